@@ -1,0 +1,39 @@
+include(GoogleTest)
+
+# add_module(NAME USES module... LIBS library...)
+#
+# Makes the library weir_NAME of every .cc in this folder (and its sub-folders, but testing/) and, of every
+# *_test.cc, the test program NAME_test. USES names the modules whose headers this one may include; the
+# floor check (tools/check_house.py) holds the includes against it. Fakes in testing/*.cc are linked to the tests only.
+function(add_module name)
+  cmake_parse_arguments(ARG "" "" "USES;LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "*.cc")
+  set(tests ${sources})
+  set(fakes ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER fakes INCLUDE REGEX "/testing/")
+  list(FILTER sources EXCLUDE REGEX "(_test\\.cc$|/testing/)")
+
+  set(modules ${ARG_USES})
+  if(NOT name STREQUAL "base")
+    list(APPEND modules base)
+  endif()
+  list(TRANSFORM modules PREPEND "weir_")
+
+  if(sources)
+    add_library(weir_${name} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(weir_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(weir_${name} ${scope} ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(weir_${name} ${scope} ${modules} ${ARG_LIBS} fmt::fmt Threads::Threads)
+
+  if(tests)
+    add_executable(${name}_test ${tests} ${fakes})
+    target_link_libraries(${name}_test PRIVATE weir_${name} GTest::gmock GTest::gtest_main)
+    gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
+      PROPERTIES LABELS unit TIMEOUT 120)
+  endif()
+endfunction()

@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/seed.h"
+
+namespace weir {
+namespace {
+
+Result<int> Half(int x) {
+  if (x % 2 != 0) return Fail(ErrorCode::kInvalidArgument, "odd");
+  return x / 2;
+}
+Result<int> Quarter(int x) { return TRY(Half(TRY_CONTEXT(Half(x), "first"))); }
+
+TEST(Error, TryPassesTheErrorOnWithItsContext) {
+  EXPECT_EQ(Quarter(8), 2);
+  EXPECT_EQ(Quarter(3).error().message, "first: odd");
+  EXPECT_EQ(Quarter(6).error().message, "odd");
+}
+
+TEST(Seed, StreamsAreReproducibleAndApart) {
+  const Seed seed(7);
+  EXPECT_EQ(seed.Stream("a").value(), Seed(7).Stream("a").value());
+  EXPECT_NE(seed.Stream("a").value(), seed.Stream("b").value());
+  EXPECT_NE(seed.Stream(uint64_t{0}).value(), seed.Stream(uint64_t{1}).value());
+}
+
+TEST(Random, HasTheMomentsOfItsDistributions) {
+  Random random = Seed(1).MakeRandom();
+  double sum = 0, squares = 0;
+  constexpr int kCount = 200000;
+  for (int i = 0; i < kCount; ++i) {
+    const double x = random.Normal();
+    sum += x;
+    squares += x * x;
+  }
+  EXPECT_NEAR(sum / kCount, 0, 0.01);
+  EXPECT_NEAR(squares / kCount, 1, 0.02);
+  for (int i = 0; i < 1000; ++i) {
+    const int64_t n = random.Integer(-2, 2);
+    EXPECT_GE(n, -2);
+    EXPECT_LE(n, 2);
+  }
+}
+
+TEST(Bytes, ASliceSharesTheMemory) {
+  Bytes bytes = Bytes::Copy("hello world");
+  const Bytes part = bytes.Slice(6, 5);
+  bytes.mutable_data()[6] = std::byte{'W'};
+  EXPECT_EQ(part.text(), "World");
+}
+
+TEST(Json, EscapedNamesComeBackAsTheSameBytes) {
+  const std::string name = "caf\xe9 \\x41 写真 \xff\xfe\xc0\x80\xed\xa0\x80.jpg";
+  const std::string text = EscapeBytes(name);
+  EXPECT_EQ(Json(text).dump().empty(), false);
+  EXPECT_EQ(UnescapeBytes(text).value(), name);
+  EXPECT_EQ(EscapeBytes("plain 写真.jpg"), "plain 写真.jpg");
+  EXPECT_FALSE(UnescapeBytes("\\q"));
+}
+
+TEST(Json, ParserRefusesWhatIsNotJsonAndWhatIsTooDeep) {
+  EXPECT_FALSE(ParseJson("{\"a\":"));
+  EXPECT_FALSE(ParseJson(std::string(100000, '[')));
+  EXPECT_FALSE(ParseJson(std::string(1000, '[') + std::string(1000, ']')));
+  EXPECT_EQ(GetInteger(ParseJson("{\"a\": 3}").value(), "a"), 3);
+  EXPECT_FALSE(GetInteger(ParseJson("{\"a\": 18446744073709551615}").value(), "a"));
+  EXPECT_FALSE(GetString(ParseJson("[1]").value(), "a"));
+}
+
+class FileTest : public ::testing::Test {
+ protected:
+  FileTest() { folder_ = std::filesystem::temp_directory_path() / ("weir_file_test_" + std::to_string(::getpid())); }
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_;
+};
+
+TEST_F(FileTest, WritesWholeAndReadsBack) {
+  const std::string path = folder_ / "a";
+  ASSERT_TRUE(WriteFileWhole(path, "one"));
+  ASSERT_TRUE(WriteFileWhole(path, "two", Durability::kSynced));
+  EXPECT_EQ(ReadFile(path, 100)->text(), "two");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(FileTest, RefusesWhatIsNotAFileAndWhatIsTooLarge) {
+  const std::string pipe = folder_ / "pipe.jpg";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(ReadFile(pipe, 100).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(ReadFile(folder_, 100).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(ReadFile(folder_ / "none", 100).error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(WriteFileWhole(folder_ / "big", std::string(101, 'x')));
+  EXPECT_EQ(ReadFile(folder_ / "big", 100).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(Clock, ManualTimeStandsStillUntilMoved) {
+  ManualClock clock;
+  const Instant start = clock.Now();
+  clock.Advance(5ms);
+  EXPECT_EQ(clock.Now() - start, 5ms);
+}
+
+}  // namespace
+}  // namespace weir

@@ -1,0 +1,42 @@
+#include "base/clock.h"
+
+#include <time.h>
+
+#include <cerrno>
+
+namespace weir {
+namespace {
+
+Duration Read(clockid_t id) {
+  timespec t{};
+  clock_gettime(id, &t);
+  return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+}
+
+}  // namespace
+
+Instant SteadyClock::Now() const { return Instant(Read(CLOCK_MONOTONIC)); }
+
+Duration ThreadCpuTime() { return Read(CLOCK_THREAD_CPUTIME_ID); }
+Duration ProcessCpuTime() { return Read(CLOCK_PROCESS_CPUTIME_ID); }
+
+std::string WallTimeLabel() {
+  const time_t now = ::time(nullptr);
+  tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  const size_t size = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return std::string(text, size);
+}
+
+void SleepUntil(Instant when) {
+  const auto since = when.time_since_epoch();
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(since);
+  timespec t{};
+  t.tv_sec = whole.count();
+  t.tv_nsec = (since - whole).count();
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr) == EINTR) {
+  }
+}
+
+}  // namespace weir

@@ -1,0 +1,129 @@
+#include "base/json.h"
+
+#include <fmt/format.h>
+
+namespace weir {
+namespace {
+
+// Length of the UTF-8 sequence at the start of `s` (RFC 3629), or 0 when there is none.
+size_t Utf8Length(std::string_view s) {
+  const auto byte = [&](size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const auto continues = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return continues(1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef) {
+    if (!continues(1) || !continues(2)) return 0;
+    if (first == 0xe0 && byte(1) < 0xa0) return 0;
+    if (first == 0xed && byte(1) > 0x9f) return 0;  // surrogates
+    return 3;
+  }
+  if (first >= 0xf0 && first <= 0xf4) {
+    if (!continues(1) || !continues(2) || !continues(3)) return 0;
+    if (first == 0xf0 && byte(1) < 0x90) return 0;
+    if (first == 0xf4 && byte(1) > 0x8f) return 0;
+    return 4;
+  }
+  return 0;
+}
+
+// nlohmann's parser is recursive only in its destructor-free DOM builder, but a deep tree costs stack when it is
+// destroyed: refuse it while reading.
+constexpr int kMaxDepth = 200;
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::unexpected<Error> MissingKey(std::string_view key, std::string_view wanted) {
+  return Fail(ErrorCode::kCorrupt, fmt::format("key \"{}\" is missing or is not {}", key, wanted));
+}
+
+}  // namespace
+
+Result<Json> ParseJson(std::string_view text) {
+  bool too_deep = false;
+  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > kMaxDepth) too_deep = true;
+    return depth <= kMaxDepth;
+  };
+  try {
+    Json json = Json::parse(text.begin(), text.end(), watch);
+    if (too_deep) return Fail(ErrorCode::kCorrupt, fmt::format("JSON is nested deeper than {}", kMaxDepth));
+    return json;
+  } catch (const nlohmann::json::parse_error& error) {
+    return Fail(ErrorCode::kCorrupt, fmt::format("not JSON: byte {}", error.byte));
+  } catch (const nlohmann::json::exception& error) {
+    return Fail(ErrorCode::kCorrupt, fmt::format("not JSON: {}", error.what()));
+  }
+}
+
+std::string DumpJson(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string DumpJsonIndented(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string EscapeBytes(std::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size());
+  while (!bytes.empty()) {
+    const size_t length = Utf8Length(bytes);
+    if (length == 0) {
+      fmt::format_to(std::back_inserter(text), "\\x{:02X}", static_cast<unsigned char>(bytes[0]));
+    } else if (bytes[0] == '\\') {
+      text += "\\\\";
+    } else {
+      text += bytes.substr(0, length);
+    }
+    bytes.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return text;
+}
+
+Result<std::string> UnescapeBytes(std::string_view text) {
+  std::string bytes;
+  bytes.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\') {
+      bytes += text[i];
+    } else if (i + 1 < text.size() && text[i + 1] == '\\') {
+      bytes += '\\';
+      i += 1;
+    } else if (i + 3 < text.size() && text[i + 1] == 'x' && HexDigit(text[i + 2]) >= 0 && HexDigit(text[i + 3]) >= 0) {
+      bytes += static_cast<char>(HexDigit(text[i + 2]) * 16 + HexDigit(text[i + 3]));
+      i += 3;
+    } else {
+      return Fail(ErrorCode::kCorrupt, fmt::format("a backslash at byte {} starts no escape", i));
+    }
+  }
+  return bytes;
+}
+
+Result<std::string> GetString(const Json& json, std::string_view key) {
+  const auto found = json.find(std::string(key));
+  if (!json.is_object() || found == json.end() || !found->is_string()) return MissingKey(key, "text");
+  return found->get<std::string>();
+}
+
+Result<int64_t> GetInteger(const Json& json, std::string_view key) {
+  const auto found = json.find(std::string(key));
+  if (!json.is_object() || found == json.end() || !found->is_number_integer()) {
+    return MissingKey(key, "a whole number");
+  }
+  if (found->is_number_unsigned() && found->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
+    return MissingKey(key, "a whole number of 64 bits");
+  }
+  return found->get<int64_t>();
+}
+
+Result<double> GetNumber(const Json& json, std::string_view key) {
+  const auto found = json.find(std::string(key));
+  if (!json.is_object() || found == json.end() || !found->is_number()) return MissingKey(key, "a number");
+  return found->get<double>();
+}
+
+}  // namespace weir

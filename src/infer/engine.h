@@ -1,0 +1,64 @@
+// What turns tensors into tensors: an inference library, or the emulated accelerator.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "infer/tensor.h"
+
+namespace weir::infer {
+
+// A model as an engine is given it. The file has been found safe by the caller (model/ refuses what is not).
+struct ModelSource {
+  std::string path;                 // the ONNX file; empty for an emulated model without a file
+  std::vector<TensorInfo> inputs;   // as the file or the configuration declares them: the emulated engine
+  std::vector<TensorInfo> outputs;  // believes these, the others read the file
+};
+
+struct SessionOptions {
+  int threads = 0;               // CPU threads in all; 0: all that this process may use; never more than those
+  int streams = 1;               // Run calls that compute side by side, sharing the threads; 0: one per thread
+  std::string precision = "f32"; // "f32", "bf16", "f16": arithmetic where the model says float; never changed silently
+  std::string cache_dir;         // compiled models are kept here by engines that can; empty: nowhere
+};
+
+struct RunResult {
+  std::vector<Tensor> outputs;     // in the order asked for; memory of the engine, shared by Bytes
+  std::optional<Instant> started;  // when the engine itself began, where calls wait inside it (an accelerator's queue)
+};
+
+// A loaded model. Thread-safe: Run may be called from several threads at once. Shared because calls in flight outlive a reload.
+class Session {
+ public:
+  virtual ~Session() = default;
+  virtual const std::vector<TensorInfo>& inputs() const = 0;
+  virtual const std::vector<TensorInfo>& outputs() const = 0;
+  virtual std::string precision() const = 0;  // in force: "f32", "bf16", "as the model" ...
+  virtual int threads() const = 0;            // CPU threads in force; 0 for an accelerator
+  virtual int streams() const = 0;            // Run calls that compute side by side
+  virtual int callers() const = 0;            // Run calls in flight that keep it busy: streams, or more where it queues
+  // `inputs` by name, each of the shape Run computes (the first dimension is the batch). `wanted` empty: all outputs.
+  // Blocks until done. kInvalidArgument for wrong names, types or shapes; kInternal with the library's words otherwise.
+  virtual Result<RunResult> Run(const std::vector<Tensor>& inputs, const std::vector<std::string>& wanted) = 0;
+};
+
+// Thread-safe.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual std::string name() const = 0;     // "onnxruntime", "openvino", "emulated"
+  virtual std::string version() const = 0;  // of the library
+  virtual Result<std::shared_ptr<Session>> Load(const ModelSource& source, const SessionOptions& options) = 0;
+};
+
+// `spec`: "onnxruntime", "openvino", or "emulated:base=1ms,per_item=1.9ms,streams=1,jitter=0.05,batch=64".
+// kNotFound when the library is not on this machine, with the command that installs it; kInvalidArgument for a bad spec.
+// `clock` must outlive the engine and its sessions.
+Result<std::unique_ptr<Engine>> OpenEngine(std::string_view spec, const Clock& clock);
+
+}  // namespace weir::infer
