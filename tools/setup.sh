@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Installs what is missing on Debian 12: packages by apt (as root or with sudo), the engines into .deps/ of this checkout.
+# Does nothing, in a blink, when all is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+
+install_packages() {
+  local missing=() package
+  while read -r package; do
+    dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+  done <tools/packages.txt
+  [ ${#missing[@]} -eq 0 ] && return
+  local root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || fail "these packages are missing and this is neither root nor sudo: ${missing[*]}"
+    root=(sudo)
+  fi
+  say "installing ${#missing[@]} packages: ${missing[*]}"
+  "${root[@]}" apt-get update -qq
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# The headers of ONNX Runtime's C API come from Debian 13's package, read through apt with lists of its own: the
+# system's sources stay as they are.
+fetch_headers() {  # fetch_headers DIR
+  local apt=$1 sha=14f7d959d5deacbcf1504830d4189f91fc67382b399ed9ae9d3aa9c4050ced08 mirror
+  mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' 'Origin: Debian' | awk '$2 == "bookworm" { print $1; exit }')
+  [ -n "$mirror" ] || fail "no Debian mirror among apt's sources: add one for bookworm, then apt-get update"
+  mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+  : >"$apt/status"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main" >"$apt/sources.list"
+  local options=(-qq -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null
+    -o Dir::Etc::preferencesparts=/dev/null -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache"
+    -o Dir::State::status="$apt/status" -o APT::Sandbox::User="$(id -un)")
+  apt-get "${options[@]}" update
+  (cd "$apt" && apt-get "${options[@]}" download libonnxruntime-dev=1.21.0+dfsg-1)
+  echo "$sha  $(echo "$apt"/libonnxruntime-dev_*.deb)" | sha256sum --check --quiet || fail "libonnxruntime-dev is not the file expected"
+}
+
+install_engines() {
+  local wanted; wanted=$(cat tools/engines.txt tools/setup.sh | sha256sum)
+  [ "$(cat .deps/stamp 2>/dev/null)" = "$wanted" ] && return
+  say "fetching the inference engines into .deps/"
+  rm -rf .deps/new && mkdir -p .deps/new/wheels
+  local new=$PWD/.deps/new
+  /usr/bin/python3 -m pip download -q --no-deps --require-hashes --only-binary=:all: --implementation cp --python-version 3.11 \
+    --abi cp311 --platform manylinux_2_28_x86_64 -d "$new/wheels" -r tools/engines.txt
+  for name in onnxruntime openvino; do
+    /usr/bin/python3 -m zipfile -e "$new"/wheels/$name-*.whl "$new/$name"
+  done
+  ln -sf libonnxruntime.so.1.31.1 "$new/onnxruntime/onnxruntime/capi/libonnxruntime.so.1"
+  fetch_headers "$new/apt"
+  dpkg -x "$new"/apt/libonnxruntime-dev_*.deb "$new/onnxruntime"
+  rm -rf "$new/wheels" "$new/apt" .deps/onnxruntime .deps/openvino
+  mv "$new/onnxruntime" "$new/openvino" .deps/
+  rm -rf "$new"
+  echo "$wanted" >.deps/stamp
+}
+
+grep -q '^VERSION_ID="12"' /etc/os-release 2>/dev/null || say "this is not Debian 12: the package names may differ"
+install_packages
+install_engines
