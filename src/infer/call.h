@@ -15,7 +15,7 @@ namespace weir::infer {
 
 struct Request {
   std::string model;
-  std::string version;               // empty: the newest
+  std::string version;  // empty: the newest
   std::string id;
   std::vector<Tensor> inputs;
   std::vector<std::string> outputs;  // wanted, by name; empty: all
@@ -40,8 +40,9 @@ struct Times {
   std::optional<Instant> done;        // the engine ended
 };
 
-// The promise to answer: called exactly once, with the answer or an error. Dropping it unanswered answers kCancelled,
-// so no request is lost. Move-only. The function runs on whichever thread answers, never under a lock; it must not block.
+// The promise to answer: called exactly once, with the answer or an error. Dropping it unanswered answers
+// kCancelled, so no request is lost. Move-only. The function runs on whichever thread answers, never under a
+// lock; it must not block.
 class Completion {
  public:
   using Function = std::move_only_function<void(Result<Response>, const Times&)>;

@@ -21,18 +21,27 @@ struct ModelSource {
 };
 
 struct SessionOptions {
-  int threads = 0;               // CPU threads in all; 0: all that this process may use; never more than those
-  int streams = 1;               // Run calls that compute side by side, sharing the threads; 0: one per thread
-  std::string precision = "f32"; // "f32", "bf16", "f16": arithmetic where the model says float; never changed silently
-  std::string cache_dir;         // compiled models are kept here by engines that can; empty: nowhere
+  int threads = 0;  // CPU threads in all; 0: all that this process may use; never more than those
+  int streams = 1;  // Run calls that compute side by side, sharing the threads; 0: one per thread
+  std::string precision =
+      "f32";  // "f32", "bf16", "f16": arithmetic where the model says float; never changed silently
+  std::string cache_dir;  // compiled models are kept here by engines that can; empty: nowhere
 };
 
 struct RunResult {
-  std::vector<Tensor> outputs;     // in the order asked for; memory of the engine, shared by Bytes
-  std::optional<Instant> started;  // when the engine itself began, where calls wait inside it (an accelerator's queue)
+  std::vector<Tensor> outputs;  // in the order asked for; memory of the engine, shared by Bytes
+  std::optional<Instant>
+      started;  // when the engine itself began, where calls wait inside it (an accelerator's queue)
 };
 
-// A loaded model. Thread-safe: Run may be called from several threads at once. Shared because calls in flight outlive a reload.
+// What an engine that keeps its own time has done since it was loaded.
+struct EngineStats {
+  std::vector<Duration> busy;  // of each stream: time in which it computed a batch
+  Duration spin{};             // CPU time burned only to keep the time: the engine's own cost, not work
+};
+
+// A loaded model. Thread-safe: Run may be called from several threads at once. Shared because calls in flight
+// outlive a reload.
 class Session {
  public:
   virtual ~Session() = default;
@@ -41,10 +50,15 @@ class Session {
   virtual std::string precision() const = 0;  // in force: "f32", "bf16", "as the model" ...
   virtual int threads() const = 0;            // CPU threads in force; 0 for an accelerator
   virtual int streams() const = 0;            // Run calls that compute side by side
-  virtual int callers() const = 0;            // Run calls in flight that keep it busy: streams, or more where it queues
-  // `inputs` by name, each of the shape Run computes (the first dimension is the batch). `wanted` empty: all outputs.
-  // Blocks until done. kInvalidArgument for wrong names, types or shapes; kInternal with the library's words otherwise.
-  virtual Result<RunResult> Run(const std::vector<Tensor>& inputs, const std::vector<std::string>& wanted) = 0;
+  virtual int callers() const = 0;  // Run calls in flight that keep it busy: streams, or more where it queues
+  // `inputs` by name, each of the shape Run computes (the first dimension is the batch). `wanted` empty: all
+  // outputs. Blocks until done. kInvalidArgument for wrong names, types or shapes; kInternal with the
+  // library's words otherwise.
+  virtual Result<RunResult> Run(const std::vector<Tensor>& inputs,
+                                const std::vector<std::string>& wanted) = 0;
+  virtual std::optional<EngineStats> Stats() const {
+    return std::nullopt;
+  }  // engines that know their own load
 };
 
 // Thread-safe.
@@ -57,8 +71,8 @@ class Engine {
 };
 
 // `spec`: "onnxruntime", "openvino", or "emulated:base=1ms,per_item=1.9ms,streams=1,jitter=0.05,batch=64".
-// kNotFound when the library is not on this machine, with the command that installs it; kInvalidArgument for a bad spec.
-// `clock` must outlive the engine and its sessions.
+// kNotFound when the library is not on this machine, with the command that installs it; kInvalidArgument for
+// a bad spec. `clock` must outlive the engine and its sessions.
 Result<std::unique_ptr<Engine>> OpenEngine(std::string_view spec, const Clock& clock);
 
 }  // namespace weir::infer

@@ -1,5 +1,5 @@
-// The seam. A request becomes a response behind it; who brings requests, or looks at the times that come back, does not
-// know whether the other side is a Runner in this process or a server elsewhere.
+// The seam. A request becomes a response behind it; who brings requests, or looks at the times that come
+// back, does not know whether the other side is a Runner in this process or a server elsewhere.
 #pragma once
 
 #include "infer/call.h"
@@ -10,8 +10,8 @@ namespace weir::infer {
 class Service {
  public:
   virtual ~Service() = default;
-  // Takes the call and returns at once. Its Completion is answered exactly once, on any thread, possibly before Submit
-  // returns; a full queue answers kOverloaded now.
+  // Takes the call and returns at once. Its Completion is answered exactly once, on any thread, possibly
+  // before Submit returns; a full queue answers kOverloaded now.
   virtual void Submit(Call call) = 0;
 };
 

@@ -11,15 +11,30 @@
 
 namespace weir::infer {
 
-enum class DType { kBool, kUint8, kUint16, kUint32, kUint64, kInt8, kInt16, kInt32, kInt64, kFp16, kBf16, kFp32, kFp64, kBytes };
+enum class DType {
+  kBool,
+  kUint8,
+  kUint16,
+  kUint32,
+  kUint64,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kFp16,
+  kBf16,
+  kFp32,
+  kFp64,
+  kBytes
+};
 
-std::string_view ToString(DType dtype);                 // the protocol's names: "FP32", "UINT8", "BYTES"
-Result<DType> ParseDType(std::string_view name);        // kInvalidArgument names the unknown type
-size_t ByteSize(DType dtype);                           // bytes of one element; 0 for kBytes
+std::string_view ToString(DType dtype);           // the protocol's names: "FP32", "UINT8", "BYTES"
+Result<DType> ParseDType(std::string_view name);  // kInvalidArgument names the unknown type
+size_t ByteSize(DType dtype);                     // bytes of one element; 0 for kBytes
 
 // Sizes from the outermost dimension. In a TensorInfo -1 stands for a free dimension.
 using Shape = std::vector<int64_t>;
-std::string ToString(const Shape& shape);               // "[8,3,224,224]"
+std::string ToString(const Shape& shape);  // "[8,3,224,224]"
 // The product of the dimensions; kInvalidArgument for a negative dimension or an overflow of 63 bits.
 Result<int64_t> ElementCount(const Shape& shape);
 
