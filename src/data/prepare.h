@@ -28,9 +28,23 @@ class Preparer {
   std::unique_ptr<State> state_;
 };
 
+// Somebody else's pixels, as Pixels has them: a Pixels', or a raw record's of a prepared set.
+struct PixelView {
+  PixelView() = default;
+  PixelView(const Pixels& pixels)  // NOLINT: a view is meant to come about by itself
+      : data(pixels.data.data()), width(pixels.width), height(pixels.height), channels(pixels.channels) {}
+  PixelView(const uint8_t* data, int width, int height, int channels)
+      : data(data), width(width), height(height), channels(channels) {}
+
+  const uint8_t* data = nullptr;
+  int width = 0;
+  int height = 0;
+  int channels = 3;
+};
+
 // The recipe's other half: `pixels` (uint8, interleaved, recipe's channel order) to one item of the input tensor at `out`:
 // (x * scale - mean) / std as FP32, or raw UINT8, in the recipe's layout. `out` has InputBytes(recipe, size) bytes.
-void WriteInput(const Recipe& recipe, const Pixels& pixels, std::byte* out);
+void WriteInput(const Recipe& recipe, const PixelView& pixels, std::byte* out);
 size_t InputBytes(const Recipe& recipe, const Size& size);
 
 }  // namespace weir::data
