@@ -1,0 +1,510 @@
+#include "run/application.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <deque>
+#include <utility>
+#include <variant>
+
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "run/assembly.h"
+
+namespace weir::run {
+namespace {
+
+// What reaches the thread that ranks and reports.
+struct BatchDone {
+  BatchPtr batch;
+  Result<infer::Response> response;
+  infer::Times times;
+  Instant answered;
+};
+struct Rejected {
+  int64_t index = 0;
+  data::Reject reject;
+};
+struct FeedDone {};  // a loader, or the feeder, has ended
+using Event = std::variant<BatchDone, Rejected, FeedDone>;
+
+class Inbox {
+ public:
+  void Push(Event event) {
+    MutexLock lock(mutex_);
+    events_.push_back(std::move(event));
+    arrived_.NotifyOne();
+  }
+  Event Pop() {
+    MutexLock lock(mutex_);
+    while (events_.empty()) arrived_.Wait(mutex_);
+    Event event = std::move(events_.front());
+    events_.pop_front();
+    return event;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar arrived_;
+  std::deque<Event> events_ GUARDED_BY(mutex_);
+};
+
+struct LoadCosts {
+  Duration wall{};     // between taking up a picture and having it
+  Duration cpu{};      // of it, running
+  Duration delayed{};  // of it, ready to run but without a core
+};
+
+// Time this thread was ready to run and had no core, so far; the second number of the kernel's schedstat.
+Duration RunDelay() {
+  std::FILE* file = std::fopen("/proc/thread-self/schedstat", "re");
+  if (!file) return {};
+  long long running = 0, delayed = 0;
+  const int got = std::fscanf(file, "%lld %lld", &running, &delayed);
+  std::fclose(file);
+  return got == 2 ? Duration(delayed) : Duration{};
+}
+
+// Bytes that could be had without swapping; MemAvailable of the kernel, or nothing where it does not tell.
+std::optional<uint64_t> AvailableMemory() {
+  std::FILE* file = std::fopen("/proc/meminfo", "re");
+  if (!file) return std::nullopt;
+  char line[256];
+  std::optional<uint64_t> bytes;
+  while (std::fgets(line, sizeof line, file)) {
+    unsigned long long kib = 0;
+    if (std::sscanf(line, "MemAvailable: %llu kB", &kib) == 1) bytes = kib * 1024;
+  }
+  std::fclose(file);
+  return bytes;
+}
+
+}  // namespace
+
+std::optional<double> Report::Throughput() const {
+  if (images == 0 || wall_s <= 0) return std::nullopt;
+  return static_cast<double>(images) / wall_s;
+}
+
+class Application::Flow {
+ public:
+  Flow(infer::Service& service, const Target& target, const data::Listing& listing, const Clock& clock, Options options)
+      : service_(service),
+        target_(target),
+        listing_(listing),
+        clock_(clock),
+        options_(std::move(options)),
+        item_bytes_(data::InputBytes(target.recipe, *target.recipe.geometry.OutputSize())),
+        assembly_(clock, AssemblyOptions()) {}
+
+  Result<Report> Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress);
+  void Stop();
+
+ private:
+  // Pictures of one batch, loaded before the clock started.
+  struct Loaded {
+    std::vector<BatchPtr> batches;
+    std::vector<Rejected> rejects;
+  };
+  // A picture's fate, kept until its turn.
+  struct Outcome {
+    Stamps stamps;
+    std::variant<std::vector<Answer>, data::Reject> fate;
+  };
+
+  int64_t Inputs() const { return std::ssize(listing_.inputs); }
+  int64_t Total() const { return Inputs() * options_.repeat_data; }
+  const data::Input& InputAt(int64_t index) const { return listing_.inputs[static_cast<size_t>(index % Inputs())]; }
+  Assembly::Options AssemblyOptions() const;
+
+  Status WarmUp();
+  Result<Loaded> LoadBefore();
+  void LoadUntilEnd(Assembly& assembly, const std::function<void()>& send_due, const std::function<void(Rejected)>& reject);
+  std::vector<std::jthread> StartLoaders(Assembly& assembly, std::function<void()> send_due, std::function<void(Rejected)> reject,
+                                         std::function<void()> done);
+  void Feed(const Loaded& loaded);
+  infer::Request MakeRequest(const Bytes& buffer, int64_t items) const;
+  void SubmitDue();
+  void Submit(BatchPtr batch);
+
+  void Take(BatchDone done, Report& report);
+  void ReportInOrder(AnswerSink& sink, Report& report);
+  void Finish(int64_t index, Outcome outcome, AnswerSink& sink, Report& report);
+  void Count(const data::Input& input, const std::vector<Answer>& answers, Report& report) const;
+  static void Count(const data::Input& input, const data::Reject& reject, Report& report);
+
+  infer::Service& service_;
+  const Target& target_;
+  const data::Listing& listing_;
+  const Clock& clock_;
+  const Options options_;
+  const size_t item_bytes_;
+  Assembly assembly_;
+  Inbox inbox_;
+  std::atomic<bool> stopped_ = false;
+  std::atomic<int64_t> fed_ = 0;  // pictures the feeder has passed on
+
+  Mutex mutex_;
+  LoadCosts load_costs_ GUARDED_BY(mutex_);
+  std::optional<Instant> first_submit_ GUARDED_BY(mutex_);
+
+  // Of the thread that ranks and reports.
+  std::map<int64_t, Outcome> waiting_turn_;
+  std::vector<BatchPtr> to_release_;  // sync: kept until printed, so that nothing overlaps
+  int64_t next_turn_ = 0;
+  Instant last_answer_;
+};
+
+Assembly::Options Application::Flow::AssemblyOptions() const {
+  const bool sync = options_.mode == Mode::kSync;
+  return {.pictures = Total(),
+          .batch = options_.batch,
+          .item_bytes = options_.no_files ? 0 : item_bytes_,
+          .buffers = sync ? 1 : options_.in_flight + 2,
+          .in_flight = sync ? 1 : options_.in_flight};
+}
+
+infer::Request Application::Flow::MakeRequest(const Bytes& buffer, int64_t items) const {
+  const data::Size size = *target_.recipe.geometry.OutputSize();
+  const int64_t channels = target_.recipe.geometry.channel_count();
+  infer::Tensor tensor{.name = target_.input.name, .dtype = target_.input.dtype};
+  tensor.shape = target_.recipe.layout == data::Layout::kNchw ? infer::Shape{items, channels, size.height, size.width}
+                                                               : infer::Shape{items, size.height, size.width, channels};
+  tensor.data = buffer.Slice(0, item_bytes_ * static_cast<size_t>(items));
+  infer::Request request{.model = target_.model, .outputs = {target_.output}};
+  request.inputs.push_back(std::move(tensor));
+  return request;
+}
+
+// One batch of zeros at the size of the run, answered before the clock starts.
+Status Application::Flow::WarmUp() {
+  infer::Call call;
+  call.request = MakeRequest(Bytes::Allocate(item_bytes_ * static_cast<size_t>(options_.batch)), options_.batch);
+  call.completion = infer::Completion([this](Result<infer::Response> response, const infer::Times& times) {
+    inbox_.Push(BatchDone{nullptr, std::move(response), times, clock_.Now()});
+  });
+  service_.Submit(std::move(call));
+  const Event event = inbox_.Pop();
+  const auto& response = std::get<BatchDone>(event).response;
+  if (!response) return Context("the warm-up batch", response.error());
+  return {};
+}
+
+void Application::Flow::LoadUntilEnd(Assembly& assembly, const std::function<void()>& send_due,
+                                     const std::function<void(Rejected)>& reject) {
+  Loader loader(listing_, target_.recipe.geometry, options_.loading);
+  LoadCosts costs;
+  const Duration cpu_before = ThreadCpuTime(), delay_before = RunDelay();
+  while (const std::optional<int64_t> index = assembly.Next()) {
+    Stamps stamps{.load_begin = clock_.Now()};
+    auto pixels = loader.Load(InputAt(*index));
+    if (pixels) {
+      const Assembly::Spot spot = assembly.Claim(*index);
+      data::WriteInput(target_.recipe, *pixels, spot.data);
+      stamps.ready = clock_.Now();
+      costs.wall += stamps.ready - stamps.load_begin;
+      assembly.Commit(spot, stamps);
+    } else {
+      costs.wall += clock_.Now() - stamps.load_begin;
+      reject({*index, std::move(pixels).error()});
+      assembly.Reject();
+    }
+    send_due();
+  }
+  costs.cpu = ThreadCpuTime() - cpu_before;
+  costs.delayed = RunDelay() - delay_before;
+  MutexLock lock(mutex_);
+  load_costs_.wall += costs.wall;
+  load_costs_.cpu += costs.cpu;
+  load_costs_.delayed += costs.delayed;
+}
+
+std::vector<std::jthread> Application::Flow::StartLoaders(Assembly& assembly, std::function<void()> send_due,
+                                                          std::function<void(Rejected)> reject, std::function<void()> done) {
+  std::vector<std::jthread> loaders;
+  for (int i = 0; i < options_.decode_threads; ++i) {
+    loaders.push_back(StartThread(fmt::format("decode-{}", i), [=, this, &assembly](std::stop_token) {
+      LoadUntilEnd(assembly, send_due, reject);
+      done();
+    }));
+  }
+  return loaders;
+}
+
+Result<Application::Flow::Loaded> Application::Flow::LoadBefore() {
+  const uint64_t needed = static_cast<uint64_t>(Inputs()) * item_bytes_;
+  const auto available = AvailableMemory();
+  if (available && needed > *available / 10 * 8) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--no-files would hold {} pictures of {} bytes in memory, {:.1f} GB of the {:.1f} GB free: give fewer "
+                            "pictures, or prepare them as raw",
+                            Inputs(), item_bytes_, static_cast<double>(needed) / 1e9, static_cast<double>(*available) / 1e9));
+  }
+  const int batches = static_cast<int>((Inputs() + options_.batch - 1) / options_.batch);
+  Assembly assembly(clock_, {.pictures = Inputs(),
+                             .batch = options_.batch,
+                             .item_bytes = item_bytes_,
+                             .buffers = std::max(batches, 1),
+                             .in_flight = std::max(batches, 1),
+                             .window = std::max<int64_t>(Inputs() + 1, 1)});
+  Loaded loaded;
+  Mutex mutex;
+  {
+    const auto collect = [&] {
+      while (BatchPtr batch = assembly.TakeDue()) {
+        MutexLock lock(mutex);
+        loaded.batches.push_back(std::move(batch));
+      }
+      if (stopped_) assembly.Stop();
+    };
+    const auto reject = [&](Rejected rejected) {
+      MutexLock lock(mutex);
+      loaded.rejects.push_back(std::move(rejected));
+    };
+    StartLoaders(assembly, collect, reject, [] {});  // joined at the end of this statement
+  }
+  while (BatchPtr batch = assembly.TakeDue()) loaded.batches.push_back(std::move(batch));
+  // Batches in the order of their first pictures, so that answers need not wait long for their turn.
+  std::ranges::sort(loaded.batches, {}, [](const BatchPtr& b) { return b->places.front().index; });
+  MutexLock lock(mutex_);
+  load_costs_ = {};
+  return loaded;
+}
+
+void Application::Flow::Feed(const Loaded& loaded) {
+  for (int pass = 0; pass < options_.repeat_data && !stopped_; ++pass) {
+    const int64_t offset = pass * Inputs();
+    for (const Rejected& rejected : loaded.rejects) {
+      fed_ += 1;
+      inbox_.Push(Rejected{offset + rejected.index, rejected.reject});
+    }
+    for (const BatchPtr& ready : loaded.batches) {
+      BatchPtr batch = assembly_.Borrow();
+      if (!batch) return;
+      batch->buffer = ready->buffer;
+      batch->places = ready->places;
+      const Instant now = clock_.Now();
+      for (Batch::Place& place : batch->places) {
+        place.index += offset;
+        place.stamps = {.load_begin = now, .ready = now};
+      }
+      fed_ += std::ssize(batch->places);
+      assembly_.Push(std::move(batch));
+      SubmitDue();
+    }
+  }
+}
+
+void Application::Flow::SubmitDue() {
+  while (BatchPtr batch = assembly_.TakeDue()) Submit(std::move(batch));
+}
+
+void Application::Flow::Submit(BatchPtr batch) {
+  const Instant now = clock_.Now();
+  {
+    MutexLock lock(mutex_);
+    if (!first_submit_) first_submit_ = now;
+  }
+  for (Batch::Place& place : batch->places) place.stamps.send_begin = now;
+  infer::Call call;
+  const int64_t items = target_.fixed_batch ? *target_.fixed_batch : std::ssize(batch->places);
+  call.request = MakeRequest(batch->buffer, items);
+  call.times.sent = now;
+  call.completion =
+      infer::Completion([this, batch = std::move(batch)](Result<infer::Response> response, const infer::Times& times) mutable {
+        const Instant answered = clock_.Now();
+        assembly_.Answered();
+        SubmitDue();
+        inbox_.Push(BatchDone{std::move(batch), std::move(response), times, answered});  // last: Run may return after it
+      });
+  service_.Submit(std::move(call));
+}
+
+Result<Report> Application::Flow::Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress) {
+  TRY_STATUS(CheckGeometry(listing_, target_.recipe.geometry));
+  Report report;
+  const Instant before_warm_up = clock_.Now();
+  TRY_STATUS(WarmUp());
+  report.warm_up_s = Seconds(clock_.Now() - before_warm_up);
+  Loaded loaded;
+  if (options_.no_files) {
+    const Instant begin = clock_.Now();
+    loaded = TRY(LoadBefore());
+    report.load_before_s = Seconds(clock_.Now() - begin);
+  }
+
+  const Instant begin = clock_.Now();
+  Instant next_progress = begin;
+  std::vector<std::jthread> threads;
+  const auto feed_done = [this] { inbox_.Push(FeedDone{}); };
+  if (options_.no_files) {
+    threads.push_back(StartThread("feed", [&, this](std::stop_token) {
+      Feed(loaded);
+      feed_done();
+    }));
+  } else {
+    threads = StartLoaders(
+        assembly_, [this] { SubmitDue(); }, [this](Rejected rejected) { inbox_.Push(std::move(rejected)); }, feed_done);
+  }
+
+  size_t feeding = threads.size();
+  int64_t taken = 0;
+  const auto begun = [&] { return options_.no_files ? fed_.load() : assembly_.Begun(); };
+  while (feeding > 0 || taken < begun()) {
+    Event event = inbox_.Pop();
+    if (std::holds_alternative<FeedDone>(event)) {
+      feeding -= 1;
+    } else if (auto* rejected = std::get_if<Rejected>(&event)) {
+      const Instant now = clock_.Now();
+      waiting_turn_[rejected->index] = {Stamps{.load_begin = now, .print_end = now}, std::move(rejected->reject)};
+      taken += 1;
+    } else {
+      auto& done = std::get<BatchDone>(event);
+      taken += std::ssize(done.batch->places);
+      Take(std::move(done), report);
+    }
+    ReportInOrder(sink, report);
+    if (progress && clock_.Now() >= next_progress) {
+      progress({.done = next_turn_, .total = Total(), .rejected = report.rejected.total, .elapsed_s = Seconds(clock_.Now() - begin)});
+      next_progress = clock_.Now() + 200ms;
+    }
+  }
+  threads.clear();
+  // Broken off in no_files: what comes after a picture that was not begun has waited for it in vain.
+  while (!waiting_turn_.empty()) {
+    auto [index, outcome] = *waiting_turn_.begin();
+    waiting_turn_.erase(waiting_turn_.begin());
+    Finish(index, std::move(outcome), sink, report);
+  }
+
+  MutexLock lock(mutex_);
+  report.stopped = stopped_;
+  report.total_s = Seconds(clock_.Now() - begin);
+  if (first_submit_) report.wall_s = Seconds(last_answer_ - *first_submit_);
+  Costs& costs = report.costs;
+  costs.images = static_cast<double>(report.images);
+  costs.wall_s = report.wall_s;
+  costs.cores = UsableCpus();
+  costs.overlapped = options_.mode == Mode::kAsync;
+  costs.in_flight = options_.mode == Mode::kSync ? 1 : options_.in_flight;
+  costs.loaders = options_.no_files ? 0 : options_.decode_threads;
+  costs.load_cpu_s = Seconds(load_costs_.cpu);
+  costs.load_blocked_s = Seconds(std::max(Duration{}, load_costs_.wall - load_costs_.cpu - load_costs_.delayed));
+  costs.held_back_s = Seconds(assembly_.HeldBack());
+  costs.print_s = Seconds(report.stages.result_load + report.stages.print);
+  return report;
+}
+
+// The answer to a batch, or its failure, to the fates of its pictures.
+void Application::Flow::Take(BatchDone done, Report& report) {
+  const infer::Times& times = done.times;
+  const int64_t items = target_.fixed_batch ? *target_.fixed_batch : std::ssize(done.batch->places);
+  const infer::Tensor* scores = nullptr;
+  if (done.response) {
+    const auto found = std::ranges::find(done.response->outputs, target_.output, &infer::Tensor::name);
+    if (found != done.response->outputs.end()) scores = &*found;
+  }
+  int64_t item = 0;
+  for (Batch::Place& place : done.batch->places) {
+    Stamps s = place.stamps;
+    s.sent = std::max(s.send_begin, times.queued.value_or(s.send_begin));
+    s.infer_begin = std::max(s.sent, times.started.value_or(s.sent));
+    s.infer_end = std::max(s.infer_begin, times.done.value_or(s.infer_begin));
+    s.result_begin = std::max(s.infer_end, clock_.Now());
+    Outcome outcome;
+    if (!done.response) {
+      outcome.fate = data::Reject{data::RejectReason::kFailed, done.response.error().message};
+    } else if (!scores) {
+      outcome.fate = data::Reject{data::RejectReason::kFailed, fmt::format("the answer has no output {}", target_.output)};
+    } else if (auto answers = RankAnswers(*scores, items, item, target_.recipe, options_.top)) {
+      outcome.fate = *std::move(answers);
+    } else {
+      outcome.fate = data::Reject{data::RejectReason::kFailed, answers.error().message};
+    }
+    s.result_end = clock_.Now();
+    last_answer_ = s.result_end;
+    outcome.stamps = s;
+    waiting_turn_[place.index] = std::move(outcome);
+    item += 1;
+  }
+  const Stamps& first = done.batch->places.front().stamps;
+  if (times.started && times.done && times.queued) {
+    report.batches += 1;
+    report.costs.engine_busy_s += Seconds(*times.done - *times.started);
+    report.costs.round_trip_s += Seconds((done.answered - first.send_begin) - (*times.started - *times.queued));
+  }
+  if (options_.mode == Mode::kAsync) {
+    assembly_.Release(std::move(done.batch));
+  } else {
+    to_release_.push_back(std::move(done.batch));
+  }
+}
+
+// Everything whose turn has come.
+void Application::Flow::ReportInOrder(AnswerSink& sink, Report& report) {
+  int64_t finished = 0;
+  for (auto it = waiting_turn_.begin(); it != waiting_turn_.end() && it->first == next_turn_; it = waiting_turn_.begin()) {
+    Outcome outcome = std::move(it->second);
+    waiting_turn_.erase(it);
+    Finish(next_turn_, std::move(outcome), sink, report);
+    next_turn_ += 1;
+    finished += 1;
+  }
+  assembly_.Finished(finished);
+  for (BatchPtr& batch : std::exchange(to_release_, {})) assembly_.Release(std::move(batch));
+}
+
+void Application::Flow::Finish(int64_t index, Outcome outcome, AnswerSink& sink, Report& report) {
+  const data::Input& input = InputAt(index);
+  Stamps& s = outcome.stamps;
+  s.print_begin = clock_.Now();
+  if (const auto* answers = std::get_if<std::vector<Answer>>(&outcome.fate)) {
+    sink.Answered(input, *answers);
+    s.print_end = clock_.Now();
+    report.stages.Add(s);
+    Count(input, *answers, report);
+  } else {
+    const auto& reject = std::get<data::Reject>(outcome.fate);
+    sink.Rejected(input, reject);
+    Count(input, reject, report);
+  }
+}
+
+void Application::Flow::Count(const data::Input& input, const std::vector<Answer>& answers, Report& report) const {
+  report.images += 1;
+  if (!input.label || answers.empty()) return;
+  report.labelled += 1;
+  for (size_t rank = 0; rank < answers.size() && rank < 5; ++rank) {
+    if (answers[rank].class_index != *input.label) continue;
+    report.top5_hits += 1;
+    if (rank == 0) report.top1_hits += 1;
+  }
+}
+
+void Application::Flow::Count(const data::Input& input, const data::Reject& reject, Report& report) {
+  report.rejected.total += 1;
+  report.rejected.by_reason[std::string(ToString(reject.reason))] += 1;
+  if (reject.reason == data::RejectReason::kFailed) report.failed += 1;
+  if (report.rejected.first.size() < 20) report.rejected.first.emplace_back(input.name, reject);
+}
+
+void Application::Flow::Stop() {
+  stopped_ = true;
+  assembly_.Stop();
+  SubmitDue();
+}
+
+Application::Application(infer::Service& service, const Target& target, const data::Listing& listing, const Clock& clock,
+                         Options options)
+    : flow_(std::make_unique<Flow>(service, target, listing, clock, std::move(options))) {}
+Application::~Application() = default;
+
+Result<Report> Application::Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress) {
+  return flow_->Run(sink, progress);
+}
+void Application::Stop() { flow_->Stop(); }
+
+}  // namespace weir::run

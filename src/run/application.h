@@ -1,0 +1,109 @@
+// The application: pictures in, answers out, over any Service; times each stage.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "data/recipe.h"
+#include "data/source.h"
+#include "infer/service.h"
+#include "run/answers.h"
+#include "run/loader.h"
+#include "run/stages.h"
+#include "run/wall.h"
+
+namespace weir::run {
+
+enum class Mode {
+  kSync,   // one batch at a time and nothing overlaps: load, send, wait, print
+  kAsync,  // up to in_flight batches at a time; loading, inference and printing overlap
+};
+
+// What is asked of the model, whoever runs it.
+struct Target {
+  std::string model;
+  infer::TensorInfo input;
+  std::string output;               // the scores
+  data::Recipe recipe;              // its geometry has an output size
+  std::vector<std::string> labels;  // by class
+  std::optional<int> fixed_batch;   // the only batch it takes: a part batch is padded
+};
+
+struct Options {
+  Mode mode = Mode::kAsync;
+  int batch = 8;           // pictures a batch
+  int in_flight = 2;       // batches submitted and not yet answered (async)
+  int decode_threads = 1;
+  bool no_files = false;   // load everything before the clock starts
+  int repeat_data = 1;     // passes over the data
+  int top = 5;
+  Loader::Options loading;
+};
+
+// A reject on its way to people: counted by reason, the first ones kept whole.
+struct RejectCount {
+  std::map<std::string, int64_t> by_reason;
+  std::vector<std::pair<std::string, data::Reject>> first;  // name and reject, at most 20
+  int64_t total = 0;
+};
+
+struct Report {
+  int64_t images = 0;    // answered
+  int64_t failed = 0;    // of the rejected, those the service answered with an error
+  RejectCount rejected;
+  bool stopped = false;  // broken off by Stop
+  double wall_s = 0;     // from the first submit to the last answer
+  double total_s = 0;    // from the first picture taken up to the last printed
+  double warm_up_s = 0;
+  double load_before_s = 0;   // loading for no_files
+  StageTimes stages;          // of answered pictures
+  Costs costs;                // without the engine's CPU and threads, which the application does not see
+  int64_t batches = 0;
+  int64_t labelled = 0, top1_hits = 0, top5_hits = 0;
+
+  std::optional<double> Throughput() const;  // images/s
+};
+
+// Told from the thread that runs, between pictures, several times a second at most.
+struct Progress {
+  int64_t done = 0;
+  int64_t total = 0;
+  int64_t rejected = 0;
+  double elapsed_s = 0;
+};
+
+// Sees each picture's fate in the order of the input, on the thread that runs.
+class AnswerSink {
+ public:
+  virtual ~AnswerSink() = default;
+  virtual void Answered(const data::Input& input, const std::vector<Answer>& answers) = 0;
+  virtual void Rejected(const data::Input& input, const data::Reject& reject) = 0;
+};
+
+// Run once, on one thread; Stop from any. What is passed by reference must outlive it. Its threads: "decode-N" load, or "feed" passes
+// on what was loaded before; the thread that calls Run ranks and reports.
+class Application {
+ public:
+  Application(infer::Service& service, const Target& target, const data::Listing& listing, const Clock& clock, Options options);
+  ~Application();
+
+  // Memory: batches in flight and two more; with no_files all pictures' tensors. Every input is answered or rejected once a pass, and
+  // reported to `sink` in the order of the input. kInvalidArgument for a listing whose sets do not fit, or too little memory for
+  // no_files. A batch that the service fails rejects its pictures and the run goes on.
+  Result<Report> Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress);
+  // What has begun is finished and reported; then Run returns.
+  void Stop();
+
+ private:
+  class Flow;
+  std::unique_ptr<Flow> flow_;
+};
+
+}  // namespace weir::run

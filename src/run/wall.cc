@@ -1,0 +1,167 @@
+#include "run/wall.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace weir::run {
+namespace {
+
+std::optional<double> Rate(double images, double seconds) {
+  if (images <= 0 || seconds <= 0) return std::nullopt;
+  return images / seconds;
+}
+
+double CpuSum(const Costs& c) { return c.load_cpu_s + c.engine_cpu_s + c.other_cpu_s; }
+
+double Least(const Bounds& b) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& bound : {b.read, b.decode, b.infer, b.in_flight, b.print, b.cpu}) {
+    if (bound) least = std::min(least, *bound);
+  }
+  return least;
+}
+
+// What the rate could become when one resource is doubled and the others stay.
+double Gain(const Costs& before, const Costs& after) {
+  const double rate = FindBounds(before).pipeline;
+  return rate > 0 ? std::max(1.0, FindBounds(after).pipeline / rate) : 1;
+}
+
+std::string Times(double gain) {
+  return gain < 1.005 ? "would give nothing more" : fmt::format("would give at most {:.1f} times", gain);
+}
+
+// Without overlap every stage adds to the time; the wall is the longest.
+Wall LongestStage(const Costs& c) {
+  const double read = std::min(c.load_blocked_s, c.load_s);
+  const std::array<std::pair<const char*, double>, 4> stages{
+      {{"infer", c.infer_s + c.send_s}, {"decode", c.load_s - read}, {"read", read}, {"print", c.print_s}}};
+  double sum = 0;
+  for (const auto& [name, seconds] : stages) sum += seconds;
+  const auto longest = std::ranges::max_element(stages, {}, [](const auto& s) { return s.second; });
+  Wall wall{.stage = longest->first, .share = sum > 0 ? longest->second / sum : 0, .share_of = "the time"};
+  wall.gain = 1 / (1 - wall.share / 2);
+  const double overlap = longest->second > 0 ? sum / longest->second : 1;
+  wall.text = fmt::format(
+      "{}: {:.0f} % of the time, and nothing overlaps in sync mode; twice as fast it would give at most {:.1f} times, "
+      "--mode async at most {:.1f} times",
+      wall.stage == "decode" ? "decoding" : wall.stage, 100 * wall.share, wall.gain, overlap);
+  return wall;
+}
+
+Wall CpuWall(const Costs& c) {
+  const bool decode = c.load_cpu_s > c.engine_cpu_s;
+  Wall wall{.stage = decode ? "decode" : "infer", .share_of = "the CPU time"};
+  wall.share = (decode ? c.load_cpu_s : c.engine_cpu_s) / CpuSum(c);
+  Costs more = c;
+  more.cores *= 2;
+  (decode ? more.loaders : more.engine_threads) *= 2;
+  if (!decode) more.engine_streams *= 2;
+  wall.gain = Gain(c, more);
+  wall.text = fmt::format("{}: {:.0f} % of the CPU time, and all {} cores are taken; twice the cores {}", decode ? "decoding" : "infer",
+                          100 * wall.share, c.cores, Times(wall.gain));
+  return wall;
+}
+
+Wall LoaderWall(const Costs& c, bool read) {
+  const double busy = c.load_cpu_s + c.load_blocked_s;
+  Wall wall{.stage = read ? "read" : "decode", .share_of = "the loaders' time"};
+  wall.share = busy > 0 ? (read ? c.load_blocked_s : c.load_cpu_s) / busy : 0;
+  Costs more = c;
+  if (read) {
+    more.load_blocked_s /= 2;
+    wall.gain = Gain(c, more);
+    wall.text = fmt::format("read: the loaders wait for storage {:.0f} % of their time; storage twice as fast {}", 100 * wall.share,
+                            Times(wall.gain));
+  } else {
+    more.loaders *= 2;
+    wall.gain = Gain(c, more);
+    wall.text = fmt::format("decoding: {:.0f} % of the time of its {} thread{}; twice the decode threads {}", 100 * wall.share,
+                            c.loaders, c.loaders == 1 ? "" : "s", Times(wall.gain));
+  }
+  return wall;
+}
+
+Wall EngineWall(const Costs& c) {
+  Wall wall{.stage = "infer", .share_of = "the engine's time"};
+  wall.share = std::min(1.0, c.engine_busy_s / (c.engine_streams * c.wall_s));
+  Costs more = c;
+  more.engine_busy_s /= 2;
+  more.engine_cpu_s /= 2;
+  more.round_trip_s -= c.engine_busy_s / 2;
+  wall.gain = Gain(c, more);
+  wall.text = fmt::format("infer: the engine is busy {:.0f} % of the time; one twice as fast {}", 100 * wall.share, Times(wall.gain));
+  return wall;
+}
+
+Wall DepthWall(const Costs& c) {
+  Wall wall{.stage = "in_flight", .share_of = "the time"};
+  wall.share = std::min(1.0, c.held_back_s / c.wall_s);
+  Costs more = c;
+  more.in_flight *= 2;
+  wall.gain = Gain(c, more);
+  wall.text = fmt::format("in_flight: with {} batch{} in flight at most, full batches were held back {:.0f} % of the time while the "
+                          "engine had room; twice as many {}",
+                          c.in_flight, c.in_flight == 1 ? "" : "es", 100 * wall.share, Times(wall.gain));
+  return wall;
+}
+
+Wall PrintWall(const Costs& c) {
+  Wall wall{.stage = "print", .share_of = "the time"};
+  wall.share = std::min(1.0, c.print_s / c.wall_s);
+  Costs more = c;
+  more.print_s /= 2;
+  wall.gain = Gain(c, more);
+  wall.text = fmt::format("print: writing the answers takes {:.0f} % of the time; at half the cost it {}", 100 * wall.share,
+                          Times(wall.gain));
+  return wall;
+}
+
+}  // namespace
+
+Bounds FindBounds(const Costs& c) {
+  Bounds b;
+  if (c.loaders > 0) {
+    b.read = Rate(c.images, c.load_blocked_s / c.loaders);
+    b.decode = Rate(c.images, std::max((c.load_cpu_s + c.load_blocked_s) / c.loaders, c.load_cpu_s / c.cores));
+  }
+  if (c.engine_threads > 0) {
+    b.infer = Rate(c.images, c.engine_cpu_s / std::min(c.engine_threads, c.cores));
+  } else {
+    b.infer = Rate(c.images, c.engine_busy_s / c.engine_streams);
+  }
+  b.in_flight = Rate(c.images, c.round_trip_s / c.in_flight);
+  b.print = Rate(c.images, c.print_s);
+  b.cpu = Rate(c.images, CpuSum(c) / c.cores);
+  if (c.overlapped) {
+    b.pipeline = Least(b);
+  } else {
+    b.pipeline = Rate(c.images, c.load_s + c.send_s + c.infer_s + c.print_s).value_or(0);
+  }
+  return b;
+}
+
+std::optional<Wall> FindWall(const Costs& c) {
+  if (c.images <= 0 || c.wall_s <= 0) return std::nullopt;
+  if (!c.overlapped) return LongestStage(c);
+  const Bounds b = FindBounds(c);
+  const double infinite = std::numeric_limits<double>::infinity();
+  const double cpu = b.cpu.value_or(infinite), decode = b.decode.value_or(infinite), infer = b.infer.value_or(infinite);
+  const double print = b.print.value_or(infinite);
+  const double bound = std::min({cpu, decode, infer, print});
+  // Seen, not computed: work was ready, the engine had room, and only the depth kept them apart.
+  const double engine_share = c.engine_busy_s / (c.engine_streams * c.wall_s);
+  const double cpu_share = CpuSum(c) / (c.cores * c.wall_s);
+  if (c.held_back_s > 0.5 * c.wall_s && engine_share < 0.9 && cpu_share < 0.9) return DepthWall(c);
+  // Cores first: where they are all taken, more threads of one kind only take them from the other.
+  if (cpu <= bound * 1.02 && c.load_blocked_s < c.load_cpu_s) return CpuWall(c);
+  if (decode <= bound) return LoaderWall(c, c.load_blocked_s > c.load_cpu_s);
+  if (infer <= bound) return EngineWall(c);
+  if (print <= bound) return PrintWall(c);
+  return CpuWall(c);
+}
+
+}  // namespace weir::run
