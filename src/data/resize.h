@@ -1,0 +1,48 @@
+// Antialiased bilinear resize of the part of a picture that is wanted.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/decode.h"
+
+namespace weir::data {
+
+// How one axis is resampled: output pixel i is the sum of weights[i * stride + k] * source[begins[i] + k] for
+// k < counts[i]. begins never decreases with i. Source pixels are counted from the start of the whole axis.
+struct Axis {
+  std::vector<int64_t> begins;
+  std::vector<int32_t> counts;
+  std::vector<float> weights;
+  int32_t stride = 0;
+
+  int64_t size() const { return static_cast<int64_t>(begins.size()); }
+  int64_t source_begin() const { return begins.front(); }
+  int64_t source_end() const { return begins.back() + counts.back(); }
+};
+
+// Pixels [first, first + count) of an axis of `source` pixels resized to `target`: Pillow's triangle filter,
+// its support scaled by the reduction. Arithmetic as precompute_coeffs and normalize_coeffs_8bpc of
+// Pillow 9.4 src/libImaging/Resample.c have it, down to the weights' 22 bits. REQUIRES: source, target and
+// count at least 1; 0 <= first; first + count <= target.
+Axis MakeAxis(int64_t source, int64_t target, int64_t first, int64_t count);
+
+// The same axis run from its other end, for a picture stored the other way round. `source` is its whole
+// length.
+Axis Mirror(const Axis& axis, int64_t source);
+
+// Resamples pictures one after the other, keeping its buffers. One thread at a time.
+class Resizer {
+ public:
+  // `window` holds the source pixels from (x.source_begin(), y.source_begin()) on, at least to both source
+  // ends. `out` becomes x.size() by y.size(), with the window's channels. Differs from Pillow, which rounds
+  // to 8 bits after each direction where this rounds once, by 1 level of 255 at most: both lie within half a
+  // level per rounding of the exact sum (1.5 together).
+  void Resize(const Pixels& window, const Axis& x, const Axis& y, Pixels& out);
+
+ private:
+  std::vector<float> row_;  // a stretch of one source row, the columns' sums
+  std::vector<float> sum_;  // one output row
+};
+
+}  // namespace weir::data
