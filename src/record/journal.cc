@@ -41,6 +41,9 @@ Result<JournalContents> ParseJournal(std::string_view text) {
       const std::string why = json ? "not an object" : json.error().message;
       if (!last) return Fail(ErrorCode::kCorrupt, fmt::format("line {}: {}", line, why));
     }
+    if (line == 1 && rest[0] != '{' && rest[0] != '\0') {  // one line of somebody else's: not ours to cut off
+      return Fail(ErrorCode::kCorrupt, "line 1: not a journal's");
+    }
     contents.torn_bytes = rest.size();
     break;
   }
