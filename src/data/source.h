@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -16,31 +17,47 @@ namespace weir::data {
 
 // One picture to be answered for. Small: many are held.
 struct Input {
-  std::string name;         // as found: the path (raw bytes), or for a prepared set its path in the set
-  std::optional<int> label; // class, where the data set knows it
-  int64_t record = -1;      // index in a raw set; -1: a file of its own
-  int set = -1;             // index of the prepared set it belongs to; -1: none
+  std::string name;          // as found: the path (raw bytes), or for a prepared set its path in the set
+  std::optional<int> label;  // class, where the data set knows it
+  int64_t record = -1;       // index in a raw set; -1: a file of its own
+  int set = -1;              // index of the prepared set it belongs to; -1: none
+  size_t folder_bytes = 0;   // how much of `name` is the folder that was asked for, its slash included
+
+  // The name without that folder: does not change when the data set is moved.
+  std::string_view relative_name() const { return std::string_view(name).substr(folder_bytes); }
 };
 
 struct Skipped {
   std::string name;
-  std::string why;  // "hidden", "not a picture by name or content", "folder already visited"
+  std::string why;  // "hidden", "not a picture by name or content", "folder already visited", "unreadable
+                    // folder: ..."
 };
 
 // A prepared set: a folder with a set.json (see set.h).
 class PreparedSet;
 
+// A value; loading from it is thread-safe.
 struct Listing {
   std::vector<Input> inputs;
   std::vector<Skipped> skipped;
   std::vector<std::shared_ptr<const PreparedSet>> sets;
 };
 
-// Lists files, folders and prepared sets. Folders: recursive, entries in byte order of their names; hidden entries, and files that
-// are neither named (.jpg .jpeg .jpe .jfif .png .tif .tiff .gif .bmp .dib .webp, any case) nor shaped (SniffFormat) like a picture, are
-// skipped. What is named on the command line itself is never skipped. A linked folder is entered once (by device and inode, so circles
-// end); every linked file is an input; links that lead nowhere, pipes, sockets and folders by a picture's name are inputs that loading will
-// reject (a folder by a picture's name is also entered). kNotFound when an argument is not there.
+// Lists files, folders and prepared sets. A prepared set, asked for or met on the way, gives its pictures in
+// its manifest's order, with their labels, named by their path in the set (a raw record: by its shard, '#'
+// and its number). Folders: recursive, entries in byte order of their names; hidden entries, and files that
+// are neither named (.jpg .jpeg .jpe .jfif .png .tif .tiff .gif .bmp .dib .webp, any case) nor shaped
+// (SniffFormat) like a picture, are skipped. What is named on the command line itself is never skipped. A
+// linked folder is entered once (by device and inode, so circles end); every linked file is an input; links
+// that lead nowhere, pipes, sockets and folders by a picture's name are inputs that loading will reject (a
+// folder by a picture's name is also entered). kNotFound when an argument is not there; kCorrupt names a
+// damaged set.
 Result<Listing> ListInputs(const std::vector<std::string>& arguments);
+
+inline constexpr uint64_t kMaxFileBytes = 256 << 20;
+
+// The bytes of one input: a file, or the pixels of a raw record (mapped, not copied). Never blocks on a pipe
+// or a device. Rejects: kNotAFile, kTooManyBytes (before memory is asked for), kUnreadable, kVanished.
+Accepted<Bytes> LoadInput(const Listing& listing, const Input& input, uint64_t max_bytes = kMaxFileBytes);
 
 }  // namespace weir::data
