@@ -20,7 +20,7 @@ std::optional<PictureFormat> SniffFormat(std::span<const std::byte> head);
 
 struct PictureInfo {
   PictureFormat format = PictureFormat::kJpeg;
-  int width = 0;        // as stored, before orientation
+  int width = 0;  // as stored, before orientation
   int height = 0;
   int orientation = 1;  // EXIF, 1 to 8; 1 where there is none or it is not legal
 };
@@ -34,8 +34,9 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 
-// Interleaved 8-bit pixels, rows without padding: pixels[(row * width + column) * channels + channel]. channels is 1 (grey)
-// or 3 (RGB). Alpha has been put on black; 16 bits have been scaled to 8; CMYK and YCCK have become RGB.
+// Interleaved 8-bit pixels, rows without padding: pixels[(row * width + column) * channels + channel].
+// channels is 1 (grey) or 3 (RGB). Alpha has been put on black; 16 bits have been scaled to 8; CMYK and YCCK
+// have become RGB.
 struct Pixels {
   int width = 0;
   int height = 0;
@@ -59,10 +60,10 @@ class Decoder {
   Decoder(Decoder&&) noexcept;
   Decoder& operator=(Decoder&&) noexcept;
 
-  // The pixels of `window` (stored coordinates, inside the picture) into `out`, whose memory is reused. Pixels outside the
-  // window may never be computed, but the whole stream is read to its end, so damage anywhere is found: a decoder warning that
-  // means wrong data rejects as kDamaged unless tolerated. The pixels inside are those a full decode gives.
-  // `info` is what ReadPictureInfo gave for the same bytes.
+  // The pixels of `window` (stored coordinates, inside the picture) into `out`, whose memory is reused.
+  // Pixels outside the window may never be computed, but the whole stream is read to its end, so damage
+  // anywhere is found: a decoder warning that means wrong data rejects as kDamaged unless tolerated. The
+  // pixels inside are those a full decode gives. `info` is what ReadPictureInfo gave for the same bytes.
   Accepted<void> Decode(std::span<const std::byte> encoded, const PictureInfo& info, const Window& window,
                         const DecodeOptions& options, Pixels& out);
 

@@ -1,4 +1,5 @@
-// Why a file is no input. Every file of a data set is answered or rejected for one of these reasons; the list is closed.
+// Why a file is no input. Every file of a data set is answered or rejected for one of these reasons; the list
+// is closed.
 #pragma once
 
 #include <expected>
@@ -25,7 +26,8 @@ enum class RejectReason {
   kFailed,         // the service answered an error for its batch
 };
 
-std::string_view ToString(RejectReason reason);  // "empty", "not-a-picture", "damaged", "too-many-pixels", ...
+std::string_view ToString(
+    RejectReason reason);  // "empty", "not-a-picture", "damaged", "too-many-pixels", ...
 
 struct Reject {
   RejectReason reason = RejectReason::kDamaged;
@@ -35,7 +37,8 @@ struct Reject {
 template <typename T>
 using Accepted = std::expected<T, Reject>;
 
-// The reject that a failed ReadFile means.
-Reject RejectOf(const Error& error);
+// The reject that a failed ReadFile means. Of `path`, when it is given, the system is asked once more, which
+// tells a link that leads nowhere from a file that vanished, and a socket from a file that may not be read.
+Reject RejectOf(const Error& error, const std::string& path = {});
 
 }  // namespace weir::data
