@@ -1,0 +1,104 @@
+#include "data/set.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/file.h"
+#include "data/set_text.h"
+
+namespace weir::data {
+namespace {
+
+constexpr uint64_t kMaxFactsBytes = 64 << 20;
+constexpr uint64_t kMaxManifestBytes = uint64_t{16} << 30;
+
+// Maps a file whose size has to be `size` exactly.
+Result<Bytes> MapFile(const std::string& path, uint64_t size) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid()) return FailErrno(path, errno);
+  struct stat facts{};
+  if (::fstat(fd.get(), &facts) != 0) return FailErrno(path, errno);
+  if (!S_ISREG(facts.st_mode) || static_cast<uint64_t>(facts.st_size) != size) {
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("{}: {} bytes, and set.json tells of {}", path, facts.st_size, size));
+  }
+  void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (memory == MAP_FAILED) return FailErrno(path, errno);
+  std::shared_ptr<const void> owner(memory, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
+  return Bytes::Wrap(std::move(owner), static_cast<std::byte*>(memory), size);
+}
+
+Result<std::vector<SetEntry>> ParseManifest(std::string_view text, const SetFacts& facts) {
+  std::vector<SetEntry> entries;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    SetEntry entry =
+        TRY_CONTEXT(ParseSetEntry(text.substr(0, end)), fmt::format("line {}", entries.size() + 1));
+    const bool raw = facts.format == SetFormat::kRaw;
+    if (entry.record != (raw ? static_cast<int64_t>(entries.size()) : -1)) {
+      return Fail(ErrorCode::kCorrupt,
+                  fmt::format("line {}: record {} is out of order", entries.size() + 1, entry.record));
+    }
+    entries.push_back(std::move(entry));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (static_cast<int64_t>(entries.size()) != facts.images) {
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("{} lines, and set.json tells of {} images", entries.size(), facts.images));
+  }
+  return entries;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const PreparedSet>> PreparedSet::Open(const std::string& folder) {
+  const std::string root =
+      folder.ends_with('/') && folder.size() > 1 ? folder.substr(0, folder.size() - 1) : folder;
+  const std::string facts_path = root + "/set.json";
+  const std::string manifest_path = root + "/manifest.jsonl";
+  std::shared_ptr<PreparedSet> set(new PreparedSet);
+  set->folder_ = root;
+  const Bytes facts = TRY(ReadFile(facts_path, kMaxFactsBytes));
+  set->facts_ = TRY_CONTEXT(ParseSetFacts(facts.text()), facts_path);
+  const Bytes manifest = TRY(ReadFile(manifest_path, kMaxManifestBytes));
+  if (HashOf(manifest.span()) != set->facts_.manifest_hash) {
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("{}: is not the one the set was finished with", manifest_path));
+  }
+  set->entries_ = TRY_CONTEXT(ParseManifest(manifest.text(), set->facts_), manifest_path);
+  if (set->facts_.format == SetFormat::kRaw) TRY_STATUS(set->MapShards());
+  return set;
+}
+
+Status PreparedSet::MapShards() {
+  for (int64_t first = 0; first < facts_.images; first += facts_.records_per_shard) {
+    const int64_t records = std::min(facts_.records_per_shard, facts_.images - first);
+    const std::string path = folder_ + "/" + ShardPath(static_cast<int64_t>(shards_.size()));
+    shards_.push_back(
+        TRY(MapFile(path, static_cast<uint64_t>(kShardHeaderBytes + records * facts_.record_stride()))));
+    if (shards_.back().text().substr(0, kShardHeaderBytes) != FormatShardHeader(facts_, first, records)) {
+      return Fail(ErrorCode::kCorrupt, fmt::format("{}: its header is not the one set.json tells of", path));
+    }
+  }
+  return {};
+}
+
+bool PreparedSet::IsSet(const std::string& folder) {
+  const Result<Bytes> facts = ReadFile(folder + "/set.json", kMaxFactsBytes);
+  return facts && facts->text().find("\"weir_set\"") != std::string_view::npos;
+}
+
+std::span<const std::byte> PreparedSet::RawRecord(int64_t index) const {
+  CHECK(facts_.format == SetFormat::kRaw && index >= 0 && index < facts_.images);
+  const Bytes& shard = shards_[static_cast<size_t>(index / facts_.records_per_shard)];
+  const int64_t offset = kShardHeaderBytes + index % facts_.records_per_shard * facts_.record_stride();
+  return shard.span().subspan(static_cast<size_t>(offset), static_cast<size_t>(facts_.record_bytes()));
+}
+
+}  // namespace weir::data

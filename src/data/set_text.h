@@ -1,0 +1,31 @@
+// The texts of a prepared set: set.json and the lines of its manifest.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "data/set.h"
+
+namespace weir::data {
+
+std::string FormatSetFacts(const SetFacts& facts);
+// Believes nothing: kCorrupt names the key that is missing, of the wrong type, or out of its limits.
+Result<SetFacts> ParseSetFacts(std::string_view text);
+
+// One line, without its newline.
+std::string FormatSetEntry(const SetEntry& entry);
+// kCorrupt as above, and for a path that leaves the set's folder.
+Result<SetEntry> ParseSetEntry(std::string_view line);
+
+// XXH3-128, 32 hex digits.
+std::string HashOf(std::span<const std::byte> bytes);
+
+// Of a raw set: shard k is shards/00000k.raw.
+inline constexpr int64_t kShardHeaderBytes = 4096;
+std::string ShardPath(int64_t shard);
+// The header's 4,096 bytes for the shard whose records begin with number `first`.
+std::string FormatShardHeader(const SetFacts& facts, int64_t first, int64_t records);
+
+}  // namespace weir::data
