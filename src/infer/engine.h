@@ -23,15 +23,15 @@ struct ModelSource {
 struct SessionOptions {
   int threads = 0;  // CPU threads in all; 0: all that this process may use; never more than those
   int streams = 1;  // Run calls that compute side by side, sharing the threads; 0: one per thread
-  std::string precision =
-      "f32";  // "f32", "bf16", "f16": arithmetic where the model says float; never changed silently
+  // Arithmetic where the model says float: "f32", "bf16" or "f16". kUnsupported where an engine, or this
+  // machine, has no such arithmetic: it is never changed silently.
+  std::string precision = "f32";
   std::string cache_dir;  // compiled models are kept here by engines that can; empty: nowhere
 };
 
 struct RunResult {
-  std::vector<Tensor> outputs;  // in the order asked for; memory of the engine, shared by Bytes
-  std::optional<Instant>
-      started;  // when the engine itself began, where calls wait inside it (an accelerator's queue)
+  std::vector<Tensor> outputs;     // in the order asked for; memory of the engine, shared by Bytes
+  std::optional<Instant> started;  // when the engine itself began: calls may wait inside it for their turn
 };
 
 // What an engine that keeps its own time has done since it was loaded.
@@ -47,18 +47,17 @@ class Session {
   virtual ~Session() = default;
   virtual const std::vector<TensorInfo>& inputs() const = 0;
   virtual const std::vector<TensorInfo>& outputs() const = 0;
-  virtual std::string precision() const = 0;  // in force: "f32", "bf16", "as the model" ...
+  virtual std::string precision() const = 0;  // in force: "f32", "bf16", "f32 and int8, as the model" ...
   virtual int threads() const = 0;            // CPU threads in force; 0 for an accelerator
-  virtual int streams() const = 0;            // Run calls that compute side by side
-  virtual int callers() const = 0;  // Run calls in flight that keep it busy: streams, or more where it queues
+  virtual int streams() const = 0;            // Run calls that compute side by side; more than those wait
+  virtual int callers() const = 0;            // calls in flight that keep it busy: streams, or more
   // `inputs` by name, each of the shape Run computes (the first dimension is the batch). `wanted` empty: all
   // outputs. Blocks until done. kInvalidArgument for wrong names, types or shapes; kInternal with the
   // library's words otherwise.
   virtual Result<RunResult> Run(const std::vector<Tensor>& inputs,
                                 const std::vector<std::string>& wanted) = 0;
-  virtual std::optional<EngineStats> Stats() const {
-    return std::nullopt;
-  }  // engines that know their own load
+  // Of engines that know their own load; the others are told by their threads' CPU time.
+  virtual std::optional<EngineStats> Stats() const { return std::nullopt; }
 };
 
 // Thread-safe.

@@ -393,6 +393,9 @@ Result<Report> Application::Flow::Run(AnswerSink& sink, const std::function<void
   costs.loaders = options_.no_files ? 0 : options_.decode_threads;
   costs.load_cpu_s = Seconds(load_costs_.cpu);
   costs.load_blocked_s = Seconds(std::max(Duration{}, load_costs_.wall - load_costs_.cpu - load_costs_.delayed));
+  costs.load_s = Seconds(load_costs_.wall) / options_.decode_threads;
+  costs.infer_s = costs.engine_busy_s;
+  costs.send_s = std::max(0.0, costs.round_trip_s - costs.engine_busy_s);
   costs.held_back_s = Seconds(assembly_.HeldBack());
   costs.print_s = Seconds(report.stages.result_load + report.stages.print);
   return report;

@@ -25,8 +25,7 @@ struct Costs {
   double held_back_s = 0;        // time in which a full batch waited only because in_flight others were on their way
   double print_s = 0;            // ranking, formatting and writing the answers, on one thread
   double other_cpu_s = 0;        // of this process, beside the parts above
-  // Stage totals, for runs without overlap.
-  double load_s = 0, send_s = 0, infer_s = 0;
+  double load_s = 0, send_s = 0, infer_s = 0;  // without overlap: time in which the run was loading, sending, inferring
 };
 
 // Rates that the parts would reach alone; images/s. Absent where a part did no work.

@@ -1,0 +1,142 @@
+#include "cli/console.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+
+#include "base/file.h"
+#include "base/thread.h"
+
+namespace weir::cli {
+
+int ExitStatus(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kUnsupported:
+    case ErrorCode::kCorrupt: return kBadInput;
+    case ErrorCode::kCancelled: return kInterrupted;
+    default: return kJobFailed;
+  }
+}
+
+int FailWith(const Error& error) {
+  fmt::print(stderr, "weir: {}\n", EscapeBytes(error.message));
+  return ExitStatus(error);
+}
+
+Console::Console(std::string json)
+    : json_(std::move(json)),
+      text_(json_ == "-" ? stderr : stdout),
+      colour_(::isatty(fileno(text_)) != 0 && std::getenv("NO_COLOR") == nullptr),  // NOLINT(concurrency-mt-unsafe)
+      live_(::isatty(STDERR_FILENO) != 0) {}
+
+void Console::Text(const std::string& text) const {
+  std::fwrite(text.data(), 1, text.size(), text_);
+  std::fflush(text_);
+}
+
+void Console::Note(const std::string& text) const { fmt::print(stderr, "weir: {}\n", EscapeBytes(text)); }
+
+std::string Console::Bold(const std::string& text) const { return colour_ ? "\x1b[1m" + text + "\x1b[0m" : text; }
+
+std::string Console::Bar(double share, int width) {
+  static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const int eighths = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width * 8));
+  std::string bar;
+  for (int i = 0; i < eighths / 8; ++i) bar += "█";
+  bar += kEighths[eighths % 8];
+  const int cells = eighths / 8 + (eighths % 8 != 0 ? 1 : 0);
+  return bar + std::string(static_cast<size_t>(width - cells), ' ');
+}
+
+void Console::Progress(double elapsed_s, const std::string& what, int64_t done, int64_t total, const std::string& extra) {
+  if (!live_ || elapsed_s < 2) return;
+  const double rate = static_cast<double>(done) / elapsed_s;
+  const std::string left = rate > 0 && total > 0 ? fmt::format(", {:.0f} s left", static_cast<double>(total - done) / rate) : "";
+  fmt::print(stderr, "\r\x1b[K{} {}{}, {}/s{}{}", what, Count(done), total > 0 ? " of " + Count(total) : "", Short(rate), left, extra);
+  std::fflush(stderr);
+  progress_shown_ = true;
+}
+
+void Console::EndProgress() {
+  if (std::exchange(progress_shown_, false)) fmt::print(stderr, "\r\x1b[K");
+}
+
+Status Console::Json(const weir::Json& json) const {
+  if (json_.empty()) return {};
+  const std::string text = DumpJsonIndented(json) + "\n";
+  if (json_ != "-") return WriteFileWhole(json_, text);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    return FailErrno("standard output", errno);
+  }
+  return {};
+}
+
+std::string Count(int64_t n) {
+  std::string digits = std::to_string(n);
+  for (int at = static_cast<int>(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+std::string Size(double bytes) {
+  static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
+  int unit = 0;
+  while (bytes >= 999.5 && unit < 4) {
+    bytes /= 1000;
+    unit += 1;
+  }
+  return Short(bytes) + " " + kUnits[unit];
+}
+
+std::string Short(double value) {
+  if (!std::isfinite(value)) return "-";
+  const double size = std::abs(value);
+  if (size >= 9.995e4) return Count(std::llround(value));
+  if (size >= 99.95) return fmt::format("{:.0f}", value);
+  if (size >= 9.995) return fmt::format("{:.1f}", value);
+  if (size >= 0.0995 || size == 0) return fmt::format("{:.2f}", value);
+  return fmt::format("{:.2g}", value);
+}
+
+namespace {
+sigset_t HeldSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+}  // namespace
+
+void HoldSignals() {
+  const sigset_t signals = HeldSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+Interrupt::Interrupt(std::function<void()> stop)
+    : stop_(std::move(stop)), thread_(StartThread("signals", [this](std::stop_token ended) { Watch(ended); })) {}
+
+Interrupt::~Interrupt() {
+  thread_.request_stop();
+  thread_.join();
+}
+
+void Interrupt::Watch(const std::stop_token& ended) {
+  const sigset_t signals = HeldSignals();
+  const timespec patience{.tv_sec = 0, .tv_nsec = 50'000'000};
+  while (!ended.stop_requested()) {
+    if (sigtimedwait(&signals, nullptr, &patience) < 0) continue;
+    if (stopped_.exchange(true)) ::_exit(kInterrupted);
+    fmt::print(stderr, "\nweir: finishing what has begun; once more to end at once\n");
+    stop_();
+  }
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,75 @@
+// Talking to the person and to the program that called: text, progress, JSON, errors and exit status.
+#pragma once
+
+#include <atomic>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+
+namespace weir::cli {
+
+constexpr int kDone = 0, kJobFailed = 1, kBadInput = 2, kClaimInvalid = 3, kInterrupted = 130;
+
+// 2 for what the user can mend in the command or its input, 1 for the rest.
+int ExitStatus(const Error& error);
+// Says the error on standard error, and gives its exit status.
+int FailWith(const Error& error);
+
+// Where text goes: standard output, or standard error when standard output is taken by "--json -". Prints as the terminal can:
+// colour and width only where it is one.
+class Console {
+ public:
+  // `json`: a file, "-" for standard output, or empty.
+  explicit Console(std::string json);
+
+  void Text(const std::string& text) const;  // with its newlines
+  void Note(const std::string& text) const;  // one line to standard error
+  std::string Bold(const std::string& text) const;
+  // A bar of `width` cells, `share` of it filled.
+  static std::string Bar(double share, int width);
+
+  // A line that is written over, on standard error where that is a terminal, from two seconds on.
+  void Progress(double elapsed_s, const std::string& what, int64_t done, int64_t total, const std::string& extra);
+  void EndProgress();
+
+  // Writes where --json said; nothing without --json.
+  Status Json(const weir::Json& json) const;
+
+ private:
+  const std::string json_;
+  std::FILE* const text_;
+  const bool colour_;
+  const bool live_;
+  bool progress_shown_ = false;
+};
+
+// Numbers for people: 1,234,567; 1.5 GB; three significant digits.
+std::string Count(int64_t n);
+std::string Size(double bytes);
+std::string Short(double value);
+
+// Keeps Ctrl-C and SIGTERM waiting until an Interrupt takes them. Call it before any thread starts: threads inherit it.
+void HoldSignals();
+
+// From now until destroyed, Ctrl-C and SIGTERM (also those held before) call `stop` once, on a thread named "signals"; a second one
+// ends the program at once with status 130. What `stop` uses must outlive this.
+class Interrupt {
+ public:
+  explicit Interrupt(std::function<void()> stop);
+  ~Interrupt();
+  bool Stopped() const { return stopped_; }
+
+ private:
+  void Watch(const std::stop_token& ended);
+
+  const std::function<void()> stop_;
+  std::atomic<bool> stopped_ = false;
+  std::jthread thread_;
+};
+
+}  // namespace weir::cli

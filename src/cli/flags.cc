@@ -1,0 +1,64 @@
+#include "cli/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+namespace weir::cli {
+
+struct Flags::State {
+  CLI::App app;
+};
+
+Flags::Flags(const std::string& verb, const std::string& summary, const std::string& example) : state_(new State) {
+  state_->app.name("weir " + verb);
+  state_->app.description(summary);
+  state_->app.footer("Example:\n  " + example);
+  state_->app.get_formatter()->column_width(32);
+}
+Flags::~Flags() = default;
+
+void Flags::Text(const std::string& name, std::string& target, const std::string& help) {
+  state_->app.add_option(name, target, help)->capture_default_str();
+}
+void Flags::Required(const std::string& name, std::string& target, const std::string& help) {
+  state_->app.add_option(name, target, help)->required();
+}
+void Flags::Texts(const std::string& name, std::vector<std::string>& target, const std::string& help, bool required) {
+  state_->app.add_option(name, target, help)->required(required);
+}
+void Flags::Rest(const std::string& name, std::vector<std::string>& target, const std::string& help) {
+  state_->app.add_option(name, target, help)->required();
+  state_->app.prefix_command();
+  state_->app.positionals_at_end();
+}
+void Flags::Integer(const std::string& name, int& target, int low, int high, const std::string& help) {
+  state_->app.add_option(name, target, help)->check(CLI::Range(low, high))->capture_default_str();
+}
+void Flags::Integer64(const std::string& name, int64_t& target, int64_t low, int64_t high, const std::string& help) {
+  state_->app.add_option(name, target, help)->check(CLI::Range(low, high))->capture_default_str();
+}
+void Flags::Number(const std::string& name, double& target, double low, double high, const std::string& help) {
+  state_->app.add_option(name, target, help)->check(CLI::Range(low, high))->capture_default_str();
+}
+void Flags::Choice(const std::string& name, std::string& target, const std::vector<std::string>& choices, const std::string& help) {
+  state_->app.add_option(name, target, help)->check(CLI::IsMember(choices))->capture_default_str();
+}
+void Flags::Switch(const std::string& name, bool& target, const std::string& help) { state_->app.add_flag(name, target, help); }
+
+std::optional<int> Flags::Parse(const std::vector<std::string>& arguments) {
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as the parser wants them
+    state_->app.parse(reversed);
+    return std::nullopt;
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(state_->app.help().c_str(), stdout);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "%s: %s\n  %s --help tells what it takes\n", state_->app.get_name().c_str(), error.what(),
+                 state_->app.get_name().c_str());
+    return 2;
+  }
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "cli/console.h"
+#include "cli/verbs.h"
+#include "record/provenance.h"
+
+namespace weir::cli {
+namespace {
+
+struct Verb {
+  const char* name;
+  const char* summary;
+  int (*run)(const Arguments&);
+};
+constexpr Verb kVerbs[] = {
+    {"run", "pictures in, answers out: run a model over files, folders or prepared sets", Run},
+    {"prepare", "make a prepared data set of pictures, or made pictures in known classes", Prepare},
+    {"model", "make a network, or show what a model file says of itself", ModelVerb},
+    {"monitor", "run any command and say what it used", MonitorVerb},
+    {"doctor", "what is on this machine, and what would spoil a measurement on it", Doctor},
+};
+
+std::vector<std::string> command_line;  // set once, before any thread
+
+void Usage(std::FILE* to) {
+  fmt::print(to, "weir puts ready-made models to work and says which part is the wall.\n\n  weir VERB ...\n\n");
+  for (const Verb& verb : kVerbs) fmt::print(to, "  {:<9} {}\n", verb.name, verb.summary);
+  fmt::print(to, "\n  weir VERB --help tells what it takes; weir --version the build.\n");
+}
+
+int Main(const Arguments& arguments) {
+  if (arguments.empty()) {
+    Usage(stderr);
+    return kBadInput;
+  }
+  const std::string& name = arguments.front();
+  if (name == "--help" || name == "-h" || name == "help") {
+    Usage(stdout);
+    return kDone;
+  }
+  if (name == "--version") {
+    fmt::print("weir {}\n", record::BuildDescription());
+    return kDone;
+  }
+  const auto* verb = std::ranges::find_if(kVerbs, [&](const Verb& v) { return v.name == name; });
+  if (verb == std::end(kVerbs)) {
+    fmt::print(stderr, "weir: there is no verb \"{}\"; weir --help lists them\n", name);
+    return kBadInput;
+  }
+  return verb->run({arguments.begin() + 1, arguments.end()});
+}
+
+}  // namespace
+
+const std::vector<std::string>& CommandLine() { return command_line; }
+
+}  // namespace weir::cli
+
+int main(int argc, char** argv) {
+  try {
+    const std::vector<std::string> all(argv, argv + argc);
+    weir::cli::command_line = all;
+    return weir::cli::Main({all.begin() + (all.empty() ? 0 : 1), all.end()});
+  } catch (const std::bad_alloc&) {
+    std::fputs("weir: out of memory: fewer pictures in flight (--batch, --in-flight, --decode-threads) need less\n", stderr);
+    return weir::cli::kJobFailed;
+  }
+}

@@ -1,0 +1,20 @@
+// The verbs: each takes the arguments after its name and gives the program's exit status.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace weir::cli {
+
+using Arguments = std::vector<std::string>;
+
+int Doctor(const Arguments& arguments);
+int ModelVerb(const Arguments& arguments);  // make, show
+int MonitorVerb(const Arguments& arguments);
+int Prepare(const Arguments& arguments);
+int Run(const Arguments& arguments);
+
+// The whole command line as the user gave it: what repeats a result.
+const std::vector<std::string>& CommandLine();
+
+}  // namespace weir::cli

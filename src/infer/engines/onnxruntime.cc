@@ -1,0 +1,362 @@
+#include "infer/engines/onnxruntime.h"
+
+#include <fmt/format.h>
+#include <onnxruntime_c_api.h>
+#include <onnxruntime_session_options_config_keys.h>
+
+#include <array>
+#include <semaphore>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/thread.h"
+#include "infer/engines/binding.h"
+#include "infer/engines/quantised.h"
+#include "infer/engines/shared_library.h"
+#include "infer/engines/thread_share.h"
+
+namespace weir::infer {
+namespace {
+
+static_assert(ORT_API_VERSION == 21, "the library is asked for the version of these headers");
+
+// The function table, and the one environment (its log goes nowhere: every failure comes back as a status
+// too). Shared by all that hold memory of the library. Thread-safe.
+class Library {
+ public:
+  static Result<std::shared_ptr<const Library>> Open();
+  ~Library() { api_->ReleaseEnv(env_); }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  const OrtApi& api() const { return *api_; }
+  const OrtEnv* env() const { return env_; }
+  const OrtMemoryInfo* cpu_memory() const { return cpu_memory_.get(); }
+  const std::string& version() const { return version_; }
+
+  // Takes over `status`. `what` is said first; what the library blames on the caller becomes
+  // kInvalidArgument.
+  Status Check(OrtStatus* status, std::string_view what) const;
+
+ private:
+  Library(const OrtApi* api, std::string version) : api_(api), version_(std::move(version)) {}
+  Status Prepare();
+
+  const OrtApi* api_;
+  const std::string version_;
+  OrtEnv* env_ = nullptr;
+  std::unique_ptr<OrtMemoryInfo, void (*)(OrtMemoryInfo*)> cpu_memory_{nullptr, nullptr};
+};
+using LibraryPtr = std::shared_ptr<const Library>;
+
+// An object of the library, which it keeps alive. Null is fine.
+template <typename T>
+std::shared_ptr<T> Own(const LibraryPtr& library, T* object, void (*OrtApi::*release)(T*)) {
+  return {object, [library, release](T* p) { (library->api().*release)(p); }};
+}
+
+void ORT_API_CALL DiscardLog(void*, OrtLoggingLevel, const char*, const char*, const char*, const char*) {}
+
+Result<LibraryPtr> Library::Open() {
+  const auto file = TRY(SharedLibrary::Open({.engine = "onnxruntime",
+                                             .files = {"libonnxruntime.so.1", "libonnxruntime.so.1.31.1"},
+                                             .folder = "onnxruntime/onnxruntime/capi"}));
+  using GetApiBase = const OrtApiBase* (*)();
+  const auto get_api_base = reinterpret_cast<GetApiBase>(file.Find("OrtGetApiBase"));
+  const OrtApiBase* const base = get_api_base == nullptr ? nullptr : get_api_base();
+  const OrtApi* const api = base == nullptr ? nullptr : base->GetApi(ORT_API_VERSION);
+  if (api == nullptr) {
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format(
+            "engine onnxruntime: {} does not offer version {} of its interface: install 1.{} or later "
+            "with `./dev setup`",
+            file.path(), ORT_API_VERSION, ORT_API_VERSION));
+  }
+  const std::shared_ptr<Library> library(new Library(api, base->GetVersionString()));
+  TRY_STATUS(library->Prepare());
+  return library;
+}
+
+Status Library::Prepare() {
+  TRY_STATUS(
+      Check(api_->CreateEnvWithCustomLogger(DiscardLog, nullptr, ORT_LOGGING_LEVEL_FATAL, "weir", &env_),
+            "start onnxruntime"));
+  OrtMemoryInfo* info = nullptr;
+  TRY_STATUS(
+      Check(api_->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &info), "start onnxruntime"));
+  cpu_memory_ = {info, api_->ReleaseMemoryInfo};
+  return {};
+}
+
+Status Library::Check(OrtStatus* status, std::string_view what) const {
+  if (status == nullptr) return {};
+  const OrtErrorCode code = api_->GetErrorCode(status);
+  std::string words = fmt::format("{}: {}", what, api_->GetErrorMessage(status));
+  api_->ReleaseStatus(status);
+  switch (code) {
+    case ORT_NO_SUCHFILE:
+      return Fail(ErrorCode::kNotFound, std::move(words));
+    case ORT_INVALID_ARGUMENT:
+      return Fail(ErrorCode::kInvalidArgument, std::move(words));
+    case ORT_INVALID_PROTOBUF:
+    case ORT_INVALID_GRAPH:
+    case ORT_NO_MODEL:
+      return Fail(ErrorCode::kCorrupt, std::move(words));
+    case ORT_NOT_IMPLEMENTED:
+      return Fail(ErrorCode::kUnsupported, std::move(words));
+    default:
+      return Fail(ErrorCode::kInternal, std::move(words));
+  }
+}
+
+constexpr std::pair<ONNXTensorElementDataType, DType> kTypes[] = {
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL, DType::kBool},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8, DType::kUint8},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16, DType::kUint16},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32, DType::kUint32},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64, DType::kUint64},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8, DType::kInt8},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16, DType::kInt16},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, DType::kInt32},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, DType::kInt64},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16, DType::kFp16},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16, DType::kBf16},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, DType::kFp32},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE, DType::kFp64},
+};
+
+Result<DType> FromOrt(ONNXTensorElementDataType type) {
+  for (const auto& [theirs, ours] : kTypes) {
+    if (theirs == type) return ours;
+  }
+  return Fail(ErrorCode::kUnsupported,
+              type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING
+                  ? "tensors of strings are not served"
+                  : fmt::format("element type {} of onnxruntime is not served", static_cast<int>(type)));
+}
+
+ONNXTensorElementDataType ToOrt(DType dtype) {
+  for (const auto& [theirs, ours] : kTypes) {
+    if (ours == dtype) return theirs;
+  }
+  return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+}
+
+// What `facts` say; the name is left empty.
+Result<TensorInfo> Describe(const Library& library, const OrtTensorTypeAndShapeInfo* facts) {
+  const OrtApi& api = library.api();
+  ONNXTensorElementDataType type{};
+  size_t rank = 0;
+  TRY_STATUS(library.Check(api.GetTensorElementType(facts, &type), "read a tensor's type"));
+  TRY_STATUS(library.Check(api.GetDimensionsCount(facts, &rank), "read a tensor's rank"));
+  TensorInfo info{.name = {}, .dtype = TRY(FromOrt(type)), .shape = Shape(rank)};
+  TRY_STATUS(library.Check(api.GetDimensions(facts, info.shape.data(), rank), "read a tensor's shape"));
+  return info;
+}
+
+// How the library tells of one side of a session, its inputs or its outputs.
+struct Side {
+  decltype(OrtApi::SessionGetInputCount) count;
+  decltype(OrtApi::SessionGetInputName) name;
+  decltype(OrtApi::SessionGetInputTypeInfo) type;
+};
+
+Result<std::string> ReadName(const Library& library, const OrtSession* session, const Side& side,
+                             size_t index) {
+  OrtAllocator* allocator = nullptr;
+  TRY_STATUS(library.Check(library.api().GetAllocatorWithDefaultOptions(&allocator), "get memory"));
+  char* name = nullptr;
+  TRY_STATUS(library.Check(side.name(session, index, allocator, &name), "read a tensor's name"));
+  std::string copy = name;
+  allocator->Free(allocator, name);
+  return copy;
+}
+
+Result<std::vector<TensorInfo>> ReadInfos(const LibraryPtr& library, const OrtSession* session,
+                                          const Side& side) {
+  size_t count = 0;
+  TRY_STATUS(library->Check(side.count(session, &count), "count the tensors"));
+  std::vector<TensorInfo> infos;
+  for (size_t i = 0; i < count; ++i) {
+    std::string name = TRY(ReadName(*library, session, side, i));
+    OrtTypeInfo* type = nullptr;
+    TRY_STATUS(library->Check(side.type(session, i, &type), name));
+    const auto owned = Own(library, type, &OrtApi::ReleaseTypeInfo);
+    const OrtTensorTypeAndShapeInfo* facts = nullptr;
+    TRY_STATUS(library->Check(library->api().CastTypeInfoToTensorInfo(type, &facts), name));
+    if (facts == nullptr) return Fail(ErrorCode::kUnsupported, fmt::format("'{}' is not a tensor", name));
+    infos.push_back(TRY_CONTEXT(Describe(*library, facts), fmt::format("'{}'", name)));
+    infos.back().name = std::move(name);
+  }
+  return infos;
+}
+
+using OrtValuePtr = std::shared_ptr<OrtValue>;
+
+class OnnxRuntimeSession final : public Session {
+ public:
+  struct Loaded {
+    LibraryPtr library;
+    std::shared_ptr<OrtSession> session;
+    std::vector<TensorInfo> inputs;
+    std::vector<TensorInfo> outputs;
+    std::string precision;
+    ThreadShare share;
+  };
+  OnnxRuntimeSession(Loaded loaded, const Clock& clock)
+      : loaded_(std::move(loaded)), clock_(clock), free_streams_(loaded_.share.streams) {
+    for (const TensorInfo& info : loaded_.inputs) input_names_.push_back(info.name.c_str());
+  }
+
+  const std::vector<TensorInfo>& inputs() const override { return loaded_.inputs; }
+  const std::vector<TensorInfo>& outputs() const override { return loaded_.outputs; }
+  std::string precision() const override { return loaded_.precision; }
+  int threads() const override { return loaded_.share.threads; }
+  int streams() const override { return loaded_.share.streams; }
+  int callers() const override { return loaded_.share.streams; }
+
+  Result<RunResult> Run(const std::vector<Tensor>& inputs, const std::vector<std::string>& wanted) override;
+
+ private:
+  // `data` must outlive the value.
+  Result<OrtValuePtr> Give(const Tensor& tensor, const Bytes& data) const;
+  Result<Tensor> Take(OrtValuePtr value, const std::string& name) const;
+
+  const Loaded loaded_;
+  const Clock& clock_;
+  std::vector<const char*> input_names_;
+  std::counting_semaphore<>
+      free_streams_;  // the library would take any number of callers, each with a thread
+};
+
+Result<RunResult> OnnxRuntimeSession::Run(const std::vector<Tensor>& inputs,
+                                          const std::vector<std::string>& wanted) {
+  const auto bound = TRY(BindInputs(loaded_.inputs, inputs));
+  const auto indices = TRY(BindOutputs(loaded_.outputs, wanted));
+  std::vector<Bytes> data;
+  std::vector<OrtValuePtr> values;
+  std::vector<const OrtValue*> given;
+  for (const Tensor* tensor : bound) {
+    data.push_back(AlignedData(*tensor));
+    values.push_back(TRY(Give(*tensor, data.back())));
+    given.push_back(values.back().get());
+  }
+  std::vector<const char*> names;
+  for (const size_t index : indices) names.push_back(loaded_.outputs[index].name.c_str());
+  std::vector<OrtValue*> got(names.size(), nullptr);
+
+  free_streams_.acquire();
+  RunResult result{.outputs = {}, .started = clock_.Now()};
+  OrtStatus* const status =
+      loaded_.library->api().Run(loaded_.session.get(), nullptr, input_names_.data(), given.data(),
+                                 given.size(), names.data(), names.size(), got.data());
+  free_streams_.release();
+
+  std::vector<OrtValuePtr> owned;
+  for (OrtValue* value : got) owned.push_back(Own(loaded_.library, value, &OrtApi::ReleaseValue));
+  TRY_STATUS(loaded_.library->Check(status, "onnxruntime"));
+  for (size_t i = 0; i < owned.size(); ++i)
+    result.outputs.push_back(TRY(Take(std::move(owned[i]), names[i])));
+  return result;
+}
+
+Result<OrtValuePtr> OnnxRuntimeSession::Give(const Tensor& tensor, const Bytes& data) const {
+  OrtValue* value = nullptr;
+  // The library does not write to its inputs; its C interface cannot say so.
+  TRY_STATUS(loaded_.library->Check(
+      loaded_.library->api().CreateTensorWithDataAsOrtValue(
+          loaded_.library->cpu_memory(), const_cast<std::byte*>(data.data()), data.size(),
+          tensor.shape.data(), tensor.shape.size(), ToOrt(tensor.dtype), &value),
+      tensor.name));
+  return Own(loaded_.library, value, &OrtApi::ReleaseValue);
+}
+
+Result<Tensor> OnnxRuntimeSession::Take(OrtValuePtr value, const std::string& name) const {
+  const OrtApi& api = loaded_.library->api();
+  OrtTensorTypeAndShapeInfo* facts = nullptr;
+  TRY_STATUS(loaded_.library->Check(api.GetTensorTypeAndShape(value.get(), &facts), name));
+  const auto owned = Own(loaded_.library, facts, &OrtApi::ReleaseTensorTypeAndShapeInfo);
+  TensorInfo info = TRY(Describe(*loaded_.library, facts));
+  void* memory = nullptr;
+  TRY_STATUS(loaded_.library->Check(api.GetTensorMutableData(value.get(), &memory), name));
+  const size_t size = static_cast<size_t>(TRY(ElementCount(info.shape))) * ByteSize(info.dtype);
+  return Tensor{.name = name,
+                .dtype = info.dtype,
+                .shape = std::move(info.shape),
+                .data = Bytes::Wrap(std::move(value), static_cast<std::byte*>(memory), size)};
+}
+
+class OnnxRuntimeEngine final : public Engine {
+ public:
+  OnnxRuntimeEngine(LibraryPtr library, const Clock& clock) : library_(std::move(library)), clock_(clock) {}
+
+  std::string name() const override { return "onnxruntime"; }
+  std::string version() const override { return library_->version(); }
+  Result<std::shared_ptr<Session>> Load(const ModelSource& source, const SessionOptions& options) override;
+
+ private:
+  Result<std::shared_ptr<OrtSessionOptions>> MakeOptions(const ThreadShare& share) const;
+
+  const LibraryPtr library_;
+  const Clock& clock_;
+};
+
+Result<std::shared_ptr<Session>> OnnxRuntimeEngine::Load(const ModelSource& source,
+                                                         const SessionOptions& options) {
+  if (options.precision != "f32") {
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format("onnxruntime computes at the model's own precision on a CPU, not at '{}': the openvino "
+                    "engine has bf16 and f16",
+                    options.precision));
+  }
+  const ThreadShare share = TRY(ShareThreads(options, UsableCpus()));
+  std::string precision = TRY(PrecisionInForce(source.path, options.precision));
+  const auto session_options = TRY(MakeOptions(share));
+  OrtSession* raw = nullptr;
+  const OrtApi& api = library_->api();
+  TRY_STATUS(library_->Check(
+      api.CreateSession(library_->env(), source.path.c_str(), session_options.get(), &raw), source.path));
+  auto session = Own(library_, raw, &OrtApi::ReleaseSession);
+  constexpr std::string_view kWhat = "onnxruntime";
+  auto inputs =
+      TRY_CONTEXT(ReadInfos(library_, raw,
+                            {api.SessionGetInputCount, api.SessionGetInputName, api.SessionGetInputTypeInfo}),
+                  kWhat);
+  auto outputs = TRY_CONTEXT(
+      ReadInfos(library_, raw,
+                {api.SessionGetOutputCount, api.SessionGetOutputName, api.SessionGetOutputTypeInfo}),
+      kWhat);
+  return std::make_shared<OnnxRuntimeSession>(
+      OnnxRuntimeSession::Loaded{library_, std::move(session), std::move(inputs), std::move(outputs),
+                                 std::move(precision), share},
+      clock_);
+}
+
+Result<std::shared_ptr<OrtSessionOptions>> OnnxRuntimeEngine::MakeOptions(const ThreadShare& share) const {
+  const OrtApi& api = library_->api();
+  constexpr std::string_view kWhat = "set up onnxruntime";
+  OrtSessionOptions* raw = nullptr;
+  TRY_STATUS(library_->Check(api.CreateSessionOptions(&raw), kWhat));
+  auto options = Own(library_, raw, &OrtApi::ReleaseSessionOptions);
+  // Each caller is itself one of the threads that compute; the pool is shared by all callers. Without a pool
+  // there is nothing that spins while it waits for work, and with one it stops when a run ends.
+  const int pool = share.threads - share.streams + 1;
+  TRY_STATUS(library_->Check(api.SetIntraOpNumThreads(raw, pool), kWhat));
+  TRY_STATUS(library_->Check(api.SetInterOpNumThreads(raw, 1), kWhat));
+  TRY_STATUS(library_->Check(api.SetSessionExecutionMode(raw, ORT_SEQUENTIAL), kWhat));
+  TRY_STATUS(library_->Check(api.SetSessionGraphOptimizationLevel(raw, ORT_ENABLE_ALL), kWhat));
+  TRY_STATUS(
+      library_->Check(api.AddSessionConfigEntry(raw, kOrtSessionOptionsConfigForceSpinningStop, "1"), kWhat));
+  return options;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> OpenOnnxRuntime(const Clock& clock) {
+  return std::make_unique<OnnxRuntimeEngine>(TRY(Library::Open()), clock);
+}
+
+}  // namespace weir::infer

@@ -1,0 +1,105 @@
+#include "run/wall.h"
+
+#include <gtest/gtest.h>
+
+namespace weir::run {
+namespace {
+
+// 1,000 pictures on two cores, 1 ms to load and an accelerator at 1,000 images/s with two in flight.
+Costs Balanced() {
+  return {.images = 1000,
+          .wall_s = 1.0,
+          .cores = 2,
+          .loaders = 2,
+          .load_cpu_s = 1.0,
+          .engine_threads = 0,
+          .engine_streams = 1,
+          .engine_busy_s = 1.0,
+          .in_flight = 2,
+          .round_trip_s = 1.1,
+          .print_s = 0.01};
+}
+
+TEST(FindBounds, EachPartAloneAndTheLeastOfThem) {
+  const Bounds bounds = FindBounds(Balanced());
+  EXPECT_DOUBLE_EQ(*bounds.decode, 2000);
+  EXPECT_DOUBLE_EQ(*bounds.infer, 1000);
+  EXPECT_DOUBLE_EQ(bounds.pipeline, 1000);
+  EXPECT_FALSE(bounds.read);
+}
+
+TEST(FindBounds, TwoCoresSharedByDecodingAndInferenceGiveTwoOverTheirSum) {
+  Costs costs = Balanced();
+  costs.engine_threads = 2;
+  costs.engine_streams = 2;
+  costs.engine_cpu_s = 3;
+  EXPECT_DOUBLE_EQ(FindBounds(costs).pipeline, 1000 * 2 / 4.0);
+}
+
+TEST(FindWall, ABusyAcceleratorIsTheWall) {
+  const auto wall = FindWall(Balanced());
+  EXPECT_EQ(wall->stage, "infer");
+  EXPECT_NEAR(wall->share, 1, 1e-9);
+  EXPECT_NEAR(wall->gain, 2, 1e-9);
+}
+
+TEST(FindWall, OneDecodeThreadIsTheWallUnderAFastEngine) {
+  Costs costs = Balanced();
+  costs.loaders = 1;
+  costs.engine_busy_s = 0.1;
+  costs.round_trip_s = 0.2;
+  const auto wall = FindWall(costs);
+  EXPECT_EQ(wall->stage, "decode");
+  EXPECT_NEAR(wall->gain, 2, 1e-9);
+}
+
+TEST(FindWall, LoadersThatWaitForStorageNameReading) {
+  Costs costs = Balanced();
+  costs.wall_s = 3;
+  costs.load_blocked_s = 5;
+  costs.engine_busy_s = 0.1;
+  costs.round_trip_s = 0.2;
+  EXPECT_EQ(FindWall(costs)->stage, "read");
+}
+
+TEST(FindWall, DepthIsTheWallWhereFullBatchesWaitAndTheEngineHasRoom) {
+  Costs costs = Balanced();
+  costs.engine_streams = 4;
+  costs.in_flight = 1;
+  costs.wall_s = 1.1;
+  costs.held_back_s = 1.0;
+  const auto wall = FindWall(costs);
+  EXPECT_EQ(wall->stage, "in_flight");
+  EXPECT_GT(wall->gain, 1.5);
+}
+
+TEST(FindWall, FullCoresNameTheStageThatTakesMostOfThem) {
+  Costs costs = Balanced();
+  costs.engine_threads = 2;
+  costs.engine_streams = 2;
+  costs.engine_cpu_s = 3;
+  costs.wall_s = 2;
+  costs.engine_busy_s = 3.9;
+  EXPECT_EQ(FindWall(costs)->stage, "infer");
+  EXPECT_NEAR(FindWall(costs)->share, 0.75, 1e-9);
+  costs.load_cpu_s = 6;
+  costs.wall_s = 4.5;
+  EXPECT_EQ(FindWall(costs)->stage, "decode");
+}
+
+TEST(FindWall, WithoutOverlapTheLongestStageIsTheWall) {
+  Costs costs = Balanced();
+  costs.overlapped = false;
+  costs.loaders = 1;
+  costs.load_s = 1;
+  costs.infer_s = 3;
+  const auto wall = FindWall(costs);
+  EXPECT_EQ(wall->stage, "infer");
+  EXPECT_NEAR(wall->share, 3 / 4.01, 1e-6);
+  EXPECT_NEAR(FindBounds(costs).pipeline, 1000 / 4.01, 1e-6);
+}
+
+TEST(FindWall, NothingDoneHasNoWall) { EXPECT_FALSE(FindWall(Costs{})); }
+
+}  // namespace
+}  // namespace weir::run

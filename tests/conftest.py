@@ -1,0 +1,64 @@
+"""Tests through the built program. WEIR_PROGRAM names it; WEIR_SHARED the folder of test data (beside the checkout otherwise)."""
+import csv
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAM = os.environ.get("WEIR_PROGRAM", str(ROOT / "build/release/weir"))
+SHARED = pathlib.Path(os.environ.get("WEIR_SHARED", ROOT.parent / "shared"))
+SANITIZED = any(name in PROGRAM for name in ("asan", "tsan"))
+
+
+class Weir:
+    """Runs the program. `json` gives the parsed result; a fault of the program fails the test with what it said."""
+
+    def run(self, *arguments, status=0, timeout=300, **kwargs):
+        done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, timeout=timeout, **kwargs)
+        said = done.stderr.decode(errors="replace")
+        assert "Sanitizer" not in said, said
+        if status is not None:
+            assert done.returncode == status, f"exit {done.returncode}, not {status}\n{said}\n{done.stdout.decode(errors='replace')}"
+        return done
+
+    def json(self, *arguments, status=0, **kwargs):
+        return json.loads(self.run(*arguments, "--json", "-", status=status, **kwargs).stdout)
+
+
+@pytest.fixture(scope="session")
+def weir():
+    assert os.path.exists(PROGRAM), f"{PROGRAM} is missing: ./dev build"
+    return Weir()
+
+
+@pytest.fixture(scope="session")
+def shared():
+    if not (SHARED / "data").is_dir():
+        pytest.skip(f"the test data is not at {SHARED}: set WEIR_SHARED")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def made(weir, tmp_path_factory):
+    """A made network and fresh made pictures: (model folder, set folder)."""
+    folder = tmp_path_factory.mktemp("made")
+    weir.run("model", "make", "tiny", "--seed", 1, "-o", folder)
+    weir.run("prepare", "--make", 200, "--seed", 2, "-o", folder / "pictures")
+    return folder / "tiny", folder / "pictures"
+
+
+def read_answers(path):
+    """file -> list of rows in the order of their ranks."""
+    answers = {}
+    with open(path, newline="", encoding="utf-8", errors="surrogateescape") as file:
+        for row in csv.DictReader(file):
+            answers.setdefault(row["file"], []).append(row)
+    return answers
+
+
+@pytest.fixture(scope="session")
+def answers_of():
+    return read_answers
