@@ -27,6 +27,10 @@ bool ReadInteger(std::string_view text, uint64_t low, uint64_t high, uint64_t& v
 
 bool ReadDuration(std::string_view text, Duration& value) {
   constexpr std::pair<std::string_view, double> kUnits[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+  if (text == "0") {
+    value = Duration::zero();
+    return true;
+  }
   for (const auto& [suffix, seconds_per_unit] : kUnits) {
     if (!text.ends_with(suffix)) continue;
     double number = 0;

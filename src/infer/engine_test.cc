@@ -1,0 +1,254 @@
+#include "infer/engine.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "base/seed.h"
+#include "base/thread.h"
+#include "infer/testing/answers.h"
+#include "infer/testing/tiny_onnx.h"
+
+namespace weir::infer {
+namespace {
+
+using testing::Floats;
+using testing::FloatTensor;
+using testing::OnnxType;
+using testing::SaveTinyOnnx;
+using testing::TinyOnnx;
+
+// The models that are shared between checkouts, not part of this one.
+std::string SharedModel(const std::string& name) {
+  const char* const folder = std::getenv("WEIR_SHARED");
+  return std::string(folder != nullptr ? folder : WEIR_SOURCE_DIR "/../shared") + "/data/models/" + name;
+}
+
+Tensor RandomTensor(const TensorInfo& info, int64_t batch, double high) {
+  Shape shape = info.shape;
+  for (int64_t& size : shape) size = size < 0 ? batch : size;
+  Random random = Seed(3).MakeRandom();
+  const auto count = static_cast<size_t>(ElementCount(shape).value());
+  if (info.dtype == DType::kUint8) {
+    std::string bytes(count, '\0');
+    for (char& c : bytes) c = static_cast<char>(random.Integer(0, 255));
+    return {.name = info.name, .dtype = info.dtype, .shape = shape, .data = Bytes::Copy(bytes)};
+  }
+  std::vector<float> values(count);
+  for (float& x : values) x = static_cast<float>(random.Uniform(0, high));
+  return FloatTensor(info.name, shape, values);
+}
+
+// Facts that hold for every engine that reads model files.
+class FileEngine : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    auto engine = OpenEngine(GetParam(), clock_);
+    if (!engine && engine.error().code == ErrorCode::kNotFound) GTEST_SKIP() << engine.error().message;
+    ASSERT_TRUE(engine) << engine.error().message;
+    engine_ = *std::move(engine);
+  }
+  std::shared_ptr<Session> Load(const std::string& path, const SessionOptions& options = {}) {
+    auto session = engine_->Load({.path = path}, options);
+    EXPECT_TRUE(session) << session.error().message;
+    return session ? *std::move(session) : nullptr;
+  }
+  std::shared_ptr<Session> LoadTiny(const TinyOnnx& tiny, const SessionOptions& options = {}) {
+    return Load(SaveTinyOnnx(::testing::TempDir(), "weir_tiny_" + GetParam() + tiny.op_type + ".onnx", tiny),
+                options);
+  }
+
+  SteadyClock clock_;
+  std::unique_ptr<Engine> engine_;
+};
+INSTANTIATE_TEST_SUITE_P(, FileEngine, ::testing::Values("onnxruntime", "openvino"),
+                         [](const auto& engine) { return engine.param; });
+
+TEST_P(FileEngine, SaysWhatItIs) {
+  EXPECT_EQ(engine_->name(), GetParam());
+  EXPECT_FALSE(engine_->version().empty());
+}
+
+TEST_P(FileEngine, ReadsNamesTypesAndFreeDimensionsFromTheModel) {
+  const auto session = LoadTiny({.op_type = "Relu", .input_shape = {-1, 3, 8}, .output_shape = {-1, 3, 8}});
+  EXPECT_EQ(session->inputs(), (std::vector<TensorInfo>{{"x", DType::kFp32, {-1, 3, 8}}}));
+  EXPECT_EQ(session->outputs(), (std::vector<TensorInfo>{{"y", DType::kFp32, {-1, 3, 8}}}));
+  EXPECT_EQ(session->precision(), "f32");
+}
+
+TEST_P(FileEngine, TakesNoMoreThreadsThanThereAre) {
+  const auto session = LoadTiny({}, {.threads = 1000, .streams = 1000});
+  EXPECT_EQ(session->threads(), UsableCpus());
+  EXPECT_EQ(session->streams(), UsableCpus());
+  EXPECT_EQ(session->callers(), UsableCpus());
+  EXPECT_EQ(LoadTiny({}, {.threads = 1})->threads(), 1);
+}
+
+TEST_P(FileEngine, ComputesEveryBatch) {
+  const auto session = LoadTiny({.op_type = "Neg"});
+  for (const int64_t batch : {1, 3, 3, 3, 1, 1, 2}) {  // the same again, and another
+    const Tensor input = RandomTensor(session->inputs()[0], batch, 1);
+    const auto result = session->Run({input}, {});
+    ASSERT_TRUE(result) << result.error().message;
+    ASSERT_EQ(result->outputs.size(), 1u);
+    EXPECT_EQ(result->outputs[0].name, "y");
+    EXPECT_EQ(result->outputs[0].shape, (Shape{batch, 4}));
+    auto negated = Floats(input);
+    for (float& x : negated) x = -x;
+    EXPECT_EQ(Floats(result->outputs[0]), negated);
+  }
+}
+
+TEST_P(FileEngine, AnAnswerStaysWhenTheNextIsComputed) {
+  auto session = LoadTiny({});
+  std::vector<Tensor> kept;
+  for (int i = 0; i < 5; ++i) {
+    auto result =
+        session->Run({FloatTensor("x", {1, 4}, std::vector<float>(4, static_cast<float>(i)))}, {"y"});
+    ASSERT_TRUE(result) << result.error().message;
+    kept.push_back(result->outputs[0]);
+  }
+  session.reset();
+  engine_.reset();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Floats(kept[i]), std::vector<float>(4, static_cast<float>(i)));
+}
+
+TEST_P(FileEngine, TakesOutputsWhoseShapeTheDataDecide) {
+  const auto session = LoadTiny(
+      {.op_type = "NonZero", .output_type = OnnxType::kInt64, .input_shape = {-1}, .output_shape = {1, -1}});
+  for (const auto& values : std::vector<std::vector<float>>{
+           {0, 1, 0, 1}, {0, 1, 1, 0}, {1, 1, 1, 1}, {0, 0, 0, 1}, {0, 0, 0, 0}, {1, 1, 0, 1}}) {
+    std::vector<int64_t> expected;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] != 0) expected.push_back(static_cast<int64_t>(i));
+    }
+    const auto result = session->Run({FloatTensor("x", {4}, values)}, {});
+    ASSERT_TRUE(result) << result.error().message;
+    const Tensor& output = result->outputs[0];
+    EXPECT_EQ(output.dtype, DType::kInt64);
+    EXPECT_EQ(output.shape, (Shape{1, std::ssize(expected)}));
+    const std::string_view bytes(reinterpret_cast<const char*>(expected.data()),
+                                 expected.size() * sizeof(int64_t));
+    EXPECT_EQ(output.data.text(), bytes);
+  }
+}
+
+TEST_P(FileEngine, TakesAPayloadThatLiesAcrossItsAlignment) {
+  const auto session = LoadTiny({});
+  const Tensor straight = FloatTensor("x", {1, 4}, {1, 2, 3, 4});
+  const Bytes memory = Bytes::Copy("." + std::string(straight.data.text()));
+  const auto result = session->Run({{.name = "x", .shape = {1, 4}, .data = memory.Slice(1, 16)}}, {});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(Floats(result->outputs[0]), Floats(straight));
+}
+
+TEST_P(FileEngine, NamesWhatIsWrongWithACall) {
+  const auto session = LoadTiny({});
+  const Tensor input = FloatTensor("x", {1, 4}, {1, 2, 3, 4});
+  EXPECT_EQ(session->Run({}, {}).error(), (Error{ErrorCode::kInvalidArgument, "input 'x' is missing"}));
+  EXPECT_EQ(session->Run({input}, {"z"}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(session->Run({FloatTensor("x", {1, 5}, {1, 2, 3, 4, 5})}, {}).error().message,
+            "input 'x': shape is [1,5], the model takes [-1,4]");
+}
+
+TEST_P(FileEngine, RefusesWhatItCannotServe) {
+  EXPECT_EQ(engine_->Load({.path = ::testing::TempDir() + "weir_none.onnx"}, {}).error().code,
+            ErrorCode::kNotFound);
+  const std::string folder = ::testing::TempDir();
+  const auto broken =
+      SaveTinyOnnx(folder, "weir_broken_" + GetParam() + ".onnx", {.op_type = "NoSuchOperator"});
+  EXPECT_FALSE(engine_->Load({.path = broken}, {}));
+  const auto strings = SaveTinyOnnx(folder, "weir_strings_" + GetParam() + ".onnx",
+                                    {.input_type = OnnxType::kString, .output_type = OnnxType::kString});
+  EXPECT_EQ(engine_->Load({.path = strings}, {}).error().code, ErrorCode::kUnsupported);
+  const auto tiny = SaveTinyOnnx(folder, "weir_precision_" + GetParam() + ".onnx", {});
+  EXPECT_FALSE(engine_->Load({.path = tiny}, {.precision = "f8"}));
+}
+
+TEST_P(FileEngine, AnswersCallersSideBySide) {
+  const auto session = LoadTiny({.op_type = "Neg"}, {.streams = 0});
+  std::vector<std::jthread> callers;
+  std::atomic<int> wrong{0};
+  for (int caller = 0; caller < session->callers() + 1; ++caller) {  // one more than it takes: it waits
+    callers.emplace_back([&, caller] {
+      for (int i = 0; i < 200; ++i) {
+        const auto value = static_cast<float>(1000 * caller + i);
+        const auto result = session->Run({FloatTensor("x", {1, 4}, std::vector<float>(4, value))}, {});
+        if (!result || Floats(result->outputs[0]) != std::vector<float>(4, -value)) ++wrong;
+      }
+    });
+  }
+  callers.clear();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(OpenEngine, NamesWhatThereIsInsteadOfAnUnknownEngine) {
+  const SteadyClock clock;
+  EXPECT_EQ(OpenEngine("tensorflow", clock).error().message,
+            "unknown engine 'tensorflow': use onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms");
+  EXPECT_EQ(OpenEngine("onnxruntime:threads=2", clock).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(OpenEngine("emulated:speed=9", clock).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(OpenEngine("emulated:base=1ms", clock).value()->name(), "emulated");
+  EXPECT_EQ(OpenEngine("emulated", clock).value()->name(), "emulated");
+}
+
+struct RealModel {
+  std::string file;
+  std::string precision;
+  double high;       // of the values that go in
+  double tolerance;  // share of the largest value that comes out
+};
+
+const char* const kQuantised = "f32 (quantised model: int8 where the engine can)";
+
+// Two libraries that share no code give the same answers.
+class RealModels : public ::testing::TestWithParam<RealModel> {};
+INSTANTIATE_TEST_SUITE_P(, RealModels,
+                         ::testing::Values(RealModel{"mnist.onnx", "f32", 255, 1e-4},
+                                           RealModel{"mobilenet_v1_025_224_fp32.onnx", "f32", 1, 1e-4},
+                                           RealModel{"kws_dscnn.onnx", kQuantised, 1, 0.01},
+                                           RealModel{"resnet8_cifar10.onnx", kQuantised, 255, 0.2},
+                                           RealModel{"mobilenet_v1_025_128_u8.onnx", kQuantised, 255, 0.2}),
+                         [](const auto& model) {
+                           return model.param.file.substr(0, model.param.file.find('.'));
+                         });
+
+TEST_P(RealModels, HaveTheSameAnswersOnBothEngines) {
+  const std::string path = SharedModel(GetParam().file);
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs " << path << "; WEIR_SHARED names the folder";
+  const SteadyClock clock;
+  std::vector<std::vector<float>> answers;
+  for (const char* name : {"onnxruntime", "openvino"}) {
+    const auto engine = OpenEngine(name, clock);
+    if (!engine) GTEST_SKIP() << engine.error().message;
+    const auto session = (*engine)->Load({.path = path}, {});
+    ASSERT_TRUE(session) << session.error().message;
+    EXPECT_EQ((*session)->precision(), GetParam().precision);
+    const int64_t batch = GetParam().file == "mnist.onnx" ? 1 : 3;
+    for (int i = 0; i < 2; ++i) {
+      const auto result =
+          (*session)->Run({RandomTensor((*session)->inputs()[0], batch, GetParam().high)}, {});
+      ASSERT_TRUE(result) << result.error().message;
+      answers.push_back(Floats(result->outputs[0]));
+    }
+  }
+  EXPECT_EQ(answers[0], answers[1]);
+  EXPECT_EQ(answers[2], answers[3]);
+  ASSERT_EQ(answers[0].size(), answers[2].size());
+  const double scale =
+      std::abs(*std::ranges::max_element(answers[0], {}, [](float x) { return std::abs(x); }));
+  double difference = 0;
+  for (size_t i = 0; i < answers[0].size(); ++i) {
+    difference = std::max<double>(difference, std::abs(answers[0][i] - answers[2][i]));
+  }
+  EXPECT_LE(difference, GetParam().tolerance * scale);
+}
+
+}  // namespace
+}  // namespace weir::infer
