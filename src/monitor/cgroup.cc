@@ -15,6 +15,9 @@ namespace {
 constexpr int64_t kNoLimit = int64_t{1} << 62;  // v1 writes LONG_MAX rounded down to a page
 constexpr std::string_view kFirstNamespace = "cgroup:[4026531835]";  // PROC_CGROUP_INIT_INO of the kernel
 
+constexpr std::string_view kThrottledV2 = "throttled_usec", kThrottledV1 = "throttled_time";
+constexpr std::string_view kCacheV2 = "inactive_file", kCacheV1 = "total_inactive_file";
+
 bool HasWord(std::string_view list, std::string_view word) {
   return fmt::format(",{},", list).find(fmt::format(",{},", word)) != std::string::npos;
 }
@@ -70,11 +73,6 @@ CgroupPlace FindPlace(std::string_view mountinfo, std::string_view cgroup, std::
 std::optional<int64_t> NumberAt(const std::string& path) {
   const auto text = ReadSmall(path);
   return text ? ParseNumber(*text) : std::nullopt;
-}
-
-std::optional<int64_t> NumberAt(const std::string& path, std::string_view key) {
-  const auto text = ReadSmall(path);
-  return text ? FindNumber(*text, key) : std::nullopt;
 }
 
 // The folder of the group itself. A path that is not under the mount is the host's, seen from inside a
@@ -148,27 +146,38 @@ CgroupLimits ReadCgroupLimits(const Cgroup& cgroup) {
   return limits;
 }
 
-CgroupUsage ReadCgroupUsage(const Cgroup& cgroup) {
-  CgroupUsage usage;
-  const auto working_set = [](const std::string& folder, const char* used_file, const char* cache_key) {
-    auto used = NumberAt(folder + used_file);
-    if (used) *used = std::max<int64_t>(*used - NumberAt(folder + "/memory.stat", cache_key).value_or(0), 0);
-    return used;
+CgroupCounters::CgroupCounters(const Cgroup& cgroup) {
+  const auto open = [](const CgroupPlace& place, const char* name,
+                       std::string_view key) -> std::optional<KernelFile> {
+    if (place.mount.empty()) return std::nullopt;
+    KernelFile file(Folder(place) + name);
+    const auto text = file.Read();
+    const bool found = text && (key.empty() ? ParseNumber(*text) : FindNumber(*text, key)).has_value();
+    return found ? std::optional(std::move(file)) : std::nullopt;
   };
-  if (!cgroup.unified.mount.empty()) {
-    const std::string folder = Folder(cgroup.unified);
-    usage.memory_bytes = working_set(folder, "/memory.current", "inactive_file");
-    if (const auto held = NumberAt(folder + "/cpu.stat", "throttled_usec")) {
-      usage.throttled = std::chrono::microseconds(*held);
-    }
-  }
-  if (!usage.memory_bytes && !cgroup.memory.mount.empty()) {
-    usage.memory_bytes = working_set(Folder(cgroup.memory), "/memory.usage_in_bytes", "total_inactive_file");
-  }
-  if (!usage.throttled && !cgroup.cpu.mount.empty()) {
-    if (const auto held = NumberAt(Folder(cgroup.cpu) + "/cpu.stat", "throttled_time")) {
-      usage.throttled = Duration(*held);
-    }
+  memory_ = open(cgroup.unified, "/memory.current", "");
+  v2_memory_ = memory_.has_value();
+  if (!v2_memory_) memory_ = open(cgroup.memory, "/memory.usage_in_bytes", "");
+  memory_stat_ =
+      open(v2_memory_ ? cgroup.unified : cgroup.memory, "/memory.stat", v2_memory_ ? kCacheV2 : kCacheV1);
+  cpu_stat_ = open(cgroup.unified, "/cpu.stat", kThrottledV2);
+  if (!cpu_stat_) cpu_stat_ = open(cgroup.cpu, "/cpu.stat", kThrottledV1);
+}
+
+CgroupUsage CgroupCounters::Read() {
+  const auto number = [](std::optional<KernelFile>& file, std::string_view key) -> std::optional<int64_t> {
+    const auto text = file ? file->Read() : std::nullopt;
+    if (!text) return std::nullopt;
+    return key.empty() ? ParseNumber(*text) : FindNumber(*text, key);
+  };
+  CgroupUsage usage;
+  usage.memory_bytes = number(memory_, "");
+  const int64_t cache = number(memory_stat_, v2_memory_ ? kCacheV2 : kCacheV1).value_or(0);
+  if (usage.memory_bytes) *usage.memory_bytes = std::max<int64_t>(*usage.memory_bytes - cache, 0);
+  if (const auto held = number(cpu_stat_, kThrottledV2)) {
+    usage.throttled = std::chrono::microseconds(*held);
+  } else if (const auto held = number(cpu_stat_, kThrottledV1)) {
+    usage.throttled = Duration(*held);
   }
   return usage;
 }

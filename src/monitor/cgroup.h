@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "monitor/proc.h"
 
 namespace weir::monitor {
 
@@ -40,7 +41,18 @@ struct CgroupUsage {
   std::optional<int64_t> memory_bytes;  // without page cache that can be dropped at once (inactive_file)
   std::optional<Duration> throttled;    // how long the CPU quota held the group back, so far
 };
-CgroupUsage ReadCgroupUsage(const Cgroup& cgroup);
+
+// Reads a group's usage again and again: keeps its files open. One thread at a time.
+class CgroupCounters {
+ public:
+  CgroupCounters() = default;  // of no group: all absent
+  explicit CgroupCounters(const Cgroup& cgroup);
+  CgroupUsage Read();
+
+ private:
+  std::optional<KernelFile> memory_, memory_stat_, cpu_stat_;
+  bool v2_memory_ = false;
+};
 
 // Whether the group stands for a container: `proc` is /proc, `process` a process of the group. True where the
 // memory is limited, where the process has a cgroup namespace of its own, or where only a part of a hierarchy

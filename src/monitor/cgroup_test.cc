@@ -70,20 +70,21 @@ TEST(CgroupLimits, OfVersion1TakeTheKernelsLargestNumberForNone) {
   EXPECT_EQ(limits.memory_bytes, std::nullopt);
 }
 
-TEST(CgroupUsage, TakesVersion2NamesFirst) {
+TEST(CgroupCounters, TakesVersion2NamesFirst) {
   FakeTree files;
   files.Put("/unified/a/memory.current", "1000\n");
   files.Put("/unified/a/memory.stat", "anon 5\ninactive_file 300\n");
   files.Put("/unified/a/cpu.stat", "usage_usec 5\nthrottled_usec 2500\n");
   files.Put("/memory/memory.usage_in_bytes", "7\n");
-  const CgroupUsage usage = ReadCgroupUsage(
+  CgroupCounters counters(
       FindCgroup(MountV2(files.root() + "/unified") + MountV1(files.root() + "/memory", "memory"),
                  "0::/a\n1:memory:/\n"));
+  const CgroupUsage usage = counters.Read();
   EXPECT_EQ(usage.memory_bytes, 700);
   EXPECT_EQ(usage.throttled, 2500us);
 }
 
-TEST(CgroupUsage, FallsBackToVersion1OfAHybridLayout) {
+TEST(CgroupCounters, FallsBackToVersion1OfAHybridLayout) {
   FakeTree files;
   files.Put("/unified/cpu.stat", "usage_usec 5\n");
   files.Put("/cpu/cpu.stat", "nr_periods 4\nnr_throttled 1\nthrottled_time 40\n");
@@ -91,13 +92,14 @@ TEST(CgroupUsage, FallsBackToVersion1OfAHybridLayout) {
   files.Put("/memory/a/memory.stat", "inactive_file 1\ntotal_inactive_file 400\n");
   const std::string mounts = MountV2(files.root() + "/unified") + MountV1(files.root() + "/cpu", "cpu") +
                              MountV1(files.root() + "/memory", "memory");
-  const CgroupUsage usage = ReadCgroupUsage(FindCgroup(mounts, "0::/\n1:cpu:/\n2:memory:/a\n"));
+  CgroupCounters counters(FindCgroup(mounts, "0::/\n1:cpu:/\n2:memory:/a\n"));
+  const CgroupUsage usage = counters.Read();
   EXPECT_EQ(usage.memory_bytes, 500);
   EXPECT_EQ(usage.throttled, 40ns);
 }
 
-TEST(CgroupUsage, IsAbsentWithoutFiles) {
-  const CgroupUsage usage = ReadCgroupUsage(FindCgroup("", ""));
+TEST(CgroupCounters, AreAbsentWithoutFiles) {
+  const CgroupUsage usage = CgroupCounters(FindCgroup("", "")).Read();
   EXPECT_FALSE(usage.memory_bytes);
   EXPECT_FALSE(usage.throttled);
 }

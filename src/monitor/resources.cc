@@ -27,7 +27,7 @@ Tally::Options TallyOptions(const ResourceMonitor::Options& options, const Snaps
 }
 
 SnapshotReader::Options ReaderOptions(const ResourceMonitor::Options& options) {
-  if (options.processes.empty()) return {.roots = {::getpid()}, .engine_threads = true};
+  if (options.processes.empty()) return {.roots = {::getpid()}, .scope = SnapshotReader::Scope::kEngineApart};
   return {.roots = options.processes};
 }
 

@@ -1,7 +1,6 @@
 #include "monitor/snapshot.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <utility>
 
@@ -46,31 +45,44 @@ SnapshotReader::SnapshotReader(Options options)
       cpu_pressure_(options_.proc + "/pressure/cpu"),
       memory_pressure_(options_.proc + "/pressure/memory"),
       io_pressure_(options_.proc + "/pressure/io") {
+  CHECK(!options_.roots.empty());
   for (const int root : options_.roots) known_.emplace(root, 0);
-  if (options_.roots.empty()) return;
   const int root = options_.roots.front();
   const std::string folder = fmt::format("{}/{}", options_.proc, root);
   lists_children_ = ReadSmall(fmt::format("{}/task/{}/children", folder, root)).has_value();
   const auto mounts = ReadSmall(options_.proc + "/self/mountinfo"), group = ReadSmall(folder + "/cgroup");
   if (!mounts || !group) return;
-  cgroup_ = FindCgroup(*mounts, *group);
-  in_container_ = IsContainer(cgroup_, ReadCgroupLimits(cgroup_), options_.proc, root);
+  const Cgroup cgroup = FindCgroup(*mounts, *group);
+  in_container_ = IsContainer(cgroup, ReadCgroupLimits(cgroup), options_.proc, root);
+  cgroup_ = CgroupCounters(cgroup);
 }
 
 Snapshot SnapshotReader::Read(Instant now) {
   Snapshot snapshot{.at = now};
   snapshot.machine = ReadAndParse(stat_, ParseMachineStat);
-  ReadTree(snapshot);
+  if (options_.scope == Scope::kTrees) {
+    ReadTrees(snapshot);
+  } else {
+    ReadOne(snapshot);
+    ReadEngineThreads(snapshot);
+  }
   snapshot.memory = ReadAndParse(meminfo_, ParseMemoryInfo);
   snapshot.network = ReadAndParse(network_, ParseNetworkBytes);
   snapshot.cpu_pressure = ReadAndParse(cpu_pressure_, ParsePressure);
   snapshot.memory_pressure = ReadAndParse(memory_pressure_, ParsePressure);
   snapshot.io_pressure = ReadAndParse(io_pressure_, ParsePressure);
-  snapshot.cgroup = ReadCgroupUsage(cgroup_);
+  snapshot.cgroup = cgroup_.Read();
   return snapshot;
 }
 
-void SnapshotReader::ReadTree(Snapshot& snapshot) {
+void SnapshotReader::ReadOne(Snapshot& snapshot) {
+  const std::string folder = fmt::format("{}/{}", options_.proc, options_.roots.front());
+  if (const auto stat = ReadAndParse(folder + "/stat", ParseProcessStat)) {
+    snapshot.processes.push_back(ToUse(*stat, folder));
+  }
+}
+
+void SnapshotReader::ReadTrees(Snapshot& snapshot) {
   const std::vector<ProcessStat> all = lists_children_ ? std::vector<ProcessStat>() : ScanAll();
   std::vector<std::pair<int, uint64_t>> open(known_.begin(), known_.end());
   std::map<int, uint64_t> seen = std::exchange(known_, {});
@@ -82,35 +94,27 @@ void SnapshotReader::ReadTree(Snapshot& snapshot) {
     if (!stat || (began != 0 && stat->start_ticks != began)) continue;  // it has ended
     known_.emplace(pid, stat->start_ticks);
     snapshot.processes.push_back(ToUse(*stat, folder));
-    std::vector<int> children;
-    ReadThreads(snapshot, pid, children);
-    for (const ProcessStat& other : all) {
-      if (other.parent == pid) children.push_back(other.pid);
-    }
-    for (const int child : children) {
+    for (const int child : ChildrenOf(pid, all)) {
       if (seen.emplace(child, 0).second) open.emplace_back(child, 0);
     }
   }
 }
 
-void SnapshotReader::ReadThreads(Snapshot& snapshot, int pid, std::vector<int>& children) {
-  const bool look_for_engine = options_.engine_threads && pid == options_.roots.front();
-  if (!look_for_engine && !lists_children_) return;
+// By the lists of its threads, or, where the kernel has none, by the parents of `all` processes.
+std::vector<int> SnapshotReader::ChildrenOf(int pid, const std::vector<ProcessStat>& all) const {
+  std::vector<int> children;
+  for (const ProcessStat& other : all) {
+    if (other.parent == pid) children.push_back(other.pid);
+  }
+  if (!lists_children_) return children;
   const std::string tasks = fmt::format("{}/{}/task", options_.proc, pid);
   for (const int tid : NumberedEntries(tasks)) {
-    const std::string folder = fmt::format("{}/{}", tasks, tid);
-    if (lists_children_) {
-      const auto text = ReadSmall(folder + "/children").value_or("");
-      for (const std::string_view word : SplitWords(text)) {
-        if (const auto child = ParseNumber(word)) children.push_back(static_cast<int>(*child));
-      }
+    const auto text = ReadSmall(fmt::format("{}/{}/children", tasks, tid)).value_or("");
+    for (const std::string_view word : SplitWords(text)) {
+      if (const auto child = ParseNumber(word)) children.push_back(static_cast<int>(*child));
     }
-    if (!look_for_engine) continue;
-    const auto stat = ReadAndParse(folder + "/stat", ParseProcessStat);
-    if (!stat || !stat->name.starts_with(kEngineThread)) continue;
-    const auto exact = ReadAndParse(folder + "/schedstat", ParseSchedstat);
-    snapshot.engine_threads.push_back({tid, stat->start_ticks, exact.value_or(stat->cpu)});
   }
+  return children;
 }
 
 std::vector<ProcessStat> SnapshotReader::ScanAll() const {
@@ -120,6 +124,38 @@ std::vector<ProcessStat> SnapshotReader::ScanAll() const {
     if (stat) all.push_back(std::move(*stat));
   }
   return all;
+}
+
+void SnapshotReader::ReadEngineThreads(Snapshot& snapshot) {
+  const std::string tasks = fmt::format("{}/{}/task", options_.proc, options_.roots.front());
+  std::map<int, KnownThread> alive;
+  for (const int tid : NumberedEntries(tasks)) {
+    auto known = threads_.extract(tid);
+    KnownThread thread = known.empty() ? KnownThread() : std::move(known.mapped());
+    if (thread.looks < 2) Look(thread, fmt::format("{}/{}", tasks, tid));
+    if (thread.cpu) {
+      const auto text = thread.cpu->Read();
+      const auto stat = text && !thread.has_schedstat ? ParseProcessStat(*text) : std::nullopt;
+      const auto exact = text && thread.has_schedstat ? ParseSchedstat(*text) : std::nullopt;
+      if (!stat && !exact) continue;  // it has ended; one that took its number is looked at the next time
+      snapshot.engine_threads.push_back({tid, thread.start_ticks, exact ? *exact : stat->cpu});
+    }
+    alive.emplace(tid, std::move(thread));
+  }
+  threads_ = std::move(alive);
+}
+
+void SnapshotReader::Look(KnownThread& thread, const std::string& folder) const {
+  const auto stat = ReadAndParse(folder + "/stat", ParseProcessStat);
+  if (!stat) return;
+  thread.looks += 1;
+  thread.start_ticks = stat->start_ticks;
+  thread.cpu.reset();
+  if (!stat->name.starts_with(kEngineThread)) return;
+  thread.cpu.emplace(folder + "/schedstat");
+  const auto text = thread.cpu->Read();
+  thread.has_schedstat = text && ParseSchedstat(*text);
+  if (!thread.has_schedstat) thread.cpu.emplace(folder + "/stat");
 }
 
 }  // namespace weir::monitor

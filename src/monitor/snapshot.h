@@ -42,28 +42,46 @@ struct Snapshot {
 // Reads snapshots. One thread at a time.
 class SnapshotReader {
  public:
+  enum class Scope {
+    kTrees,        // the roots and all that come of them
+    kEngineApart,  // the first root alone, with those of its threads whose name begins with "engine"
+  };
   struct Options {
     std::string proc = "/proc";
-    std::vector<int> roots;       // the processes whose trees are read
-    bool engine_threads = false;  // also the threads of roots[0] whose name begins with "engine"
+    std::vector<int> roots;
+    Scope scope = Scope::kTrees;
   };
   explicit SnapshotReader(Options options);
 
   Snapshot Read(Instant now);
-  bool in_container() const { return in_container_; }
+  bool in_container() const { return in_container_; }  // the first root
 
  private:
-  void ReadTree(Snapshot& snapshot);
-  void ReadThreads(Snapshot& snapshot, int pid, std::vector<int>& found);
+  // A thread keeps the name of the one that started it until it takes its own, which it does at once: what it
+  // is called the second time it is seen is what it is.
+  struct KnownThread {
+    int looks = 0;
+    uint64_t start_ticks = 0;
+    bool has_schedstat = false;
+    std::optional<KernelFile>
+        cpu;  // of an engine thread: open, so that its number cannot come to mean another
+  };
+
+  void ReadTrees(Snapshot& snapshot);
+  std::vector<int> ChildrenOf(int pid, const std::vector<ProcessStat>& all) const;
   std::vector<ProcessStat> ScanAll() const;
+  void ReadOne(Snapshot& snapshot);
+  void ReadEngineThreads(Snapshot& snapshot);
+  void Look(KnownThread& thread, const std::string& folder) const;
 
   Options options_;
-  Cgroup cgroup_;
   bool in_container_ = false;
   bool lists_children_ = false;  // the kernel has /proc/PID/task/TID/children
   // The trees' processes at the last reading and when each began (0: not read yet). One that loses its parent
   // stays ours; one that took the number of another does not become so.
   std::map<int, uint64_t> known_;
+  std::map<int, KnownThread> threads_;
+  CgroupCounters cgroup_;
   KernelFile stat_, meminfo_, network_, cpu_pressure_, memory_pressure_, io_pressure_;
 };
 

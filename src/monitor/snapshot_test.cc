@@ -70,12 +70,27 @@ TEST(SnapshotReader, TellsEngineThreadsByTheirNameAndPrefersNanoseconds) {
   proc.Put("/10/task/21/schedstat", "41234567 5 9\n");
   proc.Put("/10/task/22/stat", StatLine({.pid = 22, .name = "engine-1", .user = 3, .system = 1}));
   proc.Put("/10/task/23/stat", StatLine({.pid = 23, .name = "decode-0", .user = 3}));
-  SnapshotReader reader({.proc = proc.root(), .roots = {10}, .engine_threads = true});
+  SnapshotReader reader({.proc = proc.root(), .roots = {10}, .scope = SnapshotReader::Scope::kEngineApart});
   const Snapshot snapshot = reader.Read(Instant{});
   ASSERT_EQ(snapshot.engine_threads.size(), 2u);
   EXPECT_EQ(snapshot.engine_threads[0].cpu, 41234567ns);
   EXPECT_EQ(snapshot.engine_threads[0].start_ticks, 7u);
   EXPECT_EQ(snapshot.engine_threads[1].cpu, 40ms);
+}
+
+TEST(SnapshotReader, WaitsForAThreadToTakeItsOwnName) {
+  FakeTree proc;
+  proc.PutProcess({.pid = 10, .children = "99"});
+  proc.Put("/10/task/21/stat", StatLine({.pid = 21, .name = "engine-0", .user = 3}));
+  proc.Put("/10/task/22/stat", StatLine({.pid = 22, .name = "main", .user = 3}));
+  SnapshotReader reader({.proc = proc.root(), .roots = {10}, .scope = SnapshotReader::Scope::kEngineApart});
+  reader.Read(Instant{});
+  proc.Put("/10/task/21/stat", StatLine({.pid = 21, .name = "decode-0", .user = 4}));
+  proc.Put("/10/task/22/stat", StatLine({.pid = 22, .name = "engine-1", .user = 5}));
+  const Snapshot snapshot = reader.Read(Instant{});
+  ASSERT_EQ(snapshot.engine_threads.size(), 1u);
+  EXPECT_EQ(snapshot.engine_threads[0].tid, 22);
+  EXPECT_THAT(Pids(snapshot), ElementsAre(10));
 }
 
 TEST(SnapshotReader, LeavesOutWhatIsNotThere) {
