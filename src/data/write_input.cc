@@ -35,36 +35,56 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The four terms of three consecutive vectors, whose values take `channels` channels in turn.
-struct Terms {
-  alignas(64) float a_high[3 * kMaxFloatLanes], b_high[3 * kMaxFloatLanes];
-  alignas(64) float a_low[3 * kMaxFloatLanes], b_low[3 * kMaxFloatLanes];
-};
-
-Terms RepeatTerms(const ChannelValues* values, size_t channels) {
-  Terms terms;
-  for (size_t i = 0; i < 3 * kMaxFloatLanes; ++i) {
-    const ChannelValues& value = values[i % channels];
-    terms.a_high[i] = value.a_high;
-    terms.b_high[i] = value.b_high;
-    terms.a_low[i] = value.a_low;
-    terms.b_low[i] = value.b_low;
-  }
-  return terms;
+template <class D>
+HWY_INLINE hn::Vec<D> LoadLevels(D df, const uint8_t* levels) {
+  const hn::Rebind<int32_t, D> di;
+  const hn::Rebind<uint8_t, D> du;
+  return hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(du, levels)));
 }
 
-// The values of whole groups of three vectors; returns how many of `n` that is.
-size_t SumTerms(const Terms& terms, const uint8_t* HWY_RESTRICT levels, size_t n, float* HWY_RESTRICT out) {
-  const hn::CappedTag<float, kMaxFloatLanes> df;
-  const hn::Rebind<int32_t, decltype(df)> di;
-  const hn::Rebind<uint8_t, decltype(df)> du;
+// The values of levels of one channel, whole vectors of them; returns how many of `n` that is.
+size_t SumTerms(const ChannelValues& values, const uint8_t* HWY_RESTRICT levels, size_t n,
+                float* HWY_RESTRICT out) {
+  const hn::ScalableTag<float> df;
   const size_t lanes = hn::Lanes(df);
+  const auto a_high = hn::Set(df, values.a_high);
+  const auto b_high = hn::Set(df, values.b_high);
+  const auto a_low = hn::Set(df, values.a_low);
+  const auto b_low = hn::Set(df, values.b_low);
+  const auto sum = [&](const uint8_t* p) HWY_ATTR {
+    const auto x = LoadLevels(df, p);
+    return hn::Add(hn::MulAdd(x, a_high, b_high), hn::MulAdd(x, a_low, b_low));
+  };
+  size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto sum0 = sum(levels + i);
+    const auto sum1 = sum(levels + i + lanes);
+    hn::StoreU(sum0, df, out + i);
+    hn::StoreU(sum1, df, out + i + lanes);
+  }
+  return i;
+}
+
+// The same for levels that take three channels in turn: three vectors begin with the same channel again.
+size_t SumTermsInTurn(const ChannelValues* values, const uint8_t* HWY_RESTRICT levels, size_t n,
+                      float* HWY_RESTRICT out) {
+  const hn::CappedTag<float, kMaxFloatLanes> df;
+  const size_t lanes = hn::Lanes(df);
+  alignas(64) float a_high[3 * kMaxFloatLanes], b_high[3 * kMaxFloatLanes];
+  alignas(64) float a_low[3 * kMaxFloatLanes], b_low[3 * kMaxFloatLanes];
+  for (size_t i = 0; i < 3 * lanes; ++i) {
+    const ChannelValues& value = values[i % 3];
+    a_high[i] = value.a_high;
+    b_high[i] = value.b_high;
+    a_low[i] = value.a_low;
+    b_low[i] = value.b_low;
+  }
   size_t i = 0;
   for (; i + 3 * lanes <= n; i += 3 * lanes) {
     for (size_t part = 0; part < 3 * lanes; part += lanes) {
-      const auto x = hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(du, levels + i + part)));
-      const auto high = hn::MulAdd(x, hn::LoadU(df, terms.a_high + part), hn::LoadU(df, terms.b_high + part));
-      const auto low = hn::MulAdd(x, hn::LoadU(df, terms.a_low + part), hn::LoadU(df, terms.b_low + part));
+      const auto x = LoadLevels(df, levels + i + part);
+      const auto high = hn::MulAdd(x, hn::Load(df, a_high + part), hn::Load(df, b_high + part));
+      const auto low = hn::MulAdd(x, hn::Load(df, a_low + part), hn::Load(df, b_low + part));
       hn::StoreU(hn::Add(high, low), df, out + i + part);
     }
   }
@@ -73,20 +93,19 @@ size_t SumTerms(const Terms& terms, const uint8_t* HWY_RESTRICT levels, size_t n
 
 // True where the sum of terms gives the table's floats, bit by bit.
 bool EqualsTable(const ChannelValues& values) {
-  constexpr size_t kWhole = 3 * kMaxFloatLanes * 6;  // levels in whole groups, at least 256
-  static_assert(kWhole >= 256);
-  uint8_t levels[kWhole];
-  float sums[kWhole];
-  for (size_t i = 0; i < kWhole; ++i) levels[i] = static_cast<uint8_t>(std::min<size_t>(i, 255));
-  SumTerms(RepeatTerms(&values, 1), levels, kWhole, sums);
-  return std::memcmp(sums, values.table.data(), sizeof(values.table)) == 0;
+  uint8_t levels[256];
+  float sums[256];
+  for (int x = 0; x < 256; ++x) levels[x] = static_cast<uint8_t>(x);
+  const size_t summed = SumTerms(values, levels, 256, sums);
+  return summed == 256 && std::memcmp(sums, values.table.data(), sizeof(sums)) == 0;
 }
 
-// `n` levels that take `channels` channels in turn.
+// `n` levels that take `channels` (1 or 3) channels in turn.
 void WriteFloats(const ChannelValues* values, size_t channels, const uint8_t* levels, size_t n, float* out) {
-  bool summed = true;
-  for (size_t c = 0; c < channels; ++c) summed = summed && EqualsTable(values[c]);
-  size_t i = summed ? SumTerms(RepeatTerms(values, channels), levels, n, out) : 0;
+  const bool summed = std::all_of(values, values + channels, EqualsTable);
+  size_t i = 0;
+  if (summed)
+    i = channels == 1 ? SumTerms(values[0], levels, n, out) : SumTermsInTurn(values, levels, n, out);
   for (; i < n; ++i) out[i] = values[i % channels].table[levels[i]];
 }
 
@@ -114,19 +133,14 @@ void Deinterleave(const uint8_t* HWY_RESTRICT pixels, size_t count, uint8_t* HWY
 
 // Interleaved pixels of three channels to three planes of floats.
 void WritePlanes(const ChannelValues* values, const uint8_t* pixels, size_t count, float* out) {
-  Terms terms[3];
-  bool summed[3];
-  for (int c = 0; c < 3; ++c) {
-    terms[c] = RepeatTerms(&values[c], 1);
-    summed[c] = EqualsTable(values[c]);
-  }
+  const bool summed[3] = {EqualsTable(values[0]), EqualsTable(values[1]), EqualsTable(values[2])};
   uint8_t planes[3][kPixelsAtOnce];
   for (size_t begin = 0; begin < count; begin += kPixelsAtOnce) {
     const size_t n = std::min(kPixelsAtOnce, count - begin);
     Deinterleave(pixels + 3 * begin, n, planes[0], planes[1], planes[2]);
     for (int c = 0; c < 3; ++c) {
       float* plane = out + c * count + begin;
-      size_t i = summed[c] ? SumTerms(terms[c], planes[c], n, plane) : 0;
+      size_t i = summed[c] ? SumTerms(values[c], planes[c], n, plane) : 0;
       for (; i < n; ++i) plane[i] = values[c].table[planes[c][i]];
     }
   }
@@ -149,7 +163,7 @@ ChannelValues MakeValues(double scale, double mean, double std) {
   for (int x = 0; x < 256; ++x) values.table[x] = static_cast<float>((x * scale - mean) / std);
   // On a grid of 2^-22 of the largest value every x * a_high + b_high is a float.
   const double a = scale / std, b = -mean / std;
-  const double largest = std::max({std::abs(b), std::abs(255 * a), std::abs(255 * a + b)});
+  const double largest = std::max(std::abs(b), std::abs(255 * a + b));
   if (!std::isfinite(largest) || largest == 0) return values;
   const double grid = std::ldexp(1.0, std::ilogb(largest) - 22);
   values.a_high = static_cast<float>(std::nearbyint(a / grid) * grid);
