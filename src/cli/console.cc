@@ -20,9 +20,12 @@ int ExitStatus(const Error& error) {
     case ErrorCode::kInvalidArgument:
     case ErrorCode::kNotFound:
     case ErrorCode::kUnsupported:
-    case ErrorCode::kCorrupt: return kBadInput;
-    case ErrorCode::kCancelled: return kInterrupted;
-    default: return kJobFailed;
+    case ErrorCode::kCorrupt:
+      return kBadInput;
+    case ErrorCode::kCancelled:
+      return kInterrupted;
+    default:
+      return kJobFailed;
   }
 }
 
@@ -34,7 +37,8 @@ int FailWith(const Error& error) {
 Console::Console(std::string json)
     : json_(std::move(json)),
       text_(json_ == "-" ? stderr : stdout),
-      colour_(::isatty(fileno(text_)) != 0 && std::getenv("NO_COLOR") == nullptr),  // NOLINT(concurrency-mt-unsafe)
+      colour_(::isatty(fileno(text_)) != 0 &&
+              std::getenv("NO_COLOR") == nullptr),  // NOLINT(concurrency-mt-unsafe)
       live_(::isatty(STDERR_FILENO) != 0) {}
 
 void Console::Text(const std::string& text) const {
@@ -44,7 +48,9 @@ void Console::Text(const std::string& text) const {
 
 void Console::Note(const std::string& text) const { fmt::print(stderr, "weir: {}\n", EscapeBytes(text)); }
 
-std::string Console::Bold(const std::string& text) const { return colour_ ? "\x1b[1m" + text + "\x1b[0m" : text; }
+std::string Console::Bold(const std::string& text) const {
+  return colour_ ? "\x1b[1m" + text + "\x1b[0m" : text;
+}
 
 std::string Console::Bar(double share, int width) {
   static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -56,11 +62,14 @@ std::string Console::Bar(double share, int width) {
   return bar + std::string(static_cast<size_t>(width - cells), ' ');
 }
 
-void Console::Progress(double elapsed_s, const std::string& what, int64_t done, int64_t total, const std::string& extra) {
+void Console::Progress(double elapsed_s, const std::string& what, int64_t done, int64_t total,
+                       const std::string& extra) {
   if (!live_ || elapsed_s < 2) return;
   const double rate = static_cast<double>(done) / elapsed_s;
-  const std::string left = rate > 0 && total > 0 ? fmt::format(", {:.0f} s left", static_cast<double>(total - done) / rate) : "";
-  fmt::print(stderr, "\r\x1b[K{} {}{}, {}/s{}{}", what, Count(done), total > 0 ? " of " + Count(total) : "", Short(rate), left, extra);
+  const std::string left =
+      rate > 0 && total > 0 ? fmt::format(", {:.0f} s left", static_cast<double>(total - done) / rate) : "";
+  fmt::print(stderr, "\r\x1b[K{} {}{}, {}/s{}{}", what, Count(done), total > 0 ? " of " + Count(total) : "",
+             Short(rate), left, extra);
   std::fflush(stderr);
   progress_shown_ = true;
 }
@@ -81,7 +90,8 @@ Status Console::Json(const weir::Json& json) const {
 
 std::string Count(int64_t n) {
   std::string digits = std::to_string(n);
-  for (int at = static_cast<int>(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  for (int at = static_cast<int>(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
   return digits;
 }
 
@@ -121,7 +131,8 @@ void HoldSignals() {
 }
 
 Interrupt::Interrupt(std::function<void()> stop)
-    : stop_(std::move(stop)), thread_(StartThread("signals", [this](std::stop_token ended) { Watch(ended); })) {}
+    : stop_(std::move(stop)),
+      thread_(StartThread("signals", [this](std::stop_token ended) { Watch(ended); })) {}
 
 Interrupt::~Interrupt() {
   thread_.request_stop();

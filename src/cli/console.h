@@ -20,8 +20,8 @@ int ExitStatus(const Error& error);
 // Says the error on standard error, and gives its exit status.
 int FailWith(const Error& error);
 
-// Where text goes: standard output, or standard error when standard output is taken by "--json -". Prints as the terminal can:
-// colour and width only where it is one.
+// Where text goes: standard output, or standard error when standard output is taken by "--json -". Prints as
+// the terminal can: colour and width only where it is one.
 class Console {
  public:
   // `json`: a file, "-" for standard output, or empty.
@@ -34,7 +34,8 @@ class Console {
   static std::string Bar(double share, int width);
 
   // A line that is written over, on standard error where that is a terminal, from two seconds on.
-  void Progress(double elapsed_s, const std::string& what, int64_t done, int64_t total, const std::string& extra);
+  void Progress(double elapsed_s, const std::string& what, int64_t done, int64_t total,
+                const std::string& extra);
   void EndProgress();
 
   // Writes where --json said; nothing without --json.
@@ -53,11 +54,12 @@ std::string Count(int64_t n);
 std::string Size(double bytes);
 std::string Short(double value);
 
-// Keeps Ctrl-C and SIGTERM waiting until an Interrupt takes them. Call it before any thread starts: threads inherit it.
+// Keeps Ctrl-C and SIGTERM waiting until an Interrupt takes them. Call it before any thread starts: threads
+// inherit it.
 void HoldSignals();
 
-// From now until destroyed, Ctrl-C and SIGTERM (also those held before) call `stop` once, on a thread named "signals"; a second one
-// ends the program at once with status 130. What `stop` uses must outlive this.
+// From now until destroyed, Ctrl-C and SIGTERM (also those held before) call `stop` once, on a thread named
+// "signals"; a second one ends the program at once with status 130. What `stop` uses must outlive this.
 class Interrupt {
  public:
   explicit Interrupt(std::function<void()> stop);

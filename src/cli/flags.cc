@@ -1,8 +1,9 @@
 #include "cli/flags.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+
+#include <CLI/CLI.hpp>
 
 namespace weir::cli {
 
@@ -10,7 +11,8 @@ struct Flags::State {
   CLI::App app;
 };
 
-Flags::Flags(const std::string& verb, const std::string& summary, const std::string& example) : state_(new State) {
+Flags::Flags(const std::string& verb, const std::string& summary, const std::string& example)
+    : state_(new State) {
   state_->app.name("weir " + verb);
   state_->app.description(summary);
   state_->app.footer("Example:\n  " + example);
@@ -24,27 +26,28 @@ void Flags::Text(const std::string& name, std::string& target, const std::string
 void Flags::Required(const std::string& name, std::string& target, const std::string& help) {
   state_->app.add_option(name, target, help)->required();
 }
-void Flags::Texts(const std::string& name, std::vector<std::string>& target, const std::string& help, bool required) {
+void Flags::Texts(const std::string& name, std::vector<std::string>& target, const std::string& help,
+                  bool required) {
   state_->app.add_option(name, target, help)->required(required);
-}
-void Flags::Rest(const std::string& name, std::vector<std::string>& target, const std::string& help) {
-  state_->app.add_option(name, target, help)->required();
-  state_->app.prefix_command();
-  state_->app.positionals_at_end();
 }
 void Flags::Integer(const std::string& name, int& target, int low, int high, const std::string& help) {
   state_->app.add_option(name, target, help)->check(CLI::Range(low, high))->capture_default_str();
 }
-void Flags::Integer64(const std::string& name, int64_t& target, int64_t low, int64_t high, const std::string& help) {
+void Flags::Integer64(const std::string& name, int64_t& target, int64_t low, int64_t high,
+                      const std::string& help) {
   state_->app.add_option(name, target, help)->check(CLI::Range(low, high))->capture_default_str();
 }
-void Flags::Number(const std::string& name, double& target, double low, double high, const std::string& help) {
+void Flags::Number(const std::string& name, double& target, double low, double high,
+                   const std::string& help) {
   state_->app.add_option(name, target, help)->check(CLI::Range(low, high))->capture_default_str();
 }
-void Flags::Choice(const std::string& name, std::string& target, const std::vector<std::string>& choices, const std::string& help) {
+void Flags::Choice(const std::string& name, std::string& target, const std::vector<std::string>& choices,
+                   const std::string& help) {
   state_->app.add_option(name, target, help)->check(CLI::IsMember(choices))->capture_default_str();
 }
-void Flags::Switch(const std::string& name, bool& target, const std::string& help) { state_->app.add_flag(name, target, help); }
+void Flags::Switch(const std::string& name, bool& target, const std::string& help) {
+  state_->app.add_flag(name, target, help);
+}
 
 std::optional<int> Flags::Parse(const std::vector<std::string>& arguments) {
   try {
@@ -55,8 +58,8 @@ std::optional<int> Flags::Parse(const std::vector<std::string>& arguments) {
     std::fputs(state_->app.help().c_str(), stdout);
     return 0;
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "%s: %s\n  %s --help tells what it takes\n", state_->app.get_name().c_str(), error.what(),
-                 state_->app.get_name().c_str());
+    std::fprintf(stderr, "%s: %s\n  %s --help tells what it takes\n", state_->app.get_name().c_str(),
+                 error.what(), state_->app.get_name().c_str());
     return 2;
   }
 }

@@ -14,19 +14,22 @@ class Flags {
   Flags(const std::string& verb, const std::string& summary, const std::string& example);
   ~Flags();
 
-  // Each puts what the user gave into its target, which keeps its default otherwise. `name` is "--name", or "-o,--output" with a short
-  // form, or "NAME" for what stands without a flag.
+  // Each puts what the user gave into its target, which keeps its default otherwise. `name` is "--name", or
+  // "-o,--output" with a short form, or "NAME" for what stands without a flag.
   void Text(const std::string& name, std::string& target, const std::string& help);
   void Required(const std::string& name, std::string& target, const std::string& help);
-  void Texts(const std::string& name, std::vector<std::string>& target, const std::string& help, bool required);
-  void Rest(const std::string& name, std::vector<std::string>& target, const std::string& help);  // all that follows
+  void Texts(const std::string& name, std::vector<std::string>& target, const std::string& help,
+             bool required);
   void Integer(const std::string& name, int& target, int low, int high, const std::string& help);
-  void Integer64(const std::string& name, int64_t& target, int64_t low, int64_t high, const std::string& help);
+  void Integer64(const std::string& name, int64_t& target, int64_t low, int64_t high,
+                 const std::string& help);
   void Number(const std::string& name, double& target, double low, double high, const std::string& help);
-  void Choice(const std::string& name, std::string& target, const std::vector<std::string>& choices, const std::string& help);
+  void Choice(const std::string& name, std::string& target, const std::vector<std::string>& choices,
+              const std::string& help);
   void Switch(const std::string& name, bool& target, const std::string& help);
 
-  // Nothing when all is well; otherwise the exit status (0 after --help, 2 after a fault, both said to the user).
+  // Nothing when all is well; otherwise the exit status (0 after --help, 2 after a fault, both said to the
+  // user).
   std::optional<int> Parse(const std::vector<std::string>& arguments);
 
  private:

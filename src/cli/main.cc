@@ -27,7 +27,8 @@ constexpr Verb kVerbs[] = {
 std::vector<std::string> command_line;  // set once, before any thread
 
 void Usage(std::FILE* to) {
-  fmt::print(to, "weir puts ready-made models to work and says which part is the wall.\n\n  weir VERB ...\n\n");
+  fmt::print(to,
+             "weir puts ready-made models to work and says which part is the wall.\n\n  weir VERB ...\n\n");
   for (const Verb& verb : kVerbs) fmt::print(to, "  {:<9} {}\n", verb.name, verb.summary);
   fmt::print(to, "\n  weir VERB --help tells what it takes; weir --version the build.\n");
 }
@@ -66,7 +67,9 @@ int main(int argc, char** argv) {
     weir::cli::command_line = all;
     return weir::cli::Main({all.begin() + (all.empty() ? 0 : 1), all.end()});
   } catch (const std::bad_alloc&) {
-    std::fputs("weir: out of memory: fewer pictures in flight (--batch, --in-flight, --decode-threads) need less\n", stderr);
+    std::fputs(
+        "weir: out of memory: fewer pictures in flight (--batch, --in-flight, --decode-threads) need less\n",
+        stderr);
     return weir::cli::kJobFailed;
   }
 }

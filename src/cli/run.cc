@@ -31,27 +31,37 @@ struct Wanted {
 };
 
 std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
-  Flags flags("run", "Runs a model over pictures: read, decode, prepare, infer, print; times every stage and names the wall.",
+  Flags flags("run",
+              "Runs a model over pictures: read, decode, prepare, infer, print; times every stage and names "
+              "the wall.",
               "weir run made/resnet50 made/pictures --answers answers.csv");
   flags.Required("MODEL", w.model, "an .onnx file or a model folder");
   flags.Texts("DATA", w.data, "files, folders (recursive) or prepared sets", true);
   flags.Text("--recipe", w.recipe, "how pictures become the model's input; else the model's own recipe.yaml");
-  flags.Choice("--payload", w.payload, {"tensor", "pixels", "image"}, "what a served model is sent; in this process it is the tensor");
-  flags.Text("--engine", w.engine, "onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms; else what the model says");
+  flags.Choice("--payload", w.payload, {"tensor", "pixels", "image"},
+               "what a served model is sent; in this process it is the tensor");
+  flags.Text("--engine", w.engine,
+             "onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms; else what the model says");
   flags.Text("--precision", w.precision, "arithmetic where the model says float: f32 (default), bf16, f16");
-  flags.Integer("--threads", w.threads, 0, 4096, "CPU threads of the engine in all; 0: all that this process may use");
-  flags.Integer("--streams", w.streams, 0, 4096, "batches that compute side by side on those threads; 0: one a thread in async, 1 in sync");
+  flags.Integer("--threads", w.threads, 0, 4096,
+                "CPU threads of the engine in all; 0: all that this process may use");
+  flags.Integer("--streams", w.streams, 0, 4096,
+                "batches that compute side by side on those threads; 0: one a thread in async, 1 in sync");
   flags.Text("--cache-dir", w.cache_dir, "where an engine that can keeps compiled models");
   flags.Integer("-b,--batch", w.batch, 0, 65536, "pictures a batch; 0: 8, or what the model is fixed to");
   flags.Choice("--mode", w.mode, {"sync", "async"}, "sync: one batch at a time, nothing overlaps");
-  flags.Integer("--in-flight", w.in_flight, 0, 4096, "batches submitted and unanswered (async); 0: what keeps the engine busy");
-  flags.Integer("--decode-threads", w.decode_threads, 0, 4096, "threads that read and decode; 0: one a core in async, 1 in sync");
+  flags.Integer("--in-flight", w.in_flight, 0, 4096,
+                "batches submitted and unanswered (async); 0: what keeps the engine busy");
+  flags.Integer("--decode-threads", w.decode_threads, 0, 4096,
+                "threads that read and decode; 0: one a core in async, 1 in sync");
   flags.Switch("--no-files", w.no_files, "load all data into memory before the clock starts");
   flags.Integer("--repeat-data", w.repeat_data, 1, 1'000'000, "passes over the data");
   flags.Integer("--top", w.top, 1, 1000, "classes in each answer");
   flags.Text("--answers", w.answers, "the protocol of answers, a CSV file");
-  flags.Switch("--tolerate-damage", w.tolerate_damage, "let damaged pictures through as far as they can be shown");
-  flags.Integer64("--max-pixels", w.max_pixels, 1, int64_t{1} << 40, "a picture that declares more is rejected");
+  flags.Switch("--tolerate-damage", w.tolerate_damage,
+               "let damaged pictures through as far as they can be shown");
+  flags.Integer64("--max-pixels", w.max_pixels, 1, int64_t{1} << 40,
+                  "a picture that declares more is rejected");
   flags.Integer64("--max-file-bytes", w.max_file_bytes, 1, int64_t{1} << 40, "a larger file is rejected");
   flags.Switch("--strict", w.strict, "exit with 1 when any picture was rejected");
   flags.Text("--json", w.json, "write the result as JSON to this file; - for standard output");
@@ -69,7 +79,8 @@ class Protocol final : public run::AnswerSink {
     if (!writer_ && std::ssize(shown_) < kShownAnswers && !answers.empty()) {
       const auto index = static_cast<size_t>(answers[0].class_index);
       shown_.push_back(fmt::format("{}  {} {}  {:.4g}", EscapeBytes(input.name), index,
-                                   index < labels_.size() ? EscapeBytes(labels_[index]) : "", answers[0].score));
+                                   index < labels_.size() ? EscapeBytes(labels_[index]) : "",
+                                   answers[0].score));
     }
   }
   void Rejected(const data::Input& input, const data::Reject& reject) override {
@@ -87,26 +98,35 @@ class Protocol final : public run::AnswerSink {
 // The model's input and output that the recipe means, checked against its geometry.
 Result<run::Target> MakeTarget(const model::Model& model) {
   if (!model.recipe) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("model {} has no recipe.yaml: say with --recipe FILE how pictures become its input", model.name));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("model {} has no recipe.yaml: say with --recipe FILE how pictures become its input",
+                    model.name));
   }
-  run::Target target{.model = model.name, .recipe = *model.recipe, .labels = model.labels, .fixed_batch = model.fixed_batch};
+  run::Target target{
+      .model = model.name, .recipe = *model.recipe, .labels = model.labels, .fixed_batch = model.fixed_batch};
   if (!target.recipe.geometry.OutputSize()) {
-    return Fail(ErrorCode::kInvalidArgument, "the recipe gives pictures of different sizes: it needs a crop, or a resize to a width and height");
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "the recipe gives pictures of different sizes: it needs a crop, or a resize to a width and height");
   }
-  const auto pick = [&](const std::vector<infer::TensorInfo>& all, const std::string& name, const char* what) -> Result<infer::TensorInfo> {
+  const auto pick = [&](const std::vector<infer::TensorInfo>& all, const std::string& name,
+                        const char* what) -> Result<infer::TensorInfo> {
     if (name.empty() && all.size() == 1) return all.front();
     for (const infer::TensorInfo& info : all) {
       if (info.name == name) return info;
     }
     std::string names;
     for (const infer::TensorInfo& info : all) names += (names.empty() ? "" : ", ") + info.name;
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("model {}: the recipe names {} \"{}\"; the model has {}", model.name, what, name, names));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("model {}: the recipe names {} \"{}\"; the model has {}", model.name, what, name, names));
   };
   target.input = TRY(pick(model.inputs, target.recipe.input, "input"));
   target.output = TRY(pick(model.outputs, target.recipe.output, "output")).name;
   if (model.inputs.size() != 1) {
-    return Fail(ErrorCode::kUnsupported, fmt::format("model {} has {} inputs: pictures fill only one", model.name, model.inputs.size()));
+    return Fail(ErrorCode::kUnsupported, fmt::format("model {} has {} inputs: pictures fill only one",
+                                                     model.name, model.inputs.size()));
   }
   return target;
 }
@@ -134,8 +154,9 @@ Json StagesJson(const Outcome& o) {
   return stages;
 }
 
-Json ResultJson(const Wanted& w, const run::Options& options, const model::Model& model, const model::OpenedSession& opened,
-                const data::Listing& listing, const Outcome& o, const record::Provenance& provenance) {
+Json ResultJson(const Wanted& w, const run::Options& options, const model::Model& model,
+                const model::OpenedSession& opened, const data::Listing& listing, const Outcome& o,
+                const record::Provenance& provenance) {
   const run::Report& r = o.report;
   Json json;
   json["model"] = EscapeBytes(model.name);
@@ -178,7 +199,10 @@ Json ResultJson(const Wanted& w, const run::Options& options, const model::Model
                                 {"other", 1e3 * c.other_cpu_s / c.images}};
   }
   if (o.wall) {
-    json["wall"] = {{"stage", o.wall->stage}, {"share", o.wall->share}, {"share_of", o.wall->share_of}, {"gain_at_most", o.wall->gain},
+    json["wall"] = {{"stage", o.wall->stage},
+                    {"share", o.wall->share},
+                    {"share_of", o.wall->share_of},
+                    {"gain_at_most", o.wall->gain},
                     {"text", o.wall->text}};
   }
   if (r.labelled > 0) {
@@ -193,7 +217,8 @@ Json ResultJson(const Wanted& w, const run::Options& options, const model::Model
 
 std::string RangeText(const std::optional<monitor::Range>& range, const char* unit, double scale) {
   if (!range) return "-";
-  return fmt::format("{} {}  ({} to {})", Short(range->mean * scale), unit, Short(range->min * scale), Short(range->max * scale));
+  return fmt::format("{} {}  ({} to {})", Short(range->mean * scale), unit, Short(range->min * scale),
+                     Short(range->max * scale));
 }
 
 std::string StageLines(const Console& console, const Outcome& o) {
@@ -216,35 +241,44 @@ std::string StageLines(const Console& console, const Outcome& o) {
 
 std::string ResourceLines(const Console& console, const Outcome& o) {
   const monitor::Resources& r = o.resources;
-  std::string text = console.Bold("\nresources") + fmt::format("  mean (min to max) over {} samples of {:.0f} ms\n", r.samples, r.period_ms);
+  std::string text =
+      console.Bold("\nresources") +
+      fmt::format("  mean (min to max) over {} samples of {:.0f} ms\n", r.samples, r.period_ms);
   text += fmt::format("  CPU, engine        {}\n", RangeText(r.recogniser_cpu, "cores", 1));
   text += fmt::format("  CPU, application   {}\n", RangeText(r.app_cpu, "cores", 1));
   text += fmt::format("  CPU, machine       {}\n", RangeText(r.server_cpu, "cores", 1));
-  if (r.gpu_percent) text += fmt::format("  GPU ({})     {}\n", r.gpu_label, RangeText(r.gpu_percent, "%", 1));
+  if (r.gpu_percent)
+    text += fmt::format("  GPU ({})     {}\n", r.gpu_label, RangeText(r.gpu_percent, "%", 1));
   text += fmt::format("  memory, resident   {}\n", RangeText(r.process_memory_bytes, "MB", 1e-6));
-  if (r.steal_percent && *r.steal_percent > 1) text += fmt::format("  stolen by the hypervisor: {:.1f} % of the CPU time\n", *r.steal_percent);
+  if (r.steal_percent && *r.steal_percent > 1)
+    text += fmt::format("  stolen by the hypervisor: {:.1f} % of the CPU time\n", *r.steal_percent);
   return text;
 }
 
-std::string ResultText(const Console& console, const Wanted& w, const run::Options& options, const model::Model& model,
-                       const model::OpenedSession& opened, const data::Listing& listing, const Outcome& o, const Protocol& protocol) {
+std::string ResultText(const Console& console, const Wanted& w, const run::Options& options,
+                       const model::Model& model, const model::OpenedSession& opened,
+                       const data::Listing& listing, const Outcome& o, const Protocol& protocol) {
   const run::Report& r = o.report;
   std::string text;
   for (const std::string& line : protocol.shown()) text += line + "\n";
   if (!protocol.shown().empty()) {
-    if (r.images > kShownAnswers) text += fmt::format("... and {} more; --answers FILE.csv keeps them all\n", Count(r.images - kShownAnswers));
+    if (r.images > kShownAnswers)
+      text += fmt::format("... and {} more; --answers FILE.csv keeps them all\n",
+                          Count(r.images - kShownAnswers));
     text += "\n";
   }
-  text += fmt::format("{}  {} {}, {}, {} threads in {} streams, batch {}{}, {}", console.Bold(EscapeBytes(model.name)), opened.engine->name(),
-                      opened.engine->version(), opened.session->precision(), opened.session->threads(), opened.session->streams(),
+  text += fmt::format("{}  {} {}, {}, {} threads in {} streams, batch {}{}, {}",
+                      console.Bold(EscapeBytes(model.name)), opened.engine->name(), opened.engine->version(),
+                      opened.session->precision(), opened.session->threads(), opened.session->streams(),
                       options.batch, model.fixed_batch ? " (fixed by the model)" : "", w.mode);
   if (options.mode == run::Mode::kAsync) text += fmt::format(" with {} in flight", options.in_flight);
   if (!options.no_files) text += fmt::format(", {} decode threads", options.decode_threads);
-  text += fmt::format("\n{} pictures answered, {} rejected, {} files skipped{}\n", Count(r.images), Count(r.rejected.total),
-                      Count(std::ssize(listing.skipped)), r.stopped ? "; broken off" : "");
+  text += fmt::format("\n{} pictures answered, {} rejected, {} files skipped{}\n", Count(r.images),
+                      Count(r.rejected.total), Count(std::ssize(listing.skipped)),
+                      r.stopped ? "; broken off" : "");
   for (const auto& [name, reject] : r.rejected.first) {
-    text += fmt::format("  rejected {}: {}{}{}\n", EscapeBytes(name), data::ToString(reject.reason), reject.detail.empty() ? "" : ": ",
-                        EscapeBytes(reject.detail));
+    text += fmt::format("  rejected {}: {}{}{}\n", EscapeBytes(name), data::ToString(reject.reason),
+                        reject.detail.empty() ? "" : ": ", EscapeBytes(reject.detail));
   }
   if (r.rejected.total > std::ssize(r.rejected.first)) text += "  ...\n";
   if (r.labelled > 0) {
@@ -253,9 +287,10 @@ std::string ResultText(const Console& console, const Wanted& w, const run::Optio
                         100.0 * static_cast<double>(r.top5_hits) / static_cast<double>(r.labelled));
   }
   if (const auto throughput = r.Throughput()) {
-    text += fmt::format("{} {} images/s in {:.2f} s; before that the model took {:.2f} s, the warm-up batch {:.2f} s{}\n",
-                        console.Bold("throughput"), Short(*throughput), r.wall_s, o.model_prepare_s, r.warm_up_s,
-                        r.load_before_s > 0 ? fmt::format(", loading {:.2f} s", r.load_before_s) : "");
+    text += fmt::format(
+        "{} {} images/s in {:.2f} s; before that the model took {:.2f} s, the warm-up batch {:.2f} s{}\n",
+        console.Bold("throughput"), Short(*throughput), r.wall_s, o.model_prepare_s, r.warm_up_s,
+        r.load_before_s > 0 ? fmt::format(", loading {:.2f} s", r.load_before_s) : "");
     text += StageLines(console, o);
     text += ResourceLines(console, o);
     std::string parts;
@@ -266,8 +301,8 @@ std::string ResultText(const Console& console, const Wanted& w, const run::Optio
     part("decode", o.bounds.decode);
     part("infer", o.bounds.infer);
     part("print", o.bounds.print);
-    text += fmt::format("\n{}     images/s each part alone could do: {}; together at most {}\n", console.Bold("bounds"), parts,
-                        Short(o.bounds.pipeline));
+    text += fmt::format("\n{}     images/s each part alone could do: {}; together at most {}\n",
+                        console.Bold("bounds"), parts, Short(o.bounds.pipeline));
   }
   if (o.wall) text += fmt::format("{}       {}\n", console.Bold("wall"), o.wall->text);
   text += fmt::format("repeat     {}\n", record::CommandLine(CommandLine()));
@@ -292,19 +327,23 @@ run::Options MakeOptions(const Wanted& w, const model::Model& model, const infer
 
 Result<int> RunModel(const Wanted& w) {
   if (w.payload != "tensor") {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("--payload {} is for served models: in this process the model is given its tensor", w.payload));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("--payload {} is for served models: in this process the model is given its tensor",
+                    w.payload));
   }
   Console console(w.json);
   const SteadyClock clock;
   const model::Model model = TRY(model::OpenModel(w.model, {.recipe = w.recipe}));
   const run::Target target = TRY(MakeTarget(model));
   if (w.batch > 0 && model.fixed_batch && w.batch != *model.fixed_batch) {
-    console.Note(fmt::format("model {} has a fixed batch of {}: it runs at that, not at {}", model.name, *model.fixed_batch, w.batch));
+    console.Note(fmt::format("model {} has a fixed batch of {}: it runs at that, not at {}", model.name,
+                             *model.fixed_batch, w.batch));
   }
   const data::Listing listing = TRY(data::ListInputs(w.data));
   if (listing.inputs.empty()) {
-    return Fail(ErrorCode::kNotFound, fmt::format("no pictures in {} ({} files skipped)", record::CommandLine(w.data), listing.skipped.size()));
+    return Fail(ErrorCode::kNotFound, fmt::format("no pictures in {} ({} files skipped)",
+                                                  record::CommandLine(w.data), listing.skipped.size()));
   }
   TRY_STATUS(run::CheckGeometry(listing, target.recipe.geometry));
 
@@ -313,7 +352,8 @@ Result<int> RunModel(const Wanted& w) {
   const std::string precision = !w.precision.empty() ? w.precision : "f32";
   const int streams = w.streams > 0 ? w.streams : (w.mode == "sync" ? 1 : 0);
   const model::OpenedSession opened = TRY(model::OpenSession(
-      model, w.engine, {.threads = w.threads, .streams = streams, .precision = precision, .cache_dir = w.cache_dir}, clock));
+      model, w.engine,
+      {.threads = w.threads, .streams = streams, .precision = precision, .cache_dir = w.cache_dir}, clock));
   o.model_prepare_s = Seconds(clock.Now() - before);
   const run::Options options = MakeOptions(w, model, *opened.session);
   const auto runner = TRY(infer::Runner::Create(opened.session, clock, {.max_queue = options.in_flight + 1}));
@@ -327,7 +367,8 @@ Result<int> RunModel(const Wanted& w) {
     const auto resources = TRY(monitor::ResourceMonitor::Start(clock, {}));
     const Duration cpu_before = ProcessCpuTime();
     o.report = TRY(application.Run(protocol, [&](const run::Progress& p) {
-      console.Progress(p.elapsed_s, "run", p.done, p.total, p.rejected > 0 ? fmt::format(", {} rejected", p.rejected) : "");
+      console.Progress(p.elapsed_s, "run", p.done, p.total,
+                       p.rejected > 0 ? fmt::format(", {} rejected", p.rejected) : "");
     }));
     const double cpu_s = Seconds(ProcessCpuTime() - cpu_before);
     console.EndProgress();
@@ -335,7 +376,8 @@ Result<int> RunModel(const Wanted& w) {
     run::Costs& costs = o.report.costs;
     costs.engine_threads = opened.session->threads();
     costs.engine_streams = opened.session->streams();
-    if (o.resources.recogniser_cpu) costs.engine_cpu_s = o.resources.recogniser_cpu->mean * o.resources.wall_s;
+    if (o.resources.recogniser_cpu)
+      costs.engine_cpu_s = o.resources.recogniser_cpu->mean * o.resources.wall_s;
     costs.other_cpu_s = std::max(0.0, cpu_s - costs.load_cpu_s - costs.engine_cpu_s);
   }
   TRY_STATUS(protocol.Finish());

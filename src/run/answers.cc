@@ -52,28 +52,30 @@ std::vector<Answer> Rank(const T* scores, int64_t count, const data::Recipe& rec
 
 }  // namespace
 
-Result<std::vector<Answer>> RankAnswers(const infer::Tensor& scores, int64_t items, int64_t item, const data::Recipe& recipe,
-                                        int top) {
+Result<std::vector<Answer>> RankAnswers(const infer::Tensor& scores, int64_t items, int64_t item,
+                                        const data::Recipe& recipe, int top) {
   const int64_t elements = TRY(infer::ElementCount(scores.shape));
   const size_t element = infer::ByteSize(scores.dtype);
   if (scores.shape.empty() || scores.shape[0] < items || item >= items || elements % scores.shape[0] != 0 ||
       scores.data.size() != static_cast<size_t>(elements) * element) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("output {} of shape {} is no batch of {} scores", scores.name, infer::ToString(scores.shape), items));
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("output {} of shape {} is no batch of {} scores",
+                                                         scores.name, infer::ToString(scores.shape), items));
   }
   const int64_t count = elements / scores.shape[0];
   if (count <= recipe.first_class) {
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("output {} has {} scores an item and the recipe's first_class is {}", scores.name, count,
-                            recipe.first_class));
+                fmt::format("output {} has {} scores an item and the recipe's first_class is {}", scores.name,
+                            count, recipe.first_class));
   }
   const std::byte* begin = scores.data.data() + static_cast<size_t>(item * count) * element;
   switch (scores.dtype) {
-    case infer::DType::kFp32: return Rank(reinterpret_cast<const float*>(begin), count, recipe, top);
-    case infer::DType::kFp64: return Rank(reinterpret_cast<const double*>(begin), count, recipe, top);
+    case infer::DType::kFp32:
+      return Rank(reinterpret_cast<const float*>(begin), count, recipe, top);
+    case infer::DType::kFp64:
+      return Rank(reinterpret_cast<const double*>(begin), count, recipe, top);
     default:
-      return Fail(ErrorCode::kUnsupported, fmt::format("output {} is {}: scores must be FP32 or FP64", scores.name,
-                                                       infer::ToString(scores.dtype)));
+      return Fail(ErrorCode::kUnsupported, fmt::format("output {} is {}: scores must be FP32 or FP64",
+                                                       scores.name, infer::ToString(scores.dtype)));
   }
 }
 
@@ -89,7 +91,7 @@ std::string CsvField(std::string_view text) {
 }
 
 Result<std::unique_ptr<AnswerWriter>> AnswerWriter::Create(const std::string& path) {
-  struct stat facts {};
+  struct stat facts{};
   const bool in_place = ::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode);
   const std::string beside = in_place ? "" : fmt::format("{}.{}.tmp", path, ::getpid());
   std::FILE* file = std::fopen((in_place ? path : beside).c_str(), "we");
@@ -107,7 +109,8 @@ AnswerWriter::~AnswerWriter() {
   if (file_ && !beside_.empty()) ::unlink(beside_.c_str());
 }
 
-void AnswerWriter::Write(std::string_view file, const std::vector<Answer>& answers, const std::vector<std::string>& labels) {
+void AnswerWriter::Write(std::string_view file, const std::vector<Answer>& answers,
+                         const std::vector<std::string>& labels) {
   const std::string name = CsvField(file);
   line_.clear();
   for (size_t rank = 0; rank < answers.size(); ++rank) {
@@ -121,7 +124,8 @@ void AnswerWriter::Write(std::string_view file, const std::vector<Answer>& answe
 
 void AnswerWriter::WriteReject(std::string_view file, const data::Reject& reject) {
   const std::string detail = reject.detail.empty() ? "" : ": " + EscapeBytes(reject.detail);
-  line_ = fmt::format("{},rejected,,,,,{}\n", CsvField(file), CsvField(fmt::format("{}{}", data::ToString(reject.reason), detail)));
+  line_ = fmt::format("{},rejected,,,,,{}\n", CsvField(file),
+                      CsvField(fmt::format("{}{}", data::ToString(reject.reason), detail)));
   std::fwrite(line_.data(), 1, line_.size(), file_);
 }
 

@@ -18,24 +18,26 @@ struct Answer {
   double score = 0;     // a probability where the recipe says softmax, else the model's own output
 };
 
-// The `top` best classes of item `item` of `scores` (FP32 or FP64, the first dimension is the batch of `items`), best first; equal
-// scores: the lower index first. Outputs before `first_class` are never an answer. NaN is below every number.
-// kInvalidArgument when the tensor is not a batch of scores.
-Result<std::vector<Answer>> RankAnswers(const infer::Tensor& scores, int64_t items, int64_t item, const data::Recipe& recipe,
-                                        int top);
+// The `top` best classes of item `item` of `scores` (FP32 or FP64, the first dimension is the batch of
+// `items`), best first; equal scores: the lower index first. Outputs before `first_class` are never an
+// answer. NaN is below every number. kInvalidArgument when the tensor is not a batch of scores.
+Result<std::vector<Answer>> RankAnswers(const infer::Tensor& scores, int64_t items, int64_t item,
+                                        const data::Recipe& recipe, int top);
 
 // One field of a CSV line (RFC 4180): quoted where it must be. Bytes are passed on as they are.
 std::string CsvField(std::string_view text);
 
 // Writes the protocol of answers: file,status,rank,class,label,score,reason. One thread at a time.
-// A regular file appears under its name, whole, when Finish is called; a kill before leaves only a ".tmp" beside it.
+// A regular file appears under its name, whole, when Finish is called; a kill before leaves only a ".tmp"
+// beside it.
 class AnswerWriter {
  public:
   static Result<std::unique_ptr<AnswerWriter>> Create(const std::string& path);
   ~AnswerWriter();
 
   // One row per rank.
-  void Write(std::string_view file, const std::vector<Answer>& answers, const std::vector<std::string>& labels);
+  void Write(std::string_view file, const std::vector<Answer>& answers,
+             const std::vector<std::string>& labels);
   void WriteReject(std::string_view file, const data::Reject& reject);
   Status Finish();  // kIo when anything could not be written
 
@@ -43,7 +45,8 @@ class AnswerWriter {
   AnswerWriter(std::string path, std::string beside, std::FILE* file);
 
   const std::string path_;
-  const std::string beside_;  // where it is written until it is whole; empty: `path_` itself (a device or pipe)
+  const std::string
+      beside_;  // where it is written until it is whole; empty: `path_` itself (a device or pipe)
   std::FILE* file_;
   std::string line_;
 };

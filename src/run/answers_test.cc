@@ -43,7 +43,8 @@ TEST(RankAnswers, SoftmaxGivesProbabilitiesOverAllOutputs) {
 }
 
 TEST(RankAnswers, NotANumberIsBelowEveryNumber) {
-  EXPECT_EQ(Classes(*RankAnswers(Scores({std::nanf(""), -5, 1}, {1, 3}), 1, 0, {}, 3)), (std::vector{2, 1, 0}));
+  EXPECT_EQ(Classes(*RankAnswers(Scores({std::nanf(""), -5, 1}, {1, 3}), 1, 0, {}, 3)),
+            (std::vector{2, 1, 0}));
 }
 
 TEST(RankAnswers, RefusesWhatIsNoBatchOfScores) {
@@ -62,7 +63,8 @@ TEST(CsvField, QuotesOnlyWhatMustBe) {
 }
 
 TEST(AnswerWriter, TheFileAppearsWholeOnFinishAndNotBefore) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("weir_answers_" + std::to_string(::getpid()));
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("weir_answers_" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   const std::string path = folder / "answers.csv";
   {
@@ -77,7 +79,9 @@ TEST(AnswerWriter, TheFileAppearsWholeOnFinishAndNotBefore) {
             "\"a,b.jpg\",ok,1,1,\"one, uno\",0.5,\n"
             "\"a,b.jpg\",ok,2,0,zero,0.25,\n"
             "c.jpg,rejected,,,,,damaged: cut\n");
-  { auto dropped = *AnswerWriter::Create(folder / "never.csv"); }
+  {
+    auto dropped = *AnswerWriter::Create(folder / "never.csv");
+  }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
   std::filesystem::remove_all(folder);
 }

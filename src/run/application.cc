@@ -91,7 +91,8 @@ std::optional<double> Report::Throughput() const {
 
 class Application::Flow {
  public:
-  Flow(infer::Service& service, const Target& target, const data::Listing& listing, const Clock& clock, Options options)
+  Flow(infer::Service& service, const Target& target, const data::Listing& listing, const Clock& clock,
+       Options options)
       : service_(service),
         target_(target),
         listing_(listing),
@@ -117,14 +118,17 @@ class Application::Flow {
 
   int64_t Inputs() const { return std::ssize(listing_.inputs); }
   int64_t Total() const { return Inputs() * options_.repeat_data; }
-  const data::Input& InputAt(int64_t index) const { return listing_.inputs[static_cast<size_t>(index % Inputs())]; }
+  const data::Input& InputAt(int64_t index) const {
+    return listing_.inputs[static_cast<size_t>(index % Inputs())];
+  }
   Assembly::Options AssemblyOptions() const;
 
   Status WarmUp();
   Result<Loaded> LoadBefore();
-  void LoadUntilEnd(Assembly& assembly, const std::function<void()>& send_due, const std::function<void(Rejected)>& reject);
-  std::vector<std::jthread> StartLoaders(Assembly& assembly, std::function<void()> send_due, std::function<void(Rejected)> reject,
-                                         std::function<void()> done);
+  void LoadUntilEnd(Assembly& assembly, const std::function<void()>& send_due,
+                    const std::function<void(Rejected)>& reject);
+  std::vector<std::jthread> StartLoaders(Assembly& assembly, std::function<void()> send_due,
+                                         std::function<void(Rejected)> reject, std::function<void()> done);
   void Feed(const Loaded& loaded);
   infer::Request MakeRequest(const Bytes& buffer, int64_t items) const;
   void SubmitDue();
@@ -171,8 +175,9 @@ infer::Request Application::Flow::MakeRequest(const Bytes& buffer, int64_t items
   const data::Size size = *target_.recipe.geometry.OutputSize();
   const int64_t channels = target_.recipe.geometry.channel_count();
   infer::Tensor tensor{.name = target_.input.name, .dtype = target_.input.dtype};
-  tensor.shape = target_.recipe.layout == data::Layout::kNchw ? infer::Shape{items, channels, size.height, size.width}
-                                                               : infer::Shape{items, size.height, size.width, channels};
+  tensor.shape = target_.recipe.layout == data::Layout::kNchw
+                     ? infer::Shape{items, channels, size.height, size.width}
+                     : infer::Shape{items, size.height, size.width, channels};
   tensor.data = buffer.Slice(0, item_bytes_ * static_cast<size_t>(items));
   infer::Request request{.model = target_.model, .outputs = {target_.output}};
   request.inputs.push_back(std::move(tensor));
@@ -182,7 +187,8 @@ infer::Request Application::Flow::MakeRequest(const Bytes& buffer, int64_t items
 // One batch of zeros at the size of the run, answered before the clock starts.
 Status Application::Flow::WarmUp() {
   infer::Call call;
-  call.request = MakeRequest(Bytes::Allocate(item_bytes_ * static_cast<size_t>(options_.batch)), options_.batch);
+  call.request =
+      MakeRequest(Bytes::Allocate(item_bytes_ * static_cast<size_t>(options_.batch)), options_.batch);
   call.completion = infer::Completion([this](Result<infer::Response> response, const infer::Times& times) {
     inbox_.Push(BatchDone{nullptr, std::move(response), times, clock_.Now()});
   });
@@ -223,7 +229,8 @@ void Application::Flow::LoadUntilEnd(Assembly& assembly, const std::function<voi
 }
 
 std::vector<std::jthread> Application::Flow::StartLoaders(Assembly& assembly, std::function<void()> send_due,
-                                                          std::function<void(Rejected)> reject, std::function<void()> done) {
+                                                          std::function<void(Rejected)> reject,
+                                                          std::function<void()> done) {
   std::vector<std::jthread> loaders;
   for (int i = 0; i < options_.decode_threads; ++i) {
     loaders.push_back(StartThread(fmt::format("decode-{}", i), [=, this, &assembly](std::stop_token) {
@@ -239,9 +246,11 @@ Result<Application::Flow::Loaded> Application::Flow::LoadBefore() {
   const auto available = AvailableMemory();
   if (available && needed > *available / 10 * 8) {
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("--no-files would hold {} pictures of {} bytes in memory, {:.1f} GB of the {:.1f} GB free: give fewer "
+                fmt::format("--no-files would hold {} pictures of {} bytes in memory, {:.1f} GB of the "
+                            "{:.1f} GB free: give fewer "
                             "pictures, or prepare them as raw",
-                            Inputs(), item_bytes_, static_cast<double>(needed) / 1e9, static_cast<double>(*available) / 1e9));
+                            Inputs(), item_bytes_, static_cast<double>(needed) / 1e9,
+                            static_cast<double>(*available) / 1e9));
   }
   const int batches = static_cast<int>((Inputs() + options_.batch - 1) / options_.batch);
   Assembly assembly(clock_, {.pictures = Inputs(),
@@ -313,17 +322,19 @@ void Application::Flow::Submit(BatchPtr batch) {
   const int64_t items = target_.fixed_batch ? *target_.fixed_batch : std::ssize(batch->places);
   call.request = MakeRequest(batch->buffer, items);
   call.times.sent = now;
-  call.completion =
-      infer::Completion([this, batch = std::move(batch)](Result<infer::Response> response, const infer::Times& times) mutable {
+  call.completion = infer::Completion(
+      [this, batch = std::move(batch)](Result<infer::Response> response, const infer::Times& times) mutable {
         const Instant answered = clock_.Now();
         assembly_.Answered();
         SubmitDue();
-        inbox_.Push(BatchDone{std::move(batch), std::move(response), times, answered});  // last: Run may return after it
+        inbox_.Push(BatchDone{std::move(batch), std::move(response), times,
+                              answered});  // last: Run may return after it
       });
   service_.Submit(std::move(call));
 }
 
-Result<Report> Application::Flow::Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress) {
+Result<Report> Application::Flow::Run(AnswerSink& sink,
+                                      const std::function<void(const Progress&)>& progress) {
   TRY_STATUS(CheckGeometry(listing_, target_.recipe.geometry));
   Report report;
   const Instant before_warm_up = clock_.Now();
@@ -347,7 +358,8 @@ Result<Report> Application::Flow::Run(AnswerSink& sink, const std::function<void
     }));
   } else {
     threads = StartLoaders(
-        assembly_, [this] { SubmitDue(); }, [this](Rejected rejected) { inbox_.Push(std::move(rejected)); }, feed_done);
+        assembly_, [this] { SubmitDue(); }, [this](Rejected rejected) { inbox_.Push(std::move(rejected)); },
+        feed_done);
   }
 
   size_t feeding = threads.size();
@@ -359,7 +371,8 @@ Result<Report> Application::Flow::Run(AnswerSink& sink, const std::function<void
       feeding -= 1;
     } else if (auto* rejected = std::get_if<Rejected>(&event)) {
       const Instant now = clock_.Now();
-      waiting_turn_[rejected->index] = {Stamps{.load_begin = now, .print_end = now}, std::move(rejected->reject)};
+      waiting_turn_[rejected->index] = {Stamps{.load_begin = now, .print_end = now},
+                                        std::move(rejected->reject)};
       taken += 1;
     } else {
       auto& done = std::get<BatchDone>(event);
@@ -368,7 +381,10 @@ Result<Report> Application::Flow::Run(AnswerSink& sink, const std::function<void
     }
     ReportInOrder(sink, report);
     if (progress && clock_.Now() >= next_progress) {
-      progress({.done = next_turn_, .total = Total(), .rejected = report.rejected.total, .elapsed_s = Seconds(clock_.Now() - begin)});
+      progress({.done = next_turn_,
+                .total = Total(),
+                .rejected = report.rejected.total,
+                .elapsed_s = Seconds(clock_.Now() - begin)});
       next_progress = clock_.Now() + 200ms;
     }
   }
@@ -392,7 +408,8 @@ Result<Report> Application::Flow::Run(AnswerSink& sink, const std::function<void
   costs.in_flight = options_.mode == Mode::kSync ? 1 : options_.in_flight;
   costs.loaders = options_.no_files ? 0 : options_.decode_threads;
   costs.load_cpu_s = Seconds(load_costs_.cpu);
-  costs.load_blocked_s = Seconds(std::max(Duration{}, load_costs_.wall - load_costs_.cpu - load_costs_.delayed));
+  costs.load_blocked_s =
+      Seconds(std::max(Duration{}, load_costs_.wall - load_costs_.cpu - load_costs_.delayed));
   costs.load_s = Seconds(load_costs_.wall) / options_.decode_threads;
   costs.infer_s = costs.engine_busy_s;
   costs.send_s = std::max(0.0, costs.round_trip_s - costs.engine_busy_s);
@@ -421,7 +438,8 @@ void Application::Flow::Take(BatchDone done, Report& report) {
     if (!done.response) {
       outcome.fate = data::Reject{data::RejectReason::kFailed, done.response.error().message};
     } else if (!scores) {
-      outcome.fate = data::Reject{data::RejectReason::kFailed, fmt::format("the answer has no output {}", target_.output)};
+      outcome.fate = data::Reject{data::RejectReason::kFailed,
+                                  fmt::format("the answer has no output {}", target_.output)};
     } else if (auto answers = RankAnswers(*scores, items, item, target_.recipe, options_.top)) {
       outcome.fate = *std::move(answers);
     } else {
@@ -437,7 +455,8 @@ void Application::Flow::Take(BatchDone done, Report& report) {
   if (times.started && times.done && times.queued) {
     report.batches += 1;
     report.costs.engine_busy_s += Seconds(*times.done - *times.started);
-    report.costs.round_trip_s += Seconds((done.answered - first.send_begin) - (*times.started - *times.queued));
+    report.costs.round_trip_s +=
+        Seconds((done.answered - first.send_begin) - (*times.started - *times.queued));
   }
   if (options_.mode == Mode::kAsync) {
     assembly_.Release(std::move(done.batch));
@@ -449,7 +468,8 @@ void Application::Flow::Take(BatchDone done, Report& report) {
 // Everything whose turn has come.
 void Application::Flow::ReportInOrder(AnswerSink& sink, Report& report) {
   int64_t finished = 0;
-  for (auto it = waiting_turn_.begin(); it != waiting_turn_.end() && it->first == next_turn_; it = waiting_turn_.begin()) {
+  for (auto it = waiting_turn_.begin(); it != waiting_turn_.end() && it->first == next_turn_;
+       it = waiting_turn_.begin()) {
     Outcome outcome = std::move(it->second);
     waiting_turn_.erase(it);
     Finish(next_turn_, std::move(outcome), sink, report);
@@ -476,7 +496,8 @@ void Application::Flow::Finish(int64_t index, Outcome outcome, AnswerSink& sink,
   }
 }
 
-void Application::Flow::Count(const data::Input& input, const std::vector<Answer>& answers, Report& report) const {
+void Application::Flow::Count(const data::Input& input, const std::vector<Answer>& answers,
+                              Report& report) const {
   report.images += 1;
   if (!input.label || answers.empty()) return;
   report.labelled += 1;
@@ -500,8 +521,8 @@ void Application::Flow::Stop() {
   SubmitDue();
 }
 
-Application::Application(infer::Service& service, const Target& target, const data::Listing& listing, const Clock& clock,
-                         Options options)
+Application::Application(infer::Service& service, const Target& target, const data::Listing& listing,
+                         const Clock& clock, Options options)
     : flow_(std::make_unique<Flow>(service, target, listing, clock, std::move(options))) {}
 Application::~Application() = default;
 

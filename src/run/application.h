@@ -38,11 +38,11 @@ struct Target {
 
 struct Options {
   Mode mode = Mode::kAsync;
-  int batch = 8;           // pictures a batch
-  int in_flight = 2;       // batches submitted and not yet answered (async)
+  int batch = 8;      // pictures a batch
+  int in_flight = 2;  // batches submitted and not yet answered (async)
   int decode_threads = 1;
-  bool no_files = false;   // load everything before the clock starts
-  int repeat_data = 1;     // passes over the data
+  bool no_files = false;  // load everything before the clock starts
+  int repeat_data = 1;    // passes over the data
   int top = 5;
   Loader::Options loading;
 };
@@ -55,16 +55,16 @@ struct RejectCount {
 };
 
 struct Report {
-  int64_t images = 0;    // answered
-  int64_t failed = 0;    // of the rejected, those the service answered with an error
+  int64_t images = 0;  // answered
+  int64_t failed = 0;  // of the rejected, those the service answered with an error
   RejectCount rejected;
   bool stopped = false;  // broken off by Stop
   double wall_s = 0;     // from the first submit to the last answer
   double total_s = 0;    // from the first picture taken up to the last printed
   double warm_up_s = 0;
-  double load_before_s = 0;   // loading for no_files
-  StageTimes stages;          // of answered pictures
-  Costs costs;                // without the engine's CPU and threads, which the application does not see
+  double load_before_s = 0;  // loading for no_files
+  StageTimes stages;         // of answered pictures
+  Costs costs;               // without the engine's CPU and threads, which the application does not see
   int64_t batches = 0;
   int64_t labelled = 0, top1_hits = 0, top5_hits = 0;
 
@@ -87,16 +87,18 @@ class AnswerSink {
   virtual void Rejected(const data::Input& input, const data::Reject& reject) = 0;
 };
 
-// Run once, on one thread; Stop from any. What is passed by reference must outlive it. Its threads: "decode-N" load, or "feed" passes
-// on what was loaded before; the thread that calls Run ranks and reports.
+// Run once, on one thread; Stop from any. What is passed by reference must outlive it. Its threads:
+// "decode-N" load, or "feed" passes on what was loaded before; the thread that calls Run ranks and reports.
 class Application {
  public:
-  Application(infer::Service& service, const Target& target, const data::Listing& listing, const Clock& clock, Options options);
+  Application(infer::Service& service, const Target& target, const data::Listing& listing, const Clock& clock,
+              Options options);
   ~Application();
 
-  // Memory: batches in flight and two more; with no_files all pictures' tensors. Every input is answered or rejected once a pass, and
-  // reported to `sink` in the order of the input. kInvalidArgument for a listing whose sets do not fit, or too little memory for
-  // no_files. A batch that the service fails rejects its pictures and the run goes on.
+  // Memory: batches in flight and two more; with no_files all pictures' tensors. Every input is answered or
+  // rejected once a pass, and reported to `sink` in the order of the input. kInvalidArgument for a listing
+  // whose sets do not fit, or too little memory for no_files. A batch that the service fails rejects its
+  // pictures and the run goes on.
   Result<Report> Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress);
   // What has begun is finished and reported; then Run returns.
   void Stop();

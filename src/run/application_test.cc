@@ -65,7 +65,8 @@ struct Seen final : AnswerSink {
 
 class ApplicationTest : public ::testing::Test {
  protected:
-  ApplicationTest() : folder_(std::filesystem::temp_directory_path() / ("weir_application_" + std::to_string(::getpid()))) {
+  ApplicationTest()
+      : folder_(std::filesystem::temp_directory_path() / ("weir_application_" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(folder_);
     target_.model = "mean";
     target_.input = {"pixels", infer::DType::kFp32, {-1, 3, kSide, kSide}};
@@ -114,9 +115,14 @@ TEST_F(ApplicationTest, EveryPictureIsAnsweredOrRejectedInTheOrderOfTheInput) {
       for (const int batch : {1, 4, 64}) {
         for (const bool no_files : {false, true}) {
           Seen seen;
-          const auto report = RunOver(
-              listing, {.mode = mode, .batch = batch, .in_flight = 2, .decode_threads = threads, .no_files = no_files, .repeat_data = 2},
-              seen);
+          const auto report = RunOver(listing,
+                                      {.mode = mode,
+                                       .batch = batch,
+                                       .in_flight = 2,
+                                       .decode_threads = threads,
+                                       .no_files = no_files,
+                                       .repeat_data = 2},
+                                      seen);
           ASSERT_TRUE(report) << report.error().message;
           ExpectInOrder(listing, seen, 2, 5);
           EXPECT_EQ(report->images, 2 * (37 - 8));
@@ -180,7 +186,8 @@ TEST_F(ApplicationTest, StopFinishesWhatHasBegun) {
       Application* application = nullptr;
       int64_t count = 0;
     } sink;
-    Application application(service_, target_, listing, clock_, {.batch = 2, .decode_threads = 2, .no_files = no_files, .repeat_data = 1000});
+    Application application(service_, target_, listing, clock_,
+                            {.batch = 2, .decode_threads = 2, .no_files = no_files, .repeat_data = 1000});
     sink.application = &application;
     const auto report = application.Run(sink, nullptr);
     EXPECT_TRUE(report->stopped);

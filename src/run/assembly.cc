@@ -42,13 +42,16 @@ Assembly::Spot Assembly::Claim(int64_t index) {
   const auto place = static_cast<size_t>(open.claimed++);
   reserved_ -= 1;
   open.batch->places[place].index = index;
-  return {.batch = open.batch.get(), .place = place, .data = open.batch->buffer.mutable_data() + place * options_.item_bytes};
+  return {.batch = open.batch.get(),
+          .place = place,
+          .data = open.batch->buffer.mutable_data() + place * options_.item_bytes};
 }
 
 void Assembly::Commit(const Spot& spot, const Stamps& stamps) {
   MutexLock lock(mutex_);
   spot.batch->places[spot.place].stamps = stamps;
-  const auto filling = std::ranges::find_if(filling_, [&](const Filling& f) { return f.batch.get() == spot.batch; });
+  const auto filling =
+      std::ranges::find_if(filling_, [&](const Filling& f) { return f.batch.get() == spot.batch; });
   CHECK(filling != filling_.end());
   filling->committed += 1;
   if (filling->committed == options_.batch) {

@@ -1,4 +1,5 @@
-// Pictures to batches, with bounded memory: who may load the next picture, where it is put, when a batch goes, and when one must wait.
+// Pictures to batches, with bounded memory: who may load the next picture, where it is put, when a batch
+// goes, and when one must wait.
 #pragma once
 
 #include <cstdint>
@@ -24,25 +25,27 @@ struct Batch {
 };
 using BatchPtr = std::unique_ptr<Batch>;
 
-// Thread-safe. Loaders call Next, then Claim and Commit, or Reject, once for each index they were given. After Commit, Reject,
-// Answered, Push and Stop the caller submits what TakeDue gives, until it gives nothing.
+// Thread-safe. Loaders call Next, then Claim and Commit, or Reject, once for each index they were given.
+// After Commit, Reject, Answered, Push and Stop the caller submits what TakeDue gives, until it gives
+// nothing.
 //
-// Memory: `buffers` batches. A loader gets an index only with a place kept for it, so places can't run out under it. A picture that
-// takes long holds back what comes after it by at most `window` pictures; then a part batch goes rather than wait for pictures
-// that can't come.
+// Memory: `buffers` batches. A loader gets an index only with a place kept for it, so places can't run out
+// under it. A picture that takes long holds back what comes after it by at most `window` pictures; then a
+// part batch goes rather than wait for pictures that can't come.
 class Assembly {
  public:
   struct Options {
-    int64_t pictures = 0;      // in all
-    int batch = 1;             // pictures a batch
-    size_t item_bytes = 0;     // of one picture in the input tensor; 0: batches bring their own memory (Borrow)
-    int buffers = 2;           // batches being filled, waiting or in flight
-    int in_flight = 1;         // batches submitted and not yet answered
+    int64_t pictures = 0;   // in all
+    int batch = 1;          // pictures a batch
+    size_t item_bytes = 0;  // of one picture in the input tensor; 0: batches bring their own memory (Borrow)
+    int buffers = 2;        // batches being filled, waiting or in flight
+    int in_flight = 1;      // batches submitted and not yet answered
     int64_t window = 1 << 16;  // pictures begun and not yet finished in order
   };
   Assembly(const Clock& clock, Options options);
 
-  // The index of the next picture to load; nothing at the end, or once stopped. Blocks while there is no room.
+  // The index of the next picture to load; nothing at the end, or once stopped. Blocks while there is no
+  // room.
   std::optional<int64_t> Next();
 
   struct Spot {
@@ -54,17 +57,18 @@ class Assembly {
   void Commit(const Spot& spot, const Stamps& stamps);
   void Reject();
 
-  // For batches made beforehand: an empty one (nothing once stopped; blocks while all are on their way), and its way in.
+  // For batches made beforehand: an empty one (nothing once stopped; blocks while all are on their way), and
+  // its way in.
   BatchPtr Borrow();
   void Push(BatchPtr batch);
 
-  BatchPtr TakeDue();   // a full batch, counted as in flight from now on; none while `in_flight` are
-  void Answered();      // one less is in flight
+  BatchPtr TakeDue();  // a full batch, counted as in flight from now on; none while `in_flight` are
+  void Answered();     // one less is in flight
   void Release(BatchPtr batch);
   void Finished(int64_t count);  // so many pictures are finished, in order
   void Stop();                   // no new pictures; what was begun is finished
 
-  int64_t Begun() const;         // pictures handed out so far
+  int64_t Begun() const;  // pictures handed out so far
   // Time during which a full batch was held back only because `in_flight` others were on their way.
   Duration HeldBack() const;
 

@@ -63,7 +63,8 @@ TEST_F(AssemblyTest, HoldsBackWhatExceedsTheDepthAndTellsForHowLong) {
 }
 
 TEST_F(AssemblyTest, APartBatchGoesWhenTheWindowIsClosed) {
-  Assembly assembly(clock_, {.pictures = 100, .batch = 4, .item_bytes = 4, .buffers = 4, .in_flight = 4, .window = 2});
+  Assembly assembly(
+      clock_, {.pictures = 100, .batch = 4, .item_bytes = 4, .buffers = 4, .in_flight = 4, .window = 2});
   LoadOne(assembly);
   EXPECT_EQ(assembly.TakeDue(), nullptr);
   LoadOne(assembly);
@@ -81,8 +82,9 @@ TEST_F(AssemblyTest, StopSendsWhatHasBegunAndHandsOutNoMore) {
   EXPECT_EQ(assembly.Begun(), 1);
 }
 
-// Property: whatever the sizes, and whichever pictures are rejected, with loaders and answerers on threads of their own every picture
-// is answered or rejected exactly once, no batch is larger than asked, and everything ends.
+// Property: whatever the sizes, and whichever pictures are rejected, with loaders and answerers on threads of
+// their own every picture is answered or rejected exactly once, no batch is larger than asked, and everything
+// ends.
 TEST_F(AssemblyTest, EveryPictureComesOutOnceWhateverTheSizes) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Random random = Seed(seed).MakeRandom();

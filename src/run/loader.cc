@@ -29,7 +29,8 @@ data::Accepted<data::PixelView> Loader::Load(const data::Input& input) {
   if (set && set->facts().format == data::SetFormat::kRaw) {
     const std::span<const std::byte> record = set->RawRecord(input.record);
     const data::Size size = *set->facts().size;
-    return data::PixelView(reinterpret_cast<const uint8_t*>(record.data()), size.width, size.height, set->facts().channels);
+    return data::PixelView(reinterpret_cast<const uint8_t*>(record.data()), size.width, size.height,
+                           set->facts().channels);
   }
   auto encoded = data::LoadInput(listing_, input, options_.max_file_bytes);
   if (!encoded) return std::unexpected(std::move(encoded).error());
@@ -40,20 +41,22 @@ data::Accepted<data::PixelView> Loader::Load(const data::Input& input) {
   const data::Pixels& got = **pixels;
   const std::optional<data::Size> wanted = geometry_.OutputSize();
   if (wanted && (got.width != wanted->width || got.height != wanted->height)) {
-    return std::unexpected(data::Reject{
-        data::RejectReason::kWrongGeometry,
-        fmt::format("{}x{}, and the recipe wants {}x{}", got.width, got.height, wanted->width, wanted->height)});
+    return std::unexpected(data::Reject{data::RejectReason::kWrongGeometry,
+                                        fmt::format("{}x{}, and the recipe wants {}x{}", got.width,
+                                                    got.height, wanted->width, wanted->height)});
   }
   return data::PixelView(got);
 }
 
 Status CheckGeometry(const data::Listing& listing, const data::Geometry& geometry) {
   for (const auto& set : listing.sets) {
-    if (!set->facts().geometry || data::GeometryHash(*set->facts().geometry) == data::GeometryHash(geometry)) continue;
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("set {} was prepared for another geometry than the model's recipe: prepare it again with "
-                            "--recipe of this model, or run over the original pictures",
-                            set->folder()));
+    if (!set->facts().geometry || data::GeometryHash(*set->facts().geometry) == data::GeometryHash(geometry))
+      continue;
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("set {} was prepared for another geometry than the model's recipe: prepare it again with "
+                    "--recipe of this model, or run over the original pictures",
+                    set->folder()));
   }
   return {};
 }

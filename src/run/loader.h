@@ -9,7 +9,8 @@
 
 namespace weir::run {
 
-// Keeps decoders and buffers. One thread at a time; each loader thread has its own. `listing` must outlive it.
+// Keeps decoders and buffers. One thread at a time; each loader thread has its own. `listing` must outlive
+// it.
 class Loader {
  public:
   struct Options {
@@ -30,7 +31,8 @@ class Loader {
   data::Preparer from_prepared_;  // already of the geometry: decoded only
 };
 
-// The sets of a listing hold pictures of another geometry than `geometry`: kInvalidArgument, naming the set and the remedy.
+// The sets of a listing hold pictures of another geometry than `geometry`: kInvalidArgument, naming the set
+// and the remedy.
 Status CheckGeometry(const data::Listing& listing, const data::Geometry& geometry);
 
 }  // namespace weir::run

@@ -1,5 +1,5 @@
-// Where a picture's time goes. Contiguous stamps of one clock: every interval belongs to exactly one stage, so the stages
-// of a picture, waiting included, sum to its total to the nanosecond.
+// Where a picture's time goes. Contiguous stamps of one clock: every interval belongs to exactly one stage,
+// so the stages of a picture, waiting included, sum to its total to the nanosecond.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace weir::run {
 
-// In the order in which they happen. A stage that a way of running does not have takes no time: its two stamps are equal.
+// In the order in which they happen. A stage that a way of running does not have takes no time: its two
+// stamps are equal.
 struct Stamps {
   Instant load_begin;    // the picture is taken up: reading begins
   Instant ready;         // decoded, resized, and written into its place in the batch
@@ -25,7 +26,8 @@ struct Stamps {
 // Totals over pictures.
 struct StageTimes {
   Duration load_prepare{};
-  Duration wait{};  // between stages: for the batch to fill, for a place in flight, for the engine, for its turn to be printed
+  Duration wait{};  // between stages: for the batch to fill, for a place in flight, for the engine, for its
+                    // turn to be printed
   Duration send{};
   Duration infer{};
   Duration result_load{};

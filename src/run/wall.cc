@@ -46,7 +46,8 @@ Wall LongestStage(const Costs& c) {
   wall.gain = 1 / (1 - wall.share / 2);
   const double overlap = longest->second > 0 ? sum / longest->second : 1;
   wall.text = fmt::format(
-      "{}: {:.0f} % of the time, and nothing overlaps in sync mode; twice as fast it would give at most {:.1f} times, "
+      "{}: {:.0f} % of the time, and nothing overlaps in sync mode; twice as fast it would give at most "
+      "{:.1f} times, "
       "--mode async at most {:.1f} times",
       wall.stage == "decode" ? "decoding" : wall.stage, 100 * wall.share, wall.gain, overlap);
   return wall;
@@ -61,8 +62,8 @@ Wall CpuWall(const Costs& c) {
   (decode ? more.loaders : more.engine_threads) *= 2;
   if (!decode) more.engine_streams *= 2;
   wall.gain = Gain(c, more);
-  wall.text = fmt::format("{}: {:.0f} % of the CPU time, and all {} cores are taken; twice the cores {}", decode ? "decoding" : "infer",
-                          100 * wall.share, c.cores, Times(wall.gain));
+  wall.text = fmt::format("{}: {:.0f} % of the CPU time, and all {} cores are taken; twice the cores {}",
+                          decode ? "decoding" : "infer", 100 * wall.share, c.cores, Times(wall.gain));
   return wall;
 }
 
@@ -74,13 +75,14 @@ Wall LoaderWall(const Costs& c, bool read) {
   if (read) {
     more.load_blocked_s /= 2;
     wall.gain = Gain(c, more);
-    wall.text = fmt::format("read: the loaders wait for storage {:.0f} % of their time; storage twice as fast {}", 100 * wall.share,
-                            Times(wall.gain));
+    wall.text =
+        fmt::format("read: the loaders wait for storage {:.0f} % of their time; storage twice as fast {}",
+                    100 * wall.share, Times(wall.gain));
   } else {
     more.loaders *= 2;
     wall.gain = Gain(c, more);
-    wall.text = fmt::format("decoding: {:.0f} % of the time of its {} thread{}; twice the decode threads {}", 100 * wall.share,
-                            c.loaders, c.loaders == 1 ? "" : "s", Times(wall.gain));
+    wall.text = fmt::format("decoding: {:.0f} % of the time of its {} thread{}; twice the decode threads {}",
+                            100 * wall.share, c.loaders, c.loaders == 1 ? "" : "s", Times(wall.gain));
   }
   return wall;
 }
@@ -93,7 +95,8 @@ Wall EngineWall(const Costs& c) {
   more.engine_cpu_s /= 2;
   more.round_trip_s -= c.engine_busy_s / 2;
   wall.gain = Gain(c, more);
-  wall.text = fmt::format("infer: the engine is busy {:.0f} % of the time; one twice as fast {}", 100 * wall.share, Times(wall.gain));
+  wall.text = fmt::format("infer: the engine is busy {:.0f} % of the time; one twice as fast {}",
+                          100 * wall.share, Times(wall.gain));
   return wall;
 }
 
@@ -103,9 +106,11 @@ Wall DepthWall(const Costs& c) {
   Costs more = c;
   more.in_flight *= 2;
   wall.gain = Gain(c, more);
-  wall.text = fmt::format("in_flight: with {} batch{} in flight at most, full batches were held back {:.0f} % of the time while the "
-                          "engine had room; twice as many {}",
-                          c.in_flight, c.in_flight == 1 ? "" : "es", 100 * wall.share, Times(wall.gain));
+  wall.text = fmt::format(
+      "in_flight: with {} batch{} in flight at most, full batches were held back {:.0f} % of the time while "
+      "the "
+      "engine had room; twice as many {}",
+      c.in_flight, c.in_flight == 1 ? "" : "es", 100 * wall.share, Times(wall.gain));
   return wall;
 }
 
@@ -115,8 +120,8 @@ Wall PrintWall(const Costs& c) {
   Costs more = c;
   more.print_s /= 2;
   wall.gain = Gain(c, more);
-  wall.text = fmt::format("print: writing the answers takes {:.0f} % of the time; at half the cost it {}", 100 * wall.share,
-                          Times(wall.gain));
+  wall.text = fmt::format("print: writing the answers takes {:.0f} % of the time; at half the cost it {}",
+                          100 * wall.share, Times(wall.gain));
   return wall;
 }
 
@@ -126,7 +131,8 @@ Bounds FindBounds(const Costs& c) {
   Bounds b;
   if (c.loaders > 0) {
     b.read = Rate(c.images, c.load_blocked_s / c.loaders);
-    b.decode = Rate(c.images, std::max((c.load_cpu_s + c.load_blocked_s) / c.loaders, c.load_cpu_s / c.cores));
+    b.decode =
+        Rate(c.images, std::max((c.load_cpu_s + c.load_blocked_s) / c.loaders, c.load_cpu_s / c.cores));
   }
   if (c.engine_threads > 0) {
     b.infer = Rate(c.images, c.engine_cpu_s / std::min(c.engine_threads, c.cores));
@@ -149,7 +155,8 @@ std::optional<Wall> FindWall(const Costs& c) {
   if (!c.overlapped) return LongestStage(c);
   const Bounds b = FindBounds(c);
   const double infinite = std::numeric_limits<double>::infinity();
-  const double cpu = b.cpu.value_or(infinite), decode = b.decode.value_or(infinite), infer = b.infer.value_or(infinite);
+  const double cpu = b.cpu.value_or(infinite), decode = b.decode.value_or(infinite),
+               infer = b.infer.value_or(infinite);
   const double print = b.print.value_or(infinite);
   const double bound = std::min({cpu, decode, infer, print});
   // Seen, not computed: work was ready, the engine had room, and only the depth kept them apart.

@@ -1,4 +1,5 @@
-// Which part is the wall: bounds on the rate from the measured cost of the parts, and what relieving one would give.
+// Which part is the wall: bounds on the rate from the measured cost of the parts, and what relieving one
+// would give.
 #pragma once
 
 #include <optional>
@@ -11,21 +12,24 @@ namespace weir::run {
 struct Costs {
   double images = 0;
   double wall_s = 0;
-  int cores = 1;                 // CPUs the process may use
-  bool overlapped = true;        // async: stages of different pictures overlap
-  int loaders = 1;               // decode threads; 0 when the data lay ready in memory
-  double load_cpu_s = 0;         // reading, decoding, resizing, writing into the batch
-  double load_blocked_s = 0;     // of the loaders' time, waiting for storage: neither running nor ready to run
-  int engine_threads = 0;        // CPU threads of the engine; 0: an accelerator, which takes no CPU
-  int engine_streams = 1;        // batches that compute side by side
+  int cores = 1;              // CPUs the process may use
+  bool overlapped = true;     // async: stages of different pictures overlap
+  int loaders = 1;            // decode threads; 0 when the data lay ready in memory
+  double load_cpu_s = 0;      // reading, decoding, resizing, writing into the batch
+  double load_blocked_s = 0;  // of the loaders' time, waiting for storage: neither running nor ready to run
+  int engine_threads = 0;     // CPU threads of the engine; 0: an accelerator, which takes no CPU
+  int engine_streams = 1;     // batches that compute side by side
   double engine_cpu_s = 0;
-  double engine_busy_s = 0;      // summed over batches: from the engine's start to its end
-  int in_flight = 1;             // batches submitted and not yet answered, at most
-  double round_trip_s = 0;       // summed over batches: from submitted to answered, less the wait for a stream of the engine
-  double held_back_s = 0;        // time in which a full batch waited only because in_flight others were on their way
-  double print_s = 0;            // ranking, formatting and writing the answers, on one thread
-  double other_cpu_s = 0;        // of this process, beside the parts above
-  double load_s = 0, send_s = 0, infer_s = 0;  // without overlap: time in which the run was loading, sending, inferring
+  double engine_busy_s = 0;  // summed over batches: from the engine's start to its end
+  int in_flight = 1;         // batches submitted and not yet answered, at most
+  double round_trip_s =
+      0;  // summed over batches: from submitted to answered, less the wait for a stream of the engine
+  double held_back_s =
+      0;               // time in which a full batch waited only because in_flight others were on their way
+  double print_s = 0;  // ranking, formatting and writing the answers, on one thread
+  double other_cpu_s = 0;  // of this process, beside the parts above
+  double load_s = 0, send_s = 0,
+         infer_s = 0;  // without overlap: time in which the run was loading, sending, inferring
 };
 
 // Rates that the parts would reach alone; images/s. Absent where a part did no work.
@@ -35,8 +39,8 @@ struct Bounds {
   std::optional<double> infer;      // engine alone
   std::optional<double> in_flight;  // Little's law: in_flight batches over the mean round trip
   std::optional<double> print;
-  std::optional<double> cpu;        // all CPU work of the process on all cores
-  double pipeline = 0;              // the least of them; without overlap 1 / (sum of the stages)
+  std::optional<double> cpu;  // all CPU work of the process on all cores
+  double pipeline = 0;        // the least of them; without overlap 1 / (sum of the stages)
 };
 Bounds FindBounds(const Costs& costs);
 

@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+
+#include <stop_token>
+
+#include "cli/console.h"
+#include "cli/flags.h"
+#include "cli/verbs.h"
+#include "make/make.h"
+#include "model/show.h"
+#include "record/provenance.h"
+
+namespace weir::cli {
+namespace {
+
+std::string Figure(const Json& facts, const char* key, double scale, const char* unit) {
+  const auto found = facts.find(key);
+  if (found == facts.end() || !found->is_number()) return "not known";
+  return fmt::format("{}{}", Short(found->get<double>() * scale), unit);
+}
+
+std::string TensorLines(const Json& facts, const char* key) {
+  std::string text;
+  const auto tensors = facts.find(key);
+  if (tensors == facts.end()) return text;
+  for (const Json& tensor : *tensors) {
+    text += fmt::format("  {:<8} {}  {} {}\n", key, tensor.value("name", ""), tensor.value("datatype", ""),
+                        tensor.contains("shape") ? tensor["shape"].dump() : "");
+  }
+  return text;
+}
+
+Result<int> Show(const Arguments& arguments) {
+  std::string path, json;
+  Flags flags("model show", "Says what a model file says of itself; starts no engine.",
+              "weir model show made/resnet50");
+  flags.Required("MODEL", path, "an .onnx file or a model folder");
+  flags.Text("--json", json, "write the facts as JSON to this file; - for standard output");
+  if (const auto status = flags.Parse(arguments)) return *status;
+  Console console(json);
+  const Json facts = TRY(model::DescribeModel(path));
+  std::string text = console.Bold(path) + "\n" + TensorLines(facts, "inputs") + TensorLines(facts, "outputs");
+  text += fmt::format("  parameters      {}\n", Figure(facts, "parameters", 1e-6, " million"));
+  text += fmt::format("  multiply-adds   {} an item\n",
+                      Figure(facts, "multiply_adds_per_item", 1e-6, " million"));
+  text +=
+      fmt::format("  activations     {} an item\n", Figure(facts, "activations_per_item", 1e-6, " million"));
+  text += fmt::format("  depth           {} weight layers, {} inner modules\n", Figure(facts, "depth", 1, ""),
+                      Figure(facts, "inner_modules", 1, ""));
+  const auto reason = facts.find("not_batchable");
+  text +=
+      fmt::format("  batchable       {}\n",
+                  reason != facts.end() && reason->is_string() ? "no: " + reason->get<std::string>() : "yes");
+  text += fmt::format("  file            {}\n", Figure(facts, "file_bytes", 1e-6, " MB"));
+  console.Text(text);
+  TRY_STATUS(console.Json(facts));
+  return kDone;
+}
+
+Result<int> Make(const Arguments& arguments) {
+  make::MakeOptions options;
+  std::string json;
+  int64_t seed = 1;
+  Flags flags("model make",
+              "Makes a network of true shape and work with synthetic weights, whose answers to made pictures "
+              "are really right or wrong.",
+              "weir model make resnet50 -o made");
+  flags.Required("NAME", options.name,
+                 "resnet18, resnet34, resnet50, resnet101, resnet152, tiny or identity");
+  flags.Required("-o,--output", options.out_dir, "the folder that gets the model's folder");
+  flags.Integer64("--seed", seed, 0, INT64_MAX, "of the weights");
+  flags.Text("--engine", options.engine, "computes the features that the last layer is fitted to");
+  flags.Switch("--overwrite", options.overwrite, "replace a model of that name");
+  flags.Text("--json", json, "write the result as JSON to this file; - for standard output");
+  if (const auto status = flags.Parse(arguments)) return *status;
+  Console console(json);
+  const SteadyClock clock;
+  std::stop_source stop;
+  options.seed = Seed(static_cast<uint64_t>(seed));
+  options.stop = stop.get_token();
+  const Instant begin = clock.Now();
+  options.progress = [&](int64_t done, int64_t total) {
+    console.Progress(Seconds(clock.Now() - begin), "fit", done, total, " pictures");
+  };
+  const Interrupt interrupt([&] { stop.request_stop(); });
+  const auto made = make::MakeModel(options, clock);
+  console.EndProgress();
+  if (!made) return std::unexpected(made.error());
+  std::string text = fmt::format("{}: {} in {:.1f} s", EscapeBytes(made->folder),
+                                 Size(static_cast<double>(made->model_bytes)), Seconds(made->wall));
+  if (made->classes > 0) {
+    text += fmt::format("; {} classes, the last layer fitted to {} made pictures", made->classes,
+                        Count(made->pictures));
+  }
+  if (made->expected_accuracy)
+    text += fmt::format(", about {:.1f} % of fresh ones right", 100 * *made->expected_accuracy);
+  console.Text(text + "\n");
+  Json result;
+  result["folder"] = EscapeBytes(made->folder);
+  result["model_bytes"] = made->model_bytes;
+  result["classes"] = made->classes;
+  result["pictures"] = made->pictures;
+  PutIfAny(result, "expected_accuracy", made->expected_accuracy);
+  result["wall_s"] = Seconds(made->wall);
+  result["seed"] = seed;
+  result["command"] = record::CommandLine(CommandLine());
+  TRY_STATUS(console.Json(result));
+  return kDone;
+}
+
+}  // namespace
+
+int ModelVerb(const Arguments& arguments) {
+  const std::string which = arguments.empty() ? "" : arguments.front();
+  if (which != "make" && which != "show") {
+    const bool help = which == "--help" || which == "-h";
+    fmt::print(help ? stdout : stderr,
+               "weir model make NAME -o DIR   makes a network with a fitted last layer\n"
+               "weir model show MODEL         says what a model file says of itself\n"
+               "Example:\n  weir model make tiny -o made && weir model show made/tiny\n");
+    return help ? kDone : kBadInput;
+  }
+  const Arguments rest(arguments.begin() + 1, arguments.end());
+  HoldSignals();
+  const Result<int> status = which == "make" ? Make(rest) : Show(rest);
+  return status ? *status : FailWith(status.error());
+}
+
+}  // namespace weir::cli
