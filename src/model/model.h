@@ -1,4 +1,5 @@
-// A model as people name it: an .onnx file or a model folder (NAME/config.pbtxt, labels.txt, recipe.yaml, VERSION/model.onnx).
+// A model as people name it: an .onnx file or a model folder (NAME/config.pbtxt, labels.txt, recipe.yaml,
+// VERSION/model.onnx).
 #pragma once
 
 #include <map>
@@ -14,32 +15,46 @@
 namespace weir::model {
 
 struct Model {
-  std::string name;                 // the folder's, or the file's without .onnx
-  std::string version;              // of the folder in use; empty for a bare file
-  std::string path;                 // the ONNX file; empty where the backend is "emulated" and none is needed
-  std::string backend;              // "onnxruntime", "openvino", "emulated"; empty: not said
+  std::string name;     // the folder's, or the file's without .onnx
+  std::string version;  // of the folder in use; empty for a bare file
+  std::string
+      path;  // the ONNX file, links followed; empty where the backend is "emulated" and none is needed
+  std::string backend;  // "onnxruntime", "openvino", "emulated"; empty: not said
   std::vector<infer::TensorInfo> inputs;
-  std::vector<infer::TensorInfo> outputs;
-  std::optional<int> fixed_batch;   // the first dimension, where every input has it fixed to the same number
-  std::string not_batchable;        // why it takes no other batch; empty where it does
+  std::vector<infer::TensorInfo> outputs;  // [-1] where the file does not tell a shape
+  std::optional<int> fixed_batch;          // the only batch it takes, where it is not batchable
+  std::string not_batchable;               // why it takes no other batch; empty where it does
+  std::optional<int> max_batch;            // the largest that the configuration allows
   std::optional<data::Recipe> recipe;
   std::vector<std::string> labels;  // by class
-  std::map<std::string, std::string> parameters;  // of the configuration: "engine", "precision", "threads", "streams"
+  std::map<std::string, std::string>
+      parameters;  // of the configuration: "engine", "precision", "threads", "streams"
 };
 
 struct OpenOptions {
   std::string recipe;  // a recipe file instead of the model's own
 };
-// Reads and checks the files; loads no engine. A model is untrusted data: external data that leaves the model's folder, links, and
-// operators of custom domains are refused (kInvalidArgument) before an engine sees the file; kCorrupt for what is not ONNX.
+// Reads and checks the files; loads no engine. A model is untrusted data: external data that leaves the
+// model's folder, links, and operators of custom domains are refused (kInvalidArgument) before an engine sees
+// the file, and so are parts of a model folder that lie outside it; kCorrupt for what is not ONNX. A
+// configuration or a recipe that does not fit the file is kInvalidArgument, what this program cannot do
+// (fields of config.pbtxt, other backends, URLs) kUnsupported. A bare file NAME.onnx has its recipe in
+// NAME.recipe.yaml beside it. Labels are those of the recipe, else of the configuration's output, else
+// labels.txt of the folder.
 Result<Model> OpenModel(const std::string& path, const OpenOptions& options);
 
-// The model on an engine. `engine` empty: the one the model's parameters name, or its backend, or onnxruntime. The session is
-// loaded on a thread named "engine", so that the threads its library starts can be told apart.
+// What the configuration's parameters "precision", "threads" and "streams" ask for, for the caller to
+// override.
+infer::SessionOptions SessionDefaults(const Model& model);
+
+// The model on an engine. `engine` empty: the one the model's parameters name, or its backend, or
+// onnxruntime. The session is loaded on a thread named "engine", so that the threads its library starts can
+// be told apart.
 struct OpenedSession {
   std::unique_ptr<infer::Engine> engine;  // outlives the session
   std::shared_ptr<infer::Session> session;
 };
-Result<OpenedSession> OpenSession(const Model& model, const std::string& engine, const infer::SessionOptions& options, const Clock& clock);
+Result<OpenedSession> OpenSession(const Model& model, const std::string& engine,
+                                  const infer::SessionOptions& options, const Clock& clock);
 
 }  // namespace weir::model

@@ -1,0 +1,138 @@
+#include "model/fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+namespace weir::model {
+namespace {
+
+using infer::TensorInfo;
+using infer::ToString;
+
+std::unexpected<Error> Invalid(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+std::string Names(const std::vector<TensorInfo>& tensors) {
+  std::string names;
+  for (const TensorInfo& tensor : tensors) names += (names.empty() ? "" : ", ") + tensor.name;
+  return names;
+}
+
+const TensorInfo* Find(const std::vector<TensorInfo>& tensors, std::string_view name) {
+  const auto found = std::ranges::find(tensors, name, &TensorInfo::name);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+Result<TensorInfo> NarrowOne(const TensorInfo& file, const TensorInfo& config, std::string_view kind,
+                             int max_batch) {
+  const auto contradict = [&](std::string_view configured, std::string_view found) {
+    return Invalid(
+        fmt::format("{} \"{}\" is {} there and {} in the model file", kind, file.name, configured, found));
+  };
+  if (file.dtype != config.dtype) return contradict(ToString(config.dtype), ToString(file.dtype));
+  if (file.shape.size() != config.shape.size())
+    return contradict(ToString(config.shape), ToString(file.shape));
+  TensorInfo narrowed = file;
+  for (size_t i = 0; i < file.shape.size(); ++i) {
+    const bool is_batch = i == 0 && max_batch > 0;
+    if (is_batch && file.shape[i] >= 0 && file.shape[i] != max_batch) {
+      return Invalid(fmt::format("max_batch_size is {}, but {} \"{}\" has a fixed first dimension of {}",
+                                 max_batch, kind, file.name, file.shape[i]));
+    }
+    if (file.shape[i] < 0) narrowed.shape[i] = config.shape[i];
+    if (file.shape[i] >= 0 && config.shape[i] >= 0 && file.shape[i] != config.shape[i]) {
+      return contradict(ToString(config.shape), ToString(file.shape));
+    }
+  }
+  return narrowed;
+}
+
+Result<std::vector<TensorInfo>> NarrowAll(const std::vector<TensorInfo>& file,
+                                          const std::vector<ConfigTensor>& config, std::string_view kind,
+                                          int max_batch) {
+  if (config.empty()) return file;
+  std::vector<TensorInfo> narrowed;
+  for (const ConfigTensor& tensor : config) {
+    const TensorInfo* found = Find(file, tensor.info.name);
+    if (found == nullptr) {
+      return Invalid(fmt::format("{} \"{}\" is not in the model file, which has: {}", kind, tensor.info.name,
+                                 Names(file)));
+    }
+    narrowed.push_back(TRY(NarrowOne(*found, tensor.info, kind, max_batch)));
+  }
+  return narrowed;
+}
+
+// The tensor that a recipe names, or means by naming none.
+Result<TensorInfo> Named(const std::vector<TensorInfo>& tensors, const std::string& name,
+                         std::string_view kind) {
+  if (name.empty() && tensors.size() == 1) return tensors.front();
+  if (name.empty())
+    return Invalid(
+        fmt::format("names no {}, and the model has {}: {}", kind, tensors.size(), Names(tensors)));
+  if (const TensorInfo* found = Find(tensors, name)) return *found;
+  return Invalid(fmt::format("{} \"{}\" is not in the model, which has: {}", kind, name, Names(tensors)));
+}
+
+Status CheckInput(const data::Recipe& recipe, const TensorInfo& input) {
+  const auto wanted =
+      recipe.datatype == data::ElementType::kFp32 ? infer::DType::kFp32 : infer::DType::kUint8;
+  if (input.dtype != wanted) {
+    return Invalid(fmt::format("makes {}, but input \"{}\" takes {}", ToString(wanted), input.name,
+                               ToString(input.dtype)));
+  }
+  const std::string shape = ToString(input.shape);
+  if (input.shape.size() != 4) {
+    return Invalid(
+        fmt::format("makes pictures of four dimensions, but input \"{}\" is {}", input.name, shape));
+  }
+  const bool planes = recipe.layout == data::Layout::kNchw;
+  const std::string_view layout = planes ? "NCHW" : "NHWC";
+  const int64_t channels = input.shape[planes ? 1 : 3], height = input.shape[planes ? 2 : 1],
+                width = input.shape[planes ? 3 : 2];
+  const auto differs = [](int64_t dim, int made) { return dim >= 0 && dim != made; };
+  if (differs(channels, recipe.geometry.channel_count())) {
+    return Invalid(fmt::format("makes {} channels as {}, but input \"{}\" is {}",
+                               recipe.geometry.channel_count(), layout, input.name, shape));
+  }
+  const std::optional<data::Size> size = recipe.geometry.OutputSize();
+  if (!size && (height >= 0 || width >= 0)) {
+    return Invalid(fmt::format("gives every picture its own size, but input \"{}\" is {}; add a crop",
+                               input.name, shape));
+  }
+  if (size && (differs(width, size->width) || differs(height, size->height))) {
+    return Invalid(fmt::format("makes pictures of {}x{} as {}, but input \"{}\" is {}", size->width,
+                               size->height, layout, input.name, shape));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Tensors> Narrow(const Tensors& file, const Config& config) {
+  Tensors narrowed{.inputs = TRY(NarrowAll(file.inputs, config.inputs, "input", config.max_batch)),
+                   .outputs = TRY(NarrowAll(file.outputs, config.outputs, "output", config.max_batch))};
+  for (const TensorInfo& input : file.inputs) {
+    if (Find(narrowed.inputs, input.name) == nullptr) {
+      return Invalid(fmt::format("input \"{}\" of the model file is missing", input.name));
+    }
+  }
+  return narrowed;
+}
+
+Status CheckFits(const data::Recipe& recipe, const Tensors& tensors) {
+  const TensorInfo input = TRY(Named(tensors.inputs, recipe.input, "input"));
+  if (tensors.inputs.size() > 1) {
+    return Invalid(fmt::format("fills one input, and the model has {}: {}", tensors.inputs.size(),
+                               Names(tensors.inputs)));
+  }
+  TRY_STATUS(CheckInput(recipe, input));
+  TRY_STATUS(Named(tensors.outputs, recipe.output, "output"));
+  return {};
+}
+
+}  // namespace weir::model

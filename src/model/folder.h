@@ -1,0 +1,29 @@
+// A model folder in Triton's layout, and where its parts lie.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "model/config.h"
+
+namespace weir::model {
+
+struct Folder {
+  std::string name;     // the folder's own
+  std::string path;     // links followed
+  std::string version;  // "1"; empty where there is no version folder and none is needed
+  std::string model;    // the ONNX file; empty where the emulated backend needs none
+  std::optional<Config> config;
+};
+
+// kNotFound says which file is missing; ParseConfig's errors; kInvalidArgument for a name that is not the
+// folder's.
+Result<Folder> OpenFolder(const std::string& path);
+
+// The path of `name` in the folder; empty when it is not there. kInvalidArgument when it lies outside, by
+// ".." or a link: a model is untrusted data, and no file of somebody else's is read for it.
+Result<std::string> PartOf(const Folder& folder, const std::string& name);
+
+}  // namespace weir::model
