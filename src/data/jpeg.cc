@@ -71,6 +71,23 @@ void InvertedCmykToRgb(const uint8_t* cmyk, int count, uint8_t* rgb) {
   }
 }
 
+// A progressive picture whose last scans are missing is smoothed across blocks, in libjpeg-turbo 2.1
+// otherwise where part of it is skipped than where it is not.
+bool IsCoarse(const jpeg_decompress_struct& cinfo) {
+  if (cinfo.progressive_mode == FALSE || cinfo.coef_bits == nullptr) return false;
+  for (int c = 0; c < cinfo.num_components; ++c) {
+    const int* bits = cinfo.coef_bits[c];
+    if (std::any_of(bits, bits + DCTSIZE2, [](int left) { return left != 0; })) return true;
+  }
+  return false;
+}
+
+void ReadAndDrop(Work& work, JDIMENSION rows) {
+  JSAMPROW line = work.scratch->data();
+  const JDIMENSION end = work.cinfo.output_scanline + rows;
+  while (work.cinfo.output_scanline < end) jpeg_read_scanlines(&work.cinfo, &line, 1);
+}
+
 // Reads the window's rows; rows of `cinfo` begin at picture column `first_column`.
 void ReadWindow(Work& work, JDIMENSION first_column) {
   jpeg_decompress_struct& cinfo = work.cinfo;
@@ -79,16 +96,15 @@ void ReadWindow(Work& work, JDIMENSION first_column) {
   const size_t offset = (window.x - first_column) * static_cast<size_t>(cinfo.output_components);
   const bool cmyk = cinfo.out_color_space == JCS_CMYK;
   const bool direct = !cmyk && static_cast<int>(cinfo.output_width) == window.width;
-  for (int row = 0; row < window.height;) {
+  for (int row = 0; row < window.height; row = static_cast<int>(cinfo.output_scanline) - window.y) {
     uint8_t* target = OutputRow(out, row);
     JSAMPROW line = direct ? target : work.scratch->data();
-    if (jpeg_read_scanlines(&cinfo, &line, 1) == 0) continue;
+    jpeg_read_scanlines(&cinfo, &line, 1);
     if (cmyk) {
       InvertedCmykToRgb(line + offset, window.width, target);
     } else if (!direct) {
       std::memcpy(target, line + offset, static_cast<size_t>(window.width) * out.channels);
     }
-    ++row;
   }
 }
 
@@ -99,8 +115,7 @@ void ReadToEnd(Work& work) {
   if (jpeg_has_multiple_scans(&cinfo)) return;  // jpeg_start_decompress has read them all
   const JDIMENSION left = cinfo.output_height - cinfo.output_scanline;
   if (left > 1) jpeg_skip_scanlines(&cinfo, left - 1);
-  JSAMPROW line = work.scratch->data();
-  while (cinfo.output_scanline < cinfo.output_height) jpeg_read_scanlines(&cinfo, &line, 1);
+  ReadAndDrop(work, std::min<JDIMENSION>(left, 1));
   jpeg_finish_decompress(&cinfo);
 }
 
@@ -110,15 +125,20 @@ void Run(void* argument) {
   const Window& window = work.job->window;
   Start(work);
 
-  const JDIMENSION left = std::max<JDIMENSION>(window.x, kMarginColumns) - kMarginColumns;
-  const JDIMENSION right = std::min<JDIMENSION>(window.x + window.width + kMarginColumns, cinfo.output_width);
-  JDIMENSION first_column = left;
-  JDIMENSION columns = right - left;
-  jpeg_crop_scanline(&cinfo, &first_column, &columns);
-
+  const bool coarse = IsCoarse(cinfo);
+  JDIMENSION first_column = coarse ? 0 : std::max<JDIMENSION>(window.x, kMarginColumns) - kMarginColumns;
+  if (!coarse) {
+    const JDIMENSION end = std::min<JDIMENSION>(window.x + window.width + kMarginColumns, cinfo.output_width);
+    JDIMENSION columns = end - first_column;
+    jpeg_crop_scanline(&cinfo, &first_column, &columns);
+  }
   work.scratch->resize(static_cast<size_t>(cinfo.output_width) * cinfo.output_components);
   ShapeOutput(window, cinfo.out_color_space == JCS_GRAYSCALE ? 1 : 3, *work.out);
-  if (window.y > 0) jpeg_skip_scanlines(&cinfo, window.y);
+  if (coarse) {
+    ReadAndDrop(work, window.y);
+  } else if (window.y > 0) {
+    jpeg_skip_scanlines(&cinfo, window.y);
+  }
   ReadWindow(work, first_column);
   ReadToEnd(work);
 }

@@ -25,11 +25,16 @@ void Must(bool done, const char* what) {
 
 J_COLOR_SPACE Space(JpegColour colour) {
   switch (colour) {
-    case JpegColour::kGrey: return JCS_GRAYSCALE;
-    case JpegColour::kYcc: return JCS_YCbCr;
-    case JpegColour::kRgb: return JCS_RGB;
-    case JpegColour::kCmyk: return JCS_CMYK;
-    case JpegColour::kYcck: return JCS_YCCK;
+    case JpegColour::kGrey:
+      return JCS_GRAYSCALE;
+    case JpegColour::kYcc:
+      return JCS_YCbCr;
+    case JpegColour::kRgb:
+      return JCS_RGB;
+    case JpegColour::kCmyk:
+      return JCS_CMYK;
+    case JpegColour::kYcck:
+      return JCS_YCCK;
   }
   return JCS_UNKNOWN;
 }
@@ -139,9 +144,11 @@ std::string ExifBlock(int orientation, ByteOrder order) {
   using namespace std::string_literals;
   const char value = static_cast<char>(orientation);
   if (order == ByteOrder::kBig) {
-    return "MM\0*\0\0\0\x08\0\x02\x01\x0F\0\x02\0\0\0\x01N\0\0\0\x01\x12\0\x03\0\0\0\x01\0"s + value + "\0\0\0\0\0\0"s;
+    return "MM\0*\0\0\0\x08\0\x02\x01\x0F\0\x02\0\0\0\x01N\0\0\0\x01\x12\0\x03\0\0\0\x01\0"s + value +
+           "\0\0\0\0\0\0"s;
   }
-  return "II*\0\x08\0\0\0\x02\0\x0F\x01\x02\0\x01\0\0\0N\0\0\0\x12\x01\x03\0\x01\0\0\0"s + value + "\0\0\0\0\0\0\0"s;
+  return "II*\0\x08\0\0\0\x02\0\x0F\x01\x02\0\x01\0\0\0N\0\0\0\x12\x01\x03\0\x01\0\0\0"s + value +
+         "\0\0\0\0\0\0\0"s;
 }
 
 std::string ExifSegment(int orientation, ByteOrder order) {
@@ -213,11 +220,14 @@ TIFF* OpenTiff(TiffTarget& target) {
       },
       [](thandle_t handle, toff_t offset, int whence) -> toff_t {
         auto& file = *static_cast<TiffTarget*>(handle);
-        file.at = whence == SEEK_SET ? offset : whence == SEEK_CUR ? file.at + offset : file.bytes.size() + offset;
+        file.at = whence == SEEK_SET   ? offset
+                  : whence == SEEK_CUR ? file.at + offset
+                                       : file.bytes.size() + offset;
         return file.at;
       },
       [](thandle_t) { return 0; },
-      [](thandle_t handle) -> toff_t { return static_cast<TiffTarget*>(handle)->bytes.size(); }, nullptr, nullptr);
+      [](thandle_t handle) -> toff_t { return static_cast<TiffTarget*>(handle)->bytes.size(); }, nullptr,
+      nullptr);
 }
 
 void SetTiffFields(TIFF* tiff, int width, int height, const TiffShape& shape) {
@@ -301,7 +311,8 @@ std::string WriteTiff(int width, int height, std::string_view samples, const Tif
   return target.bytes;
 }
 
-std::string WriteGif(int width, int height, std::span<const uint8_t> palette, std::span<const GifFrame> frames) {
+std::string WriteGif(int width, int height, std::span<const uint8_t> palette,
+                     std::span<const GifFrame> frames) {
   std::string text;
   int error = 0;
   GifFileType* gif = EGifOpen(
@@ -323,7 +334,8 @@ std::string WriteGif(int width, int height, std::span<const uint8_t> palette, st
     GifByteType block[4];
     EGifGCBToExtension(&control, block);
     EGifPutExtension(gif, GRAPHICS_EXT_FUNC_CODE, 4, block);
-    Must(EGifPutImageDesc(gif, frame.left, frame.top, frame.width, frame.height, frame.interlaced, nullptr) == GIF_OK,
+    Must(EGifPutImageDesc(gif, frame.left, frame.top, frame.width, frame.height, frame.interlaced, nullptr) ==
+             GIF_OK,
          "a GIF frame");
     // The encoder takes rows in the order in which they are stored.
     std::vector<int> order;

@@ -27,7 +27,7 @@ struct JpegShape {
   bool separate_scans = false;  // sequential, one scan for each component
   bool arithmetic = false;
   int restart_rows = 0;
-  std::string exif;         // an APP1 segment's contents
+  std::string exif;     // an APP1 segment's contents
   bool coarse = false;  // progressive, and its fine coefficients never come
 };
 // Four-component shapes take MakePhoto's colours as inks stored inverted, with black 255 minus the least of
