@@ -139,6 +139,22 @@ TEST_P(FileEngine, TakesOutputsWhoseShapeTheDataDecide) {
   }
 }
 
+TEST_P(FileEngine, GivesTheOutputsWantedWhicheverWereWantedBefore) {
+  const auto session =
+      LoadTiny({.op_type = "Split", .input_shape = {2, 4}, .output_shape = {1, 4}, .outputs = {"y", "z"}});
+  const Tensor input = FloatTensor("x", {2, 4}, {1, 1, 1, 1, 2, 2, 2, 2});
+  for (const auto& wanted :
+       std::vector<std::vector<std::string>>{{"y"}, {"z"}, {"z", "y"}, {"y"}, {"y", "z"}}) {
+    const auto result = session->Run({input}, wanted);
+    ASSERT_TRUE(result) << result.error().message;
+    ASSERT_EQ(result->outputs.size(), wanted.size());
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_EQ(result->outputs[i].name, wanted[i]);
+      EXPECT_EQ(Floats(result->outputs[i]), std::vector<float>(4, wanted[i] == "y" ? 1 : 2));
+    }
+  }
+}
+
 TEST_P(FileEngine, TakesAPayloadThatLiesAcrossItsAlignment) {
   const auto session = LoadTiny({});
   const Tensor straight = FloatTensor("x", {1, 4}, {1, 2, 3, 4});

@@ -4,6 +4,7 @@
 #include <openvino/c/openvino.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -213,22 +214,24 @@ class Slot {
  private:
   struct Output {
     TensorInfo declared;
-    TensorPtr own;            // the request's memory
-    Shape shape;              // of the last run's output
-    Bytes placed;             // memory of ours that the request holds in place of its own
-    bool foreseeable = true;  // the shapes that go in decide the shape
+    TensorPtr own;               // the request's memory
+    std::optional<Shape> shape;  // that came out of the last run for the shapes that went in
+    bool foreseeable = true;     // that shape says what the next run gives: the data do not decide it
+    bool placed = false;         // the request holds memory of ours
   };
   Status SetInputs(const std::vector<const Tensor*>& inputs, const std::vector<Bytes>& data);
-  Status PlaceOutputs(const std::vector<size_t>& wanted);
-  Status TakeOutputsBack();
+  // The first gives the request memory for an output, and nothing where the size is not known; the other its
+  // own again.
+  Result<Bytes> Place(size_t index);
+  Status TakeBack(size_t index);
   Status Infer() { return library_->Check(library_->ov_infer_request_infer(request_.get()), "openvino"); }
-  Status InferWhereverItFits();
-  Result<Tensor> Read(size_t index);
+  Status InferInOwnMemory();
+  Result<Tensor> Read(size_t index, Bytes placed);
 
   LibraryPtr library_;
   std::shared_ptr<ov_infer_request_t> request_;
   std::vector<Output> outputs_;
-  std::vector<Shape> last_inputs_;  // shapes of the last run that succeeded
+  std::vector<Shape> input_shapes_;  // of the last run
 };
 
 Result<Slot> Slot::Create(const LibraryPtr& library, const ov_compiled_model_t* model,
@@ -256,13 +259,24 @@ Result<std::vector<Tensor>> Slot::Run(const std::vector<const Tensor*>& inputs,
     data.push_back(AlignedData(*tensor));
     shapes.push_back(tensor->shape);
   }
+  if (shapes != input_shapes_) {
+    for (Output& output : outputs_) output.shape = std::nullopt;
+    input_shapes_ = std::move(shapes);
+  }
   TRY_STATUS(SetInputs(inputs, data));
-  TRY_STATUS(TakeOutputsBack());
-  if (shapes == last_inputs_) TRY_STATUS(PlaceOutputs(wanted));
-  TRY_STATUS(InferWhereverItFits());
+  std::vector<Bytes> placed(outputs_.size());
+  for (const size_t index : wanted) placed[index] = TRY(Place(index));
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (placed[i].empty()) TRY_STATUS(TakeBack(i));
+  }
+  Status ran = Infer();
+  if (!ran && std::ranges::any_of(outputs_, &Output::placed)) {
+    placed.assign(outputs_.size(), {});
+    ran = InferInOwnMemory();
+  }
+  TRY_STATUS(ran);
   std::vector<Tensor> results;
-  for (const size_t index : wanted) results.push_back(TRY(Read(index)));
-  last_inputs_ = std::move(shapes);
+  for (const size_t index : wanted) results.push_back(TRY(Read(index, std::move(placed[index]))));
   return results;
 }
 
@@ -276,45 +290,39 @@ Status Slot::SetInputs(const std::vector<const Tensor*>& inputs, const std::vect
   return {};
 }
 
-Status Slot::PlaceOutputs(const std::vector<size_t>& wanted) {
-  for (const size_t index : wanted) {
-    Output& output = outputs_[index];
-    const size_t size =
-        static_cast<size_t>(TRY(ElementCount(output.shape))) * ByteSize(output.declared.dtype);
-    if (!output.foreseeable || size == 0) continue;
-    output.placed = Bytes::AllocateUninitialized(size);
-    const TensorPtr view = TRY(View(library_, output.declared.dtype, output.shape, output.placed.data()));
-    TRY_STATUS(library_->Check(
-        library_->ov_infer_request_set_output_tensor_by_index(request_.get(), index, view.get()),
-        output.declared.name));
-  }
-  return {};
+Result<Bytes> Slot::Place(size_t index) {
+  Output& output = outputs_[index];
+  if (!output.foreseeable || !output.shape) return Bytes();
+  const size_t size = static_cast<size_t>(TRY(ElementCount(*output.shape))) * ByteSize(output.declared.dtype);
+  if (size == 0) return Bytes();
+  Bytes memory = Bytes::AllocateUninitialized(size);
+  const TensorPtr view = TRY(View(library_, output.declared.dtype, *output.shape, memory.data()));
+  TRY_STATUS(library_->Check(
+      library_->ov_infer_request_set_output_tensor_by_index(request_.get(), index, view.get()),
+      output.declared.name));
+  output.placed = true;
+  return memory;
 }
 
-Status Slot::TakeOutputsBack() {
+Status Slot::TakeBack(size_t index) {
+  Output& output = outputs_[index];
+  if (!output.placed) return {};
+  output.placed = false;
+  return library_->Check(
+      library_->ov_infer_request_set_output_tensor_by_index(request_.get(), index, output.own.get()),
+      output.declared.name);
+}
+
+// After a failure: an output whose shape the data decide may have outgrown the memory it was given.
+Status Slot::InferInOwnMemory() {
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    if (outputs_[i].placed.empty()) continue;
-    outputs_[i].placed = {};
-    TRY_STATUS(library_->Check(
-        library_->ov_infer_request_set_output_tensor_by_index(request_.get(), i, outputs_[i].own.get()),
-        outputs_[i].declared.name));
+    outputs_[i].foreseeable &= !outputs_[i].placed;
+    TRY_STATUS(TakeBack(i));
   }
-  return {};
-}
-
-// An output whose shape the data decide may outgrow the memory it was given: then it goes to the request's
-// own.
-Status Slot::InferWhereverItFits() {
-  Status ran = Infer();
-  const bool placed =
-      std::ranges::any_of(outputs_, [](const Output& output) { return !output.placed.empty(); });
-  if (ran || !placed) return ran;
-  for (Output& output : outputs_) output.foreseeable &= output.placed.empty();
-  TRY_STATUS(TakeOutputsBack());
   return Infer();
 }
 
-Result<Tensor> Slot::Read(size_t index) {
+Result<Tensor> Slot::Read(size_t index, Bytes placed) {
   Output& output = outputs_[index];
   ov_tensor_t* tensor = nullptr;
   TRY_STATUS(
@@ -323,18 +331,18 @@ Result<Tensor> Slot::Read(size_t index) {
   const TensorPtr owned = Own(library_, tensor, &Library::ov_tensor_free);
   ov_shape_t dims{};
   TRY_STATUS(library_->Check(library_->ov_tensor_get_shape(tensor, &dims), output.declared.name));
-  output.shape.assign(dims.dims, dims.dims + dims.rank);
+  const Shape& shape = output.shape.emplace(dims.dims, dims.dims + dims.rank);
   library_->ov_shape_free(&dims);
   void* memory = nullptr;
   TRY_STATUS(library_->Check(library_->ov_tensor_data(tensor, &memory), output.declared.name));
 
-  const size_t size = static_cast<size_t>(TRY(ElementCount(output.shape))) * ByteSize(output.declared.dtype);
-  const bool in_place = !output.placed.empty() && memory == output.placed.data();
-  return Tensor{.name = output.declared.name,
-                .dtype = output.declared.dtype,
-                .shape = output.shape,
-                .data = in_place ? output.placed.Slice(0, size)
-                                 : Bytes::Copy({static_cast<const std::byte*>(memory), size})};
+  const size_t size = static_cast<size_t>(TRY(ElementCount(shape))) * ByteSize(output.declared.dtype);
+  const bool in_place = size > 0 && memory == placed.data();
+  return Tensor{
+      .name = output.declared.name,
+      .dtype = output.declared.dtype,
+      .shape = shape,
+      .data = in_place ? placed.Slice(0, size) : Bytes::Copy({static_cast<const std::byte*>(memory), size})};
 }
 
 class OpenVinoSession final : public Session {

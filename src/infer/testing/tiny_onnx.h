@@ -1,4 +1,4 @@
-// Tiny ONNX files, written by hand: one operator from the input "x" to the output "y".
+// Tiny ONNX files, written by hand: one operator from the input "x" to the output "y", or more.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,7 @@ struct TinyOnnx {
   OnnxType output_type = OnnxType::kFloat;
   std::vector<int64_t> input_shape = {-1, 4};  // -1: free
   std::vector<int64_t> output_shape = {-1, 4};
+  std::vector<std::string> outputs = {"y"};  // all of the same type and shape
 };
 
 inline std::string ValueInfo(const std::string& name, OnnxType type, const std::vector<int64_t>& shape) {
@@ -41,10 +42,14 @@ inline std::string ValueInfo(const std::string& name, OnnxType type, const std::
 }
 
 inline std::string WriteTinyOnnx(const TinyOnnx& tiny) {
-  const std::string node = BytesField(1, "x") + BytesField(2, "y") + BytesField(4, tiny.op_type);
+  std::string names, infos;
+  for (const std::string& output : tiny.outputs) {
+    names += BytesField(2, output);
+    infos += BytesField(12, ValueInfo(output, tiny.output_type, tiny.output_shape));
+  }
+  const std::string node = BytesField(1, "x") + names + BytesField(4, tiny.op_type);
   const std::string graph = BytesField(1, node) + BytesField(2, "tiny") +
-                            BytesField(11, ValueInfo("x", tiny.input_type, tiny.input_shape)) +
-                            BytesField(12, ValueInfo("y", tiny.output_type, tiny.output_shape));
+                            BytesField(11, ValueInfo("x", tiny.input_type, tiny.input_shape)) + infos;
   return NumberField(1, 8) + BytesField(7, graph) + BytesField(8, NumberField(2, 13));  // IR 8, opset 13
 }
 
