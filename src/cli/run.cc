@@ -325,6 +325,20 @@ run::Options MakeOptions(const Wanted& w, const model::Model& model, const infer
   return options;
 }
 
+// An accelerator tells its own load; CPU engines are told by their threads.
+monitor::ResourceMonitor::Options WatchOptions(const infer::Session& session) {
+  monitor::ResourceMonitor::Options options;
+  if (!session.Stats()) return options;
+  options.device_label = "emulated";
+  options.device_busy = [&session] {
+    Duration sum{};
+    const infer::EngineStats stats = *session.Stats();
+    for (const Duration busy : stats.busy) sum += busy;
+    return stats.busy.empty() ? sum : sum / static_cast<int64_t>(stats.busy.size());
+  };
+  return options;
+}
+
 Result<int> RunModel(const Wanted& w) {
   if (w.payload != "tensor") {
     return Fail(
@@ -364,7 +378,7 @@ Result<int> RunModel(const Wanted& w) {
   run::Application application(*runner, target, listing, clock, options);
   {
     const Interrupt interrupt([&] { application.Stop(); });
-    const auto resources = TRY(monitor::ResourceMonitor::Start(clock, {}));
+    const auto resources = TRY(monitor::ResourceMonitor::Start(clock, WatchOptions(*opened.session)));
     const Duration cpu_before = ProcessCpuTime();
     o.report = TRY(application.Run(protocol, [&](const run::Progress& p) {
       console.Progress(p.elapsed_s, "run", p.done, p.total,

@@ -65,6 +65,8 @@ struct ResourceMonitor::State {
       : clock(clock),
         period(options.period),
         watches_itself(options.processes.empty()),
+        device_busy(options.device_busy),
+        device_label(options.device_label),
         reader(ReaderOptions(options)),
         tally(TallyOptions(options, reader), options.started.value_or(clock.Now())) {}
 
@@ -74,6 +76,8 @@ struct ResourceMonitor::State {
   const Clock& clock;
   const Duration period;
   const bool watches_itself;
+  const std::function<Duration()> device_busy;
+  const std::string device_label;
   SnapshotReader reader;  // this and the tally: the thread's until it is joined
   Tally tally;
 
@@ -87,6 +91,7 @@ struct ResourceMonitor::State {
 void ResourceMonitor::State::Sample() {
   Snapshot snapshot = reader.Read(clock.Now());
   snapshot.observer = ThreadCpuTime();
+  if (device_busy) snapshot.device_busy = device_busy();
   for (ProcessUse& use : snapshot.processes) {
     if (watches_itself && use.pid == ::getpid()) use.cpu = ProcessCpuTime();  // without the ticks of 10 ms
   }
@@ -140,7 +145,9 @@ Resources ResourceMonitor::Stop() {
     state_->changed.NotifyAll();
   }
   if (state_->thread.joinable()) state_->thread.join();
-  return state_->tally.Sum();
+  Resources sum = state_->tally.Sum();
+  if (sum.gpu_percent) sum.gpu_label = state_->device_label;
+  return sum;
 }
 
 }  // namespace weir::monitor

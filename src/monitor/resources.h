@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,6 +58,9 @@ class ResourceMonitor {
     Duration period = 100ms;         // at least 1 ms
     std::optional<Instant> started;  // the processes were started at this moment, just now: what they used
                                      // since then counts. Absent: from Start on
+    std::function<Duration()> device_busy;  // how long the accelerator has computed so far (the mean of its
+                                            // streams); called on the monitor's thread. Empty: there is none
+    std::string device_label;               // what to call it
   };
   // Has read all counters once when it returns. `clock` is the steady one (the samples are paced by it) and
   // must outlive this. kInvalidArgument for the period, kNotFound for a process that is not there.

@@ -36,6 +36,7 @@ struct Snapshot {
   std::optional<NetworkBytes> network;
   std::optional<Duration> cpu_pressure, memory_pressure, io_pressure;
   CgroupUsage cgroup;
+  std::optional<Duration> device_busy;  // of the accelerator, so far
   Duration observer{};  // CPU time of the monitor's own thread
 };
 

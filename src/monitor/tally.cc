@@ -71,6 +71,7 @@ void Tally::Add(const Snapshot& now) {
   CountProcesses(now);
   CountEngineThreads(now);
   CountMachine(now);
+  CountDevice(now);
   AddLevels(now);
   open_period_s_ += Seconds(now.at - previous_at_);
   // A remnant of a period says little (a tick of 10 ms would be a whole core): it joins the next one.
@@ -115,6 +116,11 @@ void Tally::CountMachine(const Snapshot& now) {
   machine_cpu_.Count(Seconds(std::max(now.machine->busy - previous_->machine->busy, Duration{})));
 }
 
+void Tally::CountDevice(const Snapshot& now) {
+  if (!previous_ || !previous_->device_busy || !now.device_busy) return;
+  device_.Count(Seconds(std::max(*now.device_busy - *previous_->device_busy, Duration{})));
+}
+
 void Tally::AddLevels(const Snapshot& now) {
   if (now.memory) {
     const int64_t own = options_.in_container ? now.cgroup.memory_bytes.value_or(0) : 0;
@@ -138,6 +144,7 @@ void Tally::ClosePeriod(double seconds) {
     const double cores = std::exchange(rate->pending, 0) / seconds;
     rate->extremes.Add(std::clamp(cores, 0.0, static_cast<double>(options_.cpus)));
   }
+  device_.extremes.Add(std::clamp(std::exchange(device_.pending, 0) / seconds, 0.0, 1.0));
 }
 
 std::optional<Range> Tally::ToRange(const Rate& rate, double seconds) const {
@@ -168,6 +175,12 @@ Resources Tally::Sum() const {
     const Duration all =
         steal + last.machine->busy - first.machine->busy + last.machine->idle - first.machine->idle;
     if (all > Duration{}) sum.steal_percent = std::max(Percent(steal, Seconds(all)), 0.0);
+  }
+
+  if (last.device_busy) {
+    if (const auto busy = ToRange(device_, wall)) {
+      sum.gpu_percent = Range{100 * std::min(busy->mean, 1.0), 100 * busy->max, 100 * busy->min};
+    }
   }
 
   const auto level = [](const Extremes& seen) -> std::optional<Range> {

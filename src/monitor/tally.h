@@ -46,6 +46,7 @@ class Tally {
   void CountProcesses(const Snapshot& now);
   void CountEngineThreads(const Snapshot& now);
   void CountMachine(const Snapshot& now);
+  void CountDevice(const Snapshot& now);
   void AddLevels(const Snapshot& now);
   void ClosePeriod(double seconds);
   std::optional<Range> ToRange(const Rate& rate, double seconds) const;
@@ -54,6 +55,7 @@ class Tally {
   Instant begin_, previous_at_;
   std::optional<Snapshot> first_, previous_;
   Rate tree_cpu_, engine_cpu_, app_cpu_, machine_cpu_;
+  Rate device_;  // share of the time, 0 to 1
   double open_period_s_ = 0;  // time since the last period that went into the extremes
   int64_t read_bytes_ = 0, written_bytes_ = 0;
   bool has_io_ = false;

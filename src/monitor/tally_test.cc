@@ -35,6 +35,18 @@ TEST(Tally, TellsMeanFromTheWholeTimeAndExtremesFromPeriods) {
   EXPECT_DOUBLE_EQ(sum.period_ms, 100);
 }
 
+TEST(Tally, TellsTheAcceleratorsBusyShare) {
+  Tally tally = MakeTally();
+  for (const auto& [at, busy] : {std::pair{0ms, 0ms}, {100ms, 100ms}, {200ms, 150ms}}) {
+    Snapshot snapshot = At(at, 0ms);
+    snapshot.device_busy = busy;
+    tally.Add(snapshot);
+  }
+  EXPECT_DOUBLE_EQ(tally.Sum().gpu_percent->mean, 75);
+  EXPECT_DOUBLE_EQ(tally.Sum().gpu_percent->max, 100);
+  EXPECT_DOUBLE_EQ(tally.Sum().gpu_percent->min, 50);
+}
+
 TEST(Tally, GivesOneSampleForARunShorterThanAPeriod) {
   Tally tally = MakeTally();
   tally.Add(At(0ms, 0ms));
