@@ -6,8 +6,8 @@
 #include <onnxruntime_c_api.h>
 #include <openvino/c/openvino.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <latch>
 #include <memory>
@@ -33,9 +33,9 @@ std::string IdentityModel(int64_t columns) {
                                {.input_shape = {-1, columns}, .output_shape = {-1, columns}});
 }
 
-Tensor Zeros(const TensorInfo& info) {
+Tensor Zeros(const TensorInfo& info, int64_t batch = 1) {
   Shape shape = info.shape;
-  for (int64_t& size : shape) size = size < 0 ? 1 : size;
+  for (int64_t& size : shape) size = size < 0 ? batch : size;
   const auto count = static_cast<size_t>(ElementCount(shape).value());
   return {.name = info.name,
           .dtype = info.dtype,
@@ -138,6 +138,33 @@ void BareOpenVino(benchmark::State& state) {
 }
 BENCHMARK(BareOpenVino)->Arg(4)->Arg(1000)->Arg(150528);
 
+// Items per second of the model file that WEIR_BENCH_MODEL names, all callers busy, two threads: the figure
+// to hold against the library's own tools.
+void Model(benchmark::State& state, const char* engine_name) {
+  const char* const path = std::getenv("WEIR_BENCH_MODEL");
+  if (path == nullptr) return state.SkipWithError("set WEIR_BENCH_MODEL to an ONNX file");
+  const int streams = static_cast<int>(state.range(0));
+  const int64_t batch = state.range(1);
+  const auto engine = Must(OpenEngine(engine_name, kClock));
+  std::shared_ptr<Session> session;
+  StartThread("engine", [&](const std::stop_token&) {
+    session = Must(engine->Load({.path = path}, {.threads = 2, .streams = streams}));
+  }).join();
+  const std::vector<Tensor> inputs{Zeros(session->inputs()[0], batch)};
+  constexpr int kRuns = 8;  // of each caller
+  for (auto _ : state) {
+    std::vector<std::jthread> callers;
+    for (int i = 0; i < session->callers(); ++i) {
+      callers.push_back(StartThread("engine", [&](const std::stop_token&) {
+        for (int k = 0; k < kRuns; ++k) benchmark::DoNotOptimize(Must(session->Run(inputs, {})));
+      }));
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * session->callers() * kRuns * batch);
+}
+BENCHMARK_CAPTURE(Model, onnxruntime, "onnxruntime")->ArgsProduct({{1, 2}, {1, 8}})->UseRealTime();
+BENCHMARK_CAPTURE(Model, openvino, "openvino")->ArgsProduct({{1, 2}, {1, 8}})->UseRealTime();
+
 // A call from Submit to its Completion, on an engine that answers at once. Real time: two threads take part.
 void RunnerRoundTrip(benchmark::State& state) {
   const auto session = std::make_shared<testing::FakeSession>(
@@ -184,34 +211,40 @@ void EmulatedAtOnce(benchmark::State& state) {
 }
 BENCHMARK(EmulatedAtOnce);
 
-// The rate that an emulated accelerator keeps of the rate it was told, as many callers as it asks for,
-// batch 1.
+// The rate that an emulated accelerator keeps of the rate it was told, with as many callers as it asks for
+// and batches of 1; how late its answers come; and the CPU that the pacing burns.
 void EmulatedRate(benchmark::State& state) {
-  const auto per_item = std::chrono::nanoseconds(1'000'000'000 / state.range(0));
+  const int64_t rate = state.range(0);
+  const Duration cost = std::chrono::nanoseconds(1s) / rate;
   const auto engine =
-      Must(OpenEngine("emulated:per_item=" + std::to_string(Microseconds(per_item)) + "us", kClock));
+      Must(OpenEngine("emulated:per_item=" + std::to_string(Microseconds(cost)) + "us", kClock));
   const ModelSource source{.inputs = {{.name = "x", .shape = {-1, 4}}},
                            .outputs = {{.name = "y", .shape = {-1, 3}}}};
   const auto session = Must(engine->Load(source, {}));
   const std::vector<Tensor> inputs{Zeros(session->inputs()[0])};
-  const int64_t calls = state.range(0);  // of each caller
-  double kept = 0, spin = 0;
+  const auto callers_count = static_cast<size_t>(session->callers());
+  std::vector<std::vector<Duration>> late(callers_count);
   for (auto _ : state) {
-    const Instant begin = kClock.Now();
-    const Duration spun = session->Stats()->spin;
     std::vector<std::jthread> callers;
-    for (int i = 0; i < session->callers(); ++i) {
+    const Instant begin = kClock.Now();
+    for (auto& mine : late) {
       callers.push_back(StartThread("caller", [&](const std::stop_token&) {
-        for (int64_t k = 0; k < calls; ++k) Must(session->Run(inputs, {}));
+        for (int64_t k = 0; k < rate; ++k) {
+          const Instant end = *Must(session->Run(inputs, {})).started + cost;
+          mine.push_back(kClock.Now() - end);
+        }
       }));
     }
     callers.clear();
     const double took = Seconds(kClock.Now() - begin);
-    kept = static_cast<double>(calls * session->callers()) / took / static_cast<double>(state.range(0));
-    spin = Seconds(session->Stats()->spin - spun) / took;
+    state.counters["kept"] = static_cast<double>(callers_count) / took;
+    state.counters["spin_cores"] = Seconds(session->Stats()->spin) / took;
   }
-  state.counters["kept"] = kept;
-  state.counters["spin_cores"] = spin;
+  std::vector<Duration> all;
+  for (const auto& mine : late) all.insert(all.end(), mine.begin(), mine.end());
+  std::ranges::sort(all);
+  state.counters["late_p50_us"] = Microseconds(all[all.size() / 2]);
+  state.counters["late_p99_us"] = Microseconds(all[all.size() * 99 / 100]);
 }
 BENCHMARK(EmulatedRate)->Arg(458)->Arg(5000)->Iterations(1)->Unit(benchmark::kMillisecond)->UseRealTime();
 
