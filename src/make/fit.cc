@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace weir::make {
 namespace {
@@ -16,6 +17,9 @@ constexpr double kPenaltyPerElement = 1e-4;
 // Under the lowest score of any row, in logits: a thousand unused outputs together stay under 5 % of the
 // least class.
 constexpr double kUnusedMargin = 10;
+// Share of labels taken for wrong when the scores are stretched: without it rows that are all right would
+// stretch them for ever.
+constexpr double kDoubt = 0.01;
 
 struct Standard {
   std::vector<double> mean;
@@ -48,12 +52,13 @@ Matrix Standardised(const Matrix& x, const Standard& standard) {
   return out;
 }
 
-// -log of the softmax of `row` at `label`, all scores multiplied by `stretch`.
+// Of the softmax of `row`, all scores multiplied by `stretch`, against a label believed by all but kDoubt.
 double LogLoss(std::span<const double> row, int label, double stretch) {
   const double top = std::ranges::max(row);
+  const double mean = std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(row.size());
   double sum = 0;
   for (const double score : row) sum += std::exp(stretch * (score - top));
-  return std::log(sum) - stretch * (row[label] - top);
+  return std::log(sum) - stretch * ((1 - kDoubt) * row[label] + kDoubt * mean - top);
 }
 
 std::span<const double> Row(const Matrix& m, int64_t row) {

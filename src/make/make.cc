@@ -21,10 +21,7 @@ namespace weir::make {
 namespace {
 
 constexpr int kOutputs = 1000;
-
-// Enough for the bars with room to spare; pictures cost a large network far more than `tiny`, which needs
-// more of them.
-int PicturesPerClass(const std::string& name) { return name == "tiny" ? 40 : 14; }
+constexpr int kMaxPicturesPerClass = 200;  // the fit works on a square matrix of all pictures
 
 data::Recipe RecipeOf(const std::string& name) {
   const data::Size size = InputSize(name);
@@ -85,7 +82,7 @@ Result<LabelledFeatures> FeaturesOf(Network& network, const MakeOptions& options
   ::unlink(path.c_str());
   return ComputeFeatures(*session, {.recipe = RecipeOf(options.name),
                                     .seed = options.seed.Stream("fitting"),
-                                    .pictures = int64_t{PicturesPerClass(options.name)} * ClassCount(),
+                                    .pictures = int64_t{options.pictures_per_class} * ClassCount(),
                                     .stop = options.stop,
                                     .progress = options.progress});
 }
@@ -137,6 +134,10 @@ Result<MadeModel> MakeModel(const MakeOptions& options, const Clock& clock) {
   if (std::ranges::find(names, options.name) == names.end()) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("no network '{}' can be made: choose {}", options.name, fmt::join(names, ", ")));
+  }
+  if (options.pictures_per_class < 2 || options.pictures_per_class > kMaxPicturesPerClass) {
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("pictures per class must be 2 to {}, not {}",
+                                                         kMaxPicturesPerClass, options.pictures_per_class));
   }
   const Instant start = clock.Now();
   MadeModel made{.folder = fmt::format("{}/{}", options.out_dir, options.name)};

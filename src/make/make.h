@@ -25,7 +25,10 @@ struct MakeOptions {
   Seed seed{1};                        // of the weights and of the pictures the last layer is fitted to
   bool overwrite = false;              // an existing folder of that name is replaced; otherwise it is refused
   std::string engine = "onnxruntime";  // computes the features
-  std::stop_token stop;                // asked for between batches
+  // The last layer is fitted to. 16 place 98 of 100 fresh pictures rightly, 10 some 95; the time grows with
+  // it.
+  int pictures_per_class = 16;
+  std::stop_token stop;  // asked for between batches
   // Told of the pictures fitted so far, on the calling thread. May be empty.
   std::function<void(int64_t done, int64_t total)> progress;
 };
@@ -43,7 +46,7 @@ struct MadeModel {
 // Makes out_dir/name in Triton's layout: config.pbtxt, labels.txt, recipe.yaml, 1/model.onnx (identity has no
 // labels and no recipe). The folder appears whole or not at all. The same seed gives the same weights on
 // every machine; the last layer depends in its last digits on the engine's arithmetic. Uses every CPU of the
-// process; a ResNet-50 takes about 20 s on two. kInvalidArgument for an unknown name or a folder that is
+// process; a ResNet-50 takes about 20 s on two. kInvalidArgument for a bad option or a folder that is
 // there already; kNotFound when the engine is not on this machine; kCancelled when `stop` was asked for; kIo.
 Result<MadeModel> MakeModel(const MakeOptions& options, const Clock& clock);
 

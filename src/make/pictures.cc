@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numbers>
+#include <cstring>
 #include <vector>
 
 #include "data/encode.h"
@@ -34,10 +34,11 @@ constexpr std::array<Palette, 8> kPalettes{{
 }};
 
 enum class Texture { kStripes, kChecks, kDots };
-constexpr std::array kTextures{Texture::kStripes, Texture::kChecks, Texture::kDots};
-constexpr std::array<const char*, 3> kTextureNames{"stripes", "checks", "dots"};
-// Periods to the short side of the picture: a picture of any size shows as much of the pattern.
-constexpr std::array<float, 3> kPeriodsPerSide{18, 5, 8};
+struct Style {
+  const char* name;
+  float periods_per_side;  // of the short side: a picture of any size shows as much of the pattern
+};
+constexpr std::array<Style, 3> kStyles{{{"stripes", 18}, {"checks", 5}, {"dots", 8}}};  // by Texture
 
 // What chance decides about one picture.
 struct Look {
@@ -52,14 +53,14 @@ struct Look {
   float warp;              // how far the pattern is bent, in periods
 };
 
-Look ChooseLook(Random& random, const Palette& palette, size_t texture) {
+Look ChooseLook(Random& random, const Palette& palette, Texture texture) {
   Look look{};
   const double shape = random.Uniform();
   look.width = shape < 0.5 ? 500 : shape < 0.75 ? 375 : static_cast<int>(random.Integer(320, 640));
   look.height = shape < 0.5 ? 375 : shape < 0.75 ? 500 : static_cast<int>(random.Integer(320, 640));
   const auto uniform = [&](double low, double high) { return static_cast<float>(random.Uniform(low, high)); };
   const auto short_side = static_cast<float>(std::min(look.width, look.height));
-  look.period = short_side / kPeriodsPerSide[texture] * uniform(0.85, 1.18);
+  look.period = short_side / kStyles[static_cast<size_t>(texture)].periods_per_side * uniform(0.85, 1.18);
   look.angle = uniform(-0.6, 0.6);
   look.phase_x = uniform(0, 1);
   look.phase_y = uniform(0, 1);
@@ -75,51 +76,61 @@ Look ChooseLook(Random& random, const Palette& palette, size_t texture) {
   return look;
 }
 
-// Numbers of mean 0 spread evenly over [-1, 1), eight from each word of the generator.
-void FillNoise(Random& random, std::vector<float>& out) {
-  for (size_t i = 0; i < out.size(); i += 8) {
-    uint64_t word = random.Next();
-    for (size_t k = i; k < std::min(i + 8, out.size()); ++k, word >>= 8) {
-      out[k] = (static_cast<float>(word & 255) - 127.5F) * (1 / 128.0F);
-    }
-  }
-}
-
-struct Field {
-  int width;
-  int height;
-  std::vector<float> values;
-
-  Field(int w, int h) : width(w), height(h), values(static_cast<size_t>(w) * h, 0.0F) {}
-  float* row(int y) { return values.data() + static_cast<size_t>(y) * width; }
+struct Octave {
+  int cell;         // pixels between the random numbers; linear in between
+  float amplitude;  // of numbers spread evenly over both signs
 };
 
-// Adds noise of one scale: a grid of random numbers `cell` pixels apart, interpolated between.
-void AddOctave(Field& field, int cell, float amplitude, Random& random) {
-  const int columns = field.width / cell + 2;
-  const int rows = field.height / cell + 2;
-  std::vector<float> grid(static_cast<size_t>(columns) * rows);
-  FillNoise(random, grid);
-  std::vector<float> line(columns);
-  const float step = 1.0F / static_cast<float>(cell);
-  for (int y = 0; y < field.height; ++y) {
-    const float* above = grid.data() + static_cast<size_t>(y / cell) * columns;
-    const float* below = above + columns;
-    const float part = static_cast<float>(y % cell) * step;
-    for (int c = 0; c < columns; ++c) line[c] = amplitude * (above[c] + (below[c] - above[c]) * part);
-    float* out = field.row(y);
-    if (cell == 1) {
-      for (int x = 0; x < field.width; ++x) out[x] += line[x];
-      continue;
+// Noise as a sum of octaves, asked for row by row.
+class Noise {
+ public:
+  Noise(int width, int height, std::initializer_list<Octave> octaves, Random& random) : row_(width) {
+    for (const Octave& octave : octaves) {
+      const int columns = width / octave.cell + 2, rows = height / octave.cell + 2;
+      Grid grid{octave, columns, std::vector<int8_t>((static_cast<size_t>(columns) * rows + 7) / 8 * 8)};
+      for (size_t i = 0; i < grid.numbers.size(); i += 8) {
+        const uint64_t word = random.Next();
+        std::memcpy(grid.numbers.data() + i, &word, 8);
+      }
+      grids_.push_back(std::move(grid));
     }
-    for (int c = 0, x = 0; x < field.width; ++c) {
-      const float slope = (line[c + 1] - line[c]) * step;
-      const int end = std::min(cell, field.width - x);
-      for (int k = 0; k < end; ++k) out[x + k] += line[c] + slope * static_cast<float>(k);
-      x += end;
+    line_.resize(row_.size() + 2);
+  }
+
+  // Valid until the next call.
+  const float* Row(int y) {
+    std::ranges::fill(row_, 0.0F);
+    for (const Grid& grid : grids_) AddRow(grid, y);
+    return row_.data();
+  }
+
+ private:
+  struct Grid {
+    Octave octave;
+    int columns;
+    std::vector<int8_t> numbers;
+  };
+
+  void AddRow(const Grid& grid, int y) {
+    const int cell = grid.octave.cell, width = static_cast<int>(row_.size());
+    const float step = 1.0F / static_cast<float>(cell);
+    const int8_t* above = grid.numbers.data() + static_cast<size_t>(y / cell) * grid.columns;
+    const int8_t* below = above + grid.columns;
+    const float lower = grid.octave.amplitude * (1 / 128.0F) * static_cast<float>(y % cell) * step;
+    const float upper = grid.octave.amplitude * (1 / 128.0F) - lower;
+    for (int c = 0; c < grid.columns; ++c) {
+      line_[c] = upper * static_cast<float>(above[c]) + lower * static_cast<float>(below[c]);
+    }
+    for (int c = 0, x = 0; x < width; ++c, x += cell) {
+      const float slope = (line_[c + 1] - line_[c]) * step;
+      const int end = std::min(cell, width - x);
+      for (int k = 0; k < end; ++k) row_[x + k] += line_[c] + slope * static_cast<float>(k);
     }
   }
-}
+
+  std::vector<Grid> grids_;
+  std::vector<float> row_, line_;
+};
 
 // 0 in the middle of each period, 1 at its ends.
 float Triangle(float t) {
@@ -128,9 +139,10 @@ float Triangle(float t) {
   return std::abs(2 * fraction - 1);
 }
 
-float Step(float edge, float sharpness, float t) {
-  return std::clamp((t - edge) * sharpness + 0.5F, 0.0F, 1.0F);
-}
+// As std::clamp, in the form that compiles to two instructions and no jump.
+float Clamp(float value, float high) { return std::min(std::max(value, 0.0F), high); }
+
+float Step(float edge, float sharpness, float t) { return Clamp((t - edge) * sharpness + 0.5F, 1); }
 
 // How much of the figure's colour shows at (u, v), in periods.
 float Figure(Texture texture, float u, float v) {
@@ -149,32 +161,37 @@ float Figure(Texture texture, float u, float v) {
   return 0;
 }
 
-uint8_t ToByte(float value) { return static_cast<uint8_t>(std::clamp(value, 0.0F, 255.0F) + 0.5F); }
+uint8_t ToByte(float value) { return static_cast<uint8_t>(static_cast<int>(Clamp(value, 255) + 0.5F)); }
 
 template <Texture texture>
-void Paint(const Look& look, Field& warp, Field& grain, Field& tint, data::Pixels& out) {
+void Paint(const Look& look, Random& random, data::Pixels& out) {
+  Noise bend(look.width, look.height, {{64, look.warp}}, random);
+  // Amplitudes that fall with frequency, as the spectrum of photos does.
+  Noise grain(look.width, look.height, {{32, 14}, {16, 12}, {8, 6.5F}, {4, 4.4F}, {2, 2.4F}, {1, 1.7F}},
+              random);
+  Noise tint(look.width, look.height, {{16, 8}, {4, 3.5F}}, random);
   const float across = std::cos(look.angle) / look.period, down = std::sin(look.angle) / look.period;
   const float light_x = look.slope_x / static_cast<float>(look.width);
   const float light_y = look.slope_y / static_cast<float>(look.height);
+  uint8_t* pixel = out.data.data();
   for (int y = 0; y < look.height; ++y) {
-    const float* bend = warp.row(y);
-    const float* grey = grain.row(y);
-    const float* hue = tint.row(y);
-    uint8_t* pixel = out.data.data() + static_cast<size_t>(y) * look.width * 3;
+    const float* bent = bend.Row(y);
+    const float* grey = grain.Row(y);
+    const float* hue = tint.Row(y);
     const auto fy = static_cast<float>(y);
-    const float light_row =
-        look.light + light_y * (fy - 0.5F * static_cast<float>(look.height)) - 0.5F * look.slope_x;
+    const float row_u = fy * down + look.phase_x, row_v = fy * across + look.phase_y;
+    const float row_light = look.light - 0.5F * (look.slope_x + look.slope_y) + light_y * fy;
     for (int x = 0; x < look.width; ++x, pixel += 3) {
       const auto fx = static_cast<float>(x);
-      const float u = fx * across + fy * down + look.phase_x + look.warp * bend[x];
-      const float v = fy * across - fx * down + look.phase_y - look.warp * bend[x];
-      const float figure = Figure(texture, u, v);
-      const float light = light_row + light_x * fx;
-      const std::array<float, 3> colour_noise{hue[x], -0.5F * hue[x], 0.3F * hue[x]};
-      for (int c = 0; c < 3; ++c) {
+      const float figure = Figure(texture, row_u + fx * across + bent[x], row_v - fx * down - bent[x]);
+      const float light = row_light + light_x * fx;
+      const auto channel = [&](int c, float tinted) {
         const float colour = look.ground[c] + (look.figure[c] - look.ground[c]) * figure;
-        pixel[c] = ToByte(colour * light + grey[x] + colour_noise[c]);
-      }
+        return ToByte(colour * light + grey[x] + tinted * hue[x]);
+      };
+      pixel[0] = channel(0, 1);
+      pixel[1] = channel(1, -0.5F);
+      pixel[2] = channel(2, 0.3F);
     }
   }
 }
@@ -187,43 +204,30 @@ int LabelOf(int64_t index) { return static_cast<int>(index % ClassCount()); }
 
 }  // namespace
 
-int ClassCount() { return static_cast<int>(kPalettes.size() * kTextures.size()); }
+int ClassCount() { return static_cast<int>(kPalettes.size() * kStyles.size()); }
 
 std::string ClassName(int label) {
   CHECK(label >= 0 && label < ClassCount());
-  return fmt::format("{} {}", kPalettes[label / kTextures.size()].name,
-                     kTextureNames[label % kTextures.size()]);
+  return fmt::format("{} {}", kPalettes[label / kStyles.size()].name, kStyles[label % kStyles.size()].name);
 }
 
 data::Pixels DrawPixels(Seed seed, int64_t index) {
   CHECK(index >= 0);
   const int label = LabelOf(index);
-  const size_t texture = label % kTextures.size();
+  const auto texture = static_cast<Texture>(label % kStyles.size());
   Random random = RandomOf(seed, index);
-  const Look look = ChooseLook(random, kPalettes[label / kTextures.size()], texture);
-
-  Field warp(look.width, look.height), grain(look.width, look.height), tint(look.width, look.height);
-  AddOctave(warp, 64, 1, random);
-  // Grain: amplitudes that fall with frequency, as the spectrum of photos does, then the sensor's own white
-  // noise.
-  for (const auto& [cell, amplitude] :
-       {std::pair{32, 14.0F}, {16, 12.0F}, {8, 7.5F}, {4, 5.0F}, {2, 3.0F}, {1, 2.2F}}) {
-    AddOctave(grain, cell, amplitude, random);
-  }
-  AddOctave(tint, 16, 8, random);
-  AddOctave(tint, 4, 4, random);
-
+  const Look look = ChooseLook(random, kPalettes[label / kStyles.size()], texture);
   data::Pixels pixels{.width = look.width, .height = look.height, .channels = 3, .data = {}};
   pixels.data.resize(static_cast<size_t>(look.width) * look.height * 3);
-  switch (kTextures[texture]) {
+  switch (texture) {
     case Texture::kStripes:
-      Paint<Texture::kStripes>(look, warp, grain, tint, pixels);
+      Paint<Texture::kStripes>(look, random, pixels);
       break;
     case Texture::kChecks:
-      Paint<Texture::kChecks>(look, warp, grain, tint, pixels);
+      Paint<Texture::kChecks>(look, random, pixels);
       break;
     case Texture::kDots:
-      Paint<Texture::kDots>(look, warp, grain, tint, pixels);
+      Paint<Texture::kDots>(look, random, pixels);
       break;
   }
   return pixels;
