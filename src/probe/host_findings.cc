@@ -299,7 +299,8 @@ Finding JudgeNetwork(const NetworkFacts& network) {
           fmt::format("carries at most {:.0f} tensors of 3x224x224 floats a second", std::floor(tensors))};
 }
 
-Finding JudgeDisk(const DiskFacts& disk) {
+Finding JudgeDisk(DiskFacts disk, bool virtual_machine) {
+  if (virtual_machine) disk.rotational.reset();  // a virtual disk tells what its hypervisor was told to say
   std::string what =
       fmt::format("{}: {}", disk.folder, disk.filesystem.empty() ? "unknown filesystem" : disk.filesystem);
   if (!disk.device.empty()) what += fmt::format(" on {}", disk.device);
@@ -334,7 +335,7 @@ void JudgeTools(const ToolFacts& tools, std::vector<Finding>& out) {
                    "servers can only be started as processes", "apt-get install podman"});
   } else {
     out.push_back({FindingKind::kContainerTools, kOk, fmt::format("{}", fmt::join(tools.containers, ", ")),
-                   "servers can be started in containers"});
+                   "servers can be started in containers, where the service behind the program runs"});
   }
   const std::string paranoid = tools.perf_event_paranoid
                                    ? fmt::format("perf_event_paranoid {}", *tools.perf_event_paranoid)
@@ -365,7 +366,7 @@ std::vector<Finding> JudgeHost(const HostFacts& facts) {
   JudgeLoad(facts.load, facts.cpu.logical, findings);
   JudgeGpus(facts.gpus, findings);
   for (const NetworkFacts& network : facts.networks) findings.push_back(JudgeNetwork(network));
-  findings.push_back(JudgeDisk(facts.disk));
+  findings.push_back(JudgeDisk(facts.disk, facts.cpu.virtual_machine));
   JudgeTools(facts.tools, findings);
   return findings;
 }
