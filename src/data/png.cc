@@ -1,6 +1,7 @@
 // PNG pixels by libpng, row by row: a picture is never held whole beside the window, interlaced or not.
 #include <png.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string_view>
 
@@ -47,9 +48,13 @@ void Warn(png_structp png, const char* message) {
 
 void Read(png_structp png, png_bytep to, size_t count) {
   auto& work = *static_cast<Work*>(png_get_io_ptr(png));
-  if (count > work.job->size() - work.read) png_error(png, "the file ends too early");
-  std::memcpy(to, work.job->data() + work.read, count);
-  work.read += count;
+  const size_t take = std::min(count, work.job->size() - work.read);
+  // libpng asks for kilobytes at a time; where a cut file is tolerated, the last of them hold rows that can
+  // be shown.
+  if (take < count && (take == 0 || !work.job->tolerate_damage)) png_error(png, "the file ends too early");
+  std::memcpy(to, work.job->data() + work.read, take);
+  std::memset(to + take, 0, count - take);
+  work.read += take;
 }
 
 void ReadHeader(png_structp png, png_infop info, Work& work) {

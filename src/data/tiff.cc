@@ -50,6 +50,17 @@ toff_t Seek(thandle_t handle, toff_t offset, int whence) {
 }
 
 int CloseNothing(thandle_t) { return 0; }
+
+// As memory: where it reads instead, this libtiff refuses uncompressed tiles whose size is not a multiple of
+// 1024. It does not write there.
+int Map(thandle_t handle, void** base, toff_t* size) {
+  const auto& bytes = SourceOf(handle).bytes;
+  *base = const_cast<uint8_t*>(bytes.data());
+  *size = bytes.size();
+  return 1;
+}
+void UnmapNothing(thandle_t, void*, toff_t) {}
+
 toff_t SizeOf(thandle_t handle) { return SourceOf(handle).bytes.size(); }
 
 void Note(Source& source, const char* module, const char* format, va_list arguments) {
@@ -66,12 +77,14 @@ int OnError(TIFF*, void* user, const char* module, const char* format, va_list a
   Note(*static_cast<Source*>(user), module, format, arguments);
   return 1;
 }
-// Most warnings are of tags not known. Those of the fax and JPEG decoders are of wrong data.
+// Most warnings are of tags not known. Those of the fax and JPEG decoders are of wrong data, and a tag that
+// lies past the end is that of a cut file.
 int OnWarning(TIFF*, void* user, const char* module, const char* format, va_list arguments) {
+  Source& source = *static_cast<Source*>(user);
   const std::string_view name(module == nullptr ? "" : module);
-  if (name.starts_with("Fax") || name.starts_with("JPEGLib")) {
-    Note(*static_cast<Source*>(user), module, format, arguments);
-  }
+  const bool past_end = std::string_view(format).find("IO error") != std::string_view::npos;
+  if (name.starts_with("Fax") || name.starts_with("JPEGLib") || past_end)
+    Note(source, module, format, arguments);
   return 1;
 }
 
@@ -87,8 +100,8 @@ Tiff Open(Source& source) {
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), static_cast<tmsize_t>(kMaxDecoderBytes));
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), OnError, &source);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), OnWarning, &source);
-  return Tiff(TIFFClientOpenExt("TIFF", "rm", &source, Read, Write, Seek, CloseNothing, SizeOf, nullptr,
-                                nullptr, options.get()));
+  return Tiff(TIFFClientOpenExt("TIFF", "r", &source, Read, Write, Seek, CloseNothing, SizeOf, Map,
+                                UnmapNothing, options.get()));
 }
 
 std::string Words(const Source& source) {
