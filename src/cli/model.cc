@@ -18,6 +18,11 @@ std::string Figure(const Json& facts, const char* key, double scale, const char*
   return fmt::format("{}{}", Short(found->get<double>() * scale), unit);
 }
 
+std::string Whole(const Json& facts, const char* key) {
+  const auto found = facts.find(key);
+  return found != facts.end() && found->is_number_integer() ? Count(found->get<int64_t>()) : "not known";
+}
+
 std::string TensorLines(const Json& facts, const char* key) {
   std::string text;
   const auto tensors = facts.find(key);
@@ -44,8 +49,8 @@ Result<int> Show(const Arguments& arguments) {
                       Figure(facts, "multiply_adds_per_item", 1e-6, " million"));
   text +=
       fmt::format("  activations     {} an item\n", Figure(facts, "activations_per_item", 1e-6, " million"));
-  text += fmt::format("  depth           {} weight layers, {} inner modules\n", Figure(facts, "depth", 1, ""),
-                      Figure(facts, "inner_modules", 1, ""));
+  text += fmt::format("  depth           {} weight layers, {} inner modules\n", Whole(facts, "depth"),
+                      Whole(facts, "inner_modules"));
   const auto reason = facts.find("not_batchable");
   text +=
       fmt::format("  batchable       {}\n",

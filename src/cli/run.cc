@@ -139,6 +139,37 @@ struct Outcome {
   double model_prepare_s = 0;
 };
 
+// What makes the times of this run less than sure; each says what to do.
+std::vector<std::string> Warnings(const Outcome& o) {
+  std::vector<std::string> warnings;
+  const monitor::Resources& r = o.resources;
+  if (r.server_cpu && r.recogniser_cpu && r.app_cpu) {
+    const double others = r.server_cpu->mean - r.recogniser_cpu->mean - r.app_cpu->mean - r.observer_cpu;
+    if (others > 0.05 * o.report.costs.cores) {
+      warnings.push_back(
+          fmt::format("other processes took {:.2f} of the machine's cores: throughput and times are theirs "
+                      "too; trust the CPU time an image, or "
+                      "run on a quiet machine",
+                      others));
+    }
+  }
+  if (r.steal_percent && *r.steal_percent > 1) {
+    warnings.push_back(
+        fmt::format("the hypervisor took {:.1f} % of the CPU time: repeat, and trust the CPU time an image",
+                    *r.steal_percent));
+  }
+  if (r.throttled_s && *r.throttled_s > 0.01 * r.wall_s) {
+    warnings.push_back(fmt::format(
+        "the control group's CPU quota held the run back for {:.2f} s: raise it, or give fewer threads",
+        *r.throttled_s));
+  }
+  if (o.report.batches < 30) {
+    warnings.push_back(
+        fmt::format("{} batches are few for a rate: 30 or more (--repeat-data) steady it", o.report.batches));
+  }
+  return warnings;
+}
+
 Json StagesJson(const Outcome& o) {
   const run::StageTimes& s = o.report.stages;
   Json stages;
@@ -210,6 +241,7 @@ Json ResultJson(const Wanted& w, const run::Options& options, const model::Model
                         {"top5", static_cast<double>(r.top5_hits) / static_cast<double>(r.labelled)},
                         {"images", r.labelled}};
   }
+  json["warnings"] = Warnings(o);
   json["provenance"] = provenance.ToJson();
   json["command"] = record::CommandLine(CommandLine());
   return json;
@@ -250,8 +282,6 @@ std::string ResourceLines(const Console& console, const Outcome& o) {
   if (r.gpu_percent)
     text += fmt::format("  GPU ({})     {}\n", r.gpu_label, RangeText(r.gpu_percent, "%", 1));
   text += fmt::format("  memory, resident   {}\n", RangeText(r.process_memory_bytes, "MB", 1e-6));
-  if (r.steal_percent && *r.steal_percent > 1)
-    text += fmt::format("  stolen by the hypervisor: {:.1f} % of the CPU time\n", *r.steal_percent);
   return text;
 }
 
@@ -300,11 +330,12 @@ std::string ResultText(const Console& console, const Wanted& w, const run::Optio
     part("read", o.bounds.read);
     part("decode", o.bounds.decode);
     part("infer", o.bounds.infer);
-    part("print", o.bounds.print);
     text += fmt::format("\n{}     images/s each part alone could do: {}; together at most {}\n",
                         console.Bold("bounds"), parts, Short(o.bounds.pipeline));
   }
   if (o.wall) text += fmt::format("{}       {}\n", console.Bold("wall"), o.wall->text);
+  for (const std::string& warning : Warnings(o))
+    text += fmt::format("{}    {}\n", console.Bold("warning"), warning);
   text += fmt::format("repeat     {}\n", record::CommandLine(CommandLine()));
   return text;
 }

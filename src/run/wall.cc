@@ -139,7 +139,13 @@ Bounds FindBounds(const Costs& c) {
   } else {
     b.infer = Rate(c.images, c.engine_busy_s / c.engine_streams);
   }
-  b.in_flight = Rate(c.images, c.round_trip_s / c.in_flight);
+  // Little's law. What a batch takes alone: for an accelerator as seen; for a CPU engine, whose times stretch
+  // when others take its cores, from its CPU time.
+  if (c.engine_threads > 0) {
+    if (b.infer) b.in_flight = *b.infer * c.in_flight / c.engine_streams;
+  } else {
+    b.in_flight = Rate(c.images, c.round_trip_s / c.in_flight);
+  }
   b.print = Rate(c.images, c.print_s);
   b.cpu = Rate(c.images, CpuSum(c) / c.cores);
   if (c.overlapped) {

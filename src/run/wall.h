@@ -37,7 +37,7 @@ struct Bounds {
   std::optional<double> read;       // loaders that only wait for storage
   std::optional<double> decode;     // loaders alone: on their threads, and on all cores at most
   std::optional<double> infer;      // engine alone
-  std::optional<double> in_flight;  // Little's law: in_flight batches over the mean round trip
+  std::optional<double> in_flight;  // Little's law: in_flight batches over the round trip of one alone
   std::optional<double> print;
   std::optional<double> cpu;  // all CPU work of the process on all cores
   double pipeline = 0;        // the least of them; without overlap 1 / (sum of the stages)
