@@ -4,6 +4,7 @@
 #include <openvino/c/openvino.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -75,7 +76,16 @@ std::shared_ptr<T> Own(const LibraryPtr& library, T* object, void (*Library::*re
   return {object, [library, release](T* p) { (library.get()->*release)(p); }};
 }
 
+// The library's scheduler opens one of its parts in a way that ends a program with sanitizers, unless it is
+// told.
+void AllowSanitizers() {
+#ifdef WEIR_SANITIZED
+  setenv("TBB_ENABLE_SANITIZERS", "1", 0);
+#endif
+}
+
 Result<LibraryPtr> Library::Open() {
+  AllowSanitizers();
   const auto file = TRY(SharedLibrary::Open({.engine = "openvino",
                                              .files = {"libopenvino_c.so.2641", "libopenvino_c.so"},
                                              .folder = "openvino/openvino/libs"}));
