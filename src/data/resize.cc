@@ -35,26 +35,37 @@ void SumRows(const uint8_t* HWY_RESTRICT rows, size_t step, const float* HWY_RES
   const size_t lanes = hn::Lanes(df);
   const auto load = [&](const uint8_t* p)
                         HWY_ATTR { return hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(du, p))); };
-  size_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+  const auto sum_block = [&](size_t i) HWY_ATTR {
     auto sum0 = hn::Zero(df);
-    auto sum1 = hn::Zero(df);
+    auto sum1 = sum0, sum2 = sum0, sum3 = sum0;
     const uint8_t* p = rows + i;
     for (int32_t k = 0; k < count;) {
       auto part0 = hn::Zero(df);
-      auto part1 = hn::Zero(df);
+      auto part1 = part0, part2 = part0, part3 = part0;
       for (const int32_t end = std::min(count, k + kStretch); k < end; ++k, p += step) {
         const auto weight = hn::Set(df, weights[k]);
         part0 = hn::MulAdd(load(p), weight, part0);
         part1 = hn::MulAdd(load(p + lanes), weight, part1);
+        part2 = hn::MulAdd(load(p + 2 * lanes), weight, part2);
+        part3 = hn::MulAdd(load(p + 3 * lanes), weight, part3);
       }
       sum0 = hn::Add(sum0, part0);
       sum1 = hn::Add(sum1, part1);
+      sum2 = hn::Add(sum2, part2);
+      sum3 = hn::Add(sum3, part3);
     }
     hn::StoreU(sum0, df, out + i);
     hn::StoreU(sum1, df, out + i + lanes);
+    hn::StoreU(sum2, df, out + i + 2 * lanes);
+    hn::StoreU(sum3, df, out + i + 3 * lanes);
+  };
+  const size_t block = 4 * lanes;
+  if (n >= block) {
+    for (size_t i = 0; i + block < n; i += block) sum_block(i);
+    sum_block(n - block);
+    return;
   }
-  for (; i < n; ++i) {
+  for (size_t i = 0; i < n; ++i) {
     float sum = 0;
     for (int32_t k = 0; k < count;) {
       float part = 0;
@@ -67,48 +78,80 @@ void SumRows(const uint8_t* HWY_RESTRICT rows, size_t step, const float* HWY_RES
   }
 }
 
-// out[c] = the sum over k < count of weights[k] * pixels[3 * k + c]. May read and write one float past each
-// pixel.
-HWY_INLINE void SumPixels3(const float* pixels, const float* weights, int64_t count, float* out) {
+// Output pixels [first, last) of three channels, all of whose taps lie in `row`, which begins with source
+// pixel `tile`. kTaps is x.stride, or 0 for one that no other case is for. Reads up to kTaps pixels and a
+// float past the last (weighted with 0), and writes a float past each (which the next one overwrites).
+template <int kTaps>
+void SumPixels3(const Axis& x, int64_t first, int64_t last, int64_t tile, const float* HWY_RESTRICT row,
+                float* HWY_RESTRICT sum) {
   const hn::CappedTag<float, 4> d;
-  if (hn::Lanes(d) == 4) {
-    auto sum = hn::Zero(d);
-    for (int64_t k = 0; k < count; ++k) {
-      sum = hn::MulAdd(hn::LoadU(d, pixels + 3 * k), hn::Set(d, weights[k]), sum);
+  const float* weights = &x.weights[first * x.stride];
+  for (int64_t i = first; i < last; ++i, weights += x.stride) {
+    const float* pixels = row + 3 * (x.begins[i] - tile);
+    const int taps = kTaps == 0 ? x.counts[i] : kTaps;
+    if (hn::Lanes(d) == 4) {
+      auto total = hn::Zero(d);
+      for (int k = 0; k < taps; ++k) {
+        total = hn::MulAdd(hn::LoadU(d, pixels + 3 * k), hn::Set(d, weights[k]), total);
+      }
+      hn::StoreU(total, d, sum + 3 * i);
+    } else {  // no vectors on this machine
+      for (int c = 0; c < 3; ++c) {
+        float total = 0;
+        for (int k = 0; k < taps; ++k) total += weights[k] * pixels[3 * k + c];
+        sum[3 * i + c] = total;
+      }
     }
-    hn::StoreU(sum, d, out);
-    return;
-  }
-  for (int c = 0; c < 3; ++c) {  // no vectors on this machine
-    out[c] = 0;
-    for (int64_t k = 0; k < count; ++k) out[c] += weights[k] * pixels[3 * k + c];
   }
 }
 
-// What the columns [tile, tile_end) add to the output pixels from `first` on; `row` holds those columns'
-// sums. A pixel that begins in this tile is set (its fourth float falls on the next pixel, which is set
-// later), one that began before is added to. Returns the first output pixel that a later tile still adds to.
+// The loop over a few taps is unrolled: how many they are would be guessed wrong at every other pixel.
+void SumPixels3(const Axis& x, int64_t first, int64_t last, int64_t tile, const float* row, float* sum) {
+  switch (x.stride) {
+    case 2:
+      return SumPixels3<2>(x, first, last, tile, row, sum);
+    case 3:
+      return SumPixels3<3>(x, first, last, tile, row, sum);
+    case 4:
+      return SumPixels3<4>(x, first, last, tile, row, sum);
+    case 5:
+      return SumPixels3<5>(x, first, last, tile, row, sum);
+    case 6:
+      return SumPixels3<6>(x, first, last, tile, row, sum);
+    default:
+      return SumPixels3<0>(x, first, last, tile, row, sum);
+  }
+}
+
+// What columns [tile, tile_end) give to output pixel i: sets it where it begins in them, else adds.
+void AddPixel(const Axis& x, int channels, int64_t tile, int64_t tile_end, int64_t i, const float* row,
+              float* sum) {
+  const int64_t begin = std::max(x.begins[i], tile);
+  const int64_t end = std::min(x.begins[i] + x.counts[i], tile_end);
+  const float* weights = &x.weights[i * x.stride + (begin - x.begins[i])];
+  for (int c = 0; c < channels; ++c) {
+    const float* pixels = row + (begin - tile) * channels + c;
+    float part = 0;
+    for (int64_t k = 0; k < end - begin; ++k) part += weights[k] * pixels[k * channels];
+    float& out = sum[i * channels + c];
+    out = begin == x.begins[i] ? part : out + part;
+  }
+}
+
+// What columns [tile, tile_end) give to the output pixels from `first` on; `row` holds those columns' sums.
+// Returns the first pixel that a later tile still adds to.
 int64_t AddTile(const Axis& x, int channels, int64_t tile, int64_t tile_end, int64_t first, const float* row,
                 float* sum) {
-  int64_t unfinished = first;
-  for (int64_t i = first; i < x.size() && x.begins[i] < tile_end; ++i) {
-    const int64_t begin = std::max(x.begins[i], tile);
-    const int64_t end = std::min(x.begins[i] + x.counts[i], tile_end);
-    const float* weights = &x.weights[i * x.stride + (begin - x.begins[i])];
-    const float* pixels = row + (begin - tile) * channels;
-    float* out = sum + i * channels;
-    if (begin == x.begins[i] && channels == 3) {
-      SumPixels3(pixels, weights, end - begin, out);
-    } else {
-      for (int c = 0; c < channels; ++c) {
-        float part = 0;
-        for (int64_t k = 0; k < end - begin; ++k) part += weights[k] * pixels[k * channels + c];
-        out[c] = begin == x.begins[i] ? part : out[c] + part;
-      }
-    }
-    if (x.begins[i] + x.counts[i] <= tile_end) unfinished = i + 1;
+  int64_t complete = tile_end == x.source_end() ? x.size() : first;
+  while (complete < x.size() && x.begins[complete] + x.counts[complete] <= tile_end) ++complete;
+  int64_t i = first;
+  for (; i < x.size() && x.begins[i] < tile; ++i) AddPixel(x, channels, tile, tile_end, i, row, sum);
+  if (channels == 3 && i < complete) {
+    SumPixels3(x, i, complete, tile, row, sum);
+    i = complete;
   }
-  return unfinished;
+  for (; i < x.size() && x.begins[i] < tile_end; ++i) AddPixel(x, channels, tile, tile_end, i, row, sum);
+  return complete;
 }
 
 // Sums to levels: rounded, and held within 0 to 255.
@@ -158,28 +201,29 @@ Axis MakeAxis(int64_t source, int64_t target, int64_t first, int64_t count) {
       filter_scale;  // the triangle reaches 1 source pixel, or 1 target pixel when reducing
   const double inverse = 1.0 / filter_scale;
   Axis axis;
-  axis.stride = static_cast<int32_t>(std::ceil(support)) * 2 + 1;
   axis.begins.resize(count);
   axis.counts.resize(count);
+  const auto centre = [&](int64_t i) { return (static_cast<double>(first + i) + 0.5) * scale; };
+  for (int64_t i = 0; i < count; ++i) {
+    axis.begins[i] = std::max<int64_t>(static_cast<int64_t>(centre(i) - support + 0.5), 0);
+    const int64_t end = std::min(static_cast<int64_t>(centre(i) + support + 0.5), source);
+    axis.counts[i] = static_cast<int32_t>(end - axis.begins[i]);
+    axis.stride = std::max(axis.stride, axis.counts[i]);
+  }
   axis.weights.resize(count * axis.stride);
   std::vector<double> shares(axis.stride);
   for (int64_t i = 0; i < count; ++i) {
-    const double centre = (static_cast<double>(first + i) + 0.5) * scale;
-    const int64_t begin = std::max<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0);
-    const int64_t end = std::min(static_cast<int64_t>(centre + support + 0.5), source);
     double total = 0;
-    for (int64_t k = 0; k < end - begin; ++k) {
-      const double distance = std::abs((static_cast<double>(k + begin) - centre + 0.5) * inverse);
+    for (int32_t k = 0; k < axis.counts[i]; ++k) {
+      const double distance = std::abs((static_cast<double>(k + axis.begins[i]) - centre(i) + 0.5) * inverse);
       shares[k] = distance < 1.0 ? 1.0 - distance : 0.0;
       total += shares[k];
     }
     constexpr double kUnits = 1 << 22;
-    for (int64_t k = 0; k < end - begin; ++k) {
+    for (int32_t k = 0; k < axis.counts[i]; ++k) {
       const double share = total != 0.0 ? shares[k] / total : shares[k];
       axis.weights[i * axis.stride + k] = static_cast<float>(std::floor(0.5 + share * kUnits) / kUnits);
     }
-    axis.begins[i] = begin;
-    axis.counts[i] = static_cast<int32_t>(end - begin);
   }
   return axis;
 }
@@ -199,10 +243,9 @@ Axis Mirror(const Axis& axis, int64_t source) {
 }
 
 void Resizer::Resize(const Pixels& window, const Axis& x, const Axis& y, Pixels& out) {
-  constexpr size_t kPastTheEnd = 4;  // floats that SumPixels3 touches past a pixel
   const int64_t tile = std::min(kTilePixels, x.source_end() - x.source_begin());
-  row_.resize(static_cast<size_t>(tile * window.channels) + kPastTheEnd);
-  sum_.resize(static_cast<size_t>(x.size() * window.channels) + kPastTheEnd);
+  row_.resize(static_cast<size_t>((tile + x.stride) * window.channels) + 1);  // as far as SumPixels3 reads
+  sum_.resize(static_cast<size_t>(x.size() * window.channels) + 1);           // and writes
   out.width = static_cast<int>(x.size());
   out.height = static_cast<int>(y.size());
   out.channels = window.channels;

@@ -14,7 +14,7 @@ struct Axis {
   std::vector<int64_t> begins;
   std::vector<int32_t> counts;
   std::vector<float> weights;
-  int32_t stride = 0;
+  int32_t stride = 0;  // the largest count; weights past a pixel's own count are 0
 
   int64_t size() const { return static_cast<int64_t>(begins.size()); }
   int64_t source_begin() const { return begins.front(); }
