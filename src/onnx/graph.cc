@@ -137,6 +137,14 @@ std::string WhyNotBatchable(const GraphFacts& facts) {
   return "";
 }
 
+// The first dimension of recurrent layers is time, not the batch.
+bool IsRecurrent(const Net& net) {
+  return std::ranges::any_of(net.nodes, [](const Node& node) {
+    const std::string& type = node.proto->op_type();
+    return type == "LSTM" || type == "GRU" || type == "RNN";
+  });
+}
+
 void FillFigures(Net net, GraphFacts& facts) {
   PropagateShapes(net, 1);
   const Work work = WorkOf(net);
