@@ -151,8 +151,8 @@ void FillFigures(Net net, GraphFacts& facts) {
   const Structure structure = StructureOf(net);
   // A batch that is built in: the sums are over all its items.
   const auto built_in = CommonFirst(facts.inputs);
-  const int64_t items =
-      built_in && built_in == CommonFirst(facts.outputs) ? std::max<int64_t>(*built_in, 1) : 1;
+  const bool is_batch = built_in && built_in == CommonFirst(facts.outputs) && !IsRecurrent(net);
+  const int64_t items = is_batch ? std::max<int64_t>(*built_in, 1) : 1;
   const auto per_item = [&](std::optional<int64_t> sum) {
     return sum ? std::optional(*sum / items) : std::nullopt;
   };
