@@ -230,6 +230,7 @@ Axis MakeAxis(int64_t source, int64_t target, int64_t first, int64_t count) {
 
 Axis Mirror(const Axis& axis, int64_t source) {
   Axis mirrored = axis;
+  std::ranges::fill(mirrored.weights, 0.0f);
   const int64_t size = axis.size();
   for (int64_t i = 0; i < size; ++i) {
     const int64_t from = size - 1 - i;

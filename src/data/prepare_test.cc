@@ -1,0 +1,177 @@
+#include "data/prepare.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "data/encode.h"
+#include "data/resize.h"
+#include "data/testing/pictures.h"
+
+namespace weir::data {
+namespace {
+
+using testing::AsBytes;
+using testing::MakePhoto;
+
+uint8_t At(const Pixels& pixels, int x, int y, int c) {
+  return pixels.data[(static_cast<size_t>(y) * pixels.width + x) * pixels.channels + c];
+}
+
+// What the stored picture looks like upright: EXIF says where its first row and first column are to be seen.
+Pixels Upright(const Pixels& stored, int orientation) {
+  const bool turned = orientation >= 5;
+  Pixels upright{
+      turned ? stored.height : stored.width, turned ? stored.width : stored.height, stored.channels, {}};
+  for (int y = 0; y < upright.height; ++y) {
+    for (int x = 0; x < upright.width; ++x) {
+      const int right = upright.width - 1 - x, bottom = upright.height - 1 - y;
+      const int row_of[] = {0, y,     y,     bottom, bottom,
+                            x, right, right, x};  // 1: first row on top ... 8: on the left
+      const int column_of[] = {0, x, right,  right, x,
+                               y, y, bottom, bottom};  // 1: first column on the left ...
+      for (int c = 0; c < stored.channels; ++c) {
+        upright.data.push_back(At(stored, column_of[orientation], row_of[orientation], c));
+      }
+    }
+  }
+  return upright;
+}
+
+Pixels DecodeWhole(std::string_view encoded) {
+  const PictureInfo info = ReadPictureInfo(AsBytes(encoded), {}).value();
+  Pixels pixels;
+  EXPECT_TRUE(Decoder().Decode(AsBytes(encoded), info, {0, 0, info.width, info.height}, {}, pixels));
+  return pixels;
+}
+
+Pixels ResizeWhole(const Pixels& source, int width, int height) {
+  Pixels out;
+  Resizer().Resize(source, MakeAxis(source.width, width, 0, width),
+                   MakeAxis(source.height, height, 0, height), out);
+  return out;
+}
+
+int LargestDifference(const Pixels& a, const Pixels& b) {
+  EXPECT_EQ(a.width, b.width);
+  EXPECT_EQ(a.height, b.height);
+  EXPECT_EQ(a.channels, b.channels);
+  int largest = a.data.size() == b.data.size() ? 0 : 256;
+  for (size_t i = 0; i < std::min(a.data.size(), b.data.size()); ++i) {
+    largest = std::max(largest, std::abs(a.data[i] - b.data[i]));
+  }
+  return largest;
+}
+
+Pixels Prepare(std::string_view encoded, const Geometry& geometry) {
+  Preparer preparer(geometry, {});
+  const auto pixels = preparer.Prepare(AsBytes(encoded));
+  EXPECT_TRUE(pixels) << (pixels ? "" : pixels.error().detail);
+  return pixels ? **pixels : Pixels{};
+}
+
+TEST(Preparer, ObeysEachOrientationAsIfThePictureHadBeenTurnedFirst) {
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const std::string jpeg = testing::WriteJpeg(
+        MakePhoto(121, 80, 3, 3),
+        {.luma = {1, 1}, .exif = testing::ExifSegment(orientation, testing::ByteOrder::kLittle)});
+    const Pixels upright = Upright(DecodeWhole(jpeg), orientation);
+    const Pixels& resized = ResizeWhole(upright, 50, 70);
+    EXPECT_LE(LargestDifference(Prepare(jpeg, {.resize = Size{50, 70}}), resized), 1) << orientation;
+    EXPECT_LE(LargestDifference(Prepare(jpeg, {}), upright), 0) << orientation;
+    // An odd crop, so that a crop of the stored picture would lie a pixel off.
+    const Pixels cropped = Prepare(jpeg, {.resize = Size{50, 70}, .crop = Size{31, 33}});
+    for (int y = 0; y < 33; ++y) {
+      for (int x = 0; x < 31; ++x)
+        ASSERT_NEAR(At(cropped, x, y, 1), At(resized, x + 10, y + 18, 1), 1) << orientation;
+    }
+    const Pixels ignored = Prepare(jpeg, {.orientation = Orientation::kIgnore});
+    EXPECT_LE(LargestDifference(ignored, DecodeWhole(jpeg)), 0);
+  }
+}
+
+TEST(Preparer, ShortSideIsExactAndTheLongSideRoundedDown) {
+  const std::string wide = EncodePng(MakePhoto(100, 30, 3, 1)).value();
+  const std::string tall = EncodePng(MakePhoto(30, 100, 3, 1)).value();
+  const Pixels from_wide = Prepare(wide, {.short_side = 20});
+  EXPECT_EQ(from_wide.width, 66);  // 66.67
+  EXPECT_EQ(from_wide.height, 20);
+  const Pixels from_tall = Prepare(tall, {.short_side = 20});
+  EXPECT_EQ(from_tall.width, 20);
+  EXPECT_EQ(from_tall.height, 66);
+}
+
+TEST(Preparer, CropOffsetsRoundHalvesToTheEven) {
+  for (const auto& [width, crop, offset] :
+       {std::array{9, 4, 2}, std::array{11, 4, 4}, std::array{10, 4, 3}}) {
+    const Pixels photo = MakePhoto(width, 4, 3, 1);
+    const Pixels cropped = Prepare(EncodePng(photo).value(), {.crop = Size{crop, 4}});
+    EXPECT_EQ(At(cropped, 0, 2, 0), At(photo, offset, 2, 0));
+    EXPECT_EQ(At(cropped, crop - 1, 2, 2), At(photo, offset + crop - 1, 2, 2));
+  }
+}
+
+TEST(Preparer, ACropLargerThanThePictureIsBlackAround) {
+  const Pixels photo = MakePhoto(5, 6, 3, 1);
+  const Pixels cropped = Prepare(EncodePng(photo).value(), {.crop = Size{10, 4}});
+  ASSERT_EQ(cropped.width, 10);
+  ASSERT_EQ(cropped.height, 4);
+  for (int y = 0; y < 4; ++y) {
+    for (int x = 0; x < 10; ++x) {
+      const bool inside = x >= 2 && x < 7;  // (5 - 10) / 2 = -2.5, to the even -2
+      EXPECT_EQ(At(cropped, x, y, 1), inside ? At(photo, x - 2, y + 1, 1) : 0) << x << "," << y;
+    }
+  }
+}
+
+TEST(Preparer, GivesTheChannelsAskedFor) {
+  const Pixels photo = MakePhoto(8, 8, 3, 1);
+  const std::string png = EncodePng(photo).value();
+  const Pixels bgr = Prepare(png, {.channels = Channels::kBgr});
+  const Pixels grey = Prepare(png, {.channels = Channels::kGrey});
+  ASSERT_EQ(grey.channels, 1);
+  for (int x = 0; x < 8; ++x) {
+    for (int c = 0; c < 3; ++c) EXPECT_EQ(At(bgr, x, 3, c), At(photo, x, 3, 2 - c));
+    const double luma = 0.299 * At(photo, x, 3, 0) + 0.587 * At(photo, x, 3, 1) + 0.114 * At(photo, x, 3, 2);
+    EXPECT_NEAR(At(grey, x, 3, 0), luma, 0.51);
+  }
+  const Pixels grey_photo = MakePhoto(8, 8, 1, 2);
+  const Pixels rgb = Prepare(EncodePng(grey_photo).value(), {});
+  ASSERT_EQ(rgb.channels, 3);
+  for (int c = 0; c < 3; ++c) EXPECT_EQ(At(rgb, 5, 6, c), At(grey_photo, 5, 6, 0));
+}
+
+TEST(Preparer, TakesPicturesOfManySizesAndFormatsInTurn) {
+  Preparer preparer({.short_side = 32, .crop = Size{28, 28}}, {});
+  for (int i = 0; i < 30; ++i) {
+    const Pixels photo =
+        MakePhoto(10 + 37 * (i % 7), 90 - 11 * (i % 5), i % 3 == 0 ? 1 : 3, static_cast<uint64_t>(i));
+    const std::string file = i % 2 == 0 ? EncodePng(photo).value() : EncodeJpeg(photo, {}).value();
+    const auto pixels = preparer.Prepare(AsBytes(file));
+    ASSERT_TRUE(pixels) << pixels.error().detail;
+    EXPECT_EQ((*pixels)->data.size(), 28u * 28 * 3);
+    EXPECT_EQ(LargestDifference(**pixels, Prepare(file, {.short_side = 32, .crop = Size{28, 28}})), 0);
+    EXPECT_FALSE(preparer.Prepare(AsBytes(std::string_view(file).substr(0, file.size() / 2))));
+  }
+}
+
+TEST(Preparer, ComputesOnlyWhatTheCropNeeds) {
+  // The short side to 256 makes 5,120,000x256 of this: 3.9 GB.
+  const std::string png = EncodePng(MakePhoto(20000, 1, 3, 1)).value();
+  const Pixels cropped = Prepare(png, {.short_side = 256, .crop = Size{224, 224}});
+  EXPECT_EQ(cropped.data.size(), 224u * 224 * 3);
+  const auto whole = Preparer({.short_side = 256}, {}).Prepare(AsBytes(png));
+  ASSERT_FALSE(whole);
+  EXPECT_EQ(whole.error().reason, RejectReason::kTooManyPixels);
+}
+
+TEST(Preparer, HoldsItsLimitOnPixels) {
+  const std::string png = EncodePng(MakePhoto(40, 30, 3, 1)).value();
+  const auto pixels = Preparer({.short_side = 8}, {.max_pixels = 1000}).Prepare(AsBytes(png));
+  ASSERT_FALSE(pixels);
+  EXPECT_EQ(pixels.error().reason, RejectReason::kTooManyPixels);
+}
+
+}  // namespace
+}  // namespace weir::data
