@@ -1,0 +1,100 @@
+#include "model/fit.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace weir::model {
+namespace {
+
+using infer::DType;
+using ::testing::HasSubstr;
+
+Tensors Classifier(infer::Shape shape = {-1, 3, 224, 224}, DType dtype = DType::kFp32) {
+  return {.inputs = {{"input", dtype, std::move(shape)}}, .outputs = {{"logits", DType::kFp32, {-1, 1000}}}};
+}
+
+data::Recipe Recipe224() {
+  data::Recipe recipe;
+  recipe.geometry.short_side = 256;
+  recipe.geometry.crop = data::Size{224, 224};
+  return recipe;
+}
+
+std::string Misfit(const data::Recipe& recipe, const Tensors& tensors) {
+  const Status fits = CheckFits(recipe, tensors);
+  EXPECT_FALSE(fits.has_value());
+  return fits ? "" : fits.error().message;
+}
+
+Config Configured(int max_batch, infer::Shape input, DType dtype = DType::kFp32) {
+  Config config;
+  config.max_batch = max_batch;
+  config.inputs = {{.info = {"input", dtype, std::move(input)}}};
+  return config;
+}
+
+std::string Contradiction(const Tensors& file, const Config& config) {
+  const auto narrowed = Narrow(file, config);
+  EXPECT_FALSE(narrowed.has_value());
+  return narrowed ? "" : narrowed.error().message;
+}
+
+TEST(Fit, TakesARecipeThatMakesWhatTheModelTakes) {
+  EXPECT_TRUE(CheckFits(Recipe224(), Classifier()).has_value());
+  EXPECT_TRUE(CheckFits(Recipe224(), Classifier({-1, -1, -1, -1})).has_value());
+  data::Recipe bytes = Recipe224();
+  bytes.layout = data::Layout::kNhwc;
+  bytes.datatype = data::ElementType::kUint8;
+  EXPECT_TRUE(CheckFits(bytes, Classifier({-1, 224, 224, 3}, DType::kUint8)).has_value());
+}
+
+TEST(Fit, RefusesARecipeOfAnotherTypeLayoutSizeOrColour) {
+  EXPECT_THAT(Misfit(Recipe224(), Classifier({-1, 128, 128, 3}, DType::kUint8)),
+              HasSubstr("makes FP32, but input \"input\" takes UINT8"));
+  EXPECT_THAT(Misfit(Recipe224(), Classifier({-1, 224, 224, 3})), HasSubstr("3 channels as NCHW"));
+  EXPECT_THAT(Misfit(Recipe224(), Classifier({-1, 3, 128, 128})), HasSubstr("224x224"));
+  EXPECT_THAT(Misfit(Recipe224(), Classifier({-1, 1, 224, 224})), HasSubstr("3 channels"));
+  EXPECT_THAT(Misfit(Recipe224(), Classifier({-1, 1000})), HasSubstr("four dimensions"));
+  data::Recipe open = Recipe224();
+  open.geometry.crop.reset();
+  EXPECT_THAT(Misfit(open, Classifier()), HasSubstr("add a crop"));
+}
+
+TEST(Fit, RefusesARecipeThatNamesWhatIsNotThere) {
+  data::Recipe recipe = Recipe224();
+  recipe.input = "data";
+  EXPECT_THAT(Misfit(recipe, Classifier()),
+              HasSubstr("input \"data\" is not in the model, which has: input"));
+  recipe = Recipe224();
+  recipe.output = "probabilities";
+  EXPECT_THAT(Misfit(recipe, Classifier()), HasSubstr("logits"));
+  Tensors two = Classifier();
+  two.outputs.push_back({"boxes", DType::kFp32, {-1, 4}});
+  EXPECT_THAT(Misfit(Recipe224(), two), HasSubstr("names no output"));
+}
+
+TEST(Fit, NarrowsTheFileByTheConfiguration) {
+  const auto narrowed = Narrow(Classifier({-1, 3, -1, -1}), Configured(8, {-1, 3, 224, 224}));
+  ASSERT_TRUE(narrowed.has_value()) << narrowed.error().message;
+  EXPECT_EQ(narrowed->inputs[0].shape, (infer::Shape{-1, 3, 224, 224}));
+  EXPECT_EQ(narrowed->outputs[0].name, "logits") << "outputs that the configuration does not list stay";
+}
+
+TEST(Fit, RefusesAConfigurationThatContradictsTheFile) {
+  EXPECT_THAT(Contradiction(Classifier(), Configured(8, {-1, 3, 128, 128})),
+              HasSubstr("[-1,3,128,128] there and [-1,3,224,224]"));
+  EXPECT_THAT(Contradiction(Classifier(), Configured(8, {-1, 3, 224, 224}, DType::kUint8)),
+              HasSubstr("UINT8 there and FP32"));
+  EXPECT_THAT(Contradiction(Classifier(), Configured(0, {3, 224, 224})), HasSubstr("[3,224,224] there"));
+  EXPECT_THAT(Contradiction(Classifier({1, 3, 224, 224}), Configured(8, {-1, 3, 224, 224})),
+              HasSubstr("max_batch_size is 8"));
+  Config other = Configured(8, {-1, 3, 224, 224});
+  other.inputs[0].info.name = "data";
+  EXPECT_THAT(Contradiction(Classifier(), other),
+              HasSubstr("input \"data\" is not in the model file, which has: input"));
+}
+
+}  // namespace
+}  // namespace weir::model

@@ -1,0 +1,234 @@
+#include "model/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "infer/testing/tiny_onnx.h"
+#include "model/show.h"
+
+namespace weir::model {
+namespace {
+
+namespace fs = std::filesystem;
+using infer::testing::SaveTinyOnnx;
+using infer::testing::TinyOnnx;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kRecipe = "layout: NCHW\ndatatype: FP32\nresize: {width: 4, height: 4}\n";
+
+class ModelFolder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    base_ = fs::path(::testing::TempDir()) / ("model-" + std::to_string(getpid()));
+    fs::remove_all(base_);
+    fs::create_directories(base_ / "net/1");
+    base_ = fs::canonical(base_);
+  }
+  void TearDown() override { fs::remove_all(base_); }
+
+  std::string Path(const std::string& name) const { return (base_ / name).string(); }
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(base_ / name, std::ios::binary) << text;
+  }
+  void Save(const std::string& name,
+            const TinyOnnx& tiny = {.input_shape = {-1, 3, 4, 4}, .output_shape = {-1, 3, 4, 4}}) const {
+    SaveTinyOnnx(base_.string() + "/", name, tiny);
+  }
+  Model Open(const std::string& name, const OpenOptions& options = {}) const {
+    const Result<Model> model = OpenModel(Path(name), options);
+    EXPECT_TRUE(model.has_value()) << model.error().message;
+    return model.value_or(Model{});
+  }
+  Error Refusal(const std::string& name, const OpenOptions& options = {}) const {
+    const Result<Model> model = OpenModel(Path(name), options);
+    EXPECT_FALSE(model.has_value());
+    return model ? Error{} : model.error();
+  }
+
+  fs::path base_;
+};
+
+TEST_F(ModelFolder, OpensABareFileWithTheRecipeBesideIt) {
+  Save("net.onnx");
+  EXPECT_FALSE(Open("net.onnx").recipe.has_value());
+  Write("net.recipe.yaml", std::string(kRecipe) + "labels: classes.txt\n");
+  Write("classes.txt", "cat\ndog\n");
+  const Model model = Open("net.onnx");
+  EXPECT_EQ(model.name, "net");
+  EXPECT_EQ(model.path, Path("net.onnx"));
+  EXPECT_TRUE(model.recipe.has_value());
+  EXPECT_THAT(model.labels, ElementsAre("cat", "dog"));
+  EXPECT_TRUE(model.not_batchable.empty());
+  EXPECT_FALSE(model.fixed_batch.has_value());
+}
+
+TEST_F(ModelFolder, OpensTheNewestVersionOfAFolder) {
+  fs::create_directories(base_ / "net/2");
+  fs::create_directories(base_ / "net/10");
+  fs::create_directories(base_ / "net/011");
+  Save("net/2/model.onnx");
+  Save("net/10/model.onnx");
+  const Model model = Open("net");
+  EXPECT_EQ(model.name, "net");
+  EXPECT_EQ(model.version, "10");
+  EXPECT_EQ(model.path, Path("net/10/model.onnx"));
+  Write("net/config.pbtxt", "version_policy { specific { versions: [ 2 ] } }");
+  EXPECT_EQ(Open("net/").version, "2");
+}
+
+TEST_F(ModelFolder, TakesBatchParametersAndLabelsFromTheConfiguration) {
+  Save("net/1/model.onnx");
+  Write("net/config.pbtxt",
+        "name: \"net\" backend: \"openvino\" max_batch_size: 16\n"
+        "output { name: \"y\" data_type: TYPE_FP32 dims: [ 3, 4, 4 ] label_filename: \"named.txt\" }\n"
+        "parameters { key: \"threads\" value: { string_value: \"2\" } }");
+  Write("net/named.txt", "one\n");
+  Write("net/labels.txt", "other\n");
+  const Model model = Open("net");
+  EXPECT_EQ(model.backend, "openvino");
+  EXPECT_EQ(model.max_batch, 16);
+  EXPECT_THAT(model.labels, ElementsAre("one"));
+  EXPECT_EQ(SessionDefaults(model).threads, 2);
+}
+
+TEST_F(ModelFolder, FallsBackToLabelsOfTheFolder) {
+  Save("net/1/model.onnx");
+  Write("net/labels.txt", "cat\n");
+  EXPECT_THAT(Open("net").labels, ElementsAre("cat"));
+}
+
+TEST_F(ModelFolder, PrefersTheRecipeThatTheUserNames) {
+  Save("net/1/model.onnx");
+  Write("net/recipe.yaml", kRecipe);
+  Write("mine.yaml", std::string(kRecipe) + "scale: 0.5\n");
+  EXPECT_EQ(Open("net").recipe->scale, 1);
+  EXPECT_EQ(Open("net", {.recipe = Path("mine.yaml")}).recipe->scale, 0.5);
+}
+
+TEST_F(ModelFolder, SaysWhatBatchAModelIsFixedTo) {
+  Save("net.onnx", {.input_shape = {4, 4}, .output_shape = {4, 4}});
+  const Model model = Open("net.onnx");
+  EXPECT_EQ(model.fixed_batch, 4);
+  EXPECT_THAT(model.not_batchable, HasSubstr("fixed first dimension of 4"));
+}
+
+TEST_F(ModelFolder, OpensAnEmulatedModelWithoutAFile) {
+  Write("net/config.pbtxt",
+        "backend: \"emulated\" max_batch_size: 8\n"
+        "input { name: \"x\" data_type: TYPE_UINT8 dims: [ 2 ] } output { name: \"y\" data_type: TYPE_FP32 "
+        "dims: [ 5 ] }\n"
+        "parameters { key: \"engine\" value: { string_value: \"emulated:base=0ms\" } }");
+  const Model model = Open("net");
+  EXPECT_TRUE(model.path.empty());
+  EXPECT_EQ(model.inputs[0].shape, (infer::Shape{-1, 2}));
+  const SteadyClock clock;
+  const auto opened = OpenSession(model, "", {}, clock);
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  EXPECT_EQ(opened->engine->name(), "emulated");
+  EXPECT_EQ(opened->session->outputs()[0].name, "y");
+  const auto wrong = OpenSession(model, "onnxruntime", {}, clock);
+  ASSERT_FALSE(wrong.has_value());
+}
+
+TEST_F(ModelFolder, GivesAnEmulatedEngineTheTensorsOfTheFile) {
+  Save("net.onnx");
+  const SteadyClock clock;
+  const auto opened = OpenSession(Open("net.onnx"), "emulated:base=0ms", {}, clock);
+  ASSERT_TRUE(opened.has_value()) << opened.error().message;
+  EXPECT_EQ(opened->session->inputs()[0].shape, (infer::Shape{-1, 3, 4, 4}));
+}
+
+TEST_F(ModelFolder, NamesTheModelWhoseEngineDoesNotOpen) {
+  Save("net.onnx");
+  const SteadyClock clock;
+  const auto opened = OpenSession(Open("net.onnx"), "warp", {}, clock);
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_THAT(opened.error().message, HasSubstr("model net: "));
+  EXPECT_THAT(opened.error().message, HasSubstr("warp"));
+}
+
+TEST_F(ModelFolder, SaysWhatIsMissing) {
+  EXPECT_EQ(Refusal("gone.onnx").code, ErrorCode::kNotFound);
+  const Error empty = Refusal("net");
+  EXPECT_EQ(empty.code, ErrorCode::kNotFound);
+  EXPECT_THAT(empty.message, HasSubstr("net/1/model.onnx"));
+}
+
+TEST_F(ModelFolder, RefusesUrlsForNow) {
+  const auto model = OpenModel("http://localhost:8000/resnet50", {});
+  ASSERT_FALSE(model.has_value());
+  EXPECT_EQ(model.error().code, ErrorCode::kUnsupported);
+}
+
+TEST_F(ModelFolder, RefusesAConfigurationOfAnotherNameOrShape) {
+  Save("net/1/model.onnx");
+  Write("net/config.pbtxt", "name: \"other\"");
+  EXPECT_THAT(Refusal("net").message, HasSubstr("\"other\""));
+  Write("net/config.pbtxt", "input { name: \"x\" data_type: TYPE_FP32 dims: [ -1, 3, 8, 8 ] }");
+  EXPECT_THAT(Refusal("net").message, HasSubstr("config.pbtxt: input \"x\" is [-1,3,8,8] there"));
+  Write("net/config.pbtxt", "\nsequence_batching { }");
+  EXPECT_THAT(Refusal("net").message, HasSubstr("config.pbtxt: line 2: sequence_batching is not supported"));
+}
+
+TEST_F(ModelFolder, RefusesARecipeThatDoesNotFit) {
+  Save("net/1/model.onnx");
+  Write("net/recipe.yaml", "layout: NHWC\ndatatype: UINT8\nresize: {width: 4, height: 4}\n");
+  const Error error = Refusal("net");
+  EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error.message, HasSubstr("recipe.yaml: makes UINT8"));
+  Write("net/recipe.yaml", kRecipe);
+  Write("net/config.pbtxt",
+        "input { name: \"x\" data_type: TYPE_FP32 format: FORMAT_NHWC dims: [ -1, 3, 4, 4 ] }");
+  EXPECT_THAT(Refusal("net").message, HasSubstr("format"));
+}
+
+TEST_F(ModelFolder, RefusesPartsThatLieOutside) {
+  Save("elsewhere.onnx");
+  Write("secret.txt", "password\n");
+  fs::create_symlink(base_ / "elsewhere.onnx", base_ / "net/1/model.onnx");
+  EXPECT_THAT(Refusal("net").message, HasSubstr("outside the model's folder"));
+  fs::remove(base_ / "net/1/model.onnx");
+  Save("net/1/model.onnx");
+
+  fs::create_symlink(base_ / "secret.txt", base_ / "net/labels.txt");
+  EXPECT_THAT(Refusal("net").message, HasSubstr("labels.txt"));
+  fs::remove(base_ / "net/labels.txt");
+
+  Write("net/recipe.yaml", std::string(kRecipe) + "labels: ../secret.txt\n");
+  EXPECT_THAT(Refusal("net").message, HasSubstr("outside the model's folder"));
+  Write("net/recipe.yaml", kRecipe);
+  Write(
+      "net/config.pbtxt",
+      "output { name: \"y\" data_type: TYPE_FP32 dims: [ -1, 3, 4, 4 ] label_filename: \"../secret.txt\" }");
+  EXPECT_THAT(Refusal("net").message, HasSubstr("outside the model's folder"));
+}
+
+TEST_F(ModelFolder, TakesLinksThatStayInTheFolder) {
+  fs::create_directories(base_ / "net/blobs");
+  Save("net/blobs/a");
+  fs::create_symlink("../blobs/a", base_ / "net/1/model.onnx");
+  EXPECT_EQ(Open("net").path, Path("net/blobs/a"));
+}
+
+TEST_F(ModelFolder, IsDescribedByTheKeysOfTheContract) {
+  Save("net/1/model.onnx");
+  const auto json = DescribeModel(Path("net"));
+  ASSERT_TRUE(json.has_value()) << json.error().message;
+  for (const char* key : {"inputs", "outputs", "parameters", "multiply_adds_per_item", "activations_per_item",
+                          "inner_modules", "depth", "batchable", "opset", "file_bytes"}) {
+    EXPECT_TRUE(json->contains(key)) << key;
+  }
+  EXPECT_EQ((*json)["inputs"][0]["datatype"], "FP32");
+  EXPECT_EQ((*json)["inputs"][0]["shape"], Json({-1, 3, 4, 4}));
+  EXPECT_EQ((*json)["batchable"], true);
+  EXPECT_EQ((*json)["opset"], 13);
+}
+
+}  // namespace
+}  // namespace weir::model
