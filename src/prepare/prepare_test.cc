@@ -1,0 +1,234 @@
+#include "prepare/prepare.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/seed.h"
+#include "data/prepare.h"
+#include "prepare/in_order.h"
+
+namespace weir::prepare {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+data::Pixels Noise(int width, int height, uint64_t seed) {
+  data::Pixels pixels{width, height, 3, {}};
+  Random random = Seed(seed).MakeRandom();
+  for (int i = 0; i < width * height * 3; ++i) pixels.data.push_back(static_cast<uint8_t>(random.Next()));
+  return pixels;
+}
+
+// `count` pictures of varied sizes; every seventh is cut, and picture 5 could not be read at all.
+Feed MakeFeed(int64_t count) {
+  Feed feed{.count = count, .classes = {"even", "odd"}};
+  feed.get = [](int64_t i) -> FedPicture {
+    FedPicture picture{"in/" + std::to_string(i) + "\xff", static_cast<int>(i % 2), Bytes()};
+    if (i == 5) {
+      picture.encoded = std::unexpected(data::Reject{data::RejectReason::kUnreadable, "Permission denied"});
+      return picture;
+    }
+    const data::Pixels pixels = Noise(40 + static_cast<int>(i % 9), 33, static_cast<uint64_t>(i));
+    std::string file = (i % 3 == 0 ? data::EncodePng(pixels) : data::EncodeJpeg(pixels, {})).value();
+    if (i % 7 == 6) file.resize(file.size() / 2);
+    picture.encoded = Bytes::Copy(file);
+    return picture;
+  };
+  return feed;
+}
+
+// Every file of a folder by its path in it.
+std::map<std::string, std::string> ReadAll(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) {
+      files[entry.path().lexically_relative(folder)] = ReadTextFile(entry.path()).value();
+    }
+  }
+  return files;
+}
+
+class PrepareTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ =
+        ::testing::TempDir() + "prepare_" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  Result<PrepareSummary> Prepare(const Feed& feed, Options options, const std::string& name = "set") {
+    options.folder = Path(name);
+    return PrepareSet(feed, options, clock_, {}, {});
+  }
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+
+  SteadyClock clock_;
+  std::string folder_;
+  const data::Geometry geometry_{.short_side = 32, .crop = data::Size{24, 24}};
+};
+
+TEST_F(PrepareTest, TheSetDependsNeitherOnTheWorkersNorOnItsName) {
+  for (const auto format : {data::SetFormat::kFiles, data::SetFormat::kRaw}) {
+    const Options options{.format = format, .geometry = geometry_, .replicate = 70};
+    Options many = options;
+    many.workers = 5;
+    Options one = options;
+    one.workers = 1;
+    ASSERT_TRUE(Prepare(MakeFeed(60), one, "a"));
+    ASSERT_TRUE(Prepare(MakeFeed(60), many, "another name"));
+    EXPECT_EQ(ReadAll(Path("a")), ReadAll(Path("another name")));
+    std::filesystem::remove_all(folder_);
+  }
+}
+
+TEST_F(PrepareTest, EveryPictureIsInTheSetOrRejectedWithItsReason) {
+  const PrepareSummary summary = Prepare(MakeFeed(60), {.geometry = geometry_, .workers = 3}).value();
+  EXPECT_EQ(summary.images, 60 - 1 - 8);
+  EXPECT_THAT(summary.rejected, ElementsAre(Pair("damaged", 8), Pair("unreadable", 1)));
+  EXPECT_GT(summary.bytes_in, summary.bytes_out);
+  EXPECT_GT(summary.images_per_s.value(), 0);
+  const auto set = data::PreparedSet::Open(Path("set")).value();
+  EXPECT_EQ(set->facts().geometry, geometry_);
+  EXPECT_EQ(set->facts().bytes, summary.bytes_out);
+  EXPECT_THAT(set->facts().classes, ElementsAre("even", "odd"));
+  EXPECT_EQ(set->entries()[5].source, "in/7\\xFF");  // 5 and 6 were rejected
+  EXPECT_EQ(set->entries()[5].label, 1);
+  const std::string rejects = ReadTextFile(Path("set/rejects.jsonl")).value();
+  EXPECT_THAT(rejects,
+              HasSubstr(R"({"source":"in/5\\xFF","reason":"unreadable","detail":"Permission denied"})"));
+}
+
+TEST_F(PrepareTest, RawRecordsAreThePreparedPixels) {
+  data::Geometry bgr = geometry_;
+  bgr.channels = data::Channels::kBgr;
+  ASSERT_TRUE(Prepare(MakeFeed(4), {.format = data::SetFormat::kRaw, .geometry = bgr}));
+  const auto set = data::PreparedSet::Open(Path("set")).value();
+  data::Preparer preparer(bgr, {});
+  for (int64_t i = 0; i < 4; ++i) {
+    const auto pixels = preparer.Prepare(MakeFeed(4).get(i).encoded->span());
+    EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span((*pixels)->data)), set->RawRecord(i)));
+  }
+}
+
+TEST_F(PrepareTest, PicturesWrittenAsFilesAreRgbWhateverTheOrderOfTheRecipe) {
+  data::Geometry bgr = geometry_;
+  bgr.channels = data::Channels::kBgr;
+  ASSERT_TRUE(Prepare(MakeFeed(1), {.geometry = bgr, .encoding = Encoding::kPng}, "bgr"));
+  ASSERT_TRUE(Prepare(MakeFeed(1), {.geometry = geometry_, .encoding = Encoding::kPng}, "rgb"));
+  const std::string file = "/pictures/00000/00000000.png";
+  EXPECT_EQ(ReadTextFile(Path("bgr") + file).value(), ReadTextFile(Path("rgb") + file).value());
+}
+
+TEST_F(PrepareTest, WithoutAGeometryFilesKeepTheirBytes) {
+  const PrepareSummary summary = Prepare(MakeFeed(8), {}).value();
+  EXPECT_EQ(summary.images, 6);
+  EXPECT_THAT(summary.rejected, ElementsAre(Pair("damaged", 1), Pair("unreadable", 1)));
+  const auto set = data::PreparedSet::Open(Path("set")).value();
+  EXPECT_FALSE(set->facts().geometry);
+  EXPECT_EQ(set->entries()[0].path, "pictures/00000/00000000.png");
+  EXPECT_EQ(set->entries()[1].path, "pictures/00000/00000001.jpg");
+  EXPECT_EQ(ReadTextFile(Path("set/" + set->entries()[4].path)), MakeFeed(8).get(4).encoded->text());
+}
+
+TEST_F(PrepareTest, ReplicatesInTurnUpToTheNumber) {
+  const PrepareSummary summary = Prepare(MakeFeed(4), {.replicate = 10}).value();
+  EXPECT_EQ(summary.images, 10);
+  const auto set = data::PreparedSet::Open(Path("set")).value();
+  for (int i = 4; i < 10; ++i) {
+    EXPECT_EQ(set->entries()[i].hash, set->entries()[i % 4].hash);
+    EXPECT_EQ(set->entries()[i].label, set->entries()[i % 4].label);
+    EXPECT_NE(set->entries()[i].path, set->entries()[i % 4].path);
+  }
+}
+
+TEST_F(PrepareTest, SmallFilesAreRejectedOnlyBelowTheLimit) {
+  Feed feed = MakeFeed(1);
+  const int64_t bytes = static_cast<int64_t>(feed.get(0).encoded->size());
+  EXPECT_EQ(Prepare(feed, {.min_bytes = bytes}, "a")->images, 1);
+  EXPECT_THAT(Prepare(feed, {.min_bytes = bytes + 1}, "b")->rejected, ElementsAre(Pair("too-few-bytes", 1)));
+}
+
+TEST_F(PrepareTest, OptionsThatCannotBeAreRefusedBeforeAnythingIsWritten) {
+  EXPECT_THAT(Prepare(MakeFeed(1), {.format = data::SetFormat::kRaw}).error().message,
+              HasSubstr("of one size"));
+  EXPECT_THAT(Prepare(MakeFeed(1), {.jpeg = {.quality = 0}}).error().message, HasSubstr("quality"));
+  EXPECT_THAT(Prepare(MakeFeed(1), {.workers = -1}).error().message, HasSubstr("negative"));
+  EXPECT_FALSE(std::filesystem::exists(folder_));
+  ASSERT_TRUE(Prepare(MakeFeed(1), {}));
+  EXPECT_THAT(Prepare(MakeFeed(1), {}).error().message, HasSubstr("a finished set is there"));
+}
+
+TEST_F(PrepareTest, StoppingLeavesNoSet) {
+  std::stop_source stop;
+  int64_t last = 0;
+  const auto summary = PrepareSet(MakeFeed(1000), {.folder = Path("set"), .workers = 2}, clock_,
+                                  stop.get_token(), [&](const Progress& progress) {
+                                    EXPECT_EQ(progress.done, ++last);
+                                    EXPECT_EQ(progress.total, 1000);
+                                    if (progress.done == 20) stop.request_stop();
+                                  });
+  EXPECT_EQ(summary.error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(last, 20);
+  EXPECT_FALSE(std::filesystem::exists(Path("set")));
+}
+
+TEST_F(PrepareTest, AFeedOfFilesNamesThemFromTheFolderOn) {
+  ASSERT_TRUE(Prepare(MakeFeed(4), {}, "first"));
+  std::filesystem::create_directories(Path("plain/sub"));
+  std::filesystem::copy_file(Path("first/pictures/00000/00000001.jpg"), Path("plain/sub/a.jpg"));
+  data::Listing listing = data::ListInputs({Path("plain")}).value();
+  EXPECT_EQ(FeedFrom(listing)->get(0).source, "sub/a.jpg");
+  listing = data::ListInputs({Path("first"), Path("plain")}).value();
+  const Feed both = FeedFrom(listing).value();
+  EXPECT_EQ(both.count, 5);
+  EXPECT_THAT(both.classes, ElementsAre("even", "odd"));
+  EXPECT_EQ(both.get(1).label, 1);
+  EXPECT_EQ(both.get(4).label, std::nullopt);
+}
+
+TEST_F(PrepareTest, RawSetsAreNotPreparedAgain) {
+  ASSERT_TRUE(Prepare(MakeFeed(1), {.format = data::SetFormat::kRaw, .geometry = geometry_}));
+  const data::Listing listing = data::ListInputs({Path("set")}).value();
+  EXPECT_EQ(FeedFrom(listing).error().code, ErrorCode::kUnsupported);
+}
+
+TEST(InOrder, HoldsTheWindowAndTheOrder) {
+  InOrder<int64_t> order(100, 4);
+  std::atomic<int64_t> consumed = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      while (const auto index = order.Take()) {
+        EXPECT_LT(*index, consumed.load() + 4 + 1);  // Next may have freed a slot that is not counted yet
+        order.Put(*index, *index * *index);
+      }
+    });
+  }
+  for (int64_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(order.Next(), i * i);
+    consumed = i + 1;
+  }
+}
+
+TEST(InOrder, StopEndsTheWaitForRoom) {
+  InOrder<int> order(100, 2);
+  std::jthread worker([&] {
+    while (const auto index = order.Take()) order.Put(*index, 1);
+  });
+  EXPECT_EQ(order.Next(), 1);
+  order.Stop();
+}
+
+}  // namespace
+}  // namespace weir::prepare
