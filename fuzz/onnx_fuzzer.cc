@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <string>
@@ -109,6 +111,37 @@ void Mutate(onnx::ModelProto& model, std::minstd_rand& random) {
   }
 }
 
+// A small network to begin from, where the corpus has none.
+void Start(onnx::ModelProto& model) {
+  model.set_ir_version(8);
+  model.add_opset_import()->set_version(17);
+  auto& graph = *model.mutable_graph();
+  auto& type = *graph.add_input()->mutable_type()->mutable_tensor_type();
+  graph.mutable_input(0)->set_name("x");
+  type.set_elem_type(onnx::TensorProto::FLOAT);
+  type.mutable_shape()->add_dim()->set_dim_param("n");
+  for (const int dim : {4, 8, 8}) type.mutable_shape()->add_dim()->set_dim_value(dim);
+  auto& weight = *graph.add_initializer();
+  weight.set_name("w");
+  weight.set_data_type(onnx::TensorProto::FLOAT);
+  for (const int dim : {4, 4, 3, 3}) weight.add_dims(dim);
+  auto& shape = *graph.add_initializer();
+  shape.set_name("s");
+  shape.set_data_type(onnx::TensorProto::INT64);
+  shape.add_dims(2);
+  for (const int dim : {-1, 144}) shape.add_int64_data(dim);
+  const auto add = [&](const char* operation, std::initializer_list<const char*> inputs, const char* output) {
+    auto& node = *graph.add_node();
+    node.set_op_type(operation);
+    for (const char* input : inputs) node.add_input(input);
+    node.add_output(output);
+  };
+  add("Conv", {"x", "w"}, "c");
+  add("Add", {"c", "c"}, "a");
+  add("Reshape", {"a", "s"}, "y");
+  graph.add_output()->set_name("y");
+}
+
 }  // namespace
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
@@ -118,6 +151,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max
   onnx::ModelProto model;
   if (random() % 2 == 0 || !model.ParseFromArray(data, static_cast<int>(size)))
     return LLVMFuzzerMutate(data, size, max_size);
+  if (!model.has_graph()) Start(model);
   for (auto count = 1 + random() % 4; count > 0; --count) Mutate(model, random);
   const std::string bytes = model.SerializeAsString();
   if (bytes.size() > max_size) return LLVMFuzzerMutate(data, size, max_size);

@@ -45,6 +45,12 @@ void Cast(Op& op) {
   op.SetSameStorage(0);
 }
 
+void CastLike(Op& op) {
+  Same(op);
+  if (const Value* like = op.Input(1)) op.SetType(0, like->type);
+  op.SetSameStorage(0);
+}
+
 void Identity(Op& op) {
   Same(op);
   op.SetSameStorage(0);
@@ -211,14 +217,14 @@ const RuleTable& Rules() {
     table->Add(Where, {"Where"});
     table->Add(Identity, {"Identity"});
     table->Add(Cast, {"Cast"});
+    table->Add(CastLike, {"CastLike"});
     table->Add(Quantize, {"QuantizeLinear"});
     table->Add(Dequantize, {"DequantizeLinear"});
     table->Add(DynamicQuantize, {"DynamicQuantizeLinear"});
     table->Add(Constant, {"Constant"});
     table->Add(ConstantOfShape, {"ConstantOfShape"});
     table->Add(Range, {"Range"});
-    table->Add(Opaque, {"CastLike",
-                        "CenterCropPad",
+    table->Add(Opaque, {"CenterCropPad",
                         "Compress",
                         "ConcatFromSequence",
                         "EyeLike",
