@@ -26,7 +26,8 @@ struct CommandUsage {
 // Starts `arguments` (the first is looked for in PATH) with this process's standard streams, watches its tree
 // of processes and waits for its end. Meanwhile the calling thread, which should be the only one that takes
 // signals, keeps SIGINT, SIGTERM, SIGHUP and SIGQUIT from this process: a terminal sends its own to the
-// command itself, others are passed on. kNotFound and kIo where the command cannot be started,
+// command itself, others are passed on. A process that left the tree before a sample saw it (a daemon) is not
+// counted. kNotFound and kIo where the command cannot be started,
 // kInvalidArgument where there is none.
 Result<CommandUsage> RunAndMonitor(const std::vector<std::string>& arguments, const Clock& clock,
                                    ResourceMonitor::Options options = {});

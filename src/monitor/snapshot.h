@@ -37,7 +37,7 @@ struct Snapshot {
   std::optional<Duration> cpu_pressure, memory_pressure, io_pressure;
   CgroupUsage cgroup;
   std::optional<Duration> device_busy;  // of the accelerator, so far
-  Duration observer{};  // CPU time of the monitor's own thread
+  Duration observer{};                  // CPU time of the monitor's own thread
 };
 
 // Reads snapshots. One thread at a time.

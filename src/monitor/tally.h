@@ -55,7 +55,7 @@ class Tally {
   Instant begin_, previous_at_;
   std::optional<Snapshot> first_, previous_;
   Rate tree_cpu_, engine_cpu_, app_cpu_, machine_cpu_;
-  Rate device_;  // share of the time, 0 to 1
+  Rate device_;               // share of the time, 0 to 1
   double open_period_s_ = 0;  // time since the last period that went into the extremes
   int64_t read_bytes_ = 0, written_bytes_ = 0;
   bool has_io_ = false;
