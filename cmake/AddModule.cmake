@@ -1,12 +1,12 @@
 include(GoogleTest)
 
-# add_module(NAME USES module... LIBS library...)
+# add_module(NAME USES module... LIBS library... [PROGRAM program])
 #
-# Makes the library weir_NAME of every .cc in this folder (and its sub-folders, but testing/) and, of every
+# Makes the library weir_NAME (or, where PROGRAM is given, that program at the top of the build folder) of every .cc in this folder (and its sub-folders, but testing/) and, of every
 # *_test.cc, the test program NAME_test. USES names the modules whose headers this one may include; the
 # floor check (tools/check_house.py) holds the includes against it. Fakes in testing/*.cc are linked to the tests only.
 function(add_module name)
-  cmake_parse_arguments(ARG "" "" "USES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "PROGRAM" "USES;LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "*.cc")
   set(tests ${sources})
   set(fakes ${sources})
@@ -20,6 +20,12 @@ function(add_module name)
   endif()
   list(TRANSFORM modules PREPEND "weir_")
 
+  if(ARG_PROGRAM)
+    add_executable(${ARG_PROGRAM} ${sources})
+    target_link_libraries(${ARG_PROGRAM} PRIVATE ${modules} ${ARG_LIBS})
+    set_target_properties(${ARG_PROGRAM} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+    return()
+  endif()
   if(sources)
     add_library(weir_${name} STATIC ${sources})
     set(scope PUBLIC)
