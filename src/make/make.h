@@ -46,7 +46,7 @@ struct MadeModel {
 // Makes out_dir/name in Triton's layout: config.pbtxt, labels.txt, recipe.yaml, 1/model.onnx (identity has no
 // labels and no recipe). The folder appears whole or not at all. The same seed gives the same weights on
 // every machine; the last layer depends in its last digits on the engine's arithmetic. Uses every CPU of the
-// process; a ResNet-50 takes about 20 s on two. kInvalidArgument for a bad option or a folder that is
+// process; a ResNet-50 takes about 25 s on two. kInvalidArgument for a bad option or a folder that is
 // there already; kNotFound when the engine is not on this machine; kCancelled when `stop` was asked for; kIo.
 Result<MadeModel> MakeModel(const MakeOptions& options, const Clock& clock);
 

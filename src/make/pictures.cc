@@ -167,9 +167,9 @@ template <Texture texture>
 void Paint(const Look& look, Random& random, data::Pixels& out) {
   Noise bend(look.width, look.height, {{64, look.warp}}, random);
   // Amplitudes that fall with frequency, as the spectrum of photos does.
-  Noise grain(look.width, look.height, {{32, 14}, {16, 12}, {8, 6.5F}, {4, 4.4F}, {2, 2.4F}, {1, 1.7F}},
+  Noise grain(look.width, look.height, {{32, 14}, {16, 12}, {8, 7.5F}, {4, 5.5F}, {2, 3.5F}, {1, 2.5F}},
               random);
-  Noise tint(look.width, look.height, {{16, 8}, {4, 3.5F}}, random);
+  Noise tint(look.width, look.height, {{16, 8}, {4, 4}}, random);
   const float across = std::cos(look.angle) / look.period, down = std::sin(look.angle) / look.period;
   const float light_x = look.slope_x / static_cast<float>(look.width);
   const float light_y = look.slope_y / static_cast<float>(look.height);
@@ -235,7 +235,7 @@ data::Pixels DrawPixels(Seed seed, int64_t index) {
 
 Result<MadePicture> DrawPicture(Seed seed, int64_t index) {
   const data::Pixels pixels = DrawPixels(seed, index);
-  std::string jpeg = TRY(data::EncodeJpeg(pixels, {.quality = 96, .sampling = data::Sampling::k444}));
+  std::string jpeg = TRY(data::EncodeJpeg(pixels, {.quality = 95, .sampling = data::Sampling::k444}));
   return MadePicture{
       .name = fmt::format("{:06}.jpg", index), .jpeg = std::move(jpeg), .label = LabelOf(index)};
 }
