@@ -17,13 +17,14 @@ namespace weir::onnx {
 namespace {
 
 // Operators that the engines have built in. Everything else needs a library of somebody's code.
-constexpr std::array<std::string_view, 7> kBuiltInDomains = {"",
+constexpr std::array<std::string_view, 8> kBuiltInDomains = {"",
                                                              "ai.onnx",
                                                              "ai.onnx.ml",
                                                              "ai.onnx.training",
                                                              "ai.onnx.preview.training",
                                                              "com.microsoft",
-                                                             "com.microsoft.nchwc"};
+                                                             "com.microsoft.nchwc",
+                                                             "com.microsoft.experimental"};
 // Built in, but they load a file or code that the node names.
 constexpr std::array<std::string_view, 3> kLoadingOperators = {"EPContext", "PythonOp", "PythonOpGrad"};
 // onnxruntime takes this location for an address in its own memory.
