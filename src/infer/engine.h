@@ -15,9 +15,11 @@ namespace weir::infer {
 
 // A model as an engine is given it. The file has been found safe by the caller (model/ refuses what is not).
 struct ModelSource {
-  std::string path;                 // the ONNX file; empty for an emulated model without a file
-  std::vector<TensorInfo> inputs;   // as the file or the configuration declares them: the emulated engine
-  std::vector<TensorInfo> outputs;  // believes these, the others read the file
+  std::string path;  // the ONNX file; empty for an emulated model without a file
+  // As the file or the configuration declares them. The emulated engine believes these; the others read the
+  // file, and take from here only which of a tensor's names is its own.
+  std::vector<TensorInfo> inputs;
+  std::vector<TensorInfo> outputs;
 };
 
 struct SessionOptions {

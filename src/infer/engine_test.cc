@@ -82,6 +82,19 @@ TEST_P(FileEngine, ReadsNamesTypesAndFreeDimensionsFromTheModel) {
   EXPECT_EQ(session->precision(), "f32");
 }
 
+TEST_P(FileEngine, KeepsTheNamesThatTheFileDeclares) {
+  const std::string folder = ::testing::TempDir();
+  for (const auto& [first, then] : {std::pair("Relu", "Identity"), std::pair("Identity", "Relu")}) {
+    const auto path =
+        SaveTinyOnnx(folder, "weir_names_" + GetParam() + ".onnx", {.op_type = then, .first = first});
+    const ModelSource source{.path = path, .inputs = {{.name = "x"}}, .outputs = {{.name = "y"}}};
+    const auto session = engine_->Load(source, {});
+    ASSERT_TRUE(session) << session.error().message;
+    EXPECT_EQ((*session)->inputs()[0].name, "x") << first;
+    EXPECT_EQ((*session)->outputs()[0].name, "y") << first;
+  }
+}
+
 TEST_P(FileEngine, TakesNoMoreThreadsThanThereAre) {
   const auto session = LoadTiny({}, {.threads = 1000, .streams = 1000});
   EXPECT_EQ(session->threads(), UsableCpus());
@@ -202,6 +215,49 @@ TEST_P(FileEngine, AnswersCallersSideBySide) {
   }
   callers.clear();
   EXPECT_EQ(wrong, 0);
+}
+
+TEST(OpenVino, KeepsCompiledModelsInItsCacheFolder) {
+  const SteadyClock clock;
+  const auto engine = OpenEngine("openvino", clock);
+  if (!engine) GTEST_SKIP() << engine.error().message;
+  const std::string folder = ::testing::TempDir() + "weir_openvino_cache";
+  std::filesystem::remove_all(folder);
+  const ModelSource source{.path =
+                               SaveTinyOnnx(::testing::TempDir(), "weir_cached.onnx", {.op_type = "Neg"})};
+  for (int i = 0; i < 2; ++i) {
+    const auto session = (*engine)->Load(source, {.cache_dir = folder});
+    ASSERT_TRUE(session) << session.error().message;
+    EXPECT_FALSE(std::filesystem::is_empty(folder));
+    const auto result = (*session)->Run({FloatTensor("x", {1, 4}, {1, 2, 3, 4})}, {"y"});
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(Floats(result->outputs[0]), (std::vector<float>{-1, -2, -3, -4}));
+  }
+}
+
+TEST(OpenVino, ComputesAtThePrecisionAskedForOrNotAtAll) {
+  const SteadyClock clock;
+  const auto engine = OpenEngine("openvino", clock);
+  if (!engine) GTEST_SKIP() << engine.error().message;
+  const ModelSource source{.path = SaveTinyOnnx(::testing::TempDir(), "weir_half.onnx", {.op_type = "Neg"})};
+  for (const std::string precision : {"bf16", "f16"}) {
+    const auto session = (*engine)->Load(source, {.precision = precision});
+    if (session) {
+      EXPECT_EQ((*session)->precision(), precision);
+    } else {
+      EXPECT_EQ(session.error().code, ErrorCode::kUnsupported);
+      EXPECT_NE(session.error().message.find("f32"), std::string::npos);
+    }
+  }
+}
+
+TEST(OnnxRuntime, NamesTheEngineThatHasOtherPrecisions) {
+  const SteadyClock clock;
+  const auto engine = OpenEngine("onnxruntime", clock);
+  if (!engine) GTEST_SKIP() << engine.error().message;
+  const auto session = (*engine)->Load({.path = "any.onnx"}, {.precision = "bf16"});
+  EXPECT_EQ(session.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(session.error().message.find("openvino"), std::string::npos);
 }
 
 TEST(OpenEngine, NamesWhatThereIsInsteadOfAnUnknownEngine) {

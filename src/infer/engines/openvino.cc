@@ -32,6 +32,8 @@ namespace {
   X(ov_compiled_model_free)                      \
   X(ov_compiled_model_inputs_size)               \
   X(ov_compiled_model_input_by_index)            \
+  X(ov_compiled_model_input_by_name)             \
+  X(ov_compiled_model_output_by_name)            \
   X(ov_compiled_model_outputs_size)              \
   X(ov_compiled_model_output_by_index)           \
   X(ov_compiled_model_get_property)              \
@@ -160,17 +162,23 @@ Result<TensorPtr> View(const LibraryPtr& library, DType dtype, const Shape& shap
   return Own(library, tensor, &Library::ov_tensor_free);
 }
 
-Result<TensorInfo> Describe(const LibraryPtr& library, const ov_output_const_port_t* port) {
-  TensorInfo info;
+using PortPtr = std::shared_ptr<ov_output_const_port_t>;
+
+Result<std::string> AnyName(const LibraryPtr& library, const PortPtr& port) {
   char* name = nullptr;
-  TRY_STATUS(library->Check(library->ov_port_get_any_name(port, &name), "read a tensor's name"));
-  info.name = name;
+  TRY_STATUS(library->Check(library->ov_port_get_any_name(port.get(), &name), "read a tensor's name"));
+  std::string copy = name;
   library->ov_free(name);
+  return copy;
+}
+
+Result<TensorInfo> Describe(const LibraryPtr& library, const PortPtr& port) {
+  TensorInfo info{.name = TRY(AnyName(library, port))};
   ov_element_type_e type{};
-  TRY_STATUS(library->Check(library->ov_port_get_element_type(port, &type), info.name));
+  TRY_STATUS(library->Check(library->ov_port_get_element_type(port.get(), &type), info.name));
   info.dtype = TRY_CONTEXT(FromOpenVino(type), fmt::format("'{}'", info.name));
   ov_partial_shape_t shape{};
-  TRY_STATUS(library->Check(library->ov_port_get_partial_shape(port, &shape), info.name));
+  TRY_STATUS(library->Check(library->ov_port_get_partial_shape(port.get(), &shape), info.name));
   const bool has_rank = shape.rank.min == shape.rank.max;  // without one it is told as a scalar
   for (int64_t i = 0; has_rank && i < shape.rank.max; ++i) {
     const ov_dimension_t& dim = shape.dims[i];
@@ -183,20 +191,39 @@ Result<TensorInfo> Describe(const LibraryPtr& library, const ov_output_const_por
 // One side of a compiled model, its inputs or its outputs.
 struct Side {
   decltype(&ov_compiled_model_inputs_size) count;
-  decltype(&ov_compiled_model_input_by_index) port;
+  decltype(&ov_compiled_model_input_by_index) by_index;
+  decltype(&ov_compiled_model_input_by_name) by_name;
 };
 
+// A tensor goes by every name that it has on its way through the graph, and the library tells any of them:
+// `declared` says which one the file gives it.
+Status TakeDeclaredNames(const LibraryPtr& library, const ov_compiled_model_t* model, const Side& side,
+                         const std::vector<TensorInfo>& declared, std::vector<TensorInfo>& infos) {
+  std::vector<std::string> told;
+  for (const TensorInfo& info : infos) told.push_back(info.name);
+  for (const TensorInfo& wanted : declared) {
+    ov_output_const_port_t* port = nullptr;
+    if (side.by_name(model, wanted.name.c_str(), &port) != ov_status_e::OK) continue;
+    const std::string name = TRY(AnyName(library, Own(library, port, &Library::ov_output_const_port_free)));
+    const auto match = std::ranges::find(told, name);
+    if (match == told.end()) continue;
+    infos[static_cast<size_t>(match - told.begin())].name = wanted.name;
+    match->clear();
+  }
+  return {};
+}
+
 Result<std::vector<TensorInfo>> ReadInfos(const LibraryPtr& library, const ov_compiled_model_t* model,
-                                          const Side& side) {
+                                          const Side& side, const std::vector<TensorInfo>& declared) {
   size_t count = 0;
   TRY_STATUS(library->Check(side.count(model, &count), "count the tensors"));
   std::vector<TensorInfo> infos;
   for (size_t i = 0; i < count; ++i) {
     ov_output_const_port_t* port = nullptr;
-    TRY_STATUS(library->Check(side.port(model, i, &port), "read a tensor"));
-    const auto owned = Own(library, port, &Library::ov_output_const_port_free);
-    infos.push_back(TRY(Describe(library, port)));
+    TRY_STATUS(library->Check(side.by_index(model, i, &port), "read a tensor"));
+    infos.push_back(TRY(Describe(library, Own(library, port, &Library::ov_output_const_port_free))));
   }
+  TRY_STATUS(TakeDeclaredNames(library, model, side, declared, infos));
   return infos;
 }
 
@@ -448,10 +475,12 @@ Result<std::shared_ptr<Session>> OpenVinoEngine::Load(const ModelSource& source,
   OpenVinoSession::Loaded loaded{
       .model = model, .inputs = {}, .outputs = {}, .precision = std::move(precision), .share = share};
   const Library& api = *library_;
-  loaded.inputs = TRY(ReadInfos(library_, model.get(),
-                                {api.ov_compiled_model_inputs_size, api.ov_compiled_model_input_by_index}));
-  loaded.outputs = TRY(ReadInfos(
-      library_, model.get(), {api.ov_compiled_model_outputs_size, api.ov_compiled_model_output_by_index}));
+  const Side inputs{api.ov_compiled_model_inputs_size, api.ov_compiled_model_input_by_index,
+                    api.ov_compiled_model_input_by_name};
+  const Side outputs{api.ov_compiled_model_outputs_size, api.ov_compiled_model_output_by_index,
+                     api.ov_compiled_model_output_by_name};
+  loaded.inputs = TRY(ReadInfos(library_, model.get(), inputs, source.inputs));
+  loaded.outputs = TRY(ReadInfos(library_, model.get(), outputs, source.outputs));
   std::vector<Slot> slots;
   for (int i = 0; i < share.streams; ++i)
     slots.push_back(TRY(Slot::Create(library_, model.get(), loaded.outputs)));

@@ -29,6 +29,7 @@ struct TinyOnnx {
   std::vector<int64_t> input_shape = {-1, 4};  // -1: free
   std::vector<int64_t> output_shape = {-1, 4};
   std::vector<std::string> outputs = {"y"};  // all of the same type and shape
+  std::string first;                         // an operator before, whose output "a" then goes into this one
 };
 
 inline std::string ValueInfo(const std::string& name, OnnxType type, const std::vector<int64_t>& shape) {
@@ -47,8 +48,11 @@ inline std::string WriteTinyOnnx(const TinyOnnx& tiny) {
     names += BytesField(2, output);
     infos += BytesField(12, ValueInfo(output, tiny.output_type, tiny.output_shape));
   }
-  const std::string node = BytesField(1, "x") + names + BytesField(4, tiny.op_type);
-  const std::string graph = BytesField(1, node) + BytesField(2, "tiny") +
+  const bool chain = !tiny.first.empty();
+  const std::string before = BytesField(1, "x") + BytesField(2, "a") + BytesField(4, tiny.first);
+  const std::string node = BytesField(1, chain ? "a" : "x") + names + BytesField(4, tiny.op_type);
+  const std::string graph = (chain ? BytesField(1, before) : "") + BytesField(1, node) +
+                            BytesField(2, "tiny") +
                             BytesField(11, ValueInfo("x", tiny.input_type, tiny.input_shape)) + infos;
   return NumberField(1, 8) + BytesField(7, graph) + BytesField(8, NumberField(2, 13));  // IR 8, opset 13
 }
