@@ -98,6 +98,9 @@ void Builder::AddConstants(const pb::GraphProto& graph, Scope& scope) {
     value.origin = Origin::kConstant;
     value.type = type;
     value.dims.emplace(dims.begin(), dims.end());
+    for (int64_t& dim : *value.dims) {
+      if (dim > kMaxDim) dim = kUnknownDim;
+    }
     return value;
   };
   for (const auto& tensor : graph.initializer()) {

@@ -17,6 +17,8 @@ enum class Origin { kConstant, kShape, kData };
 
 using Dims = std::optional<std::vector<int64_t>>;  // -1: a dimension not known; absent: not even the rank
 constexpr int64_t kUnknownDim = -1;
+// Larger sizes are taken as not known, so that sums of a few of them, and of attributes, never overflow.
+constexpr int64_t kMaxDim = int64_t{1} << 40;
 constexpr int64_t kBatchDim = -2;  // in what the file declares: the free first dimension of the inputs
 
 struct Value {

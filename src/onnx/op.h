@@ -11,8 +11,7 @@
 
 namespace weir::onnx {
 
-// Sizes and attributes outside these are taken as not known, so that sums of a few of them never overflow.
-constexpr int64_t kMaxDim = int64_t{1} << 40;
+// Attributes outside these are taken as not known.
 constexpr int64_t kMaxAttribute = int64_t{1} << 31;
 constexpr size_t kMaxRank = 64;
 

@@ -47,6 +47,11 @@ std::unexpected<Error> Refuse(std::string_view thing, std::string_view name, std
   return Fail(ErrorCode::kInvalidArgument, fmt::format("refused: {} \"{}\" {}", thing, Shown(name), why));
 }
 
+std::unexpected<Error> BadDimensions(std::string_view tensor) {
+  return Fail(ErrorCode::kCorrupt,
+              fmt::format("tensor \"{}\" has dimensions that are negative or too large", Shown(tensor)));
+}
+
 std::optional<uint64_t> ParseCount(std::string_view text) {
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -147,17 +152,14 @@ Status Checker::CheckAttribute(const pb::AttributeProto& attribute) {
 }
 
 Status Checker::CheckSparse(const pb::SparseTensorProto& sparse) {
+  if (!Product({sparse.dims().begin(), sparse.dims().end()})) return BadDimensions(sparse.values().name());
   TRY_STATUS(CheckTensor(sparse.values()));
   return CheckTensor(sparse.indices());
 }
 
 Status Checker::CheckTensor(const pb::TensorProto& tensor) {
   const std::optional<int64_t> elements = Product({tensor.dims().begin(), tensor.dims().end()});
-  if (!elements) {
-    return Fail(
-        ErrorCode::kCorrupt,
-        fmt::format("tensor \"{}\" has dimensions that are negative or too large", Shown(tensor.name())));
-  }
+  if (!elements) return BadDimensions(tensor.name());
   if (tensor.external_data_size() > 0 || tensor.data_location() == pb::TensorProto::EXTERNAL)
     return CheckExternal(tensor);
   const std::optional<int64_t> bits = ElementBits(tensor.data_type());

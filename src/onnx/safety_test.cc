@@ -197,6 +197,14 @@ TEST_F(Safety, FindsTensorsThatContradictThemselves) {
   }
 }
 
+TEST_F(Safety, FindsASparseTensorOfNegativeSize) {
+  GraphBuilder b = Plain();
+  b.graph().add_sparse_initializer()->add_dims(-2);
+  const auto checked = Check(b);
+  ASSERT_FALSE(checked.has_value());
+  EXPECT_EQ(checked.error().code, ErrorCode::kCorrupt);
+}
+
 TEST_F(Safety, ResolvesTheDataOfALinkedModelInItsRealFolder) {
   std::ofstream(folder_ / "model/model.onnx", std::ios::binary) << With(External("weights.bin")).Bytes();
   fs::create_symlink(folder_ / "model/model.onnx", folder_ / "link.onnx");
