@@ -2,18 +2,67 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "data/resize.cc"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-// Source pixels of a row whose column sums are taken at a time: 24 KB of float RGB stay in the first-level
-// cache.
-#ifndef WEIR_DATA_RESIZE_TILE
-#define WEIR_DATA_RESIZE_TILE
+// The sums are of 22-bit weights and 8-bit levels, in 32 bits. Vectors multiply 16 bits at a time, two taps
+// at once, so each weight is taken apart into high * 2^11 + low, which are summed on their own. A sum of low
+// parts may wrap; it and the whole are right modulo 2^32, and the whole is below 2^31.
+#ifndef WEIR_DATA_RESIZE_COMMON
+#define WEIR_DATA_RESIZE_COMMON
 namespace weir::data {
-inline constexpr int64_t kTilePixels = 2048;
+namespace {
+
+constexpr int kWeightBits = 22;
+constexpr int kLowBits = 11;
+constexpr uint32_t kHalf = 1u << (kWeightBits - 1);
+// Bytes that may be read past the four taps of a load, and written past an output pixel.
+constexpr size_t kSlack = 16;
+
+// A row of source pixels, and how far one may read from it.
+struct SourceRow {
+  const uint8_t* pixels;  // from x.source_begin() on
+  const uint8_t* end;     // of the memory
+};
+
+uint8_t LevelOf(uint32_t total) {
+  return static_cast<uint8_t>(std::clamp(static_cast<int32_t>(total + kHalf) >> kWeightBits, 0, 255));
+}
+
+// Output pixels [first, x.size()), one tap after the other: greys, and what lies too near to the memory's
+// end.
+void SumAlong(const Axis& x, int channels, int64_t first, const uint8_t* row, uint8_t* out) {
+  for (int64_t i = first; i < x.size(); ++i) {
+    const int32_t* weights = &x.weights[i * x.stride];
+    for (int c = 0; c < channels; ++c) {
+      const uint8_t* p = row + (x.begins[i] - x.source_begin()) * channels + c;
+      uint32_t total = 0;
+      for (int32_t k = 0; k < x.counts[i]; ++k, p += channels)
+        total += static_cast<uint32_t>(weights[k]) * *p;
+      out[i * channels + c] = LevelOf(total);
+    }
+  }
+}
+
+// For two taps each the high parts of their weights, then the low parts, as pairs of 16 bits in one number.
+void PackPairs(const Axis& axis, std::vector<int32_t>& pairs) {
+  const auto pair = [](int32_t a, int32_t b) {
+    return static_cast<int32_t>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b) << 16);
+  };
+  constexpr int32_t kLowMask = (1 << kLowBits) - 1;
+  pairs.resize(axis.weights.size());
+  for (size_t k = 0; k < pairs.size(); k += 2) {
+    const int32_t a = axis.weights[k], b = axis.weights[k + 1];
+    pairs[k] = pair(a >> kLowBits, b >> kLowBits);
+    pairs[k + 1] = pair(a & kLowMask, b & kLowMask);
+  }
+}
+
+}  // namespace
 }  // namespace weir::data
 #endif
 
@@ -23,167 +72,123 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows summed at a time: with it and the tile, float rounding stays below 0.05 of a level at any reduction.
-constexpr int32_t kStretch = 1024;
+#if HWY_TARGET == HWY_SCALAR
 
-// out[i] = the sum over k < count of weights[k] * rows[k * step + i], for i < n.
-void SumRows(const uint8_t* HWY_RESTRICT rows, size_t step, const float* HWY_RESTRICT weights, int32_t count,
-             size_t n, float* HWY_RESTRICT out) {
-  const hn::ScalableTag<float> df;
-  const hn::Rebind<int32_t, decltype(df)> di;
-  const hn::Rebind<uint8_t, decltype(df)> du;
-  const size_t lanes = hn::Lanes(df);
-  const auto load = [&](const uint8_t* p)
-                        HWY_ATTR { return hn::ConvertTo(df, hn::PromoteTo(di, hn::LoadU(du, p))); };
-  const auto sum_block = [&](size_t i) HWY_ATTR {
-    auto sum0 = hn::Zero(df);
-    auto sum1 = sum0, sum2 = sum0, sum3 = sum0;
-    const uint8_t* p = rows + i;
-    for (int32_t k = 0; k < count;) {
-      auto part0 = hn::Zero(df);
-      auto part1 = part0, part2 = part0, part3 = part0;
-      for (const int32_t end = std::min(count, k + kStretch); k < end; ++k, p += step) {
-        const auto weight = hn::Set(df, weights[k]);
-        part0 = hn::MulAdd(load(p), weight, part0);
-        part1 = hn::MulAdd(load(p + lanes), weight, part1);
-        part2 = hn::MulAdd(load(p + 2 * lanes), weight, part2);
-        part3 = hn::MulAdd(load(p + 3 * lanes), weight, part3);
-      }
-      sum0 = hn::Add(sum0, part0);
-      sum1 = hn::Add(sum1, part1);
-      sum2 = hn::Add(sum2, part2);
-      sum3 = hn::Add(sum3, part3);
-    }
-    hn::StoreU(sum0, df, out + i);
-    hn::StoreU(sum1, df, out + i + lanes);
-    hn::StoreU(sum2, df, out + i + 2 * lanes);
-    hn::StoreU(sum3, df, out + i + 3 * lanes);
-  };
-  const size_t block = 4 * lanes;
-  if (n >= block) {
-    for (size_t i = 0; i + block < n; i += block) sum_block(i);
-    sum_block(n - block);
-    return;
-  }
+int64_t SumAlong3(const Axis&, const int32_t*, const SourceRow&, uint8_t*) { return 0; }
+
+void SumDown(const uint8_t* const* rows, const int32_t* pairs, int32_t count, size_t n, uint8_t* out) {
   for (size_t i = 0; i < n; ++i) {
-    float sum = 0;
-    for (int32_t k = 0; k < count;) {
-      float part = 0;
-      for (const int32_t end = std::min(count, k + kStretch); k < end; ++k) {
-        part += weights[k] * rows[static_cast<size_t>(k) * step + i];
-      }
-      sum += part;
+    uint32_t total = 0;
+    for (int32_t k = 0; k < count; ++k) {
+      const int shift = 16 * (k % 2);
+      const uint32_t high = static_cast<uint32_t>(pairs[k / 2 * 2]) >> shift & 0xffff;
+      const uint32_t low = static_cast<uint32_t>(pairs[k / 2 * 2 + 1]) >> shift & 0xffff;
+      total += ((high << kLowBits) + low) * rows[k][i];
     }
-    out[i] = sum;
+    out[i] = LevelOf(total);
   }
 }
 
-// Output pixels [first, last) of three channels, all of whose taps lie in `row`, which begins with source
-// pixel `tile`. kTaps is x.stride, or 0 for one that no other case is for. Reads up to kTaps pixels and a
-// float past the last (weighted with 0), and writes a float past each (which the next one overwrites).
+#else
+
+using D8 = hn::FixedTag<uint8_t, 16>;
+using D16 = hn::FixedTag<int16_t, 8>;
+using D32 = hn::FixedTag<int32_t, 4>;
+using V16 = hn::Vec<D16>;
+using V32 = hn::Vec<D32>;
+
+// Four sums over pairs of taps, kept as Highway's widening product wants them.
+struct Sums {
+  V32 high0, high1, low0, low1;
+
+  HWY_INLINE Sums() : high0(hn::Zero(D32())), high1(high0), low0(high0), low1(high0) {}
+  HWY_INLINE void Add(V16 levels, V16 high, V16 low) {
+    high0 = hn::ReorderWidenMulAccumulate(D32(), levels, high, high0, high1);
+    low0 = hn::ReorderWidenMulAccumulate(D32(), levels, low, low0, low1);
+  }
+  HWY_INLINE V32 Levels() const {
+    const V32 high = hn::RearrangeToOddPlusEven(high0, high1), low = hn::RearrangeToOddPlusEven(low0, low1);
+    const V32 total = hn::Add(hn::Add(hn::ShiftLeft<kLowBits>(high), low), hn::Set(D32(), kHalf));
+    return hn::ShiftRight<kWeightBits>(total);
+  }
+};
+
+HWY_INLINE V16 PairOf(int32_t pair) { return hn::BitCast(D16(), hn::Set(D32(), pair)); }
+
+// Output pixels of three channels, four taps at a time; kTaps is x.stride, or 0 for one that no other case is
+// for. Gives how many pixels were made before reading would pass the end of the memory.
 template <int kTaps>
-void SumPixels3(const Axis& x, int64_t first, int64_t last, int64_t tile, const float* HWY_RESTRICT row,
-                float* HWY_RESTRICT sum) {
-  const hn::CappedTag<float, 4> d;
-  const float* weights = &x.weights[first * x.stride];
-  for (int64_t i = first; i < last; ++i, weights += x.stride) {
-    const float* pixels = row + 3 * (x.begins[i] - tile);
-    const int taps = kTaps == 0 ? x.counts[i] : kTaps;
-    if (hn::Lanes(d) == 4) {
-      auto total = hn::Zero(d);
-      for (int k = 0; k < taps; ++k) {
-        total = hn::MulAdd(hn::LoadU(d, pixels + 3 * k), hn::Set(d, weights[k]), total);
-      }
-      hn::StoreU(total, d, sum + 3 * i);
-    } else {  // no vectors on this machine
-      for (int c = 0; c < 3; ++c) {
-        float total = 0;
-        for (int k = 0; k < taps; ++k) total += weights[k] * pixels[3 * k + c];
-        sum[3 * i + c] = total;
-      }
+int64_t SumPixels3(const Axis& x, const int32_t* pairs, const SourceRow& row, uint8_t* out) {
+  constexpr uint8_t kNone = 0x80;
+  // Two pixels' channels side by side in 16 bits each: r0 r1 g0 g1 b0 b1 and nothing.
+  alignas(16) static constexpr uint8_t kFirst[16] = {0, kNone, 3, kNone, 1,     kNone, 4,     kNone,
+                                                     2, kNone, 5, kNone, kNone, kNone, kNone, kNone};
+  alignas(16) static constexpr uint8_t kSecond[16] = {6, kNone, 9,  kNone, 7,     kNone, 10,    kNone,
+                                                      8, kNone, 11, kNone, kNone, kNone, kNone, kNone};
+  const auto first = hn::Load(D8(), kFirst), second = hn::Load(D8(), kSecond);
+  const int taps = kTaps == 0 ? x.stride : kTaps;
+  const auto needed = static_cast<int64_t>(3 * taps + kSlack);
+  int64_t i = 0;
+  for (; i < x.size(); ++i, pairs += taps) {
+    const uint8_t* p = row.pixels + 3 * (x.begins[i] - x.source_begin());
+    if (row.end - p < needed) break;
+    Sums sums;
+    for (int k = 0; k < taps; k += 4, p += 12) {
+      const auto pixels = hn::LoadU(D8(), p);
+      sums.Add(hn::BitCast(D16(), hn::TableLookupBytesOr0(pixels, first)), PairOf(pairs[k]),
+               PairOf(pairs[k + 1]));
+      sums.Add(hn::BitCast(D16(), hn::TableLookupBytesOr0(pixels, second)), PairOf(pairs[k + 2]),
+               PairOf(pairs[k + 3]));
     }
+    const hn::Rebind<uint8_t, D32> d;
+    hn::StoreU(hn::DemoteTo(d, sums.Levels()), d,
+               out + 3 * i);  // a byte more, which the next pixel overwrites
   }
+  return i;
 }
 
-// The loop over a few taps is unrolled: how many they are would be guessed wrong at every other pixel.
-void SumPixels3(const Axis& x, int64_t first, int64_t last, int64_t tile, const float* row, float* sum) {
+int64_t SumAlong3(const Axis& x, const int32_t* pairs, const SourceRow& row, uint8_t* out) {
   switch (x.stride) {
-    case 2:
-      return SumPixels3<2>(x, first, last, tile, row, sum);
-    case 3:
-      return SumPixels3<3>(x, first, last, tile, row, sum);
     case 4:
-      return SumPixels3<4>(x, first, last, tile, row, sum);
-    case 5:
-      return SumPixels3<5>(x, first, last, tile, row, sum);
-    case 6:
-      return SumPixels3<6>(x, first, last, tile, row, sum);
+      return SumPixels3<4>(x, pairs, row, out);
+    case 8:
+      return SumPixels3<8>(x, pairs, row, out);
     default:
-      return SumPixels3<0>(x, first, last, tile, row, sum);
+      return SumPixels3<0>(x, pairs, row, out);
   }
 }
 
-// What columns [tile, tile_end) give to output pixel i: sets it where it begins in them, else adds.
-void AddPixel(const Axis& x, int channels, int64_t tile, int64_t tile_end, int64_t i, const float* row,
-              float* sum) {
-  const int64_t begin = std::max(x.begins[i], tile);
-  const int64_t end = std::min(x.begins[i] + x.counts[i], tile_end);
-  const float* weights = &x.weights[i * x.stride + (begin - x.begins[i])];
-  for (int c = 0; c < channels; ++c) {
-    const float* pixels = row + (begin - tile) * channels + c;
-    float part = 0;
-    for (int64_t k = 0; k < end - begin; ++k) part += weights[k] * pixels[k * channels];
-    float& out = sum[i * channels + c];
-    out = begin == x.begins[i] ? part : out + part;
+// Eight values of the output row from `count` rows (even).
+HWY_INLINE void SumDown8(const uint8_t* const* rows, const int32_t* pairs, int32_t count, size_t i,
+                         uint8_t* out) {
+  const hn::Rebind<uint8_t, D16> d;
+  Sums lower, upper;
+  for (int32_t k = 0; k < count; k += 2) {
+    const V16 a = hn::PromoteTo(D16(), hn::LoadU(d, rows[k] + i)),
+              b = hn::PromoteTo(D16(), hn::LoadU(d, rows[k + 1] + i));
+    const V16 high = PairOf(pairs[k]), low = PairOf(pairs[k + 1]);
+    lower.Add(hn::InterleaveLower(D16(), a, b), high, low);
+    upper.Add(hn::InterleaveUpper(D16(), a, b), high, low);
   }
+  const hn::Rebind<uint8_t, D32> d4;
+  hn::StoreU(hn::DemoteTo(d4, lower.Levels()), d4, out + i);
+  hn::StoreU(hn::DemoteTo(d4, upper.Levels()), d4, out + i + 4);
 }
 
-// What columns [tile, tile_end) give to the output pixels from `first` on; `row` holds those columns' sums.
-// Returns the first pixel that a later tile still adds to.
-int64_t AddTile(const Axis& x, int channels, int64_t tile, int64_t tile_end, int64_t first, const float* row,
-                float* sum) {
-  int64_t complete = tile_end == x.source_end() ? x.size() : first;
-  while (complete < x.size() && x.begins[complete] + x.counts[complete] <= tile_end) ++complete;
-  int64_t i = first;
-  for (; i < x.size() && x.begins[i] < tile; ++i) AddPixel(x, channels, tile, tile_end, i, row, sum);
-  if (channels == 3 && i < complete) {
-    SumPixels3(x, i, complete, tile, row, sum);
-    i = complete;
-  }
-  for (; i < x.size() && x.begins[i] < tile_end; ++i) AddPixel(x, channels, tile, tile_end, i, row, sum);
-  return complete;
-}
-
-// Sums to levels: rounded, and held within 0 to 255.
-void RoundRow(const float* HWY_RESTRICT sums, size_t n, uint8_t* HWY_RESTRICT out) {
-  const hn::ScalableTag<float> df;
-  const hn::Rebind<uint8_t, decltype(df)> du;
-  const size_t lanes = hn::Lanes(df);
+// One output row of n values from `count` rows (even, the last perhaps with weight 0), each with kSlack bytes
+// after it.
+void SumDown(const uint8_t* const* rows, const int32_t* pairs, int32_t count, size_t n, uint8_t* out) {
   size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(hn::DemoteTo(du, hn::NearestInt(hn::LoadU(df, sums + i))), du, out + i);
-  }
-  for (; i < n; ++i) out[i] = static_cast<uint8_t>(std::lrint(std::clamp(sums[i], 0.0f, 255.0f)));
+  for (; i + 8 <= n; i += 8) SumDown8(rows, pairs, count, i, out);
+  if (i == n) return;
+  uint8_t rest[8];
+  std::vector<const uint8_t*> shifted(rows, rows + count);
+  for (const uint8_t*& row : shifted) row += i;
+  SumDown8(shifted.data(), pairs, count, 0, rest);
+  std::memcpy(out + i, rest, n - i);
 }
 
-// Columns before rows: the columns' sums run over contiguous memory, and there are fewer of them to sum along
-// the row.
-void ResizeRows(const Pixels& window, const Axis& x, const Axis& y, float* row, float* sum, uint8_t* out) {
-  const int channels = window.channels;
-  const size_t step = static_cast<size_t>(window.width) * channels;
-  const size_t out_step = static_cast<size_t>(x.size()) * channels;
-  for (int64_t j = 0; j < y.size(); ++j, out += out_step) {
-    const uint8_t* rows = window.data.data() + static_cast<size_t>(y.begins[j] - y.source_begin()) * step;
-    int64_t first = 0;
-    for (int64_t tile = x.source_begin(); tile < x.source_end(); tile += kTilePixels) {
-      const int64_t tile_end = std::min(tile + kTilePixels, x.source_end());
-      SumRows(rows + (tile - x.source_begin()) * channels, step, &y.weights[j * y.stride], y.counts[j],
-              static_cast<size_t>(tile_end - tile) * channels, row);
-      first = AddTile(x, channels, tile, tile_end, first, row, sum);
-    }
-    RoundRow(sum, out_step, out);
-  }
-}
+#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace weir::data
@@ -192,7 +197,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace weir::data {
 
-HWY_EXPORT(ResizeRows);
+HWY_EXPORT(SumAlong3);
+HWY_EXPORT(SumDown);
 
 Axis MakeAxis(int64_t source, int64_t target, int64_t first, int64_t count) {
   const double scale = static_cast<double>(source) / static_cast<double>(target);
@@ -208,7 +214,7 @@ Axis MakeAxis(int64_t source, int64_t target, int64_t first, int64_t count) {
     axis.begins[i] = std::max<int64_t>(static_cast<int64_t>(centre(i) - support + 0.5), 0);
     const int64_t end = std::min(static_cast<int64_t>(centre(i) + support + 0.5), source);
     axis.counts[i] = static_cast<int32_t>(end - axis.begins[i]);
-    axis.stride = std::max(axis.stride, axis.counts[i]);
+    axis.stride = std::max(axis.stride, (axis.counts[i] + 3) / 4 * 4);
   }
   axis.weights.resize(count * axis.stride);
   std::vector<double> shares(axis.stride);
@@ -219,10 +225,10 @@ Axis MakeAxis(int64_t source, int64_t target, int64_t first, int64_t count) {
       shares[k] = distance < 1.0 ? 1.0 - distance : 0.0;
       total += shares[k];
     }
-    constexpr double kUnits = 1 << 22;
+    constexpr double kUnits = 1 << kWeightBits;
     for (int32_t k = 0; k < axis.counts[i]; ++k) {
       const double share = total != 0.0 ? shares[k] / total : shares[k];
-      axis.weights[i * axis.stride + k] = static_cast<float>(std::floor(0.5 + share * kUnits) / kUnits);
+      axis.weights[i * axis.stride + k] = static_cast<int32_t>(0.5 + share * kUnits);
     }
   }
   return axis;
@@ -230,7 +236,7 @@ Axis MakeAxis(int64_t source, int64_t target, int64_t first, int64_t count) {
 
 Axis Mirror(const Axis& axis, int64_t source) {
   Axis mirrored = axis;
-  std::ranges::fill(mirrored.weights, 0.0f);
+  std::ranges::fill(mirrored.weights, 0);
   const int64_t size = axis.size();
   for (int64_t i = 0; i < size; ++i) {
     const int64_t from = size - 1 - i;
@@ -244,14 +250,37 @@ Axis Mirror(const Axis& axis, int64_t source) {
 }
 
 void Resizer::Resize(const Pixels& window, const Axis& x, const Axis& y, Pixels& out) {
-  const int64_t tile = std::min(kTilePixels, x.source_end() - x.source_begin());
-  row_.resize(static_cast<size_t>((tile + x.stride) * window.channels) + 1);  // as far as SumPixels3 reads
-  sum_.resize(static_cast<size_t>(x.size() * window.channels) + 1);           // and writes
+  const int channels = window.channels;
+  const size_t step = static_cast<size_t>(window.width) * channels;
+  const size_t out_step = static_cast<size_t>(x.size()) * channels;
+  const uint8_t* source_end = window.data.data() + window.data.size();
+  PackPairs(x, x_pairs_);
+  PackPairs(y, y_pairs_);
   out.width = static_cast<int>(x.size());
   out.height = static_cast<int>(y.size());
-  out.channels = window.channels;
-  out.data.resize(static_cast<size_t>(x.size()) * y.size() * window.channels);
-  HWY_DYNAMIC_DISPATCH(ResizeRows)(window, x, y, row_.data(), sum_.data(), out.data.data());
+  out.channels = channels;
+  out.data.resize(out_step * y.size());
+
+  const int64_t kept = y.stride;
+  const size_t ring_step = out_step + kSlack;
+  ring_.resize(ring_step * kept);
+  const auto ring_row = [&](int64_t row) { return ring_.data() + row % kept * ring_step; };
+  int64_t next = y.source_begin();  // the next source row to resample along
+  for (int64_t j = 0; j < y.size(); ++j) {
+    const int64_t end = y.begins[j] + y.counts[j];
+    for (next = std::max(next, y.begins[j]); next < end; ++next) {
+      const uint8_t* pixels = window.data.data() + (next - y.source_begin()) * step;
+      int64_t done = 0;
+      if (channels == 3)
+        done = HWY_DYNAMIC_DISPATCH(SumAlong3)(x, x_pairs_.data(), {pixels, source_end}, ring_row(next));
+      SumAlong(x, channels, done, pixels, ring_row(next));
+    }
+    rows_.clear();
+    for (int64_t row = y.begins[j]; row < end; ++row) rows_.push_back(ring_row(row));
+    if (rows_.size() % 2 == 1) rows_.push_back(rows_.back());  // its weight is 0
+    HWY_DYNAMIC_DISPATCH(SumDown)(rows_.data(), &y_pairs_[j * y.stride], static_cast<int32_t>(rows_.size()),
+                                  out_step, out.data.data() + j * out_step);
+  }
 }
 
 }  // namespace weir::data

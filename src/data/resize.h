@@ -9,12 +9,13 @@
 namespace weir::data {
 
 // How one axis is resampled: output pixel i is the sum of weights[i * stride + k] * source[begins[i] + k] for
-// k < counts[i]. begins never decreases with i. Source pixels are counted from the start of the whole axis.
+// k < counts[i], over 2^22. begins never decreases with i. Source pixels are counted from the start of the
+// whole axis.
 struct Axis {
   std::vector<int64_t> begins;
   std::vector<int32_t> counts;
-  std::vector<float> weights;
-  int32_t stride = 0;  // the largest count; weights past a pixel's own count are 0
+  std::vector<int32_t> weights;  // 0 to 2^22
+  int32_t stride = 0;            // the largest count, rounded up to 4; weights past a pixel's own count are 0
 
   int64_t size() const { return static_cast<int64_t>(begins.size()); }
   int64_t source_begin() const { return begins.front(); }
@@ -35,14 +36,15 @@ Axis Mirror(const Axis& axis, int64_t source);
 class Resizer {
  public:
   // `window` holds the source pixels from (x.source_begin(), y.source_begin()) on, at least to both source
-  // ends. `out` becomes x.size() by y.size(), with the window's channels. Differs from Pillow, which rounds
-  // to 8 bits after each direction where this rounds once, by 1 level of 255 at most: both lie within half a
-  // level per rounding of the exact sum (1.5 together).
+  // ends. `out` becomes x.size() by y.size(), with the window's channels. Equal to Pillow to the bit: along
+  // the rows first, rounded to 8 bits, then along the columns. Memory: as many resampled rows as one output
+  // row is made of.
   void Resize(const Pixels& window, const Axis& x, const Axis& y, Pixels& out);
 
  private:
-  std::vector<float> row_;  // a stretch of one source row, the columns' sums
-  std::vector<float> sum_;  // one output row
+  std::vector<int32_t> x_pairs_, y_pairs_;  // the weights, as the inner loops take them
+  std::vector<uint8_t> ring_;               // resampled rows
+  std::vector<const uint8_t*> rows_;        // of one output row
 };
 
 }  // namespace weir::data
