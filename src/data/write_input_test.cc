@@ -5,6 +5,7 @@
 
 #include "base/seed.h"
 #include "data/prepare.h"
+#include "data/testing/each_target.h"
 
 namespace weir::data {
 namespace {
@@ -38,24 +39,26 @@ void ExpectTheFormula(const Recipe& recipe) {
 }
 
 TEST(WriteInput, IsTheFormulaInDoubleRoundedOnceForEveryLevel) {
-  for (const Layout layout : {Layout::kNchw, Layout::kNhwc}) {
-    Recipe recipe{.layout = layout};
-    ExpectTheFormula(recipe);
-    recipe.scale = 1 / 255.0;
-    recipe.mean = {0.485, 0.456, 0.406};
-    recipe.std = {0.229, 0.224, 0.225};
-    ExpectTheFormula(recipe);
-    recipe.scale = 0.00784313725490196;
-    recipe.mean = recipe.std = {1, 1, 1};
-    ExpectTheFormula(recipe);
-    recipe.scale = 1 / 255.0;  // level 255 cancels to what double leaves of it: only the table has that
-    ExpectTheFormula(recipe);
-    recipe.scale = 1e300;  // beyond float
-    ExpectTheFormula(recipe);
-    recipe.scale = -1e-300;
-    recipe.mean = {0, 0, 0};
-    ExpectTheFormula(recipe);
-  }
+  testing::OnEachTarget([] {
+    for (const Layout layout : {Layout::kNchw, Layout::kNhwc}) {
+      Recipe recipe{.layout = layout};
+      ExpectTheFormula(recipe);
+      recipe.scale = 1 / 255.0;
+      recipe.mean = {0.485, 0.456, 0.406};
+      recipe.std = {0.229, 0.224, 0.225};
+      ExpectTheFormula(recipe);
+      recipe.scale = 0.00784313725490196;
+      recipe.mean = recipe.std = {1, 1, 1};
+      ExpectTheFormula(recipe);
+      recipe.scale = 1 / 255.0;  // level 255 cancels to what double leaves of it: only the table has that
+      ExpectTheFormula(recipe);
+      recipe.scale = 1e300;  // beyond float
+      ExpectTheFormula(recipe);
+      recipe.scale = -1e-300;
+      recipe.mean = {0, 0, 0};
+      ExpectTheFormula(recipe);
+    }
+  });
 }
 
 TEST(WriteInput, IsTheFormulaForAnyNumbers) {
