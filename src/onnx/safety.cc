@@ -12,6 +12,7 @@
 #include <set>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace weir::onnx {
 namespace {
@@ -77,13 +78,14 @@ class Checker {
   Status CheckExternal(const pb::TensorProto& tensor);
   Result<uint64_t> FileSize(const std::string& tensor, const std::string& location);
 
-  // Nodes of a function, with those of the functions it calls in place of the calls.
+  // Nodes of a function, with those of the functions it calls in place of the calls. Overloads, which the
+  // messages linked here cannot tell apart, count together.
   Result<int64_t> ExpandedNodes(const FunctionKey& key);
   Result<int64_t> ExpandedNodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes);
 
   const pb::ModelProto& model_;
   const std::string& folder_;
-  std::map<FunctionKey, const pb::FunctionProto*> functions_;
+  std::map<FunctionKey, std::vector<const pb::FunctionProto*>> functions_;  // several: overloads
   std::map<FunctionKey, std::optional<int64_t>>
       expanded_;                              // absent while being counted: a call to it is a circle
   int open_ = 0;                              // functions being counted
@@ -92,7 +94,7 @@ class Checker {
 
 Status Checker::CheckModel() {
   for (const auto& function : model_.functions())
-    functions_[{function.domain(), function.name()}] = &function;
+    functions_[{function.domain(), function.name()}].push_back(&function);
   TRY_STATUS(CheckGraph(model_.graph()));
   for (const auto& training : model_.training_info()) {
     TRY_STATUS(CheckGraph(training.initialization()));
@@ -103,7 +105,7 @@ Status Checker::CheckModel() {
     for (const auto& attribute : FunctionDefaults(function)) TRY_STATUS(CheckAttribute(attribute));
   }
   if (functions_.empty()) return {};
-  for (const auto& [key, function] : functions_) TRY_STATUS(ExpandedNodes(key));
+  for (const auto& [key, overloads] : functions_) TRY_STATUS(ExpandedNodes(key));
   TRY_STATUS(ExpandedNodes(model_.graph().node()));
   return {};
 }
@@ -246,7 +248,8 @@ Result<int64_t> Checker::ExpandedNodes(const FunctionKey& key) {
     return Refuse("function", key.second, "is one of more than 100 within each other");
   expanded_[key] = std::nullopt;
   ++open_;
-  const int64_t nodes = TRY(ExpandedNodes(functions_.at(key)->node()));
+  int64_t nodes = 0;
+  for (const auto* overload : functions_.at(key)) nodes += TRY(ExpandedNodes(overload->node()));
   --open_;
   expanded_[key] = nodes;
   return nodes;

@@ -178,6 +178,10 @@ TEST_F(Safety, RefusesFunctionsThatCallThemselvesOrGrowWithoutEnd) {
   call(circle, "a", "b", 1);
   call(circle, "b", "a", 1);
   EXPECT_THAT(Refusal(circle), HasSubstr("calls itself"));
+  GraphBuilder overloads = Plain();
+  call(overloads, "a", "a", 1);
+  call(overloads, "a", "", 0);
+  EXPECT_THAT(Refusal(overloads), HasSubstr("calls itself"));
   GraphBuilder laughs = Plain();
   for (int i = 0; i < 12; ++i) call(laughs, "f" + std::to_string(i), "f" + std::to_string(i + 1), 10);
   call(laughs, "f12", "", 0);
