@@ -14,6 +14,7 @@ namespace {
 constexpr JDIMENSION kMarginColumns = 4;
 // More scans than any encoder writes; each walks over the whole picture, so a small file could cost hours.
 constexpr int kMaxScans = 500;
+constexpr int kRowsAtOnce = 8;
 
 struct Work {
   const DecodeJob* job = nullptr;
@@ -82,30 +83,54 @@ bool IsCoarse(const jpeg_decompress_struct& cinfo) {
   return false;
 }
 
+size_t LineBytes(const jpeg_decompress_struct& cinfo) {
+  return static_cast<size_t>(cinfo.output_width) * cinfo.output_components;
+}
+
 void ReadAndDrop(Work& work, JDIMENSION rows) {
   JSAMPROW line = work.scratch->data();
   const JDIMENSION end = work.cinfo.output_scanline + rows;
   while (work.cinfo.output_scanline < end) jpeg_read_scanlines(&work.cinfo, &line, 1);
 }
 
-// Reads the window's rows; rows of `cinfo` begin at picture column `first_column`.
+// Reads the window's rows, some at a time; rows of `cinfo` begin at picture column `first_column`.
 void ReadWindow(Work& work, JDIMENSION first_column) {
   jpeg_decompress_struct& cinfo = work.cinfo;
   const Window& window = work.job->window;
   Pixels& out = *work.out;
+  const size_t line_bytes = LineBytes(cinfo);
   const size_t offset = (window.x - first_column) * static_cast<size_t>(cinfo.output_components);
   const bool cmyk = cinfo.out_color_space == JCS_CMYK;
   const bool direct = !cmyk && static_cast<int>(cinfo.output_width) == window.width;
-  for (int row = 0; row < window.height; row = static_cast<int>(cinfo.output_scanline) - window.y) {
-    uint8_t* target = OutputRow(out, row);
-    JSAMPROW line = direct ? target : work.scratch->data();
-    jpeg_read_scanlines(&cinfo, &line, 1);
-    if (cmyk) {
-      InvertedCmykToRgb(line + offset, window.width, target);
-    } else if (!direct) {
-      std::memcpy(target, line + offset, static_cast<size_t>(window.width) * out.channels);
+  for (int row = 0; row < window.height;) {
+    const int count = std::min(kRowsAtOnce, window.height - row);
+    JSAMPROW lines[kRowsAtOnce];
+    for (int i = 0; i < count; ++i) {
+      lines[i] = direct ? OutputRow(out, row + i) : work.scratch->data() + i * line_bytes;
     }
+    const int got = static_cast<int>(jpeg_read_scanlines(&cinfo, lines, count));
+    for (int i = 0; i < got && !direct; ++i) {
+      if (cmyk) {
+        InvertedCmykToRgb(lines[i] + offset, window.width, OutputRow(out, row + i));
+      } else {
+        std::memcpy(OutputRow(out, row + i), lines[i] + offset,
+                    static_cast<size_t>(window.width) * out.channels);
+      }
+    }
+    row += got;
   }
+}
+
+// Whether bytes of the scan are left that no block has used. libjpeg warns of those it has not read, but
+// forgets up to seven that its bit buffer holds, which are often all that a damaged stream leaves. Only a
+// restart makes it count them; so it is told of one, and stopped there.
+bool HasUnusedBytes(jpeg_decompress_struct& cinfo) {
+  if (cinfo.arith_code || cinfo.restart_interval != 0) return false;
+  cinfo.marker->discarded_bytes = 0;
+  cinfo.marker->read_restart_marker = [](j_decompress_ptr) -> boolean { return FALSE; };
+  cinfo.restart_interval = 1;
+  (*cinfo.entropy->decode_mcu)(&cinfo, nullptr);
+  return cinfo.marker->discarded_bytes > 0;
 }
 
 // Entropy-decodes to the end marker. Asked to skip to the very bottom, libjpeg-turbo 2.1 would stop reading
@@ -116,6 +141,10 @@ void ReadToEnd(Work& work) {
   const JDIMENSION left = cinfo.output_height - cinfo.output_scanline;
   if (left > 1) jpeg_skip_scanlines(&cinfo, left - 1);
   ReadAndDrop(work, std::min<JDIMENSION>(left, 1));
+  if (work.errors.strict && HasUnusedBytes(cinfo)) {
+    FailJpeg(reinterpret_cast<j_common_ptr>(&cinfo), RejectReason::kDamaged,
+             "bytes are left after the last block");
+  }
   jpeg_finish_decompress(&cinfo);
 }
 
@@ -126,13 +155,15 @@ void Run(void* argument) {
   Start(work);
 
   const bool coarse = IsCoarse(cinfo);
-  JDIMENSION first_column = coarse ? 0 : std::max<JDIMENSION>(window.x, kMarginColumns) - kMarginColumns;
+  JDIMENSION first_column = 0;
   if (!coarse) {
-    const JDIMENSION end = std::min<JDIMENSION>(window.x + window.width + kMarginColumns, cinfo.output_width);
+    const JDIMENSION margin = cinfo.max_h_samp_factor == 1 ? 0 : kMarginColumns;
+    first_column = std::max<JDIMENSION>(window.x, margin) - margin;
+    const JDIMENSION end = std::min<JDIMENSION>(window.x + window.width + margin, cinfo.output_width);
     JDIMENSION columns = end - first_column;
     jpeg_crop_scanline(&cinfo, &first_column, &columns);
   }
-  work.scratch->resize(static_cast<size_t>(cinfo.output_width) * cinfo.output_components);
+  work.scratch->resize(kRowsAtOnce * LineBytes(cinfo));
   ShapeOutput(window, cinfo.out_color_space == JCS_GRAYSCALE ? 1 : 3, *work.out);
   if (coarse) {
     ReadAndDrop(work, window.y);

@@ -3,9 +3,10 @@
 // libjpeg.
 #pragma once
 
-// clang-format off: jpeglib.h needs stdio.h before it
+// clang-format off: each needs the one before it
 #include <stdio.h>
 #include <jpeglib.h>
+#include <jpegint.h>
 // clang-format on
 
 #include <csetjmp>
