@@ -33,7 +33,7 @@ constexpr std::string_view kMemoryAddressMark = "_ORT_MEM_ADDR_";
 // After all functions are written out in place of their calls; protects engines, which do that, from "billion
 // laughs".
 constexpr int64_t kMaxExpandedNodes = 10'000'000;
-constexpr int kMaxOpenFunctions = 100;  // functions within functions; bounds the recursion here too
+constexpr int kMaxOpenFunctions = 32;  // functions within functions; bounds the recursion here and in net.cc
 
 std::string Shown(std::string_view name) {
   constexpr size_t kLongest = 120;
@@ -245,7 +245,7 @@ Result<int64_t> Checker::ExpandedNodes(const FunctionKey& key) {
     return *known->second;
   }
   if (open_ >= kMaxOpenFunctions)
-    return Refuse("function", key.second, "is one of more than 100 within each other");
+    return Refuse("function", key.second, "is one of more than 32 within each other");
   expanded_[key] = std::nullopt;
   ++open_;
   int64_t nodes = 0;
