@@ -35,9 +35,9 @@ class Library {
   const OrtMemoryInfo* cpu_memory() const { return cpu_memory_.get(); }
   const std::string& version() const { return version_; }
 
-  // Takes over `status`. `what` is said first; what the library blames on the caller becomes
-  // kInvalidArgument.
-  Status Check(OrtStatus* status, std::string_view what) const;
+  // Takes over `status`. `what` is said first; the library's own code decides where it says more than
+  // "failed".
+  Status Check(OrtStatus* status, std::string_view what, ErrorCode otherwise = ErrorCode::kInternal) const;
 
  private:
   Library(const OrtApi* api, std::string version) : api_(api), version_(std::move(version)) {}
@@ -90,7 +90,7 @@ Status Library::Prepare() {
   return {};
 }
 
-Status Library::Check(OrtStatus* status, std::string_view what) const {
+Status Library::Check(OrtStatus* status, std::string_view what, ErrorCode otherwise) const {
   if (status == nullptr) return {};
   const OrtErrorCode code = api_->GetErrorCode(status);
   std::string words = fmt::format("{}: {}", what, api_->GetErrorMessage(status));
@@ -107,7 +107,7 @@ Status Library::Check(OrtStatus* status, std::string_view what) const {
     case ORT_NOT_IMPLEMENTED:
       return Fail(ErrorCode::kUnsupported, std::move(words));
     default:
-      return Fail(ErrorCode::kInternal, std::move(words));
+      return Fail(otherwise, std::move(words));
   }
 }
 
@@ -317,8 +317,9 @@ Result<std::shared_ptr<Session>> OnnxRuntimeEngine::Load(const ModelSource& sour
   const auto session_options = TRY(MakeOptions(share));
   OrtSession* raw = nullptr;
   const OrtApi& api = library_->api();
-  TRY_STATUS(library_->Check(
-      api.CreateSession(library_->env(), source.path.c_str(), session_options.get(), &raw), source.path));
+  TRY_STATUS(
+      library_->Check(api.CreateSession(library_->env(), source.path.c_str(), session_options.get(), &raw),
+                      source.path, ErrorCode::kInvalidArgument));
   auto session = Own(library_, raw, &OrtApi::ReleaseSession);
   constexpr std::string_view kWhat = "onnxruntime";
   auto inputs =

@@ -34,7 +34,7 @@ struct Answered {
 // Thread-safe. Must outlive the calls it makes.
 class Answers {
  public:
-  Call MakeCall(std::string id, std::vector<Tensor> inputs = {}) {
+  Call MakeCall(const std::string& id, std::vector<Tensor> inputs = {}) {
     Call call;
     call.request.id = id;
     call.request.inputs = std::move(inputs);
