@@ -37,7 +37,13 @@ bool IsHarmless(int code) { return code == JWRN_JFIF_MAJOR || code == JWRN_NOT_S
   std::longjmp(errors.escape, 1);
 }
 
-void OnError(j_common_ptr cinfo) { Escape(cinfo, ReasonOf(cinfo->err->msg_code)); }
+void OnError(j_common_ptr cinfo) {
+  const int code = cinfo->err->msg_code;
+  if (code == JERR_NO_BACKING_STORE || code == JERR_OUT_OF_MEMORY) {
+    FailJpeg(cinfo, RejectReason::kTooManyPixels, "its coefficients need more memory than is allowed");
+  }
+  Escape(cinfo, ReasonOf(code));
+}
 
 // Levels from 0 on are traces; -1 is a warning.
 void OnMessage(j_common_ptr cinfo, int level) {
