@@ -1,4 +1,5 @@
-// Encoded picture to the model's input: decode, orient, resize, crop, order channels; then scale into the tensor.
+// Encoded picture to the model's input: decode, orient, resize, crop, order channels; then scale into the
+// tensor.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +19,14 @@ class Preparer {
   ~Preparer();
   Preparer(Preparer&&) noexcept;
 
-  // The geometry's half: uint8 pixels, interleaved, in the recipe's channel order, upright, of the geometry's output size (or of
-  // whatever size the resize gives). Equal to Pillow's `resize(..., BILINEAR)` and `crop` within 1 level of 255. Only the window of
-  // the source that the crop needs is decoded to pixels. The result stays valid until the next call.
+  // The geometry's half: uint8 pixels, interleaved, in the recipe's channel order, upright, of the geometry's
+  // output size (or of whatever size the resize gives). Equal to Pillow's convert("RGB") or convert("L"),
+  // `resize(..., BILINEAR)` and `crop`, in this order, to the bit for pictures stored upright, and within
+  // rounding (1 level, in theory 2) for those EXIF turns by 90 degrees, whose two directions are rounded in
+  // the other order. A crop larger than the resized picture is black around it, as Pillow's. Only the window
+  // of the source that the crop needs is decoded to pixels. The result stays valid until the next call.
+  // Rejects what the decoder rejects, and kTooManyPixels where the output itself would be over the limit,
+  // kUnsupported for sides over 2^20.
   Accepted<const Pixels*> Prepare(std::span<const std::byte> encoded);
 
  private:
@@ -42,8 +48,9 @@ struct PixelView {
   int channels = 3;
 };
 
-// The recipe's other half: `pixels` (uint8, interleaved, recipe's channel order) to one item of the input tensor at `out`:
-// (x * scale - mean) / std as FP32, or raw UINT8, in the recipe's layout. `out` has InputBytes(recipe, size) bytes.
+// The recipe's other half: `pixels` (uint8, interleaved, recipe's channel order) to one item of the input
+// tensor at `out`: (x * scale - mean) / std as FP32, or raw UINT8, in the recipe's layout. `out` has
+// InputBytes(recipe, size) bytes.
 void WriteInput(const Recipe& recipe, const PixelView& pixels, std::byte* out);
 size_t InputBytes(const Recipe& recipe, const Size& size);
 
