@@ -344,7 +344,9 @@ run::Options MakeOptions(const Wanted& w, const model::Model& model, const infer
   run::Options options;
   const bool sync = w.mode == "sync";
   options.mode = sync ? run::Mode::kSync : run::Mode::kAsync;
-  options.batch = model.fixed_batch ? *model.fixed_batch : (w.batch > 0 ? w.batch : 8);
+  options.batch = model.fixed_batch ? *model.fixed_batch
+                  : w.batch > 0     ? w.batch
+                                    : std::min(8, std::max(1, model.max_batch.value_or(8)));
   options.in_flight = w.in_flight > 0 ? w.in_flight : session.callers() + 1;
   options.decode_threads = w.decode_threads > 0 ? w.decode_threads : (sync ? 1 : UsableCpus());
   options.no_files = w.no_files;
@@ -370,6 +372,22 @@ monitor::ResourceMonitor::Options WatchOptions(const infer::Session& session) {
   return options;
 }
 
+// The user's word, else the model's configuration, else what the mode makes sense of: several batches side by
+// side keep all cores busy without waiting for one another, and one batch at a time is soonest done by all
+// threads together.
+infer::SessionOptions SessionOptions(const Wanted& w, const model::Model& model) {
+  infer::SessionOptions options = model::SessionDefaults(model);
+  if (!w.precision.empty()) options.precision = w.precision;
+  if (w.threads > 0) options.threads = w.threads;
+  if (w.streams > 0) {
+    options.streams = w.streams;
+  } else if (!model.parameters.contains("streams")) {
+    options.streams = w.mode == "sync" ? 1 : 0;
+  }
+  options.cache_dir = w.cache_dir;
+  return options;
+}
+
 Result<int> RunModel(const Wanted& w) {
   if (w.payload != "tensor") {
     return Fail(
@@ -385,6 +403,11 @@ Result<int> RunModel(const Wanted& w) {
     console.Note(fmt::format("model {} has a fixed batch of {}: it runs at that, not at {}", model.name,
                              *model.fixed_batch, w.batch));
   }
+  if (model.max_batch && !model.fixed_batch && w.batch > *model.max_batch) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--batch {} is over the max_batch_size of {} in the configuration of {}", w.batch,
+                            *model.max_batch, model.name));
+  }
   const data::Listing listing = TRY(data::ListInputs(w.data));
   if (listing.inputs.empty()) {
     return Fail(ErrorCode::kNotFound, fmt::format("no pictures in {} ({} files skipped)",
@@ -394,11 +417,8 @@ Result<int> RunModel(const Wanted& w) {
 
   Outcome o;
   const Instant before = clock.Now();
-  const std::string precision = !w.precision.empty() ? w.precision : "f32";
-  const int streams = w.streams > 0 ? w.streams : (w.mode == "sync" ? 1 : 0);
-  const model::OpenedSession opened = TRY(model::OpenSession(
-      model, w.engine,
-      {.threads = w.threads, .streams = streams, .precision = precision, .cache_dir = w.cache_dir}, clock));
+  const model::OpenedSession opened =
+      TRY(model::OpenSession(model, w.engine, SessionOptions(w, model), clock));
   o.model_prepare_s = Seconds(clock.Now() - before);
   const run::Options options = MakeOptions(w, model, *opened.session);
   const auto runner = TRY(infer::Runner::Create(opened.session, clock, {.max_queue = options.in_flight + 1}));
