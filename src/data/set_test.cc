@@ -95,7 +95,7 @@ TEST_F(SetTest, ARawRecordIsAnInputWithoutACopy) {
   WriteRaw(4);
   const Listing listing = ListInputs({folder_}).value();
   ASSERT_EQ(listing.inputs.size(), 4u);
-  EXPECT_EQ(listing.inputs[3].name, "shards/000001.raw#3");
+  EXPECT_EQ(listing.inputs[3].relative_name(), "shards/000001.raw#3");
   const auto bytes = LoadInput(listing, listing.inputs[3]);
   EXPECT_EQ(bytes->data(), listing.sets[0]->RawRecord(3).data());
 }

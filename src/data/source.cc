@@ -118,7 +118,9 @@ class Walk {
     const std::shared_ptr<const PreparedSet> set = TRY(PreparedSet::Open(folder));
     for (const SetEntry& entry : set->entries()) {
       Input& input = listing_.inputs.emplace_back();
-      input.name = entry.record < 0 ? entry.path : fmt::format("{}#{}", entry.path, entry.record);
+      const std::string path = folder + entry.path;
+      input.name = entry.record < 0 ? path : fmt::format("{}#{}", path, entry.record);
+      input.folder_bytes = folder_bytes_;
       input.label = entry.label;
       input.record = entry.record;
       input.set = index;
@@ -155,14 +157,13 @@ Result<Listing> ListInputs(const std::vector<std::string>& arguments) {
 }
 
 Accepted<Bytes> LoadInput(const Listing& listing, const Input& input, uint64_t max_bytes) {
-  std::string path = input.name;
+  const std::string& path = input.name;
   if (input.set >= 0) {
     const std::shared_ptr<const PreparedSet>& set = listing.sets[static_cast<size_t>(input.set)];
     if (input.record >= 0) {
       const std::span<const std::byte> record = set->RawRecord(input.record);
       return Bytes::Wrap(set, const_cast<std::byte*>(record.data()), record.size());
     }
-    path = set->folder() + "/" + input.name;
   }
   Result<Bytes> bytes = ReadFile(path, max_bytes);
   if (bytes) return *std::move(bytes);

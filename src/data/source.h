@@ -17,7 +17,7 @@ namespace weir::data {
 
 // One picture to be answered for. Small: many are held.
 struct Input {
-  std::string name;          // as found: the path (raw bytes), or for a prepared set its path in the set
+  std::string name;  // as found: the path (raw bytes); of a raw record its shard's path, '#' and its number
   std::optional<int> label;  // class, where the data set knows it
   int64_t record = -1;       // index in a raw set; -1: a file of its own
   int set = -1;              // index of the prepared set it belongs to; -1: none
@@ -44,14 +44,13 @@ struct Listing {
 };
 
 // Lists files, folders and prepared sets. A prepared set, asked for or met on the way, gives its pictures in
-// its manifest's order, with their labels, named by their path in the set (a raw record: by its shard, '#'
-// and its number). Folders: recursive, entries in byte order of their names; hidden entries, and files that
-// are neither named (.jpg .jpeg .jpe .jfif .png .tif .tiff .gif .bmp .dib .webp, any case) nor shaped
-// (SniffFormat) like a picture, are skipped. What is named on the command line itself is never skipped. A
-// linked folder is entered once (by device and inode, so circles end); every linked file is an input; links
-// that lead nowhere, pipes, sockets and folders by a picture's name are inputs that loading will reject (a
-// folder by a picture's name is also entered). kNotFound when an argument is not there; kCorrupt names a
-// damaged set.
+// its manifest's order, with their labels. Folders: recursive, entries in byte order of their names; hidden
+// entries, and files that are neither named (.jpg .jpeg .jpe .jfif .png .tif .tiff .gif .bmp .dib .webp, any
+// case) nor shaped (SniffFormat) like a picture, are skipped. What is named on the command line itself is
+// never skipped. A linked folder is entered once (by device and inode, so circles end); every linked file is
+// an input; links that lead nowhere, pipes, sockets and folders by a picture's name are inputs that loading
+// will reject (a folder by a picture's name is also entered). kNotFound when an argument is not there;
+// kCorrupt names a damaged set.
 Result<Listing> ListInputs(const std::vector<std::string>& arguments);
 
 inline constexpr uint64_t kMaxFileBytes = 256 << 20;

@@ -175,7 +175,7 @@ TEST_F(SourceTest, APreparedSetIsListedAsItsManifestSays) {
     const Listing listing = ListInputs({argument}).value();
     ASSERT_EQ(listing.sets.size(), 1u);
     const Input& input = listing.inputs[listing.inputs.size() - 2];
-    EXPECT_EQ(input.name, "pictures/00000/00000000.jpg");
+    EXPECT_TRUE(input.name.ends_with("/set/pictures/00000/00000000.jpg")) << input.name;
     EXPECT_EQ(input.label, 7);
     EXPECT_EQ(input.set, 0);
     EXPECT_EQ(LoadInput(listing, input)->text(), "third");
