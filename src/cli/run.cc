@@ -429,12 +429,13 @@ Result<int> RunModel(const Wanted& w) {
   run::Application application(*runner, target, listing, clock, options);
   {
     const Interrupt interrupt([&] { application.Stop(); });
+    TRY_STATUS(application.MakeReady());
     const auto resources = TRY(monitor::ResourceMonitor::Start(clock, WatchOptions(*opened.session)));
     const Duration cpu_before = ProcessCpuTime();
-    o.report = TRY(application.Run(protocol, [&](const run::Progress& p) {
+    o.report = application.Run(protocol, [&](const run::Progress& p) {
       console.Progress(p.elapsed_s, "run", p.done, p.total,
                        p.rejected > 0 ? fmt::format(", {} rejected", p.rejected) : "");
-    }));
+    });
     const double cpu_s = Seconds(ProcessCpuTime() - cpu_before);
     console.EndProgress();
     o.resources = resources->Stop();

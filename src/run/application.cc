@@ -101,7 +101,8 @@ class Application::Flow {
         item_bytes_(data::InputBytes(target.recipe, *target.recipe.geometry.OutputSize())),
         assembly_(clock, AssemblyOptions()) {}
 
-  Result<Report> Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress);
+  Status MakeReady();
+  Report Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress);
   void Stop();
 
  private:
@@ -155,7 +156,9 @@ class Application::Flow {
   LoadCosts load_costs_ GUARDED_BY(mutex_);
   std::optional<Instant> first_submit_ GUARDED_BY(mutex_);
 
-  // Of the thread that ranks and reports.
+  // Of the thread that calls MakeReady and Run, which ranks and reports.
+  Duration warm_up_{}, load_before_{};
+  Loaded loaded_;
   std::map<int64_t, Outcome> waiting_turn_;
   std::vector<BatchPtr> to_release_;  // sync: kept until printed, so that nothing overlaps
   int64_t next_turn_ = 0;
@@ -333,27 +336,30 @@ void Application::Flow::Submit(BatchPtr batch) {
   service_.Submit(std::move(call));
 }
 
-Result<Report> Application::Flow::Run(AnswerSink& sink,
-                                      const std::function<void(const Progress&)>& progress) {
+Status Application::Flow::MakeReady() {
   TRY_STATUS(CheckGeometry(listing_, target_.recipe.geometry));
-  Report report;
-  const Instant before_warm_up = clock_.Now();
+  const Instant begin = clock_.Now();
   TRY_STATUS(WarmUp());
-  report.warm_up_s = Seconds(clock_.Now() - before_warm_up);
-  Loaded loaded;
+  const Instant warm = clock_.Now();
+  warm_up_ = warm - begin;
   if (options_.no_files) {
-    const Instant begin = clock_.Now();
-    loaded = TRY(LoadBefore());
-    report.load_before_s = Seconds(clock_.Now() - begin);
+    loaded_ = TRY(LoadBefore());
+    load_before_ = clock_.Now() - warm;
   }
+  return {};
+}
 
+Report Application::Flow::Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress) {
+  Report report;
+  report.warm_up_s = Seconds(warm_up_);
+  report.load_before_s = Seconds(load_before_);
   const Instant begin = clock_.Now();
   Instant next_progress = begin;
   std::vector<std::jthread> threads;
   const auto feed_done = [this] { inbox_.Push(FeedDone{}); };
   if (options_.no_files) {
     threads.push_back(StartThread("feed", [&, this](std::stop_token) {
-      Feed(loaded);
+      Feed(loaded_);
       feed_done();
     }));
   } else {
@@ -526,7 +532,8 @@ Application::Application(infer::Service& service, const Target& target, const da
     : flow_(std::make_unique<Flow>(service, target, listing, clock, std::move(options))) {}
 Application::~Application() = default;
 
-Result<Report> Application::Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress) {
+Status Application::MakeReady() { return flow_->MakeReady(); }
+Report Application::Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress) {
   return flow_->Run(sink, progress);
 }
 void Application::Stop() { flow_->Stop(); }

@@ -95,11 +95,14 @@ class Application {
               Options options);
   ~Application();
 
+  // What is outside the measurement: one warm-up batch of zeros at the size of the run and, with no_files,
+  // the loading. Before Run. kInvalidArgument for a listing whose sets do not fit, or too little memory for
+  // no_files; the model's own error for a failed batch.
+  Status MakeReady();
   // Memory: batches in flight and two more; with no_files all pictures' tensors. Every input is answered or
-  // rejected once a pass, and reported to `sink` in the order of the input. kInvalidArgument for a listing
-  // whose sets do not fit, or too little memory for no_files. A batch that the service fails rejects its
-  // pictures and the run goes on.
-  Result<Report> Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress);
+  // rejected once a pass, and reported to `sink` in the order of the input. A batch that the service fails
+  // rejects its pictures and the run goes on.
+  Report Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress);
   // What has begun is finished and reported; then Run returns.
   void Stop();
 

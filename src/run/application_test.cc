@@ -89,6 +89,7 @@ class ApplicationTest : public ::testing::Test {
   }
   Result<Report> RunOver(const data::Listing& listing, Options options, Seen& seen) {
     Application application(service_, target_, listing, clock_, options);
+    TRY_STATUS(application.MakeReady());
     return application.Run(seen, nullptr);
   }
   static void ExpectInOrder(const data::Listing& listing, const Seen& seen, int passes, int broken) {
@@ -189,10 +190,11 @@ TEST_F(ApplicationTest, StopFinishesWhatHasBegun) {
     Application application(service_, target_, listing, clock_,
                             {.batch = 2, .decode_threads = 2, .no_files = no_files, .repeat_data = 1000});
     sink.application = &application;
-    const auto report = application.Run(sink, nullptr);
-    EXPECT_TRUE(report->stopped);
-    EXPECT_EQ(report->images, sink.count);
-    EXPECT_LT(report->images, 40000);
+    ASSERT_TRUE(application.MakeReady());
+    const Report report = application.Run(sink, nullptr);
+    EXPECT_TRUE(report.stopped);
+    EXPECT_EQ(report.images, sink.count);
+    EXPECT_LT(report.images, 40000);
   }
 }
 

@@ -61,6 +61,7 @@ Wall CpuWall(const Costs& c) {
   more.cores *= 2;
   (decode ? more.loaders : more.engine_threads) *= 2;
   if (!decode) more.engine_streams *= 2;
+  more.in_flight *= 2;
   wall.gain = Gain(c, more);
   wall.text = fmt::format("{}: {:.0f} % of the CPU time, and all {} cores are taken; twice the cores {}",
                           decode ? "decoding" : "infer", 100 * wall.share, c.cores, Times(wall.gain));
