@@ -79,7 +79,9 @@ TEST(Json, ParserRefusesWhatIsNotJsonAndWhatIsTooDeep) {
 
 class FileTest : public ::testing::Test {
  protected:
-  FileTest() { folder_ = std::filesystem::temp_directory_path() / ("weir_file_test_" + std::to_string(::getpid())); }
+  FileTest() {
+    folder_ = std::filesystem::temp_directory_path() / ("weir_file_test_" + std::to_string(::getpid()));
+  }
   void SetUp() override { std::filesystem::create_directories(folder_); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   std::filesystem::path folder_;

@@ -26,18 +26,21 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-// Reads a regular file whole. The file is opened without blocking, so a named pipe or a device is an error and never
-// a wait. kNotFound; kInvalidArgument for what is not a regular file, or is larger than `max_bytes` (both told before
-// memory is asked for); kIo when it shrinks while being read. The message begins with `path`.
+// Reads a regular file whole. The file is opened without blocking, so a named pipe or a device is an error
+// and never a wait. kNotFound; kInvalidArgument for what is not a regular file, or is larger than `max_bytes`
+// (both told before memory is asked for); kIo when it shrinks while being read. The message begins with
+// `path`.
 Result<Bytes> ReadFile(const std::string& path, uint64_t max_bytes);
 
 // Text for small files (configurations, labels): at most 64 MiB.
 Result<std::string> ReadTextFile(const std::string& path);
 
-// Writes beside `path` and renames over it: after a kill at any moment the old file or the new one is there, whole.
-// `durable` also waits for the disk.
+// Writes beside `path` (beside its target where it is a link; in place where it is a device or a pipe) and
+// renames over it: after a kill at any moment the old file or the new one is there, whole. `durable` also
+// waits for the disk.
 enum class Durability { kNone, kSynced };
-Status WriteFileWhole(const std::string& path, std::string_view contents, Durability durability = Durability::kNone);
+Status WriteFileWhole(const std::string& path, std::string_view contents,
+                      Durability durability = Durability::kNone);
 
 // Makes `path` and the folders above it; fine when it is there.
 Status MakeFolders(const std::string& path);

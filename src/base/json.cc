@@ -27,8 +27,8 @@ size_t Utf8Length(std::string_view s) {
   return 0;
 }
 
-// nlohmann's parser is recursive only in its destructor-free DOM builder, but a deep tree costs stack when it is
-// destroyed: refuse it while reading.
+// nlohmann's parser is recursive only in its destructor-free DOM builder, but a deep tree costs stack when it
+// is destroyed: refuse it while reading.
 constexpr int kMaxDepth = 200;
 
 int HexDigit(char c) {
@@ -93,7 +93,8 @@ Result<std::string> UnescapeBytes(std::string_view text) {
     } else if (i + 1 < text.size() && text[i + 1] == '\\') {
       bytes += '\\';
       i += 1;
-    } else if (i + 3 < text.size() && text[i + 1] == 'x' && HexDigit(text[i + 2]) >= 0 && HexDigit(text[i + 3]) >= 0) {
+    } else if (i + 3 < text.size() && text[i + 1] == 'x' && HexDigit(text[i + 2]) >= 0 &&
+               HexDigit(text[i + 3]) >= 0) {
       bytes += static_cast<char>(HexDigit(text[i + 2]) * 16 + HexDigit(text[i + 3]));
       i += 3;
     } else {

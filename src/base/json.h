@@ -1,10 +1,11 @@
 // JSON as values. Keys keep the order in which they were put in. The parser's exceptions stop here.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 

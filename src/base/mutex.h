@@ -44,7 +44,8 @@ class SCOPED_CAPABILITY MutexLock {
   Mutex& mutex_;
 };
 
-// Wakes threads that wait for a change of what a Mutex guards. Call the waits in a loop that tests the condition.
+// Wakes threads that wait for a change of what a Mutex guards. Call the waits in a loop that tests the
+// condition.
 class CondVar {
  public:
   void Wait(Mutex& mutex) REQUIRES(mutex) {

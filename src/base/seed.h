@@ -1,4 +1,5 @@
-// Chance from one number. A run has one Seed, printed and recorded; every use of chance takes a named stream of it.
+// Chance from one number. A run has one Seed, printed and recorded; every use of chance takes a named stream
+// of it.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,10 @@ class Random {
  public:
   explicit Random(uint64_t seed);
   uint64_t Next();
-  double Uniform();                     // [0, 1)
+  double Uniform();  // [0, 1)
   double Uniform(double low, double high);
   int64_t Integer(int64_t low, int64_t high);  // [low, high], both included; low <= high
-  double Normal();                      // mean 0, variance 1 (Box and Muller)
+  double Normal();                             // mean 0, variance 1 (Box and Muller)
 
  private:
   uint64_t state_[4];

@@ -7,8 +7,8 @@
 
 namespace weir {
 
-// A jthread whose kernel name (at most 15 bytes) is `name`. Threads that libraries start from it inherit the name:
-// the monitor tells an engine's threads ("engine...") from the application's by it.
+// A jthread whose kernel name (at most 15 bytes) is `name`. Threads that libraries start from it inherit the
+// name: the monitor tells an engine's threads ("engine...") from the application's by it.
 std::jthread StartThread(const std::string& name, std::move_only_function<void(std::stop_token)> body);
 
 // CPUs this process can use: the affinity mask, and the CPU quota of its control group (v1 or v2) rounded up,

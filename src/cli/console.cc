@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/file.h"
 #include "base/thread.h"
@@ -34,9 +35,9 @@ int FailWith(const Error& error) {
   return ExitStatus(error);
 }
 
-Console::Console(std::string json)
+Console::Console(std::string json, Stdout out)
     : json_(std::move(json)),
-      text_(json_ == "-" ? stderr : stdout),
+      text_(json_ == "-" || out == Stdout::kTaken ? stderr : stdout),
       colour_(::isatty(fileno(text_)) != 0 &&
               std::getenv("NO_COLOR") == nullptr),  // NOLINT(concurrency-mt-unsafe)
       live_(::isatty(STDERR_FILENO) != 0) {}
@@ -76,6 +77,17 @@ void Console::Progress(double elapsed_s, const std::string& what, int64_t done, 
 
 void Console::EndProgress() {
   if (std::exchange(progress_shown_, false)) fmt::print(stderr, "\r\x1b[K");
+}
+
+Status Console::CheckJson() const {
+  if (json_.empty() || json_ == "-") return {};
+  std::error_code error;
+  if (std::filesystem::is_directory(json_, error))
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("--json {}: is a folder", json_));
+  const std::filesystem::path folder = std::filesystem::path(json_).parent_path();
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
+    return FailErrno(fmt::format("--json {}", json_), errno);
+  return {};
 }
 
 Status Console::Json(const weir::Json& json) const {
@@ -125,14 +137,11 @@ sigset_t HeldSignals() {
 }
 }  // namespace
 
-void HoldSignals() {
+Interrupt::Interrupt() {
   const sigset_t signals = HeldSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  thread_ = StartThread("signals", [this](std::stop_token ended) { Watch(ended); });
 }
-
-Interrupt::Interrupt(std::function<void()> stop)
-    : stop_(std::move(stop)),
-      thread_(StartThread("signals", [this](std::stop_token ended) { Watch(ended); })) {}
 
 Interrupt::~Interrupt() {
   thread_.request_stop();
@@ -144,9 +153,9 @@ void Interrupt::Watch(const std::stop_token& ended) {
   const timespec patience{.tv_sec = 0, .tv_nsec = 50'000'000};
   while (!ended.stop_requested()) {
     if (sigtimedwait(&signals, nullptr, &patience) < 0) continue;
-    if (stopped_.exchange(true)) ::_exit(kInterrupted);
+    if (stop_.stop_requested()) ::_exit(kInterrupted);
     fmt::print(stderr, "\nweir: finishing what has begun; once more to end at once\n");
-    stop_();
+    stop_.request_stop();
   }
 }
 

@@ -1,9 +1,8 @@
 // Talking to the person and to the program that called: text, progress, JSON, errors and exit status.
 #pragma once
 
-#include <atomic>
 #include <cstdio>
-#include <functional>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -25,7 +24,8 @@ int FailWith(const Error& error);
 class Console {
  public:
   // `json`: a file, "-" for standard output, or empty.
-  explicit Console(std::string json);
+  enum class Stdout { kFree, kTaken };  // taken: text goes to standard error also without "--json -"
+  explicit Console(std::string json, Stdout out = Stdout::kFree);
 
   void Text(const std::string& text) const;  // with its newlines
   void Note(const std::string& text) const;  // one line to standard error
@@ -38,6 +38,8 @@ class Console {
                 const std::string& extra);
   void EndProgress();
 
+  // Tells before the work whether --json names a place that can be written.
+  Status CheckJson() const;
   // Writes where --json said; nothing without --json.
   Status Json(const weir::Json& json) const;
 
@@ -54,23 +56,19 @@ std::string Count(int64_t n);
 std::string Size(double bytes);
 std::string Short(double value);
 
-// Keeps Ctrl-C and SIGTERM waiting until an Interrupt takes them. Call it before any thread starts: threads
-// inherit it.
-void HoldSignals();
-
-// From now until destroyed, Ctrl-C and SIGTERM (also those held before) call `stop` once, on a thread named
-// "signals"; a second one ends the program at once with status 130. What `stop` uses must outlive this.
+// From now until destroyed, Ctrl-C and SIGTERM ask `token()` to stop once; a second one ends the program at
+// once with status 130. Make it before any thread starts: threads inherit that the signals are not theirs.
+// Taken on a thread named "signals".
 class Interrupt {
  public:
-  explicit Interrupt(std::function<void()> stop);
+  Interrupt();
   ~Interrupt();
-  bool Stopped() const { return stopped_; }
+  std::stop_token token() const { return stop_.get_token(); }
 
  private:
   void Watch(const std::stop_token& ended);
 
-  const std::function<void()> stop_;
-  std::atomic<bool> stopped_ = false;
+  std::stop_source stop_;
   std::jthread thread_;
 };
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "cli/console.h"
 #include "cli/flags.h"
@@ -47,6 +48,10 @@ int Doctor(const Arguments& arguments) {
   flags.Text("--json", json, "write the findings as JSON to this file; - for standard output");
   if (const auto status = flags.Parse(arguments)) return *status;
   const Console console(json);
+  if (const Status writable = console.CheckJson(); !writable) return FailWith(writable.error());
+  if (!std::filesystem::is_directory(options.folder)) {
+    return FailWith({ErrorCode::kNotFound, fmt::format("--folder {}: no such folder", options.folder)});
+  }
   const SteadyClock clock;
   const std::vector<probe::Finding> findings = probe::ProbeHost(clock, options);
   const auto count = [&](probe::Severity severity) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <system_error>
 
 #include "cli/console.h"
 #include "cli/verbs.h"
@@ -70,6 +71,12 @@ int main(int argc, char** argv) {
     std::fputs(
         "weir: out of memory: fewer pictures in flight (--batch, --in-flight, --decode-threads) need less\n",
         stderr);
+    return weir::cli::kJobFailed;
+  } catch (const std::system_error& error) {
+    std::fprintf(stderr,
+                 "weir: %s: this machine or user has too few threads or too little memory left: fewer "
+                 "threads need less\n",
+                 error.what());
     return weir::cli::kJobFailed;
   }
 }

@@ -61,7 +61,7 @@ Result<int> Show(const Arguments& arguments) {
   return kDone;
 }
 
-Result<int> Make(const Arguments& arguments) {
+Result<int> Make(const Arguments& arguments, const std::stop_token& stop) {
   make::MakeOptions options;
   std::string json;
   int64_t seed = 1;
@@ -78,15 +78,14 @@ Result<int> Make(const Arguments& arguments) {
   flags.Text("--json", json, "write the result as JSON to this file; - for standard output");
   if (const auto status = flags.Parse(arguments)) return *status;
   Console console(json);
+  TRY_STATUS(console.CheckJson());
   const SteadyClock clock;
-  std::stop_source stop;
   options.seed = Seed(static_cast<uint64_t>(seed));
-  options.stop = stop.get_token();
+  options.stop = stop;
   const Instant begin = clock.Now();
   options.progress = [&](int64_t done, int64_t total) {
     console.Progress(Seconds(clock.Now() - begin), "fit", done, total, " pictures");
   };
-  const Interrupt interrupt([&] { stop.request_stop(); });
   const auto made = make::MakeModel(options, clock);
   console.EndProgress();
   if (!made) return std::unexpected(made.error());
@@ -125,8 +124,8 @@ int ModelVerb(const Arguments& arguments) {
     return help ? kDone : kBadInput;
   }
   const Arguments rest(arguments.begin() + 1, arguments.end());
-  HoldSignals();
-  const Result<int> status = which == "make" ? Make(rest) : Show(rest);
+  const Interrupt interrupt;
+  const Result<int> status = which == "make" ? Make(rest, interrupt.token()) : Show(rest);
   return status ? *status : FailWith(status.error());
 }
 

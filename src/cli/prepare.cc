@@ -81,11 +81,12 @@ Json ResultJson(const Wanted& w, const prepare::PrepareSummary& summary) {
   return json;
 }
 
-Result<int> PrepareData(const Wanted& w) {
+Result<int> PrepareData(const Wanted& w, const std::stop_token& stop) {
   if (w.sources.empty() == (w.make == 0)) {
     return Fail(ErrorCode::kInvalidArgument, "prepare wants either SRC... or --make N");
   }
   Console console(w.json);
+  TRY_STATUS(console.CheckJson());
   const SteadyClock clock;
   prepare::Options options{
       .folder = w.folder,
@@ -105,16 +106,13 @@ Result<int> PrepareData(const Wanted& w) {
     listing = TRY(data::ListInputs(w.sources));
     feed = TRY(prepare::FeedFrom(listing));
   }
-  std::stop_source stop;
-  const Interrupt interrupt([&] { stop.request_stop(); });
   const Instant begin = clock.Now();
   Instant next = begin;
-  const auto summary =
-      prepare::PrepareSet(feed, options, clock, stop.get_token(), [&](const prepare::Progress& p) {
-        if (clock.Now() < next) return;
-        next = clock.Now() + 200ms;
-        console.Progress(Seconds(clock.Now() - begin), "prepare", p.done, p.total, "");
-      });
+  const auto summary = prepare::PrepareSet(feed, options, clock, stop, [&](const prepare::Progress& p) {
+    if (clock.Now() < next) return;
+    next = clock.Now() + 200ms;
+    console.Progress(Seconds(clock.Now() - begin), "prepare", p.done, p.total, "");
+  });
   console.EndProgress();
   if (!summary) return std::unexpected(summary.error());
 
@@ -139,8 +137,8 @@ Result<int> PrepareData(const Wanted& w) {
 int Prepare(const Arguments& arguments) {
   Wanted wanted;
   if (const auto status = ParseFlags(arguments, wanted)) return *status;
-  HoldSignals();
-  const Result<int> status = PrepareData(wanted);
+  const Interrupt interrupt;
+  const Result<int> status = PrepareData(wanted, interrupt.token());
   return status ? *status : FailWith(status.error());
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <stop_token>
 
 #include "base/thread.h"
 #include "cli/console.h"
@@ -57,7 +57,7 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   flags.Switch("--no-files", w.no_files, "load all data into memory before the clock starts");
   flags.Integer("--repeat-data", w.repeat_data, 1, 1'000'000, "passes over the data");
   flags.Integer("--top", w.top, 1, 1000, "classes in each answer");
-  flags.Text("--answers", w.answers, "the protocol of answers, a CSV file");
+  flags.Text("--answers", w.answers, "the protocol of answers, a CSV file; - for standard output");
   flags.Switch("--tolerate-damage", w.tolerate_damage,
                "let damaged pictures through as far as they can be shown");
   flags.Integer64("--max-pixels", w.max_pixels, 1, int64_t{1} << 40,
@@ -137,6 +137,7 @@ struct Outcome {
   std::optional<run::Wall> wall;
   monitor::Resources resources;
   double model_prepare_s = 0;
+  bool invented_answers = false;  // an emulated engine's
 };
 
 // What makes the times of this run less than sure; each says what to do.
@@ -144,8 +145,8 @@ std::vector<std::string> Warnings(const Outcome& o) {
   std::vector<std::string> warnings;
   const monitor::Resources& r = o.resources;
   if (r.server_cpu && r.recogniser_cpu && r.app_cpu) {
-    const double others = r.server_cpu->mean - r.recogniser_cpu->mean - r.app_cpu->mean - r.observer_cpu;
-    if (others > 0.05 * o.report.costs.cores) {
+    const double others = o.report.costs.foreign_cpu_s / std::max(o.report.costs.wall_s, 1e-9);
+    if (r.wall_s > 0.3 && others > 0.05 * o.report.costs.cores) {
       warnings.push_back(
           fmt::format("other processes took {:.2f} of the machine's cores: throughput and times are theirs "
                       "too; trust the CPU time an image, or "
@@ -163,7 +164,11 @@ std::vector<std::string> Warnings(const Outcome& o) {
         "the control group's CPU quota held the run back for {:.2f} s: raise it, or give fewer threads",
         *r.throttled_s));
   }
-  if (o.report.batches < 30) {
+  if (o.invented_answers) {
+    warnings.push_back(
+        "the engine is emulated: its answers are made from the input's bytes and mean nothing");
+  }
+  if (o.report.batches > 0 && o.report.batches < 30) {
     warnings.push_back(
         fmt::format("{} batches are few for a rate: 30 or more (--repeat-data) steady it", o.report.batches));
   }
@@ -236,7 +241,7 @@ Json ResultJson(const Wanted& w, const run::Options& options, const model::Model
                     {"gain_at_most", o.wall->gain},
                     {"text", o.wall->text}};
   }
-  if (r.labelled > 0) {
+  if (r.labelled > 0 && !o.invented_answers) {
     json["accuracy"] = {{"top1", static_cast<double>(r.top1_hits) / static_cast<double>(r.labelled)},
                         {"top5", static_cast<double>(r.top5_hits) / static_cast<double>(r.labelled)},
                         {"images", r.labelled}};
@@ -257,7 +262,8 @@ std::string StageLines(const Console& console, const Outcome& o) {
   const run::StageTimes& s = o.report.stages;
   const double pictures = std::max<double>(1, static_cast<double>(s.pictures));
   const double total = std::max(1e-9, Milliseconds(s.total));
-  std::string text = console.Bold("\nstages") + "     ms a picture, waiting included\n";
+  std::string text = console.Bold("\nstages") +
+                     "     ms a picture, waiting included; a batch's time counts for each of its pictures\n";
   const std::array<std::pair<const char*, Duration>, 6> rows{{{"load, prepare", s.load_prepare},
                                                               {"wait", s.wait},
                                                               {"send", s.send},
@@ -276,6 +282,13 @@ std::string ResourceLines(const Console& console, const Outcome& o) {
   std::string text =
       console.Bold("\nresources") +
       fmt::format("  mean (min to max) over {} samples of {:.0f} ms\n", r.samples, r.period_ms);
+  if (o.report.images > 0) {
+    const run::Costs& c = o.report.costs;
+    text += fmt::format("  CPU, an image      {} ms: load {}, infer {}, other {}\n",
+                        Short(1e3 * (c.load_cpu_s + c.engine_cpu_s + c.other_cpu_s) / c.images),
+                        Short(1e3 * c.load_cpu_s / c.images), Short(1e3 * c.engine_cpu_s / c.images),
+                        Short(1e3 * c.other_cpu_s / c.images));
+  }
   text += fmt::format("  CPU, engine        {}\n", RangeText(r.recogniser_cpu, "cores", 1));
   text += fmt::format("  CPU, application   {}\n", RangeText(r.app_cpu, "cores", 1));
   text += fmt::format("  CPU, machine       {}\n", RangeText(r.server_cpu, "cores", 1));
@@ -290,6 +303,8 @@ std::string ResultText(const Console& console, const Wanted& w, const run::Optio
                        const data::Listing& listing, const Outcome& o, const Protocol& protocol) {
   const run::Report& r = o.report;
   std::string text;
+  if (o.invented_answers && !protocol.shown().empty())
+    text += "(emulated: these answers are made from bytes and mean nothing)\n";
   for (const std::string& line : protocol.shown()) text += line + "\n";
   if (!protocol.shown().empty()) {
     if (r.images > kShownAnswers)
@@ -311,7 +326,7 @@ std::string ResultText(const Console& console, const Wanted& w, const run::Optio
                         reject.detail.empty() ? "" : ": ", EscapeBytes(reject.detail));
   }
   if (r.rejected.total > std::ssize(r.rejected.first)) text += "  ...\n";
-  if (r.labelled > 0) {
+  if (r.labelled > 0 && !o.invented_answers) {
     text += fmt::format("{}   top-1 {:.1f} %, top-5 {:.1f} %\n", console.Bold("accuracy"),
                         100.0 * static_cast<double>(r.top1_hits) / static_cast<double>(r.labelled),
                         100.0 * static_cast<double>(r.top5_hits) / static_cast<double>(r.labelled));
@@ -330,6 +345,7 @@ std::string ResultText(const Console& console, const Wanted& w, const run::Optio
     part("read", o.bounds.read);
     part("decode", o.bounds.decode);
     part("infer", o.bounds.infer);
+    part("all on these cores", o.bounds.cpu);
     text += fmt::format("\n{}     images/s each part alone could do: {}; together at most {}\n",
                         console.Bold("bounds"), parts, Short(o.bounds.pipeline));
   }
@@ -388,14 +404,17 @@ infer::SessionOptions SessionOptions(const Wanted& w, const model::Model& model)
   return options;
 }
 
-Result<int> RunModel(const Wanted& w) {
+Result<int> RunModel(const Wanted& w, const std::stop_token& stop) {
   if (w.payload != "tensor") {
     return Fail(
         ErrorCode::kInvalidArgument,
         fmt::format("--payload {} is for served models: in this process the model is given its tensor",
                     w.payload));
   }
-  Console console(w.json);
+  Console console(w.json, w.answers == "-" ? Console::Stdout::kTaken : Console::Stdout::kFree);
+  TRY_STATUS(console.CheckJson());
+  if (w.mode == "sync" && w.in_flight > 1)
+    console.Note("--in-flight says nothing in sync mode: one batch at a time");
   const SteadyClock clock;
   const model::Model model = TRY(model::OpenModel(w.model, {.recipe = w.recipe}));
   const run::Target target = TRY(MakeTarget(model));
@@ -420,15 +439,17 @@ Result<int> RunModel(const Wanted& w) {
   const model::OpenedSession opened =
       TRY(model::OpenSession(model, w.engine, SessionOptions(w, model), clock));
   o.model_prepare_s = Seconds(clock.Now() - before);
+  o.invented_answers = opened.session->Stats().has_value();
   const run::Options options = MakeOptions(w, model, *opened.session);
   const auto runner = TRY(infer::Runner::Create(opened.session, clock, {.max_queue = options.in_flight + 1}));
 
   std::unique_ptr<run::AnswerWriter> writer;
-  if (!w.answers.empty()) writer = TRY(run::AnswerWriter::Create(w.answers));
+  if (!w.answers.empty())
+    writer = TRY(run::AnswerWriter::Create(w.answers == "-" ? "/dev/stdout" : w.answers));
   Protocol protocol(std::move(writer), target.labels);
   run::Application application(*runner, target, listing, clock, options);
   {
-    const Interrupt interrupt([&] { application.Stop(); });
+    const std::stop_callback on_stop(stop, [&] { application.Stop(); });
     TRY_STATUS(application.MakeReady());
     const auto resources = TRY(monitor::ResourceMonitor::Start(clock, WatchOptions(*opened.session)));
     const Duration cpu_before = ProcessCpuTime();
@@ -444,6 +465,10 @@ Result<int> RunModel(const Wanted& w) {
     costs.engine_streams = opened.session->streams();
     if (o.resources.recogniser_cpu)
       costs.engine_cpu_s = o.resources.recogniser_cpu->mean * o.resources.wall_s;
+    if (o.resources.server_cpu) {
+      const double seconds = o.resources.server_cpu->mean * o.resources.wall_s - cpu_s;
+      costs.foreign_cpu_s = std::clamp(seconds, 0.0, std::max(0.0, costs.cores * o.resources.wall_s - cpu_s));
+    }
     costs.other_cpu_s = std::max(0.0, cpu_s - costs.load_cpu_s - costs.engine_cpu_s);
   }
   TRY_STATUS(protocol.Finish());
@@ -464,8 +489,8 @@ Result<int> RunModel(const Wanted& w) {
 int Run(const Arguments& arguments) {
   Wanted wanted;
   if (const auto status = ParseFlags(arguments, wanted)) return *status;
-  HoldSignals();
-  const Result<int> status = RunModel(wanted);
+  const Interrupt interrupt;
+  const Result<int> status = RunModel(wanted, interrupt.token());
   return status ? *status : FailWith(status.error());
 }
 

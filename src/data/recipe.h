@@ -39,20 +39,21 @@ struct Geometry {
 
 struct Recipe {
   Geometry geometry;
-  std::string input;       // tensor; empty: the model's only input
+  std::string input;  // tensor; empty: the model's only input
   Layout layout = Layout::kNchw;
   ElementType datatype = ElementType::kFp32;
-  double scale = 1;        // value = (x * scale - mean[c]) / std[c]
+  double scale = 1;  // value = (x * scale - mean[c]) / std[c]
   std::array<double, 3> mean{0, 0, 0};
   std::array<double, 3> std{1, 1, 1};
-  std::string output;      // the scores; empty: the model's only output
-  bool softmax = false;    // turn the scores into probabilities for the answers
-  std::string labels;      // path of the label file, made absolute or relative to the working folder; empty: none
-  int first_class = 0;     // class = output index - first_class; lower indices are never an answer
+  std::string output;    // the scores; empty: the model's only output
+  bool softmax = false;  // turn the scores into probabilities for the answers
+  std::string labels;  // path of the label file, made absolute or relative to the working folder; empty: none
+  int first_class = 0;  // class = output index - first_class; lower indices are never an answer
 };
 
-// kInvalidArgument names the line and the key. `folder` is where the recipe lies: labels are looked for from there.
-// Unknown keys, wrong types, sizes outside 1 to 16384, a scale or std that is 0 or not finite are refused.
+// kInvalidArgument names the line and the key. `folder` is where the recipe lies: labels are looked for from
+// there. Unknown keys, wrong types, sizes outside 1 to 16384, a scale or std that is 0 or not finite are
+// refused.
 Result<Recipe> ParseRecipe(std::string_view yaml, const std::string& folder);
 Result<Recipe> ReadRecipe(const std::string& path);
 

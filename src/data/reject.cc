@@ -25,6 +25,8 @@ RejectReason ReasonOf(const Error& error, const std::string& path) {
     case ErrorCode::kIo:
       if (error.message.find(": shrank to ") != error.message.npos) return RejectReason::kVanished;
       return IsThereButNoFile(path) ? RejectReason::kNotAFile : RejectReason::kUnreadable;
+    case ErrorCode::kOverloaded:  // no descriptors or memory left: not the picture's fault
+      return RejectReason::kFailed;
     default:
       return RejectReason::kUnreadable;
   }

@@ -2,8 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,9 +18,9 @@ namespace {
 constexpr uint64_t kMaxFactsBytes = 64 << 20;
 constexpr uint64_t kMaxManifestBytes = uint64_t{16} << 30;
 
-// Maps a file whose size has to be `size` exactly.
-Result<Bytes> MapFile(const std::string& path, uint64_t size) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+// Opens a file whose size has to be `size` exactly.
+Result<UniqueFd> OpenShard(const std::string& path, uint64_t size) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) return FailErrno(path, errno);
   struct stat facts{};
   if (::fstat(fd.get(), &facts) != 0) return FailErrno(path, errno);
@@ -28,10 +28,23 @@ Result<Bytes> MapFile(const std::string& path, uint64_t size) {
     return Fail(ErrorCode::kCorrupt,
                 fmt::format("{}: {} bytes, and set.json tells of {}", path, facts.st_size, size));
   }
-  void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
-  if (memory == MAP_FAILED) return FailErrno(path, errno);
-  std::shared_ptr<const void> owner(memory, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
-  return Bytes::Wrap(std::move(owner), static_cast<std::byte*>(memory), size);
+  return fd;
+}
+
+// `size` bytes from `offset` on; `path` is for the message.
+Result<Bytes> ReadPart(const UniqueFd& fd, const std::string& path, int64_t offset, int64_t size) {
+  Bytes bytes = Bytes::AllocateUninitialized(static_cast<size_t>(size));
+  for (int64_t done = 0; done < size;) {
+    const ssize_t got =
+        ::pread(fd.get(), bytes.mutable_data() + done, static_cast<size_t>(size - done), offset + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FailErrno(path, errno);
+    if (got == 0)
+      return Fail(ErrorCode::kIo,
+                  fmt::format("{}: shrank to less than {} bytes while it was read", path, offset + size));
+    done += got;
+  }
+  return bytes;
 }
 
 Result<std::vector<SetEntry>> ParseManifest(std::string_view text, const SetFacts& facts) {
@@ -72,17 +85,18 @@ Result<std::shared_ptr<const PreparedSet>> PreparedSet::Open(const std::string& 
                 fmt::format("{}: is not the one the set was finished with", manifest_path));
   }
   set->entries_ = TRY_CONTEXT(ParseManifest(manifest.text(), set->facts_), manifest_path);
-  if (set->facts_.format == SetFormat::kRaw) TRY_STATUS(set->MapShards());
+  if (set->facts_.format == SetFormat::kRaw) TRY_STATUS(set->OpenShards());
   return set;
 }
 
-Status PreparedSet::MapShards() {
+Status PreparedSet::OpenShards() {
   for (int64_t first = 0; first < facts_.images; first += facts_.records_per_shard) {
     const int64_t records = std::min(facts_.records_per_shard, facts_.images - first);
     const std::string path = folder_ + "/" + ShardPath(static_cast<int64_t>(shards_.size()));
-    shards_.push_back(
-        TRY(MapFile(path, static_cast<uint64_t>(kShardHeaderBytes + records * facts_.record_stride()))));
-    if (shards_.back().text().substr(0, kShardHeaderBytes) != FormatShardHeader(facts_, first, records)) {
+    const int64_t bytes = kShardHeaderBytes + records * facts_.record_stride();
+    shards_.push_back(TRY(OpenShard(path, static_cast<uint64_t>(bytes))));
+    const Bytes header = TRY(ReadPart(shards_.back(), path, 0, kShardHeaderBytes));
+    if (header.text() != FormatShardHeader(facts_, first, records)) {
       return Fail(ErrorCode::kCorrupt, fmt::format("{}: its header is not the one set.json tells of", path));
     }
   }
@@ -94,11 +108,12 @@ bool PreparedSet::IsSet(const std::string& folder) {
   return facts && facts->text().find("\"weir_set\"") != std::string_view::npos;
 }
 
-std::span<const std::byte> PreparedSet::RawRecord(int64_t index) const {
+Result<Bytes> PreparedSet::ReadRecord(int64_t index) const {
   CHECK(facts_.format == SetFormat::kRaw && index >= 0 && index < facts_.images);
-  const Bytes& shard = shards_[static_cast<size_t>(index / facts_.records_per_shard)];
+  const int64_t shard = index / facts_.records_per_shard;
   const int64_t offset = kShardHeaderBytes + index % facts_.records_per_shard * facts_.record_stride();
-  return shard.span().subspan(static_cast<size_t>(offset), static_cast<size_t>(facts_.record_bytes()));
+  return ReadPart(shards_[static_cast<size_t>(shard)], folder_ + "/" + ShardPath(shard), offset,
+                  facts_.record_bytes());
 }
 
 }  // namespace weir::data

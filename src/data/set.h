@@ -1,6 +1,6 @@
 // Prepared data sets: a folder with set.json (facts), manifest.jsonl (one line a picture), rejects.jsonl (one
 // line a reject), and the pictures: `files` (encoded, in pictures/) or `raw` (uint8 records of one size in
-// shards/, for mmap). Nothing in it depends on the time, on the folder's own name, or on the number of
+// shards/). Nothing in it depends on the time, on the folder's own name, or on the number of
 // workers. set.json is written last: a folder without one is no set.
 //
 // A raw shard is a header of 4,096 bytes, then records, each padded with zeros to a multiple of 4,096. All
@@ -12,12 +12,12 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "data/recipe.h"
 
 namespace weir::data {
@@ -64,19 +64,18 @@ class PreparedSet {
   const std::string& folder() const { return folder_; }
   const SetFacts& facts() const { return facts_; }
   const std::vector<SetEntry>& entries() const { return entries_; }
-  // The pixels of one raw record (uint8, interleaved, geometry's channel order), mapped from the shard, valid
-  // while the set lives. REQUIRES: raw, 0 <= index < images. The shards must not be cut while they are
-  // mapped.
-  std::span<const std::byte> RawRecord(int64_t index) const;
+  // The pixels of one raw record (uint8, interleaved, geometry's channel order), read from its shard: a shard
+  // that is cut meanwhile is kIo, as a file is. REQUIRES: raw, 0 <= index < images.
+  Result<Bytes> ReadRecord(int64_t index) const;
 
  private:
   PreparedSet() = default;
-  Status MapShards();
+  Status OpenShards();
 
   std::string folder_;
   SetFacts facts_;
   std::vector<SetEntry> entries_;
-  std::vector<Bytes> shards_;  // mapped, for raw
+  std::vector<UniqueFd> shards_;  // for raw
 };
 
 }  // namespace weir::data

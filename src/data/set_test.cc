@@ -77,11 +77,11 @@ TEST_F(SetTest, RawRecordsComeBackFromTheirShards) {
   EXPECT_THAT(set->facts().classes, ::testing::ElementsAre("cat", "dog"));
   EXPECT_EQ(set->facts().rejected.at("damaged"), 1);
   for (int i = 0; i < 7; ++i) {
-    const auto record = set->RawRecord(i);
+    const auto record = *set->ReadRecord(i);
     EXPECT_EQ(std::string(reinterpret_cast<const char*>(record.data()), record.size()), Record(i));
     EXPECT_EQ(set->entries()[i].record, i);
     EXPECT_EQ(set->entries()[i].label, i % 2);
-    EXPECT_EQ(set->entries()[i].hash, HashOf(record));
+    EXPECT_EQ(set->entries()[i].hash, HashOf(record.span()));
   }
   EXPECT_EQ(set->entries()[6].path, "shards/000002.raw");
   EXPECT_EQ(std::filesystem::file_size(Path("shards/000000.raw")), 4096 + 3 * 8192u);
@@ -91,13 +91,13 @@ TEST_F(SetTest, RawRecordsComeBackFromTheirShards) {
   EXPECT_EQ(reject["reason"], "damaged");
 }
 
-TEST_F(SetTest, ARawRecordIsAnInputWithoutACopy) {
+TEST_F(SetTest, ARawRecordIsAnInput) {
   WriteRaw(4);
   const Listing listing = ListInputs({folder_}).value();
   ASSERT_EQ(listing.inputs.size(), 4u);
   EXPECT_EQ(listing.inputs[3].relative_name(), "shards/000001.raw#3");
   const auto bytes = LoadInput(listing, listing.inputs[3]);
-  EXPECT_EQ(bytes->data(), listing.sets[0]->RawRecord(3).data());
+  EXPECT_EQ(bytes->text(), listing.sets[0]->ReadRecord(3)->text());
 }
 
 TEST_F(SetTest, FilesKeepTheirBytesAndAreNumberedAsTheyCame) {
@@ -119,7 +119,7 @@ TEST_F(SetTest, RepeatsAreRealCopies) {
   const auto set = PreparedSet::Open(folder_).value();
   EXPECT_EQ(set->entries()[1].hash, entry.hash);
   EXPECT_EQ(set->entries()[1].source, entry.source);
-  EXPECT_EQ(HashOf(set->RawRecord(1)), entry.hash);
+  EXPECT_EQ(HashOf(set->ReadRecord(1)->span()), entry.hash);
 }
 
 TEST_F(SetTest, AnEmptySetIsASet) {
@@ -169,20 +169,20 @@ TEST_F(SetTest, FactsAreNotBelieved) {
   ASSERT_TRUE(ParseSetFacts(text));
   EXPECT_EQ(FormatSetFacts(ParseSetFacts(text).value()), text);
   const std::vector<std::pair<std::string, Json>> wrong = {{"weir_set", 2},
-                                             {"format", "tar"},
-                                             {"images", -1},
-                                             {"images", "1"},
-                                             {"bytes", 1.5},
-                                             {"geometry_hash", "0"},
-                                             {"size", 3},
-                                             {"size", {{"width", 0}, {"height", 1}}},
-                                             {"channels", 2},
-                                             {"record_stride", 4096},
-                                             {"classes", {1}},
-                                             {"records_per_shard", 0},
-                                             {"manifest_hash", "x"},
-                                             {"rejected", {{"a", -1}}},
-                                             {"rejected", 1}};
+                                                           {"format", "tar"},
+                                                           {"images", -1},
+                                                           {"images", "1"},
+                                                           {"bytes", 1.5},
+                                                           {"geometry_hash", "0"},
+                                                           {"size", 3},
+                                                           {"size", {{"width", 0}, {"height", 1}}},
+                                                           {"channels", 2},
+                                                           {"record_stride", 4096},
+                                                           {"classes", {1}},
+                                                           {"records_per_shard", 0},
+                                                           {"manifest_hash", "x"},
+                                                           {"rejected", {{"a", -1}}},
+                                                           {"rejected", 1}};
   for (const auto& [key, value] : wrong) {
     Json json = ParseJson(text).value();
     json[key] = value;

@@ -161,8 +161,9 @@ Accepted<Bytes> LoadInput(const Listing& listing, const Input& input, uint64_t m
   if (input.set >= 0) {
     const std::shared_ptr<const PreparedSet>& set = listing.sets[static_cast<size_t>(input.set)];
     if (input.record >= 0) {
-      const std::span<const std::byte> record = set->RawRecord(input.record);
-      return Bytes::Wrap(set, const_cast<std::byte*>(record.data()), record.size());
+      Result<Bytes> record = set->ReadRecord(input.record);
+      if (!record) return std::unexpected(RejectOf(record.error(), path));
+      return *std::move(record);
     }
   }
   Result<Bytes> bytes = ReadFile(path, max_bytes);

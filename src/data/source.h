@@ -55,7 +55,7 @@ Result<Listing> ListInputs(const std::vector<std::string>& arguments);
 
 inline constexpr uint64_t kMaxFileBytes = 256 << 20;
 
-// The bytes of one input: a file, or the pixels of a raw record (mapped, not copied). Never blocks on a pipe
+// The bytes of one input: a file, or the pixels of a raw record. Never blocks on a pipe
 // or a device. Rejects: kNotAFile, kTooManyBytes (before memory is asked for), kUnreadable, kVanished.
 Accepted<Bytes> LoadInput(const Listing& listing, const Input& input, uint64_t max_bytes = kMaxFileBytes);
 

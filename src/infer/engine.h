@@ -34,6 +34,7 @@ struct SessionOptions {
 struct RunResult {
   std::vector<Tensor> outputs;     // in the order asked for; memory of the engine, shared by Bytes
   std::optional<Instant> started;  // when the engine itself began: calls may wait inside it for their turn
+  std::optional<Instant> done;  // when it ended, where it keeps its own time: the caller may be woken later
 };
 
 // What an engine that keeps its own time has done since it was loaded.

@@ -90,7 +90,7 @@ Result<Response> Runner::Compute(Call& call) {
                                                   Milliseconds(taken - *request.deadline)));
   }
   auto result = session_->Run(request.inputs, request.outputs);
-  call.times.done = clock_.Now();
+  call.times.done = result && result->done ? *result->done : clock_.Now();
   call.times.started = result && result->started ? *result->started : taken;
   if (!result) return std::unexpected(std::move(result).error());
   return Response{.model = std::move(request.model),

@@ -117,7 +117,7 @@ TEST_F(PrepareTest, RawRecordsAreThePreparedPixels) {
   data::Preparer preparer(bgr, {});
   for (int64_t i = 0; i < 4; ++i) {
     const auto pixels = preparer.Prepare(MakeFeed(4).get(i).encoded->span());
-    EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span((*pixels)->data)), set->RawRecord(i)));
+    EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span((*pixels)->data)), set->ReadRecord(i)->span()));
   }
 }
 

@@ -242,7 +242,7 @@ void JudgeLoad(const LoadFacts& load, int logical_cpus, std::vector<Finding>& ou
       what += fmt::format(", {:.1f} % since the machine started", *load.steal_percent_so_far);
     }
     if (std::max(*load.steal_percent, load.steal_percent_so_far.value_or(0)) > kStealPercent) {
-      out.push_back({FindingKind::kSteal, kWarning, what,
+      out.push_back({FindingKind::kSteal, *load.steal_percent > kStealPercent ? kWarning : kNote, what,
                      "the hypervisor ran others in our place: wall times are too long",
                      "repeat at another time, compare CPU time per picture, or move to a dedicated host"});
     } else {

@@ -100,7 +100,7 @@ TEST(JudgeHost, MeasuresForeignLoadAgainstTheWholeMachine) {
 TEST(JudgeHost, RemembersStealThatIsNotThereNow) {
   HostFacts facts = QuietHost();
   facts.load.steal_percent_so_far = 4;
-  EXPECT_EQ(Of(facts, FindingKind::kSteal).severity, Severity::kWarning);
+  EXPECT_EQ(Of(facts, FindingKind::kSteal).severity, Severity::kNote);
 }
 
 TEST(JudgeHost, LeavesOutLoadThatCouldNotBeWatched) {

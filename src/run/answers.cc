@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <system_error>
 
 #include "base/json.h"
 
@@ -24,8 +25,7 @@ std::vector<Answer> Best(const T* scores, int64_t count, int first, int top) {
   std::vector<Answer> best;
   best.reserve(static_cast<size_t>(top) + 1);
   for (int64_t i = first; i < count; ++i) {
-    const double score = std::isnan(scores[i]) ? -std::numeric_limits<double>::infinity() : double{scores[i]};
-    const Answer candidate{static_cast<int>(i - first), score};
+    const Answer candidate{static_cast<int>(i - first), double{scores[i]}};
     if (std::ssize(best) == top && !better(candidate, best.back())) continue;
     best.insert(std::upper_bound(best.begin(), best.end(), candidate, better), candidate);
     if (std::ssize(best) > top) best.pop_back();
@@ -44,7 +44,10 @@ void TurnIntoProbabilities(const T* scores, int64_t count, std::vector<Answer>& 
 }
 
 template <typename T>
-std::vector<Answer> Rank(const T* scores, int64_t count, const data::Recipe& recipe, int top) {
+Result<std::vector<Answer>> Rank(const T* scores, int64_t count, const data::Recipe& recipe, int top) {
+  if (std::any_of(scores, scores + count, [](T score) { return std::isnan(score); })) {
+    return Fail(ErrorCode::kCorrupt, "the model's scores are not numbers (NaN)");
+  }
   std::vector<Answer> answers = Best(scores, count, recipe.first_class, top);
   if (recipe.softmax) TurnIntoProbabilities(scores, count, answers);
   return answers;
@@ -56,7 +59,7 @@ Result<std::vector<Answer>> RankAnswers(const infer::Tensor& scores, int64_t ite
                                         const data::Recipe& recipe, int top) {
   const int64_t elements = TRY(infer::ElementCount(scores.shape));
   const size_t element = infer::ByteSize(scores.dtype);
-  if (scores.shape.empty() || scores.shape[0] < items || item >= items || elements % scores.shape[0] != 0 ||
+  if (scores.shape.empty() || scores.shape[0] != items || item >= items || elements % scores.shape[0] != 0 ||
       scores.data.size() != static_cast<size_t>(elements) * element) {
     return Fail(ErrorCode::kInvalidArgument, fmt::format("output {} of shape {} is no batch of {} scores",
                                                          scores.name, infer::ToString(scores.shape), items));
@@ -119,28 +122,28 @@ void AnswerWriter::Write(std::string_view file, const std::vector<Answer>& answe
     fmt::format_to(std::back_inserter(line_), "{},ok,{},{},{},{:.6g},\n", name, rank + 1, answer.class_index,
                    index < labels.size() ? CsvField(labels[index]) : "", answer.score);
   }
-  std::fwrite(line_.data(), 1, line_.size(), file_);
+  Put();
 }
 
 void AnswerWriter::WriteReject(std::string_view file, const data::Reject& reject) {
   const std::string detail = reject.detail.empty() ? "" : ": " + EscapeBytes(reject.detail);
   line_ = fmt::format("{},rejected,,,,,{}\n", CsvField(file),
                       CsvField(fmt::format("{}{}", data::ToString(reject.reason), detail)));
-  std::fwrite(line_.data(), 1, line_.size(), file_);
+  Put();
+}
+
+void AnswerWriter::Put() {
+  if (std::fwrite(line_.data(), 1, line_.size(), file_) != line_.size() && error_ == 0) error_ = errno;
 }
 
 Status AnswerWriter::Finish() {
-  const bool wrote = std::ferror(file_) == 0 && std::fflush(file_) == 0;
-  const int error = errno;
+  if (std::fflush(file_) != 0 && error_ == 0) error_ = errno;
   std::fclose(std::exchange(file_, nullptr));
-  if (!wrote) {
-    if (!beside_.empty()) ::unlink(beside_.c_str());
-    return FailErrno(fmt::format("answers file {}", path_), error);
-  }
-  if (!beside_.empty() && ::rename(beside_.c_str(), path_.c_str()) != 0) {
-    return FailErrno(fmt::format("answers file {}", path_), errno);
-  }
-  return {};
+  if (error_ == 0 && !beside_.empty() && ::rename(beside_.c_str(), path_.c_str()) != 0) error_ = errno;
+  if (error_ == 0) return {};
+  if (!beside_.empty()) ::unlink(beside_.c_str());
+  return Fail(ErrorCode::kIo,
+              fmt::format("answers file {}: {}", path_, std::generic_category().message(error_)));
 }
 
 }  // namespace weir::run

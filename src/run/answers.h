@@ -20,7 +20,8 @@ struct Answer {
 
 // The `top` best classes of item `item` of `scores` (FP32 or FP64, the first dimension is the batch of
 // `items`), best first; equal scores: the lower index first. Outputs before `first_class` are never an
-// answer. NaN is below every number. kInvalidArgument when the tensor is not a batch of scores.
+// answer. Scores that are not numbers are kCorrupt. kInvalidArgument when the tensor is not a batch of
+// scores.
 Result<std::vector<Answer>> RankAnswers(const infer::Tensor& scores, int64_t items, int64_t item,
                                         const data::Recipe& recipe, int top);
 
@@ -43,11 +44,13 @@ class AnswerWriter {
 
  private:
   AnswerWriter(std::string path, std::string beside, std::FILE* file);
+  void Put();  // line_
 
   const std::string path_;
   const std::string
       beside_;  // where it is written until it is whole; empty: `path_` itself (a device or pipe)
   std::FILE* file_;
+  int error_ = 0;  // errno of the first write that failed
   std::string line_;
 };
 

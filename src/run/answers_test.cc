@@ -42,13 +42,14 @@ TEST(RankAnswers, SoftmaxGivesProbabilitiesOverAllOutputs) {
   EXPECT_NEAR(two[0].score, 0.75, 1e-6);
 }
 
-TEST(RankAnswers, NotANumberIsBelowEveryNumber) {
-  EXPECT_EQ(Classes(*RankAnswers(Scores({std::nanf(""), -5, 1}, {1, 3}), 1, 0, {}, 3)),
-            (std::vector{2, 1, 0}));
+TEST(RankAnswers, ScoresThatAreNotNumbersAreNoAnswer) {
+  EXPECT_EQ(RankAnswers(Scores({std::nanf(""), -5, 1}, {1, 3}), 1, 0, {}, 3).error().code,
+            ErrorCode::kCorrupt);
 }
 
 TEST(RankAnswers, RefusesWhatIsNoBatchOfScores) {
   EXPECT_FALSE(RankAnswers(Scores({1, 2}, {1, 2}), 2, 0, {}, 1));
+  EXPECT_FALSE(RankAnswers(Scores({1, 2, 3, 4}, {4, 1}), 2, 0, {}, 1));
   EXPECT_FALSE(RankAnswers(Scores({1, 2}, {2, 2}), 2, 1, {}, 1));  // too few bytes for its shape
   EXPECT_FALSE(RankAnswers(Scores({1}, {1, 1}), 1, 0, {.first_class = 1}, 1));
   infer::Tensor whole = Scores({1}, {1, 1});

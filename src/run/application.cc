@@ -518,7 +518,10 @@ void Application::Flow::Count(const data::Input& input, const data::Reject& reje
   report.rejected.total += 1;
   report.rejected.by_reason[std::string(ToString(reject.reason))] += 1;
   if (reject.reason == data::RejectReason::kFailed) report.failed += 1;
-  if (report.rejected.first.size() < 20) report.rejected.first.emplace_back(input.name, reject);
+  auto& first = report.rejected.first;
+  const bool known =
+      std::ranges::find(first, input.name, &std::pair<std::string, data::Reject>::first) != first.end();
+  if (first.size() < 20 && !known) first.emplace_back(input.name, reject);
 }
 
 void Application::Flow::Stop() {

@@ -47,10 +47,10 @@ struct Options {
   Loader::Options loading;
 };
 
-// A reject on its way to people: counted by reason, the first ones kept whole.
+// A reject on its way to people: counted by reason, the first 20 kept whole, each once however many passes.
 struct RejectCount {
   std::map<std::string, int64_t> by_reason;
-  std::vector<std::pair<std::string, data::Reject>> first;  // name and reject, at most 20
+  std::vector<std::pair<std::string, data::Reject>> first;
   int64_t total = 0;
 };
 

@@ -25,16 +25,15 @@ Loader::Loader(const data::Listing& listing, const data::Geometry& geometry, con
       from_prepared_(DecodeOnly(geometry), options.decode) {}
 
 data::Accepted<data::PixelView> Loader::Load(const data::Input& input) {
+  auto loaded = data::LoadInput(listing_, input, options_.max_file_bytes);
+  if (!loaded) return std::unexpected(std::move(loaded).error());
+  encoded_ = *std::move(loaded);
   const data::PreparedSet* set = SetOf(listing_, input);
   if (set && set->facts().format == data::SetFormat::kRaw) {
-    const std::span<const std::byte> record = set->RawRecord(input.record);
     const data::Size size = *set->facts().size;
-    return data::PixelView(reinterpret_cast<const uint8_t*>(record.data()), size.width, size.height,
+    return data::PixelView(reinterpret_cast<const uint8_t*>(encoded_.data()), size.width, size.height,
                            set->facts().channels);
   }
-  auto encoded = data::LoadInput(listing_, input, options_.max_file_bytes);
-  if (!encoded) return std::unexpected(std::move(encoded).error());
-  encoded_ = *std::move(encoded);
   const bool prepared = set && set->facts().geometry;
   auto pixels = (prepared ? from_prepared_ : from_pictures_).Prepare(encoded_.span());
   if (!pixels) return std::unexpected(std::move(pixels).error());
@@ -50,7 +49,11 @@ data::Accepted<data::PixelView> Loader::Load(const data::Input& input) {
 
 Status CheckGeometry(const data::Listing& listing, const data::Geometry& geometry) {
   for (const auto& set : listing.sets) {
-    if (!set->facts().geometry || data::GeometryHash(*set->facts().geometry) == data::GeometryHash(geometry))
+    const data::SetFacts& facts = set->facts();
+    const bool raw = facts.format == data::SetFormat::kRaw;
+    const bool same = facts.geometry && data::GeometryHash(*facts.geometry) == data::GeometryHash(geometry);
+    if (raw ? same && facts.size == geometry.OutputSize() && facts.channels == geometry.channel_count()
+            : same || !facts.geometry)
       continue;
     return Fail(
         ErrorCode::kInvalidArgument,

@@ -63,8 +63,17 @@ Wall CpuWall(const Costs& c) {
   if (!decode) more.engine_streams *= 2;
   more.in_flight *= 2;
   wall.gain = Gain(c, more);
+  const std::string stage = decode ? "decoding" : "infer";
+  const double foreign = c.foreign_cpu_s / c.wall_s;
+  if (foreign > 0.25 * c.cores) {
+    wall.text = fmt::format(
+        "{}: {:.0f} % of this program's CPU time; other processes hold {:.1f} of the {} cores, alone it "
+        "could reach {:.3g} images/s",
+        stage, 100 * wall.share, foreign, c.cores, FindBounds(c).pipeline);
+    return wall;
+  }
   wall.text = fmt::format("{}: {:.0f} % of the CPU time, and all {} cores are taken; twice the cores {}",
-                          decode ? "decoding" : "infer", 100 * wall.share, c.cores, Times(wall.gain));
+                          stage, 100 * wall.share, c.cores, Times(wall.gain));
   return wall;
 }
 
@@ -168,8 +177,10 @@ std::optional<Wall> FindWall(const Costs& c) {
   const double bound = std::min({cpu, decode, infer, print});
   // Seen, not computed: work was ready, the engine had room, and only the depth kept them apart.
   const double engine_share = c.engine_busy_s / (c.engine_streams * c.wall_s);
-  const double cpu_share = CpuSum(c) / (c.cores * c.wall_s);
-  if (c.held_back_s > 0.5 * c.wall_s && engine_share < 0.9 && cpu_share < 0.9) return DepthWall(c);
+  const double cpu_share = (CpuSum(c) + c.foreign_cpu_s) / (c.cores * c.wall_s);
+  if (c.held_back_s > 0.5 * c.wall_s && engine_share < 0.9 && cpu_share < 0.9) {
+    if (Wall depth = DepthWall(c); depth.gain > 1.05) return depth;
+  }
   // Cores first: where they are all taken, more threads of one kind only take them from the other.
   if (cpu <= bound * 1.02 && c.load_blocked_s < c.load_cpu_s) return CpuWall(c);
   if (decode <= bound) return LoaderWall(c, c.load_blocked_s > c.load_cpu_s);

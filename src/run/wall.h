@@ -27,7 +27,8 @@ struct Costs {
   double held_back_s =
       0;               // time in which a full batch waited only because in_flight others were on their way
   double print_s = 0;  // ranking, formatting and writing the answers, on one thread
-  double other_cpu_s = 0;  // of this process, beside the parts above
+  double other_cpu_s = 0;    // of this process, beside the parts above
+  double foreign_cpu_s = 0;  // taken on this machine by other processes meanwhile
   double load_s = 0, send_s = 0,
          infer_s = 0;  // without overlap: time in which the run was loading, sending, inferring
 };

@@ -73,6 +73,17 @@ TEST(FindWall, DepthIsTheWallWhereFullBatchesWaitAndTheEngineHasRoom) {
   EXPECT_GT(wall->gain, 1.5);
 }
 
+TEST(FindWall, DepthIsNotBlamedForCoresThatOthersHold) {
+  Costs costs = Balanced();
+  costs.engine_threads = 2;
+  costs.engine_streams = 2;
+  costs.engine_cpu_s = 3;
+  costs.wall_s = 10;
+  costs.held_back_s = 8;
+  costs.foreign_cpu_s = 15;
+  EXPECT_EQ(FindWall(costs)->stage, "infer");
+}
+
 TEST(FindWall, FullCoresNameTheStageThatTakesMostOfThem) {
   Costs costs = Balanced();
   costs.engine_threads = 2;

@@ -41,7 +41,7 @@ class EmulatedSession final : public Session {
     const BusySchedule::Slot slot = Reserve(items);
     auto outputs = TRY(answer_.Make(bound, indices));  // while the accelerator computes, as it were
     if (pacer_) pacer_->WaitUntil(slot.end);
-    return RunResult{.outputs = std::move(outputs), .started = slot.start};
+    return RunResult{.outputs = std::move(outputs), .started = slot.start, .done = slot.end};
   }
 
   std::optional<EngineStats> Stats() const override {
