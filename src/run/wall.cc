@@ -175,10 +175,11 @@ std::optional<Wall> FindWall(const Costs& c) {
                infer = b.infer.value_or(infinite);
   const double print = b.print.value_or(infinite);
   const double bound = std::min({cpu, decode, infer, print});
-  // Seen, not computed: work was ready, the engine had room, and only the depth kept them apart.
+  // Seen, not computed: work was ready, the engine had room (a CPU engine has none where the cores are
+  // taken), and only the depth kept them apart.
   const double engine_share = c.engine_busy_s / (c.engine_streams * c.wall_s);
   const double cpu_share = (CpuSum(c) + c.foreign_cpu_s) / (c.cores * c.wall_s);
-  if (c.held_back_s > 0.5 * c.wall_s && engine_share < 0.9 && cpu_share < 0.9) {
+  if (c.held_back_s > 0.5 * c.wall_s && engine_share < 0.9 && (c.engine_threads == 0 || cpu_share < 0.9)) {
     if (Wall depth = DepthWall(c); depth.gain > 1.05) return depth;
   }
   // Cores first: where they are all taken, more threads of one kind only take them from the other.

@@ -73,6 +73,16 @@ TEST(FindWall, DepthIsTheWallWhereFullBatchesWaitAndTheEngineHasRoom) {
   EXPECT_GT(wall->gain, 1.5);
 }
 
+TEST(FindWall, AnAcceleratorsDepthIsNamedOnABusyMachineToo) {
+  Costs costs = Balanced();
+  costs.engine_streams = 8;
+  costs.in_flight = 1;
+  costs.wall_s = 1.1;
+  costs.held_back_s = 1.0;
+  costs.foreign_cpu_s = 2;
+  EXPECT_EQ(FindWall(costs)->stage, "in_flight");
+}
+
 TEST(FindWall, DepthIsNotBlamedForCoresThatOthersHold) {
   Costs costs = Balanced();
   costs.engine_threads = 2;
