@@ -38,6 +38,21 @@ def test_passes_over_the_data_add_up(weir, made):
     assert result["images"] == 600
 
 
+def test_a_raw_set_runs_as_its_pictures_do_and_fits_only_its_recipe(weir, made, tmp_path):
+    model, pictures = made
+    weir.run("prepare", pictures, "--recipe", model / "recipe.yaml", "--format", "raw", "-o", tmp_path / "raw")
+    raw, files = (weir.json("run", model, data)["accuracy"]["top1"] for data in (tmp_path / "raw", pictures))
+    assert raw == pytest.approx(files, abs=0.011)  # a near tie may fall otherwise in another batch
+    other = tmp_path / "other.yaml"
+    recipe = (model / "recipe.yaml").read_text().replace("labels.txt", str(model / "labels.txt"))
+    other.write_text(recipe.replace("short_side: ", "short_side: 1"))
+    done = weir.run("run", model, tmp_path / "raw", "--recipe", other, status=2)
+    assert b"another geometry" in done.stderr
+    facts = tmp_path / "raw/set.json"
+    facts.write_text(facts.read_text().replace('"width": 64', '"width": 512'))
+    weir.run("run", model, tmp_path / "raw", status=2)
+
+
 @pytest.mark.parametrize("options,wall", [
     (("--engine", "emulated:base=30ms,per_item=0ms", "--batch", "1", "--repeat-data", "1"), "infer"),
     (("--engine", "emulated:base=0ms,per_item=0ms", "--decode-threads", "1", "--repeat-data", "3"), "decode"),

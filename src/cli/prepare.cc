@@ -33,7 +33,7 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   flags.Integer64("--seed", w.seed, 0, INT64_MAX, "of the made pictures");
   flags.Text("--recipe", w.recipe, "a recipe whose geometry the pictures get; else they go in as they are");
   flags.Choice("--format", w.format, {"files", "raw"},
-               "encoded files, or uint8 records for mmap (needs --recipe)");
+               "encoded files, or uint8 records of one size (needs --recipe)");
   flags.Choice("--encoding", w.encoding, {"jpeg", "png"}, "of files that got a geometry");
   flags.Integer("--quality", w.quality, 1, 100, "of JPEG files that got a geometry");
   flags.Integer("--workers", w.workers, 0, 4096, "threads that decode and encode; 0: one a core");
