@@ -1,10 +1,14 @@
 // One inference on its way: what is asked, who waits for the answer, and when each thing happened.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -13,14 +17,18 @@
 
 namespace weir::infer {
 
+using Parameter = std::variant<bool, int64_t, uint64_t, double, std::string>;
+
 struct Request {
   std::string model;
   std::string version;  // empty: the newest
   std::string id;
   std::vector<Tensor> inputs;
   std::vector<std::string> outputs;  // wanted, by name; empty: all
-  std::optional<Instant> deadline;
-  int priority = 0;
+  std::optional<Instant> deadline;   // an answer after it is of no use
+  int priority = 0;                  // 1 is the highest; 0: the model's default
+  std::map<std::string, Parameter> parameters;
+  std::stop_token cancelled;  // asked for when who waits has left: what has not begun is not computed
 };
 
 struct Response {
@@ -28,6 +36,7 @@ struct Response {
   std::string version;
   std::string id;
   std::vector<Tensor> outputs;
+  int64_t executed_batch = 0;  // rows that the engine computed together, this call's among them; 0: not known
 };
 
 // Stamps of one clock. Each is set by the one who does the thing; what did not happen stays unset.
@@ -36,6 +45,7 @@ struct Times {
   std::optional<Instant> sent;        // handed to the Service
   std::optional<Instant> first_byte;  // of the answer, where there is a wire
   std::optional<Instant> queued;      // in the queue of the Runner
+  std::optional<Instant> taken;       // left the queue: its batch is being put together
   std::optional<Instant> started;     // the engine began
   std::optional<Instant> done;        // the engine ended
 };

@@ -1,0 +1,35 @@
+// A Service that also tells of itself: a server elsewhere, or the models of this process.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "infer/service.h"
+#include "infer/tensor.h"
+
+namespace weir::infer {
+
+// What one is told of a model before one calls it.
+struct ModelInfo {
+  std::string name;
+  std::vector<std::string> versions;  // ready ones, as the server names them
+  std::string platform;               // "onnxruntime_onnx", ...
+  std::vector<TensorInfo> inputs;     // with the batch dimension, -1, where max_batch > 0
+  std::vector<TensorInfo> outputs;
+  int max_batch = 0;                              // 0: the dimensions are all there are
+  std::map<std::string, std::string> parameters;  // of its configuration; "recipe" and "labels" among them
+};
+
+// Thread-safe. These calls block, for as long as the endpoint's own time limit.
+class Endpoint : public Service {
+ public:
+  // The names of the models that are ready.
+  virtual Result<std::vector<std::string>> Models() = 0;
+  // `version` empty: the newest. kNotFound when there is no such model.
+  virtual Result<ModelInfo> Info(const std::string& model, const std::string& version) = 0;
+};
+
+}  // namespace weir::infer

@@ -1,0 +1,44 @@
+// A server elsewhere, as the same seam: Submit sends the call, its Completion gets the answer.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "infer/endpoint.h"
+
+namespace weir::wire {
+
+struct ClientOptions {
+  // HTTP: the most connections; a call beyond them waits for one. gRPC: channels, used in turn.
+  int connections = 0;  // 0: HTTP as many as are in flight, gRPC 1
+  int threads = 1;      // I/O threads, "client-N"
+  std::chrono::milliseconds connect_timeout{5000};
+  std::chrono::milliseconds timeout{0};  // of a call from sent to done; 0: only its own deadline
+};
+
+// `url`: "http://HOST:PORT" or "grpc://HOST:PORT" (a name that is resolved, an IPv4, or an IPv6 in brackets).
+// A call on a pooled connection that the server had closed before a byte of the answer came is sent again,
+// once, where the server can not have begun it; nothing else is. Times: sent, first_byte and done are set.
+// Errors are the server's, with its words; kIo names an address that cannot be reached; kDeadline; kCancelled
+// when the caller's stop token asked. The destructor cancels what is in flight.
+Result<std::unique_ptr<infer::Endpoint>> MakeHttpClient(const std::string& url, ClientOptions options,
+                                                        const Clock& clock);
+Result<std::unique_ptr<infer::Endpoint>> MakeGrpcClient(const std::string& url, ClientOptions options,
+                                                        const Clock& clock);
+
+// A model's URL: "http://HOST:PORT/NAME", "grpc://HOST:PORT/NAME", NAME[/versions/V]. kInvalidArgument names
+// what is wrong with it.
+struct ModelUrl {
+  std::string server;  // "http://HOST:PORT"
+  std::string model, version;
+};
+bool IsModelUrl(const std::string& text);
+Result<ModelUrl> ParseModelUrl(const std::string& text);
+// By the scheme.
+Result<std::unique_ptr<infer::Endpoint>> MakeClient(const std::string& server, ClientOptions options,
+                                                    const Clock& clock);
+
+}  // namespace weir::wire

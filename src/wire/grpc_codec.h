@@ -1,0 +1,32 @@
+// ModelInfer messages of the gRPC protocol, read and written without the generated classes: tensors are
+// slices of what came from the socket, and go out as they lie.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "infer/call.h"
+#include "wire/oip.h"
+
+namespace weir::wire {
+
+// A message in pieces, in order. Pieces need not end where fields do.
+using Slices = std::vector<Bytes>;
+
+// Reads an inference.ModelInferRequest. A raw tensor that spans pieces, or is not aligned to its element
+// size, is copied once into memory of its own; others are slices. kInvalidArgument names what is wrong: a
+// broken message, both raw and typed contents, a number of raw tensors that is not that of the inputs,
+// counts, shapes and types that do not fit, duplicate names, reserved parameters. Unknown fields are passed
+// over, as protobuf has it.
+Result<InferRequest> ParseGrpcRequest(std::span<const Bytes> message);
+// An inference.ModelInferResponse; all tensors raw, their data sent as it lies. `outputs` as they were wished
+// for: those in a region carry no data.
+Slices WriteGrpcResponse(const infer::Response& response, std::span<const OutputWish> outputs);
+
+// The client's side.
+Slices WriteGrpcRequest(const infer::Request& request);
+Result<infer::Response> ParseGrpcResponse(std::span<const Bytes> message);
+
+}  // namespace weir::wire

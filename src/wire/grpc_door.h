@@ -1,0 +1,36 @@
+// The protocol over gRPC: inference.GRPCInferenceService and grpc.health.v1 on completion queues.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "wire/oip.h"
+#include "wire/status.h"
+
+namespace weir::wire {
+
+// Thread-safe.
+class GrpcDoor {
+ public:
+  struct Options {
+    std::string address = "127.0.0.1";
+    int port = 8001;  // 0: any
+    int threads = 1;  // completion queues, each with a thread "grpc-N"
+    size_t max_message = size_t{64} << 20;
+    size_t max_bytes_in_flight = size_t{1} << 30;
+    int max_streams_per_connection = 1024;
+    Compat compat = Compat::kNone;
+    bool allow_regions = false;
+  };
+  // kIo names the address that cannot be had. `api` and `clock` must outlive the door.
+  static Result<std::unique_ptr<GrpcDoor>> Create(Options options, Api& api, const Clock& clock);
+  virtual ~GrpcDoor() = default;  // cancels what is still open
+  virtual int port() const = 0;
+  // Calls under way go on; new ones are refused (UNAVAILABLE). Returns at once.
+  virtual void StopAccepting() = 0;
+  virtual bool WaitUntilIdle(Instant until) = 0;
+};
+
+}  // namespace weir::wire

@@ -1,0 +1,90 @@
+// HTTP/1.1 as bytes: connections, limits and timeouts. Knows nothing of inference.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace weir::wire {
+
+struct HttpRequest {
+  std::string method;
+  std::string path;   // as sent, without the query
+  std::string query;  // after '?'
+  std::vector<std::pair<std::string, std::string>> headers;
+  Bytes body;
+  Instant first_byte{}, received{};
+  std::stop_token left;  // asked for when the client has gone before it had its answer
+
+  std::optional<std::string_view> Header(std::string_view name) const;  // without regard to case
+};
+
+struct HttpReply {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers;  // beside those of the transport
+  std::vector<Bytes> body;                                   // parts, sent as they lie
+};
+
+// The right to answer one request, once, from any thread. Dropping it answers 500.
+class HttpResponder {
+ public:
+  class Connection;
+  HttpResponder(std::shared_ptr<Connection> connection, uint64_t request);
+  HttpResponder(HttpResponder&&) noexcept = default;
+  HttpResponder& operator=(HttpResponder&&) noexcept;
+  ~HttpResponder();
+
+  // `sent` is called when the last byte has been handed to the kernel, or the client has gone.
+  void Send(HttpReply reply, std::move_only_function<void(Instant)> sent = {});
+
+ private:
+  std::shared_ptr<Connection> connection_;
+  uint64_t request_ = 0;
+};
+
+// Thread-safe. Answers go out in the order of their requests (pipelining). What is not HTTP gets 400, headers
+// or bodies over their limit 431 and 413 before they are read, an unknown coding 415 or 501, a client that
+// stalls is cut off; connections and body bytes over their limit get 503 at once.
+class HttpServer {
+ public:
+  struct Options {
+    std::string address = "127.0.0.1";
+    int port = 8000;  // 0: any
+    int threads = 1;  // named "http-N"
+    size_t max_body = size_t{64} << 20;
+    size_t max_header = 16 << 10;
+    int max_connections = 1024;
+    size_t max_bytes_in_flight = size_t{1} << 30;  // bodies of all connections together
+    std::chrono::seconds header_timeout{10};  // from the first byte of a request to the end of its headers
+    std::chrono::seconds body_timeout{30};    // without a byte of the body, or of the answer being taken
+    std::chrono::seconds idle_timeout{120};   // between requests
+    // A header that gives a number of bytes: the body is laid so that the byte after so many is aligned
+    // to 64.
+    std::string align_after;
+  };
+  // Called on an "http-N" thread; must not block.
+  using Handler = std::function<void(HttpRequest, HttpResponder)>;
+
+  // kIo names the address that cannot be had. `clock` must outlive the server.
+  static Result<std::unique_ptr<HttpServer>> Create(Options options, Handler handler, const Clock& clock);
+  virtual ~HttpServer() = default;  // cuts what is still open
+  virtual int port() const = 0;
+  // No new connections; those there close after the answer under way ("Connection: close"). Returns at once.
+  virtual void StopAccepting() = 0;
+  // Waits until all is answered and sent, or until `until`. False: something was left.
+  virtual bool WaitUntilIdle(Instant until) = 0;
+};
+
+}  // namespace weir::wire
