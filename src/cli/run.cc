@@ -356,13 +356,16 @@ std::string ResultText(const Console& console, const Wanted& w, const run::Optio
   return text;
 }
 
+int BatchOf(const Wanted& w, const model::Model& model) {
+  if (model.fixed_batch) return *model.fixed_batch;
+  return w.batch > 0 ? w.batch : std::min(8, std::max(1, model.max_batch.value_or(8)));
+}
+
 run::Options MakeOptions(const Wanted& w, const model::Model& model, const infer::Session& session) {
   run::Options options;
   const bool sync = w.mode == "sync";
   options.mode = sync ? run::Mode::kSync : run::Mode::kAsync;
-  options.batch = model.fixed_batch ? *model.fixed_batch
-                  : w.batch > 0     ? w.batch
-                                    : std::min(8, std::max(1, model.max_batch.value_or(8)));
+  options.batch = BatchOf(w, model);
   options.in_flight = w.in_flight > 0 ? w.in_flight : session.callers() + 1;
   options.decode_threads = w.decode_threads > 0 ? w.decode_threads : (sync ? 1 : UsableCpus());
   options.no_files = w.no_files;
@@ -401,6 +404,7 @@ infer::SessionOptions SessionOptions(const Wanted& w, const model::Model& model)
     options.streams = w.mode == "sync" ? 1 : 0;
   }
   options.cache_dir = w.cache_dir;
+  options.batch = BatchOf(w, model);
   return options;
 }
 
@@ -417,7 +421,7 @@ Result<int> RunModel(const Wanted& w, const std::stop_token& stop) {
     console.Note("--in-flight says nothing in sync mode: one batch at a time");
   const SteadyClock clock;
   const model::Model model = TRY(model::OpenModel(w.model, {.recipe = w.recipe}));
-  const run::Target target = TRY(MakeTarget(model));
+  run::Target target = TRY(MakeTarget(model));
   if (w.batch > 0 && model.fixed_batch && w.batch != *model.fixed_batch) {
     console.Note(fmt::format("model {} has a fixed batch of {}: it runs at that, not at {}", model.name,
                              *model.fixed_batch, w.batch));
@@ -440,6 +444,8 @@ Result<int> RunModel(const Wanted& w, const std::stop_token& stop) {
       TRY(model::OpenSession(model, w.engine, SessionOptions(w, model), clock));
   o.model_prepare_s = Seconds(clock.Now() - before);
   o.invented_answers = opened.session->Stats().has_value();
+  const infer::Shape& compiled = opened.session->inputs().front().shape;
+  if (!compiled.empty() && compiled.front() > 0) target.fixed_batch = static_cast<int>(compiled.front());
   const run::Options options = MakeOptions(w, model, *opened.session);
   const auto runner = TRY(infer::Runner::Create(opened.session, clock, {.max_queue = options.in_flight + 1}));
 

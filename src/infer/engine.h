@@ -28,6 +28,9 @@ struct SessionOptions {
   // Arithmetic where the model says float: "f32", "bf16" or "f16". kUnsupported where an engine, or this
   // machine, has no such arithmetic: it is never changed silently.
   std::string precision = "f32";
+  // Rows of every batch, where all have the same: an engine may compile for just these, and its inputs() then
+  // say so. 0: any.
+  int batch = 0;
   std::string cache_dir;  // compiled models are kept here by engines that can; empty: nowhere
 };
 

@@ -160,8 +160,9 @@ class OpenVinoEngine final : public Engine {
 
  private:
   using ModelPtr = std::shared_ptr<ov_compiled_model_t>;
-  Result<ModelPtr> Compile(const std::string& path, const SessionOptions& options,
+  Result<ModelPtr> Compile(const ModelSource& source, const SessionOptions& options,
                            const ThreadShare& share) const;
+  Result<std::shared_ptr<ov_model_t>> ReadForBatch(const ModelSource& source, int batch) const;
 
   const OpenVinoPtr library_;
   const std::shared_ptr<ov_core_t> core_;
@@ -176,7 +177,7 @@ Result<std::shared_ptr<Session>> OpenVinoEngine::Load(const ModelSource& source,
   }
   const ThreadShare share = TRY(ShareThreads(options, UsableCpus()));
   std::string precision = TRY(PrecisionInForce(source.path, options.precision));
-  const ModelPtr model = TRY(Compile(source.path, options, share));
+  const ModelPtr model = TRY(Compile(source, options, share));
   const std::string in_force = TRY(ReadProperty(library_, model.get(), "INFERENCE_PRECISION_HINT"));
   if (in_force != options.precision) {
     return Fail(ErrorCode::kUnsupported,
@@ -198,20 +199,54 @@ Result<std::shared_ptr<Session>> OpenVinoEngine::Load(const ModelSource& source,
   return std::make_shared<OpenVinoSession>(std::move(loaded), std::move(requests), clock_);
 }
 
-Result<OpenVinoEngine::ModelPtr> OpenVinoEngine::Compile(const std::string& path,
+// The library computes faster where it knows the batch beforehand (1.2 times, for small networks).
+Result<std::shared_ptr<ov_model_t>> OpenVinoEngine::ReadForBatch(const ModelSource& source, int batch) const {
+  ov_model_t* raw = nullptr;
+  TRY_STATUS(library_->Check(library_->ov_core_read_model(core_.get(), source.path.c_str(), "", &raw),
+                             source.path, ErrorCode::kInvalidArgument));
+  auto model = Own(library_, raw, &OpenVinoLibrary::ov_model_free);
+  std::vector<std::vector<ov_dimension_t>> dims;
+  std::vector<ov_partial_shape_t> shapes;
+  std::vector<const char*> names;
+  for (const TensorInfo& input : source.inputs) {
+    auto& shape = dims.emplace_back();
+    for (const int64_t dim : input.shape) shape.push_back({dim, dim});
+    shape.front() = {batch, batch};
+    const auto rank = static_cast<int64_t>(shape.size());
+    shapes.push_back({.rank = {rank, rank}, .dims = shape.data()});
+    names.push_back(input.name.c_str());
+  }
+  TRY_STATUS(library_->Check(
+      library_->ov_model_reshape(model.get(), names.data(), shapes.data(), names.size()),
+      fmt::format("{}: fix the batch at {}", source.path, batch), ErrorCode::kInvalidArgument));
+  return model;
+}
+
+Result<OpenVinoEngine::ModelPtr> OpenVinoEngine::Compile(const ModelSource& source,
                                                          const SessionOptions& options,
                                                          const ThreadShare& share) const {
   const std::string threads = fmt::format("{}", share.threads), streams = fmt::format("{}", share.streams);
-  ov_compiled_model_t* model = nullptr;
-  const ov_status_e status = library_->ov_core_compile_model_from_file(
-      core_.get(), path.c_str(), "CPU", 10, &model,           // 10: keys and values
-      "INFERENCE_PRECISION_HINT", options.precision.c_str(),  //
-      "INFERENCE_NUM_THREADS", threads.c_str(),               //
-      "NUM_STREAMS", streams.c_str(),                         //
-      "CACHE_DIR", options.cache_dir.c_str(),                 // empty: none
-      "ENABLE_CPU_PINNING", "NO");                            // the machine is shared with our own threads
-  TRY_STATUS(library_->Check(status, path, ErrorCode::kInvalidArgument));
-  return Own(library_, model, &OpenVinoLibrary::ov_compiled_model_free);
+  ov_compiled_model_t* compiled = nullptr;
+  const auto compile = [&](auto function, const auto* what) {
+    return (library_.get()->*function)(core_.get(), what, "CPU", 10, &compiled,  // 10: keys and values
+                                       "INFERENCE_PRECISION_HINT", options.precision.c_str(),  //
+                                       "INFERENCE_NUM_THREADS", threads.c_str(),               //
+                                       "NUM_STREAMS", streams.c_str(),                         //
+                                       "CACHE_DIR", options.cache_dir.c_str(),                 // empty: none
+                                       "ENABLE_CPU_PINNING",
+                                       "NO");  // the machine is shared with our own threads
+  };
+  const bool batch_is_free = std::ranges::all_of(
+      source.inputs, [](const TensorInfo& input) { return !input.shape.empty() && input.shape.front() < 0; });
+  ov_status_e status{};
+  if (options.batch > 0 && batch_is_free && !source.inputs.empty()) {
+    const auto model = TRY(ReadForBatch(source, options.batch));
+    status = compile(&OpenVinoLibrary::ov_core_compile_model, model.get());
+  } else {
+    status = compile(&OpenVinoLibrary::ov_core_compile_model_from_file, source.path.c_str());
+  }
+  TRY_STATUS(library_->Check(status, source.path, ErrorCode::kInvalidArgument));
+  return Own(library_, compiled, &OpenVinoLibrary::ov_compiled_model_free);
 }
 
 }  // namespace

@@ -21,7 +21,11 @@ namespace weir::infer {
   X(ov_version_free)                             \
   X(ov_core_create)                              \
   X(ov_core_free)                                \
+  X(ov_core_read_model)                          \
+  X(ov_core_compile_model)                       \
   X(ov_core_compile_model_from_file)             \
+  X(ov_model_reshape)                            \
+  X(ov_model_free)                               \
   X(ov_compiled_model_free)                      \
   X(ov_compiled_model_inputs_size)               \
   X(ov_compiled_model_input_by_index)            \
