@@ -3,6 +3,28 @@
 #include "base/json.h"
 
 namespace weir::wire {
+namespace {
+
+// grpc::StatusCode, by number: this file does without the library's headers.
+enum Grpc : int {
+  kCancelled = 1,
+  kInvalidArgument = 3,
+  kDeadlineExceeded = 4,
+  kNotFound = 5,
+  kAlreadyExists = 6,
+  kPermissionDenied = 7,
+  kResourceExhausted = 8,
+  kFailedPrecondition = 9,
+  kAborted = 10,
+  kOutOfRange = 11,
+  kUnimplemented = 12,
+  kInternal = 13,
+  kUnavailable = 14,
+  kDataLoss = 15,
+  kUnauthenticated = 16,
+};
+
+}  // namespace
 
 int HttpStatus(ErrorCode code, Compat compat) {
   switch (code) {
@@ -23,6 +45,86 @@ int HttpStatus(ErrorCode code, Compat compat) {
       return 500;
   }
   return 500;
+}
+
+ErrorCode FromHttpStatus(int status) {
+  switch (status) {
+    case 404:
+    case 410:
+      return ErrorCode::kNotFound;
+    case 408:
+    case 504:
+      return ErrorCode::kDeadline;
+    case 429:
+    case 503:
+      return ErrorCode::kOverloaded;
+    case 499:
+      return ErrorCode::kCancelled;
+    case 405:
+    case 415:
+    case 501:
+      return ErrorCode::kUnsupported;
+    case 502:
+      return ErrorCode::kIo;
+    default:
+      return status >= 400 && status < 500 ? ErrorCode::kInvalidArgument : ErrorCode::kInternal;
+  }
+}
+
+int GrpcStatus(ErrorCode code, Compat /*compat: Triton has the same codes here*/) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kCorrupt:
+      return Grpc::kInvalidArgument;
+    case ErrorCode::kNotFound:
+      return Grpc::kNotFound;
+    case ErrorCode::kCancelled:
+      return Grpc::kCancelled;
+    case ErrorCode::kUnsupported:
+      return Grpc::kUnimplemented;
+    case ErrorCode::kOverloaded:
+    case ErrorCode::kDeadline:
+      return Grpc::kUnavailable;
+    case ErrorCode::kIo:
+    case ErrorCode::kInternal:
+      return Grpc::kInternal;
+  }
+  return Grpc::kInternal;
+}
+
+ErrorCode FromGrpcStatus(int status) {
+  switch (status) {
+    case Grpc::kCancelled:
+      return ErrorCode::kCancelled;
+    case Grpc::kInvalidArgument:
+    case Grpc::kAlreadyExists:
+    case Grpc::kPermissionDenied:
+    case Grpc::kFailedPrecondition:
+    case Grpc::kOutOfRange:
+    case Grpc::kUnauthenticated:
+      return ErrorCode::kInvalidArgument;
+    case Grpc::kDeadlineExceeded:
+      return ErrorCode::kDeadline;
+    case Grpc::kNotFound:
+      return ErrorCode::kNotFound;
+    case Grpc::kResourceExhausted:
+    case Grpc::kAborted:
+    case Grpc::kUnavailable:
+      return ErrorCode::kOverloaded;
+    case Grpc::kUnimplemented:
+      return ErrorCode::kUnsupported;
+    case Grpc::kDataLoss:
+      return ErrorCode::kCorrupt;
+    default:
+      return ErrorCode::kInternal;
+  }
+}
+
+std::string ErrorBody(const Error& error) {
+  std::string body = DumpJson({{"error", error.message}});
+  // DumpJson replaces what is not UTF-8: such messages, and only those, go through the escapes instead.
+  const bool replaced = body.find("\xEF\xBF\xBD") != std::string::npos;
+  return replaced ? DumpJson({{"error", EscapeBytes(error.message)}}) : body;
 }
 
 }  // namespace weir::wire
