@@ -60,13 +60,14 @@ std::jthread StartThread(const std::string& name, std::move_only_function<void(s
   });
 }
 
-int UsableCpus() {
+double CpuAllowance() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  int cpus = static_cast<int>(std::thread::hardware_concurrency());
+  double cpus = std::max(1U, std::thread::hardware_concurrency());
   if (sched_getaffinity(0, sizeof mask, &mask) == 0) cpus = CPU_COUNT(&mask);
-  if (const auto quota = CgroupQuota()) cpus = std::min(cpus, static_cast<int>(std::ceil(*quota)));
-  return std::max(cpus, 1);
+  return std::min(cpus, CgroupQuota().value_or(cpus));
 }
+
+int UsableCpus() { return std::max(1, static_cast<int>(std::ceil(CpuAllowance()))); }
 
 }  // namespace weir

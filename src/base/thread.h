@@ -11,8 +11,11 @@ namespace weir {
 // name: the monitor tells an engine's threads ("engine...") from the application's by it.
 std::jthread StartThread(const std::string& name, std::move_only_function<void(std::stop_token)> body);
 
-// CPUs this process can use: the affinity mask, and the CPU quota of its control group (v1 or v2) rounded up,
-// whichever is less; at least 1.
+// CPU time this process can use a second: the CPUs of its affinity mask, or the CPU quota of its control
+// group (v1 or v2), whichever is less.
+double CpuAllowance();
+
+// The threads that can be busy at once: the allowance rounded up; at least 1.
 int UsableCpus();
 
 }  // namespace weir

@@ -53,7 +53,10 @@ int Main(const Arguments& arguments) {
     fmt::print(stderr, "weir: there is no verb \"{}\"; weir --help lists them\n", name);
     return kBadInput;
   }
-  return verb->run({arguments.begin() + 1, arguments.end()});
+  const int status = verb->run({arguments.begin() + 1, arguments.end()});
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  fmt::print(stderr, "weir: standard output: not all of the text could be written\n");
+  return status == kDone ? kJobFailed : status;
 }
 
 }  // namespace

@@ -417,6 +417,10 @@ Result<int> RunModel(const Wanted& w, const std::stop_token& stop) {
   }
   Console console(w.json, w.answers == "-" ? Console::Stdout::kTaken : Console::Stdout::kFree);
   TRY_STATUS(console.CheckJson());
+  if (!w.answers.empty() && w.answers == w.json) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--answers and --json both name {}: give each a file of its own", w.answers));
+  }
   if (w.mode == "sync" && w.in_flight > 1)
     console.Note("--in-flight says nothing in sync mode: one batch at a time");
   const SteadyClock clock;

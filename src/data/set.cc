@@ -108,6 +108,11 @@ bool PreparedSet::IsSet(const std::string& folder) {
   return facts && facts->text().find("\"weir_set\"") != std::string_view::npos;
 }
 
+bool PreparedSet::IsUnfinished(const std::string& folder) {
+  const auto there = [&](const char* name) { return ::access((folder + "/" + name).c_str(), F_OK) == 0; };
+  return there("manifest.jsonl") && there("rejects.jsonl") && !there("set.json");
+}
+
 Result<Bytes> PreparedSet::ReadRecord(int64_t index) const {
   CHECK(facts_.format == SetFormat::kRaw && index >= 0 && index < facts_.images);
   const int64_t shard = index / facts_.records_per_shard;

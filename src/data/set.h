@@ -60,6 +60,8 @@ class PreparedSet {
   static Result<std::shared_ptr<const PreparedSet>> Open(const std::string& folder);
   // True for a folder whose set.json is one of ours (another program's is left alone).
   static bool IsSet(const std::string& folder);
+  // True for a folder where the making of a set was begun and broken off.
+  static bool IsUnfinished(const std::string& folder);
 
   const std::string& folder() const { return folder_; }
   const SetFacts& facts() const { return facts_; }

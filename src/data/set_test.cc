@@ -91,6 +91,14 @@ TEST_F(SetTest, RawRecordsComeBackFromTheirShards) {
   EXPECT_EQ(reject["reason"], "damaged");
 }
 
+TEST_F(SetTest, ASetWhoseMakingWasBrokenOffIsNoData) {
+  WriteRaw(4);
+  std::filesystem::remove(Path("set.json"));  // the last that is written
+  EXPECT_TRUE(PreparedSet::IsUnfinished(folder_));
+  EXPECT_EQ(ListInputs({folder_}).error().code, ErrorCode::kCorrupt);
+  EXPECT_THAT(SetWriter::Create(folder_, {}).error().message, HasSubstr("broken off"));
+}
+
 TEST_F(SetTest, ARawRecordIsAnInput) {
   WriteRaw(4);
   const Listing listing = ListInputs({folder_}).value();
@@ -140,6 +148,7 @@ TEST_F(SetTest, AFolderInUseIsRefused) {
   WriteRaw(1);
   EXPECT_THAT(SetWriter::Create(folder_, {}).error().message, HasSubstr("a finished set is there"));
   std::filesystem::remove(Path("set.json"));
+  std::filesystem::remove(Path("rejects.jsonl"));
   EXPECT_THAT(SetWriter::Create(folder_, {}).error().message, HasSubstr("is not an empty folder"));
   EXPECT_THAT(SetWriter::Create(Path("manifest.jsonl"), {}).error().message,
               HasSubstr("is not an empty folder"));

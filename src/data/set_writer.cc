@@ -124,6 +124,10 @@ Result<SetWriter> SetWriter::Create(const std::string& folder, SetFacts facts, i
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("{}: a finished set is there; remove it, or choose another folder", folder));
     }
+    if (PreparedSet::IsUnfinished(folder)) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: holds a set whose making was broken off; remove it first", folder));
+    }
     if (!std::filesystem::is_empty(folder, error) || error) {
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("{}: is not an empty folder; remove it, or choose another", folder));

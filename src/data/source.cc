@@ -70,6 +70,11 @@ class Walk {
       return {};
     }
     if (PreparedSet::IsSet(folder)) return AddSet(folder);
+    if (PreparedSet::IsUnfinished(folder)) {
+      return Fail(
+          ErrorCode::kCorrupt,
+          fmt::format("{}: the making of this set was broken off; remove it and make it again", folder));
+    }
     const Result<std::vector<std::string>> names = ReadFolder(folder);
     if (!names) {
       Skip(folder, fmt::format("unreadable folder: {}", names.error().message.substr(folder.size() + 2)));

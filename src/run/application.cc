@@ -409,7 +409,7 @@ Report Application::Flow::Run(AnswerSink& sink, const std::function<void(const P
   Costs& costs = report.costs;
   costs.images = static_cast<double>(report.images);
   costs.wall_s = report.wall_s;
-  costs.cores = UsableCpus();
+  costs.cores = CpuAllowance();
   costs.overlapped = options_.mode == Mode::kAsync;
   costs.in_flight = options_.mode == Mode::kSync ? 1 : options_.in_flight;
   costs.loaders = options_.no_files ? 0 : options_.decode_threads;

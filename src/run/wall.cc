@@ -67,12 +67,12 @@ Wall CpuWall(const Costs& c) {
   const double foreign = c.foreign_cpu_s / c.wall_s;
   if (foreign > 0.25 * c.cores) {
     wall.text = fmt::format(
-        "{}: {:.0f} % of this program's CPU time; other processes hold {:.1f} of the {} cores, alone it "
+        "{}: {:.0f} % of this program's CPU time; other processes hold {:.1f} of the {:.3g} cores, alone it "
         "could reach {:.3g} images/s",
         stage, 100 * wall.share, foreign, c.cores, FindBounds(c).pipeline);
     return wall;
   }
-  wall.text = fmt::format("{}: {:.0f} % of the CPU time, and all {} cores are taken; twice the cores {}",
+  wall.text = fmt::format("{}: {:.0f} % of the CPU time, and all {:.3g} cores are taken; twice the cores {}",
                           stage, 100 * wall.share, c.cores, Times(wall.gain));
   return wall;
 }
@@ -145,7 +145,7 @@ Bounds FindBounds(const Costs& c) {
         Rate(c.images, std::max((c.load_cpu_s + c.load_blocked_s) / c.loaders, c.load_cpu_s / c.cores));
   }
   if (c.engine_threads > 0) {
-    b.infer = Rate(c.images, c.engine_cpu_s / std::min(c.engine_threads, c.cores));
+    b.infer = Rate(c.images, c.engine_cpu_s / std::min<double>(c.engine_threads, c.cores));
   } else {
     b.infer = Rate(c.images, c.engine_busy_s / c.engine_streams);
   }

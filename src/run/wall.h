@@ -12,7 +12,7 @@ namespace weir::run {
 struct Costs {
   double images = 0;
   double wall_s = 0;
-  int cores = 1;              // CPUs the process may use
+  double cores = 1;           // CPU seconds the process may use a second
   bool overlapped = true;     // async: stages of different pictures overlap
   int loaders = 1;            // decode threads; 0 when the data lay ready in memory
   double load_cpu_s = 0;      // reading, decoding, resizing, writing into the batch

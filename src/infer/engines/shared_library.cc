@@ -22,12 +22,9 @@ std::string FolderOfProgram() {
 }  // namespace
 
 Result<SharedLibrary> SharedLibrary::Open(const Names& names) {
-  std::vector<std::string> folders;
   if (const char* named = std::getenv("WEIR_ENGINES"); named != nullptr && *named != '\0')
-    folders.push_back(named);
-  folders.push_back(FolderOfProgram() + "/../lib/weir");
-  folders.push_back(WEIR_DEPS_DIR);
-  return OpenIn(folders, names);
+    return OpenIn({named}, names);
+  return OpenIn({FolderOfProgram() + "/../lib/weir", WEIR_DEPS_DIR}, names);
 }
 
 Result<SharedLibrary> SharedLibrary::OpenIn(const std::vector<std::string>& folders, const Names& names) {

@@ -17,9 +17,8 @@ class SharedLibrary {
     std::vector<std::string> files;  // by which names the file may go, the best first
     std::string folder;              // where `./dev setup` puts it, below its own folder
   };
-  // Looks in the folder that the environment variable WEIR_ENGINES names, in ../lib/weir beside the program,
-  // where
-  // `./dev setup` puts engines in this checkout, and then leaves it to the system's loader. kNotFound says
+  // Looks in the folder that the environment variable WEIR_ENGINES names, or else in ../lib/weir beside the
+  // program and where `./dev setup` puts engines in this checkout; then leaves it to the system's loader. kNotFound says
   // where it looked and what installs it; kInternal is a file that is there and cannot be opened, with the
   // loader's words.
   static Result<SharedLibrary> Open(const Names& names);
