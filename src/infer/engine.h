@@ -1,6 +1,7 @@
 // What turns tensors into tensors: an inference library, or the emulated accelerator.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,6 +63,14 @@ class Session {
   // library's words otherwise.
   virtual Result<RunResult> Run(const std::vector<Tensor>& inputs,
                                 const std::vector<std::string>& wanted) = 0;
+  // Whether Start returns before the answer is there, so that nobody has to wait in Run.
+  virtual bool asynchronous() const { return false; }
+  // Begins what Run does and calls `done` with its result, once: on any thread, possibly inside of Start. It
+  // must not block for long, and may call Start. The session must outlive the calls in flight.
+  using Done = std::move_only_function<void(Result<RunResult>)>;
+  virtual void Start(std::vector<Tensor> inputs, std::vector<std::string> wanted, Done done) {
+    done(Run(inputs, wanted));
+  }
   // Of engines that know their own load; the others are told by their threads' CPU time.
   virtual std::optional<EngineStats> Stats() const { return std::nullopt; }
 };

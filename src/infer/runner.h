@@ -9,20 +9,29 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "infer/batcher.h"
 #include "infer/engine.h"
 #include "infer/service.h"
 
 namespace weir::infer {
 
-// A bounded queue and `workers` threads named "engine-N", each running one call at a time. A full queue
-// answers kOverloaded at once. Calls are computed in the order of their arrival. A call whose deadline has
-// passed when its turn comes is answered kDeadline and not computed. The destructor refuses new calls
-// (kCancelled), finishes what is queued, and joins; a Completion must not run it.
+// One queue, a Batcher, in front of a Session, and at most `workers` batches in the Session at a time: each
+// run by a thread of its own, "engine-N", or, where the session is asynchronous, begun by whoever submits a
+// call or ends a batch. A full queue answers kOverloaded at once. A call that has expired when its turn comes
+// is answered kDeadline, one that was cancelled kCancelled, and neither is computed.
+//
+// A call that is computed alone reaches the Session as it came, and its answer leaves as the Session gave it;
+// several are joined with one copy, and their answers are slices of the batch's. When a batch of several
+// fails, each of its calls is computed again alone, so that it gets an answer of its own.
+//
+// The destructor refuses new calls (kCancelled), finishes what is queued, and joins; a Completion must not
+// run it.
 class Runner final : public Service {
  public:
   struct Options {
-    int workers = 0;      // 0: session.callers()
-    int max_queue = 256;  // calls waiting, beside one for each worker
+    int workers = 0;      // batches at a time; 0: session.callers()
+    int max_queue = 256;  // calls waiting, over all priorities, beside one for each idle worker
+    Batching batching;    // by default every call is computed alone, in the order of their arrival
   };
   // `clock` must outlive the Runner. kInvalidArgument names the bad option.
   static Result<std::unique_ptr<Runner>> Create(std::shared_ptr<Session> session, const Clock& clock,
@@ -30,6 +39,17 @@ class Runner final : public Service {
   ~Runner() override;
 
   void Submit(Call call) override;
+
+  struct Load {
+    int queued_calls = 0;
+    int64_t queued_rows = 0;  // each call counts 1 where rows are not counted
+    int in_flight = 0;        // batches in the Session
+    // The least that one of the last batches took, from leaving the queue to its answer; nothing until eight
+    // have been computed, and when the last one ended more than a second ago.
+    std::optional<Duration> batch_time;
+  };
+  // As of now; cheap.
+  Load load() const;
 
  private:
   Runner(std::shared_ptr<Session> session, const Clock& clock, Options options);
@@ -42,7 +62,7 @@ class Runner final : public Service {
   const Clock& clock_;
   const Options options_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar changed_;
   std::deque<Call> queue_ GUARDED_BY(mutex_);
   int idle_ GUARDED_BY(mutex_);  // workers that compute nothing
