@@ -1,0 +1,41 @@
+#include "launch/launched.h"
+
+#include <fmt/format.h>
+#include <string.h>
+
+#include "base/json.h"
+
+namespace weir::launch {
+namespace {
+
+std::string Said(const Launched& launched) {
+  const std::string words = launched.LastWords();
+  return words.empty() ? "and said nothing" : "its last words:\n" + EscapeBytes(words);
+}
+
+}  // namespace
+
+std::string Ending::ToString() const {
+  if (signal == 0) return fmt::format("exit status {}", exit_status);
+  const char* description = ::sigdescr_np(signal);
+  return fmt::format("signal {} ({})", signal, description != nullptr ? description : "unknown");
+}
+
+Status WaitUntilReady(Launched& launched, const std::function<bool()>& ready, Instant deadline,
+                      const Clock& clock) {
+  const Instant begin = clock.Now();
+  while (true) {
+    if (const auto ending = launched.WaitForEnd(clock.Now())) {
+      return Fail(ErrorCode::kIo, fmt::format("{} ended with {} before it was ready, {}", launched.name(),
+                                              ending->ToString(), Said(launched)));
+    }
+    if (ready()) return {};
+    if (clock.Now() >= deadline) {
+      return Fail(ErrorCode::kDeadline, fmt::format("{} was not ready within {:.3g} s, {}", launched.name(),
+                                                    Seconds(clock.Now() - begin), Said(launched)));
+    }
+    launched.WaitForEnd(clock.Now() + 5ms);
+  }
+}
+
+}  // namespace weir::launch
