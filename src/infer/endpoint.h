@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "infer/service.h"
 #include "infer/tensor.h"
@@ -23,13 +24,28 @@ struct ModelInfo {
   std::map<std::string, std::string> parameters;  // of its configuration; "recipe" and "labels" among them
 };
 
-// Thread-safe. These calls block, for as long as the endpoint's own time limit.
+// What a server has counted of one model since it was loaded: the time of all requests, by phase.
+struct PhaseTotals {
+  struct Phase {
+    uint64_t count = 0;  // requests
+    Duration total{};
+  };
+  uint64_t rows = 0;     // inferred
+  uint64_t batches = 0;  // executed
+  Phase success, fail;   // whole requests
+  Phase queue, compute_input, compute_infer, compute_output;
+};
+
+// Thread-safe. These calls block, for as long as the endpoint's own time limit, and must not be made by a
+// Completion.
 class Endpoint : public Service {
  public:
   // The names of the models that are ready.
   virtual Result<std::vector<std::string>> Models() = 0;
   // `version` empty: the newest. kNotFound when there is no such model.
   virtual Result<ModelInfo> Info(const std::string& model, const std::string& version) = 0;
+  // Of all versions where `version` is empty. kUnsupported where the server keeps none.
+  virtual Result<PhaseTotals> Statistics(const std::string& model, const std::string& version) = 0;
 };
 
 }  // namespace weir::infer

@@ -1,0 +1,168 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "base/json.h"
+#include "wire/client.h"
+#include "wire/http_codec.h"
+#include "wire/http_transport.h"
+#include "wire/model_facts.h"
+#include "wire/server_url.h"
+#include "wire/status.h"
+
+namespace weir::wire {
+namespace {
+
+constexpr Duration kQuestionTime = 30s;  // for what is not an inference, where the options set no time
+
+std::string PathPart(std::string_view name) {
+  std::string path;
+  for (const char c : name) {
+    const bool plain =
+        std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("-._~").contains(c);
+    path += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return path;
+}
+
+std::string ModelPath(const std::string& model, const std::string& version) {
+  std::string path = "/v2/models/" + PathPart(model);
+  if (!version.empty()) path += "/versions/" + PathPart(version);
+  return path;
+}
+
+// The server's own words where it has any.
+Error ErrorOf(const HttpAnswer& answer) {
+  const auto json = ParseJson(answer.body.text());
+  auto words = json ? GetString(*json, "error") : Fail(ErrorCode::kCorrupt, "");
+  return {FromHttpStatus(answer.status),
+          words ? *std::move(words) : fmt::format("the server answered with HTTP status {}", answer.status)};
+}
+
+class HttpClient final : public infer::Endpoint {
+ public:
+  HttpClient(const ServerUrl& server, const ClientOptions& options, const Clock& clock,
+             std::unique_ptr<HttpTransport> transport)
+      : address_(server.Address()), options_(options), clock_(clock), transport_(std::move(transport)) {}
+
+  void Submit(infer::Call call) override;
+  Result<std::vector<std::string>> Models() override;
+  Result<infer::ModelInfo> Info(const std::string& model, const std::string& version) override;
+  Result<infer::PhaseTotals> Statistics(const std::string& model, const std::string& version) override;
+
+ private:
+  std::string Head(std::string_view verb, std::string_view path, const HttpBody& body) const;
+  std::optional<Instant> Due(const infer::Call& call) const;
+  Result<infer::Response> Understand(Result<HttpAnswer> answer) const;
+  // A question that is not an inference: the JSON of its answer.
+  Result<Json> Ask(std::string_view verb, const std::string& path, std::string_view body = {});
+
+  const std::string address_;
+  const ClientOptions options_;
+  const Clock& clock_;
+  const std::unique_ptr<HttpTransport> transport_;
+};
+
+std::string HttpClient::Head(std::string_view verb, std::string_view path, const HttpBody& body) const {
+  std::string head = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", verb, path, address_);
+  if (const auto length = body.header_length) {
+    head += fmt::format("Content-Type: application/octet-stream\r\nInference-Header-Content-Length: {}\r\n",
+                        *length);
+  } else if (!body.parts.empty()) {
+    head += "Content-Type: application/json\r\n";
+  }
+  if (!body.parts.empty()) head += fmt::format("Content-Length: {}\r\n", body.size());
+  return head += "\r\n";
+}
+
+std::optional<Instant> HttpClient::Due(const infer::Call& call) const {
+  std::optional<Instant> due = call.request.deadline;
+  if (options_.timeout.count() > 0) {
+    const Instant limit = *call.times.sent + options_.timeout;
+    due = due ? std::min(*due, limit) : limit;
+  }
+  return due;
+}
+
+Result<infer::Response> HttpClient::Understand(Result<HttpAnswer> answer) const {
+  if (!answer) return std::unexpected(std::move(answer).error());
+  if (answer->status != 200) return std::unexpected(ErrorOf(*answer));
+  return ParseHttpResponse(answer->body, answer->header_length);
+}
+
+void HttpClient::Submit(infer::Call call) {
+  if (!call.times.sent) call.times.sent = clock_.Now();
+  HttpBody body = WriteHttpRequest(call.request);
+  HttpExchange exchange;
+  exchange.head = Head("POST", ModelPath(call.request.model, call.request.version) + "/infer", body);
+  exchange.parts = std::move(body.parts);
+  exchange.due = Due(call);
+  exchange.cancelled = std::move(call.request.cancelled);
+  exchange.done = [this, completion = std::move(call.completion), times = call.times](
+                      Result<HttpAnswer> answer, const HttpExchange::Stamps& stamps) mutable {
+    times.first_byte = stamps.first_byte;
+    times.done = stamps.done;
+    completion.Answer(Understand(std::move(answer)), times);
+  };
+  transport_->Send(std::move(exchange));
+}
+
+Result<Json> HttpClient::Ask(std::string_view verb, const std::string& path, std::string_view text) {
+  HttpBody body;
+  if (!text.empty()) body.parts.push_back(Bytes::Copy(text));
+  std::promise<Result<HttpAnswer>> promise;
+  HttpExchange exchange;
+  exchange.head = Head(verb, path, body);
+  exchange.parts = std::move(body.parts);
+  exchange.due = clock_.Now() + (options_.timeout.count() > 0 ? Duration(options_.timeout) : kQuestionTime);
+  exchange.done = [&promise](Result<HttpAnswer> answer, const HttpExchange::Stamps&) {
+    promise.set_value(std::move(answer));
+  };
+  transport_->Send(std::move(exchange));
+  const HttpAnswer answer = TRY(promise.get_future().get());
+  if (answer.status != 200) return std::unexpected(ErrorOf(answer));
+  return TRY_CONTEXT(ParseJson(answer.body.text()), fmt::format("{}: the answer to {}", address_, path));
+}
+
+// An old server, or one without the extension, does not know the question.
+bool NotKnown(const Error& error) {
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kUnsupported ||
+         error.code == ErrorCode::kInvalidArgument;
+}
+
+Result<std::vector<std::string>> HttpClient::Models() {
+  const Result<Json> index = Ask("POST", "/v2/repository/index", R"({"ready":true})");
+  if (!index && NotKnown(index.error()))
+    return Fail(ErrorCode::kUnsupported, fmt::format("{} does not list its models", address_));
+  return TRY_CONTEXT(ReadReadyModels(TRY(index)), address_);
+}
+
+Result<infer::ModelInfo> HttpClient::Info(const std::string& model, const std::string& version) {
+  const std::string path = ModelPath(model, version);
+  infer::ModelInfo info = TRY_CONTEXT(ReadMetadata(TRY(Ask("GET", path))), address_);
+  const Result<Json> configuration = Ask("GET", path + "/config");
+  if (!configuration && !NotKnown(configuration.error())) return std::unexpected(configuration.error());
+  if (configuration) TRY_STATUS(AddConfiguration(*configuration, info));
+  return info;
+}
+
+Result<infer::PhaseTotals> HttpClient::Statistics(const std::string& model, const std::string& version) {
+  const Result<Json> statistics = Ask("GET", ModelPath(model, version) + "/stats");
+  if (!statistics && NotKnown(statistics.error()))
+    return Fail(ErrorCode::kUnsupported, fmt::format("{} keeps no statistics of {}", address_, model));
+  return TRY_CONTEXT(ReadStatistics(TRY(statistics)), address_);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<infer::Endpoint>> MakeHttpClient(const std::string& url, ClientOptions options,
+                                                        const Clock& clock) {
+  const ServerUrl server = TRY(ParseServerUrl(url));
+  if (server.scheme != "http") return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: not http://", url));
+  auto transport = TRY(HttpTransport::Create(server, options, clock));
+  return std::make_unique<HttpClient>(server, options, clock, std::move(transport));
+}
+
+}  // namespace weir::wire

@@ -1,0 +1,23 @@
+// What a server's answers say of its models, as values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "infer/endpoint.h"
+
+namespace weir::wire {
+
+// Nothing a server says is trusted: kCorrupt names what is missing or of the wrong kind.
+Result<infer::ModelInfo> ReadMetadata(const Json& metadata);
+// Adds to `info` what its configuration knows: the largest batch and the parameters that are text.
+Status AddConfiguration(const Json& configuration, infer::ModelInfo& info);
+Result<std::vector<std::string>> ReadReadyModels(const Json& index);
+Result<infer::PhaseTotals> ReadStatistics(const Json& statistics);
+
+// The same from gRPC: the bytes of an inference.ModelConfig, of which only two fields are read.
+Status AddConfigurationMessage(const std::string& message, infer::ModelInfo& info);
+
+}  // namespace weir::wire
