@@ -4,6 +4,7 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
+#include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
 #include <array>
@@ -11,25 +12,29 @@
 #include <climits>
 #include <utility>
 
-#include "model/model_config.pb.h"
+#include "model/config_message.h"
 
 namespace weir::model {
 namespace {
 
-namespace pb = config;
 using google::protobuf::TextFormat;
 
 constexpr size_t kMaxText = 16 << 20;
 constexpr size_t kMaxRank = 64;
 constexpr int kMaxNesting = 32;
 constexpr std::array<std::string_view, 3> kBackends = {"onnxruntime", "openvino", "emulated"};
-constexpr std::array<std::string_view, 4> kParameters = {"engine", "precision", "threads", "streams"};
+constexpr std::array<std::string_view, 5> kParameters = {"engine", "precision", "threads", "streams", "cpus"};
 
 std::unexpected<Error> Unsupported(std::string message) {
   return Fail(ErrorCode::kUnsupported, std::move(message));
 }
-std::unexpected<Error> Invalid(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+std::unexpected<Error> Invalid(std::string message) { return InvalidConfig(std::move(message)); }
+
+// "line 3: " where `value` stands in `text` in quotes; empty where it does not.
+std::string LineOf(std::string_view text, std::string_view value) {
+  const size_t at = text.find(fmt::format("\"{}\"", value));
+  if (at == std::string_view::npos) return "";
+  return fmt::format("line {}: ", 1 + std::ranges::count(text.substr(0, at), '\n'));
 }
 
 // Keeps the parser's first error, which it counts lines of from 0.
@@ -75,40 +80,28 @@ Result<pb::ModelConfig> ParseText(std::string_view text) {
   return message;
 }
 
-Result<infer::DType> DTypeOf(pb::DataType type, const std::string& what) {
-  using infer::DType;
-  switch (type) {
-    case pb::TYPE_BOOL:
-      return DType::kBool;
-    case pb::TYPE_UINT8:
-      return DType::kUint8;
-    case pb::TYPE_UINT16:
-      return DType::kUint16;
-    case pb::TYPE_UINT32:
-      return DType::kUint32;
-    case pb::TYPE_UINT64:
-      return DType::kUint64;
-    case pb::TYPE_INT8:
-      return DType::kInt8;
-    case pb::TYPE_INT16:
-      return DType::kInt16;
-    case pb::TYPE_INT32:
-      return DType::kInt32;
-    case pb::TYPE_INT64:
-      return DType::kInt64;
-    case pb::TYPE_FP16:
-      return DType::kFp16;
-    case pb::TYPE_FP32:
-      return DType::kFp32;
-    case pb::TYPE_FP64:
-      return DType::kFp64;
-    case pb::TYPE_STRING:
-      return DType::kBytes;
-    case pb::TYPE_BF16:
-      return DType::kBf16;
-    default:
-      return Invalid(what + " has no data_type");
+Result<pb::ModelConfig> ParseJsonText(std::string_view text) {
+  if (text.size() > kMaxText) return Invalid("larger than 16 MiB");
+  pb::ModelConfig message;
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = false;
+  const auto status = google::protobuf::util::JsonStringToMessage(std::string(text), &message, options);
+  if (status.ok()) return message;
+  const std::string words(status.message().data(), status.message().size());
+  const bool unknown = words.find("Cannot find field") != std::string::npos;
+  return Fail(unknown ? ErrorCode::kUnsupported : ErrorCode::kInvalidArgument, words);
+}
+
+template <typename Dims>
+Result<infer::Shape> ShapeOf(const Dims& dims, int max_batch) {
+  infer::Shape shape;
+  if (max_batch > 0) shape.push_back(-1);
+  for (const int64_t dim : dims) {
+    if (dim < 1 && dim != -1)
+      return Invalid(fmt::format("has a dimension of {}; it must be at least 1, or -1", dim));
+    shape.push_back(dim);
   }
+  return shape;
 }
 
 // `message` is a ModelInput or a ModelOutput.
@@ -120,13 +113,37 @@ Result<infer::TensorInfo> InfoOf(const T& message, std::string_view kind, int ma
   if (static_cast<size_t>(message.dims_size()) >= kMaxRank) return Invalid(what + " has too many dims");
   infer::TensorInfo info{
       .name = message.name(), .dtype = TRY(DTypeOf(message.data_type(), what)), .shape = {}};
-  if (max_batch > 0) info.shape.push_back(-1);
-  for (const int64_t dim : message.dims()) {
-    if (dim < 1 && dim != -1)
-      return Invalid(fmt::format("{} has a dimension of {}; it must be at least 1, or -1", what, dim));
-    info.shape.push_back(dim);
-  }
+  info.shape = TRY_CONTEXT(ShapeOf(message.dims(), max_batch), what);
   return info;
+}
+
+// Which parts of a shape stand between its free dimensions: the products that a reshape must keep.
+Result<std::vector<int64_t>> FixedParts(const infer::Shape& shape) {
+  std::vector<int64_t> parts{1};
+  for (const int64_t dim : shape) {
+    if (dim < 0) {
+      parts.push_back(1);
+    } else if (__builtin_mul_overflow(parts.back(), dim, &parts.back())) {
+      return Invalid("has a shape that is too large");
+    }
+  }
+  return parts;
+}
+
+// `message` is a ModelInput or a ModelOutput, `info` what was read of it.
+template <typename T>
+Result<std::optional<infer::Shape>> ReshapeOf(const T& message, const infer::TensorInfo& info,
+                                              int max_batch) {
+  if (!message.has_reshape()) return std::nullopt;
+  const std::string what = fmt::format("the reshape of \"{}\"", info.name);
+  if (static_cast<size_t>(message.reshape().shape_size()) >= kMaxRank)
+    return Invalid(what + " has too many dims");
+  infer::Shape shape = TRY_CONTEXT(ShapeOf(message.reshape().shape(), max_batch), what);
+  if (TRY_CONTEXT(FixedParts(info.shape), what) != TRY_CONTEXT(FixedParts(shape), what)) {
+    return Invalid(fmt::format("{} to {} does not keep the elements of {}", what, infer::ToString(shape),
+                               infer::ToString(info.shape)));
+  }
+  return shape;
 }
 
 Status CheckNamesDiffer(const std::vector<ConfigTensor>& tensors, std::string_view kind) {
@@ -146,26 +163,32 @@ Status ReadTensors(const pb::ModelConfig& message, Config& config) {
     return Invalid("too many inputs or outputs");
   for (const auto& input : message.input()) {
     ConfigTensor tensor{.info = TRY(InfoOf(input, "input", config.max_batch))};
+    tensor.reshape = TRY(ReshapeOf(input, tensor.info, config.max_batch));
     if (input.format() == pb::ModelInput::FORMAT_NHWC) tensor.format = data::Layout::kNhwc;
     if (input.format() == pb::ModelInput::FORMAT_NCHW) tensor.format = data::Layout::kNchw;
     config.inputs.push_back(std::move(tensor));
   }
   for (const auto& output : message.output()) {
-    config.outputs.push_back(
-        {.info = TRY(InfoOf(output, "output", config.max_batch)), .label_filename = output.label_filename()});
+    ConfigTensor tensor{.info = TRY(InfoOf(output, "output", config.max_batch)),
+                        .label_filename = output.label_filename()};
+    tensor.reshape = TRY(ReshapeOf(output, tensor.info, config.max_batch));
+    config.outputs.push_back(std::move(tensor));
   }
   TRY_STATUS(CheckNamesDiffer(config.inputs, "input"));
   return CheckNamesDiffer(config.outputs, "output");
 }
 
-Result<std::string> BackendOf(const pb::ModelConfig& message) {
+// `text` is where the message came from: faults name their line in it.
+Result<std::string> BackendOf(const pb::ModelConfig& message, std::string_view text) {
   if (!message.platform().empty() && message.platform() != "onnxruntime_onnx") {
-    return Unsupported(fmt::format(
-        "platform \"{}\" is not supported; use \"onnxruntime_onnx\", or name a backend", message.platform()));
+    return Unsupported(
+        fmt::format("{}platform \"{}\" is not supported; use \"onnxruntime_onnx\", or name a backend",
+                    LineOf(text, message.platform()), message.platform()));
   }
   if (message.backend().empty()) return std::string(message.platform().empty() ? "" : "onnxruntime");
   if (std::ranges::find(kBackends, message.backend()) == kBackends.end()) {
-    return Unsupported(fmt::format("backend \"{}\" is not supported; use {}", message.backend(),
+    return Unsupported(fmt::format("{}backend \"{}\" is not supported; use {}",
+                                   LineOf(text, message.backend()), message.backend(),
                                    fmt::join(kBackends, ", ")));
   }
   return message.backend();
@@ -178,13 +201,14 @@ Status CheckCount(const std::string& key, const std::string& text) {
   return Invalid(fmt::format("parameter \"{}\" is \"{}\"; it must be a whole number, 0 or more", key, text));
 }
 
-Status ReadParameters(const pb::ModelConfig& message, Config& config) {
+Status ReadParameters(const pb::ModelConfig& message, std::string_view text, Config& config) {
   for (const auto& [key, value] : message.parameters()) {
     if (std::ranges::find(kParameters, key) == kParameters.end()) {
-      return Unsupported(fmt::format("parameter \"{}\" is not supported; those that are: {}", key,
-                                     fmt::join(kParameters, ", ")));
+      return Unsupported(fmt::format("{}parameter \"{}\" is not supported; those that are: {}",
+                                     LineOf(text, key), key, fmt::join(kParameters, ", ")));
     }
     if (key == "threads" || key == "streams") TRY_STATUS(CheckCount(key, value.string_value()));
+    if (key == "cpus") TRY_STATUS(ParseCpus(value.string_value()));
     config.parameters[key] = value.string_value();
   }
   int64_t instances = 0;
@@ -197,29 +221,85 @@ Status ReadParameters(const pb::ModelConfig& message, Config& config) {
   return {};
 }
 
-}  // namespace
-
-Result<Config> ParseConfig(std::string_view text) {
-  const pb::ModelConfig message = TRY(ParseText(text));
-  Config config{
-      .name = message.name(), .backend = TRY(BackendOf(message)), .max_batch = message.max_batch_size()};
-  if (config.max_batch < 0) return Invalid("max_batch_size is negative");
-  TRY_STATUS(ReadTensors(message, config));
-  TRY_STATUS(ReadParameters(message, config));
-  for (const int64_t version : message.version_policy().specific().versions()) {
+Status ReadVersionPolicy(const pb::ModelConfig& message, Config& config) {
+  const pb::ModelVersionPolicy& policy = message.version_policy();
+  if (policy.has_all()) config.versions = AllVersions{};
+  if (policy.has_latest()) {
+    const uint32_t count = std::clamp<uint32_t>(policy.latest().num_versions(), 1, INT_MAX);
+    config.versions = LatestVersions{static_cast<int>(count)};
+  }
+  if (!policy.has_specific()) return {};
+  SpecificVersions specific;
+  for (const int64_t version : policy.specific().versions()) {
     if (version < 1)
       return Invalid(fmt::format("version_policy names version {}; versions count from 1", version));
-    config.versions.push_back(version);
+    specific.versions.push_back(version);
   }
-  if (message.version_policy().has_specific() && config.versions.empty())
-    return Invalid("version_policy specific names no version");
+  if (specific.versions.empty()) return Invalid("version_policy specific names no version");
+  config.versions = std::move(specific);
+  return {};
+}
+
+Status ReadModelFile(const pb::ModelConfig& message, Config& config) {
   if (!message.default_model_filename().empty()) config.model_file = message.default_model_filename();
   const bool plain = config.model_file.find('/') == std::string::npos &&
                      !config.model_file.starts_with('.') && config.model_file.find('\0') == std::string::npos;
-  if (!plain)
-    return Invalid(
-        fmt::format("default_model_filename \"{}\" is not the plain name of a file", config.model_file));
+  if (plain) return {};
+  return Invalid(
+      fmt::format("default_model_filename \"{}\" is not the plain name of a file", config.model_file));
+}
+
+Result<Config> ReadMessage(const pb::ModelConfig& message, std::string_view text) {
+  Config config{.name = message.name(),
+                .backend = TRY(BackendOf(message, text)),
+                .max_batch = message.max_batch_size()};
+  if (message.has_max_batch_size()) config.max_batch_size = message.max_batch_size();
+  if (config.max_batch < 0) return Invalid("max_batch_size is negative");
+  TRY_STATUS(ReadTensors(message, config));
+  TRY_STATUS(ReadParameters(message, text, config));
+  TRY_STATUS(ReadVersionPolicy(message, config));
+  TRY_STATUS(ReadModelFile(message, config));
+  TRY_STATUS(ReadDynamicBatching(message, config));
+  TRY_STATUS(ReadWarmUps(message, config));
+  if (!message.SerializeToString(&config.message)) return Invalid("is too large");
   return config;
+}
+
+}  // namespace
+
+Result<Config> ParseConfig(std::string_view text) { return ReadMessage(TRY(ParseText(text)), text); }
+
+Result<Config> ParseConfigJson(std::string_view json) { return ReadMessage(TRY(ParseJsonText(json)), json); }
+
+Result<std::vector<int>> ParseCpus(std::string_view text) {
+  constexpr int kMostCpus = 4096;
+  const auto fault = [&] {
+    return Invalid(fmt::format("cpus \"{}\" is no list of CPUs such as \"0-3,6\"", text));
+  };
+  std::vector<int> cpus;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto number = [&](int& value) {
+    const auto [next, error] = std::from_chars(at, end, value);
+    at = next;
+    return error == std::errc() && value >= 0 && value < kMostCpus;
+  };
+  while (true) {
+    int first = 0, last = 0;
+    if (!number(first)) return fault();
+    last = first;
+    if (at != end && *at == '-') {
+      ++at;
+      if (!number(last) || last < first) return fault();
+    }
+    for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+    if (at == end) break;
+    if (*at++ != ',') return fault();
+  }
+  std::ranges::sort(cpus);
+  const auto repeated = std::ranges::unique(cpus);
+  cpus.erase(repeated.begin(), repeated.end());
+  return cpus;
 }
 
 }  // namespace weir::model

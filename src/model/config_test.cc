@@ -38,7 +38,7 @@ TEST(Config, ReadsEverythingThatIsSupported) {
   EXPECT_EQ(config->inputs[0].format, data::Layout::kNchw);
   EXPECT_EQ(config->outputs[0].info, (infer::TensorInfo{"logits", infer::DType::kFp16, {-1, 10}}));
   EXPECT_EQ(config->outputs[0].label_filename, "labels.txt");
-  EXPECT_EQ(config->versions, (std::vector<int64_t>{3, 1}));
+  EXPECT_EQ(std::get<SpecificVersions>(config->versions).versions, (std::vector<int64_t>{3, 1}));
   EXPECT_EQ(config->model_file, "net.onnx");
   EXPECT_EQ(config->parameters.at("engine"), "emulated:base=1ms");
   EXPECT_EQ(config->parameters.at("streams"), "3");
@@ -59,11 +59,13 @@ TEST(Config, TakesAnEmptyFileAsSayingNothing) {
 
 TEST(Config, RefusesUnsupportedFieldsByNameAndLine) {
   const Error error =
-      ErrorOf("name: \"m\"\nmax_batch_size: 8\ndynamic_batching { preferred_batch_size: [ 4 ] }\n");
+      ErrorOf("name: \"m\"\nmax_batch_size: 8\nsequence_batching { max_sequence_idle_microseconds: 4 }\n");
   EXPECT_EQ(error.code, ErrorCode::kUnsupported);
-  EXPECT_EQ(error.message, "line 3: dynamic_batching is not supported");
-  EXPECT_EQ(ErrorOf("input {\n name: \"x\"\n reshape { shape: [ 1 ] }\n}").message,
-            "line 3: reshape is not supported");
+  EXPECT_EQ(error.message, "line 3: sequence_batching is not supported");
+  EXPECT_EQ(ErrorOf("input {\n name: \"x\"\n optional: true\n}").message,
+            "line 3: optional is not supported");
+  EXPECT_EQ(ErrorOf("dynamic_batching {\n preserve_ordering: true }").message,
+            "line 2: preserve_ordering is not supported");
 }
 
 TEST(Config, RefusesUnsupportedValuesByNameAndLine) {
@@ -72,21 +74,98 @@ TEST(Config, RefusesUnsupportedValuesByNameAndLine) {
                            "parameters { key: \"intra_op_thread_count\" value: { string_value: \"1\" } }"}) {
     EXPECT_EQ(ErrorOf(text).code, ErrorCode::kUnsupported) << text;
   }
-  EXPECT_THAT(ErrorOf("backend: \"tensorrt\"").message, HasSubstr("tensorrt"));
+  EXPECT_THAT(ErrorOf("name: \"m\"\nbackend: \"tensorrt\"").message,
+              HasSubstr("line 2: backend \"tensorrt\""));
 }
 
 TEST(Config, RefusesWhatMakesNoSense) {
   for (const char* text :
-       {"name: ", "max_batch_size: -1", "input { data_type: TYPE_FP32 dims: 1 }",
-        "input { name: \"x\" dims: 1 }", "input { name: \"x\" data_type: TYPE_FP32 }",
+       {"name: ",
+        "max_batch_size: -1",
+        "input { data_type: TYPE_FP32 dims: 1 }",
+        "input { name: \"x\" dims: 1 }",
+        "input { name: \"x\" data_type: TYPE_FP32 }",
         "input { name: \"x\" data_type: TYPE_FP32 dims: 0 }",
-        "output { name: \"x\" data_type: TYPE_FP32 dims: -2 }", "version_policy { specific { versions: 0 } }",
-        "version_policy { specific { } }", "default_model_filename: \"../model.onnx\"",
-        "parameters { key: \"threads\" value: { string_value: \"many\" } }", "instance_group { count: -1 }",
+        "output { name: \"x\" data_type: TYPE_FP32 dims: -2 }",
+        "version_policy { specific { versions: 0 } }",
+        "version_policy { specific { } }",
+        "default_model_filename: \"../model.onnx\"",
+        "parameters { key: \"threads\" value: { string_value: \"many\" } }",
+        "parameters { key: \"cpus\" value: { string_value: \"3-1\" } }",
+        "max_batch_size: 0 dynamic_batching { }",
+        "max_batch_size: 4 dynamic_batching { preferred_batch_size: 8 }",
+        "dynamic_batching { max_queue_delay_microseconds: 18446744073709551615 }",
+        "dynamic_batching { priority_levels: 2 }",
+        "dynamic_batching { default_priority_level: 1 }",
+        "dynamic_batching { priority_levels: 2 default_priority_level: 1 priority_queue_policy { key: 3 "
+        "value { } } }",
+        "model_warmup { name: \"w\" batch_size: 1 }",
+        "model_warmup { batch_size: 1 inputs { key: \"x\" value { data_type: TYPE_FP32 dims: 1 } } }",
+        "model_warmup { batch_size: 1 inputs { key: \"x\" value { data_type: TYPE_FP32 dims: -1 zero_data: "
+        "true } } }",
+        "max_batch_size: 2 model_warmup { batch_size: 3 inputs { key: \"x\" value { data_type: TYPE_FP32 "
+        "dims: 1 "
+        "zero_data: true } } }",
+        "input { name: \"x\" data_type: TYPE_FP32 dims: [ 4 ] reshape { shape: [ 2 ] } }",
+        "input { name: \"x\" data_type: TYPE_FP32 dims: [ -1, 2 ] reshape { shape: [ 2, -1 ] } }",
+        "instance_group { count: -1 }",
         "input { name: \"x\" data_type: TYPE_FP32 dims: 1 } input { name: \"x\" data_type: TYPE_FP32 dims: 1 "
         "}"}) {
     EXPECT_EQ(ErrorOf(text).code, ErrorCode::kInvalidArgument) << text;
   }
+}
+
+TEST(Config, ReadsHowCallsWait) {
+  const Result<Config> config = ParseConfig(R"(
+max_batch_size: 8
+dynamic_batching {
+  preferred_batch_size: [ 8, 4 ]
+  max_queue_delay_microseconds: 500
+  priority_levels: 2
+  default_priority_level: 2
+  default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 9 max_queue_size: 16 }
+  priority_queue_policy { key: 1 value { allow_timeout_override: true } }
+})");
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  const DynamicBatching& batching = *config->dynamic_batching;
+  EXPECT_EQ(batching.preferred_batch_sizes, (std::vector<int>{4, 8}));
+  EXPECT_EQ(batching.max_queue_delay, std::chrono::microseconds(500));
+  EXPECT_EQ(batching.priority_levels, 2);
+  EXPECT_EQ(batching.default_priority_level, 2);
+  EXPECT_EQ(batching.default_queue_policy->timeout_action, QueuePolicy::TimeoutAction::kDelay);
+  EXPECT_EQ(batching.default_queue_policy->max_queue_size, 16);
+  EXPECT_TRUE(batching.priority_queue_policy.at(1).allow_timeout_override);
+}
+
+TEST(Config, ReadsReshapesAndWarmUps) {
+  const Result<Config> config = ParseConfig(R"(
+max_batch_size: 2
+input { name: "x" data_type: TYPE_FP32 dims: [ 1, -1 ] reshape { shape: [ -1 ] } }
+output { name: "y" data_type: TYPE_FP32 dims: [ 1 ] reshape { shape: [ ] } }
+model_warmup { name: "w" batch_size: 2 inputs { key: "x" value { data_type: TYPE_FP32 dims: [ 1, 3 ] random_data: true } } }
+)");
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(config->inputs[0].info.shape, (infer::Shape{-1, 1, -1}));
+  EXPECT_EQ(config->inputs[0].model_shape(), (infer::Shape{-1, -1}));
+  EXPECT_EQ(config->outputs[0].model_shape(), (infer::Shape{-1}));
+  EXPECT_EQ(config->warm_ups[0].count, 1);
+  EXPECT_TRUE(config->warm_ups[0].inputs.at("x").random);
+}
+
+TEST(Config, ReadsJsonAsItReadsText) {
+  const Result<Config> config =
+      ParseConfigJson(R"({"max_batch_size": 4, "parameters": {"threads": {"string_value": "2"}}})");
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(config->max_batch, 4);
+  EXPECT_EQ(config->parameters.at("threads"), "2");
+  EXPECT_EQ(ParseConfigJson(R"({"ensemble_scheduling": {}})").error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(ParseConfigJson("[").error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(Config, ReadsListsOfCpus) {
+  EXPECT_EQ(*ParseCpus("0-2,7,1"), (std::vector<int>{0, 1, 2, 7}));
+  for (const char* text : {"", ",", "1-", "-1", "a", "1,,2", "1 ", "99999"})
+    EXPECT_FALSE(ParseCpus(text).has_value()) << text;
 }
 
 TEST(Config, NamesTheLineOfAFaultInTheText) {

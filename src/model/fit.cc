@@ -62,7 +62,9 @@ Result<std::vector<TensorInfo>> NarrowAll(const std::vector<TensorInfo>& file,
       return Invalid(fmt::format("{} \"{}\" is not in the model file, which has: {}", kind, tensor.info.name,
                                  Names(file)));
     }
-    narrowed.push_back(TRY(NarrowOne(*found, tensor.info, kind, max_batch)));
+    TensorInfo wanted = tensor.info;
+    wanted.shape = tensor.model_shape();
+    narrowed.push_back(TRY(NarrowOne(*found, wanted, kind, max_batch)));
   }
   return narrowed;
 }

@@ -22,35 +22,76 @@ std::optional<int64_t> VersionOf(const std::string& name) {
   return whole && version > 0 && !name.starts_with('0') ? std::optional(version) : std::nullopt;
 }
 
-// The highest version that may be used.
-Result<std::optional<int64_t>> NewestVersion(const std::string& folder, const std::vector<int64_t>& allowed) {
+// All there are, rising.
+Result<std::vector<int64_t>> VersionsIn(const std::string& folder) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
   if (error) return FailErrno(folder, error.value());
-  std::optional<int64_t> newest;
+  std::vector<int64_t> versions;
   for (; entries != fs::directory_iterator(); entries.increment(error)) {
     if (error) return FailErrno(folder, error.value());
     const auto version = VersionOf(entries->path().filename().string());
-    const bool usable = version && (allowed.empty() || std::ranges::find(allowed, *version) != allowed.end());
     std::error_code ignored;
-    if (usable && entries->is_directory(ignored)) newest = std::max(newest, version);
+    if (version && entries->is_directory(ignored)) versions.push_back(*version);
   }
-  return newest;
+  std::ranges::sort(versions);
+  return versions;
 }
 
-Result<std::optional<Config>> ReadConfig(const Folder& folder) {
+// Those of `there`, rising, that `policy` wants.
+std::vector<int64_t> Wanted(const VersionPolicy& policy, std::vector<int64_t> there) {
+  if (const auto* specific = std::get_if<SpecificVersions>(&policy)) {
+    std::vector<int64_t> wanted = specific->versions;
+    std::ranges::sort(wanted);
+    const auto repeated = std::ranges::unique(wanted);
+    wanted.erase(repeated.begin(), repeated.end());
+    return wanted;
+  }
+  if (const auto* latest = std::get_if<LatestVersions>(&policy)) {
+    const auto surplus = std::max<ptrdiff_t>(0, std::ssize(there) - latest->count);
+    there.erase(there.begin(), there.begin() + surplus);
+  }
+  return there;
+}
+
+// The highest version that may be used.
+Result<std::optional<int64_t>> NewestVersion(const std::string& folder, const VersionPolicy& policy) {
+  const std::vector<int64_t> there = TRY(VersionsIn(folder));
+  const std::vector<int64_t> wanted = Wanted(policy, there);
+  const auto newest = std::ranges::find_if(wanted.rbegin(), wanted.rend(), [&](int64_t version) {
+    return std::ranges::binary_search(there, version);
+  });
+  return newest == wanted.rend() ? std::nullopt : std::optional(*newest);
+}
+
+Result<std::optional<Config>> ReadConfig(const Folder& folder, const std::string& json) {
   const std::string path = TRY(PartOf(folder, "config.pbtxt"));
-  if (path.empty()) return std::nullopt;
-  const std::string text = TRY(ReadTextFile(path));
-  Config config = TRY_CONTEXT(ParseConfig(text), path);
+  if (path.empty() && json.empty()) return std::nullopt;
+  const std::string where = json.empty() ? path : "the configuration given";
+  Config config =
+      TRY_CONTEXT(json.empty() ? ParseConfig(TRY(ReadTextFile(path))) : ParseConfigJson(json), where);
   if (!config.name.empty() && config.name != folder.name) {
     return Fail(
         ErrorCode::kInvalidArgument,
         fmt::format(
-            "{}: the name is \"{}\", but the folder is \"{}\"; they must agree, or leave the name out", path,
+            "{}: the name is \"{}\", but the folder is \"{}\"; they must agree, or leave the name out", where,
             config.name, folder.name));
   }
   return config;
+}
+
+// The folder as it is called, with its configuration.
+Result<Folder> Named(const std::string& path, const std::string& config) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  if (error) return FailErrno(path, error.value());
+  // By the name that it was called, but for "." and the like.
+  const fs::path called = fs::path(path).lexically_normal();
+  const fs::path named = called.has_filename() ? called.filename() : called.parent_path().filename();
+  const bool has_name = !named.empty() && named != "." && named != "..";
+  Folder folder{.name = (has_name ? named : real.filename()).string(), .path = real.string()};
+  folder.config = TRY(ReadConfig(folder, config));
+  return folder;
 }
 
 }  // namespace
@@ -70,28 +111,37 @@ Result<std::string> PartOf(const Folder& folder, const std::string& name) {
   return real.string();
 }
 
-Result<Folder> OpenFolder(const std::string& path) {
-  std::error_code error;
-  const fs::path real = fs::canonical(path, error);
-  if (error) return FailErrno(path, error.value());
-  // By the name that it was called, but for "." and the like.
-  const fs::path called = fs::path(path).lexically_normal();
-  const fs::path named = called.has_filename() ? called.filename() : called.parent_path().filename();
-  const bool has_name = !named.empty() && named != "." && named != "..";
-  Folder folder{.name = (has_name ? named : real.filename()).string(), .path = real.string()};
-  folder.config = TRY(ReadConfig(folder));
+Result<Folder> OpenFolder(const std::string& path, const FolderOptions& options) {
+  Folder folder = TRY(Named(path, options.config));
   const Config defaults, &config = folder.config ? *folder.config : defaults;
-
-  const std::optional<int64_t> version = TRY(NewestVersion(folder.path, config.versions));
+  std::optional<int64_t> version;
+  if (options.version.empty()) {
+    version = TRY(NewestVersion(folder.path, config.versions));
+  } else if (const auto asked = VersionOf(options.version)) {
+    const std::vector<int64_t> there = TRY(VersionsIn(folder.path));
+    if (std::ranges::binary_search(there, *asked)) version = asked;
+  }
   if (version) {
     folder.version = fmt::format("{}", *version);
     folder.model = TRY(PartOf(folder, folder.version + "/" + config.model_file));
   }
   if (!folder.model.empty() || config.backend == "emulated") return folder;
-  const std::string wanted = fmt::format("{}/{}/{}", path, version.value_or(1), config.model_file);
-  return Fail(
-      ErrorCode::kNotFound,
-      fmt::format("{}: no such file; a model folder holds its model as NAME/VERSION/model.onnx", wanted));
+  const std::string wanted =
+      version ? fmt::format("{}", *version) : (options.version.empty() ? "1" : options.version);
+  return Fail(ErrorCode::kNotFound,
+              fmt::format("{}/{}/{}: no such file; a model folder holds its model as NAME/VERSION/model.onnx",
+                          path, wanted, config.model_file));
+}
+
+Result<std::vector<std::string>> FolderVersions(const std::string& path, const std::string& config) {
+  const Folder folder = TRY(Named(path, config));
+  const Config defaults, &read = folder.config ? *folder.config : defaults;
+  std::vector<std::string> versions;
+  for (const int64_t version : Wanted(read.versions, TRY(VersionsIn(folder.path))))
+    versions.push_back(fmt::format("{}", version));
+  // An emulated model needs no version's folder; of the others OpenFolder tells what is missing.
+  if (versions.empty()) versions.emplace_back("1");
+  return versions;
 }
 
 }  // namespace weir::model

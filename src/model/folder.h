@@ -18,9 +18,16 @@ struct Folder {
   std::optional<Config> config;
 };
 
+struct FolderOptions {
+  std::string version;  // empty: the newest that the configuration allows
+  std::string config;   // JSON instead of config.pbtxt; empty: the folder's own
+};
 // kNotFound says which file is missing; ParseConfig's errors; kInvalidArgument for a name that is not the
 // folder's.
-Result<Folder> OpenFolder(const std::string& path);
+Result<Folder> OpenFolder(const std::string& path, const FolderOptions& options);
+
+// The versions that the configuration wants served, rising: those there are, and those it names one by one.
+Result<std::vector<std::string>> FolderVersions(const std::string& path, const std::string& config);
 
 // The path of `name` in the folder; empty when it is not there. kInvalidArgument when it lies outside, by
 // ".." or a link: a model is untrusted data, and no file of somebody else's is read for it.

@@ -6,8 +6,10 @@
 #include <array>
 #include <climits>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
+#include "base/file.h"
 #include "model/fit.h"
 #include "model/folder.h"
 #include "model/open.h"
@@ -83,13 +85,27 @@ Status CheckFormats(const Config& config, const data::Recipe& recipe) {
   return {};
 }
 
-// The label file of the output that the recipe reads, or of the first that has one.
+// The output that the recipe reads if it has a label file, or the first that has one; empty: none.
 std::string ConfiguredLabels(const Config& config, const std::string& output) {
   for (const ConfigTensor& tensor : config.outputs) {
     if (!tensor.label_filename.empty() && (output.empty() || tensor.info.name == output))
-      return tensor.label_filename;
+      return tensor.info.name;
   }
   return "";
+}
+
+Status ReadConfiguredLabels(const Folder& folder, Model& model) {
+  for (const ConfigTensor& tensor : model.config.outputs) {
+    if (tensor.label_filename.empty()) continue;
+    const std::string path = TRY(PartOf(folder, tensor.label_filename));
+    if (path.empty()) {
+      return Fail(ErrorCode::kNotFound,
+                  fmt::format("{}/{}: no such file; config.pbtxt names it for the labels", folder.path,
+                              tensor.label_filename));
+    }
+    model.output_labels[tensor.info.name] = TRY(data::ReadLabels(path));
+  }
+  return {};
 }
 
 // Of the model's own recipe; the one that the user names may have its labels anywhere.
@@ -102,10 +118,50 @@ Status CheckLabelsInside(const Folder& folder, const data::Recipe& recipe) {
   return {};
 }
 
-Result<std::optional<data::Recipe>> ReadRecipeOf(const std::string& path, const Tensors& tensors) {
+Status ReadRecipeOf(const std::string& path, const Tensors& tensors, Model& model) {
   data::Recipe recipe = TRY(data::ReadRecipe(path));
   if (const Status fits = CheckFits(recipe, tensors); !fits) return Context(path, fits.error());
-  return recipe;
+  model.recipe_text = TRY(ReadTextFile(path));
+  model.recipe = std::move(recipe);
+  return {};
+}
+
+// What clients see of tensors that the configuration may reshape.
+std::vector<TensorInfo> ClientView(std::vector<TensorInfo> tensors, const std::vector<ConfigTensor>& config) {
+  for (TensorInfo& tensor : tensors) {
+    const auto found =
+        std::ranges::find(config, tensor.name, [](const ConfigTensor& t) { return t.info.name; });
+    if (found != config.end() && found->reshape) tensor.shape = found->info.shape;
+  }
+  return tensors;
+}
+
+int ServingMaxBatch(const Config& config, const Tensors& tensors, bool batchable) {
+  const bool silent = config.inputs.empty() && config.outputs.empty() && !config.max_batch_size;
+  if (!silent) return config.max_batch;
+  const auto two_or_more = [](const TensorInfo& tensor) { return tensor.shape.size() >= 2; };
+  return batchable && std::ranges::all_of(tensors.inputs, two_or_more) &&
+                 std::ranges::all_of(tensors.outputs, two_or_more)
+             ? kDefaultMaxBatch
+             : 0;
+}
+
+void FillServing(const Tensors& tensors, Model& model) {
+  model.client_inputs = ClientView(tensors.inputs, model.config.inputs);
+  model.client_outputs = ClientView(tensors.outputs, model.config.outputs);
+  model.serving_max_batch = ServingMaxBatch(model.config, tensors, model.not_batchable.empty());
+}
+
+// The model's labels, by the index of its scores.
+void FillOutputLabels(Model& model) {
+  if (model.labels.empty()) return;
+  const std::string scores = model.recipe && !model.recipe->output.empty() ? model.recipe->output
+                             : model.outputs.size() == 1                   ? model.outputs.front().name
+                                                                           : "";
+  if (scores.empty() || model.output_labels.contains(scores)) return;
+  std::vector<std::string> labels(static_cast<size_t>(model.recipe ? model.recipe->first_class : 0));
+  labels.insert(labels.end(), model.labels.begin(), model.labels.end());
+  model.output_labels[scores] = std::move(labels);
 }
 
 Result<ModelAndFacts> OpenFile(const std::string& path, const OpenOptions& options) {
@@ -123,16 +179,21 @@ Result<ModelAndFacts> OpenFile(const std::string& path, const OpenOptions& optio
   const std::string beside = (file.parent_path() / (model.name + ".recipe.yaml")).string();
   std::error_code ignored;
   if (recipe.empty() && fs::exists(beside, ignored)) recipe = beside;
-  if (!recipe.empty()) model.recipe = TRY(ReadRecipeOf(recipe, tensors));
+  if (!recipe.empty()) TRY_STATUS(ReadRecipeOf(recipe, tensors, model));
   if (model.recipe && !model.recipe->labels.empty())
     model.labels = TRY(data::ReadLabels(model.recipe->labels));
+  FillServing(tensors, model);
+  FillOutputLabels(model);
   return opened;
 }
 
 Result<Tensors> ConfiguredTensors(const Config& config) {
   Tensors tensors;
-  for (const ConfigTensor& input : config.inputs) tensors.inputs.push_back(input.info);
-  for (const ConfigTensor& output : config.outputs) tensors.outputs.push_back(output.info);
+  const auto as_the_model_has_it = [](const ConfigTensor& tensor) {
+    return TensorInfo{.name = tensor.info.name, .dtype = tensor.info.dtype, .shape = tensor.model_shape()};
+  };
+  std::ranges::transform(config.inputs, std::back_inserter(tensors.inputs), as_the_model_has_it);
+  std::ranges::transform(config.outputs, std::back_inserter(tensors.outputs), as_the_model_has_it);
   if (!tensors.inputs.empty() && !tensors.outputs.empty()) return tensors;
   return Fail(ErrorCode::kInvalidArgument,
               "config.pbtxt: an emulated model without a file needs its inputs and outputs declared here");
@@ -142,35 +203,31 @@ Status FillRecipeAndLabels(const Folder& folder, const OpenOptions& options, con
                            Model& model) {
   const std::string own = options.recipe.empty() ? TRY(PartOf(folder, "recipe.yaml")) : "";
   const std::string recipe = options.recipe.empty() ? own : options.recipe;
-  if (!recipe.empty()) model.recipe = TRY(ReadRecipeOf(recipe, tensors));
+  if (!recipe.empty()) TRY_STATUS(ReadRecipeOf(recipe, tensors, model));
   if (!own.empty()) TRY_STATUS(CheckLabelsInside(folder, *model.recipe));
   if (model.recipe && folder.config) {
     if (const Status fits = CheckFormats(*folder.config, *model.recipe); !fits)
       return Context(recipe, fits.error());
   }
 
+  TRY_STATUS(ReadConfiguredLabels(folder, model));
   std::string labels = model.recipe ? model.recipe->labels : "";
   if (labels.empty() && folder.config) {
-    const std::string configured = ConfiguredLabels(*folder.config, model.recipe ? model.recipe->output : "");
-    if (!configured.empty()) {
-      labels = TRY(PartOf(folder, configured));
-      if (labels.empty()) {
-        return Fail(ErrorCode::kNotFound,
-                    fmt::format("{}/{}: no such file; config.pbtxt names it for the labels", folder.path,
-                                configured));
-      }
-    }
+    const std::string output = ConfiguredLabels(*folder.config, model.recipe ? model.recipe->output : "");
+    if (!output.empty()) model.labels = model.output_labels.at(output);
   }
-  if (labels.empty()) labels = TRY(PartOf(folder, "labels.txt"));
+  if (labels.empty() && model.labels.empty()) labels = TRY(PartOf(folder, "labels.txt"));
   if (!labels.empty()) model.labels = TRY(data::ReadLabels(labels));
+  FillOutputLabels(model);
   return {};
 }
 
 Result<ModelAndFacts> OpenModelFolder(const std::string& path, const OpenOptions& options) {
-  const Folder folder = TRY(OpenFolder(path));
+  const Folder folder = TRY(OpenFolder(path, {.version = options.version, .config = options.config}));
   ModelAndFacts opened;
   Model& model = opened.model;
   model.name = folder.name;
+  model.folder = folder.path;
   model.version = folder.version;
   model.path = folder.model;
   Tensors tensors;
@@ -182,6 +239,7 @@ Result<ModelAndFacts> OpenModelFolder(const std::string& path, const OpenOptions
     tensors = TRY_CONTEXT(ConfiguredTensors(*folder.config), path);
   }
   if (folder.config) {
+    model.config = *folder.config;
     model.backend = folder.config->backend;
     model.parameters = folder.config->parameters;
     if (folder.config->max_batch > 0) model.max_batch = folder.config->max_batch;
@@ -189,6 +247,7 @@ Result<ModelAndFacts> OpenModelFolder(const std::string& path, const OpenOptions
   model.inputs = tensors.inputs;
   model.outputs = tensors.outputs;
   FillBatch(tensors, opened.facts, model);
+  FillServing(tensors, model);
   TRY_STATUS(FillRecipeAndLabels(folder, options, tensors, model));
   return opened;
 }
@@ -208,6 +267,22 @@ Result<ModelAndFacts> OpenWithFacts(const std::string& path, const OpenOptions& 
 Result<Model> OpenModel(const std::string& path, const OpenOptions& options) {
   ModelAndFacts opened = TRY(OpenWithFacts(path, options));
   return std::move(opened.model);
+}
+
+Result<std::vector<std::string>> ServedVersions(const std::string& path, const std::string& config) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return FolderVersions(path, config);
+  return std::vector<std::string>{"1"};
+}
+
+Result<Bytes> ReadWarmUpFile(const Model& model, const std::string& name, uint64_t max_bytes) {
+  if (model.folder.empty()) return Fail(ErrorCode::kNotFound, "a bare model file has no warmup folder");
+  const std::string path = TRY(PartOf({.path = model.folder}, "warmup/" + name));
+  if (path.empty()) {
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("{}/warmup/{}: no such file; config.pbtxt names it", model.folder, name));
+  }
+  return ReadFile(path, max_bytes);
 }
 
 }  // namespace weir::model

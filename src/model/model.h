@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "data/recipe.h"
 #include "infer/engine.h"
+#include "model/config.h"
 
 namespace weir::model {
 
@@ -28,11 +30,24 @@ struct Model {
   std::optional<data::Recipe> recipe;
   std::vector<std::string> labels;  // by class
   std::map<std::string, std::string>
-      parameters;  // of the configuration: "engine", "precision", "threads", "streams"
+      parameters;  // of the configuration: "engine", "precision", "threads", "streams", "cpus"
+  // How it is served. The tensors as clients see them: where the configuration reshapes, not as the model has
+  // them.
+  std::vector<infer::TensorInfo> client_inputs, client_outputs;
+  // Of requests; 0: the dimensions are all there are. Of the configuration; where that says nothing of
+  // tensors either, kDefaultMaxBatch if every tensor has two dimensions or more and the first is free.
+  int serving_max_batch = 0;
+  std::map<std::string, std::vector<std::string>> output_labels;  // by output, then by its index
+  std::string recipe_text;                                        // of the recipe in use; empty: none
+  Config config;                                                  // empty where there is none
+  std::string folder;                                             // links followed; empty for a bare file
 };
+inline constexpr int kDefaultMaxBatch = 64;
 
 struct OpenOptions {
-  std::string recipe;  // a recipe file instead of the model's own
+  std::string recipe;   // a recipe file instead of the model's own
+  std::string version;  // of a model folder; empty: the newest that the configuration allows
+  std::string config;   // of a model folder, as JSON instead of its config.pbtxt; empty: its own
 };
 // Reads and checks the files; loads no engine. A model is untrusted data: external data that leaves the
 // model's folder, links, and operators of custom domains are refused (kInvalidArgument) before an engine sees
@@ -42,6 +57,13 @@ struct OpenOptions {
 // NAME.recipe.yaml beside it. Labels are those of the recipe, else of the configuration's output, else
 // labels.txt of the folder.
 Result<Model> OpenModel(const std::string& path, const OpenOptions& options);
+
+// The versions of a model folder that its configuration wants served, rising; "1" for a bare file, and for an
+// emulated model that has no version. Not all need be there: OpenModel tells.
+Result<std::vector<std::string>> ServedVersions(const std::string& path, const std::string& config);
+
+// The bytes of a file in the model folder's "warmup". Errors as OpenModel's for parts that lie outside.
+Result<Bytes> ReadWarmUpFile(const Model& model, const std::string& name, uint64_t max_bytes);
 
 // What the configuration's parameters "precision", "threads" and "streams" ask for, for the caller to
 // override.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "infer/testing/tiny_onnx.h"
+#include "model/effective_config.h"
 #include "model/show.h"
 
 namespace weir::model {
@@ -80,6 +81,96 @@ TEST_F(ModelFolder, OpensTheNewestVersionOfAFolder) {
   EXPECT_EQ(model.path, Path("net/10/model.onnx"));
   Write("net/config.pbtxt", "version_policy { specific { versions: [ 2 ] } }");
   EXPECT_EQ(Open("net/").version, "2");
+}
+
+TEST_F(ModelFolder, ServesTheVersionsThatItsPolicyWants) {
+  const auto served = [&](const std::string& policy) {
+    Write("net/config.pbtxt", policy);
+    return ServedVersions(Path("net"), "").value_or(std::vector<std::string>{});
+  };
+  fs::create_directories(base_ / "net/2");
+  fs::create_directories(base_ / "net/10");
+  EXPECT_THAT(served(""), ElementsAre("10"));
+  EXPECT_THAT(served("version_policy { latest { num_versions: 2 } }"), ElementsAre("2", "10"));
+  EXPECT_THAT(served("version_policy { all { } }"), ElementsAre("1", "2", "10"));
+  EXPECT_THAT(served("version_policy { specific { versions: [ 7, 2 ] } }"), ElementsAre("2", "7"));
+  Save("net/2/model.onnx");
+  EXPECT_EQ(Open("net", {.version = "2"}).version, "2");
+  EXPECT_THAT(Refusal("net", {.version = "7"}).message, HasSubstr("net/7/model.onnx"));
+  EXPECT_THAT(Refusal("net", {.version = "../net/2"}).message, HasSubstr("no such file"));
+}
+
+TEST_F(ModelFolder, MakesUpTheBatchThatNobodySaid) {
+  Save("net/1/model.onnx");
+  EXPECT_EQ(Open("net").serving_max_batch, kDefaultMaxBatch);
+  Write("net/config.pbtxt", "max_batch_size: 0");
+  EXPECT_EQ(Open("net").serving_max_batch, 0);
+  Write("net/config.pbtxt", "max_batch_size: 3");
+  EXPECT_EQ(Open("net").serving_max_batch, 3);
+  Save("flat.onnx", {.input_shape = {-1}, .output_shape = {-1}});
+  EXPECT_EQ(Open("flat.onnx").serving_max_batch, 0);
+  Save("fixed.onnx", {.input_shape = {4, 4}, .output_shape = {4, 4}});
+  EXPECT_EQ(Open("fixed.onnx").serving_max_batch, 0);
+}
+
+TEST_F(ModelFolder, ShowsClientsTheShapesBeforeTheReshape) {
+  Save("net/1/model.onnx");
+  Write("net/config.pbtxt",
+        "max_batch_size: 2 input { name: \"x\" data_type: TYPE_FP32 dims: [ 48 ] reshape { shape: [ 3, 4, 4 "
+        "] } }");
+  const Model model = Open("net");
+  EXPECT_EQ(model.inputs[0].shape, (infer::Shape{-1, 3, 4, 4}));
+  EXPECT_EQ(model.client_inputs[0].shape, (infer::Shape{-1, 48}));
+}
+
+TEST_F(ModelFolder, TellsTheConfigurationInForce) {
+  Save("net/1/model.onnx");
+  Write("net/config.pbtxt",
+        "max_batch_size: 2 dynamic_batching { max_queue_delay_microseconds: 7 }\n"
+        "input { name: \"x\" data_type: TYPE_FP32 dims: [ 48 ] reshape { shape: [ 3, 4, 4 ] } }");
+  const Model model = Open("net");
+  const auto config = MakeEffectiveConfig(model, {.name = "net",
+                                                  .inputs = model.client_inputs,
+                                                  .outputs = model.client_outputs,
+                                                  .max_batch = model.serving_max_batch,
+                                                  .engine = "onnxruntime",
+                                                  .parameters = {{"recipe", "scale: 1\n"}}});
+  ASSERT_TRUE(config.has_value());
+  const Json& json = config->json;
+  EXPECT_EQ(json["max_batch_size"], 2);
+  EXPECT_EQ(json["platform"], "onnxruntime_onnx");
+  EXPECT_EQ(json["input"][0]["dims"], Json({48}));
+  EXPECT_EQ(json["input"][0]["reshape"]["shape"], Json({3, 4, 4}));
+  EXPECT_EQ(json["output"][0]["dims"], Json({3, 4, 4}));
+  EXPECT_EQ(json["dynamic_batching"]["max_queue_delay_microseconds"], 7);
+  EXPECT_EQ(json["version_policy"]["latest"]["num_versions"], 1);
+  EXPECT_EQ(json["parameters"]["recipe"]["string_value"], "scale: 1\n");
+  EXPECT_EQ(json["instance_group"][0]["count"], 1);
+}
+
+TEST_F(ModelFolder, IsConfiguredByJsonWhereThatIsGiven) {
+  Save("net/1/model.onnx");
+  Write("net/config.pbtxt", "max_batch_size: 2");
+  EXPECT_EQ(Open("net", {.config = R"({"max_batch_size": 5})"}).serving_max_batch, 5);
+  EXPECT_THAT(Refusal("net", {.config = R"({"name": "../other"})"}).message, HasSubstr("../other"));
+}
+
+TEST_F(ModelFolder, NamesTheIndicesOfItsScores) {
+  Save("net.onnx");
+  Write("net.recipe.yaml", std::string(kRecipe) + "labels: classes.txt\nfirst_class: 1\n");
+  Write("classes.txt", "cat\ndog\n");
+  EXPECT_THAT(Open("net.onnx").output_labels.at("y"), ElementsAre("", "cat", "dog"));
+}
+
+TEST_F(ModelFolder, ReadsWarmUpFilesOfItsOwn) {
+  Save("net/1/model.onnx");
+  fs::create_directories(base_ / "net/warmup");
+  Write("net/warmup/x", "data");
+  const Model model = Open("net");
+  EXPECT_EQ(ReadWarmUpFile(model, "x", 100)->text(), "data");
+  EXPECT_EQ(ReadWarmUpFile(model, "y", 100).error().code, ErrorCode::kNotFound);
+  Write("secret.txt", "password\n");
+  EXPECT_THAT(ReadWarmUpFile(model, "../../secret.txt", 100).error().message, HasSubstr("outside"));
 }
 
 TEST_F(ModelFolder, TakesBatchParametersAndLabelsFromTheConfiguration) {

@@ -1,0 +1,123 @@
+#include "model/effective_config.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "model/config_message.h"
+
+namespace weir::model {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+
+const ConfigTensor* Find(const std::vector<ConfigTensor>& tensors, const std::string& name) {
+  const auto found =
+      std::ranges::find(tensors, name, [](const ConfigTensor& tensor) { return tensor.info.name; });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+// `message` is a ModelInput or a ModelOutput; `configured` its part of config.pbtxt, if it has one.
+template <typename T>
+void PutTensor(const infer::TensorInfo& tensor, const ConfigTensor* configured, bool batched, T& message) {
+  message.set_name(tensor.name);
+  message.set_data_type(DataTypeOf(tensor.dtype));
+  for (size_t i = batched ? 1 : 0; i < tensor.shape.size(); ++i) message.add_dims(tensor.shape[i]);
+  if (configured == nullptr || !configured->reshape || configured->info.shape != tensor.shape) return;
+  auto& reshape = *message.mutable_reshape();
+  for (size_t i = batched ? 1 : 0; i < configured->reshape->size(); ++i)
+    reshape.add_shape((*configured->reshape)[i]);
+}
+
+void PutTensors(const Model& model, const ServedForm& form, pb::ModelConfig& message) {
+  const bool batched = form.max_batch > 0;
+  message.clear_input();
+  message.clear_output();
+  for (const infer::TensorInfo& input : form.inputs) {
+    const ConfigTensor* configured = Find(model.config.inputs, input.name);
+    pb::ModelInput& put = *message.add_input();
+    PutTensor(input, configured, batched, put);
+    if (configured != nullptr && configured->format && configured->info.dtype == input.dtype) {
+      put.set_format(*configured->format == data::Layout::kNhwc ? pb::ModelInput::FORMAT_NHWC
+                                                                : pb::ModelInput::FORMAT_NCHW);
+    }
+  }
+  for (const infer::TensorInfo& output : form.outputs) {
+    const ConfigTensor* configured = Find(model.config.outputs, output.name);
+    pb::ModelOutput& put = *message.add_output();
+    PutTensor(output, configured, batched, put);
+    if (configured != nullptr) put.set_label_filename(configured->label_filename);
+  }
+}
+
+pb::ModelConfig Complete(const Model& model, const ServedForm& form) {
+  pb::ModelConfig message;
+  message.ParseFromString(model.config.message);
+  message.set_name(form.name);
+  message.set_backend(form.engine);
+  if (form.engine == "onnxruntime") message.set_platform("onnxruntime_onnx");
+  if (!message.has_version_policy()) message.mutable_version_policy()->mutable_latest()->set_num_versions(1);
+  message.set_max_batch_size(form.max_batch);
+  PutTensors(model, form, message);
+  message.clear_instance_group();
+  pb::ModelInstanceGroup& group = *message.add_instance_group();
+  group.set_name(form.name);
+  group.set_kind(pb::ModelInstanceGroup::KIND_CPU);
+  group.set_count(form.instances);
+  message.set_default_model_filename(model.config.model_file);
+  for (const auto& [key, value] : form.parameters)
+    (*message.mutable_parameters())[key].set_string_value(value);
+  return message;
+}
+
+void NumbersFromText(const Descriptor& type, Json& json);
+
+void NumberFromText(const FieldDescriptor& field, Json& value) {
+  const auto type = field.cpp_type();
+  if (type == FieldDescriptor::CPPTYPE_MESSAGE) return NumbersFromText(*field.message_type(), value);
+  const bool wide = type == FieldDescriptor::CPPTYPE_INT64 || type == FieldDescriptor::CPPTYPE_UINT64;
+  if (!wide || !value.is_string()) return;
+  const auto& text = value.get_ref<const std::string&>();
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) value = number;
+}
+
+// protobuf writes 64-bit integers as text; readers of Triton's configurations want numbers.
+void NumbersFromText(const Descriptor& type, Json& json) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const auto found = json.find(field.name());
+    if (found == json.end()) continue;
+    if (field.is_map()) {
+      const FieldDescriptor& value = *field.message_type()->map_value();
+      for (auto& entry : *found) NumberFromText(value, entry);
+    } else if (field.is_repeated()) {
+      for (auto& entry : *found) NumberFromText(field, entry);
+    } else {
+      NumberFromText(field, *found);
+    }
+  }
+}
+
+}  // namespace
+
+Result<EffectiveConfig> MakeEffectiveConfig(const Model& model, const ServedForm& form) {
+  const pb::ModelConfig message = Complete(model, form);
+  EffectiveConfig effective;
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
+  if (!status.ok() || !message.SerializeToString(&effective.message))
+    return Fail(ErrorCode::kInternal, "the configuration of " + form.name + " cannot be written");
+  effective.json = TRY(ParseJson(text));
+  NumbersFromText(*message.GetDescriptor(), effective.json);
+  return effective;
+}
+
+}  // namespace weir::model
