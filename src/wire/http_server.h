@@ -19,10 +19,11 @@
 namespace weir::wire {
 
 struct HttpRequest {
-  std::string method;
-  std::string path;   // as sent, without the query
-  std::string query;  // after '?'
-  std::vector<std::pair<std::string, std::string>> headers;
+  Bytes head;  // what the views below look into
+  std::string_view method;
+  std::string_view path;   // as sent, without the query
+  std::string_view query;  // after '?'
+  std::vector<std::pair<std::string_view, std::string_view>> headers;
   Bytes body;
   Instant first_byte{}, received{};
   std::stop_token left;  // asked for when the client has gone before it had its answer
@@ -37,17 +38,26 @@ struct HttpReply {
   std::vector<Bytes> body;                                   // parts, sent as they lie
 };
 
-// The right to answer one request, once, from any thread. Dropping it answers 500.
+// The right to answer one request, once, from any thread. Dropping it answers 500. It may outlive the server
+// (then nothing is sent), but not the server's clock.
 class HttpResponder {
  public:
-  class Connection;
+  using Sent = std::move_only_function<void(Instant)>;
+  // Where answers go. Thread-safe.
+  class Connection {
+   public:
+    virtual ~Connection() = default;
+    virtual void Answer(uint64_t request, HttpReply reply, Sent sent) = 0;
+  };
+
   HttpResponder(std::shared_ptr<Connection> connection, uint64_t request);
   HttpResponder(HttpResponder&&) noexcept = default;
   HttpResponder& operator=(HttpResponder&&) noexcept;
   ~HttpResponder();
 
-  // `sent` is called when the last byte has been handed to the kernel, or the client has gone.
-  void Send(HttpReply reply, std::move_only_function<void(Instant)> sent = {});
+  // `sent` is called when the last byte has been handed to the kernel, or the client has gone; it must not
+  // block.
+  void Send(HttpReply reply, Sent sent = {});
 
  private:
   std::shared_ptr<Connection> connection_;
@@ -81,9 +91,10 @@ class HttpServer {
   static Result<std::unique_ptr<HttpServer>> Create(Options options, Handler handler, const Clock& clock);
   virtual ~HttpServer() = default;  // cuts what is still open
   virtual int port() const = 0;
-  // No new connections; those there close after the answer under way ("Connection: close"). Returns at once.
+  // No new connections; those there close after their next answer ("Connection: close"), those with nothing
+  // to answer a tenth of a second later, so that a request on its way still gets its answer. Returns at once.
   virtual void StopAccepting() = 0;
-  // Waits until all is answered and sent, or until `until`. False: something was left.
+  // After StopAccepting: waits until all is answered and sent, or until `until`. False: something was left.
   virtual bool WaitUntilIdle(Instant until) = 0;
 };
 

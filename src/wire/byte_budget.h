@@ -1,0 +1,47 @@
+// Bytes of requests that may be in memory at once, over all connections of a door.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/bytes.h"
+
+namespace weir::wire {
+
+// Thread-safe.
+class ByteBudget : public std::enable_shared_from_this<ByteBudget> {
+ public:
+  explicit ByteBudget(size_t limit) : limit_(limit) {}
+
+  // Bytes that were taken; gives them back when it goes.
+  class Share {
+   public:
+    Share(std::shared_ptr<ByteBudget> budget, size_t size) : budget_(std::move(budget)), size_(size) {}
+    Share(Share&&) noexcept = default;
+    Share& operator=(Share&&) = delete;
+    ~Share() {
+      if (budget_) budget_->used_.fetch_sub(size_, std::memory_order_relaxed);
+    }
+
+   private:
+    std::shared_ptr<ByteBudget> budget_;
+    size_t size_;
+  };
+  // Nothing when they are not to be had now.
+  std::optional<Share> Take(size_t size);
+
+  // Memory that counts against the budget for as long as anyone holds a slice of it, so that the byte at
+  // `aligned` lies on a multiple of 64. Not written to. Nothing when the budget is used up.
+  std::optional<Bytes> Allocate(size_t size, size_t aligned);
+
+  size_t used() const { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  const size_t limit_;
+  std::atomic<size_t> used_ = 0;
+};
+
+}  // namespace weir::wire

@@ -1,0 +1,119 @@
+#include "wire/http_answers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <boost/beast/http/status.hpp>
+
+namespace weir::wire {
+namespace {
+
+std::string_view Reason(int status) {
+  if (status == 499) return "Client Closed Request";
+  return boost::beast::http::obsolete_reason(static_cast<boost::beast::http::status>(status));
+}
+
+size_t BodySize(const HttpReply& reply) {
+  size_t size = 0;
+  for (const Bytes& part : reply.body) size += part.size();
+  return size;
+}
+
+std::string Head(const HttpReply& reply, const HttpAnswers::Form& form) {
+  fmt::memory_buffer out;
+  const auto to = std::back_inserter(out);
+  fmt::format_to(to, "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n", reply.status,
+                 Reason(reply.status), reply.content_type, BodySize(reply));
+  for (const auto& [name, value] : reply.headers) fmt::format_to(to, "{}: {}\r\n", name, value);
+  if (form.close) {
+    out.append(std::string_view("Connection: close\r\n"));
+  } else if (form.is_http10) {
+    out.append(std::string_view("Connection: keep-alive\r\n"));
+  }
+  out.append(std::string_view("\r\n"));
+  return fmt::to_string(out);
+}
+
+}  // namespace
+
+size_t HttpAnswers::Slot::size() const {
+  size_t size = head.size();
+  for (const Bytes& part : body) size += part.size();
+  return size;
+}
+
+uint64_t HttpAnswers::Open(Form form) {
+  slots_.push_back({.form = form, .left = std::stop_source()});
+  return first_ + slots_.size() - 1;
+}
+
+void HttpAnswers::Continue() { slots_.push_back({.ready = true, .head = "HTTP/1.1 100 Continue\r\n\r\n"}); }
+
+HttpAnswers::Slot& HttpAnswers::Find(uint64_t number) {
+  CHECK(number - first_ < slots_.size());
+  return slots_[number - first_];
+}
+
+std::stop_token HttpAnswers::left(uint64_t number) { return Find(number).left.get_token(); }
+
+bool HttpAnswers::Put(uint64_t number, HttpReply reply, HttpResponder::Sent sent) {
+  Slot& slot = Find(number);
+  CHECK(!slot.ready);
+  slot.form.close |= close_with_last_ && &slot == &slots_.back();
+  slot.head = Head(reply, slot.form);
+  if (!slot.form.is_head) slot.body = std::move(reply.body);
+  slot.sent = std::move(sent);
+  slot.ready = true;
+  return slot.form.close;
+}
+
+size_t HttpAnswers::Gather(std::span<std::span<const std::byte>> parts) const {
+  size_t count = 0;
+  size_t skip = gone_;
+  const auto add = [&](std::span<const std::byte> part) {
+    const size_t skipped = std::min(skip, part.size());
+    skip -= skipped;
+    if (part.size() > skipped && count < parts.size()) parts[count++] = part.subspan(skipped);
+  };
+  for (const Slot& slot : slots_) {
+    if (!slot.ready || count == parts.size()) break;
+    add(std::as_bytes(std::span(slot.head)));
+    for (const Bytes& part : slot.body) add(part.span());
+    if (slot.form.close) break;
+  }
+  return count;
+}
+
+void HttpAnswers::Advance(size_t size, Instant now) {
+  gone_ += size;
+  while (ready() && !closed_ && gone_ >= slots_.front().size()) {
+    gone_ -= slots_.front().size();
+    closed_ = slots_.front().form.close;
+    PopFront(now);
+  }
+}
+
+void HttpAnswers::PopFront(Instant now) {
+  HttpResponder::Sent sent = std::move(slots_.front().sent);
+  slots_.pop_front();
+  ++first_;
+  if (sent) sent(now);
+}
+
+void HttpAnswers::ClientLeft() {
+  for (Slot& slot : slots_) {
+    if (slot.left.stop_possible()) slot.left.request_stop();
+  }
+}
+
+void HttpAnswers::Abandon(Instant now) {
+  ClientLeft();
+  gone_ = 0;
+  closed_ = true;
+  while (!slots_.empty()) PopFront(now);
+}
+
+}  // namespace weir::wire

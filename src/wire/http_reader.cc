@@ -1,0 +1,284 @@
+#include "wire/http_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include <boost/beast/http/basic_parser.hpp>
+
+namespace weir::wire {
+namespace {
+
+namespace beast = boost::beast;
+using beast::http::field;
+
+// What one chunk announces is believed up to so much; memory beyond it follows the bytes that really come.
+constexpr size_t kTrustedChunk = 1 << 20;
+
+// The length of the head with its empty line; 0 while it has not all come. Nothing when a line ends without
+// a carriage return or goes on in the next: what proxies read differently is not read at all. `scanned` is
+// where to go on.
+std::optional<size_t> HeadLength(std::string_view text, size_t& scanned) {
+  while (true) {
+    const size_t line_feed = text.find('\n', scanned);
+    if (line_feed == text.npos) {
+      scanned = text.size();
+      return 0;
+    }
+    if (line_feed == 0 || text[line_feed - 1] != '\r') return std::nullopt;
+    scanned = line_feed;
+    const std::string_view next = text.substr(line_feed + 1);
+    if (next.empty() || next == "\r") return 0;
+    if (next[0] == ' ' || next[0] == '\t') return std::nullopt;
+    if (next.starts_with("\r\n")) return line_feed + 3;
+    if (next[0] == '\r') return std::nullopt;
+    ++scanned;
+  }
+}
+
+HttpRefusal Refused(beast::error_code code, const HttpLimits& limits) {
+  using beast::http::error;
+  if (code == error::body_limit)
+    return {413, fmt::format("the body is larger than {} bytes", limits.max_body)};
+  return {400, fmt::format("not a request of HTTP/1.1: {}", code.message())};
+}
+
+}  // namespace
+
+// Beast's parser, telling the reader what it finds. One message; the reader makes another for the next.
+class HttpReader::Parser final : public beast::http::basic_parser<true> {
+ public:
+  explicit Parser(HttpReader& reader) : reader_(reader) {
+    header_limit(static_cast<std::uint32_t>(std::min<size_t>(reader.capacity_, 1U << 30)));
+    body_limit(reader.limits_.max_body);
+  }
+
+  // Consumes what it can of `data`; a refusal where the message is broken or wants what is not to be had.
+  std::variant<size_t, HttpRefusal> Put(std::span<const std::byte> data) {
+    beast::error_code error;
+    const size_t used = put(boost::asio::const_buffer(data.data(), data.size()), error);
+    if (refusal_) return *std::move(refusal_);
+    if (error && error != beast::http::error::need_more) return Refused(error, reader_.limits_);
+    return used;
+  }
+  bool is_http10() const { return is_http10_; }
+  bool expects_continue() const { return expects_continue_; }
+  size_t aligned() const { return aligned_; }
+
+ private:
+  using string_view = beast::string_view;
+  using error_code = beast::error_code;
+
+  void Refuse(int status, std::string message, error_code& error) {
+    refusal_ = HttpRefusal{status, std::move(message)};
+    error = beast::http::error::bad_value;
+  }
+
+  void on_request_impl(beast::http::verb, string_view method, string_view target, int version,
+                       error_code& error) override {
+    std::string_view path = target;
+    if (!path.starts_with('/')) path = OfAbsolute(path);
+    if (path.empty()) return Refuse(400, "the request's target is no path", error);
+    const size_t query = std::min(path.find('?'), path.size());
+    reader_.request_.method = method;
+    reader_.request_.path = path.substr(0, query);
+    reader_.request_.query = path.substr(std::min(query + 1, path.size()));
+    is_http10_ = version < 11;
+  }
+
+  // The path of "http://host/path", which servers must take as well; "*" as it is.
+  static std::string_view OfAbsolute(std::string_view target) {
+    if (target == "*") return target;
+    const size_t scheme = target.find("://");
+    if (scheme == target.npos) return {};
+    const size_t path = target.find('/', scheme + 3);
+    return path == target.npos ? "/" : target.substr(path);
+  }
+
+  void on_field_impl(field name, string_view name_text, string_view value, error_code& error) override {
+    if (in_body_) return;  // trailers say nothing to us
+    reader_.request_.headers.emplace_back(name_text, value);
+    if (name == field::content_length) {
+      if (std::exchange(has_length_, true)) Refuse(400, "more than one Content-Length", error);
+      if (value.find(',') != value.npos) Refuse(400, "a list as Content-Length", error);
+    } else if (name == field::transfer_encoding) {
+      if (is_http10_) return Refuse(400, "a Transfer-Encoding in HTTP/1.0", error);
+      if (!beast::iequals(value, "chunked")) {
+        Refuse(501, "a Transfer-Encoding other than chunked is not supported", error);
+      }
+    } else if (name == field::content_encoding) {
+      if (!beast::iequals(value, "identity")) {
+        Refuse(415, "compressed bodies are not supported: send it without a Content-Encoding", error);
+      }
+    } else if (name == field::expect) {
+      if (!beast::iequals(value, "100-continue")) return Refuse(417, "an unknown expectation", error);
+      expects_continue_ = !is_http10_;
+    } else if (!reader_.limits_.align_after.empty() &&
+               beast::iequals(name_text, reader_.limits_.align_after)) {
+      std::from_chars(value.data(), value.data() + value.size(), aligned_);
+    }
+  }
+
+  void on_header_impl(error_code&) override {
+    in_body_ = true;
+    eager(true);
+  }
+  void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
+  size_t on_body_impl(string_view, error_code&) override { return 0; }  // the reader takes it itself
+  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
+  size_t on_chunk_body_impl(std::uint64_t remaining, string_view data, error_code& error) override {
+    const size_t announced = std::min<std::uint64_t>(remaining, std::max(data.size(), kTrustedChunk));
+    if (!reader_.Grow(reader_.body_filled_ + announced)) {
+      Refuse(503, "too many bytes of requests are in flight", error);
+      return 0;
+    }
+    std::memcpy(reader_.request_.body.mutable_data() + reader_.body_filled_, data.data(), data.size());
+    reader_.body_filled_ += data.size();
+    return data.size();
+  }
+  void on_response_impl(int, string_view, int, error_code&) override {}
+  void on_finish_impl(error_code&) override {}
+
+  HttpReader& reader_;
+  std::optional<HttpRefusal> refusal_;
+  size_t aligned_ = 0;
+  bool is_http10_ = false, has_length_ = false, expects_continue_ = false, in_body_ = false;
+};
+
+HttpReader::HttpReader(const HttpLimits& limits, std::shared_ptr<ByteBudget> budget)
+    : limits_(limits), budget_(std::move(budget)), capacity_(std::max<size_t>(limits.max_header, 4096)) {}
+
+HttpReader::~HttpReader() = default;
+
+std::span<const std::byte> HttpReader::Waiting() const {
+  return {buffer_.get() + begin_, buffer_.get() + end_};
+}
+
+std::span<std::byte> HttpReader::Space() {
+  if (state_ == State::kLength) return request_.body.mutable_span().subspan(body_filled_);
+  if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(capacity_);
+  if (begin_ > 0 && (begin_ == end_ || end_ == capacity_)) {
+    std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  return {buffer_.get() + end_, buffer_.get() + capacity_};
+}
+
+void HttpReader::Filled(size_t size, Instant now) {
+  filled_at_ = now;
+  if (state_ == State::kLength) {
+    body_filled_ += size;
+    return;
+  }
+  if (phase() == Phase::kIdle) first_byte_ = now;
+  end_ += size;
+}
+
+void HttpReader::Discard() {
+  begin_ = end_ = 0;
+  state_ = State::kRefused;
+}
+
+HttpReader::Phase HttpReader::phase() const {
+  if (state_ != State::kHead) return Phase::kBody;
+  return begin_ == end_ ? Phase::kIdle : Phase::kHead;
+}
+
+bool HttpReader::TakeExpectsContinue() {
+  return phase() == Phase::kBody && std::exchange(expects_continue_, false);
+}
+
+HttpReader::Step HttpReader::Next() {
+  Step step = NeedMore{};
+  if (state_ == State::kHead) step = ReadHead();
+  if (state_ == State::kChunks) step = ReadChunks();
+  if (state_ == State::kLength && body_filled_ == body_size_) step = Finish();
+  if (std::holds_alternative<HttpRefusal>(step)) Discard();
+  return step;
+}
+
+HttpReader::Step HttpReader::ReadHead() {
+  const auto text = [this] {
+    return std::string_view(reinterpret_cast<const char*>(Waiting().data()), Waiting().size());
+  };
+  // Empty lines before a request are to be passed over (RFC 9112, 2.2).
+  while (scanned_ == 0 && text().starts_with("\r\n")) begin_ += 2;
+  const std::optional<size_t> length = HeadLength(text(), scanned_);
+  if (!length) return HttpRefusal{400, "not a request of HTTP/1.1: a line ends badly or is folded"};
+  if (*length > limits_.max_header || (*length == 0 && Waiting().size() >= limits_.max_header)) {
+    return HttpRefusal{431, fmt::format("the headers are larger than {} bytes", limits_.max_header)};
+  }
+  if (*length == 0) return NeedMore{};
+
+  request_ = {};
+  request_.head = Bytes::Copy(Waiting().first(*length));
+  request_.first_byte = first_byte_;
+  begin_ += *length;
+  scanned_ = 0;
+  parser_ = std::make_unique<Parser>(*this);
+  auto put = parser_->Put(request_.head.span());
+  if (auto* refusal = std::get_if<HttpRefusal>(&put)) return std::move(*refusal);
+  if (!parser_->is_header_done()) return HttpRefusal{400, "not a request of HTTP/1.1"};
+  keep_alive_ = parser_->keep_alive();
+  is_http10_ = parser_->is_http10();
+  is_head_ = request_.method == "HEAD";
+  return StartBody();
+}
+
+HttpReader::Step HttpReader::StartBody() {
+  aligned_ = parser_->aligned();
+  body_filled_ = 0;
+  expects_continue_ = parser_->expects_continue() && Waiting().empty();
+  if (parser_->chunked()) {
+    state_ = State::kChunks;
+    return NeedMore{};
+  }
+  body_size_ = parser_->content_length().value_or(0);
+  if (body_size_ == 0) return Finish();
+  auto body = budget_->Allocate(body_size_, aligned_);
+  if (!body) return HttpRefusal{503, "too many bytes of requests are in flight"};
+  request_.body = *std::move(body);
+  body_filled_ = std::min(body_size_, Waiting().size());
+  std::memcpy(request_.body.mutable_data(), Waiting().data(), body_filled_);
+  begin_ += body_filled_;
+  state_ = State::kLength;
+  return NeedMore{};
+}
+
+HttpReader::Step HttpReader::ReadChunks() {
+  if (Waiting().empty()) return NeedMore{};
+  auto put = parser_->Put(Waiting());
+  if (auto* refusal = std::get_if<HttpRefusal>(&put)) return std::move(*refusal);
+  begin_ += std::get<size_t>(put);
+  if (parser_->is_done()) {
+    request_.body = request_.body.Slice(0, body_filled_);
+    return Finish();
+  }
+  if (Waiting().size() >= capacity_) return HttpRefusal{400, "a chunk's header or the trailers are too long"};
+  return NeedMore{};
+}
+
+bool HttpReader::Grow(size_t size) {
+  if (size <= request_.body.size()) return true;
+  const size_t capacity = std::min(std::max(size, 2 * request_.body.size()), limits_.max_body);
+  auto grown = budget_->Allocate(capacity, aligned_);
+  if (!grown) return false;
+  std::memcpy(grown->mutable_data(), request_.body.data(), body_filled_);
+  request_.body = *std::move(grown);
+  return true;
+}
+
+HttpReader::Step HttpReader::Finish() {
+  state_ = State::kHead;
+  expects_continue_ = false;
+  request_.received = filled_at_;
+  first_byte_ = filled_at_;  // of the next request, should a part of it be here already
+  return std::move(request_);
+}
+
+}  // namespace weir::wire
