@@ -101,23 +101,36 @@ class Batcher {
     int64_t rows = 1;
     std::optional<Instant> expires;
   };
-  // One priority. Those that expired and are to be computed all the same come behind the others.
+  using Queue = std::list<Entry>;
+  // One priority. Calls that expired and are to be computed all the same wait behind the others.
   struct Level {
     QueuePolicy policy;
-    std::list<Entry> in_time;
-    std::list<Entry> delayed;
+    Queue in_time;
+    Queue delayed;
     int calls = 0;
     int64_t rows = 0;
   };
+  // Calls at the front that may become a batch.
   struct Prospect {
-    size_t calls = 0;
+    int calls = 0;
     int64_t rows = 0;
-    Instant due = Instant::max();  // when its calls have waited long enough
+    Instant due = Instant::max();  // when the first of them has waited long enough
   };
 
   explicit Batcher(Options options);
+  Level& LevelOf(int priority);
+  Result<int64_t> RowsOf(const Request& request) const;
+  Status CheckRoom(const Level& level, const EngineLoad& load) const;
+  Status CheckDeadline(const Level& level, Instant expires, const EngineLoad& load, Instant now) const;
+  Queue::iterator Clear(Level& level, Queue& queue, Queue::iterator at, const EngineLoad& load, Instant now,
+                        std::vector<Refused>& refused);
+  void Sweep(const EngineLoad& load, Instant now, std::vector<Refused>& refused);
+  Prospect Look(const EngineLoad& load, Instant now, std::vector<Refused>& refused);
+  Instant DueOf(const Entry& entry, const EngineLoad& load) const;
+  Batch Take(int calls, Instant now);
+  void Forget(Level& level, const Entry& entry);
 
-  Options options_;
+  const Options options_;
   std::vector<Level> levels_;  // the highest priority first
   int calls_ = 0;
   int64_t rows_ = 0;

@@ -2,11 +2,51 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/thread.h"
+#include "infer/rows.h"
 
 namespace weir::infer {
+namespace {
+
+// Marks that the calling thread is inside of a Runner's pump: a Completion there that submits the next call
+// leaves it to the pump, so that the stack does not grow with every call.
+class Pumping {
+ public:
+  explicit Pumping(const Runner* runner) : runner_(runner), outer_(innermost_) { innermost_ = this; }
+  ~Pumping() { innermost_ = outer_; }
+  Pumping(const Pumping&) = delete;
+  Pumping& operator=(const Pumping&) = delete;
+
+  static bool In(const Runner* runner) {
+    const Pumping* frame = innermost_;
+    while (frame != nullptr && frame->runner_ != runner) frame = frame->outer_;
+    return frame != nullptr;
+  }
+
+ private:
+  static thread_local const Pumping* innermost_;
+  const Runner* const runner_;
+  const Pumping* const outer_;
+};
+thread_local const Pumping* Pumping::innermost_ = nullptr;
+
+void Refuse(std::vector<Batcher::Refused> refused) {
+  for (Batcher::Refused& each : refused) each.call.Answer(std::unexpected(std::move(each.error)));
+}
+
+void Answer(Call& call, std::vector<Tensor> outputs, int64_t executed_batch) {
+  Request& request = call.request;
+  call.Answer(Response{.model = std::move(request.model),
+                       .version = std::move(request.version),
+                       .id = std::move(request.id),
+                       .outputs = std::move(outputs),
+                       .executed_batch = executed_batch});
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Runner>> Runner::Create(std::shared_ptr<Session> session, const Clock& clock,
                                                Options options) {
@@ -16,18 +56,29 @@ Result<std::unique_ptr<Runner>> Runner::Create(std::shared_ptr<Session> session,
                 fmt::format("runner: workers is {}: give 1 or more, or 0 for as many as keep the engine busy",
                             options.workers));
   }
-  if (options.max_queue < 0) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("runner: max_queue is {}: give 0 or more", options.max_queue));
-  }
-  if (options.workers == 0) options.workers = session->callers();
-  return std::unique_ptr<Runner>(new Runner(std::move(session), clock, options));
+  const bool waits = options.batching.max_wait > Duration::zero();
+  auto batcher =
+      TRY(Batcher::Create({.max_queue = options.max_queue, .batching = std::move(options.batching)}));
+  const int workers = options.workers > 0 ? options.workers : session->callers();
+  std::unique_ptr<Runner> runner(new Runner(std::move(session), clock, workers, std::move(batcher)));
+  runner->StartThreads(waits);
+  return runner;
 }
 
-Runner::Runner(std::shared_ptr<Session> session, const Clock& clock, Options options)
-    : session_(std::move(session)), clock_(clock), options_(options), idle_(options.workers) {
-  for (int i = 0; i < options_.workers; ++i) {
-    workers_.push_back(StartThread(fmt::format("engine-{}", i), [this](const std::stop_token&) { Work(); }));
+Runner::Runner(std::shared_ptr<Session> session, const Clock& clock, int workers, Batcher batcher)
+    : session_(std::move(session)),
+      clock_(clock),
+      asynchronous_(session_->asynchronous()),
+      workers_(workers),
+      batcher_(std::move(batcher)),
+      idle_(workers) {}
+
+void Runner::StartThreads(bool waits) {
+  for (int i = 0; i < workers_ && !asynchronous_; ++i) {
+    threads_.push_back(StartThread(fmt::format("engine-{}", i), [this](const std::stop_token&) { Work(); }));
+  }
+  if (asynchronous_ && waits) {
+    threads_.push_back(StartThread("batcher", [this](const std::stop_token&) { WatchWaits(); }));
   }
 }
 
@@ -35,68 +86,220 @@ Runner::~Runner() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
+    batcher_.Hurry();
   }
   changed_.NotifyAll();
-  workers_.clear();
+  if (asynchronous_) Drain();
+  threads_.clear();
 }
 
 void Runner::Submit(Call call) {
-  call.times.queued = clock_.Now();
-  if (const auto refusal = Enqueue(call)) {
-    call.Answer(std::unexpected(*refusal));
+  if (const Status taken = Offer(call); !taken) return call.Answer(std::unexpected(taken.error()));
+  if (!asynchronous_) return changed_.NotifyOne();
+  if (Pumping::In(this)) return;
+  const Pumping pumping(this);
+  Pump();
+}
+
+Status Runner::Offer(Call& call) {
+  MutexLock lock(mutex_);
+  const Instant now = clock_.Now();
+  call.times.queued = now;
+  if (stopping_) return Fail(ErrorCode::kCancelled, "the runner is stopping");
+  return batcher_.Offer(call, LoadAt(now), now);
+}
+
+Runner::Load Runner::load() const {
+  MutexLock lock(mutex_);
+  Load load{.queued_calls = batcher_.calls(),
+            .queued_rows = batcher_.rows(),
+            .in_flight = workers_ - idle_,
+            .batch_time = batch_time_.Least(clock_.Now())};
+  for (const Batch& batch : alone_) {
+    ++load.queued_calls;
+    load.queued_rows += batch.rows[0];
+  }
+  return load;
+}
+
+EngineLoad Runner::LoadAt(Instant now) const {
+  return {.places = workers_, .idle = idle_, .batch_time = batch_time_.Least(now)};
+}
+
+// What can be begun now.
+Runner::Taken Runner::TakeNext() {
+  Taken taken;
+  if (idle_ == 0 || (alone_.empty() && batcher_.empty())) return taken;
+  const Instant now = clock_.Now();
+  if (!alone_.empty()) {
+    taken.batch = std::move(alone_.front());
+    alone_.pop_front();
+    taken.batch->calls[0].times.taken = now;
   } else {
-    changed_.NotifyOne();
+    auto next = batcher_.Poll(LoadAt(now), now, taken.refused);
+    if (auto* batch = std::get_if<Batch>(&next)) {
+      taken.batch = std::move(*batch);
+    } else {
+      taken.ask_again = std::get<Batcher::Wait>(next).until;
+    }
+  }
+  if (taken.batch) --idle_;
+  return taken;
+}
+
+bool Runner::Drained() const { return batcher_.empty() && alone_.empty() && unfinished_ == 0; }
+
+Result<std::vector<Tensor>> Runner::InputsOf(Batch& batch) {
+  std::vector<Call>& calls = batch.calls;
+  if (calls.size() == 1) {
+    calls[0].times.started = calls[0].times.taken;
+    return std::move(calls[0].request.inputs);
+  }
+  auto inputs = TRY(JoinInputs(batch));
+  const Instant now = clock_.Now();
+  for (Call& call : calls) call.times.started = now;
+  return inputs;
+}
+
+void Runner::Complete(Batch batch, Result<RunResult> result) {
+  if (!result && batch.calls.size() > 1) return GiveBack(std::move(batch));
+  const Instant now = clock_.Now();
+  {
+    MutexLock lock(mutex_);
+    ++idle_;  // before the answer, so that who sends the next call on it finds a place
+    if (result) batch_time_.Add(now - *batch.calls[0].times.taken, now);
+  }
+  for (Call& call : batch.calls) {
+    call.request.inputs.clear();
+    call.times.done = result && result->done ? *result->done : now;
+    if (result && result->started) call.times.started = result->started;
+  }
+  if (!result) return batch.calls[0].Answer(std::unexpected(std::move(result).error()));
+  if (batch.calls.size() == 1) return Answer(batch.calls[0], std::move(result->outputs), batch.total_rows);
+  auto parts = SplitOutputs(std::exchange(result->outputs, {}), batch.rows);
+  for (size_t i = 0; i < batch.calls.size(); ++i) {
+    if (parts) {
+      Answer(batch.calls[i], std::move((*parts)[i]), batch.total_rows);
+    } else {
+      batch.calls[i].Answer(std::unexpected(parts.error()));
+    }
   }
 }
 
-std::optional<Error> Runner::Enqueue(Call& call) {
-  MutexLock lock(mutex_);
-  if (stopping_) return Error{ErrorCode::kCancelled, "the runner is stopping"};
-  if (std::ssize(queue_) >= options_.max_queue + idle_) {
-    return Error{ErrorCode::kOverloaded,
-                 fmt::format("{} calls are waiting and the queue takes no more: send slower, or try later",
-                             options_.max_queue)};
+void Runner::GiveBack(Batch batch) {
+  {
+    MutexLock lock(mutex_);
+    ++idle_;
+    for (size_t i = 0; i < batch.calls.size(); ++i) {
+      Batch& one = alone_.emplace_back();
+      one.calls.push_back(std::move(batch.calls[i]));
+      one.rows.push_back(batch.rows[i]);
+      one.total_rows = batch.rows[i];
+    }
   }
-  queue_.push_back(std::move(call));
-  return std::nullopt;
-}
-
-std::optional<Call> Runner::Take() {
-  MutexLock lock(mutex_);
-  while (queue_.empty() && !stopping_) changed_.Wait(mutex_);
-  if (queue_.empty()) return std::nullopt;
-  Call call = std::move(queue_.front());
-  queue_.pop_front();
-  --idle_;
-  return call;
+  changed_.NotifyAll();
 }
 
 void Runner::Work() {
-  while (std::optional<Call> call = Take()) {
-    Result<Response> response = Compute(*call);
-    {
-      MutexLock lock(mutex_);
-      ++idle_;  // before the answer, so that who sends the next call on it finds a place
-    }
-    call->Answer(std::move(response));
+  while (std::optional<Taken> taken = WaitForNext()) {
+    Refuse(std::move(taken->refused));
+    if (!taken->batch) continue;
+    auto result = Run(*taken->batch);
+    Complete(*std::move(taken->batch), std::move(result));
   }
 }
 
-Result<Response> Runner::Compute(Call& call) {
-  Request& request = call.request;
-  const Instant taken = clock_.Now();
-  if (request.deadline && *request.deadline < taken) {
-    return Fail(ErrorCode::kDeadline, fmt::format("the deadline passed {:.3f} ms before the engine was free",
-                                                  Milliseconds(taken - *request.deadline)));
+std::optional<Runner::Taken> Runner::WaitForNext() {
+  MutexLock lock(mutex_);
+  while (true) {
+    Taken taken = TakeNext();
+    if (!taken.empty()) {
+      if (idle_ > 0 && !batcher_.empty()) changed_.NotifyOne();  // for what is left somebody has to look out
+      return taken;
+    }
+    if (stopping_ && Drained()) return std::nullopt;
+    if (taken.ask_again) {
+      changed_.WaitUntil(mutex_, *taken.ask_again);
+    } else {
+      changed_.Wait(mutex_);
+    }
   }
-  auto result = session_->Run(request.inputs, request.outputs);
-  call.times.done = result && result->done ? *result->done : clock_.Now();
-  call.times.started = result && result->started ? *result->started : taken;
-  if (!result) return std::unexpected(std::move(result).error());
-  return Response{.model = std::move(request.model),
-                  .version = std::move(request.version),
-                  .id = std::move(request.id),
-                  .outputs = std::move(result->outputs)};
+}
+
+Result<RunResult> Runner::Run(Batch& batch) {
+  const std::vector<Tensor> inputs = TRY(InputsOf(batch));
+  return session_->Run(inputs, batch.calls[0].request.outputs);
+}
+
+// Begins batches while there are any and places for them. REQUIRES: Pumping::In(this).
+void Runner::Pump() {
+  while (true) {
+    Taken taken;
+    {
+      MutexLock lock(mutex_);
+      taken = TakeNext();
+      if (taken.batch) ++unfinished_;
+      if (taken.ask_again && (!ask_again_ || *taken.ask_again < *ask_again_)) {
+        ask_again_ = taken.ask_again;
+        changed_.NotifyAll();
+      }
+    }
+    if (taken.empty()) return;
+    Refuse(std::move(taken.refused));
+    if (taken.batch) Start(*std::move(taken.batch));
+  }
+}
+
+void Runner::Start(Batch batch) {
+  auto inputs = InputsOf(batch);
+  if (!inputs) return Ended(std::move(batch), std::unexpected(std::move(inputs).error()));
+  std::vector<std::string> wanted = batch.calls[0].request.outputs;
+  session_->Start(*std::move(inputs), std::move(wanted),
+                  [this, batch = std::move(batch)](Result<RunResult> result) mutable {
+                    Ended(std::move(batch), std::move(result));
+                  });
+}
+
+void Runner::Ended(Batch batch, Result<RunResult> result) {
+  if (Pumping::In(this)) {
+    Complete(std::move(batch), std::move(result));
+  } else {
+    const Pumping pumping(this);  // the calls that the answers bring go together
+    Complete(std::move(batch), std::move(result));
+    Pump();
+  }
+  MutexLock lock(mutex_);
+  --unfinished_;
+  if (stopping_) changed_.NotifyAll();
+}
+
+void Runner::WatchWaits() {
+  while (SleepUntilAsked()) {
+    const Pumping pumping(this);
+    Pump();
+  }
+}
+
+bool Runner::SleepUntilAsked() {
+  MutexLock lock(mutex_);
+  while (!stopping_) {
+    if (!ask_again_) {
+      changed_.Wait(mutex_);
+    } else if (!changed_.WaitUntil(mutex_, *ask_again_)) {
+      ask_again_.reset();
+      return true;
+    }
+  }
+  return false;
+}
+
+void Runner::Drain() {
+  {
+    const Pumping pumping(this);
+    Pump();
+  }
+  MutexLock lock(mutex_);
+  while (!Drained()) changed_.Wait(mutex_);
 }
 
 }  // namespace weir::infer

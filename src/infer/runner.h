@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "infer/batch_time.h"
 #include "infer/batcher.h"
 #include "infer/engine.h"
 #include "infer/service.h"
@@ -25,7 +26,7 @@ namespace weir::infer {
 // fails, each of its calls is computed again alone, so that it gets an answer of its own.
 //
 // The destructor refuses new calls (kCancelled), finishes what is queued, and joins; a Completion must not
-// run it.
+// run it, and no Submit may be under way in another thread.
 class Runner final : public Service {
  public:
   struct Options {
@@ -52,23 +53,55 @@ class Runner final : public Service {
   Load load() const;
 
  private:
-  Runner(std::shared_ptr<Session> session, const Clock& clock, Options options);
-  std::optional<Error> Enqueue(Call& call);  // takes the call, or says why not and leaves it
-  std::optional<Call> Take();                // the next call; nothing once all is drained
-  Result<Response> Compute(Call& call);
+  // What is to be done next, outside of the lock.
+  struct Taken {
+    std::optional<Batch> batch;
+    std::vector<Batcher::Refused> refused;
+    std::optional<Instant> ask_again;  // when a batch will have waited long enough
+
+    bool empty() const { return !batch && refused.empty(); }
+  };
+
+  Runner(std::shared_ptr<Session> session, const Clock& clock, int workers, Batcher batcher);
+  void StartThreads(bool waits);
+  Status Offer(Call& call);
+  EngineLoad LoadAt(Instant now) const REQUIRES(mutex_);
+  Taken TakeNext() REQUIRES(mutex_);
+  bool Drained() const REQUIRES(mutex_);
+
+  Result<std::vector<Tensor>> InputsOf(Batch& batch);
+  void Complete(Batch batch, Result<RunResult> result);
+  void GiveBack(Batch batch);  // its place, and its calls to be computed alone
+
+  // Of a session that blocks: the threads.
   void Work();
+  std::optional<Taken> WaitForNext();  // nothing once all is drained
+  Result<RunResult> Run(Batch& batch);
+
+  // Of an asynchronous session: whoever submits a call or ends a batch.
+  void Pump();
+  void Start(Batch batch);
+  void Ended(Batch batch, Result<RunResult> result);
+  void WatchWaits();  // the thread that pumps when a batch has waited long enough
+  bool SleepUntilAsked();
+  void Drain();
 
   const std::shared_ptr<Session> session_;
   const Clock& clock_;
-  const Options options_;
+  const bool asynchronous_;
+  const int workers_;
 
   mutable Mutex mutex_;
   CondVar changed_;
-  std::deque<Call> queue_ GUARDED_BY(mutex_);
-  int idle_ GUARDED_BY(mutex_);  // workers that compute nothing
+  Batcher batcher_ GUARDED_BY(mutex_);
+  std::deque<Batch> alone_ GUARDED_BY(mutex_);  // calls of batches that failed, before all others
+  BatchTime batch_time_ GUARDED_BY(mutex_);
+  int idle_ GUARDED_BY(mutex_);            // places with nothing in the session
+  int unfinished_ GUARDED_BY(mutex_) = 0;  // batches begun and not yet answered, of an asynchronous session
+  std::optional<Instant> ask_again_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
 
-  std::vector<std::jthread> workers_;
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace weir::infer
