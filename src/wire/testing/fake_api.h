@@ -1,0 +1,52 @@
+// A server of one model, "identity", whose output OUTPUT0 is its input: what stands behind the doors in tests
+// and benchmarks.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "wire/oip.h"
+
+namespace weir::wire {
+
+// Thread-safe. What a test sets beforehand must not change while requests come.
+class FakeApi final : public Api {
+ public:
+  using Inference = std::function<void(InferRequest, infer::Completion)>;
+
+  Status ready;
+  Inference infer;  // empty: the identity, answered at once
+  Status load;      // what loading and unloading answer
+
+  Status Live() override { return {}; }
+  Status Ready() override { return ready; }
+  Status ModelReady(const std::string& model, const std::string& version) override;
+  ServerMetadata Server() override { return {"weir", "0.1.0", {"binary_tensor_data", "statistics"}}; }
+  Result<ModelMetadata> Metadata(const std::string& model, const std::string& version) override;
+  Result<ModelConfig> Config(const std::string& model, const std::string& version) override;
+  Result<std::vector<ModelStatistics>> Statistics(const std::string& model,
+                                                  const std::string& version) override;
+  std::vector<IndexEntry> Index(bool ready_only) override;
+  void Load(const std::string& model, const std::string& config, Done done) override;
+  void Unload(const std::string& model, Done done) override;
+  Status RegisterRegion(const Region& region) override;
+  Status UnregisterRegion(const std::string& name) override;
+  Result<std::vector<Region>> Regions(const std::string& name) override;
+  void Infer(InferRequest request, infer::Completion completion) override;
+  void Observe(const Exchange& exchange) override;
+
+  std::vector<Exchange> exchanges();
+  std::vector<std::string> calls();  // "load identity {config}" and the like
+
+ private:
+  void Note(std::string call);
+
+  Mutex mutex_;
+  std::vector<Exchange> exchanges_ GUARDED_BY(mutex_);
+  std::vector<std::string> calls_ GUARDED_BY(mutex_);
+  std::vector<Region> regions_ GUARDED_BY(mutex_);
+};
+
+}  // namespace weir::wire
