@@ -29,12 +29,32 @@ struct PhaseTotals {
   struct Phase {
     uint64_t count = 0;  // requests
     Duration total{};
+
+    Phase& operator+=(const Phase& more) {
+      count += more.count;
+      total += more.total;
+      return *this;
+    }
   };
   uint64_t rows = 0;     // inferred
   uint64_t batches = 0;  // executed
   Phase success, fail;   // whole requests
   Phase queue, compute_input, compute_infer, compute_output;
+
+  PhaseTotals& operator+=(const PhaseTotals& more);
 };
+
+inline PhaseTotals& PhaseTotals::operator+=(const PhaseTotals& more) {
+  rows += more.rows;
+  batches += more.batches;
+  success += more.success;
+  fail += more.fail;
+  queue += more.queue;
+  compute_input += more.compute_input;
+  compute_infer += more.compute_infer;
+  compute_output += more.compute_output;
+  return *this;
+}
 
 // Thread-safe. These calls block, for as long as the endpoint's own time limit, and must not be made by a
 // Completion.

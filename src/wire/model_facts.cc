@@ -45,11 +45,6 @@ infer::PhaseTotals::Phase ReadPhase(const Json& phases, const char* key) {
   return phase;
 }
 
-void Add(infer::PhaseTotals::Phase& sum, const infer::PhaseTotals::Phase& more) {
-  sum.count += more.count;
-  sum.total += more.total;
-}
-
 Status SetMaxBatch(int64_t max_batch, infer::ModelInfo& info) {
   if (max_batch < 0 || max_batch > std::numeric_limits<int>::max())
     return Corrupt(fmt::format("max_batch_size is {}", max_batch));
@@ -119,17 +114,17 @@ Result<infer::PhaseTotals> ReadStatistics(const Json& statistics) {
   const Json& models = ArrayOf(statistics, "model_stats");
   if (models.empty()) return Corrupt("the statistics name no model");
   for (const Json& model : models) {
-    sum.rows += static_cast<uint64_t>(TRY(GetInteger(model, "inference_count")));
-    sum.batches += static_cast<uint64_t>(TRY(GetInteger(model, "execution_count")));
     const auto phases = model.find("inference_stats");
     if (phases == model.end() || !phases->is_object())
       return Corrupt("the statistics have no inference_stats");
-    Add(sum.success, ReadPhase(*phases, "success"));
-    Add(sum.fail, ReadPhase(*phases, "fail"));
-    Add(sum.queue, ReadPhase(*phases, "queue"));
-    Add(sum.compute_input, ReadPhase(*phases, "compute_input"));
-    Add(sum.compute_infer, ReadPhase(*phases, "compute_infer"));
-    Add(sum.compute_output, ReadPhase(*phases, "compute_output"));
+    sum += {.rows = static_cast<uint64_t>(TRY(GetInteger(model, "inference_count"))),
+            .batches = static_cast<uint64_t>(TRY(GetInteger(model, "execution_count"))),
+            .success = ReadPhase(*phases, "success"),
+            .fail = ReadPhase(*phases, "fail"),
+            .queue = ReadPhase(*phases, "queue"),
+            .compute_input = ReadPhase(*phases, "compute_input"),
+            .compute_infer = ReadPhase(*phases, "compute_infer"),
+            .compute_output = ReadPhase(*phases, "compute_output")};
   }
   return sum;
 }

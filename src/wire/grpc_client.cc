@@ -1,0 +1,303 @@
+#include <fmt/format.h>
+#include <grpc/support/log.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <thread>
+#include <utility>
+
+// The library's headers bring macros of these names; ours are meant below.
+#undef GUARDED_BY
+#undef NO_THREAD_SAFETY_ANALYSIS
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "wire/client.h"
+#include "wire/grpc_bytes.h"
+#include "wire/grpc_codec.h"
+#include "wire/model_facts.h"
+#include "wire/oip.grpc.pb.h"
+#include "wire/server_url.h"
+#include "wire/status.h"
+
+namespace weir::wire {
+namespace {
+
+constexpr Duration kQuestionTime = 30s;  // for what is not an inference, where the options set no time
+constexpr int kMaxAnswer = 1 << 30;      // a longer answer is refused
+constexpr int kReconnectAfterMs = 100;   // a server that was restarted is found again this soon
+constexpr int kReconnectAfterMsAtMost = 2000;
+
+gpr_timespec ToTimespec(Instant when) {
+  const int64_t ns = when.time_since_epoch().count();
+  return {.tv_sec = ns / 1'000'000'000,
+          .tv_nsec = static_cast<int32_t>(ns % 1'000'000'000),
+          .clock_type = GPR_CLOCK_MONOTONIC};
+}
+
+// The library resolves names; an address needs no resolver.
+std::string TargetOf(const ServerUrl& server) {
+  if (!server.literal()) return "dns:///" + server.Address();
+  if (!server.host.contains(':')) return "ipv4:" + server.Address();
+  return fmt::format("ipv6:%5B{}%5D:{}", server.host, server.port);
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const ServerUrl& server, const ClientOptions& options) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each channel a connection of its own
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectAfterMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectAfterMsAtMost);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(options.connect_timeout.count()));
+  arguments.SetMaxReceiveMessageSize(kMaxAnswer);
+  arguments.SetMaxSendMessageSize(-1);
+  return grpc::CreateCustomChannel(TargetOf(server), grpc::InsecureChannelCredentials(), arguments);
+}
+
+// A status that the server did not send is the library's own: of the connection, the deadline or a cancel.
+Error ErrorOf(const grpc::Status& status, const grpc::ClientContext& context, const std::string& address) {
+  const bool from_server = context.debug_error_string().contains("from peer");
+  if (!from_server && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED)
+    return {ErrorCode::kDeadline, fmt::format("{}: no answer in time", address)};
+  if (!from_server && status.error_code() == grpc::StatusCode::CANCELLED)
+    return {ErrorCode::kCancelled, "the caller left"};
+  if (!from_server && status.error_code() == grpc::StatusCode::UNAVAILABLE)
+    return {ErrorCode::kIo, fmt::format("connect to {}: {}", address, status.error_message())};
+  return {FromGrpcStatus(status.error_code()), status.error_message()};
+}
+
+// An inference on its way.
+struct Flight {
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> reader;
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+  infer::Completion completion;
+  infer::Times times;
+  std::list<Flight>::iterator place;
+  std::optional<std::stop_callback<std::function<void()>>> on_cancel;
+};
+
+// A completion queue and its thread, "client-N".
+class Lane {
+ public:
+  Lane(const std::string& address, const Clock& clock, int number)
+      : address_(address),
+        clock_(clock),
+        thread_(StartThread(fmt::format("client-{}", number), [this](std::stop_token) { Work(); })) {}
+  ~Lane();
+
+  void Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instant> due);
+
+ private:
+  void Work();
+  void End(Flight& flight);
+
+  const std::string& address_;
+  const Clock& clock_;
+  grpc::CompletionQueue queue_;
+
+  Mutex mutex_;
+  std::list<Flight> flights_ GUARDED_BY(mutex_);
+
+  std::jthread thread_;
+};
+
+Lane::~Lane() {
+  {
+    MutexLock lock(mutex_);
+    for (Flight& flight : flights_) flight.context.TryCancel();
+  }
+  queue_.Shutdown();  // what is cancelled still comes out of it
+}
+
+void Lane::Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instant> due) {
+  std::list<Flight> one(1);
+  Flight& flight = one.front();
+  flight.place = one.begin();
+  if (due) flight.context.set_deadline(ToTimespec(*due));
+  flight.completion = std::move(call.completion);
+  flight.times = call.times;
+  {
+    MutexLock lock(mutex_);
+    flights_.splice(flights_.end(), one);
+  }
+  const std::stop_token cancelled = std::move(call.request.cancelled);
+  static const std::string kMethod = "/inference.GRPCInferenceService/ModelInfer";
+  flight.reader =
+      stub.PrepareUnaryCall(&flight.context, kMethod, ToGrpc(WriteGrpcRequest(call.request)), &queue_);
+  call = {};  // its payload is the library's now, which lets go of it once it is sent
+  if (cancelled.stop_possible())
+    flight.on_cancel.emplace(cancelled, [&flight] { flight.context.TryCancel(); });
+  flight.reader->StartCall();
+  flight.reader->Finish(&flight.answer, &flight.status, &flight);
+}
+
+void Lane::Work() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_.Next(&tag, &ok)) End(*static_cast<Flight*>(tag));
+}
+
+void Lane::End(Flight& flight) {
+  flight.times.done = clock_.Now();
+  flight.on_cancel.reset();
+  std::list<Flight> one;
+  {
+    MutexLock lock(mutex_);
+    one.splice(one.end(), flights_, flight.place);
+  }
+  if (flight.status.ok()) {
+    flight.completion.Answer(ParseGrpcResponse(FromGrpc(std::exchange(flight.answer, {}))), flight.times);
+  } else {
+    flight.completion.Answer(std::unexpected(ErrorOf(flight.status, flight.context, address_)), flight.times);
+  }
+}
+
+class GrpcClient final : public infer::Endpoint {
+ public:
+  GrpcClient(const ServerUrl& server, const ClientOptions& options, const Clock& clock)
+      : address_(server.Address()), options_(options), clock_(clock) {
+    for (int i = 0; i < std::max(1, options.connections); ++i) {
+      channels_.push_back(MakeChannel(server, options));
+      stubs_.push_back(std::make_unique<grpc::GenericStub>(channels_.back()));
+    }
+    questions_ = inference::GRPCInferenceService::NewStub(channels_.front());
+    for (int i = 0; i < options.threads; ++i) lanes_.push_back(std::make_unique<Lane>(address_, clock, i));
+  }
+
+  void Submit(infer::Call call) override;
+  Result<std::vector<std::string>> Models() override;
+  Result<infer::ModelInfo> Info(const std::string& model, const std::string& version) override;
+  Result<infer::PhaseTotals> Statistics(const std::string& model, const std::string& version) override;
+
+ private:
+  // Asks one of the questions of the service that name a model.
+  template <typename Answer, typename Question>
+  Result<Answer> Ask(grpc::Status (inference::GRPCInferenceService::Stub::*ask)(grpc::ClientContext*,
+                                                                                const Question&, Answer*),
+                     const Question& question);
+
+  const std::string address_;
+  const ClientOptions options_;
+  const Clock& clock_;
+  std::vector<std::shared_ptr<grpc::Channel>> channels_;
+  std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;  // one a channel
+  std::unique_ptr<inference::GRPCInferenceService::Stub> questions_;
+  std::atomic<size_t> next_ = 0;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+void GrpcClient::Submit(infer::Call call) {
+  if (!call.times.sent) call.times.sent = clock_.Now();
+  std::optional<Instant> due = call.request.deadline;
+  if (options_.timeout.count() > 0) {
+    const Instant limit = *call.times.sent + options_.timeout;
+    due = due ? std::min(*due, limit) : limit;
+  }
+  const size_t turn = next_.fetch_add(1, std::memory_order_relaxed);
+  lanes_[turn % lanes_.size()]->Start(*stubs_[turn % stubs_.size()], std::move(call), due);
+}
+
+template <typename Answer, typename Question>
+Result<Answer> GrpcClient::Ask(grpc::Status (inference::GRPCInferenceService::Stub::*ask)(
+                                   grpc::ClientContext*, const Question&, Answer*),
+                               const Question& question) {
+  grpc::ClientContext context;
+  context.set_deadline(
+      ToTimespec(clock_.Now() + (options_.timeout.count() > 0 ? Duration(options_.timeout) : kQuestionTime)));
+  Answer answer;
+  const grpc::Status status = (questions_.get()->*ask)(&context, question, &answer);
+  if (!status.ok()) return std::unexpected(ErrorOf(status, context, address_));
+  return answer;
+}
+
+Result<std::vector<std::string>> GrpcClient::Models() {
+  inference::RepositoryIndexRequest question;
+  question.set_ready(true);
+  auto index = Ask(&inference::GRPCInferenceService::Stub::RepositoryIndex, question);
+  if (!index && index.error().code == ErrorCode::kUnsupported)
+    return Fail(ErrorCode::kUnsupported, fmt::format("{} does not list its models", address_));
+  if (!index) return std::unexpected(std::move(index).error());
+  std::vector<std::string> names;
+  for (const auto& model : index->models()) {
+    const bool ready = model.state().empty() || model.state() == "READY";
+    if (ready && std::ranges::find(names, model.name()) == names.end()) names.push_back(model.name());
+  }
+  return names;
+}
+
+Result<std::vector<infer::TensorInfo>> ReadTensors(
+    const google::protobuf::RepeatedPtrField<inference::ModelMetadataResponse::TensorMetadata>& tensors) {
+  std::vector<infer::TensorInfo> infos;
+  for (const auto& tensor : tensors) {
+    infos.push_back({.name = tensor.name(),
+                     .dtype = TRY(infer::ParseDType(tensor.datatype())),
+                     .shape = infer::Shape(tensor.shape().begin(), tensor.shape().end())});
+  }
+  return infos;
+}
+
+Result<infer::ModelInfo> GrpcClient::Info(const std::string& model, const std::string& version) {
+  inference::ModelMetadataRequest question;
+  question.set_name(model);
+  question.set_version(version);
+  const auto metadata = TRY(Ask(&inference::GRPCInferenceService::Stub::ModelMetadata, question));
+  infer::ModelInfo info{.name = metadata.name(),
+                        .versions = {metadata.versions().begin(), metadata.versions().end()},
+                        .platform = metadata.platform(),
+                        .inputs = TRY_CONTEXT(ReadTensors(metadata.inputs()), address_),
+                        .outputs = TRY_CONTEXT(ReadTensors(metadata.outputs()), address_)};
+  inference::ModelConfigRequest wish;
+  wish.set_name(model);
+  wish.set_version(version);
+  const auto configuration = Ask(&inference::GRPCInferenceService::Stub::ModelConfig, wish);
+  if (configuration) {
+    TRY_STATUS(AddConfigurationMessage(configuration->config(), info));
+  } else if (configuration.error().code != ErrorCode::kUnsupported) {
+    return std::unexpected(configuration.error());
+  }
+  return info;
+}
+
+infer::PhaseTotals::Phase ToPhase(const inference::StatisticDuration& duration) {
+  return {.count = duration.count(), .total = Duration(static_cast<int64_t>(duration.ns()))};
+}
+
+Result<infer::PhaseTotals> GrpcClient::Statistics(const std::string& model, const std::string& version) {
+  inference::ModelStatisticsRequest question;
+  question.set_name(model);
+  question.set_version(version);
+  infer::PhaseTotals sum;
+  const auto statistics = TRY(Ask(&inference::GRPCInferenceService::Stub::ModelStatistics, question));
+  for (const auto& entry : statistics.model_stats()) {
+    const auto& phases = entry.inference_stats();
+    sum += {.rows = entry.inference_count(),
+            .batches = entry.execution_count(),
+            .success = ToPhase(phases.success()),
+            .fail = ToPhase(phases.fail()),
+            .queue = ToPhase(phases.queue()),
+            .compute_input = ToPhase(phases.compute_input()),
+            .compute_infer = ToPhase(phases.compute_infer()),
+            .compute_output = ToPhase(phases.compute_output())};
+  }
+  return sum;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<infer::Endpoint>> MakeGrpcClient(const std::string& url, ClientOptions options,
+                                                        const Clock& clock) {
+  const ServerUrl server = TRY(ParseServerUrl(url));
+  if (server.scheme != "grpc") return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: not grpc://", url));
+  if (options.threads < 1 || options.connections < 0)
+    return Fail(ErrorCode::kInvalidArgument, "a client needs a thread or more, and 0 or more connections");
+  gpr_set_log_function([](gpr_log_func_args*) {});  // the library's log is not ours to print
+  return std::make_unique<GrpcClient>(server, options, clock);
+}
+
+}  // namespace weir::wire
