@@ -107,6 +107,10 @@ std::string Count(int64_t n) {
   return digits;
 }
 
+std::string Count(int64_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", Count(n), noun, n == 1 ? "" : "s");
+}
+
 std::string Size(double bytes) {
   static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
   int unit = 0;

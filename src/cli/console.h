@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/clock.h"
@@ -53,6 +54,7 @@ class Console {
 
 // Numbers for people: 1,234,567; 1.5 GB; three significant digits.
 std::string Count(int64_t n);
+std::string Count(int64_t n, std::string_view noun);  // "1 thread", "2 threads"
 std::string Size(double bytes);
 std::string Short(double value);
 

@@ -57,6 +57,11 @@ std::optional<int> Flags::Parse(const std::vector<std::string>& arguments) {
   } catch (const CLI::CallForHelp&) {
     std::fputs(state_->app.help().c_str(), stdout);
     return 0;
+  } catch (const CLI::ExtrasError&) {
+    const std::string name = state_->app.get_name();
+    std::fprintf(stderr, "%s: it takes no \"%s\"\n  %s --help tells what it takes\n", name.c_str(),
+                 state_->app.remaining().front().c_str(), name.c_str());
+    return 2;
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "%s: %s\n  %s --help tells what it takes\n", state_->app.get_name().c_str(),
                  error.what(), state_->app.get_name().c_str());

@@ -48,7 +48,8 @@ int MonitorVerb(const Arguments& arguments) {
               "weir monitor -- python3 train.py");
   flags.Integer("--period-ms", period_ms, 1, 60'000, "between samples");
   flags.Text("--json", json, "write the result as JSON to this file; - for standard output");
-  if (const auto status = flags.Parse({arguments.begin(), dashes})) return *status;
+  const bool bare = dashes == arguments.end() && !arguments.empty() && !arguments.front().starts_with('-');
+  if (const auto status = bare ? std::nullopt : flags.Parse({arguments.begin(), dashes})) return *status;
   if (command.empty()) {
     return FailWith(
         {ErrorCode::kInvalidArgument, "monitor wants a command after --, as in: weir monitor -- sleep 1"});

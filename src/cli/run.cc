@@ -19,7 +19,7 @@
 namespace weir::cli {
 namespace {
 
-constexpr int kShownAnswers = 20;
+constexpr int kShownAnswers = 5;
 
 struct Wanted {
   std::string model;
@@ -312,14 +312,16 @@ std::string ResultText(const Console& console, const Wanted& w, const run::Optio
                           Count(r.images - kShownAnswers));
     text += "\n";
   }
-  text += fmt::format("{}  {} {}, {}, {} threads in {} streams, batch {}{}, {}",
-                      console.Bold(EscapeBytes(model.name)), opened.engine->name(), opened.engine->version(),
-                      opened.session->precision(), opened.session->threads(), opened.session->streams(),
-                      options.batch, model.fixed_batch ? " (fixed by the model)" : "", w.mode);
+  const std::string version = opened.engine->version();  // the build behind the first dash is for the JSON
+  text +=
+      fmt::format("{}  {} {}, {}, {} in {}, batch {}{}, {}", console.Bold(EscapeBytes(model.name)),
+                  opened.engine->name(), version.substr(0, version.find('-')), opened.session->precision(),
+                  Count(opened.session->threads(), "thread"), Count(opened.session->streams(), "stream"),
+                  options.batch, model.fixed_batch ? " (fixed by the model)" : "", w.mode);
   if (options.mode == run::Mode::kAsync) text += fmt::format(" with {} in flight", options.in_flight);
-  if (!options.no_files) text += fmt::format(", {} decode threads", options.decode_threads);
-  text += fmt::format("\n{} pictures answered, {} rejected, {} files skipped{}\n", Count(r.images),
-                      Count(r.rejected.total), Count(std::ssize(listing.skipped)),
+  if (!options.no_files) text += ", " + Count(options.decode_threads, "decode thread");
+  text += fmt::format("\n{} answered, {} rejected, {} skipped{}\n", Count(r.images, "picture"),
+                      Count(r.rejected.total), Count(std::ssize(listing.skipped), "file"),
                       r.stopped ? "; broken off" : "");
   for (const auto& [name, reject] : r.rejected.first) {
     text += fmt::format("  rejected {}: {}{}{}\n", EscapeBytes(name), data::ToString(reject.reason),
