@@ -1,0 +1,56 @@
+// Rules of the protocol that hold over both transports. Every error is of the client: kInvalidArgument, or
+// kUnsupported for what the protocol has and this program does not.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "infer/call.h"
+#include "infer/tensor.h"
+#include "wire/oip.h"
+
+namespace weir::wire {
+
+// What one message may hold. No model comes near; a small message must not become much memory.
+inline constexpr size_t kMaxTensors = 16384;  // inputs, and outputs
+inline constexpr size_t kMaxRank = 64;
+inline constexpr size_t kMaxParameters = 1024;
+
+// ParseDType with a message that is safe to show.
+Result<infer::DType> ReadDType(std::string_view name);
+
+// The element count of a tensor whose bytes, too, can be counted (kBytes: four for each element at least).
+Result<int64_t> CountElements(const infer::Tensor& tensor);
+
+// `size` bytes are right for a tensor of this type and so many elements; any size is for kBytes.
+Status CheckSize(infer::DType dtype, int64_t elements, uint64_t size);
+// tensor.data is: of the right size, and for kBytes every length within it and nothing left over.
+Status CheckData(const infer::Tensor& tensor);
+
+// What stands in the parameters of an input or an output; others are passed over.
+struct TensorParameters {
+  std::optional<uint64_t> binary_data_size;
+  std::optional<bool> binary_data;
+  std::optional<int64_t> classification;
+  std::optional<std::string> region;
+  std::optional<uint64_t> offset, byte_size;
+};
+Status SetTensorParameter(std::string_view name, const infer::Parameter& value, TensorParameters& parameters);
+// The region named, whole: a name needs its size, and a size or offset needs the name.
+Result<std::optional<RegionPart>> RegionOf(const TensorParameters& parameters);
+// An output's wish; `binary` where its parameters do not say.
+Result<OutputWish> WishOf(std::string name, const TensorParameters& parameters, bool binary);
+
+// Puts a parameter of the request where it belongs: priority, timeout (microseconds) and binary_data_output
+// have places of their own; sequence_* must say that there is no sequence; "headers" and "triton_*" are
+// reserved (triton_enable_empty_final_response is passed over: one request has one answer here); all others
+// are kept as they are.
+Status SetRequestParameter(std::string name, infer::Parameter value, InferRequest& request);
+
+// Names are there, and not twice; not too many.
+Status CheckNames(const InferRequest& request);
+
+}  // namespace weir::wire
