@@ -67,7 +67,7 @@ std::string Trimmed(std::string_view text) {
 
 }  // namespace
 
-Result<Output> Run(const Command& command, const Clock& clock) {
+Result<Output> RunCommand(const Command& command, const Clock& clock) {
   const Instant until = clock.Now() + command.timeout;
   Stream out, err;
   TRY_STATUS(out.Open());
@@ -89,7 +89,7 @@ Result<Output> Run(const Command& command, const Clock& clock) {
 }
 
 Result<std::string> RunWell(const Command& command, const Clock& clock) {
-  Output output = TRY(Run(command, clock));
+  Output output = TRY(RunCommand(command, clock));
   if (output.ending == Ending{}) return std::move(output.out);
   return Fail(ErrorCode::kIo, fmt::format("{}: {}: {}", ToShell(command.arguments), output.ending.ToString(),
                                           Trimmed(output.err.empty() ? output.out : output.err)));

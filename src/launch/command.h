@@ -25,7 +25,7 @@ struct Output {
 
 // The command's end, whatever it was. kNotFound and kIo where it cannot be started, kDeadline when it took
 // longer than its timeout: it has been killed. No shell stands between.
-Result<Output> Run(const Command& command, const Clock& clock);
+Result<Output> RunCommand(const Command& command, const Clock& clock);
 
 // Its standard output; an ending other than exit status 0 is kIo, with the command and its words.
 Result<std::string> RunWell(const Command& command, const Clock& clock);

@@ -47,7 +47,7 @@ int64_t HardLimit(__rlimit_resource resource) {
 Status TryToStart(const ContainerTool& tool, const std::string& image, const Clock& clock) {
   const auto arguments = Joined(Joined({"run", "--rm", "--pull=never", "--network=none"}, tool.run_options),
                                 {"--entrypoint=/no-such-program", image});
-  const Output output = TRY(Run({.arguments = ToolCommand(tool, arguments)}, clock));
+  const Output output = TRY(RunCommand({.arguments = ToolCommand(tool, arguments)}, clock));
   if (output.ending.exit_status == kProgramNotFound) return {};
   return Fail(ErrorCode::kUnsupported, LastLine(output));
 }
@@ -57,10 +57,9 @@ Result<int> FindPid(const ContainerTool& tool, const std::string& container, Lau
                     Duration timeout, const Clock& clock) {
   int pid = 0;
   const auto look = [&] {
-    const auto output =
-        Run({.arguments =
-                 ToolCommand(tool, {"inspect", "--type=container", "--format={{.State.Pid}}", container})},
-            clock);
+    const auto output = RunCommand({.arguments = ToolCommand(tool, {"inspect", "--type=container",
+                                                                    "--format={{.State.Pid}}", container})},
+                                   clock);
     if (output) std::from_chars(output->out.data(), output->out.data() + output->out.size(), pid);
     return pid > 0;
   };
@@ -91,7 +90,7 @@ class Container final : public Launched {
     if (const auto ending = front_->WaitForEnd(clock_.Now())) return *ending;
     front_->Signal(SIGTERM);
     if (const auto ending = front_->WaitForEnd(clock_.Now() + patience)) return *ending;
-    (void)Run({.arguments = ToolCommand(tool_, {"kill", "--signal=KILL", container_})}, clock_);
+    (void)RunCommand({.arguments = ToolCommand(tool_, {"kill", "--signal=KILL", container_})}, clock_);
     if (const auto ending = front_->WaitForEnd(clock_.Now() + 10s)) return *ending;
     return front_->Stop(Duration::zero());
   }

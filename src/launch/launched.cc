@@ -9,7 +9,8 @@ namespace weir::launch {
 namespace {
 
 std::string Said(const Launched& launched) {
-  const std::string words = launched.LastWords();
+  std::string words = launched.LastWords();
+  while (words.ends_with('\n')) words.pop_back();
   return words.empty() ? "and said nothing" : "its last words:\n" + EscapeBytes(words);
 }
 

@@ -93,8 +93,8 @@ void RemoveContainers(const std::string& tool, const Clock& clock, std::vector<s
     rest.remove_prefix(std::min(rest.size(), name.size() + 1));
     const auto owner = OwnerOfName(name);
     if (!owner || owner->Lives()) continue;
-    (void)Run({.arguments = {tool, "kill", "--signal=KILL", name}}, clock);
-    (void)Run({.arguments = {tool, "rm", "--force", name}}, clock);
+    (void)RunCommand({.arguments = {tool, "kill", "--signal=KILL", name}}, clock);
+    (void)RunCommand({.arguments = {tool, "rm", "--force", name}}, clock);
     done.push_back(
         fmt::format("removed the container {}, which process {} had left behind", name, owner->pid));
   }

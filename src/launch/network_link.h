@@ -33,7 +33,7 @@ class NetworkLink {
   const std::string& near_address() const { return near_address_; }  // this process's end
   const std::string& far_address() const {
     return far_address_;
-  }                                                       // where a server on the far side is reached
+  }  // where a server on the far side is reached
   const std::string& device() const { return device_; }   // at this end, for counters
   int far_namespace() const { return namespace_.get(); }  // a descriptor of it
   std::string far_namespace_path() const;                 // of the same, while this process lives

@@ -1,0 +1,46 @@
+#include "launch/container.h"
+
+#include <gmock/gmock.h>
+
+namespace weir::launch {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(RunArguments, AskForTheHostsNetworkAndNothingElseByDefault) {
+  EXPECT_THAT(RunArguments({.program = "podman"}, {.image = "localhost/weir"}, "weir-1-2-3"),
+              ElementsAre("podman", "run", "--rm", "--name=weir-1-2-3", "--pull=never", "--log-driver=none",
+                          "--no-healthcheck", "--network=host", "localhost/weir"));
+}
+
+TEST(RunArguments, HoldWhatTheToolNeedsHereAndWhatWasAskedFor) {
+  const ContainerTool tool{
+      .program = "podman", .global_options = {"--runtime=runc"}, .run_options = {"--ulimit=nproc=9:9"}};
+  const ContainerOptions options{.image = "server",
+                                 .command = {"--model-repository", "/models"},
+                                 .environment = {"A=b c"},
+                                 .mounts = {{.from = "/data/made", .to = "/models"}},
+                                 .cpu_list = {0, 2},
+                                 .cpus = 1.5,
+                                 .memory_bytes = 512 << 20};
+  EXPECT_THAT(RunArguments(tool, options, "n"),
+              ElementsAre("podman", "--runtime=runc", "run", "--rm", "--name=n", "--pull=never",
+                          "--log-driver=none", "--no-healthcheck", "--network=host", "--ulimit=nproc=9:9",
+                          "--env=A=b c", "--volume=/data/made:/models:ro", "--cpuset-cpus=0,2", "--cpus=1.5",
+                          "--memory=536870912b", "server", "--model-repository", "/models"));
+}
+
+TEST(ToolsToTry, BeginWithTheToolsOwnDefaults) {
+  const auto tools = ToolsToTry("podman", 20000, 96365);
+  ASSERT_EQ(tools.size(), 6U);
+  EXPECT_THAT(tools[0].global_options, ElementsAre());
+  EXPECT_THAT(tools[0].run_options, ElementsAre());
+  EXPECT_THAT(tools[1].run_options, ElementsAre("--ulimit=nofile=20000:20000", "--ulimit=nproc=32768:32768"));
+  EXPECT_THAT(tools[3].global_options, ElementsAre("--runtime=runc"));
+  EXPECT_EQ(ToolsToTry("docker", 20000, 100).size(), 2U) << "docker's runtimes are its daemon's affair";
+  EXPECT_THAT(ToolsToTry("docker", 20000, 100)[1].run_options,
+              ElementsAre("--ulimit=nofile=20000:20000", "--ulimit=nproc=100:100"));
+}
+
+}  // namespace
+}  // namespace weir::launch
