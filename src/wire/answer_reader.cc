@@ -79,6 +79,11 @@ struct HttpAnswerReader::State {
   Result<bool> Parse();
   Result<bool> HeadRead();
   void TakeSizedFromRoom();
+  // The parser looks at a head only once it is whole, which a server of another kind may never send.
+  bool LooksLikeHttp() const {
+    constexpr std::string_view kBegin = "HTTP/1.";
+    return std::memcmp(room.data(), kBegin.data(), std::min(held, kBegin.size())) == 0;
+  }
   void Consume(size_t size) {
     std::memmove(room.data(), room.data() + size, held - size);
     held -= size;
@@ -95,6 +100,7 @@ struct HttpAnswerReader::State {
 
 Result<bool> HttpAnswerReader::State::Parse() {
   while (held > 0) {
+    if (phase == Phase::kHead && !LooksLikeHttp()) return Corrupt("it does not begin with HTTP/1.");
     error_code ec;
     const size_t used = parser->put(boost::asio::const_buffer(room.data(), held), ec);
     Consume(used);

@@ -125,6 +125,11 @@ class Lane {
   void Arm(Instant when);
   void Abort(const PendingPtr& pending, Error error);
   void AbortAll();
+  std::optional<Error> TooLate(const HttpExchange& exchange) const;
+  Error NoAnswerInTime() const {
+    return {ErrorCode::kDeadline, fmt::format("{}: no answer in time", server_.Address())};
+  }
+  static Error Left() { return {ErrorCode::kCancelled, "the caller left"}; }
   bool Full() const { return most_ > 0 && std::ssize(connections_) >= most_; }
 
   const ServerUrl server_;
@@ -314,10 +319,11 @@ void Lane::Send(PendingPtr pending) {
 }
 
 void Lane::Begin(PendingPtr pending) {
+  if (std::optional<Error> error = TooLate(pending->exchange)) {
+    asio::post(io_, [this, pending = std::move(pending), error] { Abort(pending, *error); });
+    return;
+  }
   Watch(pending);
-  const HttpExchange& exchange = pending->exchange;
-  if (exchange.cancelled.stop_requested() || (exchange.due && *exchange.due <= Now()))
-    return;  // Watch ends it
   if (!idle_.empty()) {
     Connection* connection = idle_.back();
     idle_.pop_back();
@@ -327,6 +333,12 @@ void Lane::Begin(PendingPtr pending) {
   } else {
     waiting_.push_back(std::move(pending));
   }
+}
+
+std::optional<Error> Lane::TooLate(const HttpExchange& exchange) const {
+  if (exchange.cancelled.stop_requested()) return Left();
+  if (exchange.due && *exchange.due <= Now()) return NoAnswerInTime();
+  return std::nullopt;
 }
 
 void Lane::Open(PendingPtr pending) {
@@ -370,7 +382,7 @@ void Lane::Watch(const PendingPtr& pending) {
   if (pending->exchange.cancelled.stop_possible()) {
     pending->on_cancel.emplace(pending->exchange.cancelled, [this, weak = std::weak_ptr(pending)] {
       asio::post(io_, [this, weak] {
-        if (const PendingPtr found = weak.lock()) Abort(found, {ErrorCode::kCancelled, "the caller left"});
+        if (const PendingPtr found = weak.lock()) Abort(found, Left());
       });
     });
   }
@@ -384,7 +396,7 @@ void Lane::Arm(Instant when) {
     armed_.reset();
     while (!due_.empty() && due_.begin()->first <= when) {
       const PendingPtr late = due_.begin()->second;
-      Abort(late, {ErrorCode::kDeadline, fmt::format("{}: no answer in time", server_.Address())});
+      Abort(late, NoAnswerInTime());
     }
     if (!due_.empty() && !armed_) Arm(due_.begin()->first);
   });

@@ -1,0 +1,281 @@
+#include "wire/http_transport.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <semaphore>
+#include <utility>
+
+#include "wire/testing/scripted_server.h"
+
+namespace weir::wire {
+namespace {
+
+using testing::Peer;
+using testing::ScriptedServer;
+
+struct Told {
+  Result<HttpAnswer> answer;
+  HttpExchange::Stamps stamps;
+};
+
+// A request whose end can be waited for.
+std::future<Told> Send(HttpTransport& transport, HttpExchange exchange, std::string body = "body") {
+  auto promise = std::make_shared<std::promise<Told>>();
+  exchange.head =
+      "POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n";
+  exchange.parts = {Bytes::Copy(body)};
+  exchange.done = [promise](Result<HttpAnswer> answer, const HttpExchange::Stamps& stamps) {
+    promise->set_value({std::move(answer), stamps});
+  };
+  transport.Send(std::move(exchange));
+  return promise->get_future();
+}
+
+class TransportTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<HttpTransport> Open(const ScriptedServer& server, const ClientOptions& options = {}) {
+    return *HttpTransport::Create(*ParseServerUrl(server.url()), options, clock_);
+  }
+  const SteadyClock clock_;
+};
+
+void AnswerAll(Peer& peer, int number) {
+  while (!peer.ReadRequest().empty()) peer.WriteOk(std::to_string(number));
+}
+
+TEST_F(TransportTest, OneConnectionCarriesOneCallAfterTheOther) {
+  ScriptedServer server(AnswerAll);
+  const auto transport = Open(server);
+  for (int i = 0; i < 5; ++i) {
+    const Told told = Send(*transport, {}).get();
+    ASSERT_TRUE(told.answer) << told.answer.error().message;
+    EXPECT_EQ(told.answer->body.text(), "0");
+    EXPECT_LE(told.stamps.first_byte, told.stamps.done);
+  }
+  EXPECT_EQ(server.connections(), 1);
+}
+
+TEST_F(TransportTest, CallsAtTheSameTimeHaveAConnectionEach) {
+  std::counting_semaphore<> arrived(0), go(0);
+  ScriptedServer server([&](Peer& peer, int) {
+    peer.ReadRequest();
+    arrived.release();
+    go.acquire();
+    peer.WriteOk("");
+    peer.WaitUntilClosed();
+  });
+  const auto transport = Open(server);
+  std::vector<std::future<Told>> told;
+  for (int i = 0; i < 8; ++i) told.push_back(Send(*transport, {}));
+  for (int i = 0; i < 8; ++i) arrived.acquire();  // all are under way at once
+  go.release(8);
+  for (auto& each : told) EXPECT_TRUE(each.get().answer);
+  EXPECT_EQ(server.connections(), 8);
+}
+
+TEST_F(TransportTest, CallsBeyondTheMostConnectionsWaitForOne) {
+  ScriptedServer server(AnswerAll);
+  const auto transport = Open(server, {.connections = 2});
+  std::vector<std::future<Told>> told;
+  for (int i = 0; i < 20; ++i) told.push_back(Send(*transport, {}));
+  for (auto& each : told) EXPECT_TRUE(each.get().answer);
+  EXPECT_LE(server.connections(), 2);
+}
+
+TEST_F(TransportTest, ThreadsShareTheConnectionsAmongThem) {
+  ScriptedServer server(AnswerAll);
+  const auto transport = Open(server, {.connections = 3, .threads = 8});
+  std::vector<std::future<Told>> told;
+  for (int i = 0; i < 50; ++i) told.push_back(Send(*transport, {}));
+  for (auto& each : told) EXPECT_TRUE(each.get().answer);
+  EXPECT_LE(server.connections(), 3);
+}
+
+TEST_F(TransportTest, ACallOnAConnectionThatTheServerHadClosedIsSentAgain) {
+  ScriptedServer server([](Peer& peer, int number) {
+    if (!peer.ReadRequest().empty()) peer.WriteOk(std::to_string(number));
+  });
+  const auto transport = Open(server);
+  for (int i = 0; i < 20; ++i) {
+    const Told told = Send(*transport, {}, std::string(100'000, 'x')).get();
+    ASSERT_TRUE(told.answer) << told.answer.error().message;
+    EXPECT_EQ(told.answer->body.text(), std::to_string(i));
+  }
+}
+
+TEST_F(TransportTest, ACallThatTheServerMayHaveBegunIsNotSentAgain) {
+  ScriptedServer server([](Peer& peer, int) {
+    peer.ReadRequest();
+    peer.WriteOk("");
+    peer.ReadRequest();  // and dies of it
+  });
+  const auto transport = Open(server);
+  ASSERT_TRUE(Send(*transport, {}).get().answer);
+  const Told told = Send(*transport, {}).get();
+  ASSERT_FALSE(told.answer);
+  EXPECT_EQ(told.answer.error().code, ErrorCode::kIo);
+  EXPECT_EQ(server.connections(), 1);
+}
+
+TEST_F(TransportTest, AConnectionThatEndsUnusedIsNotTriedTwice) {
+  ScriptedServer server([](Peer&, int) {});
+  const auto transport = Open(server);
+  const Told told = Send(*transport, {}).get();
+  ASSERT_FALSE(told.answer);
+  EXPECT_EQ(told.answer.error().code, ErrorCode::kIo);
+}
+
+TEST_F(TransportTest, NoServerIsAnErrorThatNamesTheAddress) {
+  std::string url;
+  {
+    const ScriptedServer gone(AnswerAll);
+    url = gone.url();
+  }
+  const auto transport = *HttpTransport::Create(*ParseServerUrl(url), {}, clock_);
+  const Told told = Send(*transport, {}).get();
+  ASSERT_FALSE(told.answer);
+  EXPECT_EQ(told.answer.error().code, ErrorCode::kIo);
+  EXPECT_EQ(told.answer.error().message, "connect to " + url.substr(7) + ": Connection refused");
+}
+
+TEST_F(TransportTest, TheDeadlineEndsTheCallAndItsConnection) {
+  std::binary_semaphore closed(0);
+  ScriptedServer server([&](Peer& peer, int) {
+    peer.WaitUntilClosed();
+    closed.release();
+  });
+  const auto transport = Open(server);
+  const Told told = Send(*transport, {.due = clock_.Now() + 20ms}).get();
+  ASSERT_FALSE(told.answer);
+  EXPECT_EQ(told.answer.error().code, ErrorCode::kDeadline);
+  closed.acquire();
+}
+
+TEST_F(TransportTest, ACallThatIsAlreadyLateIsNotSent) {
+  ScriptedServer server(AnswerAll);
+  const auto transport = Open(server);
+  const Told told = Send(*transport, {.due = clock_.Now() - 1s}).get();
+  ASSERT_FALSE(told.answer);
+  EXPECT_EQ(told.answer.error().code, ErrorCode::kDeadline);
+  EXPECT_EQ(server.connections(), 0);
+}
+
+TEST_F(TransportTest, DeadlinesHoldForCallsThatWaitForAConnection) {
+  ScriptedServer server([](Peer& peer, int) { peer.WaitUntilClosed(); });
+  const auto transport = Open(server, {.connections = 1});
+  auto first = Send(*transport, {.due = clock_.Now() + 60s});
+  auto second = Send(*transport, {.due = clock_.Now() + 10ms});
+  EXPECT_EQ(second.get().answer.error().code, ErrorCode::kDeadline);
+  EXPECT_EQ(first.wait_for(0s), std::future_status::timeout);
+}
+
+TEST_F(TransportTest, TheCallersWishEndsTheCallAndItsConnection) {
+  std::binary_semaphore arrived(0), closed(0);
+  ScriptedServer server([&](Peer& peer, int) {
+    peer.ReadRequest();
+    arrived.release();
+    peer.WaitUntilClosed();
+    closed.release();
+  });
+  const auto transport = Open(server);
+  std::stop_source caller;
+  auto told = Send(*transport, {.cancelled = caller.get_token()});
+  arrived.acquire();
+  caller.request_stop();
+  EXPECT_EQ(told.get().answer.error().code, ErrorCode::kCancelled);
+  closed.acquire();
+}
+
+TEST_F(TransportTest, ACallCancelledBeforeItIsSentOpensNoConnection) {
+  ScriptedServer server(AnswerAll);
+  const auto transport = Open(server);
+  std::stop_source caller;
+  caller.request_stop();
+  EXPECT_EQ(Send(*transport, {.cancelled = caller.get_token()}).get().answer.error().code,
+            ErrorCode::kCancelled);
+  EXPECT_EQ(server.connections(), 0);
+}
+
+TEST_F(TransportTest, TheEndAnswersWhatIsUnderWayAndWhatWaits) {
+  ScriptedServer server([](Peer& peer, int) { peer.WaitUntilClosed(); });
+  auto transport = Open(server, {.connections = 1});
+  auto carried = Send(*transport, {}), waiting = Send(*transport, {});
+  transport.reset();
+  EXPECT_EQ(carried.get().answer.error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(waiting.get().answer.error().code, ErrorCode::kCancelled);
+}
+
+TEST_F(TransportTest, AnAnswerThatComesBeforeTheRequestIsReadIsTheAnswer) {
+  ScriptedServer server([](Peer& peer, int) {
+    peer.Write("HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno");
+    peer.EndAnswers();
+    peer.WaitUntilClosed();
+  });
+  const auto transport = Open(server);
+  const Told told = Send(*transport, {}, std::string(20 << 20, 'x')).get();
+  ASSERT_TRUE(told.answer) << told.answer.error().message;
+  EXPECT_EQ(told.answer->status, 413);
+}
+
+TEST_F(TransportTest, AnAnswerThatIsNotHttpIsCorrupt) {
+  ScriptedServer server([](Peer& peer, int) {
+    peer.ReadRequest();
+    peer.Write("220 ready\r\n");
+    peer.WaitUntilClosed();
+  });
+  const auto transport = Open(server);
+  EXPECT_EQ(Send(*transport, {}).get().answer.error().code, ErrorCode::kCorrupt);
+}
+
+TEST_F(TransportTest, LargeBodiesArriveWholeBothWays) {
+  std::string body(8 << 20, '\0');
+  for (size_t i = 0; i < body.size(); ++i) body[i] = static_cast<char>(i * 2654435761U >> 13);
+  ScriptedServer server([](Peer& peer, int) {
+    for (std::string request; !(request = peer.ReadRequest()).empty();)
+      peer.WriteOk(std::string_view(request).substr(request.find("\r\n\r\n") + 4));
+  });
+  const auto transport = Open(server);
+  for (int i = 0; i < 3; ++i) {
+    const Told told = Send(*transport, {}, body).get();
+    ASSERT_TRUE(told.answer) << told.answer.error().message;
+    EXPECT_TRUE(told.answer->body.text() == body);
+  }
+}
+
+TEST_F(TransportTest, ThePayloadIsLetGoOfOnceItIsSent) {
+  ScriptedServer server(AnswerAll);
+  const auto transport = Open(server);
+  for (int i = 0; i < 2; ++i) {  // on a new connection and on a used one
+    std::promise<bool> let_go;
+    auto payload = std::make_shared<std::string>("payload");
+    HttpExchange exchange{.head = "POST / HTTP/1.1\r\nContent-Length: 7\r\n\r\n"};
+    exchange.parts = {Bytes::Wrap(payload, reinterpret_cast<std::byte*>(payload->data()), payload->size())};
+    exchange.done = [&let_go, weak = std::weak_ptr(payload)](const auto&, const auto&) {
+      let_go.set_value(weak.expired());
+    };
+    payload.reset();
+    transport->Send(std::move(exchange));
+    EXPECT_TRUE(let_go.get_future().get());
+  }
+}
+
+TEST_F(TransportTest, WhoIsToldMaySendAgainAtOnce) {
+  ScriptedServer server(AnswerAll);
+  const auto transport = Open(server);
+  std::promise<int> ended;
+  std::function<void(int)> next = [&](int left) {
+    HttpExchange exchange{.head = "GET / HTTP/1.1\r\n\r\n"};
+    exchange.done = [&, left](const Result<HttpAnswer>& answer, const auto&) {
+      if (!answer || left == 0) return ended.set_value(left);
+      next(left - 1);
+    };
+    transport->Send(std::move(exchange));
+  };
+  next(1000);
+  EXPECT_EQ(ended.get_future().get(), 0);
+  EXPECT_EQ(server.connections(), 1);
+}
+
+}  // namespace
+}  // namespace weir::wire
