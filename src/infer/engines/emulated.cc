@@ -30,6 +30,30 @@ class EmulatedSession final : public Session {
   int callers() const override { return options_.timing.streams + 1; }
 
   Result<RunResult> Run(const std::vector<Tensor>& inputs, const std::vector<std::string>& wanted) override {
+    auto result = Begin(inputs, wanted);
+    if (result && pacer_) pacer_->WaitUntil(*result->done);
+    return result;
+  }
+
+  bool asynchronous() const override { return true; }
+
+  void Start(std::vector<Tensor> inputs, std::vector<std::string> wanted, Done done) override {
+    auto result = Begin(inputs, wanted);
+    if (!result || !pacer_) return done(std::move(result));
+    const Instant due = *result->done;
+    pacer_->CallAt(
+        due, [result = std::move(result), done = std::move(done)]() mutable { done(std::move(result)); });
+  }
+
+  std::optional<EngineStats> Stats() const override {
+    MutexLock lock(mutex_);
+    return EngineStats{.busy = schedule_.BusyUntil(clock_.Now()),
+                       .spin = pacer_ ? pacer_->spin() : Duration::zero()};
+  }
+
+ private:
+  // The answer, to be given when `done` comes.
+  Result<RunResult> Begin(const std::vector<Tensor>& inputs, const std::vector<std::string>& wanted) {
     const auto bound = TRY(BindInputs(answer_.inputs(), inputs));
     const auto indices = TRY(BindOutputs(answer_.outputs(), wanted));
     const int64_t items = BatchSize(bound[0]->shape);
@@ -40,17 +64,9 @@ class EmulatedSession final : public Session {
     }
     const BusySchedule::Slot slot = Reserve(items);
     auto outputs = TRY(answer_.Make(bound, indices));  // while the accelerator computes, as it were
-    if (pacer_) pacer_->WaitUntil(slot.end);
     return RunResult{.outputs = std::move(outputs), .started = slot.start, .done = slot.end};
   }
 
-  std::optional<EngineStats> Stats() const override {
-    MutexLock lock(mutex_);
-    return EngineStats{.busy = schedule_.BusyUntil(clock_.Now()),
-                       .spin = pacer_ ? pacer_->spin() : Duration::zero()};
-  }
-
- private:
   BusySchedule::Slot Reserve(int64_t items) {
     MutexLock lock(mutex_);
     return schedule_.Reserve(items, clock_.Now());

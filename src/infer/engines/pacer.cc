@@ -2,6 +2,9 @@
 
 #include <sys/prctl.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "base/thread.h"
 
 namespace weir::infer {
@@ -26,39 +29,51 @@ Pacer::~Pacer() {
 }
 
 void Pacer::WaitUntil(Instant when) {
-  Waiter self{.when = when, .due = false, .changed = {}};
+  Mutex mutex;
+  CondVar changed;
+  bool due = false;  // guarded by `mutex`
+  CallAt(when, [&] {
+    MutexLock lock(mutex);
+    due = true;
+    changed.NotifyOne();  // under the lock: who waits lives until it gets it
+  });
+  MutexLock lock(mutex);
+  while (!due) changed.Wait(mutex);
+}
+
+void Pacer::CallAt(Instant when, Function function) {
   MutexLock lock(mutex_);
-  waiters_.push(&self);
-  if (waiters_.top() == &self) changed_.NotifyOne();
-  while (!self.due) self.changed.Wait(mutex_);
+  const bool earliest = waiting_.empty() || when < waiting_.front().when;
+  waiting_.push_back({when, std::move(function)});
+  std::ranges::push_heap(waiting_, std::ranges::greater{}, &Due::when);
+  if (earliest) changed_.NotifyOne();
 }
 
 void Pacer::Pace() {
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);  // ns, of this thread; the default is 50 us
-  while (Waiter* waiter = TakeNearlyDue()) {
-    SpinUntil(waiter->when);
-    MutexLock lock(mutex_);
-    waiter->due = true;
-    waiter->changed.NotifyOne();  // under the lock: the waiter lives until it gets it
+  while (std::optional<Due> next = TakeNearlyDue()) {
+    SpinUntil(next->when);
+    next->function();
   }
 }
 
-Pacer::Waiter* Pacer::TakeNearlyDue() {
+std::optional<Pacer::Due> Pacer::TakeNearlyDue() {
   MutexLock lock(mutex_);
   while (!stopping_) {
-    if (waiters_.empty()) {
+    if (waiting_.empty()) {
       changed_.Wait(mutex_);
       continue;
     }
-    Waiter* const next = waiters_.top();
-    const Instant wake = next->when - kSpin;
+    const Instant wake = waiting_.front().when - kSpin;
     if (clock_.Now() >= wake) {
-      waiters_.pop();
+      std::ranges::pop_heap(waiting_, std::ranges::greater{}, &Due::when);
+      Due next = std::move(waiting_.back());
+      waiting_.pop_back();
       return next;
     }
     changed_.WaitUntil(mutex_, wake);
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 void Pacer::SpinUntil(Instant when) {

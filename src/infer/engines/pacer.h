@@ -1,8 +1,9 @@
-// Wakes threads at moments, more exactly than a sleep does.
+// Wakes threads, and calls functions, at moments: more exactly than a sleep does.
 #pragma once
 
 #include <atomic>
-#include <queue>
+#include <functional>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -12,7 +13,7 @@
 namespace weir::infer {
 
 // One thread, "pacer", that sleeps to shortly before the earliest moment waited for and spins through the
-// rest. Thread-safe. `clock` must outlive it. Destroy it when nobody waits.
+// rest. Thread-safe. `clock` must outlive it. Destroy it when nobody waits: what is not due then is dropped.
 class Pacer {
  public:
   explicit Pacer(const Clock& clock);
@@ -21,20 +22,20 @@ class Pacer {
   // Blocks the calling thread until `when`.
   void WaitUntil(Instant when);
 
+  // Calls `function` at `when` on the pacing thread, which wakes nobody else meanwhile.
+  using Function = std::move_only_function<void()>;
+  void CallAt(Instant when, Function function);
+
   // CPU time that went into the spinning.
   Duration spin() const { return Duration(spin_.load(std::memory_order_relaxed)); }
 
  private:
-  struct Waiter {
+  struct Due {
     Instant when;
-    bool due = false;
-    CondVar changed;
-  };
-  struct Later {
-    bool operator()(const Waiter* a, const Waiter* b) const { return a->when > b->when; }
+    Function function;
   };
   void Pace();
-  Waiter* TakeNearlyDue();  // blocks until there is one; nullptr when stopping
+  std::optional<Due> TakeNearlyDue();  // blocks until there is one; nothing when stopping
   void SpinUntil(Instant when);
 
   const Clock& clock_;
@@ -42,7 +43,7 @@ class Pacer {
 
   Mutex mutex_;
   CondVar changed_;
-  std::priority_queue<Waiter*, std::vector<Waiter*>, Later> waiters_ GUARDED_BY(mutex_);
+  std::vector<Due> waiting_ GUARDED_BY(mutex_);  // a heap, the earliest at its front
   bool stopping_ GUARDED_BY(mutex_) = false;
 
   std::jthread thread_;
