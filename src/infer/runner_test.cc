@@ -4,6 +4,7 @@
 
 #include "infer/testing/answers.h"
 #include "infer/testing/fake_session.h"
+#include "infer/testing/make_runner.h"
 
 namespace weir::infer {
 namespace {
@@ -11,13 +12,7 @@ namespace {
 using testing::Answers;
 using testing::FakeSession;
 using testing::FloatTensor;
-
-std::unique_ptr<Runner> MakeRunner(std::shared_ptr<Session> session, const Clock& clock,
-                                   Runner::Options options = {}) {
-  auto runner = Runner::Create(std::move(session), clock, options);
-  CHECK(runner.has_value());
-  return *std::move(runner);
-}
+using testing::MakeRunner;
 
 TEST(Runner, AnswersWithTheOutputsOfTheSession) {
   ManualClock clock;

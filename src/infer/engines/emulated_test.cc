@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <latch>
 #include <thread>
 
 #include "infer/testing/answers.h"
@@ -146,6 +147,38 @@ TEST(Emulated, TakesTheTimeItIsToldAndQueuesWhatComesMeanwhile) {
   const auto stats = session->Stats();
   ASSERT_TRUE(stats);
   EXPECT_EQ(stats->busy, std::vector<Duration>{9ms});
+}
+
+TEST(Emulated, StartedWithoutTimesAnswersInsideOfStart) {
+  const ManualClock clock;
+  const auto session = Load("", kClassifier, clock);
+  ASSERT_TRUE(session->asynchronous());
+  const Tensor input = FloatTensor("x", {1, 4}, {1, 2, 3, 4});
+  std::vector<float> answer;
+  session->Start({input}, {}, [&](Result<RunResult> result) { answer = Floats(result->outputs[0]); });
+  EXPECT_EQ(answer, Floats(Outputs(*session, {input})[0]));
+  ErrorCode refused{};
+  session->Start({}, {}, [&](const Result<RunResult>& result) { refused = result.error().code; });
+  EXPECT_EQ(refused, ErrorCode::kInvalidArgument);
+}
+
+TEST(Emulated, StartedAnswersWhenItIsDueAndNotBefore) {
+  const SteadyClock clock;
+  const auto session = Load("base=2ms,per_item=1ms", kClassifier, clock);
+  const Tensor input = FloatTensor("x", {1, 4}, {1, 2, 3, 4});
+  std::latch all(3);
+  std::vector<Instant> due(3), came(3);
+  for (size_t i = 0; i < 3; ++i) {
+    session->Start({input}, {}, [&, i](const Result<RunResult>& result) {
+      came[i] = clock.Now();
+      due[i] = result->done.value();
+      all.count_down();
+    });
+  }
+  all.wait();
+  EXPECT_EQ(due[1] - due[0], 3ms);
+  EXPECT_EQ(due[2] - due[1], 3ms);
+  for (size_t i = 0; i < 3; ++i) EXPECT_GE(came[i], due[i]);
 }
 
 TEST(EmulatedOptions, AreReadFromTheirText) {
