@@ -1,321 +1,19 @@
 #include "wire/grpc_codec.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <map>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <variant>
 
-#include "wire/grpc_contents.h"
-#include "wire/infer_rules.h"
 #include "wire/proto_reader.h"
-#include "wire/text.h"
 
 namespace weir::wire {
 namespace {
 
-std::unexpected<Error> Bad(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-std::unexpected<Error> Broken() { return Bad("the message is no protobuf of its type"); }
-
 constexpr uint32_t Length(uint32_t number) { return Tag(number, WireType::kLength); }
 constexpr uint32_t Varint(uint32_t number) { return Tag(number, WireType::kVarint); }
-constexpr uint32_t kContents = 5;  // of InferInputTensor and InferOutputTensor
-
-Status ReadString(ProtoReader& reader, std::string_view what, std::string& text) {
-  ProtoReader field = reader;
-  if (!reader.ReadMessage(field)) return Broken();
-  text.resize(field.left());
-  field.Read(text.data(), text.size());
-  return IsUtf8(text) ? Status() : Bad(fmt::format("{} is not UTF-8: {}", what, Quoted(text)));
-}
-
-Status ReadShape(ProtoReader& reader, uint32_t tag, infer::Shape& shape) {
-  ProtoReader packed = reader;
-  const bool is_packed = (tag & 7) == static_cast<uint32_t>(WireType::kLength);
-  if (is_packed && !reader.ReadMessage(packed)) return Broken();
-  ProtoReader& from = is_packed ? packed : reader;
-  do {
-    if (is_packed && packed.AtEnd()) break;
-    uint64_t size = 0;
-    if (!from.ReadVarint(size)) return Broken();
-    if (shape.size() == kMaxRank) return Bad(fmt::format("shape has more than {} dimensions", kMaxRank));
-    shape.push_back(static_cast<int64_t>(size));
-  } while (is_packed);
-  return {};
-}
-
-// An InferParameter; what has none of its values leaves `value` as it is.
-Status ReadParameterValue(ProtoReader message, std::optional<infer::Parameter>& value) {
-  while (!message.AtEnd()) {
-    uint32_t tag = 0;
-    if (!message.ReadTag(tag)) return Broken();
-    uint64_t varint = 0;
-    switch (tag) {
-      case Varint(1):
-        if (!message.ReadVarint(varint)) return Broken();
-        value = varint != 0;
-        break;
-      case Varint(2):
-        if (!message.ReadVarint(varint)) return Broken();
-        value = static_cast<int64_t>(varint);
-        break;
-      case Length(3): {
-        std::string text;
-        TRY_STATUS(ReadString(message, "a string parameter", text));
-        value = std::move(text);
-        break;
-      }
-      case Tag(4, WireType::kFixed64): {
-        double number = 0;
-        if (!message.Read(&number, sizeof number)) return Broken();
-        value = number;
-        break;
-      }
-      case Varint(5):
-        if (!message.ReadVarint(varint)) return Broken();
-        value = varint;
-        break;
-      default:
-        if (!message.SkipValue(tag)) return Broken();
-    }
-  }
-  return {};
-}
-
-// Parameters in the order in which they came; of a name that comes twice, protobuf keeps the last.
-using Parameters = std::map<std::string, infer::Parameter>;
-
-// One entry of a map<string, InferParameter>.
-Status ReadParameter(ProtoReader& reader, Parameters& parameters) {
-  ProtoReader entry = reader;
-  if (!reader.ReadMessage(entry)) return Broken();
-  std::string name;
-  std::optional<infer::Parameter> value;
-  while (!entry.AtEnd()) {
-    uint32_t tag = 0;
-    if (!entry.ReadTag(tag)) return Broken();
-    if (tag == Length(1)) {
-      TRY_STATUS(ReadString(entry, "a parameter's name", name));
-    } else if (tag == Length(2)) {
-      ProtoReader message = entry;
-      if (!entry.ReadMessage(message)) return Broken();
-      TRY_STATUS(ReadParameterValue(message, value));
-    } else if (!entry.SkipValue(tag)) {
-      return Broken();
-    }
-  }
-  if (!value) return Bad(fmt::format("parameter {} has no value", Quoted(name)));
-  if (parameters.size() >= kMaxParameters) return Bad(fmt::format("more than {} parameters", kMaxParameters));
-  parameters.insert_or_assign(std::move(name), std::move(*value));
-  return {};
-}
-
-Result<TensorParameters> Known(const Parameters& parameters) {
-  TensorParameters known;
-  for (const auto& [name, value] : parameters) TRY_STATUS(SetTensorParameter(name, value, known));
-  return known;
-}
-
-// An InferInputTensor of a request or an InferOutputTensor of a response.
-struct TensorRead {
-  infer::Tensor tensor;
-  std::optional<RegionPart> region;
-  bool has_contents = false;  // typed ones; they are in the tensor
-};
-
-Status ReadTensorMembers(ProtoReader message, TensorRead& read) {
-  infer::Tensor& tensor = read.tensor;
-  const ProtoReader again = message;
-  Parameters parameters;
-  std::string datatype;
-  while (!message.AtEnd()) {
-    uint32_t tag = 0;
-    if (!message.ReadTag(tag)) return Broken();
-    switch (tag) {
-      case Length(1):
-        TRY_STATUS(ReadString(message, "name", tensor.name));
-        break;
-      case Length(2):
-        TRY_STATUS(ReadString(message, "datatype", datatype));
-        break;
-      case Length(3):
-      case Varint(3):
-        TRY_STATUS(ReadShape(message, tag, tensor.shape));
-        break;
-      case Length(4):
-        TRY_STATUS(ReadParameter(message, parameters));
-        break;
-      case Length(kContents):
-        read.has_contents = true;
-        [[fallthrough]];
-      default:
-        if (!message.SkipValue(tag)) return Broken();
-    }
-  }
-  if (datatype.empty()) return Bad("its datatype is missing");
-  tensor.dtype = TRY(ReadDType(datatype));
-  read.region = TRY(RegionOf(TRY(Known(parameters))));
-  const int64_t elements = TRY(CountElements(tensor));
-  if (read.region) {
-    if (read.has_contents) return Bad("has contents, and shared_memory_region as well");
-    return CheckSize(tensor.dtype, elements, read.region->byte_size);
-  }
-  return read.has_contents ? ReadTypedContents(again, kContents, tensor) : Status();
-}
-
-Result<TensorRead> ReadTensor(ProtoReader& reader, std::string_view kind, size_t index) {
-  ProtoReader message = reader;
-  if (!reader.ReadMessage(message)) return Broken();
-  if (index == kMaxTensors) return Bad(fmt::format("more than {} {}s", kMaxTensors, kind));
-  TensorRead read;
-  if (auto status = ReadTensorMembers(message, read); !status) {
-    return Context(fmt::format("{} {}", kind, Quoted(read.tensor.name)), std::move(status).error());
-  }
-  return read;
-}
-
-Result<OutputWish> ReadWish(ProtoReader& reader) {
-  ProtoReader message = reader;
-  if (!reader.ReadMessage(message)) return Broken();
-  std::string name;
-  Parameters parameters;
-  while (!message.AtEnd()) {
-    uint32_t tag = 0;
-    if (!message.ReadTag(tag)) return Broken();
-    if (tag == Length(1)) {
-      TRY_STATUS(ReadString(message, "an output's name", name));
-    } else if (tag == Length(2)) {
-      TRY_STATUS(ReadParameter(message, parameters));
-    } else if (!message.SkipValue(tag)) {
-      return Broken();
-    }
-  }
-  auto wish = [&]() -> Result<OutputWish> { return WishOf(name, TRY(Known(parameters)), true); }();
-  if (!wish) return Context("output " + Quoted(name), std::move(wish).error());
-  wish->binary = true;
-  return wish;
-}
-
-// Gives every tensor that has neither typed contents nor a region the next of the raw ones.
-Status AssignRaw(std::span<TensorRead> tensors, std::span<const ProtoReader> raw, std::string_view kind) {
-  size_t next = 0;
-  for (TensorRead& read : tensors) {
-    const auto bad = [&](Error error) {
-      return Context(fmt::format("{} {}", kind, Quoted(read.tensor.name)), std::move(error));
-    };
-    if (read.region) continue;
-    if (read.has_contents) {
-      if (raw.empty()) continue;
-      return bad({ErrorCode::kInvalidArgument, "has typed contents, and the message raw ones"});
-    }
-    if (next < raw.size()) {
-      read.tensor.data = raw[next++].Take(std::max<size_t>(infer::ByteSize(read.tensor.dtype), 1));
-    } else if (!raw.empty() || TRY(CountElements(read.tensor)) != 0) {
-      return bad({ErrorCode::kInvalidArgument,
-                  fmt::format("has no data: the message has {} raw tensors", raw.size())});
-    }
-    if (auto status = CheckData(read.tensor); !status) return bad(std::move(status).error());
-  }
-  if (next == raw.size()) return {};
-  return Bad(fmt::format("{} raw tensors are left over after the last {}", raw.size() - next, kind));
-}
-
-Status ReadRaw(ProtoReader& message, std::vector<ProtoReader>& raw) {
-  raw.push_back(message);
-  if (!message.ReadMessage(raw.back())) return Broken();
-  if (raw.size() > kMaxTensors) return Bad(fmt::format("more than {} raw tensors", kMaxTensors));
-  return {};
-}
-
-Result<InferRequest> ReadRequest(ProtoReader message) {
-  InferRequest result{.protocol = Protocol::kGrpc};
-  infer::Request& request = result.request;
-  Parameters parameters;
-  std::vector<TensorRead> inputs;
-  std::vector<ProtoReader> raw;
-  while (!message.AtEnd()) {
-    uint32_t tag = 0;
-    if (!message.ReadTag(tag)) return Broken();
-    switch (tag) {
-      case Length(1):
-        TRY_STATUS(ReadString(message, "model_name", request.model));
-        break;
-      case Length(2):
-        TRY_STATUS(ReadString(message, "model_version", request.version));
-        break;
-      case Length(3):
-        TRY_STATUS(ReadString(message, "id", request.id));
-        break;
-      case Length(4):
-        TRY_STATUS(ReadParameter(message, parameters));
-        break;
-      case Length(5):
-        inputs.push_back(TRY(ReadTensor(message, "input", inputs.size())));
-        break;
-      case Length(6):
-        if (result.outputs.size() == kMaxTensors)
-          return Bad(fmt::format("more than {} outputs", kMaxTensors));
-        result.outputs.push_back(TRY(ReadWish(message)));
-        break;
-      case Length(7):
-        TRY_STATUS(ReadRaw(message, raw));
-        break;
-      default:
-        if (!message.SkipValue(tag)) return Broken();
-    }
-  }
-  TRY_STATUS(AssignRaw(inputs, raw, "input"));
-  for (auto& [name, value] : parameters) TRY_STATUS(SetRequestParameter(name, std::move(value), result));
-  request.inputs.reserve(inputs.size());
-  for (TensorRead& input : inputs) {
-    request.inputs.push_back(std::move(input.tensor));
-    result.input_regions.push_back(std::move(input.region));
-  }
-  request.outputs.reserve(result.outputs.size());
-  for (const OutputWish& wish : result.outputs) request.outputs.push_back(wish.name);
-  result.binary_by_default = true;
-  TRY_STATUS(CheckNames(result));
-  return result;
-}
-
-Result<infer::Response> ReadResponse(ProtoReader message) {
-  infer::Response response;
-  std::vector<TensorRead> outputs;
-  std::vector<ProtoReader> raw;
-  while (!message.AtEnd()) {
-    uint32_t tag = 0;
-    if (!message.ReadTag(tag)) return Broken();
-    switch (tag) {
-      case Length(1):
-        TRY_STATUS(ReadString(message, "model_name", response.model));
-        break;
-      case Length(2):
-        TRY_STATUS(ReadString(message, "model_version", response.version));
-        break;
-      case Length(3):
-        TRY_STATUS(ReadString(message, "id", response.id));
-        break;
-      case Length(5):
-        outputs.push_back(TRY(ReadTensor(message, "output", outputs.size())));
-        break;
-      case Length(6):
-        TRY_STATUS(ReadRaw(message, raw));
-        break;
-      default:
-        if (!message.SkipValue(tag)) return Broken();
-    }
-  }
-  TRY_STATUS(AssignRaw(outputs, raw, "output"));
-  response.outputs.reserve(outputs.size());
-  for (TensorRead& output : outputs) response.outputs.push_back(std::move(output.tensor));
-  return response;
-}
+constexpr uint32_t kTensors = 5;  // of both messages: their inputs, or outputs
 
 void AppendVarint(uint64_t value, std::string& out) {
   for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
@@ -392,7 +90,7 @@ void AppendTensor(const infer::Tensor& tensor, const std::optional<RegionPart>& 
     }
     AppendParameter(4, "shared_memory_byte_size", static_cast<int64_t>(region->byte_size), message);
   }
-  AppendMessage(kContents, message, out);  // both messages have their tensors in field 5
+  AppendMessage(kTensors, message, out);
 }
 
 // A message written from front to back, in which large tensors are pieces of their own and share their
@@ -453,14 +151,6 @@ const OutputWish* FindWish(std::span<const OutputWish> wishes, std::string_view 
 }
 
 }  // namespace
-
-Result<InferRequest> ParseGrpcRequest(std::span<const Bytes> message) {
-  return ReadRequest(ProtoReader(message));
-}
-
-Result<infer::Response> ParseGrpcResponse(std::span<const Bytes> message) {
-  return ReadResponse(ProtoReader(message));
-}
 
 Slices WriteGrpcResponse(const infer::Response& response, std::span<const OutputWish> outputs) {
   PieceWriter writer;

@@ -1,391 +1,25 @@
-// Reading of http_codec.h: JSON in one pass, numbers straight into the tensors' memory.
+// Reading of http_codec.h: JSON in one pass, binary tensors as slices of the body.
 #include <fmt/format.h>
-#include <simdjson.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <span>
-#include <type_traits>
 #include <utility>
 
-#include "wire/buffer.h"
 #include "wire/http_codec.h"
 #include "wire/infer_rules.h"
+#include "wire/json_data.h"
+#include "wire/json_value.h"
 #include "wire/text.h"
 
 namespace weir::wire {
 namespace {
 
-namespace json = simdjson::ondemand;
-using simdjson::error_code;
-
-// Of arrays and objects in one another, from the tensor or parameter at hand on.
-constexpr int kMaxDepth = 100;
-
 std::unexpected<Error> Bad(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
-std::unexpected<Error> Malformed(error_code code) {
-  return Bad(fmt::format("malformed JSON: {}", simdjson::error_message(code)));
-}
-
-// The value of a simdjson result, or its error from the enclosing function.
-#define TRY_JSON(expression)                                  \
-  ({                                                          \
-    auto try_json = (expression);                             \
-    if (try_json.error() != simdjson::SUCCESS) [[unlikely]] { \
-      return Malformed(try_json.error());                     \
-    }                                                         \
-    std::move(try_json).value_unsafe();                       \
-  })
-
-// The text of a scalar as it stands, for messages and for the tokens that JSON does not have.
-std::string_view Token(json::value& value) {
-  std::string_view token = value.raw_json_token();
-  while (!token.empty() && std::strchr(" \t\r\n", token.back()) != nullptr) token.remove_suffix(1);
-  return token;
-}
-
-// What kind of value begins here. `kOther` is one of the tokens below, or not JSON.
-enum class Kind { kNull, kBool, kNumber, kString, kArray, kObject, kOther };
-Kind KindOf(json::value& value) {
-  json::json_type type{};
-  if (value.type().get(type) != simdjson::SUCCESS) return Kind::kOther;
-  switch (type) {
-    case json::json_type::null:
-      return Kind::kNull;
-    case json::json_type::boolean:
-      return Kind::kBool;
-    case json::json_type::number:
-      return Kind::kNumber;
-    case json::json_type::string:
-      return Kind::kString;
-    case json::json_type::array:
-      return Kind::kArray;
-    case json::json_type::object:
-      return Kind::kObject;
-  }
-  return Kind::kOther;
-}
-
-// Python's json and Triton write these for numbers that are not finite, and read them.
-std::optional<double> NotFinite(std::string_view token) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (token == "NaN") return std::numeric_limits<double>::quiet_NaN();
-  if (token == "Infinity" || token == "Inf") return kInfinity;
-  if (token == "-Infinity" || token == "-Inf") return -kInfinity;
-  return std::nullopt;
-}
-
-// Reads a value to its end and finds every fault in it: simdjson by itself only skips.
-Status Validate(json::value value, int depth) {
-  if (depth > kMaxDepth) return Bad(fmt::format("JSON is nested deeper than {}", kMaxDepth));
-  switch (KindOf(value)) {
-    case Kind::kNull:
-      TRY_JSON(value.is_null());
-      return {};
-    case Kind::kBool:
-      TRY_JSON(value.get_bool());
-      return {};
-    case Kind::kString:
-      TRY_JSON(value.get_string());
-      return {};
-    case Kind::kArray: {
-      json::array array = TRY_JSON(value.get_array());
-      for (auto item : array) TRY_STATUS(Validate(TRY_JSON(std::move(item)), depth + 1));
-      return {};
-    }
-    case Kind::kObject: {
-      json::object object = TRY_JSON(value.get_object());
-      for (auto member : object) {
-        json::field field = TRY_JSON(std::move(member));
-        TRY_JSON(field.unescaped_key());
-        TRY_STATUS(Validate(field.value(), depth + 1));
-      }
-      return {};
-    }
-    case Kind::kNumber:
-    case Kind::kOther:
-      if (NotFinite(Token(value))) return {};
-      TRY_JSON(value.get_double());
-      return {};
-  }
-  return {};
-}
-
-Result<json::object> AsObject(json::value value, std::string_view what) {
-  if (KindOf(value) != Kind::kObject) return Bad(fmt::format("{} is not an object", what));
-  return TRY_JSON(value.get_object());
-}
-
-// The members of an object, each given to `member(key, value)`, which reads the value whole or leaves it.
-// null is the same as absent.
-template <typename Member>
-Status ForEachMember(json::object object, Member&& member) {
-  for (auto item : object) {
-    json::field field = TRY_JSON(std::move(item));
-    const std::string_view key = TRY_JSON(field.unescaped_key());
-    if (KindOf(field.value()) == Kind::kNull) {
-      TRY_JSON(field.value().is_null());
-    } else {
-      TRY_STATUS(member(key, field.value()));
-    }
-  }
-  return {};
-}
-
-template <typename Item>
-Status ForEachItem(json::value value, std::string_view what, Item&& item) {
-  if (KindOf(value) != Kind::kArray) return Bad(fmt::format("'{}' is not an array", what));
-  json::array array = TRY_JSON(value.get_array());
-  for (auto element : array) TRY_STATUS(item(TRY_JSON(std::move(element))));
-  return {};
-}
-
-Result<std::string> ReadString(json::value value, std::string_view what) {
-  if (KindOf(value) != Kind::kString) return Bad(fmt::format("'{}' is not a string", what));
-  return std::string(TRY_JSON(value.get_string()));
-}
-
-Result<infer::Shape> ReadShape(json::value value) {
-  infer::Shape shape;
-  shape.reserve(4);
-  TRY_STATUS(ForEachItem(value, "shape", [&](json::value dimension) -> Status {
-    int64_t size = 0;
-    if (dimension.get_int64().get(size) != simdjson::SUCCESS) {
-      return Bad(fmt::format("'shape' holds {}, which is no 64-bit integer", Quoted(Token(dimension))));
-    }
-    if (shape.size() == kMaxRank) return Bad(fmt::format("'shape' has more than {} dimensions", kMaxRank));
-    shape.push_back(size);
-    return {};
-  }));
-  return shape;
-}
-
-Result<infer::Parameter> ReadParameter(std::string_view name, json::value value) {
-  switch (KindOf(value)) {
-    case Kind::kBool:
-      return infer::Parameter(TRY_JSON(value.get_bool()));
-    case Kind::kString:
-      return infer::Parameter(std::string(TRY_JSON(value.get_string())));
-    case Kind::kNumber:
-    case Kind::kOther: {
-      if (const auto token = NotFinite(Token(value))) return infer::Parameter(*token);
-      int64_t integer = 0;
-      if (value.get_int64().get(integer) == simdjson::SUCCESS) return infer::Parameter(integer);
-      uint64_t large = 0;
-      if (value.get_uint64().get(large) == simdjson::SUCCESS) return infer::Parameter(large);
-      return infer::Parameter(TRY_JSON(value.get_double()));
-    }
-    case Kind::kNull:
-    case Kind::kArray:
-    case Kind::kObject:
-      break;
-  }
-  return Bad(fmt::format("parameter {} is not a string, number or boolean", Quoted(name)));
-}
-
-// Why an element cannot be one of its tensor's.
-enum class Flaw { kNone, kMalformed, kType, kRange };
-
-Flaw ReadElement(json::value& value, bool& element) {
-  return value.get_bool().get(element) == simdjson::SUCCESS ? Flaw::kNone : Flaw::kType;
-}
-
-// What is wrong with a number that was to be an integer.
-Flaw WhyNoInteger(json::value& value) {
-  const std::string_view token = Token(value);
-  double number = 0;
-  if (value.get_double().get(number) != simdjson::SUCCESS) {
-    return NotFinite(token) ? Flaw::kType : Flaw::kMalformed;
-  }
-  return token.find_first_of(".eE") == std::string_view::npos ? Flaw::kRange : Flaw::kType;
-}
-
-template <typename T>
-  requires std::is_integral_v<T>
-Flaw ReadElement(json::value& value, T& element) {
-  std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t> wide{};
-  error_code error{};
-  if constexpr (std::is_signed_v<T>) {
-    error = value.get_int64().get(wide);
-  } else {
-    error = value.get_uint64().get(wide);
-  }
-  if (error != simdjson::SUCCESS) [[unlikely]] {
-    return WhyNoInteger(value);
-  }
-  element = static_cast<T>(wide);
-  return std::in_range<T>(wide) ? Flaw::kNone : Flaw::kRange;
-}
-
-Flaw ReadElement(json::value& value, double& element) {
-  if (value.get_double().get(element) == simdjson::SUCCESS) [[likely]] {
-    return Flaw::kNone;
-  }
-  const auto token = NotFinite(Token(value));
-  element = token.value_or(0);
-  return token ? Flaw::kNone : Flaw::kMalformed;
-}
-
-// The nearest float to the decimal. Rounding it to a double first gives the same, but where that double lies
-// just between two floats or is too small for a normal float: there the decimal is read again.
-Flaw ReadElement(json::value& value, float& element) {
-  double wide = 0;
-  const Flaw flaw = ReadElement(value, wide);
-  element = static_cast<float>(wide);
-  const uint64_t bits = std::bit_cast<uint64_t>(wide);
-  const bool between = (bits & 0x1fff'ffff) == 0x1000'0000;
-  const bool tiny = std::fabs(wide) < std::numeric_limits<float>::min() && wide != 0;
-  if ((between || tiny) && flaw == Flaw::kNone) [[unlikely]] {
-    const std::string_view token = Token(value);
-    float exact = 0;
-    const auto read = std::from_chars(token.data(), token.data() + token.size(), exact);
-    if (read.ec == std::errc()) element = exact;
-  }
-  return std::isinf(element) && !std::isinf(wide) ? Flaw::kRange : flaw;
-}
-
-// Takes the elements of one tensor, in their order.
-template <typename T>
-class Elements {
- public:
-  Elements(Bytes& data, size_t count) : next_(reinterpret_cast<T*>(data.mutable_data())), left_(count) {}
-  size_t left() const { return left_; }
-  Flaw Take(json::value& value) {
-    T element{};
-    const Flaw flaw = ReadElement(value, element);
-    *next_++ = element;
-    --left_;
-    return flaw;
-  }
-
- private:
-  T* next_;
-  size_t left_;
-};
-
-// BYTES: each with its length before it.
-class Strings {
- public:
-  Strings(Buffer& data, size_t count) : data_(data), left_(count) {}
-  size_t left() const { return left_; }
-  Flaw Take(json::value& value) {
-    if (KindOf(value) != Kind::kString) return Flaw::kType;
-    std::string_view text;
-    if (value.get_string().get(text) != simdjson::SUCCESS) return Flaw::kMalformed;
-    const auto length = static_cast<uint32_t>(text.size());
-    char* const to = data_.Room(sizeof length + text.size());
-    std::memcpy(to, &length, sizeof length);
-    if (!text.empty()) std::memcpy(to + sizeof length, text.data(), text.size());
-    data_.Advance(sizeof length + text.size());
-    --left_;
-    return Flaw::kNone;
-  }
-
- private:
-  Buffer& data_;
-  size_t left_;
-};
-
-Status FlawOf(const infer::Tensor& tensor, json::value& value, Flaw flaw) {
-  const auto said = [&](std::string_view what) {
-    return Bad(
-        fmt::format("data holds {}, which {} {}", Quoted(Token(value)), what, infer::ToString(tensor.dtype)));
-  };
-  return flaw == Flaw::kRange ? said("does not fit") : said("is no value of");
-}
-
-// Nested or flat, the elements lie in row-major order; how they are nested is not held against the shape.
-template <typename Sink>
-Status Flatten(json::value value, const infer::Tensor& tensor, int depth, Sink& sink) {
-  if (depth > kMaxDepth) return Bad(fmt::format("data is nested deeper than {}", kMaxDepth));
-  json::array array = TRY_JSON(value.get_array());
-  for (auto item : array) {
-    json::value element = TRY_JSON(std::move(item));
-    if (KindOf(element) == Kind::kArray) {
-      TRY_STATUS(Flatten(element, tensor, depth + 1, sink));
-      continue;
-    }
-    if (sink.left() == 0) {
-      return Bad(fmt::format("data has more elements than shape {}", infer::ToString(tensor.shape)));
-    }
-    const Flaw flaw = sink.Take(element);
-    if (flaw != Flaw::kNone) [[unlikely]] {
-      return FlawOf(tensor, element, flaw);
-    }
-  }
-  return {};
-}
-
-template <typename Sink>
-Status Fill(json::value value, const infer::Tensor& tensor, Sink sink) {
-  if (KindOf(value) != Kind::kArray) return Bad("'data' is not an array");
-  const size_t wanted = sink.left();
-  TRY_STATUS(Flatten(value, tensor, 1, sink));
-  if (sink.left() == 0) return {};
-  return Bad(fmt::format("data has {} elements, shape {} wants {}", wanted - sink.left(),
-                         infer::ToString(tensor.shape), wanted));
-}
-
-template <typename T>
-Status FillNumbers(json::value value, infer::Tensor& tensor, size_t count) {
-  tensor.data = Bytes::AllocateUninitialized(count * sizeof(T));
-  return Fill(value, tensor, Elements<T>(tensor.data, count));
-}
-
-Status FillStrings(json::value value, infer::Tensor& tensor, size_t count) {
-  Buffer data(8 * count);
-  TRY_STATUS(Fill(value, tensor, Strings(data, count)));
-  tensor.data = std::move(data).Take();
-  return {};
-}
-
-// `json_size`: of the text that `value` is a part of.
-Status ReadData(json::value value, infer::Tensor& tensor, size_t json_size) {
-  const int64_t elements = TRY(CountElements(tensor));
-  // An element is a character and a comma or bracket at least: no memory for what cannot be there.
-  if (static_cast<uint64_t>(elements) > json_size / 2) {
-    return Bad(fmt::format("data has fewer elements than shape {}", infer::ToString(tensor.shape)));
-  }
-  const auto count = static_cast<size_t>(elements);
-  switch (tensor.dtype) {
-    case infer::DType::kBool:
-      return FillNumbers<bool>(value, tensor, count);
-    case infer::DType::kUint8:
-      return FillNumbers<uint8_t>(value, tensor, count);
-    case infer::DType::kUint16:
-      return FillNumbers<uint16_t>(value, tensor, count);
-    case infer::DType::kUint32:
-      return FillNumbers<uint32_t>(value, tensor, count);
-    case infer::DType::kUint64:
-      return FillNumbers<uint64_t>(value, tensor, count);
-    case infer::DType::kInt8:
-      return FillNumbers<int8_t>(value, tensor, count);
-    case infer::DType::kInt16:
-      return FillNumbers<int16_t>(value, tensor, count);
-    case infer::DType::kInt32:
-      return FillNumbers<int32_t>(value, tensor, count);
-    case infer::DType::kInt64:
-      return FillNumbers<int64_t>(value, tensor, count);
-    case infer::DType::kFp32:
-      return FillNumbers<float>(value, tensor, count);
-    case infer::DType::kFp64:
-      return FillNumbers<double>(value, tensor, count);
-    case infer::DType::kBytes:
-      return FillStrings(value, tensor, count);
-    case infer::DType::kFp16:
-    case infer::DType::kBf16:
-      break;
-  }
-  return Bad(
-      fmt::format("{} has no JSON form: send it binary (binary_data_size)", infer::ToString(tensor.dtype)));
 }
 
 // The keys of the protocol that an object has had: none may come twice.
@@ -408,7 +42,7 @@ Status ReadTensorParameters(json::value value, TensorParameters& parameters) {
   return ForEachMember(TRY(AsObject(value, "'parameters'")),
                        [&](std::string_view name, json::value parameter) -> Status {
                          const Kind kind = KindOf(parameter);
-                         if (kind == Kind::kArray || kind == Kind::kObject) return Validate(parameter, 1);
+                         if (kind == Kind::kArray || kind == Kind::kObject) return Validate(parameter);
                          return SetTensorParameter(name, TRY(ReadParameter(name, parameter)), parameters);
                        });
 }
@@ -494,10 +128,10 @@ Result<TensorRead> BodyReader::ReadMembers(json::object object, std::string& nam
     } else if (key == "data") {
       TRY_STATUS(seen.Once(key));
       has_data = true;
-      if (has_shape && has_datatype) return ReadData(value, tensor, json_size_);
+      if (has_shape && has_datatype) return ReadJsonData(value, tensor, json_size_);
       late_data = value.raw_json_token().data();
     } else {
-      return Validate(value, 1);
+      return Validate(value);
     }
     return {};
   }));
@@ -508,7 +142,7 @@ Result<TensorRead> BodyReader::ReadMembers(json::object object, std::string& nam
     for (auto item : object) {
       json::field field = TRY_JSON(std::move(item));
       if (field.value().raw_json_token().data() != late_data) continue;
-      TRY_STATUS(ReadData(field.value(), tensor, json_size_));
+      TRY_STATUS(ReadJsonData(field.value(), tensor, json_size_));
     }
   }
   if (!has_data) {
@@ -546,7 +180,7 @@ Result<OutputWish> BodyReader::ReadWish(json::value value, size_t index, std::ve
         TRY_STATUS(seen.Once(key));
         return ReadTensorParameters(member, parameters);
       }
-      return Validate(member, 1);
+      return Validate(member);
     });
   }();
   if (name.empty()) {
@@ -596,7 +230,7 @@ Result<InferRequest> BodyReader::ReadRequest(json::object root) {
         return {};
       });
     } else {
-      return Validate(value, 1);
+      return Validate(value);
     }
     return {};
   }));
@@ -632,7 +266,7 @@ Result<infer::Response> BodyReader::ReadResponse(json::object root) {
         return {};
       });
     } else {
-      return Validate(value, 1);
+      return Validate(value);
     }
     return {};
   }));
@@ -652,7 +286,7 @@ struct Scratch {
       const size_t wanted = std::bit_ceil(std::max<size_t>(text_in.size(), 4096));
       text = std::make_unique_for_overwrite<char[]>(wanted + simdjson::SIMDJSON_PADDING);
       capacity = wanted;
-      if (const error_code error = parser.allocate(wanted)) return Malformed(error);
+      if (const simdjson::error_code error = parser.allocate(wanted)) return MalformedJson(error);
     }
     std::memcpy(text.get(), text_in.data(), text_in.size());
     std::memset(text.get() + text_in.size(), ' ', simdjson::SIMDJSON_PADDING);
@@ -677,8 +311,8 @@ Result<T> ReadBody(const Bytes& body, std::optional<uint64_t> header_length,
 
   json::document document = TRY(scratch.Open(text));
   json::object root;
-  if (const error_code error = document.get_object().get(root)) {
-    return error == simdjson::INCORRECT_TYPE ? Bad("the JSON is not an object") : Malformed(error);
+  if (const simdjson::error_code error = document.get_object().get(root)) {
+    return error == simdjson::INCORRECT_TYPE ? Bad("the JSON is not an object") : MalformedJson(error);
   }
   T result = TRY((BodyReader(body, text.size()).*read)(root));
   if (document.current_location().error() == simdjson::SUCCESS) {

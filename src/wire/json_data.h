@@ -1,0 +1,19 @@
+// The elements of a tensor as JSON, put where the engine will read them.
+#pragma once
+
+#include <cstddef>
+
+#include "base/error.h"
+#include "infer/tensor.h"
+#include "wire/json_value.h"
+
+namespace weir::wire {
+
+// Reads "data" into `tensor`, whose shape and type are known; `json_size` is the length of the text that it
+// is a part of. The array may be flat or nested in any way: the elements are taken in their order, and only
+// their number is held against the shape, as Triton does. BOOL is true or false; integers must be written as
+// such and fit; floats are the nearest to the decimal, and must be finite or say that they are not; BYTES are
+// strings. FP16 and BF16 have no JSON form.
+Status ReadJsonData(json::value value, infer::Tensor& tensor, size_t json_size);
+
+}  // namespace weir::wire

@@ -1,0 +1,43 @@
+// Requests and answers by chance, for the tests that hold one reading of them against another.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/seed.h"
+#include "infer/call.h"
+#include "infer/tensor.h"
+
+namespace weir::wire::testing {
+
+// Of any type, with any bytes, zero-size dimensions and large ones among them.
+infer::Tensor RandomTensor(Random& random, std::string name);
+// With an id, parameters of every kind, priority and outputs, or without.
+infer::Request RandomRequest(Random& random);
+infer::Response RandomResponse(Random& random);
+
+// `message` in pieces of any size, none among them.
+std::vector<Bytes> Cut(std::string_view message, Random& random);
+std::string Join(const std::vector<Bytes>& pieces);
+
+// A tensor of BYTES.
+infer::Tensor BytesTensor(std::string name, const std::vector<std::string>& elements);
+// A tensor of numbers.
+template <typename T>
+infer::Tensor NumberTensor(std::string name, infer::DType dtype, infer::Shape shape,
+                           const std::vector<T>& numbers) {
+  return {.name = std::move(name),
+          .dtype = dtype,
+          .shape = std::move(shape),
+          .data = Bytes::Copy(std::as_bytes(std::span(numbers)))};
+}
+
+// Name, type, shape and bytes as one text, so that a difference can be read.
+std::string Describe(const infer::Tensor& tensor);
+std::string Describe(const std::vector<infer::Tensor>& tensors);
+
+}  // namespace weir::wire::testing
