@@ -1,0 +1,41 @@
+// The gRPC methods beside inference and the streams: a serialised message in, a serialised message out.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "wire/oip.h"
+
+namespace weir::wire {
+
+struct GrpcServing {
+  Api& api;
+  bool allow_regions = false;
+};
+
+struct GrpcMethod {
+  using Done = std::move_only_function<void(Result<std::string>)>;
+
+  const char* name;  // "/inference.GRPCInferenceService/ServerLive"
+  // `done` is called once, before it returns or later on another thread. `serving` is not kept.
+  void (*serve)(const GrpcServing& serving, std::string_view message, Done done);
+};
+std::span<const GrpcMethod> GrpcMethods();
+
+inline constexpr const char* kModelInferName = "/inference.GRPCInferenceService/ModelInfer";
+inline constexpr const char* kModelStreamInferName = "/inference.GRPCInferenceService/ModelStreamInfer";
+inline constexpr const char* kHealthWatchName = "/grpc.health.v1.Health/Watch";
+
+// What a grpc.health.v1 check of the service named in `message` answers: a HealthCheckResponse. An unknown
+// service is SERVICE_UNKNOWN. kInvalidArgument for what is no HealthCheckRequest.
+Result<std::string> WatchHealth(Api& api, std::string_view message);
+
+// A ModelStreamInferResponse that says what went wrong with the request of that id.
+std::string WriteStreamError(const std::string& id, const Error& error);
+// What stands before a ModelInferResponse of `size` bytes to make it a ModelStreamInferResponse.
+std::string WriteStreamPrefix(size_t size);
+
+}  // namespace weir::wire
