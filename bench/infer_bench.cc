@@ -7,6 +7,7 @@
 #include <openvino/c/openvino.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <latch>
@@ -198,6 +199,99 @@ void RunnerThroughput(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kCalls);
 }
 BENCHMARK(RunnerThroughput)->UseRealTime();
+
+// The same on an emulated accelerator that answers at once: no other thread takes part.
+void RunnerAtOnce(benchmark::State& state) {
+  const auto engine = Must(OpenEngine("emulated:base=0", kClock));
+  const ModelSource echo{.inputs = {{.name = "x", .shape = {-1, 16}}},
+                         .outputs = {{.name = "y", .shape = {-1, 16}}}};
+  const auto session = Must(engine->Load(echo, {}));
+  const auto runner = Must(Runner::Create(session, kClock, {.batching = {.max_batch = 8}}));
+  const Tensor input = Zeros(session->inputs()[0]);
+  int64_t answered = 0;
+  for (auto _ : state) {
+    Call call;
+    call.request.inputs.push_back(input);
+    call.completion =
+        Completion([&](const Result<Response>& result, const Times&) { answered += result ? 1 : 0; });
+    runner->Submit(std::move(call));
+  }
+  if (answered != state.iterations()) state.SkipWithError("not every call was answered");
+}
+BENCHMARK(RunnerAtOnce);
+
+// Callers that send their next call when the answer to the last one comes.
+class ClosedLoop {
+ public:
+  ClosedLoop(Runner& runner, Tensor input, int64_t calls)
+      : runner_(runner), input_(std::move(input)), left_(calls) {}
+
+  // Returns when all calls are answered.
+  void Run(int callers) {
+    std::latch ended(callers);
+    for (int i = 0; i < callers; ++i) Send(ended);
+    ended.wait();
+  }
+
+ private:
+  void Send(std::latch& ended) {
+    if (left_.fetch_sub(1) <= 0) return ended.count_down();
+    Call call;
+    call.request.inputs.push_back(input_);
+    call.completion = Completion([this, &ended](const Result<Response>& result, const Times&) {
+      if (!result) Must(Result<int>(std::unexpected(result.error())));
+      Send(ended);
+    });
+    runner_.Submit(std::move(call));
+  }
+
+  Runner& runner_;
+  const Tensor input_;
+  std::atomic<int64_t> left_;
+};
+
+// Rows per second of 32 rows in flight: as 32 callers of one row whose calls are put together (0), and as
+// callers of full batches (1).
+void Batches(benchmark::State& state, const std::shared_ptr<Session>& session) {
+  constexpr int kRows = 32;
+  const int batch = static_cast<int>(state.range(0));
+  const bool explicit_batches = state.range(1) == 1;
+  const int64_t rows = state.range(2);
+  const auto runner = Must(Runner::Create(
+      session, kClock,
+      {.batching = {.max_batch = batch, .max_wait = std::chrono::microseconds(state.range(3))}}));
+  const int rows_of_call = explicit_batches ? batch : 1;
+  for (auto _ : state) {
+    ClosedLoop(*runner, Zeros(session->inputs()[0], rows_of_call), rows / rows_of_call)
+        .Run(kRows / rows_of_call);
+  }
+  state.SetItemsProcessed(state.iterations() * rows);
+}
+
+void EmulatedBatches(benchmark::State& state) {
+  const auto engine = Must(OpenEngine("emulated:base=1ms,per_item=0.2ms", kClock));
+  const ModelSource source{.inputs = {{.name = "x", .shape = {-1, 3, 32, 32}}},
+                           .outputs = {{.name = "y", .shape = {-1, 1000}}}};
+  Batches(state, Must(engine->Load(source, {})));
+}
+BENCHMARK(EmulatedBatches)
+    ->ArgNames({"batch", "explicit", "rows", "wait_us"})
+    ->ArgsProduct({{8, 16, 32}, {0, 1}, {4096}, {0}})
+    ->Args({32, 0, 4096, 5000})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
+void OnnxRuntimeBatches(benchmark::State& state) {
+  const char* const path = std::getenv("WEIR_BENCH_MODEL");
+  if (path == nullptr) return state.SkipWithError("set WEIR_BENCH_MODEL to an ONNX file");
+  const auto engine = Must(OpenEngine("onnxruntime", kClock));
+  Batches(state, Must(engine->Load({.path = path}, {.threads = 1})));
+}
+BENCHMARK(OnnxRuntimeBatches)
+    ->ArgNames({"batch", "explicit", "rows", "wait_us"})
+    ->ArgsProduct({{8, 16, 32}, {0, 1}, {1024}, {0}})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 // Our own work for an item of 3x224x224 floats that an emulated accelerator computes in no time.
 void EmulatedAtOnce(benchmark::State& state) {
