@@ -21,6 +21,8 @@ constexpr Verb kVerbs[] = {
     {"run", "pictures in, answers out: run a model over files, folders or prepared sets", Run},
     {"prepare", "make a prepared data set of pictures, or made pictures in known classes", Prepare},
     {"model", "make a network, or show what a model file says of itself", ModelVerb},
+    {"compare", "one model in three architectures: in-process, in a container, on a second node", Compare},
+    {"health", "ask a server whether it is ready", Health},
     {"monitor", "run any command and say what it used", MonitorVerb},
     {"doctor", "what is on this machine, and what would spoil a measurement on it", Doctor},
 };

@@ -1,0 +1,12 @@
+// Ports that nobody listens on.
+#pragma once
+
+#include "base/error.h"
+
+namespace weir::launch {
+
+// A TCP port of this machine that was free a moment ago. Another program may take it before the caller does:
+// then the server that was given it says so and ends.
+Result<int> FreePort();
+
+}  // namespace weir::launch
