@@ -56,7 +56,7 @@ struct TensorRead {
 // A body: JSON, and the binary tensors after it.
 class BodyReader {
  public:
-  BodyReader(const Bytes& body, size_t json_size) : body_(body), json_size_(json_size), offset_(json_size) {}
+  BodyReader(const Bytes& body, std::string_view text) : body_(body), text_(text), offset_(text.size()) {}
 
   Result<InferRequest> ReadRequest(json::object root);
   Result<infer::Response> ReadResponse(json::object root);
@@ -74,8 +74,8 @@ class BodyReader {
   }
 
   const Bytes& body_;
-  const size_t json_size_;
-  size_t offset_;  // where the next binary tensor begins
+  const std::string_view text_;  // the JSON, in its padded copy
+  size_t offset_;                // where the next binary tensor begins
 };
 
 Status BodyReader::TakeBinary(uint64_t size, infer::Tensor& tensor) {
@@ -128,7 +128,7 @@ Result<TensorRead> BodyReader::ReadMembers(json::object object, std::string& nam
     } else if (key == "data") {
       TRY_STATUS(seen.Once(key));
       has_data = true;
-      if (has_shape && has_datatype) return ReadJsonData(value, tensor, json_size_);
+      if (has_shape && has_datatype) return ReadJsonData(value, tensor, text_);
       late_data = value.raw_json_token().data();
     } else {
       return Validate(value);
@@ -142,7 +142,7 @@ Result<TensorRead> BodyReader::ReadMembers(json::object object, std::string& nam
     for (auto item : object) {
       json::field field = TRY_JSON(std::move(item));
       if (field.value().raw_json_token().data() != late_data) continue;
-      TRY_STATUS(ReadJsonData(field.value(), tensor, json_size_));
+      TRY_STATUS(ReadJsonData(field.value(), tensor, text_));
     }
   }
   if (!has_data) {
@@ -314,7 +314,7 @@ Result<T> ReadBody(const Bytes& body, std::optional<uint64_t> header_length,
   if (const simdjson::error_code error = document.get_object().get(root)) {
     return error == simdjson::INCORRECT_TYPE ? Bad("the JSON is not an object") : MalformedJson(error);
   }
-  T result = TRY((BodyReader(body, text.size()).*read)(root));
+  T result = TRY((BodyReader(body, {scratch.text.get(), text.size()}).*read)(root));
   if (document.current_location().error() == simdjson::SUCCESS) {
     return Bad("malformed JSON: something follows the object");
   }

@@ -1,7 +1,7 @@
 // The elements of a tensor as JSON, put where the engine will read them.
 #pragma once
 
-#include <cstddef>
+#include <string_view>
 
 #include "base/error.h"
 #include "infer/tensor.h"
@@ -14,6 +14,6 @@ namespace weir::wire {
 // their number is held against the shape, as Triton does. BOOL is true or false; integers must be written as
 // such and fit; floats are the nearest to the decimal, and must be finite or say that they are not; BYTES are
 // strings. FP16 and BF16 have no JSON form.
-Status ReadJsonData(json::value value, infer::Tensor& tensor, size_t json_size);
+Status ReadJsonData(json::value value, infer::Tensor& tensor, std::string_view json_text);
 
 }  // namespace weir::wire

@@ -3,18 +3,17 @@
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstring>
 #include <type_traits>
 
 #include "base/json.h"
+#include "wire/json_number.h"
 #include "wire/text.h"
 
 namespace weir::wire {
 namespace {
-
-constexpr size_t kLongest = 32;  // of a number: 24 characters of a double
 
 char* Write(char* to, std::string_view text) { return std::copy(text.begin(), text.end(), to); }
 
@@ -23,30 +22,32 @@ char* WriteNumber(char* to, T value) {
   if constexpr (std::is_same_v<T, bool>) {
     return Write(to, value ? "true" : "false");
   } else if constexpr (std::is_integral_v<T>) {
-    return std::to_chars(to, to + kLongest, value).ptr;
+    return std::to_chars(to, to + kNumberRoom, value).ptr;
   } else {
-    if (std::isfinite(value)) [[likely]] {
-      return fmt::format_to(to, FMT_COMPILE("{}"), value);
-    }
-    if (std::isnan(value)) return Write(to, "NaN");
-    return Write(to, value > 0 ? "Infinity" : "-Infinity");
+    return WriteJsonNumber(to, value);
   }
 }
 
 template <typename T>
 void AppendNumber(T value, Buffer& out) {
-  out.AdvanceTo(WriteNumber(out.Room(kLongest), value));
+  out.AdvanceTo(WriteNumber(out.Room(kNumberRoom), value));
 }
 
 template <typename T>
 void AppendNumbers(const infer::Tensor& tensor, Buffer& out) {
+  constexpr size_t kBlock = 256;  // numbers for which room is made at once
   const std::byte* from = tensor.data.data();
-  for (size_t left = tensor.data.size() / sizeof(T); left > 0; --left, from += sizeof(T)) {
-    std::conditional_t<std::is_same_v<T, bool>, uint8_t, T> value;  // any byte but 0 is true
-    std::memcpy(&value, from, sizeof value);
-    char* end = WriteNumber(out.Room(kLongest), static_cast<T>(value));
-    if (left > 1) *end++ = ',';
-    out.AdvanceTo(end);
+  for (size_t left = tensor.data.size() / sizeof(T); left > 0;) {
+    const size_t count = std::min(left, kBlock);
+    char* to = out.Room(count * kNumberRoom);
+    for (size_t i = 0; i < count; ++i, from += sizeof(T)) {
+      std::conditional_t<std::is_same_v<T, bool>, uint8_t, T> value;  // any byte but 0 is true
+      std::memcpy(&value, from, sizeof value);
+      to = WriteNumber(to, static_cast<T>(value));
+      *to++ = ',';
+    }
+    left -= count;
+    out.AdvanceTo(left > 0 ? to : to - 1);
   }
 }
 
@@ -84,7 +85,8 @@ void AppendJsonString(std::string_view text, Buffer& out) {
       out.Append('\\');
       out.Append(c);
     } else {
-      out.AdvanceTo(fmt::format_to(out.Room(kLongest), FMT_COMPILE("\\u{:04x}"), static_cast<unsigned>(c)));
+      out.AdvanceTo(
+          fmt::format_to(out.Room(kNumberRoom), FMT_COMPILE("\\u{:04x}"), static_cast<unsigned>(c)));
     }
   }
   out.Append(text.substr(plain));
@@ -102,9 +104,9 @@ size_t JsonSize(const infer::Tensor& tensor) {
     case infer::DType::kBytes:
       return tensor.data.size() + tensor.data.size() / 8;
     case infer::DType::kFp64:
-      return 20 * (tensor.data.size() / 8);
+      return kNumberRoom + 20 * (tensor.data.size() / 8);
     default:
-      return 12 * (tensor.data.size() / infer::ByteSize(tensor.dtype));
+      return kNumberRoom + 12 * (tensor.data.size() / infer::ByteSize(tensor.dtype));
   }
 }
 

@@ -126,7 +126,10 @@ infer::Tensor BytesTensor(std::string name, const std::vector<std::string>& elem
 std::string Describe(const infer::Tensor& tensor) {
   std::string text =
       fmt::format("{} {} {}:", tensor.name, infer::ToString(tensor.dtype), infer::ToString(tensor.shape));
-  for (const std::byte byte : tensor.data.span()) text += fmt::format(" {:02x}", static_cast<unsigned>(byte));
+  for (const std::byte byte : tensor.data.span()) {
+    const auto value = static_cast<unsigned>(byte);
+    text += {' ', "0123456789abcdef"[value >> 4], "0123456789abcdef"[value & 15]};
+  }
   return text;
 }
 

@@ -1,0 +1,143 @@
+// What the protocol's bytes cost a server and a client: a request read and its answer written, of 16 floats
+// and of 3x224x224, binary and JSON, over HTTP and gRPC. No socket: the codecs alone.
+#include <benchmark/benchmark.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/seed.h"
+#include "wire/buffer.h"
+#include "wire/grpc_codec.h"
+#include "wire/http_codec.h"
+#include "wire/tensor_json.h"
+
+namespace weir::wire {
+namespace {
+
+template <typename T>
+T Must(Result<T> result) {
+  if (!result) {
+    fprintf(stderr, "%s\n", result.error().message.c_str());
+    std::exit(1);
+  }
+  return *std::move(result);
+}
+
+infer::Tensor Floats(const std::string& name, int64_t count) {
+  Random random = Seed(1).MakeRandom();
+  std::vector<float> numbers(static_cast<size_t>(count));
+  for (float& number : numbers) number = static_cast<float>(random.Normal());
+  return {.name = name,
+          .dtype = infer::DType::kFp32,
+          .shape = {1, count},
+          .data = Bytes::Copy(std::as_bytes(std::span(numbers)))};
+}
+
+infer::Request MakeRequest(int64_t count) {
+  return {.model = "identity", .id = "1", .inputs = {Floats("INPUT0", count)}};
+}
+infer::Response MakeResponse(int64_t count) {
+  return {.model = "identity", .version = "1", .id = "1", .outputs = {Floats("OUTPUT0", count)}};
+}
+
+Bytes Whole(const std::vector<Bytes>& parts) {
+  std::string text;
+  for (const Bytes& part : parts) text += part.text();
+  return Bytes::Copy(text);
+}
+
+// As Python writes it: doubles to their last digit.
+Bytes JsonRequest(int64_t count) {
+  std::string text = R"({"inputs":[{"name":"INPUT0","shape":[1,)" + std::to_string(count) +
+                     R"(],"datatype":"FP32","data":[)";
+  const infer::Tensor tensor = Floats("INPUT0", count);
+  for (int64_t i = 0; i < count; ++i) {
+    float number = 0;
+    std::memcpy(&number, tensor.data.data() + 4 * i, 4);
+    Buffer digits(32);
+    AppendJsonNumber(double{number}, digits);
+    if (i > 0) text += ", ";
+    text += std::move(digits).Take().text();
+  }
+  return Bytes::Copy(text + "]}]}");
+}
+
+void HttpBinaryRead(benchmark::State& state) {
+  const HttpBody body = WriteHttpRequest(MakeRequest(state.range(0)));
+  const Bytes whole = Whole(body.parts);
+  for (auto _ : state) benchmark::DoNotOptimize(Must(ParseHttpRequest(whole, body.header_length)));
+}
+BENCHMARK(HttpBinaryRead)->Arg(16)->Arg(150528);
+
+void HttpBinaryWrite(benchmark::State& state) {
+  const infer::Response response = MakeResponse(state.range(0));
+  const ResponseForm form{.binary_by_default = true};
+  for (auto _ : state) benchmark::DoNotOptimize(Must(WriteHttpResponse(response, form)));
+}
+BENCHMARK(HttpBinaryWrite)->Arg(16)->Arg(150528);
+
+void HttpJsonRead(benchmark::State& state) {
+  const Bytes body = JsonRequest(state.range(0));
+  for (auto _ : state) benchmark::DoNotOptimize(Must(ParseHttpRequest(body, std::nullopt)));
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(body.size()));
+}
+BENCHMARK(HttpJsonRead)->Arg(16)->Arg(150528);
+
+void HttpJsonWrite(benchmark::State& state) {
+  const infer::Response response = MakeResponse(state.range(0));
+  size_t size = 0;
+  for (auto _ : state) size = Must(WriteHttpResponse(response, {})).size();
+  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(size));
+}
+BENCHMARK(HttpJsonWrite)->Arg(16)->Arg(150528);
+
+// In one piece, and as it comes from a socket: in frames of 16 KiB, each a piece.
+void GrpcRead(benchmark::State& state) {
+  const Bytes whole = Whole(WriteGrpcRequest(MakeRequest(state.range(0))));
+  const auto frame = static_cast<size_t>(state.range(1));
+  std::vector<Bytes> pieces;
+  for (size_t at = 0; at < whole.size(); at += frame) {
+    pieces.push_back(whole.Slice(at, std::min(frame, whole.size() - at)));
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(Must(ParseGrpcRequest(pieces)));
+}
+BENCHMARK(GrpcRead)->Args({16, 1 << 30})->Args({150528, 1 << 30})->Args({150528, 16 << 10});
+
+void GrpcWrite(benchmark::State& state) {
+  const infer::Response response = MakeResponse(state.range(0));
+  for (auto _ : state) benchmark::DoNotOptimize(WriteGrpcResponse(response, {}));
+}
+BENCHMARK(GrpcWrite)->Arg(16)->Arg(150528);
+
+void HttpClientWrite(benchmark::State& state) {
+  const infer::Request request = MakeRequest(state.range(0));
+  for (auto _ : state) benchmark::DoNotOptimize(WriteHttpRequest(request));
+}
+BENCHMARK(HttpClientWrite)->Arg(16)->Arg(150528);
+
+void HttpClientRead(benchmark::State& state) {
+  const HttpBody body = Must(WriteHttpResponse(MakeResponse(state.range(0)), {.binary_by_default = true}));
+  const Bytes whole = Whole(body.parts);
+  for (auto _ : state) benchmark::DoNotOptimize(Must(ParseHttpResponse(whole, body.header_length)));
+}
+BENCHMARK(HttpClientRead)->Arg(16)->Arg(150528);
+
+void GrpcClientWrite(benchmark::State& state) {
+  const infer::Request request = MakeRequest(state.range(0));
+  for (auto _ : state) benchmark::DoNotOptimize(WriteGrpcRequest(request));
+}
+BENCHMARK(GrpcClientWrite)->Arg(16)->Arg(150528);
+
+void GrpcClientRead(benchmark::State& state) {
+  const Bytes whole = Whole(WriteGrpcResponse(MakeResponse(state.range(0)), {}));
+  for (auto _ : state) benchmark::DoNotOptimize(Must(ParseGrpcResponse(std::span(&whole, 1))));
+}
+BENCHMARK(GrpcClientRead)->Arg(16)->Arg(150528);
+
+}  // namespace
+}  // namespace weir::wire
+
+BENCHMARK_MAIN();
