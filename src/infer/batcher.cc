@@ -9,7 +9,10 @@
 namespace weir::infer {
 namespace {
 
-constexpr Duration kSweepEvery = 10ms;  // keeps the sweep of 10,000 calls under 1 % of a core
+constexpr Duration kSweepEvery = 10ms;  // keeps the sweep of 10,000 calls at about 1 % of a core
+constexpr Duration kLongest = 24h;      // of times that are given: no sum of them overflows
+
+bool IsTime(Duration given) { return given >= Duration::zero() && given <= kLongest; }
 
 std::unexpected<Error> BadOption(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, "batching: " + std::move(message));
@@ -20,9 +23,9 @@ Status CheckPolicy(const QueuePolicy& policy) {
     return BadOption(fmt::format(
         "the max_queue of a priority is {}: give 1 or more, or 0 for the whole queue", policy.max_queue));
   }
-  if (policy.default_timeout < Duration::zero()) {
-    return BadOption(
-        fmt::format("default_timeout is {:.3f} ms: give 0 or more", Milliseconds(policy.default_timeout)));
+  if (!IsTime(policy.default_timeout)) {
+    return BadOption(fmt::format("default_timeout is {:.3f} s: give 0, or a time of at most a day",
+                                 Seconds(policy.default_timeout)));
   }
   return {};
 }
@@ -50,8 +53,9 @@ Status CheckSizes(const Batching& batching) {
   if (batching.max_batch < 0) {
     return BadOption(fmt::format("max_batch is {}: give 0 or more", batching.max_batch));
   }
-  if (batching.max_wait < Duration::zero()) {
-    return BadOption(fmt::format("max_wait is {:.3f} ms: give 0 or more", Milliseconds(batching.max_wait)));
+  if (!IsTime(batching.max_wait)) {
+    return BadOption(
+        fmt::format("max_wait is {:.3f} s: give 0, or a time of at most a day", Seconds(batching.max_wait)));
   }
   for (const int size : batching.preferred) {
     if (size < 1 || size > batching.max_batch) {
@@ -276,7 +280,9 @@ Batcher::Prospect Batcher::Look(const EngineLoad& load, Instant now, std::vector
     return preferred;
   }
   const bool large = !batching.preferred.empty() && all.rows >= batching.preferred.back();
-  if (full || large || hurry_ || !waits) all.due = std::min(all.due, now);
+  const bool leaves = full || large || hurry_;
+  if (leaves || !waits) all.due = std::min(all.due, now);
+  if (!leaves && all.calls > 0 && load.busy_until) all.due = std::max(all.due, *load.busy_until);
   return all;
 }
 

@@ -36,8 +36,8 @@ struct Batching {
   bool combine = true;  // false: calls of up to max_batch rows, each a batch of its own
   // A batch goes as soon as its rows are one of these; sorted or not.
   std::vector<int> preferred;
-  // The oldest call of a batch waits no longer than this for company while the engine is free. A call that
-  // expires waits for at most half of the time it has.
+  // The oldest call of a batch waits no longer than this for company while the engine is free; 0: not at all.
+  // A call that expires waits for at most half of the time it has.
   Duration max_wait{};
   int priority_levels = 1;   // priorities are 1, the highest, to this
   int default_priority = 1;  // of requests with priority 0, or one beyond the levels
@@ -59,6 +59,8 @@ struct EngineLoad {
   // The least that a batch takes, from its leaving the queue to its answer. Nothing: not known, and then only
   // a deadline that has passed refuses a call.
   std::optional<Duration> batch_time;
+  // Until then the engine computes other batches, so that a part batch loses nothing by waiting for company.
+  std::optional<Instant> busy_until;
 };
 
 class Batcher {

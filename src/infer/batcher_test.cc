@@ -17,8 +17,8 @@ namespace {
 using testing::FloatTensor;
 
 constexpr Instant kStart{100s};
-constexpr EngineLoad kIdle{.places = 1, .idle = 1, .batch_time = {}};
-constexpr EngineLoad kBusy{.places = 1, .idle = 0, .batch_time = {}};
+constexpr EngineLoad kIdle{.places = 1, .idle = 1};
+constexpr EngineLoad kBusy{.places = 1, .idle = 0};
 
 Batcher MakeBatcher(Batching batching, int max_queue = 256) {
   auto batcher = Batcher::Create({.max_queue = max_queue, .batching = std::move(batching)});
@@ -325,6 +325,16 @@ TEST(Batcher, ACallWithADeadlineDoesNotSpendItWaitingForCompany) {
   EXPECT_EQ(Poll(batcher, kStart + 4ms, load), "a");
 }
 
+TEST(Batcher, APartBatchWaitsForCompanyWhileItCouldNotBeginAnyway) {
+  const EngineLoad computes{.places = 2, .idle = 1, .busy_until = kStart + 2ms};
+  Batcher batcher = MakeBatcher({.max_batch = 2});
+  ASSERT_TRUE(Offer(batcher, FakeCall(1, "a")));
+  EXPECT_EQ(Poll(batcher, kStart, computes), "wait 2000us");
+  EXPECT_EQ(Poll(batcher, kStart + 2ms, computes), "a");
+  for (const char* id : {"b", "c"}) ASSERT_TRUE(Offer(batcher, FakeCall(1, id)));
+  EXPECT_EQ(Poll(batcher, kStart, computes), "b c");
+}
+
 TEST(Batcher, InAHurryWaitsForNobody) {
   Batcher batcher = MakeBatcher({.max_batch = 4, .preferred = {4}, .max_wait = 500us});
   ASSERT_TRUE(Offer(batcher, FakeCall(1, "a")));
@@ -340,6 +350,7 @@ TEST(Batcher, BadOptionsAreNamed) {
   EXPECT_NE(message({.max_batch = -1}).find("max_batch is -1"), std::string::npos);
   EXPECT_NE(message({.max_batch = 4, .preferred = {8}}).find("preferred batch of 8"), std::string::npos);
   EXPECT_NE(message({.max_batch = 4, .max_wait = -1us}).find("max_wait"), std::string::npos);
+  EXPECT_NE(message({.max_batch = 4, .max_wait = Duration::max()}).find("max_wait"), std::string::npos);
   EXPECT_NE(message({.max_wait = 1us}).find("max_wait"), std::string::npos);
   EXPECT_NE(message({.priority_levels = 0}).find("priority_levels is 0"), std::string::npos);
   EXPECT_NE(message({.priority_levels = 2, .default_priority = 3}).find("default_priority is 3"),

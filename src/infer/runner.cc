@@ -56,28 +56,28 @@ Result<std::unique_ptr<Runner>> Runner::Create(std::shared_ptr<Session> session,
                 fmt::format("runner: workers is {}: give 1 or more, or 0 for as many as keep the engine busy",
                             options.workers));
   }
-  const bool waits = options.batching.max_wait > Duration::zero();
-  auto batcher =
-      TRY(Batcher::Create({.max_queue = options.max_queue, .batching = std::move(options.batching)}));
-  const int workers = options.workers > 0 ? options.workers : session->callers();
-  std::unique_ptr<Runner> runner(new Runner(std::move(session), clock, workers, std::move(batcher)));
-  runner->StartThreads(waits);
+  if (options.workers == 0) options.workers = session->callers();
+  auto batcher = TRY(Batcher::Create({.max_queue = options.max_queue, .batching = options.batching}));
+  std::unique_ptr<Runner> runner(new Runner(std::move(session), clock, options, std::move(batcher)));
+  runner->StartThreads(options.batching.max_wait > Duration::zero());
   return runner;
 }
 
-Runner::Runner(std::shared_ptr<Session> session, const Clock& clock, int workers, Batcher batcher)
+Runner::Runner(std::shared_ptr<Session> session, const Clock& clock, const Options& options, Batcher batcher)
     : session_(std::move(session)),
       clock_(clock),
       asynchronous_(session_->asynchronous()),
-      workers_(workers),
+      workers_(options.workers),
+      gathers_(asynchronous_ && options.batching.combine && options.batching.max_batch > 1 &&
+               workers_ > session_->streams()),
       batcher_(std::move(batcher)),
-      idle_(workers) {}
+      idle_(workers_) {}
 
 void Runner::StartThreads(bool waits) {
   for (int i = 0; i < workers_ && !asynchronous_; ++i) {
     threads_.push_back(StartThread(fmt::format("engine-{}", i), [this](const std::stop_token&) { Work(); }));
   }
-  if (asynchronous_ && waits) {
+  if (asynchronous_ && (waits || gathers_)) {
     threads_.push_back(StartThread("batcher", [this](const std::stop_token&) { WatchWaits(); }));
   }
 }
@@ -123,7 +123,17 @@ Runner::Load Runner::load() const {
 }
 
 EngineLoad Runner::LoadAt(Instant now) const {
-  return {.places = workers_, .idle = idle_, .batch_time = batch_time_.Least(now)};
+  const auto batch_time = batch_time_.Least(now);
+  return {.places = workers_, .idle = idle_, .batch_time = batch_time, .busy_until = BusyUntil(batch_time)};
+}
+
+// A batch behind another takes up to two batches' time, so that a quarter of the least is over while every
+// stream still computes.
+std::optional<Instant> Runner::BusyUntil(std::optional<Duration> batch_time) const {
+  constexpr Duration kWorthAWakeUp = 100us;
+  if (!gathers_ || !batch_time || *batch_time / 4 < kWorthAWakeUp) return std::nullopt;
+  if (workers_ - idle_ < session_->streams()) return std::nullopt;
+  return computing_since_ + *batch_time / 4;
 }
 
 // What can be begun now.
@@ -143,7 +153,10 @@ Runner::Taken Runner::TakeNext() {
       taken.ask_again = std::get<Batcher::Wait>(next).until;
     }
   }
-  if (taken.batch) --idle_;
+  if (taken.batch) {
+    if (workers_ - idle_ < session_->streams()) computing_since_ = now;
+    --idle_;
+  }
   return taken;
 }
 
@@ -167,6 +180,7 @@ void Runner::Complete(Batch batch, Result<RunResult> result) {
   {
     MutexLock lock(mutex_);
     ++idle_;  // before the answer, so that who sends the next call on it finds a place
+    computing_since_ = now;
     if (result) batch_time_.Add(now - *batch.calls[0].times.taken, now);
   }
   for (Call& call : batch.calls) {

@@ -21,6 +21,9 @@ namespace weir::infer {
 // call or ends a batch. A full queue answers kOverloaded at once. A call that has expired when its turn comes
 // is answered kDeadline, one that was cancelled kCancelled, and neither is computed.
 //
+// Where the session takes more batches than it computes at a time, so that the next is there when one ends, a
+// batch that others could still join leaves only when that end may come.
+//
 // A call that is computed alone reaches the Session as it came, and its answer leaves as the Session gave it;
 // several are joined with one copy, and their answers are slices of the batch's. When a batch of several
 // fails, each of its calls is computed again alone, so that it gets an answer of its own.
@@ -62,10 +65,11 @@ class Runner final : public Service {
     bool empty() const { return !batch && refused.empty(); }
   };
 
-  Runner(std::shared_ptr<Session> session, const Clock& clock, int workers, Batcher batcher);
+  Runner(std::shared_ptr<Session> session, const Clock& clock, const Options& options, Batcher batcher);
   void StartThreads(bool waits);
   Status Offer(Call& call);
   EngineLoad LoadAt(Instant now) const REQUIRES(mutex_);
+  std::optional<Instant> BusyUntil(std::optional<Duration> batch_time) const REQUIRES(mutex_);
   Taken TakeNext() REQUIRES(mutex_);
   bool Drained() const REQUIRES(mutex_);
 
@@ -90,13 +94,15 @@ class Runner final : public Service {
   const Clock& clock_;
   const bool asynchronous_;
   const int workers_;
+  const bool gathers_;  // part batches wait while all streams of the session compute
 
   mutable Mutex mutex_;
   CondVar changed_;
   Batcher batcher_ GUARDED_BY(mutex_);
   std::deque<Batch> alone_ GUARDED_BY(mutex_);  // calls of batches that failed, before all others
   BatchTime batch_time_ GUARDED_BY(mutex_);
-  int idle_ GUARDED_BY(mutex_);            // places with nothing in the session
+  Instant computing_since_ GUARDED_BY(mutex_){};  // when a stream of the session last got its next batch
+  int idle_ GUARDED_BY(mutex_);                   // places with nothing in the session
   int unfinished_ GUARDED_BY(mutex_) = 0;  // batches begun and not yet answered, of an asynchronous session
   std::optional<Instant> ask_again_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;

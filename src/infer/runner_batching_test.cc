@@ -221,6 +221,29 @@ TEST(Runner, KeepsAsManyBatchesInAnAsynchronousSessionAsItTakes) {
   EXPECT_EQ(answers.count(), 4u);
 }
 
+TEST(Runner, APartBatchThatWouldWaitInTheEngineWaitsForCompanyInstead) {
+  ManualClock clock;
+  auto session = std::make_shared<FakeSession>(FakeSession::Options{
+      .streams = 1, .callers = 2, .asynchronous = true, .answer = [&](const auto& inputs) {
+        clock.Advance(4ms);
+        return RunResult{.outputs = inputs};
+      }});
+  Answers answers;
+  const auto runner = MakeRunner(session, clock, {.batching = {.max_batch = 2}});
+  const auto submit = [&] { runner->Submit(answers.MakeCall("", {FloatTensor("x", {1, 1}, {1})})); };
+  for (int i = 0; i < 8; ++i) submit();  // it learns how long a batch takes
+  session->Close();
+  submit();
+  EXPECT_EQ(session->batches().size(), 9u);
+  submit();
+  EXPECT_EQ(session->batches().size(), 9u);
+  submit();
+  EXPECT_EQ(session->batches().size(), 10u);
+  EXPECT_EQ(session->batches()[9][0].shape[0], 2);
+  session->Open();
+  answers.Wait(11);
+}
+
 TEST(Runner, CallsThatAnswersBringGoTogether) {
   ManualClock clock;
   auto session = std::make_shared<FakeSession>(FakeSession::Options{.asynchronous = true, .answer = {}});

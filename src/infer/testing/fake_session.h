@@ -20,6 +20,7 @@ class FakeSession final : public Session {
   struct Options {
     std::vector<TensorInfo> inputs = {{.name = "x", .shape = {-1, 4}}};
     std::vector<TensorInfo> outputs = {{.name = "x", .shape = {-1, 4}}};
+    int streams = 0;  // 0: as many as callers
     int callers = 1;
     bool asynchronous = false;
     Answer answer;
@@ -31,7 +32,7 @@ class FakeSession final : public Session {
   const std::vector<TensorInfo>& outputs() const override { return options_.outputs; }
   std::string precision() const override { return "fake"; }
   int threads() const override { return 1; }
-  int streams() const override { return options_.callers; }
+  int streams() const override { return options_.streams > 0 ? options_.streams : options_.callers; }
   int callers() const override { return options_.callers; }
 
   Result<RunResult> Run(const std::vector<Tensor>& inputs, const std::vector<std::string>&) override {
