@@ -15,6 +15,7 @@ int ModelVerb(const Arguments& arguments);  // make, show
 int MonitorVerb(const Arguments& arguments);
 int Prepare(const Arguments& arguments);
 int Run(const Arguments& arguments);
+int Serve(const Arguments& arguments);
 
 // The whole command line as the user gave it: what repeats a result.
 const std::vector<std::string>& CommandLine();

@@ -24,6 +24,8 @@ constexpr size_t kMaxRank = 64;
 constexpr int kMaxNesting = 32;
 constexpr std::array<std::string_view, 3> kBackends = {"onnxruntime", "openvino", "emulated"};
 constexpr std::array<std::string_view, 5> kParameters = {"engine", "precision", "threads", "streams", "cpus"};
+// What a server adds to the configuration that it tells, and clients may send back.
+constexpr std::array kToldParameters = {"recipe", "labels", "precision_in_force"};
 
 std::unexpected<Error> Unsupported(std::string message) {
   return Fail(ErrorCode::kUnsupported, std::move(message));
@@ -269,7 +271,11 @@ Result<Config> ReadMessage(const pb::ModelConfig& message, std::string_view text
 
 Result<Config> ParseConfig(std::string_view text) { return ReadMessage(TRY(ParseText(text)), text); }
 
-Result<Config> ParseConfigJson(std::string_view json) { return ReadMessage(TRY(ParseJsonText(json)), json); }
+Result<Config> ParseConfigJson(std::string_view json) {
+  pb::ModelConfig message = TRY(ParseJsonText(json));
+  for (const char* told : kToldParameters) message.mutable_parameters()->erase(told);
+  return ReadMessage(message, json);
+}
 
 Result<std::vector<int>> ParseCpus(std::string_view text) {
   constexpr int kMostCpus = 4096;

@@ -121,7 +121,6 @@ Status CheckLabelsInside(const Folder& folder, const data::Recipe& recipe) {
 Status ReadRecipeOf(const std::string& path, const Tensors& tensors, Model& model) {
   data::Recipe recipe = TRY(data::ReadRecipe(path));
   if (const Status fits = CheckFits(recipe, tensors); !fits) return Context(path, fits.error());
-  model.recipe_text = TRY(ReadTextFile(path));
   model.recipe = std::move(recipe);
   return {};
 }

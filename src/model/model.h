@@ -38,7 +38,6 @@ struct Model {
   // tensors either, kDefaultMaxBatch if every tensor has two dimensions or more and the first is free.
   int serving_max_batch = 0;
   std::map<std::string, std::vector<std::string>> output_labels;  // by output, then by its index
-  std::string recipe_text;                                        // of the recipe in use; empty: none
   Config config;                                                  // empty where there is none
   std::string folder;                                             // links followed; empty for a bare file
 };
@@ -69,9 +68,17 @@ Result<Bytes> ReadWarmUpFile(const Model& model, const std::string& name, uint64
 // override.
 infer::SessionOptions SessionDefaults(const Model& model);
 
+// The engine that OpenSession opens for it.
+std::string EngineOf(const Model& model, const std::string& engine);
+
+// Keeps this thread, and what it starts from now on, to the CPUs of the parameter "cpus", where there is one:
+// OpenSession and the threads that call the session belong under it. kInvalidArgument where this process may
+// not use them all.
+Status KeepToCpusOf(const Model& model);
+
 // The model on an engine. `engine` empty: the one the model's parameters name, or its backend, or
 // onnxruntime. The session is loaded on a thread named "engine", so that the threads its library starts can
-// be told apart.
+// be told apart. kUnsupported where the parameter "cpus" is not in force.
 struct OpenedSession {
   std::unique_ptr<infer::Engine> engine;  // outlives the session
   std::shared_ptr<infer::Session> session;

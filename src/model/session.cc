@@ -1,6 +1,11 @@
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <cerrno>
 #include <charconv>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/thread.h"
 #include "model/model.h"
@@ -8,11 +13,29 @@
 namespace weir::model {
 namespace {
 
-std::string EngineOf(const Model& model, const std::string& wanted) {
-  if (!wanted.empty()) return wanted;
-  if (const auto named = model.parameters.find("engine"); named != model.parameters.end())
-    return named->second;
-  return model.backend.empty() ? "onnxruntime" : model.backend;
+cpu_set_t CpuSet(const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) {
+    if (cpu < CPU_SETSIZE) CPU_SET(cpu, &set);
+  }
+  return set;
+}
+
+// Whether this thread, and so what it starts, is kept to the CPUs that the model's configuration wants.
+Status CheckCpus(const Model& model) {
+  const auto wanted = model.parameters.find("cpus");
+  if (wanted == model.parameters.end()) return {};
+  cpu_set_t now;
+  CPU_ZERO(&now);
+  ::sched_getaffinity(0, sizeof now, &now);
+  const cpu_set_t set = CpuSet(TRY(ParseCpus(wanted->second)));
+  if (CPU_EQUAL(&now, &set) != 0) return {};
+  return Fail(
+      ErrorCode::kUnsupported,
+      fmt::format("its configuration keeps it to the CPUs {}, which weir serve does: leave the parameter "
+                  "\"cpus\" out, or use taskset -c {}",
+                  wanted->second, wanted->second));
 }
 
 Result<OpenedSession> Open(const Model& model, const std::string& engine,
@@ -31,6 +54,27 @@ Result<OpenedSession> Open(const Model& model, const std::string& engine,
 
 }  // namespace
 
+std::string EngineOf(const Model& model, const std::string& wanted) {
+  if (!wanted.empty()) return wanted;
+  if (const auto named = model.parameters.find("engine"); named != model.parameters.end())
+    return named->second;
+  return model.backend.empty() ? "onnxruntime" : model.backend;
+}
+
+Status KeepToCpusOf(const Model& model) {
+  const auto wanted = model.parameters.find("cpus");
+  if (wanted == model.parameters.end()) return {};
+  const cpu_set_t set = CpuSet(TRY(ParseCpus(wanted->second)));
+  if (::sched_setaffinity(0, sizeof set, &set) != 0)
+    return FailErrno(fmt::format("model {}: the CPUs {}", model.name, wanted->second), errno);
+  cpu_set_t got;
+  ::sched_getaffinity(0, sizeof got, &got);
+  if (CPU_EQUAL(&got, &set) != 0) return {};
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("model {}: not all of the CPUs {} are there for this process", model.name, wanted->second));
+}
+
 infer::SessionOptions SessionDefaults(const Model& model) {
   infer::SessionOptions options;
   for (const auto& [key, value] : model.parameters) {
@@ -43,6 +87,7 @@ infer::SessionOptions SessionDefaults(const Model& model) {
 
 Result<OpenedSession> OpenSession(const Model& model, const std::string& engine,
                                   const infer::SessionOptions& options, const Clock& clock) {
+  if (const Status kept = CheckCpus(model); !kept) return Context("model " + model.name, kept.error());
   Result<OpenedSession> result;
   StartThread("engine", [&](std::stop_token) {
     result = Open(model, EngineOf(model, engine), options, clock);

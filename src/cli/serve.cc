@@ -1,0 +1,287 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/json.h"
+#include "base/mutex.h"
+#include "cli/console.h"
+#include "cli/flags.h"
+#include "cli/verbs.h"
+#include "record/provenance.h"
+#include "serve/server.h"
+
+namespace weir::cli {
+namespace {
+
+struct Wanted {
+  serve::ServerOptions server;
+  std::string address = "127.0.0.1", http_address, grpc_address, metrics_address;
+  std::string control = "none", compat = "none", strict = "true";
+  std::string allow_http = "true", allow_grpc = "true", allow_metrics = "true";
+  int64_t max_request_mb = 64, max_bytes_in_flight_mb = 1024;
+  double exit_timeout_s = 30, drain_delay_s = 0;
+  std::string json;
+};
+
+void AddDoorFlags(Flags& flags, Wanted& w) {
+  serve::ServerOptions& s = w.server;
+  flags.Integer("--http-port", s.http.port, 0, 65535, "of the HTTP door; 0: any that is free");
+  flags.Integer("--grpc-port", s.grpc.port, 0, 65535, "of the gRPC door");
+  flags.Integer("--metrics-port", s.metrics.port, 0, 65535, "of the metrics for Prometheus");
+  flags.Text("--address", w.address, "where all doors listen; loopback unless you say otherwise");
+  flags.Text("--http-address", w.http_address, "of the HTTP door alone");
+  flags.Text("--grpc-address", w.grpc_address, "of the gRPC door alone");
+  flags.Text("--metrics-address", w.metrics_address, "of the metrics alone");
+  flags.Choice("--allow-http", w.allow_http, {"true", "false"}, "open the HTTP door");
+  flags.Choice("--allow-grpc", w.allow_grpc, {"true", "false"}, "open the gRPC door");
+  flags.Choice("--allow-metrics", w.allow_metrics, {"true", "false"}, "open the door of the metrics");
+  flags.Integer("--http-threads", s.http_threads, 1, 256, "threads of the HTTP door");
+  flags.Integer("--grpc-threads", s.grpc_threads, 1, 256, "threads of the gRPC door");
+  flags.Integer("--decode-threads", s.decode_threads, 0, 1024,
+                "threads that prepare pictures; 0: one per CPU");
+}
+
+void AddLimitFlags(Flags& flags, Wanted& w) {
+  flags.Integer64("--max-request-mb", w.max_request_mb, 1, 2047, "MiB of one request");
+  flags.Integer64("--max-in-flight-mb", w.max_bytes_in_flight_mb, 1, 1 << 20,
+                  "MiB of all requests of a door together, and of prepared pictures");
+  flags.Integer("--max-connections", w.server.max_connections, 1, 1'000'000, "of the HTTP door");
+  flags.Integer("--max-queue", w.server.max_queue, 1, 1'000'000,
+                "calls that wait for a model whose configuration does not say");
+  flags.Number("--exit-timeout-secs", w.exit_timeout_s, 0, 86400,
+               "seconds for the work under way when the server is told to stop");
+  flags.Number("--drain-delay-secs", w.drain_delay_s, 0, 3600,
+               "seconds between not being ready and refusing work, for load balancers to notice");
+}
+
+std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
+  serve::ServerOptions& s = w.server;
+  Flags flags("serve", "Serves models over HTTP and gRPC, as the Open Inference Protocol v2 has it.",
+              "weir serve --model-repository made");
+  flags.Texts("--model-repository,--model-store", s.repositories,
+              "a folder of model folders, a model folder, or an .onnx file; may be given again", true);
+  flags.Choice("--model-control-mode", w.control, {"none", "explicit", "poll"},
+               "none: serve everything there; explicit: load and unload by request");
+  flags.Texts("--load-model", s.load, "with explicit: a model to begin with; * for all; may be given again",
+              false);
+  flags.Text("--engine", s.engine, "onnxruntime, openvino or emulated:...; instead of the models' own");
+  flags.Integer("--threads", s.threads, 0, 4096, "CPU threads of each model, instead of its own; 0: its own");
+  flags.Text("--cache-dir", s.cache_dir, "where engines keep compiled models");
+  AddDoorFlags(flags, w);
+  AddLimitFlags(flags, w);
+  flags.Switch("--allow-client-shm", s.allow_regions, "let clients register shared memory of this machine");
+  flags.Choice("--strict-readiness", w.strict, {"true", "false"},
+               "ready only when every model asked for is; false: as soon as loading is over");
+  flags.Choice("--compat", w.compat, {"none", "triton"}, "triton: its status codes where they differ");
+  flags.Text("--json", w.json,
+             "write what is served and where to this file once it is; - for standard output");
+  return flags.Parse(arguments);
+}
+
+Status Complete(Wanted& w) {
+  serve::ServerOptions& s = w.server;
+  if (w.control == "poll") {
+    return Fail(ErrorCode::kUnsupported,
+                "--model-control-mode poll is not supported: use explicit, and load by request what is new");
+  }
+  s.explicit_control = w.control == "explicit";
+  if (!s.load.empty() && !s.explicit_control) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "--load-model is for --model-control-mode explicit; none serves everything there");
+  }
+  const auto place = [&](serve::DoorAddress& door, const std::string& own, const std::string& allowed) {
+    door.address = own.empty() ? w.address : own;
+    if (allowed == "false") door.port = -1;
+  };
+  place(s.http, w.http_address, w.allow_http);
+  place(s.grpc, w.grpc_address, w.allow_grpc);
+  place(s.metrics, w.metrics_address, w.allow_metrics);
+  s.max_request_bytes = static_cast<size_t>(w.max_request_mb) << 20;
+  s.max_bytes_in_flight = static_cast<size_t>(w.max_bytes_in_flight_mb) << 20;
+  s.exit_timeout = std::chrono::milliseconds(static_cast<int64_t>(w.exit_timeout_s * 1e3));
+  s.drain_delay = std::chrono::milliseconds(static_cast<int64_t>(w.drain_delay_s * 1e3));
+  s.strict_readiness = w.strict == "true";
+  s.compat = w.compat == "triton" ? wire::Compat::kTriton : wire::Compat::kNone;
+  s.version = std::string(record::BuildDescription());
+  return {};
+}
+
+// As a client on this machine would call it: where all addresses are listened to, loopback is one of them.
+std::string Url(const std::string& scheme, const std::string& address, int port) {
+  const bool any = address == "0.0.0.0" || address == "::";
+  const bool six = address.find(':') != std::string::npos;
+  const std::string host = any ? (six ? "[::1]" : "127.0.0.1") : six ? "[" + address + "]" : address;
+  return fmt::format("{}://{}:{}", scheme, host, port);
+}
+
+std::string TensorsText(const std::vector<infer::TensorInfo>& tensors) {
+  std::string text;
+  for (const infer::TensorInfo& tensor : tensors) {
+    text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", tensor.name, ToString(tensor.dtype),
+                        infer::ToString(tensor.shape));
+  }
+  return text;
+}
+
+// A command that gets an answer: an inference where its input is short enough to be written down, otherwise
+// what the server says of the model.
+std::string CurlLine(const std::string& http, const wire::ModelMetadata& model) {
+  constexpr int64_t kMostElements = 64;
+  Json inputs = Json::array();
+  for (const infer::TensorInfo& input : model.inputs) {
+    infer::Shape shape = input.shape;
+    std::ranges::replace_if(shape, [](int64_t dim) { return dim < 0; }, 1);
+    const int64_t elements = infer::ElementCount(shape).value_or(kMostElements + 1);
+    const bool has_json = input.dtype != infer::DType::kFp16 && input.dtype != infer::DType::kBf16;
+    if (elements > kMostElements || !has_json)
+      return fmt::format("curl -s {}/v2/models/{}", http, model.name);
+    Json zero = input.dtype == infer::DType::kBytes  ? Json("")
+                : input.dtype == infer::DType::kBool ? Json(false)
+                                                     : Json(0);
+    inputs.push_back({{"name", input.name},
+                      {"datatype", ToString(input.dtype)},
+                      {"shape", shape},
+                      {"data", Json(static_cast<size_t>(elements), zero)}});
+  }
+  return fmt::format("curl -s {}/v2/models/{}/infer -d '{}'", http, model.name,
+                     DumpJson({{"inputs", inputs}}));
+}
+
+struct Served {
+  std::vector<wire::IndexEntry> index;
+  std::vector<wire::ModelMetadata> models;  // of the entries that are ready, by name
+  std::string http, grpc, metrics;          // URLs; empty: there is no such door
+};
+
+Served Look(const Wanted& w, serve::Server& server) {
+  Served served{.index = server.Index()};
+  const serve::Server::Ports ports = server.ports();
+  if (ports.http >= 0) served.http = Url("http", w.server.http.address, ports.http);
+  if (ports.grpc >= 0) served.grpc = Url("grpc", w.server.grpc.address, ports.grpc);
+  if (ports.metrics >= 0) served.metrics = Url("http", w.server.metrics.address, ports.metrics) + "/metrics";
+  std::string last;
+  for (const wire::IndexEntry& entry : served.index) {
+    if (entry.state != "READY" || entry.name == last) continue;
+    if (auto metadata = server.Metadata(entry.name)) served.models.push_back(*std::move(metadata));
+    last = entry.name;
+  }
+  return served;
+}
+
+std::string Text(const Console& console, const Served& served, const Status& ready) {
+  std::string text = console.Bold("served\n");
+  for (const wire::ModelMetadata& model : served.models) {
+    text += fmt::format("  {:<24} version {:<6} {}: {} -> {}\n", EscapeBytes(model.name),
+                        fmt::format("{}", fmt::join(model.versions, ", ")), model.platform,
+                        TensorsText(model.inputs), TensorsText(model.outputs));
+  }
+  for (const wire::IndexEntry& entry : served.index) {
+    if (entry.state == "READY" || entry.reason.empty()) continue;
+    text += fmt::format("  {:<24} not served: {}\n", EscapeBytes(entry.name), EscapeBytes(entry.reason));
+  }
+  text += console.Bold("at\n");
+  for (const std::string& url : {served.http, served.grpc, served.metrics}) {
+    if (!url.empty()) text += "  " + url + "\n";
+  }
+  if (!served.models.empty() && !served.http.empty()) {
+    const auto shortest = std::ranges::min_element(served.models, {}, [&](const wire::ModelMetadata& model) {
+      return CurlLine(served.http, model).find("/infer") == std::string::npos;
+    });
+    text += console.Bold("try\n") + "  " + CurlLine(served.http, *shortest) + "\n";
+  }
+  return text + (ready ? "ready\n" : "not ready: " + EscapeBytes(ready.error().message) + "\n");
+}
+
+Json TensorsJson(const std::vector<infer::TensorInfo>& tensors) {
+  Json list = Json::array();
+  for (const auto& tensor : tensors) {
+    list.push_back({{"name", tensor.name}, {"datatype", ToString(tensor.dtype)}, {"shape", tensor.shape}});
+  }
+  return list;
+}
+
+Json ToJson(const Served& served, const serve::Server& server, const Status& ready) {
+  Json json{{"ready", ready.has_value()}};
+  if (!ready) json["not_ready"] = ready.error().message;
+  json["pid"] = ::getpid();
+  const serve::Server::Ports ports = server.ports();
+  const auto put = [&](const char* name, int port, const std::string& url) {
+    if (port >= 0) json[name] = {{"port", port}, {"url", url}};
+  };
+  put("http", ports.http, served.http);
+  put("grpc", ports.grpc, served.grpc);
+  put("metrics", ports.metrics, served.metrics);
+  json["models"] = Json::array();
+  for (const wire::ModelMetadata& model : served.models) {
+    json["models"].push_back({{"name", EscapeBytes(model.name)},
+                              {"versions", model.versions},
+                              {"platform", model.platform},
+                              {"inputs", TensorsJson(model.inputs)},
+                              {"outputs", TensorsJson(model.outputs)}});
+  }
+  json["index"] = Json::array();
+  for (const wire::IndexEntry& entry : served.index) {
+    json["index"].push_back({{"name", EscapeBytes(entry.name)},
+                             {"version", entry.version},
+                             {"state", entry.state},
+                             {"reason", EscapeBytes(entry.reason)}});
+  }
+  json["version"] = record::BuildDescription();
+  json["command"] = record::CommandLine(CommandLine());
+  return json;
+}
+
+void Say(serve::LogLevel level, const std::string& line) {
+  const char* const kind = level == serve::LogLevel::kError     ? "error: "
+                           : level == serve::LogLevel::kWarning ? "warning: "
+                                                                : "";
+  fmt::print(stderr, "{} {}{}\n", WallTimeLabel(), kind, EscapeBytes(line));
+}
+
+void WaitFor(const std::stop_token& stop) {
+  Mutex mutex;
+  CondVar changed;
+  const std::stop_callback on_stop(stop, [&] {
+    MutexLock lock(mutex);
+    changed.NotifyAll();
+  });
+  MutexLock lock(mutex);
+  while (!stop.stop_requested()) changed.Wait(mutex);
+}
+
+Result<int> ServeModels(Wanted& w, const std::stop_token& stop) {
+  TRY_STATUS(Complete(w));
+  const Console console(w.json);
+  TRY_STATUS(console.CheckJson());
+  const SteadyClock clock;
+  const auto server = TRY(serve::Server::Start(w.server, clock, Say));
+  server->WaitUntilLoaded(stop);
+  if (!stop.stop_requested()) {
+    const Status ready = server->Ready();
+    const Served served = Look(w, *server);
+    if (served.models.empty() && !w.server.explicit_control)
+      return Fail(ErrorCode::kNotFound, "there is no model that can be served; see the reasons above");
+    console.Text(Text(console, served, ready));
+    TRY_STATUS(console.Json(ToJson(served, *server, ready)));
+  }
+  WaitFor(stop);
+  if (server->Stop()) return kDone;
+  console.Note(
+      fmt::format("some work was still under way after {} s: raise --exit-timeout-secs", w.exit_timeout_s));
+  std::fflush(nullptr);
+  ::_exit(kJobFailed);  // an engine that does not end its work would be waited for
+}
+
+}  // namespace
+
+int Serve(const Arguments& arguments) {
+  Wanted wanted;
+  if (const auto status = ParseFlags(arguments, wanted)) return *status;
+  const Interrupt interrupt;
+  const Result<int> status = ServeModels(wanted, interrupt.token());
+  return status ? *status : FailWith(status.error());
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,75 @@
+// What the server answers to clients of both protocols.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "serve/failure_log.h"
+#include "serve/inference_path.h"
+#include "serve/metrics.h"
+#include "serve/regions.h"
+#include "serve/repository.h"
+#include "wire/oip.h"
+
+namespace weir::serve {
+
+// Whether the server may still be sent requests.
+enum class Life {
+  kServing,
+  kLeaving,   // not ready any more, but what still comes is answered
+  kStopping,  // new work is refused
+};
+
+// Thread-safe.
+class ServerApi final : public wire::Api {
+ public:
+  struct Options {
+    std::string version;           // of the program
+    bool strict_readiness = true;  // ready only when all models asked for are; otherwise when it serves
+    bool explicit_control = false;
+    bool allow_regions = false;
+  };
+  struct Parts {
+    Repository& repository;
+    InferencePath& path;
+    ClientRegions* regions = nullptr;  // null: off
+    Metrics& metrics;
+    FailureLog& failures;
+  };
+  // The parts and `clock` must outlive it.
+  ServerApi(Options options, Parts parts, const Clock& clock);
+
+  void SetLife(Life life) { life_ = life; }
+  // The gauges, as of now; before the metrics are read.
+  void Gauge();
+
+  Status Live() override { return {}; }
+  Status Ready() override;
+  Status ModelReady(const std::string& model, const std::string& version) override;
+  wire::ServerMetadata Server() override;
+  Result<wire::ModelMetadata> Metadata(const std::string& model, const std::string& version) override;
+  Result<wire::ModelConfig> Config(const std::string& model, const std::string& version) override;
+  Result<std::vector<wire::ModelStatistics>> Statistics(const std::string& model,
+                                                        const std::string& version) override;
+  std::vector<wire::IndexEntry> Index(bool ready_only) override;
+  void Load(const std::string& model, const std::string& config, Done done) override;
+  void Unload(const std::string& model, Done done) override;
+  Status RegisterRegion(const wire::Region& region) override;
+  Status UnregisterRegion(const std::string& name) override;
+  Result<std::vector<wire::Region>> Regions(const std::string& name) override;
+  void Infer(wire::InferRequest request, infer::Completion completion) override;
+  void Observe(const wire::Exchange& exchange) override;
+
+ private:
+  const Options options_;
+  const Parts parts_;
+  const Clock& clock_;
+  const WallTime wall_;
+  std::atomic<Life> life_{Life::kServing};
+};
+
+}  // namespace weir::serve

@@ -1,0 +1,276 @@
+#include "serve/inference_path.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/thread.h"
+#include "serve/check_request.h"
+#include "serve/classification.h"
+#include "wire/infer_rules.h"
+
+namespace weir::serve {
+namespace {
+
+std::unexpected<Error> Invalid(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+bool IsTheEngines(ErrorCode code) { return code == ErrorCode::kInternal || code == ErrorCode::kIo; }
+
+Refusal RefusalOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kOverloaded:
+      return Refusal::kQueueFull;
+    case ErrorCode::kDeadline:
+      return Refusal::kDeadline;
+    case ErrorCode::kCancelled:
+      return Refusal::kCancelled;
+    default:
+      return Refusal::kInvalid;
+  }
+}
+
+// A model that lists fewer outputs than its file has answers with those.
+bool WantsAll(const ServedModel& served) {
+  return served.outputs.size() == served.loaded.session().outputs().size();
+}
+
+}  // namespace
+
+// One request on its way.
+struct InferencePath::Inference {
+  std::shared_ptr<ServedModel> served;
+  wire::InferRequest request;
+  infer::Completion completion;
+  Instant begun;
+  int64_t rows = 1;
+  bool counted = false;  // it came as far as the queue
+};
+
+InferencePath::InferencePath(Options options, const ClientRegions* regions, const Clock& clock,
+                             FailureLog& failures)
+    : options_(options),
+      regions_(regions),
+      clock_(clock),
+      failures_(failures),
+      prepared_(std::make_shared<wire::ByteBudget>(options.max_prepared_bytes)),
+      preparers_(options.decode),
+      pool_(options.decode_threads > 0 ? options.decode_threads : UsableCpus(),
+            options.max_pictures_waiting) {}
+
+void InferencePath::Start(std::shared_ptr<ServedModel> served, wire::InferRequest request,
+                          infer::Completion completion) {
+  const Instant begun = request.received == Instant{} ? clock_.Now() : request.received;
+  auto inference = std::make_unique<Inference>(
+      Inference{std::move(served), std::move(request), std::move(completion), begun});
+  if (const Status admitted = Admit(*inference); !admitted) return Refuse(*inference, admitted.error(), {});
+  if (inference->served->payload == Payload::kTensor) return Submit(std::move(inference));
+  Prepare(std::move(inference));
+}
+
+Status InferencePath::Admit(Inference& inference) const {
+  wire::InferRequest& request = inference.request;
+  const ServedModel& served = *inference.served;
+  inference.rows = TRY(CheckRequest(served, request));
+  TRY_STATUS(FetchInputs(inference));
+  if (served.payload != Payload::kTensor && request.request.inputs.front().shape.front() < 1)
+    return Invalid(served.What() + ": there is no picture in the request");
+  if (request.timeout && request.timeout->count() > 0) {
+    const Instant expires = inference.begun + *request.timeout;
+    request.request.deadline = std::min(request.request.deadline.value_or(expires), expires);
+  }
+  return {};
+}
+
+// Copies what lies in shared memory.
+Status InferencePath::FetchInputs(Inference& inference) const {
+  wire::InferRequest& request = inference.request;
+  uint64_t total = 0;
+  for (size_t i = 0; i < request.input_regions.size(); ++i) {
+    const auto& part = request.input_regions[i];
+    if (!part) continue;
+    infer::Tensor& input = request.request.inputs[i];
+    const std::string what = inference.served->What("input", input.name);
+    if (regions_ == nullptr) {
+      return Fail(ErrorCode::kUnsupported,
+                  what + ": shared memory of clients is off: start the server with --allow-client-shm");
+    }
+    if (part->byte_size > options_.max_region_bytes - total) {
+      return Invalid(fmt::format("{}: more than {} bytes of shared memory in one request", what,
+                                 options_.max_region_bytes));
+    }
+    total += part->byte_size;
+    const int64_t elements = TRY_CONTEXT(wire::CountElements(input), what);
+    if (const Status size = wire::CheckSize(input.dtype, elements, part->byte_size); !size)
+      return Context(what, size.error());
+    input.data = TRY_CONTEXT(regions_->Read(*part), what);
+    if (const Status data = wire::CheckData(input); !data) return Context(what, data.error());
+  }
+  return {};
+}
+
+void InferencePath::Prepare(InferencePtr inference) {
+  const std::shared_ptr<ServedModel> served = inference->served;
+  infer::Tensor input = std::move(inference->request.request.inputs.front());
+  auto still_wanted = [this, what = served->What(), cancelled = inference->request.request.cancelled,
+                       deadline = inference->request.request.deadline]() -> Status {
+    if (cancelled.stop_requested()) return Fail(ErrorCode::kCancelled, what + ": the client left");
+    if (!deadline || clock_.Now() < *deadline) return {};
+    return Fail(ErrorCode::kDeadline, what + ": the time allowed was over before its pictures were prepared");
+  };
+  // Shared with the work, which may be refused and then leaves it here.
+  auto held = std::make_shared<InferencePtr>(std::move(inference));
+  auto done = [this, held](Result<infer::Tensor> tensor) {
+    InferencePtr mine = std::move(*held);
+    if (!tensor) return Refuse(*mine, tensor.error(), {});
+    mine->request.request.inputs.front() = *std::move(tensor);
+    Submit(std::move(mine));
+  };
+  const auto work = std::make_shared<PictureWork>(served, std::move(input), preparers_, *prepared_,
+                                                  std::move(still_wanted), std::move(done));
+  if (pool_.Offer(work)) return;
+  Refuse(**held,
+         {ErrorCode::kOverloaded,
+          fmt::format("{}: {} requests wait for the decoders, which take no more: send slower, or try later",
+                      served->What(), options_.max_pictures_waiting)},
+         {});
+}
+
+void InferencePath::Submit(InferencePtr inference) {
+  ServedModel& served = *inference->served;
+  LoadedModel& loaded = served.loaded;
+  const model::Model& model = loaded.model();
+  infer::Call call;
+  call.request = std::move(inference->request.request);
+  inference->request.request.id = call.request.id;
+  if (served.payload == Payload::kTensor && model.client_inputs != model.inputs) {
+    for (infer::Tensor& input : call.request.inputs) {
+      const auto own = std::ranges::find(model.inputs, input.name, &infer::TensorInfo::name);
+      const auto seen = std::ranges::find(model.client_inputs, input.name, &infer::TensorInfo::name);
+      input.shape = Reshape(input.shape, seen->shape, own->shape);
+    }
+  }
+  call.request.outputs.clear();
+  const auto& wishes = inference->request.outputs;
+  for (const wire::OutputWish& wish : wishes) call.request.outputs.push_back(wish.name);
+  if (wishes.empty() && !WantsAll(served)) {
+    for (const infer::TensorInfo& output : served.outputs) call.request.outputs.push_back(output.name);
+  }
+  inference->counted = true;
+  if (loaded.NoteCall()) {
+    served.metrics.SetBatchingIdle(true);
+    failures_.log()(
+        LogLevel::kWarning,
+        fmt::format("{} version {}: dynamic batching cannot help: the first calls all came one at "
+                    "a time; callers that keep several in flight would fill batches",
+                    served.What(), served.version));
+  }
+  infer::Runner& runner = loaded.runner();
+  call.completion = infer::Completion(
+      [this, inference = std::move(inference)](Result<infer::Response> result, const infer::Times& times) {
+        Finish(*inference, std::move(result), times);
+      });
+  runner.Submit(std::move(call));
+}
+
+void InferencePath::Finish(Inference& inference, Result<infer::Response> result,
+                           const infer::Times& times) const {
+  const ServedModel& served = *inference.served;
+  served.loaded.NoteAnswer();
+  if (result) {
+    served.loaded.EngineAnswered(true);
+    auto shaped = ShapeAnswer(inference, *std::move(result));
+    if (!shaped) return Refuse(inference, shaped.error(), times);
+    Count(inference, *shaped, times);
+    return inference.completion.Answer(std::move(shaped), times);
+  }
+  const Error& error = result.error();
+  if (IsTheEngines(error.code)) served.loaded.EngineAnswered(false);
+  Refuse(inference, Context(served.What(), error).error(), times);
+}
+
+Result<infer::Response> InferencePath::ShapeAnswer(const Inference& inference,
+                                                   infer::Response response) const {
+  const ServedModel& served = *inference.served;
+  response.model = served.name;
+  response.version = served.version;
+  response.id = inference.request.request.id;
+  const auto& wishes = inference.request.outputs;
+  for (infer::Tensor& output : response.outputs) {
+    const auto wish = std::ranges::find(wishes, output.name, &wire::OutputWish::name);
+    output = TRY_CONTEXT(ShapeOutput(inference, wish == wishes.end() ? nullptr : &*wish, std::move(output)),
+                         served.What("output", output.name));
+  }
+  return response;
+}
+
+Result<infer::Tensor> InferencePath::ShapeOutput(const Inference& inference, const wire::OutputWish* wish,
+                                                 infer::Tensor output) const {
+  const LoadedModel& loaded = inference.served->loaded;
+  const model::Model& model = loaded.model();
+  if (model.client_outputs != model.outputs) {
+    const auto own = std::ranges::find(model.outputs, output.name, &infer::TensorInfo::name);
+    const auto seen = std::ranges::find(model.client_outputs, output.name, &infer::TensorInfo::name);
+    if (own->shape != seen->shape) {
+      if (own->shape.size() != output.shape.size())
+        return Fail(ErrorCode::kInternal, "the model gave shape " + infer::ToString(output.shape));
+      output.shape = Reshape(output.shape, own->shape, seen->shape);
+    }
+  }
+  if (wish == nullptr) return output;
+  if (wish->classification > 0) {
+    static const std::vector<std::string> kNone;
+    const auto labels = model.output_labels.find(output.name);
+    output = TRY(Classify(output, loaded.max_batch() > 0, wish->classification,
+                          labels == model.output_labels.end() ? kNone : labels->second));
+  }
+  if (!wish->region) return output;
+  if (regions_ == nullptr) {
+    return Fail(ErrorCode::kUnsupported,
+                "shared memory of clients is off: start the server with --allow-client-shm");
+  }
+  if (output.data.size() > wish->region->byte_size) {
+    return Invalid(fmt::format("{} bytes do not fit into the {} of region \"{}\"", output.data.size(),
+                               wish->region->byte_size, wish->region->region));
+  }
+  TRY_STATUS(regions_->Write(*wish->region, output.data));
+  return output;
+}
+
+void InferencePath::Count(Inference& inference, const infer::Response& response,
+                          const infer::Times& times) const {
+  ServedModel& served = *inference.served;
+  const Instant now = clock_.Now();
+  const int64_t rows = inference.rows;
+  const uint64_t executions =
+      served.statistics.Succeeded({.received = inference.begun,
+                                   .answered = now,
+                                   .times = times,
+                                   .rows = rows,
+                                   .executed_batch = std::max<int64_t>(response.executed_batch, rows)});
+  const Phases phases = PhasesOf(times);
+  served.metrics.Succeeded({.rows = rows,
+                            .executions = executions,
+                            .request = now - inference.begun,
+                            .queue = phases.queue,
+                            .compute_input = phases.compute_input,
+                            .compute_infer = phases.compute_infer,
+                            .compute_output = phases.done ? now - *phases.done : Duration{}});
+}
+
+void InferencePath::Refuse(Inference& inference, const Error& error, const infer::Times& times) const {
+  ServedModel& served = *inference.served;
+  const Refusal refusal = RefusalOf(error.code);
+  // A request that makes no sense says nothing of the model.
+  if (inference.counted || refusal != Refusal::kInvalid) {
+    served.statistics.Failed(clock_.Now() - inference.begun);
+    served.metrics.Failed(error.code);
+  }
+  if (!IsTheEngines(error.code)) served.metrics.Refused(refusal);
+  failures_.Tell(error, inference.request.request.id);
+  inference.completion.Answer(std::unexpected(error), times);
+}
+
+}  // namespace weir::serve

@@ -1,0 +1,194 @@
+#include "serve/loaded_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "serve/warm_up.h"
+
+namespace weir::serve {
+namespace {
+
+using infer::DType;
+using infer::TensorInfo;
+
+// Failures of the engine in a row until it counts as dead.
+constexpr int kDeadAfter = 3;
+// Calls that came one by one until dynamic batching counts as of no use.
+constexpr int64_t kLoneCalls = 1000;
+
+infer::QueuePolicy PolicyOf(const model::QueuePolicy& policy) {
+  return {.max_queue = policy.max_queue_size,
+          .default_timeout = policy.default_timeout,
+          .allow_override = policy.allow_timeout_override,
+          .on_timeout = policy.timeout_action == model::QueuePolicy::TimeoutAction::kDelay
+                            ? infer::QueuePolicy::OnTimeout::kDelay
+                            : infer::QueuePolicy::OnTimeout::kReject};
+}
+
+bool CanCombine(const model::Model& model) {
+  return model.config.dynamic_batching && !model.fixed_batch && model.serving_max_batch > 1;
+}
+
+infer::Runner::Options RunnerOptions(const model::Model& model, int max_queue) {
+  infer::Runner::Options options{.max_queue = max_queue};
+  options.batching.max_batch = model.serving_max_batch;
+  options.batching.combine = CanCombine(model);
+  const auto& wanted = model.config.dynamic_batching;
+  if (!wanted) return options;
+  infer::Batching& batching = options.batching;
+  batching.preferred = wanted->preferred_batch_sizes;
+  batching.max_wait = wanted->max_queue_delay;
+  batching.priority_levels = std::max(1, wanted->priority_levels);
+  batching.default_priority = std::max(1, wanted->default_priority_level);
+  if (wanted->default_queue_policy) batching.default_policy = PolicyOf(*wanted->default_queue_policy);
+  for (const auto& [level, policy] : wanted->priority_queue_policy)
+    batching.policies[level] = PolicyOf(policy);
+  // A bound of all priorities together: as the configuration has it, and never none.
+  int64_t total = 0;
+  for (int level = 1; level <= batching.priority_levels; ++level) {
+    const auto own = batching.policies.find(level);
+    const int size = (own == batching.policies.end() ? batching.default_policy : own->second).max_queue;
+    total += size > 0 ? size : max_queue;
+  }
+  options.max_queue = static_cast<int>(std::min<int64_t>(total, 1'000'000));
+  return options;
+}
+
+// What clients see under one of a model's names.
+struct Form {
+  std::vector<TensorInfo> inputs, outputs;
+};
+std::optional<Form> FormOf(const model::Model& model, Payload payload) {
+  if (payload == Payload::kTensor) return Form{model.client_inputs, model.client_outputs};
+  const auto size = model.recipe ? model.recipe->geometry.OutputSize() : std::nullopt;
+  if (!size || model.inputs.size() != 1 || model.inputs.front().shape.empty()) return std::nullopt;
+  TensorInfo input{.name = model.inputs.front().name, .shape = {model.inputs.front().shape.front()}};
+  if (model.serving_max_batch > 0) input.shape.front() = -1;
+  if (payload == Payload::kPixels) {
+    input.dtype = DType::kUint8;
+    input.shape.insert(input.shape.end(),
+                       {size->height, size->width, model.recipe->geometry.channel_count()});
+  } else {
+    input.dtype = DType::kBytes;
+  }
+  return Form{{std::move(input)}, model.client_outputs};
+}
+
+std::string Join(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string_view SuffixOf(Payload payload) {
+  switch (payload) {
+    case Payload::kTensor:
+      return "";
+    case Payload::kPixels:
+      return ".pixels";
+    case Payload::kImage:
+      return ".image";
+  }
+  return "";
+}
+
+std::string ServedModel::What() const { return fmt::format("model \"{}\"", name); }
+std::string ServedModel::What(std::string_view kind, std::string_view tensor) const {
+  return fmt::format("model \"{}\": {} \"{}\"", name, kind, tensor);
+}
+
+Result<std::unique_ptr<LoadedModel>> LoadedModel::Create(Parts parts, const Clock& clock, Metrics& metrics) {
+  CHECK(parts.session != nullptr);
+  const infer::Runner::Options options = RunnerOptions(parts.model, parts.max_queue);
+  std::unique_ptr<LoadedModel> loaded(new LoadedModel(std::move(parts)));
+  TRY_STATUS(loaded->MakeServed(metrics));
+  loaded->runner_ = TRY(infer::Runner::Create(loaded->parts_.session, clock, options));
+  return loaded;
+}
+
+std::string LoadedModel::engine() const { return parts_.engine_spec.substr(0, parts_.engine_spec.find(':')); }
+
+Status LoadedModel::MakeServed(Metrics& metrics) {
+  const model::Model& m = parts_.model;
+  for (const Payload payload : kPayloads) {
+    std::optional<Form> form = FormOf(m, payload);
+    if (!form) continue;
+    const std::string name = m.name + std::string(SuffixOf(payload));
+    model::ServedForm told{
+        .name = name,
+        .inputs = form->inputs,
+        .outputs = form->outputs,
+        .max_batch = m.serving_max_batch,
+        .instances = std::max(1, parts_.session->streams()),
+        .engine = engine(),
+        .parameters = {{"engine", parts_.engine_spec}, {"precision_in_force", parts_.session->precision()}}};
+    if (m.recipe) {
+      data::Recipe recipe = *m.recipe;
+      recipe.labels.clear();  // a path of this machine; the labels themselves are beside it
+      told.parameters["recipe"] = data::FormatRecipe(recipe);
+    }
+    if (!m.labels.empty()) told.parameters["labels"] = Join(m.labels);
+    model::EffectiveConfig config = TRY(model::MakeEffectiveConfig(m, told));
+    ModelMetrics& own = metrics.OfModel(name, parts_.version);
+    own.SetBatchingIdle(m.config.dynamic_batching && !CanCombine(m));
+    served_[static_cast<size_t>(payload)].reset(new ServedModel{.loaded = *this,
+                                                                .payload = payload,
+                                                                .name = name,
+                                                                .version = parts_.version,
+                                                                .inputs = std::move(form->inputs),
+                                                                .outputs = std::move(form->outputs),
+                                                                .config = std::move(config),
+                                                                .metrics = own});
+  }
+  return {};
+}
+
+Status LoadedModel::Run(const std::vector<infer::Tensor>& inputs) {
+  std::promise<Status> answered;
+  infer::Call call;
+  call.request.inputs = inputs;
+  call.completion = infer::Completion([&](Result<infer::Response> response, const infer::Times&) {
+    answered.set_value(response ? Status{} : Status(std::unexpected(std::move(response).error())));
+  });
+  runner_->Submit(std::move(call));
+  return answered.get_future().get();
+}
+
+Status LoadedModel::WarmUp() {
+  for (const WarmUpSample& sample : TRY(MakeWarmUpSamples(parts_.model))) {
+    for (int i = 0; i < sample.count; ++i) {
+      if (const Status ran = Run(sample.inputs); !ran) {
+        return Context(sample.name.empty() ? "warm-up with a row of zeros"
+                                           : fmt::format("model_warmup \"{}\"", sample.name),
+                       ran.error());
+      }
+    }
+  }
+  return {};
+}
+
+void LoadedModel::EngineAnswered(bool well) {
+  if (!well) {
+    failures_in_a_row_.fetch_add(1, std::memory_order_relaxed);
+  } else if (failures_in_a_row_.load(std::memory_order_relaxed) != 0) {
+    failures_in_a_row_.store(0, std::memory_order_relaxed);
+  }
+}
+bool LoadedModel::dead() const { return failures_in_a_row_.load(std::memory_order_relaxed) >= kDeadAfter; }
+
+bool LoadedModel::NoteCall() {
+  const int others = under_way_.fetch_add(1, std::memory_order_relaxed);
+  if (!CanCombine(parts_.model) || lone_calls_.load(std::memory_order_relaxed) < 0) return false;
+  if (others > 0) {
+    lone_calls_.store(-1, std::memory_order_relaxed);  // they come together: no more counting
+    return false;
+  }
+  return lone_calls_.fetch_add(1, std::memory_order_relaxed) + 1 == kLoneCalls;
+}
+
+}  // namespace weir::serve

@@ -1,0 +1,91 @@
+#include "serve/loader.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/thread.h"
+#include "model/model.h"
+
+namespace weir::serve {
+namespace {
+
+class FileLoader final : public Loader {
+ public:
+  FileLoader(LoaderOptions options, const Clock& clock, Metrics& metrics, Log log)
+      : options_(std::move(options)), clock_(clock), metrics_(metrics), log_(std::move(log)) {}
+
+  Result<std::vector<std::string>> Versions(const Wanted& wanted) override {
+    return model::ServedVersions(wanted.path, wanted.config);
+  }
+
+  Result<std::unique_ptr<LoadedModel>> Load(const Wanted& wanted) override {
+    model::Model model =
+        TRY(model::OpenModel(wanted.path, {.version = wanted.version, .config = wanted.config}));
+    model.name = wanted.name;
+    Result<std::unique_ptr<LoadedModel>> loaded;
+    // On a thread of its own, so that the CPUs it is kept to are those of what it starts and no others.
+    StartThread("load", [&](const std::stop_token&) {
+      loaded = Start(std::move(model), wanted.version);
+    }).join();
+    return loaded;
+  }
+
+ private:
+  Result<std::unique_ptr<LoadedModel>> Start(model::Model model, const std::string& version) const {
+    TRY_STATUS(model::KeepToCpusOf(model));
+    infer::SessionOptions wanted = model::SessionDefaults(model);
+    if (options_.threads > 0) wanted.threads = options_.threads;
+    wanted.cache_dir = options_.cache_dir;
+    model::OpenedSession opened = TRY(model::OpenSession(model, options_.engine, wanted, clock_));
+    LoadedModel::Parts parts{.version = version,
+                             .engine = std::move(opened.engine),
+                             .session = std::move(opened.session),
+                             .engine_spec = model::EngineOf(model, options_.engine),
+                             .max_queue = options_.max_queue};
+    parts.model = std::move(model);
+    auto loaded = TRY(LoadedModel::Create(std::move(parts), clock_, metrics_));
+    TRY_STATUS(WarmUp(*loaded));
+    Tell(*loaded);
+    return loaded;
+  }
+
+  // Only what the configuration asks for must succeed: not every model can do something with zeros.
+  Status WarmUp(LoadedModel& loaded) const {
+    const Status warm = loaded.WarmUp();
+    if (warm) return {};
+    const model::Model& model = loaded.model();
+    if (!model.config.warm_ups.empty()) return Context("model " + model.name, warm.error());
+    log_(LogLevel::kWarning,
+         fmt::format("model {} version {}: {}", model.name, loaded.version(), warm.error().message));
+    loaded.EngineAnswered(true);
+    return {};
+  }
+
+  void Tell(const LoadedModel& loaded) const {
+    const model::Model& model = loaded.model();
+    if (model.config.dynamic_batching && model.fixed_batch) {
+      log_(LogLevel::kWarning,
+           fmt::format("model {} version {}: dynamic batching cannot help: {}; export the model with a free "
+                       "first dimension",
+                       model.name, loaded.version(), model.not_batchable));
+    } else if (model.config.dynamic_batching && model.serving_max_batch <= 1) {
+      log_(LogLevel::kWarning,
+           fmt::format("model {} version {}: dynamic batching cannot help: max_batch_size is {}", model.name,
+                       loaded.version(), model.serving_max_batch));
+    }
+  }
+
+  const LoaderOptions options_;
+  const Clock& clock_;
+  Metrics& metrics_;
+  const Log log_;
+};
+
+}  // namespace
+
+std::unique_ptr<Loader> MakeFileLoader(LoaderOptions options, const Clock& clock, Metrics& metrics, Log log) {
+  return std::make_unique<FileLoader>(std::move(options), clock, metrics, std::move(log));
+}
+
+}  // namespace weir::serve

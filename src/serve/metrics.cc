@@ -1,0 +1,192 @@
+#include "serve/metrics.h"
+
+#include <fmt/format.h>
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace weir::serve {
+namespace {
+
+using Labels = prometheus::Labels;
+template <typename T>
+using Family = prometheus::Family<T>;
+
+constexpr std::array kRefusals = {"queue_full",    "deadline",  "cancelled", "invalid",
+                                  "unknown_model", "not_ready", "stopping"};
+constexpr std::array kFailures = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
+constexpr std::array kPhaseNames = {"receive", "decode", "queue", "compute_input", "infer", "output", "send"};
+// Seconds, from 10 us to 10 s.
+const prometheus::Histogram::BucketBoundaries kBounds = {1e-5,   2.5e-5, 5e-5, 1e-4,   2.5e-4, 5e-4, 1e-3,
+                                                         2.5e-3, 5e-3,   1e-2, 2.5e-2, 5e-2,   0.1,  0.25,
+                                                         0.5,    1,      2.5,  5,      10};
+
+size_t FailureOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kOverloaded:
+    case ErrorCode::kDeadline:
+      return 0;
+    case ErrorCode::kCancelled:
+      return 1;
+    case ErrorCode::kInternal:
+    case ErrorCode::kIo:
+      return 2;
+    default:
+      return 3;
+  }
+}
+
+// Of the powers of two, the first that is no less.
+int BatchIndex(int64_t batch, int sizes) {
+  const auto rows = static_cast<uint64_t>(std::max<int64_t>(1, batch));
+  return std::min(sizes - 1, static_cast<int>(std::bit_width(rows - 1)));
+}
+
+}  // namespace
+
+struct MetricFamilies {
+  prometheus::Registry registry;
+
+  Family<prometheus::Counter>& Counters(const char* name, const char* help) {
+    return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+  }
+  Family<prometheus::Gauge>& Gauges(const char* name, const char* help) {
+    return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+  }
+  Family<prometheus::Histogram>& Histograms(const char* name, const char* help) {
+    return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+  }
+
+  Family<prometheus::Counter>& success =
+      Counters("nv_inference_request_success", "Requests that were answered well");
+  Family<prometheus::Counter>& failure =
+      Counters("nv_inference_request_failure", "Requests that failed, by reason");
+  Family<prometheus::Counter>& count = Counters("nv_inference_count", "Rows inferred");
+  Family<prometheus::Counter>& executions =
+      Counters("nv_inference_exec_count", "Batches that the engine computed");
+  Family<prometheus::Counter>& request_us =
+      Counters("nv_inference_request_duration_us", "Time of requests in the server, summed");
+  Family<prometheus::Counter>& queue_us =
+      Counters("nv_inference_queue_duration_us", "Time of requests in the queue, summed");
+  Family<prometheus::Counter>& input_us = Counters("nv_inference_compute_input_duration_us",
+                                                   "Time of putting batches together, summed over requests");
+  Family<prometheus::Counter>& infer_us =
+      Counters("nv_inference_compute_infer_duration_us", "Time in the engine, summed over requests");
+  Family<prometheus::Counter>& output_us =
+      Counters("nv_inference_compute_output_duration_us", "Time of taking answers out, summed over requests");
+  Family<prometheus::Gauge>& pending =
+      Gauges("nv_inference_pending_request_count", "Requests that wait for the engine");
+  Family<prometheus::Gauge>& ready = Gauges("weir_model_ready", "1 where the version takes requests");
+  Family<prometheus::Gauge>& batching_idle =
+      Gauges("weir_dynamic_batching_idle", "1 where dynamic batching is asked for and cannot help");
+  Family<prometheus::Counter>& refused =
+      Counters("weir_requests_refused_total", "Requests that were not inferred, by reason");
+  Family<prometheus::Histogram>& phases =
+      Histograms("weir_phase_seconds", "Time of one phase of a request, by protocol and executed batch");
+  Family<prometheus::Histogram>& requests =
+      Histograms("weir_request_seconds", "Time from a request's first byte to the last of its answer");
+  std::array<prometheus::Counter*, kRefusals.size()> no_model{};
+
+  MetricFamilies() {
+    for (size_t i = 0; i < kRefusals.size(); ++i) no_model[i] = &refused.Add({{"reason", kRefusals[i]}});
+  }
+};
+
+ModelMetrics::ModelMetrics(MetricFamilies& families, const std::string& model, const std::string& version)
+    : families_(families), model_(model), version_(version) {
+  const Labels labels{{"model", model}, {"version", version}};
+  const auto with_reason = [&](const char* reason) {
+    Labels more = labels;
+    more["reason"] = reason;
+    return more;
+  };
+  success_ = &families.success.Add(labels);
+  count_ = &families.count.Add(labels);
+  executions_ = &families.executions.Add(labels);
+  request_us_ = &families.request_us.Add(labels);
+  queue_us_ = &families.queue_us.Add(labels);
+  input_us_ = &families.input_us.Add(labels);
+  infer_us_ = &families.infer_us.Add(labels);
+  output_us_ = &families.output_us.Add(labels);
+  for (size_t i = 0; i < failures_.size(); ++i)
+    failures_[i] = &families.failure.Add(with_reason(kFailures[i]));
+  for (size_t i = 0; i < refusals_.size(); ++i)
+    refusals_[i] = &families.refused.Add(with_reason(kRefusals[i]));
+  pending_ = &families.pending.Add(labels);
+  ready_ = &families.ready.Add(labels);
+  batching_idle_ = &families.batching_idle.Add(labels);
+}
+
+void ModelMetrics::Succeeded(const Inferred& inferred) {
+  success_->Increment();
+  count_->Increment(static_cast<double>(inferred.rows));
+  executions_->Increment(static_cast<double>(inferred.executions));
+  request_us_->Increment(Microseconds(inferred.request));
+  queue_us_->Increment(Microseconds(inferred.queue));
+  input_us_->Increment(Microseconds(inferred.compute_input));
+  infer_us_->Increment(Microseconds(inferred.compute_infer));
+  output_us_->Increment(Microseconds(inferred.compute_output));
+}
+
+void ModelMetrics::Failed(ErrorCode code) { failures_[FailureOf(code)]->Increment(); }
+void ModelMetrics::Refused(Refusal refusal) { refusals_[static_cast<size_t>(refusal)]->Increment(); }
+void ModelMetrics::SetPending(int64_t calls) { pending_->Set(static_cast<double>(calls)); }
+void ModelMetrics::SetReady(bool ready) { ready_->Set(ready ? 1 : 0); }
+void ModelMetrics::SetBatchingIdle(bool idle) { batching_idle_->Set(idle ? 1 : 0); }
+
+void ModelMetrics::Observe(const wire::Exchange& exchange) {
+  const infer::Times& t = exchange.times;
+  const auto observe = [&](Phase phase, std::optional<Instant> from, std::optional<Instant> to) {
+    if (!from || !to || *from == Instant{} || *to == Instant{}) return;
+    HistogramOf(phase, exchange.protocol, exchange.executed_batch)
+        .Observe(Seconds(std::max(Duration{}, *to - *from)));
+  };
+  observe(kReceive, exchange.first_byte, exchange.received);
+  observe(kDecode, exchange.received, exchange.decoded);
+  observe(kQueue, t.queued, t.taken);
+  observe(kComputeInput, t.taken, t.started);
+  observe(kInfer, t.started, t.done);
+  observe(kOutput, t.done, exchange.encoded);
+  observe(kSend, exchange.encoded, exchange.sent);
+  observe(kRequest, exchange.first_byte, exchange.sent);
+}
+
+prometheus::Histogram& ModelMetrics::HistogramOf(Phase phase, wire::Protocol protocol, int64_t batch) {
+  const int index = BatchIndex(batch, kBatchSizes);
+  auto& place = histograms_[phase][protocol == wire::Protocol::kGrpc ? 1 : 0][static_cast<size_t>(index)];
+  if (prometheus::Histogram* made = place.load(std::memory_order_acquire)) return *made;
+  const std::string size =
+      index == kBatchSizes - 1 ? "more" : fmt::format("{}", uint64_t{1} << index);  // up to and with it
+  Labels labels{{"model", model_},
+                {"version", version_},
+                {"protocol", std::string(ToString(protocol))},
+                {"batch", size}};
+  if (phase != kRequest) labels["phase"] = kPhaseNames[phase];
+  auto& family = phase == kRequest ? families_.requests : families_.phases;
+  prometheus::Histogram& made = family.Add(labels, kBounds);  // the same for all who come at once
+  place.store(&made, std::memory_order_release);
+  return made;
+}
+
+Metrics::Metrics() : families_(std::make_unique<MetricFamilies>()) {}
+Metrics::~Metrics() = default;
+
+ModelMetrics& Metrics::OfModel(const std::string& model, const std::string& version) {
+  MutexLock lock(mutex_);
+  auto& metrics = models_[{model, version}];
+  if (!metrics) metrics = std::make_unique<ModelMetrics>(*families_, model, version);
+  return *metrics;
+}
+
+void Metrics::Refused(Refusal refusal) { families_->no_model[static_cast<size_t>(refusal)]->Increment(); }
+
+std::string Metrics::Text() const {
+  return prometheus::TextSerializer().Serialize(families_->registry.Collect());
+}
+
+}  // namespace weir::serve

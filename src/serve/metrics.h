@@ -1,0 +1,89 @@
+// What a scraper reads: counters and gauges under Triton's names where they mean the same, and histograms by
+// phase, protocol and batch size.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mutex.h"
+#include "wire/oip.h"
+
+namespace prometheus {
+class Counter;
+class Gauge;
+class Histogram;
+}  // namespace prometheus
+
+namespace weir::serve {
+
+// Why a request was not inferred, as the label "reason" tells it.
+enum class Refusal { kQueueFull, kDeadline, kCancelled, kInvalid, kUnknownModel, kNotReady, kStopping };
+
+struct MetricFamilies;
+
+// One version of a model under one of its names. Handles are made before they are needed: recording looks
+// nothing up. Thread-safe.
+class ModelMetrics {
+ public:
+  ModelMetrics(MetricFamilies& families, const std::string& model, const std::string& version);
+  ModelMetrics(const ModelMetrics&) = delete;
+  ModelMetrics& operator=(const ModelMetrics&) = delete;
+
+  struct Inferred {
+    int64_t rows = 1;
+    uint64_t executions = 1;  // batches that are complete with it
+    Duration request{}, queue{}, compute_input{}, compute_infer{}, compute_output{};
+  };
+  void Succeeded(const Inferred& inferred);
+  void Failed(ErrorCode code);
+  void Refused(Refusal refusal);
+  // The histograms of an exchange that was answered well.
+  void Observe(const wire::Exchange& exchange);
+
+  void SetPending(int64_t calls);
+  void SetReady(bool ready);
+  void SetBatchingIdle(bool idle);  // dynamic batching is asked for and cannot help
+
+ private:
+  enum Phase { kReceive, kDecode, kQueue, kComputeInput, kInfer, kOutput, kSend, kRequest, kPhases };
+  static constexpr int kBatchSizes = 12;  // 1, 2, 4, ... 1,024, more
+  prometheus::Histogram& HistogramOf(Phase phase, wire::Protocol protocol, int64_t batch);
+
+  MetricFamilies& families_;
+  const std::string model_, version_;
+  prometheus::Counter *success_, *count_, *executions_, *request_us_, *queue_us_, *input_us_, *infer_us_,
+      *output_us_;
+  std::array<prometheus::Counter*, 4> failures_;
+  std::array<prometheus::Counter*, 7> refusals_;
+  prometheus::Gauge *pending_, *ready_, *batching_idle_;
+  std::array<std::array<std::array<std::atomic<prometheus::Histogram*>, kBatchSizes>, 2>, kPhases>
+      histograms_{};  // made when first seen
+};
+
+// Thread-safe.
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+
+  // The same for the same name and version, as long as the Metrics live: counters outlive a reload.
+  ModelMetrics& OfModel(const std::string& model, const std::string& version);
+  // Of requests that reached no model.
+  void Refused(Refusal refusal);
+
+  std::string Text() const;  // in Prometheus' text format
+
+ private:
+  const std::unique_ptr<MetricFamilies> families_;
+  Mutex mutex_;
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<ModelMetrics>> models_ GUARDED_BY(mutex_);
+};
+
+}  // namespace weir::serve

@@ -1,0 +1,150 @@
+#include "serve/regions.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <utility>
+
+#include "base/file.h"
+#include "serve/guarded_copy.h"
+
+namespace weir::serve {
+namespace {
+
+constexpr size_t kMostRegions = 4096;
+
+std::unexpected<Error> Invalid(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+// One object of POSIX shared memory: a slash, or none, and a plain name.
+Status CheckKey(const std::string& key) {
+  const std::string_view name = std::string_view(key).substr(key.starts_with('/') ? 1 : 0);
+  const bool plain = !name.empty() && name.size() < NAME_MAX && name != "." && name != ".." &&
+                     name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos;
+  if (plain) return {};
+  return Invalid("the key is not that of one shared-memory object, such as \"/name\"");
+}
+
+}  // namespace
+
+class ClientRegions::Mapping {
+ public:
+  static Result<std::shared_ptr<const Mapping>> Open(const wire::Region& region);
+  Mapping(const wire::Region& region, std::byte* data) : region_(region), data_(data) {}
+  ~Mapping() { ::munmap(data_, whole()); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  const wire::Region& region() const { return region_; }
+  std::byte* data() const { return data_ + region_.offset; }
+
+ private:
+  size_t whole() const { return region_.offset + region_.byte_size; }
+
+  const wire::Region region_;
+  std::byte* const data_;  // of the object, from its beginning
+};
+
+Result<std::shared_ptr<const ClientRegions::Mapping>> ClientRegions::Mapping::Open(
+    const wire::Region& region) {
+  TRY_STATUS(CheckKey(region.key));
+  if (region.byte_size == 0) return Invalid("byte_size is 0");
+  const UniqueFd object(::shm_open(region.key.c_str(), O_RDWR | O_CLOEXEC, 0));
+  if (!object.valid() && errno == ENOENT)
+    return Fail(ErrorCode::kNotFound, "there is no shared-memory object of that key");
+  if (!object.valid()) return Invalid(FailErrno("its shared-memory object", errno).error().message);
+  struct stat facts = {};
+  if (::fstat(object.get(), &facts) != 0) return FailErrno("its shared-memory object", errno);
+  const auto size = static_cast<uint64_t>(facts.st_size);
+  if (!S_ISREG(facts.st_mode) || region.offset > size || region.byte_size > size - region.offset) {
+    return Invalid(fmt::format("offset {} and byte_size {} do not lie within its object of {} bytes",
+                               region.offset, region.byte_size, size));
+  }
+  void* const data =
+      ::mmap(nullptr, region.offset + region.byte_size, PROT_READ | PROT_WRITE, MAP_SHARED, object.get(), 0);
+  if (data == MAP_FAILED) return FailErrno("its shared-memory object", errno);
+  return std::make_shared<const Mapping>(region, static_cast<std::byte*>(data));
+}
+
+ClientRegions::ClientRegions() { GuardCopies(); }
+ClientRegions::~ClientRegions() = default;
+
+Status ClientRegions::Register(const wire::Region& region) {
+  const std::string what = fmt::format("region \"{}\"", region.name);
+  if (region.name.empty()) return Invalid("a region needs a name");
+  const auto free_name = [&]() -> Status {
+    MutexLock lock(mutex_);
+    if (regions_.contains(region.name)) return Invalid(what + " is already registered: unregister it first");
+    if (regions_.size() >= kMostRegions) {
+      return Fail(ErrorCode::kOverloaded,
+                  fmt::format("{}: {} regions are registered: unregister some first", what, kMostRegions));
+    }
+    return {};
+  };
+  TRY_STATUS(free_name());
+  auto mapping = TRY_CONTEXT(Mapping::Open(region), what);
+  MutexLock lock(mutex_);
+  if (regions_.emplace(region.name, std::move(mapping)).second) return {};
+  return Invalid(what + " is already registered: unregister it first");
+}
+
+Status ClientRegions::Unregister(const std::string& name) {
+  decltype(regions_) gone;  // unmapped outside of the lock
+  MutexLock lock(mutex_);
+  if (name.empty()) {
+    gone.swap(regions_);
+    return {};
+  }
+  const auto found = regions_.find(name);
+  if (found == regions_.end())
+    return Fail(ErrorCode::kNotFound, fmt::format("region \"{}\" is not registered", name));
+  gone.insert(regions_.extract(found));
+  return {};
+}
+
+Result<std::vector<wire::Region>> ClientRegions::List(const std::string& name) const {
+  MutexLock lock(mutex_);
+  std::vector<wire::Region> list;
+  for (const auto& [key, mapping] : regions_) {
+    if (name.empty() || key == name) list.push_back(mapping->region());
+  }
+  if (list.empty() && !name.empty())
+    return Fail(ErrorCode::kNotFound, fmt::format("region \"{}\" is not registered", name));
+  return list;
+}
+
+Result<std::shared_ptr<const ClientRegions::Mapping>> ClientRegions::Find(
+    const wire::RegionPart& part) const {
+  MutexLock lock(mutex_);
+  const auto found = regions_.find(part.region);
+  if (found == regions_.end())
+    return Fail(ErrorCode::kNotFound, fmt::format("region \"{}\" is not registered", part.region));
+  const uint64_t size = found->second->region().byte_size;
+  if (part.offset > size || part.byte_size > size - part.offset) {
+    return Invalid(fmt::format("offset {} and byte_size {} do not lie within region \"{}\" of {} bytes",
+                               part.offset, part.byte_size, part.region, size));
+  }
+  return found->second;
+}
+
+Result<Bytes> ClientRegions::Read(const wire::RegionPart& part) const {
+  const auto mapping = TRY(Find(part));
+  Bytes copy = Bytes::AllocateUninitialized(part.byte_size);
+  if (GuardedCopy(copy.mutable_data(), mapping->data() + part.offset, part.byte_size)) return copy;
+  return Invalid(fmt::format("region \"{}\" has been cut off by its owner", part.region));
+}
+
+Status ClientRegions::Write(const wire::RegionPart& part, const Bytes& data) const {
+  const auto mapping = TRY(Find(part));
+  CHECK(data.size() <= part.byte_size);
+  if (GuardedCopy(mapping->data() + part.offset, data.data(), data.size())) return {};
+  return Invalid(fmt::format("region \"{}\" has been cut off by its owner", part.region));
+}
+
+}  // namespace weir::serve

@@ -1,0 +1,46 @@
+// Shared memory that clients lend: inputs are read from it and outputs written to it, so that they need no
+// socket.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/mutex.h"
+#include "wire/oip.h"
+
+namespace weir::serve {
+
+// Clients are not trusted. What is read is a copy, so a client that changes its memory during an inference
+// changes nothing; a client that cuts its memory off gets an error, and the server goes on. No error tells
+// another client's key. Thread-safe; a region in use when it is unregistered lives until the use is over.
+class ClientRegions {
+ public:
+  ClientRegions();  // once it exists, reading memory that is no longer there is an error and no SIGBUS
+  ~ClientRegions();
+
+  // kInvalidArgument for a name in use, a key that is not that of one POSIX shared-memory object ("/name"),
+  // a part that does not lie within the object; kNotFound where there is no such object; kOverloaded past
+  // 4,096 regions.
+  Status Register(const wire::Region& region);
+  Status Unregister(const std::string& name);                             // empty: all; kNotFound
+  Result<std::vector<wire::Region>> List(const std::string& name) const;  // empty: all; kNotFound
+
+  // kNotFound for an unknown region, kInvalidArgument for a part that does not lie within it, or has been cut
+  // off by the client.
+  Result<Bytes> Read(const wire::RegionPart& part) const;
+  Status Write(const wire::RegionPart& part, const Bytes& data) const;  // data.size() <= part.byte_size
+
+ private:
+  class Mapping;
+  Result<std::shared_ptr<const Mapping>> Find(const wire::RegionPart& part) const;
+
+  mutable Mutex mutex_;
+  std::map<std::string, std::shared_ptr<const Mapping>, std::less<>> regions_ GUARDED_BY(mutex_);
+};
+
+}  // namespace weir::serve

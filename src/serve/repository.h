@@ -1,0 +1,141 @@
+// The models that are served, from their first loading to the last answer they owe.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mutex.h"
+#include "serve/catalogue.h"
+#include "serve/loaded_model.h"
+#include "serve/loader.h"
+#include "serve/log.h"
+#include "wire/oip.h"
+
+namespace weir::serve {
+
+// A version is loaded, warmed up and ready before the one it replaces is let go; calls in flight finish on
+// the one they began on. A load that fails leaves what was there, and the index says why. All of that happens
+// on one thread, "repository"; looking a model up never waits for it. Thread-safe.
+class Repository {
+ public:
+  enum class Control { kNone, kExplicit };
+  struct Options {
+    Control control = Control::kNone;
+    std::vector<std::string> load;  // kExplicit: names to begin with; "*": all
+  };
+  // Begins to load at once what is to be served from the start: with kNone everything in the catalogue.
+  // kNotFound for a name to load that is not there. `clock` must outlive the repository.
+  static Result<std::unique_ptr<Repository>> Create(Catalogue catalogue, Options options,
+                                                    std::unique_ptr<Loader> loader, const Clock& clock,
+                                                    Log log);
+  // Answers the jobs that wait (kCancelled), finishes the one under way, and lets all models go: each answers
+  // what it has queued. No model may be held by then but by calls that these answers end.
+  ~Repository();
+
+  // `version` empty: the highest that is ready. kNotFound for what there is none of, or whose loading failed;
+  // kOverloaded for what is being loaded or unloaded. What it gives may be dropped on any thread.
+  Result<std::shared_ptr<ServedModel>> Find(std::string_view model, std::string_view version) const;
+  // All that are ready, in the order of names and versions.
+  std::vector<std::shared_ptr<ServedModel>> Ready() const;
+  // The ready versions under `model`, rising.
+  std::vector<std::string> VersionsOf(std::string_view model) const;
+
+  // What keeps the server from being ready: a model asked for that has no version ready, is still loading for
+  // the first time, or whose last load failed or whose engine is dead.
+  Status AllReady() const;
+  // Until what is to be served from the start is loaded, or has failed; false when `until` came first.
+  bool WaitUntilLoaded(Instant until) const;
+
+  std::vector<wire::IndexEntry> Index(bool ready_only) const;
+
+  // `done` is called when it is ready, or with the reason why not, on the repository's thread. kUnsupported
+  // unless models are controlled explicitly.
+  using Done = wire::Api::Done;
+  void Load(const std::string& model, const std::string& config, Done done);
+  // `done` is called when the last call has been answered.
+  void Unload(const std::string& model, Done done);
+
+ private:
+  // What is known of a version: it may be served and have a reason (a later load that failed) at once.
+  struct Version {
+    std::shared_ptr<LoadedModel> loaded;
+    bool loading = false;
+    std::string reason;  // why it is not loaded, or not anew
+  };
+  struct Entry {
+    std::string path;
+    bool asked_for = false;  // from the start: without it the server is not ready
+    bool loading = false;
+    bool unloading = false;
+    std::string reason;  // of the model whole: why it has no version
+    std::map<int64_t, Version> versions;
+  };
+  struct Job {
+    enum class Kind { kLoad, kUnload };
+    Kind kind = Kind::kLoad;
+    std::string model;
+    std::string config;
+    Done done;
+    bool is_first = false;  // one of those that the server begins with
+  };
+  // Who waits for a model to be gone.
+  struct Leaving {
+    std::string model;
+    std::set<uint64_t> objects;  // that still are
+    Done done;
+  };
+
+  Repository(Catalogue catalogue, Options options, std::unique_ptr<Loader> loader, const Clock& clock,
+             Log log);
+
+  void Enqueue(Job job);
+  void Work(const std::stop_token& stop);
+  std::optional<Job> Next(const std::stop_token& stop);
+  void LetGoOfRetired() EXCLUDES(mutex_);
+  std::vector<Done> Forget(uint64_t gone);
+  void Do(Job job);
+  Status LoadNow(const Job& job);
+  Result<Loader::Wanted> Locate(const Job& job);
+  void UnloadNow(Job job);
+  void Put(const std::string& model, int64_t version, Result<std::unique_ptr<LoadedModel>> loaded);
+  void DropOthers(const std::string& model, const std::vector<int64_t>& versions);
+  std::shared_ptr<LoadedModel> Share(std::unique_ptr<LoadedModel> loaded);
+
+  // The model's own name, and what follows it in `name`.
+  std::pair<std::string_view, Payload> Resolve(std::string_view name) const REQUIRES(mutex_);
+  Result<std::shared_ptr<LoadedModel>> FindLoaded(std::string_view model, std::string_view version) const
+      REQUIRES(mutex_);
+
+  const Catalogue catalogue_;
+  const Options options_;
+  const std::unique_ptr<Loader> loader_;
+  const Clock& clock_;
+  const Log log_;
+
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  std::map<std::string, Entry, std::less<>> models_ GUARDED_BY(mutex_);
+  std::deque<Job> jobs_ GUARDED_BY(mutex_);
+  size_t first_loads_ GUARDED_BY(mutex_) = 0;                 // still to be done
+  uint64_t made_ GUARDED_BY(mutex_) = 0;                      // the number of the last object
+  std::map<uint64_t, std::string> alive_ GUARDED_BY(mutex_);  // objects not yet destroyed: whose they are
+  // Those of which nobody knows any more: to be destroyed.
+  std::vector<std::pair<uint64_t, std::unique_ptr<LoadedModel>>> retired_ GUARDED_BY(mutex_);
+  std::vector<Leaving> leaving_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
+
+  std::jthread thread_;
+};
+
+}  // namespace weir::serve

@@ -1,0 +1,169 @@
+#include "serve/server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/thread.h"
+#include "serve/api.h"
+#include "serve/catalogue.h"
+#include "serve/loader.h"
+#include "wire/grpc_door.h"
+#include "wire/http_door.h"
+#include "wire/http_server.h"
+
+namespace weir::serve {
+namespace {
+
+constexpr Duration kPatience = 50ms;  // between two looks at whether to stop
+
+class ServerInstance final : public Server {
+ public:
+  ServerInstance(ServerOptions options, const Clock& clock, const Log& log)
+      : options_(std::move(options)), clock_(clock), log_(log), failures_(clock, log) {}
+
+  Status Open();
+
+  Ports ports() const override {
+    return {.http = http_ ? http_->port() : -1,
+            .grpc = grpc_ ? grpc_->port() : -1,
+            .metrics = scraped_ ? scraped_->port() : -1};
+  }
+  void WaitUntilLoaded(const std::stop_token& stop) override {
+    while (!stop.stop_requested() && !repository_->WaitUntilLoaded(clock_.Now() + kPatience)) {
+    }
+  }
+  Status Ready() override { return api_->Ready(); }
+  std::vector<wire::IndexEntry> Index() override { return api_->Index(false); }
+  Result<wire::ModelMetadata> Metadata(const std::string& model) override {
+    return api_->Metadata(model, "");
+  }
+  bool Stop() override;
+
+ private:
+  Status OpenDoors();
+  Result<std::unique_ptr<wire::HttpServer>> OpenHttp(const DoorAddress& at, int threads,
+                                                     wire::HttpServer::Handler handler) const;
+  void Scrape(const wire::HttpRequest& request, wire::HttpResponder responder) const;
+
+  const ServerOptions options_;
+  const Clock& clock_;
+  const Log log_;
+  FailureLog failures_;
+  Metrics metrics_;
+  std::optional<ClientRegions> regions_;
+  std::unique_ptr<InferencePath> path_;
+  std::unique_ptr<Repository> repository_;
+  std::unique_ptr<ServerApi> api_;
+  std::unique_ptr<wire::HttpServer> scraped_, http_;
+  std::unique_ptr<wire::GrpcDoor> grpc_;
+};
+
+Status ServerInstance::Open() {
+  if (options_.allow_regions) regions_.emplace();
+  path_ = std::make_unique<InferencePath>(
+      InferencePath::Options{.decode_threads = options_.decode_threads,
+                             .max_prepared_bytes = options_.max_bytes_in_flight,
+                             .max_region_bytes = options_.max_request_bytes},
+      regions_ ? &*regions_ : nullptr, clock_, failures_);
+  auto loader = MakeFileLoader({.engine = options_.engine,
+                                .threads = options_.threads,
+                                .cache_dir = options_.cache_dir,
+                                .max_queue = options_.max_queue},
+                               clock_, metrics_, log_);
+  const auto control =
+      options_.explicit_control ? Repository::Control::kExplicit : Repository::Control::kNone;
+  repository_ =
+      TRY(Repository::Create(TRY(Catalogue::Open(options_.repositories)),
+                             {.control = control, .load = options_.load}, std::move(loader), clock_, log_));
+  api_ = std::make_unique<ServerApi>(ServerApi::Options{.version = options_.version,
+                                                        .strict_readiness = options_.strict_readiness,
+                                                        .explicit_control = options_.explicit_control,
+                                                        .allow_regions = options_.allow_regions},
+                                     ServerApi::Parts{.repository = *repository_,
+                                                      .path = *path_,
+                                                      .regions = regions_ ? &*regions_ : nullptr,
+                                                      .metrics = metrics_,
+                                                      .failures = failures_},
+                                     clock_);
+  return OpenDoors();
+}
+
+Result<std::unique_ptr<wire::HttpServer>> ServerInstance::OpenHttp(const DoorAddress& at, int threads,
+                                                                   wire::HttpServer::Handler handler) const {
+  return wire::HttpServer::Create({.address = at.address,
+                                   .port = at.port,
+                                   .threads = threads,
+                                   .max_body = options_.max_request_bytes,
+                                   .max_connections = options_.max_connections,
+                                   .max_bytes_in_flight = options_.max_bytes_in_flight,
+                                   .align_after = std::string(wire::kHeaderLengthName)},
+                                  std::move(handler), clock_);
+}
+
+Status ServerInstance::OpenDoors() {
+  if (options_.http.port >= 0) {
+    http_ = TRY(
+        OpenHttp(options_.http, options_.http_threads,
+                 wire::MakeHttpDoor(*api_, clock_,
+                                    {.compat = options_.compat, .allow_regions = options_.allow_regions})));
+  }
+  if (options_.grpc.port >= 0) {
+    grpc_ = TRY(wire::GrpcDoor::Create({.address = options_.grpc.address,
+                                        .port = options_.grpc.port,
+                                        .threads = options_.grpc_threads,
+                                        .max_message = options_.max_request_bytes,
+                                        .max_bytes_in_flight = options_.max_bytes_in_flight,
+                                        .compat = options_.compat,
+                                        .allow_regions = options_.allow_regions},
+                                       *api_, clock_));
+  }
+  if (options_.metrics.port >= 0) {
+    scraped_ = TRY(OpenHttp(options_.metrics, 1,
+                            [this](const wire::HttpRequest& request, wire::HttpResponder responder) {
+                              Scrape(request, std::move(responder));
+                            }));
+  }
+  return {};
+}
+
+void ServerInstance::Scrape(const wire::HttpRequest& request, wire::HttpResponder responder) const {
+  wire::HttpReply reply{.content_type = "text/plain; version=0.0.4; charset=utf-8"};
+  if (request.path != "/metrics" && request.path != "/metrics/") {
+    reply = {.status = 404,
+             .body = {Bytes::Copy(wire::ErrorBody({ErrorCode::kNotFound, "metrics are at /metrics"}))}};
+  } else if (request.method != "GET" && request.method != "HEAD") {
+    reply = {
+        .status = 405,
+        .headers = {{"Allow", "GET, HEAD"}},
+        .body = {Bytes::Copy(wire::ErrorBody({ErrorCode::kInvalidArgument, "metrics are read with GET"}))}};
+  } else {
+    api_->Gauge();
+    reply.body = {Bytes::Copy(metrics_.Text())};
+  }
+  responder.Send(std::move(reply));
+}
+
+bool ServerInstance::Stop() {
+  api_->SetLife(Life::kLeaving);
+  SleepUntil(clock_.Now() + options_.drain_delay);
+  api_->SetLife(Life::kStopping);
+  if (http_) http_->StopAccepting();
+  if (grpc_) grpc_->StopAccepting();
+  const Instant until = clock_.Now() + options_.exit_timeout;
+  const bool http_idle = !http_ || http_->WaitUntilIdle(until);
+  const bool grpc_idle = !grpc_ || grpc_->WaitUntilIdle(until);
+  if (scraped_) scraped_->StopAccepting();
+  return http_idle && grpc_idle;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock& clock, Log log) {
+  auto server = std::make_unique<ServerInstance>(std::move(options), clock, log);
+  TRY_STATUS(server->Open());
+  return server;
+}
+
+}  // namespace weir::serve

@@ -1,0 +1,74 @@
+// The server: models, doors, metrics, and their life from start to the last answer.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "serve/log.h"
+#include "wire/oip.h"
+#include "wire/status.h"
+
+namespace weir::serve {
+
+// Where a door listens.
+struct DoorAddress {
+  std::string address = "127.0.0.1";
+  int port = 0;  // 0: any; below 0: there is no such door
+};
+
+struct ServerOptions {
+  std::vector<std::string> repositories;  // folders of models, model folders or .onnx files
+  bool explicit_control = false;
+  std::vector<std::string> load;  // of explicit control: to begin with; "*": all
+  std::string engine;             // instead of the models' own; empty: theirs
+  int threads = 0;                // of each model's engine, instead of its own; 0: its own
+  std::string cache_dir;
+
+  DoorAddress http{.port = 8000}, grpc{.port = 8001}, metrics{.port = 8002};
+  int http_threads = 1, grpc_threads = 1;
+  int decode_threads = 0;  // 0: as many as this process may use CPUs
+  size_t max_request_bytes = size_t{64} << 20;
+  size_t max_bytes_in_flight = size_t{1} << 30;  // of each door, and of prepared pictures
+  int max_connections = 1024;
+  int max_queue = 256;  // calls, of models whose configuration does not say
+
+  bool allow_regions = false;
+  bool strict_readiness = true;
+  wire::Compat compat = wire::Compat::kNone;
+  std::chrono::milliseconds drain_delay{0};       // between not being ready and refusing work
+  std::chrono::milliseconds exit_timeout{30000};  // for the work under way, after the delay
+  std::string version;                            // of the program
+};
+
+// Thread-safe.
+class Server {
+ public:
+  // Listens, and loads its models in the background: it is live before it is ready. kIo names an address that
+  // cannot be had; Repository's errors. `clock` must outlive it.
+  static Result<std::unique_ptr<Server>> Start(ServerOptions options, const Clock& clock, Log log);
+  virtual ~Server() = default;
+
+  struct Ports {
+    int http = -1, grpc = -1, metrics = -1;  // those really in use; below 0: none
+  };
+  virtual Ports ports() const = 0;
+
+  // Blocks until the models to begin with are loaded or have failed, or `stop` is asked for.
+  virtual void WaitUntilLoaded(const std::stop_token& stop) = 0;
+  virtual Status Ready() = 0;  // the reason why it is not
+  virtual std::vector<wire::IndexEntry> Index() = 0;
+  virtual Result<wire::ModelMetadata> Metadata(const std::string& model) = 0;
+
+  // Not ready from now on; after the delay new work is refused and the work under way is finished. False:
+  // some was still there when the time was over.
+  virtual bool Stop() = 0;
+};
+
+}  // namespace weir::serve
