@@ -17,6 +17,7 @@
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "wire/client.h"
+#include "wire/client_rules.h"
 #include "wire/grpc_bytes.h"
 #include "wire/grpc_codec.h"
 #include "wire/model_facts.h"
@@ -27,10 +28,10 @@
 namespace weir::wire {
 namespace {
 
-constexpr Duration kQuestionTime = 30s;  // for what is not an inference, where the options set no time
-constexpr int kMaxAnswer = 1 << 30;      // a longer answer is refused
-constexpr int kReconnectAfterMs = 100;   // a server that was restarted is found again this soon
+constexpr int kReconnectAfterMs = 100;  // a server that was restarted is found again this soon
 constexpr int kReconnectAfterMsAtMost = 2000;
+constexpr int kFrame = 1 << 20;   // of HTTP/2, and of a write: a large tensor goes in few
+constexpr int kWindow = 4 << 20;  // bytes that may come before they are taken
 
 gpr_timespec ToTimespec(Instant when) {
   const int64_t ns = when.time_since_epoch().count();
@@ -53,8 +54,13 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ServerUrl& server, const Client
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectAfterMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectAfterMsAtMost);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(options.connect_timeout.count()));
-  arguments.SetMaxReceiveMessageSize(kMaxAnswer);
-  arguments.SetMaxSendMessageSize(-1);
+  // Without the library's optional filters (compression, statistics, limits) a small call costs a fifth less;
+  // the deadline's is needed.
+  arguments.SetInt(GRPC_ARG_MINIMAL_STACK, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_DEADLINE_CHECKS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrame);
+  arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, kFrame);
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindow);
   return grpc::CreateCustomChannel(TargetOf(server), grpc::InsecureChannelCredentials(), arguments);
 }
 
@@ -152,7 +158,8 @@ void Lane::End(Flight& flight) {
     one.splice(one.end(), flights_, flight.place);
   }
   if (flight.status.ok()) {
-    flight.completion.Answer(ParseGrpcResponse(FromGrpc(std::exchange(flight.answer, {}))), flight.times);
+    flight.completion.Answer(
+        Readable(ParseGrpcResponse(FromGrpc(std::exchange(flight.answer, {}))), address_), flight.times);
   } else {
     flight.completion.Answer(std::unexpected(ErrorOf(flight.status, flight.context, address_)), flight.times);
   }
@@ -194,11 +201,7 @@ class GrpcClient final : public infer::Endpoint {
 
 void GrpcClient::Submit(infer::Call call) {
   if (!call.times.sent) call.times.sent = clock_.Now();
-  std::optional<Instant> due = call.request.deadline;
-  if (options_.timeout.count() > 0) {
-    const Instant limit = *call.times.sent + options_.timeout;
-    due = due ? std::min(*due, limit) : limit;
-  }
+  const std::optional<Instant> due = DueOf(call, options_);
   const size_t turn = next_.fetch_add(1, std::memory_order_relaxed);
   lanes_[turn % lanes_.size()]->Start(*stubs_[turn % stubs_.size()], std::move(call), due);
 }
@@ -208,8 +211,7 @@ Result<Answer> GrpcClient::Ask(grpc::Status (inference::GRPCInferenceService::St
                                    grpc::ClientContext*, const Question&, Answer*),
                                const Question& question) {
   grpc::ClientContext context;
-  context.set_deadline(
-      ToTimespec(clock_.Now() + (options_.timeout.count() > 0 ? Duration(options_.timeout) : kQuestionTime)));
+  context.set_deadline(ToTimespec(clock_.Now() + QuestionTime(options_)));
   Answer answer;
   const grpc::Status status = (questions_.get()->*ask)(&context, question, &answer);
   if (!status.ok()) return std::unexpected(ErrorOf(status, context, address_));
@@ -250,14 +252,14 @@ Result<infer::ModelInfo> GrpcClient::Info(const std::string& model, const std::s
   infer::ModelInfo info{.name = metadata.name(),
                         .versions = {metadata.versions().begin(), metadata.versions().end()},
                         .platform = metadata.platform(),
-                        .inputs = TRY_CONTEXT(ReadTensors(metadata.inputs()), address_),
-                        .outputs = TRY_CONTEXT(ReadTensors(metadata.outputs()), address_)};
+                        .inputs = TRY(Readable(ReadTensors(metadata.inputs()), address_)),
+                        .outputs = TRY(Readable(ReadTensors(metadata.outputs()), address_))};
   inference::ModelConfigRequest wish;
   wish.set_name(model);
   wish.set_version(version);
   const auto configuration = Ask(&inference::GRPCInferenceService::Stub::ModelConfig, wish);
   if (configuration) {
-    TRY_STATUS(AddConfigurationMessage(configuration->config(), info));
+    TRY_STATUS(Readable(AddConfigurationMessage(configuration->config(), info), address_));
   } else if (configuration.error().code != ErrorCode::kUnsupported) {
     return std::unexpected(configuration.error());
   }
@@ -294,8 +296,7 @@ Result<std::unique_ptr<infer::Endpoint>> MakeGrpcClient(const std::string& url, 
                                                         const Clock& clock) {
   const ServerUrl server = TRY(ParseServerUrl(url));
   if (server.scheme != "grpc") return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: not grpc://", url));
-  if (options.threads < 1 || options.connections < 0)
-    return Fail(ErrorCode::kInvalidArgument, "a client needs a thread or more, and 0 or more connections");
+  TRY_STATUS(CheckOptions(options));
   gpr_set_log_function([](gpr_log_func_args*) {});  // the library's log is not ours to print
   return std::make_unique<GrpcClient>(server, options, clock);
 }

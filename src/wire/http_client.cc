@@ -6,7 +6,9 @@
 
 #include "base/json.h"
 #include "wire/client.h"
+#include "wire/client_rules.h"
 #include "wire/http_codec.h"
+#include "wire/http_door.h"
 #include "wire/http_transport.h"
 #include "wire/model_facts.h"
 #include "wire/server_url.h"
@@ -15,21 +17,20 @@
 namespace weir::wire {
 namespace {
 
-constexpr Duration kQuestionTime = 30s;  // for what is not an inference, where the options set no time
-
-std::string PathPart(std::string_view name) {
-  std::string path;
+// Appends `name` as a part of a path.
+void AppendPart(std::string_view name, std::string& path) {
   for (const char c : name) {
     const bool plain =
         std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("-._~").contains(c);
-    path += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    plain ? path += c : path += fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
-  return path;
 }
 
 std::string ModelPath(const std::string& model, const std::string& version) {
-  std::string path = "/v2/models/" + PathPart(model);
-  if (!version.empty()) path += "/versions/" + PathPart(version);
+  std::string path = "/v2/models/";
+  AppendPart(model, path);
+  if (version.empty()) return path;
+  AppendPart(version, path += "/versions/");
   return path;
 }
 
@@ -54,7 +55,6 @@ class HttpClient final : public infer::Endpoint {
 
  private:
   std::string Head(std::string_view verb, std::string_view path, const HttpBody& body) const;
-  std::optional<Instant> Due(const infer::Call& call) const;
   Result<infer::Response> Understand(Result<HttpAnswer> answer) const;
   // A question that is not an inference: the JSON of its answer.
   Result<Json> Ask(std::string_view verb, const std::string& path, std::string_view body = {});
@@ -66,30 +66,23 @@ class HttpClient final : public infer::Endpoint {
 };
 
 std::string HttpClient::Head(std::string_view verb, std::string_view path, const HttpBody& body) const {
-  std::string head = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", verb, path, address_);
+  std::string head;
+  head.reserve(256);
+  head.append(verb).append(" ").append(path).append(" HTTP/1.1\r\nHost: ").append(address_);
   if (const auto length = body.header_length) {
-    head += fmt::format("Content-Type: application/octet-stream\r\nInference-Header-Content-Length: {}\r\n",
-                        *length);
+    head.append("\r\nContent-Type: application/octet-stream\r\n").append(kHeaderLengthName).append(": ");
+    head.append(std::to_string(*length));
   } else if (!body.parts.empty()) {
-    head += "Content-Type: application/json\r\n";
+    head.append("\r\nContent-Type: application/json");
   }
-  if (!body.parts.empty()) head += fmt::format("Content-Length: {}\r\n", body.size());
-  return head += "\r\n";
-}
-
-std::optional<Instant> HttpClient::Due(const infer::Call& call) const {
-  std::optional<Instant> due = call.request.deadline;
-  if (options_.timeout.count() > 0) {
-    const Instant limit = *call.times.sent + options_.timeout;
-    due = due ? std::min(*due, limit) : limit;
-  }
-  return due;
+  if (!body.parts.empty()) head.append("\r\nContent-Length: ").append(std::to_string(body.size()));
+  return head.append("\r\n\r\n");
 }
 
 Result<infer::Response> HttpClient::Understand(Result<HttpAnswer> answer) const {
   if (!answer) return std::unexpected(std::move(answer).error());
   if (answer->status != 200) return std::unexpected(ErrorOf(*answer));
-  return ParseHttpResponse(answer->body, answer->header_length);
+  return Readable(ParseHttpResponse(answer->body, answer->header_length), address_);
 }
 
 void HttpClient::Submit(infer::Call call) {
@@ -98,7 +91,7 @@ void HttpClient::Submit(infer::Call call) {
   HttpExchange exchange;
   exchange.head = Head("POST", ModelPath(call.request.model, call.request.version) + "/infer", body);
   exchange.parts = std::move(body.parts);
-  exchange.due = Due(call);
+  exchange.due = DueOf(call, options_);
   exchange.cancelled = std::move(call.request.cancelled);
   exchange.done = [this, completion = std::move(call.completion), times = call.times](
                       Result<HttpAnswer> answer, const HttpExchange::Stamps& stamps) mutable {
@@ -116,14 +109,14 @@ Result<Json> HttpClient::Ask(std::string_view verb, const std::string& path, std
   HttpExchange exchange;
   exchange.head = Head(verb, path, body);
   exchange.parts = std::move(body.parts);
-  exchange.due = clock_.Now() + (options_.timeout.count() > 0 ? Duration(options_.timeout) : kQuestionTime);
+  exchange.due = clock_.Now() + QuestionTime(options_);
   exchange.done = [&promise](Result<HttpAnswer> answer, const HttpExchange::Stamps&) {
     promise.set_value(std::move(answer));
   };
   transport_->Send(std::move(exchange));
   const HttpAnswer answer = TRY(promise.get_future().get());
   if (answer.status != 200) return std::unexpected(ErrorOf(answer));
-  return TRY_CONTEXT(ParseJson(answer.body.text()), fmt::format("{}: the answer to {}", address_, path));
+  return Readable(ParseJson(answer.body.text()), address_);
 }
 
 // An old server, or one without the extension, does not know the question.
@@ -136,15 +129,15 @@ Result<std::vector<std::string>> HttpClient::Models() {
   const Result<Json> index = Ask("POST", "/v2/repository/index", R"({"ready":true})");
   if (!index && NotKnown(index.error()))
     return Fail(ErrorCode::kUnsupported, fmt::format("{} does not list its models", address_));
-  return TRY_CONTEXT(ReadReadyModels(TRY(index)), address_);
+  return Readable(ReadReadyModels(TRY(index)), address_);
 }
 
 Result<infer::ModelInfo> HttpClient::Info(const std::string& model, const std::string& version) {
   const std::string path = ModelPath(model, version);
-  infer::ModelInfo info = TRY_CONTEXT(ReadMetadata(TRY(Ask("GET", path))), address_);
+  infer::ModelInfo info = TRY(Readable(ReadMetadata(TRY(Ask("GET", path))), address_));
   const Result<Json> configuration = Ask("GET", path + "/config");
   if (!configuration && !NotKnown(configuration.error())) return std::unexpected(configuration.error());
-  if (configuration) TRY_STATUS(AddConfiguration(*configuration, info));
+  if (configuration) TRY_STATUS(Readable(AddConfiguration(*configuration, info), address_));
   return info;
 }
 
@@ -152,7 +145,7 @@ Result<infer::PhaseTotals> HttpClient::Statistics(const std::string& model, cons
   const Result<Json> statistics = Ask("GET", ModelPath(model, version) + "/stats");
   if (!statistics && NotKnown(statistics.error()))
     return Fail(ErrorCode::kUnsupported, fmt::format("{} keeps no statistics of {}", address_, model));
-  return TRY_CONTEXT(ReadStatistics(TRY(statistics)), address_);
+  return Readable(ReadStatistics(TRY(statistics)), address_);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/thread.h"
+#include "wire/client_rules.h"
 #include "wire/tcp_acknowledged.h"
 
 namespace weir::wire {
@@ -470,8 +471,7 @@ class AsioTransport final : public HttpTransport {
 Result<std::unique_ptr<HttpTransport>> HttpTransport::Create(const ServerUrl& server,
                                                              const ClientOptions& options,
                                                              const Clock& clock) {
-  if (options.threads < 1 || options.connections < 0)
-    return Fail(ErrorCode::kInvalidArgument, "a client needs a thread or more, and 0 or more connections");
+  TRY_STATUS(CheckOptions(options));
   return std::make_unique<AsioTransport>(server, options, clock);
 }
 

@@ -1,0 +1,44 @@
+// What both clients hold to.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "wire/client.h"
+
+namespace weir::wire {
+
+inline Status CheckOptions(const ClientOptions& options) {
+  if (options.threads < 1 || options.connections < 0 || options.connect_timeout.count() < 1 ||
+      options.timeout.count() < 0) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "a client needs 1 or more threads, 0 or more connections and times that are not negative");
+  }
+  return {};
+}
+
+// When the answer of a call is of no use any more. REQUIRES: call.times.sent.
+inline std::optional<Instant> DueOf(const infer::Call& call, const ClientOptions& options) {
+  const auto deadline = call.request.deadline;
+  if (options.timeout.count() == 0) return deadline;
+  const Instant limit = *call.times.sent + options.timeout;
+  return deadline ? std::min(*deadline, limit) : limit;
+}
+
+// How long what is not an inference may take.
+inline Duration QuestionTime(const ClientOptions& options) {
+  return options.timeout.count() > 0 ? Duration(options.timeout) : Duration(30s);
+}
+
+// An answer that cannot be read is the server's fault, not the caller's, whatever is wrong with it.
+template <typename T>
+Result<T> Readable(Result<T> answer, const std::string& address) {
+  if (answer) return answer;
+  return Fail(ErrorCode::kCorrupt, fmt::format("the answer of {}: {}", address, answer.error().message));
+}
+
+}  // namespace weir::wire
