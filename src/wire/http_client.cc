@@ -99,6 +99,7 @@ void HttpClient::Submit(infer::Call call) {
     times.done = stamps.done;
     completion.Answer(Understand(std::move(answer)), times);
   };
+  call.request = {};  // the transport alone holds the payload, and lets go of it when it is sent
   transport_->Send(std::move(exchange));
 }
 
