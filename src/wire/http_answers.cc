@@ -1,8 +1,7 @@
 #include "wire/http_answers.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <utility>
 
@@ -22,19 +21,35 @@ size_t BodySize(const HttpReply& reply) {
   return size;
 }
 
+void AppendNumber(std::string& out, size_t number) {
+  char digits[20];
+  out.append(digits, std::to_chars(digits, std::end(digits), number).ptr);
+}
+
 std::string Head(const HttpReply& reply, const HttpAnswers::Form& form) {
-  fmt::memory_buffer out;
-  const auto to = std::back_inserter(out);
-  fmt::format_to(to, "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n", reply.status,
-                 Reason(reply.status), reply.content_type, BodySize(reply));
-  for (const auto& [name, value] : reply.headers) fmt::format_to(to, "{}: {}\r\n", name, value);
-  if (form.close) {
-    out.append(std::string_view("Connection: close\r\n"));
-  } else if (form.is_http10) {
-    out.append(std::string_view("Connection: keep-alive\r\n"));
+  std::string head;
+  head.reserve(192);
+  head += "HTTP/1.1 ";
+  AppendNumber(head, static_cast<size_t>(reply.status));
+  head += ' ';
+  head += Reason(reply.status);
+  head += "\r\nContent-Type: ";
+  head += reply.content_type;
+  head += "\r\nContent-Length: ";
+  AppendNumber(head, BodySize(reply));
+  for (const auto& [name, value] : reply.headers) {
+    head += "\r\n";
+    head += name;
+    head += ": ";
+    head += value;
   }
-  out.append(std::string_view("\r\n"));
-  return fmt::to_string(out);
+  if (form.close) {
+    head += "\r\nConnection: close";
+  } else if (form.is_http10) {
+    head += "\r\nConnection: keep-alive";
+  }
+  head += "\r\n\r\n";
+  return head;
 }
 
 }  // namespace

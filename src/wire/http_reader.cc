@@ -18,6 +18,7 @@ using beast::http::field;
 
 // What one chunk announces is believed up to so much; memory beyond it follows the bytes that really come.
 constexpr size_t kTrustedChunk = 1 << 20;
+constexpr size_t kUsualHeaders = 16;
 
 // The length of the head with its empty line; 0 while it has not all come. Nothing when a line ends without
 // a carriage return or goes on in the next: what proxies read differently is not read at all. `scanned` is
@@ -150,7 +151,10 @@ class HttpReader::Parser final : public beast::http::basic_parser<true> {
 };
 
 HttpReader::HttpReader(const HttpLimits& limits, std::shared_ptr<ByteBudget> budget)
-    : limits_(limits), budget_(std::move(budget)), capacity_(std::max<size_t>(limits.max_header, 4096)) {}
+    : limits_(limits),
+      budget_(std::move(budget)),
+      capacity_(std::max<size_t>(limits.max_header, 4096)),
+      parser_(std::make_unique<std::optional<Parser>>()) {}
 
 HttpReader::~HttpReader() = default;
 
@@ -216,29 +220,32 @@ HttpReader::Step HttpReader::ReadHead() {
   if (*length == 0) return NeedMore{};
 
   request_ = {};
-  request_.head = Bytes::Copy(Waiting().first(*length));
+  const auto head = std::make_shared_for_overwrite<std::byte[]>(*length);
+  std::memcpy(head.get(), Waiting().data(), *length);
+  request_.head = Bytes::Wrap(head, head.get(), *length);
+  request_.headers.reserve(kUsualHeaders);
   request_.first_byte = first_byte_;
   begin_ += *length;
   scanned_ = 0;
-  parser_ = std::make_unique<Parser>(*this);
-  auto put = parser_->Put(request_.head.span());
+  Parser& parser = parser_->emplace(*this);
+  auto put = parser.Put(request_.head.span());
   if (auto* refusal = std::get_if<HttpRefusal>(&put)) return std::move(*refusal);
-  if (!parser_->is_header_done()) return HttpRefusal{400, "not a request of HTTP/1.1"};
-  keep_alive_ = parser_->keep_alive();
-  is_http10_ = parser_->is_http10();
+  if (!parser.is_header_done()) return HttpRefusal{400, "not a request of HTTP/1.1"};
+  keep_alive_ = parser.keep_alive();
+  is_http10_ = parser.is_http10();
   is_head_ = request_.method == "HEAD";
-  return StartBody();
+  return StartBody(parser);
 }
 
-HttpReader::Step HttpReader::StartBody() {
-  aligned_ = parser_->aligned();
+HttpReader::Step HttpReader::StartBody(const Parser& parser) {
+  aligned_ = parser.aligned();
   body_filled_ = 0;
-  expects_continue_ = parser_->expects_continue() && Waiting().empty();
-  if (parser_->chunked()) {
+  expects_continue_ = parser.expects_continue() && Waiting().empty();
+  if (parser.chunked()) {
     state_ = State::kChunks;
     return NeedMore{};
   }
-  body_size_ = parser_->content_length().value_or(0);
+  body_size_ = parser.content_length().value_or(0);
   if (body_size_ == 0) return Finish();
   auto body = budget_->Allocate(body_size_, aligned_);
   if (!body) return HttpRefusal{503, "too many bytes of requests are in flight"};
@@ -252,10 +259,10 @@ HttpReader::Step HttpReader::StartBody() {
 
 HttpReader::Step HttpReader::ReadChunks() {
   if (Waiting().empty()) return NeedMore{};
-  auto put = parser_->Put(Waiting());
+  auto put = (*parser_)->Put(Waiting());
   if (auto* refusal = std::get_if<HttpRefusal>(&put)) return std::move(*refusal);
   begin_ += std::get<size_t>(put);
-  if (parser_->is_done()) {
+  if ((*parser_)->is_done()) {
     request_.body = request_.body.Slice(0, body_filled_);
     return Finish();
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -59,7 +60,7 @@ class HttpReader {
 
   std::span<const std::byte> Waiting() const;  // bytes read and not yet used
   Step ReadHead();
-  Step StartBody();
+  Step StartBody(const Parser& parser);
   Step ReadChunks();
   Step Finish();
   bool Grow(size_t size);  // of a chunked body, to hold `size`; false when the budget is used up
@@ -73,7 +74,7 @@ class HttpReader {
   size_t scanned_ = 0;          // bytes of Waiting() without an end of the head
   Instant first_byte_{}, filled_at_{};
 
-  std::unique_ptr<Parser> parser_;
+  std::unique_ptr<std::optional<Parser>> parser_;  // of one message; its memory is used again
   HttpRequest request_;
   size_t aligned_ = 0;  // the byte of the body that is to be aligned
   size_t body_size_ = 0, body_filled_ = 0;

@@ -33,9 +33,9 @@ struct HttpRequest {
 
 struct HttpReply {
   int status = 200;
-  std::string content_type = "application/json";
-  std::vector<std::pair<std::string, std::string>> headers;  // beside those of the transport
-  std::vector<Bytes> body;                                   // parts, sent as they lie
+  std::string_view content_type = "application/json";             // a literal, as the names of headers
+  std::vector<std::pair<std::string_view, std::string>> headers;  // beside those of the transport
+  std::vector<Bytes> body;                                        // parts, sent as they lie
 };
 
 // The right to answer one request, once, from any thread. Dropping it answers 500. It may outlive the server

@@ -1,0 +1,66 @@
+// The doors alone: an identity answered at once by a fake, so that what a request costs is the doors' own.
+//   doors HTTP_PORT GRPC_PORT [THREADS]   serves any model until it is killed; port 0: that door stays shut
+//   POST /echo over HTTP gives the body back without reading it: the transport alone
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "wire/grpc_door.h"
+#include "wire/http_door.h"
+#include "wire/http_server.h"
+#include "wire/testing/fake_api.h"
+
+namespace {
+
+using namespace weir;
+
+void Identity(wire::InferRequest request, infer::Completion completion) {
+  infer::Response response{.model = std::move(request.request.model), .version = "1"};
+  response.id = std::move(request.request.id);
+  response.outputs = std::move(request.request.inputs);
+  for (infer::Tensor& output : response.outputs) output.name = "OUTPUT0";
+  completion.Answer(std::move(response), {});
+}
+
+template <typename T>
+std::unique_ptr<T> Opened(Result<std::unique_ptr<T>> door) {
+  if (door) return *std::move(door);
+  std::fprintf(stderr, "%s\n", door.error().message.c_str());
+  std::exit(1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "doors HTTP_PORT GRPC_PORT [THREADS]\n");
+    return 2;
+  }
+  const int http_port = std::atoi(argv[1]), grpc_port = std::atoi(argv[2]);
+  const int threads = argc > 3 ? std::atoi(argv[3]) : 1;
+  sigset_t stop;  // blocked before any thread starts, so that sigwait below has them
+  sigemptyset(&stop);
+  sigaddset(&stop, SIGTERM);
+  sigaddset(&stop, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &stop, nullptr);
+  const SteadyClock clock;
+  wire::FakeApi api;
+  api.infer = Identity;
+  std::unique_ptr<wire::HttpServer> http;
+  std::unique_ptr<wire::GrpcDoor> grpc;
+  if (http_port > 0) {
+    auto door = wire::MakeHttpDoor(api, clock, {});
+    auto handler = [door](wire::HttpRequest request, wire::HttpResponder responder) {
+      if (request.path != "/echo") return door(std::move(request), std::move(responder));
+      responder.Send({.content_type = "application/octet-stream", .body = {std::move(request.body)}});
+    };
+    http = Opened(wire::HttpServer::Create(
+        {.port = http_port, .threads = threads, .align_after = std::string(wire::kHeaderLengthName)}, handler,
+        clock));
+  }
+  if (grpc_port > 0)
+    grpc = Opened(wire::GrpcDoor::Create({.port = grpc_port, .threads = threads}, api, clock));
+  int signal = 0;
+  sigwait(&stop, &signal);
+}
