@@ -18,11 +18,12 @@ using Slices = std::vector<Bytes>;
 // Reads an inference.ModelInferRequest. A raw tensor that spans pieces, or is not aligned to its element
 // size, is copied once into memory of its own; others are slices. kInvalidArgument names what is wrong: a
 // broken message, both raw and typed contents, a number of raw tensors that is not that of the inputs,
-// counts, shapes and types that do not fit, duplicate names, reserved parameters. Unknown fields are passed
-// over, as protobuf has it.
+// counts, shapes and types that do not fit, duplicate names, reserved parameters; kUnsupported for sequences.
+// Unknown fields are passed over, as protobuf has it. All outputs are binary.
 Result<InferRequest> ParseGrpcRequest(std::span<const Bytes> message);
-// An inference.ModelInferResponse; all tensors raw, their data sent as it lies. `outputs` as they were wished
-// for: those in a region carry no data.
+// An inference.ModelInferResponse; all tensors raw, their data sent as it lies (but for those under a KiB,
+// which cost less as a copy than as a piece). `outputs` as they were wished for: those in a region carry no
+// data.
 Slices WriteGrpcResponse(const infer::Response& response, std::span<const OutputWish> outputs);
 
 // The client's side.

@@ -159,11 +159,7 @@ Status ReadTensorMembers(ProtoReader message, TensorRead& read) {
   if (datatype.empty()) return Bad("its datatype is missing");
   tensor.dtype = TRY(ReadDType(datatype));
   read.region = TRY(RegionOf(TRY(Known(parameters))));
-  const int64_t elements = TRY(CountElements(tensor));
-  if (read.region) {
-    if (read.has_contents) return Bad("has contents, and shared_memory_region as well");
-    return CheckSize(tensor.dtype, elements, read.region->byte_size);
-  }
+  if (read.region && read.has_contents) return Bad("has contents, and shared_memory_region as well");
   return read.has_contents ? ReadTypedContents(again, kContents, tensor) : Status();
 }
 
@@ -272,6 +268,7 @@ Result<InferRequest> ReadRequest(ProtoReader message) {
   for (auto& [name, value] : parameters) TRY_STATUS(SetRequestParameter(name, std::move(value), result));
   request.inputs.reserve(inputs.size());
   for (TensorRead& input : inputs) {
+    if (input.region) TRY_STATUS(CheckRegion(input.tensor, *input.region));
     request.inputs.push_back(std::move(input.tensor));
     result.input_regions.push_back(std::move(input.region));
   }

@@ -25,8 +25,12 @@ struct HttpBody {
 // Reads a request. `header_length`: the header of that name; absent: all is JSON. Binary tensors are slices
 // of `body`; one that does not lie on a multiple of its element size is copied. kInvalidArgument names what
 // is wrong: malformed or too deep JSON, a shape that overflows or is negative, an element count or type that
-// does not fit, an integer out of range, bytes left over, duplicate names, reserved parameters. Names and
-// shapes are not held against a model here.
+// does not fit, an integer out of range, bytes left over, duplicate names, reserved parameters; kUnsupported
+// for sequences. Names and shapes are not held against a model here.
+// Where the protocol leaves it open: null is the same as absent; keys that it does not know are passed over;
+// data may be nested in any way, its elements are only counted; BOOL is true or false and nothing else; NaN,
+// Infinity, Inf and the negative ones, which JSON does not have, are read and written as Triton does; a float
+// that is too large is refused.
 Result<InferRequest> ParseHttpRequest(const Bytes& body, std::optional<uint64_t> header_length);
 
 // A request that is nothing but one binary tensor (header length 0), for a model with `input` as its only
@@ -40,7 +44,9 @@ struct ResponseForm {
 };
 
 // kInvalidArgument where a type has no JSON form (FP16, BF16, BYTES that are not UTF-8) and binary was not
-// asked for. Outputs in a region are written without data.
+// asked for. Outputs in a region are written without data. Floats are the shortest decimals that read back as
+// the same float. Where binary tensors follow, spaces after the JSON let the first of them lie on a multiple
+// of 64 of the body.
 Result<HttpBody> WriteHttpResponse(const infer::Response& response, const ResponseForm& form);
 
 // The client's side. All tensors go binary, and are asked for binary.

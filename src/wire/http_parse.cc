@@ -97,7 +97,7 @@ Status BodyReader::ReadElsewhere(const TensorParameters& parameters, TensorRead&
   read.region = TRY(RegionOf(parameters));
   if (read.region) {
     if (parameters.binary_data_size) return Bad("both binary_data_size and shared_memory_region are given");
-    return CheckSize(read.tensor.dtype, TRY(CountElements(read.tensor)), read.region->byte_size);
+    return {};
   }
   if (parameters.binary_data_size) return TakeBinary(*parameters.binary_data_size, read.tensor);
   return Bad("has no data: give 'data', or binary_data_size or shared_memory_region in its parameters");
@@ -217,6 +217,7 @@ Result<InferRequest> BodyReader::ReadRequest(json::object root) {
       return ForEachItem(value, key, [&](json::value item) -> Status {
         if (request.inputs.size() == kMaxTensors) return Bad(fmt::format("more than {} inputs", kMaxTensors));
         TensorRead input = TRY(ReadTensor(item, "input", request.inputs.size()));
+        if (input.region) TRY_STATUS(CheckRegion(input.tensor, *input.region));
         request.inputs.push_back(std::move(input.tensor));
         result.input_regions.push_back(std::move(input.region));
         return {};
@@ -277,13 +278,15 @@ Result<infer::Response> BodyReader::ReadResponse(json::object root) {
 // What parsing needs beside the body, kept for the next one of its thread: a padded copy of the JSON (what
 // simdjson reads beyond the end must not be the client's) and simdjson's index of it.
 struct Scratch {
+  static constexpr size_t kKept = size_t{4} << 20;  // longer JSON has one of its own, and gives it back
+
   json::parser parser;
   std::unique_ptr<char[]> text;
   size_t capacity = 0;
 
   Result<json::document> Open(std::string_view text_in) {
     if (capacity < text_in.size()) {
-      const size_t wanted = std::bit_ceil(std::max<size_t>(text_in.size(), 4096));
+      const size_t wanted = std::max(std::min(std::bit_ceil(text_in.size()), kKept), text_in.size());
       text = std::make_unique_for_overwrite<char[]>(wanted + simdjson::SIMDJSON_PADDING);
       capacity = wanted;
       if (const simdjson::error_code error = parser.allocate(wanted)) return MalformedJson(error);
@@ -298,7 +301,6 @@ struct Scratch {
 template <typename T>
 Result<T> ReadBody(const Bytes& body, std::optional<uint64_t> header_length,
                    Result<T> (BodyReader::*read)(json::object)) {
-  constexpr size_t kKept = size_t{4} << 20;  // longer JSON pays for its own memory
   if (header_length && *header_length > body.size()) {
     return Bad(fmt::format("Inference-Header-Content-Length is {}, but the body has {} bytes", *header_length,
                            body.size()));
@@ -307,7 +309,7 @@ Result<T> ReadBody(const Bytes& body, std::optional<uint64_t> header_length,
   if (text.empty()) return Bad("malformed JSON: it is empty");
   thread_local Scratch kept;
   std::optional<Scratch> own;
-  Scratch& scratch = text.size() <= kKept ? kept : own.emplace();
+  Scratch& scratch = text.size() <= Scratch::kKept ? kept : own.emplace();
 
   json::document document = TRY(scratch.Open(text));
   json::object root;

@@ -113,6 +113,11 @@ Status CheckData(const infer::Tensor& tensor) {
   return CheckSize(tensor.dtype, elements, tensor.data.size());
 }
 
+Status CheckRegion(const infer::Tensor& input, const RegionPart& region) {
+  const Status fits = CheckSize(input.dtype, TRY(CountElements(input)), region.byte_size);
+  return fits ? Status() : Context("input " + Quoted(input.name), fits.error());
+}
+
 Status SetTensorParameter(std::string_view name, const infer::Parameter& value,
                           TensorParameters& parameters) {
   if (name == "binary_data_size") {

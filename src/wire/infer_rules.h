@@ -30,6 +30,9 @@ Status CheckSize(infer::DType dtype, int64_t elements, uint64_t size);
 // tensor.data is: of the right size, and for kBytes every length within it and nothing left over.
 Status CheckData(const infer::Tensor& tensor);
 
+// The part of a region that an input is said to lie in has its size; any size is for kBytes.
+Status CheckRegion(const infer::Tensor& input, const RegionPart& region);
+
 // What stands in the parameters of an input or an output; others are passed over.
 struct TensorParameters {
   std::optional<uint64_t> binary_data_size;

@@ -17,7 +17,7 @@ bool ProtoReader::SkipValue(uint32_t tag, int depth) {
     case WireType::kFixed32:
       return skip(4);
     case WireType::kLength:
-      return ReadVarint(value) && skip(value);
+      return ReadVarint(value, kShort) && value <= INT32_MAX && skip(value);
     case WireType::kGroup: {
       const uint32_t end = Tag(tag >> 3, WireType::kEndGroup);
       for (uint32_t inner = 0; depth > 0 && ReadTag(inner);) {

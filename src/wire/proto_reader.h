@@ -42,14 +42,17 @@ class ProtoReader {
   // The tag of the next field. False for field number 0 and for types that do not exist.
   bool ReadTag(uint32_t& tag) {
     uint64_t value = 0;
-    if (!ReadVarint(value) || value > UINT32_MAX) return false;
+    if (!ReadVarint(value, kShort) || value > UINT32_MAX) return false;
     tag = static_cast<uint32_t>(value);
     return tag >> 3 != 0 && (tag & 7) <= static_cast<uint32_t>(WireType::kFixed32);
   }
 
-  bool ReadVarint(uint64_t& value) {
+  // Of so many bytes at most.
+  static constexpr int kLong = 10;
+  static constexpr int kShort = 5;  // tags and lengths
+  bool ReadVarint(uint64_t& value, int most = kLong) {
     value = 0;
-    for (int shift = 0; shift < 70; shift += 7) {
+    for (int shift = 0; shift < 7 * most; shift += 7) {
       std::byte byte{};
       if (!ReadByte(byte)) return false;
       value |= (static_cast<uint64_t>(byte) & 0x7f) << shift;
@@ -75,7 +78,7 @@ class ProtoReader {
   // The bytes of a field that begins with its length, as a message of their own.
   bool ReadMessage(ProtoReader& message) {
     uint64_t size = 0;
-    if (!ReadVarint(size) || size > left_ || size > INT32_MAX) return false;
+    if (!ReadVarint(size, kShort) || size > left_ || size > INT32_MAX) return false;
     message = *this;
     message.left_ = size;
     Skip(size);
