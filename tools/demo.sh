@@ -18,9 +18,17 @@ if [ ! -f "$demo/pictures-$count/set.json" ]; then
 fi
 echo
 "$weir" run "$demo/resnet50" "$demo/pictures-$count" --answers "$demo/answers.csv" --json "$demo/result.json"
+
+echo
+echo "The same application on a small network in three architectures: in one process, with its server in a container, and with"
+echo "its server behind a link of 5 Gbit/s. Pictures are ready in memory, so what is seen is what the architectures cost."
+[ -d "$demo/tiny" ] || "$weir" model make tiny --seed 1 -o "$demo" >/dev/null
+tools/container.sh || true  # the table says why where there is none
+"$weir" compare "$demo/tiny" "$demo/pictures-$count" --no-files --json "$demo/architectures.json"
 echo
 echo "The answers are in $demo/answers.csv, the numbers in $demo/result.json. Next:"
 echo "  $weir run $demo/resnet50 $demo/pictures-$count --mode sync        # nothing overlaps: the paper's simple architecture"
 echo "  $weir run $demo/resnet50 YOUR-PICTURES/                           # its answers are only right for made pictures"
 echo "  $weir run $demo/resnet50 $demo/pictures-$count --engine emulated:base=0.2ms,per_item=0.5ms   # a GPU that is not there"
+echo "  $weir serve --model-repository $demo/resnet50                        # and then: $weir run http://127.0.0.1:8000/resnet50 YOUR-PICTURES/"
 echo "  $weir doctor                                                      # what would spoil a measurement here"

@@ -26,6 +26,7 @@ struct Options {
   int repeats = 3, batch = 8, in_flight = 4;
   int64_t seed = 1;
   double seconds = 2, gbit_per_s = 5;
+  bool no_files = false;
 };
 
 // One line of the table.
@@ -127,21 +128,42 @@ std::string Place(Architecture architecture, double gbit_per_s) {
   return "";
 }
 
+// The faults of the rows, each once; a row says "not here (1)" with its place in the list.
+class Footnotes {
+ public:
+  std::string Mark(const Error& fault) {
+    auto at = std::ranges::find(texts_, fault.message);
+    if (at == texts_.end()) at = texts_.insert(at, fault.message);
+    return fmt::format("{} ({})", fault.code == ErrorCode::kUnsupported ? "not here" : "failed",
+                       at - texts_.begin() + 1);
+  }
+  std::string Text() const {
+    std::string text;
+    for (size_t i = 0; i < texts_.size(); ++i) text += fmt::format("({}) {}\n", i + 1, texts_[i]);
+    return text;
+  }
+
+ private:
+  std::vector<std::string> texts_;
+};
+
 std::string Table(const std::vector<Row>& rows, const Options& options, const Console& console) {
-  std::string text = console.Bold(fmt::format("{:<24}{:<6}{:<7}{:<28}{:<26}{}\n", "server", "", "mode",
-                                              "images/s", "CPU ms/image, application", "server"));
+  std::string text = console.Bold(fmt::format("{:<27}{:<6}{:<7}{:<26}{}\n", "", "", "", "", "CPU ms/image"));
+  text += console.Bold(fmt::format("{:<27}{:<6}{:<7}{:<26}{:<26}{}\n", "server", "", "mode", "images/s",
+                                   "application", "server"));
+  Footnotes notes;
   for (const Row& row : rows) {
     const bool alone = row.setting.architecture == Architecture::kInProcess;
-    text += fmt::format("{:<24}{:<6}{:<7}", Place(row.setting.architecture, options.gbit_per_s),
+    text += fmt::format("{:<27}{:<6}{:<7}", Place(row.setting.architecture, options.gbit_per_s),
                         alone ? "" : ToString(row.setting.protocol), ToString(row.setting.mode));
     if (row.fault) {
-      text += row.fault->message + "\n";
+      text += notes.Mark(*row.fault) + "\n";
       continue;
     }
-    text += fmt::format("{:<28}{:<26}{}\n", Cell(SpreadOf(row, Rate)), Cell(SpreadOf(row, ClientCpu)),
+    text += fmt::format("{:<26}{:<26}{}\n", Cell(SpreadOf(row, Rate)), Cell(SpreadOf(row, ClientCpu)),
                         Cell(SpreadOf(row, ServerCpu)));
   }
-  return text;
+  return text + notes.Text();
 }
 
 // Whether every trial gave the same answers, byte for byte.
@@ -168,6 +190,7 @@ Json ToJson(const std::vector<Row>& rows, const Options& options, int passes) {
             {"repeat_data", passes},
             {"seed", options.seed},
             {"rate_gbit_per_s", options.gbit_per_s},
+            {"no_files", options.no_files},
             {"answers_equal", AnswersAreEqual(rows)}};
   json["rows"] = Json::array();
   for (const Row& row : rows) {
@@ -192,14 +215,16 @@ std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
       "One model and its application in three architectures: in one process, with the server in a container, "
       "and with the server behind a network link; over both protocols, sync and async.",
       "weir compare made/tiny made/pictures");
-  flags.Required("MODEL", options.model,
-                 "a model folder; the folder it lies in is served, so it should hold models only");
+  flags.Required("MODEL", options.model, "a model folder");
   flags.Texts("DATA", options.data, "pictures, as weir run takes them", true);
   flags.Integer("--repeats", options.repeats, 1, 1000,
                 "of each setting, each with server and application started anew");
   flags.Integer("-b,--batch", options.batch, 1, 4096, "pictures in one call");
   flags.Integer("--in-flight", options.in_flight, 1, 4096, "batches under way in async mode");
   flags.Number("--seconds", options.seconds, 0.01, 3600, "that a trial of the fastest setting lasts, about");
+  flags.Switch(
+      "--no-files", options.no_files,
+      "have the data ready in memory before the clock starts: what is left is the architectures' own cost");
   flags.Number("--rate-gbit-per-s", options.gbit_per_s, 0.001, 100,
                "of the link to the second node, each way");
   flags.Text("--image", options.image, "the container image of the server: tools/container.sh builds it");
@@ -230,10 +255,11 @@ int Compare(const Arguments& arguments) {
                            .arguments = {"--batch", fmt::format("{}", options.batch)},
                            .in_flight = options.in_flight};
   trial::Site site({.program = workload.program,
-                    .repository = model.parent_path().string(),
+                    .model = model.string(),
                     .image = options.image,
                     .gbit_per_s = options.gbit_per_s},
                    clock);
+  if (options.no_files) workload.arguments.emplace_back("--no-files");
   const auto passes = PassesFor(options.seconds, site, workload, clock);
   if (!passes) return FailWith(passes.error());
   workload.arguments.insert(workload.arguments.end(), {"--repeat-data", fmt::format("{}", *passes)});

@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
-
-#include "launch/command.h"
+#include <fstream>
 
 namespace weir::launch {
 namespace {
@@ -30,8 +29,9 @@ class ProcessTest : public testing::Test {
   // Waits until process `pid`, which is not our child, is gone or a zombie that nobody has reaped yet.
   bool IsGone(int pid) {
     for (const Instant until = clock_.Now() + 60s; clock_.Now() < until; SleepUntil(clock_.Now() + 1ms)) {
-      const auto state = RunCommand({.arguments = {"ps", "-o", "stat=", "-p", std::to_string(pid)}}, clock_);
-      if (!state || state->out.empty() || state->out[0] == 'Z') return true;
+      std::string stat;
+      std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/stat"), stat);
+      if (stat.empty() || stat.find(") Z ") != std::string::npos) return true;
     }
     return false;
   }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -30,6 +30,10 @@ std::vector<std::string> ServeArguments(const std::string& repository, const std
 }
 
 }  // namespace
+
+std::string ModelName(const std::string& model_folder) {
+  return std::filesystem::path(model_folder).lexically_normal().filename().string();
+}
 
 std::string_view ToString(Architecture architecture) {
   switch (architecture) {
@@ -74,13 +78,14 @@ Result<Server> Site::Start(Architecture architecture) {
 
 Result<std::unique_ptr<launch::Launched>> Site::Launch(Architecture architecture, const Ports& ports) {
   if (architecture == Architecture::kMicroservice) {
-    return launch::StartContainer(*containers_,
-                                  {.image = options_.image,
-                                   .command = ServeArguments("/models", "127.0.0.1", ports),
-                                   .mounts = {{.from = options_.repository, .to = "/models"}}},
-                                  clock_);
+    return launch::StartContainer(
+        *containers_,
+        {.image = options_.image,
+         .command = ServeArguments("/models", "127.0.0.1", ports),
+         .mounts = {{.from = options_.model, .to = "/models/" + ModelName(options_.model)}}},
+        clock_);
   }
-  std::vector<std::string> command = ServeArguments(options_.repository, (*link_)->far_address(), ports);
+  std::vector<std::string> command = ServeArguments(options_.model, (*link_)->far_address(), ports);
   command.insert(command.begin(), {options_.program, "serve"});
   return launch::StartProcess({.command = std::move(command), .link = link_->get()}, clock_);
 }

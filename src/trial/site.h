@@ -21,6 +21,9 @@ enum class Architecture {
 };
 std::string_view ToString(Architecture architecture);  // "in-process", "microservice", "distributed"
 
+// A folder's model goes by the folder's own name.
+std::string ModelName(const std::string& model_folder);
+
 // One that is ready. Ends with this object.
 struct Server {
   std::unique_ptr<launch::Launched> launched;
@@ -32,8 +35,8 @@ struct Server {
 class Site {
  public:
   struct Options {
-    std::string program;     // this program, for the servers that need no container
-    std::string repository;  // an absolute path to a folder of models
+    std::string program;  // this program, for the servers that need no container
+    std::string model;    // an absolute path to the folder of the model to serve
     std::string image = "localhost/weir";
     double gbit_per_s = 5;  // of the link
     Duration start_timeout = 60s;

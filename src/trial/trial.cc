@@ -57,10 +57,6 @@ class ServerCpu {
   std::unique_ptr<monitor::ResourceMonitor> monitor_;
 };
 
-std::string NameOf(const std::string& model_folder) {
-  return std::filesystem::path(model_folder).lexically_normal().filename().string();
-}
-
 Result<Outcome> RunApplication(const Workload& workload, const Setting& setting, const std::string& model,
                                const Clock& clock) {
   const TemporaryFile answers = TRY(TemporaryFile::Make());
@@ -77,7 +73,8 @@ Result<Outcome> RunAgainstServer(Site& site, const Workload& workload, const Set
   Server server = TRY(site.Start(setting.architecture));
   ServerCpu cpu = TRY(ServerCpu::Watch(server.launched->pid(), clock));
   const std::string& url = setting.protocol == Protocol::kHttp ? server.http : server.grpc;
-  Outcome outcome = TRY(RunApplication(workload, setting, url + "/" + NameOf(workload.model_folder), clock));
+  Outcome outcome =
+      TRY(RunApplication(workload, setting, url + "/" + ModelName(workload.model_folder), clock));
   if (const auto seconds = cpu.StopSeconds())
     outcome.server_cpu_ms = *seconds * 1e3 / static_cast<double>(outcome.images);
   outcome.server_start = server.start;

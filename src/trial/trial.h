@@ -28,8 +28,8 @@ struct Setting {
 
 // What every trial of a comparison does alike.
 struct Workload {
-  std::string program;                 // this program
-  std::string model_folder;            // its last part is the model's name
+  std::string program;  // this program
+  std::string model_folder;
   std::vector<std::string> data;       // as `weir run` takes it
   std::vector<std::string> arguments;  // of `weir run`, for all: batch, passes over the data
   int in_flight = 4;                   // batches under way in async mode

@@ -45,7 +45,7 @@ TEST(ReadResult, NamesWhatIsNotThere) {
 
 TEST(Site, SaysWhyAnArchitectureCannotBeHad) {
   const SteadyClock clock;
-  const Site site({.program = "weir", .repository = "/models", .image = "localhost/weir-no-such-image"},
+  const Site site({.program = "weir", .model = "/models/tiny", .image = "localhost/weir-no-such-image"},
                   clock);
   const auto missing = site.Missing(Architecture::kMicroservice);
   ASSERT_TRUE(missing.has_value());
