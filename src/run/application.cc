@@ -7,12 +7,15 @@
 #include <atomic>
 #include <cstdio>
 #include <deque>
+#include <filesystem>
+#include <span>
 #include <utility>
 #include <variant>
 
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "run/assembly.h"
+#include "run/encoded.h"
 
 namespace weir::run {
 namespace {
@@ -20,6 +23,7 @@ namespace {
 // What reaches the thread that ranks and reports.
 struct BatchDone {
   BatchPtr batch;
+  std::optional<size_t> alone;  // the place of the only picture that was sent; none: all
   Result<infer::Response> response;
   infer::Times times;
   Instant answered;
@@ -98,7 +102,9 @@ class Application::Flow {
         listing_(listing),
         clock_(clock),
         options_(std::move(options)),
-        item_bytes_(data::InputBytes(target.recipe, *target.recipe.geometry.OutputSize())),
+        item_bytes_(target.form == Form::kFile
+                        ? 0
+                        : data::InputBytes(target.recipe, *target.recipe.geometry.OutputSize())),
         assembly_(clock, AssemblyOptions()) {}
 
   Status MakeReady();
@@ -128,14 +134,24 @@ class Application::Flow {
   Result<Loaded> LoadBefore();
   void LoadUntilEnd(Assembly& assembly, const std::function<void()>& send_due,
                     const std::function<void(Rejected)>& reject);
+  data::Accepted<void> LoadOne(Loader& loader, Assembly& assembly, int64_t index, Stamps& stamps);
   std::vector<std::jthread> StartLoaders(Assembly& assembly, std::function<void()> send_due,
                                          std::function<void(Rejected)> reject, std::function<void()> done);
   void Feed(const Loaded& loaded);
-  infer::Request MakeRequest(const Bytes& buffer, int64_t items) const;
+  int64_t ItemsFor(size_t pictures) const {
+    return target_.fixed_batch ? *target_.fixed_batch : static_cast<int64_t>(pictures);
+  }
+  infer::Request MakeRequest(infer::Tensor input) const;
+  infer::Tensor PixelsTensor(const Bytes& buffer, int64_t items) const;
+  uint64_t BytesToHold() const;
   void SubmitDue();
   void Submit(BatchPtr batch);
+  void SubmitAlone(BatchPtr batch, size_t place);
 
-  void Take(BatchDone done, Report& report);
+  int64_t Take(BatchDone done, Report& report);
+  data::Accepted<std::vector<Answer>> Judge(const BatchDone& done, size_t place) const;
+  void Conclude(BatchDone& done, size_t place);
+  void CountBatch(const BatchDone& done, Report& report) const;
   void ReportInOrder(AnswerSink& sink, Report& report);
   void Finish(int64_t index, Outcome outcome, AnswerSink& sink, Report& report);
   void Count(const data::Input& input, const std::vector<Answer>& answers, Report& report) const;
@@ -174,7 +190,13 @@ Assembly::Options Application::Flow::AssemblyOptions() const {
           .in_flight = sync ? 1 : options_.in_flight};
 }
 
-infer::Request Application::Flow::MakeRequest(const Bytes& buffer, int64_t items) const {
+infer::Request Application::Flow::MakeRequest(infer::Tensor input) const {
+  infer::Request request{.model = target_.model, .version = target_.version, .outputs = {target_.output}};
+  request.inputs.push_back(std::move(input));
+  return request;
+}
+
+infer::Tensor Application::Flow::PixelsTensor(const Bytes& buffer, int64_t items) const {
   const data::Size size = *target_.recipe.geometry.OutputSize();
   const int64_t channels = target_.recipe.geometry.channel_count();
   infer::Tensor tensor{.name = target_.input.name, .dtype = target_.input.dtype};
@@ -182,23 +204,47 @@ infer::Request Application::Flow::MakeRequest(const Bytes& buffer, int64_t items
                      ? infer::Shape{items, channels, size.height, size.width}
                      : infer::Shape{items, size.height, size.width, channels};
   tensor.data = buffer.Slice(0, item_bytes_ * static_cast<size_t>(items));
-  infer::Request request{.model = target_.model, .outputs = {target_.output}};
-  request.inputs.push_back(std::move(tensor));
-  return request;
+  return tensor;
 }
 
-// One batch of zeros at the size of the run, answered before the clock starts.
+// One batch at the size of the run, of zeros or of black pictures, answered before the clock starts.
 Status Application::Flow::WarmUp() {
   infer::Call call;
-  call.request =
-      MakeRequest(Bytes::Allocate(item_bytes_ * static_cast<size_t>(options_.batch)), options_.batch);
+  if (target_.form == Form::kFile) {
+    const Bytes black = BlackPicture(*target_.recipe.geometry.OutputSize());
+    call.request = MakeRequest(JoinFiles(target_.input.name, std::span(&black, 1), options_.batch));
+  } else {
+    const Bytes zeros = Bytes::Allocate(item_bytes_ * static_cast<size_t>(options_.batch));
+    call.request = MakeRequest(PixelsTensor(zeros, options_.batch));
+  }
   call.completion = infer::Completion([this](Result<infer::Response> response, const infer::Times& times) {
-    inbox_.Push(BatchDone{nullptr, std::move(response), times, clock_.Now()});
+    inbox_.Push(BatchDone{nullptr, {}, std::move(response), times, clock_.Now()});
   });
   service_.Submit(std::move(call));
   const Event event = inbox_.Pop();
   const auto& response = std::get<BatchDone>(event).response;
   if (!response) return Context("the warm-up batch", response.error());
+  return {};
+}
+
+// Into its place in the batch; where it is no input, the reason.
+data::Accepted<void> Application::Flow::LoadOne(Loader& loader, Assembly& assembly, int64_t index,
+                                                Stamps& stamps) {
+  Assembly::Spot spot;
+  if (target_.form == Form::kFile) {
+    auto file = data::LoadInput(listing_, InputAt(index), options_.loading.max_file_bytes);
+    if (!file) return std::unexpected(std::move(file).error());
+    if (file->empty()) return std::unexpected(data::Reject{data::RejectReason::kEmpty, ""});
+    spot = assembly.Claim(index);
+    spot.batch->files[spot.place] = *std::move(file);
+  } else {
+    const auto pixels = loader.Load(InputAt(index));
+    if (!pixels) return std::unexpected(pixels.error());
+    spot = assembly.Claim(index);
+    data::WriteInput(target_.recipe, *pixels, spot.data);
+  }
+  stamps.ready = clock_.Now();
+  assembly.Commit(spot, stamps);
   return {};
 }
 
@@ -209,16 +255,11 @@ void Application::Flow::LoadUntilEnd(Assembly& assembly, const std::function<voi
   const Duration cpu_before = ThreadCpuTime(), delay_before = RunDelay();
   while (const std::optional<int64_t> index = assembly.Next()) {
     Stamps stamps{.load_begin = clock_.Now()};
-    auto pixels = loader.Load(InputAt(*index));
-    if (pixels) {
-      const Assembly::Spot spot = assembly.Claim(*index);
-      data::WriteInput(target_.recipe, *pixels, spot.data);
-      stamps.ready = clock_.Now();
+    if (auto loaded = LoadOne(loader, assembly, *index, stamps)) {
       costs.wall += stamps.ready - stamps.load_begin;
-      assembly.Commit(spot, stamps);
     } else {
       costs.wall += clock_.Now() - stamps.load_begin;
-      reject({*index, std::move(pixels).error()});
+      reject({*index, std::move(loaded).error()});
       assembly.Reject();
     }
     send_due();
@@ -244,16 +285,27 @@ std::vector<std::jthread> Application::Flow::StartLoaders(Assembly& assembly, st
   return loaders;
 }
 
+// Of all pictures, loaded.
+uint64_t Application::Flow::BytesToHold() const {
+  if (target_.form == Form::kTensor) return static_cast<uint64_t>(Inputs()) * item_bytes_;
+  uint64_t sum = 0;
+  for (const data::Input& input : listing_.inputs) {
+    std::error_code unreadable;
+    const uint64_t size = std::filesystem::file_size(input.name, unreadable);
+    if (!unreadable) sum += size;
+  }
+  return sum;
+}
+
 Result<Application::Flow::Loaded> Application::Flow::LoadBefore() {
-  const uint64_t needed = static_cast<uint64_t>(Inputs()) * item_bytes_;
+  const uint64_t needed = BytesToHold();
   const auto available = AvailableMemory();
   if (available && needed > *available / 10 * 8) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("--no-files would hold {} pictures of {} bytes in memory, {:.1f} GB of the "
-                            "{:.1f} GB free: give fewer "
-                            "pictures, or prepare them as raw",
-                            Inputs(), item_bytes_, static_cast<double>(needed) / 1e9,
-                            static_cast<double>(*available) / 1e9));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("--no-files would hold {} pictures in memory, {:.1f} GB of the {:.1f} GB free: "
+                    "give fewer pictures, or prepare them as raw",
+                    Inputs(), static_cast<double>(needed) / 1e9, static_cast<double>(*available) / 1e9));
   }
   const int batches = static_cast<int>((Inputs() + options_.batch - 1) / options_.batch);
   Assembly assembly(clock_, {.pictures = Inputs(),
@@ -297,6 +349,7 @@ void Application::Flow::Feed(const Loaded& loaded) {
       BatchPtr batch = assembly_.Borrow();
       if (!batch) return;
       batch->buffer = ready->buffer;
+      batch->files = ready->files;
       batch->places = ready->places;
       const Instant now = clock_.Now();
       for (Batch::Place& place : batch->places) {
@@ -322,16 +375,31 @@ void Application::Flow::Submit(BatchPtr batch) {
   }
   for (Batch::Place& place : batch->places) place.stamps.send_begin = now;
   infer::Call call;
-  const int64_t items = target_.fixed_batch ? *target_.fixed_batch : std::ssize(batch->places);
-  call.request = MakeRequest(batch->buffer, items);
+  const int64_t items = ItemsFor(batch->places.size());
+  call.request = MakeRequest(target_.form == Form::kFile ? JoinFiles(target_.input.name, batch->files, items)
+                                                         : PixelsTensor(batch->buffer, items));
   call.times.sent = now;
   call.completion = infer::Completion(
       [this, batch = std::move(batch)](Result<infer::Response> response, const infer::Times& times) mutable {
         const Instant answered = clock_.Now();
         assembly_.Answered();
         SubmitDue();
-        inbox_.Push(BatchDone{std::move(batch), std::move(response), times,
-                              answered});  // last: Run may return after it
+        inbox_.Push(BatchDone{
+            std::move(batch), {}, std::move(response), times, answered});  // last: Run may return after it
+      });
+  service_.Submit(std::move(call));
+}
+
+// One file of a batch that was refused. It goes beside those that the Assembly counts as in flight: one for
+// each such batch.
+void Application::Flow::SubmitAlone(BatchPtr batch, size_t place) {
+  infer::Call call;
+  call.request =
+      MakeRequest(JoinFiles(target_.input.name, std::span(batch->files).subspan(place, 1), ItemsFor(1)));
+  call.completion =
+      infer::Completion([this, place, batch = std::move(batch)](Result<infer::Response> response,
+                                                                const infer::Times& times) mutable {
+        inbox_.Push(BatchDone{std::move(batch), place, std::move(response), times, clock_.Now()});
       });
   service_.Submit(std::move(call));
 }
@@ -381,9 +449,7 @@ Report Application::Flow::Run(AnswerSink& sink, const std::function<void(const P
                                         std::move(rejected->reject)};
       taken += 1;
     } else {
-      auto& done = std::get<BatchDone>(event);
-      taken += std::ssize(done.batch->places);
-      Take(std::move(done), report);
+      taken += Take(std::move(std::get<BatchDone>(event)), report);
     }
     ReportInOrder(sink, report);
     if (progress && clock_.Now() >= next_progress) {
@@ -424,50 +490,86 @@ Report Application::Flow::Run(AnswerSink& sink, const std::function<void(const P
   return report;
 }
 
-// The answer to a batch, or its failure, to the fates of its pictures.
-void Application::Flow::Take(BatchDone done, Report& report) {
-  const infer::Times& times = done.times;
-  const int64_t items = target_.fixed_batch ? *target_.fixed_batch : std::ssize(done.batch->places);
-  const infer::Tensor* scores = nullptr;
-  if (done.response) {
-    const auto found = std::ranges::find(done.response->outputs, target_.output, &infer::Tensor::name);
-    if (found != done.response->outputs.end()) scores = &*found;
+// The answer to a batch, or its failure, to the fates of its pictures; how many of them are sealed by it.
+int64_t Application::Flow::Take(BatchDone done, Report& report) {
+  const size_t pictures = done.batch->places.size();
+  const bool refused = !done.response && done.response.error().code == ErrorCode::kInvalidArgument;
+  if (target_.form == Form::kFile && refused && !done.alone && pictures > 1) {
+    SubmitAlone(std::move(done.batch), 0);
+    return 0;
   }
-  int64_t item = 0;
-  for (Batch::Place& place : done.batch->places) {
-    Stamps s = place.stamps;
-    s.sent = std::max(s.send_begin, times.queued.value_or(s.send_begin));
-    s.infer_begin = std::max(s.sent, times.started.value_or(s.sent));
-    s.infer_end = std::max(s.infer_begin, times.done.value_or(s.infer_begin));
-    s.result_begin = std::max(s.infer_end, clock_.Now());
-    Outcome outcome;
-    if (!done.response) {
-      outcome.fate = data::Reject{data::RejectReason::kFailed, done.response.error().message};
-    } else if (!scores) {
-      outcome.fate = data::Reject{data::RejectReason::kFailed,
-                                  fmt::format("the answer has no output {}", target_.output)};
-    } else if (auto answers = RankAnswers(*scores, items, item, target_.recipe, options_.top)) {
-      outcome.fate = *std::move(answers);
-    } else {
-      outcome.fate = data::Reject{data::RejectReason::kFailed, answers.error().message};
+  int64_t sealed = 1;
+  if (done.alone) {
+    const size_t place = *done.alone;
+    Conclude(done, place);
+    if (place + 1 < pictures) {
+      SubmitAlone(std::move(done.batch), place + 1);
+      return sealed;
     }
-    s.result_end = clock_.Now();
-    last_answer_ = s.result_end;
-    outcome.stamps = s;
-    waiting_turn_[place.index] = std::move(outcome);
-    item += 1;
-  }
-  const Stamps& first = done.batch->places.front().stamps;
-  if (times.started && times.done && times.queued) {
-    report.batches += 1;
-    report.costs.engine_busy_s += Seconds(*times.done - *times.started);
-    report.costs.round_trip_s +=
-        Seconds((done.answered - first.send_begin) - (*times.started - *times.queued));
+  } else {
+    for (size_t place = 0; place < pictures; ++place) Conclude(done, place);
+    CountBatch(done, report);
+    sealed = static_cast<int64_t>(pictures);
   }
   if (options_.mode == Mode::kAsync) {
     assembly_.Release(std::move(done.batch));
   } else {
     to_release_.push_back(std::move(done.batch));
+  }
+  return sealed;
+}
+
+data::Accepted<std::vector<Answer>> Application::Flow::Judge(const BatchDone& done, size_t place) const {
+  if (!done.response) {
+    const Error& error = done.response.error();
+    return std::unexpected(target_.form == Form::kFile
+                               ? RejectOfRefusal(error)
+                               : data::Reject{data::RejectReason::kFailed, error.message});
+  }
+  const auto scores = std::ranges::find(done.response->outputs, target_.output, &infer::Tensor::name);
+  if (scores == done.response->outputs.end()) {
+    return std::unexpected(data::Reject{data::RejectReason::kFailed,
+                                        fmt::format("the answer has no output {}", target_.output)});
+  }
+  const int64_t items = ItemsFor(done.alone ? 1 : done.batch->places.size());
+  auto answers =
+      RankAnswers(*scores, items, done.alone ? 0 : static_cast<int64_t>(place), target_.recipe, options_.top);
+  if (answers) return *std::move(answers);
+  return std::unexpected(data::Reject{data::RejectReason::kFailed, answers.error().message});
+}
+
+// The fate of one picture, which then waits for its turn. Where the service tells nothing of its engine, all
+// from the sending to the last byte of the answer is inference.
+void Application::Flow::Conclude(BatchDone& done, size_t place) {
+  const infer::Times& times = done.times;
+  const Batch::Place& picture = done.batch->places[place];
+  Stamps s = picture.stamps;
+  s.sent = std::max(s.send_begin, times.queued.value_or(s.send_begin));
+  s.infer_begin = std::max(s.sent, times.started.value_or(s.sent));
+  s.infer_end = std::max(s.infer_begin, times.done.value_or(s.infer_begin));
+  s.result_begin = std::max(s.infer_end, clock_.Now());
+  Outcome outcome;
+  if (auto answers = Judge(done, place)) {
+    outcome.fate = *std::move(answers);
+  } else {
+    outcome.fate = std::move(answers).error();
+  }
+  s.result_end = clock_.Now();
+  last_answer_ = s.result_end;
+  outcome.stamps = s;
+  waiting_turn_[picture.index] = std::move(outcome);
+}
+
+void Application::Flow::CountBatch(const BatchDone& done, Report& report) const {
+  const infer::Times& times = done.times;
+  const Duration round_trip = done.answered - done.batch->places.front().stamps.send_begin;
+  if (times.started && times.done && times.queued) {
+    report.batches += 1;
+    report.costs.engine_busy_s += Seconds(*times.done - *times.started);
+    report.costs.round_trip_s += Seconds(round_trip - (*times.started - *times.queued));
+  } else if (times.done) {  // a server's: what its engine did is not told with the answer
+    report.batches += 1;
+    report.costs.round_trip_s += Seconds(round_trip);
   }
 }
 

@@ -26,9 +26,16 @@ enum class Mode {
   kAsync,  // up to in_flight batches at a time; loading, inference and printing overlap
 };
 
+// What of a picture the service is given.
+enum class Form {
+  kTensor,  // its pixels, as the recipe makes them
+  kFile,    // its bytes as they are, for a server that decodes: an element of a BYTES tensor
+};
+
 // What is asked of the model, whoever runs it.
 struct Target {
-  std::string model;
+  std::string model, version;  // version empty: the newest
+  Form form = Form::kTensor;
   infer::TensorInfo input;
   std::string output;               // the scores
   data::Recipe recipe;              // its geometry has an output size
@@ -101,7 +108,8 @@ class Application {
   Status MakeReady();
   // Memory: batches in flight and two more; with no_files all pictures' tensors. Every input is answered or
   // rejected once a pass, and reported to `sink` in the order of the input. A batch that the service fails
-  // rejects its pictures and the run goes on.
+  // rejects its pictures and the run goes on; files that are refused together are sent again one by one, so
+  // that each gets its own verdict.
   Report Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress);
   // What has begun is finished and reported; then Run returns.
   void Stop();

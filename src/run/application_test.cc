@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <span>
 
 #include "base/file.h"
 #include "base/thread.h"
@@ -196,6 +197,98 @@ TEST_F(ApplicationTest, StopFinishesWhatHasBegun) {
     EXPECT_EQ(report.images, sink.count);
     EXPECT_LT(report.images, 40000);
   }
+}
+
+// A server that decodes: gives each file a score of its first byte, and refuses a batch for its first file
+// that begins with 'x'. Answers on the thread that submits, with the times that a wire gives.
+class FileService final : public infer::Service {
+ public:
+  explicit FileService(const Clock& clock) : clock_(clock) {}
+
+  void Submit(infer::Call call) override {
+    const infer::Tensor& input = call.request.inputs.at(0);
+    CHECK(input.dtype == infer::DType::kBytes);
+    std::vector<float> scores;
+    call.times.done = clock_.Now();
+    calls.push_back(input.shape.at(0));
+    for (auto rest = input.data.span(); !rest.empty();) {
+      uint32_t length = 0;
+      std::memcpy(&length, rest.data(), sizeof length);
+      const char first = static_cast<char>(rest[sizeof length]);
+      if (first == 'x') {
+        return call.Answer(Fail(ErrorCode::kInvalidArgument,
+                                "picture " + std::to_string(scores.size() / 2) + " is rejected: damaged: x"));
+      }
+      scores.insert(scores.end(), {static_cast<float>(first), 0});
+      rest = rest.subspan(sizeof length + length);
+    }
+    infer::Response response;
+    response.outputs.push_back({.name = "scores",
+                                .shape = {input.shape.at(0), 2},
+                                .data = Bytes::Copy(std::as_bytes(std::span(scores)))});
+    call.Answer(std::move(response));
+  }
+
+  std::vector<int64_t> calls;  // their sizes
+
+ private:
+  const Clock& clock_;
+};
+
+TEST_F(ApplicationTest, FilesAreSentAsTheyAreAndThoseRefusedTogetherAloneAgain) {
+  constexpr int kFiles = 21;
+  for (int i = 0; i < kFiles; ++i) {
+    const std::string bytes = i == 4       ? ""
+                              : i % 5 == 0 ? "xfile"
+                                           : std::string(1, static_cast<char>('A' + i)) + "file";
+    ASSERT_TRUE(WriteFileWhole(folder_ / ("picture" + std::to_string(1000 + i) + ".png"), bytes));
+  }
+  const data::Listing listing = *data::ListInputs({folder_});
+  target_.form = Form::kFile;
+  for (const Mode mode : {Mode::kSync, Mode::kAsync}) {
+    for (const bool no_files : {false, true}) {
+      FileService service(clock_);
+      Application application(service, target_, listing, clock_,
+                              {.mode = mode, .batch = 8, .decode_threads = 1, .no_files = no_files});
+      ASSERT_TRUE(application.MakeReady());
+      Seen seen;
+      const Report report = application.Run(seen, nullptr);
+      ASSERT_EQ(seen.names.size(), static_cast<size_t>(kFiles));
+      for (int i = 0; i < kFiles; ++i) {
+        EXPECT_EQ(seen.names[i], listing.inputs[i].name);
+        EXPECT_EQ(seen.scores[i], i == 4 || i % 5 == 0 ? -1 : 'A' + i) << i;
+      }
+      EXPECT_EQ(report.images, kFiles - 6);
+      EXPECT_EQ(report.failed, 0);
+      EXPECT_EQ(report.rejected.by_reason, (std::map<std::string, int64_t>{{"damaged", 5}, {"empty", 1}}));
+      EXPECT_EQ(report.rejected.first.front().second.detail, "x");
+      // The warm-up, three batches of 20 files, all refused, and each file alone.
+      EXPECT_EQ(service.calls.size(), 1U + 3U + 20U);
+    }
+  }
+}
+
+TEST_F(ApplicationTest, AServersRoundTripsAreCountedWithoutItsEnginesTimes) {
+  class Remote final : public infer::Service {
+   public:
+    Remote(infer::Service& inner, const Clock& clock) : inner_(inner), clock_(clock) {}
+    void Submit(infer::Call call) override {
+      call.times.done = clock_.Now();
+      inner_.Submit(std::move(call));
+    }
+
+   private:
+    infer::Service& inner_;
+    const Clock& clock_;
+  } remote(service_, clock_);
+  const data::Listing listing = MakePictures(10, 0);
+  Application application(remote, target_, listing, clock_, {.batch = 4});
+  ASSERT_TRUE(application.MakeReady());
+  Seen seen;
+  const Report report = application.Run(seen, nullptr);
+  EXPECT_EQ(report.batches, 3);
+  EXPECT_GT(report.costs.round_trip_s, 0);
+  EXPECT_EQ(report.costs.engine_busy_s, 0);
 }
 
 }  // namespace

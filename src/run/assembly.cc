@@ -37,6 +37,7 @@ Assembly::Spot Assembly::Claim(int64_t index) {
     filling_.push_back({.batch = std::move(free_.back())});
     free_.pop_back();
     filling_.back().batch->places.resize(static_cast<size_t>(options_.batch));
+    filling_.back().batch->files.resize(static_cast<size_t>(options_.batch));
   }
   Filling& open = filling_.back();
   const auto place = static_cast<size_t>(open.claimed++);
@@ -78,6 +79,7 @@ void Assembly::SendPartBatch() {
   if (active_ > 0 || filling_.empty() || !(Exhausted() || WindowClosed())) return;
   Filling& open = filling_.back();
   open.batch->places.resize(static_cast<size_t>(open.committed));
+  open.batch->files.resize(static_cast<size_t>(open.committed));
   Wait(std::move(open.batch));
   filling_.pop_back();
   CHECK(filling_.empty());
@@ -120,6 +122,7 @@ void Assembly::Answered() {
 void Assembly::Release(BatchPtr batch) {
   MutexLock lock(mutex_);
   batch->places.clear();
+  batch->files.clear();
   free_.push_back(std::move(batch));
   changed_.NotifyAll();
 }

@@ -20,7 +20,8 @@ struct Batch {
     int64_t index = 0;  // of the picture, in the order of the input
     Stamps stamps;
   };
-  Bytes buffer;  // the items of the input tensor, one after the other
+  Bytes buffer;              // the items of the input tensor, one after the other
+  std::vector<Bytes> files;  // or, where a picture goes as it is, one for each place
   std::vector<Place> places;
 };
 using BatchPtr = std::unique_ptr<Batch>;
@@ -35,11 +36,11 @@ using BatchPtr = std::unique_ptr<Batch>;
 class Assembly {
  public:
   struct Options {
-    int64_t pictures = 0;   // in all
-    int batch = 1;          // pictures a batch
-    size_t item_bytes = 0;  // of one picture in the input tensor; 0: batches bring their own memory (Borrow)
-    int buffers = 2;        // batches being filled, waiting or in flight
-    int in_flight = 1;      // batches submitted and not yet answered
+    int64_t pictures = 0;      // in all
+    int batch = 1;             // pictures a batch
+    size_t item_bytes = 0;     // of one picture in the input tensor; 0: batches bring their own memory
+    int buffers = 2;           // batches being filled, waiting or in flight
+    int in_flight = 1;         // batches submitted and not yet answered
     int64_t window = 1 << 16;  // pictures begun and not yet finished in order
   };
   Assembly(const Clock& clock, Options options);
@@ -51,7 +52,7 @@ class Assembly {
   struct Spot {
     Batch* batch = nullptr;
     size_t place = 0;
-    std::byte* data = nullptr;  // item_bytes, the caller's to fill
+    std::byte* data = nullptr;  // item_bytes, the caller's to fill; or batch->files[place]
   };
   Spot Claim(int64_t index);  // never blocks
   void Commit(const Spot& spot, const Stamps& stamps);

@@ -18,7 +18,7 @@ double CpuSum(const Costs& c) { return c.load_cpu_s + c.engine_cpu_s + c.other_c
 
 double Least(const Bounds& b) {
   double least = std::numeric_limits<double>::infinity();
-  for (const auto& bound : {b.read, b.decode, b.infer, b.in_flight, b.print, b.cpu}) {
+  for (const auto& bound : {b.read, b.decode, b.infer, b.in_flight, b.server, b.print, b.cpu}) {
     if (bound) least = std::min(least, *bound);
   }
   return least;
@@ -38,7 +38,10 @@ std::string Times(double gain) {
 Wall LongestStage(const Costs& c) {
   const double read = std::min(c.load_blocked_s, c.load_s);
   const std::array<std::pair<const char*, double>, 4> stages{
-      {{"infer", c.infer_s + c.send_s}, {"decode", c.load_s - read}, {"read", read}, {"print", c.print_s}}};
+      {{c.remote ? "server" : "infer", c.infer_s + c.send_s},
+       {"decode", c.load_s - read},
+       {"read", read},
+       {"print", c.print_s}}};
   double sum = 0;
   for (const auto& [name, seconds] : stages) sum += seconds;
   const auto longest = std::ranges::max_element(stages, {}, [](const auto& s) { return s.second; });
@@ -53,17 +56,19 @@ Wall LongestStage(const Costs& c) {
   return wall;
 }
 
+// The part with the most CPU time. Of a server's engine none is ours; sending to it is.
 Wall CpuWall(const Costs& c) {
-  const bool decode = c.load_cpu_s > c.engine_cpu_s;
-  Wall wall{.stage = decode ? "decode" : "infer", .share_of = "the CPU time"};
-  wall.share = (decode ? c.load_cpu_s : c.engine_cpu_s) / CpuSum(c);
+  const double partner = c.remote ? c.other_cpu_s : c.engine_cpu_s;
+  const bool decode = c.load_cpu_s > partner;
+  Wall wall{.stage = decode ? "decode" : c.remote ? "client" : "infer", .share_of = "the CPU time"};
+  wall.share = (decode ? c.load_cpu_s : partner) / CpuSum(c);
   Costs more = c;
   more.cores *= 2;
   (decode ? more.loaders : more.engine_threads) *= 2;
   if (!decode) more.engine_streams *= 2;
   more.in_flight *= 2;
   wall.gain = Gain(c, more);
-  const std::string stage = decode ? "decoding" : "infer";
+  const std::string stage = decode ? "decoding" : wall.stage;
   const double foreign = c.foreign_cpu_s / c.wall_s;
   if (foreign > 0.25 * c.cores) {
     wall.text = fmt::format(
@@ -135,6 +140,39 @@ Wall PrintWall(const Costs& c) {
   return wall;
 }
 
+Wall ServerWall(const Costs& c) {
+  Wall wall{.stage = "server", .share_of = "the places in flight"};
+  wall.share = std::min(1.0, c.round_trip_s / (c.in_flight * c.wall_s));
+  Costs more = c;
+  more.round_trip_s /= 2;
+  wall.gain = Gain(c, more);
+  wall.text = fmt::format(
+      "server: of {} batch{} in flight {:.0f} % are with it or on the way; answers in half the time {}, and "
+      "more in flight helps where the server has room",
+      c.in_flight, c.in_flight == 1 ? "" : "es", 100 * wall.share, Times(wall.gain));
+  const double foreign = c.foreign_cpu_s / c.wall_s;
+  if (foreign > 0.25 * c.cores) {
+    wall.text += fmt::format(
+        "; other processes of this machine, the server if it is here, hold {:.1f} of its "
+        "{:.3g} cores",
+        foreign, c.cores);
+  }
+  return wall;
+}
+
+// What an engine of this process gives: on its threads or streams alone, and, by Little's law, at the depth
+// of this run. What a batch takes alone: for an accelerator as seen; for a CPU engine, whose times stretch
+// when others take its cores, from its CPU time.
+void BoundEngine(const Costs& c, Bounds& b) {
+  if (c.engine_threads > 0) {
+    b.infer = Rate(c.images, c.engine_cpu_s / std::min<double>(c.engine_threads, c.cores));
+    if (b.infer) b.in_flight = *b.infer * c.in_flight / c.engine_streams;
+  } else {
+    b.infer = Rate(c.images, c.engine_busy_s / c.engine_streams);
+    b.in_flight = Rate(c.images, c.round_trip_s / c.in_flight);
+  }
+}
+
 }  // namespace
 
 Bounds FindBounds(const Costs& c) {
@@ -144,17 +182,10 @@ Bounds FindBounds(const Costs& c) {
     b.decode =
         Rate(c.images, std::max((c.load_cpu_s + c.load_blocked_s) / c.loaders, c.load_cpu_s / c.cores));
   }
-  if (c.engine_threads > 0) {
-    b.infer = Rate(c.images, c.engine_cpu_s / std::min<double>(c.engine_threads, c.cores));
+  if (c.remote) {
+    b.server = Rate(c.images, c.round_trip_s / c.in_flight);
   } else {
-    b.infer = Rate(c.images, c.engine_busy_s / c.engine_streams);
-  }
-  // Little's law. What a batch takes alone: for an accelerator as seen; for a CPU engine, whose times stretch
-  // when others take its cores, from its CPU time.
-  if (c.engine_threads > 0) {
-    if (b.infer) b.in_flight = *b.infer * c.in_flight / c.engine_streams;
-  } else {
-    b.in_flight = Rate(c.images, c.round_trip_s / c.in_flight);
+    BoundEngine(c, b);
   }
   b.print = Rate(c.images, c.print_s);
   b.cpu = Rate(c.images, CpuSum(c) / c.cores);
@@ -173,13 +204,15 @@ std::optional<Wall> FindWall(const Costs& c) {
   const double infinite = std::numeric_limits<double>::infinity();
   const double cpu = b.cpu.value_or(infinite), decode = b.decode.value_or(infinite),
                infer = b.infer.value_or(infinite);
-  const double print = b.print.value_or(infinite);
-  const double bound = std::min({cpu, decode, infer, print});
+  const double print = b.print.value_or(infinite), server = b.server.value_or(infinite);
+  if (c.remote && c.held_back_s > 0.5 * c.wall_s) return ServerWall(c);
+  const double bound = std::min({cpu, decode, infer, print, server});
   // Seen, not computed: work was ready, the engine had room (a CPU engine has none where the cores are
   // taken), and only the depth kept them apart.
   const double engine_share = c.engine_busy_s / (c.engine_streams * c.wall_s);
   const double cpu_share = (CpuSum(c) + c.foreign_cpu_s) / (c.cores * c.wall_s);
-  if (c.held_back_s > 0.5 * c.wall_s && engine_share < 0.9 && (c.engine_threads == 0 || cpu_share < 0.9)) {
+  if (!c.remote && c.held_back_s > 0.5 * c.wall_s && engine_share < 0.9 &&
+      (c.engine_threads == 0 || cpu_share < 0.9)) {
     if (Wall depth = DepthWall(c); depth.gain > 1.05) return depth;
   }
   // Cores first: where they are all taken, more threads of one kind only take them from the other.
@@ -187,6 +220,7 @@ std::optional<Wall> FindWall(const Costs& c) {
   if (decode <= bound) return LoaderWall(c, c.load_blocked_s > c.load_cpu_s);
   if (infer <= bound) return EngineWall(c);
   if (print <= bound) return PrintWall(c);
+  if (server <= bound) return ServerWall(c);
   return CpuWall(c);
 }
 

@@ -19,6 +19,7 @@ struct Costs {
   double load_blocked_s = 0;  // of the loaders' time, waiting for storage: neither running nor ready to run
   int engine_threads = 0;     // CPU threads of the engine; 0: an accelerator, which takes no CPU
   int engine_streams = 1;     // batches that compute side by side
+  bool remote = false;  // the engine is a server's: what follows of it is not known, and its CPU not ours
   double engine_cpu_s = 0;
   double engine_busy_s = 0;  // summed over batches: from the engine's start to its end
   int in_flight = 1;         // batches submitted and not yet answered, at most
@@ -39,13 +40,15 @@ struct Bounds {
   std::optional<double> decode;     // loaders alone: on their threads, and on all cores at most
   std::optional<double> infer;      // engine alone
   std::optional<double> in_flight;  // Little's law: in_flight batches over the round trip of one alone
+  std::optional<double> server;     // the same for a server, whose round trips are as seen under this load
   std::optional<double> print;
   std::optional<double> cpu;  // all CPU work of the process on all cores
   double pipeline = 0;        // the least of them; without overlap 1 / (sum of the stages)
 };
 Bounds FindBounds(const Costs& costs);
 
-// The limiting part. `stage` is "read", "decode", "infer", "in_flight" or "print".
+// The limiting part. `stage` is "read", "decode", "infer", "in_flight" or "print"; with a server "server"
+// (it, or the way to it) instead of "infer" and "in_flight", and "client" for the CPU time of the sending.
 struct Wall {
   std::string stage;
   double share = 0;      // of `share_of`

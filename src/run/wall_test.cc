@@ -122,5 +122,62 @@ TEST(FindWall, WithoutOverlapTheLongestStageIsTheWall) {
 
 TEST(FindWall, NothingDoneHasNoWall) { EXPECT_FALSE(FindWall(Costs{})); }
 
+// 1,000 pictures, 2 ms to load on two cores, a server that keeps 4 batches on their way all the time.
+Costs AtAServer() {
+  return {.images = 1000,
+          .wall_s = 2.0,
+          .cores = 2,
+          .loaders = 2,
+          .load_cpu_s = 1.0,
+          .remote = true,
+          .in_flight = 4,
+          .round_trip_s = 7.9,
+          .held_back_s = 1.8,
+          .print_s = 0.01,
+          .other_cpu_s = 0.2};
+}
+
+TEST(FindBounds, AServerIsBoundByItsRoundTripsAndNoClaimIsMadeOfItsEngine) {
+  const Bounds bounds = FindBounds(AtAServer());
+  EXPECT_DOUBLE_EQ(*bounds.server, 1000 / (7.9 / 4));
+  EXPECT_FALSE(bounds.infer);
+  EXPECT_FALSE(bounds.in_flight);
+  EXPECT_DOUBLE_EQ(bounds.pipeline, *bounds.server);
+}
+
+TEST(FindWall, AServerIsTheWallWhereAllInFlightAreWithIt) {
+  Costs costs = AtAServer();
+  const auto wall = FindWall(costs);
+  EXPECT_EQ(wall->stage, "server");
+  EXPECT_NEAR(wall->share, 7.9 / 8, 1e-9);
+  EXPECT_GT(wall->gain, 1.5);
+  EXPECT_EQ(wall->text.find("other processes"), std::string::npos);
+  costs.foreign_cpu_s = 2.0;
+  EXPECT_NE(FindWall(costs)->text.find("other processes"), std::string::npos);
+}
+
+TEST(FindWall, OurOwnPartsAreNamedWhereTheServerWaitsForThem) {
+  Costs costs = AtAServer();
+  costs.held_back_s = 0;
+  costs.round_trip_s = 2;
+  costs.load_cpu_s = 3.7;
+  EXPECT_EQ(FindWall(costs)->stage, "decode");
+  costs.load_cpu_s = 0.2;
+  costs.loaders = 0;
+  costs.other_cpu_s = 3.7;
+  EXPECT_EQ(FindWall(costs)->stage, "client");
+}
+
+TEST(FindWall, WithoutOverlapTheWaitForTheServerIsAStage) {
+  Costs costs = AtAServer();
+  costs.overlapped = false;
+  costs.in_flight = 1;
+  costs.load_s = 1;
+  costs.send_s = 2;
+  const auto wall = FindWall(costs);
+  EXPECT_EQ(wall->stage, "server");
+  EXPECT_NEAR(wall->share, 2 / 3.01, 1e-9);
+}
+
 }  // namespace
 }  // namespace weir::run
