@@ -47,7 +47,7 @@ def test_the_image_is_small_and_holds_no_root_shell_or_python(image, limits):
     assert about["Size"] < 200e6
     assert about["Config"]["User"] == "65532:65532"
     assert about["Config"]["Entrypoint"] == ["/usr/bin/weir", "serve"]
-    assert about["HealthCheck"]["Test"] == ["CMD", "/usr/bin/weir", "health", "http://127.0.0.1:8000"]
+    assert about["Healthcheck"]["Test"] == ["CMD", "/usr/bin/weir", "health", "http://127.0.0.1:8000"]
     for program in ("/bin/sh", "/usr/bin/sh", "/usr/bin/python3", "/bin/bash"):
         tried = podman("run", "--rm", "--network=none", "--no-healthcheck", *limits, f"--entrypoint={program}", image, check=False)
         assert tried.returncode == 127, f"{program} is in the image"

@@ -23,13 +23,11 @@ strip "$root/usr/bin/weir"
 
 # Every library of the two, at the place where it lies here, and the licence it is under.
 libraries() { ldd "$root/usr/bin/weir" "$root/usr/lib/weir/libonnxruntime.so.1" | grep -o '/[^ ]*\.so[^ ]*' | grep -v "^$root" | sort -u; }
-for library in $(libraries); do
-  cp -L --parents "$library" "$root"
-  real=$(realpath "$library")
-  package=$(dpkg-query -S "$real" 2>/dev/null || dpkg-query -S "${real#/usr}" 2>/dev/null || true)
-  package=${package%%:*}
-  licence=/usr/share/doc/$package/copyright
-  if [ -n "$package" ] && [ -e "$licence" ]; then cp -L --parents "$licence" "$root"; fi
+mapfile -t files < <(libraries)
+cp -L --parents "${files[@]}" "$root"
+mapfile -t real < <(realpath "${files[@]}")
+for package in $(dpkg-query -S "${real[@]}" "${real[@]#/usr}" 2>/dev/null | cut -d: -f1 | sort -u); do
+  cp -L --parents "/usr/share/doc/$package/copyright" "$root" 2>/dev/null || echo "container: no licence text of $package here" >&2
 done
 cp LICENSE "$root/usr/share/doc/LICENSE.weir"
 
