@@ -145,8 +145,8 @@ std::string CurlLine(const std::string& http, const wire::ModelMetadata& model) 
                       {"shape", shape},
                       {"data", Json(static_cast<size_t>(elements), zero)}});
   }
-  return fmt::format("curl -s {}/v2/models/{}/infer -d '{}'", http, model.name,
-                     DumpJson({{"inputs", inputs}}));
+  return fmt::format("curl -s {}/v2/models/{}/infer -H 'Content-Type: application/json' -d '{}'", http,
+                     model.name, DumpJson({{"inputs", inputs}}));
 }
 
 struct Served {

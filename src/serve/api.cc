@@ -101,17 +101,18 @@ Result<std::vector<wire::Region>> ServerApi::Regions(const std::string& name) {
 }
 
 void ServerApi::Infer(wire::InferRequest request, infer::Completion completion) {
-  const auto refuse = [&](Refusal refusal, Error error) {
+  const auto refuse = [&](DoorRefusal refusal, Error error) {
     parts_.metrics.Refused(refusal);
     parts_.failures.Tell(error, request.request.id);
     completion.Answer(std::unexpected(std::move(error)), {});
   };
   if (life_ == Life::kStopping)
-    return refuse(Refusal::kStopping, {ErrorCode::kOverloaded, "the server is stopping: send it elsewhere"});
+    return refuse(DoorRefusal::kStopping,
+                  {ErrorCode::kOverloaded, "the server is stopping: send it elsewhere"});
   auto served = parts_.repository.Find(request.request.model, request.request.version);
   if (!served) {
     const bool later = served.error().code == ErrorCode::kOverloaded;
-    return refuse(later ? Refusal::kNotReady : Refusal::kUnknownModel, served.error());
+    return refuse(later ? DoorRefusal::kNotReady : DoorRefusal::kUnknownModel, served.error());
   }
   parts_.path.Start(*std::move(served), std::move(request), std::move(completion));
 }

@@ -180,14 +180,14 @@ void InferencePath::Finish(Inference& inference, Result<infer::Response> result,
   const ServedModel& served = *inference.served;
   served.loaded.NoteAnswer();
   if (result) {
-    served.loaded.EngineAnswered(true);
+    served.loaded.NoteEngine(true);
     auto shaped = ShapeAnswer(inference, *std::move(result));
     if (!shaped) return Refuse(inference, shaped.error(), times);
     Count(inference, *shaped, times);
     return inference.completion.Answer(std::move(shaped), times);
   }
   const Error& error = result.error();
-  if (IsTheEngines(error.code)) served.loaded.EngineAnswered(false);
+  if (IsTheEngines(error.code)) served.loaded.NoteEngine(false);
   Refuse(inference, Context(served.What(), error).error(), times);
 }
 

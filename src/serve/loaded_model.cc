@@ -14,8 +14,6 @@ namespace {
 using infer::DType;
 using infer::TensorInfo;
 
-// Failures of the engine in a row until it counts as dead.
-constexpr int kDeadAfter = 3;
 // Calls that came one by one until dynamic batching counts as of no use.
 constexpr int64_t kLoneCalls = 1000;
 
@@ -168,18 +166,25 @@ Status LoadedModel::WarmUp() {
                        ran.error());
       }
     }
+    if (probe_.empty()) probe_ = sample.inputs;
   }
   return {};
 }
 
-void LoadedModel::EngineAnswered(bool well) {
+void LoadedModel::NoteEngine(bool well) {
   if (!well) {
     failures_in_a_row_.fetch_add(1, std::memory_order_relaxed);
   } else if (failures_in_a_row_.load(std::memory_order_relaxed) != 0) {
     failures_in_a_row_.store(0, std::memory_order_relaxed);
   }
 }
-bool LoadedModel::dead() const { return failures_in_a_row_.load(std::memory_order_relaxed) >= kDeadAfter; }
+
+void LoadedModel::Probe() {
+  failures_in_a_row_.store(0, std::memory_order_relaxed);
+  if (probe_.empty()) return;
+  const Status ran = Run(probe_);
+  dead_ = !ran && (ran.error().code == ErrorCode::kInternal || ran.error().code == ErrorCode::kIo);
+}
 
 bool LoadedModel::NoteCall() {
   const int others = under_way_.fetch_add(1, std::memory_order_relaxed);

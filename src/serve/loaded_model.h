@@ -74,10 +74,16 @@ class LoadedModel {
   // Null where the model has no recipe, or one that makes pictures of no fixed size.
   ServedModel* Find(Payload payload) const { return served_[static_cast<size_t>(payload)].get(); }
 
-  // The engine computed a batch, or failed to: several failures in a row and it counts as dead, until it
-  // answers again.
-  void EngineAnswered(bool well);
-  bool dead() const;
+  // The engine answered a call, or failed at it. Requests can bring that about: whether it is dead only a
+  // probe tells.
+  void NoteEngine(bool well);
+  // It failed several times in a row since the last probe, or was dead then.
+  bool suspect() const {
+    return dead() || failures_in_a_row_.load(std::memory_order_relaxed) >= kSuspectAfter;
+  }
+  // Runs what it was warmed up with: dead when the engine fails at that too. Blocks.
+  void Probe();
+  bool dead() const { return dead_.load(std::memory_order_relaxed); }
 
   // Notes that a call came while `others` were under way. Gives true once: when so many calls came one by one
   // that dynamic batching, which the configuration asks for, cannot help.
@@ -85,13 +91,17 @@ class LoadedModel {
   void NoteAnswer() { under_way_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
+  static constexpr int kSuspectAfter = 3;
+
   explicit LoadedModel(Parts parts) : parts_(std::move(parts)) {}
   Status MakeServed(Metrics& metrics);
   Status Run(const std::vector<infer::Tensor>& inputs);
 
   const Parts parts_;
   std::array<std::unique_ptr<ServedModel>, kPayloads.size()> served_;
+  std::vector<infer::Tensor> probe_;  // set before others know of this; empty: there is none
   std::atomic<int> failures_in_a_row_{0};
+  std::atomic<bool> dead_{false};
   std::atomic<int> under_way_{0};
   std::atomic<int64_t> lone_calls_{0};
   std::unique_ptr<infer::Runner> runner_;  // last: its threads use what is above

@@ -58,7 +58,6 @@ class FileLoader final : public Loader {
     if (!model.config.warm_ups.empty()) return Context("model " + model.name, warm.error());
     log_(LogLevel::kWarning,
          fmt::format("model {} version {}: {}", model.name, loaded.version(), warm.error().message));
-    loaded.EngineAnswered(true);
     return {};
   }
 

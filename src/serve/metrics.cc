@@ -17,8 +17,8 @@ using Labels = prometheus::Labels;
 template <typename T>
 using Family = prometheus::Family<T>;
 
-constexpr std::array kRefusals = {"queue_full",    "deadline",  "cancelled", "invalid",
-                                  "unknown_model", "not_ready", "stopping"};
+constexpr std::array kRefusals = {"queue_full", "deadline", "cancelled", "invalid"};
+constexpr std::array kDoorRefusals = {"unknown_model", "not_ready", "stopping"};
 constexpr std::array kFailures = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
 constexpr std::array kPhaseNames = {"receive", "decode", "queue", "compute_input", "infer", "output", "send"};
 // Seconds, from 10 us to 10 s.
@@ -90,10 +90,10 @@ struct MetricFamilies {
       Histograms("weir_phase_seconds", "Time of one phase of a request, by protocol and executed batch");
   Family<prometheus::Histogram>& requests =
       Histograms("weir_request_seconds", "Time from a request's first byte to the last of its answer");
-  std::array<prometheus::Counter*, kRefusals.size()> no_model{};
+  std::array<prometheus::Counter*, kDoorRefusals.size()> no_model{};
 
   MetricFamilies() {
-    for (size_t i = 0; i < kRefusals.size(); ++i) no_model[i] = &refused.Add({{"reason", kRefusals[i]}});
+    for (size_t i = 0; i < no_model.size(); ++i) no_model[i] = &refused.Add({{"reason", kDoorRefusals[i]}});
   }
 };
 
@@ -183,7 +183,7 @@ ModelMetrics& Metrics::OfModel(const std::string& model, const std::string& vers
   return *metrics;
 }
 
-void Metrics::Refused(Refusal refusal) { families_->no_model[static_cast<size_t>(refusal)]->Increment(); }
+void Metrics::Refused(DoorRefusal refusal) { families_->no_model[static_cast<size_t>(refusal)]->Increment(); }
 
 std::string Metrics::Text() const {
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());

@@ -23,8 +23,9 @@ class Histogram;
 
 namespace weir::serve {
 
-// Why a request was not inferred, as the label "reason" tells it.
-enum class Refusal { kQueueFull, kDeadline, kCancelled, kInvalid, kUnknownModel, kNotReady, kStopping };
+// Why a request was not inferred, as the label "reason" tells it: by a model, and before one was found.
+enum class Refusal { kQueueFull, kDeadline, kCancelled, kInvalid };
+enum class DoorRefusal { kUnknownModel, kNotReady, kStopping };
 
 struct MetricFamilies;
 
@@ -61,7 +62,7 @@ class ModelMetrics {
   prometheus::Counter *success_, *count_, *executions_, *request_us_, *queue_us_, *input_us_, *infer_us_,
       *output_us_;
   std::array<prometheus::Counter*, 4> failures_;
-  std::array<prometheus::Counter*, 7> refusals_;
+  std::array<prometheus::Counter*, 4> refusals_;
   prometheus::Gauge *pending_, *ready_, *batching_idle_;
   std::array<std::array<std::array<std::atomic<prometheus::Histogram*>, kBatchSizes>, 2>, kPhases>
       histograms_{};  // made when first seen
@@ -75,8 +76,7 @@ class Metrics {
 
   // The same for the same name and version, as long as the Metrics live: counters outlive a reload.
   ModelMetrics& OfModel(const std::string& model, const std::string& version);
-  // Of requests that reached no model.
-  void Refused(Refusal refusal);
+  void Refused(DoorRefusal refusal);
 
   std::string Text() const;  // in Prometheus' text format
 

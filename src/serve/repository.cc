@@ -14,6 +14,7 @@ namespace weir::serve {
 namespace {
 
 constexpr size_t kMostJobs = 1024;
+constexpr Duration kProbeEvery = 1s;  // at the most: while there is nothing else to do
 
 // "3"; absent for what is no version's name, such as "03".
 std::optional<int64_t> VersionOf(std::string_view text) {
@@ -251,8 +252,11 @@ void Repository::Enqueue(Job job) {
 }
 
 std::optional<Repository::Job> Repository::Next(const std::stop_token& stop) {
+  const Instant until = clock_.Now() + kProbeEvery;
   MutexLock lock(mutex_);
-  while (jobs_.empty() && retired_.empty() && !stop.stop_requested()) changed_.Wait(mutex_);
+  while (jobs_.empty() && retired_.empty() && !stop.stop_requested()) {
+    if (!changed_.WaitUntil(mutex_, until)) break;
+  }
   if (jobs_.empty() || stop.stop_requested()) return std::nullopt;
   Job job = std::move(jobs_.front());
   jobs_.pop_front();
@@ -263,6 +267,7 @@ void Repository::Work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     if (auto job = Next(stop)) Do(*std::move(job));
     LetGoOfRetired();
+    ProbeSuspects();
   }
   std::deque<Job> dropped;
   std::map<std::string, Entry, std::less<>> models;
@@ -313,6 +318,26 @@ std::vector<Repository::Done> Repository::Forget(uint64_t gone) {
   }
   std::erase_if(leaving_, [](const Leaving& leaving) { return leaving.objects.empty(); });
   return done;
+}
+
+void Repository::ProbeSuspects() {
+  std::vector<std::shared_ptr<LoadedModel>> suspects;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [name, entry] : models_) {
+      for (const auto& [number, version] : entry.versions) {
+        if (version.loaded && version.loaded->suspect()) suspects.push_back(version.loaded);
+      }
+    }
+  }
+  for (const auto& loaded : suspects) {
+    const bool was_dead = loaded->dead();
+    loaded->Probe();
+    if (loaded->dead() == was_dead) continue;
+    const std::string name = Name(loaded->model().name) + " version " + loaded->version();
+    log_(was_dead ? LogLevel::kInfo : LogLevel::kError,
+         name + (was_dead ? ": the engine answers again" : ": the engine fails at every call"));
+  }
 }
 
 void Repository::Do(Job job) {

@@ -102,6 +102,7 @@ class Repository {
   void Enqueue(Job job);
   void Work(const std::stop_token& stop);
   std::optional<Job> Next(const std::stop_token& stop);
+  void ProbeSuspects();
   void LetGoOfRetired() EXCLUDES(mutex_);
   std::vector<Done> Forget(uint64_t gone);
   void Do(Job job);

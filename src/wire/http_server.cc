@@ -145,6 +145,7 @@ class SocketConnection final : public HttpResponder::Connection,
   void Read();
   void OnRead(error_code error, size_t size);
   void Process();
+  bool TakeRequests();  // true: it stopped for there are too many, and more may be waiting
   void Take(HttpRequest request);
   void Flush();
   void WaitToWrite();
@@ -158,15 +159,14 @@ class SocketConnection final : public HttpResponder::Connection,
   Instant last_progress_;    // bytes came, or went
   Instant last_answered_{};  // the last answer went out whole
   bool reading_ = false, writing_ = false, processing_ = false;
+  bool full_ = false;       // nothing is read before answers have gone out
   bool ending_ = false;     // no further request is read; the last answer is on its way
   bool lingering_ = false;  // it was sent: waits for the client to close
   bool closed_ = false;
 };
 
 void SocketConnection::Read() {
-  if (reading_ || closed_) return;
-  // The client has to take its answers before it is read again.
-  if (!ending_ && answers_.open() >= kPipelined) return;
+  if (reading_ || closed_ || (full_ && !ending_)) return;
   reading_ = true;
   const std::span<std::byte> space = reader_.Space();
   socket_.async_read_some(asio::buffer(space.data(), space.size()),
@@ -188,15 +188,24 @@ void SocketConnection::OnRead(error_code error, size_t size) {
   last_progress_ = shared_.clock.Now();
   if (ending_) {
     reader_.Discard();
-  } else {
-    reader_.Filled(size, last_progress_);
-    Process();
+    return Read();
   }
+  reader_.Filled(size, last_progress_);
+  Process();
+}
+
+// Answers that are there at once go out together.
+void SocketConnection::Process() {
+  do {
+    processing_ = true;
+    full_ = TakeRequests();
+    processing_ = false;
+    Flush();
+  } while (full_ && !ending_ && !closed_ && answers_.open() < kPipelined);
   Read();
 }
 
-void SocketConnection::Process() {
-  processing_ = true;
+bool SocketConnection::TakeRequests() {
   while (!ending_ && answers_.open() < kPipelined) {
     auto next = reader_.Next();
     if (auto* request = std::get_if<HttpRequest>(&next)) {
@@ -205,11 +214,10 @@ void SocketConnection::Process() {
       Refuse(refusal->status, std::move(refusal->message));
     } else {
       if (reader_.TakeExpectsContinue()) answers_.Continue();
-      break;
+      return false;
     }
   }
-  processing_ = false;
-  Flush();
+  return !ending_;
 }
 
 void SocketConnection::Take(HttpRequest request) {
@@ -234,12 +242,8 @@ void SocketConnection::Put(uint64_t request, HttpReply reply, HttpResponder::Sen
   }
   ending_ |= answers_.Put(request, std::move(reply), std::move(sent));
   if (processing_) return;  // sent together with what else is read now
-  const bool was_full = answers_.open() >= kPipelined;
   Flush();
-  if (was_full && !closed_) {
-    Process();
-    Read();
-  }
+  if (full_) Process();
 }
 
 void SocketConnection::Flush() {
@@ -264,6 +268,7 @@ void SocketConnection::WaitToWrite() {
     self->writing_ = false;
     if (error) return self->Close();
     self->Flush();
+    if (self->full_) self->Process();
   });
 }
 
@@ -386,7 +391,7 @@ void Loop::Stop() {
     while (!connections_.empty()) connections_.front()->Close();
     sweep_.cancel();
   });
-  thread_.join();
+  if (thread_.joinable()) thread_.join();  // not begun where the address could not be had
   {
     MutexLock lock(mutex_);
     closed_ = true;

@@ -1,0 +1,138 @@
+#include "serve/regions.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <limits>
+#include <string>
+
+#include "base/file.h"
+
+namespace weir::serve {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+
+// A client's shared memory.
+class Memory {
+ public:
+  explicit Memory(off_t size)
+      : key_(fmt::format("/weir-regions-{}-{}", ::getpid(), ++made)),
+        file_(::shm_open(key_.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600)) {
+    EXPECT_TRUE(file_.valid());
+    Resize(size);
+  }
+  ~Memory() { ::shm_unlink(key_.c_str()); }
+  const std::string& key() const { return key_; }
+  void Resize(off_t size) const { EXPECT_EQ(::ftruncate(file_.get(), size), 0); }
+  void Write(const std::string& text, off_t at) const {
+    EXPECT_EQ(::pwrite(file_.get(), text.data(), text.size(), at), static_cast<ssize_t>(text.size()));
+  }
+  std::string Read(size_t size, off_t at) const {
+    std::string text(size, '\0');
+    EXPECT_EQ(::pread(file_.get(), text.data(), size, at), static_cast<ssize_t>(size));
+    return text;
+  }
+
+ private:
+  static inline int made = 0;
+  const std::string key_;
+  const UniqueFd file_;
+};
+
+TEST(ClientRegions, ReadsAndWritesAPart) {
+  const Memory memory(8192);
+  memory.Write("hello", 4100);
+  ClientRegions regions;
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 4096, 4096}).has_value());
+  EXPECT_EQ(regions.Read({"r", 4, 5})->text(), "hello");
+  EXPECT_TRUE(regions.Write({"r", 100, 10}, Bytes::Copy("answer")).has_value());
+  EXPECT_EQ(memory.Read(6, 4196), "answer");
+}
+
+TEST(ClientRegions, ReadsACopy) {
+  const Memory memory(16);
+  memory.Write("before", 0);
+  ClientRegions regions;
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 16}).has_value());
+  const auto read = regions.Read({"r", 0, 6});
+  memory.Write("after!", 0);
+  EXPECT_EQ(read->text(), "before");
+}
+
+TEST(ClientRegions, RefusesPartsThatDoNotLieWithin) {
+  const Memory memory(4096);
+  ClientRegions regions;
+  for (const auto& [offset, size] : {std::pair<uint64_t, uint64_t>{0, 4097},
+                                     {4096, 1},
+                                     {1, 4096},
+                                     {kMost, 1},
+                                     {kMost - 10, 20},
+                                     {1, kMost},
+                                     {0, 0}}) {
+    EXPECT_EQ(regions.Register({"bad", memory.key(), offset, size}).error().code, ErrorCode::kInvalidArgument)
+        << offset << " " << size;
+  }
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 1024, 1024}).has_value());
+  for (const auto& [offset, size] :
+       {std::pair<uint64_t, uint64_t>{0, 1025}, {1024, 1}, {kMost, 2}, {2, kMost}})
+    EXPECT_EQ(regions.Read({"r", offset, size}).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(ClientRegions, TakesOnlyKeysOfSharedMemory) {
+  ClientRegions regions;
+  for (const std::string& key :
+       {std::string("/../etc/passwd"), std::string("/a/b"), std::string(), std::string("/"),
+        std::string("/.."), std::string("/a\0b", 4), std::string(300, 'a')}) {
+    EXPECT_EQ(regions.Register({"r", key, 0, 1}).error().code, ErrorCode::kInvalidArgument) << key;
+  }
+  EXPECT_EQ(regions.Register({"r", "/weir-there-is-none", 0, 1}).error().code, ErrorCode::kNotFound);
+}
+
+TEST(ClientRegions, TakesANameOnce) {
+  const Memory memory(16), other(16);
+  ClientRegions regions;
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 16}).has_value());
+  const Status again = regions.Register({"r", other.key(), 0, 16});
+  EXPECT_EQ(again.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(again.error().message, Not(HasSubstr(memory.key())));
+  ASSERT_TRUE(regions.Unregister("r").has_value());
+  EXPECT_TRUE(regions.Register({"r", other.key(), 0, 16}).has_value());
+}
+
+TEST(ClientRegions, ListsAndForgets) {
+  const Memory memory(16);
+  ClientRegions regions;
+  EXPECT_EQ(regions.Unregister("r").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(regions.List("r").error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(regions.Register({"a", memory.key(), 0, 16}).has_value());
+  ASSERT_TRUE(regions.Register({"b", memory.key(), 8, 8}).has_value());
+  EXPECT_EQ(regions.List("")->size(), 2U);
+  EXPECT_EQ(regions.List("b")->at(0).offset, 8U);
+  EXPECT_TRUE(regions.Unregister("").has_value());
+  EXPECT_TRUE(regions.List("")->empty());
+  EXPECT_EQ(regions.Read({"a", 0, 1}).error().code, ErrorCode::kNotFound);
+}
+
+TEST(ClientRegions, LivesThroughMemoryThatIsCutOff) {
+  const Memory memory(1 << 20);
+  ClientRegions regions;
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 1 << 20}).has_value());
+  memory.Resize(4096);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(regions.Read({"r", 0, 1 << 20}).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(regions.Write({"r", 8192, 16}, Bytes::Copy("0123456789abcdef")).error().code,
+              ErrorCode::kInvalidArgument);
+  }
+  EXPECT_TRUE(regions.Read({"r", 0, 4096}).has_value());
+}
+
+}  // namespace
+}  // namespace weir::serve

@@ -1,0 +1,115 @@
+#include "serve/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include "serve/metrics.h"
+
+namespace weir::serve {
+namespace {
+
+constexpr Instant kStart{1s};
+
+infer::Times TimesAt(Instant queued) {
+  return {.queued = queued, .taken = queued + 1ms, .started = queued + 3ms, .done = queued + 6ms};
+}
+
+Statistics::Answered Of(int64_t rows, int64_t batch) {
+  return {.received = kStart,
+          .answered = kStart + 10ms,
+          .times = TimesAt(kStart),
+          .rows = rows,
+          .executed_batch = batch};
+}
+
+TEST(Statistics, CountsABatchOnceHoweverManyRequestsItHad) {
+  Statistics statistics;
+  EXPECT_EQ(statistics.Succeeded(Of(1, 4)), 0U);
+  EXPECT_EQ(statistics.Succeeded(Of(2, 4)), 0U);
+  EXPECT_EQ(statistics.Succeeded(Of(1, 4)), 1U);
+  EXPECT_EQ(statistics.Succeeded(Of(2, 2)), 1U);
+  const wire::ModelStatistics told = statistics.Get(WallTime(kStart));
+  EXPECT_EQ(told.inference_count, 6U);
+  EXPECT_EQ(told.execution_count, 2U);
+  EXPECT_EQ(told.success.count, 4U);
+  ASSERT_EQ(told.batches.size(), 2U);
+  EXPECT_EQ(told.batches[1].batch_size, 4U);
+  EXPECT_EQ(told.batches[1].compute_infer.count, 1U);
+  EXPECT_EQ(told.batches[1].compute_infer.total, Duration(3ms));
+}
+
+TEST(Statistics, SumsThePhasesOfRequests) {
+  Statistics statistics;
+  statistics.Succeeded(Of(1, 1));
+  statistics.Succeeded(Of(1, 1));
+  statistics.Failed(5ms);
+  const wire::ModelStatistics told = statistics.Get(WallTime(kStart));
+  EXPECT_EQ(told.success.total, Duration(20ms));
+  EXPECT_EQ(told.queue.total, Duration(2ms));
+  EXPECT_EQ(told.compute_input.total, Duration(4ms));
+  EXPECT_EQ(told.compute_infer.total, Duration(6ms));
+  EXPECT_EQ(told.compute_output.total, Duration(8ms));
+  EXPECT_EQ(told.fail.count, 1U);
+  EXPECT_EQ(told.fail.total, Duration(5ms));
+}
+
+TEST(Statistics, TellsWhenTheLastRequestWas) {
+  Statistics statistics;
+  const WallTime wall(kStart);
+  EXPECT_EQ(statistics.Get(wall).last_inference_ms, 0U);
+  statistics.Succeeded(Of(1, 1));
+  EXPECT_EQ(statistics.Get(wall).last_inference_ms, wall.MillisecondsAt(kStart) + 10);
+  EXPECT_GT(wall.MillisecondsAt(kStart), 1'600'000'000'000U);
+}
+
+TEST(Metrics, SpeaksThePrometheusText) {
+  Metrics metrics;
+  ModelMetrics& model = metrics.OfModel("m", "1");
+  model.Succeeded({.rows = 3, .executions = 1, .request = 10us, .queue = 2us});
+  model.Failed(ErrorCode::kDeadline);
+  model.Refused(Refusal::kQueueFull);
+  metrics.Refused(DoorRefusal::kUnknownModel);
+  model.SetPending(7);
+  const std::string text = metrics.Text();
+  for (const char* line : {"nv_inference_count{model=\"m\",version=\"1\"} 3", "weir_requests_refused_total{",
+                           "nv_inference_request_duration_us{model=\"m\",version=\"1\"} 10",
+                           "nv_inference_pending_request_count{model=\"m\",version=\"1\"} 7",
+                           "weir_requests_refused_total{reason=\"unknown_model\"} 1"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  }
+}
+
+TEST(Metrics, CountOnAfterAReload) {
+  Metrics metrics;
+  metrics.OfModel("m", "1").Succeeded({.rows = 3});
+  metrics.OfModel("m", "1").Succeeded({.rows = 4});
+  EXPECT_NE(metrics.Text().find("nv_inference_count{model=\"m\",version=\"1\"} 7"), std::string::npos);
+}
+
+TEST(Metrics, ObservesPhasesByProtocolAndBatch) {
+  Metrics metrics;
+  wire::Exchange exchange{.protocol = wire::Protocol::kGrpc,
+                          .first_byte = kStart,
+                          .received = kStart + 1ms,
+                          .decoded = kStart + 2ms,
+                          .encoded = kStart + 8ms,
+                          .sent = kStart + 9ms,
+                          .times = TimesAt(kStart + 2ms),
+                          .executed_batch = 5};
+  metrics.OfModel("m", "1").Observe(exchange);
+  exchange.times.done = std::nullopt;
+  metrics.OfModel("m", "1").Observe(exchange);
+  const std::string text = metrics.Text();
+  const auto count = [&](const std::string& phase) {
+    const std::string key = "weir_phase_seconds_count{batch=\"8\",model=\"m\",phase=\"" + phase +
+                            "\",protocol=\"grpc\",version=\"1\"} ";
+    const size_t at = text.find(key);
+    return at == std::string::npos ? "" : text.substr(at + key.size(), 1);
+  };
+  EXPECT_EQ(count("receive"), "2") << text;
+  EXPECT_EQ(count("infer"), "1");
+  EXPECT_EQ(count("output"), "1");
+  EXPECT_EQ(count("send"), "2");
+}
+
+}  // namespace
+}  // namespace weir::serve
