@@ -57,13 +57,22 @@ class ServerCpu {
   std::unique_ptr<monitor::ResourceMonitor> monitor_;
 };
 
+std::string LastLine(std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  return EscapeBytes(text.substr(text.rfind('\n') + 1));
+}
+
 Result<Outcome> RunApplication(const Workload& workload, const Setting& setting, const std::string& model,
                                const Clock& clock) {
   const TemporaryFile answers = TRY(TemporaryFile::Make());
-  const std::string text = TRY(launch::RunWell(
+  const launch::Output output = TRY(launch::RunCommand(
       {.arguments = RunArguments(workload, setting, model, answers.path()), .timeout = workload.timeout},
       clock));
-  Outcome outcome = TRY(ReadResult(TRY(ParseJson(text))));
+  if (output.ending != launch::Ending{}) {
+    return Fail(ErrorCode::kIo, fmt::format("the application ended with {}: {}", output.ending.ToString(),
+                                            LastLine(output.err)));
+  }
+  Outcome outcome = TRY(ReadResult(TRY(ParseJson(output.out))));
   outcome.answers = TRY(ReadTextFile(answers.path()));
   return outcome;
 }
