@@ -14,6 +14,7 @@
 
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "data/set.h"
 #include "run/assembly.h"
 #include "run/encoded.h"
 
@@ -91,6 +92,19 @@ std::optional<uint64_t> AvailableMemory() {
 std::optional<double> Report::Throughput() const {
   if (images == 0 || wall_s <= 0) return std::nullopt;
   return static_cast<double>(images) / wall_s;
+}
+
+Status CheckListing(const data::Listing& listing, const Target& target) {
+  if (target.form == Form::kTensor) return CheckGeometry(listing, target.recipe.geometry);
+  for (const auto& set : listing.sets) {
+    if (!set->facts().geometry && set->facts().format != data::SetFormat::kRaw) continue;
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("set {} is prepared already, and the server would prepare its pictures again: send "
+                    "their pixels (--payload pixels), or the original pictures",
+                    set->folder()));
+  }
+  return {};
 }
 
 class Application::Flow {
@@ -234,7 +248,7 @@ data::Accepted<void> Application::Flow::LoadOne(Loader& loader, Assembly& assemb
   if (target_.form == Form::kFile) {
     auto file = data::LoadInput(listing_, InputAt(index), options_.loading.max_file_bytes);
     if (!file) return std::unexpected(std::move(file).error());
-    if (file->empty()) return std::unexpected(data::Reject{data::RejectReason::kEmpty, ""});
+    if (file->empty()) return std::unexpected(data::Reject{data::RejectReason::kEmpty, "no bytes"});
     spot = assembly.Claim(index);
     spot.batch->files[spot.place] = *std::move(file);
   } else {
@@ -405,7 +419,7 @@ void Application::Flow::SubmitAlone(BatchPtr batch, size_t place) {
 }
 
 Status Application::Flow::MakeReady() {
-  TRY_STATUS(CheckGeometry(listing_, target_.recipe.geometry));
+  TRY_STATUS(CheckListing(listing_, target_));
   const Instant begin = clock_.Now();
   TRY_STATUS(WarmUp());
   const Instant warm = clock_.Now();

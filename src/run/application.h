@@ -43,6 +43,9 @@ struct Target {
   std::optional<int> fixed_batch;   // the only batch it takes: a part batch is padded
 };
 
+// kInvalidArgument names a set of `listing` whose pictures are not what `target` wants, and the remedy.
+Status CheckListing(const data::Listing& listing, const Target& target);
+
 struct Options {
   Mode mode = Mode::kAsync;
   int batch = 8;      // pictures a batch

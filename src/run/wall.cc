@@ -72,9 +72,11 @@ Wall CpuWall(const Costs& c) {
   const double foreign = c.foreign_cpu_s / c.wall_s;
   if (foreign > 0.25 * c.cores) {
     wall.text = fmt::format(
-        "{}: {:.0f} % of this program's CPU time; other processes hold {:.1f} of the {:.3g} cores, alone it "
+        "{}: {:.0f} % of this program's CPU time; other processes{} hold {:.1f} of the {:.3g} cores, alone "
+        "it "
         "could reach {:.3g} images/s",
-        stage, 100 * wall.share, foreign, c.cores, FindBounds(c).pipeline);
+        stage, 100 * wall.share, c.remote ? ", the server if it is here," : "", foreign, c.cores,
+        FindBounds(c).pipeline);
     return wall;
   }
   wall.text = fmt::format("{}: {:.0f} % of the CPU time, and all {:.3g} cores are taken; twice the cores {}",

@@ -73,6 +73,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void AnswerWhole();
   void Ended(const error_code& error);
   void FailPending(Error error);
+  Error Named(const Error& error) const;  // with the server's address in front
   bool ServerMayHaveAll() const;
   void LetGoOfPayload();
 
@@ -252,7 +253,7 @@ void Connection::OnRead(const error_code& error, size_t size) {
   if (!pending_) return Ended(asio::error::eof);  // an answer to nothing
   if (!pending_->stamps.first_byte) pending_->stamps.first_byte = lane_.Now();
   const Result<bool> whole = reader_.Filled(size);
-  if (!whole) return FailPending(whole.error());
+  if (!whole) return FailPending(Named(whole.error()));
   if (*whole) {
     AnswerWhole();
   } else {
@@ -279,15 +280,19 @@ void Connection::AnswerWhole() {
 void Connection::Ended(const error_code& error) {
   if (pending_ && reader_.begun() && error == asio::error::eof) {
     const Result<bool> whole = reader_.Closed();
-    return whole ? AnswerWhole() : FailPending(whole.error());
+    return whole ? AnswerWhole() : FailPending(Named(whole.error()));
   }
   if (pending_ && used_ && !reader_.begun() && !pending_->again && !ServerMayHaveAll()) {
     PendingPtr pending = Release();
     Close();
     return lane_.Again(std::move(pending));
   }
-  FailPending({ErrorCode::kIo, fmt::format("{}: the connection ended before the answer: {}",
-                                           lane_.server().Address(), error.message())});
+  FailPending(
+      Named({ErrorCode::kIo, fmt::format("the connection ended before the answer: {}", error.message())}));
+}
+
+Error Connection::Named(const Error& error) const {
+  return {error.code, fmt::format("{}: {}", lane_.server().Address(), error.message)};
 }
 
 void Connection::FailPending(Error error) {

@@ -1,0 +1,69 @@
+#include "cli/recogniser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "wire/client.h"
+
+namespace weir::cli {
+namespace {
+
+std::unexpected<Error> Invalid(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+// The tensor that the recipe names, or the only one.
+Result<infer::TensorInfo> Pick(const ModelTensors& model, const std::vector<infer::TensorInfo>& all,
+                               const std::string& name, const char* what) {
+  if (name.empty() && all.size() == 1) return all.front();
+  std::string names;
+  for (const infer::TensorInfo& info : all) {
+    if (info.name == name) return info;
+    names += (names.empty() ? "" : ", ") + info.name;
+  }
+  return Invalid(
+      fmt::format("model {}: the recipe names {} \"{}\"; the model has {}", model.name, what, name, names));
+}
+
+}  // namespace
+
+Result<run::Target> MakeTarget(const ModelTensors& model, const std::optional<data::Recipe>& recipe,
+                               std::vector<std::string> labels) {
+  if (!recipe) {
+    return Invalid(fmt::format(
+        "model {} has no recipe.yaml: say with --recipe FILE how pictures become its input", model.name));
+  }
+  run::Target target{.model = model.name, .version = {}, .recipe = *recipe, .labels = std::move(labels)};
+  if (!recipe->geometry.OutputSize()) {
+    return Invalid(
+        "the recipe gives pictures of different sizes: it needs a crop, or a resize to a width and height");
+  }
+  target.input = TRY(Pick(model, model.inputs, recipe->input, "input"));
+  target.output = TRY(Pick(model, model.outputs, recipe->output, "output")).name;
+  if (model.inputs.size() == 1) return target;
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("model {} has {} inputs: pictures fill only one", model.name, model.inputs.size()));
+}
+
+Status Recogniser::Aim(run::Target target, std::optional<int> max_batch, const RunFlags& flags) {
+  target_ = std::move(target);
+  max_batch_ = max_batch;
+  if (max_batch && !target_.fixed_batch && flags.batch > *max_batch) {
+    return Invalid(fmt::format("--batch {} is over the max_batch_size of {} in the configuration of {}",
+                               flags.batch, *max_batch, name_));
+  }
+  batch_ = flags.batch > 0 ? flags.batch : std::min(8, std::max(1, max_batch.value_or(8)));
+  if (target_.fixed_batch) batch_ = *target_.fixed_batch;
+  return {};
+}
+
+void Recogniser::FixBatch(int batch) { target_.fixed_batch = batch; }
+
+Result<std::unique_ptr<Recogniser>> OpenRecogniser(const RunFlags& flags, const Clock& clock) {
+  return wire::IsModelUrl(flags.model) ? OpenRemoteRecogniser(flags, clock)
+                                       : OpenLocalRecogniser(flags, clock);
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,227 @@
+#include "cli/run_result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/verbs.h"
+
+namespace weir::cli {
+namespace {
+
+// What makes the times of this run less than sure; each says what to do.
+std::vector<std::string> Warnings(const RunResult& o) {
+  std::vector<std::string> warnings;
+  const monitor::Resources& r = o.resources;
+  if (r.server_cpu && r.recogniser_cpu && r.app_cpu) {
+    const double others = o.report.costs.foreign_cpu_s / std::max(o.report.costs.wall_s, 1e-9);
+    if (r.wall_s > 0.3 && others > 0.05 * o.report.costs.cores) {
+      warnings.push_back(
+          fmt::format("other processes took {:.2f} of the machine's cores: throughput and times are theirs "
+                      "too; trust the CPU time an image, or "
+                      "run on a quiet machine",
+                      others));
+    }
+  }
+  if (r.steal_percent && *r.steal_percent > 1) {
+    warnings.push_back(
+        fmt::format("the hypervisor took {:.1f} % of the CPU time: repeat, and trust the CPU time an image",
+                    *r.steal_percent));
+  }
+  if (r.throttled_s && *r.throttled_s > 0.01 * r.wall_s) {
+    warnings.push_back(fmt::format(
+        "the control group's CPU quota held the run back for {:.2f} s: raise it, or give fewer threads",
+        *r.throttled_s));
+  }
+  if (o.recogniser.invents_answers()) {
+    warnings.push_back(
+        "the engine is emulated: its answers are made from the input's bytes and mean nothing");
+  }
+  if (o.report.batches > 0 && o.report.batches < 30) {
+    warnings.push_back(
+        fmt::format("{} batches are few for a rate: 30 or more (--repeat-data) steady it", o.report.batches));
+  }
+  return warnings;
+}
+
+Json StagesJson(const RunResult& o) {
+  const run::StageTimes& s = o.report.stages;
+  Json stages;
+  stages["model_prepare"] = 1e3 * o.recogniser.prepare_s();
+  stages["warm_up"] = 1e3 * o.report.warm_up_s;
+  stages["load_prepare"] = Milliseconds(s.load_prepare);
+  stages["wait"] = Milliseconds(s.wait);
+  stages["send"] = Milliseconds(s.send);
+  stages["infer"] = Milliseconds(s.infer);
+  stages["result_load"] = Milliseconds(s.result_load);
+  stages["print"] = Milliseconds(s.print);
+  stages["total"] = Milliseconds(s.total);
+  return stages;
+}
+
+std::string RangeText(const std::optional<monitor::Range>& range, const char* unit, double scale) {
+  if (!range) return "-";
+  return fmt::format("{} {}  ({} to {})", Short(range->mean * scale), unit, Short(range->min * scale),
+                     Short(range->max * scale));
+}
+
+std::string StageLines(const Console& console, const RunResult& o) {
+  const run::StageTimes& s = o.report.stages;
+  const double pictures = std::max<double>(1, static_cast<double>(s.pictures));
+  const double total = std::max(1e-9, Milliseconds(s.total));
+  std::string text = console.Bold("\nstages") +
+                     "     ms a picture, waiting included; a batch's time counts for each of its pictures\n";
+  const std::array<std::pair<const char*, Duration>, 6> rows{{{"load, prepare", s.load_prepare},
+                                                              {"wait", s.wait},
+                                                              {"send", s.send},
+                                                              {"infer", s.infer},
+                                                              {"load result", s.result_load},
+                                                              {"print", s.print}}};
+  for (const auto& [name, time] : rows) {
+    text += fmt::format("  {:<14}{:>9.3f}  {}{:>4.0f} %\n", name, Milliseconds(time) / pictures,
+                        Console::Bar(Milliseconds(time) / total, 30), 100 * Milliseconds(time) / total);
+  }
+  return text + fmt::format("  {:<14}{:>9.3f}\n", "total", Milliseconds(s.total) / pictures);
+}
+
+std::string ResourceLines(const Console& console, const RunResult& o) {
+  const monitor::Resources& r = o.resources;
+  std::string text =
+      console.Bold("\nresources") +
+      fmt::format("  mean (min to max) over {} samples of {:.0f} ms\n", r.samples, r.period_ms);
+  if (o.report.images > 0) {
+    const run::Costs& c = o.report.costs;
+    const auto ms = [&](double seconds) { return Short(1e3 * seconds / c.images); };
+    text += fmt::format("  CPU, an image      {} ms: load {}{}, other {}\n",
+                        ms(c.load_cpu_s + c.engine_cpu_s + c.other_cpu_s), ms(c.load_cpu_s),
+                        c.remote ? "" : ", infer " + ms(c.engine_cpu_s), ms(c.other_cpu_s));
+  }
+  if (r.recogniser_cpu)
+    text += fmt::format("  CPU, engine        {}\n", RangeText(r.recogniser_cpu, "cores", 1));
+  text += fmt::format("  CPU, application   {}\n", RangeText(r.app_cpu, "cores", 1));
+  text += fmt::format("  CPU, machine       {}\n", RangeText(r.client_cpu, "cores", 1));
+  if (r.gpu_percent)
+    text += fmt::format("  GPU ({})     {}\n", r.gpu_label, RangeText(r.gpu_percent, "%", 1));
+  text += fmt::format("  memory, resident   {}\n", RangeText(r.process_memory_bytes, "MB", 1e-6));
+  return text;
+}
+
+}  // namespace
+
+Json ResultJson(const RunResult& o, const record::Provenance& provenance) {
+  const run::Report& r = o.report;
+  Json json;
+  json["model"] = EscapeBytes(o.recogniser.name());
+  o.recogniser.Describe(json);
+  json["batch"] = o.options.batch;
+  json["mode"] = o.flags.mode;
+  json["in_flight"] = r.costs.in_flight;
+  json["decode_threads"] = o.options.decode_threads;
+  json["no_files"] = o.options.no_files;
+  json["repeat_data"] = o.options.repeat_data;
+  json["images"] = r.images;
+  json["rejected"] = r.rejected.total;
+  json["rejected_by_reason"] = Json(r.rejected.by_reason);
+  if (r.rejected.by_reason.empty()) json["rejected_by_reason"] = Json::object();
+  json["skipped"] = o.listing.skipped.size();
+  json["interrupted"] = r.stopped;
+  PutIfAny(json, "throughput_images_per_s", r.Throughput());
+  json["wall_s"] = r.wall_s;
+  if (r.load_before_s > 0) json["load_before_s"] = r.load_before_s;
+  json["stages_ms"] = StagesJson(o);
+  json["resources"] = o.resources.ToJson();
+  Json bounds = Json::object();
+  PutIfAny(bounds, "read", o.bounds.read);
+  PutIfAny(bounds, "decode", o.bounds.decode);
+  PutIfAny(bounds, "infer", o.bounds.infer);
+  PutIfAny(bounds, "in_flight", o.bounds.in_flight);
+  PutIfAny(bounds, "server", o.bounds.server);
+  PutIfAny(bounds, "print", o.bounds.print);
+  PutIfAny(bounds, "cpu", o.bounds.cpu);
+  if (o.bounds.pipeline > 0) bounds["pipeline"] = o.bounds.pipeline;
+  json["bound_images_per_s"] = bounds;
+  if (r.images > 0) {
+    const run::Costs& c = r.costs;
+    Json& cpu = json["cpu_ms_per_image"] = {{"load_prepare", 1e3 * c.load_cpu_s / c.images},
+                                            {"other", 1e3 * c.other_cpu_s / c.images}};
+    if (!c.remote) cpu["infer"] = 1e3 * c.engine_cpu_s / c.images;
+  }
+  if (o.wall) {
+    json["wall"] = {{"stage", o.wall->stage},
+                    {"share", o.wall->share},
+                    {"share_of", o.wall->share_of},
+                    {"gain_at_most", o.wall->gain},
+                    {"text", o.wall->text}};
+  }
+  if (r.labelled > 0 && !o.recogniser.invents_answers()) {
+    json["accuracy"] = {{"top1", static_cast<double>(r.top1_hits) / static_cast<double>(r.labelled)},
+                        {"top5", static_cast<double>(r.top5_hits) / static_cast<double>(r.labelled)},
+                        {"images", r.labelled}};
+  }
+  json["warnings"] = Warnings(o);
+  json["provenance"] = provenance.ToJson();
+  json["command"] = record::CommandLine(CommandLine());
+  return json;
+}
+
+std::string ResultText(const Console& console, const RunResult& o) {
+  const run::Report& r = o.report;
+  std::string text;
+  if (o.recogniser.invents_answers() && !o.shown.empty())
+    text += "(emulated: these answers are made from bytes and mean nothing)\n";
+  for (const std::string& line : o.shown) text += line + "\n";
+  if (!o.shown.empty()) {
+    if (r.images > std::ssize(o.shown))
+      text += fmt::format("... and {} more; --answers FILE.csv keeps them all\n",
+                          Count(r.images - std::ssize(o.shown)));
+    text += "\n";
+  }
+  text += fmt::format("{}  {}, batch {}{}, {}", console.Bold(EscapeBytes(o.recogniser.name())),
+                      o.recogniser.Title(), o.options.batch,
+                      o.recogniser.target().fixed_batch ? " (fixed by the model)" : "", o.flags.mode);
+  if (o.options.mode == run::Mode::kAsync) text += fmt::format(" with {} in flight", o.options.in_flight);
+  if (!o.options.no_files) text += ", " + Count(o.options.decode_threads, "decode thread");
+  text += fmt::format("\n{} answered, {} rejected, {} skipped{}\n", Count(r.images, "picture"),
+                      Count(r.rejected.total), Count(std::ssize(o.listing.skipped), "file"),
+                      r.stopped ? "; broken off" : "");
+  for (const auto& [name, reject] : r.rejected.first) {
+    text += fmt::format("  rejected {}: {}{}{}\n", EscapeBytes(name), data::ToString(reject.reason),
+                        reject.detail.empty() ? "" : ": ", EscapeBytes(reject.detail));
+  }
+  if (r.rejected.total > std::ssize(r.rejected.first)) text += "  ...\n";
+  if (r.labelled > 0 && !o.recogniser.invents_answers()) {
+    text += fmt::format("{}   top-1 {:.1f} %, top-5 {:.1f} %\n", console.Bold("accuracy"),
+                        100.0 * static_cast<double>(r.top1_hits) / static_cast<double>(r.labelled),
+                        100.0 * static_cast<double>(r.top5_hits) / static_cast<double>(r.labelled));
+  }
+  if (const auto throughput = r.Throughput()) {
+    text += fmt::format(
+        "{} {} images/s in {:.2f} s; before that {} took {:.2f} s, the warm-up batch {:.2f} s{}\n",
+        console.Bold("throughput"), Short(*throughput), r.wall_s,
+        r.costs.remote ? "asking the server" : "the model", o.recogniser.prepare_s(), r.warm_up_s,
+        r.load_before_s > 0 ? fmt::format(", loading {:.2f} s", r.load_before_s) : "");
+    text += StageLines(console, o);
+    if (const std::string line = o.recogniser.ServerLine(r); !line.empty())
+      text += fmt::format("{}     {}\n", console.Bold("server"), line);
+    text += ResourceLines(console, o);
+    std::string parts;
+    const auto part = [&](const char* name, const std::optional<double>& bound) {
+      if (bound) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, Short(*bound));
+    };
+    part("read", o.bounds.read);
+    part("decode", o.bounds.decode);
+    part("infer", o.bounds.infer);
+    part("server, at this depth", o.bounds.server);
+    part("all on these cores", o.bounds.cpu);
+    text += fmt::format("\n{}     images/s each part alone could do: {}; together at most {}\n",
+                        console.Bold("bounds"), parts, Short(o.bounds.pipeline));
+  }
+  if (o.wall) text += fmt::format("{}       {}\n", console.Bold("wall"), o.wall->text);
+  for (const std::string& warning : Warnings(o))
+    text += fmt::format("{}    {}\n", console.Bold("warning"), warning);
+  text += fmt::format("repeat     {}\n", record::CommandLine(CommandLine()));
+  return text;
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,35 @@
+// What a run came to, for people and for programs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "cli/console.h"
+#include "cli/recogniser.h"
+#include "data/source.h"
+#include "monitor/resources.h"
+#include "record/provenance.h"
+#include "run/application.h"
+#include "run/wall.h"
+
+namespace weir::cli {
+
+struct RunResult {
+  const RunFlags& flags;
+  const run::Options& options;
+  const Recogniser& recogniser;
+  const data::Listing& listing;
+  run::Report report;
+  run::Bounds bounds;
+  std::optional<run::Wall> wall;
+  monitor::Resources resources;
+  std::vector<std::string> shown;  // the first answers, a line each
+};
+
+// The same numbers in both.
+std::string ResultText(const Console& console, const RunResult& result);
+Json ResultJson(const RunResult& result, const record::Provenance& provenance);
+
+}  // namespace weir::cli
