@@ -1,0 +1,256 @@
+#include "serve/repository.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <future>
+#include <string>
+
+#include "infer/testing/answers.h"
+#include "serve/testing/fake_models.h"
+
+namespace weir::serve {
+namespace {
+
+namespace fs = std::filesystem;
+using infer::testing::Answers;
+using infer::testing::FloatTensor;
+using ::testing::ElementsAre;
+using testing::FakeLoader;
+using ::testing::HasSubstr;
+
+class RepositoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    base_ = fs::path(::testing::TempDir()) / ("repository-" + std::to_string(::getpid()));
+    fs::remove_all(base_);
+    Add("a");
+    Add("b");
+  }
+  void TearDown() override {
+    loader_->Open();
+    repository_.reset();
+    fs::remove_all(base_);
+  }
+
+  void Add(const std::string& name) const { fs::create_directories(base_ / name); }
+  void Start(Repository::Options options) {
+    auto repository = Repository::Create(*Catalogue::Open({base_.string()}), std::move(options),
+                                         std::move(owned_), clock_, [](LogLevel, const std::string&) {});
+    ASSERT_TRUE(repository.has_value()) << repository.error().message;
+    repository_ = *std::move(repository);
+  }
+  void StartExplicit(std::vector<std::string> load) {
+    Start({.control = Repository::Control::kExplicit, .load = std::move(load)});
+    ASSERT_TRUE(repository_->WaitUntilLoaded(Instant::max()));
+  }
+  Status Load(const std::string& name) {
+    std::promise<Status> done;
+    repository_->Load(name, "", [&](Status status) { done.set_value(std::move(status)); });
+    return done.get_future().get();
+  }
+  std::future<Status> Unload(const std::string& name) {
+    auto done = std::make_shared<std::promise<Status>>();
+    repository_->Unload(name, [done](Status status) { done->set_value(std::move(status)); });
+    return done->get_future();
+  }
+  std::string Version(const std::string& name, const std::string& version = "") {
+    const auto found = repository_->Find(name, version);
+    return found ? (*found)->version : found.error().message;
+  }
+  ErrorCode WhyNot(const std::string& name, const std::string& version = "") {
+    const auto found = repository_->Find(name, version);
+    EXPECT_FALSE(found.has_value());
+    return found ? ErrorCode::kInternal : found.error().code;
+  }
+  // A call that is in the engine of `what` until Open.
+  void Hold(const std::string& model, Answers& answers) {
+    loader_->SessionOf(model + "/1")->Close();
+    const auto served = *repository_->Find(model, "");
+    infer::Call call = answers.MakeCall("held", {FloatTensor("x", {1, 4}, {1, 2, 3, 4})});
+    // As the server does it: whoever waits for an answer keeps the model.
+    auto inner = std::make_shared<infer::Completion>(std::move(call.completion));
+    call.completion =
+        infer::Completion([served, inner](Result<infer::Response> result, const infer::Times& t) {
+          inner->Answer(std::move(result), t);
+        });
+    served->loaded.runner().Submit(std::move(call));
+    loader_->SessionOf(model + "/1")->WaitForRuns(1);
+  }
+
+  const SteadyClock clock_;
+  Metrics metrics_;
+  std::unique_ptr<FakeLoader> owned_ = std::make_unique<FakeLoader>(clock_, metrics_);
+  FakeLoader* const loader_ = owned_.get();
+  std::unique_ptr<Repository> repository_;
+  fs::path base_;
+};
+
+TEST_F(RepositoryTest, LoadsEverythingWhereNothingIsControlled) {
+  Start({});
+  ASSERT_TRUE(repository_->WaitUntilLoaded(Instant::max()));
+  EXPECT_EQ(Version("a"), "1");
+  EXPECT_EQ(Version("b"), "1");
+  EXPECT_TRUE(repository_->AllReady().has_value());
+  EXPECT_EQ(WhyNot("c"), ErrorCode::kNotFound);
+  EXPECT_EQ(Load("a").error().code, ErrorCode::kUnsupported);
+}
+
+TEST_F(RepositoryTest, IsNotReadyAndSaysSoWhileItLoads) {
+  loader_->Close();
+  Start({});
+  EXPECT_FALSE(repository_->WaitUntilLoaded(Instant{}));
+  EXPECT_EQ(WhyNot("a"), ErrorCode::kOverloaded);
+  EXPECT_THAT(Version("a"), HasSubstr("loading"));
+  EXPECT_THAT(repository_->AllReady().error().message, HasSubstr("loading"));
+  EXPECT_EQ(repository_->Index(false).at(0).state, "LOADING");
+  loader_->Open();
+  EXPECT_TRUE(repository_->WaitUntilLoaded(Instant::max()));
+  EXPECT_TRUE(repository_->AllReady().has_value());
+}
+
+TEST_F(RepositoryTest, LoadsWhatItIsAskedFor) {
+  StartExplicit({"b"});
+  EXPECT_EQ(Version("b"), "1");
+  EXPECT_EQ(WhyNot("a"), ErrorCode::kNotFound);
+  EXPECT_TRUE(Load("a").has_value());
+  EXPECT_EQ(Version("a"), "1");
+  Add("late");
+  EXPECT_TRUE(Load("late").has_value());
+  for (const char* name : {"nope", "", "..", "../a", "a/../b", "./a"})
+    EXPECT_EQ(Load(name).error().code, ErrorCode::kNotFound) << name;
+}
+
+TEST_F(RepositoryTest, GivesTheHighestVersionOrTheOneAskedFor) {
+  loader_->SetVersions("a", {"2", "10"});
+  StartExplicit({"a"});
+  EXPECT_EQ(Version("a"), "10");
+  EXPECT_EQ(Version("a", "2"), "2");
+  EXPECT_THAT(repository_->VersionsOf("a"), ElementsAre("2", "10"));
+  for (const char* version : {"1", "02", "-2", "two", "99999999999999999999"})
+    EXPECT_EQ(WhyNot("a", version), ErrorCode::kNotFound) << version;
+}
+
+TEST_F(RepositoryTest, KeepsTheOldWhereTheNewFails) {
+  StartExplicit({"a"});
+  loader_->SetVersions("a", {"2"});
+  loader_->SetFault("a/2", "torn");
+  EXPECT_EQ(Load("a").error().message, "torn");
+  EXPECT_EQ(Version("a"), "1");
+  EXPECT_EQ(WhyNot("a", "2"), ErrorCode::kNotFound);
+  EXPECT_THAT(Version("a", "2"), HasSubstr("torn"));
+  const auto index = repository_->Index(false);
+  ASSERT_GE(index.size(), 2U);
+  EXPECT_EQ(index[0].state, "READY");
+  EXPECT_EQ(index[1].state, "UNAVAILABLE");
+  EXPECT_EQ(index[1].reason, "torn");
+  loader_->SetFault("a/2", "");
+  EXPECT_TRUE(Load("a").has_value());
+  EXPECT_THAT(repository_->VersionsOf("a"), ElementsAre("2"));
+}
+
+TEST_F(RepositoryTest, IsUnreadyForWhatFailedAtTheStartOnly) {
+  loader_->SetFault("a/1", "torn");
+  StartExplicit({"a"});
+  EXPECT_THAT(repository_->AllReady().error().message, HasSubstr("torn"));
+  loader_->SetFault("a/1", "");
+  ASSERT_TRUE(Load("a").has_value());
+  EXPECT_TRUE(repository_->AllReady().has_value());
+  loader_->SetFault("b/1", "torn");
+  EXPECT_FALSE(Load("b").has_value());
+  EXPECT_TRUE(repository_->AllReady().has_value());
+}
+
+TEST_F(RepositoryTest, FinishesCallsOnTheModelTheyBeganOn) {
+  StartExplicit({"a"});
+  Answers answers;
+  const auto old = loader_->SessionOf("a/1");
+  Hold("a", answers);
+  ASSERT_TRUE(Load("a").has_value());  // does not wait for the call
+  EXPECT_NE(loader_->SessionOf("a/1"), old);
+  EXPECT_EQ(answers.count(), 0U);
+  old->Open();
+  EXPECT_TRUE(answers.Wait(1)[0].result.has_value());
+}
+
+TEST_F(RepositoryTest, UnloadsWhenTheLastCallHasBeenAnswered) {
+  StartExplicit({"a"});
+  Answers answers;
+  const auto session = loader_->SessionOf("a/1");
+  Hold("a", answers);
+  std::future<Status> gone = Unload("a");
+  ASSERT_TRUE(Load("b").has_value());  // after the unloading was begun
+  EXPECT_EQ(gone.wait_for(0s), std::future_status::timeout);
+  EXPECT_EQ(WhyNot("a"), ErrorCode::kOverloaded);
+  EXPECT_THAT(Version("a"), HasSubstr("being unloaded"));
+  EXPECT_EQ(repository_->Index(false).at(0).state, "UNLOADING");
+  session->Open();
+  EXPECT_TRUE(gone.get().has_value());
+  EXPECT_TRUE(answers.Wait(1)[0].result.has_value());
+  EXPECT_EQ(WhyNot("a"), ErrorCode::kNotFound);
+  EXPECT_EQ(repository_->Index(false).at(0).reason, "unloaded");
+  EXPECT_EQ(Unload("nope").get().error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(RepositoryTest, LoadsAgainWhatStillLeaves) {
+  StartExplicit({"a"});
+  Answers answers;
+  const auto session = loader_->SessionOf("a/1");
+  Hold("a", answers);
+  std::future<Status> gone = Unload("a");
+  ASSERT_TRUE(Load("a").has_value());
+  EXPECT_EQ(Version("a"), "1");
+  EXPECT_EQ(gone.wait_for(0s), std::future_status::timeout);
+  session->Open();
+  EXPECT_TRUE(gone.get().has_value());  // the new one stays
+  EXPECT_EQ(Version("a"), "1");
+}
+
+TEST_F(RepositoryTest, ServesWhileItLoads) {
+  StartExplicit({"a"});
+  loader_->Close();
+  repository_->Load("b", "", [](const Status&) {});
+  EXPECT_EQ(Version("a"), "1");
+  loader_->Open();
+}
+
+TEST_F(RepositoryTest, DropsTheJobsThatWaitWhenItEnds) {
+  StartExplicit({});
+  loader_->Close();
+  std::promise<void> begun;
+  repository_->Load("a", "", [](const Status&) {});
+  std::future<Status> waiting = Unload("b");
+  std::thread opens([&] { loader_->Open(); });
+  repository_.reset();
+  opens.join();
+  const Status said = waiting.get();
+  EXPECT_TRUE(said.has_value() || said.error().code == ErrorCode::kCancelled);
+}
+
+TEST_F(RepositoryTest, NamesWhatIsThereTwice) {
+  const fs::path other = base_ / "other";
+  fs::create_directories(other / "a");
+  const auto catalogue = Catalogue::Open({base_.string(), other.string()});
+  ASSERT_FALSE(catalogue.has_value());
+  EXPECT_THAT(catalogue.error().message, HasSubstr("\"a\" is there twice"));
+}
+
+TEST_F(RepositoryTest, TellsAFolderOfModelsFromAModel) {
+  const auto names = [](const fs::path& place) {
+    std::vector<std::string> list;
+    const std::map<std::string, std::string> models = *Catalogue::Open({place.string()})->List();
+    for (const auto& [name, path] : models) list.push_back(name);
+    return list;
+  };
+  fs::create_directories(base_ / ".hidden");
+  EXPECT_THAT(names(base_), ElementsAre("a", "b"));
+  fs::create_directories(base_ / "a/7");
+  EXPECT_THAT(names(base_ / "a"), ElementsAre("a"));
+  EXPECT_THAT(names(base_ / "a/"), ElementsAre("a"));
+  EXPECT_EQ(Catalogue::Open({(base_ / "nowhere").string()}).error().code, ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace weir::serve
