@@ -140,7 +140,7 @@ Result<TensorRead> BodyReader::ReadMembers(json::object object, std::string& nam
   if (late_data != nullptr) {
     TRY_JSON(object.reset());
     for (auto item : object) {
-      json::field field = TRY_JSON(std::move(item));
+      json::field field = TRY_JSON(item);
       if (field.value().raw_json_token().data() != late_data) continue;
       TRY_STATUS(ReadJsonData(field.value(), tensor, text_));
     }

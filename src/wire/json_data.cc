@@ -86,7 +86,7 @@ std::unexpected<Error> TooDeep() { return Bad(fmt::format("data is nested deeper
 // simdjson's values costs as much again as the numbers themselves. kNumberPadding spaces lie behind its end.
 class ArrayText {
  public:
-  ArrayText(const char* begin, const char* end) : at_(begin), end_(end) {}
+  explicit ArrayText(std::string_view text) : at_(text.begin()), end_(text.end()) {}
 
   // Reads the elements, however nested, into consecutive ones of `tensor.data`.
   template <typename T>
@@ -145,7 +145,7 @@ Status ReadStrings(json::value value, const infer::Tensor& tensor, int depth, si
   if (depth > kMaxJsonDepth) return TooDeep();
   json::array array = TRY_JSON(value.get_array());
   for (auto item : array) {
-    json::value element = TRY_JSON(std::move(item));
+    json::value element = TRY_JSON(item);
     if (KindOf(element) == Kind::kArray) {
       TRY_STATUS(ReadStrings(element, tensor, depth + 1, left, data));
       continue;
@@ -187,7 +187,8 @@ Status ReadJsonData(json::value value, infer::Tensor& tensor, std::string_view j
     return Bad(fmt::format("data has fewer elements than shape {}", infer::ToString(tensor.shape)));
   }
   const auto count = static_cast<size_t>(elements);
-  const ArrayText array(value.raw_json_token().data(), json_text.data() + json_text.size());
+  const ArrayText array(
+      json_text.substr(static_cast<size_t>(value.raw_json_token().begin() - json_text.begin())));
   switch (tensor.dtype) {
     case infer::DType::kBool:
       return FillNumbers<bool>(array, tensor, count);

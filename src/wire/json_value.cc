@@ -71,13 +71,13 @@ Status Validate(json::value value, int depth) {
       return {};
     case Kind::kArray: {
       json::array array = TRY_JSON(value.get_array());
-      for (auto item : array) TRY_STATUS(Validate(TRY_JSON(std::move(item)), depth + 1));
+      for (auto item : array) TRY_STATUS(Validate(TRY_JSON(item), depth + 1));
       return {};
     }
     case Kind::kObject: {
       json::object object = TRY_JSON(value.get_object());
       for (auto member : object) {
-        json::field field = TRY_JSON(std::move(member));
+        json::field field = TRY_JSON(member);
         TRY_JSON(field.unescaped_key());
         TRY_STATUS(Validate(field.value(), depth + 1));
       }

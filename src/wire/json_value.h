@@ -57,7 +57,7 @@ Result<infer::Parameter> ReadParameter(std::string_view name, json::value value)
 template <typename Member>
 Status ForEachMember(json::object object, Member&& member) {
   for (auto item : object) {
-    json::field field = TRY_JSON(std::move(item));
+    json::field field = TRY_JSON(item);
     const std::string_view key = TRY_JSON(field.unescaped_key());
     if (KindOf(field.value()) == Kind::kNull) {
       TRY_JSON(field.value().is_null());
@@ -73,7 +73,7 @@ Status ForEachItem(json::value value, std::string_view what, Item&& item) {
   if (KindOf(value) != Kind::kArray)
     return Fail(ErrorCode::kInvalidArgument, "'" + std::string(what) + "' is not an array");
   json::array array = TRY_JSON(value.get_array());
-  for (auto element : array) TRY_STATUS(item(TRY_JSON(std::move(element))));
+  for (auto element : array) TRY_STATUS(item(TRY_JSON(element)));
   return {};
 }
 

@@ -42,8 +42,8 @@ class ProtoReader {
   // The tag of the next field. False for field number 0 and for types that do not exist.
   bool ReadTag(uint32_t& tag) {
     uint64_t value = 0;
-    if (!ReadVarint(value, kShort) || value > UINT32_MAX) return false;
-    tag = static_cast<uint32_t>(value);
+    if (!ReadVarint(value, kShort)) return false;
+    tag = static_cast<uint32_t>(value);  // protobuf, too, lets go of what is above 32 bits
     return tag >> 3 != 0 && (tag & 7) <= static_cast<uint32_t>(WireType::kFixed32);
   }
 
