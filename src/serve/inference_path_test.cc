@@ -28,7 +28,9 @@ class InferencePathTest : public ::testing::Test {
   // Serves `model` on `session`; the default is a batch of up to 4 rows "x" of 4 floats, given back.
   void Serve(model::Model model, std::shared_ptr<FakeSession> session) {
     session_ = session;
-    loaded_ = testing::Load(std::move(model), "3", session, clock_, metrics_);
+    owned_ = testing::Load(std::move(model), "3", session, clock_, metrics_);
+    // Whoever drops the last reference must not be the one who ends the model.
+    loaded_ = std::shared_ptr<LoadedModel>(owned_.get(), [](LoadedModel*) {});
   }
   void Serve(int max_batch = 4, FakeSession::Options options = {}) {
     auto session = std::make_shared<FakeSession>(std::move(options));
@@ -67,6 +69,7 @@ class InferencePathTest : public ::testing::Test {
   Answers answers_;
   InferencePath path_{{.decode_threads = 2}, nullptr, clock_, failures_};
   std::shared_ptr<FakeSession> session_;
+  std::unique_ptr<LoadedModel> owned_;
   std::shared_ptr<LoadedModel> loaded_;
 };
 
