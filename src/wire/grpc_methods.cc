@@ -6,6 +6,7 @@
 
 #include "wire/health.pb.h"
 #include "wire/oip.pb.h"
+#include "wire/proto_reader.h"
 #include "wire/text.h"
 
 namespace weir::wire {
@@ -270,6 +271,22 @@ Result<std::string> WatchHealth(Api& api, std::string_view message) {
   health::HealthCheckResponse response;
   response.set_status(HealthOf(api, request.service()));
   return response.SerializeAsString();
+}
+
+std::string FindRequestId(std::span<const Bytes> message) {
+  constexpr uint32_t kId = Tag(3, WireType::kLength);
+  ProtoReader reader(message), field(message);
+  std::string id;
+  for (uint32_t tag = 0; !reader.AtEnd() && reader.ReadTag(tag);) {
+    if (tag != kId) {
+      if (!reader.SkipValue(tag)) break;
+    } else if (reader.ReadMessage(field)) {
+      id = field.Take(1).text();
+    } else {
+      break;
+    }
+  }
+  return IsUtf8(id) ? id : "";
 }
 
 std::string WriteStreamError(const std::string& id, const Error& error) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "wire/oip.h"
 
@@ -33,6 +34,8 @@ inline constexpr const char* kHealthWatchName = "/grpc.health.v1.Health/Watch";
 // service is SERVICE_UNKNOWN. kInvalidArgument for what is no HealthCheckRequest.
 Result<std::string> WatchHealth(Api& api, std::string_view message);
 
+// The id in a ModelInferRequest, also in one that is refused; empty where none can be found.
+std::string FindRequestId(std::span<const Bytes> message);
 // A ModelStreamInferResponse that says what went wrong with the request of that id.
 std::string WriteStreamError(const std::string& id, const Error& error);
 // What stands before a ModelInferResponse of `size` bytes to make it a ModelStreamInferResponse.

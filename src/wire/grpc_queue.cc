@@ -97,7 +97,13 @@ Result<InferRequest> GrpcInference::Read(const GrpcShared& shared, const grpc::S
   id.clear();
   exchange = {.protocol = Protocol::kGrpc, .first_byte = now, .received = now, .decoded = now};
   if (shared.in_flight.draining()) return Fail(ErrorCode::kOverloaded, "the server is stopping");
-  InferRequest request = TRY(ParseGrpcRequest(TRY(Receive(shared, message))));
+  const Slices pieces = TRY(Receive(shared, message));
+  Result<InferRequest> parsed = ParseGrpcRequest(pieces);
+  if (!parsed) {
+    id = FindRequestId(pieces);
+    return parsed;
+  }
+  InferRequest& request = *parsed;
   exchange.decoded = shared.clock.Now();
   exchange.model = request.request.model;
   exchange.version = request.request.version;
@@ -109,7 +115,7 @@ Result<InferRequest> GrpcInference::Read(const GrpcShared& shared, const grpc::S
   request.decoded = exchange.decoded;
   request.request.deadline = DeadlineOf(context, now);
   request.request.cancelled = std::move(left);
-  return request;
+  return parsed;
 }
 
 Result<Slices> GrpcInference::Write(const GrpcShared& shared, Result<infer::Response> result,
