@@ -24,7 +24,7 @@ wire::ModelStatistics StatisticsOf(const ServedModel& served, const WallTime& wa
 }  // namespace
 
 ServerApi::ServerApi(Options options, Parts parts, const Clock& clock)
-    : options_(std::move(options)), parts_(parts), clock_(clock), wall_(clock.Now()) {}
+    : options_(std::move(options)), parts_(parts), wall_(clock.Now()) {}
 
 Status ServerApi::Ready() {
   if (life_ != Life::kServing) return Fail(ErrorCode::kOverloaded, "the server is stopping");

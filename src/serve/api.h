@@ -40,7 +40,7 @@ class ServerApi final : public wire::Api {
     Metrics& metrics;
     FailureLog& failures;
   };
-  // The parts and `clock` must outlive it.
+  // The parts must outlive it.
   ServerApi(Options options, Parts parts, const Clock& clock);
 
   void SetLife(Life life) { life_ = life; }
@@ -67,7 +67,6 @@ class ServerApi final : public wire::Api {
  private:
   const Options options_;
   const Parts parts_;
-  const Clock& clock_;
   const WallTime wall_;
   std::atomic<Life> life_{Life::kServing};
 };
