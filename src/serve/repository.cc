@@ -266,7 +266,7 @@ std::optional<Repository::Job> Repository::Next(const std::stop_token& stop) {
 void Repository::Work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     if (auto job = Next(stop)) Do(*std::move(job));
-    LetGoOfRetired();
+    LetGoOfRetired(stop);
     ProbeSuspects();
   }
   std::deque<Job> dropped;
@@ -284,14 +284,14 @@ void Repository::Work(const std::stop_token& stop) {
   models.clear();
   // Calls that are still under way hold the last of the models.
   while (true) {
-    LetGoOfRetired();
+    LetGoOfRetired(stop);
     MutexLock lock(mutex_);
     if (alive_.empty()) return;
     while (retired_.empty()) changed_.Wait(mutex_);
   }
 }
 
-void Repository::LetGoOfRetired() {
+void Repository::LetGoOfRetired(const std::stop_token& stop) {
   decltype(retired_) retired;
   {
     MutexLock lock(mutex_);
@@ -300,7 +300,7 @@ void Repository::LetGoOfRetired() {
   for (auto& [number, loaded] : retired) {
     const std::string name = Name(loaded->model().name) + " version " + loaded->version();
     loaded.reset();  // answers what is queued, joins the engine's threads
-    log_(LogLevel::kInfo, name + ": let go");
+    if (!stop.stop_requested()) log_(LogLevel::kInfo, name + ": let go");
     for (Done& done : Forget(number)) done({});
   }
 }

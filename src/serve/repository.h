@@ -103,7 +103,7 @@ class Repository {
   void Work(const std::stop_token& stop);
   std::optional<Job> Next(const std::stop_token& stop);
   void ProbeSuspects();
-  void LetGoOfRetired() EXCLUDES(mutex_);
+  void LetGoOfRetired(const std::stop_token& stop) EXCLUDES(mutex_);
   std::vector<Done> Forget(uint64_t gone);
   void Do(Job job);
   Status LoadNow(const Job& job);
