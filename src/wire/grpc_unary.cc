@@ -9,6 +9,12 @@
 namespace weir::wire {
 namespace {
 
+struct Rpc {
+  grpc::ServerContext context;
+  grpc::ByteBuffer message;
+  grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer{&context};
+};
+
 // From waiting for a call to its answer's last byte; then it waits again. On the queue's thread, but for the
 // answer, which comes on any. Once that is handed to the library, the call may be in use again.
 class UnaryCall final : public GrpcCall {
@@ -24,12 +30,6 @@ class UnaryCall final : public GrpcCall {
   void Serve();
   void Finish(const Result<grpc::ByteBuffer>& answer);
   void Settle();
-
-  struct Rpc {
-    grpc::ServerContext context;
-    grpc::ByteBuffer message;
-    grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> writer{&context};
-  };
 
   GrpcQueue& queue_;
   GrpcShared& shared_;
