@@ -19,6 +19,8 @@ namespace {
 
 constexpr uint32_t kFirstAddress = 0xC6120000;  // 198.18.0.0
 constexpr uint32_t kPairs = 1 << 15;            // of four addresses each in a /15
+// Bytes: what the kernel hands over in one piece and cuts later, 64 KiB, and a header for each cut.
+constexpr int64_t kLargestPacket = 70'000;
 constexpr char kFarDevice[] = "eth0";
 constexpr char kRemedy[] =
     "run as root (CAP_SYS_ADMIN and CAP_NET_ADMIN) with iproute2 installed, or name a second machine";
@@ -77,10 +79,10 @@ Status CheckRate(double gbit_per_s) {
 
 }  // namespace
 
-std::vector<std::string> ShapeArguments(const std::string& verb, const std::string& device, double gbit_per_s,
-                                        int mtu) {
+std::vector<std::string> ShapeArguments(const std::string& verb, const std::string& device,
+                                        double gbit_per_s) {
   const double bytes_per_s = gbit_per_s * 1e9 / 8;
-  const auto burst = std::max<int64_t>(static_cast<int64_t>(bytes_per_s * 157e-6), 2 * (mtu + 14));
+  const auto burst = std::max<int64_t>(static_cast<int64_t>(bytes_per_s * 157e-6), kLargestPacket);
   return {"tc",
           "qdisc",
           verb,
@@ -110,9 +112,9 @@ Result<std::unique_ptr<NetworkLink>> NetworkLink::Create(Options options, const 
   if (options.mtu < 1280 || options.mtu > 65000)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("an MTU of {}: from 1280 to 65000 can be had", options.mtu));
-  std::unique_ptr<NetworkLink> link(new NetworkLink(options.mtu, clock));
+  std::unique_ptr<NetworkLink> link(new NetworkLink(clock));
   link->namespace_ = TRY(MakeNamespace());
-  TRY_STATUS(link->Connect());
+  TRY_STATUS(link->Connect(options.mtu));
   TRY_STATUS(link->Shape("add", options.gbit_per_s));
   return link;
 }
@@ -121,13 +123,13 @@ NetworkLink::~NetworkLink() {
   if (!device_.empty()) (void)RunTool({"ip", "link", "delete", "dev", device_}, -1, clock_);
 }
 
-Status NetworkLink::Connect() {
+Status NetworkLink::Connect(int mtu_bytes) {
   const AddressPair pair = TRY(FreeAddresses(AddressesTaken(), static_cast<uint32_t>(::getpid()) * 8));
   near_address_ = ToText(pair.near), far_address_ = ToText(pair.far);
   const int far = namespace_.get();
   // At most 15 characters; a process number and a descriptor of it are unique while the link is there.
   const std::string device = fmt::format("weir{:x}.{:x}", ::getpid(), far);
-  const std::string mtu = fmt::format("{}", mtu_);
+  const std::string mtu = fmt::format("{}", mtu_bytes);
   TRY_STATUS(RunTool({"ip", "link", "add", "dev", device, "mtu", mtu, "type", "veth", "peer", "name",
                       kFarDevice, "mtu", mtu, "netns", far_namespace_path()},
                      -1, clock_));
@@ -145,8 +147,8 @@ Status NetworkLink::SetRate(double gbit_per_s) {
 }
 
 Status NetworkLink::Shape(const std::string& verb, double gbit_per_s) {
-  TRY_STATUS(RunTool(ShapeArguments(verb, device_, gbit_per_s, mtu_), -1, clock_));
-  return RunTool(ShapeArguments(verb, kFarDevice, gbit_per_s, mtu_), namespace_.get(), clock_);
+  TRY_STATUS(RunTool(ShapeArguments(verb, device_, gbit_per_s), -1, clock_));
+  return RunTool(ShapeArguments(verb, kFarDevice, gbit_per_s), namespace_.get(), clock_);
 }
 
 std::string NetworkLink::far_namespace_path() const {

@@ -39,11 +39,10 @@ class NetworkLink {
   std::string far_namespace_path() const;                 // of the same, while this process lives
 
  private:
-  NetworkLink(int mtu, const Clock& clock) : mtu_(mtu), clock_(clock) {}
-  Status Connect();
+  explicit NetworkLink(const Clock& clock) : clock_(clock) {}
+  Status Connect(int mtu);
   Status Shape(const std::string& verb, double gbit_per_s);
 
-  const int mtu_;
   const Clock& clock_;
   UniqueFd namespace_;
   std::string device_;  // empty until it is there
@@ -53,10 +52,11 @@ class NetworkLink {
 // The parts that only reckon.
 
 // Arguments for tc that shape what leaves `device`; `verb` is add or change. The bucket holds 157 us of the
-// rate: 96 KiB at 5 Gbit/s, the least with which bulk transfers still reach the rate. A larger one would let
-// short requests pass unshaped.
-std::vector<std::string> ShapeArguments(const std::string& verb, const std::string& device, double gbit_per_s,
-                                        int mtu);
+// rate (96 KiB at 5 Gbit/s), the least with which bulk transfers reach the rate on a busy machine, and never
+// less than the largest packet that the kernel hands over in one piece (64 KiB): a smaller one makes it cut
+// packets here, and halves the rate. A larger one would let short requests pass unshaped.
+std::vector<std::string> ShapeArguments(const std::string& verb, const std::string& device,
+                                        double gbit_per_s);
 
 // A pair of addresses in 198.18.0.0/15, the range kept for measuring networks (RFC 2544), that is not among
 // `taken` (host byte order); the search begins at a place given by `start`.

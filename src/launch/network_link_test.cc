@@ -15,15 +15,15 @@ using testing::HasSubstr;
 constexpr uint32_t kFirst = 0xC6120000;  // 198.18.0.0
 
 TEST(ShapeArguments, HoldABucketOf157MicrosecondsOfTheRate) {
-  EXPECT_THAT(ShapeArguments("add", "weir1.2", 5, 9000),
+  EXPECT_THAT(ShapeArguments("add", "weir1.2", 5),
               ElementsAre("tc", "qdisc", "add", "dev", "weir1.2", "root", "tbf", "rate", "5000000000bit",
                           "burst", "98125b", "latency", "2ms"));
 }
 
-TEST(ShapeArguments, HoldAtLeastTwoPackets) {
-  EXPECT_THAT(ShapeArguments("change", "e", 0.1, 9000),
+TEST(ShapeArguments, HoldAtLeastTheLargestPacket) {
+  EXPECT_THAT(ShapeArguments("change", "e", 0.1),
               ElementsAre("tc", "qdisc", "change", "dev", "e", "root", "tbf", "rate", "100000000bit", "burst",
-                          "18028b", "latency", "2ms"));
+                          "70000b", "latency", "2ms"));
 }
 
 TEST(FreeAddresses, AreAPairOfTheRangeForMeasuring) {
