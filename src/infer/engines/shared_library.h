@@ -18,9 +18,9 @@ class SharedLibrary {
     std::string folder;              // where `./dev setup` puts it, below its own folder
   };
   // Looks in the folder that the environment variable WEIR_ENGINES names, or else in ../lib/weir beside the
-  // program and where `./dev setup` puts engines in this checkout; then leaves it to the system's loader. kNotFound says
-  // where it looked and what installs it; kInternal is a file that is there and cannot be opened, with the
-  // loader's words.
+  // program and where `./dev setup` puts engines in this checkout; then leaves it to the system's loader.
+  // kNotFound says where it looked and what installs it; kInternal is a file that is there and cannot be
+  // opened, with the loader's words.
   static Result<SharedLibrary> Open(const Names& names);
   // The same in the given folders, and the system's loader.
   static Result<SharedLibrary> OpenIn(const std::vector<std::string>& folders, const Names& names);
