@@ -166,9 +166,9 @@ Slices WriteGrpcResponse(const infer::Response& response, std::span<const Output
     in_region[i] = wish && wish->region;
     AppendTensor(response.outputs[i], in_region[i] ? wish->region : std::nullopt, scratch, text);
   }
-  for (size_t i = 0; i < response.outputs.size(); ++i) {
-    if (!in_region[i]) writer.AppendRaw(6, response.outputs[i].data);
-  }
+  // One for every output: clients count them.
+  for (size_t i = 0; i < response.outputs.size(); ++i)
+    writer.AppendRaw(6, in_region[i] ? Bytes() : response.outputs[i].data);
   return writer.Take();
 }
 

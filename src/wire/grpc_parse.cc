@@ -306,6 +306,13 @@ Result<infer::Response> ReadResponse(ProtoReader message) {
         if (!message.SkipValue(tag)) return Broken();
     }
   }
+  if (raw.size() == outputs.size()) {  // an output in a region has an empty one
+    std::vector<ProtoReader> sent;
+    for (size_t i = 0; i < raw.size(); ++i) {
+      if (!outputs[i].region) sent.push_back(raw[i]);
+    }
+    raw = std::move(sent);
+  }
   TRY_STATUS(AssignRaw(outputs, raw, "output"));
   response.outputs.reserve(outputs.size());
   for (TensorRead& output : outputs) response.outputs.push_back(std::move(output.tensor));

@@ -33,7 +33,9 @@ bool KnownType(std::optional<std::string_view> type) {
   while (name.ends_with(' ')) name.remove_suffix(1);
   std::string lower(name);
   for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return lower == "application/json" || lower == "application/octet-stream";
+  // What curl, and with it NVIDIA's C++ client, says unless it is told otherwise is no claim about the body.
+  return lower == "application/json" || lower == "application/octet-stream" ||
+         lower == "application/x-www-form-urlencoded";
 }
 
 Result<std::optional<uint64_t>> HeaderLength(const HttpRequest& request) {
