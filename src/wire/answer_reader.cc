@@ -20,6 +20,9 @@ using boost::system::error_code;
 constexpr size_t kRoom = 16 << 10;                // of a head, and of the bytes that come with it
 constexpr uint64_t kMaxBody = uint64_t{1} << 30;  // a longer answer is refused before memory is asked for
 constexpr size_t kAlignment = 64;
+// Fewer bytes never end a chunked body, and Beast's parser aborts where the last chunk comes in such pieces.
+constexpr size_t kLeastOfChunks = 5;
+constexpr std::string_view kTooShort = "Inference-Header-Content-Length is more than the body has";
 
 // Memory for a body of `size` bytes whose byte number `header_length` is aligned.
 Bytes AllocateBody(size_t size, uint64_t header_length) {
@@ -78,6 +81,7 @@ struct HttpAnswerReader::State {
   // Works through what lies in `room`. True: the answer is whole.
   Result<bool> Parse();
   Result<bool> HeadRead();
+  Result<bool> EndUnsized();
   void TakeSizedFromRoom();
   // The parser looks at a head only once it is whole, which a server of another kind may never send.
   bool LooksLikeHttp() const {
@@ -101,6 +105,7 @@ struct HttpAnswerReader::State {
 Result<bool> HttpAnswerReader::State::Parse() {
   while (held > 0) {
     if (phase == Phase::kHead && !LooksLikeHttp()) return Corrupt("it does not begin with HTTP/1.");
+    if (phase == Phase::kUnsized && parser->chunked() && held < kLeastOfChunks) return false;
     error_code ec;
     const size_t used = parser->put(boost::asio::const_buffer(room.data(), held), ec);
     Consume(used);
@@ -117,12 +122,15 @@ Result<bool> HttpAnswerReader::State::Parse() {
       if (TRY(HeadRead())) return true;
       if (phase == Phase::kSized) return false;
     }
-    if (parser->is_done()) {
-      phase = Phase::kWhole;
-      return true;
-    }
+    if (parser->is_done()) return EndUnsized();
   }
   return false;
+}
+
+Result<bool> HttpAnswerReader::State::EndUnsized() {
+  if (parser->header_length.value_or(0) > parser->body.size()) return Corrupt(kTooShort);
+  phase = Phase::kWhole;
+  return true;
 }
 
 // The head is there: what kind of body follows? True: none that has not come with it.
@@ -134,7 +142,7 @@ Result<bool> HttpAnswerReader::State::HeadRead() {
   }
   const uint64_t size = parser->content_length_remaining().value_or(0);
   const uint64_t header_length = parser->header_length.value_or(0);
-  if (header_length > size) return Corrupt("Inference-Header-Content-Length is more than the body has");
+  if (header_length > size) return Corrupt(kTooShort);
   phase = Phase::kSized;
   filled = 0;
   body = AllocateBody(size, header_length);
@@ -184,8 +192,7 @@ Result<bool> HttpAnswerReader::Closed() {
   if (s.phase != State::Phase::kUnsized || ec || !s.parser->is_done()) {
     return Fail(ErrorCode::kIo, "the server closed the connection in the middle of its answer");
   }
-  s.phase = State::Phase::kWhole;
-  return true;
+  return s.EndUnsized();
 }
 
 HttpAnswer HttpAnswerReader::Take() {

@@ -40,11 +40,13 @@ TEST(AnswerReader, ReadsEveryKindOfBodyInAnySteps) {
       {"HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno", "no", 404, false},
       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n", "abcde",
        200, true},
+      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "", 200, true},
+      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n00;x\r\nT: y\r\n\r\n", "a", 200, true},
       {"HTTP/1.1 200 OK\r\n\r\nuntil the end", "until the end", 200, false},
       {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", "x", 200, true},
   };
   for (const auto& row : rows) {
-    for (const size_t step : {1, 2, 7, 1000}) {
+    for (const size_t step : {1, 2, 3, 4, 7, 1000}) {
       const auto answer = ReadAnswer(row.text, step);
       ASSERT_TRUE(answer) << row.text << ": " << answer.error().message;
       EXPECT_EQ(answer->body.text(), row.body);
@@ -78,8 +80,11 @@ TEST(AnswerReader, RefusesWhatIsNoAnswer) {
       {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", ErrorCode::kCorrupt},
       {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", ErrorCode::kCorrupt},
       {"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999\r\n\r\n", ErrorCode::kCorrupt},
-      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", ErrorCode::kCorrupt},
+      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzzzz\r\n", ErrorCode::kCorrupt},
       {"HTTP/1.1 200 OK\r\nInference-Header-Content-Length: 3\r\nContent-Length: 2\r\n\r\nok",
+       ErrorCode::kCorrupt},
+      {"HTTP/1.1 200 OK\r\nInference-Header-Content-Length: 3\r\n\r\nok", ErrorCode::kCorrupt},
+      {"HTTP/1.1 200 OK\r\nInference-Header-Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
        ErrorCode::kCorrupt},
       {"HTTP/1.1 200 OK\r\nInference-Header-Content-Length: 3x\r\nContent-Length: 9\r\n\r\n",
        ErrorCode::kCorrupt},
