@@ -657,6 +657,21 @@ def test_the_public_python_client_works(shop, made, kind):
         client.infer("nope", [tensor])
 
 
+@pytest.mark.parametrize("kind", ["http", "grpc"])
+def test_the_public_client_shares_memory(shop, shared_memory, kind):
+    client_of = tritonclient(kind)
+    client = client_of.InferenceServerClient(urllib.parse.urlparse(shop.facts[kind]["url"]).netloc)
+    memory, array = shared_memory(4096), np.arange(16, dtype=np.float32)
+    memory.memory[:64] = array.tobytes()
+    client.register_system_shared_memory("r", memory.key, 4096)
+    tensor, wish = client_of.InferInput("x", [1, 16], "FP32"), client_of.InferRequestedOutput("y")
+    tensor.set_shared_memory("r", 64)
+    wish.set_shared_memory("r", 64, offset=1024)
+    client.infer("identity_fp32", [tensor], outputs=[wish])
+    assert memory.memory[1024:1088] == array.tobytes()
+    client.unregister_system_shared_memory("r")
+
+
 def test_both_protocols_give_the_same_bytes(shop, made):
     answers = []
     pixels = np.stack([prepared(picture) for picture in pictures_of(made, 2)])

@@ -117,19 +117,6 @@ void WriteBinary(const infer::Tensor& tensor, JsonWriter& json, HttpBody& body) 
   if (!tensor.data.empty()) body.parts.push_back(tensor.data);
 }
 
-void WriteRegion(const RegionPart& region, JsonWriter& json) {
-  json.Key("parameters");
-  json.Open('{');
-  json.NamedString("shared_memory_region", region.region);
-  if (region.offset != 0) {
-    json.Key("shared_memory_offset");
-    json.Number(region.offset);
-  }
-  json.Key("shared_memory_byte_size");
-  json.Number(region.byte_size);
-  json.Close('}');
-}
-
 // Puts the JSON before the binary parts. Spaces at its end let what follows lie on a multiple of 64 where the
 // body itself does, so that the other side need not copy it.
 HttpBody Finish(JsonWriter json, HttpBody body, bool binary) {
@@ -220,9 +207,12 @@ Result<HttpBody> WriteHttpResponse(const infer::Response& response, const Respon
     const OutputWish* const wish = wish_of(i);
     json.Open('{');
     WriteTensorHead(tensor, json);
+    // An output in a region has neither data nor parameters: NVIDIA's C++ client takes any for binary data.
     if (wish && wish->region) {
-      WriteRegion(*wish->region, json);
-    } else if (is_binary(wish)) {
+      json.Close('}');
+      continue;
+    }
+    if (is_binary(wish)) {
       WriteBinary(tensor, json, body);
       binary = true;
     } else {

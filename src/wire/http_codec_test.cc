@@ -562,13 +562,9 @@ TEST(HttpResponse, OutputsInARegionCarryNoData) {
       WriteHttpResponse(response, {.outputs = {{.name = "a", .binary = true, .region = region}}});
   ASSERT_TRUE(body);
   EXPECT_FALSE(body->header_length);
-  EXPECT_NE(
-      Text(*body).find(
-          R"("parameters":{"shared_memory_region":"r","shared_memory_offset":8,"shared_memory_byte_size":16}})"),
-      std::string::npos);
-  const auto read = ParseHttpResponse(Bytes::Copy(Text(*body)), body->header_length);
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_TRUE(read->outputs[0].data.empty());
+  EXPECT_EQ(Text(*body).find("\"data\""), std::string::npos);
+  EXPECT_EQ(Text(*body).find("parameters"),
+            std::string::npos);  // NVIDIA's C++ client takes any for binary data
 }
 
 Bytes Whole(const HttpBody& body) { return Bytes::Copy(Text(body)); }
