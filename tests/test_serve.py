@@ -497,7 +497,7 @@ def test_a_failed_load_keeps_the_old_and_the_index_says_why(serve, tmp_path):
 
 def test_models_come_and_go_by_request(serve, tmp_path):
     put_identity(tmp_path / "models", "a")
-    put_identity(tmp_path / "models", "b", engine="emulated:base=200ms")
+    put_identity(tmp_path / "models", "b", engine="emulated:base=1s")
     server = serve("--model-repository", tmp_path / "models", "--model-control-mode", "explicit")
     server.json("GET", "/v2/health/ready")
     assert {entry["name"] for entry in server.json("POST", "/v2/repository/index")} == {"a", "b"}
@@ -505,9 +505,10 @@ def test_models_come_and_go_by_request(serve, tmp_path):
     server.json("POST", "/v2/repository/models/b/load")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         under_way = pool.submit(server.infer, "b", x([1.0] * 16))
-        time.sleep(0.05)
+        time.sleep(0.3)
+        begin = time.monotonic()
         server.json("POST", "/v2/repository/models/b/unload")  # answers when the call has been answered
-        assert under_way.done() and under_way.result()["outputs"]
+        assert time.monotonic() - begin > 0.3 and under_way.result()["outputs"]
     assert "unloaded" in server.infer("b", x([1.0] * 16), 404)["error"]
     for name in ("nope", "..", "%2e%2e", "a%2f..%2fb", ""):
         status, _, _ = server.call("POST", f"/v2/repository/models/{name}/load")
