@@ -11,6 +11,7 @@
 #include "cli/flags.h"
 #include "cli/verbs.h"
 #include "launch/leftovers.h"
+#include "model/model.h"
 #include "record/provenance.h"
 #include "trial/site.h"
 #include "trial/trial.h"
@@ -48,6 +49,14 @@ std::vector<Row> AllRows(const trial::Site& site) {
     }
   }
   return rows;
+}
+
+// A server computes in as many streams as the model's configuration says; alone, `weir run` would choose by
+// its mode.
+Arguments EngineArguments(const model::Model& model) {
+  const int streams = model::SessionDefaults(model).streams;
+  if (streams <= 0) return {};
+  return {"--streams", fmt::format("{}", streams)};
 }
 
 // As many passes over the data as make a trial of the fastest architecture last `seconds`.
@@ -242,20 +251,23 @@ int Compare(const Arguments& arguments) {
   if (const Status checked = console.CheckJson(); !checked) return FailWith(checked.error());
   const Interrupt interrupt;
   const SteadyClock clock;
-  std::error_code error;
-  const auto model = std::filesystem::canonical(options.model, error);
-  if (error || !std::filesystem::is_directory(model))
-    return FailWith(
-        {ErrorCode::kNotFound, fmt::format("{}: not a model folder", EscapeBytes(options.model))});
+  const auto model = model::OpenModel(options.model, {});
+  if (!model) return FailWith(model.error());
+  if (model->folder.empty()) {
+    return FailWith({ErrorCode::kUnsupported,
+                     fmt::format("{}: compare wants a model folder", EscapeBytes(options.model))});
+  }
   for (const std::string& line : launch::RemoveLeftovers(clock)) console.Note(line);
 
+  std::error_code error;
   trial::Workload workload{.program = std::filesystem::read_symlink("/proc/self/exe", error).string(),
-                           .model_folder = model.string(),
+                           .model_folder = model->folder,
                            .data = options.data,
                            .arguments = {"--batch", fmt::format("{}", options.batch)},
+                           .in_process_arguments = EngineArguments(*model),
                            .in_flight = options.in_flight};
   trial::Site site({.program = workload.program,
-                    .model = model.string(),
+                    .model = model->folder,
                     .image = options.image,
                     .gbit_per_s = options.gbit_per_s},
                    clock);

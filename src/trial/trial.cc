@@ -108,6 +108,10 @@ std::vector<std::string> RunArguments(const Workload& workload, const Setting& s
     arguments.insert(arguments.end(), {"--in-flight", fmt::format("{}", workload.in_flight)});
   }
   arguments.insert(arguments.end(), workload.arguments.begin(), workload.arguments.end());
+  if (setting.architecture == Architecture::kInProcess) {
+    const auto& own = workload.in_process_arguments;
+    arguments.insert(arguments.end(), own.begin(), own.end());
+  }
   return arguments;
 }
 

@@ -32,8 +32,10 @@ struct Workload {
   std::string model_folder;
   std::vector<std::string> data;       // as `weir run` takes it
   std::vector<std::string> arguments;  // of `weir run`, for all: batch, passes over the data
-  int in_flight = 4;                   // batches under way in async mode
-  Duration timeout = 600s;             // of the application
+  std::vector<std::string>
+      in_process_arguments;  // in one process only: what sets the engine as the servers have it
+  int in_flight = 4;         // batches under way in async mode
+  Duration timeout = 600s;   // of the application
 };
 
 struct Outcome {

@@ -13,16 +13,18 @@ Workload MakeWorkload() {
           .model_folder = "/made/tiny",
           .data = {"pictures", "more"},
           .arguments = {"--batch", "8"},
+          .in_process_arguments = {"--streams", "1"},
           .in_flight = 3};
 }
 
-TEST(RunArguments, HoldTheDepthOnlyWhereSomethingOverlaps) {
-  EXPECT_THAT(RunArguments(MakeWorkload(), {.mode = Mode::kSync}, "http://h:1/tiny", "a.csv"),
+TEST(RunArguments, HoldTheDepthWhereSomethingOverlapsAndTheEngineWhereItIsTheirs) {
+  EXPECT_THAT(RunArguments(MakeWorkload(), {Architecture::kDistributed, Protocol::kHttp, Mode::kSync},
+                           "http://h:1/tiny", "a.csv"),
               ElementsAre("weir", "run", "http://h:1/tiny", "pictures", "more", "--mode", "sync", "--answers",
                           "a.csv", "--json", "-", "--batch", "8"));
   EXPECT_THAT(RunArguments(MakeWorkload(), {.mode = Mode::kAsync}, "/made/tiny", "a.csv"),
               ElementsAre("weir", "run", "/made/tiny", "pictures", "more", "--mode", "async", "--answers",
-                          "a.csv", "--json", "-", "--in-flight", "3", "--batch", "8"));
+                          "a.csv", "--json", "-", "--in-flight", "3", "--batch", "8", "--streams", "1"));
 }
 
 TEST(ReadResult, CountsTheCpuOfAnImageFromEveryPartOfTheProcess) {
