@@ -3,6 +3,7 @@ import csv
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -62,3 +63,25 @@ def read_answers(path):
 @pytest.fixture(scope="session")
 def answers_of():
     return read_answers
+
+
+class ContainerImage:
+    """The server's image, built from the program under test; `missing` says why there is none."""
+    name = "localhost/weir-test"
+    missing = None
+
+
+@pytest.fixture(scope="session")
+def container_image():
+    image = ContainerImage()
+    if SANITIZED:
+        image.missing = "an image of a sanitized program is not what is shipped"
+    elif shutil.which("podman") is None:
+        image.missing = "podman is not here: apt-get install podman runc"
+    else:
+        built = subprocess.run([ROOT / "tools/container.sh", image.name], capture_output=True, text=True, timeout=300,
+                               env=os.environ | {"WEIR_PROGRAM": PROGRAM})
+        assert built.returncode == 0, built.stderr
+    yield image
+    if not image.missing:
+        subprocess.run(["podman", "image", "rm", "--force", image.name], capture_output=True, check=False)

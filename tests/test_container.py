@@ -7,9 +7,7 @@ import time
 
 import pytest
 
-from conftest import PROGRAM, ROOT, SANITIZED
-
-IMAGE = "localhost/weir-test"
+from conftest import PROGRAM, ROOT
 
 
 def podman(*arguments, check=True, timeout=120):
@@ -19,16 +17,10 @@ def podman(*arguments, check=True, timeout=120):
 
 
 @pytest.fixture(scope="module")
-def image():
-    if SANITIZED:
-        pytest.skip("an image of a sanitized program is not what is shipped")
-    if not os.path.exists("/usr/bin/podman"):
-        pytest.skip("podman is not here: apt-get install podman runc")
-    built = subprocess.run([ROOT / "tools/container.sh", IMAGE], capture_output=True, text=True, timeout=300,
-                           env=os.environ | {"WEIR_PROGRAM": PROGRAM})
-    assert built.returncode == 0, built.stderr
-    yield IMAGE
-    podman("image", "rm", "--force", IMAGE, check=False)
+def image(container_image):
+    if container_image.missing:
+        pytest.skip(container_image.missing)
+    return container_image.name
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +47,7 @@ def test_the_image_is_small_and_holds_no_root_shell_or_python(image, limits):
 
 def test_the_same_program_gives_the_same_image(image):
     first = podman("image", "inspect", "--format={{.Id}}", image).stdout
-    subprocess.run([ROOT / "tools/container.sh", IMAGE], check=True, capture_output=True, timeout=300,
+    subprocess.run([ROOT / "tools/container.sh", image], check=True, capture_output=True, timeout=300,
                    env=os.environ | {"WEIR_PROGRAM": PROGRAM})
     assert podman("image", "inspect", "--format={{.Id}}", image).stdout == first
 

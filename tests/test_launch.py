@@ -46,9 +46,9 @@ def gone(check, seconds=30):
 
 
 @pytest.fixture(scope="module")
-def comparison(weir, made, tmp_path_factory):
+def comparison(weir, made, container_image, tmp_path_factory):
     out = tmp_path_factory.mktemp("comparison") / "result.json"
-    weir.run("compare", made[0], made[1], "--repeats", 1, "--seconds", "0.1", "--json", out)
+    weir.run("compare", made[0], made[1], "--repeats", 1, "--seconds", "0.1", "--image", container_image.name, "--json", out)
     return json.loads(out.read_text())
 
 
@@ -75,10 +75,10 @@ def test_three_architectures_give_the_same_answers_or_say_why_they_are_not_here(
 
 
 @pytest.mark.parametrize("launched, architecture", [(containers, "microservice"), (marked, "distributed")])
-def test_nothing_outlives_a_comparison_that_is_killed(weir, made, here, launched, architecture):
+def test_nothing_outlives_a_comparison_that_is_killed(weir, made, container_image, here, launched, architecture):
     if here[architecture]:
         pytest.skip(here[architecture])
-    running = subprocess.Popen([PROGRAM, "compare", made[0], made[1], "--repeats", "50", "--seconds", "1"],
+    running = subprocess.Popen([PROGRAM, "compare", made[0], made[1], "--repeats", "50", "--seconds", "1", "--image", container_image.name],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         assert gone(lambda: not launched(running.pid) and running.poll() is None, 120), "it launched nothing"
