@@ -44,10 +44,10 @@ TEST(RunCommand, KillsWhatTakesTooLong) {
 
 TEST(RunCommand, NamesAProgramThatIsNotThere) {
   const SteadyClock clock;
-  const auto output = RunCommand({.arguments = {"weir-no-such-program"}}, clock);
+  const auto output = RunCommand({.arguments = {"/no/such/program"}}, clock);
   ASSERT_FALSE(output.has_value());
   EXPECT_EQ(output.error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(output.error().message, "cannot start weir-no-such-program: No such file or directory");
+  EXPECT_EQ(output.error().message, "cannot start /no/such/program: No such file or directory");
 }
 
 TEST(RunCommand, NamesAProgramThatMayNotBeStarted) {

@@ -134,9 +134,10 @@ Result<Outcome> RunTrial(Site& site, const Workload& workload, const Setting& se
                            ? RunApplication(workload, setting, workload.model_folder, clock)
                            : RunAgainstServer(site, workload, setting, clock);
   if (outcome) return outcome;
-  return Context(fmt::format("{}, {}, {}", ToString(setting.architecture), ToString(setting.protocol),
-                             ToString(setting.mode)),
-                 outcome.error());
+  std::string name(ToString(setting.architecture));
+  if (setting.architecture != Architecture::kInProcess)
+    name += fmt::format(", {}", ToString(setting.protocol));
+  return Context(fmt::format("{}, {}", name, ToString(setting.mode)), outcome.error());
 }
 
 }  // namespace weir::trial
