@@ -41,5 +41,8 @@ if [ -e /etc/ssl/certs/ca-certificates.crt ]; then cp /etc/ssl/certs/ca-certific
 # A health check is part of docker's image format only; a fixed time makes the same files the same image.
 options=()
 if [ "$(basename "$tool")" = podman ]; then options=(--format docker --timestamp 0); fi
+id() { "$tool" image inspect --format '{{.Id}}' "$image" 2>/dev/null || true; }
+before=$(id)
 "$tool" build -q "${options[@]}" -f deploy/Containerfile -t "$image" "$root" >/dev/null
+if [ -n "$before" ] && [ "$before" != "$(id)" ]; then "$tool" image rm "$before" >/dev/null 2>&1 || true; fi  # it has no name any more
 echo "container: $image, $("$tool" image inspect --format '{{.Size}}' "$image" | awk '{ printf "%.0f MB", $1 / 1e6 }')"
