@@ -211,7 +211,10 @@ HttpReader::Step HttpReader::ReadHead() {
     return std::string_view(reinterpret_cast<const char*>(Waiting().data()), Waiting().size());
   };
   // Empty lines before a request are to be passed over (RFC 9112, 2.2).
-  while (scanned_ == 0 && text().starts_with("\r\n")) begin_ += 2;
+  while (text().starts_with("\r\n")) {
+    begin_ += 2;
+    scanned_ = 0;
+  }
   const std::optional<size_t> length = HeadLength(text(), scanned_);
   if (!length) return HttpRefusal{400, "not a request of HTTP/1.1: a line ends badly or is folded"};
   if (*length > limits_.max_header || (*length == 0 && Waiting().size() >= limits_.max_header)) {
@@ -275,7 +278,7 @@ bool HttpReader::Grow(size_t size) {
   const size_t capacity = std::min(std::max(size, 2 * request_.body.size()), limits_.max_body);
   auto grown = budget_->Allocate(capacity, aligned_);
   if (!grown) return false;
-  std::memcpy(grown->mutable_data(), request_.body.data(), body_filled_);
+  if (body_filled_ > 0) std::memcpy(grown->mutable_data(), request_.body.data(), body_filled_);
   request_.body = *std::move(grown);
   return true;
 }
