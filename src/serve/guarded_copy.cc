@@ -30,8 +30,7 @@ void GuardCopies() {
   std::call_once(once, [] {
     struct sigaction action = {};
     action.sa_sigaction = OnBusError;
-    // The signal is not blocked while it is handled: leaving by a jump would leave it blocked.
-    action.sa_flags = SA_SIGINFO | SA_NODEFER;
+    action.sa_flags = SA_SIGINFO;
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, &previous);
   });
@@ -40,7 +39,7 @@ void GuardCopies() {
 bool GuardedCopy(void* to, const void* from, size_t size) {
   if (size == 0) return true;
   sigjmp_buf back;
-  if (sigsetjmp(back, 0) != 0) {
+  if (sigsetjmp(back, 1) != 0) {  // the jump out of the handler unblocks what it blocked
     copying = nullptr;
     return false;
   }

@@ -139,7 +139,9 @@ void InferencePath::Prepare(InferencePtr inference) {
 }
 
 void InferencePath::Submit(InferencePtr inference) {
-  ServedModel& served = *inference->served;
+  // The answer may come, and let the model go, before the runner has returned from taking the call.
+  const std::shared_ptr<ServedModel> held = inference->served;
+  ServedModel& served = *held;
   LoadedModel& loaded = served.loaded;
   const model::Model& model = loaded.model();
   infer::Call call;

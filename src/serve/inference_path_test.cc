@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,16 @@ using ::testing::HasSubstr;
 
 class InferencePathTest : public ::testing::Test {
  protected:
+  void TearDown() override {
+    loaded_.reset();
+    let_go_.get_future().wait();
+  }
   // Serves `model` on `session`; the default is a batch of up to 4 rows "x" of 4 floats, given back.
   void Serve(model::Model model, std::shared_ptr<FakeSession> session) {
     session_ = session;
     owned_ = testing::Load(std::move(model), "3", session, clock_, metrics_);
     // Whoever drops the last reference must not be the one who ends the model.
-    loaded_ = std::shared_ptr<LoadedModel>(owned_.get(), [](LoadedModel*) {});
+    loaded_ = std::shared_ptr<LoadedModel>(owned_.get(), [this](LoadedModel*) { let_go_.set_value(); });
   }
   void Serve(int max_batch = 4, FakeSession::Options options = {}) {
     auto session = std::make_shared<FakeSession>(std::move(options));
@@ -69,6 +74,7 @@ class InferencePathTest : public ::testing::Test {
   Answers answers_;
   InferencePath path_{{.decode_threads = 2}, nullptr, clock_, failures_};
   std::shared_ptr<FakeSession> session_;
+  std::promise<void> let_go_;
   std::unique_ptr<LoadedModel> owned_;
   std::shared_ptr<LoadedModel> loaded_;
 };

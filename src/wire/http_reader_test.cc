@@ -100,6 +100,14 @@ TEST(HttpReader, GivesTheSameInWhateverPiecesTheBytesCome) {
   }
 }
 
+TEST(HttpReader, TakesAnEmptyChunkedBodyByteByByte) {
+  Harness harness;
+  harness.Feed("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: t\r\n\r\n", 1);
+  harness.Feed("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 1);
+  ASSERT_EQ(harness.requests.size(), 2u);
+  EXPECT_TRUE(harness.requests[1].body.empty());
+}
+
 TEST(HttpReader, StampsTheFirstByteAndTheLast) {
   Harness harness;
   harness.Feed("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n");
@@ -205,7 +213,7 @@ TEST(HttpReader, TakesAWholeAddressAsItsPathAndEmptyLinesInFront) {
 TEST(HttpReader, RefusesTooMuchBeforeItIsRead) {
   EXPECT_EQ(StatusOf("POST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n", {.max_body = 10}), 413);
   EXPECT_EQ(StatusOf("POST / HTTP/1.1\r\nContent-Length: 18446744073709551615\r\n\r\n"), 413);
-  EXPECT_EQ(StatusOf("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n", {.max_body = 10}), 413);
+  EXPECT_EQ(StatusOf("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nab", {.max_body = 10}), 413);
   EXPECT_EQ(
       StatusOf("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nabcdef\r\n6\r\n", {.max_body = 10}),
       413);
