@@ -108,7 +108,7 @@ def pipeline():
     made()
     cases = [("tiny, made JPEG 500x375", WORK / "tiny", WORK / "jpeg500", (), 3)]
     if SHARED.is_dir():
-        for name, passes in (("resnet50_pq", 1), ("mobilenet_v2_qdq", 6), ("mobilenet_v1_025_128_u8", 20)):
+        for name, passes in (("resnet50_pq", 3), ("mobilenet_v2_qdq", 6), ("mobilenet_v1_025_128_u8", 20)):
             cases.append((f"{name}, photos", SHARED / f"models/{name}.onnx", SHARED / "images", ("--recipe", SHARED / f"models/recipes/{name}.yaml"), passes))
     for name, model, data, options, passes in cases:
         ours, bounds = [], []

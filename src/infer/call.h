@@ -74,7 +74,9 @@ class Completion {
   }
 
  private:
-  void Drop() { Answer(Fail(ErrorCode::kCancelled, "dropped without an answer"), Times{}); }
+  void Drop() {
+    if (function_) Answer(Fail(ErrorCode::kCancelled, "dropped without an answer"), Times{});
+  }
 
   Function function_;
 };

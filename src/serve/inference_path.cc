@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "base/thread.h"
@@ -15,6 +16,13 @@ namespace {
 
 std::unexpected<Error> Invalid(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+constexpr uintptr_t kAlignment = 64;  // of data that engines compute on, as Bytes has it
+
+bool IsFloat(infer::DType dtype) {
+  return dtype == infer::DType::kFp32 || dtype == infer::DType::kFp16 || dtype == infer::DType::kBf16 ||
+         dtype == infer::DType::kFp64;
 }
 
 bool IsTheEngines(ErrorCode code) { return code == ErrorCode::kInternal || code == ErrorCode::kIo; }
@@ -46,7 +54,8 @@ struct InferencePath::Inference {
   infer::Completion completion;
   Instant begun;
   int64_t rows = 1;
-  bool counted = false;  // it came as far as the queue
+  bool counted = false;                   // it came as far as the queue
+  std::vector<ClientRegions::Lent> lent;  // where its inputs lie
 };
 
 InferencePath::InferencePath(Options options, const ClientRegions* regions, const Clock& clock,
@@ -84,7 +93,8 @@ Status InferencePath::Admit(Inference& inference) const {
   return {};
 }
 
-// Copies what lies in shared memory.
+// What lies in shared memory: numbers that say no place in memory in place; what is parsed, or may be an
+// index, as a copy that the client cannot change behind the check.
 Status InferencePath::FetchInputs(Inference& inference) const {
   wire::InferRequest& request = inference.request;
   uint64_t total = 0;
@@ -105,6 +115,14 @@ Status InferencePath::FetchInputs(Inference& inference) const {
     const int64_t elements = TRY_CONTEXT(wire::CountElements(input), what);
     if (const Status size = wire::CheckSize(input.dtype, elements, part->byte_size); !size)
       return Context(what, size.error());
+    if (inference.served->payload == Payload::kTensor && IsFloat(input.dtype)) {
+      ClientRegions::Lent lent = TRY_CONTEXT(regions_->Lend(*part), what);
+      if (reinterpret_cast<uintptr_t>(lent.data.data()) % kAlignment == 0) {
+        input.data = lent.data;
+        inference.lent.push_back(std::move(lent));
+        continue;
+      }
+    }
     input.data = TRY_CONTEXT(regions_->Read(*part), what);
     if (const Status data = wire::CheckData(input); !data) return Context(what, data.error());
   }
@@ -204,8 +222,18 @@ Result<infer::Response> InferencePath::ShapeAnswer(const Inference& inference,
     const auto wish = std::ranges::find(wishes, output.name, &wire::OutputWish::name);
     output = TRY_CONTEXT(ShapeOutput(inference, wish == wishes.end() ? nullptr : &*wish, std::move(output)),
                          served.What("output", output.name));
+    // An engine may give an input back, and who sends it reads it later than the check.
+    const bool is_sent = wish == wishes.end() || !wish->region;
+    if (is_sent && IsLent(inference, output.data)) output.data = Bytes::Copy(output.data.span());
   }
+  for (const ClientRegions::Lent& input : inference.lent) TRY_STATUS(input.Check());
   return response;
+}
+
+bool InferencePath::IsLent(const Inference& inference, const Bytes& data) {
+  return std::ranges::any_of(inference.lent, [&](const ClientRegions::Lent& input) {
+    return data.data() >= input.data.data() && data.data() < input.data.data() + input.data.size();
+  });
 }
 
 Result<infer::Tensor> InferencePath::ShapeOutput(const Inference& inference, const wire::OutputWish* wish,

@@ -44,6 +44,7 @@ class InferencePath {
   void Submit(InferencePtr inference);
   void Finish(Inference& inference, Result<infer::Response> result, const infer::Times& times) const;
   Result<infer::Response> ShapeAnswer(const Inference& inference, infer::Response response) const;
+  static bool IsLent(const Inference& inference, const Bytes& data);
   Result<infer::Tensor> ShapeOutput(const Inference& inference, const wire::OutputWish* wish,
                                     infer::Tensor output) const;
   void Count(Inference& inference, const infer::Response& response, const infer::Times& times) const;

@@ -8,10 +8,10 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstring>
 #include <utility>
 
 #include "base/file.h"
-#include "serve/guarded_copy.h"
 
 namespace weir::serve {
 namespace {
@@ -33,22 +33,11 @@ Status CheckKey(const std::string& key) {
 
 }  // namespace
 
-class ClientRegions::Mapping {
- public:
+struct ClientRegions::Mapping {
   static Result<std::shared_ptr<const Mapping>> Open(const wire::Region& region);
-  Mapping(const wire::Region& region, std::byte* data) : region_(region), data_(data) {}
-  ~Mapping() { ::munmap(data_, whole()); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
 
-  const wire::Region& region() const { return region_; }
-  std::byte* data() const { return data_ + region_.offset; }
-
- private:
-  size_t whole() const { return region_.offset + region_.byte_size; }
-
-  const wire::Region region_;
-  std::byte* const data_;  // of the object, from its beginning
+  const wire::Region region;
+  const std::shared_ptr<const GuardedMemory> memory;  // the object, from its beginning
 };
 
 Result<std::shared_ptr<const ClientRegions::Mapping>> ClientRegions::Mapping::Open(
@@ -69,10 +58,11 @@ Result<std::shared_ptr<const ClientRegions::Mapping>> ClientRegions::Mapping::Op
   void* const data =
       ::mmap(nullptr, region.offset + region.byte_size, PROT_READ | PROT_WRITE, MAP_SHARED, object.get(), 0);
   if (data == MAP_FAILED) return FailErrno("its shared-memory object", errno);
-  return std::make_shared<const Mapping>(region, static_cast<std::byte*>(data));
+  return std::make_shared<const Mapping>(region,
+                                         TRY(GuardedMemory::Own(data, region.offset + region.byte_size)));
 }
 
-ClientRegions::ClientRegions() { GuardCopies(); }
+ClientRegions::ClientRegions() = default;
 ClientRegions::~ClientRegions() = default;
 
 Status ClientRegions::Register(const wire::Region& region) {
@@ -112,39 +102,46 @@ Result<std::vector<wire::Region>> ClientRegions::List(const std::string& name) c
   MutexLock lock(mutex_);
   std::vector<wire::Region> list;
   for (const auto& [key, mapping] : regions_) {
-    if (name.empty() || key == name) list.push_back(mapping->region());
+    if (name.empty() || key == name) list.push_back(mapping->region);
   }
   if (list.empty() && !name.empty())
     return Fail(ErrorCode::kNotFound, fmt::format("region \"{}\" is not registered", name));
   return list;
 }
 
-Result<std::shared_ptr<const ClientRegions::Mapping>> ClientRegions::Find(
-    const wire::RegionPart& part) const {
+Result<ClientRegions::Lent> ClientRegions::Lend(const wire::RegionPart& part) const {
   MutexLock lock(mutex_);
   const auto found = regions_.find(part.region);
   if (found == regions_.end())
     return Fail(ErrorCode::kNotFound, fmt::format("region \"{}\" is not registered", part.region));
-  const uint64_t size = found->second->region().byte_size;
+  const Mapping& mapping = *found->second;
+  const uint64_t size = mapping.region.byte_size;
   if (part.offset > size || part.byte_size > size - part.offset) {
     return Invalid(fmt::format("offset {} and byte_size {} do not lie within region \"{}\" of {} bytes",
                                part.offset, part.byte_size, part.region, size));
   }
-  return found->second;
+  std::byte* const data = mapping.memory->data() + mapping.region.offset + part.offset;
+  return Lent{Bytes::Wrap(mapping.memory, data, part.byte_size), mapping.memory, part.region};
+}
+
+Status ClientRegions::Lent::Check() const {
+  if (!memory->IsCut()) return {};
+  return Invalid(fmt::format("region \"{}\" has been cut off by its owner: register it again", region));
 }
 
 Result<Bytes> ClientRegions::Read(const wire::RegionPart& part) const {
-  const auto mapping = TRY(Find(part));
-  Bytes copy = Bytes::AllocateUninitialized(part.byte_size);
-  if (GuardedCopy(copy.mutable_data(), mapping->data() + part.offset, part.byte_size)) return copy;
-  return Invalid(fmt::format("region \"{}\" has been cut off by its owner", part.region));
+  const Lent lent = TRY(Lend(part));
+  const Bytes copy = Bytes::Copy(lent.data.span());
+  TRY_STATUS(lent.Check());
+  return copy;
 }
 
 Status ClientRegions::Write(const wire::RegionPart& part, const Bytes& data) const {
-  const auto mapping = TRY(Find(part));
+  Lent lent = TRY(Lend(part));
   CHECK(data.size() <= part.byte_size);
-  if (GuardedCopy(mapping->data() + part.offset, data.data(), data.size())) return {};
-  return Invalid(fmt::format("region \"{}\" has been cut off by its owner", part.region));
+  // The answer may lie in that memory already: an input that is given back.
+  if (!data.empty()) std::memmove(lent.data.mutable_data(), data.data(), data.size());
+  return lent.Check();
 }
 
 }  // namespace weir::serve

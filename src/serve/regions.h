@@ -11,16 +11,27 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/mutex.h"
+#include "serve/guarded_memory.h"
 #include "wire/oip.h"
 
 namespace weir::serve {
 
-// Clients are not trusted. What is read is a copy, so a client that changes its memory during an inference
-// changes nothing; a client that cuts its memory off gets an error, and the server goes on. No error tells
+// Clients are not trusted: one that cuts its memory off gets an error, and the server goes on. No error tells
 // another client's key. Thread-safe; a region in use when it is unregistered lives until the use is over.
 class ClientRegions {
  public:
-  ClientRegions();  // once it exists, reading memory that is no longer there is an error and no SIGBUS
+  // A part of a region, in place: a client may change it at any moment, and what it must not change between a
+  // check and its use is for Read.
+  struct Lent {
+    Bytes data;
+    std::shared_ptr<const GuardedMemory> memory;
+    std::string region;
+    // After the use. kInvalidArgument: the client had cut its memory off, and what was read is not all its
+    // own.
+    Status Check() const;
+  };
+
+  ClientRegions();
   ~ClientRegions();
 
   // kInvalidArgument for a name in use, a key that is not that of one POSIX shared-memory object ("/name"),
@@ -32,12 +43,12 @@ class ClientRegions {
 
   // kNotFound for an unknown region, kInvalidArgument for a part that does not lie within it, or has been cut
   // off by the client.
-  Result<Bytes> Read(const wire::RegionPart& part) const;
+  Result<Lent> Lend(const wire::RegionPart& part) const;
+  Result<Bytes> Read(const wire::RegionPart& part) const;               // a copy
   Status Write(const wire::RegionPart& part, const Bytes& data) const;  // data.size() <= part.byte_size
 
  private:
-  class Mapping;
-  Result<std::shared_ptr<const Mapping>> Find(const wire::RegionPart& part) const;
+  struct Mapping;
 
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<const Mapping>, std::less<>> regions_ GUARDED_BY(mutex_);

@@ -57,6 +57,34 @@ TEST(ClientRegions, ReadsAndWritesAPart) {
   EXPECT_EQ(memory.Read(6, 4196), "answer");
 }
 
+TEST(ClientRegions, LendsAPartInPlace) {
+  const Memory memory(8192);
+  ClientRegions regions;
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 4096, 4096}).has_value());
+  const auto lent = regions.Lend({"r", 4, 5});
+  ASSERT_TRUE(lent.has_value());
+  ASSERT_TRUE(regions.Unregister("r").has_value());  // it lives until the use is over
+  memory.Write("hello", 4100);
+  EXPECT_EQ(lent->data.text(), "hello");
+  EXPECT_TRUE(lent->Check().has_value());
+}
+
+TEST(ClientRegions, TellsThatWhatItLentHasBeenCutOff) {
+  const Memory memory(8192);
+  memory.Write("hello", 0);
+  memory.Write("hello", 4096);
+  ClientRegions regions;
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 8192}).has_value());
+  const auto lent = regions.Lend({"r", 0, 8192});
+  memory.Resize(4096);
+  EXPECT_EQ(lent->data.text().substr(0, 5), "hello");
+  EXPECT_TRUE(lent->Check().has_value());
+  EXPECT_EQ(lent->data.text()[4096], '\0');
+  EXPECT_THAT(lent->Check().error().message, HasSubstr("cut off"));
+  memory.Resize(8192);  // too late: it is not the client's memory any more
+  EXPECT_EQ(regions.Read({"r", 0, 1}).error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST(ClientRegions, ReadsACopy) {
   const Memory memory(16);
   memory.Write("before", 0);
@@ -131,6 +159,10 @@ TEST(ClientRegions, LivesThroughMemoryThatIsCutOff) {
     EXPECT_EQ(regions.Write({"r", 8192, 16}, Bytes::Copy("0123456789abcdef")).error().code,
               ErrorCode::kInvalidArgument);
   }
+  // What is left of it is found again by whoever registers it again.
+  EXPECT_EQ(regions.Read({"r", 0, 4096}).error().code, ErrorCode::kInvalidArgument);
+  ASSERT_TRUE(regions.Unregister("r").has_value());
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 4096}).has_value());
   EXPECT_TRUE(regions.Read({"r", 0, 4096}).has_value());
 }
 
