@@ -10,6 +10,7 @@
 #include "cli/flags.h"
 #include "cli/verbs.h"
 #include "record/provenance.h"
+#include "serve/loaded_model.h"
 #include "serve/server.h"
 
 namespace weir::cli {
@@ -135,6 +136,12 @@ std::string CurlLine(const std::string& http, const wire::ModelMetadata& model) 
     std::ranges::replace_if(shape, [](int64_t dim) { return dim < 0; }, 1);
     const int64_t elements = infer::ElementCount(shape).value_or(kMostElements + 1);
     const bool has_json = input.dtype != infer::DType::kFp16 && input.dtype != infer::DType::kBf16;
+    if (input.dtype == infer::DType::kBytes &&
+        model.name.ends_with(serve::SuffixOf(serve::Payload::kImage))) {
+      return fmt::format(
+          "curl -s {}/v2/models/{}/infer -H 'Inference-Header-Content-Length: 0' --data-binary @PICTURE.jpg",
+          http, model.name);
+    }
     if (elements > kMostElements || !has_json)
       return fmt::format("curl -s {}/v2/models/{}", http, model.name);
     Json zero = input.dtype == infer::DType::kBytes  ? Json("")
@@ -161,11 +168,11 @@ Served Look(const Wanted& w, serve::Server& server) {
   if (ports.http >= 0) served.http = Url("http", w.server.http.address, ports.http);
   if (ports.grpc >= 0) served.grpc = Url("grpc", w.server.grpc.address, ports.grpc);
   if (ports.metrics >= 0) served.metrics = Url("http", w.server.metrics.address, ports.metrics) + "/metrics";
-  std::string last;
   for (const wire::IndexEntry& entry : served.index) {
-    if (entry.state != "READY" || entry.name == last) continue;
+    const bool known = std::ranges::any_of(
+        served.models, [&](const wire::ModelMetadata& model) { return model.name == entry.name; });
+    if (entry.state != "READY" || known) continue;
     if (auto metadata = server.Metadata(entry.name)) served.models.push_back(*std::move(metadata));
-    last = entry.name;
   }
   return served;
 }
@@ -179,7 +186,8 @@ std::string Text(const Console& console, const Served& served, const Status& rea
   }
   for (const wire::IndexEntry& entry : served.index) {
     if (entry.state == "READY" || entry.reason.empty()) continue;
-    text += fmt::format("  {:<24} not served: {}\n", EscapeBytes(entry.name), EscapeBytes(entry.reason));
+    text += fmt::format("  {:<24} version {:<6} not served: {}\n", EscapeBytes(entry.name), entry.version,
+                        EscapeBytes(entry.reason));
   }
   text += console.Bold("at\n");
   for (const std::string& url : {served.http, served.grpc, served.metrics}) {
@@ -192,6 +200,14 @@ std::string Text(const Console& console, const Served& served, const Status& rea
     text += console.Bold("try\n") + "  " + CurlLine(served.http, *shortest) + "\n";
   }
   return text + (ready ? "ready\n" : "not ready: " + EscapeBytes(ready.error().message) + "\n");
+}
+
+std::unexpected<Error> NoModel(const Wanted& w, const Served& served) {
+  if (!served.index.empty())
+    return Fail(ErrorCode::kNotFound, "there is no model that can be served; see the reasons above");
+  return Fail(ErrorCode::kNotFound,
+              fmt::format("{}: no model is in it: NAME/VERSION/model.onnx, or NAME/model.onnx, is looked for",
+                          EscapeBytes(fmt::format("{}", fmt::join(w.server.repositories, ", ")))));
 }
 
 Json TensorsJson(const std::vector<infer::TensorInfo>& tensors) {
@@ -261,8 +277,7 @@ Result<int> ServeModels(Wanted& w, const std::stop_token& stop) {
   if (!stop.stop_requested()) {
     const Status ready = server->Ready();
     const Served served = Look(w, *server);
-    if (served.models.empty() && !w.server.explicit_control)
-      return Fail(ErrorCode::kNotFound, "there is no model that can be served; see the reasons above");
+    if (served.models.empty() && !w.server.explicit_control) return NoModel(w, served);
     console.Text(Text(console, served, ready));
     TRY_STATUS(console.Json(ToJson(served, *server, ready)));
   }

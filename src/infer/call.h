@@ -46,6 +46,7 @@ struct Times {
   std::optional<Instant> first_byte;  // of the answer, where there is a wire
   std::optional<Instant> queued;      // in the queue of the Runner
   std::optional<Instant> taken;       // left the queue: its batch is being put together
+  std::optional<Instant> handed;      // to the engine, which may be busy with what came before
   std::optional<Instant> started;     // the engine began
   std::optional<Instant> done;        // the engine ended
 };

@@ -165,12 +165,12 @@ bool Runner::Drained() const { return batcher_.empty() && alone_.empty() && unfi
 Result<std::vector<Tensor>> Runner::InputsOf(Batch& batch) {
   std::vector<Call>& calls = batch.calls;
   if (calls.size() == 1) {
-    calls[0].times.started = calls[0].times.taken;
+    calls[0].times.handed = calls[0].times.started = calls[0].times.taken;
     return std::move(calls[0].request.inputs);
   }
   auto inputs = TRY(JoinInputs(batch));
   const Instant now = clock_.Now();
-  for (Call& call : calls) call.times.started = now;
+  for (Call& call : calls) call.times.handed = call.times.started = now;
   return inputs;
 }
 

@@ -50,15 +50,23 @@ Result<UniqueFd> Connect(const HttpUrl& url, Instant until, const Clock& clock) 
   return FailErrno("connect", error);
 }
 
-// The first line of the answer, at most 4 KiB of it.
+// "HTTP/1.1 200 OK"
+bool IsGood(const std::string& answer) {
+  return answer.starts_with("HTTP/1.") && answer.size() >= 12 && answer[9] == '2';
+}
+
+// The answer, at most 4 KiB of it: its first line, and what follows unless that says that all is well.
 Result<std::string> Ask(int socket, const HttpUrl& url, Instant until, const Clock& clock) {
   const std::string request = fmt::format("GET {} HTTP/1.1\r\nHost: {}:{}\r\nConnection: close\r\n\r\n",
                                           url.path, url.host, url.port);
   if (::send(socket, request.data(), request.size(), MSG_NOSIGNAL) != std::ssize(request))
     return FailErrno("send", errno);
   std::string answer;
-  while (answer.find('\n') == std::string::npos && answer.size() < 4096) {
-    TRY_STATUS(Await(socket, POLLIN, until, clock));
+  const auto has_line = [&] { return answer.find('\n') != std::string::npos; };
+  while (answer.size() < 4096 && !(has_line() && IsGood(answer))) {
+    const Status ready = Await(socket, POLLIN, until, clock);
+    if (!ready && has_line()) break;
+    TRY_STATUS(ready);
     char buffer[512];
     const ssize_t got = ::recv(socket, buffer, sizeof buffer, 0);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
@@ -66,7 +74,16 @@ Result<std::string> Ask(int socket, const HttpUrl& url, Instant until, const Clo
     if (got == 0) break;
     answer.append(buffer, static_cast<size_t>(got));
   }
-  return answer.substr(0, answer.find_first_of("\r\n"));
+  return answer;
+}
+
+// What the server says of it, where it says it as the protocol does: {"error": "..."}.
+std::string ErrorOf(const std::string& answer) {
+  const size_t body = answer.find("\r\n\r\n");
+  if (body == std::string::npos) return "";
+  const Json said = Json::parse(answer.substr(body), nullptr, false);
+  if (!said.is_object() || !said.contains("error") || !said["error"].is_string()) return "";
+  return said["error"].get<std::string>();
 }
 
 }  // namespace
@@ -99,11 +116,16 @@ Status AskHttp(const std::string& url, Duration timeout, const Clock& clock) {
   const HttpUrl parsed = TRY(ParseHttpUrl(url));
   const Instant until = clock.Now() + timeout;
   const UniqueFd socket = TRY_CONTEXT(Connect(parsed, until, clock), url);
-  const std::string line = TRY_CONTEXT(Ask(socket.get(), parsed, until, clock), url);
-  const bool good = line.starts_with("HTTP/1.") && line.size() >= 12 && line[9] == '2';
-  if (good) return {};
-  return Fail(ErrorCode::kIo,
-              fmt::format("{}: answered {}", url, line.empty() ? "nothing" : EscapeBytes(line)));
+  const std::string answer = TRY_CONTEXT(Ask(socket.get(), parsed, until, clock), url);
+  if (answer.empty()) return Fail(ErrorCode::kIo, fmt::format("{}: answered nothing", url));
+  if (!answer.starts_with("HTTP/1.")) {
+    return Fail(ErrorCode::kIo, fmt::format("{}: the answer is not HTTP: is it the port of HTTP?", url));
+  }
+  if (IsGood(answer)) return {};
+  const std::string error = ErrorOf(answer);
+  return Fail(ErrorCode::kIo, fmt::format("{}: answered {}{}{}", url,
+                                          EscapeBytes(answer.substr(0, answer.find_first_of("\r\n"))),
+                                          error.empty() ? "" : ": ", EscapeBytes(error)));
 }
 
 }  // namespace weir::launch

@@ -58,6 +58,11 @@ TEST(AskHttp, SaysWhatCameInstead) {
   Answerer busy("HTTP/1.1 503 Service Unavailable\r\n\r\n");
   EXPECT_THAT(AskHttp(busy.url(), 60s, clock).error().message,
               HasSubstr("answered HTTP/1.1 503 Service Unavailable"));
+  Answerer told("HTTP/1.1 503 Service Unavailable\r\n\r\n{\"error\": \"model m is not loaded\"}");
+  EXPECT_THAT(AskHttp(told.url(), 60s, clock).error().message,
+              HasSubstr("503 Service Unavailable: model m is"));
+  Answerer other("\x01\xff\xff");
+  EXPECT_THAT(AskHttp(other.url(), 60s, clock).error().message, HasSubstr("is not HTTP"));
   Answerer silent("");
   EXPECT_THAT(AskHttp(silent.url(), 60s, clock).error().message, HasSubstr("answered nothing"));
 }

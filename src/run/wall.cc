@@ -73,8 +73,7 @@ Wall CpuWall(const Costs& c) {
   if (foreign > 0.25 * c.cores) {
     wall.text = fmt::format(
         "{}: {:.0f} % of this program's CPU time; other processes{} hold {:.1f} of the {:.3g} cores, alone "
-        "it "
-        "could reach {:.3g} images/s",
+        "it could reach {:.0f} images/s",
         stage, 100 * wall.share, c.remote ? ", the server if it is here," : "", foreign, c.cores,
         FindBounds(c).pipeline);
     return wall;

@@ -30,6 +30,12 @@ bool IsModelFolder(const fs::path& folder) {
   return false;
 }
 
+// Data that lies beside the models.
+bool IsPictureSet(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "set.json", ignored);
+}
+
 Status Add(const fs::path& path, const std::string& name, std::map<std::string, std::string>& models) {
   const auto [at, is_new] = models.emplace(name, path.string());
   if (is_new) return {};
@@ -73,7 +79,8 @@ Result<std::map<std::string, std::string>> Catalogue::List() const {
       if (error) return FailErrno("model repository " + place, error.value());
       const std::string name = entries->path().filename().string();
       std::error_code ignored;
-      if (IsPlainName(name) && entries->is_directory(ignored)) TRY_STATUS(Add(entries->path(), name, models));
+      if (!IsPlainName(name) || !entries->is_directory(ignored) || IsPictureSet(entries->path())) continue;
+      TRY_STATUS(Add(entries->path(), name, models));
     }
   }
   return models;

@@ -84,6 +84,7 @@ Result<std::shared_ptr<const GuardedMemory>> GuardedMemory::Own(void* data, size
 }
 
 GuardedMemory::~GuardedMemory() {
+  places[number_].begin = kTaken;  // the addresses are somebody else's from here on
   ::munmap(data_, size_);
   places[number_].begin = 0;
 }

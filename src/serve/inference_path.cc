@@ -220,8 +220,9 @@ Result<infer::Response> InferencePath::ShapeAnswer(const Inference& inference,
   const auto& wishes = inference.request.outputs;
   for (infer::Tensor& output : response.outputs) {
     const auto wish = std::ranges::find(wishes, output.name, &wire::OutputWish::name);
+    const std::string name = output.name;
     output = TRY_CONTEXT(ShapeOutput(inference, wish == wishes.end() ? nullptr : &*wish, std::move(output)),
-                         served.What("output", output.name));
+                         served.What("output", name));
     // An engine may give an input back, and who sends it reads it later than the check.
     const bool is_sent = wish == wishes.end() || !wish->region;
     if (is_sent && IsLent(inference, output.data)) output.data = Bytes::Copy(output.data.span());

@@ -44,12 +44,12 @@ infer::Runner::Options RunnerOptions(const model::Model& model, int max_queue) {
   if (wanted->default_queue_policy) batching.default_policy = PolicyOf(*wanted->default_queue_policy);
   for (const auto& [level, policy] : wanted->priority_queue_policy)
     batching.policies[level] = PolicyOf(policy);
-  // A bound of all priorities together: as the configuration has it, and never none.
+  // Every priority has places of its own, as many as the configuration says, and never without a bound.
   int64_t total = 0;
   for (int level = 1; level <= batching.priority_levels; ++level) {
-    const auto own = batching.policies.find(level);
-    const int size = (own == batching.policies.end() ? batching.default_policy : own->second).max_queue;
-    total += size > 0 ? size : max_queue;
+    infer::QueuePolicy& own = batching.policies.try_emplace(level, batching.default_policy).first->second;
+    if (own.max_queue == 0) own.max_queue = max_queue;
+    total += own.max_queue;
   }
   options.max_queue = static_cast<int>(std::min<int64_t>(total, 1'000'000));
   return options;

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "serve/statistics.h"
+
 namespace weir::serve {
 namespace {
 
@@ -140,18 +142,22 @@ void ModelMetrics::SetReady(bool ready) { ready_->Set(ready ? 1 : 0); }
 void ModelMetrics::SetBatchingIdle(bool idle) { batching_idle_->Set(idle ? 1 : 0); }
 
 void ModelMetrics::Observe(const wire::Exchange& exchange) {
-  const infer::Times& t = exchange.times;
+  const auto took = [&](Phase phase, Duration duration) {
+    HistogramOf(phase, exchange.protocol, exchange.executed_batch).Observe(Seconds(duration));
+  };
   const auto observe = [&](Phase phase, std::optional<Instant> from, std::optional<Instant> to) {
     if (!from || !to || *from == Instant{} || *to == Instant{}) return;
-    HistogramOf(phase, exchange.protocol, exchange.executed_batch)
-        .Observe(Seconds(std::max(Duration{}, *to - *from)));
+    took(phase, std::max(Duration{}, *to - *from));
   };
   observe(kReceive, exchange.first_byte, exchange.received);
   observe(kDecode, exchange.received, exchange.decoded);
-  observe(kQueue, t.queued, t.taken);
-  observe(kComputeInput, t.taken, t.started);
-  observe(kInfer, t.started, t.done);
-  observe(kOutput, t.done, exchange.encoded);
+  const Phases phases = PhasesOf(exchange.times);
+  if (phases.done) {
+    took(kQueue, phases.queue);
+    took(kComputeInput, phases.compute_input);
+    took(kInfer, phases.compute_infer);
+  }
+  observe(kOutput, phases.done, exchange.encoded);
   observe(kSend, exchange.encoded, exchange.sent);
   observe(kRequest, exchange.first_byte, exchange.sent);
 }

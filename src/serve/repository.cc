@@ -47,8 +47,11 @@ Result<std::unique_ptr<Repository>> Repository::Create(Catalogue catalogue, Opti
   const std::map<std::string, std::string> there = TRY(catalogue.List());
   std::set<std::string> first;
   for (const std::string& name : options.load) {
-    if (name != "*" && !there.contains(name))
-      return NotFound(fmt::format("{} is not in the model repository", Name(name)));
+    if (name == "*" || there.contains(name)) continue;
+    std::vector<std::string_view> known;
+    for (const auto& [other, path] : there) known.push_back(other);
+    return NotFound(
+        fmt::format("{} is not in the model repository; it has: {}", Name(name), fmt::join(known, ", ")));
   }
   const bool all =
       options.control == Control::kNone || std::ranges::find(options.load, "*") != options.load.end();
@@ -177,12 +180,16 @@ Status Repository::AllReady() const {
     if (!entry.reason.empty() && entry.versions.empty())
       return Later(fmt::format("{} is not loaded: {}", Name(name), entry.reason));
     if (entry.versions.empty()) return Later(Name(name) + " is loading");
+    bool any = false;
     for (const auto& [number, version] : entry.versions) {
-      if (!version.loaded && version.loading) return Later(Name(name, number) + " is loading");
-      if (!version.loaded)
-        return Later(fmt::format("{} is not loaded: {}", Name(name, number), version.reason));
-      if (version.loaded->dead()) return Later(Name(name, number) + ": its engine fails every call");
+      any |= version.loaded != nullptr;
+      if (version.loaded && version.loaded->dead())
+        return Later(Name(name, number) + ": its engine fails every call");
+      if (version.loaded || entry.was_ready) continue;
+      return Later(version.loading ? Name(name, number) + " is loading"
+                                   : fmt::format("{} is not loaded: {}", Name(name, number), version.reason));
     }
+    if (!any) return Later(fmt::format("{} is not loaded: {}", Name(name), entry.reason));
   }
   return {};
 }
@@ -220,7 +227,7 @@ std::vector<wire::IndexEntry> Repository::Index(bool ready_only) const {
         index.push_back({.name = name + std::string(SuffixOf(payload)),
                          .version = fmt::format("{}", number),
                          .state = state,
-                         .reason = version.reason});
+                         .reason = version.reason.empty() ? entry.reason : version.reason});
       }
     }
   }
@@ -348,12 +355,13 @@ void Repository::Do(Job job) {
     if (const auto entry = models_.find(job.model); entry != models_.end()) {
       entry->second.loading = false;
       entry->second.reason = loaded ? "" : loaded.error().message;
+      entry->second.was_ready |= loaded.has_value();
       for (auto& [number, version] : entry->second.versions) version.loading = false;
     }
     if (job.is_first) --first_loads_;
   }
   changed_.NotifyAll();
-  if (!loaded) log_(LogLevel::kError, loaded.error().message);
+  if (!loaded) log_(LogLevel::kError, fmt::format("{}: {}", Name(job.model), loaded.error().message));
   if (job.done) job.done(loaded);
 }
 
@@ -361,8 +369,13 @@ void Repository::Do(Job job) {
 Result<Loader::Wanted> Repository::Locate(const Job& job) {
   const auto there = TRY(catalogue_.List());
   const auto found = there.find(job.model);
-  if (!IsPlainName(job.model) || found == there.end())
-    return NotFound(Name(job.model) + " is not in the model repository");
+  if (!IsPlainName(job.model) || found == there.end()) {
+    const size_t dot = job.model.rfind('.');
+    const bool is_payload = dot != std::string::npos && there.contains(job.model.substr(0, dot));
+    return NotFound(fmt::format(
+        "{} is not in the model repository{}", Name(job.model),
+        is_payload ? fmt::format(": it comes and goes with {}", Name(job.model.substr(0, dot))) : ""));
+  }
   MutexLock lock(mutex_);
   Entry& entry = models_[job.model];
   entry.path = found->second;

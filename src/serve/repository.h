@@ -76,6 +76,7 @@ class Repository {
   struct Entry {
     std::string path;
     bool asked_for = false;  // from the start: without it the server is not ready
+    bool was_ready = false;  // all of it: a version that fails later takes nothing away
     bool loading = false;
     bool unloading = false;
     std::string reason;  // of the model whole: why it has no version

@@ -146,6 +146,7 @@ TEST_F(RepositoryTest, KeepsTheOldWhereTheNewFails) {
   EXPECT_EQ(index[0].state, "READY");
   EXPECT_EQ(index[1].state, "UNAVAILABLE");
   EXPECT_EQ(index[1].reason, "torn");
+  EXPECT_TRUE(repository_->AllReady().has_value());
   loader_->SetFault("a/2", "");
   EXPECT_TRUE(Load("a").has_value());
   EXPECT_THAT(repository_->VersionsOf("a"), ElementsAre("2"));

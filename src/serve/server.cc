@@ -1,8 +1,10 @@
 #include "serve/server.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "base/thread.h"
@@ -43,6 +45,7 @@ class ServerInstance final : public Server {
 
  private:
   Status OpenDoors();
+  int MostConnections() const;
   Result<std::unique_ptr<wire::HttpServer>> OpenHttp(const DoorAddress& at, int threads,
                                                      wire::HttpServer::Handler handler) const;
   void Scrape(const wire::HttpRequest& request, wire::HttpResponder responder) const;
@@ -58,9 +61,28 @@ class ServerInstance final : public Server {
   std::unique_ptr<ServerApi> api_;
   std::unique_ptr<wire::HttpServer> scraped_, http_;
   std::unique_ptr<wire::GrpcDoor> grpc_;
+  int max_connections_ = 0;
 };
 
+// How many connections a door may have: the files that this process may open are for both doors and what
+// engines need. (gRPC's library never listens again after a moment without any.)
+int ServerInstance::MostConnections() const {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return options_.max_connections;
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  const auto room = static_cast<int>(std::min<rlim_t>(files.rlim_max / 4, INT_MAX));
+  if (room < options_.max_connections) {
+    log_(LogLevel::kWarning,
+         fmt::format("the HTTP door takes {} connections, not {}: this process may open {} "
+                     "files: raise the limit (ulimit -Hn)",
+                     room, options_.max_connections, files.rlim_max));
+  }
+  return std::min(room, options_.max_connections);
+}
+
 Status ServerInstance::Open() {
+  max_connections_ = MostConnections();
   if (options_.allow_regions) regions_.emplace();
   path_ = std::make_unique<InferencePath>(
       InferencePath::Options{.decode_threads = options_.decode_threads,
@@ -96,7 +118,7 @@ Result<std::unique_ptr<wire::HttpServer>> ServerInstance::OpenHttp(const DoorAdd
                                    .port = at.port,
                                    .threads = threads,
                                    .max_body = options_.max_request_bytes,
-                                   .max_connections = options_.max_connections,
+                                   .max_connections = max_connections_,
                                    .max_bytes_in_flight = options_.max_bytes_in_flight,
                                    .align_after = std::string(wire::kHeaderLengthName)},
                                   std::move(handler), clock_);

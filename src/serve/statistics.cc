@@ -27,8 +27,8 @@ int64_t WallMilliseconds() {
 }  // namespace
 
 Phases PhasesOf(const infer::Times& times) {
-  return {.queue = Between(times.queued, times.taken),
-          .compute_input = Between(times.taken, times.started),
+  return {.queue = Between(times.queued, times.taken) + Between(times.handed, times.started),
+          .compute_input = Between(times.taken, times.handed),
           .compute_infer = Between(times.started, times.done),
           .done = times.done};
 }

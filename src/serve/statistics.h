@@ -55,6 +55,7 @@ class Statistics {
 };
 
 // The phases of one request that the engine's stamps tell; those that are not known are 0.
+// Waiting is queue, for a place in a batch as for the engine.
 struct Phases {
   Duration queue{}, compute_input{}, compute_infer{};
   std::optional<Instant> done;

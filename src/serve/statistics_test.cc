@@ -10,7 +10,11 @@ namespace {
 constexpr Instant kStart{1s};
 
 infer::Times TimesAt(Instant queued) {
-  return {.queued = queued, .taken = queued + 1ms, .started = queued + 3ms, .done = queued + 6ms};
+  return {.queued = queued,
+          .taken = queued + 500us,
+          .handed = queued + 2500us,
+          .started = queued + 3ms,
+          .done = queued + 6ms};
 }
 
 Statistics::Answered Of(int64_t rows, int64_t batch) {

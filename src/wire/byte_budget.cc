@@ -7,9 +7,9 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-struct Release {
+struct Block {
   ByteBudget::Share share;
-  void operator()(std::byte* memory) const { delete[] memory; }
+  std::unique_ptr<std::byte[]> memory;
 };
 
 }  // namespace
@@ -22,15 +22,35 @@ std::optional<ByteBudget::Share> ByteBudget::Take(size_t size) {
   return std::nullopt;
 }
 
+bool ByteBudget::Share::Grow(size_t more) {
+  std::optional<Share> taken = budget_->Take(more);
+  if (!taken) return false;
+  size_ += more;
+  taken->budget_.reset();
+  return true;
+}
+
+ByteBudget::Share ByteBudget::Charge(size_t size) {
+  used_.fetch_add(size, std::memory_order_relaxed);
+  return Share(shared_from_this(), size);
+}
+
 std::optional<Bytes> ByteBudget::Allocate(size_t size, size_t aligned) {
-  std::optional<Share> share = Take(size);
+  std::optional<Partly> whole = AllocatePartly(size, aligned, size);
+  if (!whole) return std::nullopt;
+  return std::move(whole->bytes);
+}
+
+std::optional<ByteBudget::Partly> ByteBudget::AllocatePartly(size_t size, size_t aligned, size_t claimed) {
+  if (size > limit_ || used() > limit_ - size) return std::nullopt;
+  std::optional<Share> share = Take(claimed);
   if (!share) return std::nullopt;
-  if (size == 0) return Bytes();
   // Aligned by hand: the allocator's own way with alignment is slow where blocks are small.
-  auto* memory = new std::byte[size + kAlignment];
-  std::shared_ptr<const void> owner(memory, Release{std::move(*share)});
+  const auto block = std::make_shared<Block>(std::move(*share),
+                                             std::make_unique_for_overwrite<std::byte[]>(size + kAlignment));
+  std::byte* const memory = block->memory.get();
   const size_t lead = -(reinterpret_cast<uintptr_t>(memory) + aligned) % kAlignment;
-  return Bytes::Wrap(std::move(owner), memory + lead, size);
+  return Partly{Bytes::Wrap(block, memory + lead, size), &block->share};
 }
 
 }  // namespace weir::wire

@@ -130,6 +130,9 @@ Result<Slices> GrpcInference::Write(const GrpcShared& shared, Result<infer::Resp
   exchange.version = result->version;
   exchange.executed_batch = result->executed_batch;
   Slices message = WriteGrpcResponse(*result, outputs);
+  size_t size = 0;
+  for (const Bytes& piece : message) size += piece.size();
+  answer.emplace(shared.budget->Charge(size));
   exchange.encoded = shared.clock.Now();
   return message;
 }

@@ -123,6 +123,7 @@ struct GrpcInference {
   std::vector<OutputWish> outputs;
   std::string id;
   Exchange exchange;
+  std::optional<ByteBudget::Share> answer;  // of the budget, until it is sent
 
   Result<InferRequest> Read(const GrpcShared& shared, const grpc::ServerContext& context,
                             const grpc::ByteBuffer& message, std::stop_token left);

@@ -23,6 +23,7 @@ class InferStream final : public GrpcCall {
   struct Outgoing {
     grpc::ByteBuffer message;
     Exchange exchange;
+    std::optional<ByteBudget::Share> share;  // of the budget
   };
   void OnStarted(bool ok);
   void OnRead(bool ok);
@@ -144,6 +145,7 @@ void InferStream::Answer(GrpcInference inference, Result<infer::Response> result
     outgoing.message = ToGrpc(WriteStreamError(inference.id, message.error()));
   }
   outgoing.exchange = std::move(inference.exchange);
+  if (inference.answer) outgoing.share.emplace(std::move(*inference.answer));
   {
     MutexLock lock(mutex_);
     outgoing_.push_back(std::move(outgoing));

@@ -101,6 +101,7 @@ void UnaryCall::Finish(const Result<grpc::ByteBuffer>& answer) {
 
 void UnaryCall::OnSent(bool) {
   if (method == GrpcMethodTable::kInfer) {
+    inference_.answer.reset();
     inference_.exchange.sent = shared_.clock.Now();
     shared_.api.Observe(inference_.exchange);
   }

@@ -74,13 +74,15 @@ HttpAnswers::Slot& HttpAnswers::Find(uint64_t number) {
 
 std::stop_token HttpAnswers::left(uint64_t number) { return Find(number).left.get_token(); }
 
-bool HttpAnswers::Put(uint64_t number, HttpReply reply, HttpResponder::Sent sent) {
+bool HttpAnswers::Put(uint64_t number, HttpReply reply, HttpResponder::Sent sent,
+                      const std::shared_ptr<ByteBudget>& budget) {
   Slot& slot = Find(number);
   CHECK(!slot.ready);
   slot.form.close |= close_with_last_ && &slot == &slots_.back();
   slot.head = Head(reply, slot.form);
   if (!slot.form.is_head) slot.body = std::move(reply.body);
   slot.sent = std::move(sent);
+  if (budget) slot.share.emplace(budget->Charge(slot.size()));
   slot.ready = true;
   return slot.form.close;
 }

@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "wire/byte_budget.h"
 #include "wire/http_server.h"
 
 namespace weir::wire {
@@ -28,8 +31,9 @@ class HttpAnswers {
   // "100 Continue" in its turn.
   void Continue();
   // The answer to an open number; `sent` is called when its last byte went, or the answers were abandoned.
-  // True when the connection ends with it.
-  bool Put(uint64_t number, HttpReply reply, HttpResponder::Sent sent);
+  // Until then it counts against `budget`, if there is one. True when the connection ends with it.
+  bool Put(uint64_t number, HttpReply reply, HttpResponder::Sent sent,
+           const std::shared_ptr<ByteBudget>& budget = nullptr);
 
   // The bytes to send next, as many parts as fit `parts`; returns how many. 0: nothing is ready.
   size_t Gather(std::span<std::span<const std::byte>> parts) const;
@@ -52,6 +56,7 @@ class HttpAnswers {
     std::string head;
     std::vector<Bytes> body;
     HttpResponder::Sent sent;
+    std::optional<ByteBudget::Share> share;
     std::stop_source left{std::nostopstate};
     size_t size() const;
   };

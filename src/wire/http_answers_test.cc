@@ -40,6 +40,17 @@ TEST(HttpAnswers, AreWrittenInTheOrderOfTheirRequests) {
   EXPECT_EQ(answers.open(), 0u);
 }
 
+TEST(HttpAnswers, CountAgainstTheBudgetUntilTheyAreSent) {
+  const auto budget = std::make_shared<ByteBudget>(10);
+  HttpAnswers answers;
+  const uint64_t number = answers.Open({});
+  answers.Put(number, Said("one"), {}, budget);
+  EXPECT_GT(budget->used(), 10u);
+  EXPECT_FALSE(budget->Take(1));
+  Send(answers);
+  EXPECT_EQ(budget->used(), 0u);
+}
+
 TEST(HttpAnswers, AreTheSameInWhateverPiecesTheyGo) {
   const auto all = [](size_t piece) {
     HttpAnswers answers;

@@ -42,7 +42,11 @@ Status ReadTensorParameters(json::value value, TensorParameters& parameters) {
   return ForEachMember(TRY(AsObject(value, "'parameters'")),
                        [&](std::string_view name, json::value parameter) -> Status {
                          const Kind kind = KindOf(parameter);
-                         if (kind == Kind::kArray || kind == Kind::kObject) return Validate(parameter);
+                         if (kind == Kind::kArray || kind == Kind::kObject) {
+                           if (IsTensorParameter(name))
+                             return Bad(fmt::format("parameter {} is not a single value", Quoted(name)));
+                           return Validate(parameter);
+                         }
                          return SetTensorParameter(name, TRY(ReadParameter(name, parameter)), parameters);
                        });
 }
@@ -307,6 +311,11 @@ Result<T> ReadBody(const Bytes& body, std::optional<uint64_t> header_length,
   }
   const std::string_view text = body.text().substr(0, header_length.value_or(body.size()));
   if (text.empty()) return Bad("malformed JSON: it is empty");
+  if (!header_length && static_cast<unsigned char>(text.front()) >= 0x7f) {
+    return Bad(
+        "malformed JSON: these are bytes; whoever sends those says how much JSON is before them in the "
+        "header Inference-Header-Content-Length, 0 where there is none");
+  }
   thread_local Scratch kept;
   std::optional<Scratch> own;
   Scratch& scratch = text.size() <= Scratch::kKept ? kept : own.emplace();

@@ -19,6 +19,9 @@ using beast::http::field;
 // What one chunk announces is believed up to so much; memory beyond it follows the bytes that really come.
 constexpr size_t kTrustedChunk = 1 << 20;
 constexpr size_t kUsualHeaders = 16;
+constexpr size_t kClaim = 1 << 20;  // of the budget, for a body that is announced
+
+HttpRefusal TooManyBytes() { return {503, "too many bytes of requests are in flight"}; }
 
 // The length of the head with its empty line; 0 while it has not all come. Nothing when a line ends without
 // a carriage return or goes on in the next: what proxies read differently is not read at all. `scanned` is
@@ -163,7 +166,8 @@ std::span<const std::byte> HttpReader::Waiting() const {
 }
 
 std::span<std::byte> HttpReader::Space() {
-  if (state_ == State::kLength) return request_.body.mutable_span().subspan(body_filled_);
+  if (state_ == State::kLength)
+    return request_.body.mutable_span().subspan(body_filled_, body_claimed_ - body_filled_);
   if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(capacity_);
   if (begin_ > 0 && (begin_ == end_ || end_ == capacity_)) {
     std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
@@ -202,6 +206,7 @@ HttpReader::Step HttpReader::Next() {
   if (state_ == State::kHead) step = ReadHead();
   if (state_ == State::kChunks) step = ReadChunks();
   if (state_ == State::kLength && body_filled_ == body_size_) step = Finish();
+  if (state_ == State::kLength && body_filled_ == body_claimed_ && !Claim()) step = TooManyBytes();
   if (std::holds_alternative<HttpRefusal>(step)) Discard();
   return step;
 }
@@ -250,9 +255,11 @@ HttpReader::Step HttpReader::StartBody(const Parser& parser) {
   }
   body_size_ = parser.content_length().value_or(0);
   if (body_size_ == 0) return Finish();
-  auto body = budget_->Allocate(body_size_, aligned_);
-  if (!body) return HttpRefusal{503, "too many bytes of requests are in flight"};
-  request_.body = *std::move(body);
+  body_claimed_ = std::min(body_size_, std::max(kClaim, Waiting().size()));
+  auto body = budget_->AllocatePartly(body_size_, aligned_, body_claimed_);
+  if (!body) return TooManyBytes();
+  request_.body = std::move(body->bytes);
+  body_share_ = body->share;
   body_filled_ = std::min(body_size_, Waiting().size());
   std::memcpy(request_.body.mutable_data(), Waiting().data(), body_filled_);
   begin_ += body_filled_;
@@ -261,8 +268,8 @@ HttpReader::Step HttpReader::StartBody(const Parser& parser) {
 }
 
 HttpReader::Step HttpReader::ReadChunks() {
-  // The parser takes it for granted that the end of a chunked body has five bytes, and aborts when it is asked
-  // with fewer; no body ends in fewer.
+  // The parser takes it for granted that the end of a chunked body has five bytes, and aborts when it is
+  // asked with fewer; no body ends in fewer.
   constexpr std::string_view kEnd = "0\r\n\r\n";
   if (Waiting().size() < kEnd.size()) return NeedMore{};
   auto put = (*parser_)->Put(Waiting());
@@ -274,6 +281,13 @@ HttpReader::Step HttpReader::ReadChunks() {
   }
   if (Waiting().size() >= capacity_) return HttpRefusal{400, "a chunk's header or the trailers are too long"};
   return NeedMore{};
+}
+
+bool HttpReader::Claim() {
+  const size_t more = std::min(kClaim, body_size_ - body_claimed_);
+  if (!body_share_->Grow(more)) return false;
+  body_claimed_ += more;
+  return true;
 }
 
 bool HttpReader::Grow(size_t size) {

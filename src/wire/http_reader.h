@@ -64,6 +64,7 @@ class HttpReader {
   Step ReadChunks();
   Step Finish();
   bool Grow(size_t size);  // of a chunked body, to hold `size`; false when the budget is used up
+  bool Claim();            // room for more of a body of known length; false when the budget is used up
 
   const HttpLimits& limits_;
   const std::shared_ptr<ByteBudget> budget_;
@@ -78,6 +79,8 @@ class HttpReader {
   HttpRequest request_;
   size_t aligned_ = 0;  // the byte of the body that is to be aligned
   size_t body_size_ = 0, body_filled_ = 0;
+  size_t body_claimed_ = 0;                  // of the budget: what is announced counts as it comes
+  ByteBudget::Share* body_share_ = nullptr;  // of request_.body
   enum class State { kHead, kLength, kChunks, kRefused } state_ = State::kHead;
   bool keep_alive_ = true, is_head_ = false, is_http10_ = false, expects_continue_ = false;
 };

@@ -238,6 +238,19 @@ TEST(HttpReader, CountsBodiesAgainstTheBudgetForAsLongAsTheyAreHeld) {
   EXPECT_EQ(harness.refusal->status, 503);
 }
 
+TEST(HttpReader, CountsWhatHasComeAndNotWhatIsAnnounced) {
+  Harness harness({}, size_t{3} << 20);
+  harness.Feed("POST / HTTP/1.1\r\nContent-Length: 3145728\r\n\r\n");
+  EXPECT_EQ(harness.budget->used(), size_t{1} << 20);
+  harness.Feed(std::string(1 << 20, 'x'));
+  EXPECT_EQ(harness.budget->used(), size_t{2} << 20);
+  const auto others = harness.budget->Take(1 << 20);
+  ASSERT_TRUE(others);
+  harness.Feed(std::string(1 << 20, 'x'));
+  ASSERT_TRUE(harness.refusal);
+  EXPECT_EQ(harness.refusal->status, 503);
+}
+
 TEST(HttpReader, HoldsAMillionTinyChunksInNoMoreThanTwiceTheirBytes) {
   Harness harness({}, 3 << 20);
   harness.Feed("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");

@@ -137,7 +137,12 @@ class SocketConnection final : public HttpResponder::Connection,
     Put(request, std::move(reply), std::move(sent));
   }
   void Put(uint64_t request, HttpReply reply, HttpResponder::Sent sent);
-  void Drain() { answers_.CloseWithLast(); }
+  // A request that is not here whole is not taken up any more.
+  void Drain() {
+    answers_.CloseWithLast();
+    const bool half = reader_.phase() != HttpReader::Phase::kIdle;
+    if (half && answers_.open() == 0 && !ending_) Refuse(503, "the server is stopping");
+  }
   void CutIfStalled(Instant now);
   void Close();
 
@@ -161,6 +166,7 @@ class SocketConnection final : public HttpResponder::Connection,
   bool reading_ = false, writing_ = false, processing_ = false;
   bool full_ = false;       // nothing is read before answers have gone out
   bool ending_ = false;     // no further request is read; the last answer is on its way
+  bool left_ = false;       // the client sends no more: nothing follows the answers it is owed
   bool lingering_ = false;  // it was sent: waits for the client to close
   bool closed_ = false;
 };
@@ -181,7 +187,7 @@ void SocketConnection::OnRead(error_code error, size_t size) {
   if (error) {
     // Half a connection may still take what is owed; but who closed it is taken to have left.
     answers_.ClientLeft();
-    ending_ = true;
+    ending_ = left_ = true;
     if (answers_.open() == 0 || error != asio::error::eof) Close();
     return;
   }
@@ -240,7 +246,7 @@ void SocketConnection::Put(uint64_t request, HttpReply reply, HttpResponder::Sen
     if (sent) sent(shared_.clock.Now());
     return;
   }
-  ending_ |= answers_.Put(request, std::move(reply), std::move(sent));
+  ending_ |= answers_.Put(request, std::move(reply), std::move(sent), shared_.budget);
   if (processing_) return;  // sent together with what else is read now
   Flush();
   if (full_) Process();
@@ -260,6 +266,7 @@ void SocketConnection::Flush() {
     answers_.Advance(sent, last_progress_);
     if (answers_.closed()) return Finish();
   }
+  if (left_ && answers_.open() == 0) Close();
 }
 
 void SocketConnection::WaitToWrite() {

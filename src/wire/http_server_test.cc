@@ -58,6 +58,7 @@ class Client {
     return Cut(waiting_.size());
   }
   void Close() { fd_ = UniqueFd(); }
+  void EndSending() { ::shutdown(fd_.get(), SHUT_WR); }
 
  private:
   bool Receive() {
@@ -256,6 +257,19 @@ TEST_F(HttpServerOnLoopback, AsksForAStopWhenTheClientLeaves) {
   sent.get_future().wait();
 }
 
+TEST_F(HttpServerOnLoopback, ClosesOnceAClientThatSendsNoMoreHasItsAnswer) {
+  const auto server = Serve(Hold());
+  Client client(server->port());
+  client.Send(Post("x"));
+  auto [request, responder] = held_.Next();
+  client.EndSending();
+  std::promise<void> left;
+  const std::stop_callback on_left(request.left, [&] { left.set_value(); });
+  left.get_future().wait();
+  Echo(std::move(request), std::move(responder));
+  EXPECT_TRUE(client.ReadToEnd().ends_with("\r\n\r\nx"));
+}
+
 TEST_F(HttpServerOnLoopback, AnswersWhatTheHandlerDropped) {
   const auto server = Serve([](HttpRequest, HttpResponder) {});
   Client client(server->port());
@@ -296,6 +310,16 @@ TEST_F(HttpServerOnLoopback, FinishesWhatIsUnderWayWhenItStops) {
   EXPECT_TRUE(answer.ends_with("\r\n\r\nx"));
   EXPECT_TRUE(server->WaitUntilIdle(SteadyClock().Now() + 60s));
   EXPECT_FALSE(Client(server->port()).connected());
+}
+
+TEST_F(HttpServerOnLoopback, WaitsForNoHalfRequestWhenItStops) {
+  const auto server = Serve(Echo);
+  Client half(server->port()), last(server->port());
+  half.Send("POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf");
+  last.Send(Post("x"));  // once this is answered, the thread has done with all before
+  last.ReadAnswer();
+  server->StopAccepting();
+  EXPECT_TRUE(half.ReadToEnd().starts_with("HTTP/1.1 503 "));
 }
 
 TEST_F(HttpServerOnLoopback, MayBeGoneBeforeAnAnswerComes) {

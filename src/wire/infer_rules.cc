@@ -118,6 +118,10 @@ Status CheckRegion(const infer::Tensor& input, const RegionPart& region) {
   return fits ? Status() : Context("input " + Quoted(input.name), fits.error());
 }
 
+bool IsTensorParameter(std::string_view name) {
+  return name.starts_with("binary_data") || name.starts_with("shared_memory_") || name == "classification";
+}
+
 Status SetTensorParameter(std::string_view name, const infer::Parameter& value,
                           TensorParameters& parameters) {
   if (name == "binary_data_size") {

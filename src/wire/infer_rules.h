@@ -41,6 +41,7 @@ struct TensorParameters {
   std::optional<std::string> region;
   std::optional<uint64_t> offset, byte_size;
 };
+bool IsTensorParameter(std::string_view name);  // one that SetTensorParameter knows
 Status SetTensorParameter(std::string_view name, const infer::Parameter& value, TensorParameters& parameters);
 // The region named, whole: a name needs its size, and a size or offset needs the name.
 Result<std::optional<RegionPart>> RegionOf(const TensorParameters& parameters);

@@ -92,7 +92,7 @@ struct IndexEntry {
   std::string name;
   std::string version;  // empty: no version is loaded
   std::string state;    // "READY", "LOADING", "UNLOADING", "UNAVAILABLE"; empty: never loaded
-  std::string reason;   // why it is not ready
+  std::string reason;   // why it is not ready, or why what should take its place could not be loaded
 };
 
 struct Region {

@@ -15,9 +15,8 @@ std::string Names(const std::vector<TensorInfo>& infos) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// A free dimension may be empty, but for the first: there is something in every batch.
+// A free dimension may be empty.
 bool Fits(const Shape& shape, const Shape& declared) {
-  if (!shape.empty() && shape.front() == 0) return false;
   return std::ranges::equal(
       shape, declared, [](int64_t size, int64_t wanted) { return wanted < 0 ? size >= 0 : size == wanted; });
 }

@@ -44,8 +44,7 @@ TEST(BindInputs, NamesWhatDoesNotFit) {
             "input 'a': shape is [1,4], the model takes [-1,2]");
   EXPECT_EQ(Refusal({FloatTensor("a", {4}, {1, 2, 3, 4}), B()}),
             "input 'a': shape is [4], the model takes [-1,2]");
-  EXPECT_EQ(Refusal({FloatTensor("a", {0, 2}, {}), B()}),
-            "input 'a': shape is [0,2], the model takes [-1,2]");
+  EXPECT_EQ(Refusal({FloatTensor("a", {0, 2}, {}), B()}), "");
   EXPECT_EQ(Refusal({FloatTensor("a", {2, 2}, {1, 2, 3}), B()}),
             "input 'a': has 12 bytes, 4 elements of FP32 are wanted");
   Tensor odd = A();

@@ -64,6 +64,7 @@ std::vector<std::span<const std::byte>> ItemBytes(const Tensor& tensor, size_t i
     return std::vector<std::span<const std::byte>>(items, all);
   }
   std::vector<std::span<const std::byte>> parts;
+  if (items == 0) return parts;
   if (tensor.dtype != DType::kBytes) {
     const size_t size = all.size() / items;
     for (size_t i = 0; i < items; ++i) parts.push_back(all.subspan(i * size, size));
@@ -162,7 +163,7 @@ bool EmulatedAnswer::Hashes(const std::vector<size_t>& wanted) const {
 
 Result<std::vector<Tensor>> EmulatedAnswer::Make(const std::vector<const Tensor*>& bound,
                                                  const std::vector<size_t>& wanted) const {
-  const auto items = static_cast<size_t>(std::max<int64_t>(BatchSize(bound[0]->shape), 1));
+  const auto items = static_cast<size_t>(BatchSize(bound[0]->shape));
   const auto hashes = Hashes(wanted) ? ItemHashes(bound, items) : std::vector<uint64_t>{};
   std::vector<Tensor> outputs;
   for (const size_t index : wanted) {
