@@ -127,7 +127,8 @@ def batching():
         folder = WORK / "models/mobilenet"
         (folder / "1").mkdir(parents=True, exist_ok=True)
         (folder / "1/model.onnx").write_bytes((SHARED / "models/mobilenet_v1_025_128_u8.onnx").read_bytes())
-        (folder / "recipe.yaml").write_text((SHARED / "models/recipes/mobilenet_v1_025_128_u8.yaml").read_text())
+        recipe = (SHARED / "models/recipes/mobilenet_v1_025_128_u8.yaml").read_text().splitlines()
+        (folder / "recipe.yaml").write_text("\n".join(line for line in recipe if not line.startswith("labels")) + "\n")
         (folder / "config.pbtxt").write_text('backend: "onnxruntime"\nmax_batch_size: 8\ndynamic_batching { max_queue_delay_microseconds: 500 }\n')
         cases.append(("mobilenet_v1_025_128_u8, ONNX Runtime, batches to 8, delay 500 us", folder, "mobilenet", 8, ()))
     for what, folder, name, batch, options in cases:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/seed.h"
+#include "base/thread.h"
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
@@ -51,12 +52,12 @@ std::vector<Row> AllRows(const trial::Site& site) {
   return rows;
 }
 
-// A server computes in as many streams as the model's configuration says; alone, `weir run` would choose by
-// its mode.
+// A server computes in as many streams as the model's configuration says, or one a thread; alone, `weir run`
+// would choose by its mode.
 Arguments EngineArguments(const model::Model& model) {
-  const int streams = model::SessionDefaults(model).streams;
-  if (streams <= 0) return {};
-  return {"--streams", fmt::format("{}", streams)};
+  const infer::SessionOptions options = model::SessionDefaults(model);
+  const int threads = options.threads > 0 ? std::min(options.threads, UsableCpus()) : UsableCpus();
+  return {"--streams", fmt::format("{}", options.streams > 0 ? options.streams : threads)};
 }
 
 // As many passes over the data as make a trial of the fastest architecture last `seconds`.

@@ -52,17 +52,16 @@ Status LocalRecogniser::Open() {
   return Aim(std::move(target), model_.max_batch, flags_);
 }
 
-// The user's word, else the model's configuration, else what the mode makes sense of: several batches side by
-// side keep all cores busy without waiting for one another, and one batch at a time is soonest done by all
-// threads together.
+// The user's word, else the model's configuration, else one stream a thread; but one batch at a time is
+// soonest done by all threads together.
 infer::SessionOptions LocalRecogniser::SessionOptions() const {
   infer::SessionOptions options = model::SessionDefaults(model_);
   if (!flags_.precision.empty()) options.precision = flags_.precision;
   if (flags_.threads > 0) options.threads = flags_.threads;
   if (flags_.streams > 0) {
     options.streams = flags_.streams;
-  } else if (!model_.parameters.contains("streams")) {
-    options.streams = flags_.sync() ? 1 : 0;
+  } else if (flags_.sync() && !model_.parameters.contains("streams")) {
+    options.streams = 1;
   }
   options.cache_dir = flags_.cache_dir;
   options.batch = batch();

@@ -65,7 +65,8 @@ Result<std::vector<std::string>> ServedVersions(const std::string& path, const s
 Result<Bytes> ReadWarmUpFile(const Model& model, const std::string& name, uint64_t max_bytes);
 
 // What the configuration's parameters "precision", "threads" and "streams" ask for, for the caller to
-// override.
+// override. Where it says nothing of streams, one a thread: batches side by side lose nothing to waiting for
+// one another.
 infer::SessionOptions SessionDefaults(const Model& model);
 
 // The engine that OpenSession opens for it.

@@ -76,7 +76,7 @@ Status KeepToCpusOf(const Model& model) {
 }
 
 infer::SessionOptions SessionDefaults(const Model& model) {
-  infer::SessionOptions options;
+  infer::SessionOptions options{.streams = 0};
   for (const auto& [key, value] : model.parameters) {
     if (key == "precision") options.precision = value;
     if (key == "threads") std::from_chars(value.data(), value.data() + value.size(), options.threads);

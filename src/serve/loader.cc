@@ -35,8 +35,6 @@ class FileLoader final : public Loader {
   Result<std::unique_ptr<LoadedModel>> Start(model::Model model, const std::string& version) const {
     TRY_STATUS(model::KeepToCpusOf(model));
     infer::SessionOptions wanted = model::SessionDefaults(model);
-    // As in one process: batches side by side on a thread each lose nothing to waiting for one another.
-    if (!model.parameters.contains("streams")) wanted.streams = 0;
     if (options_.threads > 0) wanted.threads = options_.threads;
     wanted.cache_dir = options_.cache_dir;
     model::OpenedSession opened = TRY(model::OpenSession(model, options_.engine, wanted, clock_));
