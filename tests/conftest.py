@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -65,6 +66,15 @@ def answers_of():
     return read_answers
 
 
+def podman_fault():
+    """Why podman cannot make even an image of one file here (in a chroot it cannot); None where it can."""
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "Containerfile").write_text("FROM scratch\nCOPY Containerfile /\n")
+        tried = subprocess.run(["podman", "build", "--quiet", "--tag", "localhost/weir-probe", folder], capture_output=True, text=True, timeout=120)
+        subprocess.run(["podman", "image", "rm", "--force", "localhost/weir-probe"], capture_output=True, check=False)
+    return None if tried.returncode == 0 else tried.stderr.strip().splitlines()[-1]
+
+
 class ContainerImage:
     """The server's image, built from the program under test; `missing` says why there is none."""
     name = "localhost/weir-test"
@@ -78,6 +88,8 @@ def container_image():
         image.missing = "an image of a sanitized program is not what is shipped"
     elif shutil.which("podman") is None:
         image.missing = "podman is not here: apt-get install podman runc"
+    elif fault := podman_fault():
+        image.missing = f"podman makes no image here: {fault}"
     else:
         built = subprocess.run([ROOT / "tools/container.sh", image.name], capture_output=True, text=True, timeout=300,
                                env=os.environ | {"WEIR_PROGRAM": PROGRAM})
