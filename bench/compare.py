@@ -80,12 +80,15 @@ def engines():
             row(f"{model}, {engine}, f32, batch {batch}, 1 stream of 2 threads", ours, theirs)
 
 
+RECIPE = "layout: NCHW\ndatatype: FP32\nresize: {short_side: 256, filter: bilinear}\ncrop: {width: 224, height: 224}\nscale: 0.00392156862745098\n"
+
+
 def made():
     WORK.mkdir(parents=True, exist_ok=True)
     if not (WORK / "tiny").is_dir():
         weir("model", "make", "tiny", "-o", WORK)
     recipe = WORK / "224.yaml"
-    recipe.write_text("layout: NCHW\ndatatype: FP32\nresize: {short_side: 256, filter: bilinear}\ncrop: {width: 224, height: 224}\nscale: 0.00392156862745098\n")
+    recipe.write_text(RECIPE)
     sets = {"jpeg500": ("--make", 1000), "jpeg224": (WORK / "jpeg500", "--recipe", recipe), "raw224": (WORK / "jpeg500", "--recipe", recipe, "--format", "raw")}
     for name, arguments in sets.items():
         if not (WORK / name / "set.json").is_file():
@@ -121,6 +124,20 @@ def pipeline():
         row(name, ours, bounds)
 
 
+def highest_kept(kept, low):
+    """The highest rate, within 3 %, of which `kept(rate)`, the share of it that is reached, is 0.97."""
+    high = low
+    while kept(high) >= 0.97 and high < 200_000:
+        low, high = high, high * 2
+    while high / low > 1.03:
+        middle = (low * high) ** 0.5
+        if statistics.median(kept(middle) for _ in range(3)) >= 0.97:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 def breakaway():
     model = made()
     print("\nAn emulated accelerator behind the pipeline, async, batch 8, 224-pixel pictures\n\n| data | rate kept at 458 images/s | break-away rate (0.97 kept) |\n|---|---|---|")
@@ -131,15 +148,7 @@ def breakaway():
             run = weir("run", model, data, *options, "--engine", f"emulated:base=0ms,per_item={1e6 / rate:.4f}us", "--repeat-data", passes)
             return run["throughput_images_per_s"] / rate
         at_458 = statistics.median(kept(458) for _ in range(3))
-        low, high = 458, 458
-        while kept(high) >= 0.97 and high < 200_000:
-            low, high = high, high * 2
-        while high / low > 1.03:
-            middle = (low * high) ** 0.5
-            if statistics.median(kept(middle) for _ in range(3)) >= 0.97:
-                low = middle
-            else:
-                high = middle
+        low = highest_kept(kept, 458)
         print(f"| {name} | {at_458:.4f} | {low:.0f} images/s |", flush=True)
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a server in between costs a whole run, and how it behaves when much is asked of it: ./dev bench remote [NAME ...]
+"""What a server in between costs a whole run, and how it behaves when much is asked of it: ./dev bench remote
+(bench/remote.py NAME ... for some of it)
 
   throughput  a model on loopback over HTTP and gRPC against the same model in one process, async, batches of 8, all cores
   batching    32 callers with one row each against explicit batches
@@ -19,15 +20,12 @@ import subprocess
 import sys
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-WEIR = ROOT / "build/release/weir"
-WORK = ROOT / "build/bench/remote"
-SHARED = pathlib.Path(os.environ.get("WEIR_SHARED", ROOT.parent / "shared")) / "data"
-ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "5"))
+import compare
+from compare import RECIPE, ROUNDS, SHARED, WEIR
+
+WORK = compare.WORK / "remote"
 SECONDS = int(os.environ.get("WEIR_BENCH_SECONDS", "60"))
 HTTP, GRPC = "http://127.0.0.1:17200", "grpc://127.0.0.1:17201"
-
-RECIPE = "layout: NCHW\ndatatype: FP32\nresize: {short_side: 256, filter: bilinear}\ncrop: {width: 224, height: 224}\nscale: 0.00392156862745098\n"
 
 
 def run(model, *arguments, core=None):
@@ -104,14 +102,9 @@ def throughput():
 
 def pictures():
     """1,000 made pictures at 224 pixels, as files."""
-    full, small, recipe = WORK / "jpeg500", WORK / "jpeg224", WORK / "224.yaml"
+    compare.made()
     WORK.mkdir(parents=True, exist_ok=True)
-    recipe.write_text(RECIPE)
-    for folder, arguments in ((full, ("--make", "1000")), (small, (full, "--recipe", recipe))):
-        if not (folder / "set.json").is_file():
-            subprocess.run(["rm", "-rf", folder], check=True)
-            subprocess.run([WEIR, "prepare", *arguments, "-o", folder], check=True, capture_output=True)
-    return small
+    return compare.WORK / "jpeg224"
 
 
 def batching():
@@ -120,9 +113,9 @@ def batching():
           "| model | explicit batches | callers / that |\n|---|---|---|")
     cases = [("emulated, 4 ms + 1 ms a picture, batches to 8, delay 500 us",
               emulated("batched", "emulated:base=4ms,per_item=1ms", "[ 3, 224, 224 ]", "[ 1000 ]", 8,
-                       "dynamic_batching { max_queue_delay_microseconds: 500 }\n"), "batched", 8, ()),
+                       "dynamic_batching { max_queue_delay_microseconds: 500 }\n"), "batched", 8),
              ("emulated, 4 ms + 1 ms a picture, batches to 32",
-              emulated("wide", "emulated:base=4ms,per_item=1ms", "[ 3, 224, 224 ]", "[ 1000 ]", 32, "dynamic_batching { }\n"), "wide", 32, ())]
+              emulated("wide", "emulated:base=4ms,per_item=1ms", "[ 3, 224, 224 ]", "[ 1000 ]", 32, "dynamic_batching { }\n"), "wide", 32)]
     if SHARED.is_dir():
         folder = WORK / "models/mobilenet"
         (folder / "1").mkdir(parents=True, exist_ok=True)
@@ -130,12 +123,12 @@ def batching():
         recipe = (SHARED / "models/recipes/mobilenet_v1_025_128_u8.yaml").read_text().splitlines()
         (folder / "recipe.yaml").write_text("\n".join(line for line in recipe if not line.startswith("labels")) + "\n")
         (folder / "config.pbtxt").write_text('backend: "onnxruntime"\nmax_batch_size: 8\ndynamic_batching { max_queue_delay_microseconds: 500 }\n')
-        cases.append(("mobilenet_v1_025_128_u8, ONNX Runtime, batches to 8, delay 500 us", folder, "mobilenet", 8, ()))
-    for what, folder, name, batch, options in cases:
+        cases.append(("mobilenet_v1_025_128_u8, ONNX Runtime, batches to 8, delay 500 us", folder, "mobilenet", 8))
+    for what, folder, name, batch in cases:
         explicit, ratios = [], []
         with Server("--model-repository", folder):
             for _ in range(ROUNDS):
-                common = (data, "--no-files", "--repeat-data", 4, *options)
+                common = (data, "--no-files", "--repeat-data", 4)
                 explicit.append(run(f"{GRPC}/{name}", *common, "--batch", batch)["throughput_images_per_s"])
                 ratios.append(run(f"{GRPC}/{name}", *common, "--batch", 1, "--in-flight", 32)["throughput_images_per_s"] / explicit[-1])
         print(f"| {what} | {statistics.median(explicit):.4g} | {told(ratios)} |", flush=True)
@@ -151,15 +144,7 @@ def breakaway():
             with Server("--model-repository", WORK / "models/accelerated", core=0):
                 got = run(f"{GRPC}/accelerated", data, "--no-files", "--payload", payload, "--batch", 8, "--repeat-data", passes, core=1)
             return got["throughput_images_per_s"] / rate
-        low, high = 200, 200
-        while kept(high) >= 0.97 and high < 200_000:
-            low, high = high, high * 2
-        while high / low > 1.04:
-            middle = (low * high) ** 0.5
-            if statistics.median(kept(middle) for _ in range(3)) >= 0.97:
-                low = middle
-            else:
-                high = middle
+        low = compare.highest_kept(kept, 200)
         print(f"| {payload} | {low:.0f} |", flush=True)
 
 

@@ -1,8 +1,7 @@
 find_package(PkgConfig REQUIRED)
 
-# gRPC without its transport security, as one library weir_grpc, put into the program: a call through the shared libraries costs
-# half as much again (docs/performance.md). Its archives name each other in circles. Every server and client of ours speaks
-# through a port that is made secure outside of it.
+# weir_grpc: gRPC from its archives, which name each other in circles, instead of its shared libraries, through which a small call
+# costs half as much again (docs/performance.md). Without transport security, which weir has none of; with it, grpc++ is the package.
 pkg_check_modules(GRPC REQUIRED grpc++_unsecure)
 set(archives)
 foreach(name IN LISTS GRPC_STATIC_LIBRARIES ITEMS address_sorting re2 upb cares)

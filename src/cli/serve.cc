@@ -186,7 +186,8 @@ std::string Text(const Console& console, const Served& served, const Status& rea
   }
   for (const wire::IndexEntry& entry : served.index) {
     if (entry.state == "READY" || entry.reason.empty()) continue;
-    text += fmt::format("  {:<24} version {:<6} not served: {}\n", EscapeBytes(entry.name), entry.version,
+    const std::string version = entry.version.empty() ? "" : fmt::format("version {:<6} ", entry.version);
+    text += fmt::format("  {:<24} {}not served: {}\n", EscapeBytes(entry.name), version,
                         EscapeBytes(entry.reason));
   }
   text += console.Bold("at\n");
@@ -206,7 +207,7 @@ std::unexpected<Error> NoModel(const Wanted& w, const Served& served) {
   if (!served.index.empty())
     return Fail(ErrorCode::kNotFound, "there is no model that can be served; see the reasons above");
   return Fail(ErrorCode::kNotFound,
-              fmt::format("{}: no model is in it: NAME/VERSION/model.onnx, or NAME/model.onnx, is looked for",
+              fmt::format("{}: no model is in it; a model lies there as NAME/VERSION/model.onnx",
                           EscapeBytes(fmt::format("{}", fmt::join(w.server.repositories, ", ")))));
 }
 

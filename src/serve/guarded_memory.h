@@ -9,8 +9,8 @@
 namespace weir::serve {
 
 // A shared mapping. What its owner has cut off reads as zeros from then on, writes to it are lost, and IsCut
-// says so: ask it after the use, for there is no moment before which it is sure. Thread-safe. While one
-// exists SIGBUS is handled, for the whole process; those of other memory go where they went before.
+// says so: ask it after the use, for there is no moment before which it is sure. Thread-safe. From the
+// first one on SIGBUS is handled, for the whole process; those of other memory go where they went before.
 class GuardedMemory {
  public:
   // Takes over what mmap gave. kOverloaded past 8,192 of them in the process.

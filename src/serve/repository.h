@@ -79,7 +79,7 @@ class Repository {
     bool was_ready = false;  // all of it: a version that fails later takes nothing away
     bool loading = false;
     bool unloading = false;
-    std::string reason;  // of the model whole: why it has no version
+    std::string reason;  // of the model whole: why it has no version, or why the last load failed
     std::map<int64_t, Version> versions;
   };
   struct Job {

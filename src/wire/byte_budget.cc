@@ -1,6 +1,7 @@
 #include "wire/byte_budget.h"
 
 #include <cstdint>
+#include <new>
 
 namespace weir::wire {
 namespace {
@@ -46,11 +47,12 @@ std::optional<ByteBudget::Partly> ByteBudget::AllocatePartly(size_t size, size_t
   std::optional<Share> share = Take(claimed);
   if (!share) return std::nullopt;
   // Aligned by hand: the allocator's own way with alignment is slow where blocks are small.
-  const auto block = std::make_shared<Block>(std::move(*share),
-                                             std::make_unique_for_overwrite<std::byte[]>(size + kAlignment));
-  std::byte* const memory = block->memory.get();
-  const size_t lead = -(reinterpret_cast<uintptr_t>(memory) + aligned) % kAlignment;
-  return Partly{Bytes::Wrap(block, memory + lead, size), &block->share};
+  std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[size + kAlignment]);
+  if (!memory) return std::nullopt;  // more may be announced than there is
+  const size_t lead = -(reinterpret_cast<uintptr_t>(memory.get()) + aligned) % kAlignment;
+  std::byte* const data = memory.get() + lead;
+  const auto block = std::make_shared<Block>(std::move(*share), std::move(memory));
+  return Partly{Bytes::Wrap(block, data, size), &block->share};
 }
 
 }  // namespace weir::wire

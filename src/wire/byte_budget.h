@@ -43,7 +43,7 @@ class ByteBudget : public std::enable_shared_from_this<ByteBudget> {
   std::optional<Bytes> Allocate(size_t size, size_t aligned);
 
   // The same of which only `claimed` bytes count to begin with. The share may grow for as long as anyone
-  // holds the bytes. Nothing when all of them would not be to be had now.
+  // holds the bytes. Nothing when all of them would not be to be had now, or there is no such memory.
   struct Partly {
     Bytes bytes;
     Share* share;

@@ -16,10 +16,10 @@ namespace {
 namespace beast = boost::beast;
 using beast::http::field;
 
-// What one chunk announces is believed up to so much; memory beyond it follows the bytes that really come.
-constexpr size_t kTrustedChunk = 1 << 20;
+// What is announced, a body or a chunk, is believed up to so much; what is counted beyond it follows the
+// bytes that really come.
+constexpr size_t kTrusted = 1 << 20;
 constexpr size_t kUsualHeaders = 16;
-constexpr size_t kClaim = 1 << 20;  // of the budget, for a body that is announced
 
 HttpRefusal TooManyBytes() { return {503, "too many bytes of requests are in flight"}; }
 
@@ -135,7 +135,7 @@ class HttpReader::Parser final : public beast::http::basic_parser<true> {
   size_t on_body_impl(string_view, error_code&) override { return 0; }  // the reader takes it itself
   void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
   size_t on_chunk_body_impl(std::uint64_t remaining, string_view data, error_code& error) override {
-    const size_t announced = std::min<std::uint64_t>(remaining, std::max(data.size(), kTrustedChunk));
+    const size_t announced = std::min<std::uint64_t>(remaining, std::max(data.size(), kTrusted));
     if (!reader_.Grow(reader_.body_filled_ + announced)) {
       Refuse(503, "too many bytes of requests are in flight", error);
       return 0;
@@ -255,7 +255,7 @@ HttpReader::Step HttpReader::StartBody(const Parser& parser) {
   }
   body_size_ = parser.content_length().value_or(0);
   if (body_size_ == 0) return Finish();
-  body_claimed_ = std::min(body_size_, std::max(kClaim, Waiting().size()));
+  body_claimed_ = std::min(body_size_, std::max(kTrusted, Waiting().size()));
   auto body = budget_->AllocatePartly(body_size_, aligned_, body_claimed_);
   if (!body) return TooManyBytes();
   request_.body = std::move(body->bytes);
@@ -284,7 +284,7 @@ HttpReader::Step HttpReader::ReadChunks() {
 }
 
 bool HttpReader::Claim() {
-  const size_t more = std::min(kClaim, body_size_ - body_claimed_);
+  const size_t more = std::min(kTrusted, body_size_ - body_claimed_);
   if (!body_share_->Grow(more)) return false;
   body_claimed_ += more;
   return true;
