@@ -14,6 +14,8 @@ using TensorPtr = std::shared_ptr<ov_tensor_t>;
 Result<TensorPtr> View(const OpenVinoPtr& library, DType dtype, const Shape& shape, const std::byte* data) {
   const ov_shape_t dims{static_cast<int64_t>(shape.size()), const_cast<int64_t*>(shape.data())};
   ov_tensor_t* tensor = nullptr;
+  static constexpr std::byte kNothing{};  // an empty tensor has to lie somewhere, too
+  if (data == nullptr) data = &kNothing;
   TRY_STATUS(library->Check(
       library->ov_tensor_create_from_host_ptr(ToOpenVino(dtype), dims, const_cast<std::byte*>(data), &tensor),
       "wrap a tensor"));
