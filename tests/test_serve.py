@@ -221,6 +221,22 @@ def test_every_datatype_comes_back_as_it_went(shop, datatype):
         assert shop.infer(f"identity_{datatype.lower()}", x(values, [1, 0], datatype))["outputs"][0]["data"] == []
 
 
+@pytest.mark.parametrize("engine", ["emulated", "onnxruntime", "openvino"])
+def test_a_first_dimension_may_be_empty(serve, made, tmp_path, engine):
+    folder = tmp_path / "models/m"
+    if engine == "emulated":
+        put_identity(tmp_path / "models", "m", dims="-1, 4", batch=0)
+        name, shape = "x", [0, 4]
+    else:
+        (folder / "1").mkdir(parents=True)
+        shutil.copy(next(pathlib.Path(made[0]).rglob("model.onnx")), folder / "1")
+        (folder / "config.pbtxt").write_text(f'backend: "{engine}"\nmax_batch_size: 0\n')
+        name, shape = "input", [0, 3, 64, 64]
+    server = serve("--model-repository", tmp_path / "models")
+    output = server.infer("m", [{"name": name, "datatype": "FP32", "shape": shape, "data": []}])["outputs"][0]
+    assert output["shape"][0] == 0 and output["data"] == []
+
+
 def test_bytes_and_bf16_come_back_as_they_went(shop):
     data = bytes_tensor(b"", b"abc", "größer".encode(), bytes(range(256)))
     assert binary("identity_string", shop, [("x", "BYTES", data, (1, 4))])[1]["y"] == data
