@@ -125,13 +125,19 @@ def pipeline():
 
 
 def highest_kept(kept, low):
-    """The highest rate, within 3 %, of which `kept(rate)`, the share of it that is reached, is 0.97."""
+    """The highest rate, within 3 %, of which `kept(rate)`, the share of it that is reached, is 0.97 in the median of three tries."""
+    def holds(rate):
+        shares = [kept(rate), kept(rate)]
+        if min(shares) < 0.97 <= max(shares):
+            shares.append(kept(rate))
+        return statistics.median(shares) >= 0.97 if len(shares) == 3 else min(shares) >= 0.97
+
     high = low
-    while kept(high) >= 0.97 and high < 200_000:
+    while holds(high) and high < 200_000:
         low, high = high, high * 2
     while high / low > 1.03:
         middle = (low * high) ** 0.5
-        if statistics.median(kept(middle) for _ in range(3)) >= 0.97:
+        if holds(middle):
             low = middle
         else:
             high = middle

@@ -8,13 +8,18 @@
   memory      bytes of server and client for each call in flight
   overload    3 times what the model can do, for WEIR_BENCH_SECONDS (60)
 
+WEIR_TRITON_WAITING is a command that starts a Triton with gRPC on port 18001 and a model `accelerated` (FP32 [3,224,224] to
+FP32 [1000], up to 128 rows) whose backend takes WEIR_PER_ITEM_US for each row; without it the break-away is weir's alone.
+
 WEIR_SHARED names the folder of models and photos (beside the checkout otherwise); what needs it is skipped without it.
 """
 import asyncio
 import json
 import os
 import pathlib
+import shlex
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -113,9 +118,9 @@ def batching():
           "| model | explicit batches | callers / that |\n|---|---|---|")
     cases = [("emulated, 4 ms + 1 ms a picture, batches to 8, delay 500 us",
               emulated("batched", "emulated:base=4ms,per_item=1ms", "[ 3, 224, 224 ]", "[ 1000 ]", 8,
-                       "dynamic_batching { max_queue_delay_microseconds: 500 }\n"), "batched", 8),
+                       "dynamic_batching { max_queue_delay_microseconds: 500 }\n"), "batched", 8, (data, "--repeat-data", 4)),
              ("emulated, 4 ms + 1 ms a picture, batches to 32",
-              emulated("wide", "emulated:base=4ms,per_item=1ms", "[ 3, 224, 224 ]", "[ 1000 ]", 32, "dynamic_batching { }\n"), "wide", 32)]
+              emulated("wide", "emulated:base=4ms,per_item=1ms", "[ 3, 224, 224 ]", "[ 1000 ]", 32, "dynamic_batching { }\n"), "wide", 32, (data, "--repeat-data", 4))]
     if SHARED.is_dir():
         folder = WORK / "models/mobilenet"
         (folder / "1").mkdir(parents=True, exist_ok=True)
@@ -123,29 +128,63 @@ def batching():
         recipe = (SHARED / "models/recipes/mobilenet_v1_025_128_u8.yaml").read_text().splitlines()
         (folder / "recipe.yaml").write_text("\n".join(line for line in recipe if not line.startswith("labels")) + "\n")
         (folder / "config.pbtxt").write_text('backend: "onnxruntime"\nmax_batch_size: 8\ndynamic_batching { max_queue_delay_microseconds: 500 }\n')
-        cases.append(("mobilenet_v1_025_128_u8, ONNX Runtime, batches to 8, delay 500 us", folder, "mobilenet", 8))
-    for what, folder, name, batch in cases:
+        cases.append(("mobilenet_v1_025_128_u8, ONNX Runtime, batches to 8, delay 500 us", folder, "mobilenet", 8, (SHARED / "images", "--repeat-data", 16)))
+    for what, folder, name, batch, source in cases:
         explicit, ratios = [], []
         with Server("--model-repository", folder):
             for _ in range(ROUNDS):
-                common = (data, "--no-files", "--repeat-data", 4)
+                common = (*source, "--no-files")
                 explicit.append(run(f"{GRPC}/{name}", *common, "--batch", batch)["throughput_images_per_s"])
                 ratios.append(run(f"{GRPC}/{name}", *common, "--batch", 1, "--in-flight", 32)["throughput_images_per_s"] / explicit[-1])
         print(f"| {what} | {statistics.median(explicit):.4g} | {told(ratios)} |", flush=True)
 
 
+class Triton:
+    """What WEIR_TRITON_WAITING starts, on core 0, for one accelerator."""
+
+    def __init__(self, per_item_us):
+        WORK.mkdir(parents=True, exist_ok=True)
+        self.log = open(WORK / "triton.log", "w")
+        self.process = subprocess.Popen(["taskset", "-c", "0", *shlex.split(os.environ["WEIR_TRITON_WAITING"])], stdout=self.log, stderr=self.log,
+                                        env=os.environ | {"WEIR_PER_ITEM_US": f"{per_item_us:.4f}"})
+        until = time.monotonic() + 60
+        while True:
+            try:
+                return socket.create_connection(("127.0.0.1", 18001), 1).close()
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > until:
+                    sys.exit(f"remote: Triton did not start: see {WORK}/triton.log")
+                time.sleep(0.05)
+
+    __enter__, __exit__ = Server.__enter__, Server.__exit__
+
+
 def breakaway():
     data = pictures()
-    print("\nThe fastest accelerator kept at 0.97, client and server on a core each, gRPC, async, batches of 8\n\n| payload | images/s |\n|---|---|")
-    for payload in ("tensor", "pixels"):
+
+    def weir(payload):
         def kept(rate):
             emulated("accelerated", f"emulated:base=0ms,per_item={1e6 / rate:.4f}us", "[ 3, 224, 224 ]", "[ 1000 ]")
-            passes = max(1, min(20, int(2.5 * rate / 1000)))
             with Server("--model-repository", WORK / "models/accelerated", core=0):
-                got = run(f"{GRPC}/accelerated", data, "--no-files", "--payload", payload, "--batch", 8, "--repeat-data", passes, core=1)
-            return got["throughput_images_per_s"] / rate
-        low = compare.highest_kept(kept, 200)
-        print(f"| {payload} | {low:.0f} |", flush=True)
+                return reached(GRPC, rate, "--payload", payload)
+        return kept
+
+    def triton(rate):
+        with Triton(1e6 / rate):
+            return reached("grpc://127.0.0.1:18001", rate, "--recipe", compare.WORK / "224.yaml")
+
+    def reached(url, rate, *options):
+        passes = max(1, min(20, int(2.5 * rate / 1000)))
+        got = run(f"{url}/accelerated", data, "--no-files", *options, "--batch", 8, "--repeat-data", passes, core=1)
+        return got["throughput_images_per_s"] / rate
+
+    print("\nThe fastest accelerator kept at 0.97, client and server on a core each, gRPC, async, batches of 8\n\n"
+          "| server | payload | images/s |\n|---|---|---|")
+    servers = [("weir", "tensor", weir("tensor")), ("weir", "pixels", weir("pixels"))]
+    if "WEIR_TRITON_WAITING" in os.environ:
+        servers.insert(1, ("Triton", "tensor", triton))
+    for name, payload, kept in servers:
+        print(f"| {name} | {payload} | {compare.highest_kept(kept, 200):.0f} |", flush=True)
 
 
 def memory():

@@ -30,6 +30,12 @@ void Flags::Texts(const std::string& name, std::vector<std::string>& target, con
                   bool required) {
   state_->app.add_option(name, target, help)->required(required);
 }
+void Flags::Optional(const std::string& name, std::string& target, const std::string& help) {
+  state_->app.add_option(name, target, help);
+}
+void Flags::Integers(const std::string& name, std::vector<int>& target, const std::string& help) {
+  state_->app.add_option(name, target, help);
+}
 void Flags::Integer(const std::string& name, int& target, int low, int high, const std::string& help) {
   state_->app.add_option(name, target, help)->check(CLI::Range(low, high))->capture_default_str();
 }

@@ -20,6 +20,7 @@ struct Verb {
 };
 constexpr Verb kVerbs[] = {
     {"serve", "serve models over HTTP and gRPC, as the Open Inference Protocol has it", Serve},
+    {"load", "put load on a server, or on a model in this process, and say what it takes", Load},
     {"run", "pictures in, answers out: run a model over files, folders or prepared sets", Run},
     {"prepare", "make a prepared data set of pictures, or made pictures in known classes", Prepare},
     {"model", "make a network, or show what a model file says of itself", ModelVerb},

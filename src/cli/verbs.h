@@ -11,6 +11,7 @@ using Arguments = std::vector<std::string>;
 int Compare(const Arguments& arguments);
 int Doctor(const Arguments& arguments);
 int Health(const Arguments& arguments);
+int Load(const Arguments& arguments);
 int ModelVerb(const Arguments& arguments);  // make, show
 int MonitorVerb(const Arguments& arguments);
 int Prepare(const Arguments& arguments);

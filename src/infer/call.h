@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -19,6 +20,13 @@ namespace weir::infer {
 
 using Parameter = std::variant<bool, int64_t, uint64_t, double, std::string>;
 
+// A request in the form in which it leaves, written once to be sent many times. Immutable, so any number of
+// threads may send it. Made by Endpoint::Prepare and understood by the endpoint that made it alone.
+class PreparedRequest {
+ public:
+  virtual ~PreparedRequest() = default;
+};
+
 struct Request {
   std::string model;
   std::string version;  // empty: the newest
@@ -29,6 +37,8 @@ struct Request {
   int priority = 0;                  // 1 is the highest; 0: the model's default
   std::map<std::string, Parameter> parameters;
   std::stop_token cancelled;  // asked for when who waits has left: what has not begun is not computed
+  // Sent as it is where there is one: of all else only deadline and cancelled then count.
+  std::shared_ptr<const PreparedRequest> prepared;
 };
 
 struct Response {
@@ -42,7 +52,7 @@ struct Response {
 // Stamps of one clock. Each is set by the one who does the thing; what did not happen stays unset.
 struct Times {
   std::optional<Instant> planned;     // when the schedule wanted it sent
-  std::optional<Instant> sent;        // handed to the Service
+  std::optional<Instant> sent;        // handed to the Service; where that is left to a client, when it began to leave
   std::optional<Instant> first_byte;  // of the answer, where there is a wire
   std::optional<Instant> queued;      // in the queue of the Runner
   std::optional<Instant> taken;       // left the queue: its batch is being put together

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,8 @@ class Endpoint : public Service {
   virtual Result<std::vector<std::string>> Models() = 0;
   // `version` empty: the newest. kNotFound when there is no such model.
   virtual Result<ModelInfo> Info(const std::string& model, const std::string& version) = 0;
+  // Nothing where the endpoint has no such form.
+  virtual std::shared_ptr<const PreparedRequest> Prepare(const Request&) { return nullptr; }
   // Of all versions where `version` is empty. kUnsupported where the server keeps none.
   virtual Result<PhaseTotals> Statistics(const std::string& model, const std::string& version) = 0;
 };

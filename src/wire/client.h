@@ -21,7 +21,7 @@ struct ClientOptions {
 
 // `url`: "http://HOST:PORT" or "grpc://HOST:PORT" (a name that is resolved, an IPv4, or an IPv6 in brackets).
 // A call on a pooled connection that the server had closed before a byte of the answer came is sent again,
-// once, where the server can not have begun it; nothing else is. Times: sent and done are set, over HTTP
+// once, where the server can not have begun it; nothing else is. Times: sent (where the caller has not) and done are set, over HTTP
 // first_byte too (the gRPC library tells of a whole answer only).
 // Errors are the server's, with its words; kIo names an address that cannot be reached; kDeadline; kCancelled
 // when the caller's stop token asked. The destructor cancels what is in flight.

@@ -21,11 +21,11 @@ inline Status CheckOptions(const ClientOptions& options) {
   return {};
 }
 
-// When the answer of a call is of no use any more. REQUIRES: call.times.sent.
-inline std::optional<Instant> DueOf(const infer::Call& call, const ClientOptions& options) {
+// When the answer of a call is of no use any more.
+inline std::optional<Instant> DueOf(const infer::Call& call, const ClientOptions& options, const Clock& clock) {
   const auto deadline = call.request.deadline;
   if (options.timeout.count() == 0) return deadline;
-  const Instant limit = *call.times.sent + options.timeout;
+  const Instant limit = call.times.sent.value_or(clock.Now()) + options.timeout;
   return deadline ? std::min(*deadline, limit) : limit;
 }
 

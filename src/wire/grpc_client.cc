@@ -77,6 +77,11 @@ Error ErrorOf(const grpc::Status& status, const grpc::ClientContext& context, co
   return {FromGrpcStatus(status.error_code()), status.error_message()};
 }
 
+// The message of a request. Copies of it share its bytes.
+struct PreparedGrpc final : infer::PreparedRequest {
+  grpc::ByteBuffer message;
+};
+
 // An inference on its way.
 struct Flight {
   grpc::ClientContext context;
@@ -135,8 +140,9 @@ void Lane::Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instan
   }
   const std::stop_token cancelled = std::move(call.request.cancelled);
   static const std::string kMethod = "/inference.GRPCInferenceService/ModelInfer";
-  flight.reader =
-      stub.PrepareUnaryCall(&flight.context, kMethod, ToGrpc(WriteGrpcRequest(call.request)), &queue_);
+  const auto* prepared = static_cast<const PreparedGrpc*>(call.request.prepared.get());
+  flight.reader = stub.PrepareUnaryCall(&flight.context, kMethod,
+                                        prepared ? prepared->message : ToGrpc(WriteGrpcRequest(call.request)), &queue_);
   call = {};  // its payload is the library's now, which lets go of it once it is sent
   if (cancelled.stop_possible())
     flight.on_cancel.emplace(cancelled, [&flight] { flight.context.TryCancel(); });
@@ -179,6 +185,11 @@ class GrpcClient final : public infer::Endpoint {
   }
 
   void Submit(infer::Call call) override;
+  std::shared_ptr<const infer::PreparedRequest> Prepare(const infer::Request& request) override {
+    auto prepared = std::make_shared<PreparedGrpc>();
+    prepared->message = ToGrpc(WriteGrpcRequest(request));
+    return prepared;
+  }
   Result<std::vector<std::string>> Models() override;
   Result<infer::ModelInfo> Info(const std::string& model, const std::string& version) override;
   Result<infer::PhaseTotals> Statistics(const std::string& model, const std::string& version) override;
@@ -202,7 +213,7 @@ class GrpcClient final : public infer::Endpoint {
 
 void GrpcClient::Submit(infer::Call call) {
   if (!call.times.sent) call.times.sent = clock_.Now();
-  const std::optional<Instant> due = DueOf(call, options_);
+  const std::optional<Instant> due = DueOf(call, options_, clock_);
   const size_t turn = next_.fetch_add(1, std::memory_order_relaxed);
   lanes_[turn % lanes_.size()]->Start(*stubs_[turn % stubs_.size()], std::move(call), due);
 }

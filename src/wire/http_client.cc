@@ -42,6 +42,12 @@ Error ErrorOf(const HttpAnswer& answer) {
           words ? *std::move(words) : fmt::format("the server answered with HTTP status {}", answer.status)};
 }
 
+// The bytes of a request.
+struct PreparedHttp final : infer::PreparedRequest {
+  Bytes head;
+  std::vector<Bytes> parts;
+};
+
 class HttpClient final : public infer::Endpoint {
  public:
   HttpClient(const ServerUrl& server, const ClientOptions& options, const Clock& clock,
@@ -49,6 +55,7 @@ class HttpClient final : public infer::Endpoint {
       : address_(server.Address()), options_(options), clock_(clock), transport_(std::move(transport)) {}
 
   void Submit(infer::Call call) override;
+  std::shared_ptr<const infer::PreparedRequest> Prepare(const infer::Request& request) override;
   Result<std::vector<std::string>> Models() override;
   Result<infer::ModelInfo> Info(const std::string& model, const std::string& version) override;
   Result<infer::PhaseTotals> Statistics(const std::string& model, const std::string& version) override;
@@ -85,16 +92,29 @@ Result<infer::Response> HttpClient::Understand(Result<HttpAnswer> answer) const 
   return Readable(ParseHttpResponse(answer->body, answer->header_length), address_);
 }
 
+std::shared_ptr<const infer::PreparedRequest> HttpClient::Prepare(const infer::Request& request) {
+  auto prepared = std::make_shared<PreparedHttp>();
+  HttpBody body = WriteHttpRequest(request);
+  prepared->head = Bytes::Copy(Head("POST", ModelPath(request.model, request.version) + "/infer", body));
+  prepared->parts = std::move(body.parts);
+  return prepared;
+}
+
 void HttpClient::Submit(infer::Call call) {
-  if (!call.times.sent) call.times.sent = clock_.Now();
-  HttpBody body = WriteHttpRequest(call.request);
   HttpExchange exchange;
-  exchange.head = Head("POST", ModelPath(call.request.model, call.request.version) + "/infer", body);
-  exchange.parts = std::move(body.parts);
-  exchange.due = DueOf(call, options_);
+  if (const auto* prepared = static_cast<const PreparedHttp*>(call.request.prepared.get())) {
+    exchange.head = prepared->head;
+    exchange.parts = prepared->parts;
+  } else {
+    HttpBody body = WriteHttpRequest(call.request);
+    exchange.head = Bytes::Copy(Head("POST", ModelPath(call.request.model, call.request.version) + "/infer", body));
+    exchange.parts = std::move(body.parts);
+  }
+  exchange.due = DueOf(call, options_, clock_);
   exchange.cancelled = std::move(call.request.cancelled);
   exchange.done = [this, completion = std::move(call.completion), times = call.times](
                       Result<HttpAnswer> answer, const HttpExchange::Stamps& stamps) mutable {
+    if (!times.sent) times.sent = stamps.begun;
     times.first_byte = stamps.first_byte;
     times.done = stamps.done;
     completion.Answer(Understand(std::move(answer)), times);
@@ -108,7 +128,7 @@ Result<Json> HttpClient::Ask(std::string_view verb, const std::string& path, std
   if (!text.empty()) body.parts.push_back(Bytes::Copy(text));
   std::promise<Result<HttpAnswer>> promise;
   HttpExchange exchange;
-  exchange.head = Head(verb, path, body);
+  exchange.head = Bytes::Copy(Head(verb, path, body));
   exchange.parts = std::move(body.parts);
   exchange.due = clock_.Now() + QuestionTime(options_);
   exchange.done = [&promise](Result<HttpAnswer> answer, const HttpExchange::Stamps&) {

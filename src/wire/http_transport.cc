@@ -202,7 +202,8 @@ void Connection::Carry(PendingPtr pending) {
   pending_->on = this;
   written_ = false;
   const HttpExchange& exchange = pending_->exchange;
-  buffers_.assign(1, asio::buffer(exchange.head));
+  pending_->stamps.begun = lane_.Now();
+  buffers_.assign(1, asio::const_buffer(exchange.head.data(), exchange.head.size()));
   for (const Bytes& part : exchange.parts) {
     if (!part.empty()) buffers_.emplace_back(part.data(), part.size());
   }

@@ -20,12 +20,13 @@ namespace weir::wire {
 // One request and who waits for its answer.
 struct HttpExchange {
   struct Stamps {
+    std::optional<Instant> begun;             // its first byte was handed to the kernel
     std::optional<Instant> first_byte, done;  // of the answer: its first byte and its last
   };
   // Called exactly once, on a thread of the transport, never from within Send.
   using Done = std::move_only_function<void(Result<HttpAnswer>, const Stamps&)>;
 
-  std::string head;          // request line and headers, with the empty line that ends them
+  Bytes head;                // request line and headers, with the empty line that ends them
   std::vector<Bytes> parts;  // the body, sent as it lies; let go as soon as it will not be sent again
   std::optional<Instant> due;
   std::stop_token cancelled;

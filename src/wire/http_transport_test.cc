@@ -23,7 +23,7 @@ struct Told {
 std::future<Told> Send(HttpTransport& transport, HttpExchange exchange, std::string body = "body") {
   auto promise = std::make_shared<std::promise<Told>>();
   exchange.head =
-      "POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n";
+      Bytes::Copy("POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n");
   exchange.parts = {Bytes::Copy(body)};
   exchange.done = [promise](Result<HttpAnswer> answer, const HttpExchange::Stamps& stamps) {
     promise->set_value({std::move(answer), stamps});
@@ -249,7 +249,7 @@ TEST_F(TransportTest, ThePayloadIsLetGoOfOnceItIsSent) {
   for (int i = 0; i < 2; ++i) {  // on a new connection and on a used one
     std::promise<bool> let_go;
     auto payload = std::make_shared<std::string>("payload");
-    HttpExchange exchange{.head = "POST / HTTP/1.1\r\nContent-Length: 7\r\n\r\n"};
+    HttpExchange exchange{.head = Bytes::Copy("POST / HTTP/1.1\r\nContent-Length: 7\r\n\r\n")};
     exchange.parts = {Bytes::Wrap(payload, reinterpret_cast<std::byte*>(payload->data()), payload->size())};
     exchange.done = [&let_go, weak = std::weak_ptr(payload)](const auto&, const auto&) {
       let_go.set_value(weak.expired());
@@ -265,7 +265,7 @@ TEST_F(TransportTest, WhoIsToldMaySendAgainAtOnce) {
   const auto transport = Open(server);
   std::promise<int> ended;
   std::function<void(int)> next = [&](int left) {
-    HttpExchange exchange{.head = "GET / HTTP/1.1\r\n\r\n"};
+    HttpExchange exchange{.head = Bytes::Copy("GET / HTTP/1.1\r\n\r\n")};
     exchange.done = [&, left](const Result<HttpAnswer>& answer, const auto&) {
       if (!answer || left == 0) return ended.set_value(left);
       next(left - 1);

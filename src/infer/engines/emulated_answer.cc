@@ -1,6 +1,7 @@
 #include "infer/engines/emulated_answer.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +9,6 @@
 #include <utility>
 
 #include "infer/engines/binding.h"
-#include "infer/engines/content_hash.h"
 
 namespace weir::infer {
 namespace {
@@ -84,6 +84,10 @@ std::vector<std::span<const std::byte>> ItemBytes(const Tensor& tensor, size_t i
   return parts;
 }
 
+uint64_t ContentHash(std::span<const std::byte> data, uint64_t seed) {
+  return XXH3_64bits_withSeed(data.data(), data.size(), seed);
+}
+
 std::vector<uint64_t> ItemHashes(const std::vector<const Tensor*>& inputs, size_t items) {
   std::vector<uint64_t> hashes(items, 0);
   for (const Tensor* tensor : inputs) {
@@ -96,7 +100,7 @@ std::vector<uint64_t> ItemHashes(const std::vector<const Tensor*>& inputs, size_
 // Where the rows of an output are not the items, each is a function of all of them.
 std::vector<uint64_t> RowSeeds(const std::vector<uint64_t>& items, size_t rows, size_t output) {
   std::vector<uint64_t> seeds(rows);
-  const uint64_t all = ContentHash(std::as_bytes(std::span(items)));
+  const uint64_t all = ContentHash(std::as_bytes(std::span(items)), 0);
   for (size_t i = 0; i < rows; ++i)
     seeds[i] = Filler(rows == items.size() ? items[i] : all + i).Next() + output;
   return seeds;

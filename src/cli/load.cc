@@ -1,0 +1,277 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <stop_token>
+#include <utility>
+
+#include "base/file.h"
+#include "base/thread.h"
+#include "cli/console.h"
+#include "cli/load_flags.h"
+#include "cli/load_result.h"
+#include "cli/load_target.h"
+#include "cli/verbs.h"
+#include "data/recipe.h"
+#include "load/input_data.h"
+#include "load/picture_requests.h"
+#include "load/requests.h"
+
+namespace weir::cli {
+namespace {
+
+std::unexpected<Error> Invalid(std::string message) { return Fail(ErrorCode::kInvalidArgument, std::move(message)); }
+
+Result<data::Recipe> FindRecipe(const LoadFlags& flags, const LoadTarget& target) {
+  if (!flags.recipe.empty()) return data::ReadRecipe(flags.recipe);
+  const auto told = target.info().parameters.find("recipe");
+  if (told == target.info().parameters.end())
+    return Invalid("--data are pictures, and the model tells no recipe: say with --recipe FILE how they become its input");
+  return data::ParseRecipe(told->second, "");
+}
+
+Result<load::Requests> PictureRequests(const LoadFlags& flags, const LoadTarget& target, const Console& console) {
+  const data::Recipe recipe = TRY(FindRecipe(flags, target));
+  load::PictureOptions options{.batch = flags.batch, .pool_limit = flags.pool};
+  if (flags.payload == "pixels") options.payload = load::Payload::kPixels;
+  if (flags.payload == "image") options.payload = load::Payload::kImage;
+  auto made = TRY(load::MakePictureRequests(target.info(), target.version(), recipe, flags.data, options));
+  console.Note(fmt::format("{} of {}; {} rejected, {} left out", Count(std::ssize(made.requests), "request"), Count(made.files, "picture"),
+                           Count(made.rejected), Count(made.left_out)));
+  return load::Requests{.pool = std::move(made.requests), .expected = {}};
+}
+
+Result<load::Requests> MakeRequests(const LoadFlags& flags, const LoadTarget& target, const Console& console) {
+  if (!flags.data.empty()) return PictureRequests(flags, target, console);
+  if (flags.payload != "tensor") return Invalid(fmt::format("--payload {} sends pictures: name them with --data", flags.payload));
+  load::RequestOptions options{.batch = flags.batch,
+                               .shapes = TRY(ParseShapes(flags.shapes)),
+                               .fill = flags.zero_input ? load::RequestOptions::Fill::kZero : load::RequestOptions::Fill::kRandom,
+                               .pool = flags.pool,
+                               .string_data = flags.string_data,
+                               .string_length = flags.string_length,
+                               .seed = Seed(static_cast<uint64_t>(flags.seed)).Stream("data"),
+                               .outputs = {}};
+  if (flags.input_data.size() > 1) return Invalid("--input-data is given once");
+  const std::string source = flags.input_data.empty() ? "random" : flags.input_data.front();
+  if (source == "random" || source == "zero") {
+    if (source == "zero") options.fill = load::RequestOptions::Fill::kZero;
+    if (flags.check) return Invalid("--check needs answers to expect: the validation_data of an --input-data file");
+    return load::Requests{.pool = TRY(load::MakeRequests(target.info(), target.version(), options)), .expected = {}};
+  }
+  load::InputData data;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(source, ignored)) {
+    data = TRY(load::ReadInputFolder(source, target.info(), target.version(), options));
+  } else {
+    data = TRY_CONTEXT(load::ReadInputData(TRY(ReadTextFile(source)), target.info(), target.version(), options), source);
+  }
+  if (flags.check && data.expected.empty()) return Invalid(fmt::format("--check: {} says nothing of the answers (validation_data)", source));
+  if (!flags.check) data.expected.clear();
+  return load::Requests{.pool = std::move(data.requests), .expected = std::move(data.expected)};
+}
+
+// The worse of two, with the reasons of both; of each reason the first evidence.
+void Join(record::Verdict& sum, const record::Verdict& more) {
+  for (const record::Cause& cause : more.causes) {
+    if (std::ranges::find(sum.causes, cause.reason, &record::Cause::reason) == sum.causes.end()) sum.Add(more.standing, cause);
+  }
+  sum.standing = std::max(sum.standing, more.standing);
+}
+
+class Session {
+ public:
+  Session(const LoadFlags& flags, LoadTarget& target, const load::Requests& requests, const Clock& clock, Console& console,
+          const std::stop_token& stop)
+      : flags_(flags), target_(target), requests_(requests), clock_(clock), console_(console), stop_(stop), cpus_(UsableCpus()) {}
+
+  Result<LevelResult> PlayLevel(const LoadLevel& level, const LoadLength& length);
+
+ private:
+  Result<load::Played> PlayOnce(LevelResult& result, const LoadLength& length, int repeat);
+  load::Surroundings SurroundingsOf(const LevelResult& result) const;
+  void JudgeSpread(LevelResult& result) const;
+  void AnswerThreshold(LevelResult& result) const;
+
+  const LoadFlags& flags_;
+  LoadTarget& target_;
+  const load::Requests& requests_;
+  const Clock& clock_;
+  Console& console_;
+  const std::stop_token& stop_;
+  const int cpus_;
+};
+
+infer::PhaseTotals Difference(const infer::PhaseTotals& after, const infer::PhaseTotals& before) {
+  const auto phase = [](const infer::PhaseTotals::Phase& a, const infer::PhaseTotals::Phase& b) {
+    return infer::PhaseTotals::Phase{.count = a.count - b.count, .total = a.total - b.total};
+  };
+  return {.rows = after.rows - before.rows, .batches = after.batches - before.batches,
+          .success = phase(after.success, before.success), .fail = phase(after.fail, before.fail),
+          .queue = phase(after.queue, before.queue), .compute_input = phase(after.compute_input, before.compute_input),
+          .compute_infer = phase(after.compute_infer, before.compute_infer),
+          .compute_output = phase(after.compute_output, before.compute_output)};
+}
+
+Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& length, int repeat) {
+  load::PlayOptions options{.scenario = result.level.scenario,
+                            .warm_up = FromSeconds(flags_.warm_up_s),
+                            .warm_up_requests = flags_.warm_up_requests,
+                            .length = length.length,
+                            .requests = length.requests,
+                            .timeout = FromSeconds(flags_.request_timeout_ms / 1e3)};
+  options.seed = Seed(static_cast<uint64_t>(flags_.seed)).Stream(static_cast<uint64_t>(repeat));
+  std::optional<infer::PhaseTotals> before;
+  std::unique_ptr<monitor::ResourceMonitor> own, server;
+  Status watching;
+  load::PlayHooks hooks;
+  hooks.measuring = [&] {
+    before = target_.Statistics();
+    auto monitor = monitor::ResourceMonitor::Start(clock_, {});
+    if (monitor) own = *std::move(monitor);
+    if (flags_.server_pids.empty()) return;
+    auto other = monitor::ResourceMonitor::Start(clock_, {.processes = flags_.server_pids});
+    if (other) server = *std::move(other);
+    else watching = std::unexpected(other.error());
+  };
+  hooks.measured = [&] {
+    if (own) result.resources = own->Stop();
+    if (server) result.server_resources = server->Stop();
+    const auto after = target_.Statistics();
+    if (!before || !after) return;
+    if (!result.server) result.server.emplace();
+    *result.server += Difference(*after, *before);
+  };
+  hooks.progress = [&](const load::Progress& p) {
+    console_.Progress(p.elapsed_s, result.level.name, p.answered, 0,
+                      fmt::format(", {}/s{}{}", Short(p.rate), p.p99 ? fmt::format(", p99 {} ms", Short(Milliseconds(*p.p99))) : "",
+                                  p.failed > 0 ? fmt::format(", {} failed", Count(p.failed)) : ""));
+  };
+  Result<load::Played> played = load::Play(target_.service(), requests_, clock_, options, hooks, stop_);
+  console_.EndProgress();
+  TRY_STATUS(watching);
+  return played;
+}
+
+load::Surroundings Session::SurroundingsOf(const LevelResult& result) const {
+  load::Surroundings around{.rate = {}, .percentile = {}, .ceiling_per_s = {}, .cpus = cpus_, .steal_percent = {}, .foreign_cpu = {}, .throttled_s = {}};
+  if (const auto* open = std::get_if<load::Rate>(&result.level.scenario)) around.rate = open->per_second;
+  if (flags_.percentile > 0) around.percentile = flags_.percentile / 100;
+  if (!result.resources) return around;
+  const monitor::Resources& r = *result.resources;
+  around.steal_percent = r.steal_percent;
+  around.throttled_s = r.throttled_s;
+  // Of a server that is not watched one cannot tell whether it is here.
+  const bool is_local = target_.protocol() == "in-process";
+  if (r.client_cpu && r.app_cpu && (is_local || result.server_resources)) {
+    double ours = r.app_cpu->mean + (r.recogniser_cpu ? r.recogniser_cpu->mean : 0) + r.observer_cpu;
+    if (result.server_resources && result.server_resources->app_cpu) ours += result.server_resources->app_cpu->mean;
+    around.foreign_cpu = std::max(0.0, r.client_cpu->mean - ours);
+  }
+  return around;
+}
+
+// Repeats that lie far apart are of a system that changes between them.
+void Session::JudgeSpread(LevelResult& result) const {
+  if (result.repeats.size() < 2) return;
+  const auto judge = [&](auto value, const char* what, record::Verdict& verdict) {
+    const auto [low, high] = std::ranges::minmax(result.repeats, {}, value);
+    const double least = value(low), most = value(high);
+    if (least > 0 && most / least <= 1 + flags_.stability_percentage / 100) return;
+    verdict.Add(record::Standing::kSuspect, {record::Reason::kNoSteadyState,
+                                             fmt::format("{} of the repeats lies between {} and {}, more than {:g} % apart", what, Short(least), Short(most),
+                                                         flags_.stability_percentage)});
+  };
+  judge([](const load::Played& p) { return p.throughput(); }, "the throughput", result.claims.throughput);
+  judge([](const load::Played& p) { return 1e-6 * p.tally.response.Mean().value_or(0); }, "the mean response time", result.claims.latency);
+}
+
+void Session::AnswerThreshold(LevelResult& result) const {
+  if (flags_.latency_threshold_ms <= 0) return;
+  const double p = flags_.percentile > 0 ? flags_.percentile / 100 : 0.5;
+  // What was not answered took longer than any threshold.
+  const int64_t lost = result.tally.planned() - result.tally.answered();
+  const int64_t over = result.tally.response.CountAbove(FromSeconds(flags_.latency_threshold_ms / 1e3).count()) + lost;
+  result.below_threshold = stats::QuantileIsBelow(p, result.tally.planned(), over);
+}
+
+Result<LevelResult> Session::PlayLevel(const LoadLevel& level, const LoadLength& length) {
+  LevelResult result;
+  result.level = level;
+  for (int repeat = 0; repeat < length.repeats && !stop_.stop_requested(); ++repeat) {
+    load::Played played = TRY(PlayOnce(result, length, repeat));
+    const load::Claims claims = load::Judge(played, SurroundingsOf(result));
+    Join(result.claims.throughput, claims.throughput);
+    Join(result.claims.latency, claims.latency);
+    result.tally.Merge(played.tally);
+    result.measured_s += played.measured_s;
+    result.cpu_s += played.cpu_s;
+    result.spin_s += played.spin_s;
+    result.repeats.push_back(std::move(played));
+  }
+  JudgeSpread(result);
+  AnswerThreshold(result);
+  return result;
+}
+
+int ExitOf(const LoadResult& result) {
+  if (result.interrupted) return kInterrupted;
+  const bool wants_target = result.flags.latency_threshold_ms > 0;
+  const bool of_latency = wants_target || result.flags.is_open();
+  bool met = !wants_target, invalid = result.levels.empty();
+  for (const LevelResult& level : result.levels) {
+    met |= level.below_threshold == stats::Answer::kYes;
+    invalid |= (of_latency ? level.claims.latency : level.claims.throughput).standing >= record::Standing::kInvalid;
+  }
+  return met && !invalid ? kDone : kClaimInvalid;
+}
+
+int MostInFlight(const std::vector<LoadLevel>& levels) {
+  int most = 1;
+  for (const LoadLevel& level : levels) {
+    if (const auto* closed = std::get_if<load::Concurrency>(&level.scenario)) most = std::max(most, closed->in_flight);
+    if (const auto* open = std::get_if<load::Rate>(&level.scenario)) most = std::max(most, open->most_in_flight);
+  }
+  return most;
+}
+
+Result<int> RunLoad(const LoadFlags& flags, const std::stop_token& stop) {
+  Console console(flags.json);
+  TRY_STATUS(console.CheckJson());
+  const std::vector<LoadLevel> levels = TRY(LevelsOf(flags));
+  const SteadyClock clock;
+  const std::unique_ptr<LoadTarget> target = TRY(OpenLoadTarget(flags, clock, MostInFlight(levels)));
+  load::Requests requests = TRY(MakeRequests(flags, *target, console));
+  target->Prepare(requests);
+  LoadResult result{.flags = flags, .target = *target, .length = LengthOf(flags), .batch = flags.batch, .levels = {}};
+  console.Text(fmt::format("{}, {}\n", console.Bold(target->Title()),
+                           result.length.requests > 0 ? fmt::format("{} requests a level", Count(result.length.requests))
+                                                      : fmt::format("{:g} s a level", Seconds(result.length.length) * result.length.repeats)));
+  if (!result.length.note.empty()) console.Note(result.length.note);
+  Session session(flags, *target, requests, clock, console, stop);
+  for (const LoadLevel& level : levels) {
+    if (stop.stop_requested()) break;
+    result.levels.push_back(TRY(session.PlayLevel(level, result.length)));
+    console.Text(LevelText(console, result, result.levels.back()));
+    if (result.levels.back().below_threshold == stats::Answer::kNo) break;
+  }
+  result.interrupted = stop.stop_requested();
+  console.Text(TableText(result));
+  if (!flags.csv.empty()) TRY_STATUS(WriteFileWhole(flags.csv, ResultCsv(result)));
+  const record::Provenance provenance = record::CollectProvenance(
+      {.command = CommandLine(), .seed = static_cast<uint64_t>(flags.seed), .libraries = target->Libraries()});
+  TRY_STATUS(console.Json(ResultJson(result, provenance)));
+  return ExitOf(result);
+}
+
+}  // namespace
+
+int Load(const Arguments& arguments) {
+  LoadFlags flags;
+  if (const auto status = ParseLoadFlags(arguments, flags)) return *status;
+  const Interrupt interrupt;
+  const Result<int> status = RunLoad(flags, interrupt.token());
+  return status ? *status : FailWith(status.error());
+}
+
+}  // namespace weir::cli

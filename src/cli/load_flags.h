@@ -1,0 +1,68 @@
+// What `weir load` was asked for. The names and meanings are perf_analyzer's where it has them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "infer/tensor.h"
+#include "load/generator.h"
+
+namespace weir::cli {
+
+struct LoadFlags {
+  std::string target;  // MODEL, as for run
+  std::string model, version, url, protocol = "http";
+  std::string concurrency_range, rate_range, distribution = "constant", intervals, scenario;
+  double variation = 2;
+  bool async = false, sync = false;
+  int batch = 1, connections = 0, channels = 1, threads = 1;
+  std::vector<std::string> shapes, input_data, data;
+  std::string payload = "tensor", recipe, string_data;
+  int string_length = 128, pool = 1024;
+  bool zero_input = false, check = false;
+  double duration_s = 0, warm_up_s = 1, request_timeout_ms = 0, measurement_interval_ms = 0;
+  std::string measurement_mode = "time_windows";
+  int64_t measurement_request_count = 0, request_count = 0, warm_up_requests = 0, seed = 1;
+  int repeats = 0, max_trials = 10, most_in_flight = 16384;
+  double stability_percentage = 10;
+  double percentile = 0, latency_threshold_ms = 0;
+  std::vector<int> server_pids;
+  std::string engine, precision, csv, json, samples;
+  int engine_threads = 0, engine_streams = 0;
+  bool verbose = false;
+
+  bool is_open() const { return !rate_range.empty() || !intervals.empty(); }
+};
+
+// The exit status where there is nothing more to do.
+std::optional<int> ParseLoadFlags(const std::vector<std::string>& arguments, LoadFlags& flags);
+
+// "a", "a:b", "a:b:step", "a:b:2x" (each twice the one before) or "a,b,c". kInvalidArgument names what is wrong.
+Result<std::vector<double>> ParseRange(const std::string& text);
+// "NAME:3,224,224", any number of them.
+Result<std::map<std::string, infer::Shape>> ParseShapes(const std::vector<std::string>& texts);
+
+// One setting that is played.
+struct LoadLevel {
+  load::Scenario scenario;
+  std::string name;    // "concurrency 8", "rate 200/s"
+  double value = 0;    // the concurrency, or the rate
+};
+// kInvalidArgument for flags that contradict one another.
+Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags);
+
+// How long each level is played, and how often; told before the first.
+struct LoadLength {
+  Duration length{};
+  int64_t requests = 0;  // instead of the length, above 0
+  int repeats = 1;
+  std::string note;  // what was made of flags that ask for another way; empty: nothing
+};
+LoadLength LengthOf(const LoadFlags& flags);
+
+}  // namespace weir::cli

@@ -1,0 +1,305 @@
+#include "cli/load_result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "stats/quantile.h"
+#include "stats/summary.h"
+
+namespace weir::cli {
+namespace {
+
+constexpr std::pair<const char*, double> kPercentiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}};
+constexpr double kConfidence = 0.95;
+
+// Milliseconds of a quantile, where the number of samples supports it.
+std::optional<double> QuantileMs(const stats::Histogram& histogram, double p) {
+  if (!stats::Supports(p, histogram.count())) return std::nullopt;
+  const auto value = histogram.Quantile(p);
+  return value ? std::optional(1e-6 * static_cast<double>(*value)) : std::nullopt;
+}
+
+std::optional<double> ScaledMs(const auto& value) {
+  return value ? std::optional(1e-6 * static_cast<double>(*value)) : std::nullopt;
+}
+
+Json TimesJson(const stats::Histogram& times) {
+  Json json = Json::object(), intervals = Json::object();
+  PutIfAny(json, "mean", ScaledMs(times.Mean()));
+  PutIfAny(json, "standard_deviation", ScaledMs(times.StandardDeviation()));
+  PutIfAny(json, "min", ScaledMs(times.Min()));
+  for (const auto& [name, p] : kPercentiles) {
+    PutIfAny(json, name, QuantileMs(times, p));
+    const auto ranks = stats::QuantileRanks(p, times.count(), kConfidence);
+    if (!ranks || !json.contains(name)) continue;
+    intervals[name] = {*ScaledMs(times.AtRank(ranks->low)), *ScaledMs(times.AtRank(ranks->high))};
+  }
+  PutIfAny(json, "max", ScaledMs(times.Max()));
+  json["n"] = times.count();
+  if (!intervals.empty()) json["intervals_95"] = std::move(intervals);
+  return json;
+}
+
+Json VerdictJson(const load::Claims& claims) {
+  return {{"throughput", record::ToString(claims.throughput.standing)}, {"latency", record::ToString(claims.latency.standing)}};
+}
+
+// Of both claims, each once.
+std::vector<record::Cause> CausesOf(const load::Claims& claims) {
+  std::vector<record::Cause> causes = claims.throughput.causes;
+  for (const record::Cause& cause : claims.latency.causes) {
+    if (std::ranges::find(causes, cause) == causes.end()) causes.push_back(cause);
+  }
+  return causes;
+}
+
+Json ReasonsJson(const load::Claims& claims) {
+  Json reasons = Json::array();
+  for (const record::Cause& cause : CausesOf(claims)) {
+    Json about = Json::array();
+    if (std::ranges::find(claims.throughput.causes, cause) != claims.throughput.causes.end()) about.push_back("throughput");
+    if (std::ranges::find(claims.latency.causes, cause) != claims.latency.causes.end()) about.push_back("latency");
+    reasons.push_back({{"reason", record::ToString(cause.reason)}, {"about", std::move(about)}, {"evidence", cause.evidence}});
+  }
+  return reasons;
+}
+
+std::vector<double> Throughputs(const LevelResult& level) {
+  std::vector<double> values;
+  for (const load::Played& played : level.repeats) values.push_back(played.throughput());
+  return values;
+}
+
+double CpuMicroseconds(const LevelResult& level) {
+  const auto answers = static_cast<double>(std::max<int64_t>(1, level.answered()));
+  return 1e6 * level.cpu_s / answers;
+}
+
+// The server's own times, a request on average.
+struct ServerTimes {
+  double queue = 0, input = 0, infer = 0, output = 0, whole = 0, batch = 0;
+};
+std::optional<ServerTimes> ServerTimesOf(const LevelResult& level) {
+  if (!level.server || level.server->success.count == 0) return std::nullopt;
+  const infer::PhaseTotals& t = *level.server;
+  const auto requests = static_cast<double>(t.success.count);
+  return ServerTimes{.queue = Milliseconds(t.queue.total) / requests,
+                     .input = Milliseconds(t.compute_input.total) / requests,
+                     .infer = Milliseconds(t.compute_infer.total) / requests,
+                     .output = Milliseconds(t.compute_output.total) / requests,
+                     .whole = Milliseconds(t.success.total) / requests,
+                     .batch = t.batches > 0 ? static_cast<double>(t.rows) / static_cast<double>(t.batches) : 0};
+}
+
+Json ServerJson(const ServerTimes& times, double service_ms) {
+  return {{"queue", times.queue},
+          {"compute_input", times.input},
+          {"compute_infer", times.infer},
+          {"compute_output", times.output},
+          {"request", times.whole},
+          {"outside", service_ms - times.whole},
+          {"rows_per_batch", times.batch}};
+}
+
+std::optional<double> MeanServiceMs(const LevelResult& level) { return ScaledMs(level.tally.service.Mean()); }
+
+Json RepeatJson(const load::Played& played) {
+  Json json = {{"throughput_per_s", played.throughput()}, {"measured_s", played.measured_s}, {"answered", played.tally.answered()},
+               {"planned", played.tally.planned()}, {"warm_up_s", played.warm_up_s}, {"warm_up_requests", played.warm_up_requests}};
+  json["response_ms"] = TimesJson(played.tally.response);
+  if (const auto law = load::CheckLittlesLaw(played))
+    json["littles_law"] = {{"in_flight", law->in_flight}, {"expected", law->expected}, {"difference", law->difference}};
+  return json;
+}
+
+Json SettingJson(const LevelResult& level) {
+  Json json = Json::object();
+  if (const auto* closed = std::get_if<load::Concurrency>(&level.level.scenario)) {
+    json["load_model"] = "closed";
+    json["concurrency"] = closed->in_flight;
+    json["mode"] = closed->wait == load::Concurrency::Wait::kSync ? "sync" : "async";
+  } else {
+    const auto& open = std::get<load::Rate>(level.level.scenario);
+    constexpr std::array kNames = {"constant", "poisson", "gamma", "trace"};
+    json["load_model"] = "open";
+    json["request_rate"] = open.per_second;
+    json["distribution"] = kNames.at(open.arrivals.index());
+  }
+  return json;
+}
+
+Json LevelJson(const LoadResult& result, const LevelResult& level) {
+  Json json = SettingJson(level);
+  json["verdict"] = VerdictJson(level.claims);
+  json["reasons"] = ReasonsJson(level.claims);
+  json["throughput_per_s"] = level.throughput();
+  json["rows_per_s"] = level.throughput() * result.batch;
+  if (const auto spread = stats::Summarise(Throughputs(level)); spread && spread->n > 1) {
+    json["repeats"] = spread->n;
+    PutIfAny(json, "throughput_standard_error", spread->standard_error);
+  }
+  json["measured_s"] = level.measured_s;
+  json["planned"] = level.tally.planned();
+  json["answered"] = level.tally.answered();
+  json["failed"] = level.tally.failed();
+  json["unsent"] = level.tally.of(load::Outcome::kUnsent);
+  json["response_ms"] = TimesJson(level.tally.response);
+  json["service_ms"] = TimesJson(level.tally.service);
+  json["first_byte_ms"] = TimesJson(level.tally.first_byte);
+  json["slip_ms"] = TimesJson(level.tally.slip);
+  Json errors = Json::object();
+  for (int i = 1; i < load::kOutcomes; ++i) {
+    const auto outcome = static_cast<load::Outcome>(i);
+    if (level.tally.of(outcome) > 0) errors[std::string(ToString(outcome))] = level.tally.of(outcome);
+  }
+  json["errors"] = std::move(errors);
+  if (level.cpu_s > 0 && level.answered() > 0) json["client_cpu_us_per_request"] = CpuMicroseconds(level);
+  json["spin_cpu_s"] = level.spin_s;
+  const auto times = ServerTimesOf(level);
+  if (const auto service = MeanServiceMs(level); times && service) json["server_ms"] = ServerJson(*times, *service);
+  if (level.below_threshold) {
+    constexpr std::array kAnswers = {"yes", "no", "undecided"};
+    json["below_threshold"] = kAnswers.at(static_cast<size_t>(*level.below_threshold));
+  }
+  if (level.resources) json["resources"] = level.resources->ToJson();
+  if (level.server_resources) json["server_resources"] = level.server_resources->ToJson();
+  json["runs"] = Json::array();
+  for (const load::Played& played : level.repeats) json["runs"].push_back(RepeatJson(played));
+  Json words = Json::array();
+  for (const load::Played& played : level.repeats) {
+    for (const std::string& error : played.errors) words.push_back(EscapeBytes(error));
+  }
+  if (!words.empty()) json["error_messages"] = std::move(words);
+  return json;
+}
+
+std::string Ms(const std::optional<double>& ms) { return ms ? Short(*ms) : "-"; }
+
+std::string TimesLine(const char* what, const stats::Histogram& times) {
+  std::string line = fmt::format("  {:<10} mean {}", what, Ms(ScaledMs(times.Mean())));
+  for (const auto& [name, p] : kPercentiles) {
+    const auto ms = QuantileMs(times, p);
+    if (ms) line += fmt::format(", {} {}", p == 0.999 ? "p99.9" : name, Short(*ms));
+  }
+  return line + fmt::format(", max {} ms\n", Ms(ScaledMs(times.Max())));
+}
+
+std::string VerdictText(const Console& console, const load::Claims& claims) {
+  std::string text = fmt::format("  {:<10} throughput {}, latency {}\n", "verdict", console.Bold(std::string(ToString(claims.throughput.standing))),
+                                 console.Bold(std::string(ToString(claims.latency.standing))));
+  for (const record::Cause& cause : CausesOf(claims)) text += fmt::format("  {:<10} {}: {}\n", "", ToString(cause.reason), cause.evidence);
+  return text;
+}
+
+std::string ServerText(const LevelResult& level) {
+  const auto times = ServerTimesOf(level);
+  const auto service = MeanServiceMs(level);
+  if (!times || !service) return "";
+  return fmt::format("  {:<10} queue {} + input {} + infer {} + output {} ms, rest of its time {}; outside of it {} ms; {} rows a batch\n", "server",
+                     Short(times->queue), Short(times->input), Short(times->infer), Short(times->output),
+                     Short(times->whole - times->queue - times->input - times->infer - times->output), Short(*service - times->whole),
+                     Short(times->batch));
+}
+
+std::string ErrorsText(const LevelResult& level) {
+  std::string text;
+  for (int i = 1; i < load::kOutcomes; ++i) {
+    const auto outcome = static_cast<load::Outcome>(i);
+    if (level.tally.of(outcome) > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", Count(level.tally.of(outcome)), ToString(outcome));
+  }
+  if (text.empty()) return "";
+  text = fmt::format("  {:<10} {} of {} planned\n", "errors", text, Count(level.tally.planned()));
+  for (const load::Played& played : level.repeats) {
+    for (const std::string& error : played.errors) text += fmt::format("  {:<10} {}\n", "", EscapeBytes(error));
+    if (!played.errors.empty()) break;
+  }
+  return text;
+}
+
+}  // namespace
+
+double LevelResult::throughput() const {
+  double answers = 0;
+  for (const load::Played& played : repeats) answers += played.throughput() * played.measured_s;
+  return measured_s > 0 ? answers / measured_s : 0;
+}
+
+std::string LevelText(const Console& console, const LoadResult& result, const LevelResult& level) {
+  std::string text = fmt::format("{}\n", console.Bold(level.level.name));
+  const auto spread = stats::Summarise(Throughputs(level));
+  text += fmt::format("  {:<10} {} requests/s", "throughput", Short(level.throughput()));
+  if (result.batch > 1) text += fmt::format(", {} rows/s", Short(level.throughput() * result.batch));
+  if (spread && spread->standard_error) text += fmt::format(" (standard error {}, {} repeats)", Short(*spread->standard_error), spread->n);
+  text += fmt::format("; {} answers in {} s\n", Count(level.answered()), Short(level.measured_s));
+  text += TimesLine("response", level.tally.response);
+  text += TimesLine("service", level.tally.service);
+  if (std::holds_alternative<load::Rate>(level.level.scenario)) text += TimesLine("slip", level.tally.slip);
+  text += ServerText(level);
+  if (level.cpu_s > 0 && level.answered() > 0) {
+    text += fmt::format("  {:<10} {} us of CPU a request", result.target.protocol() == "in-process" ? "process" : "client", Short(CpuMicroseconds(level)));
+    if (level.spin_s > 0) text += fmt::format(", and {} s of waiting for the schedule's moments", Short(level.spin_s));
+    text += "\n";
+  }
+  text += ErrorsText(level);
+  if (level.below_threshold) {
+    constexpr std::array kAnswers = {"yes", "no", "undecided: more requests would tell"};
+    text += fmt::format("  {:<10} p{:g} of the response time below {} ms? {}\n", "target",
+                        result.flags.percentile > 0 ? result.flags.percentile : 50, Short(result.flags.latency_threshold_ms),
+                        console.Bold(kAnswers.at(static_cast<size_t>(*level.below_threshold))));
+  }
+  return text + VerdictText(console, level.claims);
+}
+
+std::string TableText(const LoadResult& result) {
+  if (result.levels.size() < 2) return "";
+  double most = 0;
+  for (const LevelResult& level : result.levels) most = std::max(most, level.throughput());
+  std::string text = fmt::format("\n{:<18} {:>12} {:>10} {:>10} {:>10} {:>10}  {:<10} {}\n", "level", "requests/s", "mean ms", "p50", "p99", "client us",
+                                 "verdict", "");
+  for (const LevelResult& level : result.levels) {
+    const bool open = std::holds_alternative<load::Rate>(level.level.scenario);
+    text += fmt::format("{:<18} {:>12} {:>10} {:>10} {:>10} {:>10}  {:<10} {}\n", level.level.name, Short(level.throughput()),
+                        Ms(ScaledMs(level.tally.response.Mean())), Ms(QuantileMs(level.tally.response, 0.5)),
+                        Ms(QuantileMs(level.tally.response, 0.99)), Short(CpuMicroseconds(level)),
+                        ToString((open ? level.claims.latency : level.claims.throughput).standing),
+                        Console::Bar(most > 0 ? level.throughput() / most : 0, 20));
+  }
+  return text;
+}
+
+Json ResultJson(const LoadResult& result, const record::Provenance& provenance) {
+  Json json = {{"model", result.target.info().name}, {"protocol", result.target.protocol()}, {"batch", result.batch}};
+  json["claim"] = {{"percentile", result.flags.percentile > 0 ? result.flags.percentile : 50}};
+  if (result.flags.latency_threshold_ms > 0) json["claim"]["latency_threshold_ms"] = result.flags.latency_threshold_ms;
+  json["levels"] = Json::array();
+  for (const LevelResult& level : result.levels) json["levels"].push_back(LevelJson(result, level));
+  json["interrupted"] = result.interrupted;
+  json["provenance"] = provenance.ToJson();
+  return json;
+}
+
+// https://github.com/triton-inference-server/perf_analyzer, report_writer.cc: times in microseconds.
+std::string ResultCsv(const LoadResult& result) {
+  const bool open = result.flags.is_open();
+  std::string csv = fmt::format("{},Inferences/Second,Client Send,Network+Server Send/Recv,Server Queue,Server Compute Input,"
+                                "Server Compute Infer,Server Compute Output,Client Recv,p50 latency,p90 latency,p95 latency,p99 latency,Avg latency\n",
+                                open ? "Request Rate" : "Concurrency");
+  for (const LevelResult& level : result.levels) {
+    const ServerTimes times = ServerTimesOf(level).value_or(ServerTimes{});
+    const double service = MeanServiceMs(level).value_or(0);
+    const double inside = times.queue + times.input + times.infer + times.output;
+    csv += fmt::format("{:g},{:.6g},0,{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},0", level.level.value, level.throughput() * result.batch,
+                       1e3 * (service - inside), 1e3 * times.queue, 1e3 * times.input, 1e3 * times.infer, 1e3 * times.output);
+    for (const double p : {0.5, 0.9, 0.95, 0.99}) {
+      const auto ms = QuantileMs(level.tally.response, p);
+      csv += ms ? fmt::format(",{:.0f}", 1e3 * *ms) : ",";
+    }
+    const auto mean = ScaledMs(level.tally.response.Mean());
+    csv += (mean ? fmt::format(",{:.0f}", 1e3 * *mean) : ",") + "\n";
+  }
+  return csv;
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,52 @@
+// What putting load on a model came to, for people and for programs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "cli/console.h"
+#include "cli/load_flags.h"
+#include "cli/load_target.h"
+#include "infer/endpoint.h"
+#include "load/judge.h"
+#include "monitor/resources.h"
+#include "record/provenance.h"
+#include "stats/early_stopping.h"
+
+namespace weir::cli {
+
+// One level, over its repeats.
+struct LevelResult {
+  LoadLevel level;
+  std::vector<load::Played> repeats;
+  load::Tally tally;  // of all repeats
+  load::Claims claims;
+  double measured_s = 0, cpu_s = 0, spin_s = 0;    // sums over the repeats
+  std::optional<infer::PhaseTotals> server;        // what the server counted meanwhile
+  std::optional<monitor::Resources> resources, server_resources;  // of the last repeat
+  std::optional<stats::Answer> below_threshold;
+
+  double throughput() const;  // totals over time
+  int64_t answered() const { return tally.answered(); }
+};
+
+struct LoadResult {
+  const LoadFlags& flags;
+  const LoadTarget& target;
+  LoadLength length;
+  int batch = 1;
+  std::vector<LevelResult> levels;
+  bool interrupted = false;
+};
+
+// A level, as soon as it is played.
+std::string LevelText(const Console& console, const LoadResult& result, const LevelResult& level);
+// All levels in one table.
+std::string TableText(const LoadResult& result);
+Json ResultJson(const LoadResult& result, const record::Provenance& provenance);
+// The table with perf_analyzer's columns.
+std::string ResultCsv(const LoadResult& result);
+
+}  // namespace weir::cli

@@ -1,0 +1,109 @@
+// Plays one scenario against a Service and times every request.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/seed.h"
+#include "infer/service.h"
+#include "load/sample.h"
+#include "load/schedule.h"
+#include "load/tally.h"
+
+namespace weir::load {
+
+// Closed loop: so many requests in flight, each followed by the next at once.
+struct Concurrency {
+  enum class Wait {
+    kAsync,  // whoever brings an answer sends the next request
+    kSync,   // a thread for each place, which waits
+  };
+  int in_flight = 1;
+  Wait wait = Wait::kAsync;
+};
+
+// Open loop: requests leave when the schedule wants them, whatever is still out.
+struct Rate {
+  double per_second = 1;  // a trace has its own
+  Arrivals arrivals = ConstantArrivals{};
+  int most_in_flight = 16384;  // beyond them a request waits here, and its slip tells
+};
+using Scenario = std::variant<Concurrency, Rate>;
+
+// What is sent: each request in turn, again and again.
+struct Requests {
+  std::vector<infer::Request> pool;
+  std::vector<std::vector<infer::Tensor>>
+      expected;  // outputs that must come, for each of `pool`; empty: any will do
+};
+
+struct PlayOptions {
+  Scenario scenario;
+  // Not measured: until both have passed. Those sent then are counted apart.
+  Duration warm_up = 1s;
+  int64_t warm_up_requests = 0;
+  // Measured: what is planned within this time, fixed before the run; or, above 0, so many requests.
+  Duration length = 10s;
+  int64_t requests = 0;
+  Duration timeout{};    // of a request from its leaving; 0: none but `drain`
+  Duration drain = 30s;  // what is out so long after the end is given up
+  Seed seed{1};
+  int first_request = 0;  // of the pool
+};
+
+struct Progress {
+  double elapsed_s = 0, length_s = 0;  // of warm-up and measured time
+  int64_t answered = 0, failed = 0;    // measured so far
+  double rate = 0;                     // answers a second since the last one of these
+  std::optional<Duration> p99;         // of response times so far
+};
+
+// Calls on the way, all from the thread that runs Play, none in the way of a request.
+struct PlayHooks {
+  std::function<void()> measuring;                // the measured time has begun
+  std::function<void()> measured;                 // and ended; answers may still be awaited
+  std::function<void(const Progress&)> progress;  // some times a second
+  std::function<void(std::span<const Sample>)>
+      samples;  // of measured requests, in the order in which they ended
+};
+
+// What a run came to.
+struct Played {
+  Tally tally;
+  int64_t warm_up_requests = 0;  // sent before the measured time
+  double warm_up_s = 0;
+  double measured_s =
+      0;  // from the first planned moment to the end of the measured time; by count, to the last answer
+  double cpu_s = 0;           // of this process within it, without `spin_s`
+  double spin_s = 0;          // CPU time of waiting for the schedule's moments
+  double busiest_thread = 0;  // share of the time in which the busiest thread that sends or reads had the CPU
+  std::string busiest_thread_name;  // empty: none was seen
+  int64_t samples_lost = 0;         // that hooks.samples was too slow for
+  bool interrupted = false;
+  bool by_count = false;            // the measured time is that of a number of requests
+  std::vector<std::string> errors;  // the first words of each kind of failure
+
+  // Answers a second: those that came within the measured time, over it.
+  double throughput() const {
+    const int64_t answers = by_count ? tally.answered() : tally.answered_within;
+    return measured_s > 0 ? static_cast<double>(answers) / measured_s : 0;
+  }
+};
+
+// Thread-safe service, `clock` the steady one; both must outlive the call, and so must `requests`. Blocks
+// until every request is accounted for: planned = answered + failed + unsent, exactly. When `stop` asks, the
+// run ends there. Threads: "load-0" keeps the schedule; sync, "load-N" for each place. kInvalidArgument names
+// a setting that makes no run.
+Result<Played> Play(infer::Service& service, const Requests& requests, const Clock& clock,
+                    const PlayOptions& options, const PlayHooks& hooks, const std::stop_token& stop);
+
+}  // namespace weir::load

@@ -1,0 +1,67 @@
+// Whether what a run says may be believed. Pure: figures in, verdicts out.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "load/generator.h"
+#include "record/verdict.h"
+#include "stats/batch_means.h"
+
+namespace weir::load {
+
+// What is known of a run beside what it played. Absent: not known, and not judged.
+struct Surroundings {
+  std::optional<double> rate;           // asked for, an open loop's
+  std::optional<double> percentile;     // the latency claim is of this one, 0 to 1
+  std::optional<double> ceiling_per_s;  // what this generator reaches against a server that does nothing
+  int cpus = 1;                         // of the machine
+  std::optional<double> steal_percent;  // of its CPU time, taken by the hypervisor
+  std::optional<double> foreign_cpu;    // cores used by others than the generator and the server watched
+  std::optional<double> throttled_s;    // held back by a control group's quota
+};
+
+// Where the lines are drawn; docs/measurement.md says why.
+struct Limits {
+  double late_share = 0.01;      // of requests, more than 1 ms late
+  double slip_share = 0.05;      // slip's p99 of the median response time: above it the latency is suspect
+  double busy_suspect = 0.5, busy_invalid = 0.8;
+  double rate_share = 0.01;      // of the rate asked for, missed
+  double littles_law = 0.02;
+  double drift = 0.05;           // of the mean, between the first and the last third
+  double drift_p_value = 0.01;
+  double errors = 0.001;         // of the requests planned
+  double steal_percent = 1;
+  double foreign_share = 0.05;   // of the machine's CPUs
+  double throttled_share = 0.01; // of the time
+  int64_t fewest = 30;           // samples
+};
+
+struct Claims {
+  record::Verdict throughput, latency;
+};
+Claims Judge(const Played& played, const Surroundings& around, const Limits& limits = {});
+
+// Requests in flight and requests a second times their time in flight, and how far they are apart.
+struct LittlesLaw {
+  double in_flight = 0;   // mean, counted
+  double expected = 0;    // throughput x mean time in flight
+  double difference = 0;  // of the larger
+};
+std::optional<LittlesLaw> CheckLittlesLaw(const Played& played);
+
+// How a figure went over the run: absent where there are too few slices to tell.
+struct Drift {
+  double change = 0;    // the last third's mean over the first third's, less 1
+  double p_value = 1;   // of a trend (Spearman)
+  bool settled = true;  // MSER-5 finds the start of the steady part in the first half
+};
+// Of the mean of each slice, or of its count.
+enum class Of { kMean, kCount };
+std::optional<Drift> FindDrift(const Series& series, Of of, double seconds);
+
+// The mean response time with its interval by batch means, in seconds.
+std::optional<stats::MeanInterval> MeanResponse(const Played& played);
+
+}  // namespace weir::load

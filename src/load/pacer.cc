@@ -1,0 +1,40 @@
+#include "load/pacer.h"
+
+#include <sys/prctl.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace weir::load {
+namespace {
+
+// A sleep ends up to so much late on most machines.
+constexpr Duration kNear = 120us;
+
+void Pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+}  // namespace
+
+Pacer::Pacer(const Clock& clock) : clock_(clock) { prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0); }
+
+void Pacer::WaitUntil(Instant when) {
+  Instant now = clock_.Now();
+  if (now >= when) return;
+  if (when - now > kNear) {
+    SleepUntil(when - kNear);
+    now = clock_.Now();
+  }
+  const Instant begun = now;
+  while (now < when) {
+    Pause();
+    now = clock_.Now();
+  }
+  spun_ += now - begun;
+}
+
+}  // namespace weir::load

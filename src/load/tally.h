@@ -1,0 +1,41 @@
+// What the requests of one run came to, added up as they end. Bounded memory: histograms, never a list.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "load/sample.h"
+#include "load/series.h"
+#include "stats/histogram.h"
+
+namespace weir::load {
+
+// A value; Generator guards it while a run goes on. Times in nanoseconds.
+struct Tally {
+  std::array<int64_t, kOutcomes> ended{};  // measured requests, by outcome
+  // Of answered requests.
+  stats::Histogram response, service;
+  stats::Histogram first_byte;  // since it was sent
+  stats::Histogram slip;        // of all that were sent; a request sent early (a clock step) counts 0
+  int64_t late = 0;             // sent more than 1 ms after the plan
+  // Over the measured time, by the moment of the plan and of the end.
+  Series response_series;  // seconds of answered requests
+  Series done_series;      // answers
+  // For Little's law: over all requests in flight within the measured time, whatever their outcome.
+  double in_flight_seconds = 0;  // the area under the number in flight
+  double sojourn_seconds = 0;    // sum of the times in flight of requests that ended within it
+  int64_t left = 0;              // requests that ended within it
+  int64_t answered_within = 0;   // answers that came within it: what throughput is counted from
+
+  // `from`: the start of the measured time.
+  void Add(const Sample& sample, Instant from);
+  void Merge(const Tally& more);  // the series are not merged: they belong to one run
+
+  int64_t of(Outcome outcome) const { return ended[static_cast<size_t>(outcome)]; }
+  int64_t planned() const;  // the sum of all outcomes
+  int64_t answered() const { return of(Outcome::kAnswered); }
+  int64_t failed() const { return planned() - answered() - of(Outcome::kUnsent); }
+};
+
+}  // namespace weir::load
