@@ -125,6 +125,8 @@ Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& le
   std::unique_ptr<monitor::ResourceMonitor> own, server;
   Status watching;
   load::PlayHooks hooks;
+  if (target_.is_driven()) hooks.drive = [&](Instant until) { return target_.Drive(until); };
+  hooks.give_up = [&] { target_.GiveUp(); };
   hooks.measuring = [&] {
     before = target_.Statistics();
     auto monitor = monitor::ResourceMonitor::Start(clock_, {});

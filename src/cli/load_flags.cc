@@ -40,7 +40,7 @@ void AddWhere(Flags& flags, LoadFlags& w) {
   flags.Choice("-i,--protocol", w.protocol, {"http", "grpc", "HTTP", "gRPC", "GRPC"}, "of the server at -u");
   flags.Integer("--connections", w.connections, 0, 65536, "HTTP connections at most; 0: as many as requests in flight");
   flags.Integer("--channels", w.channels, 1, 1024, "gRPC connections, used in turn");
-  flags.Integer("--io-threads", w.threads, 1, 256, "threads that send and read");
+  flags.Integer("--io-threads", w.threads, 0, 256, "threads that send and read beside the one that keeps the schedule; 0: that one does all (async)");
   flags.Text("--engine", w.engine, "in this process: onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms");
   flags.Text("--precision", w.precision, "in this process: arithmetic where the model says float");
   flags.Integer("--engine-threads", w.engine_threads, 0, 4096, "in this process: CPU threads of the engine; 0: all");

@@ -20,7 +20,7 @@ struct LoadFlags {
   std::string concurrency_range, rate_range, distribution = "constant", intervals, scenario;
   double variation = 2;
   bool async = false, sync = false;
-  int batch = 1, connections = 0, channels = 1, threads = 1;
+  int batch = 1, connections = 0, channels = 1, threads = 0;
   std::vector<std::string> shapes, input_data, data;
   std::string payload = "tensor", recipe, string_data;
   int string_length = 128, pool = 1024;

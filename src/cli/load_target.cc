@@ -17,29 +17,49 @@ std::unexpected<Error> Invalid(std::string message) { return Fail(ErrorCode::kIn
 
 class RemoteTarget final : public LoadTarget {
  public:
-  RemoteTarget(wire::ModelUrl url, std::unique_ptr<infer::Endpoint> client, infer::ModelInfo info)
-      : url_(std::move(url)), client_(std::move(client)), info_(std::move(info)) {}
+  RemoteTarget(wire::ModelUrl url, wire::ClientOptions options, const Clock& clock)
+      : url_(std::move(url)), options_(options), clock_(clock) {}
+  Status Open();
 
   infer::Service& service() override { return *client_; }
+  bool is_driven() const override { return options_.threads == 0; }
+  Duration Drive(Instant until) override { return client_->Drive(until); }
+  void GiveUp() override {
+    client_.reset();
+    client_ = wire::MakeClient(url_.server, options_, clock_).value();  // as it was made before
+  }
   const infer::ModelInfo& info() const override { return info_; }
   std::string version() const override { return url_.version; }
   std::string Title() const override { return fmt::format("{} at {}", info_.name, url_.server); }
   std::string protocol() const override { return url_.server.substr(0, 4); }
   std::optional<infer::PhaseTotals> Statistics() override {
-    auto totals = client_->Statistics(info_.name, url_.version);
+    auto totals = questions_->Statistics(info_.name, url_.version);
     return totals ? std::optional(*std::move(totals)) : std::nullopt;
   }
   void Prepare(load::Requests& requests) override {
     for (infer::Request& request : requests.pool) {
-      if (auto prepared = client_->Prepare(request)) request = {.prepared = std::move(prepared)};
+      const auto outputs = requests.expected.empty() ? infer::Endpoint::Outputs::kPassOver : infer::Endpoint::Outputs::kRead;
+      if (auto prepared = client_->Prepare(request, outputs)) request = {.prepared = std::move(prepared)};
     }
   }
 
  private:
   const wire::ModelUrl url_;
-  const std::unique_ptr<infer::Endpoint> client_;
-  const infer::ModelInfo info_;
+  const wire::ClientOptions options_;
+  const Clock& clock_;
+  std::unique_ptr<infer::Endpoint> questions_;  // apart from the load
+  std::unique_ptr<infer::Endpoint> client_;
+  infer::ModelInfo info_;
 };
+
+Status RemoteTarget::Open() {
+  // Idle threads of the gRPC library take part in the polling of all its connections, so there must be none.
+  const bool is_grpc = protocol() == "grpc";
+  questions_ = TRY(wire::MakeClient(url_.server, {.threads = is_grpc ? 0 : 1}, clock_));
+  info_ = TRY_CONTEXT(questions_->Info(url_.model, url_.version), url_.server);
+  client_ = TRY(wire::MakeClient(url_.server, options_, clock_));
+  return {};
+}
 
 class LocalTarget final : public LoadTarget {
  public:
@@ -58,14 +78,21 @@ class LocalTarget final : public LoadTarget {
   std::optional<infer::PhaseTotals> Statistics() override { return std::nullopt; }
   std::map<std::string, std::string> Libraries() const override { return {{opened_.engine->name(), opened_.engine->version()}}; }
   void Prepare(load::Requests&) override {}
+  void GiveUp() override;
 
  private:
   const Clock& clock_;
   model::Model model_;
   infer::ModelInfo info_;
   model::OpenedSession opened_;
+  int most_in_flight_ = 0;
   std::unique_ptr<infer::Runner> runner_;
 };
+
+void LocalTarget::GiveUp() {
+  runner_.reset();
+  runner_ = infer::Runner::Create(opened_.session, clock_, {.max_queue = most_in_flight_ + 1}).value();
+}
 
 Status LocalTarget::Open(const LoadFlags& flags, int most_in_flight) {
   model_ = TRY(model::OpenModel(flags.target, {.recipe = flags.recipe, .version = flags.version}));
@@ -81,6 +108,7 @@ Status LocalTarget::Open(const LoadFlags& flags, int most_in_flight) {
   });
   info_ = {.name = model_.name, .versions = {}, .platform = opened_.engine->name(), .inputs = model_.inputs, .outputs = model_.outputs,
            .max_batch = batches ? model_.max_batch.value_or(65536) : 0, .parameters = {}};
+  most_in_flight_ = most_in_flight;
   runner_ = TRY(infer::Runner::Create(opened_.session, clock_, {.max_queue = most_in_flight + 1}));
   return {};
 }
@@ -111,9 +139,11 @@ Result<std::unique_ptr<LoadTarget>> OpenRemote(const LoadFlags& flags, const std
   wire::ModelUrl at = TRY(wire::ParseModelUrl(url));
   if (flags.payload != "tensor") at.model += "." + flags.payload;
   const bool grpc = at.server.starts_with("grpc");
-  auto client = TRY(wire::MakeClient(at.server, {.connections = grpc ? flags.channels : flags.connections, .threads = flags.threads}, clock));
-  infer::ModelInfo info = TRY_CONTEXT(client->Info(at.model, at.version), at.server);
-  return std::make_unique<RemoteTarget>(std::move(at), std::move(client), std::move(info));
+  const wire::ClientOptions options{.connections = grpc ? flags.channels : flags.connections,
+                                    .threads = flags.sync ? std::max(1, flags.threads) : flags.threads};
+  auto remote = std::make_unique<RemoteTarget>(std::move(at), options, clock);
+  TRY_STATUS(remote->Open());
+  return remote;
 }
 
 }  // namespace

@@ -24,6 +24,11 @@ class LoadTarget {
   virtual std::string version() const = 0;
   virtual std::string Title() const = 0;  // who answers, in a line
   virtual std::string protocol() const = 0;  // "http", "grpc", "in-process"
+  // infer::Endpoint::Drive of the service, where it has no threads.
+  virtual bool is_driven() const { return false; }
+  virtual Duration Drive(Instant) { return {}; }
+  // Has the service answer all that is out, at once: the service is another one afterwards.
+  virtual void GiveUp() = 0;
   // What its server has counted so far; nothing where it does not tell.
   virtual std::optional<infer::PhaseTotals> Statistics() = 0;
   virtual std::map<std::string, std::string> Libraries() const { return {}; }

@@ -65,8 +65,19 @@ class Endpoint : public Service {
   virtual Result<std::vector<std::string>> Models() = 0;
   // `version` empty: the newest. kNotFound when there is no such model.
   virtual Result<ModelInfo> Info(const std::string& model, const std::string& version) = 0;
-  // Nothing where the endpoint has no such form.
-  virtual std::shared_ptr<const PreparedRequest> Prepare(const Request&) { return nullptr; }
+  // The request as this endpoint sends it; nothing where it has no such form.
+  enum class Outputs {
+    kRead,
+    kPassOver,  // the answer must be whole and no error; its outputs are not looked at, and the Response has none
+  };
+  virtual std::shared_ptr<const PreparedRequest> Prepare(const Request&, Outputs) { return nullptr; }
+  // Of an endpoint that was made without threads: sends, reads and answers on the calling thread until `until`,
+  // give or take what an answer takes. One thread at a time, the one that submits; to be stopped for good before
+  // the endpoint ends. Returns how much of it was turning on the spot for want of work. Others just wait.
+  virtual Duration Drive(Instant until) {
+    SleepUntil(until);
+    return {};
+  }
   // Of all versions where `version` is empty. kUnsupported where the server keeps none.
   virtual Result<PhaseTotals> Statistics(const std::string& model, const std::string& version) = 0;
 };

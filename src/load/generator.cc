@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <deque>
 #include <thread>
@@ -10,6 +11,7 @@
 
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "load/ledger.h"
 #include "load/pacer.h"
 #include "load/thread_use.h"
 
@@ -17,16 +19,15 @@ namespace weir::load {
 namespace {
 
 constexpr Duration kProgressEvery = 250ms;
+constexpr Duration kStep = 20ms;              // how soon "load-0" sees that the run is over
 constexpr size_t kMostSamplesKept = 1 << 20;  // between two calls of hooks.samples
-constexpr size_t kErrorsKept = 8;
-constexpr Duration kGrace = 10ms;  // a request planned for the last moment may leave so much after the end
 
 // A place for one request at a time.
 struct Flight {
-  Instant planned, fired;
+  Ledger::Ticket ticket;
+  Instant planned;
   uint32_t request = 0;
-  bool measured = false;
-  // Whoever comes second of Submit's return and the answer goes on with this place.
+  // Async, closed loop: whoever comes second of Submit's return and the answer goes on with this place.
   std::atomic<bool> half_done = false;
   bool answered = false;  // sync: guarded by Player::mutex_
   CondVar changed;
@@ -36,41 +37,41 @@ class Player {
  public:
   Player(infer::Service& service, const Requests& requests, const Clock& clock, const PlayOptions& options,
          const PlayHooks& hooks)
-      : service_(service), requests_(requests), clock_(clock), options_(options), hooks_(hooks) {}
+      : service_(service),
+        requests_(requests),
+        clock_(clock),
+        options_(options),
+        hooks_(hooks),
+        begin_(clock.Now()),
+        ledger_({.warm_up = options.warm_up, .warm_up_requests = options.warm_up_requests, .length = options.length, .requests = options.requests},
+                begin_) {}
 
-  Result<Played> Run(const std::stop_token& stop);
+  Status Start();
+  void Watch(const std::stop_token& stop);
+  Played Sum();
 
  private:
-  enum class Phase { kWarmUp, kMeasuring, kOver };
-
-  void RunClosed(const Concurrency& load);
-  Status RunOpen(const Rate& load);
-
-  // Plans a request at `planned`, which moves the run from phase to phase. False: the run is over.
-  bool Plan(Flight& flight, Instant planned) EXCLUDES(mutex_);
-  bool IsDue(Instant planned, Instant now) const REQUIRES(mutex_);
-  void Submit(Flight& flight);
-  void Answered(Flight& flight, Result<infer::Response> result, const infer::Times& times);
-  Outcome Check(const Flight& flight, const Result<infer::Response>& result) const;
-  void Record(const Sample& sample, bool measured, const Error* error) REQUIRES(mutex_);
-  void CountInFlight(int change, Instant now) REQUIRES(mutex_);
-  Duration WithinMeasured(Instant from, Instant to) const REQUIRES(mutex_);
-
-  // Closed loop, async: sends from these places in turn, until the answers of all are awaited or the run is
-  // over.
-  void Drive(std::deque<Flight*> places);
-  void Wait(Flight& flight);  // closed loop, sync
-  void EndDriving() EXCLUDES(mutex_);
+  void StartClosed(const Concurrency& load);
+  void StartOpen(Schedule schedule, int most);
+  void KeepPlaces(std::deque<Flight*> places);
+  void WaitForAnswers(Flight& flight);
   void KeepSchedule(Schedule schedule, int most);
-  // Returns at `planned`, or when the run is over if that is sooner.
-  void WaitUntil(Pacer& pacer, Instant planned) EXCLUDES(mutex_);
+
+  bool Plan(Flight& flight, Instant planned) EXCLUDES(mutex_);
+  void Submit(Flight& flight);
+  void Answered(Flight& flight, const Result<infer::Response>& result, const infer::Times& times);
+  Outcome Check(const Flight& flight, const Result<infer::Response>& result) const;
+  void Keep(const Sample& sample, bool measured, const Error* error) REQUIRES(mutex_);
+
+  void WaitUntil(Instant when);  // or until the run is over
   Flight* FreeFlight(int most) EXCLUDES(mutex_);
-  void Watch(const std::stop_token& stop);
-  bool Step(Instant until) EXCLUDES(mutex_);
+  void DriveUntilAnswered() EXCLUDES(mutex_);
+  void EndDriving(int places) EXCLUDES(mutex_);
+  bool IsOver() const EXCLUDES(mutex_);
+  bool Wait(Instant until) EXCLUDES(mutex_);
+  void EndIfUp(Instant now, bool interrupted) REQUIRES(mutex_);
   void HandOverSamples() EXCLUDES(mutex_);
   void TellProgress() EXCLUDES(mutex_);
-  void End(Instant now) REQUIRES(mutex_);
-  void EndIfUp(Instant now, bool interrupted) REQUIRES(mutex_);
 
   infer::Service& service_;
   const Requests& requests_;
@@ -80,22 +81,16 @@ class Player {
   const bool is_open_ = std::holds_alternative<Rate>(options_.scenario);
   const bool is_sync_ =
       !is_open_ && std::get<Concurrency>(options_.scenario).wait == Concurrency::Wait::kSync;
-  Instant begin_;
-  std::stop_source given_up_;
-  std::atomic<Duration::rep> spun_ = 0;  // by the one who keeps the schedule
+  const Instant begin_;
+  std::optional<Pacer> pacer_;           // of "load-0"
+  std::atomic<Duration::rep> spun_ = 0;  // by "load-0"
+  std::atomic<bool> given_up_ = false;
 
   mutable Mutex mutex_;
-  CondVar changed_;  // a phase, or the last request
-  CondVar freed_;    // a place of the open loop
-  Phase phase_ GUARDED_BY(mutex_) = Phase::kWarmUp;
-  Instant from_ GUARDED_BY(mutex_), to_ GUARDED_BY(mutex_);  // the measured time
-  Instant last_change_ GUARDED_BY(mutex_);                   // of in_flight_
-  Instant last_done_ GUARDED_BY(mutex_);                     // of a measured request
-  int in_flight_ GUARDED_BY(mutex_) = 0;
-  int64_t planned_ GUARDED_BY(mutex_) = 0;       // all there were
-  int64_t measured_ GUARDED_BY(mutex_) = 0;      // of these
-  int64_t measured_out_ GUARDED_BY(mutex_) = 0;  // of these, not yet ended
-  int driving_ GUARDED_BY(mutex_) = 0;           // threads and places that may still send
+  CondVar changed_;  // the phase, or the last request
+  CondVar freed_;    // a place of the open loop, or the phase
+  Ledger ledger_ GUARDED_BY(mutex_);
+  int driving_ GUARDED_BY(mutex_) = 0;  // threads and places that may still send
   Played played_ GUARDED_BY(mutex_);
   std::array<bool, kOutcomes> told_ GUARDED_BY(mutex_){};
   std::vector<Sample> samples_ GUARDED_BY(mutex_);
@@ -109,70 +104,31 @@ class Player {
   std::vector<std::jthread> threads_;
 };
 
-bool Player::IsDue(Instant planned, Instant now) const {
-  if (phase_ != Phase::kMeasuring) return true;
-  if (options_.requests > 0) return measured_ < options_.requests;
-  return planned < to_ && now < to_ + kGrace;
-}
-
 bool Player::Plan(Flight& flight, Instant planned) {
   const Instant now = clock_.Now();
   MutexLock lock(mutex_);
-  if (phase_ == Phase::kWarmUp && planned >= begin_ + options_.warm_up &&
-      planned_ >= options_.warm_up_requests) {
-    phase_ = Phase::kMeasuring;
-    from_ = planned;
-    to_ = options_.requests > 0 ? Instant::max() : planned + options_.length;
-    last_change_ = std::max(last_change_, from_);
-    played_.warm_up_requests = planned_;
+  const Ledger::Phase before = ledger_.phase();
+  const auto ticket = ledger_.Plan(planned, now);
+  if (ledger_.phase() != before) {
     changed_.NotifyAll();
+    freed_.NotifyAll();
   }
-  if (phase_ == Phase::kOver || !IsDue(planned, now)) {
-    if (phase_ == Phase::kMeasuring) End(to_ == Instant::max() ? now : to_);
-    return false;
-  }
-  CountInFlight(1, now);
+  if (!ticket) return false;
+  flight.ticket = *ticket;
   flight.planned = planned;
-  flight.fired = now;
-  flight.request = static_cast<uint32_t>((planned_ + options_.first_request) % std::ssize(requests_.pool));
-  flight.measured = phase_ == Phase::kMeasuring;
+  flight.request = static_cast<uint32_t>(ticket->number % std::ssize(requests_.pool));
   flight.answered = false;
-  ++planned_;
-  if (flight.measured) ++measured_, ++measured_out_;
   return true;
-}
-
-Duration Player::WithinMeasured(Instant from, Instant to) const {
-  if (phase_ == Phase::kWarmUp) return {};
-  return std::max(Duration{}, std::min(to, to_) - std::max(from, from_));
-}
-
-void Player::CountInFlight(int change, Instant now) {
-  played_.tally.in_flight_seconds += in_flight_ * Seconds(WithinMeasured(last_change_, now));
-  last_change_ = std::max(last_change_, now);
-  in_flight_ += change;
-}
-
-// The measured time ends at `now` at the latest.
-void Player::End(Instant now) {
-  if (phase_ == Phase::kOver) return;
-  if (phase_ == Phase::kWarmUp) from_ = now;
-  to_ = std::min(phase_ == Phase::kWarmUp ? now : to_, now);
-  phase_ = Phase::kOver;
-  changed_.NotifyAll();
-  freed_.NotifyAll();
 }
 
 void Player::Submit(Flight& flight) {
   infer::Call call;
   call.request = requests_.pool[flight.request];
-  call.request.cancelled = given_up_.get_token();
-  if (options_.timeout > Duration{}) call.request.deadline = flight.fired + options_.timeout;
+  if (options_.timeout > Duration{}) call.request.deadline = flight.ticket.taken + options_.timeout;
   call.times.planned = flight.planned;
-  call.completion =
-      infer::Completion([this, &flight](Result<infer::Response> result, const infer::Times& times) {
-        Answered(flight, std::move(result), times);
-      });
+  call.completion = infer::Completion([this, &flight](const Result<infer::Response>& result, const infer::Times& times) {
+    Answered(flight, result, times);
+  });
   service_.Submit(std::move(call));
 }
 
@@ -191,51 +147,38 @@ Outcome Player::Check(const Flight& flight, const Result<infer::Response>& resul
   return Outcome::kAnswered;
 }
 
-void Player::Answered(Flight& flight, Result<infer::Response> result, const infer::Times& times) {
+void Player::Answered(Flight& flight, const Result<infer::Response>& result, const infer::Times& times) {
   const Instant now = clock_.Now();
-  Sample sample{.planned = flight.planned,
-                .sent = std::max(flight.fired, times.sent.value_or(flight.fired)),
-                .first_byte = times.first_byte.value_or(now),
-                .done = now,
-                .request = flight.request,
-                .outcome = Check(flight, result)};
+  const Sample sample{.planned = flight.planned,
+                      .sent = std::max(flight.ticket.taken, times.sent.value_or(flight.ticket.taken)),
+                      .first_byte = times.first_byte.value_or(now),
+                      .done = now,
+                      .request = flight.request,
+                      .outcome = Check(flight, result)};
   {
     MutexLock lock(mutex_);
-    if (phase_ != Phase::kWarmUp && now >= from_ && now < to_) {
-      played_.tally.left += 1;
-      played_.tally.sojourn_seconds += Seconds(WithinMeasured(flight.fired, now));
-      if (sample.outcome == Outcome::kAnswered) {
-        played_.tally.answered_within += 1;
-        played_.tally.done_series.Add(now - from_, 1);
-      }
-    }
-    CountInFlight(-1, now);
-    Record(sample, flight.measured, result ? nullptr : &result.error());
+    ledger_.Ended(flight.ticket, sample);
+    Keep(sample, flight.ticket.measured, result ? nullptr : &result.error());
     if (is_open_) {
       free_.push_back(&flight);
-      freed_.NotifyOne();
+      if (!hooks_.drive) freed_.NotifyOne();
     }
     if (is_sync_) {
       flight.answered = true;
       flight.changed.NotifyOne();
     }
-    if (in_flight_ == 0 && phase_ == Phase::kOver) changed_.NotifyAll();
+    if (ledger_.in_flight() == 0 && ledger_.phase() == Ledger::Phase::kOver) changed_.NotifyAll();
   }
-  if (!is_open_ && !is_sync_ && flight.half_done.exchange(true)) Drive({&flight});
+  if (!is_open_ && !is_sync_ && flight.half_done.exchange(true)) KeepPlaces({&flight});
 }
 
-void Player::Record(const Sample& sample, bool measured, const Error* error) {
+void Player::Keep(const Sample& sample, bool measured, const Error* error) {
   const auto kind = static_cast<size_t>(sample.outcome);
-  if (sample.outcome != Outcome::kAnswered && !std::exchange(told_[kind], true) &&
-      played_.errors.size() < kErrorsKept) {
+  if (sample.outcome != Outcome::kAnswered && !std::exchange(told_[kind], true)) {
     played_.errors.push_back(fmt::format("{}: {}", ToString(sample.outcome),
                                          error ? error->message : "the outputs are not what was expected"));
   }
-  if (!measured) return;
-  --measured_out_;
-  last_done_ = std::max(last_done_, sample.done);
-  played_.tally.Add(sample, from_);
-  if (!hooks_.samples) return;
+  if (!measured || !hooks_.samples) return;
   if (samples_.size() < kMostSamplesKept) {
     samples_.push_back(sample);
   } else {
@@ -243,14 +186,14 @@ void Player::Record(const Sample& sample, bool measured, const Error* error) {
   }
 }
 
-// An answer may come before Submit returns: then this loop goes on with its place, and otherwise whoever
-// brings it.
-void Player::Drive(std::deque<Flight*> places) {
+// Closed loop, async: sends from these places in turn, until the answers of all are awaited or the run is over. An
+// answer may come before Submit returns: then this loop goes on with its place, and otherwise whoever brings it.
+void Player::KeepPlaces(std::deque<Flight*> places) {
   while (!places.empty()) {
     Flight& flight = *places.front();
     places.pop_front();
     if (!Plan(flight, clock_.Now())) {
-      EndDriving();
+      EndDriving(1);
       continue;
     }
     flight.half_done = false;
@@ -259,96 +202,123 @@ void Player::Drive(std::deque<Flight*> places) {
   }
 }
 
-void Player::EndDriving() {
+void Player::EndDriving(int places) {
   MutexLock lock(mutex_);
-  --driving_;
+  driving_ -= places;
   changed_.NotifyAll();
 }
 
-void Player::Wait(Flight& flight) {
+bool Player::IsOver() const {
+  MutexLock lock(mutex_);
+  return ledger_.phase() == Ledger::Phase::kOver;
+}
+
+// Closed loop, sync.
+void Player::WaitForAnswers(Flight& flight) {
   while (Plan(flight, clock_.Now())) {
     Submit(flight);
     MutexLock lock(mutex_);
     while (!flight.answered) flight.changed.Wait(mutex_);
   }
-  EndDriving();
+  EndDriving(1);
 }
 
-void Player::RunClosed(const Concurrency& load) {
+void Player::StartClosed(const Concurrency& load) {
   std::deque<Flight*> places;
   {
     MutexLock lock(mutex_);
-    driving_ = load.in_flight;
+    driving_ = load.in_flight + (is_sync_ ? 0 : 1);
     for (int i = 0; i < load.in_flight; ++i) places.push_back(&flights_.emplace_back());
   }
   if (!is_sync_) {
-    threads_.push_back(StartThread(
-        "load-0", [this, places = std::move(places)](std::stop_token) mutable { Drive(std::move(places)); }));
+    threads_.push_back(StartThread("load-0", [this, places = std::move(places)](std::stop_token) mutable {
+      KeepPlaces(std::move(places));
+      DriveUntilAnswered();
+      EndDriving(1);
+    }));
     return;
   }
   for (size_t i = 0; i < places.size(); ++i) {
-    threads_.push_back(StartThread(fmt::format("load-{}", i),
-                                   [this, flight = places[i]](std::stop_token) { Wait(*flight); }));
+    threads_.push_back(StartThread(fmt::format("load-{}", i), [this, flight = places[i]](std::stop_token) { WaitForAnswers(*flight); }));
   }
 }
 
-Status Player::RunOpen(const Rate& load) {
-  Schedule schedule = TRY(Schedule::Create(load.arrivals, load.per_second, options_.seed));
+void Player::StartOpen(Schedule schedule, int most) {
   {
     MutexLock lock(mutex_);
     driving_ = 1;
   }
-  threads_.push_back(StartThread(
-      "load-0", [this, schedule = std::move(schedule), most = load.most_in_flight](std::stop_token) mutable {
-        KeepSchedule(std::move(schedule), most);
-      }));
-  return {};
+  threads_.push_back(StartThread("load-0", [this, schedule = std::move(schedule), most](std::stop_token) mutable {
+    KeepSchedule(std::move(schedule), most);
+    DriveUntilAnswered();
+    EndDriving(1);
+  }));
 }
 
 // Nothing when the run is over.
 Flight* Player::FreeFlight(int most) {
-  MutexLock lock(mutex_);
-  while (free_.empty() && std::ssize(flights_) >= most && phase_ != Phase::kOver) freed_.Wait(mutex_);
-  if (phase_ == Phase::kOver) return nullptr;
-  if (free_.empty()) return &flights_.emplace_back();
-  Flight* const flight = free_.back();
-  free_.pop_back();
-  return flight;
+  while (true) {
+    {
+      MutexLock lock(mutex_);
+      const auto none = [&]() REQUIRES(mutex_) { return free_.empty() && std::ssize(flights_) >= most; };
+      while (none() && !hooks_.drive && ledger_.phase() != Ledger::Phase::kOver) freed_.Wait(mutex_);
+      if (ledger_.phase() == Ledger::Phase::kOver) return nullptr;
+      if (!free_.empty()) {
+        Flight* const flight = free_.back();
+        free_.pop_back();
+        return flight;
+      }
+      if (!none()) return &flights_.emplace_back();
+    }
+    hooks_.drive(clock_.Now() + 100us);
+  }
 }
 
-void Player::WaitUntil(Pacer& pacer, Instant planned) {
-  constexpr Duration kLong = 20ms;
+void Player::WaitUntil(Instant when) {
   {
     MutexLock lock(mutex_);
-    while (phase_ != Phase::kOver && std::min(planned, to_) - clock_.Now() > kLong)
-      freed_.WaitUntil(mutex_, std::min(planned, to_) - kLong / 2);
-    if (phase_ == Phase::kOver) return;
-    planned = std::min(planned, to_);
+    if (ledger_.phase() == Ledger::Phase::kMeasuring) when = std::min(when, ledger_.to());
   }
-  pacer.WaitUntil(planned);
-  spun_ = pacer.spun().count();
+  if (hooks_.drive) {
+    Instant next;
+    do {
+      next = std::min(when, clock_.Now() + kStep);
+      spun_ += hooks_.drive(next).count();
+    } while (next < when && !IsOver());
+    return;
+  }
+  {
+    MutexLock lock(mutex_);
+    while (ledger_.phase() != Ledger::Phase::kOver && when - clock_.Now() > kStep) freed_.WaitUntil(mutex_, when - kStep / 2);
+    if (ledger_.phase() == Ledger::Phase::kOver) return;
+  }
+  pacer_->WaitUntil(when);
+  spun_ = pacer_->spun().count();
 }
 
-// The schedule is never moved: what cannot leave at its moment leaves late, and what is left at the end is
-// unsent.
+// The schedule is never moved: what cannot leave at its moment leaves late, and what is left at the end is unsent.
 void Player::KeepSchedule(Schedule schedule, int most) {
-  Pacer pacer(clock_);
+  pacer_.emplace(clock_);
   Instant planned = begin_ + schedule.Next();
   while (true) {
-    WaitUntil(pacer, planned);
+    WaitUntil(planned);
     Flight* const flight = FreeFlight(most);
     if (!flight || !Plan(*flight, planned)) break;
     Submit(*flight);
     planned = begin_ + schedule.Next();
   }
-  {
+  MutexLock lock(mutex_);
+  for (; planned >= ledger_.from() && planned < ledger_.to(); planned = begin_ + schedule.Next()) ledger_.Unsent(planned);
+}
+
+void Player::DriveUntilAnswered() {
+  if (!hooks_.drive) return;
+  bool done = false;
+  while (!done && !given_up_) {
+    hooks_.drive(clock_.Now() + kStep);
     MutexLock lock(mutex_);
-    for (; planned >= from_ && planned < to_; planned = begin_ + schedule.Next()) {
-      ++measured_;
-      played_.tally.ended[static_cast<size_t>(Outcome::kUnsent)] += 1;
-    }
+    done = ledger_.in_flight() == 0 && ledger_.phase() == Ledger::Phase::kOver;
   }
-  EndDriving();
 }
 
 void Player::HandOverSamples() {
@@ -363,57 +333,72 @@ void Player::HandOverSamples() {
 
 void Player::TellProgress() {
   if (!hooks_.progress) return;
-  Progress progress;
   const Instant now = clock_.Now();
+  Progress progress;
   progress.elapsed_s = Seconds(now - begin_);
   progress.length_s = Seconds(options_.warm_up + (options_.requests > 0 ? Duration{} : options_.length));
   {
     MutexLock lock(mutex_);
-    progress.answered = played_.tally.answered();
-    progress.failed = played_.tally.failed();
-    if (const auto p99 = played_.tally.response.Quantile(0.99)) progress.p99 = Duration(*p99);
+    progress.answered = ledger_.tally().answered();
+    progress.failed = ledger_.tally().failed();
+    if (const auto p99 = ledger_.tally().response.Quantile(0.99)) progress.p99 = Duration(*p99);
   }
-  progress.rate =
-      static_cast<double>(progress.answered - told_answers_) / std::max(1e-9, Seconds(now - told_at_));
+  progress.rate = static_cast<double>(progress.answered - told_answers_) / std::max(1e-9, Seconds(now - told_at_));
   told_answers_ = progress.answered;
   told_at_ = now;
   hooks_.progress(progress);
 }
 
-// Waits for a change, some time at most. True once all is over.
-bool Player::Step(Instant until) {
+// For a change, some time at most. True once all is over.
+bool Player::Wait(Instant until) {
   MutexLock lock(mutex_);
-  if (driving_ > 0 || in_flight_ > 0) changed_.WaitUntil(mutex_, until);
-  return driving_ == 0 && in_flight_ == 0;
+  if (driving_ > 0 || ledger_.in_flight() > 0) changed_.WaitUntil(mutex_, until);
+  return driving_ == 0 && ledger_.in_flight() == 0;
 }
 
 // Ends what does not end by itself: a server that answers nothing leaves a closed loop nothing to plan.
 void Player::EndIfUp(Instant now, bool interrupted) {
-  Instant up = to_;
-  if (phase_ == Phase::kWarmUp) up = begin_ + options_.warm_up + options_.length;
-  if (options_.requests > 0 || (phase_ == Phase::kWarmUp && options_.warm_up_requests > 0))
-    up = last_change_ + options_.drain;
-  if (phase_ != Phase::kOver && interrupted) played_.interrupted = true;
-  if (interrupted || now >= up + 2 * kGrace) End(now);
+  if (ledger_.phase() == Ledger::Phase::kOver) return;
+  const bool warming = ledger_.phase() == Ledger::Phase::kWarmUp;
+  Instant up = warming ? begin_ + options_.warm_up + options_.length : ledger_.to();
+  if (options_.requests > 0 || (warming && options_.warm_up_requests > 0)) up = ledger_.last_change() + options_.warm_up + options_.drain;
+  if (interrupted) played_.interrupted = true;
+  if (!interrupted && now < up + kStep) return;
+  ledger_.End(now);
+  freed_.NotifyAll();
+}
+
+Status Player::Start() {
+  if (const auto* rate = std::get_if<Rate>(&options_.scenario)) {
+    StartOpen(TRY(Schedule::Create(rate->arrivals, rate->per_second, options_.seed)), rate->most_in_flight);
+  } else {
+    StartClosed(std::get<Concurrency>(options_.scenario));
+  }
+  return {};
 }
 
 void Player::Watch(const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] {
+    MutexLock lock(mutex_);
+    changed_.NotifyAll();
+  });
   Duration cpu_before{};
   Duration::rep spun_before = 0;
   ThreadUse use;
-  bool measuring = false, measured = false, over = false;
+  bool measuring = false, measured = false, gave_up = false, over = false;
   Instant ended;
   told_at_ = clock_.Now();
   Instant next = told_at_ + kProgressEvery;
   while (!over) {
-    over = Step(next);
+    over = Wait(next);
     const Instant now = clock_.Now();
-    bool has_begun = false, has_ended = false;
+    bool has_begun = false, has_ended = false, stands_still = false;
     {
       MutexLock lock(mutex_);
       EndIfUp(now, stop.stop_requested());
-      has_begun = phase_ != Phase::kWarmUp;
-      has_ended = phase_ == Phase::kOver;
+      has_begun = ledger_.phase() != Ledger::Phase::kWarmUp;
+      has_ended = ledger_.phase() == Ledger::Phase::kOver;
+      stands_still = driving_ == 0;
     }
     if (has_begun && !std::exchange(measuring, true)) {
       cpu_before = ProcessCpuTime();
@@ -433,50 +418,40 @@ void Player::Watch(const std::stop_token& stop) {
       played_.busiest_thread = busiest.share;
       played_.busiest_thread_name = busiest.name;
     }
-    if (measured && now >= ended + options_.drain) given_up_.request_stop();
+    if (measured && now >= ended + options_.drain) given_up_ = true;
+    const bool may_give_up = hooks_.drive ? stands_still : measured;
+    if (given_up_ && !over && may_give_up && hooks_.give_up && !std::exchange(gave_up, true)) hooks_.give_up();
     if (now >= next || over) {
       HandOverSamples();
       if (!measured) TellProgress();
       next = now + kProgressEvery;
     }
   }
-}
-
-Result<Played> Player::Run(const std::stop_token& stop) {
-  begin_ = clock_.Now();
-  {
-    MutexLock lock(mutex_);
-    last_change_ = begin_;
-  }
-  if (const auto* rate = std::get_if<Rate>(&options_.scenario)) {
-    TRY_STATUS(RunOpen(*rate));
-  } else {
-    RunClosed(std::get<Concurrency>(options_.scenario));
-  }
-  const std::stop_callback wake(stop, [this] {
-    MutexLock lock(mutex_);
-    changed_.NotifyAll();
-  });
-  Watch(stop);
   threads_.clear();
   HandOverSamples();
+}
+
+Played Player::Sum() {
   MutexLock lock(mutex_);
-  CHECK(measured_out_ == 0);
-  const Instant end = options_.requests > 0 ? std::max(last_done_, from_) : to_;
-  played_.measured_s = Seconds(end - from_);
-  played_.warm_up_s = Seconds(from_ - begin_);
+  played_.tally = ledger_.tally();
   played_.by_count = options_.requests > 0;
+  const Instant end = played_.by_count ? std::max(ledger_.last_done(), ledger_.from()) : ledger_.to();
+  played_.measured_s = Seconds(end - ledger_.from());
+  played_.warm_up_s = Seconds(ledger_.from() - begin_);
+  played_.warm_up_requests = ledger_.warm_up_requests();
   return std::move(played_);
 }
 
-Status CheckOptions(const Requests& requests, const PlayOptions& options) {
-  if (requests.pool.empty()) return Fail(ErrorCode::kInvalidArgument, "there is no request to send");
+Status CheckOptions(const Requests& requests, const PlayOptions& options, const PlayHooks& hooks) {
+  const auto invalid = [](const char* message) -> Status { return Fail(ErrorCode::kInvalidArgument, message); };
+  if (requests.pool.empty()) return invalid("there is no request to send");
   if (!requests.expected.empty() && requests.expected.size() != requests.pool.size())
-    return Fail(ErrorCode::kInvalidArgument, "there are not as many expected answers as requests");
-  if (options.requests == 0 && options.length < 1ms)
-    return Fail(ErrorCode::kInvalidArgument, "a run needs a length, or a number of requests");
-  if (const auto* load = std::get_if<Concurrency>(&options.scenario); load && load->in_flight < 1)
-    return Fail(ErrorCode::kInvalidArgument, "a concurrency is at least 1");
+    return invalid("there are not as many expected answers as requests");
+  if (options.requests == 0 && options.length < 1ms) return invalid("a run needs a length of 1 ms or more, or a number of requests");
+  if (const auto* load = std::get_if<Concurrency>(&options.scenario)) {
+    if (load->in_flight < 1) return invalid("a concurrency is at least 1");
+    if (hooks.drive && load->wait == Concurrency::Wait::kSync) return invalid("threads that wait need a service with threads of its own");
+  }
   return {};
 }
 
@@ -484,8 +459,11 @@ Status CheckOptions(const Requests& requests, const PlayOptions& options) {
 
 Result<Played> Play(infer::Service& service, const Requests& requests, const Clock& clock,
                     const PlayOptions& options, const PlayHooks& hooks, const std::stop_token& stop) {
-  TRY_STATUS(CheckOptions(requests, options));
-  return Player(service, requests, clock, options, hooks).Run(stop);
+  TRY_STATUS(CheckOptions(requests, options, hooks));
+  Player player(service, requests, clock, options, hooks);
+  TRY_STATUS(player.Start());
+  player.Watch(stop);
+  return player.Sum();
 }
 
 }  // namespace weir::load

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -42,8 +41,8 @@ using Scenario = std::variant<Concurrency, Rate>;
 // What is sent: each request in turn, again and again.
 struct Requests {
   std::vector<infer::Request> pool;
-  std::vector<std::vector<infer::Tensor>>
-      expected;  // outputs that must come, for each of `pool`; empty: any will do
+  // Outputs that must come, for each of `pool`; empty: any will do.
+  std::vector<std::vector<infer::Tensor>> expected;
 };
 
 struct PlayOptions {
@@ -56,8 +55,7 @@ struct PlayOptions {
   int64_t requests = 0;
   Duration timeout{};    // of a request from its leaving; 0: none but `drain`
   Duration drain = 30s;  // what is out so long after the end is given up
-  Seed seed{1};
-  int first_request = 0;  // of the pool
+  Seed seed{1};          // of the schedule
 };
 
 struct Progress {
@@ -67,13 +65,18 @@ struct Progress {
   std::optional<Duration> p99;         // of response times so far
 };
 
-// Calls on the way, all from the thread that runs Play, none in the way of a request.
+// Calls on the way, all but `drive` from the thread that runs Play, none in the way of a request.
 struct PlayHooks {
+  // Where the service has no threads (infer::Endpoint::Drive): called by the thread "load-0" alone, which submits
+  // too. Empty: it has.
+  std::function<Duration(Instant)> drive;
   std::function<void()> measuring;                // the measured time has begun
   std::function<void()> measured;                 // and ended; answers may still be awaited
   std::function<void(const Progress&)> progress;  // some times a second
-  std::function<void(std::span<const Sample>)>
-      samples;  // of measured requests, in the order in which they ended
+  std::function<void(std::span<const Sample>)> samples;  // of measured requests, in the order in which they ended
+  // What is out is overdue: whoever holds it must answer it now. Nothing is submitted or driven any more. Empty:
+  // Play waits on.
+  std::function<void()> give_up;
 };
 
 // What a run came to.
@@ -81,11 +84,10 @@ struct Played {
   Tally tally;
   int64_t warm_up_requests = 0;  // sent before the measured time
   double warm_up_s = 0;
-  double measured_s =
-      0;  // from the first planned moment to the end of the measured time; by count, to the last answer
-  double cpu_s = 0;           // of this process within it, without `spin_s`
-  double spin_s = 0;          // CPU time of waiting for the schedule's moments
-  double busiest_thread = 0;  // share of the time in which the busiest thread that sends or reads had the CPU
+  double measured_s = 0;     // the measured time; by count, to the last answer
+  double cpu_s = 0;          // of this process within it, without `spin_s`
+  double spin_s = 0;         // CPU time of waiting on the spot for the schedule's moments
+  double busiest_thread = 0;        // share of the time in which the busiest of the generator's threads had a CPU
   std::string busiest_thread_name;  // empty: none was seen
   int64_t samples_lost = 0;         // that hooks.samples was too slow for
   bool interrupted = false;
@@ -99,10 +101,10 @@ struct Played {
   }
 };
 
-// Thread-safe service, `clock` the steady one; both must outlive the call, and so must `requests`. Blocks
-// until every request is accounted for: planned = answered + failed + unsent, exactly. When `stop` asks, the
-// run ends there. Threads: "load-0" keeps the schedule; sync, "load-N" for each place. kInvalidArgument names
-// a setting that makes no run.
+// `clock` is the steady one; it, the service and the requests must outlive the call. Blocks until every request is
+// accounted for: planned = answered + failed + unsent, exactly. When `stop` asks, the run ends there.
+// Threads: "load-0" begins, keeps the schedule and drives; in sync mode "load-N" for each place, with a service that
+// has threads of its own. kInvalidArgument names a setting that makes no run.
 Result<Played> Play(infer::Service& service, const Requests& requests, const Clock& clock,
                     const PlayOptions& options, const PlayHooks& hooks, const std::stop_token& stop);
 

@@ -14,7 +14,9 @@ namespace weir::wire {
 struct ClientOptions {
   // HTTP: the most connections; a call beyond them waits for one. gRPC: channels, used in turn.
   int connections = 0;  // 0: HTTP as many as are in flight, gRPC 1
-  int threads = 1;      // I/O threads, "client-N"
+  // I/O threads, "client-N". 0: none, inferences go on while the owner calls Drive; over HTTP nothing else can
+  // then be asked.
+  int threads = 1;
   std::chrono::milliseconds connect_timeout{5000};
   std::chrono::milliseconds timeout{0};  // of a call from sent to done; 0: only its own deadline
 };

@@ -13,10 +13,10 @@
 namespace weir::wire {
 
 inline Status CheckOptions(const ClientOptions& options) {
-  if (options.threads < 1 || options.connections < 0 || options.connect_timeout.count() < 1 ||
+  if (options.threads < 0 || options.connections < 0 || options.connect_timeout.count() < 1 ||
       options.timeout.count() < 0) {
     return Fail(ErrorCode::kInvalidArgument,
-                "a client needs 1 or more threads, 0 or more connections and times that are not negative");
+                "a client needs 0 or more threads and connections and times that are not negative");
   }
   return {};
 }

@@ -80,6 +80,7 @@ Error ErrorOf(const grpc::Status& status, const grpc::ClientContext& context, co
 // The message of a request. Copies of it share its bytes.
 struct PreparedGrpc final : infer::PreparedRequest {
   grpc::ByteBuffer message;
+  infer::Endpoint::Outputs outputs{};
 };
 
 // An inference on its way.
@@ -90,6 +91,7 @@ struct Flight {
   grpc::Status status;
   infer::Completion completion;
   infer::Times times;
+  infer::Endpoint::Outputs outputs{};
   std::list<Flight>::iterator place;
   std::optional<std::stop_callback<std::function<void()>>> on_cancel;
 };
@@ -97,11 +99,13 @@ struct Flight {
 // A completion queue and its thread, "client-N".
 class Lane {
  public:
-  Lane(const std::string& address, const Clock& clock, int number)
-      : address_(address),
-        clock_(clock),
-        thread_(StartThread(fmt::format("client-{}", number), [this](std::stop_token) { Work(); })) {}
+  enum class Runs { kItself, kWhenDriven };
+  Lane(const std::string& address, const Clock& clock, int number, Runs runs) : address_(address), clock_(clock) {
+    if (runs == Runs::kItself)
+      thread_ = StartThread(fmt::format("client-{}", number), [this](std::stop_token) { Work(); });
+  }
   ~Lane();
+  Duration Drive(Instant until);
 
   void Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instant> due);
 
@@ -125,6 +129,7 @@ Lane::~Lane() {
     for (Flight& flight : flights_) flight.context.TryCancel();
   }
   queue_.Shutdown();  // what is cancelled still comes out of it
+  if (!thread_.joinable()) Work();
 }
 
 void Lane::Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instant> due) {
@@ -141,6 +146,7 @@ void Lane::Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instan
   const std::stop_token cancelled = std::move(call.request.cancelled);
   static const std::string kMethod = "/inference.GRPCInferenceService/ModelInfer";
   const auto* prepared = static_cast<const PreparedGrpc*>(call.request.prepared.get());
+  if (prepared) flight.outputs = prepared->outputs;
   flight.reader = stub.PrepareUnaryCall(&flight.context, kMethod,
                                         prepared ? prepared->message : ToGrpc(WriteGrpcRequest(call.request)), &queue_);
   call = {};  // its payload is the library's now, which lets go of it once it is sent
@@ -156,6 +162,24 @@ void Lane::Work() {
   while (queue_.Next(&tag, &ok)) End(*static_cast<Flight*>(tag));
 }
 
+// The library sleeps by whole milliseconds: nearer to the end it is asked without waiting.
+Duration Lane::Drive(Instant until) {
+  constexpr Duration kNear = 1500us;
+  Duration spun{};
+  Instant now = clock_.Now();
+  while (true) {
+    void* tag = nullptr;
+    bool ok = false;
+    const bool sleeps = until - now > kNear;
+    const auto limit = sleeps ? ToTimespec(until - kNear) : gpr_time_0(GPR_CLOCK_MONOTONIC);
+    const bool got = queue_.AsyncNext(&tag, &ok, limit) == grpc::CompletionQueue::GOT_EVENT;
+    if (got) End(*static_cast<Flight*>(tag));
+    const Instant before = std::exchange(now, clock_.Now());
+    if (!got && !sleeps) spun += now - before;
+    if (now >= until) return spun;
+  }
+}
+
 void Lane::End(Flight& flight) {
   flight.times.done = clock_.Now();
   flight.on_cancel.reset();
@@ -164,7 +188,9 @@ void Lane::End(Flight& flight) {
     MutexLock lock(mutex_);
     one.splice(one.end(), flights_, flight.place);
   }
-  if (flight.status.ok()) {
+  if (flight.status.ok() && flight.outputs == infer::Endpoint::Outputs::kPassOver) {
+    flight.completion.Answer(infer::Response{}, flight.times);
+  } else if (flight.status.ok()) {
     flight.completion.Answer(
         Readable(ParseGrpcResponse(FromGrpc(std::exchange(flight.answer, {}))), address_), flight.times);
   } else {
@@ -181,13 +207,17 @@ class GrpcClient final : public infer::Endpoint {
       stubs_.push_back(std::make_unique<grpc::GenericStub>(channels_.back()));
     }
     questions_ = inference::GRPCInferenceService::NewStub(channels_.front());
-    for (int i = 0; i < options.threads; ++i) lanes_.push_back(std::make_unique<Lane>(address_, clock, i));
+    const Lane::Runs runs = options.threads > 0 ? Lane::Runs::kItself : Lane::Runs::kWhenDriven;
+    for (int i = 0; i < std::max(1, options.threads); ++i)
+      lanes_.push_back(std::make_unique<Lane>(address_, clock, i, runs));
   }
 
   void Submit(infer::Call call) override;
-  std::shared_ptr<const infer::PreparedRequest> Prepare(const infer::Request& request) override {
+  Duration Drive(Instant until) override { return lanes_.front()->Drive(until); }
+  std::shared_ptr<const infer::PreparedRequest> Prepare(const infer::Request& request, Outputs outputs) override {
     auto prepared = std::make_shared<PreparedGrpc>();
     prepared->message = ToGrpc(WriteGrpcRequest(request));
+    prepared->outputs = outputs;
     return prepared;
   }
   Result<std::vector<std::string>> Models() override;

@@ -46,6 +46,7 @@ Error ErrorOf(const HttpAnswer& answer) {
 struct PreparedHttp final : infer::PreparedRequest {
   Bytes head;
   std::vector<Bytes> parts;
+  infer::Endpoint::Outputs outputs{};
 };
 
 class HttpClient final : public infer::Endpoint {
@@ -55,14 +56,15 @@ class HttpClient final : public infer::Endpoint {
       : address_(server.Address()), options_(options), clock_(clock), transport_(std::move(transport)) {}
 
   void Submit(infer::Call call) override;
-  std::shared_ptr<const infer::PreparedRequest> Prepare(const infer::Request& request) override;
+  std::shared_ptr<const infer::PreparedRequest> Prepare(const infer::Request& request, Outputs outputs) override;
+  Duration Drive(Instant until) override { return transport_->Drive(until); }
   Result<std::vector<std::string>> Models() override;
   Result<infer::ModelInfo> Info(const std::string& model, const std::string& version) override;
   Result<infer::PhaseTotals> Statistics(const std::string& model, const std::string& version) override;
 
  private:
   std::string Head(std::string_view verb, std::string_view path, const HttpBody& body) const;
-  Result<infer::Response> Understand(Result<HttpAnswer> answer) const;
+  Result<infer::Response> Understand(Result<HttpAnswer> answer, Outputs outputs) const;
   // A question that is not an inference: the JSON of its answer.
   Result<Json> Ask(std::string_view verb, const std::string& path, std::string_view body = {});
 
@@ -86,25 +88,30 @@ std::string HttpClient::Head(std::string_view verb, std::string_view path, const
   return head.append("\r\n\r\n");
 }
 
-Result<infer::Response> HttpClient::Understand(Result<HttpAnswer> answer) const {
+Result<infer::Response> HttpClient::Understand(Result<HttpAnswer> answer, Outputs outputs) const {
   if (!answer) return std::unexpected(std::move(answer).error());
   if (answer->status != 200) return std::unexpected(ErrorOf(*answer));
+  if (outputs == Outputs::kPassOver) return infer::Response{};
   return Readable(ParseHttpResponse(answer->body, answer->header_length), address_);
 }
 
-std::shared_ptr<const infer::PreparedRequest> HttpClient::Prepare(const infer::Request& request) {
+std::shared_ptr<const infer::PreparedRequest> HttpClient::Prepare(const infer::Request& request,
+                                                                  Outputs outputs) {
   auto prepared = std::make_shared<PreparedHttp>();
   HttpBody body = WriteHttpRequest(request);
   prepared->head = Bytes::Copy(Head("POST", ModelPath(request.model, request.version) + "/infer", body));
   prepared->parts = std::move(body.parts);
+  prepared->outputs = outputs;
   return prepared;
 }
 
 void HttpClient::Submit(infer::Call call) {
   HttpExchange exchange;
+  Outputs outputs = Outputs::kRead;
   if (const auto* prepared = static_cast<const PreparedHttp*>(call.request.prepared.get())) {
     exchange.head = prepared->head;
     exchange.parts = prepared->parts;
+    outputs = prepared->outputs;
   } else {
     HttpBody body = WriteHttpRequest(call.request);
     exchange.head = Bytes::Copy(Head("POST", ModelPath(call.request.model, call.request.version) + "/infer", body));
@@ -112,12 +119,12 @@ void HttpClient::Submit(infer::Call call) {
   }
   exchange.due = DueOf(call, options_, clock_);
   exchange.cancelled = std::move(call.request.cancelled);
-  exchange.done = [this, completion = std::move(call.completion), times = call.times](
+  exchange.done = [this, completion = std::move(call.completion), times = call.times, outputs](
                       Result<HttpAnswer> answer, const HttpExchange::Stamps& stamps) mutable {
     if (!times.sent) times.sent = stamps.begun;
     times.first_byte = stamps.first_byte;
     times.done = stamps.done;
-    completion.Answer(Understand(std::move(answer)), times);
+    completion.Answer(Understand(std::move(answer), outputs), times);
   };
   call.request = {};  // the transport alone holds the payload, and lets go of it when it is sent
   transport_->Send(std::move(exchange));

@@ -92,10 +92,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   uint64_t acknowledged_at_start_ = 0;
 };
 
-// One I/O thread, its connections and its calls. All but Send, load and Stop are of that thread.
+constexpr Duration kNear = 120us;  // a sleep ends up to so much late: the rest is waited for on the spot
+
+// One I/O thread, its connections and its calls. All but Send, load and Stop are of that thread, which is that of
+// whoever calls Drive where it has none of its own.
 class Lane {
  public:
-  Lane(const ServerUrl& server, const ClientOptions& options, int connections, const Clock& clock, int number)
+  enum class Runs { kItself, kWhenDriven };
+  Lane(const ServerUrl& server, const ClientOptions& options, int connections, const Clock& clock, int number,
+       Runs runs)
       : server_(server),
         timeout_(options.connect_timeout),
         most_(connections),
@@ -103,10 +108,14 @@ class Lane {
         io_(1),
         work_(io_.get_executor()),
         timer_(io_),
-        thread_(StartThread(fmt::format("client-{}", number), [this](std::stop_token) { io_.run(); })) {}
+        wake_(io_) {
+    if (runs == Runs::kItself)
+      thread_ = StartThread(fmt::format("client-{}", number), [this](std::stop_token) { io_.run(); });
+  }
   ~Lane() { Stop(); }
 
   void Send(PendingPtr pending);
+  Duration Drive(Instant until);
   int load() const { return load_.load(std::memory_order_relaxed); }
 
   // Where a connection goes for a new exchange, or the end of the one it had.
@@ -143,6 +152,7 @@ class Lane {
   asio::io_context io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   asio::steady_timer timer_;
+  asio::steady_timer wake_;  // of Drive
   std::optional<Instant> armed_;
   std::multimap<Instant, PendingPtr> due_;
   std::unordered_set<std::shared_ptr<Connection>> connections_;
@@ -321,8 +331,26 @@ void Connection::Close() {
 
 void Lane::Send(PendingPtr pending) {
   load_.fetch_add(1, std::memory_order_relaxed);
-  if (io_.get_executor().running_in_this_thread()) return Begin(std::move(pending));
+  if (!thread_.joinable() || io_.get_executor().running_in_this_thread()) return Begin(std::move(pending));
   asio::post(io_, [this, pending = std::move(pending)] { Begin(pending); });
+}
+
+Duration Lane::Drive(Instant until) {
+  Instant now = Now();
+  if (until - now > kNear) {
+    bool near = false;
+    wake_.expires_at(ToSteady(until - kNear));
+    wake_.async_wait([&near](const error_code&) { near = true; });
+    while (!near) io_.run_one();
+    now = Now();
+  }
+  Duration spun{};
+  do {
+    const size_t ran = io_.poll();
+    const Instant before = std::exchange(now, Now());
+    if (ran == 0) spun += now - before;
+  } while (now < until);
+  return spun;
 }
 
 void Lane::Begin(PendingPtr pending) {
@@ -449,17 +477,20 @@ void Lane::Stop() {
     AbortAll();
     work_.reset();
   });
-  thread_.join();
+  wake_.cancel();
+  thread_.joinable() ? thread_.join() : static_cast<void>(io_.run());
 }
 
 class AsioTransport final : public HttpTransport {
  public:
   AsioTransport(const ServerUrl& server, const ClientOptions& options, const Clock& clock) {
     const int most = options.connections;
-    const int lanes = most > 0 ? std::min(options.threads, most) : options.threads;
+    const int threads = std::max(1, options.threads);
+    const int lanes = most > 0 ? std::min(threads, most) : threads;
     for (int i = 0; i < lanes; ++i) {
       const int share = most / lanes + (i < most % lanes ? 1 : 0);
-      lanes_.push_back(std::make_unique<Lane>(server, options, share, clock, i));
+      lanes_.push_back(std::make_unique<Lane>(server, options, share, clock, i,
+                                              options.threads > 0 ? Lane::Runs::kItself : Lane::Runs::kWhenDriven));
     }
   }
 
@@ -467,6 +498,7 @@ class AsioTransport final : public HttpTransport {
     const auto& lane = *std::ranges::min_element(lanes_, {}, [](const auto& each) { return each->load(); });
     lane->Send(std::make_shared<Pending>(std::move(exchange)));
   }
+  Duration Drive(Instant until) override { return lanes_.front()->Drive(until); }
 
  private:
   std::vector<std::unique_ptr<Lane>> lanes_;

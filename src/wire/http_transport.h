@@ -43,6 +43,7 @@ class HttpTransport {
   // resolver of names.
   virtual ~HttpTransport() = default;
   virtual void Send(HttpExchange exchange) = 0;  // never blocks
+  virtual Duration Drive(Instant until) = 0;     // as infer::Endpoint's
 };
 
 }  // namespace weir::wire

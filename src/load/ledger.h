@@ -1,0 +1,68 @@
+// The account of one run: which phase it is in, what is in flight, and what its requests came to. Pure: the caller
+// passes the moments. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+#include "load/sample.h"
+#include "load/tally.h"
+
+namespace weir::load {
+
+class Ledger {
+ public:
+  enum class Phase { kWarmUp, kMeasuring, kOver };
+  struct Options {
+    // Not measured: until both have passed.
+    Duration warm_up{};
+    int64_t warm_up_requests = 0;
+    // Measured: what is planned within this time, or, above 0, so many requests.
+    Duration length{};
+    int64_t requests = 0;
+  };
+  Ledger(const Options& options, Instant begin);
+
+  struct Ticket {
+    int64_t number = 0;  // of all requests, from 0
+    Instant taken;
+    bool measured = false;
+  };
+  // A request planned for `planned` may leave now; the plans move the run from phase to phase. Nothing: the run is over.
+  std::optional<Ticket> Plan(Instant planned, Instant now);
+  // Its answer, or what stands for one. Every ticket comes back once.
+  void Ended(const Ticket& ticket, const Sample& sample);
+  // Due within the run, and never planned. REQUIRES: over.
+  void Unsent(Instant planned);
+  // The measured time ends now, if it has not ended before.
+  void End(Instant now);
+
+  Phase phase() const { return phase_; }
+  // The measured time. By count it has no end before it is over.
+  Instant from() const { return from_; }
+  Instant to() const { return to_; }
+  int in_flight() const { return in_flight_; }
+  Instant last_change() const { return last_change_; }  // of the number in flight
+  Instant last_done() const { return last_done_; }      // of a measured request
+  int64_t warm_up_requests() const { return warm_up_requests_; }
+  const Tally& tally() const { return tally_; }
+
+ private:
+  bool IsDue(Instant planned, Instant now) const;
+  Duration WithinMeasured(Instant from, Instant to) const;
+  void CountInFlight(int change, Instant now);
+
+  const Options options_;
+  const Instant begin_;
+  Phase phase_ = Phase::kWarmUp;
+  Instant from_, to_;
+  Instant last_change_, last_done_;
+  int in_flight_ = 0;
+  int64_t planned_ = 0;   // all there were
+  int64_t measured_ = 0;  // of these
+  int64_t warm_up_requests_ = 0;
+  Tally tally_;
+};
+
+}  // namespace weir::load
