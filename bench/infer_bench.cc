@@ -17,7 +17,6 @@
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "infer/engine.h"
-#include "infer/engines/content_hash.h"
 #include "infer/engines/shared_library.h"
 #include "infer/runner.h"
 #include "infer/testing/fake_session.h"

@@ -20,53 +20,65 @@
 namespace weir::cli {
 namespace {
 
-std::unexpected<Error> Invalid(std::string message) { return Fail(ErrorCode::kInvalidArgument, std::move(message)); }
+std::unexpected<Error> Invalid(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
 
 Result<data::Recipe> FindRecipe(const LoadFlags& flags, const LoadTarget& target) {
   if (!flags.recipe.empty()) return data::ReadRecipe(flags.recipe);
   const auto told = target.info().parameters.find("recipe");
   if (told == target.info().parameters.end())
-    return Invalid("--data are pictures, and the model tells no recipe: say with --recipe FILE how they become its input");
+    return Invalid(
+        "--data are pictures, and the model tells no recipe: say with --recipe FILE how they become its "
+        "input");
   return data::ParseRecipe(told->second, "");
 }
 
-Result<load::Requests> PictureRequests(const LoadFlags& flags, const LoadTarget& target, const Console& console) {
+Result<load::Requests> PictureRequests(const LoadFlags& flags, const LoadTarget& target,
+                                       const Console& console) {
   const data::Recipe recipe = TRY(FindRecipe(flags, target));
   load::PictureOptions options{.batch = flags.batch, .pool_limit = flags.pool};
   if (flags.payload == "pixels") options.payload = load::Payload::kPixels;
   if (flags.payload == "image") options.payload = load::Payload::kImage;
   auto made = TRY(load::MakePictureRequests(target.info(), target.version(), recipe, flags.data, options));
-  console.Note(fmt::format("{} of {}; {} rejected, {} left out", Count(std::ssize(made.requests), "request"), Count(made.files, "picture"),
-                           Count(made.rejected), Count(made.left_out)));
+  console.Note(fmt::format("{} of {}; {} rejected, {} left out", Count(std::ssize(made.requests), "request"),
+                           Count(made.files, "picture"), Count(made.rejected), Count(made.left_out)));
   return load::Requests{.pool = std::move(made.requests), .expected = {}};
 }
 
-Result<load::Requests> MakeRequests(const LoadFlags& flags, const LoadTarget& target, const Console& console) {
+Result<load::Requests> MakeRequests(const LoadFlags& flags, const LoadTarget& target,
+                                    const Console& console) {
   if (!flags.data.empty()) return PictureRequests(flags, target, console);
-  if (flags.payload != "tensor") return Invalid(fmt::format("--payload {} sends pictures: name them with --data", flags.payload));
-  load::RequestOptions options{.batch = flags.batch,
-                               .shapes = TRY(ParseShapes(flags.shapes)),
-                               .fill = flags.zero_input ? load::RequestOptions::Fill::kZero : load::RequestOptions::Fill::kRandom,
-                               .pool = flags.pool,
-                               .string_data = flags.string_data,
-                               .string_length = flags.string_length,
-                               .seed = Seed(static_cast<uint64_t>(flags.seed)).Stream("data"),
-                               .outputs = {}};
+  if (flags.payload != "tensor")
+    return Invalid(fmt::format("--payload {} sends pictures: name them with --data", flags.payload));
+  load::RequestOptions options{
+      .batch = flags.batch,
+      .shapes = TRY(ParseShapes(flags.shapes)),
+      .fill = flags.zero_input ? load::RequestOptions::Fill::kZero : load::RequestOptions::Fill::kRandom,
+      .pool = flags.pool,
+      .string_data = flags.string_data,
+      .string_length = flags.string_length,
+      .seed = Seed(static_cast<uint64_t>(flags.seed)).Stream("data"),
+      .outputs = {}};
   if (flags.input_data.size() > 1) return Invalid("--input-data is given once");
   const std::string source = flags.input_data.empty() ? "random" : flags.input_data.front();
   if (source == "random" || source == "zero") {
     if (source == "zero") options.fill = load::RequestOptions::Fill::kZero;
-    if (flags.check) return Invalid("--check needs answers to expect: the validation_data of an --input-data file");
-    return load::Requests{.pool = TRY(load::MakeRequests(target.info(), target.version(), options)), .expected = {}};
+    if (flags.check)
+      return Invalid("--check needs answers to expect: the validation_data of an --input-data file");
+    return load::Requests{.pool = TRY(load::MakeRequests(target.info(), target.version(), options)),
+                          .expected = {}};
   }
   load::InputData data;
   std::error_code ignored;
   if (std::filesystem::is_directory(source, ignored)) {
     data = TRY(load::ReadInputFolder(source, target.info(), target.version(), options));
   } else {
-    data = TRY_CONTEXT(load::ReadInputData(TRY(ReadTextFile(source)), target.info(), target.version(), options), source);
+    data = TRY_CONTEXT(
+        load::ReadInputData(TRY(ReadTextFile(source)), target.info(), target.version(), options), source);
   }
-  if (flags.check && data.expected.empty()) return Invalid(fmt::format("--check: {} says nothing of the answers (validation_data)", source));
+  if (flags.check && data.expected.empty())
+    return Invalid(fmt::format("--check: {} says nothing of the answers (validation_data)", source));
   if (!flags.check) data.expected.clear();
   return load::Requests{.pool = std::move(data.requests), .expected = std::move(data.expected)};
 }
@@ -74,16 +86,23 @@ Result<load::Requests> MakeRequests(const LoadFlags& flags, const LoadTarget& ta
 // The worse of two, with the reasons of both; of each reason the first evidence.
 void Join(record::Verdict& sum, const record::Verdict& more) {
   for (const record::Cause& cause : more.causes) {
-    if (std::ranges::find(sum.causes, cause.reason, &record::Cause::reason) == sum.causes.end()) sum.Add(more.standing, cause);
+    if (std::ranges::find(sum.causes, cause.reason, &record::Cause::reason) == sum.causes.end())
+      sum.Add(more.standing, cause);
   }
   sum.standing = std::max(sum.standing, more.standing);
 }
 
 class Session {
  public:
-  Session(const LoadFlags& flags, LoadTarget& target, const load::Requests& requests, const Clock& clock, Console& console,
-          const std::stop_token& stop)
-      : flags_(flags), target_(target), requests_(requests), clock_(clock), console_(console), stop_(stop), cpus_(UsableCpus()) {}
+  Session(const LoadFlags& flags, LoadTarget& target, const load::Requests& requests, const Clock& clock,
+          Console& console, const std::stop_token& stop)
+      : flags_(flags),
+        target_(target),
+        requests_(requests),
+        clock_(clock),
+        console_(console),
+        stop_(stop),
+        cpus_(UsableCpus()) {}
 
   Result<LevelResult> PlayLevel(const LoadLevel& level, const LoadLength& length);
 
@@ -106,9 +125,12 @@ infer::PhaseTotals Difference(const infer::PhaseTotals& after, const infer::Phas
   const auto phase = [](const infer::PhaseTotals::Phase& a, const infer::PhaseTotals::Phase& b) {
     return infer::PhaseTotals::Phase{.count = a.count - b.count, .total = a.total - b.total};
   };
-  return {.rows = after.rows - before.rows, .batches = after.batches - before.batches,
-          .success = phase(after.success, before.success), .fail = phase(after.fail, before.fail),
-          .queue = phase(after.queue, before.queue), .compute_input = phase(after.compute_input, before.compute_input),
+  return {.rows = after.rows - before.rows,
+          .batches = after.batches - before.batches,
+          .success = phase(after.success, before.success),
+          .fail = phase(after.fail, before.fail),
+          .queue = phase(after.queue, before.queue),
+          .compute_input = phase(after.compute_input, before.compute_input),
           .compute_infer = phase(after.compute_infer, before.compute_infer),
           .compute_output = phase(after.compute_output, before.compute_output)};
 }
@@ -133,8 +155,10 @@ Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& le
     if (monitor) own = *std::move(monitor);
     if (flags_.server_pids.empty()) return;
     auto other = monitor::ResourceMonitor::Start(clock_, {.processes = flags_.server_pids});
-    if (other) server = *std::move(other);
-    else watching = std::unexpected(other.error());
+    if (other)
+      server = *std::move(other);
+    else
+      watching = std::unexpected(other.error());
   };
   hooks.measured = [&] {
     if (own) result.resources = own->Stop();
@@ -146,7 +170,8 @@ Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& le
   };
   hooks.progress = [&](const load::Progress& p) {
     console_.Progress(p.elapsed_s, result.level.name, p.answered, 0,
-                      fmt::format(", {}/s{}{}", Short(p.rate), p.p99 ? fmt::format(", p99 {} ms", Short(Milliseconds(*p.p99))) : "",
+                      fmt::format(", {}/s{}{}", Short(p.rate),
+                                  p.p99 ? fmt::format(", p99 {} ms", Short(Milliseconds(*p.p99))) : "",
                                   p.failed > 0 ? fmt::format(", {} failed", Count(p.failed)) : ""));
   };
   Result<load::Played> played = load::Play(target_.service(), requests_, clock_, options, hooks, stop_);
@@ -156,7 +181,13 @@ Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& le
 }
 
 load::Surroundings Session::SurroundingsOf(const LevelResult& result) const {
-  load::Surroundings around{.rate = {}, .percentile = {}, .ceiling_per_s = {}, .cpus = cpus_, .steal_percent = {}, .foreign_cpu = {}, .throttled_s = {}};
+  load::Surroundings around{.rate = {},
+                            .percentile = {},
+                            .ceiling_per_s = {},
+                            .cpus = cpus_,
+                            .steal_percent = {},
+                            .foreign_cpu = {},
+                            .throttled_s = {}};
   if (const auto* open = std::get_if<load::Rate>(&result.level.scenario)) around.rate = open->per_second;
   if (flags_.percentile > 0) around.percentile = flags_.percentile / 100;
   if (!result.resources) return around;
@@ -167,7 +198,8 @@ load::Surroundings Session::SurroundingsOf(const LevelResult& result) const {
   const bool is_local = target_.protocol() == "in-process";
   if (r.client_cpu && r.app_cpu && (is_local || result.server_resources)) {
     double ours = r.app_cpu->mean + (r.recogniser_cpu ? r.recogniser_cpu->mean : 0) + r.observer_cpu;
-    if (result.server_resources && result.server_resources->app_cpu) ours += result.server_resources->app_cpu->mean;
+    if (result.server_resources && result.server_resources->app_cpu)
+      ours += result.server_resources->app_cpu->mean;
     around.foreign_cpu = std::max(0.0, r.client_cpu->mean - ours);
   }
   return around;
@@ -180,12 +212,14 @@ void Session::JudgeSpread(LevelResult& result) const {
     const auto [low, high] = std::ranges::minmax(result.repeats, {}, value);
     const double least = value(low), most = value(high);
     if (least > 0 && most / least <= 1 + flags_.stability_percentage / 100) return;
-    verdict.Add(record::Standing::kSuspect, {record::Reason::kNoSteadyState,
-                                             fmt::format("{} of the repeats lies between {} and {}, more than {:g} % apart", what, Short(least), Short(most),
-                                                         flags_.stability_percentage)});
+    verdict.Add(record::Standing::kSuspect,
+                {record::Reason::kNoSteadyState,
+                 fmt::format("{} of the repeats lies between {} and {}, more than {:g} % apart", what,
+                             Short(least), Short(most), flags_.stability_percentage)});
   };
   judge([](const load::Played& p) { return p.throughput(); }, "the throughput", result.claims.throughput);
-  judge([](const load::Played& p) { return 1e-6 * p.tally.response.Mean().value_or(0); }, "the mean response time", result.claims.latency);
+  judge([](const load::Played& p) { return 1e-6 * p.tally.response.Mean().value_or(0); },
+        "the mean response time", result.claims.latency);
 }
 
 void Session::AnswerThreshold(LevelResult& result) const {
@@ -193,7 +227,8 @@ void Session::AnswerThreshold(LevelResult& result) const {
   const double p = flags_.percentile > 0 ? flags_.percentile / 100 : 0.5;
   // What was not answered took longer than any threshold.
   const int64_t lost = result.tally.planned() - result.tally.answered();
-  const int64_t over = result.tally.response.CountAbove(FromSeconds(flags_.latency_threshold_ms / 1e3).count()) + lost;
+  const int64_t over =
+      result.tally.response.CountAbove(FromSeconds(flags_.latency_threshold_ms / 1e3).count()) + lost;
   result.below_threshold = stats::QuantileIsBelow(p, result.tally.planned(), over);
 }
 
@@ -223,7 +258,8 @@ int ExitOf(const LoadResult& result) {
   bool met = !wants_target, invalid = result.levels.empty();
   for (const LevelResult& level : result.levels) {
     met |= level.below_threshold == stats::Answer::kYes;
-    invalid |= (of_latency ? level.claims.latency : level.claims.throughput).standing >= record::Standing::kInvalid;
+    invalid |=
+        (of_latency ? level.claims.latency : level.claims.throughput).standing >= record::Standing::kInvalid;
   }
   return met && !invalid ? kDone : kClaimInvalid;
 }
@@ -231,8 +267,10 @@ int ExitOf(const LoadResult& result) {
 int MostInFlight(const std::vector<LoadLevel>& levels) {
   int most = 1;
   for (const LoadLevel& level : levels) {
-    if (const auto* closed = std::get_if<load::Concurrency>(&level.scenario)) most = std::max(most, closed->in_flight);
-    if (const auto* open = std::get_if<load::Rate>(&level.scenario)) most = std::max(most, open->most_in_flight);
+    if (const auto* closed = std::get_if<load::Concurrency>(&level.scenario))
+      most = std::max(most, closed->in_flight);
+    if (const auto* open = std::get_if<load::Rate>(&level.scenario))
+      most = std::max(most, open->most_in_flight);
   }
   return most;
 }
@@ -245,10 +283,13 @@ Result<int> RunLoad(const LoadFlags& flags, const std::stop_token& stop) {
   const std::unique_ptr<LoadTarget> target = TRY(OpenLoadTarget(flags, clock, MostInFlight(levels)));
   load::Requests requests = TRY(MakeRequests(flags, *target, console));
   target->Prepare(requests);
-  LoadResult result{.flags = flags, .target = *target, .length = LengthOf(flags), .batch = flags.batch, .levels = {}};
-  console.Text(fmt::format("{}, {}\n", console.Bold(target->Title()),
-                           result.length.requests > 0 ? fmt::format("{} requests a level", Count(result.length.requests))
-                                                      : fmt::format("{:g} s a level", Seconds(result.length.length) * result.length.repeats)));
+  LoadResult result{
+      .flags = flags, .target = *target, .length = LengthOf(flags), .batch = flags.batch, .levels = {}};
+  console.Text(fmt::format(
+      "{}, {}\n", console.Bold(target->Title()),
+      result.length.requests > 0
+          ? fmt::format("{} requests a level", Count(result.length.requests))
+          : fmt::format("{:g} s a level", Seconds(result.length.length) * result.length.repeats)));
   if (!result.length.note.empty()) console.Note(result.length.note);
   Session session(flags, *target, requests, clock, console, stop);
   for (const LoadLevel& level : levels) {
@@ -260,8 +301,9 @@ Result<int> RunLoad(const LoadFlags& flags, const std::stop_token& stop) {
   result.interrupted = stop.stop_requested();
   console.Text(TableText(result));
   if (!flags.csv.empty()) TRY_STATUS(WriteFileWhole(flags.csv, ResultCsv(result)));
-  const record::Provenance provenance = record::CollectProvenance(
-      {.command = CommandLine(), .seed = static_cast<uint64_t>(flags.seed), .libraries = target->Libraries()});
+  const record::Provenance provenance = record::CollectProvenance({.command = CommandLine(),
+                                                                   .seed = static_cast<uint64_t>(flags.seed),
+                                                                   .libraries = target->Libraries()});
   TRY_STATUS(console.Json(ResultJson(result, provenance)));
   return ExitOf(result);
 }

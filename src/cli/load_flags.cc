@@ -16,7 +16,9 @@ constexpr size_t kMostLevels = 1000;
 constexpr double kUsualSeconds = 10;
 constexpr int kUsualWindows = 3;  // perf_analyzer joins the last three
 
-std::unexpected<Error> Invalid(std::string message) { return Fail(ErrorCode::kInvalidArgument, std::move(message)); }
+std::unexpected<Error> Invalid(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
 
 std::vector<std::string> Split(const std::string& text, char at) {
   std::vector<std::string> parts(1);
@@ -33,55 +35,76 @@ Result<double> ParseNumber(const std::string& text) {
 }
 
 void AddWhere(Flags& flags, LoadFlags& w) {
-  flags.Optional("MODEL", w.target, "an .onnx file, a model folder, or http://HOST:PORT/NAME or grpc://HOST:PORT/NAME");
+  flags.Optional("MODEL", w.target,
+                 "an .onnx file, a model folder, or http://HOST:PORT/NAME or grpc://HOST:PORT/NAME");
   flags.Text("-m,--model-name", w.model, "the model's name, with -u");
   flags.Text("-x,--model-version", w.version, "its version; else the newest");
   flags.Text("-u,--url", w.url, "HOST:PORT of the server; else localhost:8000, or 8001 with -i grpc");
   flags.Choice("-i,--protocol", w.protocol, {"http", "grpc", "HTTP", "gRPC", "GRPC"}, "of the server at -u");
-  flags.Integer("--connections", w.connections, 0, 65536, "HTTP connections at most; 0: as many as requests in flight");
+  flags.Integer("--connections", w.connections, 0, 65536,
+                "HTTP connections at most; 0: as many as requests in flight");
   flags.Integer("--channels", w.channels, 1, 1024, "gRPC connections, used in turn");
-  flags.Integer("--io-threads", w.threads, 0, 256, "threads that send and read beside the one that keeps the schedule; 0: that one does all (async)");
-  flags.Text("--engine", w.engine, "in this process: onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms");
+  flags.Integer(
+      "--io-threads", w.threads, 0, 256,
+      "threads that send and read beside the one that keeps the schedule; 0: that one does all (async)");
+  flags.Text("--engine", w.engine,
+             "in this process: onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms");
   flags.Text("--precision", w.precision, "in this process: arithmetic where the model says float");
-  flags.Integer("--engine-threads", w.engine_threads, 0, 4096, "in this process: CPU threads of the engine; 0: all");
-  flags.Integer("--engine-streams", w.engine_streams, 0, 4096, "in this process: batches side by side; 0: one a thread");
+  flags.Integer("--engine-threads", w.engine_threads, 0, 4096,
+                "in this process: CPU threads of the engine; 0: all");
+  flags.Integer("--engine-streams", w.engine_streams, 0, 4096,
+                "in this process: batches side by side; 0: one a thread");
 }
 
 void AddLoad(Flags& flags, LoadFlags& w) {
-  flags.Text("--concurrency-range", w.concurrency_range, "requests in flight: 8, 1:16:4, 1:64:2x or 1,8,32 (1 where nothing is said)");
-  flags.Text("--request-rate-range", w.rate_range, "requests a second, whatever is still out; the same forms");
-  flags.Choice("--request-distribution", w.distribution, {"constant", "poisson", "gamma"}, "gaps between requests at a rate");
+  flags.Text("--concurrency-range", w.concurrency_range,
+             "requests in flight: 8, 1:16:4, 1:64:2x or 1,8,32 (1 where nothing is said)");
+  flags.Text("--request-rate-range", w.rate_range,
+             "requests a second, whatever is still out; the same forms");
+  flags.Choice("--request-distribution", w.distribution, {"constant", "poisson", "gamma"},
+               "gaps between requests at a rate");
   flags.Number("--gamma-variation", w.variation, 0.01, 100, "of gamma gaps: standard deviation over mean");
-  flags.Text("--request-intervals", w.intervals, "a file of gaps, one a line, in microseconds, played again and again");
-  flags.Integer("--max-in-flight", w.most_in_flight, 1, 1 << 20, "at a rate: requests out at most; more wait, and show as slip");
+  flags.Text("--request-intervals", w.intervals,
+             "a file of gaps, one a line, in microseconds, played again and again");
+  flags.Integer("--max-in-flight", w.most_in_flight, 1, 1 << 20,
+                "at a rate: requests out at most; more wait, and show as slip");
   flags.Switch("-a,--async", w.async, "whoever reads an answer sends the next request (default)");
   flags.Switch("--sync", w.sync, "a thread for each request in flight, which waits");
   flags.Integer("-b,--batch-size", w.batch, 1, 65536, "rows in a request");
-  flags.Number("--request-timeout-ms", w.request_timeout_ms, 0, 3.6e6, "a request without an answer after so long has failed; 0: none");
+  flags.Number("--request-timeout-ms", w.request_timeout_ms, 0, 3.6e6,
+               "a request without an answer after so long has failed; 0: none");
 }
 
 void AddData(Flags& flags, LoadFlags& w) {
-  flags.Texts("--input-data", w.input_data, "random, zero, a JSON file as perf_analyzer's, or a folder with a file for each input", false);
-  flags.Texts("--shape", w.shapes, "NAME:3,224,224 for an input with free dimensions; can be given again", false);
+  flags.Texts("--input-data", w.input_data,
+              "random, zero, a JSON file as perf_analyzer's, or a folder with a file for each input", false);
+  flags.Texts("--shape", w.shapes, "NAME:3,224,224 for an input with free dimensions; can be given again",
+              false);
   flags.Switch("-z,--zero-input", w.zero_input, "zeros instead of random values");
   flags.Text("--string-data", w.string_data, "every element of BYTES inputs");
   flags.Integer("--string-length", w.string_length, 0, 1 << 20, "of random BYTES elements");
   flags.Integer("--pool", w.pool, 1, 1 << 20, "requests with different bytes, sent in turn");
-  flags.Texts("--data", w.data, "pictures: files, folders or prepared sets, prepared by the model's recipe", false);
+  flags.Texts("--data", w.data, "pictures: files, folders or prepared sets, prepared by the model's recipe",
+              false);
   flags.Choice("--payload", w.payload, {"tensor", "pixels", "image"}, "what pictures are sent as");
   flags.Text("--recipe", w.recipe, "how pictures become the model's input; else the model's own");
-  flags.Switch("--check", w.check, "hold the answers against the validation_data of --input-data: wrong ones are failures");
+  flags.Switch("--check", w.check,
+               "hold the answers against the validation_data of --input-data: wrong ones are failures");
   flags.Integer64("--seed", w.seed, 0, INT64_MAX, "of the data and of the schedule");
 }
 
 void AddLength(Flags& flags, LoadFlags& w) {
   flags.Number("--duration", w.duration_s, 0, 86400, "seconds that are measured at each level; 0: 10");
-  flags.Integer64("--request-count", w.request_count, 0, int64_t{1} << 40, "requests that are measured, instead of a time");
+  flags.Integer64("--request-count", w.request_count, 0, int64_t{1} << 40,
+                  "requests that are measured, instead of a time");
   flags.Integer("--repeats", w.repeats, 0, 1000, "of each level; 0: 1");
   flags.Number("--warmup", w.warm_up_s, 0, 3600, "seconds that are not measured, before each");
-  flags.Integer64("--warmup-request-count", w.warm_up_requests, 0, int64_t{1} << 40, "requests that are not measured, at least");
-  flags.Number("-p,--measurement-interval", w.measurement_interval_ms, 0, 8.64e7, "ms; perf_analyzer's: three repeats of so long");
-  flags.Choice("--measurement-mode", w.measurement_mode, {"time_windows", "count_windows"}, "perf_analyzer's: by time or by count");
+  flags.Integer64("--warmup-request-count", w.warm_up_requests, 0, int64_t{1} << 40,
+                  "requests that are not measured, at least");
+  flags.Number("-p,--measurement-interval", w.measurement_interval_ms, 0, 8.64e7,
+               "ms; perf_analyzer's: three repeats of so long");
+  flags.Choice("--measurement-mode", w.measurement_mode, {"time_windows", "count_windows"},
+               "perf_analyzer's: by time or by count");
   flags.Integer64("--measurement-request-count", w.measurement_request_count, 0, int64_t{1} << 40,
                   "perf_analyzer's, with count_windows: three repeats of so many requests");
   flags.Number("-s,--stability-percentage", w.stability_percentage, 0.01, 1000,
@@ -90,9 +113,11 @@ void AddLength(Flags& flags, LoadFlags& w) {
 }
 
 void AddClaim(Flags& flags, LoadFlags& w) {
-  flags.Number("--percentile", w.percentile, 0, 99.999, "the latency that is judged: this percentile; 0: the median");
-  flags.Number("-l,--latency-threshold", w.latency_threshold_ms, 0, 3.6e6,
-               "ms: is the percentile of the response time below it? Levels after the first \"no\" are left out");
+  flags.Number("--percentile", w.percentile, 0, 99.999,
+               "the latency that is judged: this percentile; 0: the median");
+  flags.Number(
+      "-l,--latency-threshold", w.latency_threshold_ms, 0, 3.6e6,
+      "ms: is the percentile of the response time below it? Levels after the first \"no\" are left out");
   flags.Integers("--server-pid", w.server_pids, "processes to watch as the server's, with what they start");
   flags.Text("-f,--csv", w.csv, "write perf_analyzer's table of the levels to this file");
   flags.Text("--samples", w.samples, "write every measured request to this file");
@@ -104,7 +129,8 @@ void AddClaim(Flags& flags, LoadFlags& w) {
 
 std::optional<int> ParseLoadFlags(const std::vector<std::string>& arguments, LoadFlags& w) {
   Flags flags("load",
-              "Puts load on a server, or on a model in this process, and says what it takes: every request timed from the "
+              "Puts load on a server, or on a model in this process, and says what it takes: every request "
+              "timed from the "
               "moment it was due, every figure with a verdict.",
               "weir load -m resnet50 -u localhost:8001 -i grpc --concurrency-range 1:16:2x");
   AddWhere(flags, w);
@@ -121,15 +147,19 @@ Result<std::vector<double>> ParseRange(const std::string& text) {
     for (const std::string& part : Split(text, ',')) values.push_back(TRY(ParseNumber(part)));
   } else {
     std::vector<std::string> parts = Split(text, ':');
-    if (parts.size() > 3) return Invalid(fmt::format("\"{}\" is not a range: START:END:STEP, START:END:2x or a list A,B,C", text));
+    if (parts.size() > 3)
+      return Invalid(
+          fmt::format("\"{}\" is not a range: START:END:STEP, START:END:2x or a list A,B,C", text));
     const bool doubles = parts.size() == 3 && parts[2] == "2x";
     const double start = TRY(ParseNumber(parts[0]));
     const double end = parts.size() > 1 ? TRY(ParseNumber(parts[1])) : start;
     const double step = doubles || parts.size() < 3 ? 1 : TRY(ParseNumber(parts[2]));
     if (!(start > 0) || end < start || !(step > 0))
       return Invalid(fmt::format("\"{}\" is not a range: it starts above 0, and goes up", text));
-    if (!doubles && (end - start) / step >= kMostLevels) return Invalid(fmt::format("\"{}\" is more than {} levels", text, kMostLevels));
-    for (double value = start; value <= end * (1 + 1e-9); value = doubles ? 2 * value : value + step) values.push_back(value);
+    if (!doubles && (end - start) / step >= kMostLevels)
+      return Invalid(fmt::format("\"{}\" is more than {} levels", text, kMostLevels));
+    for (double value = start; value <= end * (1 + 1e-9); value = doubles ? 2 * value : value + step)
+      values.push_back(value);
   }
   for (const double value : values) {
     if (!(value > 0)) return Invalid(fmt::format("\"{}\": every level is above 0", text));
@@ -142,7 +172,8 @@ Result<std::map<std::string, infer::Shape>> ParseShapes(const std::vector<std::s
   for (const std::string& text : texts) {
     const size_t colon = text.rfind(':');
     const std::string name = text.substr(0, colon);
-    if (colon == std::string::npos || name.empty()) return Invalid(fmt::format("--shape {}: it is NAME:3,224,224", text));
+    if (colon == std::string::npos || name.empty())
+      return Invalid(fmt::format("--shape {}: it is NAME:3,224,224", text));
     infer::Shape shape;
     for (const std::string& part : Split(text.substr(colon + 1), ',')) {
       const double value = TRY_CONTEXT(ParseNumber(part), fmt::format("--shape {}", text));
@@ -150,7 +181,8 @@ Result<std::map<std::string, infer::Shape>> ParseShapes(const std::vector<std::s
         return Invalid(fmt::format("--shape {}: {} is not a dimension", text, part));
       shape.push_back(static_cast<int64_t>(value));
     }
-    if (!shapes.emplace(name, std::move(shape)).second) return Invalid(fmt::format("--shape names {} twice", name));
+    if (!shapes.emplace(name, std::move(shape)).second)
+      return Invalid(fmt::format("--shape names {} twice", name));
   }
   return shapes;
 }
@@ -173,13 +205,16 @@ Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags) {
   if (flags.async && flags.sync) return Invalid("--async and --sync contradict each other: leave one out");
   if (flags.is_open() && !flags.concurrency_range.empty())
     return Invalid("--concurrency-range waits for answers and a rate does not: leave one of them out");
-  if (!flags.rate_range.empty() && !flags.intervals.empty()) return Invalid("--request-intervals makes its own rate: leave --request-rate-range out");
-  if (flags.is_open() && flags.sync) return Invalid("--sync waits for answers, and a rate does not: leave one of them out");
+  if (!flags.rate_range.empty() && !flags.intervals.empty())
+    return Invalid("--request-intervals makes its own rate: leave --request-rate-range out");
+  if (flags.is_open() && flags.sync)
+    return Invalid("--sync waits for answers, and a rate does not: leave one of them out");
   std::vector<LoadLevel> levels;
   if (!flags.intervals.empty()) {
     const load::Arrivals arrivals = TRY(ArrivalsOf(flags));
     const double rate = load::RateOf(std::get<load::TraceArrivals>(arrivals));
-    levels.push_back({load::Rate{rate, arrivals, flags.most_in_flight}, fmt::format("trace, {:.6g}/s", rate), rate});
+    levels.push_back(
+        {load::Rate{rate, arrivals, flags.most_in_flight}, fmt::format("trace, {:.6g}/s", rate), rate});
     return levels;
   }
   const std::string& range = flags.is_open() ? flags.rate_range : flags.concurrency_range;
@@ -188,9 +223,12 @@ Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags) {
       levels.push_back({load::Rate{value, TRY(ArrivalsOf(flags)), flags.most_in_flight},
                         fmt::format("{} {:.6g}/s", flags.distribution, value), value});
     } else {
-      if (value != std::floor(value) || value > 65536) return Invalid(fmt::format("a concurrency of {:g}: it is a whole number up to 65536", value));
-      levels.push_back({load::Concurrency{static_cast<int>(value), flags.sync ? load::Concurrency::Wait::kSync : load::Concurrency::Wait::kAsync},
-                        fmt::format("concurrency {:.0f}", value), value});
+      if (value != std::floor(value) || value > 65536)
+        return Invalid(fmt::format("a concurrency of {:g}: it is a whole number up to 65536", value));
+      levels.push_back(
+          {load::Concurrency{static_cast<int>(value),
+                             flags.sync ? load::Concurrency::Wait::kSync : load::Concurrency::Wait::kAsync},
+           fmt::format("concurrency {:.0f}", value), value});
     }
   }
   return levels;
@@ -198,19 +236,25 @@ Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags) {
 
 LoadLength LengthOf(const LoadFlags& flags) {
   LoadLength length{.length = FromSeconds(flags.duration_s > 0 ? flags.duration_s : kUsualSeconds),
-                    .requests = flags.request_count, .repeats = std::max(1, flags.repeats), .note = ""};
+                    .requests = flags.request_count,
+                    .repeats = std::max(1, flags.repeats),
+                    .note = ""};
   const bool counts = flags.measurement_mode == "count_windows" || flags.measurement_request_count > 0;
-  if (flags.request_count > 0 || flags.duration_s > 0 || (!counts && flags.measurement_interval_ms == 0)) return length;
+  if (flags.request_count > 0 || flags.duration_s > 0 || (!counts && flags.measurement_interval_ms == 0))
+    return length;
   if (counts) {
     length.requests = flags.measurement_request_count > 0 ? flags.measurement_request_count : 50;
   } else {
     length.length = FromSeconds(flags.measurement_interval_ms / 1e3);
   }
   if (flags.repeats == 0) length.repeats = std::min(kUsualWindows, flags.max_trials);
-  length.note = fmt::format("the length is fixed before the run, not by what it shows: {} of {} each; repeats more than {:g} % apart are SUSPECT",
-                            length.repeats == 1 ? "1 repeat" : fmt::format("{} repeats", length.repeats),
-                            length.requests > 0 ? fmt::format("{} requests", length.requests) : fmt::format("{:g} s", Seconds(length.length)),
-                            flags.stability_percentage);
+  length.note = fmt::format(
+      "the length is fixed before the run, not by what it shows: {} of {} each; repeats more than {:g} % "
+      "apart are SUSPECT",
+      length.repeats == 1 ? "1 repeat" : fmt::format("{} repeats", length.repeats),
+      length.requests > 0 ? fmt::format("{} requests", length.requests)
+                          : fmt::format("{:g} s", Seconds(length.length)),
+      flags.stability_percentage);
   return length;
 }
 

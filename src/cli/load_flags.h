@@ -42,7 +42,8 @@ struct LoadFlags {
 // The exit status where there is nothing more to do.
 std::optional<int> ParseLoadFlags(const std::vector<std::string>& arguments, LoadFlags& flags);
 
-// "a", "a:b", "a:b:step", "a:b:2x" (each twice the one before) or "a,b,c". kInvalidArgument names what is wrong.
+// "a", "a:b", "a:b:step", "a:b:2x" (each twice the one before) or "a,b,c". kInvalidArgument names what is
+// wrong.
 Result<std::vector<double>> ParseRange(const std::string& text);
 // "NAME:3,224,224", any number of them.
 Result<std::map<std::string, infer::Shape>> ParseShapes(const std::vector<std::string>& texts);
@@ -50,8 +51,8 @@ Result<std::map<std::string, infer::Shape>> ParseShapes(const std::vector<std::s
 // One setting that is played.
 struct LoadLevel {
   load::Scenario scenario;
-  std::string name;    // "concurrency 8", "rate 200/s"
-  double value = 0;    // the concurrency, or the rate
+  std::string name;  // "concurrency 8", "rate 200/s"
+  double value = 0;  // the concurrency, or the rate
 };
 // kInvalidArgument for flags that contradict one another.
 Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags);

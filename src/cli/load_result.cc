@@ -11,7 +11,8 @@
 namespace weir::cli {
 namespace {
 
-constexpr std::pair<const char*, double> kPercentiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}};
+constexpr std::pair<const char*, double> kPercentiles[] = {
+    {"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}};
 constexpr double kConfidence = 0.95;
 
 // Milliseconds of a quantile, where the number of samples supports it.
@@ -43,7 +44,8 @@ Json TimesJson(const stats::Histogram& times) {
 }
 
 Json VerdictJson(const load::Claims& claims) {
-  return {{"throughput", record::ToString(claims.throughput.standing)}, {"latency", record::ToString(claims.latency.standing)}};
+  return {{"throughput", record::ToString(claims.throughput.standing)},
+          {"latency", record::ToString(claims.latency.standing)}};
 }
 
 // Of both claims, each once.
@@ -59,9 +61,13 @@ Json ReasonsJson(const load::Claims& claims) {
   Json reasons = Json::array();
   for (const record::Cause& cause : CausesOf(claims)) {
     Json about = Json::array();
-    if (std::ranges::find(claims.throughput.causes, cause) != claims.throughput.causes.end()) about.push_back("throughput");
-    if (std::ranges::find(claims.latency.causes, cause) != claims.latency.causes.end()) about.push_back("latency");
-    reasons.push_back({{"reason", record::ToString(cause.reason)}, {"about", std::move(about)}, {"evidence", cause.evidence}});
+    if (std::ranges::find(claims.throughput.causes, cause) != claims.throughput.causes.end())
+      about.push_back("throughput");
+    if (std::ranges::find(claims.latency.causes, cause) != claims.latency.causes.end())
+      about.push_back("latency");
+    reasons.push_back({{"reason", record::ToString(cause.reason)},
+                       {"about", std::move(about)},
+                       {"evidence", cause.evidence}});
   }
   return reasons;
 }
@@ -85,32 +91,32 @@ std::optional<ServerTimes> ServerTimesOf(const LevelResult& level) {
   if (!level.server || level.server->success.count == 0) return std::nullopt;
   const infer::PhaseTotals& t = *level.server;
   const auto requests = static_cast<double>(t.success.count);
-  return ServerTimes{.queue = Milliseconds(t.queue.total) / requests,
-                     .input = Milliseconds(t.compute_input.total) / requests,
-                     .infer = Milliseconds(t.compute_infer.total) / requests,
-                     .output = Milliseconds(t.compute_output.total) / requests,
-                     .whole = Milliseconds(t.success.total) / requests,
-                     .batch = t.batches > 0 ? static_cast<double>(t.rows) / static_cast<double>(t.batches) : 0};
+  return ServerTimes{
+      .queue = Milliseconds(t.queue.total) / requests,
+      .input = Milliseconds(t.compute_input.total) / requests,
+      .infer = Milliseconds(t.compute_infer.total) / requests,
+      .output = Milliseconds(t.compute_output.total) / requests,
+      .whole = Milliseconds(t.success.total) / requests,
+      .batch = t.batches > 0 ? static_cast<double>(t.rows) / static_cast<double>(t.batches) : 0};
 }
 
 Json ServerJson(const ServerTimes& times, double service_ms) {
-  return {{"queue", times.queue},
-          {"compute_input", times.input},
-          {"compute_infer", times.infer},
-          {"compute_output", times.output},
-          {"request", times.whole},
-          {"outside", service_ms - times.whole},
+  return {{"queue", times.queue},         {"compute_input", times.input},
+          {"compute_infer", times.infer}, {"compute_output", times.output},
+          {"request", times.whole},       {"outside", service_ms - times.whole},
           {"rows_per_batch", times.batch}};
 }
 
 std::optional<double> MeanServiceMs(const LevelResult& level) { return ScaledMs(level.tally.service.Mean()); }
 
 Json RepeatJson(const load::Played& played) {
-  Json json = {{"throughput_per_s", played.throughput()}, {"measured_s", played.measured_s}, {"answered", played.tally.answered()},
-               {"planned", played.tally.planned()}, {"warm_up_s", played.warm_up_s}, {"warm_up_requests", played.warm_up_requests}};
+  Json json = {{"throughput_per_s", played.throughput()}, {"measured_s", played.measured_s},
+               {"answered", played.tally.answered()},     {"planned", played.tally.planned()},
+               {"warm_up_s", played.warm_up_s},           {"warm_up_requests", played.warm_up_requests}};
   json["response_ms"] = TimesJson(played.tally.response);
   if (const auto law = load::CheckLittlesLaw(played))
-    json["littles_law"] = {{"in_flight", law->in_flight}, {"expected", law->expected}, {"difference", law->difference}};
+    json["littles_law"] = {
+        {"in_flight", law->in_flight}, {"expected", law->expected}, {"difference", law->difference}};
   return json;
 }
 
@@ -158,7 +164,8 @@ Json LevelJson(const LoadResult& result, const LevelResult& level) {
   if (level.cpu_s > 0 && level.answered() > 0) json["client_cpu_us_per_request"] = CpuMicroseconds(level);
   json["spin_cpu_s"] = level.spin_s;
   const auto times = ServerTimesOf(level);
-  if (const auto service = MeanServiceMs(level); times && service) json["server_ms"] = ServerJson(*times, *service);
+  if (const auto service = MeanServiceMs(level); times && service)
+    json["server_ms"] = ServerJson(*times, *service);
   if (level.below_threshold) {
     constexpr std::array kAnswers = {"yes", "no", "undecided"};
     json["below_threshold"] = kAnswers.at(static_cast<size_t>(*level.below_threshold));
@@ -187,9 +194,11 @@ std::string TimesLine(const char* what, const stats::Histogram& times) {
 }
 
 std::string VerdictText(const Console& console, const load::Claims& claims) {
-  std::string text = fmt::format("  {:<10} throughput {}, latency {}\n", "verdict", console.Bold(std::string(ToString(claims.throughput.standing))),
+  std::string text = fmt::format("  {:<10} throughput {}, latency {}\n", "verdict",
+                                 console.Bold(std::string(ToString(claims.throughput.standing))),
                                  console.Bold(std::string(ToString(claims.latency.standing))));
-  for (const record::Cause& cause : CausesOf(claims)) text += fmt::format("  {:<10} {}: {}\n", "", ToString(cause.reason), cause.evidence);
+  for (const record::Cause& cause : CausesOf(claims))
+    text += fmt::format("  {:<10} {}: {}\n", "", ToString(cause.reason), cause.evidence);
   return text;
 }
 
@@ -197,22 +206,27 @@ std::string ServerText(const LevelResult& level) {
   const auto times = ServerTimesOf(level);
   const auto service = MeanServiceMs(level);
   if (!times || !service) return "";
-  return fmt::format("  {:<10} queue {} + input {} + infer {} + output {} ms, rest of its time {}; outside of it {} ms; {} rows a batch\n", "server",
-                     Short(times->queue), Short(times->input), Short(times->infer), Short(times->output),
-                     Short(times->whole - times->queue - times->input - times->infer - times->output), Short(*service - times->whole),
-                     Short(times->batch));
+  return fmt::format(
+      "  {:<10} queue {} + input {} + infer {} + output {} ms, rest of its time {}; outside of it {} ms; {} "
+      "rows a batch\n",
+      "server", Short(times->queue), Short(times->input), Short(times->infer), Short(times->output),
+      Short(times->whole - times->queue - times->input - times->infer - times->output),
+      Short(*service - times->whole), Short(times->batch));
 }
 
 std::string ErrorsText(const LevelResult& level) {
   std::string text;
   for (int i = 1; i < load::kOutcomes; ++i) {
     const auto outcome = static_cast<load::Outcome>(i);
-    if (level.tally.of(outcome) > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", Count(level.tally.of(outcome)), ToString(outcome));
+    if (level.tally.of(outcome) > 0)
+      text +=
+          fmt::format("{}{} {}", text.empty() ? "" : ", ", Count(level.tally.of(outcome)), ToString(outcome));
   }
   if (text.empty()) return "";
   text = fmt::format("  {:<10} {} of {} planned\n", "errors", text, Count(level.tally.planned()));
   for (const load::Played& played : level.repeats) {
-    for (const std::string& error : played.errors) text += fmt::format("  {:<10} {}\n", "", EscapeBytes(error));
+    for (const std::string& error : played.errors)
+      text += fmt::format("  {:<10} {}\n", "", EscapeBytes(error));
     if (!played.errors.empty()) break;
   }
   return text;
@@ -231,22 +245,27 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
   const auto spread = stats::Summarise(Throughputs(level));
   text += fmt::format("  {:<10} {} requests/s", "throughput", Short(level.throughput()));
   if (result.batch > 1) text += fmt::format(", {} rows/s", Short(level.throughput() * result.batch));
-  if (spread && spread->standard_error) text += fmt::format(" (standard error {}, {} repeats)", Short(*spread->standard_error), spread->n);
+  if (spread && spread->standard_error)
+    text += fmt::format(" (standard error {}, {} repeats)", Short(*spread->standard_error), spread->n);
   text += fmt::format("; {} answers in {} s\n", Count(level.answered()), Short(level.measured_s));
   text += TimesLine("response", level.tally.response);
   text += TimesLine("service", level.tally.service);
   if (std::holds_alternative<load::Rate>(level.level.scenario)) text += TimesLine("slip", level.tally.slip);
   text += ServerText(level);
   if (level.cpu_s > 0 && level.answered() > 0) {
-    text += fmt::format("  {:<10} {} us of CPU a request", result.target.protocol() == "in-process" ? "process" : "client", Short(CpuMicroseconds(level)));
-    if (level.spin_s > 0) text += fmt::format(", and {} s of waiting for the schedule's moments", Short(level.spin_s));
+    text += fmt::format("  {:<10} {} us of CPU a request",
+                        result.target.protocol() == "in-process" ? "process" : "client",
+                        Short(CpuMicroseconds(level)));
+    if (level.spin_s > 0)
+      text += fmt::format(", and {} s of waiting for the schedule's moments", Short(level.spin_s));
     text += "\n";
   }
   text += ErrorsText(level);
   if (level.below_threshold) {
     constexpr std::array kAnswers = {"yes", "no", "undecided: more requests would tell"};
     text += fmt::format("  {:<10} p{:g} of the response time below {} ms? {}\n", "target",
-                        result.flags.percentile > 0 ? result.flags.percentile : 50, Short(result.flags.latency_threshold_ms),
+                        result.flags.percentile > 0 ? result.flags.percentile : 50,
+                        Short(result.flags.latency_threshold_ms),
                         console.Bold(kAnswers.at(static_cast<size_t>(*level.below_threshold))));
   }
   return text + VerdictText(console, level.claims);
@@ -256,13 +275,14 @@ std::string TableText(const LoadResult& result) {
   if (result.levels.size() < 2) return "";
   double most = 0;
   for (const LevelResult& level : result.levels) most = std::max(most, level.throughput());
-  std::string text = fmt::format("\n{:<18} {:>12} {:>10} {:>10} {:>10} {:>10}  {:<10} {}\n", "level", "requests/s", "mean ms", "p50", "p99", "client us",
-                                 "verdict", "");
+  std::string text = fmt::format("\n{:<18} {:>12} {:>10} {:>10} {:>10} {:>10}  {:<10} {}\n", "level",
+                                 "requests/s", "mean ms", "p50", "p99", "client us", "verdict", "");
   for (const LevelResult& level : result.levels) {
     const bool open = std::holds_alternative<load::Rate>(level.level.scenario);
-    text += fmt::format("{:<18} {:>12} {:>10} {:>10} {:>10} {:>10}  {:<10} {}\n", level.level.name, Short(level.throughput()),
-                        Ms(ScaledMs(level.tally.response.Mean())), Ms(QuantileMs(level.tally.response, 0.5)),
-                        Ms(QuantileMs(level.tally.response, 0.99)), Short(CpuMicroseconds(level)),
+    text += fmt::format("{:<18} {:>12} {:>10} {:>10} {:>10} {:>10}  {:<10} {}\n", level.level.name,
+                        Short(level.throughput()), Ms(ScaledMs(level.tally.response.Mean())),
+                        Ms(QuantileMs(level.tally.response, 0.5)), Ms(QuantileMs(level.tally.response, 0.99)),
+                        Short(CpuMicroseconds(level)),
                         ToString((open ? level.claims.latency : level.claims.throughput).standing),
                         Console::Bar(most > 0 ? level.throughput() / most : 0, 20));
   }
@@ -270,9 +290,11 @@ std::string TableText(const LoadResult& result) {
 }
 
 Json ResultJson(const LoadResult& result, const record::Provenance& provenance) {
-  Json json = {{"model", result.target.info().name}, {"protocol", result.target.protocol()}, {"batch", result.batch}};
+  Json json = {
+      {"model", result.target.info().name}, {"protocol", result.target.protocol()}, {"batch", result.batch}};
   json["claim"] = {{"percentile", result.flags.percentile > 0 ? result.flags.percentile : 50}};
-  if (result.flags.latency_threshold_ms > 0) json["claim"]["latency_threshold_ms"] = result.flags.latency_threshold_ms;
+  if (result.flags.latency_threshold_ms > 0)
+    json["claim"]["latency_threshold_ms"] = result.flags.latency_threshold_ms;
   json["levels"] = Json::array();
   for (const LevelResult& level : result.levels) json["levels"].push_back(LevelJson(result, level));
   json["interrupted"] = result.interrupted;
@@ -283,15 +305,18 @@ Json ResultJson(const LoadResult& result, const record::Provenance& provenance) 
 // https://github.com/triton-inference-server/perf_analyzer, report_writer.cc: times in microseconds.
 std::string ResultCsv(const LoadResult& result) {
   const bool open = result.flags.is_open();
-  std::string csv = fmt::format("{},Inferences/Second,Client Send,Network+Server Send/Recv,Server Queue,Server Compute Input,"
-                                "Server Compute Infer,Server Compute Output,Client Recv,p50 latency,p90 latency,p95 latency,p99 latency,Avg latency\n",
-                                open ? "Request Rate" : "Concurrency");
+  std::string csv = fmt::format(
+      "{},Inferences/Second,Client Send,Network+Server Send/Recv,Server Queue,Server Compute Input,"
+      "Server Compute Infer,Server Compute Output,Client Recv,p50 latency,p90 latency,p95 latency,p99 "
+      "latency,Avg latency\n",
+      open ? "Request Rate" : "Concurrency");
   for (const LevelResult& level : result.levels) {
     const ServerTimes times = ServerTimesOf(level).value_or(ServerTimes{});
     const double service = MeanServiceMs(level).value_or(0);
     const double inside = times.queue + times.input + times.infer + times.output;
-    csv += fmt::format("{:g},{:.6g},0,{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},0", level.level.value, level.throughput() * result.batch,
-                       1e3 * (service - inside), 1e3 * times.queue, 1e3 * times.input, 1e3 * times.infer, 1e3 * times.output);
+    csv += fmt::format("{:g},{:.6g},0,{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},0", level.level.value,
+                       level.throughput() * result.batch, 1e3 * (service - inside), 1e3 * times.queue,
+                       1e3 * times.input, 1e3 * times.infer, 1e3 * times.output);
     for (const double p : {0.5, 0.9, 0.95, 0.99}) {
       const auto ms = QuantileMs(level.tally.response, p);
       csv += ms ? fmt::format(",{:.0f}", 1e3 * *ms) : ",";

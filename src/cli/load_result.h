@@ -23,8 +23,8 @@ struct LevelResult {
   std::vector<load::Played> repeats;
   load::Tally tally;  // of all repeats
   load::Claims claims;
-  double measured_s = 0, cpu_s = 0, spin_s = 0;    // sums over the repeats
-  std::optional<infer::PhaseTotals> server;        // what the server counted meanwhile
+  double measured_s = 0, cpu_s = 0, spin_s = 0;                   // sums over the repeats
+  std::optional<infer::PhaseTotals> server;                       // what the server counted meanwhile
   std::optional<monitor::Resources> resources, server_resources;  // of the last repeat
   std::optional<stats::Answer> below_threshold;
 

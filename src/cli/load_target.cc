@@ -13,7 +13,9 @@
 namespace weir::cli {
 namespace {
 
-std::unexpected<Error> Invalid(std::string message) { return Fail(ErrorCode::kInvalidArgument, std::move(message)); }
+std::unexpected<Error> Invalid(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
 
 class RemoteTarget final : public LoadTarget {
  public:
@@ -38,7 +40,8 @@ class RemoteTarget final : public LoadTarget {
   }
   void Prepare(load::Requests& requests) override {
     for (infer::Request& request : requests.pool) {
-      const auto outputs = requests.expected.empty() ? infer::Endpoint::Outputs::kPassOver : infer::Endpoint::Outputs::kRead;
+      const auto outputs =
+          requests.expected.empty() ? infer::Endpoint::Outputs::kPassOver : infer::Endpoint::Outputs::kRead;
       if (auto prepared = client_->Prepare(request, outputs)) request = {.prepared = std::move(prepared)};
     }
   }
@@ -70,13 +73,16 @@ class LocalTarget final : public LoadTarget {
   const infer::ModelInfo& info() const override { return info_; }
   std::string version() const override { return ""; }
   std::string Title() const override {
-    return fmt::format("{} in this process: {} {}, {}, {} in {}", info_.name, opened_.engine->name(), opened_.engine->version(),
-                       opened_.session->precision(), Count(opened_.session->threads(), "thread"),
+    return fmt::format("{} in this process: {} {}, {}, {} in {}", info_.name, opened_.engine->name(),
+                       opened_.engine->version(), opened_.session->precision(),
+                       Count(opened_.session->threads(), "thread"),
                        Count(opened_.session->streams(), "stream"));
   }
   std::string protocol() const override { return "in-process"; }
   std::optional<infer::PhaseTotals> Statistics() override { return std::nullopt; }
-  std::map<std::string, std::string> Libraries() const override { return {{opened_.engine->name(), opened_.engine->version()}}; }
+  std::map<std::string, std::string> Libraries() const override {
+    return {{opened_.engine->name(), opened_.engine->version()}};
+  }
   void Prepare(load::Requests&) override {}
   void GiveUp() override;
 
@@ -103,11 +109,17 @@ Status LocalTarget::Open(const LoadFlags& flags, int most_in_flight) {
   options.batch = flags.batch;
   opened_ = TRY(model::OpenSession(model_, flags.engine, options, clock_));
   // Below the server's rules: what the engine is given, first dimension and all.
-  const bool batches = !model_.fixed_batch && std::ranges::all_of(model_.inputs, [](const infer::TensorInfo& input) {
-    return !input.shape.empty() && input.shape.front() == -1;
-  });
-  info_ = {.name = model_.name, .versions = {}, .platform = opened_.engine->name(), .inputs = model_.inputs, .outputs = model_.outputs,
-           .max_batch = batches ? model_.max_batch.value_or(65536) : 0, .parameters = {}};
+  const bool batches =
+      !model_.fixed_batch && std::ranges::all_of(model_.inputs, [](const infer::TensorInfo& input) {
+        return !input.shape.empty() && input.shape.front() == -1;
+      });
+  info_ = {.name = model_.name,
+           .versions = {},
+           .platform = opened_.engine->name(),
+           .inputs = model_.inputs,
+           .outputs = model_.outputs,
+           .max_batch = batches ? model_.max_batch.value_or(65536) : 0,
+           .parameters = {}};
   most_in_flight_ = most_in_flight;
   runner_ = TRY(infer::Runner::Create(opened_.session, clock_, {.max_queue = most_in_flight + 1}));
   return {};
@@ -128,13 +140,17 @@ Result<std::string> UrlOf(const LoadFlags& flags) {
   return server + "/" + flags.model + (flags.version.empty() ? "" : "/versions/" + flags.version);
 }
 
-Result<std::unique_ptr<LoadTarget>> OpenRemote(const LoadFlags& flags, const std::string& url, const Clock& clock) {
+Result<std::unique_ptr<LoadTarget>> OpenRemote(const LoadFlags& flags, const std::string& url,
+                                               const Clock& clock) {
   const std::pair<const char*, bool> local[] = {{"--engine", !flags.engine.empty()},
                                                 {"--precision", !flags.precision.empty()},
                                                 {"--engine-threads", flags.engine_threads > 0},
                                                 {"--engine-streams", flags.engine_streams > 0}};
   for (const auto& [name, given] : local) {
-    if (given) return Invalid(fmt::format("{} is the server's to say: leave it out, and set it in the configuration of the model there", name));
+    if (given)
+      return Invalid(fmt::format(
+          "{} is the server's to say: leave it out, and set it in the configuration of the model there",
+          name));
   }
   wire::ModelUrl at = TRY(wire::ParseModelUrl(url));
   if (flags.payload != "tensor") at.model += "." + flags.payload;
@@ -148,12 +164,15 @@ Result<std::unique_ptr<LoadTarget>> OpenRemote(const LoadFlags& flags, const std
 
 }  // namespace
 
-Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const Clock& clock, int most_in_flight) {
+Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const Clock& clock,
+                                                   int most_in_flight) {
   if (!flags.target.empty() && (!flags.model.empty() || !flags.url.empty()))
     return Invalid(fmt::format("{} names the model already: leave -m and -u out", flags.target));
   if (flags.target.empty()) return OpenRemote(flags, TRY(UrlOf(flags)), clock);
   if (wire::IsModelUrl(flags.target)) return OpenRemote(flags, flags.target, clock);
-  if (flags.payload != "tensor") return Invalid(fmt::format("--payload {} is for served models: in this process the model is given its tensor", flags.payload));
+  if (flags.payload != "tensor")
+    return Invalid(fmt::format(
+        "--payload {} is for served models: in this process the model is given its tensor", flags.payload));
   auto local = std::make_unique<LocalTarget>(clock);
   TRY_STATUS(local->Open(flags, most_in_flight));
   return local;

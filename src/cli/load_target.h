@@ -22,7 +22,7 @@ class LoadTarget {
   virtual infer::Service& service() = 0;
   virtual const infer::ModelInfo& info() const = 0;
   virtual std::string version() const = 0;
-  virtual std::string Title() const = 0;  // who answers, in a line
+  virtual std::string Title() const = 0;     // who answers, in a line
   virtual std::string protocol() const = 0;  // "http", "grpc", "in-process"
   // infer::Endpoint::Drive of the service, where it has no threads.
   virtual bool is_driven() const { return false; }
@@ -37,6 +37,7 @@ class LoadTarget {
 };
 
 // kInvalidArgument names flags that make no sense together. `flags` and `clock` must outlive it.
-Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const Clock& clock, int most_in_flight);
+Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const Clock& clock,
+                                                   int most_in_flight);
 
 }  // namespace weir::cli

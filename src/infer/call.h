@@ -51,8 +51,9 @@ struct Response {
 
 // Stamps of one clock. Each is set by the one who does the thing; what did not happen stays unset.
 struct Times {
-  std::optional<Instant> planned;     // when the schedule wanted it sent
-  std::optional<Instant> sent;        // handed to the Service; where that is left to a client, when it began to leave
+  std::optional<Instant> planned;  // when the schedule wanted it sent
+  std::optional<Instant>
+      sent;  // handed to the Service; where that is left to a client, when it began to leave
   std::optional<Instant> first_byte;  // of the answer, where there is a wire
   std::optional<Instant> queued;      // in the queue of the Runner
   std::optional<Instant> taken;       // left the queue: its batch is being put together

@@ -68,12 +68,14 @@ class Endpoint : public Service {
   // The request as this endpoint sends it; nothing where it has no such form.
   enum class Outputs {
     kRead,
-    kPassOver,  // the answer must be whole and no error; its outputs are not looked at, and the Response has none
+    kPassOver,  // the answer must be whole and no error; its outputs are not looked at, and the Response has
+                // none
   };
   virtual std::shared_ptr<const PreparedRequest> Prepare(const Request&, Outputs) { return nullptr; }
-  // Of an endpoint that was made without threads: sends, reads and answers on the calling thread until `until`,
-  // give or take what an answer takes. One thread at a time, the one that submits; to be stopped for good before
-  // the endpoint ends. Returns how much of it was turning on the spot for want of work. Others just wait.
+  // Of an endpoint that was made without threads: sends, reads and answers on the calling thread until
+  // `until`, give or take what an answer takes. One thread at a time, the one that submits; to be stopped for
+  // good before the endpoint ends. Returns how much of it was turning on the spot for want of work. Others
+  // just wait.
   virtual Duration Drive(Instant until) {
     SleepUntil(until);
     return {};

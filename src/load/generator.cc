@@ -43,7 +43,10 @@ class Player {
         options_(options),
         hooks_(hooks),
         begin_(clock.Now()),
-        ledger_({.warm_up = options.warm_up, .warm_up_requests = options.warm_up_requests, .length = options.length, .requests = options.requests},
+        ledger_({.warm_up = options.warm_up,
+                 .warm_up_requests = options.warm_up_requests,
+                 .length = options.length,
+                 .requests = options.requests},
                 begin_) {}
 
   Status Start();
@@ -126,9 +129,10 @@ void Player::Submit(Flight& flight) {
   call.request = requests_.pool[flight.request];
   if (options_.timeout > Duration{}) call.request.deadline = flight.ticket.taken + options_.timeout;
   call.times.planned = flight.planned;
-  call.completion = infer::Completion([this, &flight](const Result<infer::Response>& result, const infer::Times& times) {
-    Answered(flight, result, times);
-  });
+  call.completion =
+      infer::Completion([this, &flight](const Result<infer::Response>& result, const infer::Times& times) {
+        Answered(flight, result, times);
+      });
   service_.Submit(std::move(call));
 }
 
@@ -186,8 +190,9 @@ void Player::Keep(const Sample& sample, bool measured, const Error* error) {
   }
 }
 
-// Closed loop, async: sends from these places in turn, until the answers of all are awaited or the run is over. An
-// answer may come before Submit returns: then this loop goes on with its place, and otherwise whoever brings it.
+// Closed loop, async: sends from these places in turn, until the answers of all are awaited or the run is
+// over. An answer may come before Submit returns: then this loop goes on with its place, and otherwise
+// whoever brings it.
 void Player::KeepPlaces(std::deque<Flight*> places) {
   while (!places.empty()) {
     Flight& flight = *places.front();
@@ -239,7 +244,8 @@ void Player::StartClosed(const Concurrency& load) {
     return;
   }
   for (size_t i = 0; i < places.size(); ++i) {
-    threads_.push_back(StartThread(fmt::format("load-{}", i), [this, flight = places[i]](std::stop_token) { WaitForAnswers(*flight); }));
+    threads_.push_back(StartThread(fmt::format("load-{}", i),
+                                   [this, flight = places[i]](std::stop_token) { WaitForAnswers(*flight); }));
   }
 }
 
@@ -248,11 +254,12 @@ void Player::StartOpen(Schedule schedule, int most) {
     MutexLock lock(mutex_);
     driving_ = 1;
   }
-  threads_.push_back(StartThread("load-0", [this, schedule = std::move(schedule), most](std::stop_token) mutable {
-    KeepSchedule(std::move(schedule), most);
-    DriveUntilAnswered();
-    EndDriving(1);
-  }));
+  threads_.push_back(
+      StartThread("load-0", [this, schedule = std::move(schedule), most](std::stop_token) mutable {
+        KeepSchedule(std::move(schedule), most);
+        DriveUntilAnswered();
+        EndDriving(1);
+      }));
 }
 
 // Nothing when the run is over.
@@ -289,14 +296,16 @@ void Player::WaitUntil(Instant when) {
   }
   {
     MutexLock lock(mutex_);
-    while (ledger_.phase() != Ledger::Phase::kOver && when - clock_.Now() > kStep) freed_.WaitUntil(mutex_, when - kStep / 2);
+    while (ledger_.phase() != Ledger::Phase::kOver && when - clock_.Now() > kStep)
+      freed_.WaitUntil(mutex_, when - kStep / 2);
     if (ledger_.phase() == Ledger::Phase::kOver) return;
   }
   pacer_->WaitUntil(when);
   spun_ = pacer_->spun().count();
 }
 
-// The schedule is never moved: what cannot leave at its moment leaves late, and what is left at the end is unsent.
+// The schedule is never moved: what cannot leave at its moment leaves late, and what is left at the end is
+// unsent.
 void Player::KeepSchedule(Schedule schedule, int most) {
   pacer_.emplace(clock_);
   Instant planned = begin_ + schedule.Next();
@@ -308,7 +317,8 @@ void Player::KeepSchedule(Schedule schedule, int most) {
     planned = begin_ + schedule.Next();
   }
   MutexLock lock(mutex_);
-  for (; planned >= ledger_.from() && planned < ledger_.to(); planned = begin_ + schedule.Next()) ledger_.Unsent(planned);
+  for (; planned >= ledger_.from() && planned < ledger_.to(); planned = begin_ + schedule.Next())
+    ledger_.Unsent(planned);
 }
 
 void Player::DriveUntilAnswered() {
@@ -343,7 +353,8 @@ void Player::TellProgress() {
     progress.failed = ledger_.tally().failed();
     if (const auto p99 = ledger_.tally().response.Quantile(0.99)) progress.p99 = Duration(*p99);
   }
-  progress.rate = static_cast<double>(progress.answered - told_answers_) / std::max(1e-9, Seconds(now - told_at_));
+  progress.rate =
+      static_cast<double>(progress.answered - told_answers_) / std::max(1e-9, Seconds(now - told_at_));
   told_answers_ = progress.answered;
   told_at_ = now;
   hooks_.progress(progress);
@@ -361,7 +372,8 @@ void Player::EndIfUp(Instant now, bool interrupted) {
   if (ledger_.phase() == Ledger::Phase::kOver) return;
   const bool warming = ledger_.phase() == Ledger::Phase::kWarmUp;
   Instant up = warming ? begin_ + options_.warm_up + options_.length : ledger_.to();
-  if (options_.requests > 0 || (warming && options_.warm_up_requests > 0)) up = ledger_.last_change() + options_.warm_up + options_.drain;
+  if (options_.requests > 0 || (warming && options_.warm_up_requests > 0))
+    up = ledger_.last_change() + options_.warm_up + options_.drain;
   if (interrupted) played_.interrupted = true;
   if (!interrupted && now < up + kStep) return;
   ledger_.End(now);
@@ -420,7 +432,8 @@ void Player::Watch(const std::stop_token& stop) {
     }
     if (measured && now >= ended + options_.drain) given_up_ = true;
     const bool may_give_up = hooks_.drive ? stands_still : measured;
-    if (given_up_ && !over && may_give_up && hooks_.give_up && !std::exchange(gave_up, true)) hooks_.give_up();
+    if (given_up_ && !over && may_give_up && hooks_.give_up && !std::exchange(gave_up, true))
+      hooks_.give_up();
     if (now >= next || over) {
       HandOverSamples();
       if (!measured) TellProgress();
@@ -443,14 +456,18 @@ Played Player::Sum() {
 }
 
 Status CheckOptions(const Requests& requests, const PlayOptions& options, const PlayHooks& hooks) {
-  const auto invalid = [](const char* message) -> Status { return Fail(ErrorCode::kInvalidArgument, message); };
+  const auto invalid = [](const char* message) -> Status {
+    return Fail(ErrorCode::kInvalidArgument, message);
+  };
   if (requests.pool.empty()) return invalid("there is no request to send");
   if (!requests.expected.empty() && requests.expected.size() != requests.pool.size())
     return invalid("there are not as many expected answers as requests");
-  if (options.requests == 0 && options.length < 1ms) return invalid("a run needs a length of 1 ms or more, or a number of requests");
+  if (options.requests == 0 && options.length < 1ms)
+    return invalid("a run needs a length of 1 ms or more, or a number of requests");
   if (const auto* load = std::get_if<Concurrency>(&options.scenario)) {
     if (load->in_flight < 1) return invalid("a concurrency is at least 1");
-    if (hooks.drive && load->wait == Concurrency::Wait::kSync) return invalid("threads that wait need a service with threads of its own");
+    if (hooks.drive && load->wait == Concurrency::Wait::kSync)
+      return invalid("threads that wait need a service with threads of its own");
   }
   return {};
 }

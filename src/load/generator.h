@@ -67,15 +67,16 @@ struct Progress {
 
 // Calls on the way, all but `drive` from the thread that runs Play, none in the way of a request.
 struct PlayHooks {
-  // Where the service has no threads (infer::Endpoint::Drive): called by the thread "load-0" alone, which submits
-  // too. Empty: it has.
+  // Where the service has no threads (infer::Endpoint::Drive): called by the thread "load-0" alone, which
+  // submits too. Empty: it has.
   std::function<Duration(Instant)> drive;
   std::function<void()> measuring;                // the measured time has begun
   std::function<void()> measured;                 // and ended; answers may still be awaited
   std::function<void(const Progress&)> progress;  // some times a second
-  std::function<void(std::span<const Sample>)> samples;  // of measured requests, in the order in which they ended
-  // What is out is overdue: whoever holds it must answer it now. Nothing is submitted or driven any more. Empty:
-  // Play waits on.
+  std::function<void(std::span<const Sample>)>
+      samples;  // of measured requests, in the order in which they ended
+  // What is out is overdue: whoever holds it must answer it now. Nothing is submitted or driven any more.
+  // Empty: Play waits on.
   std::function<void()> give_up;
 };
 
@@ -84,10 +85,10 @@ struct Played {
   Tally tally;
   int64_t warm_up_requests = 0;  // sent before the measured time
   double warm_up_s = 0;
-  double measured_s = 0;     // the measured time; by count, to the last answer
-  double cpu_s = 0;          // of this process within it, without `spin_s`
-  double spin_s = 0;         // CPU time of waiting on the spot for the schedule's moments
-  double busiest_thread = 0;        // share of the time in which the busiest of the generator's threads had a CPU
+  double measured_s = 0;      // the measured time; by count, to the last answer
+  double cpu_s = 0;           // of this process within it, without `spin_s`
+  double spin_s = 0;          // CPU time of waiting on the spot for the schedule's moments
+  double busiest_thread = 0;  // share of the time in which the busiest of the generator's threads had a CPU
   std::string busiest_thread_name;  // empty: none was seen
   int64_t samples_lost = 0;         // that hooks.samples was too slow for
   bool interrupted = false;
@@ -101,10 +102,10 @@ struct Played {
   }
 };
 
-// `clock` is the steady one; it, the service and the requests must outlive the call. Blocks until every request is
-// accounted for: planned = answered + failed + unsent, exactly. When `stop` asks, the run ends there.
-// Threads: "load-0" begins, keeps the schedule and drives; in sync mode "load-N" for each place, with a service that
-// has threads of its own. kInvalidArgument names a setting that makes no run.
+// `clock` is the steady one; it, the service and the requests must outlive the call. Blocks until every
+// request is accounted for: planned = answered + failed + unsent, exactly. When `stop` asks, the run ends
+// there. Threads: "load-0" begins, keeps the schedule and drives; in sync mode "load-N" for each place, with
+// a service that has threads of its own. kInvalidArgument names a setting that makes no run.
 Result<Played> Play(infer::Service& service, const Requests& requests, const Clock& clock,
                     const PlayOptions& options, const PlayHooks& hooks, const std::stop_token& stop);
 

@@ -66,8 +66,8 @@ void Judgement::Counts() {
     const double bad = static_cast<double>(planned - answered) / static_cast<double>(planned);
     if (bad > limits_.errors) {
       Both(Standing::kInvalid, Reason::kErrors,
-           fmt::format("{} of {} requests were not answered ({}), limit {}", planned - answered, planned, Percent(bad),
-                       Percent(limits_.errors)));
+           fmt::format("{} of {} requests were not answered ({}), limit {}", planned - answered, planned,
+                       Percent(bad), Percent(limits_.errors)));
     }
   }
   if (answered < limits_.fewest) {
@@ -76,15 +76,17 @@ void Judgement::Counts() {
   } else if (around_.percentile && !stats::Supports(*around_.percentile, answered)) {
     const double needed = 10 / std::min(*around_.percentile, 1 - *around_.percentile);
     Latency(Standing::kInvalid, Reason::kTooFewSamples,
-            fmt::format("{} answers do not support p{:g}: it takes {:.0f}", answered, 100 * *around_.percentile, std::ceil(needed)));
+            fmt::format("{} answers do not support p{:g}: it takes {:.0f}", answered,
+                        100 * *around_.percentile, std::ceil(needed)));
   }
   if (around_.rate && played_.measured_s > 0) {
     const double got = played_.throughput(), share = 1 - got / *around_.rate;
     // A short run ends between two requests.
     const double least = (1 - limits_.rate_share) * *around_.rate * played_.measured_s - 1;
     if (share > limits_.rate_share && got * played_.measured_s < least) {
-      const std::string evidence = fmt::format("{:.4g} of {:.4g} requests a second were answered in time, limit {}", got,
-                                               *around_.rate, Percent(1 - limits_.rate_share));
+      const std::string evidence =
+          fmt::format("{:.4g} of {:.4g} requests a second were answered in time, limit {}", got,
+                      *around_.rate, Percent(1 - limits_.rate_share));
       Throughput(Standing::kSuspect, Reason::kRateMissed, evidence);
       Latency(Standing::kInvalid, Reason::kRateMissed, evidence);
     }
@@ -98,67 +100,77 @@ void Judgement::Generator() {
     const double slip = 1e-6 * static_cast<double>(tally_.slip.Quantile(0.99).value_or(0));
     const double median = 1e-6 * static_cast<double>(tally_.response.Quantile(0.5).value_or(0));
     if (late > limits_.late_share) {
-      const std::string evidence = fmt::format("{} of the requests left more than 1 ms late, limit {}", Percent(late), Percent(limits_.late_share));
+      const std::string evidence = fmt::format("{} of the requests left more than 1 ms late, limit {}",
+                                               Percent(late), Percent(limits_.late_share));
       Latency(Standing::kInvalid, Reason::kGeneratorLate, evidence);
       Throughput(Standing::kSuspect, Reason::kGeneratorLate, evidence);
     } else if (median > 0 && slip > limits_.slip_share * median) {
       Latency(Standing::kSuspect, Reason::kGeneratorLate,
-              fmt::format("p99 of the slip is {:.3g} ms, above {} of the median response time of {:.3g} ms", slip,
-                          Percent(limits_.slip_share), median));
+              fmt::format("p99 of the slip is {:.3g} ms, above {} of the median response time of {:.3g} ms",
+                          slip, Percent(limits_.slip_share), median));
     }
   }
   const auto busy = [&](double share, const std::string& what) {
     if (share <= limits_.busy_suspect) return;
     const bool invalid = share > limits_.busy_invalid;
     Both(invalid ? Standing::kInvalid : Standing::kSuspect, Reason::kGeneratorBusy,
-         fmt::format("{} {}, limit {}", what, Percent(share), Percent(invalid ? limits_.busy_invalid : limits_.busy_suspect)));
+         fmt::format("{} {}, limit {}", what, Percent(share),
+                     Percent(invalid ? limits_.busy_invalid : limits_.busy_suspect)));
   };
-  busy(played_.busiest_thread, fmt::format("thread {} of the generator was busy", played_.busiest_thread_name));
+  busy(played_.busiest_thread,
+       fmt::format("thread {} of the generator was busy", played_.busiest_thread_name));
   if (around_.ceiling_per_s && *around_.ceiling_per_s > 0) {
     busy(played_.throughput() / *around_.ceiling_per_s,
-         fmt::format("of the {:.4g} requests a second that this generator reaches against a server that does nothing, it made",
+         fmt::format("of the {:.4g} requests a second that this generator reaches against a server that does "
+                     "nothing, it made",
                      *around_.ceiling_per_s));
   }
 }
 
 void Judgement::Law() {
   const auto law = CheckLittlesLaw(played_);
-  if (!law || law->difference <= limits_.littles_law) return;
-  Both(Standing::kInvalid, Reason::kLittlesLaw,
-       fmt::format("{:.4g} requests were in flight, throughput x time in flight is {:.4g}: {} apart, limit {}", law->in_flight,
-                   law->expected, Percent(law->difference), Percent(limits_.littles_law)));
+  if (!law || law->difference <= limits_.littles_law + law->straddling) return;
+  Both(
+      Standing::kInvalid, Reason::kLittlesLaw,
+      fmt::format("{:.4g} requests were in flight, throughput x time in flight is {:.4g}: {} apart, limit {}",
+                  law->in_flight, law->expected, Percent(law->difference), Percent(limits_.littles_law)));
 }
 
-void Judgement::OneDrift(const std::optional<Drift>& drift, const char* what, record::Verdict& verdict) const {
+void Judgement::OneDrift(const std::optional<Drift>& drift, const char* what,
+                         record::Verdict& verdict) const {
   if (!drift || std::abs(drift->change) <= limits_.drift) return;
   const bool trend = drift->p_value < limits_.drift_p_value;
   if (!trend && drift->settled) return;
   verdict.Add(trend ? Standing::kInvalid : Standing::kSuspect,
               {Reason::kNoSteadyState,
-               fmt::format("{} of the last third of the run is {:+.3g} % of the first third's ({})", what, 100 * drift->change,
-                           trend ? "a trend" : "it had not settled by the middle")});
+               fmt::format("{} of the last third of the run is {:+.3g} % of the first third's ({})", what,
+                           100 * drift->change, trend ? "a trend" : "it had not settled by the middle")});
 }
 
 void Judgement::Steadiness() {
-  OneDrift(FindDrift(tally_.response_series, Of::kMean, played_.measured_s), "the response time", claims_.latency);
-  OneDrift(FindDrift(tally_.done_series, Of::kCount, played_.measured_s), "the throughput", claims_.throughput);
+  OneDrift(FindDrift(tally_.response_series, Of::kMean, played_.measured_s), "the response time",
+           claims_.latency);
+  OneDrift(FindDrift(tally_.done_series, Of::kCount, played_.measured_s), "the throughput",
+           claims_.throughput);
 }
 
 void Judgement::Machine() {
   if (around_.steal_percent && *around_.steal_percent > limits_.steal_percent) {
     Both(Standing::kSuspect, Reason::kSteal,
-         fmt::format("the hypervisor took {:.2g} % of the CPU time, limit {:.2g} %", *around_.steal_percent, limits_.steal_percent));
+         fmt::format("the hypervisor took {:.2g} % of the CPU time, limit {:.2g} %", *around_.steal_percent,
+                     limits_.steal_percent));
   }
   if (around_.foreign_cpu && *around_.foreign_cpu > limits_.foreign_share * around_.cpus) {
     Both(Standing::kSuspect, Reason::kForeignCpu,
-         fmt::format("others used {:.2g} of {} CPUs, limit {}", *around_.foreign_cpu, around_.cpus, Percent(limits_.foreign_share)));
+         fmt::format("others used {:.2g} of {} CPUs, limit {}", *around_.foreign_cpu, around_.cpus,
+                     Percent(limits_.foreign_share)));
   }
   if (around_.throttled_s && played_.measured_s > 0) {
     const double share = *around_.throttled_s / played_.measured_s;
     if (share > limits_.throttled_share) {
       Both(Standing::kInvalid, Reason::kThrottling,
-           fmt::format("the control group's quota held the generator back for {} of the time, limit {}", Percent(share),
-                       Percent(limits_.throttled_share)));
+           fmt::format("the control group's quota held the generator back for {} of the time, limit {}",
+                       Percent(share), Percent(limits_.throttled_share)));
     }
   }
 }
@@ -203,7 +215,9 @@ Claims Judge(const Played& played, const Surroundings& around, const Limits& lim
 std::optional<LittlesLaw> CheckLittlesLaw(const Played& played) {
   const Tally& tally = played.tally;
   if (played.measured_s <= 0 || tally.left == 0 || tally.in_flight_seconds <= 0) return std::nullopt;
-  LittlesLaw law{.in_flight = tally.in_flight_seconds / played.measured_s, .expected = tally.sojourn_seconds / played.measured_s};
+  LittlesLaw law{.in_flight = tally.in_flight_seconds / played.measured_s,
+                 .expected = tally.sojourn_seconds / played.measured_s};
+  law.straddling = tally.sojourn_seconds / static_cast<double>(tally.left) / played.measured_s;
   law.difference = std::abs(law.in_flight - law.expected) / std::max(law.in_flight, law.expected);
   return law;
 }

@@ -24,18 +24,18 @@ struct Surroundings {
 
 // Where the lines are drawn; docs/measurement.md says why.
 struct Limits {
-  double late_share = 0.01;      // of requests, more than 1 ms late
-  double slip_share = 0.05;      // slip's p99 of the median response time: above it the latency is suspect
+  double late_share = 0.01;  // of requests, more than 1 ms late
+  double slip_share = 0.05;  // slip's p99 of the median response time: above it the latency is suspect
   double busy_suspect = 0.5, busy_invalid = 0.8;
-  double rate_share = 0.01;      // of the rate asked for, missed
+  double rate_share = 0.01;  // of the rate asked for, missed
   double littles_law = 0.02;
-  double drift = 0.05;           // of the mean, between the first and the last third
+  double drift = 0.05;  // of the mean, between the first and the last third
   double drift_p_value = 0.01;
-  double errors = 0.001;         // of the requests planned
+  double errors = 0.001;  // of the requests planned
   double steal_percent = 1;
-  double foreign_share = 0.05;   // of the machine's CPUs
-  double throttled_share = 0.01; // of the time
-  int64_t fewest = 30;           // samples
+  double foreign_share = 0.05;    // of the machine's CPUs
+  double throttled_share = 0.01;  // of the time
+  int64_t fewest = 30;            // samples
 };
 
 struct Claims {
@@ -48,6 +48,8 @@ struct LittlesLaw {
   double in_flight = 0;   // mean, counted
   double expected = 0;    // throughput x mean time in flight
   double difference = 0;  // of the larger
+  double straddling =
+      0;  // the mean time in flight over the run's: what requests across its ends may make of it
 };
 std::optional<LittlesLaw> CheckLittlesLaw(const Played& played);
 

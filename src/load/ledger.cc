@@ -19,7 +19,8 @@ bool Ledger::IsDue(Instant planned, Instant now) const {
 }
 
 std::optional<Ledger::Ticket> Ledger::Plan(Instant planned, Instant now) {
-  if (phase_ == Phase::kWarmUp && planned >= begin_ + options_.warm_up && planned_ >= options_.warm_up_requests) {
+  if (phase_ == Phase::kWarmUp && planned >= begin_ + options_.warm_up &&
+      planned_ >= options_.warm_up_requests) {
     phase_ = Phase::kMeasuring;
     from_ = planned;
     to_ = options_.requests > 0 ? Instant::max() : planned + options_.length;
@@ -63,7 +64,13 @@ void Ledger::Ended(const Ticket& ticket, const Sample& sample) {
 }
 
 void Ledger::Unsent(Instant planned) {
-  tally_.Add({.planned = planned, .sent = planned, .first_byte = planned, .done = planned, .request = 0, .outcome = Outcome::kUnsent}, from_);
+  tally_.Add({.planned = planned,
+              .sent = planned,
+              .first_byte = planned,
+              .done = planned,
+              .request = 0,
+              .outcome = Outcome::kUnsent},
+             from_);
 }
 
 void Ledger::End(Instant now) {

@@ -1,5 +1,5 @@
-// The account of one run: which phase it is in, what is in flight, and what its requests came to. Pure: the caller
-// passes the moments. One thread at a time.
+// The account of one run: which phase it is in, what is in flight, and what its requests came to. Pure: the
+// caller passes the moments. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ class Ledger {
     Instant taken;
     bool measured = false;
   };
-  // A request planned for `planned` may leave now; the plans move the run from phase to phase. Nothing: the run is over.
+  // A request planned for `planned` may leave now; the plans move the run from phase to phase. Nothing: the
+  // run is over.
   std::optional<Ticket> Plan(Instant planned, Instant now);
   // Its answer, or what stands for one. Every ticket comes back once.
   void Ended(const Ticket& ticket, const Sample& sample);

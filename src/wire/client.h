@@ -14,8 +14,8 @@ namespace weir::wire {
 struct ClientOptions {
   // HTTP: the most connections; a call beyond them waits for one. gRPC: channels, used in turn.
   int connections = 0;  // 0: HTTP as many as are in flight, gRPC 1
-  // I/O threads, "client-N". 0: none, inferences go on while the owner calls Drive; over HTTP nothing else can
-  // then be asked.
+  // I/O threads, "client-N". 0: none, inferences go on while the owner calls Drive; over HTTP nothing else
+  // can then be asked.
   int threads = 1;
   std::chrono::milliseconds connect_timeout{5000};
   std::chrono::milliseconds timeout{0};  // of a call from sent to done; 0: only its own deadline
@@ -23,10 +23,10 @@ struct ClientOptions {
 
 // `url`: "http://HOST:PORT" or "grpc://HOST:PORT" (a name that is resolved, an IPv4, or an IPv6 in brackets).
 // A call on a pooled connection that the server had closed before a byte of the answer came is sent again,
-// once, where the server can not have begun it; nothing else is. Times: sent (where the caller has not) and done are set, over HTTP
-// first_byte too (the gRPC library tells of a whole answer only).
-// Errors are the server's, with its words; kIo names an address that cannot be reached; kDeadline; kCancelled
-// when the caller's stop token asked. The destructor cancels what is in flight.
+// once, where the server can not have begun it; nothing else is. Times: sent (where the caller has not) and
+// done are set, over HTTP first_byte too (the gRPC library tells of a whole answer only). Errors are the
+// server's, with its words; kIo names an address that cannot be reached; kDeadline; kCancelled when the
+// caller's stop token asked. The destructor cancels what is in flight.
 Result<std::unique_ptr<infer::Endpoint>> MakeHttpClient(const std::string& url, ClientOptions options,
                                                         const Clock& clock);
 Result<std::unique_ptr<infer::Endpoint>> MakeGrpcClient(const std::string& url, ClientOptions options,

@@ -22,7 +22,8 @@ inline Status CheckOptions(const ClientOptions& options) {
 }
 
 // When the answer of a call is of no use any more.
-inline std::optional<Instant> DueOf(const infer::Call& call, const ClientOptions& options, const Clock& clock) {
+inline std::optional<Instant> DueOf(const infer::Call& call, const ClientOptions& options,
+                                    const Clock& clock) {
   const auto deadline = call.request.deadline;
   if (options.timeout.count() == 0) return deadline;
   const Instant limit = call.times.sent.value_or(clock.Now()) + options.timeout;

@@ -100,7 +100,8 @@ struct Flight {
 class Lane {
  public:
   enum class Runs { kItself, kWhenDriven };
-  Lane(const std::string& address, const Clock& clock, int number, Runs runs) : address_(address), clock_(clock) {
+  Lane(const std::string& address, const Clock& clock, int number, Runs runs)
+      : address_(address), clock_(clock) {
     if (runs == Runs::kItself)
       thread_ = StartThread(fmt::format("client-{}", number), [this](std::stop_token) { Work(); });
   }
@@ -147,8 +148,9 @@ void Lane::Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instan
   static const std::string kMethod = "/inference.GRPCInferenceService/ModelInfer";
   const auto* prepared = static_cast<const PreparedGrpc*>(call.request.prepared.get());
   if (prepared) flight.outputs = prepared->outputs;
-  flight.reader = stub.PrepareUnaryCall(&flight.context, kMethod,
-                                        prepared ? prepared->message : ToGrpc(WriteGrpcRequest(call.request)), &queue_);
+  flight.reader =
+      stub.PrepareUnaryCall(&flight.context, kMethod,
+                            prepared ? prepared->message : ToGrpc(WriteGrpcRequest(call.request)), &queue_);
   call = {};  // its payload is the library's now, which lets go of it once it is sent
   if (cancelled.stop_possible())
     flight.on_cancel.emplace(cancelled, [&flight] { flight.context.TryCancel(); });
@@ -214,7 +216,8 @@ class GrpcClient final : public infer::Endpoint {
 
   void Submit(infer::Call call) override;
   Duration Drive(Instant until) override { return lanes_.front()->Drive(until); }
-  std::shared_ptr<const infer::PreparedRequest> Prepare(const infer::Request& request, Outputs outputs) override {
+  std::shared_ptr<const infer::PreparedRequest> Prepare(const infer::Request& request,
+                                                        Outputs outputs) override {
     auto prepared = std::make_shared<PreparedGrpc>();
     prepared->message = ToGrpc(WriteGrpcRequest(request));
     prepared->outputs = outputs;

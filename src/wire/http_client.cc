@@ -56,7 +56,8 @@ class HttpClient final : public infer::Endpoint {
       : address_(server.Address()), options_(options), clock_(clock), transport_(std::move(transport)) {}
 
   void Submit(infer::Call call) override;
-  std::shared_ptr<const infer::PreparedRequest> Prepare(const infer::Request& request, Outputs outputs) override;
+  std::shared_ptr<const infer::PreparedRequest> Prepare(const infer::Request& request,
+                                                        Outputs outputs) override;
   Duration Drive(Instant until) override { return transport_->Drive(until); }
   Result<std::vector<std::string>> Models() override;
   Result<infer::ModelInfo> Info(const std::string& model, const std::string& version) override;
@@ -114,7 +115,8 @@ void HttpClient::Submit(infer::Call call) {
     outputs = prepared->outputs;
   } else {
     HttpBody body = WriteHttpRequest(call.request);
-    exchange.head = Bytes::Copy(Head("POST", ModelPath(call.request.model, call.request.version) + "/infer", body));
+    exchange.head =
+        Bytes::Copy(Head("POST", ModelPath(call.request.model, call.request.version) + "/infer", body));
     exchange.parts = std::move(body.parts);
   }
   exchange.due = DueOf(call, options_, clock_);

@@ -94,8 +94,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 constexpr Duration kNear = 120us;  // a sleep ends up to so much late: the rest is waited for on the spot
 
-// One I/O thread, its connections and its calls. All but Send, load and Stop are of that thread, which is that of
-// whoever calls Drive where it has none of its own.
+// One I/O thread, its connections and its calls. All but Send, load and Stop are of that thread, which is
+// that of whoever calls Drive where it has none of its own.
 class Lane {
  public:
   enum class Runs { kItself, kWhenDriven };
@@ -489,8 +489,9 @@ class AsioTransport final : public HttpTransport {
     const int lanes = most > 0 ? std::min(threads, most) : threads;
     for (int i = 0; i < lanes; ++i) {
       const int share = most / lanes + (i < most % lanes ? 1 : 0);
-      lanes_.push_back(std::make_unique<Lane>(server, options, share, clock, i,
-                                              options.threads > 0 ? Lane::Runs::kItself : Lane::Runs::kWhenDriven));
+      lanes_.push_back(
+          std::make_unique<Lane>(server, options, share, clock, i,
+                                 options.threads > 0 ? Lane::Runs::kItself : Lane::Runs::kWhenDriven));
     }
   }
 

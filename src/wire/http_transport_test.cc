@@ -22,8 +22,8 @@ struct Told {
 // A request whose end can be waited for.
 std::future<Told> Send(HttpTransport& transport, HttpExchange exchange, std::string body = "body") {
   auto promise = std::make_shared<std::promise<Told>>();
-  exchange.head =
-      Bytes::Copy("POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n");
+  exchange.head = Bytes::Copy(
+      "POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n");
   exchange.parts = {Bytes::Copy(body)};
   exchange.done = [promise](Result<HttpAnswer> answer, const HttpExchange::Stamps& stamps) {
     promise->set_value({std::move(answer), stamps});

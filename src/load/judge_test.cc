@@ -1,0 +1,171 @@
+#include "load/judge.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numbers>
+
+#include "load/ledger.h"
+
+namespace weir::load {
+namespace {
+
+using record::Reason;
+using record::Standing;
+
+constexpr Instant kStart(100s);
+
+struct Shape {
+  double seconds = 10, rate = 1000;
+  std::function<Duration(double at)> response = [](double) { return Duration(2ms); };
+  std::function<Duration(int number)> slip = [](int) { return Duration{}; };
+  std::function<Outcome(int number)> outcome = [](int) { return Outcome::kAnswered; };
+};
+
+// A run as Play would tell it, of one request after the other.
+Played Play(const Shape& shape) {
+  Ledger ledger({.length = FromSeconds(shape.seconds)}, kStart);
+  struct Out {
+    Ledger::Ticket ticket;
+    Sample sample;
+  };
+  std::multimap<Instant, Out> out;  // by their end
+  const auto end_until = [&](Instant now) {
+    while (!out.empty() && out.begin()->first <= now) {
+      ledger.Ended(out.begin()->second.ticket, out.begin()->second.sample);
+      out.erase(out.begin());
+    }
+  };
+  for (int i = 0; i < shape.seconds * shape.rate; ++i) {
+    const double at = i / shape.rate;
+    const Instant planned = kStart + FromSeconds(at), sent = planned + shape.slip(i),
+                  done = planned + shape.response(at);
+    end_until(sent);
+    const auto ticket = ledger.Plan(planned, sent);
+    if (!ticket) break;
+    out.emplace(done, Out{*ticket,
+                          {.planned = planned,
+                           .sent = sent,
+                           .first_byte = done,
+                           .done = done,
+                           .request = 0,
+                           .outcome = shape.outcome(i)}});
+  }
+  end_until(Instant::max());
+  ledger.End(kStart + FromSeconds(shape.seconds));
+  Played played;
+  played.tally = ledger.tally();
+  played.measured_s = shape.seconds;
+  played.busiest_thread = 0.2;
+  return played;
+}
+
+std::vector<Reason> Reasons(const record::Verdict& verdict) {
+  std::vector<Reason> reasons;
+  for (const record::Cause& cause : verdict.causes) reasons.push_back(cause.reason);
+  return reasons;
+}
+
+TEST(Judge, FindsNothingWrongWithASteadyRun) {
+  const Claims claims = Judge(Play({}), {.rate = 1000, .percentile = 0.99});
+  EXPECT_EQ(claims.latency.standing, Standing::kValid);
+  EXPECT_EQ(claims.throughput.standing, Standing::kValid);
+  EXPECT_TRUE(claims.latency.causes.empty());
+}
+
+TEST(Judge, SaysWhenRequestsLeftLate) {
+  const Played played = Play({.slip = [](int i) { return i % 50 == 0 ? Duration(1500us) : Duration{}; }});
+  const Claims claims = Judge(played, {.rate = 1000});
+  EXPECT_EQ(claims.latency.standing, Standing::kInvalid);
+  EXPECT_THAT(Reasons(claims.latency), testing::Contains(Reason::kGeneratorLate));
+}
+
+TEST(Judge, SuspectsALatencyOfWhichTheSlipIsALargePart) {
+  const Played played = Play({.slip = [](int) { return Duration(200us); }});
+  EXPECT_EQ(Judge(played, {.rate = 1000}).latency.standing, Standing::kSuspect);
+}
+
+TEST(Judge, RefusesAThroughputThatTheGeneratorLimits) {
+  Played played = Play({});
+  played.busiest_thread = 0.9;
+  EXPECT_EQ(Judge(played, {}).throughput.standing, Standing::kInvalid);
+  played.busiest_thread = 0.6;
+  EXPECT_EQ(Judge(played, {}).throughput.standing, Standing::kSuspect);
+  played.busiest_thread = 0.1;
+  EXPECT_EQ(Judge(played, {.ceiling_per_s = 1100}).throughput.standing, Standing::kInvalid);
+  EXPECT_EQ(Judge(played, {.ceiling_per_s = 1500}).throughput.standing, Standing::kSuspect);
+  EXPECT_EQ(Judge(played, {.ceiling_per_s = 3000}).throughput.standing, Standing::kValid);
+}
+
+TEST(Judge, SaysWhenTheRateWasNotReached) {
+  const Claims claims = Judge(Play({}), {.rate = 1200});
+  EXPECT_THAT(Reasons(claims.latency), testing::Contains(Reason::kRateMissed));
+  EXPECT_EQ(claims.latency.standing, Standing::kInvalid);
+}
+
+TEST(Judge, DoesNotMissTheRateByTheLastRequestOfAShortRun) {
+  EXPECT_EQ(Judge(Play({.seconds = 40, .rate = 1}), {.rate = 1}).latency.standing, Standing::kValid);
+}
+
+// Twice the capacity: every request waits longer than the one before.
+TEST(Judge, SaysWhenResponseTimesOnlyGrow) {
+  const Claims claims =
+      Judge(Play({.response = [](double at) { return FromSeconds(0.001 + at); }}), {.rate = 1000});
+  EXPECT_EQ(claims.latency.standing, Standing::kInvalid);
+  EXPECT_THAT(Reasons(claims.latency), testing::Contains(Reason::kNoSteadyState));
+}
+
+TEST(Judge, LetsResponseTimesSwingAboutTheirMean) {
+  const Claims claims = Judge(
+      Play({.response =
+                [](double at) { return FromSeconds(0.002 + 0.001 * std::sin(40 * std::numbers::pi * at)); }}),
+      {});
+  EXPECT_EQ(claims.latency.standing, Standing::kValid);
+}
+
+TEST(Judge, HoldsTheCountOfFailuresAgainstBothClaims) {
+  const auto every = [](int n) {
+    return [n](int i) { return i % n == 0 ? Outcome::kRefused : Outcome::kAnswered; };
+  };
+  EXPECT_EQ(Judge(Play({.outcome = every(100)}), {}).throughput.standing, Standing::kInvalid);
+  EXPECT_EQ(Judge(Play({.outcome = every(5000)}), {}).throughput.standing, Standing::kValid);
+}
+
+TEST(Judge, ChecksLittlesLaw) {
+  Played played = Play({});
+  ASSERT_TRUE(CheckLittlesLaw(played).has_value());
+  EXPECT_NEAR(CheckLittlesLaw(played)->in_flight, 2, 0.01);
+  EXPECT_LT(CheckLittlesLaw(played)->difference, 0.001);
+  played.tally.sojourn_seconds *= 0.95;  // a twentieth of the requests was lost from sight
+  EXPECT_THAT(Reasons(Judge(played, {}).throughput), testing::ElementsAre(Reason::kLittlesLaw));
+}
+
+TEST(Judge, WantsEnoughSamplesForThePercentile) {
+  EXPECT_EQ(Judge(Play({.seconds = 0.5}), {.percentile = 0.99}).latency.standing, Standing::kInvalid);
+  EXPECT_EQ(Judge(Play({.seconds = 1.5}), {.percentile = 0.99}).latency.standing, Standing::kValid);
+  EXPECT_EQ(Judge(Play({.seconds = 0.02}), {}).throughput.standing, Standing::kSuspect);
+  EXPECT_EQ(Judge(Played{}, {}).throughput.standing, Standing::kInvalid);
+}
+
+TEST(Judge, SuspectsAMachineThatOthersUse) {
+  const Played played = Play({});
+  EXPECT_THAT(Reasons(Judge(played, {.steal_percent = 3}).latency), testing::ElementsAre(Reason::kSteal));
+  EXPECT_THAT(Reasons(Judge(played, {.cpus = 2, .foreign_cpu = 0.5}).latency),
+              testing::ElementsAre(Reason::kForeignCpu));
+  EXPECT_THAT(Reasons(Judge(played, {.cpus = 2, .foreign_cpu = 0.05}).latency), testing::IsEmpty());
+  EXPECT_EQ(Judge(played, {.throttled_s = 1}).latency.standing, Standing::kInvalid);
+}
+
+TEST(MeanResponse, HasAnIntervalThatHoldsTheMean) {
+  const auto interval = MeanResponse(
+      Play({.response = [](double at) { return FromSeconds(0.002 + 0.0005 * std::sin(1000 * at)); }}));
+  ASSERT_TRUE(interval.has_value());
+  EXPECT_LT(interval->low, 0.002);
+  EXPECT_GT(interval->high, 0.002);
+  EXPECT_LT(interval->high - interval->low, 0.0002);
+}
+
+}  // namespace
+}  // namespace weir::load

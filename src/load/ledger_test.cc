@@ -1,0 +1,122 @@
+#include "load/ledger.h"
+
+#include <gtest/gtest.h>
+
+namespace weir::load {
+namespace {
+
+constexpr Instant kStart(100s);
+
+Ledger Make(Ledger::Options options) { return Ledger(options, kStart); }
+
+// Planned, sent at once, and answered after `time`.
+void Answer(Ledger& ledger, Instant planned, Duration time, Outcome outcome = Outcome::kAnswered) {
+  const auto ticket = ledger.Plan(planned, planned);
+  ASSERT_TRUE(ticket.has_value());
+  const Instant done = planned + time;
+  ledger.Ended(*ticket, {.planned = planned,
+                         .sent = planned,
+                         .first_byte = done,
+                         .done = done,
+                         .request = 0,
+                         .outcome = outcome});
+}
+
+TEST(Ledger, MeasuresWhatIsPlannedAfterTheWarmUp) {
+  Ledger ledger = Make({.warm_up = 1s, .length = 10s});
+  Answer(ledger, kStart, 1ms);
+  Answer(ledger, kStart + 999ms, 1ms);
+  EXPECT_EQ(ledger.phase(), Ledger::Phase::kWarmUp);
+  Answer(ledger, kStart + 1s, 1ms);
+  EXPECT_EQ(ledger.phase(), Ledger::Phase::kMeasuring);
+  EXPECT_EQ(ledger.from(), kStart + 1s);
+  EXPECT_EQ(ledger.to(), kStart + 11s);
+  EXPECT_EQ(ledger.warm_up_requests(), 2);
+  EXPECT_EQ(ledger.tally().planned(), 1);
+}
+
+TEST(Ledger, WarmsUpByCountToo) {
+  Ledger ledger = Make({.warm_up = 0s, .warm_up_requests = 2, .length = 1s});
+  Answer(ledger, kStart, 1ms);
+  Answer(ledger, kStart + 1s, 1ms);
+  Answer(ledger, kStart + 2s, 1ms);
+  EXPECT_EQ(ledger.from(), kStart + 2s);
+}
+
+TEST(Ledger, IsOverAtTheEndThatWasFixedBefore) {
+  Ledger ledger = Make({.length = 1s});
+  Answer(ledger, kStart, 1ms);
+  Answer(ledger, kStart + 999ms, 5ms);
+  EXPECT_FALSE(ledger.Plan(kStart + 1s, kStart + 1s).has_value());
+  EXPECT_EQ(ledger.phase(), Ledger::Phase::kOver);
+  EXPECT_EQ(ledger.to(), kStart + 1s);
+  EXPECT_EQ(ledger.tally().answered(), 2);
+  EXPECT_EQ(ledger.tally().answered_within, 1);  // the other came after the end
+}
+
+TEST(Ledger, LetsNoRequestLeaveWellAfterTheEnd) {
+  Ledger ledger = Make({.length = 1s});
+  Answer(ledger, kStart, 1ms);
+  EXPECT_TRUE(ledger.Plan(kStart + 999ms, kStart + 1s + 5ms).has_value());
+  EXPECT_FALSE(ledger.Plan(kStart + 999ms, kStart + 1s + 50ms).has_value());
+  ledger.Unsent(kStart + 999ms);
+  EXPECT_EQ(ledger.tally().of(Outcome::kUnsent), 1);
+}
+
+TEST(Ledger, CountsRequestsWhereTheyAreTheMeasure) {
+  Ledger ledger = Make({.requests = 2});
+  Answer(ledger, kStart, 1ms);
+  Answer(ledger, kStart + 1h, 1ms);
+  EXPECT_FALSE(ledger.Plan(kStart + 2h, kStart + 2h).has_value());
+  EXPECT_EQ(ledger.tally().answered(), 2);
+  EXPECT_EQ(ledger.last_done(), kStart + 1h + 1ms);
+}
+
+TEST(Ledger, EndsBeforeItHasMeasuredAnything) {
+  Ledger ledger = Make({.warm_up = 10s, .length = 1s});
+  Answer(ledger, kStart, 1ms);
+  ledger.End(kStart + 2s);
+  EXPECT_EQ(ledger.from(), ledger.to());
+  EXPECT_EQ(ledger.tally().planned(), 0);
+  EXPECT_FALSE(ledger.Plan(kStart + 3s, kStart + 3s).has_value());
+}
+
+TEST(Ledger, EndsEarlyWhenAsked) {
+  Ledger ledger = Make({.length = 10s});
+  Answer(ledger, kStart, 1ms);
+  ledger.End(kStart + 4s);
+  ledger.End(kStart + 5s);
+  EXPECT_EQ(ledger.to(), kStart + 4s);
+}
+
+TEST(Ledger, KeepsTheAreaUnderWhatIsInFlight) {
+  Ledger ledger = Make({.length = 10s});
+  const auto first = ledger.Plan(kStart, kStart);
+  const auto second = ledger.Plan(kStart + 2s, kStart + 2s);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(ledger.in_flight(), 2);
+  const auto sample = [](Instant sent, Instant done) {
+    return Sample{.planned = sent, .sent = sent, .first_byte = done, .done = done};
+  };
+  ledger.Ended(*first, sample(kStart, kStart + 3s));        // 2 s alone, 1 s with the second
+  ledger.Ended(*second, sample(kStart + 2s, kStart + 6s));  // 3 s more alone
+  EXPECT_DOUBLE_EQ(ledger.tally().in_flight_seconds, 2 + 2 + 3);
+  EXPECT_DOUBLE_EQ(ledger.tally().sojourn_seconds, 3 + 4);
+  EXPECT_EQ(ledger.in_flight(), 0);
+}
+
+TEST(Ledger, CountsEveryOutcomeApart) {
+  Ledger ledger = Make({.length = 10s});
+  Answer(ledger, kStart, 1ms);
+  Answer(ledger, kStart, 1ms, Outcome::kRefused);
+  Answer(ledger, kStart, 1ms, Outcome::kTimedOut);
+  const Tally& tally = ledger.tally();
+  EXPECT_EQ(tally.planned(), 3);
+  EXPECT_EQ(tally.failed(), 2);
+  EXPECT_EQ(tally.of(Outcome::kRefused), 1);
+  EXPECT_EQ(tally.response.count(), 1);
+  EXPECT_EQ(tally.slip.count(), 3);
+}
+
+}  // namespace
+}  // namespace weir::load
