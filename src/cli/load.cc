@@ -149,8 +149,10 @@ Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& le
   load::PlayHooks hooks;
   if (target_.is_driven()) hooks.drive = [&](Instant until) { return target_.Drive(until); };
   hooks.give_up = [&] { target_.GiveUp(); };
+  const bool warms_up = options.warm_up > Duration{} || options.warm_up_requests > 0;
+  if (!warms_up) before = target_.Statistics();  // a short run may be over before it is asked
   hooks.measuring = [&] {
-    before = target_.Statistics();
+    if (warms_up) before = target_.Statistics();
     auto monitor = monitor::ResourceMonitor::Start(clock_, {});
     if (monitor) own = *std::move(monitor);
     if (flags_.server_pids.empty()) return;

@@ -1,0 +1,197 @@
+"""weir load through the built program: what it counts, what it tells of time, and when it refuses to believe itself."""
+import json
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+import conftest
+from test_serve import Server, put_identity
+
+SLOW = 4 if conftest.SANITIZED else 1
+ONE_ROW = {"data": [{"x": [1] * 16}, {"x": [2] * 16}]}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("load")
+    put_identity(folder / "models", "quick")
+    put_identity(folder / "models", "five", batch=1, engine="emulated:base=5ms", more="dynamic_batching { default_queue_policy { max_queue_size: 4096 } }")
+    put_identity(folder / "models", "texts", dtype="STRING", dims="2")
+    put_identity(folder / "models", "free", dims="-1, 3")
+    running = Server(folder, "--model-repository", folder / "models").wait()
+    running.grpc = running.facts["grpc"]["url"].removeprefix("grpc://")
+    yield running
+    running.stop()
+
+
+def at(server, model, protocol="http"):
+    return ["-m", model, "-i", protocol, "-u", server.http if protocol == "http" else server.grpc]
+
+
+def whole(level):
+    return level["planned"] == level["answered"] + level["failed"] + level["unsent"]
+
+
+def reasons(level):
+    return {each["reason"] for each in level["reasons"]}
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.parametrize("mode", [[], ["--sync"], ["--io-threads", 2]])
+def test_a_closed_loop_counts_every_request(weir, server, protocol, mode):
+    result = weir.json("load", *at(server, "quick", protocol), "--concurrency-range", "1:4:3", "--request-count", 300, "--warmup", 0, *mode, status=None)
+    assert [level["concurrency"] for level in result["levels"]] == [1, 4]
+    for level in result["levels"]:
+        assert level["planned"] == level["answered"] == 300 and whole(level)
+        assert level["errors"] == {}
+        assert set(level["verdict"]) == {"throughput", "latency"}
+        assert level["response_ms"]["min"] <= level["response_ms"]["p50"] <= level["response_ms"]["max"]
+        assert "p99_9" not in level["response_ms"]  # 300 requests do not tell
+        assert level["throughput_per_s"] > 0 and level["client_cpu_us_per_request"] > 0
+        assert set(level["server_ms"]) >= {"queue", "compute_input", "compute_infer", "compute_output"}
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_known_delay_is_what_it_measures(weir, server, protocol):
+    level, = weir.json("load", *at(server, "five", protocol), "--concurrency-range", 1, "--duration", 1, "--warmup", 0.2, status=None)["levels"]
+    assert 5 <= level["response_ms"]["min"]
+    assert level["response_ms"]["p50"] < 5 + 2 * SLOW
+    assert level["server_ms"]["compute_infer"] == pytest.approx(5, abs=SLOW)
+
+
+@pytest.mark.parametrize("distribution", ["constant", "poisson", "gamma"])
+def test_a_rate_is_planned_to_the_request(weir, server, distribution):
+    level, = weir.json("load", *at(server, "quick"), "--request-rate-range", 200, "--request-distribution", distribution, "--duration", 1, "--warmup", 0.2,
+                       status=None)["levels"]
+    assert whole(level) and level["load_model"] == "open"
+    if distribution == "constant":
+        assert level["planned"] == 200
+    else:
+        assert 100 < level["planned"] < 320
+    assert level["slip_ms"]["n"] == level["planned"] - level["unsent"]
+
+
+def test_at_twice_the_capacity_response_times_grow_as_theory_says_and_are_invalid(weir, server):
+    level, = weir.json("load", *at(server, "five"), "--request-rate-range", 400, "--duration", 2, "--warmup", 0, status=3)["levels"]
+    assert level["verdict"]["latency"] == "INVALID"
+    assert reasons(level) >= {"rate-missed", "no-steady-state"}
+    assert level["planned"] == 800 and whole(level)
+    assert level["response_ms"]["max"] == pytest.approx(2000, rel=0.1)  # the last of 800 at 200 a second, planned after 2 s
+    assert level["response_ms"]["p50"] == pytest.approx(1000, rel=0.1)
+    assert level["throughput_per_s"] == pytest.approx(200, rel=0.05)
+
+
+def test_a_stall_of_the_server_shows_in_the_response_time(server, weir):
+    def stall():
+        time.sleep(1.5)
+        server.process.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        server.process.send_signal(signal.SIGCONT)
+
+    thread = threading.Thread(target=stall)
+    thread.start()
+    level, = weir.json("load", *at(server, "quick"), "--request-rate-range", 400, "--duration", 4, "--warmup", 0.2, status=None)["levels"]
+    thread.join()
+    # A quarter of the requests was due while it stood still; the worst hundredth of all waited 0.96 s or more.
+    assert level["response_ms"]["p99"] == pytest.approx(960, rel=0.1)
+    assert level["planned"] == level["answered"] == 1600
+
+
+def test_what_takes_too_long_has_failed(server, weir):
+    level, = weir.json("load", *at(server, "five"), "--concurrency-range", 4, "--duration", 1, "--warmup", 0, "--request-timeout-ms", 12, status=3)["levels"]
+    assert level["errors"]["timeout"] > 0 and whole(level)
+    assert "errors" in reasons(level)
+
+
+def test_a_server_that_dies_leaves_failures_and_not_a_hang(tmp_path, weir):
+    put_identity(tmp_path / "models", "quick")
+    running = Server(tmp_path, "--model-repository", tmp_path / "models").wait()
+    threading.Timer(1, running.process.kill).start()
+    level, = weir.json("load", *at(running, "quick"), "--request-rate-range", 100, "--duration", 2, "--warmup", 0, status=3)["levels"]
+    running.process.wait(10)
+    assert level["errors"]["connection"] > 50 and whole(level)
+    assert level["verdict"] == {"throughput": "INVALID", "latency": "INVALID"}
+
+
+def test_perf_analyzers_command_line_runs(weir, server, tmp_path):
+    done = weir.run("load", *at(server, "quick", "grpc"), "-b", 2, "--concurrency-range", "1:2:1", "--async", "--measurement-mode", "count_windows",
+                    "--measurement-request-count", 60, "-s", 50, "-r", 5, "--percentile=95", "-v", "-f", tmp_path / "out.csv", status=None)
+    assert done.returncode in (0, 3)
+    assert "fixed before the run" in done.stderr.decode()
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert lines[0].startswith("Concurrency,Inferences/Second,Client Send,Network+Server Send/Recv,Server Queue,Server Compute Input")
+    assert len(lines) == 3 and lines[1].startswith("1,")
+
+
+def test_answers_are_held_against_what_is_expected(weir, server, tmp_path):
+    data = tmp_path / "data.json"
+    common = [*at(server, "quick"), "--input-data", data, "--check", "--request-count", 100, "--warmup", 0]
+    data.write_text(json.dumps(ONE_ROW | {"validation_data": [{"y": [1] * 16}, {"y": [2] * 16}]}))
+    level, = weir.json("load", *common, status=None)["levels"]
+    assert level["answered"] == 100
+    data.write_text(json.dumps(ONE_ROW | {"validation_data": [{"y": [1] * 16}, {"y": [3] * 16}]}))
+    level, = weir.json("load", *common, status=3)["levels"]
+    assert level["errors"] == {"wrong_answer": 50}
+
+
+def test_every_kind_of_input_is_made(weir, server):
+    for model, more in (("texts", ["--string-length", 10]), ("texts", ["--string-data", "a"]), ("free", ["--shape", "x:2,3"]), ("quick", ["-z", "-b", 4])):
+        level, = weir.json("load", *at(server, model, "grpc"), *more, "--request-count", 40, "--warmup", 0, status=None)["levels"]
+        assert level["answered"] == 40, (model, level)
+    assert b"--shape" in weir.run("load", *at(server, "free"), status=2).stderr
+
+
+def test_a_latency_threshold_gets_an_answer(weir, server):
+    common = [*at(server, "five"), "--concurrency-range", 1, "--request-count", 200, "--warmup", 0, "--percentile", 90]
+    level, = weir.json("load", *common, "-l", 500, status=None)["levels"]
+    assert level["below_threshold"] == "yes"
+    level, = weir.json("load", *common, "-l", 1, status=3)["levels"]
+    assert level["below_threshold"] == "no"
+
+
+def test_pictures_are_sent_in_every_payload(weir, made, tmp_path):
+    model, pictures = made
+    running = Server(tmp_path, "--model-repository", model).wait()
+    for payload in ("tensor", "pixels", "image"):
+        level, = weir.json("load", *at(running, "tiny"), "--data", pictures, "--payload", payload, "-b", 4, "--request-count", 20, "--warmup", 0,
+                           status=None)["levels"]
+        assert level["answered"] == 20, (payload, level)
+    running.stop()
+
+
+def test_a_model_of_this_process_is_put_under_load(weir, made):
+    result = weir.json("load", made[0], "--concurrency-range", "1,2", "-b", 2, "--request-count", 50, "--warmup", 0, status=None)
+    assert result["protocol"] == "in-process"
+    assert [level["answered"] for level in result["levels"]] == [50, 50]
+
+
+def test_ctrl_c_keeps_what_there_is(server, tmp_path):
+    out = tmp_path / "out.json"
+    process = subprocess.Popen([conftest.PROGRAM, "load", *at(server, "quick"), "--concurrency-range", "2", "--duration", "60", "--json", out],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(2 * SLOW)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    result = json.loads(out.read_text())
+    assert result["interrupted"] and result["levels"][0]["answered"] > 0 and whole(result["levels"][0])
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["-m", "quick", "-u", "127.0.0.1:1"], b"127.0.0.1:1"),
+    (["--concurrency-range", "0", "-m", "quick"], b"above 0"),
+    (["--concurrency-range", "4:1", "-m", "quick"], b"goes up"),
+    (["--concurrency-range", "2", "--request-rate-range", "5", "-m", "quick"], b"leave one of them out"),
+    (["--async", "--sync", "-m", "quick"], b"contradict"),
+    ([], b"-m NAME"),
+])
+def test_what_makes_no_run_is_said(weir, arguments, words):
+    done = weir.run("load", *arguments, status=None)
+    assert done.returncode in (1, 2)
+    assert words in done.stderr
+
+
+def test_an_unknown_model_is_named(weir, server):
+    assert b"nobody" in weir.run("load", *at(server, "nobody"), status=2).stderr
