@@ -284,7 +284,7 @@ Result<int> RunLoad(const LoadFlags& flags, const std::stop_token& stop) {
   const SteadyClock clock;
   const std::unique_ptr<LoadTarget> target = TRY(OpenLoadTarget(flags, clock, MostInFlight(levels)));
   load::Requests requests = TRY(MakeRequests(flags, *target, console));
-  target->Prepare(requests);
+  TRY_STATUS(target->Prepare(requests));
   LoadResult result{
       .flags = flags, .target = *target, .length = LengthOf(flags), .batch = flags.batch, .levels = {}};
   console.Text(fmt::format(

@@ -88,6 +88,10 @@ void AddData(Flags& flags, LoadFlags& w) {
               false);
   flags.Choice("--payload", w.payload, {"tensor", "pixels", "image"}, "what pictures are sent as");
   flags.Text("--recipe", w.recipe, "how pictures become the model's input; else the model's own");
+  flags.Choice("--shared-memory", w.shared_memory, {"none", "system"},
+               "system: inputs and outputs stay in memory that the server on this machine sees too");
+  flags.Integer64("--output-shared-memory-size", w.output_shared_memory, 0, int64_t{1} << 30,
+                  "bytes for each output in it; 0: by the model's shapes");
   flags.Switch("--check", w.check,
                "hold the answers against the validation_data of --input-data: wrong ones are failures");
   flags.Integer64("--seed", w.seed, 0, INT64_MAX, "of the data and of the schedule");

@@ -22,7 +22,8 @@ struct LoadFlags {
   bool async = false, sync = false;
   int batch = 1, connections = 0, channels = 1, threads = 0;
   std::vector<std::string> shapes, input_data, data;
-  std::string payload = "tensor", recipe, string_data;
+  std::string payload = "tensor", recipe, string_data, shared_memory = "none";
+  int64_t output_shared_memory = 0;
   int string_length = 128, pool = 1024;
   bool zero_input = false, check = false;
   double duration_s = 0, warm_up_s = 1, request_timeout_ms = 0, measurement_interval_ms = 0;

@@ -1,12 +1,14 @@
 #include "cli/load_target.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "cli/console.h"
 #include "infer/runner.h"
+#include "load/shared_memory.h"
 #include "model/model.h"
 #include "wire/client.h"
 
@@ -19,8 +21,9 @@ std::unexpected<Error> Invalid(std::string message) {
 
 class RemoteTarget final : public LoadTarget {
  public:
-  RemoteTarget(wire::ModelUrl url, wire::ClientOptions options, const Clock& clock)
-      : url_(std::move(url)), options_(options), clock_(clock) {}
+  RemoteTarget(wire::ModelUrl url, wire::ClientOptions options, const LoadFlags& flags, const Clock& clock)
+      : url_(std::move(url)), options_(options), flags_(flags), clock_(clock) {}
+  ~RemoteTarget() override;
   Status Open();
 
   infer::Service& service() override { return *client_; }
@@ -38,18 +41,15 @@ class RemoteTarget final : public LoadTarget {
     auto totals = questions_->Statistics(info_.name, url_.version);
     return totals ? std::optional(*std::move(totals)) : std::nullopt;
   }
-  void Prepare(load::Requests& requests) override {
-    for (infer::Request& request : requests.pool) {
-      const auto outputs =
-          requests.expected.empty() ? infer::Endpoint::Outputs::kPassOver : infer::Endpoint::Outputs::kRead;
-      if (auto prepared = client_->Prepare(request, outputs)) request = {.prepared = std::move(prepared)};
-    }
-  }
+  Status Prepare(load::Requests& requests) override;
 
  private:
   const wire::ModelUrl url_;
   const wire::ClientOptions options_;
+  const LoadFlags& flags_;
   const Clock& clock_;
+  load::SharedRequests shared_;
+  std::vector<std::string> regions_;            // registered with the server
   std::unique_ptr<infer::Endpoint> questions_;  // apart from the load
   std::unique_ptr<infer::Endpoint> client_;
   infer::ModelInfo info_;
@@ -61,6 +61,34 @@ Status RemoteTarget::Open() {
   questions_ = TRY(wire::MakeClient(url_.server, {.threads = is_grpc ? 0 : 1}, clock_));
   info_ = TRY_CONTEXT(questions_->Info(url_.model, url_.version), url_.server);
   client_ = TRY(wire::MakeClient(url_.server, options_, clock_));
+  return {};
+}
+
+RemoteTarget::~RemoteTarget() {
+  client_.reset();  // what is out may write into the regions until then
+  for (const std::string& region : regions_) (void)questions_->UnregisterRegion(region);
+}
+
+Status RemoteTarget::Prepare(load::Requests& requests) {
+  if (flags_.shared_memory == "system") {
+    if (!requests.expected.empty()) return Invalid("--check reads the answers, and those stay in shared memory: leave one of them out");
+    const std::string name = fmt::format("weir-load-{}", getpid());
+    shared_ = TRY(load::ShareRequests(requests.pool, info_, flags_.batch, static_cast<uint64_t>(flags_.output_shared_memory), name));
+    requests.pool = shared_.requests;
+    for (const auto& [ending, memory] : {std::pair("-in", shared_.inputs.get()), {"-out", shared_.outputs.get()}}) {
+      if (memory == nullptr) continue;
+      const Status known = questions_->RegisterRegion(name + ending, memory->key(), memory->size());
+      if (!known) return Context("--shared-memory system", known.error());
+      regions_.push_back(name + ending);
+    }
+  }
+  for (size_t i = 0; i < requests.pool.size(); ++i) {
+    infer::RequestForm form = shared_.forms.empty() ? infer::RequestForm{} : std::move(shared_.forms[i]);
+    if (requests.expected.empty()) form.outputs = infer::RequestForm::Outputs::kPassOver;
+    infer::Request bare;
+    bare.prepared = client_->Prepare(requests.pool[i], form);
+    requests.pool[i] = std::move(bare);
+  }
   return {};
 }
 
@@ -83,7 +111,7 @@ class LocalTarget final : public LoadTarget {
   std::map<std::string, std::string> Libraries() const override {
     return {{opened_.engine->name(), opened_.engine->version()}};
   }
-  void Prepare(load::Requests&) override {}
+  Status Prepare(load::Requests&) override { return {}; }
   void GiveUp() override;
 
  private:
@@ -157,7 +185,7 @@ Result<std::unique_ptr<LoadTarget>> OpenRemote(const LoadFlags& flags, const std
   const bool grpc = at.server.starts_with("grpc");
   const wire::ClientOptions options{.connections = grpc ? flags.channels : flags.connections,
                                     .threads = flags.sync ? std::max(1, flags.threads) : flags.threads};
-  auto remote = std::make_unique<RemoteTarget>(std::move(at), options, clock);
+  auto remote = std::make_unique<RemoteTarget>(std::move(at), options, flags, clock);
   TRY_STATUS(remote->Open());
   return remote;
 }
@@ -173,6 +201,7 @@ Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const
   if (flags.payload != "tensor")
     return Invalid(fmt::format(
         "--payload {} is for served models: in this process the model is given its tensor", flags.payload));
+  if (flags.shared_memory != "none") return Invalid("--shared-memory is for servers: in this process the model is given its tensor");
   auto local = std::make_unique<LocalTarget>(clock);
   TRY_STATUS(local->Open(flags, most_in_flight));
   return local;

@@ -33,7 +33,7 @@ class LoadTarget {
   virtual std::optional<infer::PhaseTotals> Statistics() = 0;
   virtual std::map<std::string, std::string> Libraries() const { return {}; }
   // The requests in the form in which they leave, made once.
-  virtual void Prepare(load::Requests& requests) = 0;
+  virtual Status Prepare(load::Requests& requests) = 0;
 };
 
 // kInvalidArgument names flags that make no sense together. `flags` and `clock` must outlive it.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,26 @@ inline PhaseTotals& PhaseTotals::operator+=(const PhaseTotals& more) {
   return *this;
 }
 
+// A part of a shared-memory region that the server knows.
+struct RegionPart {
+  std::string region;
+  uint64_t offset = 0;
+  uint64_t byte_size = 0;
+};
+
+// How a prepared request is sent, and what is made of its answer.
+struct RequestForm {
+  enum class Outputs {
+    kRead,
+    kPassOver,  // the answer must be whole and no error; its outputs are not looked at, and the Response has none
+  };
+  Outputs outputs = Outputs::kRead;
+  // Where the inputs lie instead of in the request, one for each, or none at all.
+  std::vector<std::optional<RegionPart>> input_regions;
+  // Where outputs go instead of into the answer, by name.
+  std::map<std::string, RegionPart> output_regions;
+};
+
 // Thread-safe. These calls block, for as long as the endpoint's own time limit, and must not be made by a
 // Completion.
 class Endpoint : public Service {
@@ -66,12 +87,15 @@ class Endpoint : public Service {
   // `version` empty: the newest. kNotFound when there is no such model.
   virtual Result<ModelInfo> Info(const std::string& model, const std::string& version) = 0;
   // The request as this endpoint sends it; nothing where it has no such form.
-  enum class Outputs {
-    kRead,
-    kPassOver,  // the answer must be whole and no error; its outputs are not looked at, and the Response has
-                // none
-  };
-  virtual std::shared_ptr<const PreparedRequest> Prepare(const Request&, Outputs) { return nullptr; }
+  virtual std::shared_ptr<const PreparedRequest> Prepare(const Request&, const RequestForm&) { return nullptr; }
+  // Makes a region of this machine's shared memory known to the server, under a name for RegionPart; `key` is
+  // its name for shm_open. kUnsupported where the server has no such thing.
+  virtual Status RegisterRegion(const std::string&, const std::string&, uint64_t) {
+    return Fail(ErrorCode::kUnsupported, "there is no shared memory with it");
+  }
+  virtual Status UnregisterRegion(const std::string&) {
+    return Fail(ErrorCode::kUnsupported, "there is no shared memory with it");
+  }
   // Of an endpoint that was made without threads: sends, reads and answers on the calling thread until
   // `until`, give or take what an answer takes. One thread at a time, the one that submits; to be stopped for
   // good before the endpoint ends. Returns how much of it was turning on the spot for want of work. Others

@@ -89,8 +89,6 @@ TEST(Play, GoesOnWithAPlaceWhoeverBringsItsAnswer) {
     const Played played = MustPlay(
         service, {.scenario = Concurrency{.in_flight = 4, .wait = wait}, .warm_up = 0s, .requests = 2000});
     EXPECT_EQ(played.tally.answered(), 2000);
-    const auto law = played.tally.in_flight_seconds;
-    EXPECT_LE(law, 4 * played.measured_s * 1.01 + 0.001);
   }
 }
 

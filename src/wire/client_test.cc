@@ -108,6 +108,45 @@ TEST_P(ClientTest, EveryCallGetsItsOwnAnswerAndTimes) {
   EXPECT_EQ(ids.size(), 200U);
 }
 
+TEST_P(ClientTest, APreparedRequestIsSentAsOftenAsOneLikes) {
+  const auto client = Open();
+  const infer::Call call = MakeCall("7", {FloatTensor("INPUT0", {2}, {1, 2})});
+  for (const auto outputs : {infer::RequestForm::Outputs::kRead, infer::RequestForm::Outputs::kPassOver}) {
+    const auto prepared = client->Prepare(call.request, {.outputs = outputs});
+    for (int i = 0; i < 3; ++i) {
+      infer::Call again = MakeCall("", {});
+      again.request = {};
+      again.request.prepared = prepared;
+      const Answered answer = Ask(*client, std::move(again));
+      ASSERT_TRUE(answer.result) << answer.result.error().message;
+      EXPECT_TRUE(answer.times.sent.has_value());
+      if (outputs == infer::RequestForm::Outputs::kPassOver) {
+        EXPECT_TRUE(answer.result->outputs.empty());
+      } else {
+        EXPECT_EQ(answer.result->id, "7");
+        EXPECT_EQ(Floats(answer.result->outputs[0]), (std::vector<float>{1, 2}));
+      }
+    }
+  }
+}
+
+TEST_P(ClientTest, WithoutThreadsAllGoesOnWhileItIsDriven) {
+  const auto client = Open({.threads = 0});
+  const SteadyClock clock;
+  int answered = 0;
+  for (int i = 0; i < 10; ++i) {
+    infer::Call call = MakeCall("", {FloatTensor("INPUT0", {2}, {1, 2})});
+    call.completion = infer::Completion([&](const auto& result, const auto&) {
+      EXPECT_TRUE(result.has_value());
+      ++answered;
+    });
+    client->Submit(std::move(call));
+  }
+  const Instant until = clock.Now() + 10s;
+  while (answered < 10 && clock.Now() < until) client->Drive(clock.Now() + 1ms);
+  EXPECT_EQ(answered, 10);
+}
+
 TEST_P(ClientTest, LargeTensorsGoBothWaysAndAreLetGoOfWhenSent) {
   const auto client = Open();
   auto payload = std::make_shared<std::vector<float>>(1 << 20);
@@ -292,7 +331,7 @@ TEST(HttpClient, ServersWithoutTheExtensionsAreUnsupportedOrDoWithoutThem) {
 
 TEST(Client, RefusesBadOptionsAndUrls) {
   const SteadyClock clock;
-  EXPECT_EQ(MakeClient("http://h:1", {.threads = 0}, clock).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(MakeClient("http://h:1", {.threads = -1}, clock).error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(MakeClient("grpc://h:1", {.connections = -1}, clock).error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(MakeClient("h:1", {}, clock).error().code, ErrorCode::kInvalidArgument);
 }

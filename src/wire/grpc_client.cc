@@ -80,7 +80,7 @@ Error ErrorOf(const grpc::Status& status, const grpc::ClientContext& context, co
 // The message of a request. Copies of it share its bytes.
 struct PreparedGrpc final : infer::PreparedRequest {
   grpc::ByteBuffer message;
-  infer::Endpoint::Outputs outputs{};
+  infer::RequestForm::Outputs outputs{};
 };
 
 // An inference on its way.
@@ -91,7 +91,7 @@ struct Flight {
   grpc::Status status;
   infer::Completion completion;
   infer::Times times;
-  infer::Endpoint::Outputs outputs{};
+  infer::RequestForm::Outputs outputs{};
   std::list<Flight>::iterator place;
   std::optional<std::stop_callback<std::function<void()>>> on_cancel;
 };
@@ -190,7 +190,7 @@ void Lane::End(Flight& flight) {
     MutexLock lock(mutex_);
     one.splice(one.end(), flights_, flight.place);
   }
-  if (flight.status.ok() && flight.outputs == infer::Endpoint::Outputs::kPassOver) {
+  if (flight.status.ok() && flight.outputs == infer::RequestForm::Outputs::kPassOver) {
     flight.completion.Answer(infer::Response{}, flight.times);
   } else if (flight.status.ok()) {
     flight.completion.Answer(
@@ -217,12 +217,14 @@ class GrpcClient final : public infer::Endpoint {
   void Submit(infer::Call call) override;
   Duration Drive(Instant until) override { return lanes_.front()->Drive(until); }
   std::shared_ptr<const infer::PreparedRequest> Prepare(const infer::Request& request,
-                                                        Outputs outputs) override {
+                                                        const infer::RequestForm& form) override {
     auto prepared = std::make_shared<PreparedGrpc>();
-    prepared->message = ToGrpc(WriteGrpcRequest(request));
-    prepared->outputs = outputs;
+    prepared->message = ToGrpc(WriteGrpcRequest(request, form));
+    prepared->outputs = form.outputs;
     return prepared;
   }
+  Status RegisterRegion(const std::string& name, const std::string& key, uint64_t byte_size) override;
+  Status UnregisterRegion(const std::string& name) override;
   Result<std::vector<std::string>> Models() override;
   Result<infer::ModelInfo> Info(const std::string& model, const std::string& version) override;
   Result<infer::PhaseTotals> Statistics(const std::string& model, const std::string& version) override;
@@ -261,6 +263,22 @@ Result<Answer> GrpcClient::Ask(grpc::Status (inference::GRPCInferenceService::St
   const grpc::Status status = (questions_.get()->*ask)(&context, question, &answer);
   if (!status.ok()) return std::unexpected(ErrorOf(status, context, address_));
   return answer;
+}
+
+Status GrpcClient::RegisterRegion(const std::string& name, const std::string& key, uint64_t byte_size) {
+  inference::SystemSharedMemoryRegisterRequest question;
+  question.set_name(name);
+  question.set_key(key);
+  question.set_byte_size(byte_size);
+  TRY(Ask(&inference::GRPCInferenceService::Stub::SystemSharedMemoryRegister, question));
+  return {};
+}
+
+Status GrpcClient::UnregisterRegion(const std::string& name) {
+  inference::SystemSharedMemoryUnregisterRequest question;
+  question.set_name(name);
+  TRY(Ask(&inference::GRPCInferenceService::Stub::SystemSharedMemoryUnregister, question));
+  return {};
 }
 
 Result<std::vector<std::string>> GrpcClient::Models() {

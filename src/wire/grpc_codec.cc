@@ -72,6 +72,14 @@ void AppendParameter(uint32_t number, std::string_view name, const infer::Parame
   AppendMessage(number, entry, out);
 }
 
+// As parameters, the map that is field `number`.
+void AppendRegion(uint32_t number, const RegionPart& region, std::string& message) {
+  AppendParameter(number, "shared_memory_region", region.region, message);
+  if (region.offset != 0)
+    AppendParameter(number, "shared_memory_offset", static_cast<int64_t>(region.offset), message);
+  AppendParameter(number, "shared_memory_byte_size", static_cast<int64_t>(region.byte_size), message);
+}
+
 // An InferInputTensor or InferOutputTensor, without its data. `scratch` is for the use of this function.
 void AppendTensor(const infer::Tensor& tensor, const std::optional<RegionPart>& region, std::string& scratch,
                   std::string& out) {
@@ -83,13 +91,7 @@ void AppendTensor(const infer::Tensor& tensor, const std::optional<RegionPart>& 
     AppendVarint(Varint(3), message);  // not packed: readers take both, and no length is needed before
     AppendVarint(static_cast<uint64_t>(size), message);
   }
-  if (region) {
-    AppendParameter(4, "shared_memory_region", region->region, message);
-    if (region->offset != 0) {
-      AppendParameter(4, "shared_memory_offset", static_cast<int64_t>(region->offset), message);
-    }
-    AppendParameter(4, "shared_memory_byte_size", static_cast<int64_t>(region->byte_size), message);
-  }
+  if (region) AppendRegion(4, *region, message);
   AppendMessage(kTensors, message, out);
 }
 
@@ -172,7 +174,7 @@ Slices WriteGrpcResponse(const infer::Response& response, std::span<const Output
   return writer.Take();
 }
 
-Slices WriteGrpcRequest(const infer::Request& request) {
+Slices WriteGrpcRequest(const infer::Request& request, const infer::RequestForm& form) {
   PieceWriter writer;
   std::string& text = writer.text();
   text.reserve(ExpectedSize(request.inputs));
@@ -182,13 +184,21 @@ Slices WriteGrpcRequest(const infer::Request& request) {
   for (const auto& [name, value] : request.parameters) AppendParameter(4, name, value, text);
   if (request.priority != 0) AppendParameter(4, "priority", static_cast<uint64_t>(request.priority), text);
   std::string scratch;
-  for (const infer::Tensor& input : request.inputs) AppendTensor(input, std::nullopt, scratch, text);
+  const auto region_of = [&](size_t input) {
+    return input < form.input_regions.size() ? form.input_regions[input] : std::nullopt;
+  };
+  for (size_t i = 0; i < request.inputs.size(); ++i)
+    AppendTensor(request.inputs[i], region_of(i), scratch, text);
   for (const std::string& name : request.outputs) {
     scratch.clear();
     AppendText(1, name, scratch);
+    if (const auto region = form.output_regions.find(name); region != form.output_regions.end())
+      AppendRegion(2, region->second, scratch);
     AppendMessage(6, scratch, text);
   }
-  for (const infer::Tensor& input : request.inputs) writer.AppendRaw(7, input.data);
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    if (!region_of(i)) writer.AppendRaw(7, request.inputs[i].data);
+  }
   return writer.Take();
 }
 

@@ -27,7 +27,7 @@ Result<InferRequest> ParseGrpcRequest(std::span<const Bytes> message);
 Slices WriteGrpcResponse(const infer::Response& response, std::span<const OutputWish> outputs);
 
 // The client's side.
-Slices WriteGrpcRequest(const infer::Request& request);
+Slices WriteGrpcRequest(const infer::Request& request, const infer::RequestForm& form = {});
 Result<infer::Response> ParseGrpcResponse(std::span<const Bytes> message);
 
 }  // namespace weir::wire

@@ -46,10 +46,12 @@ Error ErrorOf(const HttpAnswer& answer) {
 struct PreparedHttp final : infer::PreparedRequest {
   Bytes head;
   std::vector<Bytes> parts;
-  infer::Endpoint::Outputs outputs{};
+  infer::RequestForm::Outputs outputs{};
 };
 
 class HttpClient final : public infer::Endpoint {
+  using Outputs = infer::RequestForm::Outputs;
+
  public:
   HttpClient(const ServerUrl& server, const ClientOptions& options, const Clock& clock,
              std::unique_ptr<HttpTransport> transport)
@@ -57,7 +59,9 @@ class HttpClient final : public infer::Endpoint {
 
   void Submit(infer::Call call) override;
   std::shared_ptr<const infer::PreparedRequest> Prepare(const infer::Request& request,
-                                                        Outputs outputs) override;
+                                                        const infer::RequestForm& form) override;
+  Status RegisterRegion(const std::string& name, const std::string& key, uint64_t byte_size) override;
+  Status UnregisterRegion(const std::string& name) override;
   Duration Drive(Instant until) override { return transport_->Drive(until); }
   Result<std::vector<std::string>> Models() override;
   Result<infer::ModelInfo> Info(const std::string& model, const std::string& version) override;
@@ -66,7 +70,7 @@ class HttpClient final : public infer::Endpoint {
  private:
   std::string Head(std::string_view verb, std::string_view path, const HttpBody& body) const;
   Result<infer::Response> Understand(Result<HttpAnswer> answer, Outputs outputs) const;
-  // A question that is not an inference: the JSON of its answer.
+  // A question that is not an inference: the JSON of its answer, an empty object where it has none.
   Result<Json> Ask(std::string_view verb, const std::string& path, std::string_view body = {});
 
   const std::string address_;
@@ -97,12 +101,12 @@ Result<infer::Response> HttpClient::Understand(Result<HttpAnswer> answer, Output
 }
 
 std::shared_ptr<const infer::PreparedRequest> HttpClient::Prepare(const infer::Request& request,
-                                                                  Outputs outputs) {
+                                                                  const infer::RequestForm& form) {
   auto prepared = std::make_shared<PreparedHttp>();
-  HttpBody body = WriteHttpRequest(request);
+  HttpBody body = WriteHttpRequest(request, form);
   prepared->head = Bytes::Copy(Head("POST", ModelPath(request.model, request.version) + "/infer", body));
   prepared->parts = std::move(body.parts);
-  prepared->outputs = outputs;
+  prepared->outputs = form.outputs;
   return prepared;
 }
 
@@ -146,6 +150,7 @@ Result<Json> HttpClient::Ask(std::string_view verb, const std::string& path, std
   transport_->Send(std::move(exchange));
   const HttpAnswer answer = TRY(promise.get_future().get());
   if (answer.status != 200) return std::unexpected(ErrorOf(answer));
+  if (answer.body.empty()) return Json::object();
   return Readable(ParseJson(answer.body.text()), address_);
 }
 
@@ -153,6 +158,20 @@ Result<Json> HttpClient::Ask(std::string_view verb, const std::string& path, std
 bool NotKnown(const Error& error) {
   return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kUnsupported ||
          error.code == ErrorCode::kInvalidArgument;
+}
+
+Status HttpClient::RegisterRegion(const std::string& name, const std::string& key, uint64_t byte_size) {
+  std::string path = "/v2/systemsharedmemory/region/";
+  AppendPart(name, path);
+  TRY(Ask("POST", path + "/register", DumpJson({{"key", key}, {"offset", 0}, {"byte_size", byte_size}})));
+  return {};
+}
+
+Status HttpClient::UnregisterRegion(const std::string& name) {
+  std::string path = "/v2/systemsharedmemory/region/";
+  AppendPart(name, path);
+  TRY(Ask("POST", path + "/unregister", "{}"));
+  return {};
 }
 
 Result<std::vector<std::string>> HttpClient::Models() {

@@ -108,6 +108,19 @@ void WriteTensorHead(const infer::Tensor& tensor, JsonWriter& json) {
   json.Close(']');
 }
 
+void WriteRegion(const RegionPart& region, JsonWriter& json) {
+  json.Key("parameters");
+  json.Open('{');
+  json.NamedString("shared_memory_region", region.region);
+  if (region.offset != 0) {
+    json.Key("shared_memory_offset");
+    json.Number(region.offset);
+  }
+  json.Key("shared_memory_byte_size");
+  json.Number(region.byte_size);
+  json.Close('}');
+}
+
 void WriteBinary(const infer::Tensor& tensor, JsonWriter& json, HttpBody& body) {
   json.Key("parameters");
   json.Open('{');
@@ -227,7 +240,7 @@ Result<HttpBody> WriteHttpResponse(const infer::Response& response, const Respon
   return Finish(std::move(json), std::move(body), binary);
 }
 
-HttpBody WriteHttpRequest(const infer::Request& request) {
+HttpBody WriteHttpRequest(const infer::Request& request, const infer::RequestForm& form) {
   JsonWriter json(320 + 128 * (request.inputs.size() + request.outputs.size()));
   HttpBody body;
   body.parts.emplace_back();
@@ -236,10 +249,17 @@ HttpBody WriteHttpRequest(const infer::Request& request) {
   WriteParameters(request, json);
   json.Key("inputs");
   json.Open('[');
-  for (const infer::Tensor& tensor : request.inputs) {
+  bool binary = false;
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    const infer::Tensor& tensor = request.inputs[i];
     json.Open('{');
     WriteTensorHead(tensor, json);
-    WriteBinary(tensor, json, body);
+    if (i < form.input_regions.size() && form.input_regions[i]) {
+      WriteRegion(*form.input_regions[i], json);
+    } else {
+      WriteBinary(tensor, json, body);
+      binary = true;
+    }
     json.Close('}');
   }
   json.Close(']');
@@ -249,17 +269,21 @@ HttpBody WriteHttpRequest(const infer::Request& request) {
     for (const std::string& name : request.outputs) {
       json.Open('{');
       json.NamedString("name", name);
-      json.Key("parameters");
-      json.Open('{');
-      json.Key("binary_data");
-      json.Bool(true);
-      json.Close('}');
+      if (const auto region = form.output_regions.find(name); region != form.output_regions.end()) {
+        WriteRegion(region->second, json);
+      } else {
+        json.Key("parameters");
+        json.Open('{');
+        json.Key("binary_data");
+        json.Bool(true);
+        json.Close('}');
+      }
       json.Close('}');
     }
     json.Close(']');
   }
   json.Close('}');
-  return Finish(std::move(json), std::move(body), !request.inputs.empty());
+  return Finish(std::move(json), std::move(body), binary);
 }
 
 }  // namespace weir::wire

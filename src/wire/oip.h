@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "infer/call.h"
+#include "infer/endpoint.h"
 #include "infer/tensor.h"
 
 namespace weir::wire {
@@ -22,12 +23,7 @@ namespace weir::wire {
 enum class Protocol { kHttp, kGrpc };
 std::string_view ToString(Protocol protocol);  // "http", "grpc"
 
-// A part of a shared-memory region that the client registered before.
-struct RegionPart {
-  std::string region;
-  uint64_t offset = 0;
-  uint64_t byte_size = 0;
-};
+using infer::RegionPart;
 
 // One output that the client asks for.
 struct OutputWish {

@@ -1,0 +1,288 @@
+#include "load/validate.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace weir::load {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAreArray;
+using Pointer = Json::json_pointer;
+
+// Of a closed loop of two, two runs of a second; of the second run's requests one was answered after its end.
+constexpr const char* kGood = R"({
+  "model": "m", "protocol": "http", "batch": 4, "claim": {"percentile": 50},
+  "levels": [{
+    "load_model": "closed", "concurrency": 2, "mode": "async",
+    "verdict": {"throughput": "VALID", "latency": "SUSPECT"},
+    "reasons": [{"reason": "steal", "about": ["latency"], "evidence": "steal 3 %, limit 1 %"}],
+    "throughput_per_s": 999.5, "rows_per_s": 3998, "repeats": 2, "measured_s": 2,
+    "planned": 2001, "answered": 2000, "failed": 1, "unsent": 0,
+    "response_ms": {"mean": 2, "standard_deviation": 0.5, "min": 1, "p50": 2, "p90": 3, "p95": 3, "p99": 4,
+                    "max": 5, "n": 2000, "intervals_95": {"p50": [1.9, 2.1], "p99": [3.5, 4.5]}},
+    "service_ms": {"mean": 1.9, "min": 1, "p50": 1.9, "p90": 3, "p95": 3, "p99": 4, "max": 5, "n": 2000},
+    "first_byte_ms": {"mean": 1.5, "min": 1, "p50": 1.5, "p90": 3, "p95": 3, "p99": 4, "max": 5, "n": 2000},
+    "slip_ms": {"mean": 0.1, "min": 0, "p50": 0.1, "p90": 0.1, "p95": 0.1, "p99": 0.1, "max": 1, "n": 2001},
+    "errors": {"timeout": 1},
+    "runs": [
+      {"throughput_per_s": 1000, "measured_s": 1, "answered": 1000, "planned": 1001, "warm_up_s": 1,
+       "warm_up_requests": 900,
+       "response_ms": {"mean": 2, "min": 1, "p50": 2, "p90": 3, "max": 5, "n": 1000},
+       "littles_law": {"in_flight": 2, "expected": 1.99, "difference": 0.005}},
+      {"throughput_per_s": 999, "measured_s": 1, "answered": 1000, "planned": 1000, "warm_up_s": 1,
+       "warm_up_requests": 900,
+       "response_ms": {"mean": 2, "min": 1, "p50": 2, "p90": 3, "max": 5, "n": 1000}}]
+  }],
+  "interrupted": false,
+  "provenance": {"host": "vm", "build_id": "76588f950407", "build_dirty": false, "command": "weir load m"}
+})";
+
+Json Good() { return ParseJson(kGood).value(); }
+
+Json With(Json json, const std::string& pointer, const Json& value) {
+  json[Pointer(pointer)] = value;
+  return json;
+}
+
+Json Without(Json json, const std::string& pointer) {
+  const Pointer place(pointer);
+  Json& above = json[place.parent_pointer()];
+  if (above.is_array())
+    above.erase(std::stoul(place.back()));
+  else
+    above.erase(place.back());
+  return json;
+}
+
+std::vector<std::string> Rules(const Json& json) {
+  const auto findings = Validate(json);
+  EXPECT_TRUE(findings) << findings.error().message;
+  std::vector<std::string> rules;
+  if (findings) {
+    for (const Finding& finding : *findings) {
+      EXPECT_FALSE(finding.what.empty());
+      rules.push_back(fmt::format("{}{}", finding.rule, finding.fatal ? "" : " (note)"));
+    }
+  }
+  return rules;
+}
+
+// Breaks the good result in one place.
+void ExpectBroken(const std::string& pointer, const Json& value, const std::vector<std::string>& rules) {
+  EXPECT_THAT(Rules(With(Good(), pointer, value)), UnorderedElementsAreArray(rules)) << pointer << value;
+}
+
+TEST(Validate, FindsNothingInAGoodResult) { EXPECT_THAT(Rules(Good()), ::testing::IsEmpty()); }
+
+TEST(Validate, FindsCountsThatDoNotAddUp) {
+  ExpectBroken("/levels/0/failed", 2, {"counts", "error-kinds"});
+  ExpectBroken("/levels/0/runs/1/planned", 999, {"counts", "runs"});
+  ExpectBroken("/levels/0/errors/timeout", 2, {"error-kinds"});
+  ExpectBroken("/levels/0/errors/bad luck", 0, {"error-kinds"});
+  ExpectBroken("/levels/0/errors", {{"unsent", 1}}, {"error-kinds"});
+}
+
+TEST(Validate, FindsDistributionsOfOtherNumbersOfRequests) {
+  ExpectBroken("/levels/0/response_ms/n", 1999, {"samples"});
+  ExpectBroken("/levels/0/service_ms/n", 1999, {"samples"});
+  ExpectBroken("/levels/0/first_byte_ms/n", 1999, {"samples"});
+  ExpectBroken("/levels/0/slip_ms/n", 2000, {"samples"});
+  ExpectBroken("/levels/0/runs/0/response_ms/n", 999, {"samples"});
+}
+
+TEST(Validate, FindsPercentilesOutOfOrder) {
+  ExpectBroken("/levels/0/response_ms/p90", 3.5, {"order"});
+  ExpectBroken("/levels/0/slip_ms/min", 0.11, {"order", "order"});  // above p50 and above the mean
+  ExpectBroken("/levels/0/first_byte_ms/max", 3.9, {"order"});
+  ExpectBroken("/levels/0/first_byte_ms/mean", 5.1, {"order"});
+  ExpectBroken("/levels/0/response_ms/intervals_95/p99", {4.1, 4.5}, {"order"});
+  ExpectBroken("/levels/0/runs/0/response_ms/p50", 0.5, {"order"});
+}
+
+TEST(Validate, FindsAPercentileThatItsSamplesDoNotSupport) {
+  ExpectBroken("/levels/0/slip_ms/p99_9", 0.5, {"support"});
+  ExpectBroken("/levels/0/runs/0/response_ms/p99_9", 4, {"support"});
+}
+
+TEST(Validate, FindsAServiceTimeAboveTheResponseTime) {
+  ExpectBroken("/levels/0/service_ms/mean", 2.01, {"service"});
+  ExpectBroken("/levels/0/service_ms/p50", 2.01, {"service"});
+  ExpectBroken("/levels/0/service_ms/p50", 2.001, {});  // no wider than a histogram's bucket
+  ExpectBroken("/levels/0/service_ms/max", 6, {"service"});
+}
+
+TEST(Validate, FindsALevelThatIsNotTheSumOfItsRuns) {
+  ExpectBroken("/levels/0/measured_s", 3, {"runs"});
+  ExpectBroken("/levels/0/runs/1/measured_s", 2, {"runs", "throughput", "throughput"});
+  EXPECT_THAT(Rules(With(Good(), "/levels/0/runs", Json::array())), ::testing::Contains("runs"));
+}
+
+TEST(Validate, FindsAThroughputThatIsNotAnswersOverTime) {
+  ExpectBroken("/levels/0/throughput_per_s", 1000, {"throughput", "throughput"});  // of the runs; rows
+  ExpectBroken("/levels/0/rows_per_s", 999.5, {"throughput"});
+  ExpectBroken("/levels/0/concurrency", 0, {"throughput"});
+  Json result = With(Good(), "/levels/0/runs/1/throughput_per_s", 999.5);  // half an answer
+  result = With(result, "/levels/0/throughput_per_s", 999.75);
+  EXPECT_THAT(Rules(With(result, "/levels/0/rows_per_s", 3999)), UnorderedElementsAreArray({"throughput"}));
+}
+
+TEST(Validate, ALoopThatIsOpenMayAnswerAnyNumberAfterItsEnd) {
+  Json result = With(Good(), "/levels/0/load_model", "open");
+  result = With(result, "/levels/0/runs/1/throughput_per_s", 500);
+  result = With(result, "/levels/0/throughput_per_s", 750);
+  EXPECT_THAT(Rules(With(result, "/levels/0/rows_per_s", 3000)), ::testing::IsEmpty());
+}
+
+TEST(Validate, FindsLittlesLawBroken) {
+  ExpectBroken("/levels/0/runs/0/littles_law", {{"in_flight", 2}, {"expected", 1.9}, {"difference", 0.05}},
+               {"littles-law"});
+  ExpectBroken("/levels/0/runs/0/littles_law/difference", 0.001, {"littles-law"});
+}
+
+TEST(Validate, ARunMayBeApartFromLittlesLawByWhatStraddlesItsEnds) {
+  Json result = Good();
+  result = With(result, "/levels/0/runs/0/response_ms",
+                {{"mean", 30}, {"min", 1}, {"p50", 2}, {"p90", 3}, {"max", 500}, {"n", 1000}});
+  result = With(result, "/levels/0/runs/0/littles_law",
+                {{"in_flight", 2}, {"expected", 1.92}, {"difference", 0.04}});
+  EXPECT_THAT(Rules(result), ::testing::IsEmpty());
+}
+
+TEST(Validate, AResultThatSaysWhyItIsInvalidKeepsTheRules) {
+  Json result = With(Good(), "/levels/0/verdict", {{"throughput", "INVALID"}, {"latency", "INVALID"}});
+  result = With(result, "/levels/0/reasons/0",
+                {{"reason", "littles-law"}, {"about", {"throughput", "latency"}}, {"evidence", "apart"}});
+  EXPECT_THAT(Rules(result), ::testing::IsEmpty());
+  result = With(result, "/levels/0/runs/0/littles_law",
+                {{"in_flight", 2}, {"expected", 1.9}, {"difference", 0.05}});
+  EXPECT_THAT(Rules(result), UnorderedElementsAreArray({"littles-law (note)"}));
+}
+
+TEST(Validate, FindsVerdictsAndReasonsOutsideTheirLists) {
+  ExpectBroken("/levels/0/verdict/latency", "valid", {"verdict"});
+  ExpectBroken("/levels/0/verdict/latency", "skipped", {"verdict"});
+  ExpectBroken("/levels/0/reasons/0/reason", "bad luck", {"reasons"});
+  ExpectBroken("/levels/0/reasons/0/about/1", "taste", {"reasons"});
+}
+
+TEST(Validate, FindsClaimsAndReasonsThatDoNotBelongTogether) {
+  ExpectBroken("/levels/0/verdict/throughput", "INVALID", {"reasons"});  // and no reason
+  ExpectBroken("/levels/0/verdict/latency", "VALID", {"reasons"});       // yet a reason
+  ExpectBroken("/levels/0/reasons", Json::array(), {"reasons"});         // SUSPECT, and no reason
+  ExpectBroken("/levels/0/reasons/0/about", Json::array(),
+               {"reasons", "reasons"});  // the same, about nothing
+}
+
+TEST(Validate, FindsTooManyErrorsThatAreNotInvalid) {
+  Json result = With(Good(), "/levels/0/planned", 2003);
+  result = With(result, "/levels/0/failed", 3);
+  result = With(result, "/levels/0/errors/timeout", 3);
+  result = With(result, "/levels/0/slip_ms/n", 2003);
+  result = With(result, "/levels/0/runs/0/planned", 1003);
+  EXPECT_THAT(Rules(result), UnorderedElementsAreArray({"errors", "errors"}));  // level and run
+  result = With(result, "/levels/0/verdict", {{"throughput", "INVALID"}, {"latency", "INVALID"}});
+  result = With(result, "/levels/0/reasons/0/about", {"throughput", "latency"});
+  EXPECT_THAT(Rules(result), UnorderedElementsAreArray({"errors", "errors"}));  // for another reason
+  EXPECT_THAT(Rules(With(result, "/levels/0/reasons/0/reason", "errors")), ::testing::IsEmpty());
+}
+
+TEST(Validate, FindsAValidClaimOfTooFewAnswers) {
+  Json result = Good();
+  Json run = {{"throughput_per_s", 29},
+              {"measured_s", 1},
+              {"answered", 29},
+              {"planned", 29},
+              {"response_ms", {{"mean", 2}, {"min", 1}, {"p50", 2}, {"max", 5}, {"n", 29}}}};
+  result = With(result, "/levels/0/runs/1", run);
+  result = With(result, "/levels/0/planned", 1030);
+  result = With(result, "/levels/0/answered", 1029);
+  for (const char* times : {"response_ms", "service_ms", "first_byte_ms"})
+    result = With(result, fmt::format("/levels/0/{}/n", times), 1029);
+  result = With(result, "/levels/0/slip_ms/n", 1030);
+  result = With(result, "/levels/0/throughput_per_s", 514.5);
+  EXPECT_THAT(Rules(With(result, "/levels/0/rows_per_s", 2058)),
+              UnorderedElementsAreArray({"too-few-samples"}));
+}
+
+TEST(Validate, FindsWhatTheResultIsFromUntold) {
+  EXPECT_THAT(Rules(Without(Good(), "/provenance")), UnorderedElementsAreArray({"provenance"}));
+  ExpectBroken("/provenance", {1, 2}, {"provenance"});
+  ExpectBroken("/provenance/command", "", {"provenance"});
+  ExpectBroken("/provenance/host", 3, {"provenance"});
+  ExpectBroken("/provenance/build_id", "unknown", {"build (note)"});
+  ExpectBroken("/provenance/build_dirty", true, {"build (note)"});
+  ExpectBroken("/interrupted", true, {"interrupted (note)"});
+  ExpectBroken("/levels", Json::array(), {"levels"});
+}
+
+TEST(Validate, SaysWhereARuleIsBroken) {
+  const auto findings = Validate(With(Good(), "/levels/0/runs/1/response_ms/n", 7)).value();
+  EXPECT_THAT(findings,
+              ::testing::Contains(::testing::Field(&Finding::where, "levels[0].runs[1].response_ms")));
+}
+
+TEST(Validate, NamesTheKeyThatIsMissing) {
+  const auto message = [](const std::string& pointer) {
+    const auto findings = Validate(Without(Good(), pointer));
+    EXPECT_FALSE(findings) << pointer;
+    return findings ? "" : findings.error().message;
+  };
+  EXPECT_THAT(message("/levels"), HasSubstr("\"levels\""));
+  EXPECT_THAT(message("/levels/0/planned"), HasSubstr("levels[0]: key \"planned\""));
+  EXPECT_THAT(message("/levels/0/response_ms/n"), HasSubstr("levels[0]: response_ms: key \"n\""));
+  EXPECT_THAT(message("/levels/0/runs/1/response_ms/max"),
+              HasSubstr("levels[0]: runs[1]: response_ms: key \"max\""));
+  EXPECT_THAT(message("/levels/0/reasons/0/evidence"), HasSubstr("reasons[0]: key \"evidence\""));
+  EXPECT_THAT(message("/interrupted"), HasSubstr("\"interrupted\""));
+}
+
+// Every value of the tree, replaced by each of `others`.
+void ReplaceEach(const Json& tree, const Pointer& at, const std::vector<Json>& others) {
+  const Json whole = Good();
+  for (const Json& other : others) {
+    Json changed = whole;
+    changed[at] = other;
+    const auto findings = Validate(changed);
+    if (!findings) {
+      EXPECT_EQ(findings.error().code, ErrorCode::kCorrupt) << at;
+    }
+  }
+  if (!tree.is_structured()) return;
+  for (const auto& [key, value] : tree.items()) {
+    ReplaceEach(value, tree.is_array() ? at / std::stoul(key) : at / key, others);
+    const auto without =
+        Validate(Without(whole, (tree.is_array() ? at / std::stoul(key) : at / key).to_string()));
+    if (!without) {
+      EXPECT_EQ(without.error().code, ErrorCode::kCorrupt) << at << key;
+    }
+  }
+}
+
+TEST(Validate, TakesAnyJsonAnywhere) {
+  const std::vector<Json> others = {nullptr,
+                                    true,
+                                    -1,
+                                    0,
+                                    INT64_MAX,
+                                    UINT64_MAX,
+                                    1e308,
+                                    -0.5,
+                                    std::numeric_limits<double>::quiet_NaN(),
+                                    std::numeric_limits<double>::infinity(),
+                                    "",
+                                    "\x01",
+                                    Json::array(),
+                                    Json::object(),
+                                    Json::array({nullptr, 1}),
+                                    Json{{"n", 3}}};
+  ReplaceEach(Good(), Pointer(), others);
+}
+
+}  // namespace
+}  // namespace weir::load
