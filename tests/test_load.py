@@ -1,6 +1,8 @@
 """weir load through the built program: what it counts, what it tells of time, and when it refuses to believe itself."""
 import json
+import pathlib
 import signal
+import struct
 import subprocess
 import threading
 import time
@@ -166,6 +168,71 @@ def test_a_model_of_this_process_is_put_under_load(weir, made):
     result = weir.json("load", made[0], "--concurrency-range", "1,2", "-b", 2, "--request-count", 50, "--warmup", 0, status=None)
     assert result["protocol"] == "in-process"
     assert [level["answered"] for level in result["levels"]] == [50, 50]
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_tensors_can_stay_in_shared_memory(weir, tmp_path, protocol):
+    put_identity(tmp_path / "models", "quick")
+    running = Server(tmp_path, "--model-repository", tmp_path / "models", "--allow-client-shm").wait()
+    running.grpc = running.facts["grpc"]["url"].removeprefix("grpc://")
+    level, = weir.json("load", *at(running, "quick", protocol), "-b", 4, "--shared-memory", "system", "--request-count", 200, "--warmup", 0, status=None)["levels"]
+    assert level["answered"] == 200, level
+    assert running.json("GET", "/v2/systemsharedmemory/status") == []
+    assert not list(pathlib.Path("/dev/shm").glob("weir-load-*"))
+    running.stop()
+
+
+def test_shared_memory_that_the_server_refuses_is_said(weir, server):
+    assert b"--shared-memory" in weir.run("load", *at(server, "quick"), "--shared-memory", "system", status=2).stderr
+
+
+def test_a_rate_by_count_leaves_nothing_unsent(weir, server):
+    level, = weir.json("load", *at(server, "five"), "--request-rate-range", 150, "--request-count", 150, "--warmup", 0, status=None)["levels"]
+    assert level["planned"] == level["answered"] == 150 and level["unsent"] == 0
+    assert level["throughput_per_s"] == pytest.approx(150, rel=0.1)
+
+
+def test_every_request_can_be_kept(weir, server, tmp_path):
+    out = tmp_path / "samples.bin"
+    result = weir.json("load", *at(server, "quick"), "--concurrency-range", "1,2", "--request-count", 100, "--warmup", 0, "--samples", out, status=None)
+    data = out.read_bytes()
+    magic, version, size, records, header = struct.unpack("<8sIIQQ", data[:32])
+    assert (magic, version, size, records) == (b"weirsmpl", 1, 48, 200)
+    assert json.loads(data[32:header])["levels"] == ["concurrency 1", "concurrency 2"]
+    rows = [struct.unpack("<qqqqIIII", data[header + 48 * i:header + 48 * (i + 1)]) for i in range(records)]
+    assert all(planned <= sent <= done and outcome == 0 for planned, sent, _, done, _, _, _, outcome in rows)
+    assert [row[5] for row in rows] == [0] * 100 + [1] * 100
+    mean = sum(row[3] - row[0] for row in rows[:100]) / 100 / 1e6
+    assert mean == pytest.approx(result["levels"][0]["response_ms"]["mean"], rel=1e-6)
+
+
+def test_a_stored_result_is_held_against_the_rules(weir, server, tmp_path):
+    out = tmp_path / "result.json"
+    weir.run("load", *at(server, "quick"), "--request-count", 200, "--warmup", 0, "--json", out, status=None)
+    weir.run("load", "--validate", out)
+    result = json.loads(out.read_text())
+    result["levels"][0]["answered"] += 1
+    out.write_text(json.dumps(result))
+    assert b"counts" in weir.run("load", "--validate", out, status=3).stdout
+    out.write_text("{}")
+    assert b"model" in weir.run("load", "--validate", out, status=2).stderr
+
+
+def test_the_peak_is_found_and_confirmed(weir, server):
+    result = weir.json("load", *at(server, "five"), "--find-peak", "--request-rate-range", 60, "--request-distribution", "constant", "-l", 40, "--percentile", 90,
+                       "--duration", 0.5, "--warmup", 0.1, status=None)
+    assert result["peak"].keys() >= {"request_rate", "runs", "confirmed"}
+    assert 100 < result["peak"]["request_rate"] < 215  # the model takes 5 ms; a short run may end before its queue is long
+    assert len(result["levels"]) == result["peak"]["runs"]
+
+
+@pytest.mark.parametrize("scenario, more, metric", [("single-stream", [], "p90"), ("multi-stream", [], "p99"), ("offline", ["--depth", 8], "samples"),
+                                                    ("server", ["--target-rate", 100], "scheduled")])
+def test_mlperfs_scenarios_say_what_is_missing(weir, server, scenario, more, metric):
+    level, = weir.json("load", *at(server, "quick"), "--scenario", scenario, *more, "--duration", 0.5, "--warmup", 0.1, status=None)["levels"]
+    assert not level["mlperf"]["valid"]
+    assert any("600" in words for words in level["mlperf"]["shortfalls"])
+    assert metric in level["mlperf"]["metric"].lower()
 
 
 def test_ctrl_c_keeps_what_there_is(server, tmp_path):

@@ -16,6 +16,8 @@
 #include "load/input_data.h"
 #include "load/picture_requests.h"
 #include "load/requests.h"
+#include "load/sample_file.h"
+#include "load/validate.h"
 
 namespace weir::cli {
 namespace {
@@ -104,10 +106,14 @@ class Session {
         stop_(stop),
         cpus_(UsableCpus()) {}
 
-  Result<LevelResult> PlayLevel(const LoadLevel& level, const LoadLength& length);
+  // `number`: of the level, from 0. `seed`: another one for each run that is to be a fresh one.
+  Result<LevelResult> PlayLevel(const LoadLevel& level, const LoadLength& length, int number, Seed seed);
+  Status KeepSamples(const std::vector<LoadLevel>& levels);
+  Status Finish() { return samples_ ? samples_->Finish() : Status{}; }
 
  private:
-  Result<load::Played> PlayOnce(LevelResult& result, const LoadLength& length, int repeat);
+  Result<load::Played> PlayOnce(LevelResult& result, const LoadLength& length, int number, int repeat,
+                                Seed seed);
   load::Surroundings SurroundingsOf(const LevelResult& result) const;
   void JudgeSpread(LevelResult& result) const;
   void AnswerThreshold(LevelResult& result) const;
@@ -119,7 +125,17 @@ class Session {
   Console& console_;
   const std::stop_token& stop_;
   const int cpus_;
+  std::unique_ptr<load::SampleFile> samples_;
 };
+
+Status Session::KeepSamples(const std::vector<LoadLevel>& levels) {
+  if (flags_.samples.empty()) return {};
+  Json about = {{"model", EscapeBytes(target_.info().name)}, {"levels", Json::array()}};
+  for (const LoadLevel& level : levels) about["levels"].push_back(level.name);
+  samples_ =
+      TRY(load::SampleFile::Create(flags_.samples, {.start = clock_.Now(), .about = std::move(about)}));
+  return {};
+}
 
 infer::PhaseTotals Difference(const infer::PhaseTotals& after, const infer::PhaseTotals& before) {
   const auto phase = [](const infer::PhaseTotals::Phase& a, const infer::PhaseTotals::Phase& b) {
@@ -135,14 +151,15 @@ infer::PhaseTotals Difference(const infer::PhaseTotals& after, const infer::Phas
           .compute_output = phase(after.compute_output, before.compute_output)};
 }
 
-Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& length, int repeat) {
+Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& length, int number, int repeat,
+                                       Seed seed) {
   load::PlayOptions options{.scenario = result.level.scenario,
                             .warm_up = FromSeconds(flags_.warm_up_s),
                             .warm_up_requests = flags_.warm_up_requests,
                             .length = length.length,
                             .requests = length.requests,
                             .timeout = FromSeconds(flags_.request_timeout_ms / 1e3)};
-  options.seed = Seed(static_cast<uint64_t>(flags_.seed)).Stream(static_cast<uint64_t>(repeat));
+  options.seed = seed.Stream(static_cast<uint64_t>(repeat));
   std::optional<infer::PhaseTotals> before;
   std::unique_ptr<monitor::ResourceMonitor> own, server;
   Status watching;
@@ -170,6 +187,12 @@ Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& le
     if (!result.server) result.server.emplace();
     *result.server += Difference(*after, *before);
   };
+  Status kept;
+  if (samples_) {
+    hooks.samples = [&](std::span<const load::Sample> samples) {
+      if (kept) kept = samples_->Write(number, repeat, samples);
+    };
+  }
   hooks.progress = [&](const load::Progress& p) {
     console_.Progress(p.elapsed_s, result.level.name, p.answered, 0,
                       fmt::format(", {}/s{}{}", Short(p.rate),
@@ -179,6 +202,7 @@ Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& le
   Result<load::Played> played = load::Play(target_.service(), requests_, clock_, options, hooks, stop_);
   console_.EndProgress();
   TRY_STATUS(watching);
+  TRY_STATUS(kept);
   return played;
 }
 
@@ -234,11 +258,12 @@ void Session::AnswerThreshold(LevelResult& result) const {
   result.below_threshold = stats::QuantileIsBelow(p, result.tally.planned(), over);
 }
 
-Result<LevelResult> Session::PlayLevel(const LoadLevel& level, const LoadLength& length) {
+Result<LevelResult> Session::PlayLevel(const LoadLevel& level, const LoadLength& length, int number,
+                                       Seed seed) {
   LevelResult result;
   result.level = level;
   for (int repeat = 0; repeat < length.repeats && !stop_.stop_requested(); ++repeat) {
-    load::Played played = TRY(PlayOnce(result, length, repeat));
+    load::Played played = TRY(PlayOnce(result, length, number, repeat, seed));
     const load::Claims claims = load::Judge(played, SurroundingsOf(result));
     Join(result.claims.throughput, claims.throughput);
     Join(result.claims.latency, claims.latency);
@@ -255,6 +280,7 @@ Result<LevelResult> Session::PlayLevel(const LoadLevel& level, const LoadLength&
 
 int ExitOf(const LoadResult& result) {
   if (result.interrupted) return kInterrupted;
+  if (result.peak) return result.peak->rate && result.peak->confirmed ? kDone : kClaimInvalid;
   const bool wants_target = result.flags.latency_threshold_ms > 0;
   const bool of_latency = wants_target || result.flags.is_open();
   bool met = !wants_target, invalid = result.levels.empty();
@@ -277,16 +303,110 @@ int MostInFlight(const std::vector<LoadLevel>& levels) {
   return most;
 }
 
-Result<int> RunLoad(const LoadFlags& flags, const std::stop_token& stop) {
+// A scenario of MLPerf's as something to play.
+struct Mlperf {
+  load::MlperfRules rules;
+  LoadLevel level;
+};
+// Puts the scenario's batch and length into `flags` where they say nothing of them.
+Result<std::optional<Mlperf>> FindMlperf(LoadFlags& flags) {
+  if (flags.scenario.empty()) return std::nullopt;
+  if (flags.is_open() || !flags.concurrency_range.empty() || flags.find_peak)
+    return Invalid(
+        "--scenario says what is played: leave --concurrency-range, the rates and --find-peak out");
+  const load::MlperfScenario scenario = TRY(load::ParseMlperfScenario(flags.scenario));
+  load::MlperfRules rules = TRY(load::RulesOf(scenario, {.rate = flags.target_rate, .depth = flags.depth}));
+  if (rules.samples_per_query > 1 && flags.batch == 1) flags.batch = rules.samples_per_query;
+  if (flags.duration_s == 0 && flags.request_count == 0) flags.duration_s = Seconds(rules.min_duration);
+  LoadLevel level{.scenario = rules.play, .name = flags.scenario, .value = flags.target_rate};
+  return Mlperf{std::move(rules), std::move(level)};
+}
+
+// At least as many requests as decide a percentile at this rate.
+LoadLength LengthAt(LoadLength length, double rate, double percentile, double factor) {
+  const auto needed = static_cast<double>(3 * stats::QueriesNeeded(percentile, 1));
+  length.length = FromSeconds(std::max(Seconds(length.length), needed / rate) * factor);
+  length.requests = 0;
+  return length;
+}
+
+Status FindPeak(const LoadFlags& flags, const LoadLevel& first, Session& session, Console& console,
+                const std::stop_token& stop, LoadResult& result) {
+  const auto* rate = std::get_if<load::Rate>(&first.scenario);
+  if (rate == nullptr || flags.latency_threshold_ms <= 0)
+    return Invalid("--find-peak wants --latency-threshold MS, and --request-rate-range RATE to begin with");
+  const double percentile = flags.percentile > 0 ? flags.percentile / 100 : 0.5;
+  load::PeakSearch search = TRY(load::PeakSearch::Create({.start_rate = rate->per_second}));
+  while (const auto probe = search.Next()) {
+    if (stop.stop_requested()) return {};
+    LoadLevel level = first;
+    std::get<load::Rate>(level.scenario).per_second = level.value = probe->rate;
+    level.name = fmt::format("{} {:.6g}/s{}", flags.distribution, probe->rate,
+                             probe->kind == load::PeakSearch::Probe::Kind::kConfirm ? ", again" : "");
+    const Seed seed = Seed(static_cast<uint64_t>(flags.seed)).Stream("peak").Stream(probe->seed_index);
+    const LoadLength length = LengthAt(result.length, probe->rate, percentile, probe->length_factor);
+    result.levels.push_back(
+        TRY(session.PlayLevel(level, length, static_cast<int>(result.levels.size()), seed)));
+    console.Text(LevelText(console, result, result.levels.back()));
+    search.Tell(result.levels.back().below_threshold.value_or(stats::Answer::kUndecided));
+  }
+  result.peak = search.outcome();
+  return {};
+}
+
+Status PlayLevels(const LoadFlags& flags, const std::vector<LoadLevel>& levels,
+                  const std::optional<Mlperf>& mlperf, Session& session, Console& console,
+                  const std::stop_token& stop, LoadResult& result) {
+  const Seed seed(static_cast<uint64_t>(flags.seed));
+  for (const LoadLevel& level : levels) {
+    if (stop.stop_requested()) break;
+    LevelResult played =
+        TRY(session.PlayLevel(level, result.length, static_cast<int>(result.levels.size()), seed));
+    if (mlperf && !played.repeats.empty()) {
+      const double bound = flags.latency_threshold_ms / 1e3;
+      played.mlperf = load::Judge(mlperf->rules, played.repeats.front(), flags.batch,
+                                  bound > 0 ? std::optional(bound) : std::nullopt);
+    }
+    result.levels.push_back(std::move(played));
+    console.Text(LevelText(console, result, result.levels.back()));
+    if (result.levels.back().below_threshold == stats::Answer::kNo) break;
+  }
+  return {};
+}
+
+Result<int> ValidateFile(const LoadFlags& flags) {
+  const Console console(flags.json);
+  const Json stored = TRY_CONTEXT(ParseJson(TRY(ReadTextFile(flags.validate))), flags.validate);
+  const std::vector<load::Finding> findings = TRY_CONTEXT(load::Validate(stored), flags.validate);
+  Json json = Json::array();
+  bool fatal = false;
+  for (const load::Finding& finding : findings) {
+    fatal |= finding.fatal;
+    console.Text(fmt::format("{} {}{}{}: {}\n", finding.fatal ? "FAULT" : "note ", finding.where,
+                             finding.where.empty() ? "" : " ", finding.rule, finding.what));
+    json.push_back(
+        {{"rule", finding.rule}, {"where", finding.where}, {"what", finding.what}, {"fatal", finding.fatal}});
+  }
+  console.Text(fmt::format("{}: {}\n", flags.validate, fatal ? "it breaks the rules" : "it keeps the rules"));
+  TRY_STATUS(console.Json({{"findings", std::move(json)}, {"keeps_the_rules", !fatal}}));
+  return fatal ? kClaimInvalid : kDone;
+}
+
+Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
   Console console(flags.json);
   TRY_STATUS(console.CheckJson());
-  const std::vector<LoadLevel> levels = TRY(LevelsOf(flags));
+  const std::optional<Mlperf> mlperf = TRY(FindMlperf(flags));
+  const std::vector<LoadLevel> levels = mlperf ? std::vector{mlperf->level} : TRY(LevelsOf(flags));
   const SteadyClock clock;
   const std::unique_ptr<LoadTarget> target = TRY(OpenLoadTarget(flags, clock, MostInFlight(levels)));
   load::Requests requests = TRY(MakeRequests(flags, *target, console));
   TRY_STATUS(target->Prepare(requests));
-  LoadResult result{
-      .flags = flags, .target = *target, .length = LengthOf(flags), .batch = flags.batch, .levels = {}};
+  LoadResult result{.flags = flags,
+                    .target = *target,
+                    .length = LengthOf(flags),
+                    .batch = flags.batch,
+                    .levels = {},
+                    .peak = {}};
   console.Text(fmt::format(
       "{}, {}\n", console.Bold(target->Title()),
       result.length.requests > 0
@@ -294,14 +414,15 @@ Result<int> RunLoad(const LoadFlags& flags, const std::stop_token& stop) {
           : fmt::format("{:g} s a level", Seconds(result.length.length) * result.length.repeats)));
   if (!result.length.note.empty()) console.Note(result.length.note);
   Session session(flags, *target, requests, clock, console, stop);
-  for (const LoadLevel& level : levels) {
-    if (stop.stop_requested()) break;
-    result.levels.push_back(TRY(session.PlayLevel(level, result.length)));
-    console.Text(LevelText(console, result, result.levels.back()));
-    if (result.levels.back().below_threshold == stats::Answer::kNo) break;
+  TRY_STATUS(session.KeepSamples(levels));
+  if (flags.find_peak) {
+    TRY_STATUS(FindPeak(flags, levels.front(), session, console, stop, result));
+  } else {
+    TRY_STATUS(PlayLevels(flags, levels, mlperf, session, console, stop, result));
   }
   result.interrupted = stop.stop_requested();
-  console.Text(TableText(result));
+  console.Text(TableText(result) + PeakText(console, result));
+  TRY_STATUS(session.Finish());
   if (!flags.csv.empty()) TRY_STATUS(WriteFileWhole(flags.csv, ResultCsv(result)));
   const record::Provenance provenance = record::CollectProvenance({.command = CommandLine(),
                                                                    .seed = static_cast<uint64_t>(flags.seed),
@@ -316,7 +437,7 @@ int Load(const Arguments& arguments) {
   LoadFlags flags;
   if (const auto status = ParseLoadFlags(arguments, flags)) return *status;
   const Interrupt interrupt;
-  const Result<int> status = RunLoad(flags, interrupt.token());
+  const Result<int> status = flags.validate.empty() ? RunLoad(flags, interrupt.token()) : ValidateFile(flags);
   return status ? *status : FailWith(status.error());
 }
 

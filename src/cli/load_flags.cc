@@ -123,6 +123,15 @@ void AddClaim(Flags& flags, LoadFlags& w) {
       "-l,--latency-threshold", w.latency_threshold_ms, 0, 3.6e6,
       "ms: is the percentile of the response time below it? Levels after the first \"no\" are left out");
   flags.Integers("--server-pid", w.server_pids, "processes to watch as the server's, with what they start");
+  flags.Switch("--find-peak", w.find_peak,
+               "the largest rate at which --percentile stays below --latency-threshold; --request-rate-range "
+               "is where it begins");
+  flags.Choice(
+      "--scenario", w.scenario, {"single-stream", "multi-stream", "server", "offline"},
+      "MLPerf's: what it plays, its length and its rules (--target-rate for server, --depth for offline)");
+  flags.Number("--target-rate", w.target_rate, 0, 1e8, "of the server scenario, requests a second");
+  flags.Integer("--depth", w.depth, 0, 65536, "of the offline scenario: requests out at a time");
+  flags.Text("--validate", w.validate, "hold a stored --json result against the rules, and run nothing");
   flags.Text("-f,--csv", w.csv, "write perf_analyzer's table of the levels to this file");
   flags.Text("--samples", w.samples, "write every measured request to this file");
   flags.Text("--json", w.json, "write the result as JSON to this file; - for standard output");

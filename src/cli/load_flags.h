@@ -33,9 +33,11 @@ struct LoadFlags {
   double stability_percentage = 10;
   double percentile = 0, latency_threshold_ms = 0;
   std::vector<int> server_pids;
-  std::string engine, precision, csv, json, samples;
+  std::string engine, precision, csv, json, samples, validate;
   int engine_threads = 0, engine_streams = 0;
-  bool verbose = false;
+  bool find_peak = false, verbose = false;
+  double target_rate = 0;
+  int depth = 0;
 
   bool is_open() const { return !rate_range.empty() || !intervals.empty(); }
 };

@@ -115,8 +115,10 @@ Json RepeatJson(const load::Played& played) {
                {"warm_up_s", played.warm_up_s},           {"warm_up_requests", played.warm_up_requests}};
   json["response_ms"] = TimesJson(played.tally.response);
   if (const auto law = load::CheckLittlesLaw(played))
-    json["littles_law"] = {
-        {"in_flight", law->in_flight}, {"expected", law->expected}, {"difference", law->difference}};
+    json["littles_law"] = {{"in_flight", law->in_flight},
+                           {"expected", law->expected},
+                           {"difference", law->difference},
+                           {"straddling", law->straddling}};
   return json;
 }
 
@@ -169,6 +171,12 @@ Json LevelJson(const LoadResult& result, const LevelResult& level) {
   if (level.below_threshold) {
     constexpr std::array kAnswers = {"yes", "no", "undecided"};
     json["below_threshold"] = kAnswers.at(static_cast<size_t>(*level.below_threshold));
+  }
+  if (level.mlperf) {
+    json["mlperf"] = {{"metric", level.mlperf->metric},
+                      {"valid", level.mlperf->valid},
+                      {"shortfalls", level.mlperf->shortfalls}};
+    PutIfAny(json["mlperf"], "value", level.mlperf->value);
   }
   if (level.resources) json["resources"] = level.resources->ToJson();
   if (level.server_resources) json["server_resources"] = level.server_resources->ToJson();
@@ -268,7 +276,26 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
                         Short(result.flags.latency_threshold_ms),
                         console.Bold(kAnswers.at(static_cast<size_t>(*level.below_threshold))));
   }
+  if (level.mlperf) {
+    text += fmt::format("  {:<10} {} {}: {}\n", "mlperf", level.mlperf->metric,
+                        level.mlperf->value ? Short(*level.mlperf->value) : "-",
+                        level.mlperf->valid ? "valid" : "not valid");
+    for (const std::string& shortfall : level.mlperf->shortfalls)
+      text += fmt::format("  {:<10} {}\n", "", shortfall);
+  }
   return text + VerdictText(console, level.claims);
+}
+
+std::string PeakText(const Console& console, const LoadResult& result) {
+  if (!result.peak) return "";
+  const load::PeakSearch::Outcome& peak = *result.peak;
+  const std::string bound = fmt::format("p{:g} of the response time below {} ms",
+                                        result.flags.percentile > 0 ? result.flags.percentile : 50,
+                                        Short(result.flags.latency_threshold_ms));
+  if (!peak.rate) return fmt::format("\n{}: no rate that was tried has {}\n", console.Bold("peak"), bound);
+  return fmt::format(
+      "\n{} {} requests/s with {}: {} after {} runs\n", console.Bold("peak"), Short(*peak.rate), bound,
+      peak.confirmed ? "confirmed by fresh runs" : "NOT confirmed: too many runs disagreed", peak.probes);
 }
 
 std::string TableText(const LoadResult& result) {
@@ -297,6 +324,11 @@ Json ResultJson(const LoadResult& result, const record::Provenance& provenance) 
     json["claim"]["latency_threshold_ms"] = result.flags.latency_threshold_ms;
   json["levels"] = Json::array();
   for (const LevelResult& level : result.levels) json["levels"].push_back(LevelJson(result, level));
+  if (result.peak) {
+    json["peak"] = {{"confirmed", result.peak->confirmed}, {"runs", result.peak->probes}};
+    PutIfAny(json["peak"], "request_rate", result.peak->rate);
+    PutIfAny(json["peak"], "failed_at", result.peak->failed_at);
+  }
   json["interrupted"] = result.interrupted;
   json["provenance"] = provenance.ToJson();
   return json;

@@ -11,6 +11,8 @@
 #include "cli/load_target.h"
 #include "infer/endpoint.h"
 #include "load/judge.h"
+#include "load/mlperf.h"
+#include "load/peak_search.h"
 #include "monitor/resources.h"
 #include "record/provenance.h"
 #include "stats/early_stopping.h"
@@ -27,6 +29,7 @@ struct LevelResult {
   std::optional<infer::PhaseTotals> server;                       // what the server counted meanwhile
   std::optional<monitor::Resources> resources, server_resources;  // of the last repeat
   std::optional<stats::Answer> below_threshold;
+  std::optional<load::MlperfResult> mlperf;
 
   double throughput() const;  // totals over time
   int64_t answered() const { return tally.answered(); }
@@ -38,6 +41,7 @@ struct LoadResult {
   LoadLength length;
   int batch = 1;
   std::vector<LevelResult> levels;
+  std::optional<load::PeakSearch::Outcome> peak;
   bool interrupted = false;
 };
 
@@ -45,6 +49,8 @@ struct LoadResult {
 std::string LevelText(const Console& console, const LoadResult& result, const LevelResult& level);
 // All levels in one table.
 std::string TableText(const LoadResult& result);
+// What a search for the largest rate came to; empty where there was none.
+std::string PeakText(const Console& console, const LoadResult& result);
 Json ResultJson(const LoadResult& result, const record::Provenance& provenance);
 // The table with perf_analyzer's columns.
 std::string ResultCsv(const LoadResult& result);

@@ -71,11 +71,14 @@ RemoteTarget::~RemoteTarget() {
 
 Status RemoteTarget::Prepare(load::Requests& requests) {
   if (flags_.shared_memory == "system") {
-    if (!requests.expected.empty()) return Invalid("--check reads the answers, and those stay in shared memory: leave one of them out");
+    if (!requests.expected.empty())
+      return Invalid("--check reads the answers, and those stay in shared memory: leave one of them out");
     const std::string name = fmt::format("weir-load-{}", getpid());
-    shared_ = TRY(load::ShareRequests(requests.pool, info_, flags_.batch, static_cast<uint64_t>(flags_.output_shared_memory), name));
+    shared_ = TRY(load::ShareRequests(requests.pool, info_, flags_.batch,
+                                      static_cast<uint64_t>(flags_.output_shared_memory), name));
     requests.pool = shared_.requests;
-    for (const auto& [ending, memory] : {std::pair("-in", shared_.inputs.get()), {"-out", shared_.outputs.get()}}) {
+    for (const auto& [ending, memory] :
+         {std::pair("-in", shared_.inputs.get()), {"-out", shared_.outputs.get()}}) {
       if (memory == nullptr) continue;
       const Status known = questions_->RegisterRegion(name + ending, memory->key(), memory->size());
       if (!known) return Context("--shared-memory system", known.error());
@@ -201,7 +204,8 @@ Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const
   if (flags.payload != "tensor")
     return Invalid(fmt::format(
         "--payload {} is for served models: in this process the model is given its tensor", flags.payload));
-  if (flags.shared_memory != "none") return Invalid("--shared-memory is for servers: in this process the model is given its tensor");
+  if (flags.shared_memory != "none")
+    return Invalid("--shared-memory is for servers: in this process the model is given its tensor");
   auto local = std::make_unique<LocalTarget>(clock);
   TRY_STATUS(local->Open(flags, most_in_flight));
   return local;

@@ -63,7 +63,7 @@ class Player {
   bool Plan(Flight& flight, Instant planned) EXCLUDES(mutex_);
   void Submit(Flight& flight);
   void Answered(Flight& flight, const Result<infer::Response>& result, const infer::Times& times);
-  Outcome Check(const Flight& flight, const Result<infer::Response>& result) const;
+  Outcome Check(const Flight& flight, Instant now, const Result<infer::Response>& result) const;
   void Keep(const Sample& sample, bool measured, const Error* error) REQUIRES(mutex_);
 
   void WaitUntil(Instant when);  // or until the run is over
@@ -141,7 +141,9 @@ bool SameBytes(const infer::Tensor& got, const infer::Tensor& wanted) {
          std::ranges::equal(got.data.span(), wanted.data.span());
 }
 
-Outcome Player::Check(const Flight& flight, const Result<infer::Response>& result) const {
+Outcome Player::Check(const Flight& flight, Instant now, const Result<infer::Response>& result) const {
+  if (options_.timeout > Duration{} && now - flight.ticket.taken > options_.timeout)
+    return Outcome::kTimedOut;
   if (!result) return OutcomeOf(result.error().code);
   if (requests_.expected.empty()) return Outcome::kAnswered;
   for (const infer::Tensor& wanted : requests_.expected[flight.request]) {
@@ -158,7 +160,7 @@ void Player::Answered(Flight& flight, const Result<infer::Response>& result, con
                       .first_byte = times.first_byte.value_or(now),
                       .done = now,
                       .request = flight.request,
-                      .outcome = Check(flight, result)};
+                      .outcome = Check(flight, now, result)};
   {
     MutexLock lock(mutex_);
     ledger_.Ended(flight.ticket, sample);
@@ -317,8 +319,7 @@ void Player::KeepSchedule(Schedule schedule, int most) {
     planned = begin_ + schedule.Next();
   }
   MutexLock lock(mutex_);
-  for (; planned >= ledger_.from() && planned < ledger_.to(); planned = begin_ + schedule.Next())
-    ledger_.Unsent(planned);
+  while (ledger_.Unsent(planned)) planned = begin_ + schedule.Next();
 }
 
 void Player::DriveUntilAnswered() {
@@ -409,7 +410,7 @@ void Player::Watch(const std::stop_token& stop) {
       MutexLock lock(mutex_);
       EndIfUp(now, stop.stop_requested());
       has_begun = ledger_.phase() != Ledger::Phase::kWarmUp;
-      has_ended = ledger_.phase() == Ledger::Phase::kOver;
+      has_ended = ledger_.finished();
       stands_still = driving_ == 0;
     }
     if (has_begun && !std::exchange(measuring, true)) {
@@ -448,8 +449,7 @@ Played Player::Sum() {
   MutexLock lock(mutex_);
   played_.tally = ledger_.tally();
   played_.by_count = options_.requests > 0;
-  const Instant end = played_.by_count ? std::max(ledger_.last_done(), ledger_.from()) : ledger_.to();
-  played_.measured_s = Seconds(end - ledger_.from());
+  played_.measured_s = Seconds(ledger_.to() - ledger_.from());
   played_.warm_up_s = Seconds(ledger_.from() - begin_);
   played_.warm_up_requests = ledger_.warm_up_requests();
   return std::move(played_);

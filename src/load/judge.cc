@@ -217,7 +217,7 @@ std::optional<LittlesLaw> CheckLittlesLaw(const Played& played) {
   if (played.measured_s <= 0 || tally.left == 0 || tally.in_flight_seconds <= 0) return std::nullopt;
   LittlesLaw law{.in_flight = tally.in_flight_seconds / played.measured_s,
                  .expected = tally.sojourn_seconds / played.measured_s};
-  law.straddling = tally.sojourn_seconds / static_cast<double>(tally.left) / played.measured_s;
+  law.straddling = tally.straddling_seconds / tally.in_flight_seconds;
   law.difference = std::abs(law.in_flight - law.expected) / std::max(law.in_flight, law.expected);
   return law;
 }

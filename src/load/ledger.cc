@@ -14,7 +14,7 @@ Ledger::Ledger(const Options& options, Instant begin)
 
 bool Ledger::IsDue(Instant planned, Instant now) const {
   if (phase_ != Phase::kMeasuring) return phase_ == Phase::kWarmUp;
-  if (options_.requests > 0) return measured_ < options_.requests;
+  if (by_count()) return measured_ < options_.requests;
   return planned < to_ && now < to_ + kGrace;
 }
 
@@ -23,17 +23,17 @@ std::optional<Ledger::Ticket> Ledger::Plan(Instant planned, Instant now) {
       planned_ >= options_.warm_up_requests) {
     phase_ = Phase::kMeasuring;
     from_ = planned;
-    to_ = options_.requests > 0 ? Instant::max() : planned + options_.length;
+    to_ = by_count() ? Instant::max() : planned + options_.length;
     last_change_ = std::max(last_change_, from_);
     warm_up_requests_ = planned_;
   }
   if (!IsDue(planned, now)) {
-    End(std::min(to_, now));
+    End(by_count() ? now : std::min(to_, now));
     return std::nullopt;
   }
   CountInFlight(1, now);
   const Ticket ticket{.number = planned_++, .taken = now, .measured = phase_ == Phase::kMeasuring};
-  if (ticket.measured) ++measured_;
+  if (ticket.measured) ++measured_, ++out_;
   return ticket;
 }
 
@@ -49,21 +49,28 @@ void Ledger::CountInFlight(int change, Instant now) {
 }
 
 void Ledger::Ended(const Ticket& ticket, const Sample& sample) {
-  if (phase_ != Phase::kWarmUp && sample.done >= from_ && sample.done < to_) {
-    tally_.left += 1;
-    tally_.sojourn_seconds += Seconds(WithinMeasured(ticket.taken, sample.done));
-    if (sample.outcome == Outcome::kAnswered) {
-      tally_.answered_within += 1;
-      tally_.done_series.Add(sample.done - from_, 1);
+  if (phase_ != Phase::kWarmUp && sample.done >= from_) {
+    const double within = Seconds(WithinMeasured(ticket.taken, sample.done));
+    const bool whole = sample.done < to_ && ticket.taken >= from_;
+    (whole ? tally_.sojourn_seconds : tally_.straddling_seconds) += within;
+    if (sample.done < to_) {
+      tally_.left += 1;
+      if (sample.outcome == Outcome::kAnswered) {
+        tally_.answered_within += 1;
+        tally_.done_series.Add(sample.done - from_, 1);
+      }
     }
   }
   CountInFlight(-1, sample.done);
   if (!ticket.measured) return;
+  --out_;
   last_done_ = std::max(last_done_, sample.done);
   tally_.Add(sample, from_);
+  if (phase_ == Phase::kOver && by_count() && out_ == 0) to_ = std::max(from_, last_done_);
 }
 
-void Ledger::Unsent(Instant planned) {
+bool Ledger::Unsent(Instant planned) {
+  if (by_count() || planned < from_ || planned >= to_) return false;
   tally_.Add({.planned = planned,
               .sent = planned,
               .first_byte = planned,
@@ -71,15 +78,19 @@ void Ledger::Unsent(Instant planned) {
               .request = 0,
               .outcome = Outcome::kUnsent},
              from_);
+  return true;
 }
 
 void Ledger::End(Instant now) {
   if (phase_ == Phase::kOver) return;
   if (phase_ == Phase::kWarmUp) {
-    from_ = now;
+    from_ = to_ = now;
     warm_up_requests_ = planned_;
+  } else if (!by_count()) {
+    to_ = std::min(to_, now);
+  } else if (out_ == 0) {
+    to_ = std::max(from_, last_done_);
   }
-  to_ = phase_ == Phase::kWarmUp ? now : std::min(to_, now);
   phase_ = Phase::kOver;
 }
 

@@ -34,22 +34,25 @@ class Ledger {
   std::optional<Ticket> Plan(Instant planned, Instant now);
   // Its answer, or what stands for one. Every ticket comes back once.
   void Ended(const Ticket& ticket, const Sample& sample);
-  // Due within the run, and never planned. REQUIRES: over.
-  void Unsent(Instant planned);
-  // The measured time ends now, if it has not ended before.
+  // Due within the measured time, and never planned; false where it is not: nothing is, where requests are
+  // counted. REQUIRES: over.
+  bool Unsent(Instant planned);
+  // Nothing is planned from now on, and the measured time ends, by count with the last answer.
   void End(Instant now);
+  // The measured time has ended.
+  bool finished() const { return phase_ == Phase::kOver && to_ != Instant::max(); }
 
   Phase phase() const { return phase_; }
-  // The measured time. By count it has no end before it is over.
+  // The measured time. By count it has no end before it is finished.
   Instant from() const { return from_; }
   Instant to() const { return to_; }
   int in_flight() const { return in_flight_; }
   Instant last_change() const { return last_change_; }  // of the number in flight
-  Instant last_done() const { return last_done_; }      // of a measured request
   int64_t warm_up_requests() const { return warm_up_requests_; }
   const Tally& tally() const { return tally_; }
 
  private:
+  bool by_count() const { return options_.requests > 0; }
   bool IsDue(Instant planned, Instant now) const;
   Duration WithinMeasured(Instant from, Instant to) const;
   void CountInFlight(int change, Instant now);
@@ -58,10 +61,12 @@ class Ledger {
   const Instant begin_;
   Phase phase_ = Phase::kWarmUp;
   Instant from_, to_;
-  Instant last_change_, last_done_;
+  Instant last_change_;
+  Instant last_done_;  // of a measured request
   int in_flight_ = 0;
   int64_t planned_ = 0;   // all there were
   int64_t measured_ = 0;  // of these
+  int64_t out_ = 0;       // of these, not yet ended
   int64_t warm_up_requests_ = 0;
   Tally tally_;
 };

@@ -59,7 +59,8 @@ TEST(Ledger, LetsNoRequestLeaveWellAfterTheEnd) {
   Answer(ledger, kStart, 1ms);
   EXPECT_TRUE(ledger.Plan(kStart + 999ms, kStart + 1s + 5ms).has_value());
   EXPECT_FALSE(ledger.Plan(kStart + 999ms, kStart + 1s + 50ms).has_value());
-  ledger.Unsent(kStart + 999ms);
+  EXPECT_TRUE(ledger.Unsent(kStart + 999ms));
+  EXPECT_FALSE(ledger.Unsent(kStart + 1s));
   EXPECT_EQ(ledger.tally().of(Outcome::kUnsent), 1);
 }
 
@@ -69,7 +70,24 @@ TEST(Ledger, CountsRequestsWhereTheyAreTheMeasure) {
   Answer(ledger, kStart + 1h, 1ms);
   EXPECT_FALSE(ledger.Plan(kStart + 2h, kStart + 2h).has_value());
   EXPECT_EQ(ledger.tally().answered(), 2);
-  EXPECT_EQ(ledger.last_done(), kStart + 1h + 1ms);
+  EXPECT_TRUE(ledger.finished());
+  EXPECT_EQ(ledger.to(), kStart + 1h + 1ms);
+  EXPECT_FALSE(ledger.Unsent(kStart + 2h));
+}
+
+TEST(Ledger, ByCountIsFinishedWithTheLastAnswer) {
+  Ledger ledger = Make({.requests = 1});
+  const auto ticket = ledger.Plan(kStart, kStart);
+  ASSERT_TRUE(ticket.has_value());
+  EXPECT_FALSE(ledger.Plan(kStart + 1s, kStart + 1s).has_value());
+  EXPECT_EQ(ledger.phase(), Ledger::Phase::kOver);
+  EXPECT_FALSE(ledger.finished());
+  const Instant done = kStart + 5s;
+  ledger.Ended(*ticket, {.planned = kStart, .sent = kStart, .first_byte = done, .done = done});
+  EXPECT_TRUE(ledger.finished());
+  EXPECT_EQ(ledger.to(), done);
+  EXPECT_DOUBLE_EQ(ledger.tally().in_flight_seconds, 5);
+  EXPECT_EQ(ledger.tally().answered_within, 1);
 }
 
 TEST(Ledger, EndsBeforeItHasMeasuredAnything) {
@@ -103,6 +121,12 @@ TEST(Ledger, KeepsTheAreaUnderWhatIsInFlight) {
   EXPECT_DOUBLE_EQ(ledger.tally().in_flight_seconds, 2 + 2 + 3);
   EXPECT_DOUBLE_EQ(ledger.tally().sojourn_seconds, 3 + 4);
   EXPECT_EQ(ledger.in_flight(), 0);
+  const auto across = ledger.Plan(kStart + 9s, kStart + 9s);
+  ASSERT_TRUE(across.has_value());
+  ledger.Ended(*across, sample(kStart + 9s, kStart + 20s));
+  ledger.End(kStart + 20s);
+  EXPECT_DOUBLE_EQ(ledger.tally().straddling_seconds, 1);
+  EXPECT_DOUBLE_EQ(ledger.tally().in_flight_seconds, 2 + 2 + 3 + 1);
 }
 
 TEST(Ledger, CountsEveryOutcomeApart) {

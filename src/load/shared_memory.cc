@@ -24,10 +24,13 @@ uint64_t InputBytes(const infer::Request& request) {
 }
 
 // Of one request; nothing where it is not fixed.
-std::optional<uint64_t> OutputBytes(const infer::ModelInfo& model, const infer::TensorInfo& output, int batch) {
+std::optional<uint64_t> OutputBytes(const infer::ModelInfo& model, const infer::TensorInfo& output,
+                                    int batch) {
   infer::Shape shape = output.shape;
   if (model.max_batch > 0 && !shape.empty()) shape.front() = batch;
-  if (output.dtype == infer::DType::kBytes || std::ranges::any_of(shape, [](int64_t size) { return size < 0; })) return std::nullopt;
+  if (output.dtype == infer::DType::kBytes ||
+      std::ranges::any_of(shape, [](int64_t size) { return size < 0; }))
+    return std::nullopt;
   const auto count = infer::ElementCount(shape);
   if (!count) return std::nullopt;
   return static_cast<uint64_t>(*count) * infer::ByteSize(output.dtype);
@@ -39,7 +42,8 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(uint64_t size) {
   static int number = 0;
   const std::string key = fmt::format("/weir-load-{}-{}", getpid(), number++);
   const auto failed = [&](const char* what) {
-    return Fail(ErrorCode::kIo, fmt::format("shared memory of {} bytes: {}: {}", size, what, std::strerror(errno)));
+    return Fail(ErrorCode::kIo,
+                fmt::format("shared memory of {} bytes: {}: {}", size, what, std::strerror(errno)));
   };
   shm_unlink(key.c_str());  // of a process that had this number before and was killed
   const UniqueFd fd(shm_open(key.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -63,8 +67,9 @@ SharedMemory::~SharedMemory() {
   shm_unlink(key_.c_str());
 }
 
-Result<SharedRequests> ShareRequests(const std::vector<infer::Request>& requests, const infer::ModelInfo& model, int batch,
-                                     uint64_t output_bytes, const std::string& name) {
+Result<SharedRequests> ShareRequests(const std::vector<infer::Request>& requests,
+                                     const infer::ModelInfo& model, int batch, uint64_t output_bytes,
+                                     const std::string& name) {
   SharedRequests shared;
   std::vector<std::pair<std::string, uint64_t>> outputs;  // with their sizes
   uint64_t room = 0;                                      // of one request's
@@ -82,8 +87,9 @@ Result<SharedRequests> ShareRequests(const std::vector<infer::Request>& requests
     shared.requests.push_back(request);
   }
   if (shared.requests.empty()) {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("one request takes more than the {} MiB of shared memory: take a smaller batch",
-                                                         kMostSharedBytes >> 20));
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("one request takes more than the {} MiB of shared memory: take a smaller batch",
+                            kMostSharedBytes >> 20));
   }
   shared.inputs = TRY(SharedMemory::Create(std::max<uint64_t>(64, taken)));
   if (room > 0) shared.outputs = TRY(SharedMemory::Create(room * shared.requests.size()));
@@ -92,7 +98,8 @@ Result<SharedRequests> ShareRequests(const std::vector<infer::Request>& requests
     infer::RequestForm form;
     for (const infer::Tensor& input : request.inputs) {
       if (!input.data.empty()) std::memcpy(shared.inputs->data() + in, input.data.data(), input.data.size());
-      form.input_regions.emplace_back(infer::RegionPart{.region = name + "-in", .offset = in, .byte_size = input.data.size()});
+      form.input_regions.emplace_back(
+          infer::RegionPart{.region = name + "-in", .offset = in, .byte_size = input.data.size()});
       in += Aligned(input.data.size());
     }
     for (const auto& [output, size] : outputs) {

@@ -1,4 +1,5 @@
-// Memory that this process and a server on the same machine both see: requests whose tensors stay where they are.
+// Memory that this process and a server on the same machine both see: requests whose tensors stay where they
+// are.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace weir::load {
 
-inline constexpr uint64_t kMostSharedBytes = uint64_t{64} << 20;  // of inputs, and of outputs, of all requests
+inline constexpr uint64_t kMostSharedBytes = uint64_t{64}
+                                             << 20;  // of inputs, and of outputs, of all requests
 
 // A region of POSIX shared memory, mapped here, which goes with this object.
 class SharedMemory {
@@ -28,7 +30,8 @@ class SharedMemory {
   std::byte* data() { return data_; }
 
  private:
-  SharedMemory(std::string key, std::byte* data, uint64_t size) : key_(std::move(key)), data_(data), size_(size) {}
+  SharedMemory(std::string key, std::byte* data, uint64_t size)
+      : key_(std::move(key)), data_(data), size_(size) {}
   const std::string key_;
   std::byte* const data_;
   const uint64_t size_;
@@ -37,15 +40,16 @@ class SharedMemory {
 // Requests that keep their inputs in one region, and their outputs in another.
 struct SharedRequests {
   std::vector<infer::Request> requests;
-  std::vector<infer::RequestForm> forms;  // one for each
+  std::vector<infer::RequestForm> forms;          // one for each
   std::unique_ptr<SharedMemory> inputs, outputs;  // `outputs`: none where they are sent
 };
 
-// As many of `requests` as kMostSharedBytes hold, one at least. `output_bytes`: the room for each output of a request;
-// where it is 0 it follows from the model's shapes, with `batch` rows, and outputs whose size is not known are sent.
-// The regions are called `name` + "-in" and "-out": they are to be registered under these names. kInvalidArgument
-// where one request is larger than that.
-Result<SharedRequests> ShareRequests(const std::vector<infer::Request>& requests, const infer::ModelInfo& model, int batch,
-                                     uint64_t output_bytes, const std::string& name);
+// As many of `requests` as kMostSharedBytes hold, one at least. `output_bytes`: the room for each output of a
+// request; where it is 0 it follows from the model's shapes, with `batch` rows, and outputs whose size is not
+// known are sent. The regions are called `name` + "-in" and "-out": they are to be registered under these
+// names. kInvalidArgument where one request is larger than that.
+Result<SharedRequests> ShareRequests(const std::vector<infer::Request>& requests,
+                                     const infer::ModelInfo& model, int batch, uint64_t output_bytes,
+                                     const std::string& name);
 
 }  // namespace weir::load

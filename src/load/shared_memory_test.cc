@@ -11,7 +11,11 @@ namespace weir::load {
 namespace {
 
 infer::Request RequestOf(const std::string& text) {
-  return {.model = "m", .inputs = {{.name = "x", .dtype = infer::DType::kUint8, .shape = {1, static_cast<int64_t>(text.size())}, .data = Bytes::Copy(text)}}};
+  return {.model = "m",
+          .inputs = {{.name = "x",
+                      .dtype = infer::DType::kUint8,
+                      .shape = {1, static_cast<int64_t>(text.size())},
+                      .data = Bytes::Copy(text)}}};
 }
 
 infer::ModelInfo Model(infer::DType output = infer::DType::kFp32) {
@@ -67,10 +71,12 @@ TEST(ShareRequests, SendsOutputsOfUnknownSize) {
 
 TEST(ShareRequests, TakesAsManyAsFitAndRefusesOneThatDoesNot) {
   const std::string third(kMostSharedBytes / 3, 'a');
-  const auto some = ShareRequests({RequestOf(third), RequestOf(third), RequestOf(third), RequestOf(third)}, Model(), 1, 0, "r");
+  const auto some = ShareRequests({RequestOf(third), RequestOf(third), RequestOf(third), RequestOf(third)},
+                                  Model(), 1, 0, "r");
   ASSERT_TRUE(some.has_value());
   EXPECT_EQ(some->requests.size(), 2u);  // each rounded up to 64
-  EXPECT_FALSE(ShareRequests({RequestOf(std::string(kMostSharedBytes + 1, 'a'))}, Model(), 1, 0, "r").has_value());
+  EXPECT_FALSE(
+      ShareRequests({RequestOf(std::string(kMostSharedBytes + 1, 'a'))}, Model(), 1, 0, "r").has_value());
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ void Tally::Merge(const Tally& more) {
   late += more.late;
   in_flight_seconds += more.in_flight_seconds;
   sojourn_seconds += more.sojourn_seconds;
+  straddling_seconds += more.straddling_seconds;
   left += more.left;
   answered_within += more.answered_within;
 }

@@ -23,10 +23,11 @@ struct Tally {
   Series response_series;  // seconds of answered requests
   Series done_series;      // answers
   // For Little's law: over all requests in flight within the measured time, whatever their outcome.
-  double in_flight_seconds = 0;  // the area under the number in flight
-  double sojourn_seconds = 0;    // sum of the times in flight of requests that ended within it
-  int64_t left = 0;              // requests that ended within it
-  int64_t answered_within = 0;   // answers that came within it: what throughput is counted from
+  double in_flight_seconds = 0;   // the area under the number in flight
+  double sojourn_seconds = 0;     // of these the parts of requests that were in flight within it only
+  double straddling_seconds = 0;  // and of those that came before it or ended after it
+  int64_t left = 0;               // requests that ended within it
+  int64_t answered_within = 0;    // answers that came within it: what throughput is counted from
 
   // `from`: the start of the measured time.
   void Add(const Sample& sample, Instant from);
