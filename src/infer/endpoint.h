@@ -69,7 +69,8 @@ struct RegionPart {
 struct RequestForm {
   enum class Outputs {
     kRead,
-    kPassOver,  // the answer must be whole and no error; its outputs are not looked at, and the Response has none
+    kPassOver,  // the answer must be whole and no error; its outputs are not looked at, and the Response has
+                // none
   };
   Outputs outputs = Outputs::kRead;
   // Where the inputs lie instead of in the request, one for each, or none at all.
@@ -87,7 +88,9 @@ class Endpoint : public Service {
   // `version` empty: the newest. kNotFound when there is no such model.
   virtual Result<ModelInfo> Info(const std::string& model, const std::string& version) = 0;
   // The request as this endpoint sends it; nothing where it has no such form.
-  virtual std::shared_ptr<const PreparedRequest> Prepare(const Request&, const RequestForm&) { return nullptr; }
+  virtual std::shared_ptr<const PreparedRequest> Prepare(const Request&, const RequestForm&) {
+    return nullptr;
+  }
   // Makes a region of this machine's shared memory known to the server, under a name for RegionPart; `key` is
   // its name for shm_open. kUnsupported where the server has no such thing.
   virtual Status RegisterRegion(const std::string&, const std::string&, uint64_t) {

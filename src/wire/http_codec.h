@@ -49,7 +49,8 @@ struct ResponseForm {
 // of 64 of the body.
 Result<HttpBody> WriteHttpResponse(const infer::Response& response, const ResponseForm& form);
 
-// The client's side. All tensors go binary, and are asked for binary, but for those that `form` has in regions.
+// The client's side. All tensors go binary, and are asked for binary, but for those that `form` has in
+// regions.
 HttpBody WriteHttpRequest(const infer::Request& request, const infer::RequestForm& form = {});
 Result<infer::Response> ParseHttpResponse(const Bytes& body, std::optional<uint64_t> header_length);
 
