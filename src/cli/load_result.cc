@@ -83,6 +83,22 @@ double CpuMicroseconds(const LevelResult& level) {
   return 1e6 * level.cpu_s / answers;
 }
 
+// Of the 95 % interval of the mean response time: by batch means within one run, by the runs' means over
+// several.
+std::optional<double> HalfWidthMs(const LevelResult& level) {
+  if (level.repeats.size() == 1) {
+    const auto interval = load::MeanResponse(level.repeats.front());
+    return interval ? std::optional(500 * (interval->high - interval->low)) : std::nullopt;
+  }
+  std::vector<double> means;
+  for (const load::Played& played : level.repeats) {
+    if (const auto mean = ScaledMs(played.tally.response.Mean())) means.push_back(*mean);
+  }
+  const auto summary = stats::Summarise(means);
+  if (!summary || !summary->low) return std::nullopt;
+  return (*summary->high - *summary->low) / 2;
+}
+
 // The server's own times, a request on average.
 struct ServerTimes {
   double queue = 0, input = 0, infer = 0, output = 0, whole = 0, batch = 0;
@@ -154,6 +170,10 @@ Json LevelJson(const LoadResult& result, const LevelResult& level) {
   json["failed"] = level.tally.failed();
   json["unsent"] = level.tally.of(load::Outcome::kUnsent);
   json["response_ms"] = TimesJson(level.tally.response);
+  if (const auto half = HalfWidthMs(level)) {
+    const double mean = 1e-6 * level.tally.response.Mean().value_or(0);
+    json["response_ms"]["intervals_95"]["mean"] = {mean - *half, mean + *half};
+  }
   json["service_ms"] = TimesJson(level.tally.service);
   json["first_byte_ms"] = TimesJson(level.tally.first_byte);
   json["slip_ms"] = TimesJson(level.tally.slip);
@@ -257,6 +277,8 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
     text += fmt::format(" (standard error {}, {} repeats)", Short(*spread->standard_error), spread->n);
   text += fmt::format("; {} answers in {} s\n", Count(level.answered()), Short(level.measured_s));
   text += TimesLine("response", level.tally.response);
+  if (const auto half = HalfWidthMs(level))
+    text += fmt::format("  {:<10} the mean to within {} ms (95 %)\n", "", Short(*half));
   text += TimesLine("service", level.tally.service);
   if (std::holds_alternative<load::Rate>(level.level.scenario)) text += TimesLine("slip", level.tally.slip);
   text += ServerText(level);

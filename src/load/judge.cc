@@ -8,6 +8,7 @@
 
 #include "stats/quantile.h"
 #include "stats/steady_state.h"
+#include "stats/summary.h"
 
 namespace weir::load {
 namespace {
@@ -15,8 +16,9 @@ namespace {
 using record::Reason;
 using record::Standing;
 
-constexpr size_t kFewestSlices = 20;
-constexpr int64_t kFewestInSlice = 5;  // answers on average: thinner slices say more of chance than of drift
+// Batches of a run: few enough to be long, and so to depend little on one another.
+constexpr size_t kFewestBatches = 20, kMostBatches = 47;
+constexpr double kConfidence = 0.99;  // of a difference between the thirds of a run
 
 std::string Percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
 
@@ -79,14 +81,14 @@ void Judgement::Counts() {
             fmt::format("{} answers do not support p{:g}: it takes {:.0f}", answered,
                         100 * *around_.percentile, std::ceil(needed)));
   }
-  if (around_.rate && played_.measured_s > 0) {
-    const double got = played_.throughput(), share = 1 - got / *around_.rate;
-    // A short run ends between two requests.
-    const double least = (1 - limits_.rate_share) * *around_.rate * played_.measured_s - 1;
-    if (share > limits_.rate_share && got * played_.measured_s < least) {
+  if (around_.rate && planned > 0 && !played_.by_count) {
+    // Of what the schedule wanted, which chance may have more or less of than the rate says. A short run ends
+    // between two requests.
+    const auto wanted = static_cast<double>(planned), got = static_cast<double>(tally_.answered_within);
+    if (got < (1 - limits_.rate_share) * wanted - 1) {
       const std::string evidence =
-          fmt::format("{:.4g} of {:.4g} requests a second were answered in time, limit {}", got,
-                      *around_.rate, Percent(1 - limits_.rate_share));
+          fmt::format("{:.4g} of {:.4g} requests a second were answered in time, limit {}",
+                      got / played_.measured_s, wanted / played_.measured_s, Percent(1 - limits_.rate_share));
       Throughput(Standing::kSuspect, Reason::kRateMissed, evidence);
       Latency(Standing::kInvalid, Reason::kRateMissed, evidence);
     }
@@ -175,12 +177,20 @@ void Judgement::Machine() {
   }
 }
 
-// Of the slices that the run filled: the last may be cut off by its end.
-std::vector<double> ValuesOf(const Series& series, Of of, double seconds) {
+// Of the slices that the run filled (the last may be cut off by its end), neighbours joined until there are
+// no more than `most`: sums, not means, so that slices with many answers count for more.
+std::vector<double> Batches(const Series& series, Of of, double seconds, size_t most) {
+  std::vector<Series::Slice> slices = series.slices();
+  slices.resize(std::min(slices.size(), static_cast<size_t>(seconds / Seconds(series.width()))));
+  while (slices.size() > most) {
+    for (size_t i = 0; i + 1 < slices.size(); i += 2) {
+      slices[i / 2] = {.count = slices[i].count + slices[i + 1].count,
+                       .sum = slices[i].sum + slices[i + 1].sum};
+    }
+    slices.resize(slices.size() / 2);
+  }
   std::vector<double> values;
-  const auto whole = static_cast<size_t>(seconds / Seconds(series.width()));
-  for (size_t i = 0; i < std::min(whole, series.slices().size()); ++i) {
-    const Series::Slice& slice = series.slices()[i];
+  for (const Series::Slice& slice : slices) {
     if (of == Of::kCount) {
       values.push_back(static_cast<double>(slice.count));
     } else if (slice.count > 0) {
@@ -188,22 +198,6 @@ std::vector<double> ValuesOf(const Series& series, Of of, double seconds) {
     }
   }
   return values;
-}
-
-// Neighbours together, until there are so many answers in each that their mean says something.
-std::vector<double> Coarse(const Series& series, Of of, double seconds) {
-  std::vector<double> values = ValuesOf(series, of, seconds);
-  int64_t count = 0;
-  for (const Series::Slice& slice : series.slices()) count += slice.count;
-  while (values.size() >= 2 * kFewestSlices && count / std::ssize(values) < kFewestInSlice) {
-    for (size_t i = 0; i + 1 < values.size(); i += 2) values[i / 2] = (values[i] + values[i + 1]) / 2;
-    values.resize(values.size() / 2);
-  }
-  return values;
-}
-
-double Mean(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 }  // namespace
@@ -223,24 +217,23 @@ std::optional<LittlesLaw> CheckLittlesLaw(const Played& played) {
 }
 
 std::optional<Drift> FindDrift(const Series& series, Of of, double seconds) {
-  const std::vector<double> values = Coarse(series, of, seconds);
+  const std::vector<double> values = Batches(series, of, seconds, kMostBatches);
   const auto trend = stats::SpearmanTrend(values);
-  if (values.size() < kFewestSlices || !trend) return std::nullopt;
-  const size_t third = values.size() / 3;
-  const double first = Mean(std::span(values).first(third)), last = Mean(std::span(values).last(third));
-  if (first <= 0) return std::nullopt;
-  const auto mser = stats::Mser5(values);
-  return Drift{.change = last / first - 1, .p_value = trend->p_value, .settled = !mser || mser->settled};
+  if (values.size() < kFewestBatches || !trend) return std::nullopt;
+  const auto third = static_cast<std::ptrdiff_t>(values.size() / 3);
+  const auto first = stats::Summarise(std::span(values).first(third)),
+             last = stats::Summarise(std::span(values).last(third));
+  if (!first || !last || first->mean <= 0) return std::nullopt;
+  const double error = std::hypot(first->standard_error.value_or(0), last->standard_error.value_or(0));
+  const bool apart = std::abs(last->mean - first->mean) > stats::StudentT(kConfidence, 2 * third - 2) * error;
+  const auto mser = stats::Mser5(Batches(series, of, seconds, Series::kMost));
+  return Drift{.change = last->mean / first->mean - 1,
+               .p_value = trend->p_value,
+               .settled = !apart || !mser || mser->settled};
 }
 
 std::optional<stats::MeanInterval> MeanResponse(const Played& played) {
-  std::vector<double> values = Coarse(played.tally.response_series, Of::kMean, played.measured_s);
-  // Longer batches depend less on one another.
-  while (values.size() >= 64) {
-    for (size_t i = 0; i + 1 < values.size(); i += 2) values[i / 2] = (values[i] + values[i + 1]) / 2;
-    values.resize(values.size() / 2);
-  }
-  return stats::BatchMeans(values);
+  return stats::BatchMeans(Batches(played.tally.response_series, Of::kMean, played.measured_s, kMostBatches));
 }
 
 }  // namespace weir::load

@@ -55,9 +55,11 @@ std::optional<LittlesLaw> CheckLittlesLaw(const Played& played);
 
 // How a figure went over the run: absent where there are too few slices to tell.
 struct Drift {
-  double change = 0;    // the last third's mean over the first third's, less 1
-  double p_value = 1;   // of a trend (Spearman)
-  bool settled = true;  // MSER-5 finds the start of the steady part in the first half
+  double change = 0;   // the last third's mean over the first third's, less 1
+  double p_value = 1;  // of a trend (Spearman)
+  // MSER-5 finds the start of the steady part in the first half, or the first and the last third differ by no
+  // more than chance allows.
+  bool settled = true;
 };
 // Of the mean of each slice, or of its count.
 enum class Of { kMean, kCount };

@@ -100,7 +100,8 @@ TEST(Judge, RefusesAThroughputThatTheGeneratorLimits) {
 }
 
 TEST(Judge, SaysWhenTheRateWasNotReached) {
-  const Claims claims = Judge(Play({}), {.rate = 1200});
+  const Claims claims =
+      Judge(Play({.response = [](double at) { return FromSeconds(0.002 + 0.02 * at); }}), {.rate = 1000});
   EXPECT_THAT(Reasons(claims.latency), testing::Contains(Reason::kRateMissed));
   EXPECT_EQ(claims.latency.standing, Standing::kInvalid);
 }
