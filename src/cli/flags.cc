@@ -45,7 +45,15 @@ void Flags::Integer64(const std::string& name, int64_t& target, int64_t low, int
 }
 void Flags::Number(const std::string& name, double& target, double low, double high,
                    const std::string& help) {
-  state_->app.add_option(name, target, help)->check(CLI::Range(low, high))->capture_default_str();
+  const CLI::Validator number(
+      [](const std::string& text) {  // "nan" lies in every range
+        return text.find_first_of("nN") == std::string::npos ? "" : "\"" + text + "\" is not a number";
+      },
+      "");
+  state_->app.add_option(name, target, help)
+      ->check(number)
+      ->check(CLI::Range(low, high))
+      ->capture_default_str();
 }
 void Flags::Choice(const std::string& name, std::string& target, const std::vector<std::string>& choices,
                    const std::string& help) {

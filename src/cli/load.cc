@@ -151,6 +151,12 @@ infer::PhaseTotals Difference(const infer::PhaseTotals& after, const infer::Phas
           .compute_output = phase(after.compute_output, before.compute_output)};
 }
 
+// A timeout too short for the clock is still one.
+Duration TimeoutOf(const LoadFlags& flags) {
+  const double ms = flags.request_timeout_ms;
+  return ms > 0 ? std::max(Duration(1us), FromSeconds(ms / 1e3)) : Duration{};
+}
+
 Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& length, int number, int repeat,
                                        Seed seed) {
   load::PlayOptions options{.scenario = result.level.scenario,
@@ -158,7 +164,7 @@ Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& le
                             .warm_up_requests = flags_.warm_up_requests,
                             .length = length.length,
                             .requests = length.requests,
-                            .timeout = FromSeconds(flags_.request_timeout_ms / 1e3)};
+                            .timeout = TimeoutOf(flags_)};
   options.seed = seed.Stream(static_cast<uint64_t>(repeat));
   std::optional<infer::PhaseTotals> before;
   std::unique_ptr<monitor::ResourceMonitor> own, server;
@@ -208,14 +214,12 @@ Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& le
 
 load::Surroundings Session::SurroundingsOf(const LevelResult& result) const {
   load::Surroundings around{.rate = {},
-                            .percentile = {},
                             .ceiling_per_s = {},
                             .cpus = cpus_,
                             .steal_percent = {},
                             .foreign_cpu = {},
                             .throttled_s = {}};
   if (const auto* open = std::get_if<load::Rate>(&result.level.scenario)) around.rate = open->per_second;
-  if (flags_.percentile > 0) around.percentile = flags_.percentile / 100;
   if (!result.resources) return around;
   const monitor::Resources& r = *result.resources;
   around.steal_percent = r.steal_percent;
@@ -273,6 +277,8 @@ Result<LevelResult> Session::PlayLevel(const LoadLevel& level, const LoadLength&
     result.spin_s += played.spin_s;
     result.repeats.push_back(std::move(played));
   }
+  if (flags_.percentile > 0)
+    load::JudgePercentile(result.tally.response, flags_.percentile / 100, result.claims.latency);
   JudgeSpread(result);
   AnswerThreshold(result);
   return result;
@@ -318,6 +324,7 @@ Result<std::optional<Mlperf>> FindMlperf(LoadFlags& flags) {
   load::MlperfRules rules = TRY(load::RulesOf(scenario, {.rate = flags.target_rate, .depth = flags.depth}));
   if (rules.samples_per_query > 1 && flags.batch == 1) flags.batch = rules.samples_per_query;
   if (flags.duration_s == 0 && flags.request_count == 0) flags.duration_s = Seconds(rules.min_duration);
+  if (rules.percentile && flags.percentile == 0) flags.percentile = 100 * *rules.percentile;
   LoadLevel level{.scenario = rules.play, .name = flags.scenario, .value = flags.target_rate};
   return Mlperf{std::move(rules), std::move(level)};
 }
@@ -330,25 +337,42 @@ LoadLength LengthAt(LoadLength length, double rate, double percentile, double fa
   return length;
 }
 
+// Whether the run speaks of the system: one that the generator or the machine spoiled says neither yes nor
+// no.
+stats::Answer AnswerOf(const LevelResult& played) {
+  using record::Reason;
+  constexpr Reason kSystems[] = {Reason::kRateMissed, Reason::kNoSteadyState, Reason::kErrors};
+  if (played.claims.latency.standing < record::Standing::kInvalid)
+    return played.below_threshold.value_or(stats::Answer::kUndecided);
+  const bool of_system = std::ranges::all_of(played.claims.latency.causes, [&](const record::Cause& cause) {
+    return std::ranges::find(kSystems, cause.reason) != std::end(kSystems);
+  });
+  return of_system ? stats::Answer::kNo : stats::Answer::kUndecided;
+}
+
 Status FindPeak(const LoadFlags& flags, const LoadLevel& first, Session& session, Console& console,
                 const std::stop_token& stop, LoadResult& result) {
   const auto* rate = std::get_if<load::Rate>(&first.scenario);
-  if (rate == nullptr || flags.latency_threshold_ms <= 0)
-    return Invalid("--find-peak wants --latency-threshold MS, and --request-rate-range RATE to begin with");
+  if (flags.latency_threshold_ms <= 0) return Invalid("--find-peak wants a bound: --latency-threshold MS");
+  if (rate == nullptr) return Invalid("--find-peak wants a rate to begin with: --request-rate-range RATE");
   const double percentile = flags.percentile > 0 ? flags.percentile / 100 : 0.5;
   load::PeakSearch search = TRY(load::PeakSearch::Create({.start_rate = rate->per_second}));
   while (const auto probe = search.Next()) {
     if (stop.stop_requested()) return {};
+    const bool confirms = probe->kind == load::PeakSearch::Probe::Kind::kConfirm;
     LoadLevel level = first;
     std::get<load::Rate>(level.scenario).per_second = level.value = probe->rate;
-    level.name = fmt::format("{} {:.6g}/s{}", flags.distribution, probe->rate,
-                             probe->kind == load::PeakSearch::Probe::Kind::kConfirm ? ", again" : "");
+    level.name = fmt::format("{} {:.6g}/s{}", flags.distribution, probe->rate, confirms ? ", again" : "");
     const Seed seed = Seed(static_cast<uint64_t>(flags.seed)).Stream("peak").Stream(probe->seed_index);
     const LoadLength length = LengthAt(result.length, probe->rate, percentile, probe->length_factor);
-    result.levels.push_back(
-        TRY(session.PlayLevel(level, length, static_cast<int>(result.levels.size()), seed)));
+    console.Note(fmt::format("{} {:.6g}/s for {:.3g} s", confirms ? "confirming" : "trying", probe->rate,
+                             Seconds(length.length)));
+    LevelResult played = TRY(session.PlayLevel(level, length, static_cast<int>(result.levels.size()), seed));
+    if (stop.stop_requested()) return {};
+    const stats::Answer answer = AnswerOf(played);
+    result.levels.push_back(std::move(played));
     console.Text(LevelText(console, result, result.levels.back()));
-    search.Tell(result.levels.back().below_threshold.value_or(stats::Answer::kUndecided));
+    search.Tell(answer);
   }
   result.peak = search.outcome();
   return {};
@@ -369,7 +393,12 @@ Status PlayLevels(const LoadFlags& flags, const std::vector<LoadLevel>& levels,
     }
     result.levels.push_back(std::move(played));
     console.Text(LevelText(console, result, result.levels.back()));
-    if (result.levels.back().below_threshold == stats::Answer::kNo) break;
+    const size_t left = levels.size() - result.levels.size();
+    if (result.levels.back().below_threshold == stats::Answer::kNo && left > 0) {
+      console.Note(fmt::format("{} left out: this one is not below --latency-threshold",
+                               Count(static_cast<int64_t>(left), "level")));
+      break;
+    }
   }
   return {};
 }
@@ -423,11 +452,11 @@ Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
   result.interrupted = stop.stop_requested();
   console.Text(TableText(result) + PeakText(console, result));
   TRY_STATUS(session.Finish());
-  if (!flags.csv.empty()) TRY_STATUS(WriteFileWhole(flags.csv, ResultCsv(result)));
   const record::Provenance provenance = record::CollectProvenance({.command = CommandLine(),
                                                                    .seed = static_cast<uint64_t>(flags.seed),
                                                                    .libraries = target->Libraries()});
   TRY_STATUS(console.Json(ResultJson(result, provenance)));
+  if (!flags.csv.empty()) TRY_STATUS(WriteFileWhole(flags.csv, ResultCsv(result)));
   return ExitOf(result);
 }
 

@@ -4,7 +4,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <tuple>
 
 #include "base/file.h"
 #include "cli/flags.h"
@@ -13,6 +15,7 @@ namespace weir::cli {
 namespace {
 
 constexpr size_t kMostLevels = 1000;
+constexpr double kMostValue = 1e8;
 constexpr double kUsualSeconds = 10;
 constexpr int kUsualWindows = 3;  // perf_analyzer joins the last three
 
@@ -138,9 +141,42 @@ void AddClaim(Flags& flags, LoadFlags& w) {
   flags.Switch("-v,--verbose", w.verbose, "every repeat, not only their sum");
 }
 
+// perf_analyzer's flags that have another name here, or none.
+struct Foreign {
+  const char* name;
+  const char* instead;
+};
+constexpr Foreign kForeign[] = {
+    {"--binary-search", "--find-peak searches by rate"},
+    {"--bls-composing-models", "--server-pid watches the server's processes"},
+    {"--collect-metrics", "--server-pid watches the server's processes"},
+    {"--metrics-url", "--server-pid watches the server's processes"},
+    {"--max-threads", "one thread sends and reads; --io-threads gives it others"},
+    {"--model-repository", "name the model's folder as MODEL"},
+    {"--profile-export-file", "--samples keeps every request, --json the result"},
+    {"--verbose-csv", "-f writes the columns, --json everything"},
+    {"--service-kind", "any server of the Open Inference Protocol, or a model in this process"},
+    {"--streaming", "gRPC calls are sent one by one"},
+    {"--log-frequency", "each level is told when it ends"},
+    {"--request-period", "--request-rate-range, or --request-intervals"},
+    {"--periodic-concurrency-range", "--concurrency-range plays level after level"},
+    {"-t", "--concurrency-range"},
+    {"-c", "--concurrency-range with --latency-threshold"},
+    {"-d", "--concurrency-range with --latency-threshold"},
+    {"-H", "headers of one's own are not sent"}};
+
 }  // namespace
 
 std::optional<int> ParseLoadFlags(const std::vector<std::string>& arguments, LoadFlags& w) {
+  for (const std::string& argument : arguments) {
+    const std::string name = argument.substr(0, argument.find('='));
+    for (const Foreign& foreign : kForeign) {
+      if (name != foreign.name) continue;
+      std::fprintf(stderr, "weir load: it takes no \"%s\" as perf_analyzer does: %s; leave it out\n",
+                   foreign.name, foreign.instead);
+      return 2;
+    }
+  }
   Flags flags("load",
               "Puts load on a server, or on a model in this process, and says what it takes: every request "
               "timed from the "
@@ -169,13 +205,15 @@ Result<std::vector<double>> ParseRange(const std::string& text) {
     const double step = doubles || parts.size() < 3 ? 1 : TRY(ParseNumber(parts[2]));
     if (!(start > 0) || end < start || !(step > 0))
       return Invalid(fmt::format("\"{}\" is not a range: it starts above 0, and goes up", text));
+    if (end > kMostValue) return Invalid(fmt::format("\"{}\": a level is at most {:g}", text, kMostValue));
     if (!doubles && (end - start) / step >= kMostLevels)
       return Invalid(fmt::format("\"{}\" is more than {} levels", text, kMostLevels));
     for (double value = start; value <= end * (1 + 1e-9); value = doubles ? 2 * value : value + step)
       values.push_back(value);
   }
   for (const double value : values) {
-    if (!(value > 0)) return Invalid(fmt::format("\"{}\": every level is above 0", text));
+    if (!(value > 0 && value <= kMostValue))
+      return Invalid(fmt::format("\"{}\": every level is above 0, and at most {:g}", text, kMostValue));
   }
   return values;
 }
@@ -215,6 +253,20 @@ Result<load::Arrivals> ArrivalsOf(const LoadFlags& flags) {
 }  // namespace
 
 Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags) {
+  const bool is_timed = flags.duration_s > 0 || flags.request_count > 0;
+  const std::tuple<const char*, bool, const char*> pairs[] = {
+      {"--depth", flags.depth > 0 && flags.scenario.empty(), "it is of --scenario offline"},
+      {"--target-rate", flags.target_rate > 0 && flags.scenario.empty(), "it is of --scenario server"},
+      {"--recipe", !flags.recipe.empty() && flags.data.empty(), "it is of the pictures of --data"},
+      {"--output-shared-memory-size", flags.output_shared_memory > 0 && flags.shared_memory == "none",
+       "it is of --shared-memory system"},
+      {"--measurement-interval", flags.measurement_interval_ms > 0 && is_timed, "the length is said already"},
+      {"--measurement-request-count", flags.measurement_request_count > 0 && is_timed,
+       "the length is said already"},
+      {"--duration", flags.duration_s > 0 && flags.request_count > 0, "--request-count says the length"}};
+  for (const auto& [name, idle, why] : pairs) {
+    if (idle) return Invalid(fmt::format("{} says nothing here: {}", name, why));
+  }
   if (flags.async && flags.sync) return Invalid("--async and --sync contradict each other: leave one out");
   if (flags.is_open() && !flags.concurrency_range.empty())
     return Invalid("--concurrency-range waits for answers and a rate does not: leave one of them out");

@@ -276,6 +276,13 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
   if (spread && spread->standard_error)
     text += fmt::format(" (standard error {}, {} repeats)", Short(*spread->standard_error), spread->n);
   text += fmt::format("; {} answers in {} s\n", Count(level.answered()), Short(level.measured_s));
+  if (result.flags.verbose && level.repeats.size() > 1) {
+    for (const load::Played& played : level.repeats) {
+      text +=
+          fmt::format("  {:<10} {} requests/s, mean {}, p50 {} ms\n", "repeat", Short(played.throughput()),
+                      Ms(ScaledMs(played.tally.response.Mean())), Ms(QuantileMs(played.tally.response, 0.5)));
+    }
+  }
   text += TimesLine("response", level.tally.response);
   if (const auto half = HalfWidthMs(level))
     text += fmt::format("  {:<10} the mean to within {} ms (95 %)\n", "", Short(*half));
@@ -297,6 +304,8 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
                         result.flags.percentile > 0 ? result.flags.percentile : 50,
                         Short(result.flags.latency_threshold_ms),
                         console.Bold(kAnswers.at(static_cast<size_t>(*level.below_threshold))));
+    if (level.claims.latency.standing >= record::Standing::kInvalid)
+      text += fmt::format("  {:<10} not to be trusted: the latency is INVALID\n", "");
   }
   if (level.mlperf) {
     text += fmt::format("  {:<10} {} {}: {}\n", "mlperf", level.mlperf->metric,
@@ -322,17 +331,23 @@ std::string PeakText(const Console& console, const LoadResult& result) {
 
 std::string TableText(const LoadResult& result) {
   if (result.levels.size() < 2) return "";
+  const double percentile = result.flags.percentile > 0 ? result.flags.percentile : 99;
   double most = 0;
-  for (const LevelResult& level : result.levels) most = std::max(most, level.throughput());
-  std::string text = fmt::format("\n{:<18} {:>12} {:>10} {:>10} {:>10} {:>10}  {:<10} {}\n", "level",
-                                 "requests/s", "mean ms", "p50", "p99", "client us", "verdict", "");
+  size_t width = 5;
   for (const LevelResult& level : result.levels) {
-    const bool open = std::holds_alternative<load::Rate>(level.level.scenario);
-    text += fmt::format("{:<18} {:>12} {:>10} {:>10} {:>10} {:>10}  {:<10} {}\n", level.level.name,
+    most = std::max(most, level.throughput());
+    width = std::max(width, level.level.name.size());
+  }
+  std::string text = fmt::format("\n{:<{}} {:>10} {:>9} {:>9} {:>9} {:>13}  {:<18} {}\n", "level", width,
+                                 "requests/s", "mean ms", "p50", fmt::format("p{:g}", percentile),
+                                 "client CPU us", "throughput/latency", "");
+  for (const LevelResult& level : result.levels) {
+    text += fmt::format("{:<{}} {:>10} {:>9} {:>9} {:>9} {:>13}  {:<18} {}\n", level.level.name, width,
                         Short(level.throughput()), Ms(ScaledMs(level.tally.response.Mean())),
-                        Ms(QuantileMs(level.tally.response, 0.5)), Ms(QuantileMs(level.tally.response, 0.99)),
-                        Short(CpuMicroseconds(level)),
-                        ToString((open ? level.claims.latency : level.claims.throughput).standing),
+                        Ms(QuantileMs(level.tally.response, 0.5)),
+                        Ms(QuantileMs(level.tally.response, percentile / 100)), Short(CpuMicroseconds(level)),
+                        fmt::format("{}/{}", ToString(level.claims.throughput.standing),
+                                    ToString(level.claims.latency.standing)),
                         Console::Bar(most > 0 ? level.throughput() / most : 0, 20));
   }
   return text;

@@ -19,6 +19,8 @@ std::unexpected<Error> Invalid(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
+constexpr std::chrono::seconds kPatience{5};  // with a question beside the load
+
 class RemoteTarget final : public LoadTarget {
  public:
   RemoteTarget(wire::ModelUrl url, wire::ClientOptions options, const LoadFlags& flags, const Clock& clock)
@@ -58,7 +60,7 @@ class RemoteTarget final : public LoadTarget {
 Status RemoteTarget::Open() {
   // Idle threads of the gRPC library take part in the polling of all its connections, so there must be none.
   const bool is_grpc = protocol() == "grpc";
-  questions_ = TRY(wire::MakeClient(url_.server, {.threads = is_grpc ? 0 : 1}, clock_));
+  questions_ = TRY(wire::MakeClient(url_.server, {.threads = is_grpc ? 0 : 1, .timeout = kPatience}, clock_));
   info_ = TRY_CONTEXT(questions_->Info(url_.model, url_.version), url_.server);
   client_ = TRY(wire::MakeClient(url_.server, options_, clock_));
   return {};
@@ -83,6 +85,7 @@ Status RemoteTarget::Prepare(load::Requests& requests) {
       const Status known = questions_->RegisterRegion(name + ending, memory->key(), memory->size());
       if (!known) return Context("--shared-memory system", known.error());
       regions_.push_back(name + ending);
+      memory->Hide();
     }
   }
   for (size_t i = 0; i < requests.pool.size(); ++i) {
@@ -200,7 +203,12 @@ Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const
   if (!flags.target.empty() && (!flags.model.empty() || !flags.url.empty()))
     return Invalid(fmt::format("{} names the model already: leave -m and -u out", flags.target));
   if (flags.target.empty()) return OpenRemote(flags, TRY(UrlOf(flags)), clock);
-  if (wire::IsModelUrl(flags.target)) return OpenRemote(flags, flags.target, clock);
+  if (wire::IsModelUrl(flags.target)) {
+    if (!flags.version.empty())
+      return Invalid(
+          fmt::format("-x says nothing of a URL: {}/versions/{} names it", flags.target, flags.version));
+    return OpenRemote(flags, flags.target, clock);
+  }
   if (flags.payload != "tensor")
     return Invalid(fmt::format(
         "--payload {} is for served models: in this process the model is given its tensor", flags.payload));

@@ -75,12 +75,10 @@ void Judgement::Counts() {
   if (answered < limits_.fewest) {
     Both(answered == 0 ? Standing::kInvalid : Standing::kSuspect, Reason::kTooFewSamples,
          fmt::format("{} answers, at least {} are needed", answered, limits_.fewest));
-  } else if (around_.percentile && !stats::Supports(*around_.percentile, answered)) {
-    const double needed = 10 / std::min(*around_.percentile, 1 - *around_.percentile);
-    Latency(Standing::kInvalid, Reason::kTooFewSamples,
-            fmt::format("{} answers do not support p{:g}: it takes {:.0f}", answered,
-                        100 * *around_.percentile, std::ceil(needed)));
   }
+  if (played_.interrupted)
+    Both(Standing::kSuspect, Reason::kTooFewSamples,
+         fmt::format("the run was stopped after {:.3g} s", played_.measured_s));
   if (around_.rate && planned > 0 && !played_.by_count) {
     // Of what the schedule wanted, which chance may have more or less of than the rate says. A short run ends
     // between two requests.
@@ -180,8 +178,11 @@ void Judgement::Machine() {
 // Of the slices that the run filled (the last may be cut off by its end), neighbours joined until there are
 // no more than `most`: sums, not means, so that slices with many answers count for more.
 std::vector<double> Batches(const Series& series, Of of, double seconds, size_t most) {
-  std::vector<Series::Slice> slices = series.slices();
-  slices.resize(std::min(slices.size(), static_cast<size_t>(seconds / Seconds(series.width()))));
+  Series covered = series;
+  // Slices at the end in which nothing happened were never begun; they are part of a count.
+  if (of == Of::kCount) covered.Cover(FromSeconds(seconds));
+  std::vector<Series::Slice> slices = covered.slices();
+  slices.resize(std::min(slices.size(), static_cast<size_t>(seconds / Seconds(covered.width()))));
   while (slices.size() > most) {
     for (size_t i = 0; i + 1 < slices.size(); i += 2) {
       slices[i / 2] = {.count = slices[i].count + slices[i + 1].count,
@@ -201,6 +202,14 @@ std::vector<double> Batches(const Series& series, Of of, double seconds, size_t 
 }
 
 }  // namespace
+
+void JudgePercentile(const stats::Histogram& response, double percentile, record::Verdict& latency) {
+  if (stats::Supports(percentile, response.count())) return;
+  const double needed = 10 / std::min(percentile, 1 - percentile);
+  latency.Add(Standing::kInvalid,
+              {Reason::kTooFewSamples, fmt::format("{} answers do not support p{:g}: it takes {:.0f}",
+                                                   response.count(), 100 * percentile, std::ceil(needed))});
+}
 
 Claims Judge(const Played& played, const Surroundings& around, const Limits& limits) {
   return Judgement(played, around, limits).Judge();

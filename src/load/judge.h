@@ -14,7 +14,6 @@ namespace weir::load {
 // What is known of a run beside what it played. Absent: not known, and not judged.
 struct Surroundings {
   std::optional<double> rate;           // asked for, an open loop's
-  std::optional<double> percentile;     // the latency claim is of this one, 0 to 1
   std::optional<double> ceiling_per_s;  // what this generator reaches against a server that does nothing
   int cpus = 1;                         // of the machine
   std::optional<double> steal_percent;  // of its CPU time, taken by the hypervisor
@@ -42,6 +41,8 @@ struct Claims {
   record::Verdict throughput, latency;
 };
 Claims Judge(const Played& played, const Surroundings& around, const Limits& limits = {});
+// Whether there are answers enough, those of all repeats together, for a claim of this percentile, 0 to 1.
+void JudgePercentile(const stats::Histogram& response, double percentile, record::Verdict& latency);
 
 // Requests in flight and requests a second times their time in flight, and how far they are apart.
 struct LittlesLaw {

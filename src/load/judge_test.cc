@@ -69,7 +69,7 @@ std::vector<Reason> Reasons(const record::Verdict& verdict) {
 }
 
 TEST(Judge, FindsNothingWrongWithASteadyRun) {
-  const Claims claims = Judge(Play({}), {.rate = 1000, .percentile = 0.99});
+  const Claims claims = Judge(Play({}), {.rate = 1000});
   EXPECT_EQ(claims.latency.standing, Standing::kValid);
   EXPECT_EQ(claims.throughput.standing, Standing::kValid);
   EXPECT_TRUE(claims.latency.causes.empty());
@@ -144,10 +144,29 @@ TEST(Judge, ChecksLittlesLaw) {
 }
 
 TEST(Judge, WantsEnoughSamplesForThePercentile) {
-  EXPECT_EQ(Judge(Play({.seconds = 0.5}), {.percentile = 0.99}).latency.standing, Standing::kInvalid);
-  EXPECT_EQ(Judge(Play({.seconds = 1.5}), {.percentile = 0.99}).latency.standing, Standing::kValid);
+  const auto standing = [](double seconds) {
+    record::Verdict verdict;
+    JudgePercentile(Play({.seconds = seconds}).tally.response, 0.99, verdict);
+    return verdict.standing;
+  };
+  EXPECT_EQ(standing(0.5), Standing::kInvalid);
+  EXPECT_EQ(standing(1.5), Standing::kValid);
   EXPECT_EQ(Judge(Play({.seconds = 0.02}), {}).throughput.standing, Standing::kSuspect);
   EXPECT_EQ(Judge(Played{}, {}).throughput.standing, Standing::kInvalid);
+}
+
+TEST(Judge, SuspectsARunThatWasStopped) {
+  Played played = Play({});
+  played.interrupted = true;
+  EXPECT_EQ(Judge(played, {}).throughput.standing, Standing::kSuspect);
+}
+
+// Whoever stands still for the last half answers nothing that would show it.
+TEST(Judge, SeesThatNothingCameAtTheEnd) {
+  const Played played =
+      Play({.outcome = [](int i) { return i < 5000 ? Outcome::kAnswered : Outcome::kTimedOut; }});
+  const Claims claims = Judge(played, {});
+  EXPECT_THAT(Reasons(claims.throughput), testing::Contains(Reason::kNoSteadyState));
 }
 
 TEST(Judge, SuspectsAMachineThatOthersUse) {

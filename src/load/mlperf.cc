@@ -155,7 +155,8 @@ Result<MlperfRules> RulesOf(MlperfScenario scenario, const MlperfTargets& target
       break;
     case MlperfScenario::kServer:
       if (!(targets.rate > 0 && std::isfinite(targets.rate)))
-        return Fail(ErrorCode::kInvalidArgument, "the server scenario needs the rate at which queries come");
+        return Fail(ErrorCode::kInvalidArgument,
+                    "the server scenario needs the rate at which queries come: --target-rate");
       rules.play = Rate{.per_second = targets.rate, .arrivals = PoissonArrivals{}};
       rules.percentile = 0.99;
       rules.latency_bound = kServerBound;
@@ -165,7 +166,7 @@ Result<MlperfRules> RulesOf(MlperfScenario scenario, const MlperfTargets& target
     case MlperfScenario::kOffline:
       if (targets.depth < 1) {
         return Fail(ErrorCode::kInvalidArgument,
-                    "the offline scenario needs the number of requests that are out at a time");
+                    "the offline scenario needs the number of requests that are out at a time: --depth");
       }
       rules.play = Concurrency{.in_flight = targets.depth};
       rules.samples_per_query = 0;

@@ -19,20 +19,26 @@ class Series {
 
   // `at` >= 0: since the start of the run.
   void Add(Duration at, double value) {
+    Slice& slice = At(at);
+    slice.count += 1;
+    slice.sum += value;
+  }
+  // There are slices up to `at`, empty ones where nothing was added.
+  void Cover(Duration at) { At(at); }
+
+  Duration width() const { return width_; }
+  const std::vector<Slice>& slices() const { return slices_; }
+
+ private:
+  Slice& At(Duration at) {
     auto index = static_cast<size_t>(at / width_);
     while (index >= kMost) {
       Join();
       index = static_cast<size_t>(at / width_);
     }
     if (index >= slices_.size()) slices_.resize(index + 1);
-    slices_[index].count += 1;
-    slices_[index].sum += value;
+    return slices_[index];
   }
-
-  Duration width() const { return width_; }
-  const std::vector<Slice>& slices() const { return slices_; }
-
- private:
   void Join() {
     for (size_t i = 0; i < slices_.size(); ++i) {
       if (i % 2 == 0) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/file.h"
 
@@ -64,7 +65,11 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(uint64_t size) {
 
 SharedMemory::~SharedMemory() {
   munmap(data_, size_);
-  shm_unlink(key_.c_str());
+  Hide();
+}
+
+void SharedMemory::Hide() {
+  if (!std::exchange(hidden_, true)) shm_unlink(key_.c_str());
 }
 
 Result<SharedRequests> ShareRequests(const std::vector<infer::Request>& requests,

@@ -26,6 +26,9 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
 
   const std::string& key() const { return key_; }  // for shm_open
+  // Takes the key away, so that nothing is left behind whatever becomes of this process: who has opened it
+  // keeps it.
+  void Hide();
   uint64_t size() const { return size_; }
   std::byte* data() { return data_; }
 
@@ -35,6 +38,7 @@ class SharedMemory {
   const std::string key_;
   std::byte* const data_;
   const uint64_t size_;
+  bool hidden_ = false;
 };
 
 // Requests that keep their inputs in one region, and their outputs in another.

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/file.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "data/encode.h"
 
@@ -22,9 +23,14 @@ class MeanService final : public infer::Service {
   void Submit(infer::Call call) override {
     const infer::Tensor& input = call.request.inputs.at(0);
     const int64_t items = input.shape[0];
-    batches_ += 1;
-    largest_ = std::max(largest_, items);
-    if (batches_ == fail_batch_) return call.Answer(Fail(ErrorCode::kInternal, "broken on purpose"));
+    bool fails = false;
+    {
+      MutexLock lock(mutex_);
+      batches_ += 1;
+      largest_ = std::max(largest_, items);
+      fails = batches_ == fail_batch_;
+    }
+    if (fails) return call.Answer(Fail(ErrorCode::kInternal, "broken on purpose"));
     infer::Response response;
     infer::Tensor scores{.name = "scores", .dtype = infer::DType::kFp32, .shape = {items, 2}};
     scores.data = Bytes::Allocate(static_cast<size_t>(items) * 2 * sizeof(float));
@@ -44,6 +50,7 @@ class MeanService final : public infer::Service {
     call.Answer(std::move(response));
   }
 
+  Mutex mutex_;         // of what follows: whoever fills a batch submits it
   int batches_ = 0;     // the warm-up batch is the first
   int fail_batch_ = 0;  // which one to fail; 0: none
   int64_t largest_ = 0;
@@ -210,7 +217,10 @@ class FileService final : public infer::Service {
     CHECK(input.dtype == infer::DType::kBytes);
     std::vector<float> scores;
     call.times.done = clock_.Now();
-    calls.push_back(input.shape.at(0));
+    {
+      MutexLock lock(mutex_);
+      calls.push_back(input.shape.at(0));
+    }
     for (auto rest = input.data.span(); !rest.empty();) {
       uint32_t length = 0;
       std::memcpy(&length, rest.data(), sizeof length);
@@ -232,6 +242,7 @@ class FileService final : public infer::Service {
   std::vector<int64_t> calls;  // their sizes
 
  private:
+  Mutex mutex_;
   const Clock& clock_;
 };
 

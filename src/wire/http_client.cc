@@ -49,6 +49,13 @@ struct PreparedHttp final : infer::PreparedRequest {
   infer::RequestForm::Outputs outputs{};
 };
 
+Status CheckHasOutputs(const Bytes& body) {
+  const auto json = ParseJson(body.text());
+  if (json && json->is_object() && json->contains("outputs") && !json->contains("error")) return {};
+  const auto words = json ? GetString(*json, "error") : Fail(ErrorCode::kCorrupt, "");
+  return Fail(ErrorCode::kCorrupt, words ? "an error with status 200: " + *words : "an answer without outputs");
+}
+
 class HttpClient final : public infer::Endpoint {
   using Outputs = infer::RequestForm::Outputs;
 
@@ -96,7 +103,11 @@ std::string HttpClient::Head(std::string_view verb, std::string_view path, const
 Result<infer::Response> HttpClient::Understand(Result<HttpAnswer> answer, Outputs outputs) const {
   if (!answer) return std::unexpected(std::move(answer).error());
   if (answer->status != 200) return std::unexpected(ErrorOf(*answer));
-  if (outputs == Outputs::kPassOver) return infer::Response{};
+  if (outputs == Outputs::kPassOver) {
+    // Where tensors follow the JSON there are outputs; what is JSON alone may be anything.
+    if (!answer->header_length) TRY_STATUS(CheckHasOutputs(answer->body));
+    return infer::Response{};
+  }
   return Readable(ParseHttpResponse(answer->body, answer->header_length), address_);
 }
 
