@@ -221,6 +221,7 @@ TEST_P(ClientTest, TheTimeoutOfTheClientIsADeadlineToo) {
   const Answered answer = Ask(*client, MakeCall("1", {FloatTensor("INPUT0", {1}, {1})}));
   ASSERT_FALSE(answer.result);
   EXPECT_EQ(answer.result.error().code, ErrorCode::kDeadline);
+  silence.left.acquire();
 }
 
 TEST_P(ClientTest, TheCallersWishEndsTheCallAndTheServerHearsOfIt) {

@@ -140,10 +140,6 @@ void Lane::Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instan
   if (due) flight.context.set_deadline(ToTimespec(*due));
   flight.completion = std::move(call.completion);
   flight.times = call.times;
-  {
-    MutexLock lock(mutex_);
-    flights_.splice(flights_.end(), one);
-  }
   const std::stop_token cancelled = std::move(call.request.cancelled);
   static const std::string kMethod = "/inference.GRPCInferenceService/ModelInfer";
   const auto* prepared = static_cast<const PreparedGrpc*>(call.request.prepared.get());
@@ -154,6 +150,10 @@ void Lane::Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instan
   call = {};  // its payload is the library's now, which lets go of it once it is sent
   if (cancelled.stop_possible())
     flight.on_cancel.emplace(cancelled, [&flight] { flight.context.TryCancel(); });
+  {
+    MutexLock lock(mutex_);
+    flights_.splice(flights_.end(), one);
+  }
   flight.reader->StartCall();
   flight.reader->Finish(&flight.answer, &flight.status, &flight);
 }
@@ -183,13 +183,14 @@ Duration Lane::Drive(Instant until) {
 }
 
 void Lane::End(Flight& flight) {
-  flight.times.done = clock_.Now();
-  flight.on_cancel.reset();
+  const Instant now = clock_.Now();
   std::list<Flight> one;
   {
     MutexLock lock(mutex_);
     one.splice(one.end(), flights_, flight.place);
   }
+  flight.times.done = now;
+  flight.on_cancel.reset();
   if (flight.status.ok() && flight.outputs == infer::RequestForm::Outputs::kPassOver) {
     flight.completion.Answer(infer::Response{}, flight.times);
   } else if (flight.status.ok()) {
