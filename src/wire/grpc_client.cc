@@ -21,6 +21,7 @@
 #include "wire/client_rules.h"
 #include "wire/grpc_bytes.h"
 #include "wire/grpc_codec.h"
+#include "wire/hand_over.h"
 #include "wire/model_facts.h"
 #include "wire/oip.grpc.pb.h"
 #include "wire/server_url.h"
@@ -154,6 +155,7 @@ void Lane::Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instan
     MutexLock lock(mutex_);
     flights_.splice(flights_.end(), one);
   }
+  HandOver();
   flight.reader->StartCall();
   flight.reader->Finish(&flight.answer, &flight.status, &flight);
 }
@@ -183,6 +185,7 @@ Duration Lane::Drive(Instant until) {
 }
 
 void Lane::End(Flight& flight) {
+  TakeOver();
   const Instant now = clock_.Now();
   std::list<Flight> one;
   {

@@ -149,6 +149,7 @@ GrpcQueue::~GrpcQueue() {
 void GrpcQueue::Run() {
   void* tag = nullptr;
   for (bool ok = false; library->Next(&tag, &ok);) {
+    TakeOver();
     const auto* event = static_cast<const GrpcEvent*>(tag);
     event->happened(event->self, ok);
   }

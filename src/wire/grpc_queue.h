@@ -23,6 +23,7 @@
 #include "wire/byte_budget.h"
 #include "wire/grpc_codec.h"
 #include "wire/grpc_door.h"
+#include "wire/hand_over.h"
 
 namespace weir::wire {
 
@@ -58,7 +59,7 @@ class GrpcGate {
   // Whoever may go in holds one of these for as long as it is inside.
   class Pass {
    public:
-    explicit Pass(GrpcGate& gate) : gate_(gate), open_(gate.Enter()) {}
+    explicit Pass(GrpcGate& gate) : gate_(gate), open_(gate.Enter()) { HandOver(); }
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;
     ~Pass() { gate_.Leave(); }

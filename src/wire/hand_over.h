@@ -1,0 +1,31 @@
+// What one thread gives the gRPC library and another gets from it: the library orders the two, but it is
+// built without ThreadSanitizer, which has to be told. Nothing in any other build.
+#pragma once
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WEIR_THREAD_SANITIZER
+extern "C" void __tsan_acquire(void* address);
+extern "C" void __tsan_release(void* address);
+#endif
+#endif
+
+namespace weir::wire {
+
+inline char handed_over = 0;
+
+// Before something is asked of the library.
+inline void HandOver() {
+#ifdef WEIR_THREAD_SANITIZER
+  __tsan_release(&handed_over);
+#endif
+}
+
+// After it has told of something.
+inline void TakeOver() {
+#ifdef WEIR_THREAD_SANITIZER
+  __tsan_acquire(&handed_over);
+#endif
+}
+
+}  // namespace weir::wire
