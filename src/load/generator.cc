@@ -154,6 +154,7 @@ Outcome Player::Check(const Flight& flight, Instant now, const Result<infer::Res
 }
 
 void Player::Answered(Flight& flight, const Result<infer::Response>& result, const infer::Times& times) {
+  const bool goes_on = !is_open_ && !is_sync_;  // once the last answer is counted the player may be gone
   const Instant now = clock_.Now();
   const Sample sample{.planned = flight.planned,
                       .sent = std::max(flight.ticket.taken, times.sent.value_or(flight.ticket.taken)),
@@ -175,7 +176,7 @@ void Player::Answered(Flight& flight, const Result<infer::Response>& result, con
     }
     if (ledger_.in_flight() == 0 && ledger_.phase() == Ledger::Phase::kOver) changed_.NotifyAll();
   }
-  if (!is_open_ && !is_sync_ && flight.half_done.exchange(true)) KeepPlaces({&flight});
+  if (goes_on && flight.half_done.exchange(true)) KeepPlaces({&flight});
 }
 
 void Player::Keep(const Sample& sample, bool measured, const Error* error) {
