@@ -53,7 +53,8 @@ Status CheckHasOutputs(const Bytes& body) {
   const auto json = ParseJson(body.text());
   if (json && json->is_object() && json->contains("outputs") && !json->contains("error")) return {};
   const auto words = json ? GetString(*json, "error") : Fail(ErrorCode::kCorrupt, "");
-  return Fail(ErrorCode::kCorrupt, words ? "an error with status 200: " + *words : "an answer without outputs");
+  return Fail(ErrorCode::kCorrupt,
+              words ? "an error with status 200: " + *words : "an answer without outputs");
 }
 
 class HttpClient final : public infer::Endpoint {
