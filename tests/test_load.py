@@ -220,12 +220,12 @@ def test_a_stored_result_is_held_against_the_rules(weir, server, tmp_path):
 
 
 def test_the_peak_is_searched_with_runs_that_are_told(weir, server):
-    done = weir.run("load", *at(server, "five"), "--find-peak", "--request-rate-range", 60, "-l", 40, "--percentile", 50, "--duration", 0.3, "--warmup", 0.1,
+    done = weir.run("load", *at(server, "five"), "--find-peak", "--request-rate-range", 120, "-l", 40, "--percentile", 50, "--duration", 0.2, "--warmup", 0,
                     "--json", "-", status=None)
     result = json.loads(done.stdout)
     assert done.returncode == (0 if result["peak"]["confirmed"] else 3)
     assert len(result["levels"]) == result["peak"]["runs"]
-    assert b"trying 60/s" in done.stderr
+    assert b"trying 120/s" in done.stderr
     if result["peak"]["confirmed"]:
         assert result["peak"]["request_rate"] < 300  # the model takes 5 ms; a short run may end before its queue is long
 
