@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <stop_token>
+#include <thread>
 #include <utility>
 
 #include "base/file.h"
-#include "base/thread.h"
 #include "cli/console.h"
 #include "cli/load_flags.h"
 #include "cli/load_result.h"
@@ -89,7 +89,7 @@ Result<load::Requests> MakeRequests(const LoadFlags& flags, const LoadTarget& ta
 void Join(record::Verdict& sum, const record::Verdict& more) {
   for (const record::Cause& cause : more.causes) {
     if (std::ranges::find(sum.causes, cause.reason, &record::Cause::reason) == sum.causes.end())
-      sum.Add(more.standing, cause);
+      sum.causes.push_back(cause);
   }
   sum.standing = std::max(sum.standing, more.standing);
 }
@@ -104,7 +104,7 @@ class Session {
         clock_(clock),
         console_(console),
         stop_(stop),
-        cpus_(UsableCpus()) {}
+        cpus_(static_cast<int>(std::thread::hardware_concurrency())) {}
 
   // `number`: of the level, from 0. `seed`: another one for each run that is to be a fresh one.
   Result<LevelResult> PlayLevel(const LoadLevel& level, const LoadLength& length, int number, Seed seed);
@@ -135,20 +135,6 @@ Status Session::KeepSamples(const std::vector<LoadLevel>& levels) {
   samples_ =
       TRY(load::SampleFile::Create(flags_.samples, {.start = clock_.Now(), .about = std::move(about)}));
   return {};
-}
-
-infer::PhaseTotals Difference(const infer::PhaseTotals& after, const infer::PhaseTotals& before) {
-  const auto phase = [](const infer::PhaseTotals::Phase& a, const infer::PhaseTotals::Phase& b) {
-    return infer::PhaseTotals::Phase{.count = a.count - b.count, .total = a.total - b.total};
-  };
-  return {.rows = after.rows - before.rows,
-          .batches = after.batches - before.batches,
-          .success = phase(after.success, before.success),
-          .fail = phase(after.fail, before.fail),
-          .queue = phase(after.queue, before.queue),
-          .compute_input = phase(after.compute_input, before.compute_input),
-          .compute_infer = phase(after.compute_infer, before.compute_infer),
-          .compute_output = phase(after.compute_output, before.compute_output)};
 }
 
 // A timeout too short for the clock is still one.
@@ -189,9 +175,8 @@ Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& le
     if (own) result.resources = own->Stop();
     if (server) result.server_resources = server->Stop();
     const auto after = target_.Statistics();
-    if (!before || !after) return;
-    if (!result.server) result.server.emplace();
-    *result.server += Difference(*after, *before);
+    // A server that was loaded anew meanwhile counts from 0.
+    if (before && after && after->success.count >= before->success.count) result.server += *after - *before;
   };
   Status kept;
   if (samples_) {
@@ -213,12 +198,8 @@ Result<load::Played> Session::PlayOnce(LevelResult& result, const LoadLength& le
 }
 
 load::Surroundings Session::SurroundingsOf(const LevelResult& result) const {
-  load::Surroundings around{.rate = {},
-                            .ceiling_per_s = {},
-                            .cpus = cpus_,
-                            .steal_percent = {},
-                            .foreign_cpu = {},
-                            .throttled_s = {}};
+  load::Surroundings around{
+      .rate = {}, .cpus = cpus_, .steal_percent = {}, .foreign_cpu = {}, .throttled_s = {}};
   if (const auto* open = std::get_if<load::Rate>(&result.level.scenario)) around.rate = open->per_second;
   if (!result.resources) return around;
   const monitor::Resources& r = *result.resources;
@@ -288,9 +269,9 @@ int ExitOf(const LoadResult& result) {
   if (result.interrupted) return kInterrupted;
   if (result.peak) return result.peak->rate && result.peak->confirmed ? kDone : kClaimInvalid;
   const bool wants_target = result.flags.latency_threshold_ms > 0;
-  const bool of_latency = wants_target || result.flags.is_open();
   bool met = !wants_target, invalid = result.levels.empty();
   for (const LevelResult& level : result.levels) {
+    const bool of_latency = wants_target || std::holds_alternative<load::Rate>(level.level.scenario);
     met |= level.below_threshold == stats::Answer::kYes;
     invalid |=
         (of_latency ? level.claims.latency : level.claims.throughput).standing >= record::Standing::kInvalid;
@@ -325,54 +306,71 @@ Result<std::optional<Mlperf>> FindMlperf(LoadFlags& flags) {
   if (rules.samples_per_query > 1 && flags.batch == 1) flags.batch = rules.samples_per_query;
   if (flags.duration_s == 0 && flags.request_count == 0) flags.duration_s = Seconds(rules.min_duration);
   if (rules.percentile && flags.percentile == 0) flags.percentile = 100 * *rules.percentile;
-  LoadLevel level{.scenario = rules.play, .name = flags.scenario, .value = flags.target_rate};
+  LoadLevel level{.scenario = rules.play, .name = flags.scenario};
   return Mlperf{std::move(rules), std::move(level)};
 }
 
-// At least as many requests as decide a percentile at this rate.
+// Requests that decide a percentile in one run.
+double Deciding(double percentile) { return static_cast<double>(3 * stats::QueriesNeeded(percentile, 1)); }
+
 LoadLength LengthAt(LoadLength length, double rate, double percentile, double factor) {
-  const auto needed = static_cast<double>(3 * stats::QueriesNeeded(percentile, 1));
-  length.length = FromSeconds(std::max(Seconds(length.length), needed / rate) * factor);
+  length.length = FromSeconds(std::max(Seconds(length.length), Deciding(percentile) / rate) * factor);
   length.requests = 0;
   return length;
 }
 
-// Whether the run speaks of the system: one that the generator or the machine spoiled says neither yes nor
-// no.
-stats::Answer AnswerOf(const LevelResult& played) {
-  using record::Reason;
-  constexpr Reason kSystems[] = {Reason::kRateMissed, Reason::kNoSteadyState, Reason::kErrors};
-  if (played.claims.latency.standing < record::Standing::kInvalid)
-    return played.below_threshold.value_or(stats::Answer::kUndecided);
-  const bool of_system = std::ranges::all_of(played.claims.latency.causes, [&](const record::Cause& cause) {
-    return std::ranges::find(kSystems, cause.reason) != std::end(kSystems);
-  });
-  return of_system ? stats::Answer::kNo : stats::Answer::kUndecided;
+// One answer of the search, from a run that speaks of the system; the levels are all that was played for it.
+// Nothing: every run was spoiled, or the user has stopped.
+Result<std::optional<stats::Answer>> TryRate(const LoadFlags& flags, LoadLevel level,
+                                             const load::PeakSearch::Probe& probe, const LoadLength& length,
+                                             Session& session, Console& console, const std::stop_token& stop,
+                                             LoadResult& result) {
+  constexpr int kTries = 3;
+  const bool confirms = probe.kind == load::PeakSearch::Probe::Kind::kConfirm;
+  std::get<load::Rate>(level.scenario).per_second = probe.rate;
+  level.name = fmt::format("{} {:.6g}/s{}", flags.distribution, probe.rate, confirms ? ", again" : "");
+  const Seed seed = Seed(static_cast<uint64_t>(flags.seed)).Stream("peak").Stream(probe.seed_index);
+  for (int again = 0; again < kTries; ++again) {
+    console.Note(fmt::format("{} {:.6g}/s for {:.3g} s{}", confirms ? "confirming" : "trying", probe.rate,
+                             Seconds(length.length),
+                             again > 0 ? ", for the run before says nothing of the system" : ""));
+    const int number = static_cast<int>(result.levels.size());
+    LevelResult played =
+        TRY(session.PlayLevel(level, length, number, seed.Stream(static_cast<uint64_t>(again))));
+    if (stop.stop_requested()) return std::nullopt;
+    result.levels.push_back(std::move(played));
+    const LevelResult& last = result.levels.back();
+    console.Text(LevelText(console, result, last));
+    if (load::IsSpoiled(last.claims.latency, last.tally)) continue;
+    // Beyond what the system can do there is no latency to hold against the bound.
+    if (last.claims.latency.standing >= record::Standing::kInvalid) return stats::Answer::kNo;
+    return last.below_threshold;
+  }
+  console.Note(
+      fmt::format("the search ends at {:.6g}/s: {} runs of it were spoiled by the generator or the machine "
+                  "(see their verdicts)",
+                  probe.rate, kTries));
+  return std::nullopt;
 }
 
 Status FindPeak(const LoadFlags& flags, const LoadLevel& first, Session& session, Console& console,
                 const std::stop_token& stop, LoadResult& result) {
+  constexpr double kLongest = 600;  // seconds of a run: lower rates would take longer to decide
   const auto* rate = std::get_if<load::Rate>(&first.scenario);
   if (flags.latency_threshold_ms <= 0) return Invalid("--find-peak wants a bound: --latency-threshold MS");
   if (rate == nullptr) return Invalid("--find-peak wants a rate to begin with: --request-rate-range RATE");
   const double percentile = flags.percentile > 0 ? flags.percentile / 100 : 0.5;
-  load::PeakSearch search = TRY(load::PeakSearch::Create({.start_rate = rate->per_second}));
+  const double least = std::min(rate->per_second, Deciding(percentile) / kLongest);
+  load::PeakSearch search = TRY(load::PeakSearch::Create({.start_rate = rate->per_second, .least = least}));
   while (const auto probe = search.Next()) {
-    if (stop.stop_requested()) return {};
-    const bool confirms = probe->kind == load::PeakSearch::Probe::Kind::kConfirm;
-    LoadLevel level = first;
-    std::get<load::Rate>(level.scenario).per_second = level.value = probe->rate;
-    level.name = fmt::format("{} {:.6g}/s{}", flags.distribution, probe->rate, confirms ? ", again" : "");
-    const Seed seed = Seed(static_cast<uint64_t>(flags.seed)).Stream("peak").Stream(probe->seed_index);
     const LoadLength length = LengthAt(result.length, probe->rate, percentile, probe->length_factor);
-    console.Note(fmt::format("{} {:.6g}/s for {:.3g} s", confirms ? "confirming" : "trying", probe->rate,
-                             Seconds(length.length)));
-    LevelResult played = TRY(session.PlayLevel(level, length, static_cast<int>(result.levels.size()), seed));
+    const auto answer = TRY(TryRate(flags, first, *probe, length, session, console, stop, result));
     if (stop.stop_requested()) return {};
-    const stats::Answer answer = AnswerOf(played);
-    result.levels.push_back(std::move(played));
-    console.Text(LevelText(console, result, result.levels.back()));
-    search.Tell(answer);
+    if (!answer) {
+      result.peak = load::PeakSearch::Outcome{};  // nothing was found out
+      return {};
+    }
+    search.Tell(*answer);
   }
   result.peak = search.outcome();
   return {};

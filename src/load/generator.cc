@@ -69,7 +69,7 @@ class Player {
   void WaitUntil(Instant when);  // or until the run is over
   Flight* FreeFlight(int most) EXCLUDES(mutex_);
   void DriveUntilAnswered() EXCLUDES(mutex_);
-  void EndDriving(int places) EXCLUDES(mutex_);
+  void EndDriving() EXCLUDES(mutex_);
   bool IsOver() const EXCLUDES(mutex_);
   bool Wait(Instant until) EXCLUDES(mutex_);
   void EndIfUp(Instant now, bool interrupted) REQUIRES(mutex_);
@@ -201,7 +201,7 @@ void Player::KeepPlaces(std::deque<Flight*> places) {
     Flight& flight = *places.front();
     places.pop_front();
     if (!Plan(flight, clock_.Now())) {
-      EndDriving(1);
+      EndDriving();
       continue;
     }
     flight.half_done = false;
@@ -210,9 +210,9 @@ void Player::KeepPlaces(std::deque<Flight*> places) {
   }
 }
 
-void Player::EndDriving(int places) {
+void Player::EndDriving() {
   MutexLock lock(mutex_);
-  driving_ -= places;
+  --driving_;
   changed_.NotifyAll();
 }
 
@@ -228,7 +228,7 @@ void Player::WaitForAnswers(Flight& flight) {
     MutexLock lock(mutex_);
     while (!flight.answered) flight.changed.Wait(mutex_);
   }
-  EndDriving(1);
+  EndDriving();
 }
 
 void Player::StartClosed(const Concurrency& load) {
@@ -242,7 +242,7 @@ void Player::StartClosed(const Concurrency& load) {
     threads_.push_back(StartThread("load-0", [this, places = std::move(places)](std::stop_token) mutable {
       KeepPlaces(std::move(places));
       DriveUntilAnswered();
-      EndDriving(1);
+      EndDriving();
     }));
     return;
   }
@@ -261,7 +261,7 @@ void Player::StartOpen(Schedule schedule, int most) {
       StartThread("load-0", [this, schedule = std::move(schedule), most](std::stop_token) mutable {
         KeepSchedule(std::move(schedule), most);
         DriveUntilAnswered();
-        EndDriving(1);
+        EndDriving();
       }));
 }
 
@@ -310,7 +310,7 @@ void Player::WaitUntil(Instant when) {
 // The schedule is never moved: what cannot leave at its moment leaves late, and what is left at the end is
 // unsent.
 void Player::KeepSchedule(Schedule schedule, int most) {
-  pacer_.emplace(clock_);
+  pacer_.emplace(clock_);  // it makes this thread's timers exact, also where the service is driven
   Instant planned = begin_ + schedule.Next();
   while (true) {
     WaitUntil(planned);
@@ -348,7 +348,6 @@ void Player::TellProgress() {
   const Instant now = clock_.Now();
   Progress progress;
   progress.elapsed_s = Seconds(now - begin_);
-  progress.length_s = Seconds(options_.warm_up + (options_.requests > 0 ? Duration{} : options_.length));
   {
     MutexLock lock(mutex_);
     progress.answered = ledger_.tally().answered();

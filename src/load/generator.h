@@ -59,10 +59,10 @@ struct PlayOptions {
 };
 
 struct Progress {
-  double elapsed_s = 0, length_s = 0;  // of warm-up and measured time
-  int64_t answered = 0, failed = 0;    // measured so far
-  double rate = 0;                     // answers a second since the last one of these
-  std::optional<Duration> p99;         // of response times so far
+  double elapsed_s = 0;              // of warm-up and measured time
+  int64_t answered = 0, failed = 0;  // measured so far
+  double rate = 0;                   // answers a second since the last one of these
+  std::optional<Duration> p99;       // of response times so far
 };
 
 // Calls on the way, all but `drive` from the thread that runs Play, none in the way of a request.

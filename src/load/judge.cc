@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "stats/quantile.h"
 #include "stats/steady_state.h"
@@ -110,21 +109,12 @@ void Judgement::Generator() {
                           slip, Percent(limits_.slip_share), median));
     }
   }
-  const auto busy = [&](double share, const std::string& what) {
-    if (share <= limits_.busy_suspect) return;
-    const bool invalid = share > limits_.busy_invalid;
-    Both(invalid ? Standing::kInvalid : Standing::kSuspect, Reason::kGeneratorBusy,
-         fmt::format("{} {}, limit {}", what, Percent(share),
-                     Percent(invalid ? limits_.busy_invalid : limits_.busy_suspect)));
-  };
-  busy(played_.busiest_thread,
-       fmt::format("thread {} of the generator was busy", played_.busiest_thread_name));
-  if (around_.ceiling_per_s && *around_.ceiling_per_s > 0) {
-    busy(played_.throughput() / *around_.ceiling_per_s,
-         fmt::format("of the {:.4g} requests a second that this generator reaches against a server that does "
-                     "nothing, it made",
-                     *around_.ceiling_per_s));
-  }
+  const double busy = played_.busiest_thread;
+  if (busy <= limits_.busy_suspect) return;
+  const bool invalid = busy > limits_.busy_invalid;
+  Both(invalid ? Standing::kInvalid : Standing::kSuspect, Reason::kGeneratorBusy,
+       fmt::format("thread {} of the generator was busy {}, limit {}", played_.busiest_thread_name,
+                   Percent(busy), Percent(invalid ? limits_.busy_invalid : limits_.busy_suspect)));
 }
 
 void Judgement::Law() {
@@ -209,6 +199,15 @@ void JudgePercentile(const stats::Histogram& response, double percentile, record
   latency.Add(Standing::kInvalid,
               {Reason::kTooFewSamples, fmt::format("{} answers do not support p{:g}: it takes {:.0f}",
                                                    response.count(), 100 * percentile, std::ceil(needed))});
+}
+
+bool IsSpoiled(const record::Verdict& latency, const Tally& tally) {
+  if (latency.standing < Standing::kInvalid) return false;
+  return std::ranges::none_of(latency.causes, [&](const record::Cause& cause) {
+    // What was not sent is the generator's doing.
+    if (cause.reason == Reason::kErrors) return tally.failed() > 0;
+    return cause.reason == Reason::kRateMissed || cause.reason == Reason::kNoSteadyState;
+  });
 }
 
 Claims Judge(const Played& played, const Surroundings& around, const Limits& limits) {

@@ -14,7 +14,6 @@ namespace weir::load {
 // What is known of a run beside what it played. Absent: not known, and not judged.
 struct Surroundings {
   std::optional<double> rate;           // asked for, an open loop's
-  std::optional<double> ceiling_per_s;  // what this generator reaches against a server that does nothing
   int cpus = 1;                         // of the machine
   std::optional<double> steal_percent;  // of its CPU time, taken by the hypervisor
   std::optional<double> foreign_cpu;    // cores used by others than the generator and the server watched
@@ -40,6 +39,10 @@ struct Limits {
 struct Claims {
   record::Verdict throughput, latency;
 };
+// The latency is INVALID for what lies with the generator or the machine alone: the run says nothing of the
+// system under load, whatever it measured.
+bool IsSpoiled(const record::Verdict& latency, const Tally& tally);
+
 Claims Judge(const Played& played, const Surroundings& around, const Limits& limits = {});
 // Whether there are answers enough, those of all repeats together, for a claim of this percentile, 0 to 1.
 void JudgePercentile(const stats::Histogram& response, double percentile, record::Verdict& latency);

@@ -22,6 +22,11 @@ Result<PeakSearch> PeakSearch::Create(Options options) {
     return invalid(fmt::format("a search goes from a rate above 0 to one no lower, not from {:g} to {:g}",
                                options.start_rate, options.most));
   }
+  if (!(options.least >= 0 && options.least <= options.start_rate)) {
+    return invalid(
+        fmt::format("a search that begins at {:g} goes no lower than {:g}: the least is at most the first",
+                    options.start_rate, options.least));
+  }
   if (!(options.bracket >= 1e-6 && options.bracket <= 1))
     return invalid(fmt::format("the bracket of a search is between 1e-6 and 1, not {:g}", options.bracket));
   if (options.confirmations < 1)
@@ -33,7 +38,7 @@ Result<PeakSearch> PeakSearch::Create(Options options) {
 
 PeakSearch::PeakSearch(const Options& options) : options_(options) { Search(); }
 
-double PeakSearch::least() const { return options_.start_rate * kLeastShare; }
+double PeakSearch::least() const { return std::max(options_.least, options_.start_rate * kLeastShare); }
 
 void PeakSearch::Tell(stats::Answer holds) {
   CHECK(probe_.has_value());

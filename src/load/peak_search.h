@@ -22,6 +22,7 @@ class PeakSearch {
     double bracket = 0.02;  // the search ends between two rates that are no further apart, relatively
     int confirmations = 3;  // runs at the answer that must hold, one after the other
     double most = 1e6;      // no rate above it is played
+    double least = 0;       // and none below; 0: a thousandth of the first
     int most_probes = 64;
   };
   // kInvalidArgument names the bad option.
@@ -39,7 +40,7 @@ class PeakSearch {
   void Tell(stats::Answer holds);
 
   struct Outcome {
-    // Nothing: no rate down to a thousandth of the first holds, or the probes were used up before one did.
+    // Nothing: no rate down to the least holds, or the probes were used up before one did.
     std::optional<double> rate;
     bool confirmed = false;  // without it the rate is a guess: the probes were used up
     int probes = 0;
