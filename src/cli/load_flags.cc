@@ -258,6 +258,9 @@ Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags) {
       {"--depth", flags.depth > 0 && flags.scenario.empty(), "it is of --scenario offline"},
       {"--target-rate", flags.target_rate > 0 && flags.scenario.empty(), "it is of --scenario server"},
       {"--recipe", !flags.recipe.empty() && flags.data.empty(), "it is of the pictures of --data"},
+      {"--gamma-variation", flags.variation != LoadFlags().variation && flags.distribution != "gamma",
+       "it is of --request-distribution gamma"},
+      {"--zero-input", flags.zero_input && !flags.input_data.empty(), "--input-data says what is sent"},
       {"--output-shared-memory-size", flags.output_shared_memory > 0 && flags.shared_memory == "none",
        "it is of --shared-memory system"},
       {"--measurement-interval", flags.measurement_interval_ms > 0 && is_timed, "the length is said already"},
@@ -279,21 +282,21 @@ Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags) {
     const load::Arrivals arrivals = TRY(ArrivalsOf(flags));
     const double rate = load::RateOf(std::get<load::TraceArrivals>(arrivals));
     levels.push_back(
-        {load::Rate{rate, arrivals, flags.most_in_flight}, fmt::format("trace, {:.6g}/s", rate), rate});
+        {load::Rate{rate, arrivals, flags.most_in_flight}, fmt::format("trace, {:.6g}/s", rate)});
     return levels;
   }
   const std::string& range = flags.is_open() ? flags.rate_range : flags.concurrency_range;
   for (const double value : TRY(ParseRange(range.empty() ? "1" : range))) {
     if (flags.is_open()) {
       levels.push_back({load::Rate{value, TRY(ArrivalsOf(flags)), flags.most_in_flight},
-                        fmt::format("{} {:.6g}/s", flags.distribution, value), value});
+                        fmt::format("{} {:.6g}/s", flags.distribution, value)});
     } else {
       if (value != std::floor(value) || value > 65536)
         return Invalid(fmt::format("a concurrency of {:g}: it is a whole number up to 65536", value));
       levels.push_back(
           {load::Concurrency{static_cast<int>(value),
                              flags.sync ? load::Concurrency::Wait::kSync : load::Concurrency::Wait::kAsync},
-           fmt::format("concurrency {:.0f}", value), value});
+           fmt::format("concurrency {:.0f}", value)});
     }
   }
   return levels;

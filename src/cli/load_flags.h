@@ -55,7 +55,6 @@ Result<std::map<std::string, infer::Shape>> ParseShapes(const std::vector<std::s
 struct LoadLevel {
   load::Scenario scenario;
   std::string name;  // "concurrency 8", "rate 200/s"
-  double value = 0;  // the concurrency, or the rate
 };
 // kInvalidArgument for flags that contradict one another.
 Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags);

@@ -72,6 +72,20 @@ Json ReasonsJson(const load::Claims& claims) {
   return reasons;
 }
 
+bool IsOpen(const LevelResult& level) { return std::holds_alternative<load::Rate>(level.level.scenario); }
+
+int64_t SamplesLost(const LevelResult& level) {
+  int64_t lost = 0;
+  for (const load::Played& played : level.repeats) lost += played.samples_lost;
+  return lost;
+}
+
+// The concurrency, or the rate.
+double SettingOf(const LevelResult& level) {
+  if (const auto* open = std::get_if<load::Rate>(&level.level.scenario)) return open->per_second;
+  return std::get<load::Concurrency>(level.level.scenario).in_flight;
+}
+
 std::vector<double> Throughputs(const LevelResult& level) {
   std::vector<double> values;
   for (const load::Played& played : level.repeats) values.push_back(played.throughput());
@@ -99,28 +113,15 @@ std::optional<double> HalfWidthMs(const LevelResult& level) {
   return (*summary->high - *summary->low) / 2;
 }
 
-// The server's own times, a request on average.
-struct ServerTimes {
-  double queue = 0, input = 0, infer = 0, output = 0, whole = 0, batch = 0;
-};
-std::optional<ServerTimes> ServerTimesOf(const LevelResult& level) {
-  if (!level.server || level.server->success.count == 0) return std::nullopt;
-  const infer::PhaseTotals& t = *level.server;
-  const auto requests = static_cast<double>(t.success.count);
-  return ServerTimes{
-      .queue = Milliseconds(t.queue.total) / requests,
-      .input = Milliseconds(t.compute_input.total) / requests,
-      .infer = Milliseconds(t.compute_infer.total) / requests,
-      .output = Milliseconds(t.compute_output.total) / requests,
-      .whole = Milliseconds(t.success.total) / requests,
-      .batch = t.batches > 0 ? static_cast<double>(t.rows) / static_cast<double>(t.batches) : 0};
-}
-
 Json ServerJson(const ServerTimes& times, double service_ms) {
-  return {{"queue", times.queue},         {"compute_input", times.input},
-          {"compute_infer", times.infer}, {"compute_output", times.output},
-          {"request", times.whole},       {"outside", service_ms - times.whole},
-          {"rows_per_batch", times.batch}};
+  Json json = {{"queue", times.queue_ms},
+               {"compute_input", times.compute_input_ms},
+               {"compute_infer", times.compute_infer_ms},
+               {"compute_output", times.compute_output_ms},
+               {"request", times.request_ms},
+               {"outside", service_ms - times.request_ms}};
+  if (times.rows_per_batch > 0) json["rows_per_batch"] = times.rows_per_batch;
+  return json;
 }
 
 std::optional<double> MeanServiceMs(const LevelResult& level) { return ScaledMs(level.tally.service.Mean()); }
@@ -185,7 +186,7 @@ Json LevelJson(const LoadResult& result, const LevelResult& level) {
   json["errors"] = std::move(errors);
   if (level.cpu_s > 0 && level.answered() > 0) json["client_cpu_us_per_request"] = CpuMicroseconds(level);
   json["spin_cpu_s"] = level.spin_s;
-  const auto times = ServerTimesOf(level);
+  const auto times = ServerTimesOf(level.server);
   if (const auto service = MeanServiceMs(level); times && service)
     json["server_ms"] = ServerJson(*times, *service);
   if (level.below_threshold) {
@@ -200,6 +201,7 @@ Json LevelJson(const LoadResult& result, const LevelResult& level) {
   }
   if (level.resources) json["resources"] = level.resources->ToJson();
   if (level.server_resources) json["server_resources"] = level.server_resources->ToJson();
+  if (const int64_t lost = SamplesLost(level); lost > 0) json["samples_lost"] = lost;
   json["runs"] = Json::array();
   for (const load::Played& played : level.repeats) json["runs"].push_back(RepeatJson(played));
   Json words = Json::array();
@@ -231,15 +233,18 @@ std::string VerdictText(const Console& console, const load::Claims& claims) {
 }
 
 std::string ServerText(const LevelResult& level) {
-  const auto times = ServerTimesOf(level);
   const auto service = MeanServiceMs(level);
+  const auto times = ServerTimesOf(level.server);
   if (!times || !service) return "";
-  return fmt::format(
-      "  {:<10} queue {} + input {} + infer {} + output {} ms, rest of its time {}; outside of it {} ms; {} "
-      "rows a batch\n",
-      "server", Short(times->queue), Short(times->input), Short(times->infer), Short(times->output),
-      Short(times->whole - times->queue - times->input - times->infer - times->output),
-      Short(*service - times->whole), Short(times->batch));
+  const ServerTimes& t = *times;
+  const double rest =
+      t.request_ms - t.queue_ms - t.compute_input_ms - t.compute_infer_ms - t.compute_output_ms;
+  std::string text = fmt::format(
+      "  {:<10} queue {} + input {} + infer {} + output {} ms, rest of its time {}; outside of it {} ms",
+      "server", Short(t.queue_ms), Short(t.compute_input_ms), Short(t.compute_infer_ms),
+      Short(t.compute_output_ms), Short(rest), Short(*service - t.request_ms));
+  if (t.rows_per_batch > 0) text += fmt::format("; {} rows a batch", Short(t.rows_per_batch));
+  return text + "\n";
 }
 
 std::string ErrorsText(const LevelResult& level) {
@@ -287,7 +292,7 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
   if (const auto half = HalfWidthMs(level))
     text += fmt::format("  {:<10} the mean to within {} ms (95 %)\n", "", Short(*half));
   text += TimesLine("service", level.tally.service);
-  if (std::holds_alternative<load::Rate>(level.level.scenario)) text += TimesLine("slip", level.tally.slip);
+  if (IsOpen(level)) text += TimesLine("slip", level.tally.slip);
   text += ServerText(level);
   if (level.cpu_s > 0 && level.answered() > 0) {
     text += fmt::format("  {:<10} {} us of CPU a request",
@@ -298,6 +303,9 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
     text += "\n";
   }
   text += ErrorsText(level);
+  if (const int64_t lost = SamplesLost(level); lost > 0)
+    text += fmt::format("  {:<10} {} requests are missing from --samples: the file is written too slowly\n",
+                        "samples", Count(lost));
   if (level.below_threshold) {
     constexpr std::array kAnswers = {"yes", "no", "undecided: more requests would tell"};
     text += fmt::format("  {:<10} p{:g} of the response time below {} ms? {}\n", "target",
@@ -324,9 +332,10 @@ std::string PeakText(const Console& console, const LoadResult& result) {
                                         result.flags.percentile > 0 ? result.flags.percentile : 50,
                                         Short(result.flags.latency_threshold_ms));
   if (!peak.rate) return fmt::format("\n{}: no rate that was tried has {}\n", console.Bold("peak"), bound);
-  return fmt::format(
-      "\n{} {} requests/s with {}: {} after {} runs\n", console.Bold("peak"), Short(*peak.rate), bound,
-      peak.confirmed ? "confirmed by fresh runs" : "NOT confirmed: too many runs disagreed", peak.probes);
+  return fmt::format("\n{} {} requests/s with {}: {} after {} runs\n", console.Bold("peak"),
+                     Short(*peak.rate), bound,
+                     peak.confirmed ? "confirmed by fresh runs" : "NOT confirmed: too many runs disagreed",
+                     result.levels.size());
 }
 
 std::string TableText(const LoadResult& result) {
@@ -362,7 +371,7 @@ Json ResultJson(const LoadResult& result, const record::Provenance& provenance) 
   json["levels"] = Json::array();
   for (const LevelResult& level : result.levels) json["levels"].push_back(LevelJson(result, level));
   if (result.peak) {
-    json["peak"] = {{"confirmed", result.peak->confirmed}, {"runs", result.peak->probes}};
+    json["peak"] = {{"confirmed", result.peak->confirmed}, {"runs", result.levels.size()}};
     PutIfAny(json["peak"], "request_rate", result.peak->rate);
     PutIfAny(json["peak"], "failed_at", result.peak->failed_at);
   }
@@ -373,19 +382,21 @@ Json ResultJson(const LoadResult& result, const record::Provenance& provenance) 
 
 // https://github.com/triton-inference-server/perf_analyzer, report_writer.cc: times in microseconds.
 std::string ResultCsv(const LoadResult& result) {
-  const bool open = result.flags.is_open();
+  const bool open = !result.levels.empty() && IsOpen(result.levels.front());
   std::string csv = fmt::format(
       "{},Inferences/Second,Client Send,Network+Server Send/Recv,Server Queue,Server Compute Input,"
       "Server Compute Infer,Server Compute Output,Client Recv,p50 latency,p90 latency,p95 latency,p99 "
       "latency,Avg latency\n",
       open ? "Request Rate" : "Concurrency");
   for (const LevelResult& level : result.levels) {
-    const ServerTimes times = ServerTimesOf(level).value_or(ServerTimes{});
+    const ServerTimes times = ServerTimesOf(level.server).value_or(ServerTimes{});
     const double service = MeanServiceMs(level).value_or(0);
-    const double inside = times.queue + times.input + times.infer + times.output;
-    csv += fmt::format("{:g},{:.6g},0,{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},0", level.level.value,
-                       level.throughput() * result.batch, 1e3 * (service - inside), 1e3 * times.queue,
-                       1e3 * times.input, 1e3 * times.infer, 1e3 * times.output);
+    const double inside =
+        times.queue_ms + times.compute_input_ms + times.compute_infer_ms + times.compute_output_ms;
+    csv += fmt::format("{:g},{:.6g},0,{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},0", SettingOf(level),
+                       level.throughput() * result.batch, 1e3 * (service - inside), 1e3 * times.queue_ms,
+                       1e3 * times.compute_input_ms, 1e3 * times.compute_infer_ms,
+                       1e3 * times.compute_output_ms);
     for (const double p : {0.5, 0.9, 0.95, 0.99}) {
       const auto ms = QuantileMs(level.tally.response, p);
       csv += ms ? fmt::format(",{:.0f}", 1e3 * *ms) : ",";

@@ -9,6 +9,7 @@
 #include "cli/console.h"
 #include "cli/load_flags.h"
 #include "cli/load_target.h"
+#include "cli/server_times.h"
 #include "infer/endpoint.h"
 #include "load/judge.h"
 #include "load/mlperf.h"
@@ -26,7 +27,7 @@ struct LevelResult {
   load::Tally tally;  // of all repeats
   load::Claims claims;
   double measured_s = 0, cpu_s = 0, spin_s = 0;                   // sums over the repeats
-  std::optional<infer::PhaseTotals> server;                       // what the server counted meanwhile
+  infer::PhaseTotals server;                                      // what the server counted meanwhile
   std::optional<monitor::Resources> resources, server_resources;  // of the last repeat
   std::optional<stats::Answer> below_threshold;
   std::optional<load::MlperfResult> mlperf;

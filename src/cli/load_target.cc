@@ -189,6 +189,9 @@ Result<std::unique_ptr<LoadTarget>> OpenRemote(const LoadFlags& flags, const std
   wire::ModelUrl at = TRY(wire::ParseModelUrl(url));
   if (flags.payload != "tensor") at.model += "." + flags.payload;
   const bool grpc = at.server.starts_with("grpc");
+  if (grpc && flags.connections > 0) return Invalid("--connections is of HTTP: over gRPC it is --channels");
+  if (!grpc && flags.channels != LoadFlags().channels)
+    return Invalid("--channels is of gRPC: over HTTP it is --connections");
   const wire::ClientOptions options{.connections = grpc ? flags.channels : flags.connections,
                                     .threads = flags.sync ? std::max(1, flags.threads) : flags.threads};
   auto remote = std::make_unique<RemoteTarget>(std::move(at), options, flags, clock);
@@ -212,6 +215,11 @@ Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const
   if (flags.payload != "tensor")
     return Invalid(fmt::format(
         "--payload {} is for served models: in this process the model is given its tensor", flags.payload));
+  const LoadFlags usual;
+  if (flags.connections != usual.connections || flags.channels != usual.channels ||
+      flags.threads != usual.threads)
+    return Invalid(
+        "--connections, --channels and --io-threads are of a server: in this process there is no way to it");
   if (flags.shared_memory != "none")
     return Invalid("--shared-memory is for servers: in this process the model is given its tensor");
   auto local = std::make_unique<LocalTarget>(clock);

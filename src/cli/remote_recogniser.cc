@@ -6,6 +6,7 @@
 
 #include "cli/console.h"
 #include "cli/recogniser.h"
+#include "cli/server_times.h"
 #include "data/recipe.h"
 #include "model/fit.h"
 #include "wire/client.h"
@@ -55,11 +56,6 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-double MeanMs(const infer::PhaseTotals::Phase& before, const infer::PhaseTotals::Phase& after,
-              double requests) {
-  return Milliseconds(after.total - before.total) / requests;
-}
-
 class RemoteRecogniser final : public Recogniser {
  public:
   RemoteRecogniser(const RunFlags& flags, const Clock& clock) : flags_(flags), clock_(clock) {}
@@ -79,13 +75,6 @@ class RemoteRecogniser final : public Recogniser {
   std::string ServerLine(const run::Report& report) const override;
 
  private:
-  // What the server's own clock says of the run, a request on average.
-  struct ServerTimes {
-    int64_t requests = 0;
-    double batch = 0;  // rows that were computed together
-    double queue_ms = 0, compute_input_ms = 0, compute_infer_ms = 0, compute_output_ms = 0;
-  };
-
   Result<infer::ModelInfo> Ask();
   Result<data::Recipe> FindRecipe() const;
   Result<std::vector<std::string>> FindLabels(const data::Recipe& recipe) const;
@@ -182,7 +171,7 @@ void RemoteRecogniser::Describe(Json& result) const {
                          {"compute_infer", times_->compute_infer_ms},
                          {"compute_output", times_->compute_output_ms}};
   result["server_requests"] = times_->requests;
-  result["server_mean_batch"] = times_->batch;
+  result["server_mean_batch"] = times_->rows_per_batch;
 }
 
 // Statistics are an extension that a server may lack; the run does not depend on them.
@@ -193,15 +182,9 @@ std::optional<infer::PhaseTotals> RemoteRecogniser::Statistics() {
 
 void RemoteRecogniser::End() {
   const auto after = Statistics();
-  if (!before_ || !after || after->success.count <= before_->success.count) return;
-  const auto requests = static_cast<double>(after->success.count - before_->success.count);
-  const auto batches = static_cast<double>(after->batches - before_->batches);
-  times_ = ServerTimes{.requests = static_cast<int64_t>(requests),
-                       .batch = batches > 0 ? static_cast<double>(after->rows - before_->rows) / batches : 0,
-                       .queue_ms = MeanMs(before_->queue, after->queue, requests),
-                       .compute_input_ms = MeanMs(before_->compute_input, after->compute_input, requests),
-                       .compute_infer_ms = MeanMs(before_->compute_infer, after->compute_infer, requests),
-                       .compute_output_ms = MeanMs(before_->compute_output, after->compute_output, requests)};
+  // A server that was loaded anew meanwhile counts from 0.
+  if (before_ && after && after->success.count > before_->success.count)
+    times_ = ServerTimesOf(*after - *before_);
 }
 
 // All of this process is the application's; what the server's machine does is not seen from here.
@@ -217,7 +200,7 @@ std::string RemoteRecogniser::ServerLine(const run::Report& report) const {
   const ServerTimes& t = *times_;
   std::string line = fmt::format("queue {}, input {}, infer {}, output {} ms a request, in batches of {}",
                                  Short(t.queue_ms), Short(t.compute_input_ms), Short(t.compute_infer_ms),
-                                 Short(t.compute_output_ms), Short(t.batch));
+                                 Short(t.compute_output_ms), Short(t.rows_per_batch));
   if (report.batches > 0) {
     line += fmt::format("; the round trip takes {} ms",
                         Short(1e3 * report.costs.round_trip_s / static_cast<double>(report.batches)));

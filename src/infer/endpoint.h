@@ -37,6 +37,7 @@ struct PhaseTotals {
       total += more.total;
       return *this;
     }
+    Phase operator-(const Phase& before) const { return {count - before.count, total - before.total}; }
   };
   uint64_t rows = 0;     // inferred
   uint64_t batches = 0;  // executed
@@ -44,6 +45,7 @@ struct PhaseTotals {
   Phase queue, compute_input, compute_infer, compute_output;
 
   PhaseTotals& operator+=(const PhaseTotals& more);
+  PhaseTotals operator-(const PhaseTotals& before) const;  // what has come since
 };
 
 inline PhaseTotals& PhaseTotals::operator+=(const PhaseTotals& more) {
@@ -56,6 +58,17 @@ inline PhaseTotals& PhaseTotals::operator+=(const PhaseTotals& more) {
   compute_infer += more.compute_infer;
   compute_output += more.compute_output;
   return *this;
+}
+
+inline PhaseTotals PhaseTotals::operator-(const PhaseTotals& before) const {
+  return {.rows = rows - before.rows,
+          .batches = batches - before.batches,
+          .success = success - before.success,
+          .fail = fail - before.fail,
+          .queue = queue - before.queue,
+          .compute_input = compute_input - before.compute_input,
+          .compute_infer = compute_infer - before.compute_infer,
+          .compute_output = compute_output - before.compute_output};
 }
 
 // A part of a shared-memory region that the server knows.

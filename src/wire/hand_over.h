@@ -7,12 +7,13 @@
 #define WEIR_THREAD_SANITIZER
 extern "C" void __tsan_acquire(void* address);
 extern "C" void __tsan_release(void* address);
+namespace weir::wire {
+inline char handed_over = 0;  // its address stands for whatever is handed over
+}
 #endif
 #endif
 
 namespace weir::wire {
-
-inline char handed_over = 0;
 
 // Before something is asked of the library.
 inline void HandOver() {

@@ -1,0 +1,21 @@
+// What a server's own clock says of the requests between two moments, a request on average.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "infer/endpoint.h"
+
+namespace weir::cli {
+
+struct ServerTimes {
+  int64_t requests = 0;
+  double rows_per_batch = 0;  // rows that were computed together; 0: the server does not count batches
+  double queue_ms = 0, compute_input_ms = 0, compute_infer_ms = 0, compute_output_ms = 0;
+  double request_ms = 0;  // from its arrival to its answer
+};
+
+// Of what has come since some moment; nothing where no request has.
+std::optional<ServerTimes> ServerTimesOf(const infer::PhaseTotals& since);
+
+}  // namespace weir::cli
