@@ -165,6 +165,41 @@ def test_pictures_are_sent_in_every_payload(weir, made, tmp_path):
     running.stop()
 
 
+def test_pictures_are_held_against_the_answers_of_a_run(weir, made, tmp_path):
+    model, pictures = made
+    answers = tmp_path / "answers.csv"
+    weir.run("run", model, pictures, "--answers", answers)
+    running = Server(tmp_path, "--model-repository", model.parent).wait()
+    common = [*at(running, "tiny"), "--data", pictures, "-b", 4, "--request-count", 20, "--warmup", 0]
+    for payload in ("tensor", "pixels", "image"):
+        level, = weir.json("load", *common, "--payload", payload, "--check", answers, status=None)["levels"]
+        assert level["answered"] == 20, (payload, level)
+    level, = weir.json("load", *common, "--check", model, status=None)["levels"]
+    assert level["answered"] == 20
+    lines = answers.read_text().splitlines()
+    wrong = [lines[0]] + [",".join([*line.split(",")[:3], "999", *line.split(",")[4:]]) for line in lines[1:]]
+    answers.write_text("\n".join(wrong) + "\n")
+    result = weir.json("load", *common, "--check", answers, status=3)["levels"][0]
+    assert result["errors"] == {"wrong_answer": 20} and "999 was expected" in result["error_messages"][0]
+    answers.write_text(lines[0] + "\n")
+    assert b"has no answer for" in weir.run("load", *common, "--check", answers, status=2).stderr
+    running.stop()
+
+
+def test_the_generator_is_held_against_what_it_can_do(weir, server):
+    for protocol in ("http", "grpc"):
+        result = weir.json("load", *at(server, "quick", protocol), "--request-count", 50, "--warmup", 0, "--calibrate", status=None)
+        assert result["generator"]["ceiling_per_s"] > result["levels"][0]["throughput_per_s"] and result["generator"]["floor_ms"] > 0
+    result = weir.json("load", *at(server, "five"), "--request-count", 50, "--warmup", 0, status=None)
+    assert "generator" not in result  # it had nothing to do
+
+
+def test_the_parts_of_a_response_time_add_up(weir, server):
+    for protocol in ("http", "grpc"):
+        level, = weir.json("load", *at(server, "five", protocol), "--request-count", 50, "--warmup", 0, status=None)["levels"]
+        assert sum(level["split_ms"].values()) == pytest.approx(level["response_ms"]["mean"], rel=1e-6)
+
+
 def test_a_model_of_this_process_is_put_under_load(weir, made):
     result = weir.json("load", made[0], "--concurrency-range", "1,2", "-b", 2, "--request-count", 50, "--warmup", 0, status=None)
     assert result["protocol"] == "in-process"

@@ -33,6 +33,10 @@ void Flags::Texts(const std::string& name, std::vector<std::string>& target, con
 void Flags::Optional(const std::string& name, std::string& target, const std::string& help) {
   state_->app.add_option(name, target, help);
 }
+void Flags::TextOrBare(const std::string& name, std::string& target, const std::string& bare,
+                       const std::string& help) {
+  state_->app.add_option(name, target, help)->expected(0, 1)->default_str(bare);
+}
 void Flags::Integers(const std::string& name, std::vector<int>& target, const std::string& help) {
   state_->app.add_option(name, target, help);
 }

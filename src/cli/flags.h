@@ -21,6 +21,9 @@ class Flags {
   void Texts(const std::string& name, std::vector<std::string>& target, const std::string& help,
              bool required);
   void Optional(const std::string& name, std::string& target, const std::string& help);
+  // Without a value after it, it has the value `bare`.
+  void TextOrBare(const std::string& name, std::string& target, const std::string& bare,
+                  const std::string& help);
   void Integers(const std::string& name, std::vector<int>& target, const std::string& help);
   void Integer(const std::string& name, int& target, int low, int high, const std::string& help);
   void Integer64(const std::string& name, int64_t& target, int64_t low, int64_t high,

@@ -95,8 +95,10 @@ void AddData(Flags& flags, LoadFlags& w) {
                "system: inputs and outputs stay in memory that the server on this machine sees too");
   flags.Integer64("--output-shared-memory-size", w.output_shared_memory, 0, int64_t{1} << 30,
                   "bytes for each output in it; 0: by the model's shapes");
-  flags.Switch("--check", w.check,
-               "hold the answers against the validation_data of --input-data: wrong ones are failures");
+  flags.TextOrBare(
+      "--check", w.check, kCheckData,
+      "wrong answers are failures: held against the validation_data of --input-data, against the CSV file of "
+      "weir run --answers (with --data: the best class of each picture), or against a model in this process");
   flags.Integer64("--seed", w.seed, 0, INT64_MAX, "of the data and of the schedule");
 }
 
@@ -126,6 +128,10 @@ void AddClaim(Flags& flags, LoadFlags& w) {
       "-l,--latency-threshold", w.latency_threshold_ms, 0, 3.6e6,
       "ms: is the percentile of the response time below it? Levels after the first \"no\" are left out");
   flags.Integers("--server-pid", w.server_pids, "processes to watch as the server's, with what they start");
+  flags.Switch("--calibrate", w.calibrate,
+               "measure what the generator itself can do, against a server that does nothing (done unasked "
+               "where it was "
+               "busy for more than a quarter of the time)");
   flags.Switch("--find-peak", w.find_peak,
                "the largest rate at which --percentile stays below --latency-threshold; --request-rate-range "
                "is where it begins");

@@ -14,6 +14,9 @@
 
 namespace weir::cli {
 
+// --check with nothing after it: against what --input-data expects.
+inline constexpr const char* kCheckData = "validation_data";
+
 struct LoadFlags {
   std::string target;  // MODEL, as for run
   std::string model, version, url, protocol = "http";
@@ -25,7 +28,8 @@ struct LoadFlags {
   std::string payload = "tensor", recipe, string_data, shared_memory = "none";
   int64_t output_shared_memory = 0;
   int string_length = 128, pool = 1024;
-  bool zero_input = false, check = false;
+  bool zero_input = false;
+  std::string check;  // kCheckData, a protocol of answers or a model; empty: nothing is checked
   double duration_s = 0, warm_up_s = 1, request_timeout_ms = 0, measurement_interval_ms = 0;
   std::string measurement_mode = "time_windows";
   int64_t measurement_request_count = 0, request_count = 0, warm_up_requests = 0, seed = 1;
@@ -35,7 +39,7 @@ struct LoadFlags {
   std::vector<int> server_pids;
   std::string engine, precision, csv, json, samples, validate;
   int engine_threads = 0, engine_streams = 0;
-  bool find_peak = false, verbose = false;
+  bool find_peak = false, verbose = false, calibrate = false;
   double target_rate = 0;
   int depth = 0;
 

@@ -126,6 +126,26 @@ Json ServerJson(const ServerTimes& times, double service_ms) {
 
 std::optional<double> MeanServiceMs(const LevelResult& level) { return ScaledMs(level.tally.service.Mean()); }
 
+// Where the mean response time went: its parts add up to it. What is left of the server's own time, and what
+// neither side saw, stands as it comes out, below zero too.
+Json SplitJson(const LevelResult& level) {
+  const auto response = ScaledMs(level.tally.response.Mean()), service = MeanServiceMs(level),
+             first_byte = ScaledMs(level.tally.first_byte.Mean());
+  if (!response || !service || !first_byte) return {};
+  Json json = {{"slip", *response - *service}, {"client_receive", *service - *first_byte}};
+  const auto times = ServerTimesOf(level.server);
+  json["wire_and_wait"] = *first_byte - (times ? times->request_ms : 0);
+  if (times) {
+    json["queue"] = times->queue_ms;
+    json["compute_input"] = times->compute_input_ms;
+    json["compute_infer"] = times->compute_infer_ms;
+    json["compute_output"] = times->compute_output_ms;
+    json["server_rest"] = times->request_ms - times->queue_ms - times->compute_input_ms -
+                          times->compute_infer_ms - times->compute_output_ms;
+  }
+  return json;
+}
+
 Json RepeatJson(const load::Played& played) {
   Json json = {{"throughput_per_s", played.throughput()}, {"measured_s", played.measured_s},
                {"answered", played.tally.answered()},     {"planned", played.tally.planned()},
@@ -189,6 +209,7 @@ Json LevelJson(const LoadResult& result, const LevelResult& level) {
   const auto times = ServerTimesOf(level.server);
   if (const auto service = MeanServiceMs(level); times && service)
     json["server_ms"] = ServerJson(*times, *service);
+  if (Json split = SplitJson(level); !split.is_null()) json["split_ms"] = std::move(split);
   if (level.below_threshold) {
     constexpr std::array kAnswers = {"yes", "no", "undecided"};
     json["below_threshold"] = kAnswers.at(static_cast<size_t>(*level.below_threshold));
@@ -325,6 +346,17 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
   return text + VerdictText(console, level.claims);
 }
 
+std::string CeilingText(const LoadResult& result) {
+  if (!result.ceiling) return "";
+  std::string text =
+      fmt::format("the generator itself can send {} of these requests a second to a server that does nothing",
+                  Short(result.ceiling->per_s));
+  if (result.ceiling->floor_ms)
+    text +=
+        fmt::format(", and the median time of one alone is {} ms there", Short(*result.ceiling->floor_ms));
+  return text + "\n";
+}
+
 std::string PeakText(const Console& console, const LoadResult& result) {
   if (!result.peak) return "";
   const load::PeakSearch::Outcome& peak = *result.peak;
@@ -374,6 +406,10 @@ Json ResultJson(const LoadResult& result, const record::Provenance& provenance) 
     json["peak"] = {{"confirmed", result.peak->confirmed}, {"runs", result.levels.size()}};
     PutIfAny(json["peak"], "request_rate", result.peak->rate);
     PutIfAny(json["peak"], "failed_at", result.peak->failed_at);
+  }
+  if (result.ceiling) {
+    json["generator"] = {{"ceiling_per_s", result.ceiling->per_s}};
+    PutIfAny(json["generator"], "floor_ms", result.ceiling->floor_ms);
   }
   json["interrupted"] = result.interrupted;
   json["provenance"] = provenance.ToJson();

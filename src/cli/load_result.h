@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "cli/console.h"
+#include "cli/load_ceiling.h"
 #include "cli/load_flags.h"
 #include "cli/load_target.h"
 #include "cli/server_times.h"
@@ -44,12 +45,15 @@ struct LoadResult {
   std::vector<LevelResult> levels;
   std::optional<load::PeakSearch::Outcome> peak;
   bool interrupted = false;
+  std::optional<Ceiling> ceiling;  // the generator's own, where it was measured
 };
 
 // A level, as soon as it is played.
 std::string LevelText(const Console& console, const LoadResult& result, const LevelResult& level);
 // All levels in one table.
 std::string TableText(const LoadResult& result);
+// What the generator itself can do; empty where that was not measured.
+std::string CeilingText(const LoadResult& result);
 // What a search for the largest rate came to; empty where there was none.
 std::string PeakText(const Console& console, const LoadResult& result);
 Json ResultJson(const LoadResult& result, const record::Provenance& provenance);

@@ -73,7 +73,7 @@ RemoteTarget::~RemoteTarget() {
 
 Status RemoteTarget::Prepare(load::Requests& requests) {
   if (flags_.shared_memory == "system") {
-    if (!requests.expected.empty())
+    if (requests.check)
       return Invalid("--check reads the answers, and those stay in shared memory: leave one of them out");
     const std::string name = fmt::format("weir-load-{}", getpid());
     shared_ = TRY(load::ShareRequests(requests.pool, info_, flags_.batch,
@@ -90,7 +90,7 @@ Status RemoteTarget::Prepare(load::Requests& requests) {
   }
   for (size_t i = 0; i < requests.pool.size(); ++i) {
     infer::RequestForm form = shared_.forms.empty() ? infer::RequestForm{} : std::move(shared_.forms[i]);
-    if (requests.expected.empty()) form.outputs = infer::RequestForm::Outputs::kPassOver;
+    if (!requests.check) form.outputs = infer::RequestForm::Outputs::kPassOver;
     infer::Request bare;
     bare.prepared = client_->Prepare(requests.pool[i], form);
     requests.pool[i] = std::move(bare);

@@ -63,8 +63,9 @@ class Player {
   bool Plan(Flight& flight, Instant planned) EXCLUDES(mutex_);
   void Submit(Flight& flight);
   void Answered(Flight& flight, const Result<infer::Response>& result, const infer::Times& times);
-  Outcome Check(const Flight& flight, Instant now, const Result<infer::Response>& result) const;
-  void Keep(const Sample& sample, bool measured, const Error* error) REQUIRES(mutex_);
+  Outcome Check(const Flight& flight, Instant now, const Result<infer::Response>& result,
+                std::string& fault) const;
+  void Keep(const Sample& sample, bool measured, const std::string& fault) REQUIRES(mutex_);
 
   void WaitUntil(Instant when);  // or until the run is over
   Flight* FreeFlight(int most) EXCLUDES(mutex_);
@@ -136,36 +137,33 @@ void Player::Submit(Flight& flight) {
   service_.Submit(std::move(call));
 }
 
-bool SameBytes(const infer::Tensor& got, const infer::Tensor& wanted) {
-  return got.dtype == wanted.dtype && got.shape == wanted.shape &&
-         std::ranges::equal(got.data.span(), wanted.data.span());
-}
-
-Outcome Player::Check(const Flight& flight, Instant now, const Result<infer::Response>& result) const {
+Outcome Player::Check(const Flight& flight, Instant now, const Result<infer::Response>& result,
+                      std::string& fault) const {
   if (options_.timeout > Duration{} && now - flight.ticket.taken > options_.timeout)
     return Outcome::kTimedOut;
   if (!result) return OutcomeOf(result.error().code);
-  if (requests_.expected.empty()) return Outcome::kAnswered;
-  for (const infer::Tensor& wanted : requests_.expected[flight.request]) {
-    const auto got = std::ranges::find(result->outputs, wanted.name, &infer::Tensor::name);
-    if (got == result->outputs.end() || !SameBytes(*got, wanted)) return Outcome::kWrongAnswer;
-  }
-  return Outcome::kAnswered;
+  if (!requests_.check) return Outcome::kAnswered;
+  auto wrong = requests_.check(flight.request, *result);
+  if (!wrong) return Outcome::kAnswered;
+  fault = *std::move(wrong);
+  return Outcome::kWrongAnswer;
 }
 
 void Player::Answered(Flight& flight, const Result<infer::Response>& result, const infer::Times& times) {
   const bool goes_on = !is_open_ && !is_sync_;  // once the last answer is counted the player may be gone
   const Instant now = clock_.Now();
+  std::string fault;
+  if (!result) fault = result.error().message;
   const Sample sample{.planned = flight.planned,
                       .sent = std::max(flight.ticket.taken, times.sent.value_or(flight.ticket.taken)),
                       .first_byte = times.first_byte.value_or(now),
                       .done = now,
                       .request = flight.request,
-                      .outcome = Check(flight, now, result)};
+                      .outcome = Check(flight, now, result, fault)};
   {
     MutexLock lock(mutex_);
     ledger_.Ended(flight.ticket, sample);
-    Keep(sample, flight.ticket.measured, result ? nullptr : &result.error());
+    Keep(sample, flight.ticket.measured, fault);
     if (is_open_) {
       free_.push_back(&flight);
       if (!hooks_.drive) freed_.NotifyOne();
@@ -179,11 +177,11 @@ void Player::Answered(Flight& flight, const Result<infer::Response>& result, con
   if (goes_on && flight.half_done.exchange(true)) KeepPlaces({&flight});
 }
 
-void Player::Keep(const Sample& sample, bool measured, const Error* error) {
+void Player::Keep(const Sample& sample, bool measured, const std::string& fault) {
   const auto kind = static_cast<size_t>(sample.outcome);
   if (sample.outcome != Outcome::kAnswered && !std::exchange(told_[kind], true)) {
     played_.errors.push_back(fmt::format("{}: {}", ToString(sample.outcome),
-                                         error ? error->message : "the outputs are not what was expected"));
+                                         fault.empty() ? "it came after --request-timeout-ms" : fault));
   }
   if (!measured || !hooks_.samples) return;
   if (samples_.size() < kMostSamplesKept) {
@@ -460,8 +458,6 @@ Status CheckOptions(const Requests& requests, const PlayOptions& options, const 
     return Fail(ErrorCode::kInvalidArgument, message);
   };
   if (requests.pool.empty()) return invalid("there is no request to send");
-  if (!requests.expected.empty() && requests.expected.size() != requests.pool.size())
-    return invalid("there are not as many expected answers as requests");
   if (options.requests == 0 && options.length < 1ms)
     return invalid("a run needs a length of 1 ms or more, or a number of requests");
   if (const auto* load = std::get_if<Concurrency>(&options.scenario)) {

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/seed.h"
 #include "infer/service.h"
+#include "load/answer_check.h"
 #include "load/sample.h"
 #include "load/schedule.h"
 #include "load/tally.h"
@@ -41,8 +42,7 @@ using Scenario = std::variant<Concurrency, Rate>;
 // What is sent: each request in turn, again and again.
 struct Requests {
   std::vector<infer::Request> pool;
-  // Outputs that must come, for each of `pool`; empty: any will do.
-  std::vector<std::vector<infer::Tensor>> expected;
+  AnswerCheck check;  // empty: any answer will do
 };
 
 struct PlayOptions {

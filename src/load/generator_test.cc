@@ -58,7 +58,7 @@ class ThreadedService final : public infer::Service {
   std::jthread thread_;
 };
 
-Requests OneRequest() { return {.pool = {infer::Request{.model = "m"}}, .expected = {}}; }
+Requests OneRequest() { return {.pool = {infer::Request{.model = "m"}}, .check = {}}; }
 
 Played MustPlay(infer::Service& service, const PlayOptions& options, const PlayHooks& hooks = {},
                 const Requests& requests = OneRequest(), const std::stop_token& stop = {}) {
@@ -192,11 +192,14 @@ TEST(Play, CountsFailuresByTheirKindWithTheFirstWords) {
 TEST(Play, HoldsAnswersAgainstWhatMustCome) {
   InlineService service;  // answers without outputs
   Requests requests = OneRequest();
-  requests.expected = {
-      {infer::Tensor{.name = "out", .dtype = infer::DType::kFp32, .shape = {1}, .data = Bytes::Allocate(4)}}};
+  requests.check =
+      HasOutputs({{infer::Tensor{
+                     .name = "out", .dtype = infer::DType::kFp32, .shape = {1}, .data = Bytes::Allocate(4)}}},
+                 0);
   const Played played =
       MustPlay(service, {.scenario = Concurrency{}, .warm_up = 0s, .requests = 10}, {}, requests);
   EXPECT_EQ(played.tally.of(Outcome::kWrongAnswer), 10);
+  EXPECT_THAT(played.errors, ElementsAre(HasSubstr("output out is missing")));
 }
 
 TEST(Play, RefusesSettingsThatMakeNoRun) {

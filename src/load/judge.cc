@@ -49,6 +49,7 @@ class Judgement {
 
   void Counts();
   void Generator();
+  void Busy(double share, const std::string& what);
   void Law();
   void Steadiness();
   void OneDrift(const std::optional<Drift>& drift, const char* what, record::Verdict& verdict) const;
@@ -109,12 +110,23 @@ void Judgement::Generator() {
                           slip, Percent(limits_.slip_share), median));
     }
   }
-  const double busy = played_.busiest_thread;
-  if (busy <= limits_.busy_suspect) return;
-  const bool invalid = busy > limits_.busy_invalid;
+  Busy(played_.busiest_thread,
+       fmt::format("thread {} of the generator was busy", played_.busiest_thread_name));
+  if (around_.ceiling_per_s && *around_.ceiling_per_s > 0 && played_.measured_s > 0) {
+    const double rate = static_cast<double>(sent) / played_.measured_s;
+    Busy(rate / *around_.ceiling_per_s,
+         fmt::format("{:.4g} requests/s went out, and {:.4g} are all that the generator can send to a server "
+                     "that does nothing:",
+                     rate, *around_.ceiling_per_s));
+  }
+}
+
+void Judgement::Busy(double share, const std::string& what) {
+  if (share <= limits_.busy_suspect) return;
+  const bool invalid = share > limits_.busy_invalid;
   Both(invalid ? Standing::kInvalid : Standing::kSuspect, Reason::kGeneratorBusy,
-       fmt::format("thread {} of the generator was busy {}, limit {}", played_.busiest_thread_name,
-                   Percent(busy), Percent(invalid ? limits_.busy_invalid : limits_.busy_suspect)));
+       fmt::format("{} {}, limit {}", what, Percent(share),
+                   Percent(invalid ? limits_.busy_invalid : limits_.busy_suspect)));
 }
 
 void Judgement::Law() {

@@ -97,6 +97,15 @@ TEST(Judge, RefusesAThroughputThatTheGeneratorLimits) {
   EXPECT_EQ(Judge(played, {}).throughput.standing, Standing::kValid);
 }
 
+TEST(Judge, HoldsTheGeneratorAgainstWhatItCanSend) {
+  const Played played = Play({});  // 1,000 a second
+  const auto judged = [&](double ceiling) { return Judge(played, {.ceiling_per_s = ceiling}).throughput; };
+  EXPECT_EQ(judged(5000).standing, Standing::kValid);
+  EXPECT_EQ(judged(1500).standing, Standing::kSuspect);
+  EXPECT_EQ(judged(1100).standing, Standing::kInvalid);
+  EXPECT_THAT(Reasons(judged(1100)), testing::Contains(Reason::kGeneratorBusy));
+}
+
 TEST(Judge, SaysWhenTheRateWasNotReached) {
   const Claims claims =
       Judge(Play({.response = [](double at) { return FromSeconds(0.002 + 0.02 * at); }}), {.rate = 1000});

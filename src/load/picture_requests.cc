@@ -169,6 +169,7 @@ class Reader {
 
 struct Rows {
   std::vector<Bytes> rows;
+  std::vector<std::string> names;
   int64_t rejected = 0;
   bool all = true;  // of the listing
 };
@@ -193,6 +194,7 @@ Rows ReadRows(const data::Listing& listing, Reader& reader, int64_t limit) {
       break;
     }
     read.rows.push_back(*std::move(row));
+    read.names.push_back(input.name);
   }
   return read;
 }
@@ -215,7 +217,7 @@ Result<PictureRequests> MakePictureRequests(const ModelInfo& model, const std::s
   TRY_STATUS(CheckSets(listing, own, options.payload));
 
   Reader reader(listing, own, item, options.decode);
-  auto [rows, rejected, all] = ReadRows(listing, reader, int64_t{options.pool_limit} * batch);
+  auto [rows, names, rejected, all] = ReadRows(listing, reader, int64_t{options.pool_limit} * batch);
   if (rows.empty())
     return Invalid(
         fmt::format("none of {} pictures can be used, {} of them are rejected: give pictures that "
@@ -227,8 +229,9 @@ Result<PictureRequests> MakePictureRequests(const ModelInfo& model, const std::s
     return Invalid(
         fmt::format("a request of {} pictures is more than 512 MiB: make the batch smaller", batch));
 
-  PictureRequests made{.files = std::ssize(rows), .rejected = rejected};
-  made.left_out = std::ssize(listing.inputs) - made.files - made.rejected;
+  names.resize(rows.size());
+  PictureRequests made{.names = std::move(names), .batch = batch, .rejected = rejected};
+  made.left_out = std::ssize(listing.inputs) - std::ssize(made.names) - made.rejected;
   std::vector<Bytes> payloads = JoinRows(std::move(rows), batch);
   payloads.resize(std::min(payloads.size(), static_cast<size_t>(options.pool_limit)));
   Shape shape = item.shape;

@@ -32,7 +32,9 @@ struct PictureOptions {
 
 struct PictureRequests {
   std::vector<infer::Request> requests;
-  int64_t files = 0;     // pictures in them
+  // The pictures in them, as found: row i of request k is number (k * batch + i) % names.size().
+  std::vector<std::string> names;
+  int batch = 1;         // rows in each request
   int64_t rejected = 0;  // were read, and are no input
   int64_t left_out =
       0;  // listed and not among the requests: these are full, or the batches even without them

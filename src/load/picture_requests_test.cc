@@ -137,7 +137,7 @@ TEST_F(PictureRequestsTest, BatchesGoOnWithTheFirstPictureBehindTheLast) {
   const PictureRequests made = Make(TensorModel(), {.batch = 2});
   ASSERT_EQ(made.requests.size(), 3u);
   EXPECT_THAT(Levels(made.requests[1]), ElementsAre(30, 10));
-  EXPECT_EQ(made.files, 3);
+  EXPECT_EQ(std::ssize(made.names), 3);
   EXPECT_EQ(made.left_out, 0);
   EXPECT_THAT(Levels(Make(TensorModel(), {.batch = 4}).requests[0]), ElementsAre(10, 20, 30, 10));
 }
@@ -147,7 +147,7 @@ TEST_F(PictureRequestsTest, AFullPoolLeavesTheOthersOut) {
   const PictureRequests made = Make(TensorModel(), {.batch = 2, .pool_limit = 2});
   ASSERT_EQ(made.requests.size(), 2u);
   EXPECT_THAT(Levels(made.requests[1]), ElementsAre(30, 40));
-  EXPECT_EQ(made.files, 4);
+  EXPECT_EQ(std::ssize(made.names), 4);
   EXPECT_EQ(made.left_out, 1);
 }
 
@@ -157,7 +157,7 @@ TEST_F(PictureRequestsTest, RejectedPicturesAreSkippedAndCounted) {
   Write("empty.png", "");
   const PictureRequests made = Make(TensorModel(), {.batch = 2});
   EXPECT_THAT(Levels(made.requests.at(0)), ElementsAre(10, 20));
-  EXPECT_EQ(made.files, 2);
+  EXPECT_EQ(std::ssize(made.names), 2);
   EXPECT_EQ(made.rejected, 2);
   EXPECT_EQ(Make(ImageModel(), {.payload = Payload::kImage}).rejected, 1);  // the server decodes the other
 }

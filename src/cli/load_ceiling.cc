@@ -1,0 +1,60 @@
+#include "cli/load_ceiling.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/load_target.h"
+#include "cli/null_server.h"
+#include "load/generator.h"
+
+namespace weir::cli {
+namespace {
+
+constexpr int kInFlight = 16;
+
+Result<load::Played> PlayClosed(LoadTarget& target, const load::Requests& requests, int in_flight,
+                                Duration length, const LoadFlags& flags, const Clock& clock,
+                                const std::stop_token& stop) {
+  using Wait = load::Concurrency::Wait;
+  load::PlayHooks hooks;
+  if (target.is_driven()) hooks.drive = [&](Instant until) { return target.Drive(until); };
+  hooks.give_up = [&] { target.GiveUp(); };
+  return load::Play(target.service(), requests, clock,
+                    {.scenario = load::Concurrency{in_flight, flags.sync ? Wait::kSync : Wait::kAsync},
+                     .warm_up = 100ms,
+                     .length = length,
+                     .drain = 5s},
+                    hooks, stop);
+}
+
+}  // namespace
+
+Result<Ceiling> MeasureCeiling(const LoadFlags& flags, const infer::ModelInfo& model,
+                               const std::vector<infer::Request>& requests, const Clock& clock,
+                               const std::stop_token& stop) {
+  const NullServer server = TRY(NullServer::Start(model, clock));
+  LoadFlags null_flags = flags;
+  const bool is_grpc = flags.target.starts_with("grpc:") || flags.protocol == "grpc" ||
+                       flags.protocol == "gRPC" || flags.protocol == "GRPC" || flags.url.starts_with("grpc:");
+  null_flags.target = is_grpc ? server.grpc() : server.http();
+  null_flags.model = null_flags.version = null_flags.url = "";
+  null_flags.payload = "tensor";  // the model goes by its full name there
+  null_flags.shared_memory = "none";
+  const std::unique_ptr<LoadTarget> target = TRY(OpenLoadTarget(null_flags, clock, kInFlight));
+  load::Requests pool{.pool = requests, .check = {}};
+  TRY_STATUS(target->Prepare(pool));
+  const load::Played alone = TRY(PlayClosed(*target, pool, 1, 200ms, null_flags, clock, stop));
+  const load::Played most = TRY(PlayClosed(*target, pool, kInFlight, 500ms, null_flags, clock, stop));
+  if (most.tally.answered() == 0)
+    return Fail(ErrorCode::kInternal,
+                most.errors.empty() ? "a null server answered nothing" : most.errors.front());
+  // Waiting threads hand over to one another: how much of a thread's time a request takes does not say what
+  // all of them could do, so what they did stands.
+  const double busy = target->is_driven() ? std::clamp(most.busiest_thread, 0.05, 1.0) : 1.0;
+  Ceiling ceiling{.per_s = most.throughput() / busy, .floor_ms = {}};
+  if (const auto median = alone.tally.response.Quantile(0.5))
+    ceiling.floor_ms = 1e-6 * static_cast<double>(*median);
+  return ceiling;
+}
+
+}  // namespace weir::cli
