@@ -30,6 +30,9 @@ void Flags::Texts(const std::string& name, std::vector<std::string>& target, con
                   bool required) {
   state_->app.add_option(name, target, help)->required(required);
 }
+void Flags::Repeated(const std::string& name, std::vector<std::string>& target, const std::string& help) {
+  state_->app.add_option(name, target, help)->allow_extra_args(false);
+}
 void Flags::Optional(const std::string& name, std::string& target, const std::string& help) {
   state_->app.add_option(name, target, help);
 }

@@ -20,6 +20,8 @@ class Flags {
   void Required(const std::string& name, std::string& target, const std::string& help);
   void Texts(const std::string& name, std::vector<std::string>& target, const std::string& help,
              bool required);
+  // One value after each time it is given.
+  void Repeated(const std::string& name, std::vector<std::string>& target, const std::string& help);
   void Optional(const std::string& name, std::string& target, const std::string& help);
   // Without a value after it, it has the value `bare`.
   void TextOrBare(const std::string& name, std::string& target, const std::string& bare,

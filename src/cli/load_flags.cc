@@ -50,6 +50,14 @@ void AddWhere(Flags& flags, LoadFlags& w) {
   flags.Integer(
       "--io-threads", w.threads, 0, 256,
       "threads that send and read beside the one that keeps the schedule; 0: that one does all (async)");
+  flags.Optional(
+      "--endpoint", w.endpoint,
+      "http://HOST:PORT/PATH instead of a model: anything that answers HTTP, with 2xx when all is well");
+  flags.Texts("--body", w.bodies, "of --endpoint: files, each the body of a request, sent in turn", false);
+  flags.Text("--method", w.method, "of --endpoint");
+  flags.Text("--content-type", w.content_type, "of the --body files");
+  flags.Repeated("-H,--header", w.headers,
+                 "\"Name: value\", of every request; over gRPC its metadata; can be given again");
   flags.Text("--engine", w.engine,
              "in this process: onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms");
   flags.Text("--precision", w.precision, "in this process: arithmetic where the model says float");
@@ -128,6 +136,8 @@ void AddClaim(Flags& flags, LoadFlags& w) {
       "-l,--latency-threshold", w.latency_threshold_ms, 0, 3.6e6,
       "ms: is the percentile of the response time below it? Levels after the first \"no\" are left out");
   flags.Integers("--server-pid", w.server_pids, "processes to watch as the server's, with what they start");
+  flags.Optional("--server-container", w.server_container,
+                 "the same for a container of podman or docker on this machine, by name or id");
   flags.Switch("--calibrate", w.calibrate,
                "measure what the generator itself can do, against a server that does nothing (done unasked "
                "where it was "
@@ -168,8 +178,7 @@ constexpr Foreign kForeign[] = {
     {"--periodic-concurrency-range", "--concurrency-range plays level after level"},
     {"-t", "--concurrency-range"},
     {"-c", "--concurrency-range with --latency-threshold"},
-    {"-d", "--concurrency-range with --latency-threshold"},
-    {"-H", "headers of one's own are not sent"}};
+    {"-d", "--concurrency-range with --latency-threshold"}};
 
 }  // namespace
 
@@ -261,6 +270,10 @@ Result<load::Arrivals> ArrivalsOf(const LoadFlags& flags) {
 Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags) {
   const bool is_timed = flags.duration_s > 0 || flags.request_count > 0;
   const std::tuple<const char*, bool, const char*> pairs[] = {
+      {"--body", !flags.bodies.empty() && flags.endpoint.empty(), "it is of --endpoint"},
+      {"--method", flags.method != LoadFlags().method && flags.endpoint.empty(), "it is of --endpoint"},
+      {"--content-type", flags.content_type != LoadFlags().content_type && flags.bodies.empty(),
+       "it is of --body"},
       {"--depth", flags.depth > 0 && flags.scenario.empty(), "it is of --scenario offline"},
       {"--target-rate", flags.target_rate > 0 && flags.scenario.empty(), "it is of --scenario server"},
       {"--recipe", !flags.recipe.empty() && flags.data.empty(), "it is of the pictures of --data"},

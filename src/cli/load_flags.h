@@ -20,6 +20,8 @@ inline constexpr const char* kCheckData = "validation_data";
 struct LoadFlags {
   std::string target;  // MODEL, as for run
   std::string model, version, url, protocol = "http";
+  std::string endpoint, method = "POST", content_type = "application/json";
+  std::vector<std::string> bodies, headers;
   std::string concurrency_range, rate_range, distribution = "constant", intervals, scenario;
   double variation = 2;
   bool async = false, sync = false;
@@ -37,6 +39,7 @@ struct LoadFlags {
   double stability_percentage = 10;
   double percentile = 0, latency_threshold_ms = 0;
   std::vector<int> server_pids;
+  std::string server_container;
   std::string engine, precision, csv, json, samples, validate;
   int engine_threads = 0, engine_streams = 0;
   bool find_peak = false, verbose = false, calibrate = false;

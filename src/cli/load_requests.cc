@@ -150,10 +150,29 @@ Result<load::Requests> TensorRequests(const LoadFlags& flags, const LoadTarget& 
   return requests;
 }
 
+// One for each file of --body, the file its one input; without any, one request that has no body.
+Result<load::Requests> BodyRequests(const LoadFlags& flags) {
+  load::Requests requests;
+  uint64_t left = load::kMaxRequestBytes;
+  for (const std::string& file : flags.bodies) {
+    Bytes body = TRY(ReadFile(file, left));
+    left -= body.size();
+    infer::Request request;
+    request.inputs.push_back({.name = "body",
+                              .dtype = infer::DType::kUint8,
+                              .shape = {static_cast<int64_t>(body.size())},
+                              .data = std::move(body)});
+    requests.pool.push_back(std::move(request));
+  }
+  if (requests.pool.empty()) requests.pool.emplace_back();
+  return requests;
+}
+
 }  // namespace
 
 Result<load::Requests> MakeRequests(const LoadFlags& flags, const LoadTarget& target, const Console& console,
                                     const Clock& clock) {
+  if (!flags.endpoint.empty()) return BodyRequests(flags);
   const bool of_pictures = !flags.data.empty(), by_file = flags.check.ends_with(".csv");
   if (of_pictures && flags.check == kCheckData)
     return Invalid(

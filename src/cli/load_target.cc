@@ -11,6 +11,7 @@
 #include "load/shared_memory.h"
 #include "model/model.h"
 #include "wire/client.h"
+#include "wire/plain_http.h"
 
 namespace weir::cli {
 namespace {
@@ -60,7 +61,8 @@ class RemoteTarget final : public LoadTarget {
 Status RemoteTarget::Open() {
   // Idle threads of the gRPC library take part in the polling of all its connections, so there must be none.
   const bool is_grpc = protocol() == "grpc";
-  questions_ = TRY(wire::MakeClient(url_.server, {.threads = is_grpc ? 0 : 1, .timeout = kPatience}, clock_));
+  questions_ = TRY(wire::MakeClient(
+      url_.server, {.threads = is_grpc ? 0 : 1, .headers = flags_.headers, .timeout = kPatience}, clock_));
   info_ = TRY_CONTEXT(questions_->Info(url_.model, url_.version), url_.server);
   client_ = TRY(wire::MakeClient(url_.server, options_, clock_));
   return {};
@@ -96,6 +98,93 @@ Status RemoteTarget::Prepare(load::Requests& requests) {
     requests.pool[i] = std::move(bare);
   }
   return {};
+}
+
+// Requests of which each has one input, the body; see BodyRequests of load_requests.cc.
+class PlainTarget final : public LoadTarget {
+ public:
+  PlainTarget(std::string server, std::string path, wire::ClientOptions options, const LoadFlags& flags,
+              const Clock& clock)
+      : server_(std::move(server)), path_(std::move(path)), options_(options), flags_(flags), clock_(clock) {
+    info_.name = path_;
+  }
+  Status Open() {
+    client_ = TRY(wire::PlainHttp::Create(server_, options_, clock_));
+    return {};
+  }
+
+  infer::Service& service() override { return *client_; }
+  bool is_driven() const override { return options_.threads == 0; }
+  Duration Drive(Instant until) override { return client_->Drive(until); }
+  void GiveUp() override {
+    client_.reset();
+    client_ = wire::PlainHttp::Create(server_, options_, clock_).value();  // as it was made before
+  }
+  const infer::ModelInfo& info() const override { return info_; }
+  std::string version() const override { return ""; }
+  std::string Title() const override { return fmt::format("{} {}{}", flags_.method, server_, path_); }
+  std::string protocol() const override { return "http"; }
+  std::optional<infer::PhaseTotals> Statistics() override { return std::nullopt; }
+  Status Prepare(load::Requests& requests) override;
+
+ private:
+  const std::string server_, path_;
+  const wire::ClientOptions options_;
+  const LoadFlags& flags_;
+  const Clock& clock_;
+  infer::ModelInfo info_;
+  std::unique_ptr<wire::PlainHttp> client_;
+};
+
+Status PlainTarget::Prepare(load::Requests& requests) {
+  for (infer::Request& request : requests.pool) {
+    wire::PlainRequest plain{.method = flags_.method, .path = path_};
+    if (!request.inputs.empty()) {
+      plain.content_type = flags_.content_type;
+      plain.body = request.inputs.front().data;
+    }
+    request = {};
+    request.prepared = TRY(client_->Prepare(plain));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<LoadTarget>> OpenPlain(const LoadFlags& flags, const Clock& clock) {
+  const std::pair<const char*, bool> others[] = {{"MODEL", !flags.target.empty()},
+                                                 {"-m", !flags.model.empty()},
+                                                 {"-u", !flags.url.empty()},
+                                                 {"-x", !flags.version.empty()},
+                                                 {"--data", !flags.data.empty()},
+                                                 {"--input-data", !flags.input_data.empty()},
+                                                 {"--shape", !flags.shapes.empty()},
+                                                 {"--payload", flags.payload != "tensor"},
+                                                 {"--check", !flags.check.empty()},
+                                                 {"--shared-memory", flags.shared_memory != "none"},
+                                                 {"--engine", !flags.engine.empty()},
+                                                 {"--precision", !flags.precision.empty()},
+                                                 {"--channels", flags.channels != 1},
+                                                 {"--batch-size", flags.batch != 1},
+                                                 {"--zero-input", flags.zero_input},
+                                                 {"--string-data", !flags.string_data.empty()},
+                                                 {"--engine-threads", flags.engine_threads > 0},
+                                                 {"--engine-streams", flags.engine_streams > 0}};
+  for (const auto& [name, given] : others) {
+    if (given)
+      return Invalid(
+          fmt::format("{} is of models, and --endpoint knows of none: leave one of them out", name));
+  }
+  const std::string_view url = flags.endpoint;
+  const size_t scheme = url.find("://");
+  const size_t slash = scheme == std::string::npos ? scheme : url.find('/', scheme + 3);
+  const std::string server(url.substr(0, slash));
+  std::string path = slash == std::string::npos ? "/" : std::string(url.substr(slash));
+  const wire::ClientOptions options{.connections = flags.connections,
+                                    .threads = flags.sync ? std::max(1, flags.threads) : flags.threads,
+                                    .headers = flags.headers};
+  auto target = std::make_unique<PlainTarget>(server, std::move(path), options, flags, clock);
+  const Status opened = target->Open();
+  if (!opened) return Context("--endpoint", opened.error());
+  return target;
 }
 
 class LocalTarget final : public LoadTarget {
@@ -193,7 +282,8 @@ Result<std::unique_ptr<LoadTarget>> OpenRemote(const LoadFlags& flags, const std
   if (!grpc && flags.channels != LoadFlags().channels)
     return Invalid("--channels is of gRPC: over HTTP it is --connections");
   const wire::ClientOptions options{.connections = grpc ? flags.channels : flags.connections,
-                                    .threads = flags.sync ? std::max(1, flags.threads) : flags.threads};
+                                    .threads = flags.sync ? std::max(1, flags.threads) : flags.threads,
+                                    .headers = flags.headers};
   auto remote = std::make_unique<RemoteTarget>(std::move(at), options, flags, clock);
   TRY_STATUS(remote->Open());
   return remote;
@@ -203,6 +293,7 @@ Result<std::unique_ptr<LoadTarget>> OpenRemote(const LoadFlags& flags, const std
 
 Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const Clock& clock,
                                                    int most_in_flight) {
+  if (!flags.endpoint.empty()) return OpenPlain(flags, clock);
   if (!flags.target.empty() && (!flags.model.empty() || !flags.url.empty()))
     return Invalid(fmt::format("{} names the model already: leave -m and -u out", flags.target));
   if (flags.target.empty()) return OpenRemote(flags, TRY(UrlOf(flags)), clock);
@@ -220,6 +311,7 @@ Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const
       flags.threads != usual.threads)
     return Invalid(
         "--connections, --channels and --io-threads are of a server: in this process there is no way to it");
+  if (!flags.headers.empty()) return Invalid("-H is of a server: in this process there is nobody to read it");
   if (flags.shared_memory != "none")
     return Invalid("--shared-memory is for servers: in this process the model is given its tensor");
   auto local = std::make_unique<LocalTarget>(clock);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -18,6 +19,7 @@ struct ClientOptions {
   // can then be asked.
   int threads = 1;
   std::chrono::milliseconds connect_timeout{5000};
+  std::vector<std::string> headers;      // "Name: value", of every request; over gRPC its metadata
   std::chrono::milliseconds timeout{0};  // of a call from sent to done; 0: only its own deadline
 };
 

@@ -24,6 +24,7 @@
 #include "wire/hand_over.h"
 #include "wire/model_facts.h"
 #include "wire/oip.grpc.pb.h"
+#include "wire/request_headers.h"
 #include "wire/server_url.h"
 #include "wire/status.h"
 
@@ -109,7 +110,8 @@ class Lane {
   ~Lane();
   Duration Drive(Instant until);
 
-  void Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instant> due);
+  void Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instant> due,
+             const std::vector<RequestHeader>& metadata);
 
  private:
   void Work();
@@ -134,11 +136,13 @@ Lane::~Lane() {
   if (!thread_.joinable()) Work();
 }
 
-void Lane::Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instant> due) {
+void Lane::Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instant> due,
+                 const std::vector<RequestHeader>& metadata) {
   std::list<Flight> one(1);
   Flight& flight = one.front();
   flight.place = one.begin();
   if (due) flight.context.set_deadline(ToTimespec(*due));
+  for (const RequestHeader& header : metadata) flight.context.AddMetadata(header.name, header.value);
   flight.completion = std::move(call.completion);
   flight.times = call.times;
   const std::stop_token cancelled = std::move(call.request.cancelled);
@@ -206,8 +210,9 @@ void Lane::End(Flight& flight) {
 
 class GrpcClient final : public infer::Endpoint {
  public:
-  GrpcClient(const ServerUrl& server, const ClientOptions& options, const Clock& clock)
-      : address_(server.Address()), options_(options), clock_(clock) {
+  GrpcClient(const ServerUrl& server, const ClientOptions& options, std::vector<RequestHeader> metadata,
+             const Clock& clock)
+      : address_(server.Address()), options_(options), metadata_(std::move(metadata)), clock_(clock) {
     for (int i = 0; i < std::max(1, options.connections); ++i) {
       channels_.push_back(MakeChannel(server, options));
       stubs_.push_back(std::make_unique<grpc::GenericStub>(channels_.back()));
@@ -242,6 +247,7 @@ class GrpcClient final : public infer::Endpoint {
 
   const std::string address_;
   const ClientOptions options_;
+  const std::vector<RequestHeader> metadata_;  // the user's own
   const Clock& clock_;
   std::vector<std::shared_ptr<grpc::Channel>> channels_;
   std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;  // one a channel
@@ -254,7 +260,7 @@ void GrpcClient::Submit(infer::Call call) {
   if (!call.times.sent) call.times.sent = clock_.Now();
   const std::optional<Instant> due = DueOf(call, options_, clock_);
   const size_t turn = next_.fetch_add(1, std::memory_order_relaxed);
-  lanes_[turn % lanes_.size()]->Start(*stubs_[turn % stubs_.size()], std::move(call), due);
+  lanes_[turn % lanes_.size()]->Start(*stubs_[turn % stubs_.size()], std::move(call), due, metadata_);
 }
 
 template <typename Answer, typename Question>
@@ -263,6 +269,7 @@ Result<Answer> GrpcClient::Ask(grpc::Status (inference::GRPCInferenceService::St
                                const Question& question) {
   grpc::ClientContext context;
   context.set_deadline(ToTimespec(clock_.Now() + QuestionTime(options_)));
+  for (const RequestHeader& header : metadata_) context.AddMetadata(header.name, header.value);
   Answer answer;
   const grpc::Status status = (questions_.get()->*ask)(&context, question, &answer);
   if (!status.ok()) return std::unexpected(ErrorOf(status, context, address_));
@@ -367,7 +374,8 @@ Result<std::unique_ptr<infer::Endpoint>> MakeGrpcClient(const std::string& url, 
   // The library's search for circles among its own locks costs every call; its log is not ours to print.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   gpr_set_log_function([](gpr_log_func_args*) {});
-  return std::make_unique<GrpcClient>(server, options, clock);
+  std::vector<RequestHeader> metadata = TRY(ParseRequestHeaders(options.headers));
+  return std::make_unique<GrpcClient>(server, options, std::move(metadata), clock);
 }
 
 }  // namespace weir::wire

@@ -11,6 +11,7 @@
 #include "wire/http_door.h"
 #include "wire/http_transport.h"
 #include "wire/model_facts.h"
+#include "wire/request_headers.h"
 #include "wire/server_url.h"
 #include "wire/status.h"
 
@@ -61,9 +62,13 @@ class HttpClient final : public infer::Endpoint {
   using Outputs = infer::RequestForm::Outputs;
 
  public:
-  HttpClient(const ServerUrl& server, const ClientOptions& options, const Clock& clock,
-             std::unique_ptr<HttpTransport> transport)
-      : address_(server.Address()), options_(options), clock_(clock), transport_(std::move(transport)) {}
+  HttpClient(const ServerUrl& server, const ClientOptions& options, std::string header_lines,
+             const Clock& clock, std::unique_ptr<HttpTransport> transport)
+      : address_(server.Address()),
+        header_lines_(std::move(header_lines)),
+        options_(options),
+        clock_(clock),
+        transport_(std::move(transport)) {}
 
   void Submit(infer::Call call) override;
   std::shared_ptr<const infer::PreparedRequest> Prepare(const infer::Request& request,
@@ -82,6 +87,7 @@ class HttpClient final : public infer::Endpoint {
   Result<Json> Ask(std::string_view verb, const std::string& path, std::string_view body = {});
 
   const std::string address_;
+  const std::string header_lines_;  // the user's own
   const ClientOptions options_;
   const Clock& clock_;
   const std::unique_ptr<HttpTransport> transport_;
@@ -98,7 +104,7 @@ std::string HttpClient::Head(std::string_view verb, std::string_view path, const
     head.append("\r\nContent-Type: application/json");
   }
   if (!body.parts.empty()) head.append("\r\nContent-Length: ").append(std::to_string(body.size()));
-  return head.append("\r\n\r\n");
+  return head.append("\r\n").append(header_lines_).append("\r\n");
 }
 
 Result<infer::Response> HttpClient::Understand(Result<HttpAnswer> answer, Outputs outputs) const {
@@ -215,8 +221,9 @@ Result<std::unique_ptr<infer::Endpoint>> MakeHttpClient(const std::string& url, 
                                                         const Clock& clock) {
   const ServerUrl server = TRY(ParseServerUrl(url));
   if (server.scheme != "http") return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: not http://", url));
+  std::string lines = HeaderLines(TRY(ParseRequestHeaders(options.headers)));
   auto transport = TRY(HttpTransport::Create(server, options, clock));
-  return std::make_unique<HttpClient>(server, options, clock, std::move(transport));
+  return std::make_unique<HttpClient>(server, options, std::move(lines), clock, std::move(transport));
 }
 
 }  // namespace weir::wire

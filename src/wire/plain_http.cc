@@ -1,0 +1,114 @@
+#include "wire/plain_http.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/json.h"
+#include "wire/client_rules.h"
+#include "wire/http_transport.h"
+#include "wire/request_headers.h"
+#include "wire/server_url.h"
+#include "wire/status.h"
+
+namespace weir::wire {
+namespace {
+
+struct PreparedPlain final : infer::PreparedRequest {
+  Bytes head;
+  std::vector<Bytes> parts;
+};
+
+constexpr size_t kMostWords = 200;  // of an answer's body, for a message
+
+Error ErrorOf(const HttpAnswer& answer) {
+  std::string words(answer.body.text().substr(0, kMostWords));
+  std::ranges::replace(words, '\n', ' ');
+  return {FromHttpStatus(answer.status),
+          fmt::format("HTTP status {}{}{}", answer.status, words.empty() ? "" : ": ", EscapeBytes(words))};
+}
+
+bool IsOneLine(std::string_view text) {
+  return std::ranges::none_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+class PlainHttpClient final : public PlainHttp {
+ public:
+  PlainHttpClient(const ServerUrl& server, const ClientOptions& options, std::string header_lines,
+                  const Clock& clock, std::unique_ptr<HttpTransport> transport)
+      : address_(server.Address()),
+        header_lines_(std::move(header_lines)),
+        options_(options),
+        clock_(clock),
+        transport_(std::move(transport)) {}
+
+  void Submit(infer::Call call) override;
+  Result<std::shared_ptr<const infer::PreparedRequest>> Prepare(const PlainRequest& request) const override;
+  Duration Drive(Instant until) override { return transport_->Drive(until); }
+
+ private:
+  const std::string address_;
+  const std::string header_lines_;  // the user's own
+  const ClientOptions options_;
+  const Clock& clock_;
+  const std::unique_ptr<HttpTransport> transport_;
+};
+
+Result<std::shared_ptr<const infer::PreparedRequest>> PlainHttpClient::Prepare(
+    const PlainRequest& request) const {
+  if (request.method.empty() ||
+      !std::ranges::all_of(request.method, [](unsigned char c) { return std::isupper(c); }))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("\"{}\" is no HTTP method", EscapeBytes(request.method)));
+  if (request.method == "HEAD" || request.method == "CONNECT")
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("{} has answers of a form of its own: use GET", request.method));
+  if (!IsOneLine(request.content_type))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("\"{}\" is no content type", EscapeBytes(request.content_type)));
+  if (!request.path.starts_with('/') || !IsOneLine(request.path) || request.path.contains(' '))
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("\"{}\" is no path: one begins with / and has no spaces", EscapeBytes(request.path)));
+  std::string head = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", request.method, request.path, address_);
+  if (!request.content_type.empty()) head += "Content-Type: " + request.content_type + "\r\n";
+  if (!request.body.empty() || request.method == "POST" || request.method == "PUT")
+    head += fmt::format("Content-Length: {}\r\n", request.body.size());
+  auto prepared = std::make_shared<PreparedPlain>();
+  prepared->head = Bytes::Copy(head + header_lines_ + "\r\n");
+  if (!request.body.empty()) prepared->parts.push_back(request.body);
+  return prepared;
+}
+
+void PlainHttpClient::Submit(infer::Call call) {
+  const auto* prepared = static_cast<const PreparedPlain*>(call.request.prepared.get());
+  CHECK(prepared != nullptr);
+  HttpExchange exchange{.head = prepared->head, .parts = prepared->parts};
+  exchange.due = DueOf(call, options_, clock_);
+  exchange.cancelled = std::move(call.request.cancelled);
+  exchange.done = [completion = std::move(call.completion), times = call.times](
+                      Result<HttpAnswer> answer, const HttpExchange::Stamps& stamps) mutable {
+    if (!times.sent) times.sent = stamps.begun;
+    times.first_byte = stamps.first_byte;
+    times.done = stamps.done;
+    if (!answer) return completion.Answer(std::unexpected(std::move(answer).error()), times);
+    if (answer->status < 200 || answer->status > 299)
+      return completion.Answer(std::unexpected(ErrorOf(*answer)), times);
+    completion.Answer(infer::Response{}, times);
+  };
+  transport_->Send(std::move(exchange));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PlainHttp>> PlainHttp::Create(const std::string& url, const ClientOptions& options,
+                                                     const Clock& clock) {
+  const ServerUrl server = TRY(ParseServerUrl(url));
+  if (server.scheme != "http") return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: not http://", url));
+  std::string lines = HeaderLines(TRY(ParseRequestHeaders(options.headers)));
+  auto transport = TRY(HttpTransport::Create(server, options, clock));
+  return std::make_unique<PlainHttpClient>(server, options, std::move(lines), clock, std::move(transport));
+}
+
+}  // namespace weir::wire
