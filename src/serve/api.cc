@@ -127,8 +127,13 @@ void ServerApi::Gauge() {
   for (const auto& served : parts_.repository.Ready()) {
     served->metrics.SetReady(!served->loaded.dead());
     // The queue is the model's own, whatever the name the call came under.
-    if (served->payload == Payload::kTensor)
-      served->metrics.SetPending(served->loaded.runner().load().queued_calls);
+    if (served->payload != Payload::kTensor) continue;
+    served->metrics.SetPending(served->loaded.runner().load().queued_calls);
+    if (const auto stats = served->loaded.session().Stats()) {
+      Duration busy{};
+      for (const Duration stream : stats->busy) busy += stream;
+      served->metrics.SetBusy(busy, std::ssize(stats->busy));
+    }
   }
 }
 

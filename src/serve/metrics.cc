@@ -83,6 +83,11 @@ struct MetricFamilies {
       Counters("nv_inference_compute_output_duration_us", "Time of taking answers out, summed over requests");
   Family<prometheus::Gauge>& pending =
       Gauges("nv_inference_pending_request_count", "Requests that wait for the engine");
+  Family<prometheus::Gauge>& busy =
+      Gauges("weir_accelerator_busy_seconds",
+             "Time in which the emulated accelerator's streams computed, since it was loaded");
+  Family<prometheus::Gauge>& streams =
+      Gauges("weir_accelerator_streams", "Streams of the emulated accelerator");
   Family<prometheus::Gauge>& ready = Gauges("weir_model_ready", "1 where the version takes requests");
   Family<prometheus::Gauge>& batching_idle =
       Gauges("weir_dynamic_batching_idle", "1 where dynamic batching is asked for and cannot help");
@@ -137,6 +142,12 @@ void ModelMetrics::Succeeded(const Inferred& inferred) {
 
 void ModelMetrics::Failed(ErrorCode code) { failures_[FailureOf(code)]->Increment(); }
 void ModelMetrics::Refused(Refusal refusal) { refusals_[static_cast<size_t>(refusal)]->Increment(); }
+void ModelMetrics::SetBusy(Duration busy, int64_t streams) {
+  const prometheus::Labels labels{{"model", model_}, {"version", version_}};
+  families_.busy.Add(labels).Set(Seconds(busy));
+  families_.streams.Add(labels).Set(static_cast<double>(streams));
+}
+
 void ModelMetrics::SetPending(int64_t calls) { pending_->Set(static_cast<double>(calls)); }
 void ModelMetrics::SetReady(bool ready) { ready_->Set(ready ? 1 : 0); }
 void ModelMetrics::SetBatchingIdle(bool idle) { batching_idle_->Set(idle ? 1 : 0); }

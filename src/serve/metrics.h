@@ -50,6 +50,8 @@ class ModelMetrics {
 
   void SetPending(int64_t calls);
   void SetReady(bool ready);
+  // What an accelerator that keeps its own time has computed since it was loaded: its streams together.
+  void SetBusy(Duration busy, int64_t streams);
   void SetBatchingIdle(bool idle);  // dynamic batching is asked for and cannot help
 
  private:
