@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "base/json.h"
@@ -18,6 +19,7 @@ namespace {
 struct PreparedPlain final : infer::PreparedRequest {
   Bytes head;
   std::vector<Bytes> parts;
+  infer::RequestForm::Outputs outputs{};
 };
 
 constexpr size_t kMostWords = 200;  // of an answer's body, for a message
@@ -76,6 +78,7 @@ Result<std::shared_ptr<const infer::PreparedRequest>> PlainHttpClient::Prepare(
   if (!request.body.empty() || request.method == "POST" || request.method == "PUT")
     head += fmt::format("Content-Length: {}\r\n", request.body.size());
   auto prepared = std::make_shared<PreparedPlain>();
+  prepared->outputs = request.outputs;
   prepared->head = Bytes::Copy(head + header_lines_ + "\r\n");
   if (!request.body.empty()) prepared->parts.push_back(request.body);
   return prepared;
@@ -87,7 +90,8 @@ void PlainHttpClient::Submit(infer::Call call) {
   HttpExchange exchange{.head = prepared->head, .parts = prepared->parts};
   exchange.due = DueOf(call, options_, clock_);
   exchange.cancelled = std::move(call.request.cancelled);
-  exchange.done = [completion = std::move(call.completion), times = call.times](
+  const bool reads = prepared->outputs == infer::RequestForm::Outputs::kRead;
+  exchange.done = [completion = std::move(call.completion), times = call.times, reads](
                       Result<HttpAnswer> answer, const HttpExchange::Stamps& stamps) mutable {
     if (!times.sent) times.sent = stamps.begun;
     times.first_byte = stamps.first_byte;
@@ -95,7 +99,14 @@ void PlainHttpClient::Submit(infer::Call call) {
     if (!answer) return completion.Answer(std::unexpected(std::move(answer).error()), times);
     if (answer->status < 200 || answer->status > 299)
       return completion.Answer(std::unexpected(ErrorOf(*answer)), times);
-    completion.Answer(infer::Response{}, times);
+    infer::Response response;
+    if (reads) {
+      response.outputs.push_back({.name = "body",
+                                  .dtype = infer::DType::kUint8,
+                                  .shape = {static_cast<int64_t>(answer->body.size())},
+                                  .data = std::move(answer->body)});
+    }
+    completion.Answer(std::move(response), times);
   };
   transport_->Send(std::move(exchange));
 }
@@ -109,6 +120,21 @@ Result<std::unique_ptr<PlainHttp>> PlainHttp::Create(const std::string& url, con
   std::string lines = HeaderLines(TRY(ParseRequestHeaders(options.headers)));
   auto transport = TRY(HttpTransport::Create(server, options, clock));
   return std::make_unique<PlainHttpClient>(server, options, std::move(lines), clock, std::move(transport));
+}
+
+Result<std::string> FetchText(const std::string& url, std::chrono::milliseconds timeout, const Clock& clock) {
+  const size_t scheme = url.find("://"), slash = url.find('/', scheme == std::string::npos ? 0 : scheme + 3);
+  const auto client = TRY(PlainHttp::Create(url.substr(0, slash), {.connect_timeout = timeout, .timeout = timeout}, clock));
+  infer::Call call;
+  call.request.prepared = TRY(client->Prepare({.method = "GET",
+                                               .path = slash == std::string::npos ? "/" : url.substr(slash),
+                                               .outputs = infer::RequestForm::Outputs::kRead}));
+  std::promise<Result<infer::Response>> answered;
+  call.completion = infer::Completion(
+      [&](Result<infer::Response> result, const infer::Times&) { answered.set_value(std::move(result)); });
+  client->Submit(std::move(call));
+  const infer::Response response = TRY_CONTEXT(answered.get_future().get(), url);
+  return std::string(response.outputs.front().data.text());
 }
 
 }  // namespace weir::wire

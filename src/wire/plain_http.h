@@ -17,10 +17,12 @@ struct PlainRequest {
   std::string path = "/";    // with its query
   std::string content_type;  // empty: none is said
   Bytes body;
+  // kRead: the answer's body is the Response's one output, "body" of UINT8.
+  infer::RequestForm::Outputs outputs = infer::RequestForm::Outputs::kPassOver;
 };
 
 // Thread-safe, but for Drive (as infer::Endpoint's). Every Call is a request that Prepare has made. An answer
-// of status 200 to 299 is a Response without outputs; any other is the error of that status.
+// of status 200 to 299 is a Response; any other is the error of that status.
 class PlainHttp : public infer::Service {
  public:
   // `url`: "http://HOST:PORT". The options are as a client's.
@@ -32,5 +34,9 @@ class PlainHttp : public infer::Service {
       const PlainRequest& request) const = 0;
   virtual Duration Drive(Instant until) = 0;
 };
+
+// The body of a page, got once, on a connection and a thread of its own. `url`: "http://HOST:PORT/PATH". Errors as
+// a client's.
+Result<std::string> FetchText(const std::string& url, std::chrono::milliseconds timeout, const Clock& clock);
 
 }  // namespace weir::wire

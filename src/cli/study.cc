@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "base/temporary_folder.h"
+#include "cli/console.h"
+#include "cli/flags.h"
+#include "cli/study_folder.h"
+#include "cli/verbs.h"
+#include "launch/leftovers.h"
+#include "record/provenance.h"
+#include "study/run.h"
+#include "trial/laboratory.h"
+
+namespace weir::cli {
+namespace {
+
+struct Options {
+  std::string file, folder, image = "localhost/weir", json;
+  bool resume = false, dry_run = false;
+};
+
+std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
+  Flags flags("study",
+              "Plays an experiment: every configuration of its factors in randomised blocks, each trial with a server and "
+              "a client of its own, and reports what was found and how sure that is.",
+              "weir study studies/quick.yaml -o quick");
+  flags.Required("FILE", options.file, "the study, as docs/studies.md has it");
+  flags.Text("-o,--output", options.folder, "a folder for the journal and the report: absent, or the study's to resume");
+  flags.Switch("--resume", options.resume, "go on with the study in that folder");
+  flags.Switch("--dry-run", options.dry_run,
+               "play a few trials, show all in their order and the time they need, and keep nothing");
+  flags.Text("--image", options.image, "the container image of weir's server: tools/container.sh builds it");
+  flags.Text("--json", options.json, "write the result as JSON to this file; - for standard output");
+  return flags.Parse(arguments);
+}
+
+Result<trial::Laboratory::Options> LaboratoryOptions(const Options& options, const std::string& folder) {
+  std::error_code error;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (error) return FailErrno("/proc/self/exe", error.value());
+  const std::string absolute = std::filesystem::absolute(folder, error).string();
+  if (error) return FailErrno(folder, error.value());
+  return trial::Laboratory::Options{.program = program, .folder = absolute + "/work", .image = options.image};
+}
+
+std::string DesignText(const Console& console, const study::StudyFile& file, const study::Design& design) {
+  std::string text = fmt::format("{}: {} in {} blocks, {} trials\n", console.Bold(file.name),
+                                 Count(std::ssize(design.configurations), "configuration"), design.blocks,
+                                 Count(std::ssize(design.trials)));
+  for (const study::Combination& combination : design.combinations) {
+    if (!combination.dropped.empty())
+      text += fmt::format("  left out: {} ({})\n", DumpJson(combination.factors), combination.dropped);
+  }
+  return text;
+}
+
+// One trial of the reference, and of one configuration of each architecture.
+std::vector<std::optional<double>> Pilot(const study::Design& design, trial::Laboratory& laboratory, const Clock& clock,
+                                         const std::stop_token& stop, Console& console) {
+  std::vector<std::optional<double>> seconds(design.configurations.size());
+  std::set<std::string> tried;
+  for (const study::Trial& trial : design.trials) {
+    const Json& factors = design.configurations[trial.configuration].factors;
+    const bool is_new = tried.insert(factors.value("architecture", std::string("in-process"))).second;
+    if (stop.stop_requested() || (!is_new && trial.configuration != design.reference) || seconds[trial.configuration]) continue;
+    const Instant begin = clock.Now();
+    const auto record = laboratory.Play(trial);
+    const std::string& label = design.configurations[trial.configuration].label;
+    if (record)
+      seconds[trial.configuration] = Seconds(clock.Now() - begin);
+    else
+      console.Note(fmt::format("{}: {}", label, record.error().message));
+  }
+  return seconds;
+}
+
+Result<int> DryRun(const Options& options, const study::StudyFile& file, const study::Design& design, const Clock& clock,
+                   const std::stop_token& stop, Console& console) {
+  console.Text(DesignText(console, file, design));
+  const TemporaryFolder folder = TRY(TemporaryFolder::Make("weir-study"));
+  trial::Laboratory laboratory(TRY(LaboratoryOptions(options, folder.path())), file, design, clock);
+  const auto pilot = Pilot(design, laboratory, clock, stop, console);
+  Json json = study::ToJson(design);
+  for (const study::Trial& trial : design.trials) {
+    console.Text(fmt::format("  {:>4} {:>3} {:<17} {}\n", trial.block + 1, trial.position + 1, ToString(trial.role),
+                             design.configurations[trial.configuration].label));
+  }
+  if (const auto needed = study::TimeNeeded(design, pilot)) {
+    console.Text(fmt::format("needs about {:.0f} minutes, by {} of a trial each\n", std::ceil(*needed / 60),
+                             Count(std::ranges::count_if(pilot, [](const auto& s) { return s.has_value(); }), "pilot run")));
+    json["needed_s"] = *needed;
+  }
+  TRY_STATUS(console.Json(json));
+  return stop.stop_requested() ? kInterrupted : kDone;
+}
+
+// What must be the same when a study goes on.
+Result<Json> ProvenanceOf(const study::StudyFile& file, trial::Laboratory& laboratory) {
+  Json provenance = record::CollectProvenance({.command = CommandLine(), .seed = file.seed, .libraries = {}}).ToJson();
+  provenance["materials"] = TRY(laboratory.Materials());
+  return provenance;
+}
+
+std::string ProgressText(const study::Progress& progress, const study::Played& last, const study::Design& design) {
+  std::string text = fmt::format(", {}", design.configurations[last.trial.configuration].label);
+  if (progress.failed > 0) text += fmt::format(", {} failed", progress.failed);
+  if (progress.skipped > 0) text += fmt::format(", {} skipped", progress.skipped);
+  if (progress.left_s) text += fmt::format(", {:.0f} min left", std::ceil(*progress.left_s / 60));
+  return text;
+}
+
+Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy& stored, const Clock& clock,
+                    const std::stop_token& stop, Console& console) {
+  TRY_STATUS(MakeFolders(options.folder));
+  trial::Laboratory laboratory(TRY(LaboratoryOptions(options, options.folder)), stored.file, stored.design, clock);
+  const study::Header header{.study = stored.file.ToJson(), .provenance = TRY(ProvenanceOf(stored.file, laboratory))};
+  study::Opened opened = TRY(study::OpenStudy(options.folder + "/" + kJournalFile, header,
+                                              options.resume ? study::Begin::kResume : study::Begin::kNew));
+  if (!options.resume) {
+    TRY_STATUS(WriteFileWhole(options.folder + "/" + kStudyFile, text));
+    TRY_STATUS(WriteFileWhole(options.folder + "/" + kProvenanceFile, DumpJsonIndented(header.provenance) + "\n"));
+  }
+  const Instant begin = clock.Now();
+  std::set<std::string> told;
+  const study::RunInputs inputs{
+      .design = stored.design,
+      .play = [&](const study::Trial& trial) { return laboratory.Play(trial); },
+      .progress =
+          [&](const study::Progress& progress, const study::Played& last) {
+            const record::Verdict& verdict = last.record.verdict;
+            const bool is_bad = verdict.standing == record::Standing::kFailed || verdict.standing == record::Standing::kSkipped;
+            if (is_bad && told.insert(verdict.message).second) {
+              console.EndProgress();
+              console.Note(fmt::format("{} {}: {}", ToString(verdict.standing),
+                                       stored.design.configurations[last.trial.configuration].label, verdict.message));
+            }
+            console.Progress(Seconds(clock.Now() - begin), "trials", progress.done, progress.total,
+                             ProgressText(progress, last, stored.design));
+          },
+      .stop = stop,
+      .clock = clock};
+  const study::Ending ending = TRY(study::PlayStudy(inputs, opened.journal, opened.so_far.played));
+  console.EndProgress();
+  stored = TRY(ReadStoredStudy(options.folder));
+  const Json result = TRY(WriteReportOf(options.folder, stored, nullptr));
+  console.Text(AnswerText(result, options.folder));
+  TRY_STATUS(console.Json(result));
+  if (ending == study::Ending::kStopped) {
+    console.Note(fmt::format("stopped; weir study {} -o {} --resume goes on", EscapeBytes(options.file), EscapeBytes(options.folder)));
+    return kInterrupted;
+  }
+  return result.contains("answer") ? kDone : kJobFailed;
+}
+
+Result<int> RunStudy(const Options& options, const std::stop_token& stop) {
+  Console console(options.json);
+  TRY_STATUS(console.CheckJson());
+  const SteadyClock clock;
+  const std::string text = TRY(ReadTextFile(options.file));
+  StoredStudy stored{.file = TRY_CONTEXT(study::ParseStudy(text), options.file), .design = {}, .journal = {}};
+  stored.design = TRY_CONTEXT(study::MakeDesign(stored.file), options.file);
+  for (const std::string& line : launch::RemoveLeftovers(clock)) console.Note(line);
+  if (options.dry_run) return DryRun(options, stored.file, stored.design, clock, stop, console);
+  if (options.folder.empty())
+    return Fail(ErrorCode::kInvalidArgument, "-o DIR: a study wants a folder for its journal and its report");
+  console.Text(DesignText(console, stored.file, stored.design));
+  return PlayAll(options, text, stored, clock, stop, console);
+}
+
+}  // namespace
+
+int Study(const Arguments& arguments) {
+  Options options;
+  if (const auto status = ParseFlags(arguments, options)) return *status;
+  const Interrupt interrupt;
+  const Result<int> status = RunStudy(options, interrupt.token());
+  return status ? *status : FailWith(status.error());
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,109 @@
+#include "trial/commands.h"
+
+#include <fmt/format.h>
+
+#include <variant>
+
+namespace weir::trial {
+namespace {
+
+class Words {
+ public:
+  explicit Words(std::vector<std::string> words) : words_(std::move(words)) {}
+  void Add(const std::string& word) { words_.push_back(word); }
+  template <typename Value>
+  void Add(const std::string& flag, const Value& value) {
+    words_.push_back(flag);
+    words_.push_back(fmt::format("{}", value));
+  }
+  // Where it is not the usual 0.
+  void AddIfAny(const std::string& flag, int64_t value) {
+    if (value != 0) Add(flag, value);
+  }
+  std::vector<std::string> Take() { return std::move(words_); }
+
+ private:
+  std::vector<std::string> words_;
+};
+
+std::string PayloadWord(Payload payload) {
+  if (payload == Payload::kPixels) return "pixels";
+  return payload == Payload::kImage ? "image" : "tensor";
+}
+
+void AddEngine(const Setting& setting, const ClientPlaces& places, const char* threads, const char* streams,
+               Words& words) {
+  if (setting.architecture != Architecture::kInProcess) return;
+  if (!setting.engine.empty()) words.Add("--engine", setting.engine);
+  if (setting.is_emulated()) return;
+  words.Add("--precision", setting.precision);
+  words.AddIfAny(threads, setting.threads);
+  words.AddIfAny(streams, places.streams);
+}
+
+std::vector<std::string> RunArguments(const Setting& setting, const Length& length, const ClientPlaces& places) {
+  Words words({places.program, "run", places.model});
+  for (const std::string& data : places.data) words.Add(data);
+  words.Add("--mode", ToString(setting.mode));
+  words.Add("--batch", setting.batch);
+  if (setting.mode == Mode::kAsync && setting.in_flight) words.Add("--in-flight", *setting.in_flight);
+  words.AddIfAny("--decode-threads", setting.decode_threads);
+  words.Add("--repeat-data", length.passes);
+  if (setting.data_path == DataPath::kMemory) words.Add("--no-files");
+  if (setting.architecture != Architecture::kInProcess) words.Add("--payload", PayloadWord(setting.payload));
+  AddEngine(setting, places, "--threads", "--streams", words);
+  words.Add("--top", 1);
+  words.Add("--answers", places.answers);
+  words.Add("--json", "-");
+  return words.Take();
+}
+
+void AddLoad(const Setting& setting, Words& words) {
+  if (const auto* open = std::get_if<OpenLoad>(&setting.load)) {
+    words.Add("--request-rate-range", open->per_second);
+    words.Add("--request-distribution", open->distribution);
+    return;
+  }
+  words.Add("--concurrency-range", setting.mode == Mode::kSync ? 1 : setting.in_flight.value_or(1));
+  if (setting.mode == Mode::kSync) words.Add("--sync");
+}
+
+std::vector<std::string> LoadArguments(const Setting& setting, const Length& length, const ClientPlaces& places) {
+  constexpr int kPool = 16;  // requests of made data: each is worked out in this process too
+  Words words({places.program, "load", places.model});
+  AddLoad(setting, words);
+  words.Add("--batch-size", setting.batch);
+  for (const std::string& data : places.data) words.Add("--data", data);
+  if (places.data.empty()) words.Add("--pool", kPool);
+  for (const auto& [name, shape] : places.shapes) words.Add("--shape", fmt::format("{}:{}", name, fmt::join(shape, ",")));
+  if (setting.payload == Payload::kSharedMemory)
+    words.Add("--shared-memory", "system");
+  else if (setting.architecture != Architecture::kInProcess)
+    words.Add("--payload", PayloadWord(setting.payload));
+  AddEngine(setting, places, "--engine-threads", "--engine-streams", words);
+  if (!places.expected.empty()) words.Add("--check", places.expected);
+  if (length.seconds)
+    words.Add("--duration", *length.seconds);
+  else
+    words.Add("--request-count", length.requests);
+  words.Add("--seed", places.seed >> 1);  // its flag has no room for the highest bit
+  words.Add("--json", "-");
+  return words.Take();
+}
+
+}  // namespace
+
+std::vector<std::string> ClientArguments(const Setting& setting, const Length& length, const ClientPlaces& places) {
+  const bool is_application = std::holds_alternative<ApplicationLoad>(setting.load);
+  return is_application ? RunArguments(setting, length, places) : LoadArguments(setting, length, places);
+}
+
+std::vector<std::string> ServeArguments(const Setting& setting) {
+  std::vector<std::string> words{"--model-repository", "{model_repository}", "--address",      "{address}",
+                                 "--http-port",        "{http_port}",        "--grpc-port",    "{grpc_port}",
+                                 "--metrics-port",     "{metrics_port}"};
+  if (setting.payload == Payload::kSharedMemory) words.emplace_back("--allow-client-shm");
+  return words;
+}
+
+}  // namespace weir::trial

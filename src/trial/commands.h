@@ -1,0 +1,40 @@
+// The command lines of a trial. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "infer/tensor.h"
+#include "trial/setting.h"
+
+namespace weir::trial {
+
+// How long a trial is.
+struct Length {
+  int64_t passes = 1;             // of the application, over its data
+  int64_t requests = 0;           // of the load generator
+  std::optional<double> seconds;  // of the load generator, instead
+};
+
+// Where the client finds things.
+struct ClientPlaces {
+  std::string program;            // this program
+  std::string model;              // a path, or the model's URL
+  std::vector<std::string> data;  // as weir run takes it; empty: the load generator makes its own
+  std::string expected;           // a protocol of answers, for the load generator; empty: none
+  std::string answers;            // the file to write them to, of the application
+  int streams = 0;                // of the engine in one process: as a server would have them
+  std::map<std::string, infer::Shape> shapes;  // of inputs with free dimensions
+  uint64_t seed = 1;
+};
+
+// "weir run ..." or "weir load ...", with its result as JSON on standard output.
+std::vector<std::string> ClientArguments(const Setting& setting, const Length& length, const ClientPlaces& places);
+
+// "PROGRAM serve ..." with launch::ServerCommand's placeholders for address, ports and repository.
+std::vector<std::string> ServeArguments(const Setting& setting);
+
+}  // namespace weir::trial

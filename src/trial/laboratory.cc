@@ -1,0 +1,282 @@
+#include "trial/laboratory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "base/file.h"
+#include "launch/command.h"
+#include "launch/leftovers.h"
+#include "launch/page_cache.h"
+#include "monitor/prometheus.h"
+#include "monitor/resources.h"
+#include "wire/plain_http.h"
+
+namespace weir::trial {
+namespace {
+
+constexpr Duration kPatience = 20s;       // of a server that is to end: it finishes what it has begun
+constexpr Duration kLongest = 2h;         // of a client
+constexpr Duration kServerPeriod = 200ms; // between two looks at a server
+constexpr double kMostDifferent = 0.002;  // of answers: another batch adds up in another order
+constexpr double kWarmShare = 0.1;        // of a cold data set that may still be in memory
+
+std::string LastLine(std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  return EscapeBytes(text.substr(text.rfind('\n') + 1));
+}
+
+// How long the emulated accelerators of a server have computed, the mean of their streams; nothing where its page
+// does not tell.
+std::optional<Duration> ReadBusy(const std::string& url, const Clock& clock) {
+  const auto page = wire::FetchText(url, 500ms, clock);
+  if (!page) return std::nullopt;
+  const auto metrics = monitor::ParsePrometheus(*page);
+  if (!metrics) return std::nullopt;
+  double busy = 0, streams = 0;
+  for (const monitor::Metric& metric : *metrics) {
+    if (metric.name == "weir_accelerator_busy_seconds") busy += metric.value;
+    if (metric.name == "weir_accelerator_streams") streams += metric.value;
+  }
+  if (streams <= 0) return std::nullopt;
+  return FromSeconds(busy / streams);
+}
+
+// Of a server's side, from Start to Stop.
+class ServerWatch {
+ public:
+  static Result<ServerWatch> Start(const RunningServer& server, const Setting& setting, const Clock& clock) {
+    monitor::ResourceMonitor::Options options{.processes = {server.started->launched->pid()}, .period = kServerPeriod};
+    if (setting.is_emulated() && !server.metrics_url.empty()) {
+      auto last = std::make_shared<Duration>();
+      options.device_label = "emulated";
+      options.device_busy = [last, url = server.metrics_url, &clock] {
+        *last = ReadBusy(url, clock).value_or(*last);
+        return *last;
+      };
+    }
+    return ServerWatch(TRY(monitor::ResourceMonitor::Start(clock, std::move(options))));
+  }
+  monitor::Resources Stop() { return monitor_->Stop(); }
+
+ private:
+  explicit ServerWatch(std::unique_ptr<monitor::ResourceMonitor> monitor) : monitor_(std::move(monitor)) {}
+  std::unique_ptr<monitor::ResourceMonitor> monitor_;
+};
+
+// Lets go of what the page cache holds of a data set.
+Status MakeCold(const DataSet& data) {
+  const launch::CacheState state = TRY(launch::DropFromCache({data.path}));
+  if (static_cast<double>(state.cached_bytes) <= kWarmShare * static_cast<double>(state.bytes)) return {};
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("{} of {} MB of {} stay in memory whatever is asked: a cold page cache wants a file system on "
+                          "a disk",
+                          state.cached_bytes >> 20, state.bytes >> 20, data.path));
+}
+
+}  // namespace
+
+Laboratory::Laboratory(Options options, const study::StudyFile& study, const study::Design& design, const Clock& clock)
+    : options_(std::move(options)),
+      study_(study),
+      design_(design),
+      clock_(clock),
+      shelf_({.program = options_.program, .source = study.data, .folder = options_.folder + "/data"}, clock),
+      servers_({.program = options_.program,
+                .image = options_.image,
+                .folder = options_.folder + "/repositories",
+                .host = study.server_host ? std::optional(launch::SshHost{.destination = *study.server_host}) : std::nullopt},
+               clock) {}
+
+Result<const model::Model*> Laboratory::ModelOf(const Setting& setting) {
+  if (setting.model.empty()) return Fail(ErrorCode::kInvalidArgument, "the study names no model");
+  const auto found = models_.find(setting.model);
+  if (found != models_.end()) return &found->second;
+  return &models_.emplace(setting.model, TRY(model::OpenModel(setting.model, {}))).first->second;
+}
+
+// In this process, with an accelerator that takes no time in the place of an emulated one: what it answers does
+// not depend on that.
+Result<const Laboratory::Reference*> Laboratory::ReferenceOf(const Setting& setting, const model::Model& model,
+                                                             const DataSet& data) {
+  Setting plain{.model = setting.model,
+                .batch = setting.batch,
+                .engine = setting.is_emulated() ? "emulated:base=0ms" : setting.engine,
+                .precision = setting.precision};
+  // An accelerator's answers are the same at every batch; those of CPU engines nearly so.
+  if (plain.is_emulated()) plain.batch = 8;
+  const std::string key = fmt::format("{}|{}|{}|{}", model.path.empty() ? model.folder : model.path, data.path,
+                                      plain.engine, plain.precision);
+  const auto found = references_.find(key);
+  if (found != references_.end()) return &found->second;
+  const std::string folder = options_.folder + "/references";
+  TRY_STATUS(MakeFolders(folder));
+  Reference reference{.file = fmt::format("{}/{:016x}.csv", folder, Seed(1).Stream(key).value()), .answers = {}};
+  std::error_code error;
+  if (!std::filesystem::exists(reference.file, error)) {
+    const auto words = ClientArguments(plain, {.passes = 1},
+                                       {.program = options_.program,
+                                        .model = setting.model,
+                                        .data = {data.path},
+                                        .expected = {},
+                                        .answers = reference.file,
+                                        .streams = StreamsOf(plain, model),
+                                        .shapes = {}});
+    TRY_CONTEXT(launch::RunWell({.arguments = words, .timeout = kLongest}, clock_), "the reference answers");
+  }
+  reference.answers = TRY_CONTEXT(ReadAnswers(TRY(ReadTextFile(reference.file))), reference.file);
+  return &references_.emplace(key, std::move(reference)).first->second;
+}
+
+Result<Length> Laboratory::LengthOf(const study::Trial& trial, const Setting& setting, std::optional<int64_t> pictures) {
+  const study::Configuration& configuration = design_.configurations[trial.configuration];
+  const bool is_application = std::holds_alternative<ApplicationLoad>(setting.load);
+  if (study_.trial.seconds) {
+    if (!is_application) return Length{.seconds = study_.trial.seconds};
+    return Fail(ErrorCode::kUnsupported,
+                "a trial's length in seconds is of the load generator; the application's is in images or passes");
+  }
+  const auto images = study::ImagesPerTrial(study_.trial, configuration, pictures);
+  if (!images)
+    return Fail(ErrorCode::kInvalidArgument, "passes say nothing of a trial without data: give its length in images");
+  Length length{.requests = (*images + setting.batch - 1) / setting.batch};
+  if (is_application && pictures) length.passes = std::max<int64_t>(1, (*images + *pictures - 1) / *pictures);
+  return length;
+}
+
+Result<Laboratory::Ran> Laboratory::Run(const std::vector<std::string>& arguments, const std::string& answers_file,
+                                        const Setting& setting, RunningServer* server) {
+  Ran ran;
+  std::optional<ServerWatch> watch;
+  std::optional<launch::NetworkLink::Counters> before;
+  if (server != nullptr && server->is_watched) watch = TRY(ServerWatch::Start(*server, setting, clock_));
+  if (server != nullptr && server->link != nullptr) before = TRY(server->link->ReadCounters());
+  const Instant begin = clock_.Now();
+  const launch::Output output =
+      TRY(launch::RunCommand({.arguments = arguments, .cpus = setting.client_cpus, .timeout = kLongest}, clock_));
+  const Instant end = clock_.Now();
+  ran.seen.client_s = Seconds(end - begin);
+  if (watch) ran.seen.server = watch->Stop();
+  if (before) {
+    const auto after = TRY(server->link->ReadCounters());
+    const double rate = server->rate ? server->rate->schedule().MeanBetween(begin - server->rate->begin(), end - server->rate->begin())
+                                     : setting.network.gbit_per_s.value_or(0);
+    ran.seen.link = Seen::Link{.to_server = static_cast<int64_t>(after.to_far.bytes - before->to_far.bytes),
+                               .from_server = static_cast<int64_t>(after.to_near.bytes - before->to_near.bytes),
+                               .gbit_per_s = rate};
+  }
+  // Status 3: the load generator does not believe its own claim; its verdict says why.
+  constexpr int kClaimInvalid = 3;
+  if (output.ending.signal != 0 || (output.ending.exit_status != 0 && output.ending.exit_status != kClaimInvalid))
+    return Fail(ErrorCode::kIo, fmt::format("the client ended with {}: {}", output.ending.ToString(), LastLine(output.err)));
+  ran.result = TRY_CONTEXT(ParseJson(output.out), "the client's result");
+  if (std::holds_alternative<ApplicationLoad>(setting.load)) ran.answers = TRY(ReadTextFile(answers_file));
+  return ran;
+}
+
+Status Laboratory::CheckAnswers(const Reference& reference, const Setting& setting, Ran& ran) const {
+  if (ran.answers.empty()) return {};  // the load generator checks its own
+  const Answers answers = TRY(ReadAnswers(ran.answers));
+  const int64_t differ = TRY(CountDifferences(reference.answers, answers));
+  ran.seen.answers = std::ssize(answers.best);
+  ran.seen.answers_differ = differ;
+  const double most = setting.is_emulated() ? 0 : kMostDifferent * static_cast<double>(ran.seen.answers);
+  if (static_cast<double>(differ) <= most) return {};
+  return Fail(ErrorCode::kCorrupt, fmt::format("{} of {} answers are not those of the model in one process", differ,
+                                               ran.seen.answers));
+}
+
+Status Laboratory::CheckNothingIsLeft() {
+  const auto left = launch::StillRunning(launch::ThisProcess(), clock_.Now() + 5s, clock_);
+  if (left.empty()) return {};
+  std::string names;
+  for (const launch::Started& each : left) names += (names.empty() ? "" : ", ") + each.ToString();
+  return Fail(ErrorCode::kInternal, "the trial left something running: " + names);
+}
+
+Result<record::Record> Laboratory::Play(const study::Trial& trial) {
+  const study::Configuration& configuration = design_.configurations[trial.configuration];
+  const Setting setting = TRY(ReadSetting(configuration.factors));
+  const model::Model& model = *TRY(ModelOf(setting));
+  const data::Recipe* recipe = model.recipe ? &*model.recipe : nullptr;
+  const bool is_application = std::holds_alternative<ApplicationLoad>(setting.load);
+
+  std::optional<DataSet> data;
+  const Reference* reference = nullptr;
+  if (is_application || (recipe != nullptr && !study_.data.empty())) {
+    Setting wanted = setting;
+    if (!is_application && setting.payload != Payload::kImage) wanted.data_path = DataPath::kFilesAtModelSize;
+    data = TRY(shelf_.Get(wanted, recipe));
+    reference = TRY(ReferenceOf(setting, model, *data));
+    if (setting.cold_cache) TRY_STATUS(MakeCold(*data));
+  }
+  const Length length = TRY(LengthOf(trial, setting, data ? std::optional(data->pictures) : std::nullopt));
+
+  std::optional<RunningServer> server;
+  if (setting.architecture != Architecture::kInProcess)
+    server = TRY_CONTEXT(servers_.Start(setting, model, Seed(trial.seed)), "the server");
+  const std::string answers_file = options_.folder + "/answers.csv";
+  const bool reads_answers = setting.payload != Payload::kSharedMemory;
+  ClientPlaces places{.program = options_.program,
+                      .model = server ? server->model_url : setting.model,
+                      .data = data ? std::vector{data->path} : std::vector<std::string>{},
+                      .expected = {},
+                      .answers = answers_file,
+                      .streams = StreamsOf(setting, model),
+                      .shapes = {study_.shapes.begin(), study_.shapes.end()},
+                      .seed = trial.seed};
+  if (!is_application && reads_answers && server && !setting.server)
+    places.expected = reference != nullptr ? reference->file : setting.model;
+  const std::vector<std::string> arguments = ClientArguments(setting, length, places);
+  auto ran = Run(arguments, answers_file, setting, server ? &*server : nullptr);
+  if (server) {
+    if (server->started && ran) ran->seen.server_start_s = Seconds(server->started->start);
+    if (server->rate) {
+      if (const auto report = server->rate->Stop(); !report && ran) return std::unexpected(report.error());
+    }
+    if (server->started) {
+      const launch::Ending ending = server->started->launched->Stop(kPatience);
+      const bool is_ours = !setting.server;
+      if (ran && is_ours && ending != launch::Ending{})
+        return Fail(ErrorCode::kIo, fmt::format("the server ended with {}: {}", ending.ToString(),
+                                                server->started->launched->LastWords()));
+      if (!ran)
+        return Fail(ran.error().code, fmt::format("{} (the server said last: {})", ran.error().message,
+                                                  LastLine(server->started->launched->LastWords())));
+    }
+    server.reset();
+  }
+  if (!ran) return std::unexpected(ran.error());
+  TRY_STATUS(CheckNothingIsLeft());
+  if (reference != nullptr) TRY_STATUS(CheckAnswers(*reference, setting, *ran));
+  Outcome outcome = TRY(MakeOutcome(ran->result, setting, ran->seen));
+  return record::Record{.factors = configuration.factors,
+                        .metrics = std::move(outcome.metrics),
+                        .verdict = std::move(outcome.verdict),
+                        .provenance = "provenance.json",
+                        .command = launch::ToShell(arguments)};
+}
+
+Result<Json> Laboratory::Materials() {
+  Json models = Json::object();
+  for (const study::Configuration& configuration : design_.configurations) {
+    const Setting setting = TRY(ReadSetting(configuration.factors));
+    const model::Model& model = *TRY(ModelOf(setting));
+    if (models.contains(setting.model)) continue;
+    std::error_code error;
+    Json facts{{"configuration", fmt::format("{:016x}", Seed(1).Stream(model.config.message).value())}};
+    if (!model.path.empty()) {
+      const Bytes bytes = TRY(ReadFile(model.path, uint64_t{64} << 30));
+      facts["file_bytes"] = bytes.size();
+      facts["file_hash"] = fmt::format("{:016x}", Seed(1).Stream(bytes.text()).value());
+    }
+    models[setting.model] = std::move(facts);
+  }
+  return Json{{"models", std::move(models)}};
+}
+
+}  // namespace weir::trial

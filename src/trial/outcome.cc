@@ -1,0 +1,184 @@
+#include "trial/outcome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <variant>
+
+namespace weir::trial {
+namespace {
+
+constexpr double kBusy = 0.8;  // of the time: such a part holds the others back
+constexpr double kStealLimit = 1, kThrottledLimit = 0.01;
+
+// What of the client's result is a metric; the rest describes the trial.
+constexpr std::array kRunKeys = {"throughput_images_per_s", "wall_s",  "images",    "rejected", "stages_ms",
+                                 "bound_images_per_s",      "cpu_ms_per_image", "accuracy", "server_ms", "server_mean_batch"};
+constexpr std::array kLevelKeys = {"throughput_per_s", "rows_per_s", "response_ms", "service_ms", "first_byte_ms",
+                                   "slip_ms",          "split_ms",   "server_ms",   "answered",   "failed",
+                                   "unsent",           "planned",    "client_cpu_us_per_request", "spin_cpu_s"};
+
+template <typename Keys>
+void Take(const Json& from, const Keys& keys, Json& metrics) {
+  for (const char* key : keys) {
+    if (from.contains(key)) metrics[key] = from[key];
+  }
+}
+
+// Intervals are worked out over trials, not within them.
+void DropIntervals(Json& metrics) {
+  for (auto& [key, value] : metrics.items()) {
+    if (value.is_object()) value.erase("intervals_95");
+  }
+}
+
+double MeanOf(const Json& resources, const char* key) {
+  const auto range = resources.find(key);
+  return range != resources.end() && range->is_object() ? range->value("mean", 0.0) : 0.0;
+}
+
+// What the machine did meanwhile, for clients that do not judge themselves.
+record::Verdict JudgeMachine(const Json& resources) {
+  using record::Reason, record::Standing;
+  record::Verdict verdict;
+  const double steal = resources.value("steal_percent", 0.0);
+  if (steal > kStealLimit)
+    verdict.Add(Standing::kSuspect,
+                {Reason::kSteal, fmt::format("the hypervisor took {:.2g} % of the CPU time, limit {:g} %", steal, kStealLimit)});
+  const double wall = resources.value("wall_s", 0.0);
+  const double throttled = wall > 0 ? resources.value("throttled_s", 0.0) / wall : 0;
+  if (throttled > kThrottledLimit)
+    verdict.Add(Standing::kInvalid, {Reason::kThrottling, fmt::format("the control group's quota held the work back for {:.2g} % of the time",
+                                                                      100 * throttled)});
+  return verdict;
+}
+
+// Of the claim that is asked for: the latency at a rate, else the throughput.
+Result<record::Verdict> ReadVerdict(const Json& level, bool of_latency) {
+  const char* claim = of_latency ? "latency" : "throughput";
+  Json verdict{{"verdict", TRY(GetString(level.value("verdict", Json::object()), claim))}, {"reasons", Json::array()}};
+  for (const Json& reason : level.value("reasons", Json::array())) {
+    const auto about = reason.value("about", std::vector<std::string>{});
+    if (std::ranges::find(about, claim) != about.end()) verdict["reasons"].push_back(reason);
+  }
+  return record::Verdict::FromJson(verdict);
+}
+
+// Everything that is the server's, over the client's account of its own side.
+void AddServer(const Seen& seen, Json& metrics) {
+  if (seen.server_start_s) metrics["server_start_s"] = *seen.server_start_s;
+  if (!seen.server) return;
+  Json own = seen.server->ToJson();
+  Json& resources = metrics["resources"];
+  if (own.contains("app_cpu")) resources["recogniser_cpu"] = own["app_cpu"];  // of its processes
+  if (own.contains("client_cpu")) resources["server_cpu"] = own["client_cpu"];  // of its machine
+  for (const char* key : {"gpu_percent", "host_memory_bytes", "container_memory_bytes", "throttled_s"}) {
+    if (own.contains(key)) resources[key] = own[key];
+  }
+  resources["observer_cpu"] = resources.value("observer_cpu", 0.0) + own.value("observer_cpu", 0.0);
+  metrics["server_resources"] = std::move(own);
+}
+
+void AddLink(const Seen& seen, Json& metrics) {
+  if (!seen.link || seen.client_s <= 0) return;
+  metrics["link"] = {{"to_server_bytes", seen.link->to_server}, {"from_server_bytes", seen.link->from_server}};
+  if (seen.link->gbit_per_s > 0) metrics["link"]["gbit_per_s"] = seen.link->gbit_per_s;
+}
+
+// Share of the time that was measured, in which the busier direction of the link was full.
+double LinkBusy(const Seen& seen, double measured_s) {
+  if (!seen.link || seen.link->gbit_per_s <= 0 || measured_s <= 0) return 0;
+  const auto bytes = static_cast<double>(std::max(seen.link->to_server, seen.link->from_server));
+  return std::min(1.0, bytes * 8e-9 / seen.link->gbit_per_s / measured_s);
+}
+
+double RecogniserBusy(const Json& metrics, const Setting& setting) {
+  const Json& resources = metrics["resources"];
+  if (resources.contains("gpu_percent")) return MeanOf(resources, "gpu_percent") / 100;
+  const double threads = setting.threads > 0 ? setting.threads : metrics.value("machine_cpus", 0.0);
+  return threads > 0 ? MeanOf(resources, "recogniser_cpu") / threads : 0;
+}
+
+void PutWall(Json& metrics, const std::string& name, double share) {
+  metrics["wall"] = name;
+  metrics["wall_share"] = share;
+}
+
+// The application names the wall on its own side; of what lies behind its client it only knows that it is there.
+void AddWall(const Json& result, const Setting& setting, const Seen& seen, double measured_s, Json& metrics) {
+  const Json wall = result.value("wall", Json::object());
+  const std::string stage = wall.value("stage", std::string());
+  const bool beyond = stage == "server" || stage.empty();
+  if (!beyond) return PutWall(metrics, stage, wall.value("share", 0.0));
+  if (setting.architecture == Architecture::kInProcess) return;
+  const Wall found = FindWall(LinkBusy(seen, measured_s), RecogniserBusy(metrics, setting));
+  PutWall(metrics, found.name, found.share);
+}
+
+// Why Table 2 has holes.
+void AddAbsences(const Setting& setting, Json& metrics) {
+  Json absent = Json::object();
+  const Json& resources = metrics["resources"];
+  if (!metrics.contains("stages_ms"))
+    absent["stages_ms"] = "the load generator's requests are made beforehand: split_ms says where its time goes";
+  if (setting.architecture == Architecture::kInProcess)
+    absent["server_resources"] = "there is no server in one process";
+  if (!resources.contains("gpu_percent")) absent["resources"]["gpu_percent"] = "there is no accelerator";
+  if (!resources.contains("container_memory_bytes"))
+    absent["resources"]["container_memory_bytes"] =
+        setting.architecture == Architecture::kMicroservice ? "the container's control group does not tell its memory"
+                                                            : "there is no container";
+  metrics["absent"] = std::move(absent);
+}
+
+}  // namespace
+
+Wall FindWall(double link_busy, double recogniser_busy) {
+  const double most = std::max(link_busy, recogniser_busy);
+  if (most < kBusy) return {"in_flight", 1 - most};
+  return link_busy > recogniser_busy ? Wall{"network", link_busy} : Wall{"infer", recogniser_busy};
+}
+
+Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Seen& seen) {
+  Outcome outcome;
+  Json& metrics = outcome.metrics;
+  const bool is_application = std::holds_alternative<ApplicationLoad>(setting.load);
+  double measured_s = 0;
+  if (is_application) {
+    if (TRY(GetInteger(result, "images")) <= 0) return Fail(ErrorCode::kIo, "no picture was answered");
+    TRY(GetNumber(result, "throughput_images_per_s"));
+    measured_s = TRY(GetNumber(result, "wall_s"));
+    Take(result, kRunKeys, metrics);
+    metrics["resources"] = result.value("resources", Json::object());
+    outcome.verdict = JudgeMachine(metrics["resources"]);
+  } else {
+    const Json levels = result.value("levels", Json::array());
+    if (levels.size() != 1) return Fail(ErrorCode::kCorrupt, "the load generator told of no level");
+    const Json& level = levels.front();
+    if (TRY(GetInteger(level, "answered")) <= 0) {
+      const Json words = level.value("error_messages", Json::array());
+      return Fail(ErrorCode::kIo, words.empty() ? "nothing was answered" : "nothing was answered: " + words.front().get<std::string>());
+    }
+    measured_s = TRY(GetNumber(level, "measured_s"));
+    Take(level, kLevelKeys, metrics);
+    metrics["throughput_images_per_s"] = TRY(GetNumber(level, "rows_per_s"));
+    metrics["resources"] = level.value("resources", Json::object());
+    outcome.verdict = TRY(ReadVerdict(level, std::holds_alternative<OpenLoad>(setting.load)));
+  }
+  DropIntervals(metrics);
+  const Json provenance = result.value("provenance", Json::object());
+  metrics["machine_cpus"] = provenance.value("usable_cpus", 0.0);
+  AddServer(seen, metrics);
+  AddLink(seen, metrics);
+  AddWall(result, setting, seen, measured_s, metrics);
+  if (seen.answers_differ) {
+    metrics["answers_compared"] = seen.answers;
+    metrics["answers_differ"] = *seen.answers_differ;
+  }
+  AddAbsences(setting, metrics);
+  return outcome;
+}
+
+}  // namespace weir::trial

@@ -1,0 +1,50 @@
+// What a trial's measurements come to: the metrics of its Record, and whether they may be believed. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "monitor/resources.h"
+#include "record/verdict.h"
+#include "trial/setting.h"
+
+namespace weir::trial {
+
+// What was seen beside the client's own account.
+struct Seen {
+  std::optional<monitor::Resources> server;  // the server's processes; nothing in one process
+  std::optional<double> server_start_s;      // from launch to ready
+  double client_s = 0;                       // the client's process, from start to end
+  // Of a link: bytes each way while the client lived, and what it could have carried, Gbit/s.
+  struct Link {
+    int64_t to_server = 0, from_server = 0;
+    double gbit_per_s = 0;
+  };
+  std::optional<Link> link;
+  std::optional<int64_t> answers_differ;  // from the reference's; nothing where they were not compared
+  int64_t answers = 0;                    // that were compared
+};
+
+struct Outcome {
+  Json metrics = Json::object();
+  record::Verdict verdict;
+};
+
+// `result` is what weir run, or weir load, printed as JSON. Metrics are the client's by its own names
+// (docs/results.md); a load generator's rows are images. From the server's side come recogniser_cpu, server_cpu,
+// gpu and container figures, and all of it under server_resources. What an architecture has not stands as
+// absent.NAME with the reason. kCorrupt names what `result` lacks, kIo says that nothing was answered.
+Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Seen& seen);
+
+// Which part of a system with a server is the wall, as far as its own time tells nothing: "network" or "infer"
+// where that part was busy for most of the time, "in_flight" where neither was. Shares are from 0 to 1.
+struct Wall {
+  std::string name;
+  double share = 0;
+};
+Wall FindWall(double link_busy, double recogniser_busy);
+
+}  // namespace weir::trial

@@ -1,0 +1,92 @@
+// The levels of one configuration, read once: what a trial has to set up.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+
+namespace weir::trial {
+
+enum class Architecture {
+  kInProcess,     // the recogniser is part of the application: there is no server
+  kMicroservice,  // a server in a container on this machine
+  kDistributed,   // a server on another node: here, behind a network link
+};
+enum class Protocol { kHttp, kGrpc };
+enum class Mode { kSync, kAsync };
+enum class DataPath { kFiles, kFilesAtModelSize, kShards, kMemory };
+enum class Payload { kTensor, kPixels, kImage, kSharedMemory };
+std::string_view ToString(Architecture architecture);  // "in-process", "microservice", "distributed"
+std::string_view ToString(Protocol protocol);          // "http", "grpc"
+std::string_view ToString(Mode mode);                  // "sync", "async"
+
+// What brings the requests.
+struct ApplicationLoad {};  // weir run, over the pictures
+struct ClosedLoad {};       // weir load, so many in flight
+struct OpenLoad {           // weir load, at a rate
+  double per_second = 1;
+  std::string distribution = "constant";
+};
+
+// A server that is not weir's own.
+struct OtherServer {
+  std::string name;
+  std::vector<std::string> command;  // one of these three
+  std::string image, url;
+  std::vector<std::string> arguments;  // of an image
+  std::string ready;                   // a URL
+  std::string http, grpc;              // addresses; empty: it has none, or those of its ports
+  std::string model;                   // its name there; empty: as here
+};
+
+struct ServerBatching {
+  int max_batch = 0;  // 0: off
+  int64_t delay_us = 0;
+};
+
+struct Network {
+  std::optional<double> gbit_per_s;  // nothing: not shaped
+  struct Variable {
+    double low = 1, high = 5;  // Gbit/s
+    Duration every = 100ms;
+  };
+  std::optional<Variable> variable;  // instead of the rate
+  Duration delay{};
+};
+
+struct Setting {
+  Architecture architecture = Architecture::kInProcess;
+  std::string model;  // as the study names it
+  std::optional<OtherServer> server;
+  Protocol protocol = Protocol::kHttp;
+  Mode mode = Mode::kAsync;
+  std::optional<int> in_flight;
+  std::variant<ApplicationLoad, ClosedLoad, OpenLoad> load;
+  int batch = 8;
+  DataPath data_path = DataPath::kFiles;
+  Payload payload = Payload::kTensor;
+  std::optional<int64_t> images;
+  int replication = 1;
+  std::string engine;  // with the accelerator in its place, where there is one; empty: as the model says
+  std::string precision = "f32";
+  int threads = 0, streams = 0, instances = 1, decode_threads = 0;
+  std::optional<ServerBatching> server_batching;  // nothing: as the model says
+  Network network;
+  std::vector<int> server_cpus, client_cpus;  // empty: all
+  bool cold_cache = false;
+
+  bool is_emulated() const { return engine.starts_with("emulated:"); }
+};
+
+// `factors` are a study::Configuration's; what is absent there has its usual level. kInvalidArgument for what
+// no study file could say.
+Result<Setting> ReadSetting(const Json& factors);
+
+}  // namespace weir::trial
