@@ -43,32 +43,75 @@ std::string ReasonsField(const Json& verdict) {
   return text;
 }
 
+// The figures of a metric, in the order of their columns.
+const Names& Each() {
+  static const Names kEach{"n", "mean", "standard_error", "low", "high"};
+  return kEach;
+}
+
+// What only the objective has columns for.
+const Names& More() {
+  static const Names kMore{"standard_deviation", "median", "median_low", "median_high", "min", "max"};
+  return kMore;
+}
+
+const Names& Ratios() {
+  static const Names kRatios{"ratio", "low", "high", "smallest_difference", "told"};
+  return kRatios;
+}
+
+const Names& Counts() {
+  static const Names kCounts{"valid", "suspect", "invalid", "failed", "skipped"};
+  return kCounts;
+}
+
+void AddFields(const Json& object, const Names& names, Names& fields) {
+  for (const std::string& name : names) fields.push_back(object.is_object() ? FieldAt(object, name) : "");
+}
+
+void AddPrefixed(const std::string& prefix, const Names& names, Names& fields) {
+  for (const std::string& name : names) fields.push_back(prefix + name);
+}
+
+// The objective's own figures have the plain names, so that a reader finds them without knowing which metric
+// it is.
+Names SummaryHeader(const Names& factors, const Names& metrics) {
+  Names header{"configuration", "label"};
+  AddPrefixed("", factors, header);
+  AddPrefixed("trials_", Counts(), header);
+  header.emplace_back("objective");
+  AddPrefixed("", Each(), header);
+  AddPrefixed("", More(), header);
+  AddPrefixed("reference_", Ratios(), header);
+  for (const std::string& metric : metrics) AddPrefixed(metric + ":", Each(), header);
+  return header;
+}
+
 }  // namespace
 
 std::string ResultsCsv(const Json& result) {
   const Names place{"id",   "attempt", "counts",   "configuration", "label",
                     "role", "block",   "position", "seed",          "took_s"};
+  const Names verdict{"verdict", "reasons", "message"};
   Names factors, metrics;
   for (const Json& row : result["rows"]) {
     AddNew(row["levels"], factors);
     AddNew(row["metrics"], metrics);
   }
-  Names header = place;
-  header.insert(header.end(), factors.begin(), factors.end());
-  for (const char* name : {"verdict", "reasons", "message"}) header.emplace_back(name);
-  header.insert(header.end(), metrics.begin(), metrics.end());
+  Names header;
+  for (const Names* names : {&place, &factors, &verdict, &metrics}) AddPrefixed("", *names, header);
   header.emplace_back("command");
   std::string csv;
   AddLine(header, csv);
   for (const Json& row : result["rows"]) {
     Names fields;
-    for (const std::string& name : place) fields.push_back(FieldAt(row, name));
-    for (const std::string& name : factors) fields.push_back(FieldAt(row["levels"], name));
-    fields.push_back(FieldAt(row["verdict"], "verdict"));
+    AddFields(row, place, fields);
+    AddFields(row["levels"], factors, fields);
+    AddFields(row["verdict"], {"verdict"}, fields);
     fields.push_back(ReasonsField(row["verdict"]));
-    fields.push_back(FieldAt(row["verdict"], "message"));
-    for (const std::string& name : metrics) fields.push_back(FieldAt(row["metrics"], name));
-    fields.push_back(FieldAt(row, "command"));
+    AddFields(row["verdict"], {"message"}, fields);
+    AddFields(row["metrics"], metrics, fields);
+    AddFields(row, {"command"}, fields);
     AddLine(fields, csv);
   }
   return csv;
@@ -76,44 +119,23 @@ std::string ResultsCsv(const Json& result) {
 
 std::string SummaryCsv(const Json& result) {
   const StudyView study(result);
-  const Names counts{"valid", "suspect", "invalid", "failed", "skipped"};
-  const Names each{"n", "mean", "standard_error", "low", "high"};
-  const Names more{"standard_deviation", "median", "median_low", "median_high", "min", "max"};
-  const Names ratios{"ratio", "low", "high", "smallest_difference", "told"};
   const std::string objective = study.objective();
   Names factors, metrics;
   for (const Json& one : result["configurations"]) {
     AddNew(one["levels"], factors);
     AddNew(one["metrics"], metrics);
   }
-  // The objective's own figures have the plain names, so that a reader of the file finds them without knowing
-  // which it is.
-  Names header{"configuration", "label"};
-  header.insert(header.end(), factors.begin(), factors.end());
-  for (const std::string& name : counts) header.push_back("trials_" + name);
-  header.emplace_back("objective");
-  header.insert(header.end(), each.begin(), each.end());
-  header.insert(header.end(), more.begin(), more.end());
-  for (const std::string& name : ratios) header.push_back("reference_" + name);
-  for (const std::string& metric : metrics) {
-    for (const std::string& name : each) header.push_back(metric + ":" + name);
-  }
   std::string csv;
-  AddLine(header, csv);
+  AddLine(SummaryHeader(factors, metrics), csv);
   for (size_t i = 0; i < study.configurations(); ++i) {
-    const Json& one = study.configuration(i);
     Names fields{std::to_string(i), study.label(i)};
-    for (const std::string& name : factors) fields.push_back(FieldAt(one["levels"], name));
-    for (const std::string& name : counts) fields.push_back(FieldAt(one["trials"], name));
+    AddFields(study.configuration(i)["levels"], factors, fields);
+    AddFields(study.configuration(i)["trials"], Counts(), fields);
     fields.push_back(objective);
-    const auto add = [&fields](const Json& figures, const Names& names) {
-      for (const std::string& name : names)
-        fields.push_back(figures.is_object() ? FieldAt(figures, name) : "");
-    };
-    add(study.Metric(i, objective), each);
-    add(study.Metric(i, objective), more);
-    add(study.Comparison(i, objective), ratios);
-    for (const std::string& metric : metrics) add(study.Metric(i, metric), each);
+    AddFields(study.Metric(i, objective), Each(), fields);
+    AddFields(study.Metric(i, objective), More(), fields);
+    AddFields(study.Comparison(i, objective), Ratios(), fields);
+    for (const std::string& metric : metrics) AddFields(study.Metric(i, metric), Each(), fields);
     AddLine(fields, csv);
   }
   return csv;

@@ -2,12 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+
+#include "base/file.h"
 #include "report/html.h"
 #include "report/markdown.h"
 #include "report/study_csv.h"
 #include "report/table2.h"
 #include "report/testing/study_result.h"
+#include "report/write.h"
 
 namespace weir::report {
 namespace {
@@ -151,6 +156,20 @@ TEST(ResultsCsv, HasARowForEachTry) {
             "b1,1,false,1,batch 8,trial,0,2,9,0.5,8,failed,,\"the \"\"server\"\" fell, <b>hard</b>\",,,\r\n"
             "b1,2,true,1,batch 8,trial,0,2,9,2.5,8,SUSPECT,steal: steal 3.1 %,,0.1,decode,weir run m|x d "
             "--batch 8\r\n");
+}
+
+TEST(WriteStudyReport, WritesEveryForm) {
+  const std::string folder = testing::TempDir() + "study_report_test." + std::to_string(::getpid());
+  ASSERT_TRUE(MakeFolders(folder));
+  const Json result = SmallResult();
+  ASSERT_TRUE(WriteStudyReport(result, folder));
+  EXPECT_EQ(*ParseJson(*ReadTextFile(folder + "/report.json")), result);
+  EXPECT_EQ(*ReadTextFile(folder + "/results.csv"), ResultsCsv(result));
+  EXPECT_EQ(*ReadTextFile(folder + "/summary.csv"), SummaryCsv(result));
+  EXPECT_THAT(*ReadTextFile(folder + "/report.html"), testing::StartsWith("<!DOCTYPE html>"));
+  EXPECT_THAT(*ReadTextFile(folder + "/report.md"), testing::StartsWith("# "));
+  std::filesystem::remove_all(folder);
+  EXPECT_FALSE(WriteStudyReport(result, folder));
 }
 
 TEST(SummaryCsv, HasARowForEachConfiguration) {

@@ -1,5 +1,5 @@
 // A chart as an SVG element that stands in an HTML page: no script, no outside resource, readable by a screen
-// reader, and its numbers in a table beside it (report/html.h). docs/decisions has why there is no chart
+// reader, and its numbers in a table beside it (report/html.h). docs/studies.md has why there is no chart
 // library.
 #pragma once
 
