@@ -61,9 +61,11 @@ Document StudyDocument(const Json& result) {
   Document document{.title = question.empty() ? "Study " + study.name() : question,
                     .subtitle = Subtitle(study)};
   if (!question.empty()) document.subtitle = fmt::format("Study {}: {}", study.name(), document.subtitle);
-  document.sections = {AnswerSection(study),   FiguresSection(study),      ConfigurationsSection(study),
-                       EffectsSection(study),  Table2Section(study),       ConditionsSection(study),
-                       DoubtfulSection(study), CombinationsSection(study), RepeatSection(study)};
+  document.sections.push_back(AnswerSection(study));
+  if (!study.At("compared").is_null()) document.sections.push_back(ComparedSection(study));
+  for (const auto section : {FiguresSection, ConfigurationsSection, EffectsSection, Table2Section,
+                             ConditionsSection, DoubtfulSection, CombinationsSection, RepeatSection})
+    document.sections.push_back(section(study));
   return document;
 }
 

@@ -11,6 +11,7 @@ Document StudyDocument(const Json& result);
 
 // Its sections, in their order.
 Section AnswerSection(const StudyView& study);
+Section ComparedSection(const StudyView& study);  // with another study, where the result has "compared"
 Section FiguresSection(const StudyView& study);
 Section ConfigurationsSection(const StudyView& study);
 Section EffectsSection(const StudyView& study);

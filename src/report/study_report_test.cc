@@ -92,6 +92,21 @@ TEST(ConfigurationsSection, HasALineForEach) {
   for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size());
 }
 
+TEST(ComparedSection, StandsBehindTheAnswerWhereThereIsAnotherStudy) {
+  Json result = SmallResult();
+  result["compared"] =
+      *ParseJson(R"({"metric": "throughput_images_per_s", "differences": ["host: box before, tower now"],
+    "configurations": [{"label": "batch 1", "before": {"mean": 100, "low": 99, "high": 101}, "now": {"mean": 50},
+                        "ratio": 0.5, "low": 0.4, "high": 0.6, "told": "lower"}, {"label": "batch 8"}],
+    "only_before": ["batch 2"], "only_now": []})");
+  const Document document = StudyDocument(result);
+  EXPECT_EQ(document.sections[1].title, "Beside the other study");
+  const std::string text = TextOf(document.sections[1]);
+  EXPECT_THAT(text, HasSubstr("| batch 1 | lower | 100 (99 to 101) | 50 | 0.5 (0.4 to 0.6) |"));
+  EXPECT_THAT(text, HasSubstr("| batch 8 | - | - | - | - |"));
+  EXPECT_THAT(text, HasSubstr("- host: box before, tower now\n- only before: batch 2"));
+}
+
 TEST(Table2Rows, AreTheTwentySevenOfThePaper) {
   EXPECT_EQ(Table2Rows().size(), 27u);
   EXPECT_EQ(Table2Rows()[6].paper, "CPU, whole server, average");

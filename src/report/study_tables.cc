@@ -74,6 +74,34 @@ Section ConfigurationsSection(const StudyView& study) {
   return section;
 }
 
+Section ComparedSection(const StudyView& study) {
+  Section section{.title = "Beside the other study"};
+  const Json& compared = study.At("compared");
+  Table table{.caption = compared["metric"].get<std::string>(),
+              .columns = {"configuration", "told apart", "before", "now", "now over before"},
+              .text_columns = 2};
+  for (const Json& one : compared["configurations"]) {
+    table.rows.push_back({one["label"].get<std::string>(), one.value("told", "-"),
+                          one.contains("before") ? IntervalText(one["before"]) : "-",
+                          one.contains("now") ? IntervalText(one["now"]) : "-", IntervalText(one, "ratio")});
+  }
+  table.notes = {
+      "The two share no blocks: the interval is Welch's, and what differs between the two machines or days "
+      "is in the ratio."};
+  section.blocks.push_back(std::move(table));
+  List differences;
+  for (const Json& line : compared["differences"]) differences.items.push_back(line.get<std::string>());
+  for (const Json& label : compared["only_before"])
+    differences.items.push_back("only before: " + label.get<std::string>());
+  for (const Json& label : compared["only_now"])
+    differences.items.push_back("only now: " + label.get<std::string>());
+  if (!differences.items.empty()) {
+    section.blocks.push_back(Paragraph{"What is not the same:"});
+    section.blocks.push_back(std::move(differences));
+  }
+  return section;
+}
+
 Section EffectsSection(const StudyView& study) {
   Section section{.title = "What each factor does"};
   Table table{.columns = {"factor", "from", "to", "told apart", "ratio", "pairs", "blocks"},

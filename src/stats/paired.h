@@ -26,6 +26,13 @@ std::optional<Ratio> PairedRatio(std::span<const double> values, std::span<const
 // The same of logarithms that are already there.
 std::optional<Ratio> RatioOfLogs(std::span<const double> log_ratios, double confidence = 0.95);
 
+// Of two samples that share no blocks: the ratio of their geometric means, with Welch's interval of the
+// difference of the logarithms' means (Welch 1947; degrees of freedom by Satterthwaite 1946, not rounded). n
+// is the smaller sample's; no log_deviation. No interval where a sample has one value only, or none varies.
+// Nothing where one is empty, or a value is not finite and above 0.
+std::optional<Ratio> UnpairedRatio(std::span<const double> values, std::span<const double> references,
+                                   double confidence = 0.95);
+
 // The smallest true mean of n differences with this standard deviation that a two-sided t test at level alpha
 // finds with probability `power`: (t[1 - alpha/2, n - 1] + t[power, n - 1]) deviation / sqrt(n), the minimum
 // detectable difference of Zar, Biostatistical Analysis, 2010, chapter 7, of paired differences as in

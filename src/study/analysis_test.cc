@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "study/figures.h"
 #include "study/result_json.h"
+#include "study/two_studies.h"
 
 namespace weir::study {
 namespace {
@@ -302,6 +305,26 @@ TEST(ResultJson, HoldsEveryTryWithItsVerdict) {
   EXPECT_NEAR(result["configurations"][0]["metrics"][kRate]["low"].get<double>(), 98.69796394744817, 1e-9);
   EXPECT_EQ(result["configurations"][1]["levels"]["batch"], "8");
   EXPECT_FALSE(result["configurations"][0]["metrics"][kRate].contains("median_low"));
+}
+
+TEST(CompareStudies, HoldsTheSameConfigurationsBesideEachOther) {
+  const Case before = Two();
+  Case now =
+      Make("study: s\nmodel: m\ndata: d\nfactors: {batch: [1, 32]}\nrepeats: 5\n",
+           [](const Trial& trial) { return Json{{kRate, 2 * kOne[static_cast<size_t>(trial.block)]}}; });
+  const StudyJournal then{.header = {.study = before.study.ToJson(), .provenance = {{"host", "a"}}},
+                          .played = before.played};
+  const StudyJournal here{.header = {.study = now.study.ToJson(), .provenance = {{"host", "b"}}},
+                          .played = now.played};
+  const Json json = CompareStudies({.study = before.study, .design = before.design, .journal = then},
+                                   {.study = now.study, .design = now.design, .journal = here});
+  ASSERT_THAT(json["configurations"], SizeIs(1));
+  EXPECT_NEAR(json["configurations"][0]["ratio"].get<double>(), 2, 1e-12);
+  EXPECT_NEAR(json["configurations"][0]["before"]["mean"].get<double>(), 100.1, 1e-9);
+  EXPECT_EQ(json["configurations"][0]["told"], "higher");
+  EXPECT_EQ(json["only_before"], Json::array({"batch 8"}));
+  EXPECT_EQ(json["only_now"], Json::array({"batch 32"}));
+  EXPECT_EQ(json["differences"][0], "host: a before, b now");
 }
 
 TEST(TargetsJson, HoldsAnIntervalAgainstATargetAndCountsTheCost) {

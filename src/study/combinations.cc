@@ -85,7 +85,8 @@ Result<std::vector<Json>> AllCombinations(const StudyFile& study) {
   std::vector<Json> all;
   std::set<std::string> seen;
   for (const LevelLists& lists : products) {
-    for (Json& one : TRY(Product(base, lists))) {
+    std::vector<Json> product = TRY(Product(base, lists));
+    for (Json& one : product) {
       if (seen.insert(DumpJson(one)).second) all.push_back(std::move(one));
     }
     if (all.size() > kMostCombinations) {

@@ -152,7 +152,8 @@ std::optional<Role> ParseRole(std::string_view text) {
 
 Result<Design> MakeDesign(const StudyFile& study) {
   Configurations found(study);
-  for (Json& one : TRY(AllCombinations(study))) found.Add(std::move(one));
+  std::vector<Json> combinations = TRY(AllCombinations(study));
+  for (Json& one : combinations) found.Add(std::move(one));
   if (found.configurations.empty()) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("study {}: no combination is left: {}", study.name,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <numeric>
+#include <utility>
 
 #include "study/level.h"
 
