@@ -1,0 +1,162 @@
+// The first thing a reader sees: what is best, by how much, how sure that is, and what stands against it.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "report/number.h"
+#include "report/study_report.h"
+
+namespace weir::report {
+namespace {
+
+constexpr size_t kMostListed = 10;
+
+std::string SuspectText(const StudyView& study, size_t index) {
+  const auto suspect = study.configuration(index)["trials"]["suspect"].get<int64_t>();
+  return suspect == 0 ? "" : fmt::format("; {} of its trials are SUSPECT", suspect);
+}
+
+Paragraph BestParagraph(const StudyView& study, size_t best) {
+  const Json& figures = study.Metric(best, study.objective());
+  std::string text =
+      fmt::format("{} {}: {}, with {} over {} trials{}.", study.higher_is_better() ? "Highest" : "Lowest",
+                  study.objective(), study.label(best), IntervalText(figures), figures["n"].get<int64_t>(),
+                  SuspectText(study, best));
+  if (const auto wall = study.CommonestWord(best, "wall"))
+    text += fmt::format(" Its wall is {} (in {} of {} trials).", wall->word, wall->times, wall->of);
+  return {std::move(text), Paragraph::Tone::kAnswer};
+}
+
+std::string SeenText(const Json& comparison) {
+  const auto smallest = NumberAt(comparison, "smallest_difference");
+  return smallest ? fmt::format("; a difference of {} would have been seen", Percent(*smallest)) : "";
+}
+
+bool IsToldApart(const Json& comparison) {
+  return comparison["told"] == "higher" || comparison["told"] == "lower";
+}
+
+// Who may be as good, and who comes first of those that are not.
+void AddOthers(const StudyView& study, const Json& others, Section& section) {
+  List alike;
+  size_t more = 0;
+  const Json* next = nullptr;
+  for (const Json& other : others) {
+    if (IsToldApart(other)) {
+      if (!next) next = &other;
+      continue;
+    }
+    if (alike.items.size() == kMostListed) {
+      ++more;
+      continue;
+    }
+    alike.items.push_back(fmt::format("{}: {} of it, {}{}", study.label(other["configuration"].get<size_t>()),
+                                      IntervalText(other, "ratio"), other["told"].get<std::string>(),
+                                      SeenText(other)));
+  }
+  if (more > 0) alike.items.push_back(fmt::format("and {} more", more));
+  if (!alike.items.empty()) {
+    section.blocks.push_back(Paragraph{"Not shown to be any worse than it by more than the margin:"});
+    section.blocks.push_back(std::move(alike));
+  }
+  if (next) {
+    section.blocks.push_back(Paragraph{fmt::format("Next behind it: {}, at {} of it.",
+                                                   study.label((*next)["configuration"].get<size_t>()),
+                                                   IntervalText(*next, "ratio"))});
+  }
+  if (others.size() > 1) {
+    section.blocks.push_back(
+        Paragraph{fmt::format("It was picked as the best of {}, so chance has helped its mean a little: "
+                              "measure it once more before a decision that "
+                              "hangs on the last percent.",
+                              others.size() + 1)});
+  }
+}
+
+void AddReference(const StudyView& study, size_t best, Section& section) {
+  if (best == study.reference()) {
+    section.blocks.push_back(Paragraph{"It is the reference configuration itself."});
+    return;
+  }
+  const Json& comparison = study.Comparison(best, study.objective());
+  if (comparison.is_null()) return;
+  section.blocks.push_back(Paragraph{fmt::format(
+      "That is {} times the reference ({}), paired in {} blocks{}.", IntervalText(comparison, "ratio"),
+      study.label(study.reference()), comparison["n"].get<int64_t>(), SeenText(comparison))});
+}
+
+void AddSkipped(const StudyView& study, Section& section) {
+  List list;
+  for (size_t i = 0; i < study.configurations(); ++i) {
+    const std::string why = study.configuration(i).value("skipped_why", "");
+    if (!why.empty()) list.items.push_back(fmt::format("{}: {}", study.label(i), why));
+  }
+  if (list.items.empty()) return;
+  section.blocks.push_back(Paragraph{
+      fmt::format("Not answered: {} configurations could not be tried on this machine.", list.items.size()),
+      Paragraph::Tone::kWarning});
+  section.blocks.push_back(std::move(list));
+}
+
+void AddTargets(const StudyView& study, Section& section) {
+  Table table{.caption = "Targets and cost",
+              .columns = {"configuration", "p99 target", "rate target", "price of a million pictures"}};
+  const auto verdict = [](const Json& targets, const char* key) {
+    return targets.contains(key) ? targets[key]["verdict"].get<std::string>() : std::string("-");
+  };
+  for (size_t i = 0; i < study.configurations(); ++i) {
+    const Json& one = study.configuration(i);
+    if (!one.contains("targets")) continue;
+    const Json& targets = one["targets"];
+    const auto price = NumberAt(targets, "price_per_million_images");
+    table.rows.push_back({study.label(i), verdict(targets, "p99_ms"), verdict(targets, "images_per_s"),
+                          price ? Number(*price) : "-"});
+  }
+  if (table.rows.empty()) return;
+  table.notes.push_back(
+      "met or missed: the whole interval of the mean is on that side of the target; undecided: it holds the "
+      "target.");
+  section.blocks.push_back(std::move(table));
+}
+
+// Where the machine did not hold still, every figure is to be read with that in mind: it stands above them.
+void AddDrift(const StudyView& study, Section& section) {
+  const Json& drift = study.At("drift");
+  if (!drift.is_object() || !drift["flagged"].get<bool>()) return;
+  std::string text = "The machine did not hold still: the reference configuration";
+  if (const auto change = NumberAt(drift, "change"))
+    text += fmt::format(" changed by {} over the study", Percent(*change));
+  const Json& restless = drift["restless_blocks"];
+  if (!restless.empty()) {
+    std::string blocks;
+    for (const Json& block : restless)
+      blocks += fmt::format("{}{}", blocks.empty() ? "" : ", ", block.get<int64_t>() + 1);
+    text += fmt::format("; blocks off its middle by more than the margin: {}", blocks);
+  }
+  section.blocks.push_back(Paragraph{text + ". Ratios within blocks are little touched by that; means are.",
+                                     Paragraph::Tone::kWarning});
+}
+
+}  // namespace
+
+Section AnswerSection(const StudyView& study) {
+  Section section{.title = "The answer"};
+  const Json& answer = study.At("answer");
+  if (answer.is_null()) {
+    section.blocks.push_back(
+        Paragraph{"There is none: no trial counts. See the rejected and doubtful trials below.",
+                  Paragraph::Tone::kWarning});
+    AddSkipped(study, section);
+    return section;
+  }
+  const auto best = answer["best"].get<size_t>();
+  section.blocks.push_back(BestParagraph(study, best));
+  AddDrift(study, section);
+  AddReference(study, best, section);
+  AddOthers(study, answer["others"], section);
+  AddSkipped(study, section);
+  AddTargets(study, section);
+  return section;
+}
+
+}  // namespace weir::report

@@ -1,0 +1,144 @@
+// Under what conditions the study was made, which trials are in doubt, and how to make it again.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "report/number.h"
+#include "report/study_report.h"
+
+namespace weir::report {
+namespace {
+
+std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : DumpJson(value); }
+
+std::string LevelsText(const Json& factors) {
+  std::string text;
+  for (const auto& [factor, level] : factors.items())
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", factor, Text(level));
+  return text;
+}
+
+Table KeysAndValues(std::string caption, const Json& object) {
+  Table table{.caption = std::move(caption), .columns = {"", ""}, .text_columns = 2};
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_object() || value.is_array()) {
+      if (!value.empty())
+        table.rows.push_back({key, value.is_object() ? LevelsText(value) : DumpJson(value)});
+    } else {
+      table.rows.push_back({key, Text(value)});
+    }
+  }
+  return table;
+}
+
+Paragraph DriftParagraph(const StudyView& study) {
+  const Json& drift = study.At("drift");
+  const auto change = NumberAt(drift, "change");
+  if (!change) return {"Drift: too few reference trials count to say whether the machine held still."};
+  std::string text =
+      fmt::format("Drift: over {} blocks the reference configuration's {} changed by {}",
+                  drift["blocks"].get<int64_t>(), drift["metric"].get<std::string>(), Percent(*change));
+  const auto low = NumberAt(drift, "low"), high = NumberAt(drift, "high");
+  if (low && high) text += fmt::format(" ({} to {})", Percent(*low), Percent(*high));
+  if (drift.contains("within_block"))
+    text += fmt::format("; at a block's end it is {} times that at its start",
+                        IntervalText(drift["within_block"], "ratio"));
+  if (drift.contains("trend"))
+    text += fmt::format("; a trend as strong comes by chance with probability {}",
+                        Number(drift["trend"]["p_value"].get<double>()));
+  return {text + ".", drift["flagged"].get<bool>() ? Paragraph::Tone::kWarning : Paragraph::Tone::kPlain};
+}
+
+std::string ReasonsText(const Json& verdict) {
+  std::string text = verdict.value("message", "");
+  for (const Json& reason : verdict["reasons"])
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", reason["reason"].get<std::string>(),
+                        reason["evidence"].get<std::string>());
+  return text;
+}
+
+}  // namespace
+
+Section ConditionsSection(const StudyView& study) {
+  Section section{.title = "Conditions"};
+  section.blocks.push_back(DriftParagraph(study));
+  Json settings = study.json()["study"];
+  for (const char* key : {"question", "figures", "also", "except"}) settings.erase(key);
+  section.blocks.push_back(KeysAndValues("The study", settings));
+  section.blocks.push_back(KeysAndValues("The machine and the program", study.At("provenance")));
+  return section;
+}
+
+Section DoubtfulSection(const StudyView& study) {
+  Section section{.title = "Rejected and doubtful trials"};
+  Table table{.columns = {"configuration", "role", "verdict", "why", "block", "position", "try"},
+              .text_columns = 4};
+  for (const Json& row : study.At("rows")) {
+    const std::string verdict = row["verdict"]["verdict"].get<std::string>();
+    if (verdict == "VALID") continue;
+    table.rows.push_back({row["label"].get<std::string>(), row["role"].get<std::string>(), verdict,
+                          ReasonsText(row["verdict"]), fmt::format("{}", row["block"].get<int64_t>() + 1),
+                          fmt::format("{}", row["position"].get<int64_t>() + 1),
+                          fmt::format("{}", row["attempt"].get<int64_t>())});
+  }
+  if (table.rows.empty()) {
+    section.blocks.push_back(Paragraph{"None: every trial is VALID."});
+    return section;
+  }
+  section.folded = table.rows.size() > 20;
+  section.blocks.push_back(
+      Paragraph{"SUSPECT trials count and are marked; INVALID, failed and skipped ones do not. A failed "
+                "trial was played once more."});
+  section.blocks.push_back(std::move(table));
+  return section;
+}
+
+Section CombinationsSection(const StudyView& study) {
+  Section section{.title = "Combinations without a trial of their own", .folded = true};
+  List dropped, merged;
+  for (const Json& one : study.At("dropped"))
+    dropped.items.push_back(
+        fmt::format("{}: {}", LevelsText(one["combination"]), one["why"].get<std::string>()));
+  for (const Json& one : study.At("merged")) {
+    std::string why;
+    for (const Json& change : one["why"])
+      why += fmt::format("{}{}", why.empty() ? "" : "; ", change.get<std::string>());
+    merged.items.push_back(fmt::format("{}: the same as {} ({})", LevelsText(one["combination"]),
+                                       study.label(one["configuration"].get<size_t>()), why));
+  }
+  if (dropped.items.empty() && merged.items.empty()) section.blocks.push_back(Paragraph{"None."});
+  if (!dropped.items.empty()) {
+    section.blocks.push_back(
+        Paragraph{fmt::format("{} were dropped, as there is no such thing:", dropped.items.size())});
+    section.blocks.push_back(std::move(dropped));
+  }
+  if (!merged.items.empty()) {
+    section.blocks.push_back(Paragraph{fmt::format("{} come to the same as another:", merged.items.size())});
+    section.blocks.push_back(std::move(merged));
+  }
+  return section;
+}
+
+Section RepeatSection(const StudyView& study) {
+  Section section{.title = "How to repeat it"};
+  const Json& provenance = study.At("provenance");
+  const std::string command = provenance.is_object() ? provenance.value("command", "") : "";
+  const std::string build = provenance.is_object() ? provenance.value("build_id", "unknown") : "unknown";
+  section.blocks.push_back(
+      Paragraph{fmt::format("With the program built from {}, and the study file that lies beside this report "
+                            "(study.yaml): the seed {} gives the same trials in the "
+                            "same order. An interrupted study goes on with --resume.",
+                            build, study.json()["study"]["seed"].get<uint64_t>())});
+  if (!command.empty()) section.blocks.push_back(Paragraph{command, Paragraph::Tone::kCommand});
+  for (const Json& row : study.At("rows")) {
+    const std::string one = row.value("command", "");
+    if (one.empty()) continue;
+    section.blocks.push_back(Paragraph{fmt::format(
+        "One trial by hand ({}); results.csv has the command of each:", row["label"].get<std::string>())});
+    section.blocks.push_back(Paragraph{one, Paragraph::Tone::kCommand});
+    break;
+  }
+  return section;
+}
+
+}  // namespace weir::report

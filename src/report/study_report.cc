@@ -1,0 +1,72 @@
+#include "report/study_report.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "report/number.h"
+
+namespace weir::report {
+namespace {
+
+Chart ToChart(const Json& figure, double confidence) {
+  const bool lines = figure["kind"] == "lines";
+  Chart chart{.kind = lines ? Chart::Kind::kLines : Chart::Kind::kBars,
+              .title = figure["title"].get<std::string>(),
+              .x_label = figure.value("x", ""),
+              .y_label = figure["metric"].get<std::string>(),
+              .note = fmt::format("Error bars: the {} interval of the mean (Student's t over the repeats).",
+                                  Percent(confidence))};
+  for (const Json& one : figure["series"]) {
+    Series series{.name = one["name"].get<std::string>()};
+    for (const Json& point : one["points"]) {
+      std::string note = fmt::format("{} trials", point["n"].get<int64_t>());
+      if (const auto suspect = point["suspect"].get<int64_t>(); suspect > 0)
+        note += fmt::format(", {} SUSPECT", suspect);
+      series.points.push_back({.x = NumberAt(point, "x"),
+                               .name = point.value("name", ""),
+                               .value = point["mean"].get<double>(),
+                               .low = NumberAt(point, "low"),
+                               .high = NumberAt(point, "high"),
+                               .note = std::move(note)});
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+std::string Subtitle(const StudyView& study) {
+  const Json& trials = study.At("trials");
+  return fmt::format(
+      "{} configurations in {} randomised blocks, {} trials planned; {} VALID, {} SUSPECT, {} INVALID, {} "
+      "failed, {} skipped",
+      study.configurations(), study.At("blocks").get<int64_t>(), trials["planned"].get<int64_t>(),
+      trials["valid"].get<int64_t>(), trials["suspect"].get<int64_t>(), trials["invalid"].get<int64_t>(),
+      trials["failed"].get<int64_t>(), trials["skipped"].get<int64_t>());
+}
+
+}  // namespace
+
+Section FiguresSection(const StudyView& study) {
+  Section section{.title = "Figures"};
+  for (const Json& figure : study.At("figures"))
+    section.blocks.push_back(ToChart(figure, study.At("options")["confidence"].get<double>()));
+  if (section.blocks.empty()) section.blocks.push_back(Paragraph{"Nothing to draw: no trial counts."});
+  return section;
+}
+
+Document StudyDocument(const Json& result) {
+  const StudyView study(result);
+  const std::string question = result["study"].value("question", "");
+  Document document{.title = question.empty() ? "Study " + study.name() : question,
+                    .subtitle = Subtitle(study)};
+  if (!question.empty()) document.subtitle = fmt::format("Study {}: {}", study.name(), document.subtitle);
+  document.sections.push_back(AnswerSection(study));
+  if (!study.At("compared").is_null()) document.sections.push_back(ComparedSection(study));
+  for (const auto section : {FiguresSection, ConfigurationsSection, EffectsSection, Table2Section,
+                             ConditionsSection, DoubtfulSection, CombinationsSection, RepeatSection})
+    document.sections.push_back(section(study));
+  return document;
+}
+
+}  // namespace weir::report

@@ -1,0 +1,24 @@
+// The report of a study, the answer first. It formats a result (study/result_json.h) and works nothing out.
+#pragma once
+
+#include "base/json.h"
+#include "report/document.h"
+#include "report/study_view.h"
+
+namespace weir::report {
+
+Document StudyDocument(const Json& result);
+
+// Its sections, in their order.
+Section AnswerSection(const StudyView& study);
+Section ComparedSection(const StudyView& study);  // with another study, where the result has "compared"
+Section FiguresSection(const StudyView& study);
+Section ConfigurationsSection(const StudyView& study);
+Section EffectsSection(const StudyView& study);
+Section Table2Section(const StudyView& study);
+Section ConditionsSection(const StudyView& study);
+Section DoubtfulSection(const StudyView& study);
+Section CombinationsSection(const StudyView& study);
+Section RepeatSection(const StudyView& study);
+
+}  // namespace weir::report

@@ -1,0 +1,206 @@
+#include "report/study_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "report/html.h"
+#include "report/markdown.h"
+#include "report/study_csv.h"
+#include "report/table2.h"
+#include "report/testing/study_result.h"
+#include "report/write.h"
+
+namespace weir::report {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string TextOf(const Section& section) { return ToMarkdown({.sections = {section}}); }
+
+template <typename Kind>
+const Kind& First(const Section& section) {
+  for (const Block& block : section.blocks) {
+    if (const auto* found = std::get_if<Kind>(&block)) return *found;
+  }
+  ADD_FAILURE() << "no such block";
+  static const Kind kNone{};
+  return kNone;
+}
+
+TEST(StudyDocument, BeginsWithTheAnswer) {
+  const Json result = SmallResult();
+  const Document document = StudyDocument(result);
+  EXPECT_EQ(document.title, "Which <batch>?");
+  ASSERT_FALSE(document.sections.empty());
+  EXPECT_EQ(document.sections[0].title, "The answer");
+  const auto& first = std::get<Paragraph>(document.sections[0].blocks[0]);
+  EXPECT_EQ(first.tone, Paragraph::Tone::kAnswer);
+  EXPECT_EQ(first.text,
+            "Highest throughput_images_per_s: batch 8, with 110.5 (108.8 to 112.2) over 2 trials; 1 of its "
+            "trials are SUSPECT. Its wall is "
+            "decode (in 1 of 2 trials).");
+}
+
+TEST(AnswerSection, SaysWhatStandsAgainstIt) {
+  const Json result = SmallResult();
+  const std::string text = TextOf(AnswerSection(StudyView(result)));
+  EXPECT_THAT(text, HasSubstr("The machine did not hold still"));
+  EXPECT_THAT(text, HasSubstr("changed by 5.00 %"));
+  EXPECT_THAT(text, HasSubstr("1.104 (1.098 to 1.11) times the reference (batch 1), paired in 2 blocks; a "
+                              "difference of 0.76 % would have been seen"));
+  EXPECT_THAT(text, HasSubstr("Next behind it: batch 1, at 0.906 (0.9 to 0.912) of it"));
+}
+
+TEST(AnswerSection, ListsWhatIsNotToldApart) {
+  Json result = SmallResult();
+  result["answer"]["others"][0]["told"] = "no difference shown";
+  const std::string text = TextOf(AnswerSection(StudyView(result)));
+  EXPECT_THAT(text, HasSubstr("- batch 1: 0.906 (0.9 to 0.912) of it, no difference shown; a difference of "
+                              "0.76 % would have been seen"));
+  EXPECT_THAT(text, Not(HasSubstr("Next behind it")));
+}
+
+TEST(AnswerSection, NamesWhatCouldNotBeTried) {
+  Json result = SmallResult();
+  result["configurations"][0]["skipped_why"] = "no podman here";
+  EXPECT_THAT(TextOf(AnswerSection(StudyView(result))), HasSubstr("- batch 1: no podman here"));
+}
+
+TEST(AnswerSection, GivesNoneWhereNoTrialCounts) {
+  Json result = SmallResult();
+  result.erase("answer");
+  EXPECT_THAT(TextOf(AnswerSection(StudyView(result))), HasSubstr("There is none"));
+}
+
+TEST(ConfigurationsSection, HasALineForEach) {
+  const Json result = SmallResult();
+  const Section section = ConfigurationsSection(StudyView(result));
+  const Table& table = First<Table>(section);
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_THAT(table.rows[0], ElementsAre("batch 1 (reference)", "infer", "2", "100.1 (98.7 to 101.5)", "1.5",
+                                         "0.5", "0.50 %", "100.1", "-", "-", "-"));
+  EXPECT_EQ(table.rows[1][2], "2 (1 SUSPECT)");
+  EXPECT_EQ(table.rows[1][8], "1.104 (1.098 to 1.11)");
+  EXPECT_EQ(table.rows[1][10], "0.76 %");
+  for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size());
+}
+
+TEST(ComparedSection, StandsBehindTheAnswerWhereThereIsAnotherStudy) {
+  Json result = SmallResult();
+  result["compared"] =
+      *ParseJson(R"({"metric": "throughput_images_per_s", "differences": ["host: box before, tower now"],
+    "configurations": [{"label": "batch 1", "before": {"mean": 100, "low": 99, "high": 101}, "now": {"mean": 50},
+                        "ratio": 0.5, "low": 0.4, "high": 0.6, "told": "lower"}, {"label": "batch 8"}],
+    "only_before": ["batch 2"], "only_now": []})");
+  const Document document = StudyDocument(result);
+  EXPECT_EQ(document.sections[1].title, "Beside the other study");
+  const std::string text = TextOf(document.sections[1]);
+  EXPECT_THAT(text, HasSubstr("| batch 1 | lower | 100 (99 to 101) | 50 | 0.5 (0.4 to 0.6) |"));
+  EXPECT_THAT(text, HasSubstr("| batch 8 | - | - | - | - |"));
+  EXPECT_THAT(text, HasSubstr("- host: box before, tower now\n- only before: batch 2"));
+}
+
+TEST(Table2Rows, AreTheTwentySevenOfThePaper) {
+  EXPECT_EQ(Table2Rows().size(), 27u);
+  EXPECT_EQ(Table2Rows()[6].paper, "CPU, whole server, average");
+  EXPECT_EQ(Table2Rows()[6].metric, "resources.server_cpu.mean");
+  EXPECT_EQ(Table2Rows()[26].metric, "resources.container_memory_bytes.min");
+}
+
+TEST(Table2Section, FillsEveryCellOrSaysWhyNot) {
+  const Json result = SmallResult();
+  const Section section = Table2Section(StudyView(result));
+  const Table& table = First<Table>(section);
+  EXPECT_THAT(table.columns, ElementsAre("parameter", "ours", "unit", "batch 1", "batch 8 *"));
+  ASSERT_EQ(table.rows.size(), 27u);
+  for (const auto& row : table.rows) EXPECT_THAT(row, Each(Not("")));
+  EXPECT_EQ(table.rows[3][3], "12.5 ± 0.25");
+  const auto memory = std::ranges::find_if(
+      table.rows, [](const auto& row) { return row[1] == "resources.host_memory_bytes.mean"; });
+  EXPECT_EQ((*memory)[3], "250");
+  EXPECT_EQ(table.rows[6][3], "- (2)");  // by the trial's own words
+  EXPECT_EQ(table.notes[1], "(2) the counters of the far host cannot be read");
+  EXPECT_THAT(table.notes, testing::Contains(HasSubstr("in one process there is no container")));
+}
+
+TEST(DoubtfulSection, ListsEveryTryThatIsNotValid) {
+  const Json result = SmallResult();
+  const Section section = DoubtfulSection(StudyView(result));
+  const Table& table = First<Table>(section);
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_THAT(table.rows[0],
+              ElementsAre("batch 8", "trial", "failed", "the \"server\" fell, <b>hard</b>", "1", "3", "1"));
+  EXPECT_EQ(table.rows[1][3], "steal: steal 3.1 %");
+}
+
+TEST(CombinationsSection, ListsWhatWasDroppedAndMerged) {
+  const Json result = SmallResult();
+  const std::string text = TextOf(CombinationsSection(StudyView(result)));
+  EXPECT_THAT(text, HasSubstr("batch: 8, payload: shared-memory: two nodes share no memory"));
+  EXPECT_THAT(text, HasSubstr("the same as batch 1 (protocol has no meaning)"));
+}
+
+TEST(RepeatSection, HasTheCommands) {
+  const Json result = SmallResult();
+  const std::string text = TextOf(RepeatSection(StudyView(result)));
+  EXPECT_THAT(text, HasSubstr("built from 4f2a"));
+  EXPECT_THAT(text, HasSubstr("weir study s.yaml -o s"));
+  EXPECT_THAT(text, HasSubstr("weir run m|x d --batch 1"));
+}
+
+TEST(StudyDocument, IsSafeAsHtmlWhateverItsNames) {
+  const Json result = SmallResult();
+  const std::string html = ToHtml(StudyDocument(result));
+  EXPECT_THAT(html, Not(HasSubstr("<batch>")));
+  EXPECT_THAT(html, Not(HasSubstr("<b>hard")));
+  EXPECT_THAT(html, HasSubstr("Figure 4 &amp; more"));
+}
+
+TEST(ResultsCsv, HasARowForEachTry) {
+  EXPECT_EQ(ResultsCsv(SmallResult()),
+            "id,attempt,counts,configuration,label,role,block,position,seed,took_s,batch,verdict,reasons,"
+            "message,throughput_images_per_s,wall,command\r\n"
+            "a1,1,true,0,batch 1,trial,0,1,9,1.5,1,VALID,,,100.1,infer,weir run m|x d --batch 1\r\n"
+            "b1,1,false,1,batch 8,trial,0,2,9,0.5,8,failed,,\"the \"\"server\"\" fell, <b>hard</b>\",,,\r\n"
+            "b1,2,true,1,batch 8,trial,0,2,9,2.5,8,SUSPECT,steal: steal 3.1 %,,0.1,decode,weir run m|x d "
+            "--batch 8\r\n");
+}
+
+TEST(WriteStudyReport, WritesEveryForm) {
+  const std::string folder = testing::TempDir() + "study_report_test." + std::to_string(::getpid());
+  ASSERT_TRUE(MakeFolders(folder));
+  const Json result = SmallResult();
+  ASSERT_TRUE(WriteStudyReport(result, folder));
+  EXPECT_EQ(*ParseJson(*ReadTextFile(folder + "/report.json")), result);
+  EXPECT_EQ(*ReadTextFile(folder + "/results.csv"), ResultsCsv(result));
+  EXPECT_EQ(*ReadTextFile(folder + "/summary.csv"), SummaryCsv(result));
+  EXPECT_THAT(*ReadTextFile(folder + "/report.html"), testing::StartsWith("<!DOCTYPE html>"));
+  EXPECT_THAT(*ReadTextFile(folder + "/report.md"), testing::StartsWith("# "));
+  std::filesystem::remove_all(folder);
+  EXPECT_FALSE(WriteStudyReport(result, folder));
+}
+
+TEST(SummaryCsv, HasARowForEachConfiguration) {
+  const std::string csv = SummaryCsv(SmallResult());
+  EXPECT_THAT(csv, testing::StartsWith("configuration,label,batch,trials_valid,trials_suspect,trials_invalid,"
+                                       "trials_failed,trials_skipped,objective,n,mean,"
+                                       "standard_error,low,high,standard_deviation,median,"));
+  EXPECT_THAT(
+      csv,
+      HasSubstr("\r\n0,batch "
+                "1,1,2,0,0,0,0,throughput_images_per_s,2,100.1,0.5,98.7,101.5,1.5,100.1,,,99,101,,,,,,"));
+  EXPECT_THAT(csv, HasSubstr("\r\n1,batch "
+                             "8,8,1,1,0,0,0,throughput_images_per_s,2,110.5,0.6,108.8,112.2,1.4,110.2,,,109,"
+                             "112,1.104,1.0977,1.1101,0.0076,higher,"));
+  EXPECT_THAT(csv, HasSubstr("stages_ms.infer:mean"));
+}
+
+}  // namespace
+}  // namespace weir::report

@@ -1,0 +1,129 @@
+// The configurations side by side, and what each factor does.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "report/number.h"
+#include "report/study_report.h"
+
+namespace weir::report {
+namespace {
+
+std::string Optional(const std::optional<double>& value) { return value ? Number(*value) : "-"; }
+
+std::string RelativeError(const Json& figures) {
+  const auto error = NumberAt(figures, "standard_error"), mean = NumberAt(figures, "mean");
+  return error && mean && *mean != 0 ? Percent(*error / *mean) : "-";
+}
+
+std::string MedianText(const Json& figures) {
+  const auto median = NumberAt(figures, "median");
+  return median ? WithInterval(*median, NumberAt(figures, "median_low"), NumberAt(figures, "median_high"))
+                : "-";
+}
+
+std::string TrialsText(const Json& trials) {
+  std::string text = fmt::format("{}", trials["valid"].get<int64_t>() + trials["suspect"].get<int64_t>());
+  const std::pair<const char*, const char*> kinds[] = {
+      {"suspect", "SUSPECT"}, {"invalid", "INVALID"}, {"failed", "failed"}, {"skipped", "skipped"}};
+  std::string more;
+  for (const auto& [key, word] : kinds) {
+    if (const auto count = trials[key].get<int64_t>(); count > 0)
+      more += fmt::format("{}{} {}", more.empty() ? "" : ", ", count, word);
+  }
+  return more.empty() ? text : fmt::format("{} ({})", text, more);
+}
+
+}  // namespace
+
+Section ConfigurationsSection(const StudyView& study) {
+  Section section{.title = "Configurations side by side"};
+  Table table{.caption = study.objective(),
+              .columns = {"configuration", "wall", "trials", "mean", "deviation", "error", "of the mean",
+                          "median", "over the reference", "told apart", "smallest difference seen"},
+              .text_columns = 2};
+  for (size_t i = 0; i < study.configurations(); ++i) {
+    const Json& figures = study.Metric(i, study.objective());
+    const Json& comparison = study.Comparison(i, study.objective());
+    const auto wall = study.CommonestWord(i, "wall");
+    const auto smallest = NumberAt(comparison, "smallest_difference");
+    table.rows.push_back(
+        {study.label(i) + (i == study.reference() ? " (reference)" : ""),
+         wall ? (wall->times == wall->of ? wall->word
+                                         : fmt::format("{} ({} of {})", wall->word, wall->times, wall->of))
+              : "-",
+         TrialsText(study.configuration(i)["trials"]), IntervalText(figures),
+         Optional(NumberAt(figures, "standard_deviation")), Optional(NumberAt(figures, "standard_error")),
+         RelativeError(figures), MedianText(figures), IntervalText(comparison, "ratio"),
+         comparison.is_null() ? "-" : comparison["told"].get<std::string>(),
+         smallest ? Percent(*smallest) : "-"});
+  }
+  const Json& options = study.At("options");
+  table.notes = {
+      fmt::format("In brackets {} intervals: of the mean Student's t over the repeats, of the median order "
+                  "statistics, of the ratio Student's "
+                  "t over the logarithms of the blocks' ratios.",
+                  Percent(options["confidence"].get<double>())),
+      fmt::format(
+          "Higher or lower: the interval of the ratio excludes 1, and the difference is above the margin of "
+          "{}. The smallest "
+          "difference is that which a paired t test at the level {} would have found with probability {}.",
+          Percent(options["margin"].get<double>()), options["alpha"].get<double>(),
+          options["power"].get<double>())};
+  section.blocks.push_back(std::move(table));
+  return section;
+}
+
+Section ComparedSection(const StudyView& study) {
+  Section section{.title = "Beside the other study"};
+  const Json& compared = study.At("compared");
+  Table table{.caption = compared["metric"].get<std::string>(),
+              .columns = {"configuration", "told apart", "before", "now", "now over before"},
+              .text_columns = 2};
+  for (const Json& one : compared["configurations"]) {
+    table.rows.push_back({one["label"].get<std::string>(), one.value("told", "-"),
+                          one.contains("before") ? IntervalText(one["before"]) : "-",
+                          one.contains("now") ? IntervalText(one["now"]) : "-", IntervalText(one, "ratio")});
+  }
+  table.notes = {
+      "The two share no blocks: the interval is Welch's, and what differs between the two machines or days "
+      "is in the ratio."};
+  section.blocks.push_back(std::move(table));
+  List differences;
+  for (const Json& line : compared["differences"]) differences.items.push_back(line.get<std::string>());
+  for (const Json& label : compared["only_before"])
+    differences.items.push_back("only before: " + label.get<std::string>());
+  for (const Json& label : compared["only_now"])
+    differences.items.push_back("only now: " + label.get<std::string>());
+  if (!differences.items.empty()) {
+    section.blocks.push_back(Paragraph{"What is not the same:"});
+    section.blocks.push_back(std::move(differences));
+  }
+  return section;
+}
+
+Section EffectsSection(const StudyView& study) {
+  Section section{.title = "What each factor does"};
+  Table table{.columns = {"factor", "from", "to", "told apart", "ratio", "pairs", "blocks"},
+              .text_columns = 4};
+  for (const Json& one : study.At("effects")) {
+    table.rows.push_back({one["factor"].get<std::string>(), one["from"].get<std::string>(),
+                          one["to"].get<std::string>(), one["told"].get<std::string>(),
+                          IntervalText(one, "ratio"), fmt::format("{}", one["pairs"].get<int64_t>()),
+                          fmt::format("{}", one["n"].get<int64_t>())});
+  }
+  if (table.rows.empty()) {
+    section.blocks.push_back(Paragraph{"No two configurations that count differ in one factor alone."});
+    return section;
+  }
+  table.caption =
+      fmt::format("{}: the level over the level it is compared with, all else equal", study.objective());
+  table.notes = {
+      "Each is the geometric mean over all pairs of configurations that differ in this factor alone, block "
+      "by block; where a factor "
+      "acts differently among the others, look at the figures."};
+  section.blocks.push_back(std::move(table));
+  return section;
+}
+
+}  // namespace weir::report

@@ -1,0 +1,141 @@
+#include "report/table2.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "report/number.h"
+#include "report/study_report.h"
+
+namespace weir::report {
+namespace {
+
+constexpr size_t kAcross = 5;  // configurations side by side; more do not fit a page
+
+void AddRange(std::vector<Table2Row>& rows, const std::string& paper, const std::string& metric,
+              const std::string& unit, double scale) {
+  for (const auto& [words, key] : {std::pair{"average", "mean"}, {"maximum", "max"}, {"minimum", "min"}})
+    rows.push_back(
+        {fmt::format("{}, {}", paper, words), fmt::format("resources.{}.{}", metric, key), unit, scale});
+}
+
+std::vector<Table2Row> MakeTable2() {
+  std::vector<Table2Row> rows{{"time: model preparation", "stages_ms.model_prepare", "ms"},
+                              {"time: data loading and preparation", "stages_ms.load_prepare", "ms"},
+                              {"time: sending data to the recogniser", "stages_ms.send", "ms"},
+                              {"time: the recogniser's work", "stages_ms.infer", "ms"},
+                              {"time: loading results from it", "stages_ms.result_load", "ms"},
+                              {"time: printing the protocol of answers", "stages_ms.print", "ms"}};
+  AddRange(rows, "CPU, whole server", "server_cpu", "cores", 1);
+  AddRange(rows, "CPU, recogniser", "recogniser_cpu", "cores", 1);
+  AddRange(rows, "CPU, whole client", "client_cpu", "cores", 1);
+  AddRange(rows, "CPU, app", "app_cpu", "cores", 1);
+  AddRange(rows, "GPU", "gpu_percent", "%", 1);
+  AddRange(rows, "memory, host without the container", "host_memory_bytes", "MB", 1e-6);
+  AddRange(rows, "memory, inside the container", "container_memory_bytes", "MB", 1e-6);
+  return rows;
+}
+
+// The notes of a table, each once; a cell says "- (1)" with its place.
+class Notes {
+ public:
+  std::string Mark(std::string why) {
+    auto at = std::ranges::find(texts_, why);
+    if (at == texts_.end()) at = texts_.insert(texts_.end(), std::move(why));
+    return fmt::format("- ({})", at - texts_.begin() + 1);
+  }
+  std::vector<std::string> Lines() const {
+    std::vector<std::string> lines;
+    for (size_t i = 0; i < texts_.size(); ++i) lines.push_back(fmt::format("({}) {}", i + 1, texts_[i]));
+    return lines;
+  }
+
+ private:
+  std::vector<std::string> texts_;
+};
+
+std::string Cell(const StudyView& study, size_t index, const Table2Row& row, Notes& notes) {
+  const Json& figures = study.Metric(index, row.metric);
+  const auto mean = NumberAt(figures, "mean");
+  if (!mean) return notes.Mark(WhyAbsent(study, index, row.metric));
+  const auto error = NumberAt(figures, "standard_error");
+  const std::string text = Number(*mean * row.scale);
+  return error ? fmt::format("{} ± {}", text, Number(*error * row.scale)) : text;
+}
+
+Table TableOf(const StudyView& study, const std::vector<Table2Row>& rows, size_t begin, size_t end) {
+  Table table{.columns = {"parameter", "ours", "unit"}, .text_columns = 3};
+  Notes notes;
+  for (size_t i = begin; i < end; ++i) {
+    const bool suspect = study.configuration(i)["trials"]["suspect"].get<int64_t>() > 0;
+    table.columns.push_back(study.label(i) + (suspect ? " *" : ""));
+  }
+  for (const Table2Row& row : rows) {
+    std::vector<std::string> cells{row.paper, row.metric, row.unit};
+    for (size_t i = begin; i < end; ++i) cells.push_back(Cell(study, i, row, notes));
+    table.rows.push_back(std::move(cells));
+  }
+  table.notes = notes.Lines();
+  return table;
+}
+
+}  // namespace
+
+const std::vector<Table2Row>& Table2Rows() {
+  static const std::vector<Table2Row> kRows = MakeTable2();
+  return kRows;
+}
+
+const std::vector<Table2Row>& BesideRows() {
+  static const std::vector<Table2Row> kRows{
+      {"CPU pressure", "resources.cpu_pressure_percent", "% of the time"},
+      {"memory pressure", "resources.memory_pressure_percent", "% of the time"},
+      {"storage pressure", "resources.io_pressure_percent", "% of the time"},
+      {"network, received", "resources.received_bytes", "MB", 1e-6},
+      {"network, sent", "resources.sent_bytes", "MB", 1e-6},
+      {"disk, read", "resources.read_bytes", "MB", 1e-6},
+      {"disk, written", "resources.written_bytes", "MB", 1e-6},
+      {"held back by the CPU quota", "resources.throttled_s", "s"},
+      {"taken by the hypervisor", "resources.steal_percent", "% of the CPU"},
+      {"the observer itself", "resources.observer_cpu", "cores"}};
+  return kRows;
+}
+
+std::string WhyAbsent(const StudyView& study, size_t configuration, const std::string& metric) {
+  for (std::string name = metric; !name.empty();) {
+    if (const auto word = study.CommonestWord(configuration, "absent." + name)) return word->word;
+    const size_t dot = name.rfind('.');
+    name = dot == std::string::npos ? "" : name.substr(0, dot);
+  }
+  const Json& one = study.configuration(configuration);
+  if (one["metrics"].empty()) return "no trial of this configuration counts";
+  const bool in_process = one["factors"].value("architecture", std::string("in-process")) == "in-process";
+  if (in_process && metric.starts_with("resources.container_memory_bytes"))
+    return "in one process there is no container";
+  if (metric.starts_with("resources.gpu_percent")) return "no accelerator was watched";
+  return "not measured";
+}
+
+Section Table2Section(const StudyView& study) {
+  Section section{.title = "Table 2: times and resources", .folded = true};
+  section.blocks.push_back(Paragraph{
+      "The parameters of the first paper's Table 2 by its names, ours beside them: mean over the trials ± "
+      "its standard error. "
+      "Times are totals over the pictures of a trial, as each picture sees them (a batch's time counts for "
+      "each of its pictures); "
+      "over a server the recogniser's work is the round trip. docs/results.md tells what each figure is. "
+      "* some of the trials are SUSPECT."});
+  for (size_t begin = 0; begin < study.configurations(); begin += kAcross) {
+    const size_t end = std::min(begin + kAcross, study.configurations());
+    section.blocks.push_back(TableOf(study, Table2Rows(), begin, end));
+  }
+  section.blocks.push_back(Paragraph{"Beside them:"});
+  for (size_t begin = 0; begin < study.configurations(); begin += kAcross) {
+    const size_t end = std::min(begin + kAcross, study.configurations());
+    section.blocks.push_back(TableOf(study, BesideRows(), begin, end));
+  }
+  return section;
+}
+
+}  // namespace weir::report

@@ -1,0 +1,26 @@
+// The parameters of the first paper's Table 2, by its names beside ours.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/study_view.h"
+
+namespace weir::report {
+
+struct Table2Row {
+  std::string paper;   // "CPU, whole server, average"
+  std::string metric;  // "resources.server_cpu.mean"
+  std::string unit;
+  double scale = 1;  // the metric times this is in the unit
+};
+const std::vector<Table2Row>& Table2Rows();
+
+// What the study measured beside them: pressure, network, disk, throttling, the observer's own cost.
+const std::vector<Table2Row>& BesideRows();
+
+// Why there is no such figure: the trial's own words (its metric "absent.NAME", of the figure or of the group
+// it is in), or what follows from the configuration.
+std::string WhyAbsent(const StudyView& study, size_t configuration, const std::string& metric);
+
+}  // namespace weir::report

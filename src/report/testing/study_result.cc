@@ -1,0 +1,58 @@
+#include "report/testing/study_result.h"
+
+namespace weir::report {
+
+Json SmallResult() {
+  constexpr const char* kText = R"json({
+  "study": {"study": "small", "question": "Which <batch>?", "data": "d", "design": "factorial", "factors": {"batch": [1, 8]},
+            "fixed": {"model": ["m|x"]}, "repeats": 2, "seed": 7, "objective": {"metric": "throughput_images_per_s", "better": "higher"},
+            "figures": [], "also": [], "except": []},
+  "provenance": {"host": "box", "build_id": "4f2a", "command": "weir study s.yaml -o s", "libraries": {"onnxruntime": "1.31"}},
+  "options": {"confidence": 0.95, "margin": 0.03, "alpha": 0.05, "power": 0.8},
+  "trials": {"valid": 9, "suspect": 1, "invalid": 0, "failed": 0, "skipped": 0, "planned": 10, "retried": 1},
+  "blocks": 2, "reference": 0,
+  "answer": {"metric": "throughput_images_per_s", "best": 1, "mean": 110.5,
+             "others": [{"configuration": 0, "against": 1, "metric": "throughput_images_per_s", "n": 2, "ratio": 0.906, "low": 0.9, "high": 0.912,
+                         "told": "lower", "smallest_difference": 0.0076}]},
+  "figures": [{"title": "Figure 4 & more", "metric": "throughput_images_per_s", "kind": "lines", "x": "batch",
+               "series": [{"name": "sync", "points": [{"x": 1, "mean": 100.1, "low": 98.7, "high": 101.5, "n": 2, "suspect": 0},
+                                                      {"x": 8, "mean": 110.5, "low": 108.8, "high": 112.2, "n": 2, "suspect": 1}]}]},
+              {"title": "Figure 5", "metric": "throughput_images_per_s", "kind": "bars",
+               "series": [{"name": "", "points": [{"name": "batch 1", "mean": 100.1, "n": 2, "suspect": 0},
+                                                  {"name": "batch 8", "mean": 110.5, "low": 108.8, "high": 112.2, "n": 2, "suspect": 1}]}]}],
+  "configurations": [
+    {"index": 0, "label": "batch 1", "factors": {"batch": 1}, "levels": {"batch": "1"},
+     "trials": {"valid": 2, "suspect": 0, "invalid": 0, "failed": 0, "skipped": 0},
+     "metrics": {"throughput_images_per_s": {"n": 2, "mean": 100.1, "standard_deviation": 1.5, "standard_error": 0.5, "low": 98.7, "high": 101.5,
+                                            "median": 100.1, "min": 99, "max": 101},
+                 "stages_ms.infer": {"n": 2, "mean": 12.5, "standard_error": 0.25, "low": 12, "high": 13, "median": 12.5, "min": 12, "max": 13},
+                 "resources.host_memory_bytes.mean": {"n": 2, "mean": 250000000, "median": 250000000, "min": 250000000, "max": 250000000}},
+     "words": {"wall": {"infer": 2}, "absent.resources.server_cpu": {"the counters of the far host cannot be read": 2}}},
+    {"index": 1, "label": "batch 8", "factors": {"batch": 8}, "levels": {"batch": "8"},
+     "trials": {"valid": 1, "suspect": 1, "invalid": 0, "failed": 0, "skipped": 0},
+     "metrics": {"throughput_images_per_s": {"n": 2, "mean": 110.5, "standard_deviation": 1.4, "standard_error": 0.6, "low": 108.8, "high": 112.2,
+                                            "median": 110.2, "min": 109, "max": 112}},
+     "words": {"wall": {"infer": 1, "decode": 1}},
+     "targets": {"p99_ms": {"at_most": 50, "verdict": "met"}, "price_per_million_images": 2.5}}],
+  "comparisons": [{"configuration": 1, "against": 0, "metric": "throughput_images_per_s", "n": 2, "ratio": 1.104, "low": 1.0977, "high": 1.1101,
+                   "told": "higher", "smallest_difference": 0.0076}],
+  "effects": [{"factor": "batch", "from": "1", "to": "8", "metric": "throughput_images_per_s", "pairs": 1, "n": 2, "ratio": 1.104, "low": 1.0977,
+               "high": 1.1101, "told": "higher"}],
+  "drift": {"metric": "throughput_images_per_s", "blocks": 2, "flagged": true, "change": 0.05, "restless_blocks": [1]},
+  "merged": [{"combination": {"batch": 1, "protocol": "grpc"}, "configuration": 0, "why": ["protocol has no meaning"]}],
+  "dropped": [{"combination": {"batch": 8, "payload": "shared-memory"}, "why": "two nodes share no memory"}],
+  "rows": [
+    {"id": "a1", "attempt": 1, "counts": true, "configuration": 0, "label": "batch 1", "block": 0, "position": 1, "role": "trial", "seed": 9,
+     "took_s": 1.5, "levels": {"batch": "1"}, "verdict": {"verdict": "VALID", "reasons": []},
+     "metrics": {"throughput_images_per_s": 100.1, "wall": "infer"}, "command": "weir run m|x d --batch 1"},
+    {"id": "b1", "attempt": 1, "counts": false, "configuration": 1, "label": "batch 8", "block": 0, "position": 2, "role": "trial", "seed": 9,
+     "took_s": 0.5, "levels": {"batch": "8"}, "verdict": {"verdict": "failed", "reasons": [], "message": "the \"server\" fell, <b>hard</b>"},
+     "metrics": {}, "command": ""},
+    {"id": "b1", "attempt": 2, "counts": true, "configuration": 1, "label": "batch 8", "block": 0, "position": 2, "role": "trial", "seed": 9,
+     "took_s": 2.5, "levels": {"batch": "8"}, "verdict": {"verdict": "SUSPECT", "reasons": [{"reason": "steal", "evidence": "steal 3.1 %"}]},
+     "metrics": {"throughput_images_per_s": 0.1, "wall": "decode"}, "command": "weir run m|x d --batch 8"}]
+})json";
+  return ParseJson(kText).value();
+}
+
+}  // namespace weir::report

@@ -1,0 +1,347 @@
+#include "study/analysis.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "study/figures.h"
+#include "study/result_json.h"
+#include "study/two_studies.h"
+
+namespace weir::study {
+namespace {
+
+using record::Standing;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr const char* kRate = "throughput_images_per_s";
+
+struct Case {
+  StudyFile study;
+  Design design;
+  std::vector<Played> played;
+
+  Analysis Analyse() const { return study::Analyse(study, design, played); }
+  Json Result() const {
+    const StudyJournal journal{.header = {.study = study.ToJson(), .provenance = Json::object()},
+                               .played = played};
+    return ResultJson({.study = study, .design = design, .journal = journal});
+  }
+  Played& Find(size_t configuration, int block, Role role = Role::kTrial) {
+    for (Played& one : played) {
+      if (one.trial.configuration == configuration && one.trial.block == block && one.trial.role == role)
+        return one;
+    }
+    ADD_FAILURE();
+    return played[0];
+  }
+};
+
+// Plays every trial with the metrics that `measure` gives.
+Case Make(const std::string& yaml, const std::function<Json(const Trial&)>& measure) {
+  auto study = ParseStudy(yaml);
+  EXPECT_TRUE(study) << study.error().message;
+  auto design = MakeDesign(*study);
+  EXPECT_TRUE(design) << design.error().message;
+  Case made{.study = std::move(*study), .design = std::move(*design)};
+  for (const Trial& trial : made.design.trials) {
+    Played played{.trial = trial};
+    played.record.factors = made.design.configurations[trial.configuration].factors;
+    played.record.metrics = measure(trial);
+    made.played.push_back(std::move(played));
+  }
+  return made;
+}
+
+constexpr const char* kTwo = "study: s\nmodel: m\ndata: d\nfactors: {batch: [1, 8]}\nrepeats: 5\n";
+const std::vector<double> kOne{100.1, 99.2, 101.5, 98.8, 100.9};
+const std::vector<double> kEight{110.2, 108.9, 112.4, 109.7, 111.3};
+
+// Configuration 0 is batch 1, 1 is batch 8; the references rise by 1 a block, and fall by 1 within.
+Case Two() {
+  return Make(kTwo, [](const Trial& trial) {
+    const auto block = static_cast<size_t>(trial.block);
+    double rate = trial.configuration == 0 ? kOne[block] : kEight[block];
+    if (trial.role == Role::kReferenceStart) rate = 100.0 + trial.block;
+    if (trial.role == Role::kReferenceMiddle) rate = 101.0 + trial.block;
+    if (trial.role == Role::kReferenceEnd) rate = 99.0 + trial.block;
+    return Json{
+        {kRate, rate}, {"stages_ms", {{"infer", 2 * rate}}}, {"wall", trial.block == 0 ? "decode" : "infer"}};
+  });
+}
+
+const Figures& Of(const ConfigurationResult& result, const std::string& metric) {
+  return *std::ranges::find(result.metrics, metric, &Figures::metric);
+}
+
+// All expected numbers by Python's statistics and math; t by bisection of its finite sums (Abramowitz and
+// Stegun, 26.7.3, 26.7.4).
+TEST(Analyse, GivesTheNumbersWorkedOutElsewhere) {
+  const Analysis analysis = Two().Analyse();
+  const Figures& one = Of(analysis.configurations[0], kRate);
+  EXPECT_EQ(one.summary.n, 5);
+  EXPECT_NEAR(one.summary.mean, 100.1, 1e-9);
+  EXPECT_NEAR(*one.summary.standard_deviation, 1.1291589790636227, 1e-9);
+  EXPECT_NEAR(*one.summary.standard_error, 0.5049752469181045, 1e-9);
+  EXPECT_NEAR(*one.summary.low, 98.69796394744817, 1e-9);
+  EXPECT_NEAR(*one.summary.high, 101.50203605255182, 1e-9);
+  EXPECT_EQ(one.median.median, 100.1);
+  EXPECT_EQ(one.median.low, std::nullopt);  // five are too few
+  const Figures& eight = Of(analysis.configurations[1], kRate);
+  EXPECT_NEAR(eight.summary.mean, 110.5, 1e-9);
+  EXPECT_NEAR(*eight.summary.low, 108.79525366163742, 1e-9);
+  EXPECT_EQ(eight.median.median, 110.2);
+}
+
+TEST(Analyse, FlattensAllMetrics) {
+  const Analysis analysis = Two().Analyse();
+  EXPECT_NEAR(Of(analysis.configurations[0], "stages_ms.infer").summary.mean, 200.2, 1e-9);
+  EXPECT_EQ(analysis.configurations[1].words.at("wall"),
+            (std::map<std::string, int64_t>{{"decode", 1}, {"infer", 4}}));
+}
+
+TEST(Analyse, PairsConfigurationsInTheirBlocks) {
+  const Analysis analysis = Two().Analyse();
+  ASSERT_THAT(analysis.comparisons, SizeIs(2));  // two metrics of numbers
+  const Comparison& comparison = analysis.comparisons[0];
+  EXPECT_EQ(comparison.configuration, 1u);
+  EXPECT_EQ(comparison.against, 0u);
+  EXPECT_EQ(comparison.ratio.n, 5);
+  EXPECT_NEAR(comparison.ratio.ratio, 1.1038842448679003, 1e-9);
+  EXPECT_NEAR(*comparison.ratio.low, 1.0976776300477995, 1e-9);
+  EXPECT_NEAR(*comparison.ratio.high, 1.1101259538417587, 1e-9);
+  EXPECT_NEAR(*comparison.smallest_difference, std::expm1(0.00754929469891942), 1e-9);
+  EXPECT_EQ(comparison.told, Told::kHigher);
+}
+
+TEST(Analyse, FollowsTheReferenceOverTheBlocks) {
+  const StudyDrift drift = Two().Analyse().drift;
+  EXPECT_EQ(drift.blocks, 5);
+  EXPECT_NEAR(*drift.change, 0.0400018310978891, 1e-9);
+  EXPECT_NEAR(*drift.low, 0.03956709773541252, 1e-9);
+  EXPECT_NEAR(*drift.high, 0.04043674626017144, 1e-9);
+  EXPECT_NEAR(drift.within_block->ratio, 0.9901941838332553, 1e-9);
+  EXPECT_NEAR(*drift.within_block->low, 0.990005426251767, 1e-9);
+  EXPECT_EQ(drift.trend, std::nullopt);  // ten blocks are needed
+  EXPECT_THAT(drift.restless, IsEmpty());
+  EXPECT_TRUE(drift.flagged);  // 4 % in all, and sure of it
+}
+
+TEST(Analyse, FlagsABlockInWhichTheMachineWasBusy) {
+  Case calm = Make(kTwo, [](const Trial&) { return Json{{kRate, 100.0}}; });
+  EXPECT_FALSE(calm.Analyse().drift.flagged);
+  for (const Role role : {Role::kReferenceStart, Role::kReferenceMiddle, Role::kReferenceEnd})
+    calm.Find(0, 2, role).record.metrics[kRate] = 90.0;
+  const StudyDrift drift = calm.Analyse().drift;
+  EXPECT_TRUE(drift.flagged);
+  EXPECT_THAT(drift.restless, ElementsAre(2));
+}
+
+TEST(Analyse, LeavesOutWhatIsInvalidOrFailedAndMarksWhatIsSuspect) {
+  Case two = Two();
+  two.Find(1, 0).record.verdict.standing = Standing::kInvalid;
+  two.Find(1, 1).record.verdict.standing = Standing::kFailed;
+  two.Find(1, 2).record.verdict.standing = Standing::kSuspect;
+  const Analysis analysis = two.Analyse();
+  EXPECT_EQ(Of(analysis.configurations[1], kRate).summary.n, 3);
+  EXPECT_NEAR(Of(analysis.configurations[1], kRate).summary.mean, (112.4 + 109.7 + 111.3) / 3, 1e-9);
+  EXPECT_EQ(analysis.configurations[1].tally.suspect, 1);
+  EXPECT_EQ(analysis.configurations[1].tally.valid, 2);
+  EXPECT_EQ(analysis.comparisons[0].ratio.n, 3);
+  EXPECT_EQ(analysis.tally.invalid, 1);
+  EXPECT_EQ(analysis.tally.failed, 1);
+}
+
+TEST(Analyse, CountsTheSecondTryInThePlaceOfTheFirst) {
+  Case two = Two();
+  Played again = two.Find(1, 0);
+  two.Find(1, 0).record.verdict.standing = Standing::kFailed;
+  again.attempt = 2;
+  two.played.push_back(again);
+  const Analysis analysis = two.Analyse();
+  EXPECT_EQ(Of(analysis.configurations[1], kRate).summary.n, 5);
+  EXPECT_EQ(analysis.tally.failed, 0);
+  EXPECT_EQ(analysis.retried, 1);
+}
+
+TEST(Analyse, NamesTheBestByTheObjective) {
+  const Analysis analysis = Two().Analyse();
+  ASSERT_TRUE(analysis.answer);
+  EXPECT_EQ(analysis.answer->best, 1u);
+  ASSERT_THAT(analysis.answer->others, SizeIs(1));
+  EXPECT_EQ(analysis.answer->others[0].configuration, 0u);
+  EXPECT_EQ(analysis.answer->others[0].told, Told::kLower);
+  Case lower = Two();
+  lower.study.objective.better = Better::kLower;
+  EXPECT_EQ(lower.Analyse().answer->best, 0u);
+  lower.study.objective.metric = "nothing";
+  EXPECT_EQ(lower.Analyse().answer, std::nullopt);
+}
+
+TEST(Tell, AsksForAnIntervalWithoutOneAndAGainAboveTheMargin) {
+  const auto tell = [](double ratio, double low, double high) {
+    return Tell({.n = 5, .ratio = ratio, .low = low, .high = high}, {});
+  };
+  EXPECT_EQ(tell(1.1, 1.05, 1.15), Told::kHigher);
+  EXPECT_EQ(tell(0.9, 0.85, 0.95), Told::kLower);
+  EXPECT_EQ(tell(1.02, 1.01, 1.03), Told::kSmall);
+  EXPECT_EQ(tell(1.1, 0.99, 1.2), Told::kNothing);
+  EXPECT_EQ(Tell({.n = 1, .ratio = 2}, {}), Told::kTooFew);
+}
+
+// 2 x 2: a factor 1.5 by the mode and 1.2 by the batch, times noise; constants from Python as above.
+TEST(FindEffects, AveragesOverAllThatDiffersInOneFactorAlone) {
+  const double noise[2][2][5] = {{{1, 1.01, .99, 1.02, .98}, {1.01, 1, 1, .99, 1.02}},
+                                 {{.99, 1.01, 1, 1.01, 1}, {1, 1, 1.02, .98, 1.01}}};
+  const Case made = Make(
+      "study: s\nmodel: m\ndata: d\nfactors: {mode: [sync, async], batch: [1, 8]}\nrepeats: 5\n",
+      [&](const Trial& trial) {
+        // In the order of Factors(): mode first, batch fastest.
+        const size_t mode = trial.configuration / 2, batch = trial.configuration % 2;
+        return Json{{kRate, 100 * (1 + .5 * static_cast<double>(mode)) *
+                                (1 + .2 * static_cast<double>(batch)) * noise[mode][batch][trial.block]}};
+      });
+  const std::vector<Effect> effects = made.Analyse().effects;
+  ASSERT_THAT(effects, SizeIs(2));
+  EXPECT_EQ(effects[0].factor, "mode");
+  EXPECT_EQ(effects[0].to, "async");
+  EXPECT_EQ(effects[0].pairs, 2);
+  EXPECT_EQ(effects[0].ratio.n, 5);
+  EXPECT_NEAR(effects[0].ratio.ratio, 1.5000297062057224, 1e-9);
+  EXPECT_NEAR(*effects[0].ratio.low, 1.4804120089498563, 1e-9);
+  EXPECT_NEAR(*effects[0].ratio.high, 1.5199073676089316, 1e-9);
+  EXPECT_EQ(effects[0].told, Told::kHigher);
+}
+
+TEST(FindEffects, StepsFromOneProcessToAServerWhateverItsProtocol) {
+  const Case made = Make(
+      "study: s\nmodel: m\ndata: d\nfactors: {architecture: [in-process, microservice], protocol: [http, "
+      "grpc]}\nrepeats: 3\n",
+      [](const Trial& trial) {
+        return Json{{kRate, trial.configuration == 0 ? 100.0 : trial.configuration == 1 ? 50.0 : 200.0}};
+      });
+  ASSERT_THAT(made.design.configurations, SizeIs(3));
+  const std::vector<Effect> effects = made.Analyse().effects;
+  ASSERT_THAT(effects, SizeIs(2));
+  EXPECT_EQ(effects[0].factor, "architecture");
+  EXPECT_EQ(effects[0].pairs, 2);
+  EXPECT_NEAR(effects[0].ratio.ratio, 1, 1e-12);  // sqrt(1/2 * 2)
+  EXPECT_EQ(effects[1].factor, "protocol");
+  EXPECT_EQ(effects[1].pairs, 1);
+  EXPECT_NEAR(effects[1].ratio.ratio, 4, 1e-12);
+}
+
+TEST(FindEffects, LeaveOutBlocksInWhichAPairLacks) {
+  Case made =
+      Make("study: s\nmodel: m\ndata: d\nfactors: {mode: [sync, async], batch: [1, 8]}\nrepeats: 5\n",
+           [](const Trial& trial) { return Json{{kRate, trial.configuration >= 2 ? 150.0 : 100.0}}; });
+  made.Find(0, 3).record.verdict.standing = Standing::kInvalid;
+  EXPECT_EQ(made.Analyse().effects[0].ratio.n, 4);
+}
+
+TEST(Analyse, OfNothingSaysNothing) {
+  Case two = Two();
+  two.played.clear();
+  const Analysis analysis = two.Analyse();
+  EXPECT_EQ(analysis.answer, std::nullopt);
+  EXPECT_THAT(analysis.comparisons, IsEmpty());
+  EXPECT_EQ(analysis.drift.blocks, 0);
+  EXPECT_THAT(two.Result()["figures"], SizeIs(0));
+}
+
+TEST(DrawFigures, DrawsALineForEachCombinationOfTheOthers) {
+  const Case made = Make(
+      "study: s\nmodel: m\ndata: d\nfactors: {mode: [sync, async], batch: [8, 1, 32]}\nrepeats: 3\n",
+      [](const Trial& trial) { return Json{{kRate, 100.0 + static_cast<double>(trial.configuration)}}; });
+  const auto charts = DrawFigures(made.study, made.design, made.Analyse());
+  ASSERT_THAT(charts, SizeIs(2));
+  EXPECT_EQ(charts[0].x, "batch");
+  ASSERT_THAT(charts[0].series, SizeIs(2));
+  EXPECT_EQ(charts[0].series[0].name, "sync");
+  ASSERT_THAT(charts[0].series[0].points, SizeIs(3));
+  EXPECT_EQ(charts[0].series[0].points[0].x, 1);
+  EXPECT_EQ(charts[0].series[0].points[0].mean, 101);
+  EXPECT_EQ(charts[1].x, "");
+  ASSERT_THAT(charts[1].series, SizeIs(1));
+  EXPECT_THAT(charts[1].series[0].points, SizeIs(6));
+}
+
+TEST(DrawFigures, TellsLinesApartWhereTheWantedSeriesDoNot) {
+  const Case made = Make(
+      "study: s\nmodel: m\ndata: d\nfactors: {architecture: [microservice, distributed], mode: [sync, "
+      "async], batch: [1, 8]}\nrepeats: 1\n"
+      "figures:\n  - {title: F, x: batch, series: architecture}\n  - {title: G, x: batch, series: "
+      "architecture, where: {mode: async}}\n",
+      [](const Trial&) { return Json{{kRate, 100.0}}; });
+  const auto charts = DrawFigures(made.study, made.design, made.Analyse());
+  ASSERT_THAT(charts, SizeIs(2));
+  EXPECT_THAT(charts[0].series, SizeIs(4));
+  ASSERT_THAT(charts[1].series, SizeIs(2));
+  EXPECT_EQ(charts[1].series[0].name, "microservice");
+}
+
+TEST(ResultJson, HoldsEveryTryWithItsVerdict) {
+  Case two = Two();
+  two.Find(1, 0).record.verdict = {.standing = Standing::kFailed, .message = "fell"};
+  Played again = two.Find(1, 0);
+  again.attempt = 2;
+  again.record.verdict = {};
+  two.played.push_back(again);
+  const Json result = two.Result();
+  ASSERT_THAT(result["rows"], SizeIs(26));
+  EXPECT_EQ(result["rows"][25]["attempt"], 2);
+  EXPECT_EQ(result["rows"][25]["counts"], true);
+  int counting = 0;
+  for (const Json& row : result["rows"]) counting += row["counts"].get<bool>();
+  EXPECT_EQ(counting, 25);
+  EXPECT_EQ(result["rows"][0]["metrics"]["stages_ms.infer"], 200.0);
+  EXPECT_EQ(result["trials"]["planned"], 25);
+  EXPECT_EQ(result["trials"]["retried"], 1);
+  EXPECT_NEAR(result["configurations"][0]["metrics"][kRate]["low"].get<double>(), 98.69796394744817, 1e-9);
+  EXPECT_EQ(result["configurations"][1]["levels"]["batch"], "8");
+  EXPECT_FALSE(result["configurations"][0]["metrics"][kRate].contains("median_low"));
+}
+
+TEST(CompareStudies, HoldsTheSameConfigurationsBesideEachOther) {
+  const Case before = Two();
+  Case now =
+      Make("study: s\nmodel: m\ndata: d\nfactors: {batch: [1, 32]}\nrepeats: 5\n",
+           [](const Trial& trial) { return Json{{kRate, 2 * kOne[static_cast<size_t>(trial.block)]}}; });
+  const StudyJournal then{.header = {.study = before.study.ToJson(), .provenance = {{"host", "a"}}},
+                          .played = before.played};
+  const StudyJournal here{.header = {.study = now.study.ToJson(), .provenance = {{"host", "b"}}},
+                          .played = now.played};
+  const Json json = CompareStudies({.study = before.study, .design = before.design, .journal = then},
+                                   {.study = now.study, .design = now.design, .journal = here});
+  ASSERT_THAT(json["configurations"], SizeIs(1));
+  EXPECT_NEAR(json["configurations"][0]["ratio"].get<double>(), 2, 1e-12);
+  EXPECT_NEAR(json["configurations"][0]["before"]["mean"].get<double>(), 100.1, 1e-9);
+  EXPECT_EQ(json["configurations"][0]["told"], "higher");
+  EXPECT_EQ(json["only_before"], Json::array({"batch 8"}));
+  EXPECT_EQ(json["only_now"], Json::array({"batch 32"}));
+  EXPECT_EQ(json["differences"][0], "host: a before, b now");
+}
+
+TEST(TargetsJson, HoldsAnIntervalAgainstATargetAndCountsTheCost) {
+  const Configuration configuration{.factors = {{"architecture", "distributed"}}};
+  ConfigurationResult result;
+  result.metrics.push_back({.metric = kRate, .summary = {.n = 5, .mean = 500, .low = 490, .high = 510}});
+  result.metrics.push_back(
+      {.metric = "response_ms.p99", .summary = {.n = 5, .mean = 50, .low = 45, .high = 55}});
+  const Targets targets{.p99_ms = 50, .images_per_s = 480, .price_per_hour = {{"distributed", 1.8}}};
+  const Json json = TargetsJson(targets, configuration, result);
+  EXPECT_EQ(json["p99_ms"]["verdict"], "undecided");
+  EXPECT_EQ(json["images_per_s"]["verdict"], "met");
+  EXPECT_NEAR(json["price_per_million_images"].get<double>(), 1.0,
+              1e-12);  // 1.8 an hour, 1.8 million an hour
+  EXPECT_EQ(TargetsJson({.p99_ms = 40}, configuration, result)["p99_ms"]["verdict"], "missed");
+  EXPECT_TRUE(TargetsJson({}, configuration, result).empty());
+}
+
+}  // namespace
+}  // namespace weir::study

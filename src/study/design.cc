@@ -1,0 +1,240 @@
+#include "study/design.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/seed.h"
+#include "study/combinations.h"
+#include "study/factor.h"
+#include "study/rules.h"
+
+namespace weir::study {
+namespace {
+
+constexpr int64_t kMostTrials = 1'000'000;
+constexpr std::pair<Role, std::string_view> kRoles[] = {{Role::kTrial, "trial"},
+                                                        {Role::kReferenceStart, "reference-start"},
+                                                        {Role::kReferenceMiddle, "reference-middle"},
+                                                        {Role::kReferenceEnd, "reference-end"}};
+
+std::string TrialId(const Configuration& configuration, int block, Role role) {
+  const std::string text =
+      fmt::format("{} block {} {}", DumpJson(configuration.factors), block, ToString(role));
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+// Applies the rules, and collects what comes to the same.
+class Configurations {
+ public:
+  explicit Configurations(const StudyFile& study) : study_(study) {}
+
+  // The configuration that `factors` come to, new or known; nothing where it was dropped.
+  std::optional<size_t> Add(Json factors) {
+    Combination combination{.factors = std::move(factors)};
+    Sense sense = MakeSense(combination.factors);
+    combination.changes = std::move(sense.changes);
+    combination.dropped = sense.dropped.value_or(WhyExcepted(sense.factors));
+    if (combination.dropped.empty()) {
+      const auto [known, added] = index_.try_emplace(DumpJson(sense.factors), configurations.size());
+      if (added) configurations.push_back({.factors = std::move(sense.factors)});
+      combination.configuration = known->second;
+    }
+    combinations.push_back(std::move(combination));
+    return combinations.back().configuration;
+  }
+
+  std::vector<Combination> combinations;
+  std::vector<Configuration> configurations;
+
+ private:
+  std::string WhyExcepted(const Json& factors) const {
+    for (const Exception& one : study_.except) {
+      if (Matches(factors, one.when)) return one.why;
+    }
+    return "";
+  }
+
+  const StudyFile& study_;
+  std::map<std::string, size_t> index_;
+};
+
+// A factor varies where two configurations differ in it, one that lacks it among them.
+void AddLabels(std::vector<Configuration>& configurations, const std::string& otherwise) {
+  std::vector<std::string> varying;
+  for (const Factor& factor : Factors()) {
+    std::set<std::string> levels;
+    for (const Configuration& one : configurations) {
+      const auto level = one.factors.find(std::string(factor.name));
+      levels.insert(level == one.factors.end() ? "" : DumpJson(*level));
+    }
+    if (levels.size() > 1) varying.emplace_back(factor.name);
+  }
+  for (Configuration& one : configurations) {
+    for (const std::string& factor : varying) {
+      if (!one.factors.contains(factor)) continue;
+      one.label += (one.label.empty() ? "" : ", ") + NamedLevelText(factor, one.factors[factor]);
+    }
+    if (one.label.empty()) one.label = otherwise;
+  }
+}
+
+void Shuffle(std::vector<size_t>& order, Random random) {  // Fisher and Yates
+  for (size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[static_cast<size_t>(random.Integer(0, static_cast<int64_t>(i) - 1))]);
+}
+
+void AddBlock(const StudyFile& study, int block, Design& design) {
+  const Seed seed = Seed(study.seed).Stream("block").Stream(static_cast<uint64_t>(block));
+  std::vector<size_t> order(design.configurations.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  Shuffle(order, seed.Stream("order").MakeRandom());
+
+  int position = 0;
+  const auto add = [&](size_t configuration, Role role) {
+    design.trials.push_back({.configuration = configuration,
+                             .block = block,
+                             .position = position++,
+                             .role = role,
+                             .seed = seed.Stream("trial").value(),
+                             .id = TrialId(design.configurations[configuration], block, role)});
+  };
+  add(design.reference, Role::kReferenceStart);
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i == order.size() / 2) add(design.reference, Role::kReferenceMiddle);
+    add(order[i], Role::kTrial);
+  }
+  add(design.reference, Role::kReferenceEnd);
+}
+
+bool ReadsData(const Configuration& configuration) {
+  return configuration.factors.value("load", Json("application")) == "application";
+}
+
+Status Check(const StudyFile& study, const Design& design) {
+  if (study.data.empty() && std::ranges::any_of(design.configurations, ReadsData)) {
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format(
+            "study {} names no data, and its application reads some: add data: FOLDER, or load: closed",
+            study.name));
+  }
+  if (static_cast<int64_t>(design.configurations.size() + 3) * study.repeats > kMostTrials) {
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("study {} has more than {} trials: {} configurations and 3 references, {} times each",
+                    study.name, kMostTrials, design.configurations.size(), study.repeats));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view ToString(Role role) {
+  for (const auto& [one, name] : kRoles) {
+    if (one == role) return name;
+  }
+  return "";
+}
+
+std::optional<Role> ParseRole(std::string_view text) {
+  for (const auto& [role, name] : kRoles) {
+    if (name == text) return role;
+  }
+  return std::nullopt;
+}
+
+Result<Design> MakeDesign(const StudyFile& study) {
+  Configurations found(study);
+  std::vector<Json> combinations = TRY(AllCombinations(study));
+  for (Json& one : combinations) found.Add(std::move(one));
+  if (found.configurations.empty()) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("study {}: no combination is left: {}", study.name,
+                            found.combinations.empty() ? "there is none" : found.combinations[0].dropped));
+  }
+  // The reference is one of the study's own configurations, or one more. A base that makes no sense by
+  // itself, as where the study is of the load generator over servers, gives way to the first configuration.
+  const auto wanted = found.Add(BaseCombination(study, study.reference));
+  if (!wanted && !study.reference.empty()) {
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("study {}: the reference does not exist: {}",
+                                                         study.name, found.combinations.back().dropped));
+  }
+  found.combinations.pop_back();  // it was asked for, not combined
+  Design design{.combinations = std::move(found.combinations),
+                .configurations = std::move(found.configurations),
+                .reference = wanted.value_or(0),
+                .blocks = study.repeats};
+  TRY_STATUS(Check(study, design));
+  AddLabels(design.configurations, study.name);
+  for (int block = 0; block < study.repeats; ++block) AddBlock(study, block, design);
+  return design;
+}
+
+std::optional<int64_t> ImagesPerTrial(const TrialLength& length, const Configuration& configuration,
+                                      std::optional<int64_t> set_images) {
+  const Json& factors = configuration.factors;
+  const auto batch = factors.value("batch", int64_t{8}), in_flight = factors.value("in_flight", int64_t{1});
+  const int64_t least = (length.batches + in_flight) * batch;
+  if (length.images) return std::max(*length.images, least);
+  if (length.seconds) return std::nullopt;
+  std::optional<int64_t> set = set_images;
+  if (factors.contains("images")) set = factors["images"].get<int64_t>();
+  if (!set) return length.passes ? std::nullopt : std::optional(least);
+  const double wanted =
+      length.passes.value_or(0) * static_cast<double>(*set * factors.value("replication", int64_t{1}));
+  return std::max(static_cast<int64_t>(std::ceil(wanted)), least);
+}
+
+std::optional<double> TimeNeeded(const Design& design,
+                                 std::span<const std::optional<double>> seconds_by_configuration,
+                                 std::span<const std::string> done) {
+  double sum = 0;
+  int64_t tried = 0;
+  for (const std::optional<double>& seconds : seconds_by_configuration) {
+    if (!seconds) continue;
+    sum += *seconds;
+    ++tried;
+  }
+  if (tried == 0) return std::nullopt;
+  const std::set<std::string> over(done.begin(), done.end());
+  double needed = 0;
+  for (const Trial& trial : design.trials) {
+    if (over.contains(trial.id)) continue;
+    const bool known = trial.configuration < seconds_by_configuration.size();
+    const std::optional<double> seconds =
+        known ? seconds_by_configuration[trial.configuration] : std::nullopt;
+    needed += seconds.value_or(sum / static_cast<double>(tried));
+  }
+  return needed;
+}
+
+Json ToJson(const Design& design) {
+  Json json{{"blocks", design.blocks}, {"trials", design.trials.size()}, {"reference", design.reference}};
+  Json& configurations = json["configurations"] = Json::array();
+  for (const Configuration& one : design.configurations) {
+    Json levels = Json::object();
+    for (const auto& [factor, level] : one.factors.items()) levels[factor] = LevelText(factor, level);
+    configurations.push_back({{"label", one.label}, {"factors", one.factors}, {"levels", levels}});
+  }
+  std::vector<int> seen(design.configurations.size(), 0);
+  Json& merged = json["merged"] = Json::array();
+  Json& dropped = json["dropped"] = Json::array();
+  for (const Combination& one : design.combinations) {
+    if (!one.configuration) {
+      dropped.push_back({{"combination", one.factors}, {"why", one.dropped}});
+    } else if (seen[*one.configuration]++ > 0) {
+      merged.push_back(
+          {{"combination", one.factors}, {"configuration", *one.configuration}, {"why", one.changes}});
+    }
+  }
+  return json;
+}
+
+}  // namespace weir::study

@@ -1,0 +1,41 @@
+// The lines of a study's journal. The first says what is studied, where and with what; each other is one try
+// of one trial.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "record/journal.h"
+#include "record/record.h"
+#include "study/design.h"
+
+namespace weir::study {
+
+struct Header {
+  Json study;       // StudyFile::ToJson
+  Json provenance;  // Provenance::ToJson, and what else must not change while the study lasts
+};
+
+struct Played {
+  Trial trial;
+  int attempt = 1;    // 2: the first failed
+  double took_s = 0;  // the whole trial, launch and stop included
+  record::Record record;
+};
+
+struct StudyJournal {
+  Header header;
+  std::vector<Played> played;  // in the order in which they ended
+};
+
+Json ToJson(const Header& header);
+Json ToJson(const Played& played);
+Result<Played> PlayedFromJson(const Json& entry);  // kCorrupt names the key
+
+// kCorrupt names the line (from 1) that is no entry of a study; kNotFound where there is none at all.
+Result<StudyJournal> ReadEntries(const record::JournalContents& contents);
+
+}  // namespace weir::study

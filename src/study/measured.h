@@ -1,0 +1,56 @@
+// What the trials of a study measured, sorted by configuration, metric and block. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "study/design.h"
+#include "study/entries.h"
+
+namespace weir::study {
+
+// Metrics by flat names: {"stages_ms": {"infer": 3}} is stages_ms.infer. Lists, truths and nulls are left
+// out.
+struct FlatMetrics {
+  std::vector<std::pair<std::string, double>> numbers;
+  std::vector<std::pair<std::string, std::string>> words;  // such as the wall's name
+};
+FlatMetrics Flatten(const Json& metrics);
+
+// The last try of each trial, in the order of the journal.
+std::vector<const Played*> LastTries(std::span<const Played> played);
+
+// Whether its figures count: VALID, or SUSPECT (which is marked wherever it is shown).
+bool Counts(const Played& played);
+
+class Measured {
+ public:
+  // `played` must outlive this.
+  Measured(const Design& design, std::span<const Played> played);
+
+  const std::vector<std::string>& metrics() const { return metrics_; }  // all there are, as first met
+  // Of the trials of a configuration that count, references left out, by block.
+  std::map<int, double> ByBlock(size_t configuration, const std::string& metric) const;
+  std::vector<double> Values(size_t configuration, const std::string& metric) const;
+  // Of the reference's drift controls in one role.
+  std::map<int, double> References(Role role, const std::string& metric) const;
+  // How often a metric of words said what, over the trials of a configuration that count.
+  std::map<std::string, std::map<std::string, int64_t>> Words(size_t configuration) const;
+
+ private:
+  struct One {
+    const Played* played = nullptr;
+    FlatMetrics flat;
+    std::map<std::string, double> numbers;
+  };
+  std::vector<One> counted_;
+  std::vector<std::vector<size_t>> by_configuration_;  // indices of counted_, role kTrial
+  std::vector<std::string> metrics_;
+};
+
+}  // namespace weir::study

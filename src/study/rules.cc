@@ -1,0 +1,144 @@
+#include "study/rules.h"
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <string_view>
+
+#include "study/factor.h"
+#include "study/level.h"
+
+namespace weir::study {
+namespace {
+
+class Rules {
+ public:
+  explicit Rules(const Json& combination) {
+    for (const Factor& factor : Factors()) {
+      const std::string name(factor.name);
+      if (combination.contains(name)) sense_.factors[name] = combination[name];
+    }
+  }
+
+  Sense Apply() {
+    Architecture();
+    Server();
+    Load();
+    DataPath();
+    Engine();
+    Mode();
+    return std::move(sense_);
+  }
+
+ private:
+  Json Level(std::string_view name) const {
+    const auto found = sense_.factors.find(std::string(name));
+    if (found != sense_.factors.end()) return *found;
+    for (const Factor& factor : Factors()) {
+      if (factor.name == name && factor.otherwise) return *factor.otherwise;
+    }
+    return nullptr;
+  }
+  bool Has(std::string_view name) const { return sense_.factors.contains(std::string(name)); }
+
+  void Without(std::initializer_list<std::string_view> names, std::string_view why) {
+    for (const std::string_view name : names) {
+      if (sense_.factors.erase(std::string(name)) > 0)
+        sense_.changes.push_back(fmt::format("{} has no meaning: {}", name, why));
+    }
+  }
+  void Drop(std::string why) {
+    if (!sense_.dropped) sense_.dropped = std::move(why);
+  }
+
+  void Architecture();
+  void Server();
+  void ServerOfOthers(const Json& server);
+  void Load();
+  void DataPath();
+  void Engine();
+  void Mode();
+
+  Sense sense_;
+};
+
+void Rules::Architecture() {
+  const Json architecture = Level("architecture");
+  if (architecture == "in-process") {
+    Without({"server", "protocol", "payload", "instances", "server_batching", "network", "placement"},
+            "there is no server in one process");
+  } else if (architecture == "microservice") {
+    Without({"network"}, "a microservice is on the host of the application");
+  } else if (Level("payload") == "shared-memory") {
+    Drop("payload shared-memory: two nodes share no memory");
+  }
+}
+
+void Rules::Server() {
+  const Json server = Level("server");
+  if (Level("architecture") != "in-process" && server.is_object()) ServerOfOthers(server);
+}
+
+void Rules::ServerOfOthers(const Json& server) {
+  const std::string name = LevelText("server", server);
+  Without({"engine", "accelerator", "precision", "threads", "streams", "instances", "server_batching"},
+          fmt::format("the server {} has settings of its own", name));
+  const std::string payload = Level("payload").get<std::string>();
+  if (payload == "pixels" || payload == "image")
+    Drop(fmt::format("payload {}: only weir's server takes it, not {}", payload, name));
+  const std::string protocol = Level("protocol").get<std::string>();
+  if (!Offers(server, protocol))
+    Drop(fmt::format("protocol {0}: the server {1} has no address for it; give it {0}: {0}://HOST:PORT",
+                     protocol, name));
+  if (!server.contains("url")) return;
+  const bool here = IsLoopback(server);
+  if (here != (Level("architecture") == "microservice")) {
+    Drop(fmt::format("architecture {}: the server {} is already running {}",
+                     Level("architecture").get<std::string>(), name, here ? "on this host" : "on another"));
+  }
+}
+
+void Rules::Load() {
+  const Json load = Level("load");
+  if (load == "application") {
+    if (Has("payload") && Level("payload") == "shared-memory")
+      Drop("payload shared-memory: the application sends its pictures; load: closed can share them");
+    return;
+  }
+  Without({"data_path", "images", "replication", "page_cache", "decode_threads"},
+          "the load generator's requests are made beforehand");
+  if (load.is_object()) Without({"mode", "in_flight"}, "an open loop does not wait for answers");
+}
+
+void Rules::DataPath() {
+  if (Level("data_path") == "memory")
+    Without({"page_cache", "decode_threads"}, "the data lie in memory before the clock starts");
+}
+
+void Rules::Engine() {
+  if (Has("accelerator") && Level("accelerator") != "none")
+    Without({"engine"}, "the accelerator takes its place");
+  const auto is_emulated = [](const Json& level) {
+    return level.is_string() && level.get_ref<const std::string&>().starts_with("emulated:");
+  };
+  if (!is_emulated(Level("engine")) && !is_emulated(Level("accelerator"))) return;
+  Without({"threads", "streams"},
+          "an emulated accelerator has no CPU threads, and its streams in its settings");
+  if (Level("precision") != "f32")
+    Drop(fmt::format("precision {}: an emulated accelerator has f32 only",
+                     Level("precision").get<std::string>()));
+}
+
+void Rules::Mode() {
+  if (Level("mode") != "sync" || Level("load").is_object() || !Has("in_flight") || Level("in_flight") == 1)
+    return;
+  sense_.changes.push_back(fmt::format("in_flight {} is 1: in sync mode there is one batch at a time",
+                                       DumpJson(Level("in_flight"))));
+  sense_.factors["in_flight"] = 1;
+}
+
+}  // namespace
+
+Sense MakeSense(const Json& combination) { return Rules(combination).Apply(); }
+
+}  // namespace weir::study

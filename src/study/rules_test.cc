@@ -1,0 +1,123 @@
+#include "study/rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::study {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Optional;
+
+TEST(MakeSense, LeavesAServersFactorsOutOfOneProcess) {
+  const Sense sense = MakeSense({{"architecture", "in-process"},
+                                 {"protocol", "grpc"},
+                                 {"payload", "pixels"},
+                                 {"network", {{"rate_gbit_per_s", 5}}},
+                                 {"instances", 2},
+                                 {"batch", 8}});
+  EXPECT_EQ(sense.factors, (Json{{"architecture", "in-process"}, {"batch", 8}}));
+  EXPECT_EQ(sense.changes.size(), 4u);
+  EXPECT_THAT(sense.changes[0], HasSubstr("protocol has no meaning: there is no server in one process"));
+  EXPECT_EQ(sense.dropped, std::nullopt);
+}
+
+TEST(MakeSense, HasOneBatchInFlightInSyncMode) {
+  const Sense sense = MakeSense({{"mode", "sync"}, {"in_flight", 4}});
+  EXPECT_EQ(sense.factors["in_flight"], 1);
+  EXPECT_THAT(sense.changes, ElementsAre(HasSubstr("in_flight 4 is 1")));
+  EXPECT_EQ(MakeSense({{"mode", "async"}, {"in_flight", 4}}).factors["in_flight"], 4);
+  EXPECT_THAT(MakeSense({{"mode", "sync"}}).changes, IsEmpty());
+}
+
+TEST(MakeSense, HasALinkBetweenNodesOnly) {
+  const Json link{{"rate_gbit_per_s", 5}};
+  EXPECT_FALSE(MakeSense({{"architecture", "microservice"}, {"network", link}}).factors.contains("network"));
+  EXPECT_TRUE(MakeSense({{"architecture", "distributed"}, {"network", link}}).factors.contains("network"));
+}
+
+TEST(MakeSense, SharesMemoryOnlyOnOneHostAndWithTheLoadGenerator) {
+  EXPECT_THAT(
+      MakeSense({{"architecture", "distributed"}, {"payload", "shared-memory"}, {"load", "closed"}}).dropped,
+      Optional(HasSubstr("two nodes share no memory")));
+  EXPECT_THAT(MakeSense({{"architecture", "microservice"}, {"payload", "shared-memory"}}).dropped,
+              Optional(HasSubstr("load: closed")));
+  EXPECT_EQ(
+      MakeSense({{"architecture", "microservice"}, {"payload", "shared-memory"}, {"load", "closed"}}).dropped,
+      std::nullopt);
+}
+
+TEST(MakeSense, ReadsNoFilesForTheLoadGenerator) {
+  const Sense sense = MakeSense({{"load", "closed"},
+                                 {"data_path", "files"},
+                                 {"images", 1500},
+                                 {"replication", 9},
+                                 {"page_cache", "cold"},
+                                 {"decode_threads", 2},
+                                 {"mode", "async"}});
+  EXPECT_EQ(sense.factors, (Json{{"mode", "async"}, {"load", "closed"}}));
+}
+
+TEST(MakeSense, DoesNotWaitInAnOpenLoop) {
+  const Sense sense = MakeSense({{"load", {{"rate_per_s", 400.0}}}, {"mode", "sync"}, {"in_flight", 4}});
+  EXPECT_EQ(sense.factors.size(), 1u);
+}
+
+TEST(MakeSense, CachesNoPagesOfWhatLiesInMemory) {
+  const Sense sense =
+      MakeSense({{"data_path", "memory"}, {"page_cache", "cold"}, {"decode_threads", 2}, {"images", 1500}});
+  EXPECT_EQ(sense.factors, (Json{{"data_path", "memory"}, {"images", 1500}}));
+}
+
+TEST(MakeSense, LetsAnAcceleratorTakeTheEnginesPlace) {
+  const Sense sense = MakeSense({{"engine", "openvino"},
+                                 {"accelerator", "emulated:per_item=1ms"},
+                                 {"threads", 2},
+                                 {"streams", 2},
+                                 {"precision", "f32"}});
+  EXPECT_EQ(sense.factors, (Json{{"accelerator", "emulated:per_item=1ms"}, {"precision", "f32"}}));
+  EXPECT_THAT(MakeSense({{"engine", "emulated:base=1ms"}, {"precision", "bf16"}}).dropped,
+              Optional(HasSubstr("f32 only")));
+  EXPECT_EQ(MakeSense({{"engine", "openvino"}, {"accelerator", "none"}, {"threads", 2}}).factors.size(), 3u);
+}
+
+TEST(MakeSense, LeavesAServerOfOthersItsOwnSettings) {
+  const Json triton{{"name", "triton"}, {"command", {"tritonserver"}}, {"ready", "http://127.0.0.1:8000/"}};
+  const Sense sense = MakeSense({{"architecture", "microservice"},
+                                 {"server", triton},
+                                 {"protocol", "http"},
+                                 {"engine", "openvino"},
+                                 {"instances", 2}});
+  EXPECT_EQ(sense.factors,
+            (Json{{"architecture", "microservice"}, {"server", triton}, {"protocol", "http"}}));
+  EXPECT_THAT(MakeSense({{"architecture", "microservice"}, {"server", triton}, {"protocol", "grpc"}}).dropped,
+              Optional(HasSubstr("give it grpc: grpc://HOST:PORT")));
+  EXPECT_THAT(
+      MakeSense({{"architecture", "microservice"}, {"server", triton}, {"payload", "pixels"}}).dropped,
+      Optional(HasSubstr("only weir's")));
+  // In one process it is not there at all.
+  EXPECT_EQ(
+      MakeSense({{"architecture", "in-process"}, {"server", triton}, {"engine", "openvino"}}).factors.size(),
+      2u);
+}
+
+TEST(MakeSense, KnowsWhereAServerThatRunsAlreadyIs) {
+  const Json here{{"name", "a"}, {"url", "http://127.0.0.1:8000"}},
+      there{{"name", "b"}, {"url", "http://10.0.0.2:8000"}};
+  EXPECT_EQ(MakeSense({{"architecture", "microservice"}, {"server", here}}).dropped, std::nullopt);
+  EXPECT_THAT(MakeSense({{"architecture", "distributed"}, {"server", here}}).dropped,
+              Optional(HasSubstr("on this host")));
+  EXPECT_EQ(MakeSense({{"architecture", "distributed"}, {"server", there}}).dropped, std::nullopt);
+  EXPECT_THAT(MakeSense({{"architecture", "microservice"}, {"server", there}}).dropped,
+              Optional(HasSubstr("on another")));
+}
+
+TEST(MakeSense, PutsFactorsIntoTheirOrder) {
+  EXPECT_EQ(DumpJson(MakeSense({{"batch", 8}, {"architecture", "in-process"}}).factors),
+            R"({"architecture":"in-process","batch":8})");
+}
+
+}  // namespace
+}  // namespace weir::study

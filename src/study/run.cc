@@ -1,0 +1,166 @@
+#include "study/run.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "study/difference.h"
+
+namespace weir::study {
+namespace {
+
+using record::Record, record::Standing;
+
+constexpr int kMostAttempts = 2;
+
+// What has been played so far, and what that leaves.
+class Ledger {
+ public:
+  explicit Ledger(const Design& design)
+      : took_(design.configurations.size()), count_(design.configurations.size()) {}
+
+  void Add(const Played& played) {
+    State& state = states_[played.trial.id];
+    state = {.attempts = played.attempt, .standing = played.record.verdict.standing};
+    const size_t configuration = played.trial.configuration;
+    if (state.standing == Standing::kSkipped) {
+      unsupported_.try_emplace(configuration, played.record.verdict.message);
+    } else if (configuration < took_.size()) {
+      took_[configuration] = took_[configuration].value_or(0) + played.took_s;
+      ++count_[configuration];
+    }
+  }
+
+  int Attempts(const Trial& trial) const {
+    const auto found = states_.find(trial.id);
+    return found == states_.end() ? 0 : found->second.attempts;
+  }
+  bool IsOver(const Trial& trial) const {
+    const auto found = states_.find(trial.id);
+    if (found == states_.end()) return false;
+    return found->second.standing != Standing::kFailed || found->second.attempts >= kMostAttempts;
+  }
+  // Why this machine cannot play it, as an earlier trial of it found.
+  const std::string* WhyUnsupported(size_t configuration) const {
+    const auto found = unsupported_.find(configuration);
+    return found == unsupported_.end() ? nullptr : &found->second;
+  }
+
+  Progress Now(const Design& design) const {
+    Progress progress{.total = std::ssize(design.trials)};
+    std::vector<std::string> over;
+    for (const Trial& trial : design.trials) {
+      if (!IsOver(trial)) continue;
+      const Standing standing = states_.at(trial.id).standing;
+      progress.failed += standing == Standing::kFailed;
+      progress.skipped += standing == Standing::kSkipped;
+      over.push_back(trial.id);
+    }
+    progress.done = std::ssize(over);
+    std::vector<std::optional<double>> mean(took_.size());
+    for (size_t i = 0; i < took_.size(); ++i) {
+      if (took_[i]) mean[i] = *took_[i] / static_cast<double>(count_[i]);
+      if (unsupported_.contains(i)) mean[i] = 0;
+    }
+    progress.left_s = TimeNeeded(design, mean, over);
+    return progress;
+  }
+
+ private:
+  struct State {
+    int attempts = 0;
+    Standing standing = Standing::kValid;
+  };
+  std::map<std::string, State> states_;      // by id
+  std::vector<std::optional<double>> took_;  // seconds in all, by configuration
+  std::vector<int64_t> count_;
+  std::map<size_t, std::string> unsupported_;
+};
+
+// One try. Nothing where the study is being stopped.
+std::optional<Played> TryOnce(const RunInputs& inputs, const Trial& trial, int attempt) {
+  const Instant begin = inputs.clock.Now();
+  Result<Record> result = inputs.play(trial);
+  Played played{.trial = trial, .attempt = attempt, .took_s = Seconds(inputs.clock.Now() - begin)};
+  if (result) {
+    played.record = std::move(*result);
+  } else {
+    const Error& error = result.error();
+    if (error.code == ErrorCode::kCancelled && inputs.stop.stop_requested()) return std::nullopt;
+    record::Verdict& verdict = played.record.verdict;
+    verdict.standing = error.code == ErrorCode::kUnsupported ? Standing::kSkipped : Standing::kFailed;
+    verdict.message = EscapeBytes(error.message);
+  }
+  played.record.factors = inputs.design.configurations[trial.configuration].factors;
+  return played;
+}
+
+Played Skipped(const Design& design, const Trial& trial, const std::string& why) {
+  Played played{.trial = trial};
+  played.record.factors = design.configurations[trial.configuration].factors;
+  played.record.verdict = {.standing = Standing::kSkipped, .message = why};
+  return played;
+}
+
+}  // namespace
+
+Status CheckSame(const Header& before, const Header& now) {
+  std::string message;
+  const auto add = [&message](const char* what, const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) message += fmt::format("\n  {}: {}", what, line);
+  };
+  add("study file", Differences(before.study, now.study));
+  add("host and build", ProvenanceDifferences(before.provenance, now.provenance));
+  if (message.empty()) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              "the study was begun under other conditions; its trials cannot be mixed with new ones:" +
+                  message + "\nbring the old conditions back, or begin a new study in another folder");
+}
+
+Result<Opened> OpenStudy(const std::string& path, const Header& header, Begin begin) {
+  auto opened = TRY(record::Journal::Open(path));
+  Opened study{.journal = std::move(opened.journal), .so_far = {.header = header}};
+  if (opened.contents.entries.empty()) {  // new, or killed before its first line
+    TRY_STATUS(study.journal.Append(ToJson(header)));
+    return study;
+  }
+  if (begin == Begin::kNew) {
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: a study was begun there; --resume goes on with it, or give another folder", path));
+  }
+  study.so_far = TRY_CONTEXT(ReadEntries(opened.contents), fmt::format("journal {}", path));
+  TRY_STATUS(CheckSame(study.so_far.header, header));
+  return study;
+}
+
+Result<Ending> PlayStudy(const RunInputs& inputs, record::Journal& journal, std::span<const Played> so_far) {
+  const Design& design = inputs.design;
+  Ledger ledger(design);
+  for (const Played& played : so_far) ledger.Add(played);
+  const auto keep = [&](const Played& played) -> Status {
+    TRY_STATUS(journal.Append(ToJson(played)));
+    ledger.Add(played);
+    if (inputs.progress) inputs.progress(ledger.Now(design), played);
+    return {};
+  };
+  for (const Trial& trial : design.trials) {
+    if (const std::string* why = ledger.WhyUnsupported(trial.configuration); why && !ledger.IsOver(trial)) {
+      TRY_STATUS(keep(Skipped(design, trial, *why)));
+      continue;
+    }
+    while (!ledger.IsOver(trial)) {
+      if (inputs.stop.stop_requested()) return Ending::kStopped;
+      const auto played = TryOnce(inputs, trial, ledger.Attempts(trial) + 1);
+      if (!played) return Ending::kStopped;
+      TRY_STATUS(keep(*played));
+    }
+  }
+  return Ending::kDone;
+}
+
+}  // namespace weir::study
