@@ -44,10 +44,12 @@ struct Resources {
   std::optional<Range> threads;  // of the processes watched, the monitor's own among them
   std::optional<int64_t> read_bytes, written_bytes;            // storage I/O of the processes watched
   std::optional<int64_t> disk_read_bytes, disk_written_bytes;  // the machine's disks, for whomever
-  std::optional<int64_t> received_bytes, sent_bytes;           // network, whole machine, loopback apart
-  std::optional<double> context_switches_per_s;                // of the machine
-  std::optional<double> steal_percent;  // of the machine's CPU time, taken by the hypervisor
-  std::optional<double> throttled_s;    // the control group's quota held it back
+  // Network, loopback apart: of the machine, or of the network namespace (a container's) of the first process
+  // watched.
+  std::optional<int64_t> received_bytes, sent_bytes;
+  std::optional<double> context_switches_per_s;  // of the machine
+  std::optional<double> steal_percent;           // of the machine's CPU time, taken by the hypervisor
+  std::optional<double> throttled_s;             // the control group's quota held it back
   std::optional<double> cpu_pressure_percent, memory_pressure_percent,
       io_pressure_percent;                       // PSI "some", share of the time
   std::optional<ServerUse> server_metrics;       // what the server told, where its page was to be asked for

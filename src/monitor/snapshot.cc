@@ -32,6 +32,13 @@ auto ReadAndParse(KernelFile& file, Parser parse) -> decltype(parse(std::string_
   return parse(*text);
 }
 
+// The interfaces of the network namespace that the first root is in: a container's own, or the machine's.
+KernelFile NetworkFile(const SnapshotReader::Options& options) {
+  CHECK(!options.roots.empty());
+  KernelFile own(fmt::format("{}/{}/net/dev", options.proc, options.roots.front()));
+  return own.Read() ? std::move(own) : KernelFile(options.proc + "/net/dev");
+}
+
 }  // namespace
 
 std::vector<std::string> WholeDisks(const std::string& sys) {
@@ -50,12 +57,11 @@ SnapshotReader::SnapshotReader(Options options)
       disks_(WholeDisks(options_.sys)),
       stat_(options_.proc + "/stat"),
       meminfo_(options_.proc + "/meminfo"),
-      network_(options_.proc + "/net/dev"),
+      network_(NetworkFile(options_)),
       diskstats_(options_.proc + "/diskstats"),
       cpu_pressure_(options_.proc + "/pressure/cpu"),
       memory_pressure_(options_.proc + "/pressure/memory"),
       io_pressure_(options_.proc + "/pressure/io") {
-  CHECK(!options_.roots.empty());
   for (const int root : options_.roots) known_.emplace(root, 0);
   const int root = options_.roots.front();
   const std::string folder = fmt::format("{}/{}", options_.proc, root);

@@ -35,8 +35,8 @@ struct Snapshot {
   std::vector<ThreadUse> engine_threads;
   std::optional<MachineStat> machine;
   std::optional<MemoryInfo> memory;
-  std::optional<NetworkBytes> network;
-  std::optional<DiskBytes> disks;  // the machine's
+  std::optional<NetworkBytes> network;  // of the network namespace that the first root is in
+  std::optional<DiskBytes> disks;       // the machine's
   std::optional<Duration> cpu_pressure, memory_pressure, io_pressure;
   CgroupUsage cgroup;
   std::optional<Duration> device_busy;  // of the accelerator, so far

@@ -153,6 +153,18 @@ TEST(SnapshotReader, AddsUpTheMachinesDisks) {
   EXPECT_EQ(reader.Read(Instant{}).disks->written, 3072);
 }
 
+TEST(SnapshotReader, TellsTheNetworkOfTheContainerThatTheProcessIsIn) {
+  const auto line = [](int bytes) {
+    return fmt::format("  eth0: {0} 1 0 0 0 0 0 0 {0} 1 0 0 0 0 0 0\n", bytes);
+  };
+  FakeTree proc;
+  for (const int pid : {10, 11}) proc.PutProcess({.pid = pid});
+  proc.Put("/net/dev", line(7));
+  proc.Put("/10/net/dev", line(5));
+  EXPECT_EQ(SnapshotReader({.proc = proc.root(), .roots = {10}}).Read(Instant{}).network->received, 5);
+  EXPECT_EQ(SnapshotReader({.proc = proc.root(), .roots = {11}}).Read(Instant{}).network->received, 7);
+}
+
 TEST(SnapshotReader, TellsThreadsAndPeaksOfWhatLives) {
   FakeTree proc;
   proc.PutProcess({.pid = 10, .threads = 7, .children = "11"});
