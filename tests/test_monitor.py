@@ -1,9 +1,11 @@
 """weir monitor: what any command used, held against what the command did."""
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -21,6 +23,16 @@ def monitor(weir, *arguments, status=0):
 
 def filesystem(path):
     return subprocess.run(["stat", "--file-system", "--format=%T", path], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def wait_for_thread(process, name):
+    """Until `process` has a thread of this name."""
+    while process.poll() is None:
+        names = [path.read_text().strip() for path in pathlib.Path(f"/proc/{process.pid}/task").glob("*/comm")]
+        if name in names:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"it ended with {process.returncode}")
 
 
 def test_tells_what_a_command_used(weir, tmp_path):
@@ -82,7 +94,7 @@ def test_tells_of_the_machine_around(weir):
 
 def test_text_has_the_same_figures(weir):
     said = weir.run("monitor", "--", "sleep", 0.2).stderr.decode()
-    for words in ("largest process", "CPU, command", "threads", "this monitor", "us a sample"):
+    for words in ("largest process", "CPU, processes", "threads", "this monitor", "us a sample"):
         assert words in said, said
 
 
@@ -105,3 +117,16 @@ def test_passes_a_signal_on(weir):
     running.terminate()
     assert json.loads(running.communicate(timeout=30)[0])["exit_status"] == 9
     assert running.returncode == 9
+
+
+def test_watches_a_process_that_runs_already(weir):
+    other = subprocess.Popen(["sh", "-c", "read line; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"], stdin=subprocess.PIPE)
+    running = subprocess.Popen([PROGRAM, "monitor", "--pid", str(other.pid), "--json", "-"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    wait_for_thread(running, "monitor")
+    other.communicate(b"go\n", timeout=60)
+    result = json.loads(running.communicate(timeout=60)[0])
+    assert running.returncode == 0
+    assert result["pids"] == [other.pid]
+    assert result["resources"]["app_cpu"]["max"] > 0
+    weir.run("monitor", "--pid", other.pid, status=2)  # it has ended
+    weir.run("monitor", "--pid", os.getpid(), "--", "true", status=2)

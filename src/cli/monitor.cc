@@ -6,6 +6,7 @@
 #include "cli/flags.h"
 #include "cli/verbs.h"
 #include "monitor/run_command.h"
+#include "monitor/watch.h"
 #include "record/provenance.h"
 
 namespace weir::cli {
@@ -60,22 +61,16 @@ std::string WaitLines(const monitor::Resources& r) {
   return text;
 }
 
-std::string ResultText(const Console& console, const monitor::CommandUsage& usage) {
-  const monitor::Resources& r = usage.resources;
-  std::string text = fmt::format("{} {:.3f} s; CPU {:.3f} s user, {:.3f} s system", console.Bold("wall"),
-                                 usage.wall_s, usage.user_s, usage.system_s);
-  if (usage.max_resident_bytes) {
-    text += fmt::format("; largest process {}", Size(static_cast<double>(*usage.max_resident_bytes)));
-  }
-  text += fmt::format("\n{} mean (min to max) over {} samples of {:.0f} ms\n", console.Bold("used"),
-                      r.samples, r.period_ms);
-  text += Line("CPU, command", r.app_cpu, "cores", 1);
+std::string ResourceText(const Console& console, const monitor::Resources& r) {
+  std::string text = fmt::format("{} mean (min to max) over {} samples of {:.0f} ms\n", console.Bold("used"),
+                                 r.samples, r.period_ms);
+  text += Line("CPU, processes", r.app_cpu, "cores", 1);
   text += Line("CPU, machine", r.server_cpu, "cores", 1);
   text += Line("memory, resident", r.process_memory_bytes, "MB", 1e-6);
   text += Line("memory, container", r.container_memory_bytes, "MB", 1e-6);
   text += Line("memory, machine", r.host_memory_bytes, "MB", 1e-6);
   text += Line("threads", r.threads, "", 1);
-  text += BytesLine("storage, command", r.read_bytes, "read", r.written_bytes, "written");
+  text += BytesLine("storage, processes", r.read_bytes, "read", r.written_bytes, "written");
   text += BytesLine("disks, machine", r.disk_read_bytes, "read", r.disk_written_bytes, "written");
   text += BytesLine("network, machine", r.received_bytes, "received", r.sent_bytes, "sent");
   text += GpuLines(r);
@@ -85,37 +80,73 @@ std::string ResultText(const Console& console, const monitor::CommandUsage& usag
   return text + "\n";
 }
 
+std::string ResultText(const Console& console, const monitor::CommandUsage& usage) {
+  std::string text = fmt::format("{} {:.3f} s; CPU {:.3f} s user, {:.3f} s system", console.Bold("wall"),
+                                 usage.wall_s, usage.user_s, usage.system_s);
+  if (usage.max_resident_bytes) {
+    text += fmt::format("; largest process {}", Size(static_cast<double>(*usage.max_resident_bytes)));
+  }
+  return text + "\n" + ResourceText(console, usage.resources);
+}
+
+// The command's own exit status, as a shell tells it; 126 and 127 where it could not be run.
+int MonitorCommand(const Console& console, const Arguments& command,
+                   const monitor::ResourceMonitor::Options& options, bool wants_json) {
+  const SteadyClock clock;
+  const auto usage = monitor::RunAndMonitor(command, clock, options);
+  if (!usage) {
+    FailWith(usage.error());
+    return usage.error().code == ErrorCode::kNotFound ? 127 : 126;
+  }
+  fmt::print(stderr, "{}", ResultText(console, *usage));
+  if (!wants_json) return usage->exit_status;
+  Json result = usage->ToJson();
+  result["command"] = record::CommandLine(command);
+  if (const Status written = console.Json(result); !written) return FailWith(written.error());
+  return usage->exit_status;
+}
+
+int MonitorProcesses(const Console& console, const monitor::ResourceMonitor::Options& options) {
+  const Interrupt interrupt;
+  const SteadyClock clock;
+  const auto used = monitor::WatchUntilTheyEnd(clock, options, interrupt.token());
+  if (!used) return FailWith(used.error());
+  fmt::print(stderr, "{} {:.3f} s\n{}", console.Bold("wall"), used->wall_s, ResourceText(console, *used));
+  Json result{{"pids", options.processes}, {"wall_s", used->wall_s}};
+  result["resources"] = used->ToJson();
+  if (const Status written = console.Json(result); !written) return FailWith(written.error());
+  return kDone;  // Ctrl-C is how one ends it
+}
+
 }  // namespace
 
 int MonitorVerb(const Arguments& arguments) {
   const auto dashes = std::ranges::find(arguments, "--");
   const Arguments command(dashes == arguments.end() ? dashes : dashes + 1, arguments.end());
   std::string json;
+  std::vector<int> pids;
   int period_ms = 100;
-  Flags flags("monitor", "Runs any command and says what it and the processes it starts used.",
-              "weir monitor -- python3 train.py");
+  Flags flags(
+      "monitor",
+      "Runs any command and says what it and the processes it starts used, or watches processes that run.",
+      "weir monitor -- python3 train.py");
+  flags.Integers(
+      "--pid", pids,
+      "watch these and what they start, instead of a command, until they end or Ctrl-C is pressed");
   flags.Integer("--period-ms", period_ms, 1, 60'000, "between samples");
   flags.Text("--json", json, "write the result as JSON to this file; - for standard output");
   const bool bare = dashes == arguments.end() && !arguments.empty() && !arguments.front().starts_with('-');
   if (const auto status = bare ? std::nullopt : flags.Parse({arguments.begin(), dashes})) return *status;
-  if (command.empty()) {
+  if (command.empty() == pids.empty()) {
     return FailWith(
-        {ErrorCode::kInvalidArgument, "monitor wants a command after --, as in: weir monitor -- sleep 1"});
+        {ErrorCode::kInvalidArgument,
+         "monitor wants a command after --, as in: weir monitor -- sleep 1, or --pid, and not both"});
   }
   const Console console(json);
-  const SteadyClock clock;
-  const auto usage = monitor::RunAndMonitor(command, clock, {.period = std::chrono::milliseconds(period_ms)});
-  if (!usage) {
-    FailWith(usage.error());
-    return usage.error().code == ErrorCode::kNotFound ? 127 : 126;
-  }
-  fmt::print(stderr, "{}", ResultText(console, *usage));
-  if (!json.empty()) {
-    Json result = usage->ToJson();
-    result["command"] = record::CommandLine(command);
-    if (const Status written = console.Json(result); !written) return FailWith(written.error());
-  }
-  return usage->exit_status;
+  const monitor::ResourceMonitor::Options options{.processes = pids,
+                                                  .period = std::chrono::milliseconds(period_ms)};
+  return pids.empty() ? MonitorCommand(console, command, options, !json.empty())
+                      : MonitorProcesses(console, options);
 }
 
 }  // namespace weir::cli
