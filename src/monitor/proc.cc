@@ -92,7 +92,7 @@ std::optional<ProcessStat> ParseProcessStat(std::string_view text) {
   const auto pid = ParseNumber(text.substr(0, open));
   int64_t pages = 0;
   if (!pid || words.size() < 22 || field(3).size() != 1 || !Parse(field(4), stat.parent) ||
-      !Parse(field(22), stat.start_ticks) || !Parse(field(24), pages)) {
+      !Parse(field(20), stat.threads) || !Parse(field(22), stat.start_ticks) || !Parse(field(24), pages)) {
     return std::nullopt;
   }
   stat.pid = static_cast<int>(*pid);
@@ -112,6 +112,8 @@ std::optional<MachineStat> ParseMachineStat(std::string_view text) {
   stat.busy = ticks(1) + ticks(2) + ticks(3) + ticks(6) + ticks(7);
   stat.idle = ticks(4) + ticks(5);
   stat.steal = ticks(8);
+  stat.context_switches = FindNumber(text, "ctxt");
+  stat.forks = FindNumber(text, "processes");
   return stat;
 }
 
@@ -142,6 +144,28 @@ std::optional<NetworkBytes> ParseNetworkBytes(std::string_view text) {
     sum->sent += sent;
   }
   return sum;
+}
+
+std::optional<DiskBytes> ParseDiskBytes(std::string_view text, const std::vector<std::string>& disks) {
+  constexpr int64_t kSector = 512;
+  std::optional<DiskBytes> sum;
+  for (const std::string_view line : SplitLines(text)) {
+    const auto words =
+        SplitWords(line);  // major, minor, name, reads, merged, sectors, ms, writes, merged, sectors
+    int64_t read = 0, written = 0;
+    if (words.size() < 10 || std::ranges::find(disks, words[2]) == disks.end()) continue;
+    if (!Parse(words[5], read) || !Parse(words[9], written)) continue;
+    if (!sum) sum.emplace();
+    sum->read += read * kSector;
+    sum->written += written * kSector;
+  }
+  return sum;
+}
+
+std::optional<int64_t> ParsePeakResident(std::string_view text) {
+  const auto kilobytes = FindNumber(text, "VmHWM");
+  if (!kilobytes) return std::nullopt;
+  return *kilobytes * 1024;
 }
 
 std::optional<Duration> ParsePressure(std::string_view text) {

@@ -20,18 +20,21 @@ struct ProcessStat {
   std::string name;
   char state = '?';
   int parent = 0;
-  Duration cpu{};            // user and system
-  Duration children_cpu{};   // of children that ended and were waited for, and theirs
+  Duration cpu{};           // user and system
+  Duration children_cpu{};  // of children that ended and were waited for, and theirs
+  int threads = 0;
   uint64_t start_ticks = 0;  // since the machine started; with `pid` it names one process for good
   int64_t resident_bytes = 0;
 };
 std::optional<ProcessStat> ParseProcessStat(std::string_view text);
 
-// The first line of /proc/stat: all CPUs together. `busy` leaves idle, I/O wait and steal out.
+// /proc/stat: all CPUs together. `busy` leaves idle, I/O wait and steal out.
 struct MachineStat {
   Duration busy{};
   Duration idle{};
   Duration steal{};
+  std::optional<int64_t> context_switches;  // so far
+  std::optional<int64_t> forks;             // processes and threads begun so far, in all containers
 };
 std::optional<MachineStat> ParseMachineStat(std::string_view text);
 
@@ -55,6 +58,19 @@ struct NetworkBytes {
   int64_t sent = 0;
 };
 std::optional<NetworkBytes> ParseNetworkBytes(std::string_view text);
+
+// /proc/diskstats: the sum over the disks named, which must be whole ones (a partition's bytes are its disk's
+// as well). The kernel counts in sectors of 512 bytes, whatever the disk's own are (admin-guide/iostats).
+// Nothing where none of the disks is in it.
+struct DiskBytes {
+  int64_t read = 0;
+  int64_t written = 0;
+};
+std::optional<DiskBytes> ParseDiskBytes(std::string_view text, const std::vector<std::string>& disks);
+
+// /proc/PID/status: the most memory that this program had resident so far (VmHWM). What was in memory before
+// it took the process over (exec) is not in it. Nothing for a process that has ended.
+std::optional<int64_t> ParsePeakResident(std::string_view text);
 
 // /proc/pressure/*: how long some task stood still for want of the resource, since the machine started.
 std::optional<Duration> ParsePressure(std::string_view text);

@@ -18,6 +18,7 @@ TEST(ProcessStat, IsReadFromALineOfTheKernel) {
   EXPECT_EQ(stat->parent, 7640);
   EXPECT_EQ(stat->cpu, 70ms);
   EXPECT_EQ(stat->children_cpu, 1100ms);
+  EXPECT_EQ(stat->threads, 1);
   EXPECT_EQ(stat->start_ticks, 139638u);
   EXPECT_EQ(stat->resident_bytes, 430 * ::sysconf(_SC_PAGESIZE));
 }
@@ -49,6 +50,36 @@ TEST(MachineStat, CountsStealAndIdleApart) {
 }
 
 TEST(MachineStat, OfAnOldKernelHasNoSteal) { EXPECT_EQ(ParseMachineStat("cpu 1 2 3 4 5 6 7\n")->steal, 0ms); }
+
+TEST(MachineStat, TellsWhatBeganAndHowOftenTasksTookTurns) {
+  const auto stat =
+      ParseMachineStat("cpu 1 2 3 4 5 6 7 8\nintr 5 6\nctxt 72299886\nbtime 1\nprocesses 535268\n");
+  EXPECT_EQ(stat->context_switches, 72299886);
+  EXPECT_EQ(stat->forks, 535268);
+  EXPECT_FALSE(ParseMachineStat("cpu 1 2 3 4 5 6 7 8\n")->forks);
+}
+
+TEST(DiskBytes, AreThoseOfTheDisksNamedInSectorsOf512) {
+  constexpr std::string_view kText =
+      "   7       0 loop0 1 0 999 0 0 0 999 0 0 0 0 0 0 0 0 0 0\n"
+      " 254       0 vda 1314137 87687 38548274 5873755 618091 403524 161607232 854979 0 401048 6828831 "
+      "237838 27 "
+      "112555304 74583 76576 25512\n"
+      " 254       1 vda1 1314137 87687 38548000 5873755 618091 403524 161607000 854979 0 401048 6828831\n"
+      " 259       0 nvme0n1 5 0 10 0 5 0 20 0 0 0 0\n";
+  const auto disks = ParseDiskBytes(kText, {"nvme0n1", "vda", "sdz"});
+  ASSERT_TRUE(disks);
+  EXPECT_EQ(disks->read, (int64_t{38548274} + 10) * 512);
+  EXPECT_EQ(disks->written, (int64_t{161607232} + 20) * 512);
+  EXPECT_FALSE(ParseDiskBytes(kText, {"sda"}));
+  EXPECT_FALSE(ParseDiskBytes("254 0 vda 1 2 x 4 5 6 7\n254 0 vda 1 2\n", {"vda"}));
+}
+
+TEST(PeakResident, IsTheHighWaterMark) {
+  EXPECT_EQ(ParsePeakResident("Name:\tcat\nVmPeak:\t    5464 kB\nVmHWM:\t    1720 kB\nVmRSS:\t    1700 kB\n"),
+            1720 * 1024);
+  EXPECT_FALSE(ParsePeakResident("Name:\tcat\nState:\tZ (zombie)\n"));
+}
 
 TEST(MemoryInfo, IsInBytes) {
   const auto memory =

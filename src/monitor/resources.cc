@@ -14,10 +14,6 @@
 namespace weir::monitor {
 namespace {
 
-void PutRange(Json& json, const char* key, const std::optional<Range>& range) {
-  if (range) json[key] = Json{{"mean", range->mean}, {"max", range->max}, {"min", range->min}};
-}
-
 Tally::Options TallyOptions(const ResourceMonitor::Options& options, const SnapshotReader& reader) {
   return {.watch = options.processes.empty() ? Tally::Watch::kThisProcess : Tally::Watch::kOthers,
           .from = options.started ? Tally::From::kBirth : Tally::From::kStart,
@@ -27,8 +23,54 @@ Tally::Options TallyOptions(const ResourceMonitor::Options& options, const Snaps
 }
 
 SnapshotReader::Options ReaderOptions(const ResourceMonitor::Options& options) {
-  if (options.processes.empty()) return {.roots = {::getpid()}, .scope = SnapshotReader::Scope::kEngineApart};
-  return {.roots = options.processes};
+  if (options.processes.empty()) {
+    return {.roots = {::getpid()}, .scope = SnapshotReader::Scope::kEngineApart, .peaks = options.peaks};
+  }
+  return {.roots = options.processes, .peaks = options.peaks};
+}
+
+std::shared_ptr<const GpuReader> ReaderOfGpus(const ResourceMonitor::Options& options) {
+  if (options.device_busy) return nullptr;
+  if (options.gpus || options.nvml_library.empty()) return options.gpus;
+  auto opened = GpuReader::Open(options.nvml_library);
+  return opened ? *std::move(opened) : nullptr;
+}
+
+std::vector<std::string> NamesOf(const GpuReader* gpus) {
+  std::vector<std::string> names;
+  if (gpus == nullptr) return names;
+  for (const GpuDevice& device : gpus->devices()) names.push_back(device.name);
+  return names;
+}
+
+// Something that is read every so often, at the first sample and at the last.
+class Turns {
+ public:
+  explicit Turns(Duration period) : period_(period) {}
+
+  bool IsDue(Instant now) {
+    if (next_ && now < *next_) return false;
+    next_ = now + period_;
+    return true;
+  }
+
+ private:
+  Duration period_;
+  std::optional<Instant> next_;
+};
+
+void PutGpus(const Resources& resources, Json& json) {
+  PutRange(json, "gpu_percent", resources.gpu_percent);
+  if (!resources.gpu_label.empty()) json["gpu_label"] = resources.gpu_label;
+  PutRange(json, "gpu_memory_bytes", resources.gpu_memory_bytes);
+  PutRange(json, "gpu_power_watts", resources.gpu_power_watts);
+  PutIfAny(json, "gpu_energy_j", resources.gpu_energy_j);
+  PutRange(json, "gpu_clock_mhz", resources.gpu_clock_mhz);
+  if (!resources.gpu_throttled.empty()) json["gpu_throttled"] = resources.gpu_throttled;
+  for (const GpuUse& gpu : resources.gpus) json["gpus"].push_back(gpu.ToJson());
+  if (resources.gpu_samples == 0) return;
+  json["gpu_samples"] = resources.gpu_samples;
+  json["gpu_period_ms"] = resources.gpu_period_ms;
 }
 
 }  // namespace
@@ -39,21 +81,28 @@ Json Resources::ToJson() const {
   PutRange(json, "recogniser_cpu", recogniser_cpu);
   PutRange(json, "client_cpu", client_cpu);
   PutRange(json, "app_cpu", app_cpu);
-  PutRange(json, "gpu_percent", gpu_percent);
-  if (!gpu_label.empty()) json["gpu_label"] = gpu_label;
+  PutGpus(*this, json);
   PutRange(json, "host_memory_bytes", host_memory_bytes);
   PutRange(json, "container_memory_bytes", container_memory_bytes);
   PutRange(json, "process_memory_bytes", process_memory_bytes);
+  PutIfAny(json, "largest_process_bytes", largest_process_bytes);
+  PutRange(json, "threads", threads);
   PutIfAny(json, "read_bytes", read_bytes);
   PutIfAny(json, "written_bytes", written_bytes);
+  PutIfAny(json, "disk_read_bytes", disk_read_bytes);
+  PutIfAny(json, "disk_written_bytes", disk_written_bytes);
   PutIfAny(json, "received_bytes", received_bytes);
   PutIfAny(json, "sent_bytes", sent_bytes);
+  PutIfAny(json, "context_switches_per_s", context_switches_per_s);
   PutIfAny(json, "steal_percent", steal_percent);
   PutIfAny(json, "throttled_s", throttled_s);
   PutIfAny(json, "cpu_pressure_percent", cpu_pressure_percent);
   PutIfAny(json, "memory_pressure_percent", memory_pressure_percent);
   PutIfAny(json, "io_pressure_percent", io_pressure_percent);
+  if (server_metrics) json["server_metrics"] = server_metrics->ToJson();
   json["observer_cpu"] = observer_cpu;
+  PutIfAny(json, "observer_us_per_sample", observer_us_per_sample);
+  json["observer_first_us"] = observer_first_us;
   json["wall_s"] = wall_s;
   json["samples"] = samples;
   json["period_ms"] = period_ms;
@@ -61,24 +110,43 @@ Json Resources::ToJson() const {
 }
 
 struct ResourceMonitor::State {
-  State(const Clock& clock, const Options& options)
+  // `gpus` are opened before, so that the time that takes is not part of what is watched.
+  State(const Clock& clock, const Options& options, std::shared_ptr<const GpuReader> opened)
       : clock(clock),
         period(options.period),
+        gpu_period(std::max(options.gpu_period, options.period)),
         watches_itself(options.processes.empty()),
         device_busy(options.device_busy),
         device_label(options.device_label),
+        gpus(std::move(opened)),
+        server_page(options.server_page),
+        gpu_turns(gpu_period),
+        gpu_tally(NamesOf(gpus.get()), gpu_period),
+        page_turns(options.metrics_period),
+        server_tally(options.metrics_period),
         reader(ReaderOptions(options)),
         tally(TallyOptions(options, reader), options.started.value_or(clock.Now())) {}
 
-  void Sample();
+  enum class Turn { kUsual, kLast };
+  void Sample(Turn turn = Turn::kUsual);
+  void AskServer(Instant now);
   void Loop();
+  Resources Sum() const;
 
   const Clock& clock;
-  const Duration period;
+  const Duration period, gpu_period;
   const bool watches_itself;
   const std::function<Duration()> device_busy;
   const std::string device_label;
-  SnapshotReader reader;  // this and the tally: the thread's until it is joined
+  const std::shared_ptr<const GpuReader> gpus;
+  const std::function<Result<std::string>()> server_page;
+
+  // These are the thread's until it is joined.
+  Turns gpu_turns;
+  GpuTally gpu_tally;
+  Turns page_turns;
+  ServerTally server_tally;
+  SnapshotReader reader;
   Tally tally;
 
   Mutex mutex;
@@ -88,14 +156,41 @@ struct ResourceMonitor::State {
   std::jthread thread;
 };
 
-void ResourceMonitor::State::Sample() {
-  Snapshot snapshot = reader.Read(clock.Now());
-  snapshot.observer = ThreadCpuTime();
+void ResourceMonitor::State::Sample(Turn turn) {
+  const Instant now = clock.Now();
+  Snapshot snapshot = reader.Read(now);
   if (device_busy) snapshot.device_busy = device_busy();
   for (ProcessUse& use : snapshot.processes) {
     if (watches_itself && use.pid == ::getpid()) use.cpu = ProcessCpuTime();  // without the ticks of 10 ms
   }
+  if (gpus && (gpu_turns.IsDue(now) || turn == Turn::kLast)) gpu_tally.Add(now, gpus->Read());
+  if (server_page && (page_turns.IsDue(now) || turn == Turn::kLast)) AskServer(now);
+  snapshot.observer = ThreadCpuTime();
   tally.Add(snapshot);
+}
+
+void ResourceMonitor::State::AskServer(Instant now) {
+  const Result<std::string> page = server_page();
+  server_tally.Add(now, page ? ReadServerMetrics(*page) : std::unexpected(page.error()));
+}
+
+Resources ResourceMonitor::State::Sum() const {
+  Resources sum = tally.Sum();
+  if (sum.gpu_percent) sum.gpu_label = device_label;
+  if (server_page) sum.server_metrics = server_tally.Sum();
+  const auto used = gpu_tally.Together();
+  if (!used) return sum;
+  sum.gpu_label = used->name;
+  sum.gpu_percent = used->percent;
+  sum.gpu_memory_bytes = used->memory_bytes;
+  sum.gpu_power_watts = used->power_watts;
+  sum.gpu_energy_j = used->energy_j;
+  sum.gpu_clock_mhz = used->clock_mhz;
+  sum.gpu_throttled = used->throttled;
+  sum.gpu_samples = used->samples;
+  sum.gpu_period_ms = Milliseconds(gpu_period);
+  if (gpus->devices().size() > 1) sum.gpus = gpu_tally.Each();
+  return sum;
 }
 
 void ResourceMonitor::State::Loop() {
@@ -114,11 +209,11 @@ void ResourceMonitor::State::Loop() {
     Sample();
     while (next <= clock.Now()) next += period;  // a sample that came late is not made up for
   }
-  Sample();
+  Sample(Turn::kLast);
 }
 
 Result<std::unique_ptr<ResourceMonitor>> ResourceMonitor::Start(const Clock& clock, Options options) {
-  if (options.period < 1ms) {
+  if (std::min({options.period, options.gpu_period, options.metrics_period}) < 1ms) {
     return Fail(ErrorCode::kInvalidArgument, "monitor: the period must be at least 1 ms");
   }
   for (const int pid : options.processes) {
@@ -126,7 +221,8 @@ Result<std::unique_ptr<ResourceMonitor>> ResourceMonitor::Start(const Clock& clo
       return Fail(ErrorCode::kNotFound, fmt::format("monitor: there is no process {}", pid));
     }
   }
-  std::unique_ptr<ResourceMonitor> monitor(new ResourceMonitor(std::make_unique<State>(clock, options)));
+  std::unique_ptr<ResourceMonitor> monitor(
+      new ResourceMonitor(std::make_unique<State>(clock, options, ReaderOfGpus(options))));
   State* state = monitor->state_.get();
   state->thread = StartThread("monitor", [state](std::stop_token) { state->Loop(); });
   MutexLock lock(state->mutex);
@@ -145,9 +241,7 @@ Resources ResourceMonitor::Stop() {
     state_->changed.NotifyAll();
   }
   if (state_->thread.joinable()) state_->thread.join();
-  Resources sum = state_->tally.Sum();
-  if (sum.gpu_percent) sum.gpu_label = state_->device_label;
-  return sum;
+  return state_->Sum();
 }
 
 }  // namespace weir::monitor

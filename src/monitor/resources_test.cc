@@ -1,10 +1,13 @@
 #include "monitor/resources.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 
 #include "base/thread.h"
+#include "monitor/testing/nvml_library.h"
 
 namespace weir::monitor {
 namespace {
@@ -55,6 +58,101 @@ TEST(ResourceMonitor, StopsAgainWithTheSameSum) {
   auto monitor = ResourceMonitor::Start(clock, {});
   const Resources once = (*monitor)->Stop();
   EXPECT_EQ((*monitor)->Stop().wall_s, once.wall_s);
+}
+
+TEST(ResourceMonitor, TellsOfTheGpus) {
+  NvmlLibrary nvml(FAKE_NVML);
+  nvml.state().count = 2;
+  for (int i : {0, 1}) {
+    nvml.state().devices[i] = {.name = "NVIDIA A100",
+                               .percent = 50u + 20 * i,
+                               .memory_used = 1'000'000'000,
+                               .power_mw = 100'000,
+                               .clock_mhz = 1410,
+                               .clock_reasons = nvml::kSwPowerCap};
+  }
+  const SteadyClock clock;
+  auto monitor = ResourceMonitor::Start(clock, {.nvml_library = nvml.path()});
+  ASSERT_TRUE(monitor);
+  nvml.state().devices[0].energy_mj += 30'000;
+  const Resources used = (*monitor)->Stop();
+  EXPECT_EQ(used.gpu_label, "2 x NVIDIA A100");
+  EXPECT_DOUBLE_EQ(used.gpu_percent->mean, 60);
+  EXPECT_DOUBLE_EQ(used.gpu_memory_bytes->mean, 2e9);
+  EXPECT_DOUBLE_EQ(*used.gpu_energy_j, 30);
+  EXPECT_GE(used.gpu_power_watts->mean * used.wall_s, 30)
+      << "in the time between the two readings, or longer";
+  EXPECT_DOUBLE_EQ(used.gpu_clock_mhz->min, 1410);
+  EXPECT_DOUBLE_EQ(used.gpu_throttled.at("power_cap"), 1);
+  EXPECT_EQ(used.gpu_samples, 2) << "the first and the last";
+  EXPECT_DOUBLE_EQ(used.gpu_period_ms, 200);
+  const Json json = used.ToJson();
+  EXPECT_EQ(json["gpus"].size(), 2u);
+  EXPECT_EQ(json["gpus"][1]["percent"]["mean"], 70);
+  EXPECT_EQ(json["gpu_throttled"]["power_cap"], 1);
+}
+
+TEST(ResourceMonitor, TakesAReaderOfGpusThatIsOpen) {
+  NvmlLibrary nvml(FAKE_NVML);
+  nvml.state().count = 1;
+  nvml.state().devices[0].name = "NVIDIA H200";
+  const std::shared_ptr<const GpuReader> gpus = *GpuReader::Open(nvml.path());
+  const SteadyClock clock;
+  auto monitor = ResourceMonitor::Start(clock, {.gpus = gpus, .nvml_library = ""});
+  EXPECT_EQ(nvml.state().open, 1);
+  const Resources used = (*monitor)->Stop();
+  EXPECT_EQ(used.gpu_label, "NVIDIA H200");
+  EXPECT_TRUE(used.gpus.empty()) << "one is not told of twice";
+}
+
+TEST(ResourceMonitor, TellsOfNoGpuWhereAnotherDeviceIsTheAccelerator) {
+  NvmlLibrary nvml(FAKE_NVML);
+  nvml.state().count = 1;
+  const SteadyClock clock;
+  auto emulated = ResourceMonitor::Start(
+      clock, {.device_busy = [] { return 0ms; }, .device_label = "emulated", .nvml_library = nvml.path()});
+  EXPECT_EQ(nvml.state().open, 0);
+  const Resources used = (*emulated)->Stop();
+  EXPECT_EQ(used.gpu_label, "emulated");
+  EXPECT_FALSE(used.gpu_memory_bytes);
+}
+
+TEST(ResourceMonitor, DoesWithoutGpusWhereThereAreNone) {
+  const SteadyClock clock;
+  for (const char* library : {"", "libno-such-library.so.1", "libc.so.6"}) {
+    const Resources used = (*ResourceMonitor::Start(clock, {.nvml_library = library}))->Stop();
+    EXPECT_FALSE(used.gpu_percent) << library;
+    EXPECT_TRUE(used.gpu_label.empty()) << library;
+    EXPECT_EQ(used.gpu_samples, 0) << library;
+  }
+}
+
+TEST(ResourceMonitor, AsksTheServerAtTheFirstSampleAndAtTheLast) {
+  const SteadyClock clock;
+  int asked = 0;
+  auto monitor = ResourceMonitor::Start(
+      clock, {.server_page = [&]() -> Result<std::string> {
+        return fmt::format("process_cpu_seconds_total {}\nprocess_resident_memory_bytes 4096\n", ++asked);
+      }});
+  ASSERT_TRUE(monitor);
+  EXPECT_EQ(asked, 1);
+  const Resources used = (*monitor)->Stop();
+  EXPECT_EQ(asked, 2);
+  ASSERT_TRUE(used.server_metrics);
+  EXPECT_EQ(used.server_metrics->samples, 2);
+  EXPECT_GE(used.server_metrics->cpu->mean * used.wall_s, 1) << "a second of CPU in less than the wall time";
+  EXPECT_EQ(used.ToJson()["server_metrics"]["process_memory_bytes"]["mean"], 4096);
+}
+
+TEST(ResourceMonitor, GoesOnWhereTheServerDoesNotAnswer) {
+  const SteadyClock clock;
+  auto monitor = ResourceMonitor::Start(
+      clock, {.server_page = []() -> Result<std::string> { return Fail(ErrorCode::kIo, "no route"); }});
+  ASSERT_TRUE(monitor);
+  const Resources used = (*monitor)->Stop();
+  EXPECT_EQ(used.server_metrics->errors, 2);
+  EXPECT_EQ(used.server_metrics->last_error, "no route");
+  EXPECT_TRUE(used.app_cpu);
 }
 
 TEST(ResourceMonitor, NamesAProcessThatIsNotThere) {

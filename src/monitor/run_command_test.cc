@@ -25,13 +25,32 @@ TEST(RunAndMonitor, KnowsTheCpuTimeOfACommandShorterThanAPeriod) {
   const double cpu = usage->user_s + usage->system_s;
   EXPECT_GT(cpu, 0.001);
   EXPECT_NEAR(usage->resources.app_cpu->mean * usage->resources.wall_s, cpu, 0.02);
-  EXPECT_GT(usage->max_resident_bytes, 100 << 10);
+  EXPECT_GT(usage->max_resident_bytes.value_or(0), 100 << 10);
   EXPECT_GT(usage->resources.process_memory_bytes->max, 100 << 10);
 }
 
 TEST(RunAndMonitor, CountsTheCommandsChildren) {
   const auto usage = RunScript("(i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done) & wait");
   EXPECT_GT(usage->resources.app_cpu->mean * usage->resources.wall_s, 0.02);
+}
+
+// The kernel's own account of a process begins with the memory of the one that started it.
+TEST(RunAndMonitor, LeavesItsOwnMemoryOutOfTheLargestProcess) {
+  constexpr int64_t kOurs = 200 << 20;
+  std::vector<char> ours(kOurs);
+  for (size_t i = 0; i < ours.size(); i += 4096) ours[i] = 1;
+  const auto small = RunScript("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done");
+  ASSERT_TRUE(small && small->max_resident_bytes);
+  EXPECT_GT(*small->max_resident_bytes, 200 << 10);
+  EXPECT_LT(*small->max_resident_bytes, 50 << 20);
+}
+
+TEST(RunAndMonitor, KnowsALargeProcessExactlyHoweverShortItWas) {
+  // A block of 300 MB is read into memory and let go, faster than a sample.
+  const auto large = RunScript("dd if=/dev/zero of=/dev/null bs=300M count=1 2>&1");
+  ASSERT_TRUE(large && large->max_resident_bytes);
+  EXPECT_GT(*large->max_resident_bytes, int64_t{300} << 20);
+  EXPECT_LT(*large->max_resident_bytes, int64_t{330} << 20);
 }
 
 TEST(RunAndMonitor, NamesACommandThatIsNotThere) {

@@ -2,12 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <utility>
 
 namespace weir::monitor {
 namespace {
 
 constexpr std::string_view kEngineThread = "engine";
+
+// To look for the children of a process is to open a file for each of its threads. Trees of more threads than
+// this are looked through at every tenth reading only; what a child has used is counted in full when it is
+// found, or in its parent's account when that has waited for its end.
+constexpr int kManyThreads = 100, kReadingsBetweenLooks = 10;
 
 // A process that the kernel still lists until its parent asks for its end.
 bool HasEnded(char state) { return state == 'Z' || state == 'X'; }
@@ -26,26 +32,36 @@ auto ReadAndParse(KernelFile& file, Parser parse) -> decltype(parse(std::string_
   return parse(*text);
 }
 
-ProcessUse ToUse(const ProcessStat& stat, const std::string& folder) {
-  ProcessUse use{.pid = stat.pid, .start_ticks = stat.start_ticks, .parent = stat.parent};
-  use.cpu = stat.cpu;
-  use.reaped = stat.children_cpu;
-  use.io = ReadAndParse(folder + "/io", ParseIo);
-  if (!HasEnded(stat.state)) use.resident_bytes = stat.resident_bytes;
-  return use;
+// The interfaces of the network namespace that the first root is in: a container's own, or the machine's.
+KernelFile NetworkFile(const SnapshotReader::Options& options) {
+  CHECK(!options.roots.empty());
+  KernelFile own(fmt::format("{}/{}/net/dev", options.proc, options.roots.front()));
+  return own.Read() ? std::move(own) : KernelFile(options.proc + "/net/dev");
 }
 
 }  // namespace
 
+std::vector<std::string> WholeDisks(const std::string& sys) {
+  std::vector<std::string> disks;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(sys + "/block", failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    std::error_code ignored;
+    if (std::filesystem::exists(entry->path() / "device", ignored)) disks.push_back(entry->path().filename());
+  }
+  return disks;
+}
+
 SnapshotReader::SnapshotReader(Options options)
     : options_(std::move(options)),
+      disks_(WholeDisks(options_.sys)),
       stat_(options_.proc + "/stat"),
       meminfo_(options_.proc + "/meminfo"),
-      network_(options_.proc + "/net/dev"),
+      network_(NetworkFile(options_)),
+      diskstats_(options_.proc + "/diskstats"),
       cpu_pressure_(options_.proc + "/pressure/cpu"),
       memory_pressure_(options_.proc + "/pressure/memory"),
       io_pressure_(options_.proc + "/pressure/io") {
-  CHECK(!options_.roots.empty());
   for (const int root : options_.roots) known_.emplace(root, 0);
   const int root = options_.roots.front();
   const std::string folder = fmt::format("{}/{}", options_.proc, root);
@@ -68,11 +84,25 @@ Snapshot SnapshotReader::Read(Instant now) {
   }
   snapshot.memory = ReadAndParse(meminfo_, ParseMemoryInfo);
   snapshot.network = ReadAndParse(network_, ParseNetworkBytes);
+  snapshot.disks =
+      ReadAndParse(diskstats_, [this](std::string_view text) { return ParseDiskBytes(text, disks_); });
   snapshot.cpu_pressure = ReadAndParse(cpu_pressure_, ParsePressure);
   snapshot.memory_pressure = ReadAndParse(memory_pressure_, ParsePressure);
   snapshot.io_pressure = ReadAndParse(io_pressure_, ParsePressure);
   snapshot.cgroup = cgroup_.Read();
   return snapshot;
+}
+
+ProcessUse SnapshotReader::ToUse(const ProcessStat& stat, const std::string& folder) const {
+  ProcessUse use{.pid = stat.pid, .start_ticks = stat.start_ticks, .parent = stat.parent};
+  use.cpu = stat.cpu;
+  use.reaped = stat.children_cpu;
+  use.io = ReadAndParse(folder + "/io", ParseIo);
+  if (HasEnded(stat.state)) return use;
+  use.resident_bytes = stat.resident_bytes;
+  use.threads = stat.threads;
+  if (options_.peaks) use.peak_resident_bytes = ReadAndParse(folder + "/status", ParsePeakResident);
+  return use;
 }
 
 void SnapshotReader::ReadOne(Snapshot& snapshot) {
@@ -83,9 +113,11 @@ void SnapshotReader::ReadOne(Snapshot& snapshot) {
 }
 
 void SnapshotReader::ReadTrees(Snapshot& snapshot) {
-  const std::vector<ProcessStat> all = lists_children_ ? std::vector<ProcessStat>() : ScanAll();
+  const bool looks = LooksForChildren(snapshot.machine);
+  const std::vector<ProcessStat> all = looks && !lists_children_ ? ScanAll() : std::vector<ProcessStat>();
   std::vector<std::pair<int, uint64_t>> open(known_.begin(), known_.end());
   std::map<int, uint64_t> seen = std::exchange(known_, {});
+  tree_threads_ = 0;
   while (!open.empty()) {
     const auto [pid, began] = open.back();
     open.pop_back();
@@ -93,11 +125,24 @@ void SnapshotReader::ReadTrees(Snapshot& snapshot) {
     const auto stat = ReadAndParse(folder + "/stat", ParseProcessStat);
     if (!stat || (began != 0 && stat->start_ticks != began)) continue;  // it has ended
     known_.emplace(pid, stat->start_ticks);
+    tree_threads_ += stat->threads;
     snapshot.processes.push_back(ToUse(*stat, folder));
+    if (!looks) continue;
     for (const int child : ChildrenOf(pid, all)) {
       if (seen.emplace(child, 0).second) open.emplace_back(child, 0);
     }
   }
+}
+
+// The count of forks is read before the children are, so one that begins meanwhile shows at the next reading.
+bool SnapshotReader::LooksForChildren(const std::optional<MachineStat>& machine) {
+  auto forks = machine ? machine->forks : std::nullopt;
+  if (forks && *forks <= 0) forks.reset();  // some sandboxes write 0 whatever happens
+  if (forks && forks == forks_) return false;
+  if (tree_threads_ > kManyThreads && ++passed_over_ < kReadingsBetweenLooks) return false;
+  passed_over_ = 0;
+  forks_ = forks;
+  return true;
 }
 
 // By the lists of its threads, or, where the kernel has none, by the parents of `all` processes.
@@ -126,23 +171,49 @@ std::vector<ProcessStat> SnapshotReader::ScanAll() const {
   return all;
 }
 
-void SnapshotReader::ReadEngineThreads(Snapshot& snapshot) {
-  const std::string tasks = fmt::format("{}/{}/task", options_.proc, options_.roots.front());
+// Keeps what is known of the threads that are still there.
+void SnapshotReader::ListThreads(const std::string& tasks) {
   std::map<int, KnownThread> alive;
   for (const int tid : NumberedEntries(tasks)) {
     auto known = threads_.extract(tid);
-    KnownThread thread = known.empty() ? KnownThread() : std::move(known.mapped());
-    if (thread.looks < 2) Look(thread, fmt::format("{}/{}", tasks, tid));
-    if (thread.cpu) {
-      const auto text = thread.cpu->Read();
-      const auto stat = text && !thread.has_schedstat ? ParseProcessStat(*text) : std::nullopt;
-      const auto exact = text && thread.has_schedstat ? ParseSchedstat(*text) : std::nullopt;
-      if (!stat && !exact) continue;  // it has ended; one that took its number is looked at the next time
-      snapshot.engine_threads.push_back({tid, thread.start_ticks, exact ? *exact : stat->cpu});
+    if (known.empty()) {
+      alive.try_emplace(tid);
+    } else {
+      alive.insert(std::move(known));
     }
-    alive.emplace(tid, std::move(thread));
   }
   threads_ = std::move(alive);
+}
+
+void SnapshotReader::ReadEngineThreads(Snapshot& snapshot) {
+  const std::string tasks = fmt::format("{}/{}/task", options_.proc, options_.roots.front());
+  const int threads = snapshot.processes.empty() ? 0 : snapshot.processes.front().threads;
+  const auto forks = snapshot.machine ? snapshot.machine->forks : std::nullopt;
+  const bool same = forks && *forks > 0 && forks == forks_ && threads == listed_threads_;
+  if (!same) ListThreads(tasks);
+  forks_ = forks;
+  listed_threads_ = threads;
+  std::erase_if(threads_, [&](auto& entry) {
+    auto& [tid, thread] = entry;
+    if (thread.looks < 2) Look(thread, fmt::format("{}/{}", tasks, tid));
+    if (!thread.cpu) return false;
+    const auto use = ReadThread(tid, thread);
+    if (use) snapshot.engine_threads.push_back(*use);
+    return !use;  // it has ended; one that took its number is looked at the next time
+  });
+}
+
+std::optional<ThreadUse> SnapshotReader::ReadThread(int tid, KnownThread& thread) {
+  const auto text = thread.cpu->Read();
+  if (!text) return std::nullopt;
+  if (thread.has_schedstat) {
+    const auto exact = ParseSchedstat(*text);
+    if (!exact) return std::nullopt;
+    return ThreadUse{tid, thread.start_ticks, *exact};
+  }
+  const auto stat = ParseProcessStat(*text);
+  if (!stat) return std::nullopt;
+  return ThreadUse{tid, thread.start_ticks, stat->cpu};
 }
 
 void SnapshotReader::Look(KnownThread& thread, const std::string& folder) const {

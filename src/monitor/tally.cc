@@ -59,15 +59,9 @@ double Percent(Duration part, double seconds) { return seconds > 0 ? 100 * Secon
 
 }  // namespace
 
-void Tally::Extremes::Add(double value) {
-  max = count == 0 ? value : std::max(max, value);
-  min = count == 0 ? value : std::min(min, value);
-  sum += value;
-  ++count;
-}
-
 void Tally::Add(const Snapshot& now) {
   if (!first_) first_ = now;
+  ++snapshots_;
   CountProcesses(now);
   CountEngineThreads(now);
   CountMachine(now);
@@ -131,12 +125,17 @@ void Tally::AddLevels(const Snapshot& now) {
     container_memory_.Add(static_cast<double>(*now.cgroup.memory_bytes));
   }
   int64_t resident = 0;
+  int threads = 0;
   bool any = false;
   for (const ProcessUse& use : now.processes) {
     any = any || use.resident_bytes;
     resident += use.resident_bytes.value_or(0);
+    threads += use.threads;
+    if (use.peak_resident_bytes)
+      largest_process_ = std::max(largest_process_.value_or(0), *use.peak_resident_bytes);
   }
   if (any) process_memory_.Add(static_cast<double>(resident));
+  if (threads > 0) threads_.Add(threads);
 }
 
 void Tally::ClosePeriod(double seconds) {
@@ -154,51 +153,45 @@ std::optional<Range> Tally::ToRange(const Rate& rate, double seconds) const {
   return Range{mean, std::max(rate.extremes.max, mean), std::min(rate.extremes.min, mean)};
 }
 
-Resources Tally::Sum() const {
-  Resources sum;
-  if (!previous_) return sum;
+void Tally::SumCpu(double wall, Resources& sum) const {
   const Snapshot &first = *first_, &last = *previous_;
-  const double wall = Seconds(last.at - begin_);
-  sum.wall_s = wall;
-  sum.period_ms = Milliseconds(options_.period);
-  sum.samples = std::max(app_cpu_.extremes.count, 1);
-
   if (options_.watch == Watch::kThisProcess) {
     sum.recogniser_cpu = ToRange(engine_cpu_, wall);
     sum.app_cpu = ToRange(app_cpu_, wall);
   } else {
     sum.app_cpu = ToRange(tree_cpu_, wall);
   }
-  if (first.machine && last.machine) {
-    sum.server_cpu = sum.client_cpu = ToRange(machine_cpu_, wall);
-    const Duration steal = last.machine->steal - first.machine->steal;
-    const Duration all =
-        steal + last.machine->busy - first.machine->busy + last.machine->idle - first.machine->idle;
-    if (all > Duration{}) sum.steal_percent = std::max(Percent(steal, Seconds(all)), 0.0);
+  if (!first.machine || !last.machine) return;
+  sum.server_cpu = sum.client_cpu = ToRange(machine_cpu_, wall);
+  const Duration steal = last.machine->steal - first.machine->steal;
+  const Duration all =
+      steal + last.machine->busy - first.machine->busy + last.machine->idle - first.machine->idle;
+  if (all > Duration{}) sum.steal_percent = std::max(Percent(steal, Seconds(all)), 0.0);
+  const auto before = first.machine->context_switches, after = last.machine->context_switches;
+  const double seconds = Seconds(last.at - first.at);
+  if (before && after && seconds > 0) {
+    sum.context_switches_per_s = static_cast<double>(std::max<int64_t>(*after - *before, 0)) / seconds;
   }
+}
 
-  if (last.device_busy) {
-    if (const auto busy = ToRange(device_, wall)) {
-      sum.gpu_percent = Range{100 * std::min(busy->mean, 1.0), 100 * busy->max, 100 * busy->min};
-    }
-  }
-
-  const auto level = [](const Extremes& seen) -> std::optional<Range> {
-    if (seen.count == 0) return std::nullopt;
-    return Range{seen.sum / seen.count, seen.max, seen.min};
-  };
-  sum.host_memory_bytes = level(host_memory_);
-  sum.container_memory_bytes = level(container_memory_);
-  sum.process_memory_bytes = level(process_memory_);
+void Tally::SumBytes(Resources& sum) const {
+  const Snapshot &first = *first_, &last = *previous_;
   if (has_io_) {
     sum.read_bytes = read_bytes_;
     sum.written_bytes = written_bytes_;
+  }
+  if (first.disks && last.disks) {
+    sum.disk_read_bytes = last.disks->read - first.disks->read;
+    sum.disk_written_bytes = last.disks->written - first.disks->written;
   }
   if (first.network && last.network) {
     sum.received_bytes = last.network->received - first.network->received;
     sum.sent_bytes = last.network->sent - first.network->sent;
   }
+}
 
+void Tally::SumWaiting(double wall, Resources& sum) const {
+  const Snapshot &first = *first_, &last = *previous_;
   const auto share = [&](std::optional<Duration> before,
                          std::optional<Duration> after) -> std::optional<double> {
     if (!before || !after || wall <= 0) return std::nullopt;
@@ -210,7 +203,33 @@ Resources Tally::Sum() const {
   if (first.cgroup.throttled && last.cgroup.throttled) {
     sum.throttled_s = Seconds(*last.cgroup.throttled - *first.cgroup.throttled);
   }
-  if (wall > 0) sum.observer_cpu = Seconds(last.observer - first.observer) / wall;
+}
+
+Resources Tally::Sum() const {
+  Resources sum;
+  if (!previous_) return sum;
+  const Snapshot &first = *first_, &last = *previous_;
+  const double wall = Seconds(last.at - begin_);
+  sum.wall_s = wall;
+  sum.period_ms = Milliseconds(options_.period);
+  sum.samples = std::max(app_cpu_.extremes.count, 1);
+  SumCpu(wall, sum);
+  if (last.device_busy) {
+    if (const auto busy = ToRange(device_, wall)) {
+      sum.gpu_percent = Range{100 * std::min(busy->mean, 1.0), 100 * busy->max, 100 * busy->min};
+    }
+  }
+  sum.host_memory_bytes = host_memory_.ToRange();
+  sum.container_memory_bytes = container_memory_.ToRange();
+  sum.process_memory_bytes = process_memory_.ToRange();
+  sum.largest_process_bytes = largest_process_;
+  sum.threads = threads_.ToRange();
+  SumBytes(sum);
+  SumWaiting(wall, sum);
+  const Duration observer = last.observer - first.observer;
+  if (wall > 0) sum.observer_cpu = Seconds(observer) / wall;
+  if (snapshots_ > 1) sum.observer_us_per_sample = Microseconds(observer) / (snapshots_ - 1);
+  sum.observer_first_us = Microseconds(first.observer);
   return sum;
 }
 

@@ -29,12 +29,6 @@ class Tally {
   Resources Sum() const;
 
  private:
-  struct Extremes {
-    double max = 0, min = 0;
-    int count = 0;
-    double sum = 0;
-    void Add(double value);
-  };
   // Something counted upwards by the kernel: its total, and its rates over single periods.
   struct Rate {
     double total = 0;
@@ -49,6 +43,9 @@ class Tally {
   void CountDevice(const Snapshot& now);
   void AddLevels(const Snapshot& now);
   void ClosePeriod(double seconds);
+  void SumCpu(double wall, Resources& sum) const;
+  void SumBytes(Resources& sum) const;
+  void SumWaiting(double wall, Resources& sum) const;
   std::optional<Range> ToRange(const Rate& rate, double seconds) const;
 
   Options options_;
@@ -59,7 +56,9 @@ class Tally {
   double open_period_s_ = 0;  // time since the last period that went into the extremes
   int64_t read_bytes_ = 0, written_bytes_ = 0;
   bool has_io_ = false;
-  Extremes host_memory_, container_memory_, process_memory_;
+  Extremes host_memory_, container_memory_, process_memory_, threads_;
+  std::optional<int64_t> largest_process_;
+  int snapshots_ = 0;
 };
 
 }  // namespace weir::monitor

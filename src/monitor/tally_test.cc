@@ -80,6 +80,57 @@ TEST(Tally, KeepsEngineApplicationAndMonitorApart) {
   EXPECT_NEAR(sum.observer_cpu, 0.01, 1e-9);
 }
 
+TEST(Tally, TellsWhatEachSampleCostAndTheFirstApart) {
+  Tally tally = MakeTally();
+  for (const auto& [at, observer] : {std::pair{0ms, 900us}, {100ms, 1000us}, {200ms, 1300us}}) {
+    Snapshot snapshot = At(at, 0ms);
+    snapshot.observer = observer;
+    tally.Add(snapshot);
+    EXPECT_EQ(tally.Sum().observer_us_per_sample.has_value(), at > 0ms);
+  }
+  EXPECT_DOUBLE_EQ(*tally.Sum().observer_us_per_sample, 200);
+  EXPECT_DOUBLE_EQ(tally.Sum().observer_first_us, 900);
+}
+
+TEST(Tally, SumsTheThreadsOfTheProcesses) {
+  Tally tally = MakeTally({.watch = Tally::Watch::kOthers});
+  for (const auto& [at, more] : {std::pair{0ms, 0}, {100ms, 5}, {200ms, 1}}) {
+    Snapshot snapshot = At(at, 0ms);
+    snapshot.processes[0].threads = 4;
+    snapshot.processes.push_back({.pid = 11, .start_ticks = 2, .parent = 10, .threads = more});
+    tally.Add(snapshot);
+  }
+  EXPECT_DOUBLE_EQ(tally.Sum().threads->mean, 6);
+  EXPECT_DOUBLE_EQ(tally.Sum().threads->max, 9);
+  EXPECT_DOUBLE_EQ(tally.Sum().threads->min, 4);
+}
+
+TEST(Tally, KeepsTheLargestProcessOfAnySample) {
+  Tally tally = MakeTally({.watch = Tally::Watch::kOthers});
+  Snapshot first = At(0ms, 0ms), last = At(100ms, 0ms);
+  first.processes[0].peak_resident_bytes = 100;
+  first.processes.push_back({.pid = 11, .start_ticks = 2, .parent = 10, .peak_resident_bytes = 700});
+  last.processes[0].peak_resident_bytes = 300;
+  tally.Add(first);
+  tally.Add(last);
+  EXPECT_EQ(tally.Sum().largest_process_bytes, 700);
+  EXPECT_FALSE(tally.Sum().threads);
+}
+
+TEST(Tally, TellsTheMachinesDisksAndTurnsByTheirDifferences) {
+  Tally tally = MakeTally();
+  Snapshot first = At(0ms, 0ms), last = At(500ms, 0ms);
+  first.disks = DiskBytes{.read = 1000, .written = 50};
+  last.disks = DiskBytes{.read = 5096, .written = 562};
+  first.machine = MachineStat{.context_switches = 70'000};
+  last.machine = MachineStat{.context_switches = 71'000};
+  tally.Add(first);
+  tally.Add(last);
+  EXPECT_EQ(tally.Sum().disk_read_bytes, 4096);
+  EXPECT_EQ(tally.Sum().disk_written_bytes, 512);
+  EXPECT_DOUBLE_EQ(*tally.Sum().context_switches_per_s, 2000);
+}
+
 TEST(Tally, MakesNothingNegativeOfEngineThreadsThatEnd) {
   Tally tally = MakeTally();
   Snapshot first = At(0ms, 0ms), second = At(100ms, 100ms), third = At(200ms, 200ms);
@@ -210,7 +261,9 @@ TEST(Resources, LeaveOutOfTheirJsonWhatCouldNotBeRead) {
   const Json json = tally.Sum().ToJson();
   EXPECT_EQ(DumpJson(json["app_cpu"]), R"({"mean":0.5,"max":0.5,"min":0.5})");
   for (const char* key : {"server_cpu", "gpu_percent", "gpu_label", "read_bytes", "steal_percent",
-                          "throttled_s", "host_memory_bytes", "io_pressure_percent"}) {
+                          "throttled_s", "host_memory_bytes", "io_pressure_percent", "threads",
+                          "disk_read_bytes", "context_switches_per_s", "gpu_power_watts", "gpu_throttled",
+                          "gpus", "gpu_period_ms", "server_metrics", "largest_process_bytes"}) {
     EXPECT_FALSE(json.contains(key)) << key;
   }
 }

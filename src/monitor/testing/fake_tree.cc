@@ -30,9 +30,9 @@ void FakeTree::Put(const std::string& path, std::string_view text) {
 void FakeTree::Remove(const std::string& path) { std::filesystem::remove_all(root_ + path); }
 
 std::string StatLine(const FakeTree::Process& p) {
-  return fmt::format("{} ({}) {} {} 1 1 0 -1 0 0 0 0 0 {} {} {} {} 20 0 1 0 {} 1000000 {} 184467 1 1 0\n",
+  return fmt::format("{} ({}) {} {} 1 1 0 -1 0 0 0 0 0 {} {} {} {} 20 0 {} 0 {} 1000000 {} 184467 1 1 0\n",
                      p.pid, p.name, p.state, p.parent, p.user, p.system, p.reaped_user, p.reaped_system,
-                     p.start, p.pages);
+                     p.threads, p.start, p.pages);
 }
 
 void FakeTree::PutProcess(const Process& process) {

@@ -26,6 +26,7 @@ class FakeTree {
     int user = 0, system = 0, reaped_user = 0, reaped_system = 0;
     int start = 100;
     int pages = 0;
+    int threads = 1;
     std::string children;  // pids with blanks between
   };
   void PutProcess(const Process& process);

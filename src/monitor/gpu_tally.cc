@@ -1,0 +1,130 @@
+#include "monitor/gpu_tally.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::monitor {
+namespace {
+
+void AddIfAny(Extremes& seen, const std::optional<double>& value) {
+  if (value) seen.Add(*value);
+}
+
+std::optional<double> ToDouble(const std::optional<int64_t>& value) {
+  if (!value) return std::nullopt;
+  return static_cast<double>(*value);
+}
+
+// The sum of what `value` is for the samples; nothing where one does not tell it: a device left out would
+// show as a drop.
+template <typename Value>
+std::optional<double> SumOf(const std::vector<GpuSample>& samples, Value value) {
+  double sum = 0;
+  for (const GpuSample& sample : samples) {
+    const std::optional<double> one = value(sample);
+    if (!one) return std::nullopt;
+    sum += *one;
+  }
+  return sum;
+}
+
+template <typename Value>
+std::optional<double> MeanOf(const std::vector<GpuSample>& samples, Value value) {
+  auto sum = SumOf(samples, value);
+  if (sum) *sum /= static_cast<double>(samples.size());
+  return sum;
+}
+
+}  // namespace
+
+Json GpuUse::ToJson() const {
+  Json json{{"name", name}};
+  PutRange(json, "percent", percent);
+  PutRange(json, "memory_bytes", memory_bytes);
+  PutRange(json, "power_watts", power_watts);
+  PutIfAny(json, "energy_j", energy_j);
+  PutRange(json, "clock_mhz", clock_mhz);
+  if (!throttled.empty()) json["throttled"] = throttled;
+  return json;
+}
+
+void GpuTally::Device::Add(Instant at, const GpuSample& sample) {
+  ++samples;
+  AddIfAny(percent, sample.percent);
+  AddIfAny(memory, ToDouble(sample.memory_bytes));
+  AddIfAny(power, sample.power_watts);
+  AddIfAny(clock, sample.clock_mhz);
+  if (sample.energy_j) energy.Add(at, *sample.energy_j);
+  if (!sample.clock_reasons) return;
+  ++told_reasons;
+  for (const std::string& reason : ClockReasons(*sample.clock_reasons)) ++reasons[reason];
+}
+
+std::optional<Range> GpuTally::Device::Power() const {
+  const auto counted = energy.PerSecond();
+  if (!counted || power.count == 0) return counted ? counted : power.ToRange();
+  return Around(counted->mean, power);
+}
+
+GpuUse GpuTally::Device::Sum() const {
+  GpuUse use{.name = name, .percent = percent.ToRange(), .memory_bytes = memory.ToRange()};
+  use.power_watts = Power();
+  use.clock_mhz = clock.ToRange();
+  use.energy_j = energy.gained();
+  use.samples = samples;
+  for (const auto& [reason, count] : reasons) {
+    use.throttled[reason] = static_cast<double>(count) / static_cast<double>(told_reasons);
+  }
+  return use;
+}
+
+GpuTally::GpuTally(std::vector<std::string> names, Duration period) {
+  for (std::string& name : names) devices_.emplace_back(std::move(name), period / 2);
+}
+
+void GpuTally::Add(Instant at, const std::vector<GpuSample>& samples) {
+  if (samples.empty()) return;
+  CHECK(samples.size() == devices_.size());
+  ++samples_;
+  for (size_t i = 0; i < samples.size(); ++i) devices_[i].Add(at, samples[i]);
+  AddIfAny(percent_, MeanOf(samples, [](const GpuSample& sample) { return sample.percent; }));
+  AddIfAny(memory_, SumOf(samples, [](const GpuSample& sample) { return ToDouble(sample.memory_bytes); }));
+  AddIfAny(power_, SumOf(samples, [](const GpuSample& sample) { return sample.power_watts; }));
+  AddIfAny(clock_, MeanOf(samples, [](const GpuSample& sample) { return sample.clock_mhz; }));
+}
+
+std::vector<GpuUse> GpuTally::Each() const {
+  std::vector<GpuUse> uses;
+  for (const Device& device : devices_) uses.push_back(device.Sum());
+  return uses;
+}
+
+std::optional<GpuUse> GpuTally::Together() const {
+  const std::vector<GpuUse> each = Each();
+  if (samples_ == 0) return std::nullopt;
+  if (each.size() == 1) return each.front();
+  GpuUse all{.name = fmt::format("{} x {}", each.size(), each.front().name)};
+  all.percent = percent_.ToRange();
+  all.memory_bytes = memory_.ToRange();
+  all.clock_mhz = clock_.ToRange();
+  all.samples = samples_;
+  double watts = 0, joules = 0;
+  for (const GpuUse& use : each) {
+    watts += use.power_watts ? use.power_watts->mean : 0;
+    joules += use.energy_j.value_or(0);
+    for (const auto& [reason, share] : use.throttled) {
+      all.throttled[reason] += share / static_cast<double>(each.size());
+    }
+  }
+  if (std::ranges::all_of(each, [](const GpuUse& use) { return use.power_watts.has_value(); })) {
+    all.power_watts = Around(watts, power_);
+  }
+  if (std::ranges::all_of(each, [](const GpuUse& use) { return use.energy_j.has_value(); })) {
+    all.energy_j = joules;
+  }
+  return all;
+}
+
+}  // namespace weir::monitor

@@ -1,0 +1,60 @@
+// What a quantity was on the whole and at its extremes. Pure; nothing here knows where the readings come
+// from.
+#pragma once
+
+#include <optional>
+
+#include "base/clock.h"
+#include "base/json.h"
+
+namespace weir::monitor {
+
+// The mean is from counter differences over the whole time and so exact, where there is a counter, else over
+// the samples; max and min are over the samples (of a counter: over the times between them).
+struct Range {
+  double mean = 0;
+  double max = 0;
+  double min = 0;
+};
+
+// {mean,max,min} under `key`, where there is a range.
+void PutRange(Json& json, const char* key, const std::optional<Range>& range);
+
+// A level, as samples saw it.
+struct Extremes {
+  double max = 0, min = 0;
+  int count = 0;
+  double sum = 0;
+
+  void Add(double value);
+  std::optional<Range> ToRange() const;  // absent without a sample
+};
+
+// Something that is counted upwards elsewhere, read now and then. A count that has fallen began anew, from 0.
+class Counter {
+ public:
+  // Of two readings closer together than `shortest` no rate is made: the time joins the next one. A count
+  // that is brought up to date in steps would else show peaks that never were.
+  explicit Counter(Duration shortest) : shortest_(shortest) {}
+
+  void Add(Instant at, double value);      // `at` never falls
+  std::optional<double> gained() const;    // between the first reading and the last; absent before the second
+  std::optional<Range> PerSecond() const;  // absent where no time has passed
+  const Extremes& rates() const { return rates_; }  // a second, between readings
+
+ private:
+  struct Reading {
+    Instant at;
+    double value = 0;
+  };
+  Duration shortest_;
+  std::optional<Reading> last_;
+  Duration watched_{}, open_{};  // `open_`: the part of it that is not in the rates
+  double gained_ = 0, open_gain_ = 0;
+  Extremes rates_;
+};
+
+// `mean` with the extremes of samples around it; they are widened to hold it.
+Range Around(double mean, const Extremes& seen);
+
+}  // namespace weir::monitor

@@ -1,0 +1,110 @@
+#include "monitor/server_metrics.h"
+
+#include <cmath>
+
+namespace weir::monitor {
+namespace {
+
+struct Sum {
+  double sum = 0;
+  int count = 0;
+
+  std::optional<double> sum_if_any() const {
+    if (count == 0) return std::nullopt;
+    return sum;
+  }
+  std::optional<double> mean() const {
+    if (count == 0) return std::nullopt;
+    return sum / count;
+  }
+};
+
+void AddIfAny(Extremes& seen, const std::optional<double>& value, double scale = 1) {
+  if (value) seen.Add(*value * scale);
+}
+
+}  // namespace
+
+Result<ServerMetrics> PickServerMetrics(const std::vector<Metric>& metrics) {
+  Sum cpu, resident, machine_cpu, machine_memory, gpu, gpu_memory, gpu_energy;
+  const std::pair<std::string_view, Sum*> wanted[] = {
+      {"process_cpu_seconds_total", &cpu},   {"process_resident_memory_bytes", &resident},
+      {"nv_cpu_utilization", &machine_cpu},  {"nv_cpu_memory_used_bytes", &machine_memory},
+      {"nv_gpu_utilization", &gpu},          {"nv_gpu_memory_used_bytes", &gpu_memory},
+      {"nv_energy_consumption", &gpu_energy}};
+  bool any = false;
+  for (const Metric& metric : metrics) {
+    if (!std::isfinite(metric.value) || metric.value < 0) continue;
+    for (const auto& [name, sum] : wanted) {
+      if (metric.name != name) continue;
+      sum->sum += metric.value;
+      ++sum->count;
+      any = true;
+    }
+  }
+  if (!any) {
+    return Fail(ErrorCode::kNotFound,
+                "metrics: none of process_cpu_seconds_total, process_resident_memory_bytes, nv_cpu_... and "
+                "nv_gpu_... "
+                "is there: is this the server's metrics page?");
+  }
+  return ServerMetrics{.cpu_s = cpu.sum_if_any(),
+                       .resident_bytes = resident.sum_if_any(),
+                       .machine_cpu_share = machine_cpu.mean(),
+                       .machine_memory_bytes = machine_memory.mean(),
+                       .gpu_share = gpu.mean(),
+                       .gpu_memory_bytes = gpu_memory.sum_if_any(),
+                       .gpu_energy_j = gpu_energy.sum_if_any()};
+}
+
+Result<ServerMetrics> ReadServerMetrics(std::string_view page) {
+  return PickServerMetrics(TRY(ParsePrometheus(page)));
+}
+
+Json ServerUse::ToJson() const {
+  Json json = Json::object();
+  PutRange(json, "cpu", cpu);
+  PutRange(json, "process_memory_bytes", process_memory_bytes);
+  PutRange(json, "machine_cpu_percent", machine_cpu_percent);
+  PutRange(json, "machine_memory_bytes", machine_memory_bytes);
+  PutRange(json, "gpu_percent", gpu_percent);
+  PutRange(json, "gpu_memory_bytes", gpu_memory_bytes);
+  PutRange(json, "gpu_power_watts", gpu_power_watts);
+  json["samples"] = samples;
+  json["period_ms"] = period_ms;
+  if (errors > 0) json["errors"] = errors;
+  if (!last_error.empty()) json["last_error"] = EscapeBytes(last_error);
+  return json;
+}
+
+void ServerTally::Add(Instant at, const Result<ServerMetrics>& reading) {
+  if (!reading) {
+    ++errors_;
+    last_error_ = reading.error().message;
+    return;
+  }
+  ++samples_;
+  if (reading->cpu_s) cpu_.Add(at, *reading->cpu_s);
+  if (reading->gpu_energy_j) gpu_energy_.Add(at, *reading->gpu_energy_j);
+  AddIfAny(resident_, reading->resident_bytes);
+  AddIfAny(machine_cpu_, reading->machine_cpu_share, 100);
+  AddIfAny(machine_memory_, reading->machine_memory_bytes);
+  AddIfAny(gpu_, reading->gpu_share, 100);
+  AddIfAny(gpu_memory_, reading->gpu_memory_bytes);
+}
+
+ServerUse ServerTally::Sum() const {
+  return {.cpu = cpu_.PerSecond(),
+          .process_memory_bytes = resident_.ToRange(),
+          .machine_cpu_percent = machine_cpu_.ToRange(),
+          .machine_memory_bytes = machine_memory_.ToRange(),
+          .gpu_percent = gpu_.ToRange(),
+          .gpu_memory_bytes = gpu_memory_.ToRange(),
+          .gpu_power_watts = gpu_energy_.PerSecond(),
+          .samples = samples_,
+          .errors = errors_,
+          .last_error = last_error_,
+          .period_ms = Milliseconds(period_)};
+}
+
+}  // namespace weir::monitor

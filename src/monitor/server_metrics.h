@@ -1,0 +1,72 @@
+// What an inference server tells of itself on its metrics page. Pure: the page is fetched by others.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "monitor/prometheus.h"
+#include "monitor/range.h"
+
+namespace weir::monitor {
+
+// One reading. What the server does not tell is absent. Several samples of one name are those of several
+// processes or devices.
+struct ServerMetrics {
+  // Of the server's process (weir, MLServer and whatever uses Prometheus's own libraries).
+  std::optional<double> cpu_s;           // process_cpu_seconds_total: so far; the sum
+  std::optional<double> resident_bytes;  // process_resident_memory_bytes; the sum
+  // Of its machine (Triton).
+  std::optional<double> machine_cpu_share;     // nv_cpu_utilization: 0 to 1
+  std::optional<double> machine_memory_bytes;  // nv_cpu_memory_used_bytes
+  // Of its GPUs (Triton).
+  std::optional<double> gpu_share;         // nv_gpu_utilization: 0 to 1; the mean
+  std::optional<double> gpu_memory_bytes;  // nv_gpu_memory_used_bytes; the sum
+  std::optional<double> gpu_energy_j;      // nv_energy_consumption: so far; the sum
+};
+
+// Those of `metrics` that are finite and not negative. kNotFound where none of the names is there: the page
+// is another program's, or the server was told to keep them to itself.
+Result<ServerMetrics> PickServerMetrics(const std::vector<Metric>& metrics);
+
+// The whole way from a page's text. The errors of ParsePrometheus and PickServerMetrics.
+Result<ServerMetrics> ReadServerMetrics(std::string_view page);
+
+// What a server told over some time. Means of what is counted are differences of the counters between the
+// first and the last reading, over the time between these; other means, and all extremes, are over the
+// readings.
+struct ServerUse {
+  std::optional<Range> cpu;  // cores, of its process
+  std::optional<Range> process_memory_bytes;
+  std::optional<Range> machine_cpu_percent;
+  std::optional<Range> machine_memory_bytes;
+  std::optional<Range> gpu_percent;
+  std::optional<Range> gpu_memory_bytes;
+  std::optional<Range> gpu_power_watts;
+  int samples = 0;         // readings that told something
+  int errors = 0;          // that did not
+  std::string last_error;  // why; empty without errors
+  double period_ms = 0;
+
+  Json ToJson() const;
+};
+
+class ServerTally {
+ public:
+  // `period`: about the time between readings.
+  explicit ServerTally(Duration period) : period_(period), cpu_(period / 2), gpu_energy_(period / 2) {}
+
+  // `at`: when the page was asked for; a page that could not be had or understood is an error in the sum.
+  void Add(Instant at, const Result<ServerMetrics>& reading);
+  ServerUse Sum() const;
+
+ private:
+  Duration period_;
+  Counter cpu_, gpu_energy_;
+  Extremes resident_, machine_cpu_, machine_memory_, gpu_, gpu_memory_;
+  int samples_ = 0, errors_ = 0;
+  std::string last_error_;
+};
+
+}  // namespace weir::monitor

@@ -1,0 +1,29 @@
+// A library that answers as NVML does, with what a test puts into it. Built as libraries of their own
+// (CMakeLists.txt): the tests open them as the program opens the real one.
+#pragma once
+
+#include "monitor/nvml.h"
+
+// What one device answers. An error of NVML in the place of a success refuses all that the device is asked,
+// but its handle.
+struct FakeNvmlDevice {
+  weir::monitor::nvml::Return handle_error = 0, error = 0;
+  const char* name = "Fake GPU";
+  unsigned mig = 0;
+  unsigned percent = 0;
+  unsigned long long memory_total = 0, memory_reserved = 0, memory_used = 0;  // bytes; used without reserved
+  unsigned long long energy_mj = 0;
+  unsigned power_mw = 0;
+  unsigned clock_mhz = 0;
+  unsigned long long clock_reasons = 0;
+};
+
+struct FakeNvmlState {
+  weir::monitor::nvml::Return init_error = 0, count_error = 0;
+  unsigned count = 0;
+  FakeNvmlDevice devices[4];
+  int open = 0;  // nvmlInit less nvmlShutdown
+};
+
+// The library's function "FakeNvml" gives its state, which lives as long as some handle of the library does.
+using FakeNvmlFunction = FakeNvmlState*();
