@@ -8,15 +8,16 @@ namespace weir::cli {
 
 using Arguments = std::vector<std::string>;
 
-int Compare(const Arguments& arguments);
 int Doctor(const Arguments& arguments);
 int Health(const Arguments& arguments);
 int Load(const Arguments& arguments);
 int ModelVerb(const Arguments& arguments);  // make, show
 int MonitorVerb(const Arguments& arguments);
 int Prepare(const Arguments& arguments);
+int Report(const Arguments& arguments);
 int Run(const Arguments& arguments);
 int Serve(const Arguments& arguments);
+int Study(const Arguments& arguments);
 
 // The whole command line as the user gave it: what repeats a result.
 const std::vector<std::string>& CommandLine();
