@@ -76,6 +76,7 @@ Result<Output> RunCommand(const Command& command, const Clock& clock) {
                                   .environment = command.environment,
                                   .cpus = command.cpus,
                                   .network_namespace = command.network_namespace,
+                                  .input = command.input,
                                   .output = out.write_end.get(),
                                   .errors = err.write_end.get(),
                                   .parent_death_signal = SIGKILL}));

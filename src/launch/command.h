@@ -15,6 +15,7 @@ struct Command {
   std::vector<std::string> environment;  // "NAME=value", put over this process's own
   std::vector<int> cpus;                 // empty: where this process may run
   int network_namespace = -1;            // a descriptor of it; -1: this process's
+  int input = -1;                        // a descriptor that becomes its standard input; -1: empty
   Duration timeout = 30s;                // then it is killed
 };
 

@@ -140,10 +140,15 @@ Result<ContainerTool> FindContainerTool(const std::string& image, const Clock& c
 
 std::vector<std::string> RunArguments(const ContainerTool& tool, const ContainerOptions& options,
                                       const std::string& name) {
-  std::vector<std::string> arguments = Joined(
-      ToolCommand(tool, {"run"}),
-      {"--rm", "--name=" + name, "--pull=never", "--log-driver=none", "--no-healthcheck",
-       options.link != nullptr ? "--network=ns:" + options.link->far_namespace_path() : "--network=host"});
+  std::vector<std::string> arguments =
+      Joined(ToolCommand(tool, {"run"}), {"--rm", "--name=" + name, "--label=" + OwnerLabel(), "--pull=never",
+                                          "--log-driver=none", "--no-healthcheck"});
+  if (options.link != nullptr)
+    arguments.push_back("--network=ns:" + options.link->far_namespace_path());
+  else if (options.ports.empty())
+    arguments.emplace_back("--network=host");
+  for (const auto& port : options.ports)
+    arguments.push_back(fmt::format("--publish=127.0.0.1:{}:{}", port.here, port.inside));
   arguments = Joined(std::move(arguments), tool.run_options);
   for (const std::string& variable : options.environment) arguments.push_back("--env=" + variable);
   for (const auto& mount : options.mounts)
@@ -160,6 +165,9 @@ Result<std::unique_ptr<Launched>> StartContainer(const ContainerTool& tool, cons
                                                  const Clock& clock) {
   if (options.link != nullptr && tool.program == "docker")
     return Fail(ErrorCode::kUnsupported, "docker cannot start a container behind a network link; podman can");
+  if (options.link != nullptr && !options.ports.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                "a container behind a network link is reached at its own ports: give none to publish");
   const std::string container = MakeName(clock.Now());
   auto front = TRY(Program::Start(
       "container " + options.image, options.link != nullptr ? options.link->far_address() : "127.0.0.1",

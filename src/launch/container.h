@@ -29,6 +29,12 @@ struct ContainerOptions {
     std::string from, to;  // a folder here and its place inside; never written to
   };
   std::vector<Mount> mounts;
+  struct Port {
+    int here = 0, inside = 0;
+  };
+  // Ports of the container and the ones of this machine's loopback at which they are reached; it then has a
+  // network of its own. Empty: it shares this machine's network, or the link's far side. Not with a link.
+  std::vector<Port> ports;
   std::vector<int> cpu_list;  // runs on these only; empty: on all
   double cpus = 0;            // CPU quota in cores; 0: none
   int64_t memory_bytes = 0;   // limit; 0: none
@@ -55,7 +61,7 @@ Result<std::unique_ptr<Launched>> StartContainer(const ContainerTool& tool, cons
 // The parts that only reckon.
 
 // "podman run ..." for a container of this name. The image's own health check is off: it costs CPU, and
-// whoever launched asks for himself.
+// whoever launched asks for himself. The container has the label of this process (OwnerLabel of leftovers.h).
 std::vector<std::string> RunArguments(const ContainerTool& tool, const ContainerOptions& options,
                                       const std::string& name);
 

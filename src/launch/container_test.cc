@@ -2,15 +2,18 @@
 
 #include <gmock/gmock.h>
 
+#include "launch/leftovers.h"
+
 namespace weir::launch {
 namespace {
 
 using testing::ElementsAre;
 
 TEST(RunArguments, AskForTheHostsNetworkAndNothingElseByDefault) {
-  EXPECT_THAT(RunArguments({.program = "podman"}, {.image = "localhost/weir"}, "weir-1-2-3"),
-              ElementsAre("podman", "run", "--rm", "--name=weir-1-2-3", "--pull=never", "--log-driver=none",
-                          "--no-healthcheck", "--network=host", "localhost/weir"));
+  EXPECT_THAT(
+      RunArguments({.program = "podman"}, {.image = "localhost/weir"}, "weir-1-2-3"),
+      ElementsAre("podman", "run", "--rm", "--name=weir-1-2-3", "--label=" + OwnerLabel(), "--pull=never",
+                  "--log-driver=none", "--no-healthcheck", "--network=host", "localhost/weir"));
 }
 
 TEST(RunArguments, HoldWhatTheToolNeedsHereAndWhatWasAskedFor) {
@@ -23,11 +26,21 @@ TEST(RunArguments, HoldWhatTheToolNeedsHereAndWhatWasAskedFor) {
                                  .cpu_list = {0, 2},
                                  .cpus = 1.5,
                                  .memory_bytes = 512 << 20};
-  EXPECT_THAT(RunArguments(tool, options, "n"),
-              ElementsAre("podman", "--runtime=runc", "run", "--rm", "--name=n", "--pull=never",
-                          "--log-driver=none", "--no-healthcheck", "--network=host", "--ulimit=nproc=9:9",
-                          "--env=A=b c", "--volume=/data/made:/models:ro", "--cpuset-cpus=0,2", "--cpus=1.5",
-                          "--memory=536870912b", "server", "--model-repository", "/models"));
+  EXPECT_THAT(
+      RunArguments(tool, options, "n"),
+      ElementsAre("podman", "--runtime=runc", "run", "--rm", "--name=n", "--label=" + OwnerLabel(),
+                  "--pull=never", "--log-driver=none", "--no-healthcheck", "--network=host",
+                  "--ulimit=nproc=9:9", "--env=A=b c", "--volume=/data/made:/models:ro", "--cpuset-cpus=0,2",
+                  "--cpus=1.5", "--memory=536870912b", "server", "--model-repository", "/models"));
+}
+
+TEST(RunArguments, PublishPortsOnTheLoopbackInANetworkOfItsOwn) {
+  const ContainerOptions options{.image = "server",
+                                 .ports = {{.here = 4001, .inside = 8000}, {.here = 4002, .inside = 8001}}};
+  const auto arguments = RunArguments({.program = "docker"}, options, "n");
+  EXPECT_THAT(arguments, testing::Contains("--publish=127.0.0.1:4001:8000"));
+  EXPECT_THAT(arguments, testing::Contains("--publish=127.0.0.1:4002:8001"));
+  EXPECT_THAT(arguments, testing::Not(testing::Contains("--network=host")));
 }
 
 TEST(ToolsToTry, BeginWithTheToolsOwnDefaults) {

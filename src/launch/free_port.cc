@@ -4,13 +4,20 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "base/file.h"
 
 namespace weir::launch {
+namespace {
 
-Result<int> FreePort() {
-  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+struct BoundSocket {
+  UniqueFd fd;
+  int port = 0;
+};
+
+Result<BoundSocket> Bind() {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{.sin_family = AF_INET};
   socklen_t size = sizeof address;
   auto* any = reinterpret_cast<sockaddr*>(&address);
@@ -18,7 +25,22 @@ Result<int> FreePort() {
       ::getsockname(socket.get(), any, &size) != 0) {
     return FailErrno("a free port", errno);
   }
-  return ntohs(address.sin_port);
+  return BoundSocket{.fd = std::move(socket), .port = ntohs(address.sin_port)};
+}
+
+}  // namespace
+
+Result<int> FreePort() { return TRY(Bind()).port; }
+
+// All are held until the last is found.
+Result<std::vector<int>> FreePorts(int count) {
+  std::vector<BoundSocket> held;
+  std::vector<int> ports;
+  for (int i = 0; i < count; ++i) {
+    held.push_back(TRY(Bind()));
+    ports.push_back(held.back().port);
+  }
+  return ports;
 }
 
 }  // namespace weir::launch

@@ -22,21 +22,33 @@ std::string Ending::ToString() const {
   return fmt::format("signal {} ({})", signal, description != nullptr ? description : "unknown");
 }
 
-Status WaitUntilReady(Launched& launched, const std::function<bool()>& ready, Instant deadline,
+Status WaitUntilReady(Launched& launched, const std::function<Status()>& ready, Instant deadline,
                       const Clock& clock) {
   const Instant begin = clock.Now();
+  std::string missing;
   while (true) {
     if (const auto ending = launched.WaitForEnd(clock.Now())) {
       return Fail(ErrorCode::kIo, fmt::format("{} ended with {} before it was ready, {}", launched.name(),
                                               ending->ToString(), Said(launched)));
     }
-    if (ready()) return {};
+    const Status asked = ready();
+    if (asked) return {};
+    if (!asked.error().message.empty()) missing = fmt::format(" ({})", asked.error().message);
     if (clock.Now() >= deadline) {
-      return Fail(ErrorCode::kDeadline, fmt::format("{} was not ready within {:.3g} s, {}", launched.name(),
-                                                    Seconds(clock.Now() - begin), Said(launched)));
+      return Fail(ErrorCode::kDeadline, fmt::format("{} was not ready within {:.3g} s{}, {}", launched.name(),
+                                                    Seconds(clock.Now() - begin), missing, Said(launched)));
     }
     launched.WaitForEnd(clock.Now() + 5ms);
   }
+}
+
+Status WaitUntilReady(Launched& launched, const std::function<bool()>& ready, Instant deadline,
+                      const Clock& clock) {
+  const std::function<Status()> ask = [&]() -> Status {
+    if (ready()) return {};
+    return Fail(ErrorCode::kIo, "");
+  };
+  return WaitUntilReady(launched, ask, deadline, clock);
 }
 
 }  // namespace weir::launch

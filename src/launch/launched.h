@@ -33,14 +33,17 @@ class Launched {
   virtual std::optional<Ending> WaitForEnd(Instant until) = 0;
   // The last of what it wrote to standard output and standard error, at most 8 KiB.
   virtual std::string LastWords() const = 0;
-  // SIGTERM; what is not gone after `patience` is killed, and so is all that it left in its process group.
-  // Again: the same ending.
+  // SIGTERM, or the signal that it was started to be stopped with; what is not gone after `patience` is
+  // killed, and so is all that it left in its process group. Again: the same ending.
   virtual Ending Stop(Duration patience) = 0;
 };
 
 // Asks `ready` every 5 ms until it says yes. kIo as soon as the program has ended, with its last words;
 // kDeadline with them when `deadline` came first. `ready` blocks for a fraction of a second at most.
 Status WaitUntilReady(Launched& launched, const std::function<bool()>& ready, Instant deadline,
+                      const Clock& clock);
+// The same, where `ready` says what is missing; the last that it said is in the error.
+Status WaitUntilReady(Launched& launched, const std::function<Status()>& ready, Instant deadline,
                       const Clock& clock);
 
 }  // namespace weir::launch

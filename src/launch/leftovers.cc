@@ -2,20 +2,30 @@
 
 #include <dirent.h>
 #include <fmt/format.h>
+#include <net/if.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "launch/command.h"
+#include "launch/spawn.h"
 
 namespace weir::launch {
 namespace {
 
 constexpr std::string_view kPrefix = "weir-";
 constexpr std::string_view kVariable = "WEIR_OWNER=";
+constexpr std::string_view kLabel = "weir.owner";
 
 // Files under /proc have no size: they are read to their end. Empty where there is none.
 std::string ReadProc(const std::string& path) {
@@ -62,42 +72,118 @@ uint64_t StartTicks(int pid) {
 std::optional<Owner> OwnerOfProcess(int pid) {
   const std::string environment = ReadProc(fmt::format("/proc/{}/environ", pid));
   std::string_view rest = environment;
+  std::optional<Owner> owner;
   while (!rest.empty()) {
     const std::string_view variable = rest.substr(0, rest.find('\0'));
-    if (variable.starts_with(kVariable)) return ParseOwner(variable.substr(kVariable.size()));
+    if (variable.starts_with(kVariable)) owner = ParseOwner(variable.substr(kVariable.size()));
+    if (const auto kept = OwnerOfMark(variable)) return kept;  // it says more: who started it, and from where
     rest.remove_prefix(std::min(rest.size(), variable.size() + 1));
   }
-  return std::nullopt;
+  return owner;
 }
 
-void KillProcesses(std::vector<std::string>& done) {
+std::vector<int> AllProcesses() {
+  std::vector<int> pids;
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
   while (const dirent* entry = proc != nullptr ? ::readdir(proc.get()) : nullptr) {
     std::string_view name = entry->d_name;
     int pid = 0;
-    if (!TakeNumber(name, pid) || !name.empty() || pid == ::getpid()) continue;
+    if (TakeNumber(name, pid) && name.empty() && pid != ::getpid()) pids.push_back(pid);
+  }
+  return pids;
+}
+
+void ListProcesses(std::vector<Started>& all) {
+  for (const int pid : AllProcesses()) {
     const auto owner = OwnerOfProcess(pid);
-    if (!owner || owner->Lives()) continue;
-    if (::kill(pid, SIGKILL) == 0)
-      done.push_back(fmt::format("killed process {}, which process {} had left running", pid, owner->pid));
+    if (!owner) continue;
+    std::string name = ReadProc(fmt::format("/proc/{}/comm", pid));
+    while (name.ends_with('\n')) name.pop_back();
+    all.push_back({.kind = Started::Kind::kProcess, .owner = *owner, .name = std::move(name), .pid = pid});
   }
 }
 
-void RemoveContainers(const std::string& tool, const Clock& clock, std::vector<std::string>& done) {
-  const auto listed =
-      RunWell({.arguments = {tool, "ps", "--all", "--filter=name=weir-", "--format={{.Names}}"}}, clock);
+void ListContainers(const std::string& tool, const Clock& clock, std::vector<Started>& all) {
+  const std::string filter = fmt::format("--filter=label={}", kLabel);
+  const auto listed = RunWell({.arguments = {tool, "ps", "--all", filter, "--format={{.Names}}"}}, clock);
   if (!listed) return;
   std::string_view rest = *listed;
   while (!rest.empty()) {
-    const std::string name(rest.substr(0, rest.find('\n')));
+    std::string name(rest.substr(0, rest.find('\n')));
     rest.remove_prefix(std::min(rest.size(), name.size() + 1));
-    const auto owner = OwnerOfName(name);
-    if (!owner || owner->Lives()) continue;
-    (void)RunCommand({.arguments = {tool, "kill", "--signal=KILL", name}}, clock);
-    (void)RunCommand({.arguments = {tool, "rm", "--force", name}}, clock);
-    done.push_back(
-        fmt::format("removed the container {}, which process {} had left behind", name, owner->pid));
+    if (const auto owner = OwnerOfName(name))
+      all.push_back(
+          {.kind = Started::Kind::kContainer, .owner = *owner, .name = std::move(name), .tool = tool});
   }
+}
+
+// The owner of a device: its alias says; before it has one, the process number in its name does.
+std::optional<Owner> OwnerOfDevice(const std::string& device) {
+  std::string alias = ReadProc(fmt::format("/sys/class/net/{}/ifalias", device));
+  if (const auto owner = OwnerOfName(alias)) return owner;
+  std::string_view rest = device;
+  if (!alias.empty() || !rest.starts_with("weir")) return std::nullopt;
+  rest.remove_prefix(4);
+  Owner owner;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), owner.pid, 16);
+  if (error != std::errc() || end == rest.data() + rest.size() || *end != '.' || owner.pid <= 0)
+    return std::nullopt;
+  owner.start_ticks = StartTicks(owner.pid);
+  if (owner.start_ticks == 0) owner.start_ticks = UINT64_MAX;  // there is none: dead
+  return owner;
+}
+
+void ListLinks(std::vector<Started>& all) {
+  const std::unique_ptr<struct if_nameindex, void (*)(struct if_nameindex*)> devices(::if_nameindex(),
+                                                                                     ::if_freenameindex);
+  for (const auto* one = devices.get(); one != nullptr && one->if_index != 0; ++one) {
+    const std::string device = one->if_name;
+    if (const auto owner = OwnerOfDevice(device))
+      all.push_back({.kind = Started::Kind::kLink, .owner = *owner, .name = device});
+  }
+}
+
+// Whether the process ended before `until`.
+bool WaitForEnd(int pidfd, Instant until, const Clock& clock) {
+  pollfd ended{pidfd, POLLIN, 0};
+  while (::poll(&ended, 1, PollTimeout(until, clock)) <= 0)
+    if (clock.Now() >= until) return false;
+  return true;
+}
+
+// Whether it is gone. Its number may have come to mean another since it was listed: the descriptor cannot.
+bool RemoveProcess(const Started& process, Instant until, const Clock& clock) {
+  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0)));
+  if (!pidfd.valid()) return errno == ESRCH;
+  if (OwnerOfProcess(process.pid) != process.owner) return true;
+  if (::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0) != 0) return errno == ESRCH;
+  return WaitForEnd(pidfd.get(), until, clock);
+}
+
+bool RemoveContainer(const Started& container, const Clock& clock) {
+  (void)RunCommand({.arguments = {container.tool, "kill", "--signal=KILL", container.name}}, clock);
+  (void)RunCommand({.arguments = {container.tool, "rm", "--force", container.name}}, clock);
+  const auto inspected =
+      RunCommand({.arguments = {container.tool, "container", "inspect", container.name}}, clock);
+  return inspected && inspected->ending.exit_status != 0;
+}
+
+// One that the kernel has taken away meanwhile is gone as well.
+bool RemoveLink(const Started& link, const Clock& clock) {
+  (void)RunCommand({.arguments = {"ip", "link", "delete", "dev", link.name}}, clock);
+  return ::if_nametoindex(link.name.c_str()) == 0;
+}
+
+bool Remove(const Started& started, Instant until, const Clock& clock) {
+  switch (started.kind) {
+    case Started::Kind::kProcess:
+      return RemoveProcess(started, until, clock);
+    case Started::Kind::kContainer:
+      return RemoveContainer(started, clock);
+    case Started::Kind::kLink:
+      return RemoveLink(started, clock);
+  }
+  return false;
 }
 
 }  // namespace
@@ -121,10 +207,59 @@ std::string OwnerVariable() {
   return fmt::format("{}{}-{}", kVariable, owner.pid, owner.start_ticks);
 }
 
+std::string OwnerLabel() {
+  const Owner owner = ThisProcess();
+  return fmt::format("{}={}-{}", kLabel, owner.pid, owner.start_ticks);
+}
+
+std::string MarkPrefix() {
+  std::string boot = ReadProc("/proc/sys/kernel/random/boot_id");
+  while (boot.ends_with('\n')) boot.pop_back();
+  return fmt::format("WEIR_KEPT={}:", boot);
+}
+
+std::string MakeMark(Instant now) { return MarkPrefix() + MakeName(now); }
+
+std::optional<Owner> OwnerOfMark(std::string_view mark) {
+  if (!mark.starts_with("WEIR_KEPT=")) return std::nullopt;
+  const std::string prefix = MarkPrefix();
+  if (!mark.starts_with(prefix)) return std::nullopt;
+  return OwnerOfName(mark.substr(prefix.size()));
+}
+
+std::string Started::ToString() const {
+  if (kind == Kind::kProcess) return fmt::format("process {} ({})", pid, EscapeBytes(name));
+  return fmt::format("{} {}", kind == Kind::kLink ? "network link" : "container", name);
+}
+
+std::vector<Started> ListStarted(const Clock& clock) {
+  std::vector<Started> all;
+  ListProcesses(all);
+  for (const char* tool : {"podman", "docker"}) ListContainers(tool, clock, all);
+  ListLinks(all);
+  return all;
+}
+
+std::vector<Started> StillRunning(const Owner& owner, Instant until, const Clock& clock) {
+  while (true) {
+    std::vector<Started> all = ListStarted(clock);
+    std::erase_if(all,
+                  [&](const Started& one) { return one.kind == Started::Kind::kLink || one.owner != owner; });
+    if (all.empty() || clock.Now() >= until) return all;
+    SleepUntil(std::min(until, clock.Now() + 20ms));
+  }
+}
+
 std::vector<std::string> RemoveLeftovers(const Clock& clock) {
+  const Instant until = clock.Now() + 10s;
   std::vector<std::string> done;
-  KillProcesses(done);
-  for (const char* tool : {"podman", "docker"}) RemoveContainers(tool, clock, done);
+  for (const Started& one : ListStarted(clock)) {
+    if (one.owner.Lives()) continue;
+    const bool gone = Remove(one, until, clock);
+    done.push_back(fmt::format("{} {}, which process {} had left {}", gone ? "removed" : "could not remove",
+                               one.ToString(), one.owner.pid,
+                               one.kind == Started::Kind::kProcess ? "running" : "behind"));
+  }
   return done;
 }
 

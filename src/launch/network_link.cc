@@ -4,15 +4,21 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
+#include <linux/pkt_sched.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
+#include <functional>
+#include <utility>
 
 #include "base/thread.h"
 #include "launch/command.h"
+#include "launch/leftovers.h"
 
 namespace weir::launch {
 namespace {
@@ -22,6 +28,8 @@ constexpr uint32_t kPairs = 1 << 15;            // of four addresses each in a /
 // Bytes: what the kernel hands over in one piece and cuts later, 64 KiB, and a header for each cut.
 constexpr int64_t kLargestPacket = 70'000;
 constexpr char kFarDevice[] = "eth0";
+constexpr QueuePlace kRoot{.parent = TC_H_ROOT, .handle = 0x00100000};      // 10:
+constexpr QueuePlace kDelayed{.parent = 0x00010001, .handle = 0x00100000};  // 10: below netem, which is 1:
 constexpr char kRemedy[] =
     "run as root (CAP_SYS_ADMIN and CAP_NET_ADMIN) with iproute2 installed, or name a second machine";
 
@@ -45,6 +53,18 @@ Result<UniqueFd> MakeNamespace() {
       made = FailErrno("/proc/thread-self/ns/net", errno);
   }).join();
   return made;
+}
+
+// Runs `body` in that namespace, on a thread of its own: which one a thread is in cannot be lent.
+Status InNamespace(int network_namespace, const std::function<Status()>& body) {
+  Status done;
+  StartThread("launch-netns", [&](const std::stop_token&) {
+    if (::setns(network_namespace, CLONE_NEWNET) != 0)
+      done = FailErrno("entering a network namespace", errno);
+    else
+      done = body();
+  }).join();
+  return done;
 }
 
 std::vector<uint32_t> AddressesTaken() {
@@ -79,23 +99,42 @@ Status CheckRate(double gbit_per_s) {
 
 }  // namespace
 
-std::vector<std::string> ShapeArguments(const std::string& verb, const std::string& device,
-                                        double gbit_per_s) {
+Bucket BucketFor(double gbit_per_s) {
   const double bytes_per_s = gbit_per_s * 1e9 / 8;
-  const auto burst = std::max<int64_t>(static_cast<int64_t>(bytes_per_s * 157e-6), kLargestPacket);
+  const int64_t burst = std::max<int64_t>(static_cast<int64_t>(bytes_per_s * 157e-6), kLargestPacket);
+  return {.bytes_per_s = static_cast<uint64_t>(std::llround(bytes_per_s)),
+          .burst_bytes = static_cast<uint32_t>(burst),
+          .queue_bytes = static_cast<uint32_t>(burst + static_cast<int64_t>(bytes_per_s * 2e-3))};
+}
+
+std::vector<std::string> ShapeArguments(const std::string& device, QueuePlace place, const Bucket& bucket) {
+  std::vector<std::string> arguments{"tc", "qdisc", "add", "dev", device};
+  if (place.parent == TC_H_ROOT)
+    arguments.emplace_back("root");
+  else
+    arguments.insert(arguments.end(),
+                     {"parent", fmt::format("{:x}:{:x}", place.parent >> 16, place.parent & 0xFFFF)});
+  arguments.insert(arguments.end(),
+                   {"handle", fmt::format("{:x}:", place.handle >> 16), "tbf", "rate",
+                    fmt::format("{}bit", bucket.bytes_per_s * 8), "burst",
+                    fmt::format("{}b", bucket.burst_bytes), "limit", fmt::format("{}b", bucket.queue_bytes)});
+  return arguments;
+}
+
+std::vector<std::string> DelayArguments(const std::string& device, Duration delay) {
   return {"tc",
           "qdisc",
-          verb,
+          "add",
           "dev",
           device,
           "root",
-          "tbf",
-          "rate",
-          fmt::format("{:.0f}bit", gbit_per_s * 1e9),
-          "burst",
-          fmt::format("{}b", burst),
-          "latency",
-          "2ms"};
+          "handle",
+          "1:",
+          "netem",
+          "delay",
+          fmt::format("{}us", delay / 1us),
+          "limit",
+          "1000000"};
 }
 
 Result<AddressPair> FreeAddresses(const std::vector<uint32_t>& taken, uint32_t start) {
@@ -112,10 +151,17 @@ Result<std::unique_ptr<NetworkLink>> NetworkLink::Create(Options options, const 
   if (options.mtu < 1280 || options.mtu > 65000)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("an MTU of {}: from 1280 to 65000 can be had", options.mtu));
-  std::unique_ptr<NetworkLink> link(new NetworkLink(clock));
+  if (options.delay < Duration::zero() || options.delay > 10s)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("a link's delay of {} ms: from 0 to 10,000 can be had", Milliseconds(options.delay)));
+  std::unique_ptr<NetworkLink> link(new NetworkLink(options.delay, clock));
   link->namespace_ = TRY(MakeNamespace());
   TRY_STATUS(link->Connect(options.mtu));
-  TRY_STATUS(link->Shape("add", options.gbit_per_s));
+  TRY_STATUS(link->Mark());
+  TRY_STATUS(link->Delay());
+  TRY_STATUS(link->Shape(options.gbit_per_s));
+  TRY_STATUS(link->FindEnds());
   return link;
 }
 
@@ -141,14 +187,80 @@ Status NetworkLink::Connect(int mtu_bytes) {
   return RunTool({"ip", "link", "set", "dev", "lo", "up"}, far, clock_);
 }
 
-Status NetworkLink::SetRate(double gbit_per_s) {
-  TRY_STATUS(CheckRate(gbit_per_s));
-  return Shape("change", gbit_per_s);
+// The device tells who made it, for RemoveLeftovers: its name has no room for the moment that owner began.
+Status NetworkLink::Mark() {
+  return RunTool({"ip", "link", "set", "dev", device_, "alias", MakeName(clock_.Now())}, -1, clock_);
 }
 
-Status NetworkLink::Shape(const std::string& verb, double gbit_per_s) {
-  TRY_STATUS(RunTool(ShapeArguments(verb, device_, gbit_per_s), -1, clock_));
-  return RunTool(ShapeArguments(verb, kFarDevice, gbit_per_s), namespace_.get(), clock_);
+// Delay first, rate behind it: what waits for its turn then waits in the bucket's queue, which is the one
+// that is limited and counted.
+Status NetworkLink::Delay() {
+  if (delay_ == Duration::zero()) return {};
+  const auto add = [&](const std::string& device, int network_namespace) -> Status {
+    const auto done = RunWell(
+        {.arguments = DelayArguments(device, delay_), .network_namespace = network_namespace, .timeout = 10s},
+        clock_);
+    if (done) return {};
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format("a network link with a delay of {} ms: {}; this kernel cannot delay packets unless "
+                    "it has netem (CONFIG_NET_SCH_NETEM, \"modprobe sch_netem\"): ask for no delay, or "
+                    "name a second machine",
+                    Milliseconds(delay_), done.error().message));
+  };
+  TRY_STATUS(add(device_, -1));
+  return add(kFarDevice, namespace_.get());
+}
+
+Status NetworkLink::Shape(double gbit_per_s) {
+  const Bucket bucket = BucketFor(gbit_per_s);
+  const QueuePlace place = delay_ == Duration::zero() ? kRoot : kDelayed;
+  TRY_STATUS(RunTool(ShapeArguments(device_, place, bucket), -1, clock_));
+  TRY_STATUS(RunTool(ShapeArguments(kFarDevice, place, bucket), namespace_.get(), clock_));
+  MutexLock lock(mutex_);
+  gbit_per_s_ = gbit_per_s;
+  queue_bytes_ = bucket.queue_bytes;
+  return {};
+}
+
+Status NetworkLink::FindEnds() {
+  const auto find = [](const std::string& device, std::optional<End>& end) -> Status {
+    RouteSocket socket = TRY(RouteSocket::Open());
+    const auto index = static_cast<int>(::if_nametoindex(device.c_str()));
+    if (index == 0) return FailErrno("the device " + device, errno);
+    end = End{.socket = std::move(socket), .device_index = index};
+    return {};
+  };
+  std::optional<End> near, far;
+  TRY_STATUS(find(device_, near));
+  TRY_STATUS(InNamespace(namespace_.get(), [&] { return find(kFarDevice, far); }));
+  MutexLock lock(mutex_);
+  near_ = std::move(near), far_ = std::move(far);
+  return {};
+}
+
+Status NetworkLink::SetRate(double gbit_per_s) {
+  TRY_STATUS(CheckRate(gbit_per_s));
+  const QueuePlace place = delay_ == Duration::zero() ? kRoot : kDelayed;
+  Bucket bucket = BucketFor(gbit_per_s);
+  MutexLock lock(mutex_);
+  bucket.queue_bytes = queue_bytes_ = std::max(queue_bytes_, bucket.queue_bytes);
+  TRY_STATUS(near_->socket.ChangeBucket(near_->device_index, place, bucket));
+  TRY_STATUS(far_->socket.ChangeBucket(far_->device_index, place, bucket));
+  gbit_per_s_ = gbit_per_s;
+  return {};
+}
+
+double NetworkLink::gbit_per_s() const {
+  MutexLock lock(mutex_);
+  return gbit_per_s_;
+}
+
+Result<NetworkLink::Counters> NetworkLink::ReadCounters() {
+  const QueuePlace place = delay_ == Duration::zero() ? kRoot : kDelayed;
+  MutexLock lock(mutex_);
+  return Counters{.to_far = TRY(near_->socket.ReadQueue(near_->device_index, place)),
+                  .to_near = TRY(far_->socket.ReadQueue(far_->device_index, place))};
 }
 
 std::string NetworkLink::far_namespace_path() const {

@@ -3,32 +3,45 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/mutex.h"
+#include "launch/route_socket.h"
 
 namespace weir::launch {
 
 // A pair of virtual Ethernet devices, one in this process's namespace and one in a namespace without a name
 // that this object holds open: when this process ends in whatever way, the kernel takes both away once
 // what runs there has ended. Both ends are shaped (tbf), so the rate holds each way on its own, as on a
-// full-duplex cable. There is no propagation delay beside the queue's. One thread at a time.
+// full-duplex cable. One thread at a time, but where a method says otherwise.
 class NetworkLink {
  public:
   struct Options {
     double gbit_per_s = 5;  // each way, counted with Ethernet headers; 0.001 to 100
     int mtu =
         9000;  // bytes; 1,280 to 65,000. 9,000: what data centres use; a payload gets 99.3 % of the rate
+    Duration delay{};  // of each packet, each way, beside the queue's; up to 10 s. Wants netem in the kernel
   };
-  // kUnsupported with the remedy where this process may not, or the tools are not there; kInvalidArgument.
+  // kUnsupported with the remedy where this process may not, the tools are not there, or the kernel cannot
+  // delay; kInvalidArgument.
   static Result<std::unique_ptr<NetworkLink>> Create(Options options, const Clock& clock);
   ~NetworkLink();
 
-  // Takes effect at once, also with connections open.
+  // Takes effect at once, also with connections open; what is queued stays queued, and the queue is never
+  // made smaller, so that nothing is lost by a change. Some 50 us. Thread-safe.
   Status SetRate(double gbit_per_s);
+  double gbit_per_s() const;  // the rate now; thread-safe
+
+  // Since the link was made: what near and far sent. Thread-safe.
+  struct Counters {
+    QueueCounters to_far, to_near;
+  };
+  Result<Counters> ReadCounters();
 
   const std::string& near_address() const { return near_address_; }  // this process's end
   const std::string& far_address() const {
@@ -37,26 +50,48 @@ class NetworkLink {
   const std::string& device() const { return device_; }   // at this end, for counters
   int far_namespace() const { return namespace_.get(); }  // a descriptor of it
   std::string far_namespace_path() const;                 // of the same, while this process lives
+  Duration delay() const { return delay_; }
 
  private:
-  explicit NetworkLink(const Clock& clock) : clock_(clock) {}
+  NetworkLink(Duration delay, const Clock& clock) : clock_(clock), delay_(delay) {}
   Status Connect(int mtu);
-  Status Shape(const std::string& verb, double gbit_per_s);
+  Status Mark();
+  Status Delay();
+  Status Shape(double gbit_per_s);
+  Status FindEnds();
+
+  // One end: the socket of its namespace and the device's number there.
+  struct End {
+    RouteSocket socket;
+    int device_index = 0;
+  };
 
   const Clock& clock_;
+  const Duration delay_;
   UniqueFd namespace_;
   std::string device_;  // empty until it is there
   std::string near_address_, far_address_;
+
+  mutable Mutex mutex_;
+  double gbit_per_s_ GUARDED_BY(mutex_) = 0;
+  uint32_t queue_bytes_ GUARDED_BY(mutex_) = 0;  // the largest yet
+  std::optional<End> near_ GUARDED_BY(mutex_), far_ GUARDED_BY(mutex_);
 };
 
 // The parts that only reckon.
 
-// Arguments for tc that shape what leaves `device`; `verb` is add or change. The bucket holds 157 us of the
-// rate (96 KiB at 5 Gbit/s), the least with which bulk transfers reach the rate on a busy machine, and never
-// less than the largest packet that the kernel hands over in one piece (64 KiB): a smaller one makes it cut
-// packets here, and halves the rate. A larger one would let short requests pass unshaped.
-std::vector<std::string> ShapeArguments(const std::string& verb, const std::string& device,
-                                        double gbit_per_s);
+// What shapes to a rate. The bucket holds 157 us of the rate (96 KiB at 5 Gbit/s), the least with which bulk
+// transfers reach the rate on a busy machine, and never less than the largest packet that the kernel hands
+// over in one piece (64 KiB): a smaller one makes it cut packets here, and halves the rate. A larger one
+// would let short requests pass unshaped. The queue holds 2 ms of the rate beyond that.
+Bucket BucketFor(double gbit_per_s);
+
+// Arguments for tc that shape what leaves `device`, at `place`.
+std::vector<std::string> ShapeArguments(const std::string& device, QueuePlace place, const Bucket& bucket);
+
+// Arguments for tc that delay what leaves `device` before it is shaped, by whole microseconds. The delay's
+// own queue is never what is full: a million packets.
+std::vector<std::string> DelayArguments(const std::string& device, Duration delay);
 
 // A pair of addresses in 198.18.0.0/15, the range kept for measuring networks (RFC 2544), that is not among
 // `taken` (host byte order); the search begins at a place given by `start`.

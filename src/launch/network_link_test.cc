@@ -1,7 +1,14 @@
 #include "launch/network_link.h"
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
 
+#include <vector>
+
+#include "base/file.h"
 #include "launch/command.h"
 #include "launch/process.h"
 #include "launch/ready.h"
@@ -14,16 +21,30 @@ using testing::HasSubstr;
 
 constexpr uint32_t kFirst = 0xC6120000;  // 198.18.0.0
 
-TEST(ShapeArguments, HoldABucketOf157MicrosecondsOfTheRate) {
-  EXPECT_THAT(ShapeArguments("add", "weir1.2", 5),
-              ElementsAre("tc", "qdisc", "add", "dev", "weir1.2", "root", "tbf", "rate", "5000000000bit",
-                          "burst", "98125b", "latency", "2ms"));
+TEST(BucketFor, Holds157MicrosecondsOfTheRateAndAQueueOfTwoMilliseconds) {
+  const Bucket bucket = BucketFor(5);
+  EXPECT_EQ(bucket.bytes_per_s, 625'000'000U);
+  EXPECT_EQ(bucket.burst_bytes, 98'125U);
+  EXPECT_EQ(bucket.queue_bytes, 98'125U + 1'250'000U);
 }
 
-TEST(ShapeArguments, HoldAtLeastTheLargestPacket) {
-  EXPECT_THAT(ShapeArguments("change", "e", 0.1),
-              ElementsAre("tc", "qdisc", "change", "dev", "e", "root", "tbf", "rate", "100000000bit", "burst",
-                          "70000b", "latency", "2ms"));
+TEST(BucketFor, HoldsAtLeastTheLargestPacket) {
+  EXPECT_EQ(BucketFor(0.1).burst_bytes, 70'000U);
+  EXPECT_EQ(BucketFor(0.1).queue_bytes, 70'000U + 25'000U);
+}
+
+TEST(ShapeArguments, SayTheBucketInTcsWords) {
+  EXPECT_THAT(ShapeArguments("weir1.2", {.parent = 0xFFFFFFFF, .handle = 0x00100000}, BucketFor(5)),
+              ElementsAre("tc", "qdisc", "add", "dev", "weir1.2", "root", "handle", "10:", "tbf", "rate",
+                          "5000000000bit", "burst", "98125b", "limit", "1348125b"));
+  EXPECT_THAT(ShapeArguments("e", {.parent = 0x00010001, .handle = 0x00100000}, BucketFor(0.1)),
+              ElementsAre("tc", "qdisc", "add", "dev", "e", "parent", "1:1", "handle", "10:", "tbf", "rate",
+                          "100000000bit", "burst", "70000b", "limit", "95000b"));
+}
+
+TEST(DelayArguments, SayTheDelayInMicroseconds) {
+  EXPECT_THAT(DelayArguments("e", 1500us), ElementsAre("tc", "qdisc", "add", "dev", "e", "root", "handle",
+                                                       "1:", "netem", "delay", "1500us", "limit", "1000000"));
 }
 
 TEST(FreeAddresses, AreAPairOfTheRangeForMeasuring) {
@@ -49,13 +70,15 @@ TEST(NetworkLink, NamesAnOptionThatCannotBe) {
   const SteadyClock clock;
   EXPECT_THAT(NetworkLink::Create({.gbit_per_s = 0}, clock).error().message, HasSubstr("a link of 0 Gbit/s"));
   EXPECT_THAT(NetworkLink::Create({.mtu = 100}, clock).error().message, HasSubstr("an MTU of 100"));
+  EXPECT_THAT(NetworkLink::Create({.delay = -1ms}, clock).error().message,
+              HasSubstr("a link's delay of -1 ms"));
 }
 
 // Skipped where links cannot be made: the test says with the reason.
 class NetworkLinkTest : public testing::Test {
  protected:
-  std::unique_ptr<NetworkLink> Make() {
-    auto link = NetworkLink::Create({}, clock_);
+  std::unique_ptr<NetworkLink> Make(NetworkLink::Options options = {}) {
+    auto link = NetworkLink::Create(options, clock_);
     if (link) return std::move(*link);
     EXPECT_EQ(link.error().code, ErrorCode::kUnsupported) << link.error().message;
     reason_ = link.error().message;
@@ -99,6 +122,153 @@ TEST_F(NetworkLinkTest, IsShapedAtBothEndsAndTakesAnotherRate) {
   ASSERT_TRUE(link->SetRate(1).has_value());
   EXPECT_THAT(near().value_or(""), HasSubstr("rate 1Gbit"));
   EXPECT_THAT(far().value_or(""), HasSubstr("rate 1Gbit"));
+}
+
+// A link that was made with a rate and one that was changed to it are the same to tc.
+TEST_F(NetworkLinkTest, ChangesTheRateAsTcWouldHaveSetIt) {
+  const auto one = Make({.gbit_per_s = 5}), other = Make({.gbit_per_s = 12.5});
+  if (one == nullptr || other == nullptr) GTEST_SKIP() << reason_;
+  const auto shown = [&](const NetworkLink& link) {
+    const std::string text =
+        RunWell({.arguments = {"tc", "qdisc", "show", "dev", link.device()}}, clock_).value_or("");
+    return text.substr(0, text.find(" lat "));
+  };
+  EXPECT_NE(shown(*one), shown(*other));
+  ASSERT_TRUE(one->SetRate(12.5).has_value());
+  EXPECT_THAT(shown(*one), HasSubstr("12.5Gbit"));
+  EXPECT_EQ(shown(*one), shown(*other));
+  EXPECT_EQ(one->gbit_per_s(), 12.5);
+  ASSERT_TRUE(one->SetRate(50).has_value()) << "more than 32 bits of bytes a second";
+  EXPECT_THAT(shown(*one), HasSubstr("50Gbit"));
+  EXPECT_FALSE(one->SetRate(0).has_value());
+}
+
+// Sends as much as the socket takes, and what arrives. A gigabit and a half waits in no queue for long.
+class Transfer {
+ public:
+  Transfer(const NetworkLink& link, const Clock& clock) : clock_(clock) {
+    UniqueFd listener = Socket();
+    sockaddr_in address{.sin_family = AF_INET};
+    ::inet_pton(AF_INET, link.near_address().c_str(), &address.sin_addr);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(listener.get(), 1), 0);
+    ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    const std::string port = std::to_string(ntohs(address.sin_port));
+    auto sender = StartProcess({.command = {"python3", "-c",
+                                            "import socket, sys\n"
+                                            "s = socket.create_connection((sys.argv[1], int(sys.argv[2])))\n"
+                                            "block = bytes(1 << 20)\n"
+                                            "while True: s.sendall(block)\n",
+                                            link.near_address(), port},
+                                .link = &link},
+                               clock);
+    EXPECT_TRUE(sender.has_value()) << sender.error().message;
+    sender_ = std::move(*sender);
+    pollfd ready{listener.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&ready, 1, 60'000), 1) << sender_->LastWords();
+    peer_ = UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  }
+  // Bytes that arrive until `until`.
+  uint64_t ReceiveUntil(Instant until) {
+    std::vector<char> buffer(1 << 20);
+    uint64_t received = 0;
+    while (clock_.Now() < until) {
+      const ssize_t got = ::recv(peer_.get(), buffer.data(), buffer.size(), 0);
+      if (got <= 0) break;
+      received += static_cast<uint64_t>(got);
+    }
+    return received;
+  }
+
+ private:
+  static UniqueFd Socket() { return UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
+
+  const Clock& clock_;
+  std::unique_ptr<Launched> sender_;
+  UniqueFd peer_;
+};
+
+// 0.2 Gbit/s: slow enough that nothing but the link can hold it back.
+TEST_F(NetworkLinkTest, PassesWhatItsRateAllowsAndCountsIt) {
+  const auto link = Make({.gbit_per_s = 0.2});
+  if (link == nullptr) GTEST_SKIP() << reason_;
+  Transfer transfer(*link, clock_);
+  transfer.ReceiveUntil(clock_.Now() + 200ms);  // the beginning of the connection
+  for (const double rate : {0.2, 0.05, 0.4}) {
+    ASSERT_TRUE(link->SetRate(rate).has_value());
+    transfer.ReceiveUntil(clock_.Now() + 100ms);
+    const auto before = link->ReadCounters();
+    const Instant begin = clock_.Now();
+    const uint64_t received = transfer.ReceiveUntil(begin + 600ms);
+    const double seconds = Seconds(clock_.Now() - begin);
+    const auto after = link->ReadCounters();
+    ASSERT_TRUE(before.has_value() && after.has_value()) << before.error().message;
+    const double allowed = rate * 1e9 / 8 * seconds;
+    EXPECT_LE(static_cast<double>(received), allowed * 1.02 + 200'000) << rate;
+    EXPECT_GE(static_cast<double>(received), allowed * 0.7) << rate << ": on a busy machine";
+    const uint64_t counted = after->to_near.bytes - before->to_near.bytes;
+    EXPECT_NEAR(static_cast<double>(counted), static_cast<double>(received), 0.03 * allowed + 200'000);
+    EXPECT_GT(after->to_near.packets, before->to_near.packets);
+    EXPECT_LT(after->to_far.bytes - before->to_far.bytes, counted / 10) << "acknowledgements";
+  }
+}
+
+// Twenty datagrams of 8,042 bytes on the wire: all but the bucket's 70,000 bytes wait at 1 Mbit/s, and fit
+// into the queue that the link was made with (70,000 bytes and 2 ms at 0.4 Gbit/s: 100,000).
+TEST_F(NetworkLinkTest, LosesNothingThatWaitsWhenTheRateChanges) {
+  const auto link = Make({.gbit_per_s = 0.4});
+  if (link == nullptr) GTEST_SKIP() << reason_;
+  ASSERT_TRUE(link->SetRate(0.001).has_value());
+  const auto before = link->ReadCounters();
+  ASSERT_TRUE(before.has_value()) << before.error().message;
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in far{.sin_family = AF_INET, .sin_port = htons(9)};
+  ::inet_pton(AF_INET, link->far_address().c_str(), &far.sin_addr);
+  const std::string datagram(8000, 'd');
+  for (int i = 0; i < 20; ++i)
+    ::sendto(socket.get(), datagram.data(), datagram.size(), 0, reinterpret_cast<sockaddr*>(&far),
+             sizeof far);
+  EXPECT_GT(link->ReadCounters()->to_far.queued_bytes, 0U);
+  for (const double rate : {0.002, 0.001, 0.003}) ASSERT_TRUE(link->SetRate(rate).has_value());
+  ASSERT_TRUE(link->SetRate(0.4).has_value());
+  const Instant until = clock_.Now() + 60s;
+  while (link->ReadCounters()->to_far.queued_bytes > 0 && clock_.Now() < until)
+    SleepUntil(clock_.Now() + 1ms);
+  const auto after = link->ReadCounters();
+  ASSERT_TRUE(after.has_value()) << after.error().message;
+  EXPECT_GE(after->to_far.packets - before->to_far.packets, 20U);
+  EXPECT_GE(after->to_far.bytes - before->to_far.bytes, 20U * 8042U);
+  EXPECT_EQ(after->to_far.dropped, 0U);
+}
+
+TEST_F(NetworkLinkTest, KeepsItsQueueWhenTheRateFalls) {
+  const auto link = Make({.gbit_per_s = 0.4});
+  if (link == nullptr) GTEST_SKIP() << reason_;
+  const auto shown = [&] {
+    return RunWell({.arguments = {"tc", "qdisc", "show", "dev", link->device()}}, clock_).value_or("");
+  };
+  ASSERT_TRUE(link->SetRate(4).has_value());
+  ASSERT_TRUE(link->SetRate(0.004).has_value());
+  EXPECT_THAT(shown(), HasSubstr("rate 4Mbit"));
+  // 4 Mbit/s: 500 bytes/ms. The queue is still the 1,078,500 bytes of 4 Gbit/s (2 ms and the burst).
+  EXPECT_THAT(shown(), ::testing::AnyOf(HasSubstr("lat 2.0"), HasSubstr("lat 1.9")));
+}
+
+TEST_F(NetworkLinkTest, DelaysWhereTheKernelCanAndSaysWhereItCannot) {
+  auto link = NetworkLink::Create({.delay = 20ms}, clock_);
+  if (!link) {
+    EXPECT_EQ(link.error().code, ErrorCode::kUnsupported);
+    if (Make() != nullptr) {  // it is the delay that is missing, and not the right
+      EXPECT_THAT(link.error().message, HasSubstr("unless it has netem (CONFIG_NET_SCH_NETEM"));
+    }
+    GTEST_SKIP() << link.error().message;
+  }
+  const Instant begin = clock_.Now();
+  EXPECT_FALSE(AskHttp("http://" + (*link)->far_address() + ":8000/", 10s, clock_).has_value());
+  EXPECT_GE(clock_.Now() - begin, 40ms) << "there and back";
+  ASSERT_TRUE((*link)->SetRate(1).has_value());
+  EXPECT_TRUE((*link)->ReadCounters().has_value());
 }
 
 TEST_F(NetworkLinkTest, StandsBesideAnotherAndLeavesNothing) {

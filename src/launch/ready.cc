@@ -112,6 +112,14 @@ Result<HttpUrl> ParseHttpUrl(const std::string& url) {
   return parsed;
 }
 
+Status AskReady(const std::string& url, Duration timeout, const Clock& clock) {
+  constexpr std::string_view kTcp = "tcp://";
+  if (!url.starts_with(kTcp)) return AskHttp(url, timeout, clock);
+  const HttpUrl parsed = TRY(ParseHttpUrl("http://" + url.substr(kTcp.size())));
+  (void)TRY_CONTEXT(Connect(parsed, clock.Now() + timeout, clock), url);
+  return {};
+}
+
 Status AskHttp(const std::string& url, Duration timeout, const Clock& clock) {
   const HttpUrl parsed = TRY(ParseHttpUrl(url));
   const Instant until = clock.Now() + timeout;

@@ -13,6 +13,10 @@ namespace weir::launch {
 // wrong with the URL.
 Status AskHttp(const std::string& url, Duration timeout, const Clock& clock);
 
+// The same for an http URL; for "tcp://HOST:PORT" whether a connection is taken, which is all that a server
+// without HTTP can be asked.
+Status AskReady(const std::string& url, Duration timeout, const Clock& clock);
+
 struct HttpUrl {
   std::string host, port, path;
 };

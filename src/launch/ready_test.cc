@@ -74,6 +74,17 @@ TEST(AskHttp, SaysThatNobodyListens) {
   EXPECT_EQ(asked.error().message, "http://127.0.0.1:1/: connect: Connection refused");
 }
 
+TEST(AskReady, TakesAConnectionForAnAnswerWhereThereIsNoHttp) {
+  const SteadyClock clock;
+  Answerer server("");
+  const std::string place = server.url().substr(7, server.url().find('/', 7) - 7);
+  const Status asked = AskReady("tcp://" + place, 60s, clock);
+  EXPECT_TRUE(asked.has_value()) << asked.error().message;
+  EXPECT_EQ(AskReady("tcp://127.0.0.1:1", 60s, clock).error().message,
+            "tcp://127.0.0.1:1: connect: Connection refused");
+  EXPECT_THAT(AskReady("http://127.0.0.1:1/", 60s, clock).error().message, HasSubstr("refused"));
+}
+
 TEST(AskHttp, WaitsNoLongerThanItsTime) {
   const SteadyClock clock;
   const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -86,7 +86,8 @@ const char* Prepare(const SpawnOptions& options, const Plan& plan) {
   if (!options.cpus.empty() && ::sched_setaffinity(0, sizeof plan.cpus, &plan.cpus) != 0) return "CPU list";
   if (!options.working_folder.empty() && ::chdir(options.working_folder.c_str()) != 0)
     return "working folder";
-  if (::dup2(plan.null, 0) < 0 || ::dup2(options.output >= 0 ? options.output : plan.null, 1) < 0 ||
+  if (::dup2(options.input >= 0 ? options.input : plan.null, 0) < 0 ||
+      ::dup2(options.output >= 0 ? options.output : plan.null, 1) < 0 ||
       ::dup2(options.errors >= 0 ? options.errors : plan.null, 2) < 0)
     return "standard streams";
   return nullptr;

@@ -21,12 +21,13 @@ struct SpawnOptions {
   std::string working_folder;            // empty: this process's
   std::vector<int> cpus;         // it and its children run on these only; empty: where this process may
   int network_namespace = -1;    // a descriptor of the namespace to run in; -1: this process's
+  int input = -1;                // a descriptor that becomes its standard input; -1: empty
   int output = -1, errors = -1;  // descriptors that become its standard output and error; -1: /dev/null
   int parent_death_signal = 0;   // sent to it when the thread that spawned it ends; 0: none
 };
 
-// A program in a process group of its own, with no signal blocked or ignored, nothing of this process open,
-// and standard input empty. Owns the process until it is reaped; one thread at a time.
+// A program in a process group of its own, with no signal blocked or ignored and nothing of this process open
+// but what it was given. Owns the process until it is reaped; one thread at a time.
 class Child {
  public:
   // kNotFound and kIo name the program and the step that failed.

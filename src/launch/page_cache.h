@@ -1,0 +1,31 @@
+// What of files lies in the kernel's page cache, and how to put it out: a cold start, without root.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace weir::launch {
+
+// Of files together. A value.
+struct CacheState {
+  int64_t files = 0;
+  uint64_t bytes = 0;         // of the files, in whole pages
+  uint64_t cached_bytes = 0;  // of these, in the page cache
+  int64_t unknown = 0;        // files of which the kernel does not tell: neither ours nor ours to write
+  std::vector<std::string> still_in;  // the first files (100 at most) of which something is cached, in order
+};
+
+// Files, and folders with all that is below them; links are followed, but not to folders. kNotFound for a
+// path that is not there. Nothing is changed.
+Result<CacheState> ReadCacheState(const std::vector<std::string>& paths);
+
+// Writes out what is not on the disk yet and tells the kernel to forget the rest (fsync, posix_fadvise
+// DONTNEED); then what stayed: pages that a running program has mapped or locked, and those of file systems
+// that live in memory. It is for the caller to judge whether that is cold. Other programs' files are not
+// touched. Errors as above, and kIo.
+Result<CacheState> DropFromCache(const std::vector<std::string>& paths);
+
+}  // namespace weir::launch

@@ -1,0 +1,102 @@
+#include "launch/page_cache.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/file.h"
+#include "launch/testing/temporary_folder.h"
+
+namespace weir::launch {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr uint64_t kSize = 1 << 20;
+
+// In the build folder, where the disk is: a folder for temporary files may live in memory.
+class PageCacheTest : public ::testing::Test {
+ protected:
+  std::string MakeFile(const std::string& name) {
+    std::string path = folder_.path() + "/" + name;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path) << std::string(kSize, 'x');
+    return path;
+  }
+  // Nothing where the file system keeps its files in memory alone.
+  bool CanForget() {
+    const auto state = DropFromCache({MakeFile("probe")});
+    return state.has_value() && state->cached_bytes == 0;
+  }
+
+  testing::TemporaryFolder folder_{"."};
+};
+
+TEST_F(PageCacheTest, ForgetsWhatWasWrittenAndRead) {
+  if (!CanForget()) GTEST_SKIP() << "the file system of the working folder lives in memory";
+  const std::string file = MakeFile("one");
+  const auto before = ReadCacheState({file});
+  ASSERT_TRUE(before.has_value()) << before.error().message;
+  EXPECT_EQ(before->files, 1);
+  EXPECT_EQ(before->bytes, kSize);
+  EXPECT_EQ(before->cached_bytes, kSize) << "it was written a moment ago";
+  EXPECT_THAT(before->still_in, ElementsAre(file));
+
+  const auto after = DropFromCache({file});
+  ASSERT_TRUE(after.has_value()) << after.error().message;
+  EXPECT_EQ(after->bytes, kSize);
+  EXPECT_EQ(after->cached_bytes, 0U);
+  EXPECT_TRUE(after->still_in.empty());
+
+  EXPECT_EQ(ReadTextFile(file)->size(), kSize) << "and its contents are on the disk";
+  EXPECT_EQ(ReadCacheState({file})->cached_bytes, kSize);
+}
+
+TEST_F(PageCacheTest, TakesFoldersWhole) {
+  if (!CanForget()) GTEST_SKIP() << "the file system of the working folder lives in memory";
+  MakeFile("set/a"), MakeFile("set/below/b"), MakeFile("other");
+  const auto state = DropFromCache({folder_.path() + "/set"});
+  ASSERT_TRUE(state.has_value()) << state.error().message;
+  EXPECT_EQ(state->files, 2);
+  EXPECT_EQ(state->cached_bytes, 0U);
+  EXPECT_EQ(ReadCacheState({folder_.path() + "/other"})->cached_bytes, kSize) << "not asked for";
+}
+
+TEST_F(PageCacheTest, TellsWhatARunningProgramHolds) {
+  const std::string file = MakeFile("mapped");
+  const UniqueFd fd(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+  void* mapped = ::mmap(nullptr, kSize, PROT_READ, MAP_SHARED | MAP_POPULATE, fd.get(), 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  const auto state = DropFromCache({file});
+  ::munmap(mapped, kSize);
+  ASSERT_TRUE(state.has_value()) << state.error().message;
+  EXPECT_EQ(state->cached_bytes, kSize);
+  EXPECT_THAT(state->still_in, ElementsAre(file));
+}
+
+TEST_F(PageCacheTest, OfAnEmptyFileHasNothingToForget) {
+  const std::string file = folder_.path() + "/empty";
+  {
+    const std::ofstream made(file);
+  }
+  const auto state = DropFromCache({file});
+  ASSERT_TRUE(state.has_value()) << state.error().message;
+  EXPECT_EQ(state->files, 1);
+  EXPECT_EQ(state->bytes, 0U);
+}
+
+TEST_F(PageCacheTest, NamesWhatIsNotThereOrNoFile) {
+  const auto missing = DropFromCache({"/no/such/file"});
+  ASSERT_FALSE(missing.has_value());
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(missing.error().message, "/no/such/file: No such file or directory");
+  EXPECT_EQ(DropFromCache({"/dev/null"}).error().message,
+            "/dev/null: neither a file nor a folder: it has no page cache");
+}
+
+}  // namespace
+}  // namespace weir::launch

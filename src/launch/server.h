@@ -1,0 +1,83 @@
+// Any inference server, by its command line or its image: started with ports of its own and waited for.
+#pragma once
+
+#include <signal.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "launch/container.h"
+#include "launch/launched.h"
+#include "launch/ssh.h"
+
+namespace weir::launch {
+
+class NetworkLink;
+
+struct Ports {
+  int http = 0, grpc = 0, metrics = 0;  // 0: one that is free is found
+};
+
+inline constexpr char kReadyUrl[] = "http://{address}:{http_port}/v2/health/ready";
+
+// Placeholders that command, environment, folder and URL may hold: {http_port}, {grpc_port}, {metrics_port},
+// {address} (of the place where it runs) and {model_repository}. Braces around another small word are an
+// error:
+// {{word}} stands for {word}. All other braces stand for themselves.
+struct ServerCommand {
+  std::vector<std::string> command;      // the first is the program, looked for in PATH
+  std::vector<std::string> environment;  // "NAME=value"
+  std::string working_folder;            // empty: this process's, or the one ssh begins in
+  std::string model_repository;          // where the server runs
+  Ports ports;                           // what the command cannot be told: the ports it has anyway
+  std::string ready = kReadyUrl;         // asked until it says so; http:// or tcp://
+  std::vector<int> cpus;                 // runs on these only; empty: on all. Not with a host
+  const NetworkLink* link = nullptr;     // on its far side; must outlive the server
+  std::optional<SshHost> host;           // there; not with a link
+  int stop_signal = SIGTERM;
+  Duration start_timeout = 60s;  // until it is ready
+};
+
+struct ServerImage {
+  // Command and environment may hold placeholders; mounts and ports are added to. {address} is where the
+  // server listens: 0.0.0.0 in a network of its own.
+  ContainerOptions container;
+  std::string model_repository;  // a folder here, which the container has, and knows, as /models; empty: none
+  // Of a server that listens at fixed ones: they are published at free ports of this machine. All 0: the
+  // container shares this machine's network and its command is told free ports.
+  Ports inside;
+  std::string ready = kReadyUrl;  // with the ports at which it is reached from here
+  Duration start_timeout = 60s;
+};
+
+// One that is ready. Ends with this object, and whenever this process ends.
+struct StartedServer {
+  std::unique_ptr<Launched> launched;
+  std::string address;  // at which it is reached from here
+  Ports ports;          // there
+  Duration start{};     // from launch to ready
+
+  std::string http() const;  // "http://HOST:PORT"
+  std::string grpc() const;  // "grpc://HOST:PORT"
+};
+
+// kInvalidArgument for a placeholder that is not known; kIo with the server's last words where it ended
+// before it was ready; kDeadline with them, and with what the ready URL said last, where it was not ready in
+// time.
+Result<StartedServer> StartServer(const ServerCommand& server, const Clock& clock);
+// `tool` is what FindContainerTool found for the image.
+Result<StartedServer> StartServer(const ServerImage& server, const ContainerTool& tool, const Clock& clock);
+
+// What the placeholders stand for.
+struct Places {
+  Ports ports;
+  std::string address, model_repository;
+};
+Result<std::string> FillIn(const std::string& text, const Places& places);
+Result<std::vector<std::string>> FillIn(const std::vector<std::string>& texts, const Places& places);
+
+}  // namespace weir::launch

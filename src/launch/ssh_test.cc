@@ -1,0 +1,235 @@
+#include "launch/ssh.h"
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "base/file.h"
+#include "launch/server.h"
+#include "launch/ssh_server.h"
+#include "launch/testing/fake_ssh.h"
+#include "launch/testing/processes.h"
+#include "launch/testing/small_server.h"
+#include "launch/testing/temporary_folder.h"
+
+namespace weir::launch {
+namespace {
+
+using launch::testing::FakeSsh;
+using launch::testing::IsGone;
+using launch::testing::kSmallServer;
+using launch::testing::NumberAfter;
+using launch::testing::TemporaryFolder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST(SshArguments, AskNoQuestionAndNoticeALostConnection) {
+  EXPECT_THAT(SshArguments({.destination = "me@node"}).value(),
+              ElementsAre("ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o",
+                          "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o",
+                          "ClearAllForwardings=yes", "-o", "LogLevel=ERROR", "--", "me@node"));
+}
+
+TEST(SshArguments, HoldThePortTheKeyAndTheUsersOptionsFirst) {
+  const auto arguments = SshArguments({.destination = "node",
+                                       .port = 2222,
+                                       .identity = "/keys/a b",
+                                       .options = {"BatchMode=no"},
+                                       .connect_timeout = 3s});
+  ASSERT_TRUE(arguments.has_value());
+  EXPECT_EQ((*arguments)[3], "BatchMode=no") << "ssh heeds the first of two";
+  EXPECT_THAT(*arguments, ::testing::IsSupersetOf({"ConnectTimeout=3", "-p", "2222", "-i", "/keys/a b"}));
+}
+
+TEST(SshArguments, RefuseWhatSshWouldTakeForAnOption) {
+  for (const char* name : {"", "me@", "-oProxyCommand=x", "me@-oProxyCommand=x", "a host"}) {
+    const auto arguments = SshArguments({.destination = name});
+    ASSERT_FALSE(arguments.has_value()) << name;
+    EXPECT_EQ(arguments.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(arguments.error().message, HasSubstr("wanted is user@host"));
+  }
+}
+
+TEST(SshHost, IsReachedAtItsNameOrWhereItIsSaid) {
+  EXPECT_EQ(SshHost{.destination = "me@node"}.Address(), "node");
+  EXPECT_EQ(SshHost{.destination = "node"}.Address(), "node");
+  EXPECT_EQ((SshHost{.destination = "me@node", .address = "10.0.0.7"}.Address()), "10.0.0.7");
+}
+
+TEST(PortsIn, AreThoseOfThisNodesOwnEnd) {
+  // As the kernel writes it: 0x1F90 is 8080, 0x0016 is 22; the second address of a line is the other end's.
+  EXPECT_THAT(PortsIn("  sl  local_address rem_address   st\n"
+                      "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000\n"
+                      "   1: 00000000000000000000000000000000:0016 00000000000000000000000000000000:0000 0A\n"
+                      "junk\n"),
+              ElementsAre(8080, 22));
+}
+
+class SshTest : public ::testing::Test {
+ protected:
+  const FakeSsh ssh_;
+  const SshHost host_{.destination = "me@localhost"};
+  const SteadyClock clock_;
+};
+
+TEST_F(SshTest, RunsACommandThere) {
+  const auto output = RunOverSsh(
+      host_, {.arguments = {"sh", "-c", "echo \"$A\"; echo err >&2; exit 3"}, .environment = {"A=b 'c' $d"}},
+      clock_);
+  ASSERT_TRUE(output.has_value()) << output.error().message;
+  EXPECT_EQ(output->out, "b 'c' $d\n");
+  EXPECT_EQ(output->err, "err\n");
+  EXPECT_EQ(output->ending, (Ending{.exit_status = 3}));
+  EXPECT_THAT(ssh_.Calls(), StartsWith("me@localhost -T -o BatchMode=yes"));
+}
+
+TEST_F(SshTest, NamesTheHostAndTheRemedyWhereItCannotBeReached) {
+  const auto output = RunOverSsh({.destination = "me@unreachable"}, {.arguments = {"true"}}, clock_);
+  ASSERT_FALSE(output.has_value());
+  EXPECT_EQ(output.error().code, ErrorCode::kIo);
+  EXPECT_THAT(
+      output.error().message,
+      HasSubstr("ssh me@unreachable: ssh: connect to host me@unreachable port 22: Connection refused; "
+                "\"ssh me@unreachable true\" must work from here without a question"));
+}
+
+TEST_F(SshTest, GivesTheCommandAndItsWordsWhereItFails) {
+  const auto failed = RunWellOverSsh(host_, {.arguments = {"sh", "-c", "echo no room >&2; exit 1"}}, clock_);
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error().message,
+            "on me@localhost: sh -c 'echo no room >&2; exit 1': exit status 1: no room");
+}
+
+TEST_F(SshTest, EndsThereWhatTakesTooLong) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/pid";
+  const auto output = RunOverSsh(
+      host_,
+      {.arguments = {"sh", "-c", "trap '' TERM HUP; echo $$ > " + file + "; while :; do sleep 0.01; done"},
+       .timeout = 1s},
+      clock_);
+  ASSERT_FALSE(output.has_value());
+  EXPECT_EQ(output.error().code, ErrorCode::kDeadline);
+  EXPECT_THAT(output.error().message, StartsWith("on me@localhost: sh -c"));
+  EXPECT_THAT(output.error().message, HasSubstr("took longer than 1 s and was killed"));
+  const int pid = std::atoi(ReadTextFile(file).value_or("0").c_str());
+  ASSERT_GT(pid, 0);
+  EXPECT_TRUE(IsGone(pid));
+}
+
+TEST_F(SshTest, CopiesAFolderAndWhatItsLinksPointTo) {
+  const TemporaryFolder here, there;
+  std::filesystem::create_directories(here.path() + "/model/1");
+  std::ofstream(here.path() + "/weights") << std::string(3'000'000, 'w');
+  std::ofstream(here.path() + "/model/it's a name") << "one";
+  std::filesystem::create_symlink(here.path() + "/weights", here.path() + "/model/1/model.onnx");
+  const std::string to = there.path() + "/a folder/that is new";
+  for (int i = 0; i < 2; ++i) {  // again: replaced
+    const Status copied = CopyOverSsh(host_, {.from = here.path() + "/model", .to_folder = to}, clock_);
+    ASSERT_TRUE(copied.has_value()) << copied.error().message;
+  }
+  EXPECT_EQ(ReadTextFile(to + "/model/it's a name"), "one");
+  EXPECT_EQ(std::filesystem::symlink_status(to + "/model/1/model.onnx").type(),
+            std::filesystem::file_type::regular);
+  EXPECT_EQ(ReadTextFile(to + "/model/1/model.onnx"), std::string(3'000'000, 'w'));
+  const Status file = CopyOverSsh(host_, {.from = here.path() + "/weights", .to_folder = to}, clock_);
+  ASSERT_TRUE(file.has_value()) << file.error().message;
+  EXPECT_EQ(std::filesystem::file_size(to + "/weights"), 3'000'000U);
+}
+
+TEST_F(SshTest, SaysWhyACopyFailed) {
+  const TemporaryFolder here;
+  std::ofstream(here.path() + "/file") << "x";
+  const auto message = [&](const SshHost& host, const CopyOptions& options) {
+    const Status copied = CopyOverSsh(host, options, clock_);
+    return copied ? "" : copied.error().message;
+  };
+  EXPECT_EQ(message(host_, {.from = "/no/such", .to_folder = here.path()}),
+            "/no/such: No such file or directory");
+  const std::string below = here.path() + "/file/below";
+  EXPECT_THAT(message(host_, {.from = here.path() + "/file", .to_folder = below}),
+              HasSubstr("to me@localhost: there: exit status 1: mkdir"));
+  EXPECT_THAT(message({.destination = "unreachable"}, {.from = here.path() + "/file", .to_folder = "x"}),
+              HasSubstr("ssh unreachable: ssh: connect"));
+}
+
+TEST_F(SshTest, FindsPortsThatAreFree) {
+  const auto ports = FreePortsOn(host_, 3, clock_);
+  ASSERT_TRUE(ports.has_value()) << ports.error().message;
+  EXPECT_EQ(std::set<int>(ports->begin(), ports->end()).size(), 3U);
+  for (const int port : *ports) EXPECT_TRUE(port >= 20000 && port < 32768) << port;
+}
+
+TEST_F(SshTest, StartsAServerThatEndsWithItsHolder) {
+  ServerCommand command{.command = {"python3", "-c", kSmallServer, "{http_port}", "0"},
+                        .host = SshHost{.destination = "me@localhost", .address = "127.0.0.1"}};
+  auto server = StartServer(command, clock_);
+  ASSERT_TRUE(server.has_value()) << server.error().message;
+  EXPECT_EQ(server->launched->name(), "python3 on me@localhost");
+  const int child = NumberAfter(server->launched->LastWords(), "child=");
+  ASSERT_GT(child, 0) << server->launched->LastWords();
+
+  const auto there = ListStartedOn(host_, clock_);
+  ASSERT_TRUE(there.has_value()) << there.error().message;
+  const auto is_child = [&](const StartedThere& one) {
+    return one.pid == child && one.name == "sleep" && one.owner == ThisProcess();
+  };
+  EXPECT_TRUE(std::ranges::any_of(*there, is_child));
+
+  EXPECT_EQ(server->launched->Stop(60s), Ending{});
+  EXPECT_THAT(server->launched->LastWords(), HasSubstr("bye"));
+  EXPECT_TRUE(IsGone(child));
+  EXPECT_TRUE(ListStartedOn(host_, clock_)->empty());
+}
+
+TEST_F(SshTest, LeavesNothingThereWhenTheConnectionIsLost) {
+  ServerCommand command{.command = {"python3", "-c", kSmallServer, "{http_port}", "0"},
+                        .host = SshHost{.destination = "me@localhost", .address = "127.0.0.1"}};
+  auto server = StartServer(command, clock_);
+  ASSERT_TRUE(server.has_value()) << server.error().message;
+  const int child = NumberAfter(server->launched->LastWords(), "child=");
+  ASSERT_GT(child, 0);
+  ::kill(-server->launched->pid(), SIGKILL);  // the ssh program here
+  EXPECT_TRUE(server->launched->WaitForEnd(clock_.Now() + 60s).has_value());
+  EXPECT_TRUE(IsGone(child));
+}
+
+TEST_F(SshTest, LeavesNothingThereWhenItsHolderIsKilled) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    auto server = StartServer({.command = {"python3", "-c", kSmallServer, "{http_port}", "0"},
+                               .host = SshHost{.destination = "me@localhost", .address = "127.0.0.1"}},
+                              clock_);
+    int child = server ? NumberAfter(server->launched->LastWords(), "child=") : 0;
+    if (::write(ends[1], &child, sizeof child) == sizeof child) ::pause();
+    ::_exit(1);
+  }
+  int child = 0;
+  ASSERT_EQ(::read(ends[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  ::close(ends[0]), ::close(ends[1]);
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  ASSERT_GT(child, 0);
+  EXPECT_TRUE(IsGone(child));
+}
+
+TEST_F(SshTest, ShowsSshsWordsWhereAServerCannotBeStarted) {
+  const auto started = StartOverSsh({.destination = "unreachable"},
+                                    {.command = {"x"}, .mark = MakeMark(clock_.Now())}, SIGTERM, clock_);
+  ASSERT_TRUE(started.has_value());
+  const std::function<bool()> never = [] { return false; };
+  EXPECT_THAT(
+      WaitUntilReady(**started, never, clock_.Now() + 60s, clock_).error().message,
+      HasSubstr("x on unreachable ended with exit status 255 before it was ready, its last words:\nssh: "
+                "connect to host unreachable"));
+}
+
+}  // namespace
+}  // namespace weir::launch
