@@ -193,14 +193,14 @@ void SnapshotReader::ReadEngineThreads(Snapshot& snapshot) {
   if (!same) ListThreads(tasks);
   forks_ = forks;
   listed_threads_ = threads;
-  std::erase_if(threads_, [&](auto& entry) {
-    auto& [tid, thread] = entry;
+  for (auto entry = threads_.begin(); entry != threads_.end();) {
+    auto& [tid, thread] = *entry;
     if (thread.looks < 2) Look(thread, fmt::format("{}/{}", tasks, tid));
-    if (!thread.cpu) return false;
-    const auto use = ReadThread(tid, thread);
+    const auto use = thread.cpu ? ReadThread(tid, thread) : std::nullopt;
     if (use) snapshot.engine_threads.push_back(*use);
-    return !use;  // it has ended; one that took its number is looked at the next time
-  });
+    const bool has_ended = thread.cpu && !use;  // one that took its number is looked at the next time
+    entry = has_ended ? threads_.erase(entry) : std::next(entry);
+  }
 }
 
 std::optional<ThreadUse> SnapshotReader::ReadThread(int tid, KnownThread& thread) {
