@@ -13,7 +13,7 @@ constexpr size_t kMostListed = 10;
 
 std::string SuspectText(const StudyView& study, size_t index) {
   const auto suspect = study.configuration(index)["trials"]["suspect"].get<int64_t>();
-  return suspect == 0 ? "" : fmt::format("; {} of its trials are SUSPECT", suspect);
+  return suspect == 0 ? "" : fmt::format("; SUSPECT: {} of them", suspect);
 }
 
 Paragraph BestParagraph(const StudyView& study, size_t best) {
