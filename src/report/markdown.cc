@@ -115,7 +115,7 @@ Json ToJson(const Document& document) {
   for (const Section& section : document.sections) {
     Json blocks = Json::array();
     for (const Block& block : section.blocks)
-      blocks.push_back(std::visit([](const auto& one) { return BlockJson(one); }, block));
+      blocks.emplace_back(std::visit([](const auto& one) { return BlockJson(one); }, block));
     json["sections"].push_back({{"title", section.title}, {"blocks", std::move(blocks)}});
   }
   return json;

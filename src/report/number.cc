@@ -9,10 +9,13 @@ namespace weir::report {
 namespace {
 
 std::string WithCommas(long long value) {
-  std::string digits = fmt::format("{}", std::abs(value));
-  for (auto place = std::ssize(digits) - 3; place > 0; place -= 3)
-    digits.insert(static_cast<size_t>(place), ",");
-  return value < 0 ? "-" + digits : digits;
+  const std::string digits = fmt::format("{}", std::abs(value));
+  std::string out(value < 0 ? 1 : 0, '-');
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
+  return out;
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ constexpr size_t kMostListed = 10;
 
 std::string SuspectText(const StudyView& study, size_t index) {
   const auto suspect = study.configuration(index)["trials"]["suspect"].get<int64_t>();
-  return suspect == 0 ? "" : fmt::format("; {} of its trials are SUSPECT", suspect);
+  return suspect == 0 ? "" : fmt::format("; SUSPECT: {} of them", suspect);
 }
 
 Paragraph BestParagraph(const StudyView& study, size_t best) {
@@ -56,16 +56,16 @@ void AddOthers(const StudyView& study, const Json& others, Section& section) {
   }
   if (more > 0) alike.items.push_back(fmt::format("and {} more", more));
   if (!alike.items.empty()) {
-    section.blocks.push_back(Paragraph{"Not shown to be any worse than it by more than the margin:"});
-    section.blocks.push_back(std::move(alike));
+    section.blocks.emplace_back(Paragraph{"Not shown to be any worse than it by more than the margin:"});
+    section.blocks.emplace_back(std::move(alike));
   }
   if (next) {
-    section.blocks.push_back(Paragraph{fmt::format("Next behind it: {}, at {} of it.",
-                                                   study.label((*next)["configuration"].get<size_t>()),
-                                                   IntervalText(*next, "ratio"))});
+    section.blocks.emplace_back(Paragraph{fmt::format("Next behind it: {}, at {} of it.",
+                                                      study.label((*next)["configuration"].get<size_t>()),
+                                                      IntervalText(*next, "ratio"))});
   }
   if (others.size() > 1) {
-    section.blocks.push_back(
+    section.blocks.emplace_back(
         Paragraph{fmt::format("It was picked as the best of {}, so chance has helped its mean a little: "
                               "measure it once more before a decision that "
                               "hangs on the last percent.",
@@ -75,12 +75,12 @@ void AddOthers(const StudyView& study, const Json& others, Section& section) {
 
 void AddReference(const StudyView& study, size_t best, Section& section) {
   if (best == study.reference()) {
-    section.blocks.push_back(Paragraph{"It is the reference configuration itself."});
+    section.blocks.emplace_back(Paragraph{"It is the reference configuration itself."});
     return;
   }
   const Json& comparison = study.Comparison(best, study.objective());
   if (comparison.is_null()) return;
-  section.blocks.push_back(Paragraph{fmt::format(
+  section.blocks.emplace_back(Paragraph{fmt::format(
       "That is {} times the reference ({}), paired in {} blocks{}.", IntervalText(comparison, "ratio"),
       study.label(study.reference()), comparison["n"].get<int64_t>(), SeenText(comparison))});
 }
@@ -92,10 +92,10 @@ void AddSkipped(const StudyView& study, Section& section) {
     if (!why.empty()) list.items.push_back(fmt::format("{}: {}", study.label(i), why));
   }
   if (list.items.empty()) return;
-  section.blocks.push_back(Paragraph{
+  section.blocks.emplace_back(Paragraph{
       fmt::format("Not answered: {} configurations could not be tried on this machine.", list.items.size()),
       Paragraph::Tone::kWarning});
-  section.blocks.push_back(std::move(list));
+  section.blocks.emplace_back(std::move(list));
 }
 
 void AddTargets(const StudyView& study, Section& section) {
@@ -116,7 +116,7 @@ void AddTargets(const StudyView& study, Section& section) {
   table.notes.push_back(
       "met or missed: the whole interval of the mean is on that side of the target; undecided: it holds the "
       "target.");
-  section.blocks.push_back(std::move(table));
+  section.blocks.emplace_back(std::move(table));
 }
 
 // Where the machine did not hold still, every figure is to be read with that in mind: it stands above them.
@@ -133,8 +133,8 @@ void AddDrift(const StudyView& study, Section& section) {
       blocks += fmt::format("{}{}", blocks.empty() ? "" : ", ", block.get<int64_t>() + 1);
     text += fmt::format("; blocks off its middle by more than the margin: {}", blocks);
   }
-  section.blocks.push_back(Paragraph{text + ". Ratios within blocks are little touched by that; means are.",
-                                     Paragraph::Tone::kWarning});
+  section.blocks.emplace_back(Paragraph{
+      text + ". Ratios within blocks are little touched by that; means are.", Paragraph::Tone::kWarning});
 }
 
 }  // namespace
@@ -143,14 +143,14 @@ Section AnswerSection(const StudyView& study) {
   Section section{.title = "The answer"};
   const Json& answer = study.At("answer");
   if (answer.is_null()) {
-    section.blocks.push_back(
+    section.blocks.emplace_back(
         Paragraph{"There is none: no trial counts. See the rejected and doubtful trials below.",
                   Paragraph::Tone::kWarning});
     AddSkipped(study, section);
     return section;
   }
   const auto best = answer["best"].get<size_t>();
-  section.blocks.push_back(BestParagraph(study, best));
+  section.blocks.emplace_back(BestParagraph(study, best));
   AddDrift(study, section);
   AddReference(study, best, section);
   AddOthers(study, answer["others"], section);

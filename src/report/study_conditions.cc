@@ -61,11 +61,11 @@ std::string ReasonsText(const Json& verdict) {
 
 Section ConditionsSection(const StudyView& study) {
   Section section{.title = "Conditions"};
-  section.blocks.push_back(DriftParagraph(study));
+  section.blocks.emplace_back(DriftParagraph(study));
   Json settings = study.json()["study"];
   for (const char* key : {"question", "figures", "also", "except"}) settings.erase(key);
-  section.blocks.push_back(KeysAndValues("The study", settings));
-  section.blocks.push_back(KeysAndValues("The machine and the program", study.At("provenance")));
+  section.blocks.emplace_back(KeysAndValues("The study", settings));
+  section.blocks.emplace_back(KeysAndValues("The machine and the program", study.At("provenance")));
   return section;
 }
 
@@ -82,14 +82,14 @@ Section DoubtfulSection(const StudyView& study) {
                           fmt::format("{}", row["attempt"].get<int64_t>())});
   }
   if (table.rows.empty()) {
-    section.blocks.push_back(Paragraph{"None: every trial is VALID."});
+    section.blocks.emplace_back(Paragraph{"None: every trial is VALID."});
     return section;
   }
   section.folded = table.rows.size() > 20;
-  section.blocks.push_back(
+  section.blocks.emplace_back(
       Paragraph{"SUSPECT trials count and are marked; INVALID, failed and skipped ones do not. A failed "
                 "trial was played once more."});
-  section.blocks.push_back(std::move(table));
+  section.blocks.emplace_back(std::move(table));
   return section;
 }
 
@@ -106,15 +106,16 @@ Section CombinationsSection(const StudyView& study) {
     merged.items.push_back(fmt::format("{}: the same as {} ({})", LevelsText(one["combination"]),
                                        study.label(one["configuration"].get<size_t>()), why));
   }
-  if (dropped.items.empty() && merged.items.empty()) section.blocks.push_back(Paragraph{"None."});
+  if (dropped.items.empty() && merged.items.empty()) section.blocks.emplace_back(Paragraph{"None."});
   if (!dropped.items.empty()) {
-    section.blocks.push_back(
+    section.blocks.emplace_back(
         Paragraph{fmt::format("{} were dropped, as there is no such thing:", dropped.items.size())});
-    section.blocks.push_back(std::move(dropped));
+    section.blocks.emplace_back(std::move(dropped));
   }
   if (!merged.items.empty()) {
-    section.blocks.push_back(Paragraph{fmt::format("{} come to the same as another:", merged.items.size())});
-    section.blocks.push_back(std::move(merged));
+    section.blocks.emplace_back(
+        Paragraph{fmt::format("{} come to the same as another:", merged.items.size())});
+    section.blocks.emplace_back(std::move(merged));
   }
   return section;
 }
@@ -124,18 +125,18 @@ Section RepeatSection(const StudyView& study) {
   const Json& provenance = study.At("provenance");
   const std::string command = provenance.is_object() ? provenance.value("command", "") : "";
   const std::string build = provenance.is_object() ? provenance.value("build_id", "unknown") : "unknown";
-  section.blocks.push_back(
+  section.blocks.emplace_back(
       Paragraph{fmt::format("With the program built from {}, and the study file that lies beside this report "
                             "(study.yaml): the seed {} gives the same trials in the "
                             "same order. An interrupted study goes on with --resume.",
                             build, study.json()["study"]["seed"].get<uint64_t>())});
-  if (!command.empty()) section.blocks.push_back(Paragraph{command, Paragraph::Tone::kCommand});
+  if (!command.empty()) section.blocks.emplace_back(Paragraph{command, Paragraph::Tone::kCommand});
   for (const Json& row : study.At("rows")) {
     const std::string one = row.value("command", "");
     if (one.empty()) continue;
-    section.blocks.push_back(Paragraph{fmt::format(
+    section.blocks.emplace_back(Paragraph{fmt::format(
         "One trial by hand ({}); results.csv has the command of each:", row["label"].get<std::string>())});
-    section.blocks.push_back(Paragraph{one, Paragraph::Tone::kCommand});
+    section.blocks.emplace_back(Paragraph{one, Paragraph::Tone::kCommand});
     break;
   }
   return section;

@@ -99,7 +99,7 @@ std::string ResultsCsv(const Json& result) {
     AddNew(row["metrics"], metrics);
   }
   Names header;
-  for (const Names* names : {&place, &factors, &verdict, &metrics}) AddPrefixed("", *names, header);
+  for (const Names& names : {place, factors, verdict, metrics}) AddPrefixed("", names, header);
   header.emplace_back("command");
   std::string csv;
   AddLine(header, csv);

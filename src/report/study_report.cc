@@ -50,8 +50,8 @@ std::string Subtitle(const StudyView& study) {
 Section FiguresSection(const StudyView& study) {
   Section section{.title = "Figures"};
   for (const Json& figure : study.At("figures"))
-    section.blocks.push_back(ToChart(figure, study.At("options")["confidence"].get<double>()));
-  if (section.blocks.empty()) section.blocks.push_back(Paragraph{"Nothing to draw: no trial counts."});
+    section.blocks.emplace_back(ToChart(figure, study.At("options")["confidence"].get<double>()));
+  if (section.blocks.empty()) section.blocks.emplace_back(Paragraph{"Nothing to draw: no trial counts."});
   return section;
 }
 

@@ -70,7 +70,7 @@ Section ConfigurationsSection(const StudyView& study) {
           "difference is that which a paired t test at the level {} would have found with probability {}.",
           Percent(options["margin"].get<double>()), options["alpha"].get<double>(),
           options["power"].get<double>())};
-  section.blocks.push_back(std::move(table));
+  section.blocks.emplace_back(std::move(table));
   return section;
 }
 
@@ -88,7 +88,7 @@ Section ComparedSection(const StudyView& study) {
   table.notes = {
       "The two share no blocks: the interval is Welch's, and what differs between the two machines or days "
       "is in the ratio."};
-  section.blocks.push_back(std::move(table));
+  section.blocks.emplace_back(std::move(table));
   List differences;
   for (const Json& line : compared["differences"]) differences.items.push_back(line.get<std::string>());
   for (const Json& label : compared["only_before"])
@@ -96,8 +96,8 @@ Section ComparedSection(const StudyView& study) {
   for (const Json& label : compared["only_now"])
     differences.items.push_back("only now: " + label.get<std::string>());
   if (!differences.items.empty()) {
-    section.blocks.push_back(Paragraph{"What is not the same:"});
-    section.blocks.push_back(std::move(differences));
+    section.blocks.emplace_back(Paragraph{"What is not the same:"});
+    section.blocks.emplace_back(std::move(differences));
   }
   return section;
 }
@@ -113,7 +113,7 @@ Section EffectsSection(const StudyView& study) {
                           fmt::format("{}", one["n"].get<int64_t>())});
   }
   if (table.rows.empty()) {
-    section.blocks.push_back(Paragraph{"No two configurations that count differ in one factor alone."});
+    section.blocks.emplace_back(Paragraph{"No two configurations that count differ in one factor alone."});
     return section;
   }
   table.caption =
@@ -122,7 +122,7 @@ Section EffectsSection(const StudyView& study) {
       "Each is the geometric mean over all pairs of configurations that differ in this factor alone, block "
       "by block; where a factor "
       "acts differently among the others, look at the figures."};
-  section.blocks.push_back(std::move(table));
+  section.blocks.emplace_back(std::move(table));
   return section;
 }
 

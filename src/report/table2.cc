@@ -119,7 +119,7 @@ std::string WhyAbsent(const StudyView& study, size_t configuration, const std::s
 
 Section Table2Section(const StudyView& study) {
   Section section{.title = "Table 2: times and resources", .folded = true};
-  section.blocks.push_back(Paragraph{
+  section.blocks.emplace_back(Paragraph{
       "The parameters of the first paper's Table 2 by its names, ours beside them: mean over the trials ± "
       "its standard error. "
       "Times are totals over the pictures of a trial, as each picture sees them (a batch's time counts for "
@@ -128,12 +128,12 @@ Section Table2Section(const StudyView& study) {
       "* some of the trials are SUSPECT."});
   for (size_t begin = 0; begin < study.configurations(); begin += kAcross) {
     const size_t end = std::min(begin + kAcross, study.configurations());
-    section.blocks.push_back(TableOf(study, Table2Rows(), begin, end));
+    section.blocks.emplace_back(TableOf(study, Table2Rows(), begin, end));
   }
-  section.blocks.push_back(Paragraph{"Beside them:"});
+  section.blocks.emplace_back(Paragraph{"Beside them:"});
   for (size_t begin = 0; begin < study.configurations(); begin += kAcross) {
     const size_t end = std::min(begin + kAcross, study.configurations());
-    section.blocks.push_back(TableOf(study, BesideRows(), begin, end));
+    section.blocks.emplace_back(TableOf(study, BesideRows(), begin, end));
   }
   return section;
 }

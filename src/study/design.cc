@@ -179,16 +179,14 @@ Result<Design> MakeDesign(const StudyFile& study) {
 
 std::optional<int64_t> ImagesPerTrial(const TrialLength& length, const Configuration& configuration,
                                       std::optional<int64_t> set_images) {
+  if (length.seconds) return std::nullopt;
   const Json& factors = configuration.factors;
   const auto batch = factors.value("batch", int64_t{8}), in_flight = factors.value("in_flight", int64_t{1});
-  const int64_t least = (length.batches + in_flight) * batch;
-  if (length.images) return std::max(*length.images, least);
-  if (length.seconds) return std::nullopt;
-  std::optional<int64_t> set = set_images;
-  if (factors.contains("images")) set = factors["images"].get<int64_t>();
-  if (!set) return length.passes ? std::nullopt : std::optional(least);
-  const double wanted =
-      length.passes.value_or(0) * static_cast<double>(*set * factors.value("replication", int64_t{1}));
+  const int64_t least = std::max((length.batches + in_flight) * batch, length.images.value_or(0));
+  if (!length.passes || !ReadsData(configuration)) return least;
+  if (!factors.contains("images") && !set_images) return std::nullopt;
+  const int64_t set = factors.contains("images") ? factors["images"].get<int64_t>() : *set_images;
+  const double wanted = *length.passes * static_cast<double>(set * factors.value("replication", int64_t{1}));
   return std::max(static_cast<int64_t>(std::ceil(wanted)), least);
 }
 

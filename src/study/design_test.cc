@@ -190,6 +190,9 @@ TEST(ImagesPerTrial, CountThePassesOverASetAndItsCopies) {
   set.factors.erase("images");
   EXPECT_EQ(ImagesPerTrial({.passes = 2}, set, 1000), 18000);
   EXPECT_EQ(ImagesPerTrial({.passes = 2}, set, std::nullopt), std::nullopt);
+  EXPECT_EQ(ImagesPerTrial({.images = 20000, .passes = 2}, set, 1000), 20000);
+  set.factors["load"] = "closed";  // no data are gone over
+  EXPECT_EQ(ImagesPerTrial({.images = 1500, .passes = 2}, set, 1000), 1500);
 }
 
 TEST(TimeNeeded, ComesFromThePilotAndWhatIsDone) {

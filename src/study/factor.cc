@@ -145,7 +145,8 @@ std::string NamedLevelText(std::string_view factor, const Json& level) {
 
 std::optional<std::string> Nearest(std::string_view word, std::span<const std::string_view> known) {
   std::optional<std::string> nearest;
-  size_t least = std::max<size_t>(1, word.size() / 3) + 1;  // further off it is another word
+  // Two letters that changed places are two edits; with more than half the word another it is another word.
+  size_t least = std::clamp<size_t>(word.size() / 2, 1, 3) + 1;
   for (const std::string_view candidate : known) {
     std::vector<size_t> row(candidate.size() + 1);  // Levenshtein's, a row at a time
     std::iota(row.begin(), row.end(), size_t{0});

@@ -296,9 +296,8 @@ Status Reader::ReadTrial(const YAML::Node& node, const Place& place) {
                       {"passes", NumberInto(trial.passes, 1e-3, 1e6)},
                       {"seconds", NumberInto(trial.seconds, 1e-2, 86400.0)},
                       {"batches", NumberInto(trial.batches, int64_t{30}, int64_t{1'000'000})}}));
-  if (trial.images.has_value() + trial.passes.has_value() + trial.seconds.has_value() > 1) {
-    return Refuse(place, "wants one of images, passes and seconds: a length is fixed beforehand");
-  }
+  if (trial.seconds && (trial.images || trial.passes))
+    return Refuse(place, "wants either seconds, or images and passes: a length is fixed beforehand");
   return {};
 }
 

@@ -31,7 +31,7 @@ struct Exception {
   std::string why;
 };
 
-// How long a trial is, fixed beforehand. One of the first three; and never less than `batches` full ones.
+// How long a trial is, fixed beforehand: in seconds, or the longest of the others.
 struct TrialLength {
   std::optional<int64_t> images;
   std::optional<double> passes;  // over the data set

@@ -106,7 +106,7 @@ TEST(ParseStudy, LetsNoTrialBeShorterThanThirtyBatches) {
   EXPECT_THAT(WhyNot("study: s\nmodel: m\ntrial: {batches: 10}\n"),
               StartsWith("line 3: trial.batches: \"10\" is not a whole number from 30"));
   EXPECT_THAT(WhyNot("study: s\nmodel: m\ntrial: {images: 10, seconds: 3}\n"),
-              HasSubstr("one of images, passes and seconds"));
+              HasSubstr("either seconds, or images and passes"));
 }
 
 TEST(ParseStudy, WantsAListOnlyWhereLevelsVary) {

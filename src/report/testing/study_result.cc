@@ -32,7 +32,7 @@ Json SmallResult() {
      "trials": {"valid": 1, "suspect": 1, "invalid": 0, "failed": 0, "skipped": 0},
      "metrics": {"throughput_images_per_s": {"n": 2, "mean": 110.5, "standard_deviation": 1.4, "standard_error": 0.6, "low": 108.8, "high": 112.2,
                                             "median": 110.2, "min": 109, "max": 112}},
-     "words": {"wall": {"infer": 1, "decode": 1}},
+     "words": {"wall": {"decode": 1, "infer": 1}},
      "targets": {"p99_ms": {"at_most": 50, "verdict": "met"}, "price_per_million_images": 2.5}}],
   "comparisons": [{"configuration": 1, "against": 0, "metric": "throughput_images_per_s", "n": 2, "ratio": 1.104, "low": 1.0977, "high": 1.1101,
                    "told": "higher", "smallest_difference": 0.0076}],
