@@ -19,7 +19,7 @@
 namespace weir::launch {
 namespace {
 
-constexpr int kProgramNotFound = 127;  // podman's and docker's exit status for it: all before it went well
+constexpr char kNoProgram[] = "/no-such-program";  // a tool that complains of it has done all before it well
 
 std::vector<std::string> Joined(std::vector<std::string> all, const std::vector<std::string>& more) {
   all.insert(all.end(), more.begin(), more.end());
@@ -44,11 +44,13 @@ int64_t HardLimit(__rlimit_resource resource) {
 
 // Whether the tool gets as far as looking for the program in a container of the image. Nothing of the image
 // runs.
-Status TryToStart(const ContainerTool& tool, const std::string& image, const Clock& clock) {
-  const auto arguments = Joined(Joined({"run", "--rm", "--pull=never", "--network=none"}, tool.run_options),
-                                {"--entrypoint=/no-such-program", image});
+Status TryToStart(const ContainerTool& tool, const std::string& image, const std::string& network,
+                  const Clock& clock) {
+  const auto arguments =
+      Joined(Joined({"run", "--rm", "--pull=never", "--network=" + network}, tool.run_options),
+             {std::string("--entrypoint=") + kNoProgram, image});
   const Output output = TRY(RunCommand({.arguments = ToolCommand(tool, arguments)}, clock));
-  if (output.ending.exit_status == kProgramNotFound) return {};
+  if (output.ending != Ending{} && output.err.find(kNoProgram) != std::string::npos) return {};
   return Fail(ErrorCode::kUnsupported, LastLine(output));
 }
 
@@ -127,7 +129,7 @@ Result<ContainerTool> FindContainerTool(const std::string& image, const Clock& c
       continue;
     }
     for (const ContainerTool& tool : ToolsToTry(program, HardLimit(RLIMIT_NOFILE), HardLimit(RLIMIT_NPROC))) {
-      const Status started = TryToStart(tool, image, clock);
+      const Status started = TryToStart(tool, image, "none", clock);
       if (started) return tool;
       words.push_back(started.error().message);
     }
@@ -136,6 +138,23 @@ Result<ContainerTool> FindContainerTool(const std::string& image, const Clock& c
               fmt::format("no container of {} can be started here (build the image with tools/container.sh, "
                           "which wants podman and runc): {}",
                           EscapeBytes(image), fmt::join(words, "; ")));
+}
+
+Result<std::string> FindOwnNetwork(const ContainerTool& tool, const std::string& image, const Clock& clock) {
+  std::vector<std::string> words;
+  const std::vector<std::string> networks = tool.program == "podman"
+                                                ? std::vector<std::string>{"bridge", "slirp4netns", "pasta"}
+                                                : std::vector<std::string>{"bridge"};
+  for (const std::string& network : networks) {
+    const Status started = TryToStart(tool, image, network, clock);
+    if (started) return network;
+    words.push_back(fmt::format("{}: {}", network, started.error().message));
+  }
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("{} cannot give a container of {} a network of its own, which publishing its ports "
+                          "wants (install iptables, or slirp4netns for podman; or let the server listen at "
+                          "ports that it is told): {}",
+                          tool.program, EscapeBytes(image), fmt::join(words, "; ")));
 }
 
 std::vector<std::string> RunArguments(const ContainerTool& tool, const ContainerOptions& options,
@@ -147,6 +166,8 @@ std::vector<std::string> RunArguments(const ContainerTool& tool, const Container
     arguments.push_back("--network=ns:" + options.link->far_namespace_path());
   else if (options.ports.empty())
     arguments.emplace_back("--network=host");
+  else
+    arguments.push_back("--network=" + options.own_network);
   for (const auto& port : options.ports)
     arguments.push_back(fmt::format("--publish=127.0.0.1:{}:{}", port.here, port.inside));
   arguments = Joined(std::move(arguments), tool.run_options);

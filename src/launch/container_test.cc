@@ -40,6 +40,7 @@ TEST(RunArguments, PublishPortsOnTheLoopbackInANetworkOfItsOwn) {
   const auto arguments = RunArguments({.program = "docker"}, options, "n");
   EXPECT_THAT(arguments, testing::Contains("--publish=127.0.0.1:4001:8000"));
   EXPECT_THAT(arguments, testing::Contains("--publish=127.0.0.1:4002:8001"));
+  EXPECT_THAT(arguments, testing::Contains("--network=bridge"));
   EXPECT_THAT(arguments, testing::Not(testing::Contains("--network=host")));
 }
 

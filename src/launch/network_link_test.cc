@@ -12,6 +12,7 @@
 #include "launch/command.h"
 #include "launch/process.h"
 #include "launch/ready.h"
+#include "launch/variable_rate.h"
 
 namespace weir::launch {
 namespace {
@@ -135,7 +136,7 @@ TEST_F(NetworkLinkTest, ChangesTheRateAsTcWouldHaveSetIt) {
   };
   EXPECT_NE(shown(*one), shown(*other));
   ASSERT_TRUE(one->SetRate(12.5).has_value());
-  EXPECT_THAT(shown(*one), HasSubstr("12.5Gbit"));
+  EXPECT_THAT(shown(*one), HasSubstr("12500Mbit"));
   EXPECT_EQ(shown(*one), shown(*other));
   EXPECT_EQ(one->gbit_per_s(), 12.5);
   ASSERT_TRUE(one->SetRate(50).has_value()) << "more than 32 bits of bytes a second";
@@ -212,6 +213,32 @@ TEST_F(NetworkLinkTest, PassesWhatItsRateAllowsAndCountsIt) {
     EXPECT_GT(after->to_near.packets, before->to_near.packets);
     EXPECT_LT(after->to_far.bytes - before->to_far.bytes, counted / 10) << "acknowledgements";
   }
+}
+
+// What passes in whole rounds of the schedule is the mean, whatever the rates were.
+TEST_F(NetworkLinkTest, PassesTheMeanOfAScheduleOfRates) {
+  const auto link = Make({.gbit_per_s = 0.1});
+  if (link == nullptr) GTEST_SKIP() << reason_;
+  const auto schedule = RateSchedule::Create(
+      {.mean_gbit_per_s = 0.1, .shortest = 50ms, .longest = 200ms, .length = 1s, .seed = Seed(3)});
+  ASSERT_TRUE(schedule.has_value()) << schedule.error().message;
+  Transfer transfer(*link, clock_);
+  transfer.ReceiveUntil(clock_.Now() + 200ms);
+  const Instant begin = clock_.Now() + 50ms;
+  auto rate = VariableRate::Start([&](double r) { return link->SetRate(r); }, *schedule, begin, clock_);
+  ASSERT_TRUE(rate.has_value()) << rate.error().message;
+  transfer.ReceiveUntil(begin);
+  const auto received = static_cast<double>(transfer.ReceiveUntil(begin + schedule->length()));
+  const Duration took = clock_.Now() - begin;
+  const auto report = (*rate)->Stop();
+  ASSERT_TRUE(report.has_value()) << report.error().message;
+  EXPECT_GE(report->changes, std::ssize(schedule->steps()) / 2) << "even where some came too late";
+  EXPECT_EQ(link->gbit_per_s(), 0.1) << "it is left at the mean";
+  const double allowed = schedule->MeanBetween(0s, took) * Seconds(took) * 1e9 / 8;
+  // Each change fills the bucket anew: 70,000 bytes.
+  EXPECT_LE(received, allowed * 1.02 + 70'000.0 * static_cast<double>(report->changes + 2));
+  EXPECT_GE(received, allowed * 0.7) << "on a busy machine";
+  RecordProperty("share_of_mean", std::to_string(received / allowed));
 }
 
 // Twenty datagrams of 8,042 bytes on the wire: all but the bucket's 70,000 bytes wait at 1 Mbit/s, and fit

@@ -184,6 +184,7 @@ Result<StartedServer> StartServer(const ServerImage& server, const ContainerTool
   container.ports.insert(container.ports.end(), places.published.begin(), places.published.end());
   if (!server.model_repository.empty())
     container.mounts.push_back({.from = server.model_repository, .to = kModelsInside});
+  if (!places.published.empty()) container.own_network = TRY(FindOwnNetwork(tool, container.image, clock));
   const Instant begin = clock.Now();
   auto launched = TRY(StartContainer(tool, container, clock));
   return WaitForServer(std::move(launched), ready, places.here, begin, server.start_timeout, clock);

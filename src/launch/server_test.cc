@@ -5,12 +5,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "launch/free_port.h"
 #include "launch/leftovers.h"
 #include "launch/network_link.h"
 #include "launch/ready.h"
 #include "launch/testing/processes.h"
 #include "launch/testing/small_server.h"
+#include "launch/testing/temporary_folder.h"
 
 namespace weir::launch {
 namespace {
@@ -155,6 +159,58 @@ TEST_F(ServerTest, NamesWhatCannotBe) {
               HasSubstr("the server's command: {port}: {port} stands for"));
   EXPECT_THAT(message({.command = {"x"}, .ready = "https://{address}/"}), HasSubstr("not an http URL"));
   EXPECT_THAT(message({.command = {"x"}, .ready = "{adress}"}), HasSubstr("the ready URL: {adress}"));
+}
+
+// The image that tools/container.sh makes, with a model that needs no file.
+class ServerImageTest : public ServerTest {
+ protected:
+  void SetUp() override {
+    tool_ = FindContainerTool("localhost/weir", clock_);
+    if (!tool_) GTEST_SKIP() << tool_.error().message;
+    std::filesystem::create_directories(folder_.path() + "/same");
+    std::filesystem::permissions(folder_.path(),
+                                 std::filesystem::perms(0755));  // the image's user is not root
+    std::ofstream(folder_.path() + "/same/config.pbtxt")
+        << "backend: \"emulated\"\nmax_batch_size: 8\n"
+           "input [ { name: \"in\" data_type: TYPE_FP32 dims: [ 4 ] } ]\n"
+           "output [ { name: \"out\" data_type: TYPE_FP32 dims: [ 4 ] } ]\n";
+  }
+  ServerImage Image() {
+    return {.container = {.image = "localhost/weir",
+                          .command = {"--model-repository", "{model_repository}", "--address", "{address}",
+                                      "--http-port", "{http_port}", "--grpc-port", "{grpc_port}",
+                                      "--metrics-port", "{metrics_port}"}},
+            .model_repository = folder_.path()};
+  }
+  void RunsAndLeavesNothing(const ServerImage& image) {
+    auto server = StartServer(image, *tool_, clock_);
+    ASSERT_TRUE(server.has_value()) << server.error().message;
+    EXPECT_TRUE(AskHttp(server->http() + "/v2/models/same/ready", 10s, clock_).has_value());
+    EXPECT_FALSE(StillRunning(ThisProcess(), clock_.Now(), clock_).empty());
+    EXPECT_EQ(server->launched->Stop(60s), Ending{}) << server->launched->LastWords();
+    EXPECT_TRUE(StillRunning(ThisProcess(), clock_.Now() + 60s, clock_).empty());
+  }
+
+  const testing::TemporaryFolder folder_;
+  Result<ContainerTool> tool_;
+};
+
+TEST_F(ServerImageTest, RunsInThisMachinesNetworkWithPortsThatItIsTold) { RunsAndLeavesNothing(Image()); }
+
+TEST_F(ServerImageTest, RunsInANetworkOfItsOwnWithPortsThatArePublished) {
+  if (const auto network = FindOwnNetwork(*tool_, "localhost/weir", clock_); !network)
+    GTEST_SKIP() << network.error().message;
+  ServerImage image = Image();
+  image.inside = {.http = 8000, .grpc = 8001, .metrics = 8002};
+  RunsAndLeavesNothing(image);
+}
+
+TEST_F(ServerImageTest, RunsBehindALink) {
+  const auto link = NetworkLink::Create({}, clock_);
+  if (!link) GTEST_SKIP() << link.error().message;
+  ServerImage image = Image();
+  image.container.link = link->get();
+  RunsAndLeavesNothing(image);
 }
 
 TEST_F(ServerTest, OfAnImageThatIsNotHereSaysSo) {

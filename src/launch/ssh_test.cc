@@ -1,6 +1,7 @@
 #include "launch/ssh.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,9 @@
 #include <set>
 
 #include "base/file.h"
+#include "launch/free_port.h"
+#include "launch/process.h"
+#include "launch/ready.h"
 #include "launch/server.h"
 #include "launch/ssh_server.h"
 #include "launch/testing/fake_ssh.h"
@@ -229,6 +233,89 @@ TEST_F(SshTest, ShowsSshsWordsWhereAServerCannotBeStarted) {
       WaitUntilReady(**started, never, clock_.Now() + 60s, clock_).error().message,
       HasSubstr("x on unreachable ended with exit status 255 before it was ready, its last words:\nssh: "
                 "connect to host unreachable"));
+}
+
+// The real program, where it is here.
+TEST(RealSsh, TakesOurOptionsAndTellsThatNobodyListens) {
+  const SteadyClock clock;
+  if (!RunCommand({.arguments = {"ssh", "-V"}}, clock)) GTEST_SKIP() << "there is no ssh in PATH";
+  const auto output =
+      RunOverSsh({.destination = "nobody@127.0.0.1", .port = 1}, {.arguments = {"true"}}, clock);
+  ASSERT_FALSE(output.has_value());
+  EXPECT_EQ(output.error().code, ErrorCode::kIo);
+  EXPECT_THAT(output.error().message,
+              HasSubstr("ssh nobody@127.0.0.1: ssh: connect to host 127.0.0.1 port 1: "
+                        "Connection refused; \"ssh nobody@127.0.0.1 true\" must work"));
+}
+
+// A server of ssh for this user alone, on a free port of the loopback, with keys of its own.
+class RealSshTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    constexpr char kSshd[] = "/usr/sbin/sshd";
+    if (::access(kSshd, X_OK) != 0) GTEST_SKIP() << kSshd << " is not here: install openssh-server";
+    if (::geteuid() == 0 && ::access("/run/sshd", X_OK) != 0)
+      GTEST_SKIP() << "sshd as root wants the folder /run/sshd: make it, or start the service once";
+    const std::string& folder = folder_.path();
+    for (const char* key : {"/host", "/mine"})
+      ASSERT_TRUE(RunWell({.arguments = {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder + key}},
+                          clock_));
+    const int port = FreePort().value();
+    std::ofstream(folder + "/config") << "Port " << port << "\nListenAddress 127.0.0.1\nHostKey " << folder
+                                      << "/host\nAuthorizedKeysFile " << folder
+                                      << "/mine.pub\nPidFile none\nStrictModes no\nUsePAM no\n"
+                                         "PasswordAuthentication no\nPermitRootLogin yes\n";
+    std::ofstream(folder + "/known") << "[127.0.0.1]:" << port << " "
+                                     << ReadTextFile(folder + "/host.pub").value();
+    auto sshd = StartProcess({.command = {kSshd, "-D", "-e", "-f", folder + "/config"}}, clock_);
+    ASSERT_TRUE(sshd.has_value()) << sshd.error().message;
+    sshd_ = std::move(*sshd);
+    const std::function<Status()> listens = [&] {
+      return AskReady("tcp://127.0.0.1:" + std::to_string(port), 1s, clock_);
+    };
+    const Status ready = WaitUntilReady(*sshd_, listens, clock_.Now() + 60s, clock_);
+    ASSERT_TRUE(ready.has_value()) << ready.error().message;
+    host_ = {.destination = "127.0.0.1",
+             .port = port,
+             .identity = folder + "/mine",
+             .options = {"UserKnownHostsFile=" + folder + "/known", "IdentitiesOnly=yes"}};
+    const auto in = RunWellOverSsh(host_, {.arguments = {"true"}}, clock_);
+    if (!in) GTEST_SKIP() << "sshd does not let this user in: " << in.error().message << sshd_->LastWords();
+  }
+
+  const SteadyClock clock_;
+  const TemporaryFolder folder_;
+  std::unique_ptr<Launched> sshd_;
+  SshHost host_;
+};
+
+TEST_F(RealSshTest, RunsCopiesAndLeavesNothing) {
+  const auto output = RunOverSsh(
+      host_, {.arguments = {"sh", "-c", "echo \"$A\"; exit 3"}, .environment = {"A=b 'c' $d"}}, clock_);
+  ASSERT_TRUE(output.has_value()) << output.error().message;
+  EXPECT_EQ(output->out, "b 'c' $d\n");
+  EXPECT_EQ(output->ending, (Ending{.exit_status = 3}));
+
+  std::ofstream(folder_.path() + "/weights") << std::string(3'000'000, 'w');
+  const Status copied = CopyOverSsh(
+      host_, {.from = folder_.path() + "/weights", .to_folder = folder_.path() + "/there"}, clock_);
+  ASSERT_TRUE(copied.has_value()) << copied.error().message;
+  EXPECT_EQ(ReadTextFile(folder_.path() + "/there/weights"), std::string(3'000'000, 'w'));
+
+  auto server =
+      StartServer({.command = {"python3", "-c", kSmallServer, "{http_port}", "0"}, .host = host_}, clock_);
+  ASSERT_TRUE(server.has_value()) << server.error().message;
+  const int stopped = NumberAfter(server->launched->LastWords(), "child=");
+  EXPECT_EQ(server->launched->Stop(60s), Ending{});
+  EXPECT_TRUE(IsGone(stopped));
+
+  auto lost =
+      StartServer({.command = {"python3", "-c", kSmallServer, "{http_port}", "0"}, .host = host_}, clock_);
+  ASSERT_TRUE(lost.has_value()) << lost.error().message;
+  const int left = NumberAfter(lost->launched->LastWords(), "child=");
+  ::kill(-lost->launched->pid(), SIGKILL);  // the ssh program here
+  EXPECT_TRUE(IsGone(left));
+  EXPECT_TRUE(ListStartedOn(host_, clock_)->empty());
 }
 
 }  // namespace

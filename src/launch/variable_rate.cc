@@ -8,7 +8,11 @@
 namespace weir::launch {
 
 VariableRate::VariableRate(SetRate set_rate, RateSchedule schedule, Instant begin, const Clock& clock)
-    : set_rate_(std::move(set_rate)), schedule_(std::move(schedule)), begin_(begin), clock_(clock) {}
+    : set_rate_(std::move(set_rate)),
+      schedule_(std::move(schedule)),
+      begin_(begin),
+      clock_(clock),
+      report_(Report{}) {}
 
 Result<std::unique_ptr<VariableRate>> VariableRate::Start(SetRate set_rate, RateSchedule schedule,
                                                           Instant begin, const Clock& clock) {
