@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <stop_token>
 #include <utility>
 
@@ -14,7 +13,6 @@
 #include "cli/load_session.h"
 #include "cli/load_target.h"
 #include "cli/verbs.h"
-#include "launch/command.h"
 #include "load/mlperf.h"
 #include "load/validate.h"
 #include "stats/early_stopping.h"
@@ -180,30 +178,13 @@ Result<int> ValidateFile(const LoadFlags& flags) {
   return fatal ? kClaimInvalid : kDone;
 }
 
-// The first process of a container, which the others come of.
-Result<int> ContainerPid(const std::string& name, const Clock& clock) {
-  std::string words;
-  for (const char* tool : {"podman", "docker"}) {
-    const auto said = launch::RunWell(
-        {.arguments = {tool, "inspect", "--type", "container", "--format", "{{.State.Pid}}", "--", name},
-         .timeout = 10s},
-        clock);
-    const int pid = said ? std::atoi(said->c_str()) : 0;
-    if (pid > 0) return pid;
-    words += fmt::format("{}{}: {}", words.empty() ? "" : "; ", tool,
-                         said ? "it does not run" : said.error().message);
-  }
-  return Fail(ErrorCode::kNotFound, fmt::format("--server-container {}: {}", EscapeBytes(name), words));
-}
-
 Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
   Console console(flags.json);
   TRY_STATUS(console.CheckJson());
   const std::optional<Mlperf> mlperf = TRY(FindMlperf(flags));
   const std::vector<LoadLevel> levels = mlperf ? std::vector{mlperf->level} : TRY(LevelsOf(flags));
   const SteadyClock clock;
-  if (!flags.server_container.empty())
-    flags.server_pids.push_back(TRY(ContainerPid(flags.server_container, clock)));
+  TRY_STATUS(FindServer(flags.server, clock));
   const std::unique_ptr<LoadTarget> target = TRY(OpenLoadTarget(flags, clock, MostInFlight(levels)));
   load::Requests requests = TRY(MakeRequests(flags, *target, console, clock));
   constexpr size_t kProbe = 64;

@@ -135,9 +135,7 @@ void AddClaim(Flags& flags, LoadFlags& w) {
   flags.Number(
       "-l,--latency-threshold", w.latency_threshold_ms, 0, 3.6e6,
       "ms: is the percentile of the response time below it? Levels after the first \"no\" are left out");
-  flags.Integers("--server-pid", w.server_pids, "processes to watch as the server's, with what they start");
-  flags.Optional("--server-container", w.server_container,
-                 "the same for a container of podman or docker on this machine, by name or id");
+  AddServerPlace(flags, w.server);
   flags.Switch("--calibrate", w.calibrate,
                "measure what the generator itself can do, against a server that does nothing (done unasked "
                "where it was "
@@ -165,8 +163,7 @@ struct Foreign {
 constexpr Foreign kForeign[] = {
     {"--binary-search", "--find-peak searches by rate"},
     {"--bls-composing-models", "--server-pid watches the server's processes"},
-    {"--collect-metrics", "--server-pid watches the server's processes"},
-    {"--metrics-url", "--server-pid watches the server's processes"},
+    {"--collect-metrics", "--metrics-url alone asks for them"},
     {"--max-threads", "one thread sends and reads; --io-threads gives it others"},
     {"--model-repository", "name the model's folder as MODEL"},
     {"--profile-export-file", "--samples keeps every request, --json the result"},

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/server_watch.h"
 #include "infer/tensor.h"
 #include "load/generator.h"
 
@@ -38,8 +39,7 @@ struct LoadFlags {
   int repeats = 0, max_trials = 10, most_in_flight = 16384;
   double stability_percentage = 10;
   double percentile = 0, latency_threshold_ms = 0;
-  std::vector<int> server_pids;
-  std::string server_container;
+  ServerPlace server;
   std::string engine, precision, csv, json, samples, validate;
   int engine_threads = 0, engine_streams = 0;
   bool find_peak = false, verbose = false, calibrate = false;

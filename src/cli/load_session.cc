@@ -73,7 +73,8 @@ Result<load::Played> LoadSession::PlayOnce(LevelResult& result, const LoadLength
                             .timeout = TimeoutOf(flags_)};
   options.seed = seed.Stream(static_cast<uint64_t>(repeat));
   std::optional<infer::PhaseTotals> before;
-  std::unique_ptr<monitor::ResourceMonitor> own, server;
+  std::unique_ptr<monitor::ResourceMonitor> own;
+  std::optional<ServerWatch> server;
   Status watching;
   load::PlayHooks hooks;
   if (target_.is_driven()) hooks.drive = [&](Instant until) { return target_.Drive(until); };
@@ -84,8 +85,8 @@ Result<load::Played> LoadSession::PlayOnce(LevelResult& result, const LoadLength
     if (warms_up) before = target_.Statistics();
     auto monitor = monitor::ResourceMonitor::Start(clock_, {});
     if (monitor) own = *std::move(monitor);
-    if (flags_.server_pids.empty()) return;
-    auto other = monitor::ResourceMonitor::Start(clock_, {.processes = flags_.server_pids});
+    if (!flags_.server.any()) return;
+    auto other = ServerWatch::Start(flags_.server, clock_);
     if (other)
       server = *std::move(other);
     else

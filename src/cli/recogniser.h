@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "cli/server_watch.h"
 #include "infer/service.h"
 #include "monitor/resources.h"
 #include "run/application.h"
@@ -25,6 +26,7 @@ struct RunFlags {
   std::string recipe, payload = "tensor", engine, precision, mode = "async", answers, json, cache_dir;
   int threads = 0, streams = 0, batch = 0, in_flight = 0, decode_threads = 0, repeat_data = 1, top = 5;
   int64_t max_pixels = 100'000'000, max_file_bytes = 256 << 20;
+  ServerPlace server;
   bool no_files = false, tolerate_damage = false, strict = false;
 
   bool sync() const { return mode == "sync"; }

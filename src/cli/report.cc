@@ -26,10 +26,12 @@ Result<int> WriteReport(const std::string& folder, const std::string& other_fold
 
 int Report(const Arguments& arguments) {
   std::string folder, other, json;
-  Flags flags("report", "Writes the report of a study, as far as it has come: what it found, and how sure that is.",
+  Flags flags("report",
+              "Writes the report of a study, as far as it has come: what it found, and how sure that is.",
               "weir report quick");
   flags.Required("DIR", folder, "a study's folder");
-  flags.Optional("DIR2", other, "another study's, that it is set beside: the same on another day, host or build");
+  flags.Optional("DIR2", other,
+                 "another study's, that it is set beside: the same on another day, host or build");
   flags.Text("--json", json, "write the result as JSON to this file; - for standard output");
   if (const auto status = flags.Parse(arguments)) return *status;
   const Result<int> status = WriteReport(folder, other, json);

@@ -57,6 +57,7 @@ std::optional<int> ParseFlags(const Arguments& arguments, RunFlags& w) {
   flags.Integer64("--max-pixels", w.max_pixels, 1, int64_t{1} << 40,
                   "a picture that declares more is rejected");
   flags.Integer64("--max-file-bytes", w.max_file_bytes, 1, int64_t{1} << 40, "a larger file is rejected");
+  AddServerPlace(flags, w.server);
   flags.Switch("--strict", w.strict, "exit with 1 when any picture was rejected");
   flags.Text("--json", w.json, "write the result as JSON to this file; - for standard output");
   return flags.Parse(arguments);
@@ -115,10 +116,12 @@ void AddCosts(const Recogniser& recogniser, double cpu_s, monitor::Resources& re
 
 // The measured part: from the first picture to the last answer.
 Status Measure(run::Application& application, Protocol& protocol, Console& console, const Clock& clock,
-               Recogniser& recogniser, RunResult& result) {
+               Recogniser& recogniser, const ServerPlace& place, RunResult& result) {
   TRY_STATUS(application.MakeReady());
   recogniser.Begin();
   const auto resources = TRY(monitor::ResourceMonitor::Start(clock, recogniser.WatchOptions()));
+  std::optional<ServerWatch> server;
+  if (place.any()) server = TRY(ServerWatch::Start(place, clock));
   const Duration cpu_before = ProcessCpuTime();
   result.report = application.Run(protocol, [&](const run::Progress& p) {
     console.Progress(p.elapsed_s, "run", p.done, p.total,
@@ -127,6 +130,7 @@ Status Measure(run::Application& application, Protocol& protocol, Console& conso
   const double cpu_s = Seconds(ProcessCpuTime() - cpu_before);
   console.EndProgress();
   result.resources = resources->Stop();
+  if (server) result.server_resources = server->Stop();
   recogniser.End();
   AddCosts(recogniser, cpu_s, result.resources, result.report.costs);
   return {};
@@ -142,6 +146,8 @@ Result<int> RunModel(const RunFlags& w, const std::stop_token& stop) {
   if (w.mode == "sync" && w.in_flight > 1)
     console.Note("--in-flight says nothing in sync mode: one batch at a time");
   const SteadyClock clock;
+  ServerPlace server = w.server;
+  TRY_STATUS(FindServer(server, clock));
   const std::unique_ptr<Recogniser> recogniser = TRY(OpenRecogniser(w, clock));
   const run::Target& target = recogniser->target();
   if (w.batch > 0 && target.fixed_batch && w.batch != *target.fixed_batch) {
@@ -165,7 +171,7 @@ Result<int> RunModel(const RunFlags& w, const std::stop_token& stop) {
   run::Application application(recogniser->service(), target, listing, clock, options);
   {
     const std::stop_callback on_stop(stop, [&] { application.Stop(); });
-    TRY_STATUS(Measure(application, protocol, console, clock, *recogniser, result));
+    TRY_STATUS(Measure(application, protocol, console, clock, *recogniser, server, result));
   }
   TRY_STATUS(protocol.Finish());
   result.shown = protocol.shown();

@@ -131,6 +131,7 @@ Json ResultJson(const RunResult& o, const record::Provenance& provenance) {
   if (r.load_before_s > 0) json["load_before_s"] = r.load_before_s;
   json["stages_ms"] = StagesJson(o);
   json["resources"] = o.resources.ToJson();
+  if (o.server_resources) json["server_resources"] = o.server_resources->ToJson();
   Json bounds = Json::object();
   PutIfAny(bounds, "read", o.bounds.read);
   PutIfAny(bounds, "decode", o.bounds.decode);

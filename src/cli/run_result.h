@@ -25,7 +25,8 @@ struct RunResult {
   run::Bounds bounds;
   std::optional<run::Wall> wall;
   monitor::Resources resources;
-  std::vector<std::string> shown;  // the first answers, a line each
+  std::optional<monitor::Resources> server_resources;  // of the server, where it was watched
+  std::vector<std::string> shown;                      // the first answers, a line each
 };
 
 // The same numbers in both.

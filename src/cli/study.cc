@@ -28,11 +28,13 @@ struct Options {
 
 std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
   Flags flags("study",
-              "Plays an experiment: every configuration of its factors in randomised blocks, each trial with a server and "
+              "Plays an experiment: every configuration of its factors in randomised blocks, each trial with "
+              "a server and "
               "a client of its own, and reports what was found and how sure that is.",
               "weir study studies/quick.yaml -o quick");
   flags.Required("FILE", options.file, "the study, as docs/studies.md has it");
-  flags.Text("-o,--output", options.folder, "a folder for the journal and the report: absent, or the study's to resume");
+  flags.Text("-o,--output", options.folder,
+             "a folder for the journal and the report: absent, or the study's to resume");
   flags.Switch("--resume", options.resume, "go on with the study in that folder");
   flags.Switch("--dry-run", options.dry_run,
                "play a few trials, show all in their order and the time they need, and keep nothing");
@@ -62,14 +64,16 @@ std::string DesignText(const Console& console, const study::StudyFile& file, con
 }
 
 // One trial of the reference, and of one configuration of each architecture.
-std::vector<std::optional<double>> Pilot(const study::Design& design, trial::Laboratory& laboratory, const Clock& clock,
-                                         const std::stop_token& stop, Console& console) {
+std::vector<std::optional<double>> Pilot(const study::Design& design, trial::Laboratory& laboratory,
+                                         const Clock& clock, const std::stop_token& stop, Console& console) {
   std::vector<std::optional<double>> seconds(design.configurations.size());
   std::set<std::string> tried;
   for (const study::Trial& trial : design.trials) {
     const Json& factors = design.configurations[trial.configuration].factors;
     const bool is_new = tried.insert(factors.value("architecture", std::string("in-process"))).second;
-    if (stop.stop_requested() || (!is_new && trial.configuration != design.reference) || seconds[trial.configuration]) continue;
+    if (stop.stop_requested() || (!is_new && trial.configuration != design.reference) ||
+        seconds[trial.configuration])
+      continue;
     const Instant begin = clock.Now();
     const auto record = laboratory.Play(trial);
     const std::string& label = design.configurations[trial.configuration].label;
@@ -81,20 +85,21 @@ std::vector<std::optional<double>> Pilot(const study::Design& design, trial::Lab
   return seconds;
 }
 
-Result<int> DryRun(const Options& options, const study::StudyFile& file, const study::Design& design, const Clock& clock,
-                   const std::stop_token& stop, Console& console) {
+Result<int> DryRun(const Options& options, const study::StudyFile& file, const study::Design& design,
+                   const Clock& clock, const std::stop_token& stop, Console& console) {
   console.Text(DesignText(console, file, design));
   const TemporaryFolder folder = TRY(TemporaryFolder::Make("weir-study"));
   trial::Laboratory laboratory(TRY(LaboratoryOptions(options, folder.path())), file, design, clock);
   const auto pilot = Pilot(design, laboratory, clock, stop, console);
   Json json = study::ToJson(design);
   for (const study::Trial& trial : design.trials) {
-    console.Text(fmt::format("  {:>4} {:>3} {:<17} {}\n", trial.block + 1, trial.position + 1, ToString(trial.role),
-                             design.configurations[trial.configuration].label));
+    console.Text(fmt::format("  {:>4} {:>3} {:<17} {}\n", trial.block + 1, trial.position + 1,
+                             ToString(trial.role), design.configurations[trial.configuration].label));
   }
   if (const auto needed = study::TimeNeeded(design, pilot)) {
-    console.Text(fmt::format("needs about {:.0f} minutes, by {} of a trial each\n", std::ceil(*needed / 60),
-                             Count(std::ranges::count_if(pilot, [](const auto& s) { return s.has_value(); }), "pilot run")));
+    console.Text(fmt::format(
+        "needs about {:.0f} minutes, by {} of a trial each\n", std::ceil(*needed / 60),
+        Count(std::ranges::count_if(pilot, [](const auto& s) { return s.has_value(); }), "pilot run")));
     json["needed_s"] = *needed;
   }
   TRY_STATUS(console.Json(json));
@@ -103,12 +108,14 @@ Result<int> DryRun(const Options& options, const study::StudyFile& file, const s
 
 // What must be the same when a study goes on.
 Result<Json> ProvenanceOf(const study::StudyFile& file, trial::Laboratory& laboratory) {
-  Json provenance = record::CollectProvenance({.command = CommandLine(), .seed = file.seed, .libraries = {}}).ToJson();
+  Json provenance =
+      record::CollectProvenance({.command = CommandLine(), .seed = file.seed, .libraries = {}}).ToJson();
   provenance["materials"] = TRY(laboratory.Materials());
   return provenance;
 }
 
-std::string ProgressText(const study::Progress& progress, const study::Played& last, const study::Design& design) {
+std::string ProgressText(const study::Progress& progress, const study::Played& last,
+                         const study::Design& design) {
   std::string text = fmt::format(", {}", design.configurations[last.trial.configuration].label);
   if (progress.failed > 0) text += fmt::format(", {} failed", progress.failed);
   if (progress.skipped > 0) text += fmt::format(", {} skipped", progress.skipped);
@@ -119,13 +126,16 @@ std::string ProgressText(const study::Progress& progress, const study::Played& l
 Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy& stored, const Clock& clock,
                     const std::stop_token& stop, Console& console) {
   TRY_STATUS(MakeFolders(options.folder));
-  trial::Laboratory laboratory(TRY(LaboratoryOptions(options, options.folder)), stored.file, stored.design, clock);
-  const study::Header header{.study = stored.file.ToJson(), .provenance = TRY(ProvenanceOf(stored.file, laboratory))};
+  trial::Laboratory laboratory(TRY(LaboratoryOptions(options, options.folder)), stored.file, stored.design,
+                               clock);
+  const study::Header header{.study = stored.file.ToJson(),
+                             .provenance = TRY(ProvenanceOf(stored.file, laboratory))};
   study::Opened opened = TRY(study::OpenStudy(options.folder + "/" + kJournalFile, header,
                                               options.resume ? study::Begin::kResume : study::Begin::kNew));
   if (!options.resume) {
     TRY_STATUS(WriteFileWhole(options.folder + "/" + kStudyFile, text));
-    TRY_STATUS(WriteFileWhole(options.folder + "/" + kProvenanceFile, DumpJsonIndented(header.provenance) + "\n"));
+    TRY_STATUS(
+        WriteFileWhole(options.folder + "/" + kProvenanceFile, DumpJsonIndented(header.provenance) + "\n"));
   }
   const Instant begin = clock.Now();
   std::set<std::string> told;
@@ -135,11 +145,13 @@ Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy
       .progress =
           [&](const study::Progress& progress, const study::Played& last) {
             const record::Verdict& verdict = last.record.verdict;
-            const bool is_bad = verdict.standing == record::Standing::kFailed || verdict.standing == record::Standing::kSkipped;
+            const bool is_bad = verdict.standing == record::Standing::kFailed ||
+                                verdict.standing == record::Standing::kSkipped;
             if (is_bad && told.insert(verdict.message).second) {
               console.EndProgress();
               console.Note(fmt::format("{} {}: {}", ToString(verdict.standing),
-                                       stored.design.configurations[last.trial.configuration].label, verdict.message));
+                                       stored.design.configurations[last.trial.configuration].label,
+                                       verdict.message));
             }
             console.Progress(Seconds(clock.Now() - begin), "trials", progress.done, progress.total,
                              ProgressText(progress, last, stored.design));
@@ -153,7 +165,8 @@ Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy
   console.Text(AnswerText(result, options.folder));
   TRY_STATUS(console.Json(result));
   if (ending == study::Ending::kStopped) {
-    console.Note(fmt::format("stopped; weir study {} -o {} --resume goes on", EscapeBytes(options.file), EscapeBytes(options.folder)));
+    console.Note(fmt::format("stopped; weir study {} -o {} --resume goes on", EscapeBytes(options.file),
+                             EscapeBytes(options.folder)));
     return kInterrupted;
   }
   return result.contains("answer") ? kDone : kJobFailed;

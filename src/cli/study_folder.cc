@@ -20,7 +20,8 @@ Result<StoredStudy> ReadStoredStudy(const std::string& folder) {
     return Fail(ErrorCode::kNotFound, fmt::format("{} holds no study: weir study FILE.yaml -o {} makes one",
                                                   EscapeBytes(folder), EscapeBytes(folder)));
   const std::string path = folder + "/" + kStudyFile;
-  StoredStudy stored{.file = TRY_CONTEXT(study::ParseStudy(TRY(ReadTextFile(path))), path), .design = {}, .journal = {}};
+  StoredStudy stored{
+      .file = TRY_CONTEXT(study::ParseStudy(TRY(ReadTextFile(path))), path), .design = {}, .journal = {}};
   stored.design = TRY_CONTEXT(study::MakeDesign(stored.file), path);
   const std::string journal = folder + "/" + kJournalFile;
   stored.journal = TRY_CONTEXT(study::ReadEntries(TRY(record::ReadJournal(journal))), journal);
@@ -28,7 +29,8 @@ Result<StoredStudy> ReadStoredStudy(const std::string& folder) {
 }
 
 Result<Json> WriteReportOf(const std::string& folder, const StoredStudy& stored, const StoredStudy* other) {
-  const study::ResultInputs inputs{.study = stored.file, .design = stored.design, .journal = stored.journal, .options = {}};
+  const study::ResultInputs inputs{
+      .study = stored.file, .design = stored.design, .journal = stored.journal, .options = {}};
   Json result = study::ResultJson(inputs);
   if (other != nullptr)
     result["compared"] = study::CompareStudies(
@@ -41,9 +43,10 @@ std::string AnswerText(const Json& result, const std::string& folder) {
   const report::StudyView view(result);
   report::Document answer{.title = view.name(), .subtitle = {}, .sections = {}};
   answer.sections.push_back(report::AnswerSection(view));
-  return report::ToMarkdown(answer) +
-         fmt::format("\nThe report: {0}/report.html, report.md; every trial: {0}/results.csv; by configuration: {0}/summary.csv\n",
-                     EscapeBytes(folder));
+  return report::ToMarkdown(answer) + fmt::format(
+                                          "\nThe report: {0}/report.html, report.md; every trial: "
+                                          "{0}/results.csv; by configuration: {0}/summary.csv\n",
+                                          EscapeBytes(folder));
 }
 
 }  // namespace weir::cli

@@ -42,10 +42,11 @@ TEST(StudyDocument, BeginsWithTheAnswer) {
   EXPECT_EQ(document.sections[0].title, "The answer");
   const auto& first = std::get<Paragraph>(document.sections[0].blocks[0]);
   EXPECT_EQ(first.tone, Paragraph::Tone::kAnswer);
-  EXPECT_EQ(first.text,
-            "Highest throughput_images_per_s: batch 8, with 110.5 (108.8 to 112.2) over 2 trials; SUSPECT: 1 of "
-            "them. Its wall is "
-            "decode (in 1 of 2 trials).");
+  EXPECT_EQ(
+      first.text,
+      "Highest throughput_images_per_s: batch 8, with 110.5 (108.8 to 112.2) over 2 trials; SUSPECT: 1 of "
+      "them. Its wall is "
+      "decode (in 1 of 2 trials).");
 }
 
 TEST(AnswerSection, SaysWhatStandsAgainstIt) {

@@ -31,8 +31,8 @@ Result<Answers> ReadAnswers(std::string_view text) {
 Result<int64_t> CountDifferences(const Answers& reference, const Answers& trial) {
   const size_t once = reference.best.size();
   if (once == 0 || trial.best.empty() || trial.best.size() % once != 0)
-    return Fail(ErrorCode::kCorrupt, fmt::format("it answered {} pictures, and the reference has {}",
-                                                 trial.best.size(), once));
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("it answered {} pictures, and the reference has {}", trial.best.size(), once));
   int64_t differ = 0;
   for (size_t i = 0; i < trial.best.size(); ++i) differ += trial.best[i] != reference.best[i % once] ? 1 : 0;
   return differ;

@@ -41,7 +41,13 @@ void AddEngine(const Setting& setting, const ClientPlaces& places, const char* t
   words.AddIfAny(streams, places.streams);
 }
 
-std::vector<std::string> RunArguments(const Setting& setting, const Length& length, const ClientPlaces& places) {
+void AddServer(const ClientPlaces& places, Words& words) {
+  words.AddIfAny("--server-pid", places.server_pid);
+  if (!places.metrics_url.empty()) words.Add("--metrics-url", places.metrics_url);
+}
+
+std::vector<std::string> RunArguments(const Setting& setting, const Length& length,
+                                      const ClientPlaces& places) {
   Words words({places.program, "run", places.model});
   for (const std::string& data : places.data) words.Add(data);
   words.Add("--mode", ToString(setting.mode));
@@ -52,6 +58,7 @@ std::vector<std::string> RunArguments(const Setting& setting, const Length& leng
   if (setting.data_path == DataPath::kMemory) words.Add("--no-files");
   if (setting.architecture != Architecture::kInProcess) words.Add("--payload", PayloadWord(setting.payload));
   AddEngine(setting, places, "--threads", "--streams", words);
+  AddServer(places, words);
   words.Add("--top", 1);
   words.Add("--answers", places.answers);
   words.Add("--json", "-");
@@ -68,14 +75,16 @@ void AddLoad(const Setting& setting, Words& words) {
   if (setting.mode == Mode::kSync) words.Add("--sync");
 }
 
-std::vector<std::string> LoadArguments(const Setting& setting, const Length& length, const ClientPlaces& places) {
+std::vector<std::string> LoadArguments(const Setting& setting, const Length& length,
+                                       const ClientPlaces& places) {
   constexpr int kPool = 16;  // requests of made data: each is worked out in this process too
   Words words({places.program, "load", places.model});
   AddLoad(setting, words);
   words.Add("--batch-size", setting.batch);
   for (const std::string& data : places.data) words.Add("--data", data);
   if (places.data.empty()) words.Add("--pool", kPool);
-  for (const auto& [name, shape] : places.shapes) words.Add("--shape", fmt::format("{}:{}", name, fmt::join(shape, ",")));
+  for (const auto& [name, shape] : places.shapes)
+    words.Add("--shape", fmt::format("{}:{}", name, fmt::join(shape, ",")));
   if (setting.payload == Payload::kSharedMemory)
     words.Add("--shared-memory", "system");
   else if (setting.architecture != Architecture::kInProcess)
@@ -86,6 +95,7 @@ std::vector<std::string> LoadArguments(const Setting& setting, const Length& len
     words.Add("--duration", *length.seconds);
   else
     words.Add("--request-count", length.requests);
+  AddServer(places, words);
   words.Add("--seed", places.seed >> 1);  // its flag has no room for the highest bit
   words.Add("--json", "-");
   return words.Take();
@@ -93,14 +103,15 @@ std::vector<std::string> LoadArguments(const Setting& setting, const Length& len
 
 }  // namespace
 
-std::vector<std::string> ClientArguments(const Setting& setting, const Length& length, const ClientPlaces& places) {
+std::vector<std::string> ClientArguments(const Setting& setting, const Length& length,
+                                         const ClientPlaces& places) {
   const bool is_application = std::holds_alternative<ApplicationLoad>(setting.load);
   return is_application ? RunArguments(setting, length, places) : LoadArguments(setting, length, places);
 }
 
 std::vector<std::string> ServeArguments(const Setting& setting) {
-  std::vector<std::string> words{"--model-repository", "{model_repository}", "--address",      "{address}",
-                                 "--http-port",        "{http_port}",        "--grpc-port",    "{grpc_port}",
+  std::vector<std::string> words{"--model-repository", "{model_repository}", "--address",   "{address}",
+                                 "--http-port",        "{http_port}",        "--grpc-port", "{grpc_port}",
                                  "--metrics-port",     "{metrics_port}"};
   if (setting.payload == Payload::kSharedMemory) words.emplace_back("--allow-client-shm");
   return words;

@@ -27,12 +27,15 @@ struct ClientPlaces {
   std::string expected;           // a protocol of answers, for the load generator; empty: none
   std::string answers;            // the file to write them to, of the application
   int streams = 0;                // of the engine in one process: as a server would have them
+  int server_pid = 0;             // to watch; 0: it is not on this machine
+  std::string metrics_url;        // of the server; empty: it has none
   std::map<std::string, infer::Shape> shapes;  // of inputs with free dimensions
   uint64_t seed = 1;
 };
 
 // "weir run ..." or "weir load ...", with its result as JSON on standard output.
-std::vector<std::string> ClientArguments(const Setting& setting, const Length& length, const ClientPlaces& places);
+std::vector<std::string> ClientArguments(const Setting& setting, const Length& length,
+                                         const ClientPlaces& places);
 
 // "PROGRAM serve ..." with launch::ServerCommand's placeholders for address, ports and repository.
 std::vector<std::string> ServeArguments(const Setting& setting);

@@ -16,12 +16,21 @@ std::string Line(const std::vector<std::string>& words) {
 }
 
 ClientPlaces Places() {
-  return {.program = "weir", .model = "M", .data = {"D"}, .expected = {}, .answers = "a.csv", .streams = 2, .shapes = {}, .seed = 6};
+  return {.program = "weir",
+          .model = "M",
+          .data = {"D"},
+          .expected = {},
+          .answers = "a.csv",
+          .streams = 2,
+          .shapes = {},
+          .seed = 6};
 }
 
 TEST(ClientArguments, RunTheApplicationWithAnEngineOfItsOwn) {
-  EXPECT_EQ(Line(ClientArguments({.mode = Mode::kSync, .batch = 4, .engine = "openvino", .threads = 3}, {.passes = 7}, Places())),
-            "weir run M D --mode sync --batch 4 --repeat-data 7 --engine openvino --precision f32 --threads 3 --streams 2 "
+  EXPECT_EQ(Line(ClientArguments({.mode = Mode::kSync, .batch = 4, .engine = "openvino", .threads = 3},
+                                 {.passes = 7}, Places())),
+            "weir run M D --mode sync --batch 4 --repeat-data 7 --engine openvino --precision f32 --threads "
+            "3 --streams 2 "
             "--top 1 --answers a.csv --json -");
 }
 
@@ -31,9 +40,10 @@ TEST(ClientArguments, LeaveTheEngineToAServer) {
                         .data_path = DataPath::kMemory,
                         .payload = Payload::kPixels,
                         .engine = "openvino"};
-  EXPECT_EQ(Line(ClientArguments(setting, {}, Places())),
-            "weir run M D --mode async --batch 8 --in-flight 5 --repeat-data 1 --no-files --payload pixels --top 1 "
-            "--answers a.csv --json -");
+  EXPECT_EQ(
+      Line(ClientArguments(setting, {}, Places())),
+      "weir run M D --mode async --batch 8 --in-flight 5 --repeat-data 1 --no-files --payload pixels --top 1 "
+      "--answers a.csv --json -");
 }
 
 TEST(ClientArguments, GiveAnEmulatedAcceleratorNoThreads) {
@@ -47,7 +57,8 @@ TEST(ClientArguments, PlayALoadInAClosedLoop) {
   places.expected = "answers.csv";
   const Setting setting{.architecture = Architecture::kMicroservice, .in_flight = 4, .load = ClosedLoad{}};
   EXPECT_EQ(Line(ClientArguments(setting, {.requests = 90}, places)),
-            "weir load M --concurrency-range 4 --batch-size 8 --data D --payload tensor --check answers.csv --request-count 90 "
+            "weir load M --concurrency-range 4 --batch-size 8 --data D --payload tensor --check answers.csv "
+            "--request-count 90 "
             "--seed 3 --json -");
 }
 
@@ -59,7 +70,8 @@ TEST(ClientArguments, PlayALoadAtARateForATime) {
                         .load = OpenLoad{.per_second = 50, .distribution = "poisson"},
                         .payload = Payload::kSharedMemory};
   EXPECT_EQ(Line(ClientArguments(setting, {.seconds = 2.5}, places)),
-            "weir load M --request-rate-range 50 --request-distribution poisson --batch-size 8 --pool 16 --shape x:3,4 "
+            "weir load M --request-rate-range 50 --request-distribution poisson --batch-size 8 --pool 16 "
+            "--shape x:3,4 "
             "--shared-memory system --duration 2.5 --seed 3 --json -");
 }
 

@@ -17,12 +17,16 @@ namespace {
 
 constexpr Duration kLongest = 4h;  // of preparing a set
 
-std::unexpected<Error> Invalid(std::string message) { return Fail(ErrorCode::kInvalidArgument, std::move(message)); }
+std::unexpected<Error> Invalid(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
 
 }  // namespace
 
 std::string DataShelf::Wish::Name(const data::Recipe* recipe) const {
-  std::string name = path == DataPath::kShards ? "shards" : path == DataPath::kFiles ? "files" : "files-at-model-size";
+  std::string name = path == DataPath::kShards  ? "shards"
+                     : path == DataPath::kFiles ? "files"
+                                                : "files-at-model-size";
   if (path != DataPath::kFiles) name += "-" + data::GeometryHash(recipe->geometry);
   if (images) name += fmt::format("-first-{}", *images);
   if (replication > 1) name += fmt::format("-times-{}", replication);
@@ -35,7 +39,8 @@ Result<DataSet> DataShelf::Get(const Setting& setting, const data::Recipe* recip
   // Loaded before the clock starts: what is decoded then is nobody's time.
   if (wish.path == DataPath::kMemory) wish.path = DataPath::kFilesAtModelSize;
   if (wish.path != DataPath::kFiles && recipe == nullptr)
-    return Invalid("data at the model's size want a model with a recipe: give it one, or leave data_path at files");
+    return Invalid(
+        "data at the model's size want a model with a recipe: give it one, or leave data_path at files");
   const std::string name = wish.Name(recipe);
   if (const auto found = sets_.find(name); found != sets_.end()) return found->second;
   DataSet set;
@@ -62,7 +67,8 @@ Result<std::string> DataShelf::LinkFirst(int64_t images) {
   for (int64_t i = 0; i < images; ++i) {
     const data::Input& input = listing.inputs[static_cast<size_t>(i)];
     if (input.record >= 0)
-      return Invalid(fmt::format("{} has records and no files: give the pictures it was made of", options_.source));
+      return Invalid(
+          fmt::format("{} has records and no files: give the pictures it was made of", options_.source));
     const std::filesystem::path target = std::filesystem::absolute(input.name, error);
     const std::string link = fmt::format("{}/{:09}{}", folder, i, target.extension().string());
     std::filesystem::create_symlink(target, link, error);
@@ -82,7 +88,8 @@ Result<DataSet> DataShelf::Make(const Wish& wish, const data::Recipe* recipe, co
     if (wish.path != DataPath::kFiles) {
       const std::string file = folder + ".recipe.yaml";
       TRY_STATUS(WriteFileWhole(file, data::FormatRecipe(*recipe)));
-      words.insert(words.end(), {"--recipe", file, "--format", wish.path == DataPath::kShards ? "raw" : "files"});
+      words.insert(words.end(),
+                   {"--recipe", file, "--format", wish.path == DataPath::kShards ? "raw" : "files"});
     }
     if (wish.replication > 1) {
       const int64_t once =
@@ -90,7 +97,8 @@ Result<DataSet> DataShelf::Make(const Wish& wish, const data::Recipe* recipe, co
       words.insert(words.end(), {"--replicate", fmt::format("{}", once * wish.replication)});
     }
     const auto made = launch::RunWell({.arguments = words, .timeout = kLongest}, clock_);
-    if (wish.images) std::filesystem::remove_all(fmt::format("{}/links-{}", options_.folder, *wish.images), error);
+    if (wish.images)
+      std::filesystem::remove_all(fmt::format("{}/links-{}", options_.folder, *wish.images), error);
     if (!made) return std::unexpected(made.error());
   }
   const Json facts = TRY_CONTEXT(ParseJson(TRY(ReadTextFile(set_file))), set_file);

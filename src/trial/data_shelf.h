@@ -29,10 +29,10 @@ class DataShelf {
   };
   DataShelf(Options options, const Clock& clock) : options_(std::move(options)), clock_(clock) {}
 
-  // What a trial of that setting reads: the source itself where it is to be taken whole and as it is; else a set
-  // in `folder` with the first `images` pictures, real copies of them, at the recipe's size. Takes as long as
-  // preparing does when a set is first asked for. kInvalidArgument where the source has not enough pictures or
-  // none, or there is no recipe to prepare by; else the words of weir prepare.
+  // What a trial of that setting reads: the source itself where it is to be taken whole and as it is; else a
+  // set in `folder` with the first `images` pictures, real copies of them, at the recipe's size. Takes as
+  // long as preparing does when a set is first asked for. kInvalidArgument where the source has not enough
+  // pictures or none, or there is no recipe to prepare by; else the words of weir prepare.
   Result<DataSet> Get(const Setting& setting, const data::Recipe* recipe);
 
  private:

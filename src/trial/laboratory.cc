@@ -12,16 +12,12 @@
 #include "launch/command.h"
 #include "launch/leftovers.h"
 #include "launch/page_cache.h"
-#include "monitor/prometheus.h"
-#include "monitor/resources.h"
-#include "wire/plain_http.h"
 
 namespace weir::trial {
 namespace {
 
 constexpr Duration kPatience = 20s;       // of a server that is to end: it finishes what it has begun
 constexpr Duration kLongest = 2h;         // of a client
-constexpr Duration kServerPeriod = 200ms; // between two looks at a server
 constexpr double kMostDifferent = 0.002;  // of answers: another batch adds up in another order
 constexpr double kWarmShare = 0.1;        // of a cold data set that may still be in memory
 
@@ -30,57 +26,22 @@ std::string LastLine(std::string_view text) {
   return EscapeBytes(text.substr(text.rfind('\n') + 1));
 }
 
-// How long the emulated accelerators of a server have computed, the mean of their streams; nothing where its page
-// does not tell.
-std::optional<Duration> ReadBusy(const std::string& url, const Clock& clock) {
-  const auto page = wire::FetchText(url, 500ms, clock);
-  if (!page) return std::nullopt;
-  const auto metrics = monitor::ParsePrometheus(*page);
-  if (!metrics) return std::nullopt;
-  double busy = 0, streams = 0;
-  for (const monitor::Metric& metric : *metrics) {
-    if (metric.name == "weir_accelerator_busy_seconds") busy += metric.value;
-    if (metric.name == "weir_accelerator_streams") streams += metric.value;
-  }
-  if (streams <= 0) return std::nullopt;
-  return FromSeconds(busy / streams);
-}
-
-// Of a server's side, from Start to Stop.
-class ServerWatch {
- public:
-  static Result<ServerWatch> Start(const RunningServer& server, const Setting& setting, const Clock& clock) {
-    monitor::ResourceMonitor::Options options{.processes = {server.started->launched->pid()}, .period = kServerPeriod};
-    if (setting.is_emulated() && !server.metrics_url.empty()) {
-      auto last = std::make_shared<Duration>();
-      options.device_label = "emulated";
-      options.device_busy = [last, url = server.metrics_url, &clock] {
-        *last = ReadBusy(url, clock).value_or(*last);
-        return *last;
-      };
-    }
-    return ServerWatch(TRY(monitor::ResourceMonitor::Start(clock, std::move(options))));
-  }
-  monitor::Resources Stop() { return monitor_->Stop(); }
-
- private:
-  explicit ServerWatch(std::unique_ptr<monitor::ResourceMonitor> monitor) : monitor_(std::move(monitor)) {}
-  std::unique_ptr<monitor::ResourceMonitor> monitor_;
-};
-
 // Lets go of what the page cache holds of a data set.
 Status MakeCold(const DataSet& data) {
   const launch::CacheState state = TRY(launch::DropFromCache({data.path}));
   if (static_cast<double>(state.cached_bytes) <= kWarmShare * static_cast<double>(state.bytes)) return {};
-  return Fail(ErrorCode::kUnsupported,
-              fmt::format("{} of {} MB of {} stay in memory whatever is asked: a cold page cache wants a file system on "
-                          "a disk",
-                          state.cached_bytes >> 20, state.bytes >> 20, data.path));
+  return Fail(
+      ErrorCode::kUnsupported,
+      fmt::format(
+          "{} of {} MB of {} stay in memory whatever is asked: a cold page cache wants a file system on "
+          "a disk",
+          state.cached_bytes >> 20, state.bytes >> 20, data.path));
 }
 
 }  // namespace
 
-Laboratory::Laboratory(Options options, const study::StudyFile& study, const study::Design& design, const Clock& clock)
+Laboratory::Laboratory(Options options, const study::StudyFile& study, const study::Design& design,
+                       const Clock& clock)
     : options_(std::move(options)),
       study_(study),
       design_(design),
@@ -89,7 +50,8 @@ Laboratory::Laboratory(Options options, const study::StudyFile& study, const stu
       servers_({.program = options_.program,
                 .image = options_.image,
                 .folder = options_.folder + "/repositories",
-                .host = study.server_host ? std::optional(launch::SshHost{.destination = *study.server_host}) : std::nullopt},
+                .host = study.server_host ? std::optional(launch::SshHost{.destination = *study.server_host})
+                                          : std::nullopt},
                clock) {}
 
 Result<const model::Model*> Laboratory::ModelOf(const Setting& setting) {
@@ -99,23 +61,24 @@ Result<const model::Model*> Laboratory::ModelOf(const Setting& setting) {
   return &models_.emplace(setting.model, TRY(model::OpenModel(setting.model, {}))).first->second;
 }
 
-// In this process, with an accelerator that takes no time in the place of an emulated one: what it answers does
-// not depend on that.
-Result<const Laboratory::Reference*> Laboratory::ReferenceOf(const Setting& setting, const model::Model& model,
-                                                             const DataSet& data) {
+// In this process, with an accelerator that takes no time in the place of an emulated one: what it answers
+// does not depend on that.
+Result<const Laboratory::Reference*> Laboratory::ReferenceOf(const Setting& setting,
+                                                             const model::Model& model, const DataSet& data) {
   Setting plain{.model = setting.model,
                 .batch = setting.batch,
                 .engine = setting.is_emulated() ? "emulated:base=0ms" : setting.engine,
                 .precision = setting.precision};
   // An accelerator's answers are the same at every batch; those of CPU engines nearly so.
   if (plain.is_emulated()) plain.batch = 8;
-  const std::string key = fmt::format("{}|{}|{}|{}", model.path.empty() ? model.folder : model.path, data.path,
-                                      plain.engine, plain.precision);
+  const std::string key = fmt::format("{}|{}|{}|{}", model.path.empty() ? model.folder : model.path,
+                                      data.path, plain.engine, plain.precision);
   const auto found = references_.find(key);
   if (found != references_.end()) return &found->second;
   const std::string folder = options_.folder + "/references";
   TRY_STATUS(MakeFolders(folder));
-  Reference reference{.file = fmt::format("{}/{:016x}.csv", folder, Seed(1).Stream(key).value()), .answers = {}};
+  Reference reference{.file = fmt::format("{}/{:016x}.csv", folder, Seed(1).Stream(key).value()),
+                      .answers = {}};
   std::error_code error;
   if (!std::filesystem::exists(reference.file, error)) {
     const auto words = ClientArguments(plain, {.passes = 1},
@@ -132,47 +95,52 @@ Result<const Laboratory::Reference*> Laboratory::ReferenceOf(const Setting& sett
   return &references_.emplace(key, std::move(reference)).first->second;
 }
 
-Result<Length> Laboratory::LengthOf(const study::Trial& trial, const Setting& setting, std::optional<int64_t> pictures) {
+Result<Length> Laboratory::LengthOf(const study::Trial& trial, const Setting& setting,
+                                    std::optional<int64_t> pictures) {
   const study::Configuration& configuration = design_.configurations[trial.configuration];
   const bool is_application = std::holds_alternative<ApplicationLoad>(setting.load);
   if (study_.trial.seconds) {
     if (!is_application) return Length{.seconds = study_.trial.seconds};
-    return Fail(ErrorCode::kUnsupported,
-                "a trial's length in seconds is of the load generator; the application's is in images or passes");
+    return Fail(
+        ErrorCode::kUnsupported,
+        "a trial's length in seconds is of the load generator; the application's is in images or passes");
   }
   const auto images = study::ImagesPerTrial(study_.trial, configuration, pictures);
   if (!images)
-    return Fail(ErrorCode::kInvalidArgument, "passes say nothing of a trial without data: give its length in images");
+    return Fail(ErrorCode::kInvalidArgument,
+                "passes say nothing of a trial without data: give its length in images");
   Length length{.requests = (*images + setting.batch - 1) / setting.batch};
   if (is_application && pictures) length.passes = std::max<int64_t>(1, (*images + *pictures - 1) / *pictures);
   return length;
 }
 
-Result<Laboratory::Ran> Laboratory::Run(const std::vector<std::string>& arguments, const std::string& answers_file,
-                                        const Setting& setting, RunningServer* server) {
+Result<Laboratory::Ran> Laboratory::Run(const std::vector<std::string>& arguments,
+                                        const std::string& answers_file, const Setting& setting,
+                                        RunningServer* server) {
   Ran ran;
-  std::optional<ServerWatch> watch;
   std::optional<launch::NetworkLink::Counters> before;
-  if (server != nullptr && server->is_watched) watch = TRY(ServerWatch::Start(*server, setting, clock_));
   if (server != nullptr && server->link != nullptr) before = TRY(server->link->ReadCounters());
   const Instant begin = clock_.Now();
-  const launch::Output output =
-      TRY(launch::RunCommand({.arguments = arguments, .cpus = setting.client_cpus, .timeout = kLongest}, clock_));
+  const launch::Output output = TRY(
+      launch::RunCommand({.arguments = arguments, .cpus = setting.client_cpus, .timeout = kLongest}, clock_));
   const Instant end = clock_.Now();
   ran.seen.client_s = Seconds(end - begin);
-  if (watch) ran.seen.server = watch->Stop();
   if (before) {
     const auto after = TRY(server->link->ReadCounters());
-    const double rate = server->rate ? server->rate->schedule().MeanBetween(begin - server->rate->begin(), end - server->rate->begin())
+    const double rate = server->rate ? server->rate->schedule().MeanBetween(begin - server->rate->begin(),
+                                                                            end - server->rate->begin())
                                      : setting.network.gbit_per_s.value_or(0);
-    ran.seen.link = Seen::Link{.to_server = static_cast<int64_t>(after.to_far.bytes - before->to_far.bytes),
-                               .from_server = static_cast<int64_t>(after.to_near.bytes - before->to_near.bytes),
-                               .gbit_per_s = rate};
+    ran.seen.link =
+        Seen::Link{.to_server = static_cast<int64_t>(after.to_far.bytes - before->to_far.bytes),
+                   .from_server = static_cast<int64_t>(after.to_near.bytes - before->to_near.bytes),
+                   .gbit_per_s = rate};
   }
   // Status 3: the load generator does not believe its own claim; its verdict says why.
   constexpr int kClaimInvalid = 3;
-  if (output.ending.signal != 0 || (output.ending.exit_status != 0 && output.ending.exit_status != kClaimInvalid))
-    return Fail(ErrorCode::kIo, fmt::format("the client ended with {}: {}", output.ending.ToString(), LastLine(output.err)));
+  if (output.ending.signal != 0 ||
+      (output.ending.exit_status != 0 && output.ending.exit_status != kClaimInvalid))
+    return Fail(ErrorCode::kIo,
+                fmt::format("the client ended with {}: {}", output.ending.ToString(), LastLine(output.err)));
   ran.result = TRY_CONTEXT(ParseJson(output.out), "the client's result");
   if (std::holds_alternative<ApplicationLoad>(setting.load)) ran.answers = TRY(ReadTextFile(answers_file));
   return ran;
@@ -186,8 +154,8 @@ Status Laboratory::CheckAnswers(const Reference& reference, const Setting& setti
   ran.seen.answers_differ = differ;
   const double most = setting.is_emulated() ? 0 : kMostDifferent * static_cast<double>(ran.seen.answers);
   if (static_cast<double>(differ) <= most) return {};
-  return Fail(ErrorCode::kCorrupt, fmt::format("{} of {} answers are not those of the model in one process", differ,
-                                               ran.seen.answers));
+  return Fail(ErrorCode::kCorrupt, fmt::format("{} of {} answers are not those of the model in one process",
+                                               differ, ran.seen.answers));
 }
 
 Status Laboratory::CheckNothingIsLeft() {
@@ -227,6 +195,8 @@ Result<record::Record> Laboratory::Play(const study::Trial& trial) {
                       .expected = {},
                       .answers = answers_file,
                       .streams = StreamsOf(setting, model),
+                      .server_pid = server && server->is_watched ? server->started->launched->pid() : 0,
+                      .metrics_url = server ? server->metrics_url : "",
                       .shapes = {study_.shapes.begin(), study_.shapes.end()},
                       .seed = trial.seed};
   if (!is_application && reads_answers && server && !setting.server)

@@ -1,4 +1,5 @@
-// Plays the trials of a study: sets up what a configuration names, plays it, watches both sides, takes all down.
+// Plays the trials of a study: sets up what a configuration names, plays it, watches both sides, takes all
+// down.
 #pragma once
 
 #include <map>
@@ -22,24 +23,24 @@
 
 namespace weir::trial {
 
-// One thread at a time: its programs end with the thread that started them. `study`, `design` and `clock` must
-// outlive it.
+// One thread at a time: its programs end with the thread that started them. `study`, `design` and `clock`
+// must outlive it.
 class Laboratory {
  public:
   struct Options {
-    std::string program;                   // this program
-    std::string folder;                    // for the data sets, repositories and reference answers; kept between runs
+    std::string program;  // this program
+    std::string folder;   // for the data sets, repositories and reference answers; kept between runs
     std::string image = "localhost/weir";  // of weir's server in a container
   };
   Laboratory(Options options, const study::StudyFile& study, const study::Design& design, const Clock& clock);
 
-  // Server and client start anew and are gone when this returns; what still runs then has failed the trial. The
-  // answers are held against those of the model in this process over the same data. kUnsupported, with the
-  // remedy: this machine cannot do it. Other errors fail the trial.
+  // Server and client start anew and are gone when this returns; what still runs then has failed the trial.
+  // The answers are held against those of the model in this process over the same data. kUnsupported, with
+  // the remedy: this machine cannot do it. Other errors fail the trial.
   Result<record::Record> Play(const study::Trial& trial);
 
-  // How many pictures of the data set a study's trials have to choose from, and so on: all that must not change
-  // while a study lasts and that its file does not say. Sizes and digests of the models' files.
+  // How many pictures of the data set a study's trials have to choose from, and so on: all that must not
+  // change while a study lasts and that its file does not say. Sizes and digests of the models' files.
   Result<Json> Materials();
 
  private:
@@ -55,10 +56,11 @@ class Laboratory {
     Seen seen;
   };
   Result<const model::Model*> ModelOf(const Setting& setting);
-  Result<const Reference*> ReferenceOf(const Setting& setting, const model::Model& model, const DataSet& data);
+  Result<const Reference*> ReferenceOf(const Setting& setting, const model::Model& model,
+                                       const DataSet& data);
   Result<Length> LengthOf(const study::Trial& trial, const Setting& setting, std::optional<int64_t> pictures);
-  Result<Ran> Run(const std::vector<std::string>& arguments, const std::string& answers_file, const Setting& setting,
-                  RunningServer* server);
+  Result<Ran> Run(const std::vector<std::string>& arguments, const std::string& answers_file,
+                  const Setting& setting, RunningServer* server);
   Status CheckAnswers(const Reference& reference, const Setting& setting, Ran& ran) const;
   Status CheckNothingIsLeft();
 

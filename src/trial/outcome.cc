@@ -14,11 +14,23 @@ constexpr double kBusy = 0.8;  // of the time: such a part holds the others back
 constexpr double kStealLimit = 1, kThrottledLimit = 0.01;
 
 // What of the client's result is a metric; the rest describes the trial.
-constexpr std::array kRunKeys = {"throughput_images_per_s", "wall_s",  "images",    "rejected", "stages_ms",
-                                 "bound_images_per_s",      "cpu_ms_per_image", "accuracy", "server_ms", "server_mean_batch"};
-constexpr std::array kLevelKeys = {"throughput_per_s", "rows_per_s", "response_ms", "service_ms", "first_byte_ms",
-                                   "slip_ms",          "split_ms",   "server_ms",   "answered",   "failed",
-                                   "unsent",           "planned",    "client_cpu_us_per_request", "spin_cpu_s"};
+constexpr std::array kRunKeys = {
+    "throughput_images_per_s", "wall_s",           "images",   "rejected",  "stages_ms",
+    "bound_images_per_s",      "cpu_ms_per_image", "accuracy", "server_ms", "server_mean_batch"};
+constexpr std::array kLevelKeys = {"throughput_per_s",
+                                   "rows_per_s",
+                                   "response_ms",
+                                   "service_ms",
+                                   "first_byte_ms",
+                                   "slip_ms",
+                                   "split_ms",
+                                   "server_ms",
+                                   "answered",
+                                   "failed",
+                                   "unsent",
+                                   "planned",
+                                   "client_cpu_us_per_request",
+                                   "spin_cpu_s"};
 
 template <typename Keys>
 void Take(const Json& from, const Keys& keys, Json& metrics) {
@@ -46,19 +58,23 @@ record::Verdict JudgeMachine(const Json& resources) {
   const double steal = resources.value("steal_percent", 0.0);
   if (steal > kStealLimit)
     verdict.Add(Standing::kSuspect,
-                {Reason::kSteal, fmt::format("the hypervisor took {:.2g} % of the CPU time, limit {:g} %", steal, kStealLimit)});
+                {Reason::kSteal, fmt::format("the hypervisor took {:.2g} % of the CPU time, limit {:g} %",
+                                             steal, kStealLimit)});
   const double wall = resources.value("wall_s", 0.0);
   const double throttled = wall > 0 ? resources.value("throttled_s", 0.0) / wall : 0;
   if (throttled > kThrottledLimit)
-    verdict.Add(Standing::kInvalid, {Reason::kThrottling, fmt::format("the control group's quota held the work back for {:.2g} % of the time",
-                                                                      100 * throttled)});
+    verdict.Add(Standing::kInvalid,
+                {Reason::kThrottling,
+                 fmt::format("the control group's quota held the work back for {:.2g} % of the time",
+                             100 * throttled)});
   return verdict;
 }
 
 // Of the claim that is asked for: the latency at a rate, else the throughput.
 Result<record::Verdict> ReadVerdict(const Json& level, bool of_latency) {
   const char* claim = of_latency ? "latency" : "throughput";
-  Json verdict{{"verdict", TRY(GetString(level.value("verdict", Json::object()), claim))}, {"reasons", Json::array()}};
+  Json verdict{{"verdict", TRY(GetString(level.value("verdict", Json::object()), claim))},
+               {"reasons", Json::array()}};
   for (const Json& reason : level.value("reasons", Json::array())) {
     const auto about = reason.value("about", std::vector<std::string>{});
     if (std::ranges::find(about, claim) != about.end()) verdict["reasons"].push_back(reason);
@@ -67,23 +83,28 @@ Result<record::Verdict> ReadVerdict(const Json& level, bool of_latency) {
 }
 
 // Everything that is the server's, over the client's account of its own side.
-void AddServer(const Seen& seen, Json& metrics) {
-  if (seen.server_start_s) metrics["server_start_s"] = *seen.server_start_s;
-  if (!seen.server) return;
-  Json own = seen.server->ToJson();
+void AddServer(const Json& own, const Setting& setting, Json& metrics) {
+  if (!own.is_object()) return;
   Json& resources = metrics["resources"];
-  if (own.contains("app_cpu")) resources["recogniser_cpu"] = own["app_cpu"];  // of its processes
+  if (own.contains("app_cpu")) resources["recogniser_cpu"] = own["app_cpu"];    // of its processes
   if (own.contains("client_cpu")) resources["server_cpu"] = own["client_cpu"];  // of its machine
   for (const char* key : {"gpu_percent", "host_memory_bytes", "container_memory_bytes", "throttled_s"}) {
     if (own.contains(key)) resources[key] = own[key];
   }
+  // A container without a control group of its own: what its processes have resident.
+  if (setting.architecture == Architecture::kMicroservice && !own.contains("container_memory_bytes") &&
+      own.contains("process_memory_bytes")) {
+    resources["container_memory_bytes"] = own["process_memory_bytes"];
+    metrics["container_memory_is"] = "resident in its processes: it has no control group of its own";
+  }
   resources["observer_cpu"] = resources.value("observer_cpu", 0.0) + own.value("observer_cpu", 0.0);
-  metrics["server_resources"] = std::move(own);
+  metrics["server_resources"] = own;
 }
 
 void AddLink(const Seen& seen, Json& metrics) {
   if (!seen.link || seen.client_s <= 0) return;
-  metrics["link"] = {{"to_server_bytes", seen.link->to_server}, {"from_server_bytes", seen.link->from_server}};
+  metrics["link"] = {{"to_server_bytes", seen.link->to_server},
+                     {"from_server_bytes", seen.link->from_server}};
   if (seen.link->gbit_per_s > 0) metrics["link"]["gbit_per_s"] = seen.link->gbit_per_s;
 }
 
@@ -106,7 +127,8 @@ void PutWall(Json& metrics, const std::string& name, double share) {
   metrics["wall_share"] = share;
 }
 
-// The application names the wall on its own side; of what lies behind its client it only knows that it is there.
+// The application names the wall on its own side; of what lies behind its client it only knows that it is
+// there.
 void AddWall(const Json& result, const Setting& setting, const Seen& seen, double measured_s, Json& metrics) {
   const Json wall = result.value("wall", Json::object());
   const std::string stage = wall.value("stage", std::string());
@@ -122,14 +144,16 @@ void AddAbsences(const Setting& setting, Json& metrics) {
   Json absent = Json::object();
   const Json& resources = metrics["resources"];
   if (!metrics.contains("stages_ms"))
-    absent["stages_ms"] = "the load generator's requests are made beforehand: split_ms says where its time goes";
+    absent["stages_ms"] =
+        "the load generator's requests are made beforehand: split_ms says where its time goes";
   if (setting.architecture == Architecture::kInProcess)
     absent["server_resources"] = "there is no server in one process";
   if (!resources.contains("gpu_percent")) absent["resources"]["gpu_percent"] = "there is no accelerator";
   if (!resources.contains("container_memory_bytes"))
     absent["resources"]["container_memory_bytes"] =
-        setting.architecture == Architecture::kMicroservice ? "the container's control group does not tell its memory"
-                                                            : "there is no container";
+        setting.architecture == Architecture::kMicroservice
+            ? "the container's control group does not tell its memory"
+            : "there is no container";
   metrics["absent"] = std::move(absent);
 }
 
@@ -146,7 +170,9 @@ Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Se
   Json& metrics = outcome.metrics;
   const bool is_application = std::holds_alternative<ApplicationLoad>(setting.load);
   double measured_s = 0;
+  Json server;
   if (is_application) {
+    server = result.value("server_resources", Json());
     if (TRY(GetInteger(result, "images")) <= 0) return Fail(ErrorCode::kIo, "no picture was answered");
     TRY(GetNumber(result, "throughput_images_per_s"));
     measured_s = TRY(GetNumber(result, "wall_s"));
@@ -157,9 +183,12 @@ Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Se
     const Json levels = result.value("levels", Json::array());
     if (levels.size() != 1) return Fail(ErrorCode::kCorrupt, "the load generator told of no level");
     const Json& level = levels.front();
+    server = level.value("server_resources", Json());
     if (TRY(GetInteger(level, "answered")) <= 0) {
       const Json words = level.value("error_messages", Json::array());
-      return Fail(ErrorCode::kIo, words.empty() ? "nothing was answered" : "nothing was answered: " + words.front().get<std::string>());
+      return Fail(ErrorCode::kIo, words.empty()
+                                      ? "nothing was answered"
+                                      : "nothing was answered: " + words.front().get<std::string>());
     }
     measured_s = TRY(GetNumber(level, "measured_s"));
     Take(level, kLevelKeys, metrics);
@@ -170,7 +199,8 @@ Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Se
   DropIntervals(metrics);
   const Json provenance = result.value("provenance", Json::object());
   metrics["machine_cpus"] = provenance.value("usable_cpus", 0.0);
-  AddServer(seen, metrics);
+  if (seen.server_start_s) metrics["server_start_s"] = *seen.server_start_s;
+  AddServer(server, setting, metrics);
   AddLink(seen, metrics);
   AddWall(result, setting, seen, measured_s, metrics);
   if (seen.answers_differ) {

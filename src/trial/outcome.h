@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "monitor/resources.h"
 #include "record/verdict.h"
 #include "trial/setting.h"
 
@@ -15,9 +14,8 @@ namespace weir::trial {
 
 // What was seen beside the client's own account.
 struct Seen {
-  std::optional<monitor::Resources> server;  // the server's processes; nothing in one process
-  std::optional<double> server_start_s;      // from launch to ready
-  double client_s = 0;                       // the client's process, from start to end
+  std::optional<double> server_start_s;  // from launch to ready
+  double client_s = 0;                   // the client's process, from start to end
   // Of a link: bytes each way while the client lived, and what it could have carried, Gbit/s.
   struct Link {
     int64_t to_server = 0, from_server = 0;
@@ -34,13 +32,15 @@ struct Outcome {
 };
 
 // `result` is what weir run, or weir load, printed as JSON. Metrics are the client's by its own names
-// (docs/results.md); a load generator's rows are images. From the server's side come recogniser_cpu, server_cpu,
-// gpu and container figures, and all of it under server_resources. What an architecture has not stands as
-// absent.NAME with the reason. kCorrupt names what `result` lacks, kIo says that nothing was answered.
+// (docs/results.md); a load generator's rows are images. recogniser_cpu, server_cpu, gpu and container
+// figures are those of the server that the client watched, and all of them stand under server_resources too.
+// What an architecture has not stands as absent.NAME with the reason. kCorrupt names what `result` lacks, kIo
+// says that nothing was answered.
 Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Seen& seen);
 
-// Which part of a system with a server is the wall, as far as its own time tells nothing: "network" or "infer"
-// where that part was busy for most of the time, "in_flight" where neither was. Shares are from 0 to 1.
+// Which part of a system with a server is the wall, as far as its own time tells nothing: "network" or
+// "infer" where that part was busy for most of the time, "in_flight" where neither was. Shares are from 0
+// to 1.
 struct Wall {
   std::string name;
   double share = 0;

@@ -9,24 +9,19 @@ using record::Standing;
 using testing::HasSubstr;
 
 Json RunResult() {
-  return Json::parse(R"({"images": 1000, "throughput_images_per_s": 500.0, "wall_s": 2.0, "stages_ms": {"infer": 7.5},
+  return Json::parse(
+      R"({"images": 1000, "throughput_images_per_s": 500.0, "wall_s": 2.0, "stages_ms": {"infer": 7.5},
       "resources": {"client_cpu": {"mean": 1, "max": 1, "min": 1}, "steal_percent": 0.1, "wall_s": 2.0},
       "wall": {"stage": "decode", "share": 0.9}, "provenance": {"usable_cpus": 2}, "accuracy": {"top1": 0.5}})");
 }
 
 Json LoadResult() {
-  return Json::parse(R"({"levels": [{"rows_per_s": 80.0, "throughput_per_s": 10.0, "measured_s": 3.0, "answered": 30,
+  return Json::parse(
+      R"({"levels": [{"rows_per_s": 80.0, "throughput_per_s": 10.0, "measured_s": 3.0, "answered": 30,
       "response_ms": {"mean": 4, "intervals_95": {"p50": [1, 2]}},
       "verdict": {"throughput": "SUSPECT", "latency": "INVALID"},
       "reasons": [{"reason": "steal", "about": ["throughput", "latency"], "evidence": "5 %"},
                   {"reason": "generator-late", "about": ["latency"], "evidence": "2 %"}]}], "provenance": {"usable_cpus": 2}})");
-}
-
-monitor::Resources ServerUse(double cores) {
-  monitor::Resources use;
-  use.app_cpu = monitor::Range{cores, cores, cores};
-  use.client_cpu = monitor::Range{1.5, 1.5, 1.5};
-  return use;
 }
 
 TEST(MakeOutcome, TakesTheApplicationsOwnWall) {
@@ -35,7 +30,8 @@ TEST(MakeOutcome, TakesTheApplicationsOwnWall) {
   EXPECT_EQ(outcome->metrics["wall"], "decode");
   EXPECT_EQ(outcome->metrics["stages_ms"]["infer"], 7.5);
   EXPECT_EQ(outcome->verdict.standing, Standing::kValid);
-  EXPECT_THAT(outcome->metrics["absent"]["resources"]["gpu_percent"].get<std::string>(), HasSubstr("no accelerator"));
+  EXPECT_THAT(outcome->metrics["absent"]["resources"]["gpu_percent"].get<std::string>(),
+              HasSubstr("no accelerator"));
 }
 
 TEST(MakeOutcome, SuspectsWhatTheMachineDisturbed) {
@@ -50,9 +46,13 @@ TEST(MakeOutcome, PutsTheServersSideBesideTheClients) {
   Json result = RunResult();
   result["wall"]["stage"] = "server";
   const Setting setting{.architecture = Architecture::kMicroservice};
-  const auto outcome = MakeOutcome(result, setting, {.server = ServerUse(1.9)});
+  result["server_resources"] = Json::parse(
+      R"({"app_cpu": {"mean": 1.9, "max": 2, "min": 1}, "client_cpu": {"mean": 1.5, "max": 2, "min": 1},
+      "process_memory_bytes": {"mean": 7, "max": 8, "min": 6}})");
+  const auto outcome = MakeOutcome(result, setting, {});
   EXPECT_EQ(outcome->metrics["resources"]["recogniser_cpu"]["mean"], 1.9);
   EXPECT_EQ(outcome->metrics["resources"]["server_cpu"]["mean"], 1.5);
+  EXPECT_EQ(outcome->metrics["resources"]["container_memory_bytes"]["max"], 8);
   EXPECT_EQ(outcome->metrics["wall"], "infer");  // 1.9 of 2 cores
 }
 
@@ -61,7 +61,8 @@ TEST(MakeOutcome, FindsAFullLink) {
   result["wall"]["stage"] = "server";
   const Setting setting{.architecture = Architecture::kDistributed};
   // 1.2 GB in 2 s of 5 Gbit/s
-  const auto outcome = MakeOutcome(result, setting, {.client_s = 3, .link = Seen::Link{1'200'000'000, 1000, 5}});
+  const auto outcome =
+      MakeOutcome(result, setting, {.client_s = 3, .link = Seen::Link{1'200'000'000, 1000, 5}});
   EXPECT_EQ(outcome->metrics["wall"], "network");
   EXPECT_NEAR(outcome->metrics["wall_share"].get<double>(), 0.96, 1e-9);
 }

@@ -66,7 +66,8 @@ model::ConfigChange ChangeFor(const Setting& setting, const model::Model& model)
                                .max_queue_delay_us = setting.server_batching->delay_us};
     if (setting.server_batching->max_batch > 0) change.max_batch_size = setting.server_batching->max_batch;
   }
-  if (model.serving_max_batch > 0 && std::max(model.serving_max_batch, change.max_batch_size.value_or(0)) < setting.batch)
+  if (model.serving_max_batch > 0 &&
+      std::max(model.serving_max_batch, change.max_batch_size.value_or(0)) < setting.batch)
     change.max_batch_size = setting.batch;
   return change;
 }
@@ -91,8 +92,8 @@ int StreamsOf(const Setting& setting, const model::Model& model) {
 Result<std::string> Servers::RepositoryOf(const Setting& setting, const model::Model& model) {
   const std::string config = model::ChangeConfig(model.config, ChangeFor(setting, model));
   std::string name = model.name;
-  const std::string repository =
-      fmt::format("{}/{:016x}", options_.folder, Seed(1).Stream(name + "\n" + model.path + "\n" + config).value());
+  const std::string repository = fmt::format(
+      "{}/{:016x}", options_.folder, Seed(1).Stream(name + "\n" + model.path + "\n" + config).value());
   std::error_code error;
   const std::string folder = repository + "/" + name;
   if (std::filesystem::exists(folder + "/config.pbtxt", error)) return repository;
@@ -108,7 +109,9 @@ Result<launch::NetworkLink*> Servers::LinkOf(const Network& network) {
   const std::string key = fmt::format("{} {}", mean, network.delay.count());
   auto found = links_.find(key);
   if (found == links_.end())
-    found = links_.emplace(key, launch::NetworkLink::Create({.gbit_per_s = mean, .delay = network.delay}, clock_)).first;
+    found =
+        links_.emplace(key, launch::NetworkLink::Create({.gbit_per_s = mean, .delay = network.delay}, clock_))
+            .first;
   if (!found->second) return std::unexpected(found->second.error());
   launch::NetworkLink* link = found->second->get();
   TRY_STATUS(link->SetRate(mean));
@@ -146,7 +149,8 @@ Result<launch::StartedServer> Servers::StartOwn(const Setting& setting, const mo
                                 .host = options_.host,
                                 .start_timeout = options_.start_timeout};
   if (options_.host) {
-    command.model_repository = fmt::format(".cache/weir/{}", std::filesystem::path(repository).filename().string());
+    command.model_repository =
+        fmt::format(".cache/weir/{}", std::filesystem::path(repository).filename().string());
     TRY_STATUS(launch::CopyOverSsh(*options_.host, {.from = repository, .to_folder = ".cache/weir"}, clock_));
   }
   arguments.insert(arguments.begin(), {options_.host ? "weir" : options_.program, "serve"});
@@ -158,18 +162,22 @@ Result<launch::StartedServer> Servers::StartOther(const Setting& setting, const 
                                                   launch::NetworkLink* link) {
   if (!other.image.empty()) {
     if (setting.architecture == Architecture::kDistributed)
-      return Fail(ErrorCode::kUnsupported,
-                  fmt::format("server {}: a container on the second node is not to be had; give its command, or its url",
-                              other.name));
-    return StartContainer(setting, {.container = {.image = other.image, .command = other.arguments}, .ready = other.ready});
+      return Fail(
+          ErrorCode::kUnsupported,
+          fmt::format(
+              "server {}: a container on the second node is not to be had; give its command, or its url",
+              other.name));
+    return StartContainer(
+        setting, {.container = {.image = other.image, .command = other.arguments}, .ready = other.ready});
   }
-  return launch::StartServer({.command = other.command,
-                              .ready = other.ready,
-                              .cpus = setting.server_cpus,
-                              .link = link,
-                              .host = setting.architecture == Architecture::kDistributed ? options_.host : std::nullopt,
-                              .start_timeout = 3 * options_.start_timeout},
-                             clock_);
+  return launch::StartServer(
+      {.command = other.command,
+       .ready = other.ready,
+       .cpus = setting.server_cpus,
+       .link = link,
+       .host = setting.architecture == Architecture::kDistributed ? options_.host : std::nullopt,
+       .start_timeout = 3 * options_.start_timeout},
+      clock_);
 }
 
 Result<RunningServer> Servers::Start(const Setting& setting, const model::Model& model, Seed seed) {

@@ -23,17 +23,17 @@ struct RunningServer {
   std::unique_ptr<launch::VariableRate> rate;    // of the link, where it varies; its thread ends first
   std::string model_url;                         // as clients name the model there
   std::string metrics_url;                       // of weir's own server; empty: not known
-  bool is_watched = false;                       // its processes are on this machine: started->launched->pid()
+  bool is_watched = false;  // its processes are on this machine: started->launched->pid()
 };
 
 // What this machine can start servers on. One thread at a time; running servers must not outlive it.
 class Servers {
  public:
   struct Options {
-    std::string program;                    // this program, for the servers that need no container
-    std::string image = "localhost/weir";   // of weir's server in a container
-    std::string folder;                     // for the model repositories that are served
-    std::optional<launch::SshHost> host;    // the second node; nothing: one is made on this machine
+    std::string program;                   // this program, for the servers that need no container
+    std::string image = "localhost/weir";  // of weir's server in a container
+    std::string folder;                    // for the model repositories that are served
+    std::optional<launch::SshHost> host;   // the second node; nothing: one is made on this machine
     Duration start_timeout = 60s;
   };
   // `clock` must outlive it.
@@ -44,8 +44,10 @@ class Servers {
   Result<RunningServer> Start(const Setting& setting, const model::Model& model, Seed seed);
 
  private:
-  Result<launch::StartedServer> StartOwn(const Setting& setting, const model::Model& model, launch::NetworkLink* link);
-  Result<launch::StartedServer> StartOther(const Setting& setting, const OtherServer& other, launch::NetworkLink* link);
+  Result<launch::StartedServer> StartOwn(const Setting& setting, const model::Model& model,
+                                         launch::NetworkLink* link);
+  Result<launch::StartedServer> StartOther(const Setting& setting, const OtherServer& other,
+                                           launch::NetworkLink* link);
   Result<launch::StartedServer> StartContainer(const Setting& setting, launch::ServerImage image);
   Result<launch::NetworkLink*> LinkOf(const Network& network);
   Result<std::string> RepositoryOf(const Setting& setting, const model::Model& model);

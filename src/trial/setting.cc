@@ -11,7 +11,8 @@ namespace weir::trial {
 namespace {
 
 template <typename Enum, size_t kCount>
-Result<Enum> WordOf(const Json& factors, const char* name, const std::array<const char*, kCount>& words, size_t usual) {
+Result<Enum> WordOf(const Json& factors, const char* name, const std::array<const char*, kCount>& words,
+                    size_t usual) {
   const std::string word = factors.value(name, std::string(words.at(usual)));
   for (size_t i = 0; i < kCount; ++i) {
     if (word == words.at(i)) return static_cast<Enum>(i);
@@ -76,7 +77,9 @@ Status ReadPlaces(const Json& factors, Setting& setting) {
 
 }  // namespace
 
-std::string_view ToString(Architecture architecture) { return kArchitectures.at(static_cast<size_t>(architecture)); }
+std::string_view ToString(Architecture architecture) {
+  return kArchitectures.at(static_cast<size_t>(architecture));
+}
 std::string_view ToString(Protocol protocol) { return kProtocols.at(static_cast<size_t>(protocol)); }
 std::string_view ToString(Mode mode) { return kModes.at(static_cast<size_t>(mode)); }
 
@@ -88,7 +91,8 @@ Result<Setting> ReadSetting(const Json& factors) try {
   setting.data_path = TRY(WordOf<DataPath>(factors, "data_path", kDataPaths, 0));
   setting.payload = TRY(WordOf<Payload>(factors, "payload", kPayloads, 0));
   setting.model = factors.value("model", std::string());
-  if (const Json server = factors.value("server", Json("weir")); server.is_object()) setting.server = ReadServer(server);
+  if (const Json server = factors.value("server", Json("weir")); server.is_object())
+    setting.server = ReadServer(server);
   if (factors.contains("in_flight")) setting.in_flight = factors["in_flight"].get<int>();
   TRY_STATUS(ReadLoad(factors, setting));
   setting.batch = factors.value("batch", 8);
@@ -112,7 +116,8 @@ Result<Setting> ReadSetting(const Json& factors) try {
   setting.cold_cache = factors.value("page_cache", std::string("warm")) == "cold";
   return setting;
 } catch (const Json::exception& error) {
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("a factor's level is of another kind: {}", error.what()));
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("a factor's level is of another kind: {}", error.what()));
 }
 
 }  // namespace weir::trial

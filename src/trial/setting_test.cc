@@ -32,7 +32,8 @@ TEST(ReadSetting, PutsTheAcceleratorInTheEnginesPlace) {
 }
 
 TEST(ReadSetting, ReadsLevelsThatAreMaps) {
-  const Setting setting = Read(R"({"architecture": "distributed", "load": {"rate_per_s": 50, "distribution": "poisson"},
+  const Setting setting =
+      Read(R"({"architecture": "distributed", "load": {"rate_per_s": 50, "distribution": "poisson"},
       "network": {"variable": {"low_gbit_per_s": 1, "high_gbit_per_s": 3, "every_ms": 250}, "delay_us": 20},
       "server_batching": {"max_batch": 32, "delay_us": 500}, "placement": {"server": "0", "client": "1-3"},
       "server": {"name": "t", "command": ["a", "b"], "ready": "http://h:1/", "grpc": "grpc://h:2", "model": "m"}})");

@@ -124,7 +124,8 @@ Result<std::unique_ptr<PlainHttp>> PlainHttp::Create(const std::string& url, con
 
 Result<std::string> FetchText(const std::string& url, std::chrono::milliseconds timeout, const Clock& clock) {
   const size_t scheme = url.find("://"), slash = url.find('/', scheme == std::string::npos ? 0 : scheme + 3);
-  const auto client = TRY(PlainHttp::Create(url.substr(0, slash), {.connect_timeout = timeout, .timeout = timeout}, clock));
+  const auto client =
+      TRY(PlainHttp::Create(url.substr(0, slash), {.connect_timeout = timeout, .timeout = timeout}, clock));
   infer::Call call;
   call.request.prepared = TRY(client->Prepare({.method = "GET",
                                                .path = slash == std::string::npos ? "/" : url.substr(slash),

@@ -35,8 +35,8 @@ class PlainHttp : public infer::Service {
   virtual Duration Drive(Instant until) = 0;
 };
 
-// The body of a page, got once, on a connection and a thread of its own. `url`: "http://HOST:PORT/PATH". Errors as
-// a client's.
+// The body of a page, got once, on a connection and a thread of its own. `url`: "http://HOST:PORT/PATH".
+// Errors as a client's.
 Result<std::string> FetchText(const std::string& url, std::chrono::milliseconds timeout, const Clock& clock);
 
 }  // namespace weir::wire
