@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# The main job on made pictures and a made model, on one screen. Everything lies in build/demo.
+# The main job on made pictures and a made model, on one screen; with --study an experiment in three architectures behind it.
+# Everything lies in build/demo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 weir=build/release/weir
+study=
+if [ "${1:-}" = --study ]; then study=1; shift; fi
 count=${1:-1000}
 demo=build/demo
 mkdir -p "$demo"
@@ -19,18 +22,21 @@ fi
 echo
 "$weir" run "$demo/resnet50" "$demo/pictures-$count" --answers "$demo/answers.csv" --json "$demo/result.json"
 
-echo
-echo "The same application on a small network in three architectures: in one process, with its server in a container, and with"
-echo "its server behind a link of 5 Gbit/s (some two minutes). The pictures are prepared before, so that decoding hides nothing."
-small=$demo/small-$count
-[ -d "$demo/tiny" ] || "$weir" model make tiny --seed 1 -o "$demo" >/dev/null
-[ -f "$small/set.json" ] || { rm -rf "$small"; "$weir" prepare "$demo/pictures-$count" --recipe "$demo/tiny/recipe.yaml" --format raw -o "$small" >/dev/null; }
-tools/container.sh || true  # the table says why where there is none
-"$weir" compare "$demo/tiny" "$small" --json "$demo/architectures.json"
+if [ -n "$study" ]; then
+  echo
+  echo "An experiment on a small network: in one process, with its server in a container, and with its server behind a link of 5 Gbit/s;"
+  echo "over both protocols, sync and async, in three batches, five times each in an order of chance (under ten minutes)."
+  [ -d "$demo/made/tiny" ] || "$weir" model make tiny --seed 1 -o "$demo/made" >/dev/null
+  [ -f "$demo/made/pictures/set.json" ] || { rm -rf "$demo/made/pictures"; "$weir" prepare --make 1000 --seed 2 -o "$demo/made/pictures" >/dev/null; }
+  tools/container.sh || true  # the report says why where there is none
+  rm -rf "$demo/quick"
+  (cd "$demo" && ../../"$weir" study ../../studies/quick.yaml -o quick)
+fi
 echo
 echo "The answers are in $demo/answers.csv, the numbers in $demo/result.json. Next:"
 echo "  $weir run $demo/resnet50 $demo/pictures-$count --mode sync        # nothing overlaps: the paper's simple architecture"
 echo "  $weir run $demo/resnet50 YOUR-PICTURES/                           # its answers are only right for made pictures"
 echo "  $weir run $demo/resnet50 $demo/pictures-$count --engine emulated:base=0.2ms,per_item=0.5ms   # a GPU that is not there"
 echo "  $weir serve --model-repository $demo/resnet50                        # and then: $weir run http://127.0.0.1:8000/resnet50 YOUR-PICTURES/"
+[ -n "$study" ] || echo "  ./dev demo --study                     # an experiment: three architectures, two protocols, two modes, and a report"
 echo "  $weir doctor                                                      # what would spoil a measurement here"

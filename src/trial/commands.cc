@@ -113,6 +113,8 @@ std::vector<std::string> ServeArguments(const Setting& setting) {
   std::vector<std::string> words{"--model-repository", "{model_repository}", "--address",   "{address}",
                                  "--http-port",        "{http_port}",        "--grpc-port", "{grpc_port}",
                                  "--metrics-port",     "{metrics_port}"};
+  // How large a batch is the study decides.
+  words.insert(words.end(), {"--max-request-mb", "2047", "--max-in-flight-mb", "8192"});
   if (setting.payload == Payload::kSharedMemory) words.emplace_back("--allow-client-shm");
   return words;
 }
