@@ -158,6 +158,25 @@ Status Laboratory::CheckAnswers(const Reference& reference, const Setting& setti
                                                differ, ran.seen.answers));
 }
 
+Status Laboratory::CheckSome(const Setting& setting, ClientPlaces places, const std::string& expected) {
+  places.expected = expected;
+  places.server_pid = 0;
+  places.metrics_url.clear();
+  Setting closed = setting;
+  closed.load = ClosedLoad{};
+  closed.in_flight = 1;
+  const launch::Output output = TRY(launch::RunCommand(
+      {.arguments = ClientArguments(closed, {.requests = 16}, places), .timeout = kLongest}, clock_));
+  const auto result = ParseJson(output.out);
+  if (!result) return Fail(ErrorCode::kIo, "the answers could not be checked: " + LastLine(output.err));
+  for (const Json& level : result->value("levels", Json::array())) {
+    if (level.value("failed", 0) == 0) continue;
+    const Json words = level.value("error_messages", Json::array());
+    return Fail(ErrorCode::kCorrupt, words.empty() ? "answers are wrong" : words.front().get<std::string>());
+  }
+  return {};
+}
+
 Status Laboratory::CheckNothingIsLeft() {
   const auto left = launch::StillRunning(launch::ThisProcess(), clock_.Now() + 5s, clock_);
   if (left.empty()) return {};
@@ -197,10 +216,12 @@ Result<record::Record> Laboratory::Play(const study::Trial& trial) {
                       .streams = StreamsOf(setting, model),
                       .server_pid = server && server->is_watched ? server->started->launched->pid() : 0,
                       .metrics_url = server ? server->metrics_url : "",
-                      .shapes = {study_.shapes.begin(), study_.shapes.end()},
+                      .shapes = {},
                       .seed = trial.seed};
+  // They are of this model's inputs: a server of others tells its own.
+  if (!setting.server) places.shapes = {study_.shapes.begin(), study_.shapes.end()};
   if (!is_application && reads_answers && server && !setting.server)
-    places.expected = reference != nullptr ? reference->file : setting.model;
+    TRY_STATUS(CheckSome(setting, places, reference != nullptr ? reference->file : setting.model));
   const std::vector<std::string> arguments = ClientArguments(setting, length, places);
   auto ran = Run(arguments, answers_file, setting, server ? &*server : nullptr);
   if (server) {

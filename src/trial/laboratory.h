@@ -61,6 +61,9 @@ class Laboratory {
   Result<Length> LengthOf(const study::Trial& trial, const Setting& setting, std::optional<int64_t> pictures);
   Result<Ran> Run(const std::vector<std::string>& arguments, const std::string& answers_file,
                   const Setting& setting, RunningServer* server);
+  // A few of the load generator's requests, their answers held against `expected` (a protocol, or a model);
+  // apart from the measured ones, which are not read.
+  Status CheckSome(const Setting& setting, ClientPlaces places, const std::string& expected);
   Status CheckAnswers(const Reference& reference, const Setting& setting, Ran& ran) const;
   Status CheckNothingIsLeft();
 

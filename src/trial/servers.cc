@@ -1,6 +1,7 @@
 #include "trial/servers.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -128,7 +129,10 @@ Result<launch::StartedServer> Servers::StartContainer(const Setting& setting, la
     return std::unexpected(std::move(error));
   }
   launch::ContainerTool tool = *found->second;
-  if (setting.payload == Payload::kSharedMemory) tool.run_options.emplace_back("--ipc=host");
+  // Regions are this user's, and for nobody else to open.
+  if (setting.payload == Payload::kSharedMemory)
+    tool.run_options.insert(tool.run_options.end(),
+                            {"--ipc=host", fmt::format("--user={}:{}", getuid(), getgid())});
   image.container.cpu_list = setting.server_cpus;
   image.start_timeout = options_.start_timeout;
   return launch::StartServer(image, tool, clock_);
