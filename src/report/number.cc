@@ -45,9 +45,11 @@ std::string WithInterval(double value, const std::optional<double>& low, const s
 std::string Percent(double share) {
   if (!std::isfinite(share)) return "-";
   const double percent = 100 * share;
-  return fmt::format("{} %", std::abs(percent) < 0.005 ? "0.00"
-                             : std::abs(percent) < 10  ? fmt::format("{:.2f}", percent)
-                                                       : fmt::format("{:.1f}", percent));
+  if (std::abs(percent) < 0.005) return "0 %";
+  std::string text = fmt::format("{:.{}f}", percent, std::abs(percent) < 10 ? 2 : 1);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + " %";
 }
 
 std::string Exact(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }

@@ -27,11 +27,11 @@ TEST(WithInterval, IsTheValueAloneWithoutOne) {
   EXPECT_EQ(WithInterval(412.06, std::nullopt, std::nullopt), "412.1");
 }
 
-TEST(Percent, HasTwoPlacesBelowTen) {
-  EXPECT_EQ(Percent(0.034), "3.40 %");
-  EXPECT_EQ(Percent(-0.05), "-5.00 %");
-  EXPECT_EQ(Percent(0.95), "95.0 %");
-  EXPECT_EQ(Percent(-0.00001), "0.00 %");
+TEST(Percent, HasTwoPlacesBelowTenAndNoEmptyOnes) {
+  EXPECT_EQ(Percent(0.034), "3.4 %");
+  EXPECT_EQ(Percent(-0.05), "-5 %");
+  EXPECT_EQ(Percent(0.95), "95 %");
+  EXPECT_EQ(Percent(-0.00001), "0 %");
 }
 
 TEST(Exact, ReadsBackAsTheSame) {

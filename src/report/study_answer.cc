@@ -92,9 +92,10 @@ void AddSkipped(const StudyView& study, Section& section) {
     if (!why.empty()) list.items.push_back(fmt::format("{}: {}", study.label(i), why));
   }
   if (list.items.empty()) return;
-  section.blocks.emplace_back(Paragraph{
-      fmt::format("Not answered: {} configurations could not be tried on this machine.", list.items.size()),
-      Paragraph::Tone::kWarning});
+  section.blocks.emplace_back(
+      Paragraph{fmt::format("Not answered, as this machine could not try them: {} of the configurations.",
+                            list.items.size()),
+                Paragraph::Tone::kWarning});
   section.blocks.emplace_back(std::move(list));
 }
 

@@ -61,6 +61,8 @@ Document StudyDocument(const Json& result) {
   Document document{.title = question.empty() ? "Study " + study.name() : question,
                     .subtitle = Subtitle(study)};
   if (!question.empty()) document.subtitle = fmt::format("Study {}: {}", study.name(), document.subtitle);
+  if (const Json& unnamed = study.At("unnamed"); unnamed.is_string())
+    document.subtitle += ". Levels that a name leaves out: " + unnamed.get<std::string>();
   document.sections.push_back(AnswerSection(study));
   if (!study.At("compared").is_null()) document.sections.push_back(ComparedSection(study));
   for (const auto section : {FiguresSection, ConfigurationsSection, EffectsSection, Table2Section,

@@ -53,7 +53,7 @@ TEST(AnswerSection, SaysWhatStandsAgainstIt) {
   const Json result = SmallResult();
   const std::string text = TextOf(AnswerSection(StudyView(result)));
   EXPECT_THAT(text, HasSubstr("The machine did not hold still"));
-  EXPECT_THAT(text, HasSubstr("changed by 5.00 %"));
+  EXPECT_THAT(text, HasSubstr("changed by 5 %"));
   EXPECT_THAT(text, HasSubstr("1.104 (1.098 to 1.11) times the reference (batch 1), paired in 2 blocks; a "
                               "difference of 0.76 % would have been seen"));
   EXPECT_THAT(text, HasSubstr("Next behind it: batch 1, at 0.906 (0.9 to 0.912) of it"));
@@ -86,7 +86,7 @@ TEST(ConfigurationsSection, HasALineForEach) {
   const Table& table = First<Table>(section);
   ASSERT_EQ(table.rows.size(), 2u);
   EXPECT_THAT(table.rows[0], ElementsAre("batch 1 (reference)", "infer", "2", "100.1 (98.7 to 101.5)", "1.5",
-                                         "0.5", "0.50 %", "100.1", "-", "-", "-"));
+                                         "0.5", "0.5 %", "100.1", "-", "-", "-"));
   EXPECT_EQ(table.rows[1][2], "2 (1 SUSPECT)");
   EXPECT_EQ(table.rows[1][8], "1.104 (1.098 to 1.11)");
   EXPECT_EQ(table.rows[1][10], "0.76 %");

@@ -22,7 +22,7 @@ constexpr double kPlotHeight = 300, kLegendLine = 20;
 constexpr std::array<std::string_view, 7> kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                    "#e69f00", "#56b4e9", "#8c8c8c"};
 // After the seventh line the colours begin anew with another stroke.
-constexpr std::array<std::string_view, 4> kStrokes{"", "7 4", "2 3", "9 3 2 3"};
+constexpr std::array<std::string_view, 4> kStrokes{"none", "7 4", "2 3", "9 3 2 3"};
 
 std::string_view Colour(size_t index) { return kColours[index % kColours.size()]; }
 std::string_view Stroke(size_t index) { return kStrokes[index / kColours.size() % kStrokes.size()]; }

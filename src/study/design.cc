@@ -65,24 +65,54 @@ class Configurations {
   std::map<std::string, size_t> index_;
 };
 
-// A factor varies where two configurations differ in it, one that lacks it among them.
-void AddLabels(std::vector<Configuration>& configurations, const std::string& otherwise) {
+// Factors with more than one level in the combinations. Where the rules alone make a difference, as of
+// in_flight in sync mode, the factors they go by tell it.
+std::vector<std::string> VaryingFactors(const std::vector<Combination>& combinations) {
   std::vector<std::string> varying;
   for (const Factor& factor : Factors()) {
     std::set<std::string> levels;
-    for (const Configuration& one : configurations) {
+    for (const Combination& one : combinations) {
       const auto level = one.factors.find(std::string(factor.name));
-      levels.insert(level == one.factors.end() ? "" : DumpJson(*level));
+      if (one.configuration && level != one.factors.end()) levels.insert(DumpJson(*level));
     }
     if (levels.size() > 1) varying.emplace_back(factor.name);
   }
-  for (Configuration& one : configurations) {
-    for (const std::string& factor : varying) {
-      if (!one.factors.contains(factor)) continue;
-      one.label += (one.label.empty() ? "" : ", ") + NamedLevelText(factor, one.factors[factor]);
-    }
-    if (one.label.empty()) one.label = otherwise;
+  return varying;
+}
+
+// The levels of `factors` but those that `base` has too; the architecture always.
+std::string LabelOf(const Json& factors, const std::vector<std::string>& varying, const Json& base) {
+  std::string label;
+  for (const std::string& factor : varying) {
+    if (!factors.contains(factor)) continue;
+    const bool usual = factor != "architecture" && base.contains(factor) && base[factor] == factors[factor];
+    if (!usual) label += (label.empty() ? "" : ", ") + NamedLevelText(factor, factors[factor]);
   }
+  return label;
+}
+
+// Gives each configuration a label of its own. A star's are read from its base; where that does not tell two
+// apart, and in a factorial, every level that varies is named.
+void AddLabels(const StudyFile& study, Design& design) {
+  const std::vector<std::string> varying = VaryingFactors(design.combinations);
+  const Json base = BaseCombination(study);
+  const auto add = [&](const Json& usual) {
+    std::set<std::string> labels;
+    for (Configuration& one : design.configurations) {
+      one.label = LabelOf(one.factors, varying, usual);
+      if (one.label.empty()) one.label = study.name;
+      labels.insert(one.label);
+    }
+    return labels.size() == design.configurations.size();
+  };
+  if (study.layout == Layout::kStar && add(base)) {
+    for (const std::string& factor : varying) {
+      if (factor != "architecture")
+        design.unnamed += (design.unnamed.empty() ? "" : ", ") + NamedLevelText(factor, base[factor]);
+    }
+    return;
+  }
+  add(Json::object());
 }
 
 void Shuffle(std::vector<size_t>& order, Random random) {  // Fisher and Yates
@@ -172,7 +202,7 @@ Result<Design> MakeDesign(const StudyFile& study) {
                 .reference = wanted.value_or(0),
                 .blocks = study.repeats};
   TRY_STATUS(Check(study, design));
-  AddLabels(design.configurations, study.name);
+  AddLabels(study, design);
   for (int block = 0; block < study.repeats; ++block) AddBlock(study, block, design);
   return design;
 }
@@ -215,6 +245,7 @@ std::optional<double> TimeNeeded(const Design& design,
 
 Json ToJson(const Design& design) {
   Json json{{"blocks", design.blocks}, {"trials", design.trials.size()}, {"reference", design.reference}};
+  if (!design.unnamed.empty()) json["unnamed"] = design.unnamed;
   Json& configurations = json["configurations"] = Json::array();
   for (const Configuration& one : design.configurations) {
     Json levels = Json::object();

@@ -17,7 +17,7 @@ namespace weir::study {
 // What is set in a trial. Two combinations that mean the same are one configuration.
 struct Configuration {
   Json factors = Json::object();  // level by factor; one without meaning here is absent
-  std::string label;              // the levels that vary over the study: "microservice, grpc, batch 8"
+  std::string label;  // the levels that vary: "microservice, grpc, batch 8"; of a star those off its base
 };
 
 // A combination as the study file spells it out, before the rules.
@@ -53,6 +53,7 @@ struct Design {
   std::vector<Trial> trials;  // in the order in which they are played
   size_t reference = 0;       // configuration of the drift control, and of the comparisons
   int blocks = 0;
+  std::string unnamed;  // what labels leave out: the base's levels, of a star
 };
 
 // Randomised complete blocks: each holds every configuration once, shuffled by the seed, and the reference

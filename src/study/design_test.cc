@@ -143,6 +143,20 @@ repeats: 1
   EXPECT_EQ(design.configurations[design.reference].factors["batch"], 8);
   EXPECT_EQ(design.configurations[design.reference].factors["architecture"], "microservice");
   EXPECT_EQ(design.configurations[design.reference].factors["protocol"], "grpc");
+  // Named are the architecture and what is not the base's.
+  std::set<std::string> labels;
+  for (const Configuration& one : design.configurations) labels.insert(one.label);
+  EXPECT_EQ(labels, (std::set<std::string>{"microservice", "microservice, batch 1", "microservice, batch 32",
+                                           "microservice, http", "in-process", "in-process, batch 1",
+                                           "distributed", "distributed, batch 1"}));
+  EXPECT_EQ(design.unnamed, "grpc, batch 8");
+}
+
+TEST(MakeDesign, DoesNotNameWhatOnlyTheRulesChange) {
+  const Design design = Make(
+      "study: s\nmodel: m\ndata: d\nfactors: {mode: [sync, async]}\nfixed: {in_flight: 4}\nrepeats: 1\n");
+  EXPECT_EQ(design.configurations[0].label, "sync");
+  EXPECT_EQ(design.configurations[1].label, "async");
 }
 
 TEST(MakeDesign, LeavesOutWhatTheStudyExceptsAndSaysWhy) {

@@ -181,6 +181,7 @@ Json ResultJson(const ResultInputs& inputs) {
   json["trials"]["retried"] = analysis.retried;
   json["blocks"] = inputs.design.blocks;
   json["reference"] = inputs.design.reference;
+  if (!inputs.design.unnamed.empty()) json["unnamed"] = inputs.design.unnamed;
   if (analysis.answer) json["answer"] = AnswerJson(*analysis.answer, inputs.study.objective.metric);
   json["figures"] = Json::array();
   for (const ChartData& chart : DrawFigures(inputs.study, inputs.design, analysis))
