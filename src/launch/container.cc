@@ -1,15 +1,19 @@
 #include "launch/container.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <string_view>
 #include <utility>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "launch/command.h"
 #include "launch/leftovers.h"
@@ -54,6 +58,36 @@ Status TryToStart(const ContainerTool& tool, const std::string& image, const std
   return Fail(ErrorCode::kUnsupported, LastLine(output));
 }
 
+// Runs the tool while standard input is open, and then ends the container, which no signal to the tool can be
+// trusted to do: $1 kills it, $2 removes it, the rest is the tool's command. Killing is tried for 10 s, as
+// the tool may only just be making the container; when the tool has ended, the shell ends what tries. The
+// rest is as in keeper.cc.
+constexpr char kScript[] = R"sh(kill=$1 remove=$2
+shift 2
+exec 3<&0 4>&2 </dev/null 2>/dev/null
+(
+  trap "" TERM INT HUP QUIT PIPE
+  while read -r word; do :; done <&3
+  round=0
+  until eval "$kill" || [ $round -ge 50 ]; do round=$((round + 1)); sleep 0.2; done
+  eval "$remove"
+  kill -s KILL 0
+) >/dev/null 4>&- &
+watcher=$!
+trap : TERM INT HUP QUIT
+"$@" 2>&4 3<&- 4>&-
+status=$?
+kill -s KILL $watcher
+exit $status)sh";
+
+std::vector<std::string> KeeperArguments(const ContainerTool& tool, const std::string& container,
+                                         const std::vector<std::string>& command) {
+  return Joined(
+      {"sh", "-c", kScript, "weir-keeper", ToShell(ToolCommand(tool, {"kill", "--signal=KILL", container})),
+       ToShell(ToolCommand(tool, {"rm", "--force", container}))},
+      command);
+}
+
 // The first process of a container, as soon as it runs.
 Result<int> FindPid(const ContainerTool& tool, const std::string& container, Launched& front,
                     Duration timeout, const Clock& clock) {
@@ -72,8 +106,13 @@ Result<int> FindPid(const ContainerTool& tool, const std::string& container, Lau
 // The container's front program with the container behind it.
 class Container final : public Launched {
  public:
-  Container(ContainerTool tool, std::string container, std::unique_ptr<Program> front, const Clock& clock)
-      : tool_(std::move(tool)), container_(std::move(container)), clock_(clock), front_(std::move(front)) {}
+  Container(ContainerTool tool, std::string container, UniqueFd line, std::unique_ptr<Program> front,
+            const Clock& clock)
+      : tool_(std::move(tool)),
+        container_(std::move(container)),
+        clock_(clock),
+        line_(std::move(line)),
+        front_(std::move(front)) {}
   ~Container() override { Stop(Duration::zero()); }
 
   Status WaitForStart(Duration timeout) {
@@ -101,6 +140,7 @@ class Container final : public Launched {
   const ContainerTool tool_;
   const std::string container_;
   const Clock& clock_;
+  const UniqueFd line_;  // held open: when this process ends, so does the container
   const std::unique_ptr<Program> front_;
   int pid_ = 0;
 };
@@ -190,10 +230,16 @@ Result<std::unique_ptr<Launched>> StartContainer(const ContainerTool& tool, cons
     return Fail(ErrorCode::kInvalidArgument,
                 "a container behind a network link is reached at its own ports: give none to publish");
   const std::string container = MakeName(clock.Now());
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return FailErrno("a pipe", errno);
+  const UniqueFd keepers(ends[0]);
+  UniqueFd ours(ends[1]);
   auto front = TRY(Program::Start(
       "container " + options.image, options.link != nullptr ? options.link->far_address() : "127.0.0.1",
-      {.arguments = RunArguments(tool, options, container), .parent_death_signal = SIGTERM}, clock));
-  auto launched = std::make_unique<Container>(tool, container, std::move(front), clock);
+      {.arguments = KeeperArguments(tool, container, RunArguments(tool, options, container)),
+       .input = keepers.get()},
+      clock));
+  auto launched = std::make_unique<Container>(tool, container, std::move(ours), std::move(front), clock);
   TRY_STATUS(launched->WaitForStart(options.start_timeout));
   return launched;
 }

@@ -57,10 +57,9 @@ Result<ContainerTool> FindContainerTool(const std::string& image, const Clock& c
 Result<std::string> FindOwnNetwork(const ContainerTool& tool, const std::string& image, const Clock& clock);
 
 // Starts it in the foreground of the tool, which passes on SIGTERM and what the program says, and removes the
-// container when it has ended. When the calling thread ends in whatever way, the tool is told to stop the
-// container; one that does not heed that is found by RemoveLeftovers of leftovers.h. pid() is of its first
-// process: its control group, /proc/PID/cgroup, is the container's. `clock` must outlive it. Errors have the
-// tool's words.
+// container when it has ended. When this process ends in whatever way, a shell that waits for it has the tool
+// kill and remove the container. pid() is of its first process: its control group, /proc/PID/cgroup, is the
+// container's. `clock` must outlive it. Errors have the tool's words.
 Result<std::unique_ptr<Launched>> StartContainer(const ContainerTool& tool, const ContainerOptions& options,
                                                  const Clock& clock);
 

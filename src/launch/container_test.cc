@@ -1,13 +1,18 @@
 #include "launch/container.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "launch/leftovers.h"
+#include "launch/testing/fake_program.h"
+#include "launch/testing/processes.h"
 
 namespace weir::launch {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(RunArguments, AskForTheHostsNetworkAndNothingElseByDefault) {
   EXPECT_THAT(
@@ -38,10 +43,10 @@ TEST(RunArguments, PublishPortsOnTheLoopbackInANetworkOfItsOwn) {
   const ContainerOptions options{.image = "server",
                                  .ports = {{.here = 4001, .inside = 8000}, {.here = 4002, .inside = 8001}}};
   const auto arguments = RunArguments({.program = "docker"}, options, "n");
-  EXPECT_THAT(arguments, testing::Contains("--publish=127.0.0.1:4001:8000"));
-  EXPECT_THAT(arguments, testing::Contains("--publish=127.0.0.1:4002:8001"));
-  EXPECT_THAT(arguments, testing::Contains("--network=bridge"));
-  EXPECT_THAT(arguments, testing::Not(testing::Contains("--network=host")));
+  EXPECT_THAT(arguments, ::testing::Contains("--publish=127.0.0.1:4001:8000"));
+  EXPECT_THAT(arguments, ::testing::Contains("--publish=127.0.0.1:4002:8001"));
+  EXPECT_THAT(arguments, ::testing::Contains("--network=bridge"));
+  EXPECT_THAT(arguments, ::testing::Not(::testing::Contains("--network=host")));
 }
 
 TEST(ToolsToTry, BeginWithTheToolsOwnDefaults) {
@@ -54,6 +59,49 @@ TEST(ToolsToTry, BeginWithTheToolsOwnDefaults) {
   EXPECT_EQ(ToolsToTry("docker", 20000, 100).size(), 2U) << "docker's runtimes are its daemon's affair";
   EXPECT_THAT(ToolsToTry("docker", 20000, 100)[1].run_options,
               ElementsAre("--ulimit=nofile=20000:20000", "--ulimit=nproc=100:100"));
+}
+
+// A tool whose container heeds no SIGTERM.
+constexpr char kDeafTool[] = R"sh(#!/bin/sh
+case $1 in
+  run) trap "" TERM; echo $$ > "$0.pid.new"; mv "$0.pid.new" "$0.pid"; while :; do sleep 0.02; done ;;
+  inspect) cat "$0.pid" ;;
+  kill) echo "$@" >> "$0.calls"; kill -s KILL "$(cat "$0.pid")" ;;
+  rm) echo "$@" >> "$0.calls" ;;
+esac
+)sh";
+
+TEST(StartContainer, LeavesNothingWhenItsHolderIsKilled) {
+  const SteadyClock clock;
+  const testing::FakeProgram tool("podman", kDeafTool);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    const auto container = StartContainer({.program = "podman"}, {.image = "x"}, clock);
+    const int pid = container ? (*container)->pid() : 0;
+    if (::write(ends[1], &pid, sizeof pid) == sizeof pid) ::pause();
+    ::_exit(1);
+  }
+  int pid = 0;
+  ASSERT_EQ(::read(ends[0], &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
+  ::close(ends[0]), ::close(ends[1]);
+  ASSERT_GT(pid, 0);
+  EXPECT_EQ(tool.Calls(), "");
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  EXPECT_TRUE(testing::IsGone(pid));
+  EXPECT_THAT(tool.Calls(), ::testing::StartsWith("kill --signal=KILL weir-" + std::to_string(holder)));
+}
+
+TEST(StartContainer, StopsWhatDoesNotHeed) {
+  const SteadyClock clock;
+  const testing::FakeProgram tool("podman", kDeafTool);
+  const auto container = StartContainer({.program = "podman"}, {.image = "x"}, clock);
+  ASSERT_TRUE(container.has_value()) << container.error().message;
+  const int pid = (*container)->pid();
+  EXPECT_EQ((*container)->Stop(20ms), (Ending{.exit_status = 137}));
+  EXPECT_TRUE(testing::IsGone(pid));
 }
 
 }  // namespace

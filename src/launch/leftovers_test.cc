@@ -150,8 +150,7 @@ TEST(RemoveLeftovers, TakesAwayWhatHasNoOwnerAndLeavesTheRest) {
 
   const auto over_ssh = RemoveLeftoversOn(node, clock);
   ASSERT_TRUE(over_ssh.has_value()) << over_ssh.error().message;
-  EXPECT_THAT(*over_ssh,
-              ::testing::ElementsAre(HasSubstr("(sleep) on me@node, which process 1 here had left")));
+  EXPECT_THAT(*over_ssh, Contains(HasSubstr("(sleep) on me@node, which process 1 here had left")));
   EXPECT_EQ((*there)->WaitForEnd(clock.Now() + 60s), (Ending{.exit_status = 137, .signal = SIGKILL}));
 
   const std::vector<std::string> removed = RemoveLeftovers(clock);

@@ -144,7 +144,7 @@ TEST_F(NetworkLinkTest, ChangesTheRateAsTcWouldHaveSetIt) {
   EXPECT_FALSE(one->SetRate(0).has_value());
 }
 
-// Sends as much as the socket takes, and what arrives. A gigabit and a half waits in no queue for long.
+// Sends as much as the socket takes, and what arrives.
 class Transfer {
  public:
   Transfer(const NetworkLink& link, const Clock& clock) : clock_(clock) {
@@ -190,37 +190,37 @@ class Transfer {
   UniqueFd peer_;
 };
 
-// 0.2 Gbit/s: slow enough that nothing but the link can hold it back.
+// Rates so low that buffers bridge the moments in which a busy machine runs neither sender nor receiver.
 TEST_F(NetworkLinkTest, PassesWhatItsRateAllowsAndCountsIt) {
-  const auto link = Make({.gbit_per_s = 0.2});
+  const auto link = Make({.gbit_per_s = 0.04});
   if (link == nullptr) GTEST_SKIP() << reason_;
   Transfer transfer(*link, clock_);
-  transfer.ReceiveUntil(clock_.Now() + 200ms);  // the beginning of the connection
-  for (const double rate : {0.2, 0.05, 0.4}) {
+  uint64_t total = transfer.ReceiveUntil(clock_.Now() + 200ms);  // the beginning of the connection
+  for (const double rate : {0.04, 0.02, 0.08}) {
     ASSERT_TRUE(link->SetRate(rate).has_value());
-    transfer.ReceiveUntil(clock_.Now() + 100ms);
-    const auto before = link->ReadCounters();
+    total += transfer.ReceiveUntil(clock_.Now() + 200ms);
     const Instant begin = clock_.Now();
     const uint64_t received = transfer.ReceiveUntil(begin + 600ms);
-    const double seconds = Seconds(clock_.Now() - begin);
-    const auto after = link->ReadCounters();
-    ASSERT_TRUE(before.has_value() && after.has_value()) << before.error().message;
-    const double allowed = rate * 1e9 / 8 * seconds;
-    EXPECT_LE(static_cast<double>(received), allowed * 1.02 + 200'000) << rate;
-    EXPECT_GE(static_cast<double>(received), allowed * 0.7) << rate << ": on a busy machine";
-    const uint64_t counted = after->to_near.bytes - before->to_near.bytes;
-    EXPECT_NEAR(static_cast<double>(counted), static_cast<double>(received), 0.03 * allowed + 200'000);
-    EXPECT_GT(after->to_near.packets, before->to_near.packets);
-    EXPECT_LT(after->to_far.bytes - before->to_far.bytes, counted / 10) << "acknowledgements";
+    const double allowed = rate * 1e9 / 8 * Seconds(clock_.Now() - begin);
+    EXPECT_GE(static_cast<double>(received), allowed * 0.5) << rate;
+    // What lay in the receiver's buffer came at the rate before.
+    EXPECT_LE(static_cast<double>(received), allowed * 1.2 + 500'000) << rate;
+    total += received;
   }
+  const auto counters = link->ReadCounters();
+  ASSERT_TRUE(counters.has_value()) << counters.error().message;
+  EXPECT_GE(counters->to_near.bytes, total);
+  EXPECT_GT(counters->to_near.packets, total / 70'000);
+  EXPECT_GT(counters->to_far.bytes, 0U) << "acknowledgements";
+  EXPECT_LT(counters->to_far.bytes, total / 10);
 }
 
 // What passes in whole rounds of the schedule is the mean, whatever the rates were.
 TEST_F(NetworkLinkTest, PassesTheMeanOfAScheduleOfRates) {
-  const auto link = Make({.gbit_per_s = 0.1});
+  const auto link = Make({.gbit_per_s = 0.04});
   if (link == nullptr) GTEST_SKIP() << reason_;
   const auto schedule = RateSchedule::Create(
-      {.mean_gbit_per_s = 0.1, .shortest = 50ms, .longest = 200ms, .length = 1s, .seed = Seed(3)});
+      {.mean_gbit_per_s = 0.04, .shortest = 50ms, .longest = 200ms, .length = 1s, .seed = Seed(3)});
   ASSERT_TRUE(schedule.has_value()) << schedule.error().message;
   Transfer transfer(*link, clock_);
   transfer.ReceiveUntil(clock_.Now() + 200ms);
@@ -233,11 +233,11 @@ TEST_F(NetworkLinkTest, PassesTheMeanOfAScheduleOfRates) {
   const auto report = (*rate)->Stop();
   ASSERT_TRUE(report.has_value()) << report.error().message;
   EXPECT_GE(report->changes, std::ssize(schedule->steps()) / 2) << "even where some came too late";
-  EXPECT_EQ(link->gbit_per_s(), 0.1) << "it is left at the mean";
+  EXPECT_EQ(link->gbit_per_s(), 0.04) << "it is left at the mean";
   const double allowed = schedule->MeanBetween(0s, took) * Seconds(took) * 1e9 / 8;
   // Each change fills the bucket anew: 70,000 bytes.
-  EXPECT_LE(received, allowed * 1.02 + 70'000.0 * static_cast<double>(report->changes + 2));
-  EXPECT_GE(received, allowed * 0.7) << "on a busy machine";
+  EXPECT_LE(received, allowed * 1.2 + 70'000.0 * static_cast<double>(report->changes + 2));
+  EXPECT_GE(received, allowed * 0.5) << "on a busy machine";
   RecordProperty("share_of_mean", std::to_string(received / allowed));
 }
 
@@ -266,6 +266,8 @@ TEST_F(NetworkLinkTest, LosesNothingThatWaitsWhenTheRateChanges) {
   ASSERT_TRUE(after.has_value()) << after.error().message;
   EXPECT_GE(after->to_far.packets - before->to_far.packets, 20U);
   EXPECT_GE(after->to_far.bytes - before->to_far.bytes, 20U * 8042U);
+  EXPECT_LE(after->to_far.bytes - before->to_far.bytes, 20U * 8042U + 2000U)
+      << "and some of the kernel's own";
   EXPECT_EQ(after->to_far.dropped, 0U);
 }
 

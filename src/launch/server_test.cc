@@ -106,15 +106,21 @@ TEST_F(ServerTest, IsGoneAfterAKillOfItsHolder) {
 }
 
 TEST_F(ServerTest, SaysWhatItSaidLastWhereItIsNotReady) {
-  ServerCommand server = Small("1000000");
-  server.start_timeout = 1500ms;
-  const auto started = StartServer(server, clock_);
+  ServerCommand loading = Small("1000000");
+  loading.ready = "tcp://{address}:{http_port}";
+  const auto other = StartServer(loading, clock_);
+  ASSERT_TRUE(other.has_value()) << other.error().message;
+  const auto started =
+      StartServer(ServerCommand{.command = {"sh", "-c", "echo reading weights; exec sleep 1000"},
+                                .ready = other->http() + "/v2/health/ready",
+                                .start_timeout = 3s},
+                  clock_);
   ASSERT_FALSE(started.has_value());
   EXPECT_EQ(started.error().code, ErrorCode::kDeadline);
-  EXPECT_THAT(started.error().message, HasSubstr("python3 was not ready within 1.5"));
+  EXPECT_THAT(started.error().message, ::testing::StartsWith("sh was not ready within"));
   EXPECT_THAT(started.error().message, HasSubstr("/v2/health/ready: answered HTTP/1.0 503"));
   EXPECT_THAT(started.error().message, HasSubstr("still loading"));
-  EXPECT_THAT(started.error().message, HasSubstr("its last words:\nchild="));
+  EXPECT_THAT(started.error().message, HasSubstr("its last words:\nreading weights"));
 }
 
 TEST_F(ServerTest, SaysWhatItSaidLastWhereItEnds) {
@@ -203,6 +209,26 @@ TEST_F(ServerImageTest, RunsInANetworkOfItsOwnWithPortsThatArePublished) {
   ServerImage image = Image();
   image.inside = {.http = 8000, .grpc = 8001, .metrics = 8002};
   RunsAndLeavesNothing(image);
+}
+
+TEST_F(ServerImageTest, IsGoneAfterAKillOfItsHolder) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    const auto server = StartServer(Image(), *tool_, clock_);
+    const Owner self = ThisProcess();
+    if (server && ::write(ends[1], &self, sizeof self) == sizeof self) ::pause();
+    ::_exit(1);
+  }
+  ::close(ends[1]);
+  Owner owner;
+  ASSERT_EQ(::read(ends[0], &owner, sizeof owner), static_cast<ssize_t>(sizeof owner));
+  ::close(ends[0]);
+  EXPECT_EQ(StillRunning(owner, clock_.Now(), clock_).size(), 1U) << "the container";
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  EXPECT_TRUE(StillRunning(owner, clock_.Now() + 60s, clock_).empty());
 }
 
 TEST_F(ServerImageTest, RunsBehindALink) {
