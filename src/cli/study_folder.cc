@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "base/file.h"
 #include "record/journal.h"
-#include "report/markdown.h"
 #include "report/study_report.h"
+#include "report/text.h"
 #include "report/write.h"
 #include "study/result_json.h"
 #include "study/two_studies.h"
@@ -41,12 +42,20 @@ Result<Json> WriteReportOf(const std::string& folder, const StoredStudy& stored,
 
 std::string AnswerText(const Json& result, const std::string& folder) {
   const report::StudyView view(result);
-  report::Document answer{.title = view.name(), .subtitle = {}, .sections = {}};
-  answer.sections.push_back(report::AnswerSection(view));
-  return report::ToMarkdown(answer) + fmt::format(
-                                          "\nThe report: {0}/report.html, report.md; every trial: "
-                                          "{0}/results.csv; by configuration: {0}/summary.csv\n",
-                                          EscapeBytes(folder));
+  report::Table table{.columns = {"configuration", view.objective(), "n", "wall"}, .text_columns = 1};
+  for (size_t i = 0; i < view.configurations(); ++i) {
+    const Json& figures = view.Metric(i, view.objective());
+    const auto wall = view.CommonestWord(i, "wall");
+    const auto n = report::NumberAt(figures, "n");
+    table.rows.push_back({view.label(i), report::IntervalText(figures), n ? fmt::format("{:.0f}", *n) : "-",
+                          wall ? wall->word : "-"});
+  }
+  return report::ToText(report::AnswerSection(view)) + "\n" +
+         report::ToText({.title = {}, .blocks = {std::move(table)}}) +
+         fmt::format(
+             "\nThe report: {0}/report.html, report.md; every trial: "
+             "{0}/results.csv; by configuration: {0}/summary.csv\n",
+             EscapeBytes(folder));
 }
 
 }  // namespace weir::cli
