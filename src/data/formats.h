@@ -22,6 +22,7 @@ struct DecodeJob {
   Window window;  // inside the picture of `info`
   bool tolerate_damage = false;
   int64_t max_pixels = 0;  // also of a part that may be larger than the picture (a frame)
+  int shrink = 1;          // of a JPEG: 1, 2, 4 or 8
 
   const uint8_t* data() const { return reinterpret_cast<const uint8_t*>(encoded.data()); }
   size_t size() const { return encoded.size(); }

@@ -57,6 +57,8 @@ void Start(Work& work) {
     FailJpeg(reinterpret_cast<j_common_ptr>(&cinfo), RejectReason::kDamaged, "JPEG declares two sizes");
   }
   cinfo.out_color_space = OutputSpace(cinfo.jpeg_color_space);
+  cinfo.scale_num = 1;
+  cinfo.scale_denom = static_cast<unsigned>(job.shrink);
   jpeg_start_decompress(&cinfo);
 }
 

@@ -201,7 +201,11 @@ HWY_EXPORT(SumAlong3);
 HWY_EXPORT(SumDown);
 
 Axis MakeAxis(int64_t source, int64_t target, int64_t first, int64_t count) {
-  const double scale = static_cast<double>(source) / static_cast<double>(target);
+  return MakeAxis(source, static_cast<double>(source), target, first, count);
+}
+
+Axis MakeAxis(int64_t source, double extent, int64_t target, int64_t first, int64_t count) {
+  const double scale = extent / static_cast<double>(target);
   const double filter_scale = std::max(scale, 1.0);
   const double support =
       filter_scale;  // the triangle reaches 1 source pixel, or 1 target pixel when reducing
@@ -250,10 +254,15 @@ Axis Mirror(const Axis& axis, int64_t source) {
 }
 
 void Resizer::Resize(const Pixels& window, const Axis& x, const Axis& y, Pixels& out) {
+  const uint8_t* data = window.data.data();
+  Resize(PixelPart{data, static_cast<size_t>(window.width) * window.channels, data + window.data.size(),
+                   window.channels},
+         x, y, out);
+}
+
+void Resizer::Resize(const PixelPart& window, const Axis& x, const Axis& y, Pixels& out) {
   const int channels = window.channels;
-  const size_t step = static_cast<size_t>(window.width) * channels;
   const size_t out_step = static_cast<size_t>(x.size()) * channels;
-  const uint8_t* source_end = window.data.data() + window.data.size();
   PackPairs(x, x_pairs_);
   PackPairs(y, y_pairs_);
   out.width = static_cast<int>(x.size());
@@ -269,10 +278,10 @@ void Resizer::Resize(const Pixels& window, const Axis& x, const Axis& y, Pixels&
   for (int64_t j = 0; j < y.size(); ++j) {
     const int64_t end = y.begins[j] + y.counts[j];
     for (next = std::max(next, y.begins[j]); next < end; ++next) {
-      const uint8_t* pixels = window.data.data() + (next - y.source_begin()) * step;
+      const uint8_t* pixels = window.data + static_cast<size_t>(next - y.source_begin()) * window.step;
       int64_t done = 0;
       if (channels == 3)
-        done = HWY_DYNAMIC_DISPATCH(SumAlong3)(x, x_pairs_.data(), {pixels, source_end}, ring_row(next));
+        done = HWY_DYNAMIC_DISPATCH(SumAlong3)(x, x_pairs_.data(), {pixels, window.end}, ring_row(next));
       SumAlong(x, channels, done, pixels, ring_row(next));
     }
     rows_.clear();
