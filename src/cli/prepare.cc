@@ -61,7 +61,8 @@ void AddSelectionFlags(Flags& flags, Wanted& w) {
   flags.Text("--recognise", w.recognise, "reject what this model (file or folder) cannot place");
   flags.Number("--min-score", w.min_score, -1e30, 1e30, "of its best class, for --recognise");
   flags.Switch("--no-duplicates", w.no_duplicates, "reject files whose bytes came before");
-  flags.Integer64("--sample", w.sample, 0, INT64_MAX, "take so many of the sources, chosen by --seed; 0: all");
+  flags.Integer64("--sample", w.sample, 0, INT64_MAX,
+                  "take so many of the sources, chosen by --seed; 0: all");
   flags.Integer64("--replicate", w.replicate, 0, 1'000'000'000, "real copies, up to so many pictures in all");
   flags.Switch("--tolerate-damage", w.tolerate_damage,
                "let damaged pictures through as far as they can be shown");
@@ -72,8 +73,9 @@ void AddResultFlags(Flags& flags, Wanted& w) {
   flags.Text("--recipe", w.recipe,
              "a recipe whose geometry the pictures get; else they go in as they are. Several, with commas: "
              "one set for each, in folders by their names, of one decode");
-  flags.Choice("--format", w.format, {"files", "tar", "tfrecord", "raw"},
-               "encoded files, WebDataset's tar, tf.Example records, or uint8 records of one size (--recipe)");
+  flags.Choice(
+      "--format", w.format, {"files", "tar", "tfrecord", "raw"},
+      "encoded files, WebDataset's tar, tf.Example records, or uint8 records of one size (--recipe)");
   flags.Choice("--encoding", w.encoding, {"jpeg", "png"}, "of pictures that got a geometry");
   flags.Integer("--quality", w.quality, 1, 100, "of JPEGs");
   flags.Choice("--sampling", w.sampling, {"444", "422", "420"}, "of the colours of JPEGs");
@@ -86,18 +88,20 @@ void AddResultFlags(Flags& flags, Wanted& w) {
 }
 
 std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
-  Flags flags("prepare",
-              "Makes a prepared data set of pictures, or of made pictures in known classes. Broken off at any "
-              "moment, the same command goes on with it.",
-              "weir prepare --make 1000 -o made/pictures && weir prepare made/pictures --recipe "
-              "made/resnet50/recipe.yaml --format raw -o made/raw && weir prepare --verify made/raw");
+  Flags flags(
+      "prepare",
+      "Makes a prepared data set of pictures, or of made pictures in known classes. Broken off at any "
+      "moment, the same command goes on with it.",
+      "weir prepare --make 1000 -o made/pictures && weir prepare made/pictures --recipe "
+      "made/resnet50/recipe.yaml --format raw -o made/raw && weir prepare --verify made/raw");
   AddSourceFlags(flags, w);
   AddResultFlags(flags, w);
   AddSelectionFlags(flags, w);
   flags.Integer("--workers", w.workers, 0, 4096, "threads that decode and encode; 0: one a core");
-  flags.Text("--part", w.part,
-             "I/N: only this part of the work, into the folder part-I-of-N of --output; auto, auto/N: as Slurm's "
-             "array or Kubernetes' indexed job says");
+  flags.Text(
+      "--part", w.part,
+      "I/N: only this part of the work, into the folder part-I-of-N of --output; auto, auto/N: as Slurm's "
+      "array or Kubernetes' indexed job says");
   flags.Switch("--join", w.join, "join finished parts (SRC: their folders, or the one that holds them)");
   flags.Text("--verify", w.verify, "hold this finished set against its manifest; makes nothing");
   flags.Switch("--strict", w.strict, "exit with 1 when any picture was rejected");
@@ -194,7 +198,8 @@ Status CheckFlags(const Wanted& w) {
   const bool reads = !w.sources.empty() || !w.list.empty();
   if (w.join) {
     const bool more = !w.list.empty() || w.make > 0 || !w.part.empty() || !w.recipe.empty();
-    if (w.sources.empty() || more) return invalid("--join wants the parts' folders as SRC, and nothing to make");
+    if (w.sources.empty() || more)
+      return invalid("--join wants the parts' folders as SRC, and nothing to make");
     return {};
   }
   if (reads == (w.make > 0)) return invalid("prepare wants either SRC... (or --list FILE) or --make N");
@@ -283,12 +288,12 @@ Result<int> Make(const Wanted& w, Console& console, const Clock& clock, const st
   if (w.make > 0) {
     feed = FeedOfMadePictures(w.make, Seed(static_cast<uint64_t>(w.seed)));
   } else {
-    prepare::SourceOptions wanted{.paths = w.sources,
-                                  .lists = {},
-                                  .labels = w.labels,
-                                  .max_file_bytes = static_cast<uint64_t>(w.max_file_bytes),
-                                  .fetch = {.retries = w.fetch_retries,
-                                            .timeout = FromSeconds(w.fetch_timeout_s)}};
+    prepare::SourceOptions wanted{
+        .paths = w.sources,
+        .lists = {},
+        .labels = w.labels,
+        .max_file_bytes = static_cast<uint64_t>(w.max_file_bytes),
+        .fetch = {.retries = w.fetch_retries, .timeout = FromSeconds(w.fetch_timeout_s)}};
     if (!w.list.empty()) wanted.lists.push_back(w.list);
     sources = TRY(prepare::Sources::Open(std::move(wanted)));
     feed = sources->MakeFeed();
@@ -298,8 +303,8 @@ Result<int> Make(const Wanted& w, Console& console, const Clock& clock, const st
     feed = prepare::Pick(std::move(feed), std::move(chosen));
   }
   Teller teller(console, clock, "prepare");
-  const auto summary = prepare::PrepareSet(feed, options, clock, stop,
-                                           [&](const prepare::Progress& p) { teller.Tell(p); });
+  const auto summary =
+      prepare::PrepareSet(feed, options, clock, stop, [&](const prepare::Progress& p) { teller.Tell(p); });
   console.EndProgress();
   if (!summary) return std::unexpected(summary.error());
   const std::string folder = options.part ? w.folder + "/" + prepare::PartFolder(*options.part) : w.folder;

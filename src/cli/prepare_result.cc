@@ -46,21 +46,21 @@ std::string RejectedText(const prepare::PrepareSummary& summary) {
 
 std::string SummaryText(const prepare::PrepareSummary& summary, const std::string& folder) {
   const std::string rejected = RejectedText(summary);
-  std::string text = fmt::format("{} pictures in {}{}{}, {}", Count(summary.images), EscapeBytes(folder),
-                                 rejected.empty() ? "" : "; ", rejected,
-                                 Size(static_cast<double>(summary.bytes_out)));
+  std::string text =
+      fmt::format("{} pictures in {}{}{}, {}", Count(summary.images), EscapeBytes(folder),
+                  rejected.empty() ? "" : "; ", rejected, Size(static_cast<double>(summary.bytes_out)));
   if (summary.was_finished) return text + "; it was finished before, and nothing is left to do\n";
   if (summary.images_per_s) text += fmt::format(", {} images/s", Short(*summary.images_per_s));
   text += fmt::format(" ({:.1f} s)\n", summary.wall_s);
-  if (summary.begun_at > 0) text += fmt::format("  went on behind {} that were done\n", Count(summary.begun_at));
+  if (summary.begun_at > 0)
+    text += fmt::format("  went on behind {} that were done\n", Count(summary.begun_at));
   const PrepareWall wall = WallOf(summary);
   if (wall.stage.empty()) return text;
   std::string parts;
   for (const auto& [stage, seconds] : StagesOf(summary.times))
     parts += fmt::format("{}{} {:.2f} s", parts.empty() ? "" : ", ", stage, seconds);
   text += fmt::format("  the wall: {} ({:.0f} %); {} in {}: {}\n", wall.stage, 100 * wall.share,
-                      Size(static_cast<double>(summary.bytes_in)),
-                      Count(summary.workers, "worker"), parts);
+                      Size(static_cast<double>(summary.bytes_in)), Count(summary.workers, "worker"), parts);
   return text;
 }
 

@@ -8,8 +8,8 @@
 
 namespace weir::cli {
 
-// The stage that the work waited for most, and its share of the time: of all workers' time, or for the writing
-// thread of the wall's. Empty where nothing was done.
+// The stage that the work waited for most, and its share of the time: of all workers' time, or for the
+// writing thread of the wall's. Empty where nothing was done.
 struct PrepareWall {
   std::string stage;
   double share = 0;

@@ -35,8 +35,7 @@ Result<AppendFile> AppendFile::Open(std::string path, int64_t bytes, Hashed hash
   std::string piece(kBuffered, '\0');
   while (file.written_ < bytes && file.hash_) {
     const auto wanted = std::min<int64_t>(std::ssize(piece), bytes - file.written_);
-    const ssize_t got =
-        ::pread(file.fd_.get(), piece.data(), static_cast<size_t>(wanted), file.written_);
+    const ssize_t got = ::pread(file.fd_.get(), piece.data(), static_cast<size_t>(wanted), file.written_);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return FailErrno(file.path_, errno);
     if (got == 0) {

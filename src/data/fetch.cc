@@ -53,7 +53,8 @@ bool MayPass(CURLcode code) {
 std::expected<std::string, Failure> TryOnce(const std::string& url, uint64_t max_bytes,
                                             const FetchOptions& options) {
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(), curl_easy_cleanup);
-  if (!curl) return std::unexpected(Failure{{RejectReason::kUnreachable, "no memory for a connection"}, true});
+  if (!curl)
+    return std::unexpected(Failure{{RejectReason::kUnreachable, "no memory for a connection"}, true});
   const auto milliseconds = [](Duration d) { return static_cast<long>(Milliseconds(d)); };
   Body body{.max_bytes = max_bytes};
   char words[CURL_ERROR_SIZE] = "";

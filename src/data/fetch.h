@@ -11,11 +11,11 @@
 namespace weir::data {
 
 struct FetchOptions {
-  int retries = 2;                  // after the first try, for what may go by itself
-  Duration timeout = 30s;           // of one try
-  Duration connect_timeout = 10s;   // of it
-  Duration wait = 1s;               // before the first retry; twice as long before each next
-  int max_redirects = 5;            // to http and https only
+  int retries = 2;                 // after the first try, for what may go by itself
+  Duration timeout = 30s;          // of one try
+  Duration connect_timeout = 10s;  // of it
+  Duration wait = 1s;              // before the first retry; twice as long before each next
+  int max_redirects = 5;           // to http and https only
 };
 
 // The body of `url` (http or https). Tried again after what may pass: no connection, a timeout, a body cut

@@ -36,9 +36,7 @@ constexpr Tables kTables = MakeTables();
 
 }  // namespace
 
-std::string HashOf(std::span<const std::byte> bytes) {
-  return Hex(XXH3_128bits(bytes.data(), bytes.size()));
-}
+std::string HashOf(std::span<const std::byte> bytes) { return Hex(XXH3_128bits(bytes.data(), bytes.size())); }
 
 std::string Sha256Of(std::span<const std::byte> bytes) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;

@@ -58,7 +58,8 @@ struct Plan {
 };
 
 // How far a JPEG may be shrunk while it is decoded: as far as it stays twice as large as wanted, else to a
-// half where that is enough. A mirrored axis would begin with a part of a pixel where the side is no multiple.
+// half where that is enough. A mirrored axis would begin with a part of a pixel where the side is no
+// multiple.
 int ShrinkFor(const Plan& plan, const PictureInfo& info) {
   const Span& across = plan.turn.transposed ? plan.y : plan.x;
   const Span& down = plan.turn.transposed ? plan.x : plan.y;
@@ -80,8 +81,8 @@ void PlaceWindow(const PictureInfo& info, Plan& plan) {
   const Span& down = plan.turn.transposed ? plan.x : plan.y;
   const auto axis = [&](const Span& span, bool mirrored, int side) {
     const int given = ShrunkSide(side, plan.shrink);
-    Axis upright = MakeAxis(given, static_cast<double>(side) / plan.shrink, span.resized, span.first,
-                            span.count);
+    Axis upright =
+        MakeAxis(given, static_cast<double>(side) / plan.shrink, span.resized, span.first, span.count);
     return mirrored ? Mirror(upright, given) : upright;
   };
   plan.stored_x = axis(across, plan.turn.mirror_x, info.width);

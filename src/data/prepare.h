@@ -20,8 +20,9 @@ struct PrepareTimes {
 
 struct PreparerOptions {
   DecodeOptions decode;
-  // A JPEG that is at least twice too large in both directions is decoded at a half, a quarter or an eighth of
-  // its size, still at least twice too large where it can be: faster, and not to the bit what it says below.
+  // A JPEG that is at least twice too large in both directions is decoded at a half, a quarter or an eighth
+  // of its size, still at least twice too large where it can be: faster, and not to the bit what it says
+  // below.
   bool shrink = false;
   const Clock* clock = nullptr;  // times the stages, where there is one; must outlive the Preparer
 };

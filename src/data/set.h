@@ -1,8 +1,9 @@
 // Prepared data sets: a folder with set.json (facts), manifest.jsonl (one line a picture), rejects.jsonl (one
-// line a reject), and the pictures: `files` (encoded, in pictures/), or shards in shards/: `tar` (WebDataset),
-// `tfrecord` (tf.Example), `raw` (uint8 records of one size). Sets with shards also have index.bin, for
-// readers that want a record by its number (shard_format.h). Nothing in a set depends on the time, on the
-// folder's own name, or on the number of workers. set.json is written last: a folder without one is no set.
+// line a reject), and the pictures: `files` (encoded, in pictures/), or shards in shards/: `tar`
+// (WebDataset), `tfrecord` (tf.Example), `raw` (uint8 records of one size). Sets with shards also have
+// index.bin, for readers that want a record by its number (shard_format.h). Nothing in a set depends on the
+// time, on the folder's own name, or on the number of workers. set.json is written last: a folder without one
+// is no set.
 //
 // A raw shard is a header of 4,096 bytes, then records, each padded with zeros to a multiple of 4,096. All
 // shards but the last hold records_per_shard records. The header, little-endian: "WEIRRAW1"; u32 width,
@@ -101,8 +102,8 @@ class PreparedSet {
   const SetFacts& facts() const { return facts_; }
   const std::vector<SetEntry>& entries() const { return entries_; }
   // The bytes of one picture of a set with shards: encoded, or of a raw set its pixels (uint8, interleaved,
-  // geometry's channel order). A shard that is cut meanwhile is kIo, as a file is. REQUIRES: shards, 0 <= index
-  // < images.
+  // geometry's channel order). A shard that is cut meanwhile is kIo, as a file is. REQUIRES: shards, 0 <=
+  // index < images.
   Result<Bytes> ReadRecord(int64_t index) const;
 
  private:

@@ -113,7 +113,8 @@ Result<SetPoint> ParseSetPoint(const Json& json) {
   const auto rejected = json.find("rejected");
   if (rejected == json.end() || !rejected->is_object() || point.shard_records > point.images)
     return Fail(ErrorCode::kCorrupt, "key \"rejected\" or \"shard_records\" is wrong");
-  for (const auto& item : rejected->items()) point.rejected[item.key()] = TRY(GetInteger(*rejected, item.key()));
+  for (const auto& item : rejected->items())
+    point.rejected[item.key()] = TRY(GetInteger(*rejected, item.key()));
   return point;
 }
 
@@ -152,8 +153,10 @@ Status SetWriter::CheckIsFree(const std::string& folder) {
                 fmt::format("{}: a finished set is there; remove it, or choose another folder", folder));
   }
   if (PreparedSet::IsUnfinished(folder)) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}: holds a set whose making was broken off, and nothing to go on with; remove it first", folder));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: holds a set whose making was broken off, and nothing to go on with; remove it first",
+                    folder));
   }
   const auto used = [&]() -> Status {
     return Fail(ErrorCode::kInvalidArgument,
@@ -308,8 +311,8 @@ Status SetWriter::Copy(const SetEntry& entry, std::span<const std::byte> bytes) 
 Status SetWriter::AddReject(std::string_view source, int64_t input, std::string_view reason,
                             std::string_view detail) {
   state_->facts.rejected[std::string(reason)] += 1;
-  return state_->rejects->AddLine(FormatRejectEntry(
-      {EscapeBytes(source), input, std::string(reason), EscapeBytes(detail)}));
+  return state_->rejects->AddLine(
+      FormatRejectEntry({EscapeBytes(source), input, std::string(reason), EscapeBytes(detail)}));
 }
 
 Status SetWriter::AddReject(std::string_view source, const Reject& reject) {

@@ -88,8 +88,8 @@ class SetWriter {
   Result<SetEntry> Add(const Picture& picture);
   // Adds a real copy of a picture that is in the set already, as `entry` tells.
   Status Repeat(const SetEntry& entry);
-  // Adds the picture that has `bytes` and stands as `entry` in another set of the same format; where it stands
-  // there is not used. kCorrupt for bytes that are no record of a raw set.
+  // Adds the picture that has `bytes` and stands as `entry` in another set of the same format; where it
+  // stands there is not used. kCorrupt for bytes that are no record of a raw set.
   Status Copy(const SetEntry& entry, std::span<const std::byte> bytes);
   Status AddReject(std::string_view source, int64_t input, std::string_view reason, std::string_view detail);
   Status AddReject(std::string_view source, const Reject& reject);

@@ -43,8 +43,8 @@ Result<ShardWriter> ShardWriter::Open(const std::string& folder, const SetFacts&
   struct stat found{};
   if (::fstat(writer.fd_.get(), &found) != 0) return FailErrno(part, errno);
   if (found.st_size < point.shard_bytes) {
-    return Fail(ErrorCode::kCorrupt, fmt::format("{}: {} bytes, and {} had been written", part, found.st_size,
-                                                 point.shard_bytes));
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("{}: {} bytes, and {} had been written", part, found.st_size, point.shard_bytes));
   }
   if (::ftruncate(writer.fd_.get(), point.shard_bytes) != 0) return FailErrno(part, errno);
   writer.size_ = writer.pushed_ = point.shard_bytes;

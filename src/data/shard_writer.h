@@ -16,8 +16,8 @@ namespace weir::data {
 // One thread at a time.
 class ShardWriter {
  public:
-  // `facts` must outlive it. Begins, or goes on, where `point` says: the shard that was being filled is cut to
-  // its length there. kCorrupt where it is shorter.
+  // `facts` must outlive it. Begins, or goes on, where `point` says: the shard that was being filled is cut
+  // to its length there. kCorrupt where it is shorter.
   static Result<ShardWriter> Open(const std::string& folder, const SetFacts& facts, const SetPoint& point);
 
   // Where the next record of this many bytes (with its frame) will stand; closes the shard in hand when it

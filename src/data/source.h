@@ -55,8 +55,8 @@ Result<Listing> ListInputs(const std::vector<std::string>& arguments);
 
 inline constexpr uint64_t kMaxFileBytes = 256 << 20;
 
-// The bytes of one input: a file, or a record of a set (encoded, or of a raw set its pixels). Never blocks on a pipe
-// or a device. Rejects: kNotAFile, kTooManyBytes (before memory is asked for), kUnreadable, kVanished.
+// The bytes of one input: a file, or a record of a set (encoded, or of a raw set its pixels). Never blocks on
+// a pipe or a device. Rejects: kNotAFile, kTooManyBytes (before memory is asked for), kUnreadable, kVanished.
 Accepted<Bytes> LoadInput(const Listing& listing, const Input& input, uint64_t max_bytes = kMaxFileBytes);
 
 }  // namespace weir::data

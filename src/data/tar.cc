@@ -146,9 +146,9 @@ class Scan {
     const std::string block = TRY(read_(at_, kTarBlock));
     if (at_ == 0 && !CompressionOf(block).empty()) {
       const std::string_view how = CompressionOf(block);
-      return Fail(ErrorCode::kUnsupported,
-                  fmt::format("compressed with {}: uncompress it first, so that its pictures can be reached",
-                              how));
+      return Fail(
+          ErrorCode::kUnsupported,
+          fmt::format("compressed with {}: uncompress it first, so that its pictures can be reached", how));
     }
     if (std::ssize(block) < kTarBlock) return Fail(ErrorCode::kCorrupt, "the archive is cut in a header");
     TarHeader header = TRY(ParseTarHeader(std::as_bytes(std::span(block))));

@@ -24,10 +24,10 @@ struct VerifyOptions {
   std::function<void(int64_t done, int64_t total)> progress;  // called on this thread, for every picture
 };
 
-// Reads all of it: every picture against its hash (and SHA-256, where the manifest has it), every byte between
-// the pictures of a shard against what belongs there (headers, CRCs, padding), the index, and the hashes of
-// both lists. What it finds is in the report. kNotFound and kCorrupt where there is no set.json, or one that
-// tells nothing; kCancelled; kIo. Memory does not grow with the set.
+// Reads all of it: every picture against its hash (and SHA-256, where the manifest has it), every byte
+// between the pictures of a shard against what belongs there (headers, CRCs, padding), the index, and the
+// hashes of both lists. What it finds is in the report. kNotFound and kCorrupt where there is no set.json, or
+// one that tells nothing; kCancelled; kIo. Memory does not grow with the set.
 Result<VerifyReport> VerifySet(const std::string& folder, const VerifyOptions& options);
 
 }  // namespace weir::data

@@ -59,10 +59,11 @@ Result<Checkpoints::Opened> Checkpoints::Open(const std::string& folder, const J
   if (contents.entries.empty()) {
     TRY_STATUS(journal.Append(job));
   } else if (const std::string difference = Difference(contents.entries.front(), job); !difference.empty()) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}: an unfinished set is there that was begun with other arguments ({}): give the "
-                            "same, or remove it, or choose another folder",
-                            folder, difference));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: an unfinished set is there that was begun with other arguments ({}): give the "
+                    "same, or remove it, or choose another folder",
+                    folder, difference));
   }
   for (size_t i = 1; i < contents.entries.size(); ++i)
     opened.found.push_back(TRY_CONTEXT(ParseCheckpoint(contents.entries[i]), path));

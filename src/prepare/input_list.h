@@ -22,12 +22,12 @@ enum class InputKind : uint8_t {
 
 struct ListedInput {
   InputKind kind = InputKind::kFile;
-  std::string_view name;       // how to reach it: a path, a URL, a member's name
-  uint32_t folder_bytes = 0;   // how much of the name is the folder that was asked for, its slash included
+  std::string_view name;      // how to reach it: a path, a URL, a member's name
+  uint32_t folder_bytes = 0;  // how much of the name is the folder that was asked for, its slash included
   std::optional<int> label;
-  int32_t container = -1;      // which prepared set's input, or which archive, it is in
-  int64_t offset = 0;          // in the archive; of a set's input its number
-  int64_t bytes = 0;           // in the archive
+  int32_t container = -1;  // which prepared set's input, or which archive, it is in
+  int64_t offset = 0;      // in the archive; of a set's input its number
+  int64_t bytes = 0;       // in the archive
 
   std::string_view relative_name() const { return name.substr(folder_bytes); }
 };

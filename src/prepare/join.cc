@@ -79,8 +79,8 @@ Status CheckParts(std::vector<PartSet>& parts) {
     if (facts.part->count != first.part->count || facts.options != first.options ||
         facts.inputs_hash != first.inputs_hash || facts.format != first.format ||
         facts.geometry != first.geometry || facts.classes != first.classes) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{} and {} are parts of different works", parts.front().folder, parts[i].folder));
+      return Fail(ErrorCode::kInvalidArgument, fmt::format("{} and {} are parts of different works",
+                                                           parts.front().folder, parts[i].folder));
     }
     if (facts.part->index == static_cast<int64_t>(i) + 1) continue;
     const bool twice = i > 0 && parts[i - 1].facts.part->index == facts.part->index;
@@ -175,10 +175,8 @@ class Joining {
   }
 
   Result<data::SetFacts> Finish(const std::string& folder) {
-    const Copies copies{.folder = folder,
-                        .originals = writer_.images(),
-                        .wanted = whole_.replicate,
-                        .stop = options_.stop};
+    const Copies copies{
+        .folder = folder, .originals = writer_.images(), .wanted = whole_.replicate, .stop = options_.stop};
     TRY_STATUS(AddCopies(writer_, copies, [this] {
       Tell();
       return Status();
@@ -269,9 +267,10 @@ Result<std::optional<PrepareSummary>> FindFinished(const Works& works, const Joi
     const data::SetFacts& wanted = parts.front().facts;
     if (facts.part || facts.options != wanted.options || facts.inputs_hash != wanted.inputs_hash ||
         facts.format != wanted.format || facts.geometry != wanted.geometry) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: a finished set of another work is there; remove it, or choose another folder",
-                              folder));
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: a finished set of another work is there; remove it, or choose another folder",
+                      folder));
     }
     AddTo(summary, facts);
   }

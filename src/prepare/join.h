@@ -19,10 +19,10 @@ struct JoinOptions {
   std::function<void(const Progress&)> progress;  // called on this thread after each picture
 };
 
-// Joins all parts of one work: byte for byte the set that PrepareSet makes without parts. Where the parts hold
-// variations, each becomes a set of its own. Every picture is held against its hash on the way. A join that was
-// broken off is begun anew. kInvalidArgument for parts that are missing, there twice, unfinished, or not of the
-// same work; kCorrupt for damaged ones; kCancelled.
+// Joins all parts of one work: byte for byte the set that PrepareSet makes without parts. Where the parts
+// hold variations, each becomes a set of its own. Every picture is held against its hash on the way. A join
+// that was broken off is begun anew. kInvalidArgument for parts that are missing, there twice, unfinished, or
+// not of the same work; kCorrupt for damaged ones; kCancelled.
 Result<PrepareSummary> JoinParts(const JoinOptions& options, const Clock& clock);
 
 }  // namespace weir::prepare

@@ -31,8 +31,8 @@ class LabelTexts {
   std::map<std::string, int, std::less<>> tickets_;
 };
 
-// The fields of one line of CSV (RFC 4180, without line breaks inside of quotes); nullopt where its quotes are
-// wrong.
+// The fields of one line of CSV (RFC 4180, without line breaks inside of quotes); nullopt where its quotes
+// are wrong.
 std::optional<std::vector<std::string>> SplitCsv(std::string_view line);
 
 // Which label each name has, from a CSV file of two columns, name and label; more columns are passed over. A

@@ -111,8 +111,7 @@ Result<Made> Maker::Encode(const data::Pixels& pixels) {
     made.bytes = Bytes::Copy(std::as_bytes(std::span(pixels.data)));
   } else {
     const bool jpeg = options_.encoding == Encoding::kJpeg;
-    made.bytes =
-        Bytes::Copy(TRY(jpeg ? data::EncodeJpeg(pixels, options_.jpeg) : data::EncodePng(pixels)));
+    made.bytes = Bytes::Copy(TRY(jpeg ? data::EncodeJpeg(pixels, options_.jpeg) : data::EncodePng(pixels)));
     made.extension = jpeg ? "jpg" : "png";
   }
   made.hash = data::HashOf(made.bytes.span());

@@ -99,10 +99,11 @@ Result<std::optional<std::vector<data::SetFacts>>> FindFinished(const Job& job) 
       difference = fmt::format("inputs: {} then, {} now, or others", facts.inputs, set.facts.inputs);
     }
     if (!difference.empty()) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: a finished set is there that was made with other arguments ({}); remove it, "
-                              "or choose another folder",
-                              set.folder, difference));
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: a finished set is there that was made with other arguments ({}); remove it, "
+                      "or choose another folder",
+                      set.folder, difference));
     }
     found.push_back(std::move(facts));
   }
@@ -170,12 +171,14 @@ Checkpoint Making::LastGood(const std::vector<Checkpoint>& found) const {
     if (!checkpoint.originals.empty() && checkpoint.next != job_.end) continue;
     bool all = true;
     for (size_t k = 0; k < job_.sets.size(); ++k) {
-      all = all &&
-            data::SetWriter::CanResume(job_.sets[k].folder, job_.sets[k].facts, checkpoint.sets[k]);
+      all = all && data::SetWriter::CanResume(job_.sets[k].folder, job_.sets[k].facts, checkpoint.sets[k]);
     }
     if (all) return checkpoint;
   }
-  return {.next = job_.first, .inputs = "", .sets = std::vector<data::SetPoint>(job_.sets.size()), .originals = {}};
+  return {.next = job_.first,
+          .inputs = "",
+          .sets = std::vector<data::SetPoint>(job_.sets.size()),
+          .originals = {}};
 }
 
 void Making::Tell() {
@@ -211,9 +214,9 @@ Status Making::Write(const Outcome& outcome) {
   const auto accepted = [](const data::Accepted<Made>& made) { return made.has_value(); };
   const bool duplicate = options_.reject_duplicates && std::ranges::any_of(outcome.made, accepted) &&
                          !known_.Add(outcome.source_hash);
-  const data::Accepted<Made> reject = std::unexpected(
-      data::Reject{data::RejectReason::kDuplicate,
-                   duplicate ? KnownContents::Detail(outcome.source_hash) : std::string()});
+  const data::Accepted<Made> reject =
+      std::unexpected(data::Reject{data::RejectReason::kDuplicate,
+                                   duplicate ? KnownContents::Detail(outcome.source_hash) : std::string()});
   for (size_t i = 0; i < writers_.size(); ++i) {
     const bool instead = duplicate && outcome.made[i];
     TRY_STATUS(WriteTo(writers_[i], outcome, instead ? reject : outcome.made[i]));

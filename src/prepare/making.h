@@ -57,7 +57,8 @@ class Making {
   Status Write(const Outcome& outcome);
   // Copies in turn until each set has as many pictures as were asked for.
   Status Replicate(const std::stop_token& stop);
-  // Tells how far it is, so that the next call goes on from here; for the end of a call that could not finish.
+  // Tells how far it is, so that the next call goes on from here; for the end of a call that could not
+  // finish.
   Status Keep();
   Result<std::vector<data::SetFacts>> Finish();
 

@@ -59,8 +59,7 @@ Result<data::Part> ParsePart(std::string_view text, const Environment& environme
   if (index == "auto" && count_is_good) return FromEnvironment(count, environment);
   const std::optional<int64_t> number = NumberIn(index);
   if (!number || !count) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("--part {}: wants I/N, auto or auto/N", text));
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("--part {}: wants I/N, auto or auto/N", text));
   }
   return Checked(*number, *count, fmt::format("--part {}", text));
 }

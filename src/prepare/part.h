@@ -16,9 +16,9 @@ namespace weir::prepare {
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
 // "I/N": part I of N, from 1 on. "auto" and "auto/N": as the batch system says that started this process: the
-// array variables of Slurm (SLURM_ARRAY_TASK_ID, and _MIN, _STEP and _COUNT where they are), or of a Kubernetes
-// indexed job (JOB_COMPLETION_INDEX, which has no count of its own: "auto/N"). kInvalidArgument says what is
-// missing or wrong.
+// array variables of Slurm (SLURM_ARRAY_TASK_ID, and _MIN, _STEP and _COUNT where they are), or of a
+// Kubernetes indexed job (JOB_COMPLETION_INDEX, which has no count of its own: "auto/N"). kInvalidArgument
+// says what is missing or wrong.
 Result<data::Part> ParsePart(std::string_view text, const Environment& environment);
 
 // Inputs [first, end) of `inputs`: consecutive, and as many as any other part's but for one.

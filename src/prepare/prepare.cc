@@ -38,8 +38,9 @@ Status CheckVariations(const Options& options) {
   for (const Variation& one : options.variations) {
     const auto same = [&](const Variation& other) { return other.name == one.name; };
     if (!IsFolderName(one.name) || std::ranges::count_if(options.variations, same) != 1) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("the variations' recipes need names of their own to make folders of: {}", one.name));
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("the variations' recipes need names of their own to make folders of: {}", one.name));
     }
   }
   return {};
@@ -48,9 +49,8 @@ Status CheckVariations(const Options& options) {
 Status CheckOptions(const Options& options) {
   TRY_STATUS(CheckVariations(options));
   const auto has_size = [](const Variation& one) { return one.geometry.OutputSize().has_value(); };
-  const bool sized = options.variations.empty()
-                         ? options.geometry && options.geometry->OutputSize()
-                         : std::ranges::all_of(options.variations, has_size);
+  const bool sized = options.variations.empty() ? options.geometry && options.geometry->OutputSize()
+                                                : std::ranges::all_of(options.variations, has_size);
   if (options.format == data::SetFormat::kRaw && !sized) {
     return Fail(
         ErrorCode::kInvalidArgument,

@@ -30,8 +30,8 @@ struct Options {
   std::string folder;  // of the set: absent, empty, or what an earlier call with the same options has left
   data::SetFormat format = data::SetFormat::kFiles;
   std::optional<data::Geometry>
-      geometry;  // absent: files go in byte for byte, once their decoder finds no fault
-  std::vector<Variation> variations;    // instead of `geometry`: one set in each folder/NAME
+      geometry;                       // absent: files go in byte for byte, once their decoder finds no fault
+  std::vector<Variation> variations;  // instead of `geometry`: one set in each folder/NAME
   Encoding encoding = Encoding::kJpeg;  // of pictures with a geometry that are not raw
   data::JpegOptions jpeg;
   data::DecodeOptions decode;
@@ -51,7 +51,7 @@ struct Options {
 };
 
 struct Progress {
-  int64_t done = 0;      // pictures written or rejected, and copies
+  int64_t done = 0;  // pictures written or rejected, and copies
   int64_t total = 0;
   int64_t begun_at = 0;  // of `done`: by an earlier call
   int64_t rejected = 0;

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/seed.h"
+#include "data/hash.h"
 #include "data/prepare.h"
 #include "prepare/in_order.h"
 #include "prepare/testing/pictures.h"
@@ -19,12 +20,12 @@
 namespace weir::prepare {
 namespace {
 
-using testing_pictures::kFormats;
-using testing_pictures::MakeFeed;
-using testing_pictures::ReadAll;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+using testing_pictures::kFormats;
+using testing_pictures::MakeFeed;
+using testing_pictures::ReadAll;
 
 class PrepareTest : public ::testing::Test {
  protected:
@@ -134,6 +135,47 @@ TEST_F(PrepareTest, OptionsThatCannotBeAreRefusedBeforeAnythingIsWritten) {
   EXPECT_THAT(Prepare(MakeFeed(1), {.jpeg = {.quality = 0}}).error().message, HasSubstr("quality"));
   EXPECT_THAT(Prepare(MakeFeed(1), {.workers = -1}).error().message, HasSubstr("negative"));
   EXPECT_FALSE(std::filesystem::exists(folder_));
+}
+
+TEST_F(PrepareTest, TheSameBytesGoInOnce) {
+  const PrepareSummary kept = Prepare(MakeFeed(10), {}, "kept").value();
+  EXPECT_EQ(kept.images, 8);
+  const PrepareSummary once = Prepare(MakeFeed(10), {.reject_duplicates = true}, "once").value();
+  EXPECT_EQ(once.images, 7);
+  EXPECT_EQ(once.rejected.at("duplicate"), 1);
+  EXPECT_THAT(ReadTextFile(Path("once/rejects.jsonl")).value(),
+              HasSubstr(R"("input":8,"reason":"duplicate")"));
+}
+
+TEST_F(PrepareTest, AJudgeRejectsWhatItDoesNotLike) {
+  const auto make_judge = [] {
+    return [](std::span<const std::byte> encoded) -> data::Accepted<void> {
+      if (encoded.size() % 2 == 0) return {};
+      return std::unexpected(data::Reject{data::RejectReason::kUnrecognised, "odd"});
+    };
+  };
+  const PrepareSummary all = Prepare(MakeFeed(30), {}, "all").value();
+  const PrepareSummary some =
+      Prepare(MakeFeed(30), {.make_judge = make_judge, .judged_by = "me"}, "some").value();
+  EXPECT_GT(some.rejected.at("unrecognised"), 0);
+  EXPECT_LT(some.images, all.images);
+  EXPECT_THAT(ReadTextFile(Path("some/set.json")).value(), HasSubstr(R"("judged_by": "me")"));
+}
+
+TEST_F(PrepareTest, TheManifestTellsOfSourceAndResult) {
+  ASSERT_TRUE(Prepare(MakeFeed(2), {.geometry = geometry_, .sha256 = true}));
+  const auto set = data::PreparedSet::Open(Path("set")).value();
+  const data::SetEntry& entry = set->entries()[1];
+  const Bytes source = *MakeFeed(2).get(1).encoded;
+  const std::string result = ReadTextFile(Path("set/" + entry.path)).value();
+  EXPECT_EQ(entry.input, 1);
+  EXPECT_EQ(entry.source_hash, data::HashOf(source.span()));
+  EXPECT_EQ(entry.source_sha256, data::Sha256Of(source.span()));
+  EXPECT_EQ(entry.source_bytes, static_cast<int64_t>(source.size()));
+  EXPECT_EQ(entry.sha256, data::Sha256Of(std::as_bytes(std::span(result))));
+  EXPECT_EQ(entry.width, 24);
+  EXPECT_EQ(entry.height, 24);
+  EXPECT_EQ(entry.recipe, data::GeometryHash(geometry_));
 }
 
 TEST(InOrder, HoldsTheWindowAndTheOrder) {

@@ -111,9 +111,10 @@ Status Sources::TakeClasses(const data::Listing& listing) {
                               set->folder()));
     }
     if (std::exchange(has_classes_, true) && classes_ != set->facts().classes) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: names its classes otherwise than the set before it: prepare them one by one",
-                              set->folder()));
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: names its classes otherwise than the set before it: prepare them one by one",
+                      set->folder()));
     }
     classes_ = set->facts().classes;
   }
@@ -141,7 +142,8 @@ Status Sources::AddListing(data::Listing listing) {
 }
 
 Status Sources::AddTar(const std::string& path) {
-  Archive archive{path, path.substr(path.rfind('/') + 1), UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
+  Archive archive{path, path.substr(path.rfind('/') + 1),
+                  UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
   if (!archive.fd.valid()) return FailErrno(path, errno);
   const auto container = static_cast<int32_t>(archives_.size());
   // The pictures of one key whose label has not been met yet: WebDataset keeps a key's members together.
@@ -188,7 +190,8 @@ Status Sources::AddList(const std::string& path) {
       name = name.substr(0, tab);
     }
     if (name.empty()) continue;
-    inputs_.Add({.kind = IsUrl(name) ? InputKind::kUrl : InputKind::kListedFile, .name = name, .label = label});
+    inputs_.Add(
+        {.kind = IsUrl(name) ? InputKind::kUrl : InputKind::kListedFile, .name = name, .label = label});
   }
   return {};
 }

@@ -32,9 +32,9 @@ struct SourceOptions {
 // The listing; small: 1,000,000 names of 60 bytes are some 110 MB. Reading from it is thread-safe.
 class Sources {
  public:
-  // kNotFound where a path is not there; kUnsupported for raw sets, whose pictures have been prepared for good,
-  // and compressed archives; kInvalidArgument for sets that name their classes differently, and labels that
-  // fit no input; kCorrupt names a damaged set or archive.
+  // kNotFound where a path is not there; kUnsupported for raw sets, whose pictures have been prepared for
+  // good, and compressed archives; kInvalidArgument for sets that name their classes differently, and labels
+  // that fit no input; kCorrupt names a damaged set or archive.
   static Result<std::unique_ptr<Sources>> Open(SourceOptions options);
 
   // The sources must outlive it.
@@ -67,9 +67,9 @@ class Sources {
   std::vector<Archive> archives_;
   std::vector<std::string> classes_;
   bool has_classes_ = false;
-  LabelTexts texts_;             // of lists and label files; inputs hold tickets until FinishLabels
+  LabelTexts texts_;  // of lists and label files; inputs hold tickets until FinishLabels
   bool labels_are_tickets_ = false;
-  std::string folders_hash_;     // of what the folders held
+  std::string folders_hash_;  // of what the folders held
   int64_t folders_inputs_ = 0;
   int64_t skipped_ = 0;
 };

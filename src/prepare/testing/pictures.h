@@ -16,8 +16,8 @@ inline constexpr data::SetFormat kFormats[] = {data::SetFormat::kFiles, data::Se
 // A picture of noise as a JPEG or PNG.
 std::string EncodedNoise(int width, int height, uint64_t seed, bool png);
 
-// `count` pictures of varied sizes in two classes; every seventh is cut, picture 5 could not be read at all, and
-// picture 8 is picture 2 once more.
+// `count` pictures of varied sizes in two classes; every seventh is cut, picture 5 could not be read at all,
+// and picture 8 is picture 2 once more.
 Feed MakeFeed(int64_t count);
 
 // Every file of a folder by its path in it.
