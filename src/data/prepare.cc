@@ -226,14 +226,16 @@ struct Preparer::State {
   Accepted<const Pixels*> Finish(Way& way);
 };
 
+Preparer::Preparer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Preparer::Preparer(const Geometry& geometry, const DecodeOptions& options)
-    : Preparer(std::vector{geometry}, {.decode = options}) {}
+    : Preparer(OfAll({geometry}, {.decode = options})) {}
 
-Preparer::Preparer(std::vector<Geometry> geometries, const PreparerOptions& options)
-    : state_(std::make_unique<State>()) {
+Preparer Preparer::OfAll(std::vector<Geometry> geometries, const PreparerOptions& options) {
   CHECK(!geometries.empty());
-  for (Geometry& geometry : geometries) state_->ways.push_back({.geometry = geometry});
-  state_->options = options;
+  auto state = std::make_unique<State>();
+  for (Geometry& geometry : geometries) state->ways.push_back({.geometry = geometry});
+  state->options = options;
+  return Preparer(std::move(state));
 }
 Preparer::~Preparer() = default;
 Preparer::Preparer(Preparer&&) noexcept = default;

@@ -31,8 +31,8 @@ struct PreparerOptions {
 class Preparer {
  public:
   Preparer(const Geometry& geometry, const DecodeOptions& options);
-  // Of several geometries, which are made of one decode.
-  Preparer(std::vector<Geometry> geometries, const PreparerOptions& options);
+  // Of several geometries, which are made of one decode. REQUIRES: at least one.
+  static Preparer OfAll(std::vector<Geometry> geometries, const PreparerOptions& options);
   ~Preparer();
   Preparer(Preparer&&) noexcept;
 
@@ -54,6 +54,7 @@ class Preparer {
 
  private:
   struct State;
+  explicit Preparer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

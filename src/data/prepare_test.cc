@@ -173,7 +173,7 @@ TEST(Preparer, SeveralGeometriesGetWhatEachGetsAlone) {
                                             {.crop = Size{10, 12}},
                                             {.crop = Size{12, 400}, .channels = Channels::kBgr},
                                             {.short_side = 8, .orientation = Orientation::kIgnore}};
-  Preparer preparer(geometries, {});
+  Preparer preparer = Preparer::OfAll(geometries, {});
   for (const int orientation : {1, 6, 8}) {
     const std::string jpeg = testing::WriteJpeg(
         MakePhoto(121, 80, 3, 3),
@@ -203,7 +203,7 @@ TEST(Preparer, ShrinkingStaysNearTheWholeDecode) {
   const std::string jpeg = EncodeJpeg(photo, {}).value();
   for (const int side : {300, 190, 90, 40}) {
     const Geometry geometry{.short_side = side, .crop = Size{side - 8, side - 8}};
-    Preparer preparer(std::vector{geometry}, {.shrink = true});
+    Preparer preparer = Preparer::OfAll({geometry}, {.shrink = true});
     const auto shrunk = preparer.Prepare(AsBytes(jpeg));
     ASSERT_TRUE(shrunk);
     const Pixels whole = Prepare(jpeg, geometry);
@@ -215,7 +215,7 @@ TEST(Preparer, ShrinkingStaysNearTheWholeDecode) {
     EXPECT_EQ(is_shrunk, side <= 389) << side;  // at least twice too large
     EXPECT_FALSE(preparer.Prepare(AsBytes(std::string_view(jpeg).substr(0, jpeg.size() / 2))));
   }
-  Preparer large(std::vector{Geometry{.short_side = 400}}, {.shrink = true});
+  Preparer large = Preparer::OfAll({Geometry{.short_side = 400}}, {.shrink = true});
   EXPECT_EQ(LargestDifference(**large.Prepare(AsBytes(jpeg)), Prepare(jpeg, {.short_side = 400})), 0);
 }
 
@@ -225,7 +225,7 @@ TEST(Preparer, ShrinkingObeysOrientations) {
     const std::string jpeg = testing::WriteJpeg(
         photo, {.luma = {1, 1}, .exif = testing::ExifSegment(orientation, testing::ByteOrder::kLittle)});
     const Geometry geometry{.resize = Size{20, 20}};
-    Preparer preparer(std::vector{geometry}, {.shrink = true});
+    Preparer preparer = Preparer::OfAll({geometry}, {.shrink = true});
     const Pixels shrunk = **preparer.Prepare(AsBytes(jpeg));
     const Pixels whole = Prepare(jpeg, geometry);
     double sum = 0;

@@ -142,7 +142,7 @@ TEST_P(SetFormatsTest, GoingOnFromAnyPointGivesTheSameBytes) {
       EXPECT_FALSE(PreparedSet::IsSet(Path(name)));
       AddSome(writer, stop, 11);
       ASSERT_TRUE(writer.Finish());
-      EXPECT_EQ(ReadAll(Path(name)), whole) << stop << " and " << more;
+      EXPECT_TRUE(ReadAll(Path(name)) == whole) << stop << " and " << more;
     }
   }
 }
@@ -199,7 +199,7 @@ TEST_P(SetFormatsTest, ACopyOfAnEntryIsAsGood) {
   }
   ASSERT_TRUE(writer.AddReject("r", 102, "damaged", "cut"));
   ASSERT_TRUE(writer.Finish());
-  EXPECT_EQ(ReadAll(Path("b")), ReadAll(Path("a")));
+  EXPECT_TRUE(ReadAll(Path("b")) == ReadAll(Path("a")));
 }
 
 std::string NameOfParam(const ::testing::TestParamInfo<SetFormat>& info) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "data/append_file.h"
+#include "data/decode.h"
 #include "data/hash.h"
 #include "data/set_text.h"
 #include "data/shard_format.h"

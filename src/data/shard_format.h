@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "data/decode.h"
 #include "data/set.h"
 
 namespace weir::data {

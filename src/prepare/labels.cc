@@ -92,8 +92,8 @@ std::optional<std::vector<std::string>> SplitCsv(std::string_view line) {
   return fields;
 }
 
-Result<LabelFile> LabelFile::Read(const std::string& path, LabelTexts& texts) {
-  LabelFile file;
+Result<std::unique_ptr<const LabelFile>> LabelFile::Read(const std::string& path, LabelTexts& texts) {
+  auto file = std::make_unique<LabelFile>();
   data::LineReader lines = TRY(data::LineReader::Open(path));
   size_t column = 1;
   bool first = true;
@@ -110,7 +110,7 @@ Result<LabelFile> LabelFile::Read(const std::string& path, LabelTexts& texts) {
       column = LabelColumn(*fields);
       continue;
     }
-    file.tickets_.insert_or_assign(std::move(fields->front()), texts.TicketOf((*fields)[column]));
+    file->tickets_.insert_or_assign(std::move(fields->front()), texts.TicketOf((*fields)[column]));
   }
   return file;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,7 +42,7 @@ std::optional<std::vector<std::string>> SplitCsv(std::string_view line);
 // "#" and empty ones are passed over. kNotFound, kIo, kInvalidArgument names the line.
 class LabelFile {
  public:
-  static Result<LabelFile> Read(const std::string& path, LabelTexts& texts);
+  static Result<std::unique_ptr<const LabelFile>> Read(const std::string& path, LabelTexts& texts);
 
   // The ticket of `name`, or else of its last part (behind the last slash).
   std::optional<int> TicketOf(std::string_view name) const;

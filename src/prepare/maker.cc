@@ -38,9 +38,8 @@ StageTimes& StageTimes::operator+=(const StageTimes& other) {
 Maker::Maker(const MakerOptions& options, Judge judge, const Clock& clock)
     : options_(options), judge_(std::move(judge)), clock_(clock) {
   if (options.geometries.empty()) return;
-  preparer_.emplace(
-      GeometriesToMake(options),
-      data::PreparerOptions{.decode = options.decode, .shrink = options.shrink, .clock = &clock});
+  preparer_.emplace(data::Preparer::OfAll(
+      GeometriesToMake(options), {.decode = options.decode, .shrink = options.shrink, .clock = &clock}));
 }
 
 void Maker::Reject(const data::Reject& reject, Outcome& outcome) const {

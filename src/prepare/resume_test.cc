@@ -71,7 +71,7 @@ TEST_F(ResumeTest, AStoppedMakingGoesOnAndEndsWithTheSameBytes) {
       const auto summary = Prepare(feed, broken);
       ASSERT_TRUE(summary) << summary.error().message;
       EXPECT_EQ(summary->begun_at, std::min<int64_t>(after, 40));
-      EXPECT_EQ(ReadAll(Path("broken")), whole) << after;
+      EXPECT_TRUE(ReadAll(Path("broken")) == whole) << after;
       EXPECT_EQ(data::VerifySet(Path("broken"), {})->faults, 0);
       std::filesystem::remove_all(Path("broken"));
     }
@@ -89,20 +89,22 @@ TEST_F(ResumeTest, WhatStandsBehindTheLastCheckpointIsMadeAgain) {
     const Options options = OptionsFor(format, "torn");
     StopAfter(20, feed, options);
     for (const auto& entry : std::filesystem::recursive_directory_iterator(Path("torn"))) {
-      if (!entry.is_regular_file() || entry.path().string().find("/pictures/") != std::string::npos) continue;
+      const std::string path = entry.path();
+      const bool closed = path.find("/shards/") != path.npos && !path.ends_with(".part");
+      if (!entry.is_regular_file() || closed || path.find("/pictures/") != path.npos) continue;
       std::ofstream(entry.path(), std::ios::app) << "{\"torn";
     }
     std::ofstream(Path("torn") + (format == data::SetFormat::kFiles ? "/pictures/00000/00000030.jpg"
                                                                     : "/shards/000009.tar.part"))
         << "stale";
     ASSERT_TRUE(Prepare(feed, options));
-    EXPECT_EQ(ReadAll(Path("torn")), whole);
+    EXPECT_TRUE(ReadAll(Path("torn")) == whole);
 
     const Options lost = OptionsFor(format, "lost");
     StopAfter(20, feed, lost);
     std::filesystem::resize_file(Path("lost/manifest.jsonl"), 100);
     ASSERT_TRUE(Prepare(feed, lost));
-    EXPECT_EQ(ReadAll(Path("lost")), whole);
+    EXPECT_TRUE(ReadAll(Path("lost")) == whole);
     std::filesystem::remove_all(folder_);
   }
 }
@@ -146,7 +148,7 @@ TEST_F(ResumeTest, InputsThatCameOrWentAreTakenUpFromWhereTheListsPart) {
     const auto summary = Prepare(MakeFeed(now), options);
     ASSERT_TRUE(summary) << summary.error().message;
     EXPECT_LE(summary->begun_at, std::min<int64_t>(now, 20));
-    EXPECT_EQ(ReadAll(Path("set")), ReadAll(Path("whole"))) << now;
+    EXPECT_TRUE(ReadAll(Path("set")) == ReadAll(Path("whole"))) << now;
     std::filesystem::remove_all(folder_);
   }
 }
@@ -179,7 +181,7 @@ TEST_F(ResumeTest, ASourceThatVanishesIsAnErrorAndItsReturnHeals) {
   EXPECT_THAT(failed.error().message, HasSubstr("in/12\\xFF: was there when it was listed, and is gone"));
   EXPECT_EQ(Prepare(good, options)->begun_at, 12);
   ASSERT_TRUE(Prepare(good, OptionsFor(data::SetFormat::kTar, "whole")));
-  EXPECT_EQ(ReadAll(Path("set")), ReadAll(Path("whole")));
+  EXPECT_TRUE(ReadAll(Path("set")) == ReadAll(Path("whole")));
 }
 
 TEST_F(ResumeTest, VariationsAreTheSetsThatEachRecipeGivesAlone) {
@@ -198,7 +200,7 @@ TEST_F(ResumeTest, VariationsAreTheSetsThatEachRecipeGivesAlone) {
       Options alone = OptionsFor(format, variation.name);
       alone.geometry = variation.geometry;
       ASSERT_TRUE(Prepare(feed, alone));
-      EXPECT_EQ(ReadAll(Path("all/" + variation.name)), ReadAll(Path(variation.name))) << variation.name;
+      EXPECT_TRUE(ReadAll(Path("all/" + variation.name)) == ReadAll(Path(variation.name))) << variation.name;
     }
     EXPECT_TRUE(Prepare(feed, options)->was_finished);
     std::filesystem::remove_all(folder_);
@@ -218,7 +220,7 @@ TEST_F(ResumeTest, JoinedPartsAreTheSetOfOneMachine) {
     const JoinOptions join{.parts = {Path("parts")}, .folder = Path("joined")};
     const auto joined = JoinParts(join, clock_);
     ASSERT_TRUE(joined) << joined.error().message;
-    EXPECT_EQ(ReadAll(Path("joined")), ReadAll(Path("whole")));
+    EXPECT_TRUE(ReadAll(Path("joined")) == ReadAll(Path("whole")));
     EXPECT_TRUE(JoinParts(join, clock_)->was_finished);
     std::filesystem::remove_all(folder_);
   }

@@ -197,9 +197,11 @@ Status Sources::AddList(const std::string& path) {
 }
 
 Status Sources::FinishLabels() {
-  std::optional<LabelFile> file;
+  std::unique_ptr<const LabelFile> file;
   const bool folders = options_.labels == "folders";
-  if (!options_.labels.empty() && !folders) file = TRY(LabelFile::Read(options_.labels, texts_));
+  if (!options_.labels.empty() && !folders) {
+    file = TRY(LabelFile::Read(options_.labels, texts_));
+  }
   bool any = false;
   if (folders || file) {
     for (int64_t i = 0; i < inputs_.size(); ++i) {
