@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "data/formats.h"
 #include "data/resize.h"
 
 namespace weir::data {
@@ -215,6 +216,8 @@ struct Preparer::State {
   PictureInfo info;  // the plans are for pictures like it; no width: for none
   int shrink = 1;
   Window window;  // all that any way needs
+  Scratch scratch;
+  Window held;  // what is in `decoded`: the window, or more
   Pixels decoded;
   std::vector<Accepted<const Pixels*>> results;
   PrepareTimes times;
@@ -276,9 +279,14 @@ Accepted<void> Preparer::State::Decode(std::span<const std::byte> encoded) {
     MakePlans(picture);
   }
   if (ways.size() == 1 && !ways.front().plan) return std::unexpected(ways.front().plan.error());
-  DecodeOptions decode = options.decode;
-  decode.shrink = shrink;
-  return decoder.Decode(encoded, picture, window, decode, decoded);
+  if (picture.format == PictureFormat::kJpeg) {
+    const DecodeJob job{encoded, picture, window, options.decode.tolerate_damage, options.decode.max_pixels,
+                        shrink};
+    held = TRY(DecodeJpegAround(job, scratch, decoded));
+    return {};
+  }
+  held = window;
+  return decoder.Decode(encoded, picture, window, options.decode, decoded);
 }
 
 // The part of what was decoded that a way wants, in its channels.
@@ -289,8 +297,8 @@ PixelPart Preparer::State::PartFor(const Plan& plan, Way& way) {
     MakeGrey(*from);
   }
   const size_t step = static_cast<size_t>(from->width) * from->channels;
-  const size_t offset = static_cast<size_t>(plan.window.y - window.y) * step +
-                        static_cast<size_t>(plan.window.x - window.x) * from->channels;
+  const size_t offset = static_cast<size_t>(plan.window.y - held.y) * step +
+                        static_cast<size_t>(plan.window.x - held.x) * from->channels;
   return {from->data.data() + offset, step, from->data.data() + from->data.size(), from->channels};
 }
 
@@ -303,7 +311,7 @@ Accepted<const Pixels*> Preparer::State::Finish(Way& way) {
   if (plan.resizes) {
     resizer.Resize(part, plan.stored_x, plan.stored_y, way.resized);
     shown = &way.resized;
-  } else if (plan.window != window) {
+  } else if (plan.window != held) {
     CutOut(part, plan.window, way.resized);
     shown = &way.resized;
   }

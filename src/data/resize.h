@@ -55,9 +55,9 @@ class Resizer {
   void Resize(const PixelPart& window, const Axis& x, const Axis& y, Pixels& out);
 
  private:
-  std::vector<int32_t> x_pairs_, y_pairs_;  // the weights, as the inner loops take them
-  std::vector<uint8_t> ring_;               // resampled rows
-  std::vector<const uint8_t*> rows_;        // of one output row
+  std::vector<int32_t> x_pairs_, x_wide_, y_pairs_;  // the weights, as the inner loops take them
+  std::vector<uint8_t> ring_;                        // resampled rows
+  std::vector<const uint8_t*> rows_;                 // of one output row
 };
 
 }  // namespace weir::data
