@@ -1,14 +1,27 @@
 #include "prepare/prepare.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
 #include <stop_token>
 
+#include "base/file.h"
 #include "cli/console.h"
 #include "cli/flags.h"
+#include "cli/picture_judge.h"
+#include "cli/prepare_result.h"
 #include "cli/verbs.h"
-#include "data/source.h"
+#include "data/verify.h"
 #include "make/pictures.h"
+#include "prepare/join.h"
+#include "prepare/part.h"
+#include "prepare/preview.h"
+#include "prepare/sources.h"
 #include "record/provenance.h"
 
 namespace weir::cli {
@@ -16,34 +29,81 @@ namespace {
 
 struct Wanted {
   std::vector<std::string> sources;
-  std::string folder, recipe, format = "files", encoding = "jpeg", json;
-  int64_t make = 0, replicate = 0, min_bytes = 0, max_pixels = 100'000'000, seed = 1;
-  int workers = 0, quality = 90;
-  bool tolerate_damage = false, strict = false;
+  std::string folder, recipe, list, labels, part, preview, verify, recognise, json;
+  std::string format = "files", encoding = "jpeg", sampling = "420";
+  int64_t make = 0, replicate = 0, sample = 0, min_bytes = 0, max_pixels = 100'000'000, seed = 1;
+  int64_t max_file_bytes = data::kMaxFileBytes, shard_bytes = data::SetWriter::kShardBytes;
+  double min_score = 0.5, fetch_timeout_s = 30;
+  int workers = 0, quality = 90, fetch_retries = 2;
+  bool tolerate_damage = false, strict = false, sha256 = false, no_duplicates = false, shrink = false;
+  bool join = false;
 };
 
-std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
-  Flags flags("prepare", "Makes a prepared data set of pictures, or of made pictures in known classes.",
-              "weir prepare --make 1000 -o made/pictures && weir prepare made/pictures --recipe "
-              "made/resnet50/recipe.yaml --format raw -o made/raw");
-  flags.Texts("SRC", w.sources, "files, folders (recursive) or prepared sets", false);
-  flags.Required("-o,--output", w.folder, "the set's folder: absent or empty");
+void AddSourceFlags(Flags& flags, Wanted& w) {
+  flags.Texts("SRC", w.sources,
+              "files, folders (recursive), prepared sets or tar archives; with --join the parts", false);
+  flags.Text("--list", w.list,
+             "a file of names, - for standard input: one path or URL a line, behind a tab its label");
+  flags.Text("--labels", w.labels, "\"folders\": each picture's first folder; or a CSV file of name,label");
   flags.Integer64("--make", w.make, 0, 100'000'000,
                   "draw so many pictures in known classes instead of reading SRC");
-  flags.Integer64("--seed", w.seed, 0, INT64_MAX, "of the made pictures");
-  flags.Text("--recipe", w.recipe, "a recipe whose geometry the pictures get; else they go in as they are");
-  flags.Choice("--format", w.format, {"files", "raw"},
-               "encoded files, or uint8 records of one size (needs --recipe)");
-  flags.Choice("--encoding", w.encoding, {"jpeg", "png"}, "of files that got a geometry");
-  flags.Integer("--quality", w.quality, 1, 100, "of JPEG files that got a geometry");
-  flags.Integer("--workers", w.workers, 0, 4096, "threads that decode and encode; 0: one a core");
-  flags.Integer64("--replicate", w.replicate, 0, 1'000'000'000, "real copies, up to so many pictures in all");
+  flags.Integer64("--seed", w.seed, 0, INT64_MAX, "of the made pictures, of --sample and of --preview");
+  flags.Integer("--fetch-retries", w.fetch_retries, 0, 100, "of a URL that cannot be reached");
+  flags.Number("--fetch-timeout", w.fetch_timeout_s, 0.001, 86400, "seconds for one try");
+}
+
+void AddSelectionFlags(Flags& flags, Wanted& w) {
   flags.Integer64("--min-bytes", w.min_bytes, 0, INT64_MAX,
                   "reject smaller files (2052 finds the placeholders of photo sites)");
+  flags.Integer64("--max-file-bytes", w.max_file_bytes, 1, int64_t{1} << 40, "reject larger files");
   flags.Integer64("--max-pixels", w.max_pixels, 1, int64_t{1} << 40,
                   "a picture that declares more is rejected");
+  flags.Text("--recognise", w.recognise, "reject what this model (file or folder) cannot place");
+  flags.Number("--min-score", w.min_score, -1e30, 1e30, "of its best class, for --recognise");
+  flags.Switch("--no-duplicates", w.no_duplicates, "reject files whose bytes came before");
+  flags.Integer64("--sample", w.sample, 0, INT64_MAX,
+                  "take so many of the sources, chosen by --seed; 0: all");
+  flags.Integer64("--replicate", w.replicate, 0, 1'000'000'000, "real copies, up to so many pictures in all");
   flags.Switch("--tolerate-damage", w.tolerate_damage,
                "let damaged pictures through as far as they can be shown");
+}
+
+void AddResultFlags(Flags& flags, Wanted& w) {
+  flags.Text("-o,--output", w.folder, "the set's folder: absent, empty, or what the same command has begun");
+  flags.Text("--recipe", w.recipe,
+             "a recipe whose geometry the pictures get; else they go in as they are. Several, with commas: "
+             "one set for each, in folders by their names, of one decode");
+  flags.Choice(
+      "--format", w.format, {"files", "tar", "tfrecord", "raw"},
+      "encoded files, WebDataset's tar, tf.Example records, or uint8 records of one size (--recipe)");
+  flags.Choice("--encoding", w.encoding, {"jpeg", "png"}, "of pictures that got a geometry");
+  flags.Integer("--quality", w.quality, 1, 100, "of JPEGs");
+  flags.Choice("--sampling", w.sampling, {"444", "422", "420"}, "of the colours of JPEGs");
+  flags.Integer64("--shard-bytes", w.shard_bytes, 1, int64_t{1} << 40,
+                  "no shard is larger, but one of a single picture");
+  flags.Switch("--sha256", w.sha256, "SHA-256 of sources and results into the manifest");
+  flags.Switch("--shrink", w.shrink,
+               "JPEGs over twice too large are decoded at a fraction: faster, and not to the bit");
+  flags.Text("--preview", w.preview, "write a contact sheet (JPEG): 64 results, and the rejects by reason");
+}
+
+std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
+  Flags flags(
+      "prepare",
+      "Makes a prepared data set of pictures, or of made pictures in known classes. Broken off at any "
+      "moment, the same command goes on with it.",
+      "weir prepare --make 1000 -o made/pictures && weir prepare made/pictures --recipe "
+      "made/resnet50/recipe.yaml --format raw -o made/raw && weir prepare --verify made/raw");
+  AddSourceFlags(flags, w);
+  AddResultFlags(flags, w);
+  AddSelectionFlags(flags, w);
+  flags.Integer("--workers", w.workers, 0, 4096, "threads that decode and encode; 0: one a core");
+  flags.Text(
+      "--part", w.part,
+      "I/N: only this part of the work, into the folder part-I-of-N of --output; auto, auto/N: as Slurm's "
+      "array or Kubernetes' indexed job says");
+  flags.Switch("--join", w.join, "join finished parts (SRC: their folders, or the one that holds them)");
+  flags.Text("--verify", w.verify, "hold this finished set against its manifest; makes nothing");
   flags.Switch("--strict", w.strict, "exit with 1 when any picture was rejected");
   flags.Text("--json", w.json, "write the result as JSON to this file; - for standard output");
   return flags.Parse(arguments);
@@ -60,76 +120,250 @@ prepare::Feed FeedOfMadePictures(int64_t count, Seed seed) {
     }
     return {.source = picture->name, .label = picture->label, .encoded = Bytes::Copy(picture->jpeg)};
   };
+  feed.describe = [seed](int64_t index) { return fmt::format("made {} of seed {}\n", index, seed.value()); };
   return feed;
 }
 
-Json ResultJson(const Wanted& w, const prepare::PrepareSummary& summary) {
-  Json json;
-  json["folder"] = EscapeBytes(w.folder);
+// "a.yaml,b.yaml"; one file where there is one of the whole name.
+Result<std::vector<prepare::Variation>> ReadRecipes(const std::string& text) {
+  std::vector<std::string> paths;
+  const bool whole = ::access(text.c_str(), F_OK) == 0;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = whole ? text.size() : std::min(text.find(',', begin), text.size());
+    paths.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::vector<prepare::Variation> recipes;
+  for (const std::string& path : paths) {
+    const data::Recipe recipe = TRY(data::ReadRecipe(path));
+    const std::filesystem::path file(path);
+    // A model's recipe is "recipe.yaml" in its folder, which then gives the name.
+    const bool in_model = file.stem() == "recipe" && file.has_parent_path();
+    recipes.push_back({in_model ? file.parent_path().filename() : file.stem(), recipe.geometry});
+  }
+  return recipes;
+}
+
+data::SetFormat FormatOf(const std::string& name) {
+  if (name == "tar") return data::SetFormat::kTar;
+  if (name == "tfrecord") return data::SetFormat::kTfrecord;
+  return name == "raw" ? data::SetFormat::kRaw : data::SetFormat::kFiles;
+}
+
+data::Sampling SamplingOf(const std::string& name) {
+  if (name == "444") return data::Sampling::k444;
+  return name == "422" ? data::Sampling::k422 : data::Sampling::k420;
+}
+
+Result<prepare::Options> OptionsOf(const Wanted& w) {
+  prepare::Options options{
+      .folder = w.folder,
+      .format = FormatOf(w.format),
+      .encoding = w.encoding == "png" ? prepare::Encoding::kPng : prepare::Encoding::kJpeg,
+      .jpeg = {.quality = w.quality, .sampling = SamplingOf(w.sampling)},
+      .decode = {.max_pixels = w.max_pixels, .tolerate_damage = w.tolerate_damage},
+      .shrink = w.shrink,
+      .sha256 = w.sha256,
+      .shard_bytes = w.shard_bytes,
+      .min_bytes = w.min_bytes,
+      .reject_duplicates = w.no_duplicates,
+      .replicate = w.replicate,
+      .workers = w.workers};
+  if (!w.recipe.empty()) {
+    std::vector<prepare::Variation> recipes = TRY(ReadRecipes(w.recipe));
+    if (recipes.size() == 1) {
+      options.geometry = recipes.front().geometry;
+    } else {
+      options.variations = std::move(recipes);
+    }
+  }
+  if (!w.part.empty()) {
+    options.part = TRY(prepare::ParsePart(w.part, [](const char* name) -> std::optional<std::string> {
+      const char* value = std::getenv(name);
+      return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+    }));
+  }
+  return options;
+}
+
+Status CheckFlags(const Wanted& w) {
+  const auto invalid = [](std::string words) -> Status {
+    return Fail(ErrorCode::kInvalidArgument, std::move(words));
+  };
+  if (!w.verify.empty()) {
+    const bool more = !w.sources.empty() || !w.folder.empty() || !w.list.empty() || w.make > 0 || w.join;
+    return more ? invalid("--verify DIR takes neither SRC nor -o: it makes nothing") : Status();
+  }
+  if (w.folder.empty()) return invalid("prepare wants -o DIR: where the set shall lie");
+  const bool reads = !w.sources.empty() || !w.list.empty();
+  if (w.join) {
+    const bool more = !w.list.empty() || w.make > 0 || !w.part.empty() || !w.recipe.empty();
+    if (w.sources.empty() || more)
+      return invalid("--join wants the parts' folders as SRC, and nothing to make");
+    return {};
+  }
+  if (reads == (w.make > 0)) return invalid("prepare wants either SRC... (or --list FILE) or --make N");
+  if (w.recipe.empty() && w.shrink) return invalid("--shrink is for pictures that get a size: give --recipe");
+  return {};
+}
+
+// Which folders hold a set of their own: the folder itself, or one for each variation.
+std::vector<std::string> SetFolders(const std::string& folder) {
+  if (data::PreparedSet::IsSet(folder)) return {folder};
+  std::vector<std::string> folders;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (data::PreparedSet::IsSet(entry.path())) folders.push_back(entry.path());
+  }
+  std::ranges::sort(folders);
+  return folders;
+}
+
+// Of the first of several variations: they show the same pictures.
+Status WritePreview(const Wanted& w, const std::string& folder) {
+  const std::vector<std::string> folders = SetFolders(folder);
+  if (folders.empty()) return {};
+  const std::string sheet =
+      TRY(prepare::MakePreview(folders.front(), {.seed = static_cast<uint64_t>(w.seed)}));
+  return WriteFileWhole(w.preview, sheet);
+}
+
+// A progress line, as often as a person can read it.
+class Teller {
+ public:
+  Teller(Console& console, const Clock& clock, std::string what)
+      : console_(console), clock_(clock), what_(std::move(what)), begin_(clock.Now()), next_(begin_) {}
+
+  void Tell(int64_t done, int64_t total, const std::function<std::string(double elapsed_s)>& extra) {
+    const Instant now = clock_.Now();
+    if (now < next_) return;
+    next_ = now + 200ms;
+    const double elapsed_s = Seconds(now - begin_);
+    console_.Progress(elapsed_s, what_, done, total, extra(elapsed_s));
+  }
+  void Tell(const prepare::Progress& p) {
+    Tell(p.done - p.begun_at, p.total - p.begun_at, [&p](double elapsed_s) {
+      const double rate = elapsed_s > 0 ? static_cast<double>(p.bytes_in) / elapsed_s : 0;
+      return fmt::format(", {}/s, {} rejected", Size(rate), Count(p.rejected));
+    });
+  }
+
+ private:
+  Console& console_;
+  const Clock& clock_;
+  const std::string what_;
+  const Instant begin_;
+  Instant next_;
+};
+
+Json ResultJson(const Wanted& w, const prepare::PrepareSummary& summary, const std::string& folder) {
+  Json json = SummaryJson(summary, folder);
   json["format"] = w.format;
-  json["images"] = summary.images;
-  json["rejected"] = Json(summary.rejected);
-  if (summary.rejected.empty()) json["rejected"] = Json::object();
-  PutIfAny(json, "images_per_s", summary.images_per_s);
-  json["wall_s"] = summary.wall_s;
-  json["bytes_in"] = summary.bytes_in;
-  json["bytes_out"] = summary.bytes_out;
-  if (w.make > 0) json["seed"] = w.seed;
+  if (w.make > 0 || w.sample > 0) json["seed"] = w.seed;
   json["provenance"] =
       record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(w.seed)}).ToJson();
   json["command"] = record::CommandLine(CommandLine());
   return json;
 }
 
-Result<int> PrepareData(const Wanted& w, const std::stop_token& stop) {
-  if (w.sources.empty() == (w.make == 0)) {
-    return Fail(ErrorCode::kInvalidArgument, "prepare wants either SRC... or --make N");
+Result<int> Finish(const Wanted& w, const Console& console, const prepare::PrepareSummary& summary,
+                   const std::string& folder) {
+  console.Text(SummaryText(summary, folder));
+  if (!w.preview.empty()) TRY_STATUS(WritePreview(w, folder));
+  TRY_STATUS(console.Json(ResultJson(w, summary, folder)));
+  return w.strict && RejectedCount(summary) > 0 ? kJobFailed : kDone;
+}
+
+Result<int> Make(const Wanted& w, Console& console, const Clock& clock, const std::stop_token& stop) {
+  prepare::Options options = TRY(OptionsOf(w));
+  std::unique_ptr<PictureJudge> judge;
+  if (!w.recognise.empty()) {
+    judge = TRY(PictureJudge::Open(
+        {.model = w.recognise, .min_score = w.min_score, .max_pixels = w.max_pixels}, clock));
+    options.make_judge = [&judge] { return judge->MakeJudge(); };
+    options.judged_by = judge->identity();
   }
-  Console console(w.json);
-  TRY_STATUS(console.CheckJson());
-  const SteadyClock clock;
-  prepare::Options options{
-      .folder = w.folder,
-      .format = w.format == "raw" ? data::SetFormat::kRaw : data::SetFormat::kFiles,
-      .encoding = w.encoding == "png" ? prepare::Encoding::kPng : prepare::Encoding::kJpeg,
-      .jpeg = {.quality = w.quality},
-      .decode = {.max_pixels = w.max_pixels, .tolerate_damage = w.tolerate_damage},
-      .workers = w.workers,
-      .replicate = w.replicate,
-      .min_bytes = w.min_bytes};
-  if (!w.recipe.empty()) options.geometry = TRY(data::ReadRecipe(w.recipe)).geometry;
-  data::Listing listing;
+  std::unique_ptr<prepare::Sources> sources;
   prepare::Feed feed;
   if (w.make > 0) {
     feed = FeedOfMadePictures(w.make, Seed(static_cast<uint64_t>(w.seed)));
   } else {
-    listing = TRY(data::ListInputs(w.sources));
-    feed = TRY(prepare::FeedFrom(listing));
+    prepare::SourceOptions wanted{
+        .paths = w.sources,
+        .lists = {},
+        .labels = w.labels,
+        .max_file_bytes = static_cast<uint64_t>(w.max_file_bytes),
+        .fetch = {.retries = w.fetch_retries, .timeout = FromSeconds(w.fetch_timeout_s)}};
+    if (!w.list.empty()) wanted.lists.push_back(w.list);
+    sources = TRY(prepare::Sources::Open(std::move(wanted)));
+    feed = sources->MakeFeed();
   }
-  const Instant begin = clock.Now();
-  Instant next = begin;
-  const auto summary = prepare::PrepareSet(feed, options, clock, stop, [&](const prepare::Progress& p) {
-    if (clock.Now() < next) return;
-    next = clock.Now() + 200ms;
-    console.Progress(Seconds(clock.Now() - begin), "prepare", p.done, p.total, "");
-  });
+  if (w.sample > 0) {
+    std::vector<int64_t> chosen = prepare::SampleOf(feed.count, w.sample, static_cast<uint64_t>(w.seed));
+    feed = prepare::Pick(std::move(feed), std::move(chosen));
+  }
+  Teller teller(console, clock, "prepare");
+  const auto summary =
+      prepare::PrepareSet(feed, options, clock, stop, [&](const prepare::Progress& p) { teller.Tell(p); });
   console.EndProgress();
   if (!summary) return std::unexpected(summary.error());
+  const std::string folder = options.part ? w.folder + "/" + prepare::PartFolder(*options.part) : w.folder;
+  return Finish(w, console, *summary, folder);
+}
 
-  int64_t rejected = 0;
-  std::string reasons;
-  for (const auto& [reason, count] : summary->rejected) {
-    rejected += count;
-    reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", Count(count), reason);
+Result<int> Join(const Wanted& w, Console& console, const Clock& clock, const std::stop_token& stop) {
+  Teller teller(console, clock, "join");
+  const auto summary = prepare::JoinParts({.parts = w.sources,
+                                           .folder = w.folder,
+                                           .stop = stop,
+                                           .progress = [&](const prepare::Progress& p) { teller.Tell(p); }},
+                                          clock);
+  console.EndProgress();
+  if (!summary) return std::unexpected(summary.error());
+  return Finish(w, console, *summary, w.folder);
+}
+
+Result<int> Verify(const Wanted& w, Console& console, const Clock& clock, const std::stop_token& stop) {
+  const std::vector<std::string> folders = SetFolders(w.verify);
+  if (folders.empty()) {
+    return Fail(ErrorCode::kNotFound, fmt::format("{}: no finished set is there (no set.json)", w.verify));
   }
-  console.Text(
-      fmt::format("{} pictures in {}{}, {}{} ({:.1f} s)\n", Count(summary->images), EscapeBytes(w.folder),
-                  rejected > 0 ? fmt::format("; rejected: {}", reasons) : "",
-                  Size(static_cast<double>(summary->bytes_out)),
-                  summary->images_per_s ? fmt::format(", {} images/s", Short(*summary->images_per_s)) : "",
-                  summary->wall_s));
-  TRY_STATUS(console.Json(ResultJson(w, *summary)));
-  return w.strict && rejected > 0 ? kJobFailed : kDone;
+  Teller teller(console, clock, "verify");
+  Json sets = Json::array();
+  int64_t faults = 0;
+  for (const std::string& folder : folders) {
+    const auto report =
+        data::VerifySet(folder, {.stop = stop, .progress = [&](int64_t done, int64_t total) {
+                                   teller.Tell(done, total, [](double) { return std::string(); });
+                                 }});
+    console.EndProgress();
+    if (!report) return std::unexpected(report.error());
+    faults += report->faults;
+    Json examples = Json::array();
+    for (const std::string& example : report->examples) {
+      console.Text(fmt::format("{}: {}\n", EscapeBytes(folder), EscapeBytes(example)));
+      examples.push_back(EscapeBytes(example));
+    }
+    console.Text(fmt::format("{}: {} pictures, {}: {}\n", EscapeBytes(folder), Count(report->images),
+                             Size(static_cast<double>(report->bytes)),
+                             report->faults == 0 ? "as the manifest says" : Count(report->faults, "fault")));
+    sets.push_back({{"folder", EscapeBytes(folder)},
+                    {"images", report->images},
+                    {"bytes", report->bytes},
+                    {"faults", report->faults},
+                    {"examples", std::move(examples)}});
+  }
+  TRY_STATUS(console.Json({{"faults", faults}, {"sets", std::move(sets)}}));
+  return faults == 0 ? kDone : kJobFailed;
+}
+
+Result<int> PrepareData(const Wanted& w, const std::stop_token& stop) {
+  TRY_STATUS(CheckFlags(w));
+  Console console(w.json);
+  TRY_STATUS(console.CheckJson());
+  const SteadyClock clock;
+  if (!w.verify.empty()) return Verify(w, console, clock, stop);
+  return w.join ? Join(w, console, clock, stop) : Make(w, console, clock, stop);
 }
 
 }  // namespace

@@ -29,9 +29,10 @@ Accepted<PictureInfo> ReadInfo(PictureFormat format, std::span<const std::byte> 
   return Unsupported("no decoder for this format");
 }
 
-bool Inside(const Window& window, const PictureInfo& info) {
+bool Inside(const Window& window, const PictureInfo& info, int shrink) {
   return window.x >= 0 && window.y >= 0 && window.width > 0 && window.height > 0 &&
-         window.width <= info.width - window.x && window.height <= info.height - window.y;
+         window.width <= ShrunkSide(info.width, shrink) - window.x &&
+         window.height <= ShrunkSide(info.height, shrink) - window.y;
 }
 
 }  // namespace
@@ -137,9 +138,10 @@ Decoder& Decoder::operator=(Decoder&&) noexcept = default;
 
 Accepted<void> Decoder::Decode(std::span<const std::byte> encoded, const PictureInfo& info,
                                const Window& window, const DecodeOptions& options, Pixels& out) {
-  CHECK(Inside(window, info));
+  CHECK(options.shrink == 1 || info.format == PictureFormat::kJpeg);
+  CHECK(Inside(window, info, options.shrink));
   TRY_STATUS(CheckPixels(info, options.max_pixels));
-  const DecodeJob job{encoded, info, window, options.tolerate_damage, options.max_pixels};
+  const DecodeJob job{encoded, info, window, options.tolerate_damage, options.max_pixels, options.shrink};
   Scratch& scratch = state_->scratch;
   switch (info.format) {
     case PictureFormat::kJpeg:

@@ -47,7 +47,13 @@ struct Pixels {
 struct DecodeOptions {
   int64_t max_pixels = 100'000'000;  // declared by the header; more is refused before memory is asked for
   bool tolerate_damage = false;      // let through what the decoder can still show
+  // JPEG only: 2, 4 or 8 has the inverse transform give a picture of 1/shrink of the size, sides rounded up.
+  // The window is then one of that picture.
+  int shrink = 1;
 };
+
+// A side of a picture that is decoded at 1/shrink of its size.
+inline int ShrunkSide(int side, int shrink) { return (side + shrink - 1) / shrink; }
 
 // Reads the header only. Rejects: kEmpty, kNotAPicture, kDamaged, kUnsupported, kTooManyPixels.
 Accepted<PictureInfo> ReadPictureInfo(std::span<const std::byte> encoded, const DecodeOptions& options);

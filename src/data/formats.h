@@ -22,6 +22,7 @@ struct DecodeJob {
   Window window;  // inside the picture of `info`
   bool tolerate_damage = false;
   int64_t max_pixels = 0;  // also of a part that may be larger than the picture (a frame)
+  int shrink = 1;          // of a JPEG: 1, 2, 4 or 8
 
   const uint8_t* data() const { return reinterpret_cast<const uint8_t*>(encoded.data()); }
   size_t size() const { return encoded.size(); }
@@ -38,6 +39,9 @@ Accepted<PictureInfo> ReadWebpInfo(std::span<const std::byte> encoded);
 // `scratch` is memory kept between pictures; its contents mean nothing.
 using Scratch = std::vector<uint8_t>;
 Accepted<void> DecodeJpeg(const DecodeJob& job, Scratch& scratch, Pixels& out);
+// The same, leaving columns beside the window in `out` where that saves a copy. Gives the part that `out`
+// holds: the window's rows, and at least its columns; the others need not be those of a full decode.
+Accepted<Window> DecodeJpegAround(const DecodeJob& job, Scratch& scratch, Pixels& out);
 Accepted<void> DecodePng(const DecodeJob& job, Scratch& scratch, Pixels& out);
 Accepted<void> DecodeTiff(const DecodeJob& job, Scratch& scratch, Pixels& out);
 Accepted<void> DecodeGif(const DecodeJob& job, Scratch& scratch, Pixels& out);

@@ -20,6 +20,8 @@ struct Work {
   const DecodeJob* job = nullptr;
   Scratch* scratch = nullptr;
   Pixels* out = nullptr;
+  bool around = false;  // `out` may hold more columns than the window's
+  Window given;         // what it holds
   JpegErrors errors;
   jpeg_progress_mgr progress{};
   jpeg_decompress_struct cinfo{};
@@ -57,6 +59,8 @@ void Start(Work& work) {
     FailJpeg(reinterpret_cast<j_common_ptr>(&cinfo), RejectReason::kDamaged, "JPEG declares two sizes");
   }
   cinfo.out_color_space = OutputSpace(cinfo.jpeg_color_space);
+  cinfo.scale_num = 1;
+  cinfo.scale_denom = static_cast<unsigned>(job.shrink);
   jpeg_start_decompress(&cinfo);
 }
 
@@ -96,7 +100,7 @@ void ReadAndDrop(Work& work, JDIMENSION rows) {
 // Reads the window's rows, some at a time; rows of `cinfo` begin at picture column `first_column`.
 void ReadWindow(Work& work, JDIMENSION first_column) {
   jpeg_decompress_struct& cinfo = work.cinfo;
-  const Window& window = work.job->window;
+  const Window& window = work.given;
   Pixels& out = *work.out;
   const size_t line_bytes = LineBytes(cinfo);
   const size_t offset = (window.x - first_column) * static_cast<size_t>(cinfo.output_components);
@@ -164,7 +168,12 @@ void Run(void* argument) {
     jpeg_crop_scanline(&cinfo, &first_column, &columns);
   }
   work.scratch->resize(kRowsAtOnce * LineBytes(cinfo));
-  ShapeOutput(window, cinfo.out_color_space == JCS_GRAYSCALE ? 1 : 3, *work.out);
+  work.given = window;
+  if (work.around && cinfo.out_color_space != JCS_CMYK) {
+    work.given.x = static_cast<int>(first_column);
+    work.given.width = static_cast<int>(cinfo.output_width);
+  }
+  ShapeOutput(work.given, cinfo.out_color_space == JCS_GRAYSCALE ? 1 : 3, *work.out);
   if (coarse) {
     ReadAndDrop(work, window.y);
   } else if (window.y > 0) {
@@ -174,21 +183,31 @@ void Run(void* argument) {
   ReadToEnd(work);
 }
 
-}  // namespace
-
 // The decoder is made anew for each picture (a few microseconds): a kept one also keeps the tables of the
 // last picture, and would decode one that lacks its own with them.
-Accepted<void> DecodeJpeg(const DecodeJob& job, Scratch& scratch, Pixels& out) {
+Accepted<Window> Decode(const DecodeJob& job, bool around, Scratch& scratch, Pixels& out) {
   Work work;
   work.job = &job;
   work.scratch = &scratch;
   work.out = &out;
+  work.around = around;
   work.errors.strict = !job.tolerate_damage;
   work.cinfo.err = &work.errors.manager;
   const bool done = Guard(work.errors, Run, &work);
   jpeg_destroy_decompress(&work.cinfo);
   if (!done) return Refuse(work.errors.reason, work.errors.message);
+  return work.given;
+}
+
+}  // namespace
+
+Accepted<void> DecodeJpeg(const DecodeJob& job, Scratch& scratch, Pixels& out) {
+  TRY_STATUS(Decode(job, false, scratch, out));
   return {};
+}
+
+Accepted<Window> DecodeJpegAround(const DecodeJob& job, Scratch& scratch, Pixels& out) {
+  return Decode(job, true, scratch, out);
 }
 
 }  // namespace weir::data

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 #include <utility>
 
+#include "data/formats.h"
 #include "data/resize.h"
 
 namespace weir::data {
@@ -47,13 +50,49 @@ Span MakeSpan(int64_t source, int64_t resized, int64_t output) {
 
 // What is done to every picture of one stored size and orientation.
 struct Plan {
-  int width = 0, height = 0, orientation = 0;  // of the stored pictures it is for
   Turn turn{};
   Span x, y;  // upright
   bool resizes = false;
   Axis stored_x, stored_y;  // where it resizes
-  Window window;            // of the stored picture
+  int shrink = 1;           // the decoder gives this fraction of the stored picture
+  Window window;            // of what the decoder gives
 };
+
+// How far a JPEG may be shrunk while it is decoded: as far as it stays twice as large as wanted, else to a
+// half where that is enough. A mirrored axis would begin with a part of a pixel where the side is no
+// multiple.
+int ShrinkFor(const Plan& plan, const PictureInfo& info) {
+  const Span& across = plan.turn.transposed ? plan.y : plan.x;
+  const Span& down = plan.turn.transposed ? plan.x : plan.y;
+  const auto fits = [&](int shrink) {
+    const int64_t margin = shrink > 2 ? 2 : 1;
+    return info.width >= margin * shrink * across.resized && info.height >= margin * shrink * down.resized &&
+           (!plan.turn.mirror_x || info.width % shrink == 0) &&
+           (!plan.turn.mirror_y || info.height % shrink == 0);
+  };
+  for (const int shrink : {8, 4, 2}) {
+    if (fits(shrink)) return shrink;
+  }
+  return 1;
+}
+
+// Where the window lies in the picture that the decoder gives, and how its axes are resampled.
+void PlaceWindow(const PictureInfo& info, Plan& plan) {
+  const Span& across = plan.turn.transposed ? plan.y : plan.x;
+  const Span& down = plan.turn.transposed ? plan.x : plan.y;
+  const auto axis = [&](const Span& span, bool mirrored, int side) {
+    const int given = ShrunkSide(side, plan.shrink);
+    Axis upright =
+        MakeAxis(given, static_cast<double>(side) / plan.shrink, span.resized, span.first, span.count);
+    return mirrored ? Mirror(upright, given) : upright;
+  };
+  plan.stored_x = axis(across, plan.turn.mirror_x, info.width);
+  plan.stored_y = axis(down, plan.turn.mirror_y, info.height);
+  plan.window = {static_cast<int>(plan.stored_x.source_begin()),
+                 static_cast<int>(plan.stored_y.source_begin()),
+                 static_cast<int>(plan.stored_x.source_end() - plan.stored_x.source_begin()),
+                 static_cast<int>(plan.stored_y.source_end() - plan.stored_y.source_begin())};
+}
 
 Accepted<Plan> MakePlan(const Geometry& geometry, const PictureInfo& info, int64_t max_pixels) {
   if (std::max(info.width, info.height) > kMaxSide) {
@@ -62,9 +101,6 @@ Accepted<Plan> MakePlan(const Geometry& geometry, const PictureInfo& info, int64
                fmt::format("{}x{}: a side is over {}", info.width, info.height, kMaxSide)});
   }
   Plan plan;
-  plan.width = info.width;
-  plan.height = info.height;
-  plan.orientation = info.orientation;
   if (geometry.orientation == Orientation::kExif) plan.turn = kTurns[info.orientation];
   int64_t width = info.width, height = info.height;
   if (plan.turn.transposed) std::swap(width, height);
@@ -98,16 +134,7 @@ Accepted<Plan> MakePlan(const Geometry& geometry, const PictureInfo& info, int64
                    static_cast<int>(down.count)};
     return plan;
   }
-  const auto axis = [](const Span& span, bool mirrored) {
-    Axis upright = MakeAxis(span.source, span.resized, span.first, span.count);
-    return mirrored ? Mirror(upright, span.source) : upright;
-  };
-  plan.stored_x = axis(across, plan.turn.mirror_x);
-  plan.stored_y = axis(down, plan.turn.mirror_y);
-  plan.window = {static_cast<int>(plan.stored_x.source_begin()),
-                 static_cast<int>(plan.stored_y.source_begin()),
-                 static_cast<int>(plan.stored_x.source_end() - plan.stored_x.source_begin()),
-                 static_cast<int>(plan.stored_y.source_end() - plan.stored_y.source_begin())};
+  PlaceWindow(info, plan);
   return plan;
 }
 
@@ -122,6 +149,18 @@ void MakeGrey(Pixels& pixels) {
   }
   pixels.data.resize(count);
   pixels.channels = 1;
+}
+
+// A part on its own.
+void CutOut(const PixelPart& part, const Window& window, Pixels& out) {
+  out.width = window.width;
+  out.height = window.height;
+  out.channels = part.channels;
+  const size_t row_bytes = static_cast<size_t>(window.width) * part.channels;
+  out.data.resize(row_bytes * window.height);
+  for (int y = 0; y < window.height; ++y) {
+    std::memcpy(out.data.data() + y * row_bytes, part.data + y * part.step, row_bytes);
+  }
 }
 
 // Turns `shown` (as stored) upright, puts it on black where the crop is larger, and gives it the channels
@@ -162,45 +201,150 @@ bool IsInPlace(const Pixels& shown, const Plan& plan, Channels channels) {
 
 }  // namespace
 
-struct Preparer::State {
+// One geometry, and what is kept for it.
+struct Way {
   Geometry geometry;
-  DecodeOptions options;
-  Decoder decoder;
-  Resizer resizer;
-  Plan plan;  // of the last picture
-  Pixels decoded, resized, placed;
+  Accepted<Plan> plan{};  // for pictures of the size in hand
+  Pixels grey, resized, placed;
 };
 
+struct Preparer::State {
+  std::vector<Way> ways;
+  PreparerOptions options;
+  Decoder decoder;
+  Resizer resizer;
+  PictureInfo info;  // the plans are for pictures like it; no width: for none
+  int shrink = 1;
+  Window window;  // all that any way needs
+  Scratch scratch;
+  Window held;  // what is in `decoded`: the window, or more
+  Pixels decoded;
+  std::vector<Accepted<const Pixels*>> results;
+  PrepareTimes times;
+
+  Instant Now() const { return options.clock != nullptr ? options.clock->Now() : Instant(); }
+  void MakePlans(const PictureInfo& picture);
+  Accepted<void> Decode(std::span<const std::byte> encoded);
+  PixelPart PartFor(const Plan& plan, Way& way);
+  Accepted<const Pixels*> Finish(Way& way);
+};
+
+Preparer::Preparer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Preparer::Preparer(const Geometry& geometry, const DecodeOptions& options)
-    : state_(std::make_unique<State>(State{geometry, options, {}, {}, {}, {}, {}, {}})) {}
+    : Preparer(OfAll({geometry}, {.decode = options})) {}
+
+Preparer Preparer::OfAll(std::vector<Geometry> geometries, const PreparerOptions& options) {
+  CHECK(!geometries.empty());
+  auto state = std::make_unique<State>();
+  for (Geometry& geometry : geometries) state->ways.push_back({.geometry = geometry});
+  state->options = options;
+  return Preparer(std::move(state));
+}
 Preparer::~Preparer() = default;
 Preparer::Preparer(Preparer&&) noexcept = default;
 
-Accepted<const Pixels*> Preparer::Prepare(std::span<const std::byte> encoded) {
-  State& s = *state_;
-  if (s.decoded.data.capacity() > kKeptBytes) s.decoded = {};
-  const Accepted<PictureInfo> info = ReadPictureInfo(encoded, s.options);
-  if (!info) return std::unexpected(info.error());
-  if (info->width != s.plan.width || info->height != s.plan.height ||
-      info->orientation != s.plan.orientation) {
-    Accepted<Plan> plan = MakePlan(s.geometry, *info, s.options.max_pixels);
-    if (!plan) return std::unexpected(std::move(plan).error());
-    s.plan = *std::move(plan);
+// The plans of all ways for pictures like this one, at a size that is large enough for each.
+void Preparer::State::MakePlans(const PictureInfo& picture) {
+  info = picture;
+  shrink = options.shrink && picture.format == PictureFormat::kJpeg ? 8 : 1;
+  for (Way& way : ways) {
+    way.plan = MakePlan(way.geometry, picture, options.decode.max_pixels);
+    if (way.plan) shrink = std::min(shrink, way.plan->resizes ? ShrinkFor(*way.plan, picture) : 1);
   }
-  const Accepted<void> decoded = s.decoder.Decode(encoded, *info, s.plan.window, s.options, s.decoded);
-  if (!decoded) return std::unexpected(decoded.error());
-
-  const Channels channels = s.geometry.channels;
-  if (channels == Channels::kGrey) MakeGrey(s.decoded);
-  const Pixels* shown = &s.decoded;
-  if (s.plan.resizes) {
-    s.resizer.Resize(s.decoded, s.plan.stored_x, s.plan.stored_y, s.resized);
-    shown = &s.resized;
+  std::optional<Window> all;
+  for (Way& way : ways) {
+    if (!way.plan) continue;
+    if (shrink > 1) {
+      way.plan->shrink = shrink;
+      PlaceWindow(picture, *way.plan);
+    }
+    const Window& one = way.plan->window;
+    if (!all) all = one;
+    const int right = std::max(all->x + all->width, one.x + one.width);
+    const int bottom = std::max(all->y + all->height, one.y + one.height);
+    all->x = std::min(all->x, one.x);
+    all->y = std::min(all->y, one.y);
+    all->width = right - all->x;
+    all->height = bottom - all->y;
   }
-  if (IsInPlace(*shown, s.plan, channels)) return shown;
-  Place(*shown, s.plan, channels, s.placed);
-  return &s.placed;
+  // Where no way has a plan the picture is decoded all the same: damage is told before anything else.
+  window = all.value_or(Window{0, 0, 1, 1});
 }
+
+Accepted<void> Preparer::State::Decode(std::span<const std::byte> encoded) {
+  if (decoded.data.capacity() > kKeptBytes) decoded = {};
+  const PictureInfo picture = TRY(ReadPictureInfo(encoded, options.decode));
+  if (picture.width != info.width || picture.height != info.height ||
+      picture.orientation != info.orientation || picture.format != info.format) {
+    MakePlans(picture);
+  }
+  if (ways.size() == 1 && !ways.front().plan) return std::unexpected(ways.front().plan.error());
+  if (picture.format == PictureFormat::kJpeg) {
+    const DecodeJob job{encoded, picture, window, options.decode.tolerate_damage, options.decode.max_pixels,
+                        shrink};
+    held = TRY(DecodeJpegAround(job, scratch, decoded));
+    return {};
+  }
+  held = window;
+  return decoder.Decode(encoded, picture, window, options.decode, decoded);
+}
+
+// The part of what was decoded that a way wants, in its channels.
+PixelPart Preparer::State::PartFor(const Plan& plan, Way& way) {
+  Pixels* from = &decoded;
+  if (way.geometry.channels == Channels::kGrey && decoded.channels != 1) {
+    if (ways.size() > 1) from = &(way.grey = decoded);
+    MakeGrey(*from);
+  }
+  const size_t step = static_cast<size_t>(from->width) * from->channels;
+  const size_t offset = static_cast<size_t>(plan.window.y - held.y) * step +
+                        static_cast<size_t>(plan.window.x - held.x) * from->channels;
+  return {from->data.data() + offset, step, from->data.data() + from->data.size(), from->channels};
+}
+
+Accepted<const Pixels*> Preparer::State::Finish(Way& way) {
+  const Plan& plan = *way.plan;
+  const Channels channels = way.geometry.channels;
+  const PixelPart part = PartFor(plan, way);
+  const bool grey = part.channels == 1 && decoded.channels != 1;  // a copy of its own
+  const Pixels* shown = grey ? &way.grey : &decoded;
+  if (plan.resizes) {
+    resizer.Resize(part, plan.stored_x, plan.stored_y, way.resized);
+    shown = &way.resized;
+  } else if (plan.window != held) {
+    CutOut(part, plan.window, way.resized);
+    shown = &way.resized;
+  }
+  if (IsInPlace(*shown, plan, channels)) return shown;
+  Place(*shown, plan, channels, way.placed);
+  return &way.placed;
+}
+
+std::span<const Accepted<const Pixels*>> Preparer::PrepareAll(std::span<const std::byte> encoded) {
+  State& s = *state_;
+  s.results.clear();
+  const Instant begin = s.Now();
+  const Accepted<void> decoded = s.Decode(encoded);
+  const Instant end = s.Now();
+  s.times.decode += end - begin;
+  for (Way& way : s.ways) {
+    if (!decoded) {
+      s.results.push_back(std::unexpected(decoded.error()));
+    } else if (!way.plan) {
+      s.results.push_back(std::unexpected(way.plan.error()));
+    } else {
+      s.results.push_back(s.Finish(way));
+    }
+  }
+  s.times.resize += s.Now() - end;
+  return s.results;
+}
+
+Accepted<const Pixels*> Preparer::Prepare(std::span<const std::byte> encoded) {
+  return PrepareAll(encoded).front();
+}
+
+PrepareTimes Preparer::TakeTimes() { return std::exchange(state_->times, {}); }
 
 size_t InputBytes(const Recipe& recipe, const Size& size) {
   const size_t values = static_cast<size_t>(size.width) * size.height * recipe.geometry.channel_count();

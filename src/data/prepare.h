@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/clock.h"
 #include "data/decode.h"
@@ -12,10 +13,26 @@
 
 namespace weir::data {
 
+// What a Preparer has done with its time.
+struct PrepareTimes {
+  Duration decode{}, resize{};
+};
+
+struct PreparerOptions {
+  DecodeOptions decode;
+  // A JPEG that is at least twice too large in both directions is decoded at a half, a quarter or an eighth
+  // of its size, still at least twice too large where it can be: faster, and not to the bit what it says
+  // below.
+  bool shrink = false;
+  const Clock* clock = nullptr;  // times the stages, where there is one; must outlive the Preparer
+};
+
 // Keeps a decoder and buffers. One thread at a time; each thread has its own.
 class Preparer {
  public:
   Preparer(const Geometry& geometry, const DecodeOptions& options);
+  // Of several geometries, which are made of one decode. REQUIRES: at least one.
+  static Preparer OfAll(std::vector<Geometry> geometries, const PreparerOptions& options);
   ~Preparer();
   Preparer(Preparer&&) noexcept;
 
@@ -29,8 +46,15 @@ class Preparer {
   // kUnsupported for sides over 2^20.
   Accepted<const Pixels*> Prepare(std::span<const std::byte> encoded);
 
+  // The same for each of the geometries, in their order.
+  std::span<const Accepted<const Pixels*>> PrepareAll(std::span<const std::byte> encoded);
+
+  // Since the last call.
+  PrepareTimes TakeTimes();
+
  private:
   struct State;
+  explicit Preparer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "data/encode.h"
@@ -164,6 +165,73 @@ TEST(Preparer, ComputesOnlyWhatTheCropNeeds) {
   const auto whole = Preparer({.short_side = 256}, {}).Prepare(AsBytes(png));
   ASSERT_FALSE(whole);
   EXPECT_EQ(whole.error().reason, RejectReason::kTooManyPixels);
+}
+
+TEST(Preparer, SeveralGeometriesGetWhatEachGetsAlone) {
+  const std::vector<Geometry> geometries = {{.short_side = 32, .crop = Size{28, 20}},
+                                            {.resize = Size{17, 90}, .channels = Channels::kGrey},
+                                            {.crop = Size{10, 12}},
+                                            {.crop = Size{12, 400}, .channels = Channels::kBgr},
+                                            {.short_side = 8, .orientation = Orientation::kIgnore}};
+  Preparer preparer = Preparer::OfAll(geometries, {});
+  for (const int orientation : {1, 6, 8}) {
+    const std::string jpeg = testing::WriteJpeg(
+        MakePhoto(121, 80, 3, 3),
+        {.luma = {2, 2}, .exif = testing::ExifSegment(orientation, testing::ByteOrder::kLittle)});
+    const auto results = preparer.PrepareAll(AsBytes(jpeg));
+    ASSERT_EQ(results.size(), geometries.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      ASSERT_TRUE(results[i]);
+      EXPECT_EQ(LargestDifference(**results[i], Prepare(jpeg, geometries[i])), 0) << i << ", " << orientation;
+    }
+    for (const auto& cut : preparer.PrepareAll(AsBytes(std::string_view(jpeg).substr(0, jpeg.size() / 2))))
+      EXPECT_EQ(cut.error().reason, RejectReason::kDamaged);
+  }
+}
+
+// The bar of the option: within two levels on average. A photo's neighbours are alike; so are this one's.
+TEST(Preparer, ShrinkingStaysNearTheWholeDecode) {
+  Pixels photo{1000, 778, 3, {}};
+  for (int y = 0; y < photo.height; ++y) {
+    for (int x = 0; x < photo.width; ++x) {
+      for (int c = 0; c < 3; ++c) {
+        const double wave = std::sin(x * 0.031 * (c + 1)) + std::cos(y * 0.023 + x * 0.2) * 0.4;
+        photo.data.push_back(static_cast<uint8_t>(128 + 60 * wave));
+      }
+    }
+  }
+  const std::string jpeg = EncodeJpeg(photo, {}).value();
+  for (const int side : {300, 190, 90, 40}) {
+    const Geometry geometry{.short_side = side, .crop = Size{side - 8, side - 8}};
+    Preparer preparer = Preparer::OfAll({geometry}, {.shrink = true});
+    const auto shrunk = preparer.Prepare(AsBytes(jpeg));
+    ASSERT_TRUE(shrunk);
+    const Pixels whole = Prepare(jpeg, geometry);
+    ASSERT_EQ((*shrunk)->data.size(), whole.data.size());
+    double sum = 0;
+    for (size_t i = 0; i < whole.data.size(); ++i) sum += std::abs(whole.data[i] - (*shrunk)->data[i]);
+    EXPECT_LT(sum / static_cast<double>(whole.data.size()), 2) << side;
+    const bool is_shrunk = LargestDifference(whole, **shrunk) > 0;
+    EXPECT_EQ(is_shrunk, side <= 389) << side;  // at least twice too large
+    EXPECT_FALSE(preparer.Prepare(AsBytes(std::string_view(jpeg).substr(0, jpeg.size() / 2))));
+  }
+  Preparer large = Preparer::OfAll({Geometry{.short_side = 400}}, {.shrink = true});
+  EXPECT_EQ(LargestDifference(**large.Prepare(AsBytes(jpeg)), Prepare(jpeg, {.short_side = 400})), 0);
+}
+
+TEST(Preparer, ShrinkingObeysOrientations) {
+  const Pixels photo = MakePhoto(160, 121, 3, 3);
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const std::string jpeg = testing::WriteJpeg(
+        photo, {.luma = {1, 1}, .exif = testing::ExifSegment(orientation, testing::ByteOrder::kLittle)});
+    const Geometry geometry{.resize = Size{20, 20}};
+    Preparer preparer = Preparer::OfAll({geometry}, {.shrink = true});
+    const Pixels shrunk = **preparer.Prepare(AsBytes(jpeg));
+    const Pixels whole = Prepare(jpeg, geometry);
+    double sum = 0;
+    for (size_t i = 0; i < whole.data.size(); ++i) sum += std::abs(whole.data[i] - shrunk.data[i]);
+    EXPECT_LT(sum / static_cast<double>(whole.data.size()), 2) << orientation;
+  }
 }
 
 TEST(Preparer, HoldsItsLimitOnPixels) {

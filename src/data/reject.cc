@@ -56,6 +56,12 @@ std::string_view ToString(RejectReason reason) {
       return "unreadable";
     case RejectReason::kVanished:
       return "vanished";
+    case RejectReason::kMissing:
+      return "missing";
+    case RejectReason::kUnreachable:
+      return "unreachable";
+    case RejectReason::kDuplicate:
+      return "duplicate";
     case RejectReason::kWrongGeometry:
       return "wrong-geometry";
     case RejectReason::kUnrecognised:

@@ -21,6 +21,9 @@ enum class RejectReason {
   kNotAFile,       // a folder, pipe, device or socket by a picture's name
   kUnreadable,     // the system refuses: permission, a link that leads nowhere or in a circle, I/O error
   kVanished,       // was there when listed, and gone or shorter when read
+  kMissing,        // a list names it, and nothing is there
+  kUnreachable,    // its server did not give it, after all retries
+  kDuplicate,      // the same bytes came before
   kWrongGeometry,  // a prepared picture of another size than the recipe wants
   kUnrecognised,   // the model cannot place it (--recognise)
   kFailed,         // the service answered an error for its batch

@@ -48,6 +48,20 @@ void SumAlong(const Axis& x, int channels, int64_t first, const uint8_t* row, ui
   }
 }
 
+// The pairs of two output pixels side by side, each four times, as SumTwoPixels3 loads them: for pixels 2j
+// and 2j + 1 and each k of the stride, four of the one and four of the other.
+void WidenPairs(const std::vector<int32_t>& pairs, int32_t stride, std::vector<int32_t>& wide) {
+  const size_t taps = static_cast<size_t>(stride), two = 2 * taps;
+  wide.resize(pairs.size() / two * taps * 8);
+  int32_t* out = wide.data();
+  for (size_t first = 0; first + two <= pairs.size(); first += two) {
+    for (size_t k = 0; k < taps; ++k, out += 8) {
+      std::fill_n(out, 4, pairs[first + k]);
+      std::fill_n(out + 4, 4, pairs[first + taps + k]);
+    }
+  }
+}
+
 // For two taps each the high parts of their weights, then the low parts, as pairs of 16 bits in one number.
 void PackPairs(const Axis& axis, std::vector<int32_t>& pairs) {
   const auto pair = [](int32_t a, int32_t b) {
@@ -74,7 +88,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
 
-int64_t SumAlong3(const Axis&, const int32_t*, const SourceRow&, uint8_t*) { return 0; }
+int64_t SumAlong3(const Axis&, const int32_t*, const int32_t*, const SourceRow&, uint8_t*) { return 0; }
 
 void SumDown(const uint8_t* const* rows, const int32_t* pairs, int32_t count, size_t n, uint8_t* out) {
   for (size_t i = 0; i < n; ++i) {
@@ -95,40 +109,45 @@ using D8 = hn::FixedTag<uint8_t, 16>;
 using D16 = hn::FixedTag<int16_t, 8>;
 using D32 = hn::FixedTag<int32_t, 4>;
 using V16 = hn::Vec<D16>;
-using V32 = hn::Vec<D32>;
 
-// Four sums over pairs of taps, kept as Highway's widening product wants them.
-struct Sums {
-  V32 high0, high1, low0, low1;
+// kSums sums over pairs of taps, kept as Highway's widening product wants them.
+template <size_t kSums>
+struct SumsOf {
+  using DSum = hn::FixedTag<int32_t, kSums>;
+  using VSum = hn::Vec<DSum>;
+  using VPair = hn::Vec<hn::FixedTag<int16_t, 2 * kSums> >;
+  VSum high0, high1, low0, low1;
 
-  HWY_INLINE Sums() : high0(hn::Zero(D32())), high1(high0), low0(high0), low1(high0) {}
-  HWY_INLINE void Add(V16 levels, V16 high, V16 low) {
-    high0 = hn::ReorderWidenMulAccumulate(D32(), levels, high, high0, high1);
-    low0 = hn::ReorderWidenMulAccumulate(D32(), levels, low, low0, low1);
+  HWY_INLINE SumsOf() : high0(hn::Zero(DSum())), high1(high0), low0(high0), low1(high0) {}
+  HWY_INLINE void Add(VPair levels, VPair high, VPair low) {
+    high0 = hn::ReorderWidenMulAccumulate(DSum(), levels, high, high0, high1);
+    low0 = hn::ReorderWidenMulAccumulate(DSum(), levels, low, low0, low1);
   }
-  HWY_INLINE V32 Levels() const {
-    const V32 high = hn::RearrangeToOddPlusEven(high0, high1), low = hn::RearrangeToOddPlusEven(low0, low1);
-    const V32 total = hn::Add(hn::Add(hn::ShiftLeft<kLowBits>(high), low), hn::Set(D32(), kHalf));
+  HWY_INLINE VSum Levels() const {
+    const VSum high = hn::RearrangeToOddPlusEven(high0, high1), low = hn::RearrangeToOddPlusEven(low0, low1);
+    const VSum total = hn::Add(hn::Add(hn::ShiftLeft<kLowBits>(high), low), hn::Set(DSum(), kHalf));
     return hn::ShiftRight<kWeightBits>(total);
   }
 };
+using Sums = SumsOf<4>;
 
 HWY_INLINE V16 PairOf(int32_t pair) { return hn::BitCast(D16(), hn::Set(D32(), pair)); }
 
-// Output pixels of three channels, four taps at a time; kTaps is x.stride, or 0 for one that no other case is
-// for. Gives how many pixels were made before reading would pass the end of the memory.
+// Two pixels' channels side by side in 16 bits each: r0 r1 g0 g1 b0 b1 and nothing.
+constexpr uint8_t kNone = 0x80;
+alignas(16) constexpr uint8_t kFirstTwo[16] = {0, kNone, 3, kNone, 1,     kNone, 4,     kNone,
+                                               2, kNone, 5, kNone, kNone, kNone, kNone, kNone};
+alignas(16) constexpr uint8_t kSecondTwo[16] = {6, kNone, 9,  kNone, 7,     kNone, 10,    kNone,
+                                                8, kNone, 11, kNone, kNone, kNone, kNone, kNone};
+
+// Output pixels from `i` on of three channels, four taps at a time; kTaps is x.stride, or 0 for one that no
+// other case is for. Gives how many pixels were made before reading would pass the end of the memory.
 template <int kTaps>
-int64_t SumPixels3(const Axis& x, const int32_t* pairs, const SourceRow& row, uint8_t* out) {
-  constexpr uint8_t kNone = 0x80;
-  // Two pixels' channels side by side in 16 bits each: r0 r1 g0 g1 b0 b1 and nothing.
-  alignas(16) static constexpr uint8_t kFirst[16] = {0, kNone, 3, kNone, 1,     kNone, 4,     kNone,
-                                                     2, kNone, 5, kNone, kNone, kNone, kNone, kNone};
-  alignas(16) static constexpr uint8_t kSecond[16] = {6, kNone, 9,  kNone, 7,     kNone, 10,    kNone,
-                                                      8, kNone, 11, kNone, kNone, kNone, kNone, kNone};
-  const auto first = hn::Load(D8(), kFirst), second = hn::Load(D8(), kSecond);
+int64_t SumPixels3(const Axis& x, const int32_t* pairs, const SourceRow& row, uint8_t* out, int64_t i) {
+  const auto first = hn::Load(D8(), kFirstTwo), second = hn::Load(D8(), kSecondTwo);
   const int taps = kTaps == 0 ? x.stride : kTaps;
   const auto needed = static_cast<int64_t>(3 * taps + kSlack);
-  int64_t i = 0;
+  pairs += i * taps;
   for (; i < x.size(); ++i, pairs += taps) {
     const uint8_t* p = row.pixels + 3 * (x.begins[i] - x.source_begin());
     if (row.end - p < needed) break;
@@ -147,14 +166,63 @@ int64_t SumPixels3(const Axis& x, const int32_t* pairs, const SourceRow& row, ui
   return i;
 }
 
-int64_t SumAlong3(const Axis& x, const int32_t* pairs, const SourceRow& row, uint8_t* out) {
+#if HWY_CAP_GE256
+
+// Two output pixels at a time, one in each half of a vector; the rest is for SumPixels3.
+template <int kTaps>
+int64_t SumTwoPixels3(const Axis& x, const int32_t* wide, const SourceRow& row, uint8_t* out) {
+  const hn::FixedTag<uint8_t, 32> d8;
+  const hn::FixedTag<int16_t, 16> d16;
+  const hn::FixedTag<int32_t, 8> d32;
+  const auto first = hn::LoadDup128(d8, kFirstTwo), second = hn::LoadDup128(d8, kSecondTwo);
+  const int taps = kTaps == 0 ? x.stride : kTaps;
+  const auto needed = static_cast<int64_t>(3 * taps + kSlack);
+  const auto pair = [&](int k) { return hn::BitCast(d16, hn::LoadU(d32, wide + 8 * k)); };
+  int64_t i = 0;
+  for (; i + 2 <= x.size(); i += 2, wide += 8 * taps) {
+    const uint8_t* a = row.pixels + 3 * (x.begins[i] - x.source_begin());
+    const uint8_t* b = row.pixels + 3 * (x.begins[i + 1] - x.source_begin());
+    if (row.end - b < needed) break;
+    SumsOf<8> sums;
+    for (int k = 0; k < taps; k += 4, a += 12, b += 12) {
+      const auto pixels = hn::Combine(d8, hn::LoadU(D8(), b), hn::LoadU(D8(), a));
+      sums.Add(hn::BitCast(d16, hn::TableLookupBytesOr0(pixels, first)), pair(k), pair(k + 1));
+      sums.Add(hn::BitCast(d16, hn::TableLookupBytesOr0(pixels, second)), pair(k + 2), pair(k + 3));
+    }
+    const hn::Rebind<uint8_t, decltype(d32)> d;
+    const auto levels = hn::BitCast(hn::FixedTag<uint64_t, 1>(), hn::DemoteTo(d, sums.Levels()));
+    const uint64_t both = hn::GetLane(levels);
+    std::memcpy(out + 3 * i, &both, 4);  // a byte more, which the next pixel overwrites
+    const auto upper = static_cast<uint32_t>(both >> 32);
+    std::memcpy(out + 3 * i + 3, &upper, 4);
+  }
+  return i;
+}
+
+#else
+
+template <int kTaps>
+int64_t SumTwoPixels3(const Axis&, const int32_t*, const SourceRow&, uint8_t*) {
+  return 0;
+}
+
+#endif
+
+template <int kTaps>
+int64_t SumAllPixels3(const Axis& x, const int32_t* pairs, const int32_t* wide, const SourceRow& row,
+                      uint8_t* out) {
+  return SumPixels3<kTaps>(x, pairs, row, out, SumTwoPixels3<kTaps>(x, wide, row, out));
+}
+
+int64_t SumAlong3(const Axis& x, const int32_t* pairs, const int32_t* wide, const SourceRow& row,
+                  uint8_t* out) {
   switch (x.stride) {
     case 4:
-      return SumPixels3<4>(x, pairs, row, out);
+      return SumAllPixels3<4>(x, pairs, wide, row, out);
     case 8:
-      return SumPixels3<8>(x, pairs, row, out);
+      return SumAllPixels3<8>(x, pairs, wide, row, out);
     default:
-      return SumPixels3<0>(x, pairs, row, out);
+      return SumAllPixels3<0>(x, pairs, wide, row, out);
   }
 }
 
@@ -201,7 +269,11 @@ HWY_EXPORT(SumAlong3);
 HWY_EXPORT(SumDown);
 
 Axis MakeAxis(int64_t source, int64_t target, int64_t first, int64_t count) {
-  const double scale = static_cast<double>(source) / static_cast<double>(target);
+  return MakeAxis(source, static_cast<double>(source), target, first, count);
+}
+
+Axis MakeAxis(int64_t source, double extent, int64_t target, int64_t first, int64_t count) {
+  const double scale = extent / static_cast<double>(target);
   const double filter_scale = std::max(scale, 1.0);
   const double support =
       filter_scale;  // the triangle reaches 1 source pixel, or 1 target pixel when reducing
@@ -250,11 +322,17 @@ Axis Mirror(const Axis& axis, int64_t source) {
 }
 
 void Resizer::Resize(const Pixels& window, const Axis& x, const Axis& y, Pixels& out) {
+  const uint8_t* data = window.data.data();
+  Resize(PixelPart{data, static_cast<size_t>(window.width) * window.channels, data + window.data.size(),
+                   window.channels},
+         x, y, out);
+}
+
+void Resizer::Resize(const PixelPart& window, const Axis& x, const Axis& y, Pixels& out) {
   const int channels = window.channels;
-  const size_t step = static_cast<size_t>(window.width) * channels;
   const size_t out_step = static_cast<size_t>(x.size()) * channels;
-  const uint8_t* source_end = window.data.data() + window.data.size();
   PackPairs(x, x_pairs_);
+  WidenPairs(x_pairs_, x.stride, x_wide_);
   PackPairs(y, y_pairs_);
   out.width = static_cast<int>(x.size());
   out.height = static_cast<int>(y.size());
@@ -269,10 +347,11 @@ void Resizer::Resize(const Pixels& window, const Axis& x, const Axis& y, Pixels&
   for (int64_t j = 0; j < y.size(); ++j) {
     const int64_t end = y.begins[j] + y.counts[j];
     for (next = std::max(next, y.begins[j]); next < end; ++next) {
-      const uint8_t* pixels = window.data.data() + (next - y.source_begin()) * step;
+      const uint8_t* pixels = window.data + static_cast<size_t>(next - y.source_begin()) * window.step;
       int64_t done = 0;
       if (channels == 3)
-        done = HWY_DYNAMIC_DISPATCH(SumAlong3)(x, x_pairs_.data(), {pixels, source_end}, ring_row(next));
+        done = HWY_DYNAMIC_DISPATCH(SumAlong3)(x, x_pairs_.data(), x_wide_.data(), {pixels, window.end},
+                                               ring_row(next));
       SumAlong(x, channels, done, pixels, ring_row(next));
     }
     rows_.clear();

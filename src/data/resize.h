@@ -1,6 +1,7 @@
 // Antialiased bilinear resize of the part of a picture that is wanted.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -27,10 +28,21 @@ struct Axis {
 // Pillow 9.4 src/libImaging/Resample.c have it, down to the weights' 22 bits. REQUIRES: source, target and
 // count at least 1; 0 <= first; first + count <= target.
 Axis MakeAxis(int64_t source, int64_t target, int64_t first, int64_t count);
+// The same where the axis is only `extent` long, in its pixels: the last one reaches over the edge of a
+// picture that was decoded at a fraction of its size. REQUIRES: source - 1 < extent <= source.
+Axis MakeAxis(int64_t source, double extent, int64_t target, int64_t first, int64_t count);
 
 // The same axis run from its other end, for a picture stored the other way round. `source` is its whole
 // length.
 Axis Mirror(const Axis& axis, int64_t source);
+
+// Part of a picture that lies in memory: interleaved 8-bit pixels.
+struct PixelPart {
+  const uint8_t* data;  // the first pixel of the part
+  size_t step;          // bytes from one row to the next
+  const uint8_t* end;   // of the memory that may be read
+  int channels;
+};
 
 // Resamples pictures one after the other, keeping its buffers. One thread at a time.
 class Resizer {
@@ -40,11 +52,12 @@ class Resizer {
   // the rows first, rounded to 8 bits, then along the columns. Memory: as many resampled rows as one output
   // row is made of.
   void Resize(const Pixels& window, const Axis& x, const Axis& y, Pixels& out);
+  void Resize(const PixelPart& window, const Axis& x, const Axis& y, Pixels& out);
 
  private:
-  std::vector<int32_t> x_pairs_, y_pairs_;  // the weights, as the inner loops take them
-  std::vector<uint8_t> ring_;               // resampled rows
-  std::vector<const uint8_t*> rows_;        // of one output row
+  std::vector<int32_t> x_pairs_, x_wide_, y_pairs_;  // the weights, as the inner loops take them
+  std::vector<uint8_t> ring_;                        // resampled rows
+  std::vector<const uint8_t*> rows_;                 // of one output row
 };
 
 }  // namespace weir::data

@@ -10,7 +10,9 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "data/hash.h"
 #include "data/set_text.h"
+#include "data/shard_format.h"
 
 namespace weir::data {
 namespace {
@@ -18,18 +20,25 @@ namespace {
 constexpr uint64_t kMaxFactsBytes = 64 << 20;
 constexpr uint64_t kMaxManifestBytes = uint64_t{16} << 30;
 
-// Opens a file whose size has to be `size` exactly.
-Result<UniqueFd> OpenShard(const std::string& path, uint64_t size) {
+struct OpenedFile {
+  UniqueFd fd;
+  int64_t bytes = 0;
+};
+
+Result<OpenedFile> OpenRegularFile(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd.valid()) return FailErrno(path, errno);
   struct stat facts{};
   if (::fstat(fd.get(), &facts) != 0) return FailErrno(path, errno);
-  if (!S_ISREG(facts.st_mode) || static_cast<uint64_t>(facts.st_size) != size) {
-    return Fail(ErrorCode::kCorrupt,
-                fmt::format("{}: {} bytes, and set.json tells of {}", path, facts.st_size, size));
-  }
-  return fd;
+  if (!S_ISREG(facts.st_mode)) return Fail(ErrorCode::kCorrupt, fmt::format("{}: not a regular file", path));
+  return OpenedFile{std::move(fd), facts.st_size};
 }
+
+// What a shard holds, as far as the manifest tells.
+struct ShardContents {
+  int64_t first = 0, records = 0;
+  int64_t end = 0;  // of the last record's picture
+};
 
 // `size` bytes from `offset` on; `path` is for the message.
 Result<Bytes> ReadPart(const UniqueFd& fd, const std::string& path, int64_t offset, int64_t size) {
@@ -53,8 +62,8 @@ Result<std::vector<SetEntry>> ParseManifest(std::string_view text, const SetFact
     const size_t end = std::min(text.find('\n'), text.size());
     SetEntry entry =
         TRY_CONTEXT(ParseSetEntry(text.substr(0, end)), fmt::format("line {}", entries.size() + 1));
-    const bool raw = facts.format == SetFormat::kRaw;
-    if (entry.record != (raw ? static_cast<int64_t>(entries.size()) : -1)) {
+    const bool shards = facts.format != SetFormat::kFiles;
+    if (entry.record != (shards ? static_cast<int64_t>(entries.size()) : -1)) {
       return Fail(ErrorCode::kCorrupt,
                   fmt::format("line {}: record {} is out of order", entries.size() + 1, entry.record));
     }
@@ -69,6 +78,16 @@ Result<std::vector<SetEntry>> ParseManifest(std::string_view text, const SetFact
 }
 
 }  // namespace
+
+Result<Bytes> ReadEntry(const std::string& folder, const SetEntry& entry) {
+  const std::string path = fmt::format("{}/{}", folder, entry.path);
+  UniqueFd fd;
+  for (const std::string& name : {path, path + kPartSuffix, path}) {  // it may get its last name meanwhile
+    if (!fd.valid()) fd = UniqueFd(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  }
+  if (!fd.valid()) return FailErrno(path, errno);
+  return ReadPart(fd, path, entry.offset, entry.bytes);
+}
 
 Result<std::shared_ptr<const PreparedSet>> PreparedSet::Open(const std::string& folder) {
   const std::string root =
@@ -85,18 +104,51 @@ Result<std::shared_ptr<const PreparedSet>> PreparedSet::Open(const std::string& 
                 fmt::format("{}: is not the one the set was finished with", manifest_path));
   }
   set->entries_ = TRY_CONTEXT(ParseManifest(manifest.text(), set->facts_), manifest_path);
-  if (set->facts_.format == SetFormat::kRaw) TRY_STATUS(set->OpenShards());
+  if (set->facts_.format == SetFormat::kRaw) TRY_STATUS(set->CheckRecords());
+  if (set->facts_.format != SetFormat::kFiles) TRY_STATUS(set->OpenShards());
   return set;
 }
 
+// That a raw set's records stand where their size says.
+Status PreparedSet::CheckRecords() const {
+  for (const SetEntry& entry : entries_) {
+    const int64_t place = entry.record % facts_.records_per_shard;
+    if (entry.bytes == facts_.record_bytes() &&
+        entry.offset == kShardHeaderBytes + place * facts_.record_stride() &&
+        entry.path == ShardPath(SetFormat::kRaw, entry.record / facts_.records_per_shard)) {
+      continue;
+    }
+    return Fail(ErrorCode::kCorrupt, fmt::format("{}/manifest.jsonl: record {} cannot stand where it says",
+                                                 folder_, entry.record));
+  }
+  return {};
+}
+
 Status PreparedSet::OpenShards() {
-  for (int64_t first = 0; first < facts_.images; first += facts_.records_per_shard) {
-    const int64_t records = std::min(facts_.records_per_shard, facts_.images - first);
-    const std::string path = folder_ + "/" + ShardPath(static_cast<int64_t>(shards_.size()));
-    const int64_t bytes = kShardHeaderBytes + records * facts_.record_stride();
-    shards_.push_back(TRY(OpenShard(path, static_cast<uint64_t>(bytes))));
-    const Bytes header = TRY(ReadPart(shards_.back(), path, 0, kShardHeaderBytes));
-    if (header.text() != FormatShardHeader(facts_, first, records)) {
+  std::vector<ShardContents> contents;
+  for (const SetEntry& entry : entries_) {
+    if (shards_.empty() || shards_.back().path != entry.path) {
+      shards_.push_back({entry.path, {}});
+      contents.push_back({entry.record, 0, 0});
+    }
+    contents.back().records += 1;
+    contents.back().end = std::max(contents.back().end, entry.offset + entry.bytes);
+    shard_of_.push_back(static_cast<uint32_t>(shards_.size() - 1));
+  }
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const std::string path = folder_ + "/" + shards_[i].path;
+    OpenedFile file = TRY(OpenRegularFile(path));
+    shards_[i].fd = std::move(file.fd);
+    const bool raw = facts_.format == SetFormat::kRaw;
+    const int64_t wanted =
+        raw ? kShardHeaderBytes + contents[i].records * facts_.record_stride() : contents[i].end;
+    if (raw ? file.bytes != wanted : file.bytes < wanted) {
+      return Fail(ErrorCode::kCorrupt,
+                  fmt::format("{}: {} bytes, and the manifest tells of {}", path, file.bytes, wanted));
+    }
+    if (!raw) continue;
+    const Bytes header = TRY(ReadPart(shards_[i].fd, path, 0, kShardHeaderBytes));
+    if (header.text() != FormatShardHeader(facts_, contents[i].first, contents[i].records)) {
       return Fail(ErrorCode::kCorrupt, fmt::format("{}: its header is not the one set.json tells of", path));
     }
   }
@@ -114,11 +166,10 @@ bool PreparedSet::IsUnfinished(const std::string& folder) {
 }
 
 Result<Bytes> PreparedSet::ReadRecord(int64_t index) const {
-  CHECK(facts_.format == SetFormat::kRaw && index >= 0 && index < facts_.images);
-  const int64_t shard = index / facts_.records_per_shard;
-  const int64_t offset = kShardHeaderBytes + index % facts_.records_per_shard * facts_.record_stride();
-  return ReadPart(shards_[static_cast<size_t>(shard)], folder_ + "/" + ShardPath(shard), offset,
-                  facts_.record_bytes());
+  CHECK(facts_.format != SetFormat::kFiles && index >= 0 && index < facts_.images);
+  const Shard& shard = shards_[shard_of_[static_cast<size_t>(index)]];
+  const SetEntry& entry = entries_[static_cast<size_t>(index)];
+  return ReadPart(shard.fd, folder_ + "/" + shard.path, entry.offset, entry.bytes);
 }
 
 }  // namespace weir::data

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "data/hash.h"
 #include "data/set_text.h"
 #include "data/set_writer.h"
 #include "data/source.h"
@@ -135,12 +136,14 @@ TEST_F(SetTest, AnEmptySetIsASet) {
   EXPECT_EQ(PreparedSet::Open(folder_).value()->facts().images, 0);
 }
 
-TEST_F(SetTest, AnUnfinishedSetIsTakenAway) {
+TEST_F(SetTest, AnUnfinishedSetStaysAndIsNoSet) {
   {
-    SetWriter writer = SetWriter::Create(folder_ + "/deep", {}).value();
+    SetWriter writer = SetWriter::Create(folder_, {}).value();
     ASSERT_TRUE(writer.Add(PictureOf("x")));
+    ASSERT_TRUE(writer.Flush());
   }
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/deep"));
+  EXPECT_TRUE(PreparedSet::IsUnfinished(folder_));
+  EXPECT_FALSE(PreparedSet::IsSet(folder_));
   EXPECT_EQ(PreparedSet::Open(folder_).error().code, ErrorCode::kNotFound);
 }
 
@@ -161,7 +164,7 @@ TEST_F(SetTest, DamageIsFoundWhenTheSetIsOpened) {
   const std::string shard = Path("shards/000001.raw");
   std::filesystem::resize_file(shard, 8000);
   EXPECT_EQ(OpeningFails().code, ErrorCode::kCorrupt);
-  EXPECT_THAT(OpeningFails().message, HasSubstr("000001.raw: 8000 bytes, and set.json tells of 12288"));
+  EXPECT_THAT(OpeningFails().message, HasSubstr("000001.raw: 8000 bytes, and the manifest tells of 12288"));
   std::filesystem::resize_file(shard, 12288);
   EXPECT_EQ(OpeningFails().message, "opened");
   std::fstream(shard).write("weirraw1", 8);
@@ -178,7 +181,7 @@ TEST_F(SetTest, FactsAreNotBelieved) {
   ASSERT_TRUE(ParseSetFacts(text));
   EXPECT_EQ(FormatSetFacts(ParseSetFacts(text).value()), text);
   const std::vector<std::pair<std::string, Json>> wrong = {{"weir_set", 2},
-                                                           {"format", "tar"},
+                                                           {"format", "zip"},
                                                            {"images", -1},
                                                            {"images", "1"},
                                                            {"bytes", 1.5},

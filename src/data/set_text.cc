@@ -1,7 +1,6 @@
 #include "data/set_text.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <bit>
 #include <cstring>
@@ -14,13 +13,17 @@ namespace {
 constexpr int kVersion = 1;
 constexpr int kMaxSide = 16384;
 constexpr int64_t kMaxImages = int64_t{1} << 40;
+constexpr int64_t kMaxParts = 1'000'000;
 
 template <typename Value>
 struct Word {
   Value value;
   const char* name;
 };
-constexpr Word<SetFormat> kFormats[] = {{SetFormat::kFiles, "files"}, {SetFormat::kRaw, "raw"}};
+constexpr Word<SetFormat> kFormats[] = {{SetFormat::kFiles, "files"},
+                                        {SetFormat::kTar, "tar"},
+                                        {SetFormat::kTfrecord, "tfrecord"},
+                                        {SetFormat::kRaw, "raw"}};
 constexpr Word<Channels> kChannelOrders[] = {
     {Channels::kRgb, "RGB"}, {Channels::kBgr, "BGR"}, {Channels::kGrey, "GRAY"}};
 constexpr Word<Orientation> kOrientations[] = {{Orientation::kExif, "exif"},
@@ -55,6 +58,12 @@ Result<std::string> GetHash(const Json& json, std::string_view key, size_t digit
   std::string hash = TRY(GetString(json, key));
   if (hash.size() == digits && hash.find_first_not_of("0123456789abcdef") == hash.npos) return hash;
   return Fail(ErrorCode::kCorrupt, fmt::format("key \"{}\" is not {} hex digits", key, digits));
+}
+
+// The same where the key may be missing: empty then.
+Result<std::string> GetHashIfAny(const Json& json, std::string_view key, size_t digits) {
+  if (!json.contains(std::string(key))) return std::string();
+  return GetHash(json, key, digits);
 }
 
 Json SizeJson(const Size& size) { return {{"width", size.width}, {"height", size.height}}; }
@@ -98,6 +107,22 @@ Status ParseRawFacts(const Json& json, SetFacts& facts) {
   if (facts.channels == 2) return Fail(ErrorCode::kCorrupt, "key \"channels\": 2 is neither 1 nor 3");
   facts.records_per_shard = TRY(GetIntegerWithin(json, "records_per_shard", 1, kMaxImages));
   TRY_STATUS(GetIntegerWithin(json, "record_stride", facts.record_stride(), facts.record_stride()));
+  return {};
+}
+
+// What made it: all of these keys may be missing.
+Status ParseMaking(const Json& json, SetFacts& facts) {
+  if (const auto options = json.find("options"); options != json.end()) {
+    if (!options->is_object()) return Fail(ErrorCode::kCorrupt, "key \"options\" is not an object");
+    facts.options = DumpJson(*options);
+  }
+  if (json.contains("inputs")) facts.inputs = TRY(GetIntegerWithin(json, "inputs", 0, kMaxImages));
+  facts.inputs_hash = TRY(GetHashIfAny(json, "inputs_hash", 32));
+  if (const auto part = json.find("part"); part != json.end()) {
+    facts.part.emplace();
+    facts.part->count = TRY_CONTEXT(GetIntegerWithin(*part, "count", 1, kMaxParts), "part");
+    facts.part->index = TRY_CONTEXT(GetIntegerWithin(*part, "index", 1, facts.part->count), "part");
+  }
   return {};
 }
 
@@ -149,6 +174,7 @@ std::string FormatSetFacts(const SetFacts& facts) {
     json["geometry_hash"] = GeometryHash(*facts.geometry);
   }
   if (facts.size) json["size"] = SizeJson(*facts.size);
+  if (facts.shard_bytes > 0) json["shard_bytes"] = facts.shard_bytes;
   if (facts.format == SetFormat::kRaw) {
     json["channels"] = facts.channels;
     json["record_stride"] = facts.record_stride();
@@ -157,7 +183,13 @@ std::string FormatSetFacts(const SetFacts& facts) {
   if (!facts.classes.empty()) json["classes"] = facts.classes;
   json["rejected"] = Json::object();
   for (const auto& [reason, count] : facts.rejected) json["rejected"][reason] = count;
+  if (const Result<Json> options = ParseJson(facts.options); options && options->is_object())
+    json["options"] = *options;
+  if (facts.inputs > 0) json["inputs"] = facts.inputs;
+  if (!facts.inputs_hash.empty()) json["inputs_hash"] = facts.inputs_hash;
+  if (facts.part) json["part"] = {{"index", facts.part->index}, {"count", facts.part->count}};
   json["manifest_hash"] = facts.manifest_hash;
+  if (!facts.rejects_hash.empty()) json["rejects_hash"] = facts.rejects_hash;
   return DumpJsonIndented(json) + "\n";
 }
 
@@ -176,17 +208,37 @@ Result<SetFacts> ParseSetFacts(std::string_view text) {
   }
   facts.size = TRY(GetSize(json, "size"));
   if (facts.format == SetFormat::kRaw) TRY_STATUS(ParseRawFacts(json, facts));
+  if (json.contains("shard_bytes"))
+    facts.shard_bytes = TRY(GetIntegerWithin(json, "shard_bytes", 1, INT64_MAX));
   TRY_STATUS(ParseLists(json, facts));
+  TRY_STATUS(ParseMaking(json, facts));
   facts.manifest_hash = TRY(GetHash(json, "manifest_hash", 32));
+  facts.rejects_hash = TRY(GetHashIfAny(json, "rejects_hash", 32));
   return facts;
 }
 
 std::string FormatSetEntry(const SetEntry& entry) {
-  Json json = {{"source", entry.source}, {"path", entry.path}};
-  if (entry.record >= 0) json["record"] = entry.record;
+  Json json = {{"source", entry.source}};
+  if (entry.input >= 0) json["input"] = entry.input;
+  json["path"] = entry.path;
+  if (entry.record >= 0) {
+    json["record"] = entry.record;
+    json["offset"] = entry.offset;
+  }
   PutIfAny(json, "label", entry.label);
   json["hash"] = entry.hash;
+  if (!entry.sha256.empty()) json["sha256"] = entry.sha256;
   json["bytes"] = entry.bytes;
+  if (entry.width > 0) {
+    json["width"] = entry.width;
+    json["height"] = entry.height;
+  }
+  if (!entry.source_hash.empty()) {
+    json["source_hash"] = entry.source_hash;
+    if (!entry.source_sha256.empty()) json["source_sha256"] = entry.source_sha256;
+    json["source_bytes"] = entry.source_bytes;
+  }
+  if (!entry.recipe.empty()) json["recipe"] = entry.recipe;
   return DumpJson(json);
 }
 
@@ -196,20 +248,60 @@ Result<SetEntry> ParseSetEntry(std::string_view line) {
   entry.source = TRY(GetString(json, "source"));
   entry.path = TRY(GetString(json, "path"));
   if (!StaysInside(entry.path)) return Fail(ErrorCode::kCorrupt, "key \"path\" leaves the set's folder");
-  if (json.contains("record")) entry.record = TRY(GetIntegerWithin(json, "record", 0, kMaxImages));
+  if (json.contains("input")) entry.input = TRY(GetIntegerWithin(json, "input", 0, kMaxImages));
+  if (json.contains("record")) {
+    entry.record = TRY(GetIntegerWithin(json, "record", 0, kMaxImages));
+    entry.offset = TRY(GetIntegerWithin(json, "offset", 0, INT64_MAX));
+  }
   if (json.contains("label"))
     entry.label = static_cast<int>(TRY(GetIntegerWithin(json, "label", 0, INT32_MAX)));
   entry.hash = TRY(GetHash(json, "hash", 32));
-  entry.bytes = TRY(GetIntegerWithin(json, "bytes", 0, INT64_MAX));
+  entry.sha256 = TRY(GetHashIfAny(json, "sha256", 64));
+  entry.bytes = TRY(GetIntegerWithin(json, "bytes", 0, INT64_MAX - entry.offset));
+  if (json.contains("width")) {
+    entry.width = static_cast<int>(TRY(GetIntegerWithin(json, "width", 1, INT32_MAX)));
+    entry.height = static_cast<int>(TRY(GetIntegerWithin(json, "height", 1, INT32_MAX)));
+  }
+  entry.source_hash = TRY(GetHashIfAny(json, "source_hash", 32));
+  if (!entry.source_hash.empty()) {
+    entry.source_sha256 = TRY(GetHashIfAny(json, "source_sha256", 64));
+    entry.source_bytes = TRY(GetIntegerWithin(json, "source_bytes", 0, INT64_MAX));
+  }
+  entry.recipe = TRY(GetHashIfAny(json, "recipe", 16));
   return entry;
 }
 
-std::string HashOf(std::span<const std::byte> bytes) {
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+std::string FormatRejectEntry(const RejectEntry& entry) {
+  Json json = {{"source", entry.source}};
+  if (entry.input >= 0) json["input"] = entry.input;
+  json["reason"] = entry.reason;
+  json["detail"] = entry.detail;
+  return DumpJson(json);
 }
 
-std::string ShardPath(int64_t shard) { return fmt::format("shards/{:06}.raw", shard); }
+Result<RejectEntry> ParseRejectEntry(std::string_view line) {
+  const Json json = TRY(ParseJson(line));
+  RejectEntry entry;
+  entry.source = TRY(GetString(json, "source"));
+  if (json.contains("input")) entry.input = TRY(GetIntegerWithin(json, "input", 0, kMaxImages));
+  entry.reason = TRY(GetString(json, "reason"));
+  entry.detail = TRY(GetString(json, "detail"));
+  return entry;
+}
+
+std::string_view ToString(SetFormat format) {
+  switch (format) {
+    case SetFormat::kFiles:
+      return "files";
+    case SetFormat::kTar:
+      return "tar";
+    case SetFormat::kTfrecord:
+      return "tfrecord";
+    case SetFormat::kRaw:
+      return "raw";
+  }
+  return "";
+}
 
 std::string FormatShardHeader(const SetFacts& facts, int64_t first, int64_t records) {
   std::string header(kShardHeaderBytes, '\0');

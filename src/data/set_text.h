@@ -1,7 +1,6 @@
 // The texts of a prepared set: set.json and the lines of its manifest.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,12 +18,18 @@ std::string FormatSetEntry(const SetEntry& entry);
 // kCorrupt as above, and for a path that leaves the set's folder.
 Result<SetEntry> ParseSetEntry(std::string_view line);
 
-// XXH3-128, 32 hex digits.
-std::string HashOf(std::span<const std::byte> bytes);
+// One line of rejects.jsonl.
+struct RejectEntry {
+  std::string source;  // as of a SetEntry
+  int64_t input = -1;  // as of a SetEntry
+  std::string reason;  // of the closed list of reject.h
+  std::string detail;  // text, bytes escaped
+};
+std::string FormatRejectEntry(const RejectEntry& entry);
+Result<RejectEntry> ParseRejectEntry(std::string_view line);
 
-// Of a raw set: shard k is shards/00000k.raw.
+// Of a raw set.
 inline constexpr int64_t kShardHeaderBytes = 4096;
-std::string ShardPath(int64_t shard);
 // The header's 4,096 bytes for the shard whose records begin with number `first`.
 std::string FormatShardHeader(const SetFacts& facts, int64_t first, int64_t records);
 

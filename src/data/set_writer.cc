@@ -4,240 +4,364 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <utility>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "data/append_file.h"
+#include "data/decode.h"
+#include "data/hash.h"
 #include "data/set_text.h"
+#include "data/shard_format.h"
+#include "data/shard_writer.h"
 
 namespace weir::data {
 namespace {
 
 constexpr int64_t kFilesPerFolder = 1000;
-constexpr size_t kLinesBuffered = 1 << 20;  // bytes
+constexpr const char* kManifest = "/manifest.jsonl";
+constexpr const char* kRejects = "/rejects.jsonl";
+constexpr const char* kIndex = "/index.bin";
 
-std::span<const std::byte> BytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
+bool HasShards(const SetFacts& facts) { return facts.format != SetFormat::kFiles; }
 
-Result<UniqueFd> OpenNew(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!fd.valid()) return FailErrno(path, errno);
-  return fd;
+std::string SubFolder(int64_t image) { return fmt::format("/pictures/{:05}", image / kFilesPerFolder); }
+
+Status SyncFolder(const std::string& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || ::fsync(fd.get()) != 0) return FailErrno(folder, errno);
+  return {};
 }
 
-Status WriteAt(const UniqueFd& fd, const std::string& path, std::span<const std::byte> bytes,
-               int64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::pwrite(fd.get(), bytes.data(), bytes.size(), offset);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return FailErrno(path, errno);
-    bytes = bytes.subspan(static_cast<size_t>(put));
-    offset += put;
+bool HoldsAtLeast(const std::string& path, int64_t bytes) {
+  struct stat facts{};
+  return ::stat(path.c_str(), &facts) == 0 && facts.st_size >= bytes;
+}
+
+// The number that a name of our own begins with: "00000012.jpg", "000003.tar.part".
+std::optional<int64_t> NumberOf(const std::string& name) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end == name.data()) return std::nullopt;
+  return number;
+}
+
+// Takes away what a folder of numbered entries holds from `first` on.
+Status RemoveFrom(const std::string& folder, int64_t first) {
+  std::error_code error;
+  std::vector<std::filesystem::path> late;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::optional<int64_t> number = NumberOf(entry.path().filename());
+    if (number && *number >= first) late.push_back(entry.path());
+  }
+  if (error && error.value() != ENOENT) return FailErrno(folder, error.value());
+  for (const auto& path : late) {
+    std::filesystem::remove_all(path, error);
+    if (error) return FailErrno(path.string(), error.value());
   }
   return {};
 }
 
-Result<Bytes> ReadAt(const std::string& path, int64_t offset, int64_t size) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return FailErrno(path, errno);
-  Bytes bytes = Bytes::AllocateUninitialized(static_cast<size_t>(size));
-  for (int64_t done = 0; done < size;) {
-    const ssize_t got =
-        ::pread(fd.get(), bytes.mutable_data() + done, static_cast<size_t>(size - done), offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FailErrno(path, errno);
-    if (got == 0) return Fail(ErrorCode::kIo, fmt::format("{}: shrank while it was copied", path));
-    done += got;
-  }
-  return bytes;
-}
-
-// A file of lines, written through a buffer and hashed on the way.
-class Lines {
- public:
-  static Result<Lines> Create(std::string path) {
-    UniqueFd fd = TRY(OpenNew(path));
-    return Lines(std::move(path), std::move(fd));
-  }
-
-  Status Add(std::string_view line) {
-    buffer_ += line;
-    buffer_ += '\n';
-    return buffer_.size() < kLinesBuffered ? Status() : Flush();
-  }
-
-  Status Flush() {
-    TRY_STATUS(WriteAt(fd_, path_, BytesOf(buffer_), written_));
-    written_ += static_cast<int64_t>(buffer_.size());
-    XXH3_128bits_update(hash_.get(), buffer_.data(), buffer_.size());
-    buffer_.clear();
-    return {};
-  }
-
-  // Of all that was flushed.
-  std::string Hash() const {
-    const XXH128_hash_t hash = XXH3_128bits_digest(hash_.get());
-    return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-  }
-
- private:
-  Lines(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {
-    XXH3_128bits_reset(hash_.get());
-  }
-
-  std::string path_;
-  UniqueFd fd_;
-  std::string buffer_;
-  int64_t written_ = 0;
-  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash_{XXH3_createState(), XXH3_freeState};
-};
-
-}  // namespace
-
-struct SetWriter::State {
-  State(std::string folder, SetFacts facts, Lines manifest, Lines rejects)
-      : folder(std::move(folder)),
-        facts(std::move(facts)),
-        manifest(std::move(manifest)),
-        rejects(std::move(rejects)) {}
-
-  std::string Path(std::string_view inside) const { return fmt::format("{}/{}", folder, inside); }
-  Status WriteFile(const Picture& picture, SetEntry& entry);
-  Status WriteRecord(const Picture& picture, SetEntry& entry);
-  Status CloseShard();
-
-  const std::string folder;
-  SetFacts facts;  // images and bytes so far
-  Lines manifest, rejects;
-  UniqueFd shard;  // the one being filled, for raw
-  bool finished = false;
-};
-
-Result<SetWriter> SetWriter::Create(const std::string& folder, SetFacts facts, int64_t shard_bytes) {
-  std::error_code error;
-  if (std::filesystem::exists(folder, error)) {
-    if (PreparedSet::IsSet(folder)) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: a finished set is there; remove it, or choose another folder", folder));
-    }
-    if (PreparedSet::IsUnfinished(folder)) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: holds a set whose making was broken off; remove it first", folder));
-    }
-    if (!std::filesystem::is_empty(folder, error) || error) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: is not an empty folder; remove it, or choose another", folder));
-    }
-  }
+// The facts that the writer itself sees to.
+Result<SetFacts> Complete(SetFacts facts, int64_t shard_bytes, const SetPoint& point) {
   const bool raw = facts.format == SetFormat::kRaw;
   if (raw && !facts.size) {
     return Fail(
         ErrorCode::kInvalidArgument,
         "raw records need pictures of one size: a recipe with a crop, or a resize to width and height");
   }
+  facts.shard_bytes = HasShards(facts) ? shard_bytes : 0;
   facts.records_per_shard =
       raw ? std::max<int64_t>(1, (shard_bytes - kShardHeaderBytes) / facts.record_stride()) : 0;
-  TRY_STATUS(MakeFolders(folder + (raw ? "/shards" : "/pictures")));
-  Lines manifest = TRY(Lines::Create(folder + "/manifest.jsonl"));
-  Lines rejects = TRY(Lines::Create(folder + "/rejects.jsonl"));
-  return SetWriter(
-      std::make_unique<State>(folder, std::move(facts), std::move(manifest), std::move(rejects)));
+  facts.images = point.images;
+  facts.bytes = point.bytes;
+  facts.rejected = point.rejected;
+  return facts;
+}
+
+}  // namespace
+
+Json SetPointJson(const SetPoint& point) {
+  Json rejected = Json::object();
+  for (const auto& [reason, count] : point.rejected) rejected[reason] = count;
+  return {{"images", point.images},
+          {"bytes", point.bytes},
+          {"manifest_bytes", point.manifest_bytes},
+          {"rejects_bytes", point.rejects_bytes},
+          {"shard", point.shard},
+          {"shard_bytes", point.shard_bytes},
+          {"shard_records", point.shard_records},
+          {"rejected", rejected}};
+}
+
+Result<SetPoint> ParseSetPoint(const Json& json) {
+  const auto get = [&json](const char* key) -> Result<int64_t> {
+    const int64_t value = TRY(GetInteger(json, key));
+    if (value < 0) return Fail(ErrorCode::kCorrupt, fmt::format("key \"{}\": {} is negative", key, value));
+    return value;
+  };
+  SetPoint point;
+  point.images = TRY(get("images"));
+  point.bytes = TRY(get("bytes"));
+  point.manifest_bytes = TRY(get("manifest_bytes"));
+  point.rejects_bytes = TRY(get("rejects_bytes"));
+  point.shard = TRY(get("shard"));
+  point.shard_bytes = TRY(get("shard_bytes"));
+  point.shard_records = TRY(get("shard_records"));
+  const auto rejected = json.find("rejected");
+  if (rejected == json.end() || !rejected->is_object() || point.shard_records > point.images)
+    return Fail(ErrorCode::kCorrupt, "key \"rejected\" or \"shard_records\" is wrong");
+  for (const auto& item : rejected->items())
+    point.rejected[item.key()] = TRY(GetInteger(*rejected, item.key()));
+  return point;
+}
+
+Status Settle(Unsettled& unsettled) {
+  for (const UniqueFd& fd : unsettled.open) {
+    if (unsettled.whole_file_system ? ::syncfs(fd.get()) != 0 : ::fdatasync(fd.get()) != 0)
+      return FailErrno("writing to the disk", errno);
+    if (unsettled.whole_file_system) break;
+  }
+  for (const Unsettled::ClosedShard& shard : unsettled.closed) {
+    if (::fdatasync(shard.fd.get()) != 0) return FailErrno(shard.path, errno);
+    if (::rename(shard.written_as.c_str(), shard.path.c_str()) != 0) return FailErrno(shard.path, errno);
+  }
+  if (!unsettled.closed.empty())
+    return SyncFolder(std::filesystem::path(unsettled.closed.back().path).parent_path());
+  return {};
+}
+
+struct SetWriter::State {
+  std::string Path(std::string_view inside) const { return fmt::format("{}/{}", folder, inside); }
+  Status WriteFile(const Picture& picture, SetEntry& entry);
+  Status WriteRecord(const Picture& picture, SetEntry& entry);
+
+  std::string folder;
+  SetFacts facts;  // images, bytes and rejected so far
+  std::optional<AppendFile> manifest, rejects, index;
+  std::optional<ShardWriter> shards;
+  int64_t made_folder = -1;  // the newest sub-folder of pictures that is there
+};
+
+Status SetWriter::CheckIsFree(const std::string& folder) {
+  std::error_code error;
+  if (!std::filesystem::exists(folder, error)) return {};
+  if (PreparedSet::IsSet(folder)) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: a finished set is there; remove it, or choose another folder", folder));
+  }
+  if (PreparedSet::IsUnfinished(folder)) {
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: holds a set whose making was broken off, and nothing to go on with; remove it first",
+                    folder));
+  }
+  const auto used = [&]() -> Status {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: is not an empty folder; remove it, or choose another", folder));
+  };
+  if (!std::filesystem::is_directory(folder, error)) return used();
+  const bool empty = std::filesystem::is_empty(folder, error);
+  if (error) return FailErrno(folder, error.value());
+  return empty ? Status() : used();
+}
+
+Result<SetWriter> SetWriter::Create(const std::string& folder, SetFacts facts, int64_t shard_bytes) {
+  TRY_STATUS(CheckIsFree(folder));
+  return Open(folder, std::move(facts), shard_bytes, {});
+}
+
+Result<SetWriter> SetWriter::Resume(const std::string& folder, SetFacts facts, int64_t shard_bytes,
+                                    const SetPoint& point) {
+  // From here on it is not finished any more; this is gone first.
+  const std::string finished = folder + "/set.json";
+  if (::unlink(finished.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR)
+    return FailErrno(finished, errno);
+  if (HasShards(facts)) {
+    TRY_STATUS(RemoveFrom(folder + "/shards", point.shard + (point.shard_bytes > 0 ? 1 : 0)));
+  } else {
+    TRY_STATUS(RemoveFrom(folder + "/pictures", (point.images + kFilesPerFolder - 1) / kFilesPerFolder));
+    TRY_STATUS(RemoveFrom(folder + SubFolder(point.images), point.images));
+  }
+  return Open(folder, std::move(facts), shard_bytes, point);
+}
+
+Result<SetWriter> SetWriter::Open(const std::string& folder, SetFacts facts, int64_t shard_bytes,
+                                  const SetPoint& point) {
+  auto state = std::make_unique<State>();
+  state->folder = folder;
+  state->facts = TRY(Complete(std::move(facts), shard_bytes, point));
+  const bool shards = HasShards(state->facts);
+  TRY_STATUS(MakeFolders(folder + (shards ? "/shards" : "/pictures")));
+  using enum AppendFile::Hashed;
+  state->manifest = TRY(AppendFile::Open(folder + kManifest, point.manifest_bytes, kYes));
+  state->rejects = TRY(AppendFile::Open(folder + kRejects, point.rejects_bytes, kYes));
+  if (shards) {
+    const bool begun = point.images > 0;
+    state->index =
+        TRY(AppendFile::Open(folder + kIndex, begun ? kIndexBegin + point.images * kIndexStep : 0, kNo));
+    if (!begun) TRY_STATUS(state->index->Add(IndexBegin()));
+    state->shards = TRY(ShardWriter::Open(folder, state->facts, point));
+  }
+  return SetWriter(std::move(state));
+}
+
+bool SetWriter::CanResume(const std::string& folder, const SetFacts& facts, const SetPoint& point) {
+  if (!HoldsAtLeast(folder + kManifest, point.manifest_bytes) ||
+      !HoldsAtLeast(folder + kRejects, point.rejects_bytes)) {
+    return false;
+  }
+  if (!HasShards(facts)) return true;
+  if (point.images > 0 && !HoldsAtLeast(folder + kIndex, kIndexBegin + point.images * kIndexStep))
+    return false;
+  for (int64_t shard = 0; shard < point.shard; ++shard) {
+    if (!HoldsAtLeast(folder + "/" + ShardPath(facts.format, shard), 1)) return false;
+  }
+  const std::string path = folder + "/" + ShardPath(facts.format, point.shard);
+  return point.shard_bytes == 0 || HoldsAtLeast(path, point.shard_bytes) ||
+         HoldsAtLeast(path + kPartSuffix, point.shard_bytes);
 }
 
 SetWriter::SetWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
 SetWriter::SetWriter(SetWriter&&) noexcept = default;
-
-SetWriter::~SetWriter() {
-  if (!state_ || state_->finished) return;
-  // The folder was empty when it was taken, so all of this is our own.
-  for (const char* name : {"pictures", "shards", "manifest.jsonl", "rejects.jsonl"}) {
-    std::error_code ignored;
-    std::filesystem::remove_all(state_->Path(name), ignored);
-  }
-  ::rmdir(state_->folder.c_str());
-}
+SetWriter::~SetWriter() = default;
 
 Status SetWriter::State::WriteFile(const Picture& picture, SetEntry& entry) {
   const int64_t sub_folder = facts.images / kFilesPerFolder;
-  if (facts.images % kFilesPerFolder == 0)
-    TRY_STATUS(MakeFolders(Path(fmt::format("pictures/{:05}", sub_folder))));
-  entry.path = fmt::format("pictures/{:05}/{:08}.{}", sub_folder, facts.images, picture.extension);
+  if (sub_folder != made_folder) {
+    TRY_STATUS(MakeFolders(folder + SubFolder(facts.images)));
+    made_folder = sub_folder;
+  }
+  entry.path = fmt::format("{}/{:08}.{}", SubFolder(facts.images).substr(1), facts.images, picture.extension);
   const std::string path = Path(entry.path);
-  const UniqueFd fd = TRY(OpenNew(path));
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd.valid()) return FailErrno(path, errno);
   return WriteAt(fd, path, picture.bytes, 0);
 }
 
 Status SetWriter::State::WriteRecord(const Picture& picture, SetEntry& entry) {
-  CHECK(static_cast<int64_t>(picture.bytes.size()) == facts.record_bytes());
-  const int64_t place = facts.images % facts.records_per_shard;
-  if (place == 0) TRY_STATUS(CloseShard());
-  entry.path = ShardPath(facts.images / facts.records_per_shard);
+  if (facts.format == SetFormat::kRaw) CHECK(std::ssize(picture.bytes) == facts.record_bytes());
   entry.record = facts.images;
-  const std::string path = Path(entry.path);
-  if (place == 0) shard = TRY(OpenNew(path));
-  return WriteAt(shard, path, picture.bytes, kShardHeaderBytes + place * facts.record_stride());
-}
-
-// Gives the shard its padding to the end and its header, which tells how many records it got.
-Status SetWriter::State::CloseShard() {
-  if (!shard.valid()) return {};
-  const int64_t last = (facts.images - 1) / facts.records_per_shard;
-  const int64_t first = last * facts.records_per_shard;
-  const int64_t records = facts.images - first;
-  const std::string path = Path(ShardPath(last));
-  if (::ftruncate(shard.get(), kShardHeaderBytes + records * facts.record_stride()) != 0)
-    return FailErrno(path, errno);
-  TRY_STATUS(WriteAt(shard, path, BytesOf(FormatShardHeader(facts, first, records)), 0));
-  shard = UniqueFd();
-  return {};
+  const Frame frame = MakeFrame(facts, entry, picture.bytes, picture.extension);
+  const int64_t at =
+      TRY(shards->MakeRoom(std::ssize(frame.before) + std::ssize(picture.bytes) + std::ssize(frame.after)));
+  entry.offset = at + std::ssize(frame.before);
+  entry.path = ShardPath(facts.format, shards->shard());
+  TRY_STATUS(shards->Append(frame, picture.bytes));
+  return index->Add(IndexLine(shards->shard(), entry));
 }
 
 Result<SetEntry> SetWriter::Add(const Picture& picture) {
   State& s = *state_;
   SetEntry entry;
   entry.source = EscapeBytes(picture.source);
+  entry.input = picture.input;
   entry.label = picture.label;
-  entry.hash = HashOf(picture.bytes);
-  entry.bytes = static_cast<int64_t>(picture.bytes.size());
-  TRY_STATUS(s.facts.format == SetFormat::kRaw ? s.WriteRecord(picture, entry) : s.WriteFile(picture, entry));
-  TRY_STATUS(s.manifest.Add(FormatSetEntry(entry)));
+  entry.hash = picture.hash.empty() ? HashOf(picture.bytes) : std::string(picture.hash);
+  entry.bytes = std::ssize(picture.bytes);
+  entry.width = picture.width;
+  entry.height = picture.height;
+  entry.sha256 = picture.sha256;
+  entry.source_hash = picture.source_hash;
+  entry.source_bytes = picture.source_bytes;
+  entry.source_sha256 = picture.source_sha256;
+  if (s.facts.geometry) entry.recipe = GeometryHash(*s.facts.geometry);
+  TRY_STATUS(HasShards(s.facts) ? s.WriteRecord(picture, entry) : s.WriteFile(picture, entry));
+  TRY_STATUS(s.manifest->AddLine(FormatSetEntry(entry)));
   s.facts.images += 1;
   s.facts.bytes += entry.bytes;
   return entry;
 }
 
 Status SetWriter::Repeat(const SetEntry& entry) {
-  const State& s = *state_;
-  const std::string path = s.Path(entry.path);
-  int64_t offset = 0;
-  if (entry.record >= 0)
-    offset = kShardHeaderBytes + entry.record % s.facts.records_per_shard * s.facts.record_stride();
-  const Bytes bytes = TRY(ReadAt(path, offset, entry.bytes));
+  const Bytes bytes = TRY(ReadEntry(state_->folder, entry));
+  return Copy(entry, bytes.span());
+}
+
+Status SetWriter::Copy(const SetEntry& entry, std::span<const std::byte> bytes) {
+  const SetFacts& facts = state_->facts;
+  if (facts.format == SetFormat::kRaw && std::ssize(bytes) != facts.record_bytes()) {
+    return Fail(ErrorCode::kCorrupt, fmt::format("{}: {} bytes are no record of {}", entry.source,
+                                                 bytes.size(), facts.record_bytes()));
+  }
   const std::string source = TRY(UnescapeBytes(entry.source));
-  const std::string extension = std::filesystem::path(entry.path).extension().string().substr(1);
-  TRY_STATUS(Add({.source = source, .label = entry.label, .bytes = bytes.span(), .extension = extension}));
+  std::string extension = std::filesystem::path(entry.path).extension().string();
+  extension.erase(0, 1);  // its dot
+  if (HasShards(facts)) {
+    const std::optional<PictureFormat> format = SniffFormat(bytes);
+    extension = format ? ExtensionOf(*format) : "bin";
+  }
+  TRY_STATUS(Add({.source = source,
+                  .input = entry.input,
+                  .label = entry.label,
+                  .bytes = bytes,
+                  .extension = extension,
+                  .hash = entry.hash,
+                  .width = entry.width,
+                  .height = entry.height,
+                  .sha256 = entry.sha256,
+                  .source_hash = entry.source_hash,
+                  .source_sha256 = entry.source_sha256,
+                  .source_bytes = entry.source_bytes}));
   return {};
 }
 
-Status SetWriter::AddReject(std::string_view source, const Reject& reject) {
-  const std::string reason(ToString(reject.reason));
-  state_->facts.rejected[reason] += 1;
-  return state_->rejects.Add(DumpJson(
-      {{"source", EscapeBytes(source)}, {"reason", reason}, {"detail", EscapeBytes(reject.detail)}}));
+Status SetWriter::AddReject(std::string_view source, int64_t input, std::string_view reason,
+                            std::string_view detail) {
+  state_->facts.rejected[std::string(reason)] += 1;
+  return state_->rejects->AddLine(
+      FormatRejectEntry({EscapeBytes(source), input, std::string(reason), EscapeBytes(detail)}));
 }
+
+Status SetWriter::AddReject(std::string_view source, const Reject& reject) {
+  return AddReject(source, -1, ToString(reject.reason), reject.detail);
+}
+
+Result<SetPoint> SetWriter::Flush() {
+  State& s = *state_;
+  TRY_STATUS(s.manifest->Flush());
+  TRY_STATUS(s.rejects->Flush());
+  if (s.index) TRY_STATUS(s.index->Flush());
+  SetPoint point;
+  point.images = s.facts.images;
+  point.bytes = s.facts.bytes;
+  point.rejected = s.facts.rejected;
+  point.manifest_bytes = s.manifest->bytes();
+  point.rejects_bytes = s.rejects->bytes();
+  if (s.shards) {
+    point.shard = s.shards->shard();
+    point.shard_bytes = s.shards->shard_bytes();
+    point.shard_records = s.shards->shard_records();
+  }
+  return point;
+}
+
+Result<Unsettled> SetWriter::TakeUnsettled() {
+  State& s = *state_;
+  Unsettled unsettled;
+  unsettled.whole_file_system = !HasShards(s.facts);
+  unsettled.open.push_back(TRY(s.manifest->Duplicate()));
+  unsettled.open.push_back(TRY(s.rejects->Duplicate()));
+  if (s.index) unsettled.open.push_back(TRY(s.index->Duplicate()));
+  if (s.shards) TRY_STATUS(s.shards->TakeUnsettled(unsettled));
+  return unsettled;
+}
+
+int64_t SetWriter::images() const { return state_->facts.images; }
 
 Result<SetFacts> SetWriter::Finish() {
   State& s = *state_;
-  TRY_STATUS(s.CloseShard());
-  TRY_STATUS(s.manifest.Flush());
-  TRY_STATUS(s.rejects.Flush());
-  s.facts.manifest_hash = s.manifest.Hash();
-  TRY_STATUS(WriteFileWhole(s.Path("set.json"), FormatSetFacts(s.facts)));
-  s.finished = true;
+  if (s.shards) TRY_STATUS(s.shards->Close());
+  TRY(Flush());
+  Unsettled unsettled = TRY(TakeUnsettled());
+  TRY_STATUS(Settle(unsettled));
+  s.facts.manifest_hash = s.manifest->Hash();
+  s.facts.rejects_hash = s.rejects->Hash();
+  TRY_STATUS(WriteFileWhole(s.Path("set.json"), FormatSetFacts(s.facts), Durability::kSynced));
+  TRY_STATUS(SyncFolder(s.folder));
   return s.facts;
 }
 

@@ -73,7 +73,9 @@ class Walk {
     if (PreparedSet::IsUnfinished(folder)) {
       return Fail(
           ErrorCode::kCorrupt,
-          fmt::format("{}: the making of this set was broken off; remove it and make it again", folder));
+          fmt::format(
+              "{}: the making of this set is not finished: run its command again, which goes on with it",
+              folder));
     }
     const Result<std::vector<std::string>> names = ReadFolder(folder);
     if (!names) {

@@ -17,9 +17,9 @@ namespace weir::data {
 
 // One picture to be answered for. Small: many are held.
 struct Input {
-  std::string name;  // as found: the path (raw bytes); of a raw record its shard's path, '#' and its number
+  std::string name;  // as found: the path (raw bytes); of a record its shard's path, '#' and its number
   std::optional<int> label;  // class, where the data set knows it
-  int64_t record = -1;       // index in a raw set; -1: a file of its own
+  int64_t record = -1;       // number in a set with shards; -1: a file of its own
   int set = -1;              // index of the prepared set it belongs to; -1: none
   size_t folder_bytes = 0;   // how much of `name` is the folder that was asked for, its slash included
 
@@ -55,8 +55,8 @@ Result<Listing> ListInputs(const std::vector<std::string>& arguments);
 
 inline constexpr uint64_t kMaxFileBytes = 256 << 20;
 
-// The bytes of one input: a file, or the pixels of a raw record. Never blocks on a pipe
-// or a device. Rejects: kNotAFile, kTooManyBytes (before memory is asked for), kUnreadable, kVanished.
+// The bytes of one input: a file, or a record of a set (encoded, or of a raw set its pixels). Never blocks on
+// a pipe or a device. Rejects: kNotAFile, kTooManyBytes (before memory is asked for), kUnreadable, kVanished.
 Accepted<Bytes> LoadInput(const Listing& listing, const Input& input, uint64_t max_bytes = kMaxFileBytes);
 
 }  // namespace weir::data

@@ -8,109 +8,50 @@
 #include <utility>
 
 #include "base/thread.h"
-#include "data/prepare.h"
-#include "data/set_writer.h"
 #include "prepare/in_order.h"
+#include "prepare/making.h"
 
 namespace weir::prepare {
 namespace {
 
 constexpr int64_t kWaitingPerWorker = 4;  // pictures done that wait for one before them
 
-std::string_view ExtensionOf(data::PictureFormat format) {
-  switch (format) {
-    case data::PictureFormat::kJpeg:
-      return "jpg";
-    case data::PictureFormat::kPng:
-      return "png";
-    case data::PictureFormat::kTiff:
-      return "tif";
-    case data::PictureFormat::kGif:
-      return "gif";
-    case data::PictureFormat::kBmp:
-      return "bmp";
-    case data::PictureFormat::kWebp:
-      return "webp";
+std::string_view NameOf(data::Sampling sampling) {
+  switch (sampling) {
+    case data::Sampling::k444:
+      return "444";
+    case data::Sampling::k422:
+      return "422";
+    case data::Sampling::k420:
+      return "420";
   }
   return "";
 }
 
-// A picture as it goes into the set.
-struct Made {
-  Bytes bytes;
-  std::string_view extension;
-};
-
-struct Outcome {
-  std::string source;
-  std::optional<int> label;
-  int64_t bytes_in = 0;
-  Result<data::Accepted<Made>> made;  // an error breaks the making off, a reject does not
-};
-
-// BGR is an order for tensors and raw records; picture files are RGB, and whoever reads them swaps.
-data::Geometry GeometryToMake(const Options& options) {
-  data::Geometry geometry = options.geometry.value_or(data::Geometry{});
-  if (options.format == data::SetFormat::kFiles && geometry.channels == data::Channels::kBgr) {
-    geometry.channels = data::Channels::kRgb;
-  }
-  return geometry;
+bool IsFolderName(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos;
 }
 
-// What one worker keeps from picture to picture.
-class Maker {
- public:
-  explicit Maker(const Options& options)
-      : options_(options), preparer_(GeometryToMake(options), options.decode) {}
-
-  Outcome Make(FedPicture picture) {
-    const int64_t bytes_in = picture.encoded ? static_cast<int64_t>(picture.encoded->size()) : 0;
-    return {std::move(picture.source), picture.label, bytes_in, Fate(std::move(picture.encoded))};
-  }
-
- private:
-  Result<data::Accepted<Made>> Fate(data::Accepted<Bytes> encoded) {
-    if (!encoded) return Rejected(std::move(encoded).error());
-    if (static_cast<int64_t>(encoded->size()) < options_.min_bytes) {
-      return Rejected({data::RejectReason::kTooFewBytes,
-                       fmt::format("{} bytes, under {}", encoded->size(), options_.min_bytes)});
+Status CheckVariations(const Options& options) {
+  if (options.geometry && !options.variations.empty())
+    return Fail(ErrorCode::kInvalidArgument, "give either a geometry or variations");
+  for (const Variation& one : options.variations) {
+    const auto same = [&](const Variation& other) { return other.name == one.name; };
+    if (!IsFolderName(one.name) || std::ranges::count_if(options.variations, same) != 1) {
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("the variations' recipes need names of their own to make folders of: {}", one.name));
     }
-    if (!options_.geometry) return Check(*std::move(encoded));
-    return Prepare(*encoded);
   }
-
-  static data::Accepted<Made> Rejected(data::Reject reject) { return std::unexpected(std::move(reject)); }
-
-  // The file as it is, once it has been read to its end. One pixel is enough to ask for.
-  data::Accepted<Made> Check(Bytes encoded) {
-    const data::Accepted<data::PictureInfo> info = data::ReadPictureInfo(encoded.span(), options_.decode);
-    if (!info) return Rejected(info.error());
-    const data::Window pixel{0, 0, 1, 1};
-    const auto decoded = decoder_.Decode(encoded.span(), *info, pixel, options_.decode, scratch_);
-    if (!decoded) return Rejected(decoded.error());
-    return Made{std::move(encoded), ExtensionOf(info->format)};
-  }
-
-  Result<data::Accepted<Made>> Prepare(const Bytes& encoded) {
-    const data::Accepted<const data::Pixels*> pixels = preparer_.Prepare(encoded.span());
-    if (!pixels) return Rejected(pixels.error());
-    if (options_.format == data::SetFormat::kRaw) {
-      return Made{Bytes::Copy(std::as_bytes(std::span((*pixels)->data))), ""};
-    }
-    const bool jpeg = options_.encoding == Encoding::kJpeg;
-    const std::string file =
-        TRY(jpeg ? data::EncodeJpeg(**pixels, options_.jpeg) : data::EncodePng(**pixels));
-    return Made{Bytes::Copy(file), jpeg ? "jpg" : "png"};
-  }
-
-  const Options& options_;
-  data::Preparer preparer_;
-  data::Decoder decoder_;
-  data::Pixels scratch_;
-};
+  return {};
+}
 
 Status CheckOptions(const Options& options) {
-  if (options.format == data::SetFormat::kRaw && (!options.geometry || !options.geometry->OutputSize())) {
+  TRY_STATUS(CheckVariations(options));
+  const auto has_size = [](const Variation& one) { return one.geometry.OutputSize().has_value(); };
+  const bool sized = options.variations.empty() ? options.geometry && options.geometry->OutputSize()
+                                                : std::ranges::all_of(options.variations, has_size);
+  if (options.format == data::SetFormat::kRaw && !sized) {
     return Fail(
         ErrorCode::kInvalidArgument,
         "raw records need pictures of one size: give a recipe with a crop, or a resize to width and height");
@@ -119,133 +60,103 @@ Status CheckOptions(const Options& options) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("JPEG quality {} is not within 1 to 100", options.jpeg.quality));
   }
-  if (options.workers < 0 || options.replicate < 0 || options.min_bytes < 0) {
-    return Fail(ErrorCode::kInvalidArgument, "workers, replicate and min_bytes may not be negative");
+  if (options.workers < 0 || options.replicate < 0 || options.min_bytes < 0 || options.shard_bytes < 1) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "workers, replicate and min_bytes may not be negative, nor shard_bytes 0");
   }
   return {};
 }
 
-data::SetFacts FactsToMake(const Feed& feed, const Options& options) {
-  data::SetFacts facts;
-  facts.format = options.format;
-  facts.geometry = options.geometry;
-  facts.classes = feed.classes;
-  if (options.geometry) {
-    facts.size = options.geometry->OutputSize();
-    facts.channels = options.geometry->channel_count();
-  }
-  return facts;
+MakerOptions MakerOptionsOf(const Options& options) {
+  MakerOptions maker{.format = options.format,
+                     .geometries = {},
+                     .encoding = options.encoding,
+                     .jpeg = options.jpeg,
+                     .decode = options.decode,
+                     .shrink = options.shrink,
+                     .sha256 = options.sha256,
+                     .min_bytes = options.min_bytes};
+  if (options.geometry) maker.geometries.push_back(*options.geometry);
+  for (const Variation& variation : options.variations) maker.geometries.push_back(variation.geometry);
+  return maker;
 }
 
-// Writes one making after the other, on one thread.
-class Making {
- public:
-  Making(data::SetWriter writer, const Options& options, int64_t count,
-         const std::function<void(const Progress&)>& progress)
-      : writer_(std::move(writer)), options_(options), progress_(progress) {
-    state_.total = std::max(count, options.replicate);
-  }
-
-  Status Write(const Outcome& outcome) {
-    bytes_in_ += outcome.bytes_in;
-    const data::Accepted<Made> made = TRY_CONTEXT(outcome.made, outcome.source);
-    if (made) {
-      data::SetEntry entry = TRY(writer_.Add({.source = outcome.source,
-                                              .label = outcome.label,
-                                              .bytes = made->bytes.span(),
-                                              .extension = made->extension}));
-      if (options_.replicate > 0) originals_.push_back(std::move(entry));
-    } else {
-      TRY_STATUS(writer_.AddReject(outcome.source, made.error()));
-    }
-    Tell();
-    return {};
-  }
-
-  // Copies in turn until there are as many as were asked for.
-  Status Replicate(const std::stop_token& stop) {
-    const auto images = static_cast<int64_t>(originals_.size());
-    if (images == 0) return {};
-    for (int64_t i = 0; images + i < options_.replicate; ++i) {
-      if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped while copying");
-      TRY_STATUS(writer_.Repeat(originals_[static_cast<size_t>(i % images)]));
-      Tell();
-    }
-    return {};
-  }
-
-  Result<PrepareSummary> Finish() {
-    const data::SetFacts facts = TRY(writer_.Finish());
-    PrepareSummary summary;
-    summary.images = facts.images;
-    summary.rejected = facts.rejected;
-    summary.bytes_in = bytes_in_;
-    summary.bytes_out = facts.bytes;
-    return summary;
-  }
-
- private:
-  void Tell() {
-    state_.done += 1;
-    state_.total = std::max(state_.total, state_.done);
-    if (progress_) progress_(state_);
-  }
-
-  data::SetWriter writer_;
-  const Options& options_;
-  const std::function<void(const Progress&)>& progress_;
-  Progress state_;
-  int64_t bytes_in_ = 0;
-  std::vector<data::SetEntry> originals_;  // where copies are wanted
-};
-
-// Has `workers` threads make the feed's pictures, and writes them here in their order.
-Status MakeAll(const Feed& feed, const Options& options, int workers, const std::stop_token& stop,
-               Making& making) {
-  InOrder<Outcome> outcomes(feed.count, workers * kWaitingPerWorker);
+// Has `workers` threads make the inputs that are left, and writes them here in their order.
+Status MakeAll(const Job& job, const Feed& feed, const Options& options, int workers, const Clock& clock,
+               const std::stop_token& stop, Making& making) {
+  const MakerOptions maker_options = MakerOptionsOf(options);
+  const int64_t first = making.next(), count = job.end - first;
+  InOrder<Result<Outcome>> outcomes(count, workers * kWaitingPerWorker);
   std::vector<std::jthread> threads;
   for (int i = 0; i < workers; ++i) {
     threads.push_back(StartThread(fmt::format("prepare-{}", i), [&](std::stop_token) {
-      Maker maker(options);
+      Maker maker(maker_options, options.make_judge ? options.make_judge() : Judge(), clock);
       while (const std::optional<int64_t> index = outcomes.Take()) {
-        outcomes.Put(*index, maker.Make(feed.get(*index)));
+        outcomes.Put(*index, maker.Make(feed, first + *index));
       }
     }));
   }
   Status status;
-  for (int64_t i = 0; i < feed.count && status; ++i) {
-    status = stop.stop_requested()
-                 ? Fail(ErrorCode::kCancelled, fmt::format("stopped after {} of {}", i, feed.count))
-                 : making.Write(outcomes.Next());
+  for (int64_t i = 0; i < count && status; ++i) {
+    if (stop.stop_requested()) {
+      status = Fail(ErrorCode::kCancelled,
+                    fmt::format("stopped after {} of {}: the same command goes on from there",
+                                first + i - job.first, job.end - job.first));
+      break;
+    }
+    const Result<Outcome> outcome = outcomes.Next();
+    status = outcome ? making.Write(*outcome) : Status(std::unexpected(outcome.error()));
   }
   outcomes.Stop();
   return status;
 }
 
+PrepareSummary SummaryOf(const std::vector<data::SetFacts>& sets) {
+  PrepareSummary summary;
+  for (const data::SetFacts& facts : sets) {
+    summary.images += facts.images;
+    summary.bytes_out += facts.bytes;
+    for (const auto& [reason, count] : facts.rejected) summary.rejected[reason] += count;
+  }
+  return summary;
+}
+
+Status Run(const Job& job, const Feed& feed, const Options& options, int workers, const Clock& clock,
+           const std::stop_token& stop, Making& making) {
+  TRY_STATUS(MakeAll(job, feed, options, workers, clock, stop, making));
+  if (feed.check_unchanged) {
+    Status unchanged = feed.check_unchanged();
+    if (!unchanged) {
+      return Fail(unchanged.error().code,
+                  unchanged.error().message + ": run the same command again, which goes on from here");
+    }
+  }
+  return making.Replicate(stop);
+}
+
 }  // namespace
 
-Result<Feed> FeedFrom(const data::Listing& listing, uint64_t max_file_bytes) {
-  Feed feed;
-  for (const auto& set : listing.sets) {
-    if (set->facts().format == data::SetFormat::kRaw) {
-      return Fail(ErrorCode::kUnsupported,
-                  fmt::format("{}: raw records cannot be prepared again; give the pictures they were made of",
-                              set->folder()));
+Json OptionsJson(const Options& options) {
+  Json json = Json::object();
+  const bool prepared = options.geometry || !options.variations.empty();
+  if (prepared && options.format != data::SetFormat::kRaw) {
+    const bool jpeg = options.encoding == Encoding::kJpeg;
+    json["encoding"] = jpeg ? "jpeg" : "png";
+    if (jpeg) {
+      json["quality"] = options.jpeg.quality;
+      json["sampling"] = NameOf(options.jpeg.sampling);
     }
-    if (set != listing.sets.front() && set->facts().classes != listing.sets.front()->facts().classes) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{} and {} name their classes differently: prepare them one by one",
-                              listing.sets.front()->folder(), set->folder()));
-    }
-    feed.classes = set->facts().classes;
   }
-  feed.count = static_cast<int64_t>(listing.inputs.size());
-  feed.get = [&listing, max_file_bytes](int64_t index) {
-    const data::Input& input = listing.inputs[static_cast<size_t>(index)];
-    return FedPicture{std::string(input.relative_name()), input.label,
-                      data::LoadInput(listing, input, max_file_bytes)};
-  };
-  return feed;
+  if (options.format != data::SetFormat::kFiles) json["shard_bytes"] = options.shard_bytes;
+  json["max_pixels"] = options.decode.max_pixels;
+  if (options.decode.tolerate_damage) json["tolerate_damage"] = true;
+  if (options.shrink) json["shrink"] = true;
+  if (options.sha256) json["sha256"] = true;
+  if (options.min_bytes > 0) json["min_bytes"] = options.min_bytes;
+  if (options.reject_duplicates) json["reject_duplicates"] = true;
+  if (options.replicate > 0) json["replicate"] = options.replicate;
+  if (options.make_judge) json["judged_by"] = EscapeBytes(options.judged_by);
+  return json;
 }
 
 Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, const Clock& clock,
@@ -253,15 +164,31 @@ Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, cons
                                   const std::function<void(const Progress&)>& progress) {
   TRY_STATUS(CheckOptions(options));
   const Instant start = clock.Now();
-  data::SetWriter writer = TRY(data::SetWriter::Create(options.folder, FactsToMake(feed, options)));
-  Making making(std::move(writer), options, feed.count, progress);
+  const Job job = MakeJob(feed, options);
+  if (const auto finished = TRY(FindFinished(job))) {
+    PrepareSummary summary = SummaryOf(*finished);
+    summary.was_finished = true;
+    summary.begun_at = job.end - job.first;
+    summary.wall_s = Seconds(clock.Now() - start);
+    return summary;
+  }
+  const std::unique_ptr<Making> making = TRY(Making::Open(job, feed, options, clock, progress));
+  const int64_t begun_at = making->next() - job.first, left = job.end - making->next();
   const int wanted = options.workers > 0 ? options.workers : UsableCpus();
-  const int workers = static_cast<int>(std::clamp<int64_t>(feed.count, 1, wanted));
-  TRY_STATUS(MakeAll(feed, options, workers, stop, making));
-  TRY_STATUS(making.Replicate(stop));
-  PrepareSummary summary = TRY(making.Finish());
+  const int workers = static_cast<int>(std::clamp<int64_t>(left, 1, wanted));
+  const Status made = Run(job, feed, options, workers, clock, stop, *making);
+  if (!made) {
+    // Where even this fails, the last checkpoint holds, and the first error is the one to tell.
+    const Status ignored = making->Keep();
+    return std::unexpected(made.error());
+  }
+  PrepareSummary summary = SummaryOf(TRY(making->Finish()));
+  summary.begun_at = begun_at;
+  summary.bytes_in = making->bytes_in();
+  summary.times = making->times();
+  summary.workers = workers;
   summary.wall_s = Seconds(clock.Now() - start);
-  if (summary.wall_s > 0) summary.images_per_s = static_cast<double>(feed.count) / summary.wall_s;
+  if (summary.wall_s > 0) summary.images_per_s = static_cast<double>(left) / summary.wall_s;
   return summary;
 }
 

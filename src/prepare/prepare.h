@@ -1,5 +1,5 @@
 // Pictures to a prepared data set: read, checked, resized once, written in the order they came, with what was
-// rejected and why.
+// rejected and why. Killed at any moment and called again, it goes on, and ends with the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,74 +10,78 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "data/decode.h"
-#include "data/encode.h"
 #include "data/recipe.h"
-#include "data/reject.h"
 #include "data/set.h"
-#include "data/source.h"
+#include "data/set_writer.h"
+#include "prepare/feed.h"
+#include "prepare/maker.h"
 
 namespace weir::prepare {
 
-// One picture as a feed gives it.
-struct FedPicture {
-  std::string source;  // its name in the manifest, raw bytes; the same wherever the data lies
-  std::optional<int> label;
-  data::Accepted<Bytes> encoded;
+// One of several sets that are made of the same decode.
+struct Variation {
+  std::string name;  // of its folder
+  data::Geometry geometry;
 };
-
-// Where pictures come from: files (FeedFrom), or a program that draws them. `get` is called from several
-// threads at once, once for each index of 0 to count - 1, roughly in order; what it gives depends on the
-// index alone.
-struct Feed {
-  int64_t count = 0;
-  std::vector<std::string> classes;  // names by label, where known
-  std::function<FedPicture(int64_t index)> get;
-};
-
-// The files of a listing, and those of prepared sets with their labels. `listing` must outlive the feed.
-// kUnsupported for raw sets, whose pictures have been prepared for good.
-Result<Feed> FeedFrom(const data::Listing& listing, uint64_t max_file_bytes = data::kMaxFileBytes);
-
-// What happens to a picture's pixels. Written as JPEG they lose what JPEG loses; PNG and raw keep them.
-enum class Encoding { kJpeg, kPng };
 
 struct Options {
-  std::string folder;  // of the set: absent or empty
+  std::string folder;  // of the set: absent, empty, or what an earlier call with the same options has left
   data::SetFormat format = data::SetFormat::kFiles;
   std::optional<data::Geometry>
-      geometry;  // absent: files go in byte for byte, once their decoder finds no fault
-  Encoding encoding = Encoding::kJpeg;  // of files with a geometry
+      geometry;                       // absent: files go in byte for byte, once their decoder finds no fault
+  std::vector<Variation> variations;  // instead of `geometry`: one set in each folder/NAME
+  Encoding encoding = Encoding::kJpeg;  // of pictures with a geometry that are not raw
   data::JpegOptions jpeg;
   data::DecodeOptions decode;
-  int workers = 0;        // threads that decode and encode; 0: UsableCpus()
+  bool shrink = false;  // JPEGs far too large are shrunk while they are decoded: data::PreparerOptions
+  bool sha256 = false;  // also SHA-256 in the manifest
+  int64_t shard_bytes = data::SetWriter::kShardBytes;
+  int64_t min_bytes = 0;           // smaller files are rejected
+  bool reject_duplicates = false;  // by their bytes: the first stays
   int64_t replicate = 0;  // once all are in, real copies are added in turn until there are so many; 0: none
-  int64_t min_bytes = 0;  // smaller files are rejected
+  std::optional<data::Part> part;  // make only this part, to be joined
+  // Rejects what it does not like; each worker has one of its own, made on its thread. `judged_by` tells what
+  // it is, for whoever goes on with the set.
+  std::function<Judge()> make_judge;
+  std::string judged_by;
+  int workers = 0;  // threads that decode and encode; 0: UsableCpus()
+  Duration checkpoint_every = 500ms;
 };
 
 struct Progress {
   int64_t done = 0;  // pictures written or rejected, and copies
   int64_t total = 0;
+  int64_t begun_at = 0;  // of `done`: by an earlier call
+  int64_t rejected = 0;
+  int64_t bytes_in = 0;  // by this call
 };
 
 struct PrepareSummary {
-  int64_t images = 0;                       // in the set, copies included
+  int64_t images = 0;                       // in the sets, copies included
   std::map<std::string, int64_t> rejected;  // by reason
-  int64_t bytes_in = 0;                     // of the encoded pictures that were read
-  int64_t bytes_out = 0;                    // of the pictures in the set
+  int64_t bytes_in = 0;                     // of the encoded pictures that this call read
+  int64_t bytes_out = 0;                    // of the pictures in the sets
+  int64_t begun_at = 0;                     // inputs that an earlier call had done
+  bool was_finished = false;                // by an earlier call: nothing was left to do
   double wall_s = 0;
-  std::optional<double> images_per_s;  // of the feed, rejected ones included; absent where it took no time
+  std::optional<double> images_per_s;  // of the inputs of this call, rejected ones included; absent where it
+                                       // took no time
+  StageTimes times;                    // of all workers together; write: of the one thread that writes
+  int workers = 0;
 };
 
 // Makes the set. The folder's content depends on the pictures and the options alone, not on `workers`. Memory
 // is bounded by the workers: each holds one picture, and four more wait to be written. `progress` is called
-// on this thread after each picture. kInvalidArgument for bad options or a folder in use; kCancelled once
-// `stop` is asked for, and then, as after any error, what was written is taken away. `clock` times the
-// summary.
+// on this thread after each picture. kInvalidArgument for bad options, a folder in use, and a set that was
+// made, or begun, with other options or of other inputs (an unfinished one goes on where only inputs after
+// some were added or taken away); kCancelled once `stop` is asked for, kIo where the disk is full or a source
+// has gone or changed: what was made stays, and the same call goes on with it. `clock` times the summary.
 Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, const Clock& clock,
                                   std::stop_token stop, const std::function<void(const Progress&)>& progress);
+
+// The options that a set's content depends on, as set.json keeps them.
+Json OptionsJson(const Options& options);
 
 }  // namespace weir::prepare

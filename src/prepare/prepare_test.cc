@@ -12,8 +12,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/seed.h"
+#include "data/hash.h"
 #include "data/prepare.h"
 #include "prepare/in_order.h"
+#include "prepare/testing/pictures.h"
 
 namespace weir::prepare {
 namespace {
@@ -21,42 +23,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
-
-data::Pixels Noise(int width, int height, uint64_t seed) {
-  data::Pixels pixels{width, height, 3, {}};
-  Random random = Seed(seed).MakeRandom();
-  for (int i = 0; i < width * height * 3; ++i) pixels.data.push_back(static_cast<uint8_t>(random.Next()));
-  return pixels;
-}
-
-// `count` pictures of varied sizes; every seventh is cut, and picture 5 could not be read at all.
-Feed MakeFeed(int64_t count) {
-  Feed feed{.count = count, .classes = {"even", "odd"}};
-  feed.get = [](int64_t i) -> FedPicture {
-    FedPicture picture{"in/" + std::to_string(i) + "\xff", static_cast<int>(i % 2), Bytes()};
-    if (i == 5) {
-      picture.encoded = std::unexpected(data::Reject{data::RejectReason::kUnreadable, "Permission denied"});
-      return picture;
-    }
-    const data::Pixels pixels = Noise(40 + static_cast<int>(i % 9), 33, static_cast<uint64_t>(i));
-    std::string file = (i % 3 == 0 ? data::EncodePng(pixels) : data::EncodeJpeg(pixels, {})).value();
-    if (i % 7 == 6) file.resize(file.size() / 2);
-    picture.encoded = Bytes::Copy(file);
-    return picture;
-  };
-  return feed;
-}
-
-// Every file of a folder by its path in it.
-std::map<std::string, std::string> ReadAll(const std::string& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) {
-      files[entry.path().lexically_relative(folder)] = ReadTextFile(entry.path()).value();
-    }
-  }
-  return files;
-}
+using testing_pictures::kFormats;
+using testing_pictures::MakeFeed;
+using testing_pictures::ReadAll;
 
 class PrepareTest : public ::testing::Test {
  protected:
@@ -79,7 +48,7 @@ class PrepareTest : public ::testing::Test {
 };
 
 TEST_F(PrepareTest, TheSetDependsNeitherOnTheWorkersNorOnItsName) {
-  for (const auto format : {data::SetFormat::kFiles, data::SetFormat::kRaw}) {
+  for (const auto format : kFormats) {
     const Options options{.format = format, .geometry = geometry_, .replicate = 70};
     Options many = options;
     many.workers = 5;
@@ -87,7 +56,7 @@ TEST_F(PrepareTest, TheSetDependsNeitherOnTheWorkersNorOnItsName) {
     one.workers = 1;
     ASSERT_TRUE(Prepare(MakeFeed(60), one, "a"));
     ASSERT_TRUE(Prepare(MakeFeed(60), many, "another name"));
-    EXPECT_EQ(ReadAll(Path("a")), ReadAll(Path("another name")));
+    EXPECT_TRUE(ReadAll(Path("a")) == ReadAll(Path("another name")));
     std::filesystem::remove_all(folder_);
   }
 }
@@ -105,8 +74,9 @@ TEST_F(PrepareTest, EveryPictureIsInTheSetOrRejectedWithItsReason) {
   EXPECT_EQ(set->entries()[5].source, "in/7\\xFF");  // 5 and 6 were rejected
   EXPECT_EQ(set->entries()[5].label, 1);
   const std::string rejects = ReadTextFile(Path("set/rejects.jsonl")).value();
-  EXPECT_THAT(rejects,
-              HasSubstr(R"({"source":"in/5\\xFF","reason":"unreadable","detail":"Permission denied"})"));
+  EXPECT_THAT(
+      rejects,
+      HasSubstr(R"({"source":"in/5\\xFF","input":5,"reason":"unreadable","detail":"Permission denied"})"));
 }
 
 TEST_F(PrepareTest, RawRecordsAreThePreparedPixels) {
@@ -165,42 +135,47 @@ TEST_F(PrepareTest, OptionsThatCannotBeAreRefusedBeforeAnythingIsWritten) {
   EXPECT_THAT(Prepare(MakeFeed(1), {.jpeg = {.quality = 0}}).error().message, HasSubstr("quality"));
   EXPECT_THAT(Prepare(MakeFeed(1), {.workers = -1}).error().message, HasSubstr("negative"));
   EXPECT_FALSE(std::filesystem::exists(folder_));
-  ASSERT_TRUE(Prepare(MakeFeed(1), {}));
-  EXPECT_THAT(Prepare(MakeFeed(1), {}).error().message, HasSubstr("a finished set is there"));
 }
 
-TEST_F(PrepareTest, StoppingLeavesNoSet) {
-  std::stop_source stop;
-  int64_t last = 0;
-  const auto summary = PrepareSet(MakeFeed(1000), {.folder = Path("set"), .workers = 2}, clock_,
-                                  stop.get_token(), [&](const Progress& progress) {
-                                    EXPECT_EQ(progress.done, ++last);
-                                    EXPECT_EQ(progress.total, 1000);
-                                    if (progress.done == 20) stop.request_stop();
-                                  });
-  EXPECT_EQ(summary.error().code, ErrorCode::kCancelled);
-  EXPECT_EQ(last, 20);
-  EXPECT_FALSE(std::filesystem::exists(Path("set")));
+TEST_F(PrepareTest, TheSameBytesGoInOnce) {
+  const PrepareSummary kept = Prepare(MakeFeed(10), {}, "kept").value();
+  EXPECT_EQ(kept.images, 8);
+  const PrepareSummary once = Prepare(MakeFeed(10), {.reject_duplicates = true}, "once").value();
+  EXPECT_EQ(once.images, 7);
+  EXPECT_EQ(once.rejected.at("duplicate"), 1);
+  EXPECT_THAT(ReadTextFile(Path("once/rejects.jsonl")).value(),
+              HasSubstr(R"("input":8,"reason":"duplicate")"));
 }
 
-TEST_F(PrepareTest, AFeedOfFilesNamesThemFromTheFolderOn) {
-  ASSERT_TRUE(Prepare(MakeFeed(4), {}, "first"));
-  std::filesystem::create_directories(Path("plain/sub"));
-  std::filesystem::copy_file(Path("first/pictures/00000/00000001.jpg"), Path("plain/sub/a.jpg"));
-  data::Listing listing = data::ListInputs({Path("plain")}).value();
-  EXPECT_EQ(FeedFrom(listing)->get(0).source, "sub/a.jpg");
-  listing = data::ListInputs({Path("first"), Path("plain")}).value();
-  const Feed both = FeedFrom(listing).value();
-  EXPECT_EQ(both.count, 5);
-  EXPECT_THAT(both.classes, ElementsAre("even", "odd"));
-  EXPECT_EQ(both.get(1).label, 1);
-  EXPECT_EQ(both.get(4).label, std::nullopt);
+TEST_F(PrepareTest, AJudgeRejectsWhatItDoesNotLike) {
+  const auto make_judge = [] {
+    return [](std::span<const std::byte> encoded) -> data::Accepted<void> {
+      if (encoded.size() % 2 == 0) return {};
+      return std::unexpected(data::Reject{data::RejectReason::kUnrecognised, "odd"});
+    };
+  };
+  const PrepareSummary all = Prepare(MakeFeed(30), {}, "all").value();
+  const PrepareSummary some =
+      Prepare(MakeFeed(30), {.make_judge = make_judge, .judged_by = "me"}, "some").value();
+  EXPECT_GT(some.rejected.at("unrecognised"), 0);
+  EXPECT_LT(some.images, all.images);
+  EXPECT_THAT(ReadTextFile(Path("some/set.json")).value(), HasSubstr(R"("judged_by": "me")"));
 }
 
-TEST_F(PrepareTest, RawSetsAreNotPreparedAgain) {
-  ASSERT_TRUE(Prepare(MakeFeed(1), {.format = data::SetFormat::kRaw, .geometry = geometry_}));
-  const data::Listing listing = data::ListInputs({Path("set")}).value();
-  EXPECT_EQ(FeedFrom(listing).error().code, ErrorCode::kUnsupported);
+TEST_F(PrepareTest, TheManifestTellsOfSourceAndResult) {
+  ASSERT_TRUE(Prepare(MakeFeed(2), {.geometry = geometry_, .sha256 = true}));
+  const auto set = data::PreparedSet::Open(Path("set")).value();
+  const data::SetEntry& entry = set->entries()[1];
+  const Bytes source = *MakeFeed(2).get(1).encoded;
+  const std::string result = ReadTextFile(Path("set/" + entry.path)).value();
+  EXPECT_EQ(entry.input, 1);
+  EXPECT_EQ(entry.source_hash, data::HashOf(source.span()));
+  EXPECT_EQ(entry.source_sha256, data::Sha256Of(source.span()));
+  EXPECT_EQ(entry.source_bytes, static_cast<int64_t>(source.size()));
+  EXPECT_EQ(entry.sha256, data::Sha256Of(std::as_bytes(std::span(result))));
+  EXPECT_EQ(entry.width, 24);
+  EXPECT_EQ(entry.height, 24);
+  EXPECT_EQ(entry.recipe, data::GeometryHash(geometry_));
 }
 
 TEST(InOrder, HoldsTheWindowAndTheOrder) {

@@ -1,0 +1,72 @@
+#include "cli/picture_judge.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/file.h"
+#include "cli/recogniser.h"
+#include "data/hash.h"
+#include "data/prepare.h"
+#include "run/answers.h"
+#include "wire/client.h"
+
+namespace weir::cli {
+
+Result<std::unique_ptr<PictureJudge>> PictureJudge::Open(const JudgeFlags& flags, const Clock& clock) {
+  if (wire::IsModelUrl(flags.model)) {
+    return Fail(ErrorCode::kUnsupported,
+                "--recognise: give a model's file or folder; a server's answers could change meanwhile");
+  }
+  std::unique_ptr<PictureJudge> judge(new PictureJudge(flags));
+  const model::Model model = TRY(model::OpenModel(flags.model, {}));
+  judge->target_ = TRY(MakeTarget({model.name, model.inputs, model.outputs}, model.recipe, model.labels));
+  judge->target_.fixed_batch = model.fixed_batch;
+  infer::SessionOptions options = model::SessionDefaults(model);
+  options.batch = model.fixed_batch.value_or(1);
+  judge->opened_ = TRY(model::OpenSession(model, "", options, clock));
+  std::string hash = "no file";
+  if (!model.path.empty()) hash = data::HashOf(TRY(ReadFile(model.path, uint64_t{16} << 30)).span());
+  judge->identity_ = fmt::format("{} ({}), score at least {}", model.name, hash, flags.min_score);
+  return judge;
+}
+
+prepare::Judge PictureJudge::MakeJudge() const {
+  const auto preparer = std::make_shared<data::Preparer>(
+      target_.recipe.geometry, data::DecodeOptions{.max_pixels = flags_.max_pixels});
+  return [this, preparer](std::span<const std::byte> encoded) { return Judge(*preparer, encoded); };
+}
+
+// One picture a batch, so that its score does not depend on what else is judged; where the model takes only
+// larger batches, the others are zeros.
+data::Accepted<void> PictureJudge::Judge(data::Preparer& preparer, std::span<const std::byte> encoded) const {
+  const data::Pixels* pixels = TRY(preparer.Prepare(encoded));
+  const data::Recipe& recipe = target_.recipe;
+  const data::Size size{pixels->width, pixels->height};
+  const int64_t items = target_.fixed_batch.value_or(1);
+  const auto failed = [](std::string words) {
+    return std::unexpected(data::Reject{data::RejectReason::kFailed, std::move(words)});
+  };
+  infer::Tensor tensor{target_.input.name, target_.input.dtype, {}, {}};
+  const int64_t channels = recipe.geometry.channel_count();
+  if (recipe.layout == data::Layout::kNchw) {
+    tensor.shape = {items, channels, size.height, size.width};
+  } else {
+    tensor.shape = {items, size.height, size.width, channels};
+  }
+  const size_t item_bytes = data::InputBytes(recipe, size);
+  tensor.data = Bytes::Allocate(item_bytes * static_cast<size_t>(items));
+  data::WriteInput(recipe, *pixels, tensor.data.mutable_data());
+  const auto result = opened_.session->Run({std::move(tensor)}, {target_.output});
+  if (!result) return failed(result.error().message);
+  const auto answers = run::RankAnswers(result->outputs.front(), items, 0, recipe, 1);
+  if (!answers) return failed(answers.error().message);
+  if (answers->empty()) return failed("the model gives no scores");
+  const run::Answer& best = answers->front();
+  if (best.score >= flags_.min_score) return {};
+  return std::unexpected(data::Reject{
+      data::RejectReason::kUnrecognised,
+      fmt::format("class {} scores {:.6g}, under {}", best.class_index, best.score, flags_.min_score)});
+}
+
+}  // namespace weir::cli

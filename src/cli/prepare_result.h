@@ -1,0 +1,28 @@
+// What a preparation came to, for people and programs.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "prepare/prepare.h"
+
+namespace weir::cli {
+
+// The stage that the work waited for most, and its share of the time: of all workers' time, or for the
+// writing thread of the wall's. Empty where nothing was done.
+struct PrepareWall {
+  std::string stage;
+  double share = 0;
+};
+PrepareWall WallOf(const prepare::PrepareSummary& summary);
+
+// "rejected: 3 damaged, 1 empty"; empty without rejects.
+std::string RejectedText(const prepare::PrepareSummary& summary);
+int64_t RejectedCount(const prepare::PrepareSummary& summary);
+
+// The lines at the end. `folder` raw.
+std::string SummaryText(const prepare::PrepareSummary& summary, const std::string& folder);
+// images, rejected, images_per_s, wall_s, bytes_in, bytes_out, stages_s, wall, ...
+Json SummaryJson(const prepare::PrepareSummary& summary, const std::string& folder);
+
+}  // namespace weir::cli

@@ -1,0 +1,54 @@
+#include "data/line_reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace weir::data {
+namespace {
+
+constexpr size_t kPiece = 256 << 10;  // bytes
+
+}  // namespace
+
+Result<LineReader> LineReader::Open(const std::string& path) {
+  const bool standard_input = path == "-";
+  UniqueFd fd(standard_input ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                             : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  const std::string name = standard_input ? "standard input" : path;
+  if (!fd.valid()) return FailErrno(name, errno);
+  return LineReader(name, std::move(fd));
+}
+
+Result<std::optional<std::string_view>> LineReader::Next() {
+  for (;;) {
+    const size_t end = buffer_.find('\n', at_);
+    const bool last = end == buffer_.npos && ended_;
+    if (end != buffer_.npos || (last && at_ < buffer_.size())) {
+      const size_t stop = last ? buffer_.size() : end;
+      const std::string_view line = std::string_view(buffer_).substr(at_, stop - at_);
+      at_ = last ? stop : stop + 1;
+      line_ += 1;
+      return line;
+    }
+    if (last) return std::nullopt;
+    if (buffer_.size() - at_ > kMaxLine) {
+      return Fail(ErrorCode::kCorrupt,
+                  fmt::format("{}: line {} is over {} bytes", path_, line_ + 1, kMaxLine));
+    }
+    buffer_.erase(0, at_);
+    at_ = 0;
+    const size_t kept = buffer_.size();
+    buffer_.resize(kept + kPiece);
+    const ssize_t got = ::read(fd_.get(), buffer_.data() + kept, kPiece);
+    const int error = errno;
+    buffer_.resize(kept + static_cast<size_t>(got > 0 ? got : 0));
+    if (got < 0 && error == EINTR) continue;
+    if (got < 0) return FailErrno(path_, error);
+    ended_ = got == 0;
+  }
+}
+
+}  // namespace weir::data

@@ -1,0 +1,137 @@
+#include "prepare/checkpoint.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/thread.h"
+
+namespace weir::prepare {
+
+Json CheckpointJson(const Checkpoint& checkpoint) {
+  Json sets = Json::array();
+  for (const data::SetPoint& point : checkpoint.sets) sets.push_back(data::SetPointJson(point));
+  return {{"next", checkpoint.next},
+          {"inputs", checkpoint.inputs},
+          {"sets", std::move(sets)},
+          {"originals", checkpoint.originals}};
+}
+
+Result<Checkpoint> ParseCheckpoint(const Json& json) {
+  Checkpoint checkpoint;
+  checkpoint.next = TRY(GetInteger(json, "next"));
+  checkpoint.inputs = TRY(GetString(json, "inputs"));
+  const auto sets = json.find("sets"), originals = json.find("originals");
+  if (checkpoint.next < 0 || sets == json.end() || !sets->is_array() || originals == json.end() ||
+      !originals->is_array()) {
+    return Fail(ErrorCode::kCorrupt, "key \"next\", \"sets\" or \"originals\" is wrong");
+  }
+  for (const Json& point : *sets) checkpoint.sets.push_back(TRY(data::ParseSetPoint(point)));
+  for (const Json& images : *originals) {
+    if (!images.is_number_unsigned()) return Fail(ErrorCode::kCorrupt, "key \"originals\" is wrong");
+    checkpoint.originals.push_back(images.get<int64_t>());
+  }
+  if (!checkpoint.originals.empty() && checkpoint.originals.size() != checkpoint.sets.size())
+    return Fail(ErrorCode::kCorrupt, "keys \"originals\" and \"sets\" are not of the same sets");
+  return checkpoint;
+}
+
+std::string Difference(const Json& had, const Json& wanted) {
+  const auto text = [](const Json& json, const std::string& key) {
+    const auto found = json.find(key);
+    return found == json.end() ? std::string("nothing") : DumpJson(*found);
+  };
+  for (const Json* side : {&had, &wanted}) {
+    for (const auto& item : side->items()) {
+      const std::string was = text(had, item.key()), is = text(wanted, item.key());
+      if (was != is) return fmt::format("{}: {} then, {} now", item.key(), was, is);
+    }
+  }
+  return "";
+}
+
+Result<Checkpoints::Opened> Checkpoints::Open(const std::string& folder, const Json& job) {
+  const std::string path = folder + "/" + kFileName;
+  auto [journal, contents] = TRY(record::Journal::Open(path));
+  Opened opened;
+  if (contents.entries.empty()) {
+    TRY_STATUS(journal.Append(job));
+  } else if (const std::string difference = Difference(contents.entries.front(), job); !difference.empty()) {
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: an unfinished set is there that was begun with other arguments ({}): give the "
+                    "same, or remove it, or choose another folder",
+                    folder, difference));
+  }
+  for (size_t i = 1; i < contents.entries.size(); ++i)
+    opened.found.push_back(TRY_CONTEXT(ParseCheckpoint(contents.entries[i]), path));
+  opened.checkpoints.reset(new Checkpoints(path, std::move(journal)));
+  return opened;
+}
+
+Checkpoints::Checkpoints(std::string path, record::Journal journal)
+    : path_(std::move(path)), journal_(std::move(journal)) {
+  thread_ = StartThread("settle", [this](const std::stop_token& stop) { Run(stop); });
+}
+
+// What has been posted is settled first: it is as far as the sets have come.
+Checkpoints::~Checkpoints() {
+  {
+    MutexLock lock(mutex_);
+    ended_ = true;
+    changed_.NotifyAll();
+  }
+  thread_.join();
+}
+
+void Checkpoints::Run(const std::stop_token&) {
+  for (;;) {
+    Task task;
+    {
+      MutexLock lock(mutex_);
+      busy_ = false;
+      changed_.NotifyAll();
+      while (tasks_.empty() && !ended_) changed_.Wait(mutex_);
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+      if (!status_) continue;  // nothing after it can be vouched for
+      busy_ = true;
+    }
+    Status status;
+    for (data::Unsettled& unsettled : task.unsettled) {
+      if (status) status = data::Settle(unsettled);
+    }
+    if (status) status = journal_.Append(CheckpointJson(task.checkpoint));
+    MutexLock lock(mutex_);
+    if (!status) status_ = std::move(status);
+  }
+}
+
+bool Checkpoints::Idle() {
+  MutexLock lock(mutex_);
+  return tasks_.empty() && !busy_;
+}
+
+Status Checkpoints::Post(Checkpoint checkpoint, std::vector<data::Unsettled> unsettled) {
+  MutexLock lock(mutex_);
+  if (!status_) return status_;
+  tasks_.push_back({std::move(checkpoint), std::move(unsettled)});
+  changed_.NotifyAll();
+  return {};
+}
+
+Status Checkpoints::Wait() {
+  MutexLock lock(mutex_);
+  while (!tasks_.empty() || busy_) changed_.Wait(mutex_);
+  return status_;
+}
+
+Status Checkpoints::Remove() {
+  if (::unlink(path_.c_str()) != 0) return FailErrno(path_, errno);
+  return {};
+}
+
+}  // namespace weir::prepare

@@ -1,0 +1,46 @@
+#include "prepare/feed.h"
+
+#include <memory>
+#include <utility>
+
+#include "base/seed.h"
+#include "data/hash.h"
+
+namespace weir::prepare {
+
+Feed Pick(Feed feed, std::vector<int64_t> indices) {
+  const auto shared = std::make_shared<const std::vector<int64_t>>(std::move(indices));
+  Feed picked = feed;
+  picked.count = static_cast<int64_t>(shared->size());
+  picked.get = [get = feed.get, shared](int64_t index) { return get((*shared)[static_cast<size_t>(index)]); };
+  if (feed.describe) {
+    picked.describe = [describe = feed.describe, shared](int64_t index) {
+      return describe((*shared)[static_cast<size_t>(index)]);
+    };
+  }
+  return picked;
+}
+
+// Selection sampling (Knuth, The Art of Computer Programming, volume 2, section 3.4.2, algorithm S).
+std::vector<int64_t> SampleOf(int64_t total, int64_t count, uint64_t seed) {
+  Random random = Seed(seed).Stream("sample").MakeRandom();
+  std::vector<int64_t> chosen;
+  for (int64_t i = 0; i < total && std::ssize(chosen) < count; ++i) {
+    const int64_t wanted = count - std::ssize(chosen), left = total - i;
+    if (random.Integer(0, left - 1) < wanted) chosen.push_back(i);
+  }
+  return chosen;
+}
+
+std::string HashOfInputs(const Feed& feed) {
+  data::StreamHash hash;
+  for (int64_t i = 0; i < feed.count && feed.describe; ++i) {
+    const std::string text = feed.describe(i);
+    hash.Add(std::as_bytes(std::span(text)));
+  }
+  const std::string count = std::to_string(feed.count);
+  hash.Add(std::as_bytes(std::span(count)));
+  return hash.Digest();
+}
+
+}  // namespace weir::prepare

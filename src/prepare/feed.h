@@ -1,0 +1,46 @@
+// Where pictures come from, as the making of a set sees it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "data/reject.h"
+
+namespace weir::prepare {
+
+// One picture as a feed gives it.
+struct FedPicture {
+  std::string source;  // its name in the manifest, raw bytes; the same wherever the data lies
+  std::optional<int> label;
+  data::Accepted<Bytes> encoded;
+};
+
+// `get` is called from several threads at once, once for each index of 0 to count - 1, roughly in order; what
+// it gives depends on the index alone.
+struct Feed {
+  int64_t count = 0;
+  std::vector<std::string> classes;  // names by label, where known
+  std::function<FedPicture(int64_t index)> get;
+  // What tells one feed from another without reading its pictures: a text for each index, as name and label.
+  // Absent: only the count does.
+  std::function<std::string(int64_t index)> describe;
+  // Asked at the end: an error says how the sources have changed since they were listed. Absent: they cannot.
+  std::function<Status()> check_unchanged;
+};
+
+// The feed's pictures of these indices, in their order. `feed` is shared, not copied.
+Feed Pick(Feed feed, std::vector<int64_t> indices);
+
+// `count` of the numbers 0 to `total` - 1, rising, each choice as likely as any other; all where there are no
+// more. The same for the same seed.
+std::vector<int64_t> SampleOf(int64_t total, int64_t count, uint64_t seed);
+
+// XXH3-128 over the descriptions of all of its pictures, and their number.
+std::string HashOfInputs(const Feed& feed);
+
+}  // namespace weir::prepare

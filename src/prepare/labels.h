@@ -1,0 +1,57 @@
+// Labels as people write them: numbers, or names of classes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+
+namespace weir::prepare {
+
+// Gathers the texts of labels and then gives each its number. One thread at a time.
+class LabelTexts {
+ public:
+  // A ticket for `text`; the same for the same text.
+  int TicketOf(std::string_view text);
+
+  // The label of each ticket, and the classes' names. Where every text is a whole number of 0 to 2^31 - 1,
+  // these are the labels, and the classes have no names; else the classes are the texts in byte order.
+  struct Numbered {
+    std::vector<int> labels;  // by ticket
+    std::vector<std::string> classes;
+  };
+  Numbered Number() const;
+
+ private:
+  std::map<std::string, int, std::less<>> tickets_;
+};
+
+// The fields of one line of CSV (RFC 4180, without line breaks inside of quotes); nullopt where its quotes
+// are wrong.
+std::optional<std::vector<std::string>> SplitCsv(std::string_view line);
+
+// Which label each name has, from a CSV file of two columns, name and label; more columns are passed over. A
+// first line whose first field is "file", "path", "name", "source", "image" or "filename" (any case) is a
+// header, and its "label" or "class" column, where it has one, is the one that is read. Lines that begin with
+// "#" and empty ones are passed over. kNotFound, kIo, kInvalidArgument names the line.
+class LabelFile {
+ public:
+  static Result<std::unique_ptr<const LabelFile>> Read(const std::string& path, LabelTexts& texts);
+
+  // The ticket of `name`, or else of its last part (behind the last slash).
+  std::optional<int> TicketOf(std::string_view name) const;
+
+ private:
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_map<std::string, int, Hash, std::equal_to<>> tickets_;
+};
+
+}  // namespace weir::prepare

@@ -1,0 +1,138 @@
+#include "prepare/maker.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/json.h"
+#include "data/hash.h"
+#include "data/shard_format.h"
+
+namespace weir::prepare {
+namespace {
+
+size_t SetCount(const MakerOptions& options) { return std::max<size_t>(1, options.geometries.size()); }
+
+// BGR is an order for tensors and raw records; picture files are RGB, and whoever reads them swaps.
+std::vector<data::Geometry> GeometriesToMake(const MakerOptions& options) {
+  std::vector<data::Geometry> geometries = options.geometries;
+  for (data::Geometry& geometry : geometries) {
+    if (options.format != data::SetFormat::kRaw && geometry.channels == data::Channels::kBgr)
+      geometry.channels = data::Channels::kRgb;
+  }
+  return geometries;
+}
+
+}  // namespace
+
+StageTimes& StageTimes::operator+=(const StageTimes& other) {
+  read += other.read;
+  check += other.check;
+  decode += other.decode;
+  resize += other.resize;
+  encode += other.encode;
+  write += other.write;
+  return *this;
+}
+
+Maker::Maker(const MakerOptions& options, Judge judge, const Clock& clock)
+    : options_(options), judge_(std::move(judge)), clock_(clock) {
+  if (options.geometries.empty()) return;
+  preparer_.emplace(data::Preparer::OfAll(
+      GeometriesToMake(options), {.decode = options.decode, .shrink = options.shrink, .clock = &clock}));
+}
+
+void Maker::Reject(const data::Reject& reject, Outcome& outcome) const {
+  outcome.made.assign(SetCount(options_), std::unexpected(reject));
+}
+
+Result<Outcome> Maker::Make(const Feed& feed, int64_t index) {
+  const Instant begin = clock_.Now();
+  FedPicture picture = feed.get(index);
+  Outcome outcome;
+  outcome.times.read = clock_.Now() - begin;
+  outcome.source = std::move(picture.source);
+  outcome.label = picture.label;
+  if (!picture.encoded) {
+    if (picture.encoded.error().reason == data::RejectReason::kVanished) {
+      return Fail(ErrorCode::kIo,
+                  fmt::format("{}: was there when it was listed, and is gone ({}): bring it back and run the "
+                              "same command again, which goes on from here",
+                              EscapeBytes(outcome.source), picture.encoded.error().detail));
+    }
+    Reject(picture.encoded.error(), outcome);
+    return outcome;
+  }
+  const Bytes& encoded = *picture.encoded;
+  outcome.bytes_in = std::ssize(encoded.span());
+  const Instant read = clock_.Now();
+  const data::Accepted<void> good = Check(encoded, outcome);
+  outcome.times.check = clock_.Now() - read;
+  if (!good) {
+    Reject(good.error(), outcome);
+  } else if (preparer_) {
+    TRY_STATUS(Prepare(encoded, outcome));
+  } else {
+    const Instant checked = clock_.Now();
+    outcome.made.push_back(TakeAsItIs(encoded));
+    outcome.times.decode = clock_.Now() - checked;
+  }
+  return outcome;
+}
+
+data::Accepted<void> Maker::Check(const Bytes& encoded, Outcome& outcome) {
+  outcome.source_hash = data::HashOf(encoded.span());
+  if (options_.sha256) outcome.source_sha256 = data::Sha256Of(encoded.span());
+  if (outcome.bytes_in < options_.min_bytes) {
+    return std::unexpected(
+        data::Reject{data::RejectReason::kTooFewBytes,
+                     fmt::format("{} bytes, under {}", outcome.bytes_in, options_.min_bytes)});
+  }
+  return judge_ ? judge_(encoded.span()) : data::Accepted<void>();
+}
+
+// The file as it is, once it has been read to its end. One pixel is enough to ask for.
+data::Accepted<Made> Maker::TakeAsItIs(const Bytes& encoded) {
+  const data::PictureInfo info = TRY(data::ReadPictureInfo(encoded.span(), options_.decode));
+  const data::Window pixel{0, 0, 1, 1};
+  TRY_STATUS(decoder_.Decode(encoded.span(), info, pixel, options_.decode, scratch_));
+  return Made{.bytes = encoded,
+              .extension = data::ExtensionOf(info.format),
+              .hash = data::HashOf(encoded.span()),
+              .sha256 = options_.sha256 ? data::Sha256Of(encoded.span()) : "",
+              .width = info.width,
+              .height = info.height};
+}
+
+Result<Made> Maker::Encode(const data::Pixels& pixels) {
+  Made made{.width = pixels.width, .height = pixels.height};
+  if (options_.format == data::SetFormat::kRaw) {
+    made.bytes = Bytes::Copy(std::as_bytes(std::span(pixels.data)));
+  } else {
+    const bool jpeg = options_.encoding == Encoding::kJpeg;
+    made.bytes = Bytes::Copy(TRY(jpeg ? data::EncodeJpeg(pixels, options_.jpeg) : data::EncodePng(pixels)));
+    made.extension = jpeg ? "jpg" : "png";
+  }
+  made.hash = data::HashOf(made.bytes.span());
+  if (options_.sha256) made.sha256 = data::Sha256Of(made.bytes.span());
+  return made;
+}
+
+Status Maker::Prepare(const Bytes& encoded, Outcome& outcome) {
+  const auto results = preparer_->PrepareAll(encoded.span());
+  const data::PrepareTimes times = preparer_->TakeTimes();
+  outcome.times.decode += times.decode;
+  outcome.times.resize += times.resize;
+  const Instant begin = clock_.Now();
+  for (const auto& pixels : results) {
+    if (pixels) {
+      outcome.made.push_back(TRY_CONTEXT(Encode(**pixels), EscapeBytes(outcome.source)));
+    } else {
+      outcome.made.push_back(std::unexpected(pixels.error()));
+    }
+  }
+  outcome.times.encode += clock_.Now() - begin;
+  return {};
+}
+
+}  // namespace weir::prepare

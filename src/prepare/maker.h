@@ -1,0 +1,92 @@
+// One picture, as it was fed, to what goes into each set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "data/decode.h"
+#include "data/encode.h"
+#include "data/prepare.h"
+#include "data/recipe.h"
+#include "data/reject.h"
+#include "data/set.h"
+#include "prepare/feed.h"
+
+namespace weir::prepare {
+
+// What happens to a picture's pixels. Written as JPEG they lose what JPEG loses; PNG and raw keep them.
+enum class Encoding { kJpeg, kPng };
+
+// Whether a picture, encoded as it came, may go into the set. One thread at a time.
+using Judge = std::function<data::Accepted<void>(std::span<const std::byte> encoded)>;
+
+struct MakerOptions {
+  data::SetFormat format = data::SetFormat::kFiles;
+  std::vector<data::Geometry> geometries;  // one for each set; empty: one set, of the pictures as they came
+  Encoding encoding = Encoding::kJpeg;     // of pictures with a geometry that are not raw
+  data::JpegOptions jpeg;
+  data::DecodeOptions decode;
+  bool shrink = false;  // data::PreparerOptions
+  bool sha256 = false;
+  int64_t min_bytes = 0;  // smaller files are rejected
+};
+
+// Time spent on the stages of the work.
+struct StageTimes {
+  Duration read{}, check{}, decode{}, resize{}, encode{}, write{};  // check: hashes, and the judge
+  StageTimes& operator+=(const StageTimes& other);
+};
+
+// A picture as it goes into a set.
+struct Made {
+  Bytes bytes;
+  std::string_view extension;  // of its format; empty for raw
+  std::string hash, sha256;
+  int width = 0, height = 0;
+};
+
+struct Outcome {
+  std::string source;
+  std::optional<int> label;
+  int64_t bytes_in = 0;
+  std::string source_hash, source_sha256;  // empty for what could not be read
+  std::vector<data::Accepted<Made>> made;  // one for each set
+  StageTimes times;
+};
+
+// What one worker keeps from picture to picture. One thread at a time.
+class Maker {
+ public:
+  // `options` and `clock` must outlive it. `judge` may be empty.
+  Maker(const MakerOptions& options, Judge judge, const Clock& clock);
+
+  // kIo for a source that was there when it was listed and is gone: without it the set would not be what was
+  // asked for, and it may come back. Other errors are our own.
+  Result<Outcome> Make(const Feed& feed, int64_t index);
+
+ private:
+  data::Accepted<void> Check(const Bytes& encoded, Outcome& outcome);
+  data::Accepted<Made> TakeAsItIs(const Bytes& encoded);
+  Result<Made> Encode(const data::Pixels& pixels);
+  Status Prepare(const Bytes& encoded, Outcome& outcome);
+  void Reject(const data::Reject& reject, Outcome& outcome) const;
+
+  const MakerOptions& options_;
+  const Judge judge_;
+  const Clock& clock_;
+  std::optional<data::Preparer> preparer_;
+  data::Decoder decoder_;
+  data::Pixels scratch_;
+};
+
+}  // namespace weir::prepare

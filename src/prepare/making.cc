@@ -1,0 +1,289 @@
+#include "prepare/making.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/file.h"
+#include "data/set_text.h"
+#include "prepare/copies.h"
+#include "prepare/part.h"
+
+namespace weir::prepare {
+namespace {
+
+void AddTo(data::StreamHash& hash, const Feed& feed, int64_t index) {
+  if (!feed.describe) return;
+  const std::string text = feed.describe(index);
+  hash.Add(std::as_bytes(std::span(text)));
+}
+
+data::SetFacts FactsToMake(const Feed& feed, const Options& options,
+                           const std::optional<data::Geometry>& geometry) {
+  data::SetFacts facts;
+  facts.format = options.format;
+  facts.geometry = geometry;
+  facts.classes = feed.classes;
+  if (geometry) {
+    facts.size = geometry->OutputSize();
+    facts.channels = geometry->channel_count();
+  }
+  facts.options = DumpJson(OptionsJson(options));
+  facts.inputs = feed.count;
+  facts.inputs_hash = HashOfInputs(feed);
+  facts.part = options.part;
+  return facts;
+}
+
+// What must be the same for a set to be gone on with, but for the inputs.
+Json HeadOf(const data::SetFacts& facts) {
+  data::SetFacts kept;
+  kept.format = facts.format;
+  kept.geometry = facts.geometry;
+  kept.size = facts.size;
+  kept.channels = facts.channels;
+  kept.part = facts.part;
+  kept.options = facts.options;
+  kept.manifest_hash = std::string(32, '0');
+  kept.records_per_shard = 1;
+  Json json = ParseJson(FormatSetFacts(kept)).value();
+  for (const char* key : {"weir_set", "images", "bytes", "rejected", "manifest_hash", "records_per_shard"})
+    json.erase(key);
+  // One level, so that a difference names the option.
+  if (const auto options = json.find("options"); options != json.end()) {
+    const Json inner = *options;
+    json.erase("options");
+    for (const auto& item : inner.items()) json[item.key()] = item.value();
+  }
+  return json;
+}
+
+}  // namespace
+
+Job MakeJob(const Feed& feed, const Options& options) {
+  Job job;
+  job.folder = options.folder;
+  if (options.part) job.folder += "/" + PartFolder(*options.part);
+  if (options.variations.empty()) {
+    job.sets.push_back({job.folder, FactsToMake(feed, options, options.geometry)});
+  }
+  for (const Variation& variation : options.variations) {
+    job.sets.push_back(
+        {fmt::format("{}/{}", job.folder, variation.name), FactsToMake(feed, options, variation.geometry)});
+  }
+  const Range range =
+      options.part ? RangeOf(*options.part, feed.count) : Range{.first = 0, .end = feed.count};
+  job.first = range.first;
+  job.end = range.end;
+  job.head["weir_prepare"] = 1;
+  for (size_t i = 0; i < job.sets.size(); ++i) {
+    const Json head = HeadOf(job.sets[i].facts);
+    if (i == 0) job.head.update(head);
+    if (!options.variations.empty()) job.head["variation " + options.variations[i].name] = head["geometry"];
+  }
+  return job;
+}
+
+Result<std::optional<std::vector<data::SetFacts>>> FindFinished(const Job& job) {
+  std::vector<data::SetFacts> found;
+  const bool unfinished = ::access((job.folder + "/" + Checkpoints::kFileName).c_str(), F_OK) == 0;
+  for (const SetToMake& set : job.sets) {
+    if (unfinished || !data::PreparedSet::IsSet(set.folder)) return std::nullopt;
+    const std::string path = set.folder + "/set.json";
+    const Bytes text = TRY(ReadFile(path, 64 << 20));
+    data::SetFacts facts = TRY_CONTEXT(data::ParseSetFacts(text.text()), path);
+    std::string difference = Difference(HeadOf(facts), HeadOf(set.facts));
+    if (difference.empty() && facts.inputs_hash != set.facts.inputs_hash) {
+      difference = fmt::format("inputs: {} then, {} now, or others", facts.inputs, set.facts.inputs);
+    }
+    if (!difference.empty()) {
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: a finished set is there that was made with other arguments ({}); remove it, "
+                      "or choose another folder",
+                      set.folder, difference));
+    }
+    found.push_back(std::move(facts));
+  }
+  return found;
+}
+
+Result<std::unique_ptr<Making>> Making::Open(const Job& job, const Feed& feed, const Options& options,
+                                             const Clock& clock,
+                                             const std::function<void(const Progress&)>& progress) {
+  std::unique_ptr<Making> making(new Making(job, feed, options, clock, progress));
+  TRY_STATUS(making->Begin());
+  return making;
+}
+
+Status Making::Begin() {
+  const bool begun = ::access((job_.folder + "/" + Checkpoints::kFileName).c_str(), F_OK) == 0;
+  if (!begun) {
+    if (data::PreparedSet::IsSet(job_.folder)) TRY_STATUS(data::SetWriter::CheckIsFree(job_.folder));
+    for (const SetToMake& set : job_.sets) TRY_STATUS(data::SetWriter::CheckIsFree(set.folder));
+  }
+  TRY_STATUS(MakeFolders(job_.folder));
+  auto [checkpoints, found] = TRY(Checkpoints::Open(job_.folder, job_.head));
+  const Checkpoint from = LastGood(found);
+  for (size_t i = 0; i < job_.sets.size(); ++i) {
+    const SetToMake& set = job_.sets[i];
+    writers_.push_back(
+        TRY(data::SetWriter::Resume(set.folder, set.facts, options_.shard_bytes, from.sets[i])));
+    if (options_.reject_duplicates)
+      TRY_STATUS(known_.AddManifest(set.folder + "/manifest.jsonl", from.sets[i].manifest_bytes));
+  }
+  checkpoints_ = std::move(checkpoints);
+  next_ = from.next;
+  originals_ = from.originals;
+  for (int64_t i = job_.first; i < next_; ++i) AddTo(inputs_, feed_, i);
+  state_.begun_at = state_.done = next_ - job_.first;
+  for (size_t i = 0; i < originals_.size(); ++i) state_.done += from.sets[i].images - originals_[i];
+  for (const auto& [reason, count] : from.sets.front().rejected) state_.rejected += count;
+  state_.total = std::max(job_.end - job_.first, options_.part ? 0 : options_.replicate);
+  kept_ = clock_.Now();
+  return {};
+}
+
+// By checkpoint: the hash that its inputs have now; empty where there are not as many.
+std::vector<std::string> Making::HashesUpTo(const std::vector<Checkpoint>& checkpoints) const {
+  std::vector<std::string> hashes(checkpoints.size());
+  data::StreamHash hash;
+  int64_t at = job_.first;
+  for (size_t i = 0; i < checkpoints.size(); ++i) {  // `next` only grows, but after a step back
+    if (checkpoints[i].next < at) {
+      hash = data::StreamHash();
+      at = job_.first;
+    }
+    if (checkpoints[i].next > job_.end) continue;
+    for (; at < checkpoints[i].next; ++at) AddTo(hash, feed_, at);
+    if (at == checkpoints[i].next) hashes[i] = hash.Digest();
+  }
+  return hashes;
+}
+
+Checkpoint Making::LastGood(const std::vector<Checkpoint>& found) const {
+  const std::vector<std::string> hashes = HashesUpTo(found);
+  for (size_t i = found.size(); i-- > 0;) {
+    const Checkpoint& checkpoint = found[i];
+    if (checkpoint.inputs != hashes[i] || checkpoint.sets.size() != job_.sets.size()) continue;
+    if (!checkpoint.originals.empty() && checkpoint.next != job_.end) continue;
+    bool all = true;
+    for (size_t k = 0; k < job_.sets.size(); ++k) {
+      all = all && data::SetWriter::CanResume(job_.sets[k].folder, job_.sets[k].facts, checkpoint.sets[k]);
+    }
+    if (all) return checkpoint;
+  }
+  return {.next = job_.first,
+          .inputs = "",
+          .sets = std::vector<data::SetPoint>(job_.sets.size()),
+          .originals = {}};
+}
+
+void Making::Tell() {
+  state_.done += 1;
+  state_.total = std::max(state_.total, state_.done);
+  if (progress_) progress_(state_);
+}
+
+Status Making::WriteTo(data::SetWriter& writer, const Outcome& outcome, const data::Accepted<Made>& made) {
+  if (!made) {
+    return writer.AddReject(outcome.source, next_, data::ToString(made.error().reason), made.error().detail);
+  }
+  TRY_STATUS(writer.Add({.source = outcome.source,
+                         .input = next_,
+                         .label = outcome.label,
+                         .bytes = made->bytes.span(),
+                         .extension = made->extension,
+                         .hash = made->hash,
+                         .width = made->width,
+                         .height = made->height,
+                         .sha256 = made->sha256,
+                         .source_hash = outcome.source_hash,
+                         .source_sha256 = outcome.source_sha256,
+                         .source_bytes = outcome.bytes_in}));
+  return {};
+}
+
+Status Making::Write(const Outcome& outcome) {
+  CHECK(outcome.made.size() == writers_.size());
+  const Instant begin = clock_.Now();
+  times_ += outcome.times;
+  state_.bytes_in += outcome.bytes_in;
+  const auto accepted = [](const data::Accepted<Made>& made) { return made.has_value(); };
+  const bool duplicate = options_.reject_duplicates && std::ranges::any_of(outcome.made, accepted) &&
+                         !known_.Add(outcome.source_hash);
+  const data::Accepted<Made> reject =
+      std::unexpected(data::Reject{data::RejectReason::kDuplicate,
+                                   duplicate ? KnownContents::Detail(outcome.source_hash) : std::string()});
+  for (size_t i = 0; i < writers_.size(); ++i) {
+    const bool instead = duplicate && outcome.made[i];
+    TRY_STATUS(WriteTo(writers_[i], outcome, instead ? reject : outcome.made[i]));
+  }
+  if (duplicate || !outcome.made.front()) state_.rejected += 1;
+  AddTo(inputs_, feed_, next_);
+  next_ += 1;
+  const Status kept = KeepWhenDue();
+  times_.write += clock_.Now() - begin;
+  TRY_STATUS(kept);
+  Tell();
+  return {};
+}
+
+Status Making::KeepWhenDue() {
+  const Instant now = clock_.Now();
+  if (now - kept_ < options_.checkpoint_every || !checkpoints_->Idle()) return {};
+  kept_ = now;
+  return Post();
+}
+
+Status Making::Post() {
+  Checkpoint checkpoint{.next = next_, .inputs = inputs_.Digest(), .sets = {}, .originals = originals_};
+  std::vector<data::Unsettled> unsettled;
+  for (data::SetWriter& writer : writers_) {
+    checkpoint.sets.push_back(TRY(writer.Flush()));
+    unsettled.push_back(TRY(writer.TakeUnsettled()));
+  }
+  return checkpoints_->Post(std::move(checkpoint), std::move(unsettled));
+}
+
+Status Making::Keep() {
+  TRY_STATUS(Post());
+  return checkpoints_->Wait();
+}
+
+Status Making::Replicate(const std::stop_token& stop) {
+  if (options_.part || options_.replicate == 0) return {};
+  if (originals_.empty()) {
+    for (const data::SetWriter& writer : writers_) originals_.push_back(writer.images());
+  }
+  for (size_t i = 0; i < writers_.size(); ++i) TRY_STATUS(ReplicateIn(i, stop));
+  return {};
+}
+
+Status Making::ReplicateIn(size_t set, const std::stop_token& stop) {
+  const Copies copies{.folder = job_.sets[set].folder,
+                      .originals = originals_[set],
+                      .wanted = options_.replicate,
+                      .stop = stop};
+  Instant begin = clock_.Now();
+  return AddCopies(writers_[set], copies, [&] {
+    const Status kept = KeepWhenDue();
+    const Instant now = clock_.Now();
+    times_.write += now - begin;
+    begin = now;
+    Tell();
+    return kept;
+  });
+}
+
+Result<std::vector<data::SetFacts>> Making::Finish() {
+  TRY_STATUS(checkpoints_->Wait());
+  std::vector<data::SetFacts> facts;
+  for (data::SetWriter& writer : writers_) facts.push_back(TRY(writer.Finish()));
+  TRY_STATUS(checkpoints_->Remove());
+  return facts;
+}
+
+}  // namespace weir::prepare

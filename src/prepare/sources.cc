@@ -1,0 +1,318 @@
+#include "prepare/sources.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "data/decode.h"
+#include "data/hash.h"
+#include "data/line_reader.h"
+#include "data/set.h"
+#include "data/tar.h"
+
+namespace weir::prepare {
+namespace {
+
+bool IsUrl(std::string_view name) { return name.starts_with("http://") || name.starts_with("https://"); }
+
+// Also what would be one if it were not compressed, for a better word than "not a picture".
+bool IsTarArgument(const std::string& path) {
+  for (const std::string_view ending : {".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst"}) {
+    if (path.ends_with(ending)) return true;
+  }
+  return data::IsTar(path);
+}
+
+bool IsPictureName(std::string_view name) {
+  for (const std::string_view ending :
+       {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".gif", ".bmp", ".webp", ".JPG", ".JPEG", ".PNG"}) {
+    if (name.ends_with(ending)) return true;
+  }
+  return false;
+}
+
+// What WebDataset calls a sample's key: the name up to the first dot of its last part.
+std::string_view KeyOf(std::string_view name) {
+  const size_t part = name.rfind('/') + 1;
+  return name.substr(0, std::min(name.find('.', part), name.size()));
+}
+
+// Of a small text: a label's.
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
+  while (!text.empty() && static_cast<unsigned char>(text.front()) <= ' ') text.remove_prefix(1);
+  return text;
+}
+
+Result<std::string> ReadSmall(const UniqueFd& fd, const std::string& path, int64_t offset, int64_t size) {
+  if (size > 4096) return Fail(ErrorCode::kCorrupt, fmt::format("{}: a label of {} bytes", path, size));
+  std::string text(static_cast<size_t>(size), '\0');
+  if (::pread(fd.get(), text.data(), text.size(), offset) != size) return FailErrno(path, errno);
+  return text;
+}
+
+data::StreamHash& Add(data::StreamHash& hash, std::string_view text) {
+  hash.Add(std::as_bytes(std::span(text)));
+  hash.Add(std::as_bytes(std::span("", 1)));
+  return hash;
+}
+
+bool IsFolder(const std::string& path) {
+  struct stat facts{};
+  return ::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+struct FolderContents {
+  int64_t inputs = 0;
+  data::StreamHash hash;
+};
+
+void AddContents(const data::Listing& listing, FolderContents& contents) {
+  contents.inputs += std::ssize(listing.inputs);
+  for (const data::Input& input : listing.inputs) Add(contents.hash, input.name);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Sources>> Sources::Open(SourceOptions options) {
+  std::unique_ptr<Sources> sources(new Sources(std::move(options)));
+  const SourceOptions& wanted = sources->options_;
+  const auto is_archive = [](const std::string& path) { return !IsFolder(path) && IsTarArgument(path); };
+  sources->labels_are_tickets_ =
+      !wanted.labels.empty() || !wanted.lists.empty() || std::ranges::any_of(wanted.paths, is_archive);
+  FolderContents folders;
+  for (const std::string& path : wanted.paths) {
+    if (is_archive(path)) {
+      TRY_STATUS(sources->AddTar(path));
+      continue;
+    }
+    data::Listing listing = TRY(data::ListInputs({path}));
+    if (IsFolder(path)) AddContents(listing, folders);
+    TRY_STATUS(sources->AddListing(std::move(listing)));
+  }
+  sources->folders_inputs_ = folders.inputs;
+  sources->folders_hash_ = folders.hash.Digest();
+  for (const std::string& path : wanted.lists) TRY_STATUS(sources->AddList(path));
+  TRY_STATUS(sources->FinishLabels());
+  return sources;
+}
+
+Status Sources::TakeClasses(const data::Listing& listing) {
+  for (const auto& set : listing.sets) {
+    if (set->facts().format == data::SetFormat::kRaw) {
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("{}: raw records cannot be prepared again; give the pictures they were made of",
+                              set->folder()));
+    }
+    if (std::exchange(has_classes_, true) && classes_ != set->facts().classes) {
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: names its classes otherwise than the set before it: prepare them one by one",
+                      set->folder()));
+    }
+    classes_ = set->facts().classes;
+  }
+  return {};
+}
+
+// A set's own labels are numbers; among tickets they go by their text.
+Status Sources::AddListing(data::Listing listing) {
+  TRY_STATUS(TakeClasses(listing));
+  skipped_ += std::ssize(listing.skipped);
+  const auto container = static_cast<int32_t>(listings_.size());
+  for (int64_t i = 0; i < std::ssize(listing.inputs); ++i) {
+    const data::Input& input = listing.inputs[static_cast<size_t>(i)];
+    std::optional<int> label = input.label;
+    if (label && labels_are_tickets_) label = texts_.TicketOf(std::to_string(*label));
+    inputs_.Add({.kind = input.set >= 0 ? InputKind::kSetInput : InputKind::kFile,
+                 .name = input.name,
+                 .folder_bytes = static_cast<uint32_t>(input.folder_bytes),
+                 .label = label,
+                 .container = input.set >= 0 ? container : -1,
+                 .offset = i});
+  }
+  if (!listing.sets.empty()) listings_.push_back(std::make_unique<data::Listing>(std::move(listing)));
+  return {};
+}
+
+Status Sources::AddTar(const std::string& path) {
+  Archive archive{path, path.substr(path.rfind('/') + 1),
+                  UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
+  if (!archive.fd.valid()) return FailErrno(path, errno);
+  const auto container = static_cast<int32_t>(archives_.size());
+  // The pictures of one key whose label has not been met yet: WebDataset keeps a key's members together.
+  std::string key;
+  std::optional<int> label;
+  int64_t first = inputs_.size();
+  const auto begin_key = [&](std::string_view next) {
+    if (next == key) return;
+    key = next;
+    label.reset();
+    first = inputs_.size();
+  };
+  TRY_STATUS(data::ScanTar(path, [&](const data::TarMember& member) -> Status {
+    begin_key(KeyOf(member.name));
+    if (member.name.ends_with(".cls")) {
+      const std::string text = TRY(ReadSmall(archive.fd, path, member.offset, member.size));
+      label = texts_.TicketOf(Trimmed(text));
+      for (int64_t i = first; i < inputs_.size(); ++i) inputs_.SetLabel(i, label);
+    } else if (IsPictureName(member.name)) {
+      const std::string name = fmt::format("{}/{}", archive.name, member.name);
+      inputs_.Add({.kind = InputKind::kTarMember,
+                   .name = name,
+                   .label = label,
+                   .container = container,
+                   .offset = member.offset,
+                   .bytes = member.size});
+    } else {
+      skipped_ += member.name.ends_with(".json") ? 0 : 1;
+    }
+    return {};
+  }));
+  archives_.push_back(std::move(archive));
+  return {};
+}
+
+Status Sources::AddList(const std::string& path) {
+  data::LineReader lines = TRY(data::LineReader::Open(path));
+  while (const auto next = TRY(lines.Next())) {
+    std::string_view name = *next;
+    if (name.ends_with('\r')) name.remove_suffix(1);
+    std::optional<int> label;
+    if (const size_t tab = name.find('\t'); tab != name.npos) {
+      label = texts_.TicketOf(Trimmed(name.substr(tab + 1)));
+      name = name.substr(0, tab);
+    }
+    if (name.empty()) continue;
+    inputs_.Add(
+        {.kind = IsUrl(name) ? InputKind::kUrl : InputKind::kListedFile, .name = name, .label = label});
+  }
+  return {};
+}
+
+Status Sources::FinishLabels() {
+  std::unique_ptr<const LabelFile> file;
+  const bool folders = options_.labels == "folders";
+  if (!options_.labels.empty() && !folders) {
+    file = TRY(LabelFile::Read(options_.labels, texts_));
+  }
+  bool any = false;
+  if (folders || file) {
+    for (int64_t i = 0; i < inputs_.size(); ++i) {
+      const std::string_view name = inputs_[i].relative_name();
+      std::optional<int> ticket;
+      if (file) ticket = file->TicketOf(name);
+      if (const size_t slash = name.find('/'); folders && slash != name.npos)
+        ticket = texts_.TicketOf(name.substr(0, slash));
+      any = any || ticket;
+      inputs_.SetLabel(i, ticket);
+    }
+    if (!any && inputs_.size() > 0) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  folders ? std::string("--labels folders: no picture lies in a folder below its source")
+                          : fmt::format("--labels {}: it names none of the pictures; its names are those of "
+                                        "the manifest, or their last parts",
+                                        options_.labels));
+    }
+  }
+  if (!labels_are_tickets_) return {};
+  // A prepared set's classes stay those of its numbers, when nothing else was said.
+  LabelTexts::Numbered numbered = texts_.Number();
+  if (!numbered.classes.empty()) classes_ = std::move(numbered.classes);
+  for (int64_t i = 0; i < inputs_.size(); ++i) {
+    const std::optional<int> ticket = inputs_[i].label;
+    if (ticket) inputs_.SetLabel(i, numbered.labels[static_cast<size_t>(*ticket)]);
+  }
+  return {};
+}
+
+data::Accepted<Bytes> Sources::LoadMember(const ListedInput& input) const {
+  const Archive& archive = archives_[static_cast<size_t>(input.container)];
+  if (static_cast<uint64_t>(input.bytes) > options_.max_file_bytes) {
+    return std::unexpected(data::Reject{
+        data::RejectReason::kTooManyBytes,
+        fmt::format("{} bytes are more than the limit of {}", input.bytes, options_.max_file_bytes)});
+  }
+  Bytes bytes = Bytes::AllocateUninitialized(static_cast<size_t>(input.bytes));
+  for (int64_t done = 0; done < input.bytes;) {
+    const ssize_t got = ::pread(archive.fd.get(), bytes.mutable_data() + done,
+                                static_cast<size_t>(input.bytes - done), input.offset + done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::unexpected(data::RejectOf(FailErrno(archive.path, errno).error()));
+    if (got == 0) {
+      return std::unexpected(
+          data::Reject{data::RejectReason::kVanished, fmt::format("{} has become shorter", archive.path)});
+    }
+    done += got;
+  }
+  return bytes;
+}
+
+data::Accepted<Bytes> Sources::Load(const ListedInput& input) const {
+  switch (input.kind) {
+    case InputKind::kTarMember:
+      return LoadMember(input);
+    case InputKind::kUrl:
+      return data::Fetch(std::string(input.name), options_.max_file_bytes, options_.fetch);
+    case InputKind::kSetInput: {
+      const data::Listing& listing = *listings_[static_cast<size_t>(input.container)];
+      return data::LoadInput(listing, listing.inputs[static_cast<size_t>(input.offset)],
+                             options_.max_file_bytes);
+    }
+    case InputKind::kFile:
+    case InputKind::kListedFile:
+      break;
+  }
+  data::Input file;
+  file.name = input.name;
+  auto loaded = data::LoadInput({}, file, options_.max_file_bytes);
+  if (!loaded && input.kind == InputKind::kListedFile &&
+      loaded.error().reason == data::RejectReason::kVanished) {
+    loaded.error().reason = data::RejectReason::kMissing;
+  }
+  return loaded;
+}
+
+FedPicture Sources::Get(int64_t index) const {
+  const ListedInput input = inputs_[index];
+  return {std::string(input.relative_name()), input.label, Load(input)};
+}
+
+Status Sources::CheckUnchanged() const {
+  FolderContents now;
+  for (const std::string& path : options_.paths) {
+    if (!IsFolder(path)) continue;
+    const Result<data::Listing> listing = data::ListInputs({path});
+    if (!listing) {
+      return Fail(ErrorCode::kIo,
+                  fmt::format("the sources changed while they were read: {}", listing.error().message));
+    }
+    AddContents(*listing, now);
+  }
+  if (now.hash.Digest() == folders_hash_) return {};
+  return Fail(ErrorCode::kIo,
+              fmt::format("the sources changed while they were read: their folders held {} pictures, and now "
+                          "hold {}",
+                          folders_inputs_, now.inputs));
+}
+
+Feed Sources::MakeFeed() const {
+  Feed feed;
+  feed.count = inputs_.size();
+  feed.classes = classes_;
+  feed.get = [this](int64_t index) { return Get(index); };
+  feed.describe = [this](int64_t index) {
+    const ListedInput input = inputs_[index];
+    return fmt::format("{}{}{}\n", input.relative_name(), '\0', input.label.value_or(-1));
+  };
+  feed.check_unchanged = [this] { return CheckUnchanged(); };
+  return feed;
+}
+
+}  // namespace weir::prepare

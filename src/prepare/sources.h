@@ -1,0 +1,77 @@
+// What `weir prepare` reads: files, folders, prepared sets, tar archives, and lists of names.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/fetch.h"
+#include "data/source.h"
+#include "prepare/feed.h"
+#include "prepare/input_list.h"
+#include "prepare/labels.h"
+
+namespace weir::prepare {
+
+struct SourceOptions {
+  // Files, folders (recursive), prepared sets and tar archives, as data::ListInputs takes them. A tar archive
+  // gives its members that are named like pictures, with the label of the member KEY.cls beside each.
+  std::vector<std::string> paths;
+  // Files of names, one a line, "-" for standard input: a path, or a URL of http or https; behind a tab its
+  // label. Read once and not looked into: what is not there is a reject.
+  std::vector<std::string> lists;
+  std::string labels;  // "folders": the first folder of each name; else a CSV file of name,label; empty: as
+                       // the sources have them
+  uint64_t max_file_bytes = data::kMaxFileBytes;
+  data::FetchOptions fetch;
+};
+
+// The listing; small: 1,000,000 names of 60 bytes are some 110 MB. Reading from it is thread-safe.
+class Sources {
+ public:
+  // kNotFound where a path is not there; kUnsupported for raw sets, whose pictures have been prepared for
+  // good, and compressed archives; kInvalidArgument for sets that name their classes differently, and labels
+  // that fit no input; kCorrupt names a damaged set or archive.
+  static Result<std::unique_ptr<Sources>> Open(SourceOptions options);
+
+  // The sources must outlive it.
+  Feed MakeFeed() const;
+
+  int64_t skipped() const { return skipped_; }  // entries of folders that are no pictures
+
+ private:
+  explicit Sources(SourceOptions options) : options_(std::move(options)) {}
+
+  Status AddPath(const std::string& path);
+  Status AddListing(data::Listing listing);
+  Status AddTar(const std::string& path);
+  Status AddList(const std::string& path);
+  Status TakeClasses(const data::Listing& listing);
+  Status FinishLabels();
+  FedPicture Get(int64_t index) const;
+  data::Accepted<Bytes> Load(const ListedInput& input) const;
+  data::Accepted<Bytes> LoadMember(const ListedInput& input) const;
+  Status CheckUnchanged() const;
+
+  struct Archive {
+    std::string path, name;  // name: without its folder
+    UniqueFd fd;
+  };
+
+  const SourceOptions options_;
+  InputList inputs_;
+  std::vector<std::unique_ptr<const data::Listing>> listings_;  // of prepared sets
+  std::vector<Archive> archives_;
+  std::vector<std::string> classes_;
+  bool has_classes_ = false;
+  LabelTexts texts_;  // of lists and label files; inputs hold tickets until FinishLabels
+  bool labels_are_tickets_ = false;
+  std::string folders_hash_;  // of what the folders held
+  int64_t folders_inputs_ = 0;
+  int64_t skipped_ = 0;
+};
+
+}  // namespace weir::prepare
