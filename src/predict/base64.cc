@@ -11,7 +11,8 @@ constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 constexpr std::array<int8_t, 256> MakeValues() {
   std::array<int8_t, 256> values{};
   values.fill(-1);
-  for (size_t i = 0; i < kDigits.size(); ++i) values[static_cast<unsigned char>(kDigits[i])] = static_cast<int8_t>(i);
+  for (size_t i = 0; i < kDigits.size(); ++i)
+    values[static_cast<unsigned char>(kDigits[i])] = static_cast<int8_t>(i);
   return values;
 }
 constexpr std::array<int8_t, 256> kValues = MakeValues();

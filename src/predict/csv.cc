@@ -131,9 +131,10 @@ class Reader {
   Status TakeCharacter(std::string& cell) {
     const auto byte = static_cast<unsigned char>(Here());
     if ((byte < 0x20 && byte != '\t') || byte == 0x7F) {
-      return Refuse(fmt::format("a control character (0x{:02x}): this is not text, or has line ends that are "
-                                "neither LF nor CRLF",
-                                byte));
+      return Refuse(
+          fmt::format("a control character (0x{:02x}): this is not text, or has line ends that are "
+                      "neither LF nor CRLF",
+                      byte));
     }
     const size_t length = Utf8Length(text_.substr(at_));
     if (length == 0) return Refuse(fmt::format("a byte (0x{:02x}) that is not UTF-8", byte));
@@ -194,13 +195,15 @@ Result<double> ParseNumber(std::string_view cell) {
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error == std::errc::result_out_of_range) {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("\"{}\" is beyond what a number can hold", cell.substr(0, 60)));
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("\"{}\" is beyond what a number can hold", cell.substr(0, 60)));
   }
   if (error != std::errc() || end != digits.data() + digits.size() || cell.starts_with("+-")) {
     return Fail(ErrorCode::kInvalidArgument, fmt::format("\"{}\" is not a number", cell.substr(0, 60)));
   }
   if (!std::isfinite(value)) {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("\"{}\" is not a finite number", cell.substr(0, 60)));
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("\"{}\" is not a finite number", cell.substr(0, 60)));
   }
   return value;
 }

@@ -57,8 +57,8 @@ class Names {
   std::string_view Text(const Place& place, std::string_view name) const { return Find(place, name).text; }
 
   bool Knows(const std::string& name) const {
-    return rows_.Column(name) >= 0 || facts_.hardware.Column(name) >= 0 || facts_.networks.Column(name) >= 0 ||
-           std::ranges::contains(spec_.derive, name, &Named::name);
+    return rows_.Column(name) >= 0 || facts_.hardware.Column(name) >= 0 ||
+           facts_.networks.Column(name) >= 0 || std::ranges::contains(spec_.derive, name, &Named::name);
   }
 
  private:
@@ -113,7 +113,9 @@ class RowMaker {
 
  private:
   static std::string Problem(const Status& status) { return status ? "" : status.error().message; }
-  static std::unexpected<Error> Because(std::string why) { return Fail(ErrorCode::kInvalidArgument, std::move(why)); }
+  static std::unexpected<Error> Because(std::string why) {
+    return Fail(ErrorCode::kInvalidArgument, std::move(why));
+  }
 
   Status Join(Row& row, const Names::Place& place, int64_t index) const {
     const auto key = [&](const std::optional<predict::Join>& join) {
@@ -163,9 +165,11 @@ class RowMaker {
   Status Target(Row& row, int64_t index) const {
     const Value value = rows_.At(index, rows_.Column(spec_.target));
     if (!value.number || !(*value.number > 0)) {
-      return Because(fmt::format("{} is \"{}\", not a number above 0", spec_.target, value.text.substr(0, 40)));
+      return Because(
+          fmt::format("{} is \"{}\", not a number above 0", spec_.target, value.text.substr(0, 40)));
     }
-    row.time = spec_.target_kind == TargetKind::kTime ? *value.number / row.per : 1000 * row.per / *value.number;
+    row.time =
+        spec_.target_kind == TargetKind::kTime ? *value.number / row.per : 1000 * row.per / *value.number;
     return {};
   }
 
@@ -176,8 +180,10 @@ class RowMaker {
     for (const Category& category : spec_.categories) {
       row.categories.emplace_back(TextOf(place, category.column));
     }
-    for (const std::string& name : spec_.ranges) row.ranges.push_back(names_.Find(place, name).number.value_or(kUnknown));
-    for (const std::string& name : spec_.peaks) row.peaks.push_back(names_.Find(place, name).number.value_or(kUnknown));
+    for (const std::string& name : spec_.ranges)
+      row.ranges.push_back(names_.Find(place, name).number.value_or(kUnknown));
+    for (const std::string& name : spec_.peaks)
+      row.peaks.push_back(names_.Find(place, name).number.value_or(kUnknown));
     for (const std::string& name : spec_.physics_by) row.group += TextOf(place, name) + "|";
   }
 

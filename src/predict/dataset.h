@@ -17,16 +17,16 @@ namespace weir::predict {
 // One measurement or question. A value.
 struct Row {
   std::string id;
-  std::string problem;           // why it cannot be used; empty: it can
-  std::optional<double> time;    // ms, measured
-  double per = 1;                // target's divisor (a time) or dividend (a rate)
-  std::vector<double> terms;     // as Spec::terms
-  std::vector<double> numbers;   // as Spec::numbers; NaN: unknown
+  std::string problem;                  // why it cannot be used; empty: it can
+  std::optional<double> time;           // ms, measured
+  double per = 1;                       // target's divisor (a time) or dividend (a rate)
+  std::vector<double> terms;            // as Spec::terms
+  std::vector<double> numbers;          // as Spec::numbers; NaN: unknown
   std::vector<std::string> categories;  // as Spec::categories
-  std::vector<double> ranges;    // as Spec::ranges; NaN: unknown
-  std::vector<double> peaks;     // as Spec::peaks
-  std::string hardware, network;  // keys; empty where the spec joins none
-  std::string group;              // of the physical model's weights
+  std::vector<double> ranges;           // as Spec::ranges; NaN: unknown
+  std::vector<double> peaks;            // as Spec::peaks
+  std::string hardware, network;        // keys; empty where the spec joins none
+  std::string group;                    // of the physical model's weights
   double devices = 1;
 };
 

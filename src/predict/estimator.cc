@@ -33,7 +33,8 @@ Points Estimator::MakePoints(const Data& data, std::span<const int> use) {
   Points points;
   for (const Number& number : data.spec.numbers) points.number_sides.push_back(number.side);
   for (const Category& category : data.spec.categories) points.category_sides.push_back(category.side);
-  for (const int i : use) points.Add(data.numbers[static_cast<size_t>(i)], data.codes[static_cast<size_t>(i)]);
+  for (const int i : use)
+    points.Add(data.numbers[static_cast<size_t>(i)], data.codes[static_cast<size_t>(i)]);
   return points;
 }
 
@@ -58,7 +59,8 @@ std::vector<float> Estimator::TreeInput(const View& view) const {
   return x;
 }
 
-Result<Estimator> Estimator::Fit(const Data& data, std::span<const int> use, const Recipe& recipe, Seed seed) {
+Result<Estimator> Estimator::Fit(const Data& data, std::span<const int> use, const Recipe& recipe,
+                                 Seed seed) {
   Estimator estimator;
   estimator.recipe_ = recipe;
   if (recipe.base == Recipe::Base::kLinear) {
@@ -80,7 +82,8 @@ Result<Estimator> Estimator::Fit(const Data& data, std::span<const int> use, con
     }
     for (size_t j = 0; j < data.spec.categories.size(); ++j) {
       const int levels = data.encoder.levels(j);
-      if ((!recipe.sees_hardware && IsHardware(data.spec.categories[j].side)) || levels > kMostLevels) continue;
+      if ((!recipe.sees_hardware && IsHardware(data.spec.categories[j].side)) || levels > kMostLevels)
+        continue;
       for (int level = 0; level < levels && levels > 1; ++level) {
         if (data.encoder.Count(j, level) >= kFewestOfLevel) {
           estimator.tree_levels_.emplace_back(static_cast<int>(j), level);

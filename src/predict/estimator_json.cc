@@ -10,9 +10,12 @@ namespace weir::predict {
 namespace {
 
 Json ToJson(const Likeness& likeness) {
-  return {{"number_weights", likeness.number_weights}, {"category_weights", likeness.category_weights},
-          {"all", likeness.all},                       {"network", likeness.network},
-          {"hardware", likeness.hardware},             {"run", likeness.run},
+  return {{"number_weights", likeness.number_weights},
+          {"category_weights", likeness.category_weights},
+          {"all", likeness.all},
+          {"network", likeness.network},
+          {"hardware", likeness.hardware},
+          {"run", likeness.run},
           {"noise", likeness.noise}};
 }
 
@@ -55,7 +58,8 @@ Json Estimator::ToJson() const {
   }
   if (neighbours_) {
     // Every row of the predictor, in its order; a final fit leaves none out.
-    json["values"] = EncodeBlock(std::vector<float>(neighbours_->values().begin(), neighbours_->values().end()));
+    json["values"] =
+        EncodeBlock(std::vector<float>(neighbours_->values().begin(), neighbours_->values().end()));
     json["likeness"] = predict::ToJson(neighbours_->likeness());
     json["count"] = neighbours_->count();
   }
@@ -82,21 +86,24 @@ Result<Estimator> Estimator::FromJson(const Json& json, const Data& data) {
       return corrupt("an estimator's trees have no columns");
     }
     for (const Json& item : json["tree_numbers"]) {
-      if (!item.is_number_integer() || item.get<int>() < 0 || item.get<int>() >= std::ssize(data.spec.numbers)) {
+      if (!item.is_number_integer() || item.get<int>() < 0 ||
+          item.get<int>() >= std::ssize(data.spec.numbers)) {
         return corrupt("a column of the trees is none of the spec");
       }
       estimator.tree_numbers_.push_back(item.get<int>());
     }
     for (const Json& item : json["tree_levels"]) {
-      if (!item.is_array() || item.size() != 2 || !item[0].is_number_integer() || !item[1].is_number_integer() ||
-          item[0].get<int>() < 0 || item[0].get<int>() >= std::ssize(data.spec.categories)) {
+      if (!item.is_array() || item.size() != 2 || !item[0].is_number_integer() ||
+          !item[1].is_number_integer() || item[0].get<int>() < 0 ||
+          item[0].get<int>() >= std::ssize(data.spec.categories)) {
         return corrupt("a level of the trees is none of the spec");
       }
       estimator.tree_levels_.emplace_back(item[0].get<int>(), item[1].get<int>());
     }
     const size_t columns = estimator.tree_numbers_.size() + estimator.tree_levels_.size() +
                            data.spec.terms.size() * (estimator.recipe_.sees_hardware ? 2 : 1);
-    if (static_cast<size_t>(estimator.trees_->columns()) != columns) return corrupt("the trees do not fit the spec");
+    if (static_cast<size_t>(estimator.trees_->columns()) != columns)
+      return corrupt("the trees do not fit the spec");
   }
   if (json.contains("values")) {
     const auto values = TRY(DecodeBlock<float>(TRY(GetString(json, "values"))));

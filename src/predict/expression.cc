@@ -31,19 +31,21 @@ class ExpressionParser {
   };
   // Longer signs before their own beginnings.
   static constexpr Infix kInfix[] = {
-      {"or", Op::kOr, 0},          {"and", Op::kAnd, 1},      {"==", Op::kEqual, 2},    {"!=", Op::kNotEqual, 2},
-      {"<=", Op::kLessEqual, 2},   {">=", Op::kGreaterEqual, 2}, {"<", Op::kLess, 2},   {">", Op::kGreater, 2},
-      {"??", Op::kElse, 3},        {"+", Op::kAdd, 4},        {"-", Op::kSubtract, 4},  {"*", Op::kMultiply, 5},
-      {"/", Op::kDivide, 5},       {"^", Op::kPower, 6}};
+      {"or", Op::kOr, 0},       {"and", Op::kAnd, 1},      {"==", Op::kEqual, 2},
+      {"!=", Op::kNotEqual, 2}, {"<=", Op::kLessEqual, 2}, {">=", Op::kGreaterEqual, 2},
+      {"<", Op::kLess, 2},      {">", Op::kGreater, 2},    {"??", Op::kElse, 3},
+      {"+", Op::kAdd, 4},       {"-", Op::kSubtract, 4},   {"*", Op::kMultiply, 5},
+      {"/", Op::kDivide, 5},    {"^", Op::kPower, 6}};
   static constexpr int kHighest = 6;
   struct Function {
     std::string_view name;
     Op op;
     int arguments;
   };
-  static constexpr Function kFunctions[] = {{"if", Op::kIf, 3},     {"log", Op::kLog, 1},   {"exp", Op::kExp, 1},
-                                            {"sqrt", Op::kSqrt, 1}, {"abs", Op::kAbs, 1},   {"floor", Op::kFloor, 1},
-                                            {"ceil", Op::kCeil, 1}, {"min", Op::kMin, 2},   {"max", Op::kMax, 2}};
+  static constexpr Function kFunctions[] = {
+      {"if", Op::kIf, 3},     {"log", Op::kLog, 1}, {"exp", Op::kExp, 1},
+      {"sqrt", Op::kSqrt, 1}, {"abs", Op::kAbs, 1}, {"floor", Op::kFloor, 1},
+      {"ceil", Op::kCeil, 1}, {"min", Op::kMin, 2}, {"max", Op::kMax, 2}};
 
   static bool IsWord(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
@@ -187,39 +189,63 @@ Value Expression::ApplyOne(Op op, const Value& a) {
   if (!a.number) return {};
   const double x = *a.number;
   switch (op) {
-    case Op::kNegate: return Known(-x);
-    case Op::kLog: return x > 0 ? Known(std::log(x)) : Value();
-    case Op::kExp: return Known(std::exp(x));
-    case Op::kSqrt: return x >= 0 ? Known(std::sqrt(x)) : Value();
-    case Op::kAbs: return Known(std::abs(x));
-    case Op::kFloor: return Known(std::floor(x));
-    default: return Known(std::ceil(x));
+    case Op::kNegate:
+      return Known(-x);
+    case Op::kLog:
+      return x > 0 ? Known(std::log(x)) : Value();
+    case Op::kExp:
+      return Known(std::exp(x));
+    case Op::kSqrt:
+      return x >= 0 ? Known(std::sqrt(x)) : Value();
+    case Op::kAbs:
+      return Known(std::abs(x));
+    case Op::kFloor:
+      return Known(std::floor(x));
+    default:
+      return Known(std::ceil(x));
   }
 }
 
 Value Expression::Apply(Op op, const Value& a, const Value& b) {
   switch (op) {
-    case Op::kElse: return a.number ? a : b;
-    case Op::kEqual: return Known(SameText(a, b) ? 1 : 0);
-    case Op::kNotEqual: return Known(SameText(a, b) ? 0 : 1);
-    case Op::kAnd: return Known(IsTrue(a) && IsTrue(b) ? 1 : 0);
-    case Op::kOr: return Known(IsTrue(a) || IsTrue(b) ? 1 : 0);
-    default: break;
+    case Op::kElse:
+      return a.number ? a : b;
+    case Op::kEqual:
+      return Known(SameText(a, b) ? 1 : 0);
+    case Op::kNotEqual:
+      return Known(SameText(a, b) ? 0 : 1);
+    case Op::kAnd:
+      return Known(IsTrue(a) && IsTrue(b) ? 1 : 0);
+    case Op::kOr:
+      return Known(IsTrue(a) || IsTrue(b) ? 1 : 0);
+    default:
+      break;
   }
   if (!a.number || !b.number) return {};
   const double x = *a.number, y = *b.number;
   switch (op) {
-    case Op::kAdd: return Known(x + y);
-    case Op::kSubtract: return Known(x - y);
-    case Op::kMultiply: return Known(x * y);
-    case Op::kDivide: return y == 0 ? Value() : Known(x / y);
-    case Op::kPower: return Known(std::pow(x, y));
-    case Op::kLess: return Known(x < y ? 1 : 0);
-    case Op::kLessEqual: return Known(x <= y ? 1 : 0);
-    case Op::kGreater: return Known(x > y ? 1 : 0);
-    case Op::kGreaterEqual: return Known(x >= y ? 1 : 0);
-    case Op::kMin: return Known(std::min(x, y));
-    default: return Known(std::max(x, y));
+    case Op::kAdd:
+      return Known(x + y);
+    case Op::kSubtract:
+      return Known(x - y);
+    case Op::kMultiply:
+      return Known(x * y);
+    case Op::kDivide:
+      return y == 0 ? Value() : Known(x / y);
+    case Op::kPower:
+      return Known(std::pow(x, y));
+    case Op::kLess:
+      return Known(x < y ? 1 : 0);
+    case Op::kLessEqual:
+      return Known(x <= y ? 1 : 0);
+    case Op::kGreater:
+      return Known(x > y ? 1 : 0);
+    case Op::kGreaterEqual:
+      return Known(x >= y ? 1 : 0);
+    case Op::kMin:
+      return Known(std::min(x, y));
+    default:
+      return Known(std::max(x, y));
   }
 }
 
@@ -232,11 +258,23 @@ std::optional<double> Expression::Evaluate(const Lookup& lookup) const {
   };
   for (const Step& step : steps_) {
     switch (step.op) {
-      case Op::kNumber: stack.push_back(Known(step.number)); break;
-      case Op::kText: stack.push_back({.number = std::nullopt, .text = step.text}); break;
-      case Op::kName: stack.push_back(lookup(step.text)); break;
-      case Op::kNegate: case Op::kNot: case Op::kLog: case Op::kExp: case Op::kSqrt: case Op::kAbs:
-      case Op::kFloor: case Op::kCeil: {
+      case Op::kNumber:
+        stack.push_back(Known(step.number));
+        break;
+      case Op::kText:
+        stack.push_back({.number = std::nullopt, .text = step.text});
+        break;
+      case Op::kName:
+        stack.push_back(lookup(step.text));
+        break;
+      case Op::kNegate:
+      case Op::kNot:
+      case Op::kLog:
+      case Op::kExp:
+      case Op::kSqrt:
+      case Op::kAbs:
+      case Op::kFloor:
+      case Op::kCeil: {
         const Value a = pop();
         stack.push_back(ApplyOne(step.op, a));
         break;

@@ -42,9 +42,34 @@ class Expression {
  private:
   friend class ExpressionParser;
   enum class Op {
-    kNumber, kText, kName, kAdd, kSubtract, kMultiply, kDivide, kPower, kNegate, kElse, kEqual, kNotEqual,
-    kLess, kLessEqual, kGreater, kGreaterEqual, kAnd, kOr, kNot, kIf, kLog, kExp, kSqrt, kAbs, kFloor, kCeil,
-    kMin, kMax
+    kNumber,
+    kText,
+    kName,
+    kAdd,
+    kSubtract,
+    kMultiply,
+    kDivide,
+    kPower,
+    kNegate,
+    kElse,
+    kEqual,
+    kNotEqual,
+    kLess,
+    kLessEqual,
+    kGreater,
+    kGreaterEqual,
+    kAnd,
+    kOr,
+    kNot,
+    kIf,
+    kLog,
+    kExp,
+    kSqrt,
+    kAbs,
+    kFloor,
+    kCeil,
+    kMin,
+    kMax
   };
   struct Step {
     Op op = Op::kNumber;

@@ -62,7 +62,8 @@ class LinearSelection {
   void MakeCandidates() {
     std::vector<Factor> factors;
     for (size_t j = 0; j < spec_.numbers.size(); ++j) {
-      const bool known = std::ranges::all_of(rows_, [&](const Row* row) { return std::isfinite(row->numbers[j]); });
+      const bool known =
+          std::ranges::all_of(rows_, [&](const Row* row) { return std::isfinite(row->numbers[j]); });
       if (!known) continue;
       const bool positive = std::ranges::all_of(rows_, [&](const Row* row) { return row->numbers[j] > 0; });
       factors.push_back({.form = Form::kPlain, .column = static_cast<int>(j)});
@@ -113,8 +114,8 @@ class LinearSelection {
     values_.push_back(std::move(values));
   }
 
-  // Coefficients on the rows that are not of `fold` (-1: on all), the intercept first. Normal equations, ridge
-  // on all but the intercept.
+  // Coefficients on the rows that are not of `fold` (-1: on all), the intercept first. Normal equations,
+  // ridge on all but the intercept.
   std::vector<double> Solve(const std::vector<size_t>& chosen, int fold) const {
     const size_t k = chosen.size() + 1;
     std::vector<double> a(k * k, 0.0), b(k, 0.0), x(k, 1.0);
@@ -192,9 +193,12 @@ double LinearFit::Evaluate(const Factor& factor, const Row& row) {
   if (factor.form == Form::kLevel) return row.categories[column] == factor.level ? 1 : 0;
   const double x = row.numbers[column];
   switch (factor.form) {
-    case Form::kInverse: return 1 / x;
-    case Form::kLog: return std::log(x);
-    default: return x;
+    case Form::kInverse:
+      return 1 / x;
+    case Form::kLog:
+      return std::log(x);
+    default:
+      return x;
   }
 }
 
@@ -237,10 +241,14 @@ double LinearFit::Time(const Row& row) const {
 std::string LinearFit::Text(const Spec& spec, const Factor& factor) {
   const auto column = static_cast<size_t>(factor.column);
   switch (factor.form) {
-    case Form::kPlain: return spec.numbers[column].named.name;
-    case Form::kInverse: return fmt::format("(1 / {})", spec.numbers[column].named.name);
-    case Form::kLog: return fmt::format("log({})", spec.numbers[column].named.name);
-    case Form::kLevel: return fmt::format("({} == '{}')", spec.categories[column].column, factor.level);
+    case Form::kPlain:
+      return spec.numbers[column].named.name;
+    case Form::kInverse:
+      return fmt::format("(1 / {})", spec.numbers[column].named.name);
+    case Form::kLog:
+      return fmt::format("log({})", spec.numbers[column].named.name);
+    case Form::kLevel:
+      return fmt::format("({} == '{}')", spec.categories[column].column, factor.level);
   }
   return {};
 }
@@ -249,8 +257,8 @@ std::string LinearFit::Text(const Spec& spec) const {
   const auto line = [&](const std::string& name, const Function& function) {
     std::string text = fmt::format("{}: time_ms = {:.6g}", name, function.intercept);
     for (const Feature& feature : function.features) {
-      text += fmt::format(" {} {:.6g} * {}", feature.coefficient < 0 ? '-' : '+', std::abs(feature.coefficient),
-                          Text(spec, feature.first));
+      text += fmt::format(" {} {:.6g} * {}", feature.coefficient < 0 ? '-' : '+',
+                          std::abs(feature.coefficient), Text(spec, feature.first));
       if (!feature.second.empty()) text += " * " + Text(spec, feature.second.front());
     }
     return text + "\n";
@@ -272,7 +280,10 @@ Json LinearFit::ToJson() const {
       for (const Factor& second : feature.second) factors.push_back(factor(second));
       features.push_back({{"factors", std::move(factors)}, {"coefficient", feature.coefficient}});
     }
-    return Json{{"intercept", f.intercept}, {"least", f.least}, {"greatest", f.greatest}, {"features", std::move(features)}};
+    return Json{{"intercept", f.intercept},
+                {"least", f.least},
+                {"greatest", f.greatest},
+                {"features", std::move(features)}};
   };
   Json groups = Json::object();
   for (const auto& [key, f] : groups_) groups[EscapeBytes(key)] = function(f);
@@ -284,20 +295,23 @@ Result<LinearFit> LinearFit::FromJson(const Json& json) {
     Function f{.intercept = TRY(GetNumber(from, "intercept")),
                .least = TRY(GetNumber(from, "least")),
                .greatest = TRY(GetNumber(from, "greatest"))};
-    if (!from.contains("features") || !from["features"].is_array()) return Fail(ErrorCode::kCorrupt, "features are missing");
+    if (!from.contains("features") || !from["features"].is_array())
+      return Fail(ErrorCode::kCorrupt, "features are missing");
     for (const Json& item : from["features"]) {
       Feature feature{.coefficient = TRY(GetNumber(item, "coefficient"))};
       std::vector<Factor> factors;
       for (const Json& part : item.at("factors")) {
-        if (!part.is_array() || part.size() != 3 || !part[0].is_number_integer() || !part[1].is_number_integer() ||
-            !part[2].is_string() || part[0].get<int>() < 0 || part[0].get<int>() > 3 || part[1].get<int>() < 0) {
+        if (!part.is_array() || part.size() != 3 || !part[0].is_number_integer() ||
+            !part[1].is_number_integer() || !part[2].is_string() || part[0].get<int>() < 0 ||
+            part[0].get<int>() > 3 || part[1].get<int>() < 0) {
           return Fail(ErrorCode::kCorrupt, "a factor is not whole");
         }
         factors.push_back({.form = static_cast<Form>(part[0].get<int>()),
                            .column = part[1].get<int>(),
                            .level = TRY(UnescapeBytes(part[2].get<std::string>()))});
       }
-      if (factors.empty() || factors.size() > 2) return Fail(ErrorCode::kCorrupt, "a feature has one or two factors");
+      if (factors.empty() || factors.size() > 2)
+        return Fail(ErrorCode::kCorrupt, "a feature has one or two factors");
       feature.first = factors.front();
       feature.second.assign(factors.begin() + 1, factors.end());
       f.features.push_back(std::move(feature));

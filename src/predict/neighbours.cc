@@ -71,9 +71,10 @@ double Neighbours::Covariance(std::span<const float> x, std::span<const int> c, 
     }
   }
   const auto of = [&](Side side) { return std::exp(-apart[static_cast<size_t>(side)]); };
-  const double hardware = of(Side::kHardware) * of(Side::kMachine), network = of(Side::kNetwork), run = of(Side::kRun);
-  return run * (likeness_.all * hardware * network + likeness_.network * network + likeness_.hardware * hardware +
-                likeness_.run);
+  const double hardware = of(Side::kHardware) * of(Side::kMachine), network = of(Side::kNetwork),
+               run = of(Side::kRun);
+  return run * (likeness_.all * hardware * network + likeness_.network * network +
+                likeness_.hardware * hardware + likeness_.run);
 }
 
 Guess Neighbours::At(std::span<const float> numbers, std::span<const int> codes,
@@ -99,8 +100,8 @@ Guess Neighbours::At(std::span<const float> numbers, std::span<const int> codes,
     covariance[i * n + i] = self + likeness_.noise;
     for (size_t k = 0; k < i; ++k) {
       const int64_t other = alike[k].second;
-      covariance[i * n + k] = Covariance(points_.NumbersOf(row), points_.CodesOf(row), points_.NumbersOf(other),
-                                         points_.CodesOf(other));
+      covariance[i * n + k] = Covariance(points_.NumbersOf(row), points_.CodesOf(row),
+                                         points_.NumbersOf(other), points_.CodesOf(other));
     }
   }
   Decompose(covariance, n);

@@ -21,10 +21,10 @@ struct Points {
   void Add(std::span<const float> numbers_of_row, std::span<const int> codes_of_row);
 };
 
-// How alike two rows are: with d(side) the sum over the side's dimensions of weight * |difference| (a category
-// differs by 1, an unknown number from a known one by 1),
-//   all exp(-d(everything)) + network exp(-d(everything but hardware and machine)) + hardware exp(-d(everything
-//   but network)) + run exp(-d(run)).
+// How alike two rows are: with d(side) the sum over the side's dimensions of weight * |difference| (a
+// category differs by 1, an unknown number from a known one by 1),
+//   all exp(-d(everything)) + network exp(-d(everything but hardware and machine)) + hardware
+//   exp(-d(everything but network)) + run exp(-d(run)).
 // The parts are effects that cancel in other parts: what a network does on any hardware is known on new
 // hardware too. A sum of products of exponential kernels, so positive definite (Rasmussen and Williams 2006,
 // chapter 4).
@@ -47,7 +47,8 @@ class Neighbours {
   Neighbours(Points points, std::vector<double> values, Likeness likeness, int count);
 
   // `leave_out`, where not empty, holds 1 for each row that may not be used.
-  Guess At(std::span<const float> numbers, std::span<const int> codes, std::span<const char> leave_out = {}) const;
+  Guess At(std::span<const float> numbers, std::span<const int> codes,
+           std::span<const char> leave_out = {}) const;
 
   const Points& points() const { return points_; }
   const std::vector<double>& values() const { return values_; }

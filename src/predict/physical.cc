@@ -7,9 +7,9 @@
 namespace weir::predict {
 namespace {
 
-constexpr int kSteps = 12;        // of Gauss and Newton
-constexpr int kSweeps = 400;      // of coordinate descent, at most, a step
-constexpr double kHuber = 0.35;   // residuals of the logarithm beyond this count linearly only
+constexpr int kSteps = 12;       // of Gauss and Newton
+constexpr int kSweeps = 400;     // of coordinate descent, at most, a step
+constexpr double kHuber = 0.35;  // residuals of the logarithm beyond this count linearly only
 
 double Dot(std::span<const double> a, std::span<const double> b) {
   double sum = 0;
@@ -19,8 +19,9 @@ double Dot(std::span<const double> a, std::span<const double> b) {
 
 // Minimises (w - prior)' diag(penalty) (w - prior) + w'Aw - 2 b'w over w >= 0 by coordinate descent, which
 // converges as the problem is convex (Franc, Hlavac and Navara 2005).
-void DescendNonNegative(const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& penalty,
-                        const std::vector<double>& prior, std::vector<double>& w) {
+void DescendNonNegative(const std::vector<double>& a, const std::vector<double>& b,
+                        const std::vector<double>& penalty, const std::vector<double>& prior,
+                        std::vector<double>& w) {
   const size_t n = b.size();
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
     double change = 0, size = 0;

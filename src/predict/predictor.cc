@@ -15,9 +15,10 @@
 namespace weir::predict {
 namespace {
 
-constexpr double kBeyond = 1.25;       // of a range: less far out is still inside
-constexpr double kOutsideCoverage = 0.93;  // asked of questions whose groups are few, to hold for the next one
-constexpr double kBorrowed = 1.5;      // an interval of a question that could not be rehearsed is wider by this
+constexpr double kBeyond = 1.25;  // of a range: less far out is still inside
+constexpr double kOutsideCoverage =
+    0.93;                          // asked of questions whose groups are few, to hold for the next one
+constexpr double kBorrowed = 1.5;  // an interval of a question that could not be rehearsed is wider by this
 constexpr size_t kFewestRows = 20;
 
 std::string Join(const std::vector<std::string>& parts) {
@@ -30,15 +31,19 @@ std::string Join(const std::vector<std::string>& parts) {
 
 std::string_view ToString(Regime regime) {
   switch (regime) {
-    case Regime::kInside: return "inside";
-    case Regime::kOutside: return "outside";
-    case Regime::kRefused: return "refused";
+    case Regime::kInside:
+      return "inside";
+    case Regime::kOutside:
+      return "outside";
+    case Regime::kRefused:
+      return "refused";
   }
   return "";
 }
 
 std::vector<std::string> EstimatorNames() {
-  return {"auto", "lr-sfs", "lr-sfs-relative", "physical", "trees", "trees-shape", "neighbours", "trees-neighbours"};
+  return {"auto",  "lr-sfs",      "lr-sfs-relative", "physical",
+          "trees", "trees-shape", "neighbours",      "trees-neighbours"};
 }
 
 Predictor::Known Predictor::Learn(const Data& data) {
@@ -70,9 +75,12 @@ Predictor::Place Predictor::PlaceOf(const Row& row) const {
     const double x = row.ranges[j], least = known_.least[j], greatest = known_.greatest[j];
     if (std::isnan(x) || !(least <= greatest)) continue;
     // How many times beyond, where both are above 0.
-    const double beyond = x > greatest ? (greatest > 0 ? x / greatest : 2) : x < least ? (x > 0 ? least / x : 2) : 1;
+    const double beyond = x > greatest ? (greatest > 0 ? x / greatest : 2)
+                          : x < least  ? (x > 0 ? least / x : 2)
+                                       : 1;
     if (beyond <= kBeyond) continue;
-    why.push_back(fmt::format("{} {:g} is {:.2g} times beyond {:g} to {:g}", spec.ranges[j], x, beyond, least, greatest));
+    why.push_back(fmt::format("{} {:g} is {:.2g} times beyond {:g} to {:g}", spec.ranges[j], x, beyond, least,
+                              greatest));
     place.widen = std::max(place.widen, 1 + 0.5 * std::log(beyond));
   }
   if (row.devices > known_.most_devices) {
@@ -147,7 +155,8 @@ Prediction Predictor::PredictRow(const Row& row) const {
 
 Result<std::vector<Prediction>> Predictor::Predict(const Table& rows) const {
   std::vector<Prediction> predictions;
-  for (const Row& row : TRY(MakeRows(spec(), facts_, rows, WithTarget::kNo))) predictions.push_back(PredictRow(row));
+  for (const Row& row : TRY(MakeRows(spec(), facts_, rows, WithTarget::kNo)))
+    predictions.push_back(PredictRow(row));
   return predictions;
 }
 
@@ -164,7 +173,8 @@ Result<int> Predictor::FinalFit(const Recipe& recipe, const std::string& key, Se
 Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options) {
   const Seed seed = Seed(options.seed).Stream(ToString(question));
   const auto progress = [&](int64_t done, int64_t total) {
-    if (options.progress) options.progress(fmt::format("{}: {}", spec().name, ToString(question)), done, total);
+    if (options.progress)
+      options.progress(fmt::format("{}: {}", spec().name, ToString(question)), done, total);
   };
   const Likeness likeness = TuneLikeness(*data_, Residuals(*data_, NeighboursBase()), folds,
                                          {.threads = options.threads, .seed = seed});
@@ -174,8 +184,8 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
   }
   Rehearsal rehearsal = TRY(Rehearse(*data_, question, folds, std::move(recipes),
                                      {.threads = options.threads, .seed = seed, .progress = progress}));
-  rehearsal.weights = ChooseMixture(
-      rehearsal, [&](const Recipe& recipe) { return BelongsTo(recipe, options.estimator); });
+  rehearsal.weights =
+      ChooseMixture(rehearsal, [&](const Recipe& recipe) { return BelongsTo(recipe, options.estimator); });
 
   Answer answer{.question = question};
   std::vector<size_t> members;
@@ -185,8 +195,10 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
     if (rehearsal.weights[r] == 0) continue;
     members.push_back(r);
     // Those with neighbours were tuned for the question.
-    const std::string key = recipe.neighbours ? fmt::format("{} {}", recipe.name, ToString(question)) : recipe.name;
-    answer.mixture.emplace_back(TRY(FinalFit(recipe, key, Seed(options.seed).Stream(recipe.name))), rehearsal.weights[r]);
+    const std::string key =
+        recipe.neighbours ? fmt::format("{} {}", recipe.name, ToString(question)) : recipe.name;
+    answer.mixture.emplace_back(TRY(FinalFit(recipe, key, Seed(options.seed).Stream(recipe.name))),
+                                rehearsal.weights[r]);
   }
 
   const std::vector<double> mixture = rehearsal.Mixture();
@@ -203,14 +215,17 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
     parts.push_back(question == Question::kInside ? static_cast<int>(i) : rehearsal.fold[i]);
   }
   const int columns = mixture.empty() ? 0 : static_cast<int>(inputs.size() / mixture.size());
-  const double coverage = question == Question::kInside ? options.coverage : std::max(options.coverage, kOutsideCoverage);
+  const double coverage =
+      question == Question::kInside ? options.coverage : std::max(options.coverage, kOutsideCoverage);
   answer.spread = TRY(Spread::Learn(inputs, columns, misses, parts, coverage, seed.Stream("spread")));
 
   Rehearsed rehearsed{.question = question, .score = ScoreOf(mixture, rehearsal.measured)};
   std::vector<double> widths;
   for (size_t i = 0; i < misses.size(); ++i) {
-    widths.push_back(answer.spread.HalfWidth(std::span(inputs).subspan(i * static_cast<size_t>(columns), static_cast<size_t>(columns))));
-    rehearsed.coverage += (std::abs(misses[i]) <= widths.back() ? 1.0 : 0.0) / static_cast<double>(misses.size());
+    widths.push_back(answer.spread.HalfWidth(
+        std::span(inputs).subspan(i * static_cast<size_t>(columns), static_cast<size_t>(columns))));
+    rehearsed.coverage +=
+        (std::abs(misses[i]) <= widths.back() ? 1.0 : 0.0) / static_cast<double>(misses.size());
   }
   std::ranges::nth_element(widths, widths.begin() + std::ssize(widths) / 2);
   rehearsed.half_width = widths[widths.size() / 2];
@@ -246,29 +261,18 @@ Status Predictor::LearnAnswers(const FitOptions& options) {
   return {};
 }
 
-Result<Predictor> Predictor::Fit(Spec spec, Facts facts, const Table& rows, const FitOptions& options) {
+Result<Predictor> Predictor::Fit(Spec spec, Facts facts, std::vector<Row> rows, const FitOptions& options) {
   if (!std::ranges::contains(EstimatorNames(), options.estimator)) {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("there is no estimator \"{}\"; known: {}", options.estimator,
-                                                         fmt::join(EstimatorNames(), ", ")));
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("there is no estimator \"{}\"; known: {}", options.estimator,
+                            fmt::join(EstimatorNames(), ", ")));
   }
-  std::vector<Row> made = TRY(MakeRows(spec, facts, rows, WithTarget::kYes));
-  const std::vector<bool> skipped = TRY(SkippedRows(spec, facts, rows));
-  std::vector<Row> usable;
-  std::string first_problem;
-  for (size_t i = 0; i < made.size(); ++i) {
-    if (skipped[i]) continue;
-    if (made[i].problem.empty()) {
-      usable.push_back(std::move(made[i]));
-    } else if (first_problem.empty()) {
-      first_problem = fmt::format("; the first that is not: {}: {}", made[i].id, made[i].problem);
-    }
-  }
-  if (usable.size() < kFewestRows) {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("a fit needs {} rows that can be used, there are {}{}",
-                                                         kFewestRows, usable.size(), first_problem));
+  if (rows.size() < kFewestRows) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("a fit needs {} rows that can be used, there are {}", kFewestRows, rows.size()));
   }
   Predictor predictor;
-  predictor.data_ = std::make_shared<const Data>(Data::Make(std::move(spec), std::move(usable)));
+  predictor.data_ = std::make_shared<const Data>(Data::Make(std::move(spec), std::move(rows)));
   predictor.facts_ = std::move(facts);
   predictor.known_ = Learn(*predictor.data_);
   predictor.seed_ = options.seed;

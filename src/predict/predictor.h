@@ -37,7 +37,8 @@ struct FitOptions {
   uint64_t seed = 1;
   int threads = 1;
   double coverage = 0.9;
-  std::function<void(const std::string& what, int64_t done, int64_t total)> progress;  // from any thread; may be empty
+  std::function<void(const std::string& what, int64_t done, int64_t total)>
+      progress;  // from any thread; may be empty
 };
 
 // The names that FitOptions::estimator may have.
@@ -46,9 +47,8 @@ std::vector<std::string> EstimatorNames();
 // Immutable once made; any number of threads may ask it.
 class Predictor {
  public:
-  // Rows that the spec skips are left out, and so are those that cannot be used. kInvalidArgument for fewer
-  // than 20 that can, for columns that are missing, and an estimator that is not known.
-  static Result<Predictor> Fit(Spec spec, Facts facts, const Table& rows, const FitOptions& options);
+  // Of rows that can be used. kInvalidArgument for fewer than 20, and an estimator that is not known.
+  static Result<Predictor> Fit(Spec spec, Facts facts, std::vector<Row> rows, const FitOptions& options);
 
   // One answer for each row, in order; those of a bad row do not touch the others. kInvalidArgument where a
   // key column is missing.

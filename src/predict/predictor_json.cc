@@ -23,13 +23,16 @@ template <typename T>
 Result<std::vector<std::vector<T>>> Split(const std::vector<T>& all, size_t width, size_t rows) {
   if (all.size() != width * rows) return Fail(ErrorCode::kCorrupt, "the rows do not fit the spec");
   std::vector<std::vector<T>> split;
-  for (size_t i = 0; i < rows; ++i) split.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(i * width), all.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
+  for (size_t i = 0; i < rows; ++i)
+    split.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(i * width),
+                       all.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
   return split;
 }
 
 Result<std::vector<std::string>> Strings(const Json& json, const char* key) {
   std::vector<std::string> strings;
-  if (!json.contains(key) || !json[key].is_array()) return Fail(ErrorCode::kCorrupt, fmt::format("{} is missing", key));
+  if (!json.contains(key) || !json[key].is_array())
+    return Fail(ErrorCode::kCorrupt, fmt::format("{} is missing", key));
   for (const Json& item : json[key]) {
     if (!item.is_string()) return Fail(ErrorCode::kCorrupt, fmt::format("{} holds what is no text", key));
     strings.push_back(TRY(UnescapeBytes(item.get<std::string>())));
@@ -38,8 +41,10 @@ Result<std::vector<std::string>> Strings(const Json& json, const char* key) {
 }
 
 Json ToJson(const Score& score) {
-  return {{"mean_absolute_error", score.mean}, {"median_absolute_error", score.median},
-          {"p90_absolute_error", score.p90},   {"rows", score.rows}};
+  return {{"mean_absolute_error", score.mean},
+          {"median_absolute_error", score.median},
+          {"p90_absolute_error", score.p90},
+          {"rows", score.rows}};
 }
 
 Result<Score> ScoreFrom(const Json& json) {
@@ -85,7 +90,9 @@ Json Predictor::ToJson() const {
   for (const Answer& answer : answers_) {
     Json mixture = Json::array();
     for (const auto& [index, weight] : answer.mixture) mixture.push_back({index, weight});
-    answers.push_back({{"question", ToString(answer.question)}, {"mixture", std::move(mixture)}, {"spread", answer.spread.ToJson()}});
+    answers.push_back({{"question", ToString(answer.question)},
+                       {"mixture", std::move(mixture)},
+                       {"spread", answer.spread.ToJson()}});
   }
   for (const Estimator& estimator : estimators_) estimators.push_back(estimator.ToJson());
   json["rehearsed"] = std::move(rehearsed);
@@ -110,7 +117,8 @@ std::string Predictor::Save() const { return DumpJson(ToJson()) + "\n"; }
 Result<Predictor> Predictor::Load(std::string_view text) {
   const auto corrupt = [](std::string what) { return Fail(ErrorCode::kCorrupt, std::move(what)); };
   const Json json = TRY(ParseJson(text));
-  if (!json.is_object() || !json.contains("weir_predictor")) return corrupt("this is no predictor; weir fit makes one");
+  if (!json.is_object() || !json.contains("weir_predictor"))
+    return corrupt("this is no predictor; weir fit makes one");
   if (TRY(GetInteger(json, "weir_predictor")) != kFormat) {
     return corrupt("this predictor is of another version; fit it again");
   }
@@ -121,10 +129,14 @@ Result<Predictor> Predictor::Load(std::string_view text) {
   auto data = std::make_shared<Data>();
   data->spec = TRY(ParseSpec(TRY(UnescapeBytes(TRY(GetString(json, "spec"))))));
   data->encoder = TRY(Encoder::FromJson(json["encoder"]));
-  const auto rows = static_cast<size_t>(std::clamp<int64_t>(TRY(GetInteger(json["rows"], "count")), 0, 1 << 26));
-  data->numbers = TRY(Split(TRY(DecodeBlock<float>(TRY(GetString(json["rows"], "numbers")))), data->spec.numbers.size(), rows));
-  data->codes = TRY(Split(TRY(DecodeBlock<int>(TRY(GetString(json["rows"], "codes")))), data->spec.categories.size(), rows));
-  if (data->encoder.numbers() != data->spec.numbers.size() || data->encoder.categories() != data->spec.categories.size()) {
+  const auto rows =
+      static_cast<size_t>(std::clamp<int64_t>(TRY(GetInteger(json["rows"], "count")), 0, 1 << 26));
+  data->numbers = TRY(Split(TRY(DecodeBlock<float>(TRY(GetString(json["rows"], "numbers")))),
+                            data->spec.numbers.size(), rows));
+  data->codes = TRY(Split(TRY(DecodeBlock<int>(TRY(GetString(json["rows"], "codes")))),
+                          data->spec.categories.size(), rows));
+  if (data->encoder.numbers() != data->spec.numbers.size() ||
+      data->encoder.categories() != data->spec.categories.size()) {
     return corrupt("the encoder does not fit the spec");
   }
   const Spec& spec = data->spec;
@@ -142,8 +154,10 @@ Result<Predictor> Predictor::Load(std::string_view text) {
   predictor.known_.hardware = TRY(Strings(known, "hardware"));
   predictor.known_.networks = TRY(Strings(known, "networks"));
   predictor.known_.most_devices = TRY(GetNumber(known, "most_devices"));
-  for (const auto& [key, list] : {std::pair{"least", &predictor.known_.least}, {"greatest", &predictor.known_.greatest}}) {
-    if (!known.contains(key) || known[key].size() != spec.ranges.size()) return corrupt("the ranges do not fit the spec");
+  for (const auto& [key, list] :
+       {std::pair{"least", &predictor.known_.least}, {"greatest", &predictor.known_.greatest}}) {
+    if (!known.contains(key) || known[key].size() != spec.ranges.size())
+      return corrupt("the ranges do not fit the spec");
     // A range nobody knows is infinite, which JSON has no number for.
     for (const Json& item : known[key]) list->push_back(item.is_number() ? item.get<double>() : NAN);
   }
@@ -154,16 +168,21 @@ Result<Predictor> Predictor::Load(std::string_view text) {
                                     .half_width = TRY(GetNumber(item, "median_half_width"))});
   }
   for (const Json& item : json["candidates"]) {
-    predictor.scores_.push_back({TRY(QuestionFrom(item)), TRY(GetString(item, "candidate")), TRY(ScoreFrom(item)), TRY(GetNumber(item, "weight"))});
+    predictor.scores_.push_back({TRY(QuestionFrom(item)), TRY(GetString(item, "candidate")),
+                                 TRY(ScoreFrom(item)), TRY(GetNumber(item, "weight"))});
   }
-  for (const Json& item : json["estimators"]) predictor.estimators_.push_back(TRY(Estimator::FromJson(item, *data)));
+  for (const Json& item : json["estimators"])
+    predictor.estimators_.push_back(TRY(Estimator::FromJson(item, *data)));
   for (const Json& item : json["answers"]) {
     Answer answer{.question = TRY(QuestionFrom(item))};
     if (!item.contains("mixture") || !item.contains("spread")) return corrupt("an answer is not whole");
     for (const Json& member : item["mixture"]) {
-      if (!member.is_array() || member.size() != 2 || !member[0].is_number_integer() || !member[1].is_number()) return corrupt("a mixture is not whole");
+      if (!member.is_array() || member.size() != 2 || !member[0].is_number_integer() ||
+          !member[1].is_number())
+        return corrupt("a mixture is not whole");
       const int index = member[0].get<int>();
-      if (index < 0 || index >= std::ssize(predictor.estimators_)) return corrupt("a mixture names an estimator that is not there");
+      if (index < 0 || index >= std::ssize(predictor.estimators_))
+        return corrupt("a mixture names an estimator that is not there");
       answer.mixture.emplace_back(index, member[1].get<double>());
     }
     if (answer.mixture.empty()) return corrupt("a mixture is empty");
@@ -184,7 +203,8 @@ std::string Predictor::Explain() const {
       std::string sum;
       for (size_t k = 0; k < spec().terms.size(); ++k) {
         if (physical->weights()[k] == 0) continue;
-        sum += fmt::format("{}{:.4g} * {}", sum.empty() ? "" : " + ", physical->weights()[k], spec().terms[k].name);
+        sum += fmt::format("{}{:.4g} * {}", sum.empty() ? "" : " + ", physical->weights()[k],
+                           spec().terms[k].name);
       }
       text += fmt::format("  physical: time_ms = {}\n", sum);
     }

@@ -99,10 +99,14 @@ std::optional<Question> QuestionNamed(std::string_view name) {
 std::vector<Fold> MakeFolds(const std::vector<Row>& rows, Question question, Seed seed) {
   if (rows.size() < kFewestRows) return {};
   switch (question) {
-    case Question::kInside: return ByChance(rows.size(), seed);
-    case Question::kCount: return ByCount(rows);
-    case Question::kHardware: return ByKey(rows, &Row::hardware, seed);
-    case Question::kNetwork: return ByKey(rows, &Row::network, seed);
+    case Question::kInside:
+      return ByChance(rows.size(), seed);
+    case Question::kCount:
+      return ByCount(rows);
+    case Question::kHardware:
+      return ByKey(rows, &Row::hardware, seed);
+    case Question::kNetwork:
+      return ByKey(rows, &Row::network, seed);
   }
   return {};
 }

@@ -17,7 +17,8 @@ std::vector<Recipe> Candidates(const Likeness& likeness, size_t rows) {
   Trees::Options steady = deep;
   steady.loss = Trees::Loss::kAbsolute;
   steady.depth = deep.depth + 1;
-  Trees::Options shallow{.rounds = 300, .rate = 0.05, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
+  Trees::Options shallow{
+      .rounds = 300, .rate = 0.05, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
 
   const Physical::Options common{.pull = kNoGroups}, own{.pull = 10}, free{.pull = 2};
   return {
@@ -32,7 +33,12 @@ std::vector<Recipe> Candidates(const Likeness& likeness, size_t rows) {
       {.name = "trees-shape-own", .physical = own, .trees = true, .sees_hardware = false, .tree = shallow},
       {.name = "neighbours", .physical = NeighboursBase(), .neighbours = true, .likeness = likeness},
       {.name = "neighbours-common", .physical = common, .neighbours = true, .likeness = likeness},
-      {.name = "trees-neighbours", .physical = own, .trees = true, .neighbours = true, .tree = deep, .likeness = likeness},
+      {.name = "trees-neighbours",
+       .physical = own,
+       .trees = true,
+       .neighbours = true,
+       .tree = deep,
+       .likeness = likeness},
   };
 }
 

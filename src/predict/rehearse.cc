@@ -82,7 +82,8 @@ Result<Rehearsal> Rehearse(const Data& data, Question question, const std::vecto
   return rehearsal;
 }
 
-std::vector<double> ChooseMixture(const Rehearsal& rehearsal, const std::function<bool(const Recipe&)>& allowed) {
+std::vector<double> ChooseMixture(const Rehearsal& rehearsal,
+                                  const std::function<bool(const Recipe&)>& allowed) {
   const size_t recipes = rehearsal.recipes.size(), samples = rehearsal.measured.size();
   std::vector<double> counts(recipes, 0.0), sum(samples, 0.0), trial(samples);
   double best = std::numeric_limits<double>::infinity();

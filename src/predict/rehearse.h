@@ -45,6 +45,7 @@ Result<Rehearsal> Rehearse(const Data& data, Question question, const std::vecto
 // Ensemble selection with replacement (Caruana and others 2004): beginning with the best candidate, adds the
 // one that lowers mean + median error most, until none does by a thousandth. Few weights from many rows, so
 // what it gains inside is small and safe. `allowed` says which recipes may be in it.
-std::vector<double> ChooseMixture(const Rehearsal& rehearsal, const std::function<bool(const Recipe&)>& allowed);
+std::vector<double> ChooseMixture(const Rehearsal& rehearsal,
+                                  const std::function<bool(const Recipe&)>& allowed);
 
 }  // namespace weir::predict

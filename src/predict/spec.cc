@@ -82,26 +82,43 @@ Result<std::vector<Named>> ReadNamed(const YAML::Node& node, std::string_view ke
 Result<Join> ReadJoin(const YAML::Node& node, std::string_view key) {
   Join join;
   TRY_STATUS(ReadMap(node, key,
-                     {{"file", [&](const YAML::Node& n) -> Status { join.file = TRY(ReadWord(n, "file")); return {}; }},
-                      {"key", [&](const YAML::Node& n) -> Status { join.key = TRY(ReadWord(n, "key")); return {}; }},
-                      {"table_key", [&](const YAML::Node& n) -> Status { join.table_key = TRY(ReadWord(n, "table_key")); return {}; }}}));
+                     {{"file",
+                       [&](const YAML::Node& n) -> Status {
+                         join.file = TRY(ReadWord(n, "file"));
+                         return {};
+                       }},
+                      {"key",
+                       [&](const YAML::Node& n) -> Status {
+                         join.key = TRY(ReadWord(n, "key"));
+                         return {};
+                       }},
+                      {"table_key", [&](const YAML::Node& n) -> Status {
+                         join.table_key = TRY(ReadWord(n, "table_key"));
+                         return {};
+                       }}}));
   if (join.key.empty()) return Refuse(node, key, "wants a key, and a file where there is a table of facts");
   if (join.table_key.empty()) join.table_key = join.key;
   return join;
 }
 
 Status ReadTarget(const YAML::Node& node, Spec& spec) {
-  TRY_STATUS(ReadMap(
-      node, "target",
-      {{"column", [&](const YAML::Node& n) -> Status { spec.target = TRY(ReadWord(n, "column")); return {}; }},
-       {"kind",
-        [&](const YAML::Node& n) -> Status {
-          const std::string word = TRY(ReadWord(n, "kind"));
-          if (word != "time" && word != "rate") return Refuse(n, "kind", "is time or rate");
-          spec.target_kind = word == "time" ? TargetKind::kTime : TargetKind::kRate;
-          return {};
-        }},
-       {"per", [&](const YAML::Node& n) -> Status { spec.per = TRY(ReadExpression(n, "per")); return {}; }}}));
+  TRY_STATUS(ReadMap(node, "target",
+                     {{"column",
+                       [&](const YAML::Node& n) -> Status {
+                         spec.target = TRY(ReadWord(n, "column"));
+                         return {};
+                       }},
+                      {"kind",
+                       [&](const YAML::Node& n) -> Status {
+                         const std::string word = TRY(ReadWord(n, "kind"));
+                         if (word != "time" && word != "rate") return Refuse(n, "kind", "is time or rate");
+                         spec.target_kind = word == "time" ? TargetKind::kTime : TargetKind::kRate;
+                         return {};
+                       }},
+                      {"per", [&](const YAML::Node& n) -> Status {
+                         spec.per = TRY(ReadExpression(n, "per"));
+                         return {};
+                       }}}));
   return spec.target.empty() ? Refuse(node, "target", "wants a column") : Status();
 }
 
@@ -114,7 +131,8 @@ Status ReadNumbers(const YAML::Node& node, Spec& spec) {
   std::vector<Key> keys;
   for (const auto& [word, side] : kSides) {
     keys.push_back({word, [&spec, word, side](const YAML::Node& n) -> Status {
-                      for (Named& named : TRY(ReadNamed(n, word))) spec.numbers.push_back({std::move(named), side});
+                      for (Named& named : TRY(ReadNamed(n, word)))
+                        spec.numbers.push_back({std::move(named), side});
                       return {};
                     }});
   }
@@ -125,7 +143,8 @@ Status ReadCategories(const YAML::Node& node, Spec& spec) {
   std::vector<Key> keys;
   for (const auto& [word, side] : kSides) {
     keys.push_back({word, [&spec, word, side](const YAML::Node& n) -> Status {
-                      for (std::string& column : TRY(ReadWords(n, word))) spec.categories.push_back({std::move(column), side});
+                      for (std::string& column : TRY(ReadWords(n, word)))
+                        spec.categories.push_back({std::move(column), side});
                       return {};
                     }});
   }
@@ -135,31 +154,51 @@ Status ReadCategories(const YAML::Node& node, Spec& spec) {
 Result<Spec> ReadAll(const YAML::Node& root) {
   Spec spec;
   const auto word = [](std::string& to, const char* key) {
-    return [&to, key](const YAML::Node& n) -> Status { to = TRY(ReadWord(n, key)); return {}; };
+    return [&to, key](const YAML::Node& n) -> Status {
+      to = TRY(ReadWord(n, key));
+      return {};
+    };
   };
   const auto words = [](std::vector<std::string>& to, const char* key) {
-    return [&to, key](const YAML::Node& n) -> Status { to = TRY(ReadWords(n, key)); return {}; };
+    return [&to, key](const YAML::Node& n) -> Status {
+      to = TRY(ReadWords(n, key));
+      return {};
+    };
   };
   const auto named = [](std::vector<Named>& to, const char* key) {
-    return [&to, key](const YAML::Node& n) -> Status { to = TRY(ReadNamed(n, key)); return {}; };
+    return [&to, key](const YAML::Node& n) -> Status {
+      to = TRY(ReadNamed(n, key));
+      return {};
+    };
   };
-  TRY_STATUS(ReadMap(
-      root, "spec",
-      {{"predict", word(spec.name, "predict")},
-       {"rows", word(spec.rows, "rows")},
-       {"id", word(spec.id, "id")},
-       {"skip", [&](const YAML::Node& n) -> Status { spec.skip = TRY(ReadExpression(n, "skip")); return {}; }},
-       {"hardware", [&](const YAML::Node& n) -> Status { spec.hardware = TRY(ReadJoin(n, "hardware")); return {}; }},
-       {"networks", [&](const YAML::Node& n) -> Status { spec.networks = TRY(ReadJoin(n, "networks")); return {}; }},
-       {"target", [&](const YAML::Node& n) { return ReadTarget(n, spec); }},
-       {"derive", named(spec.derive, "derive")},
-       {"terms", named(spec.terms, "terms")},
-       {"physics_by", words(spec.physics_by, "physics_by")},
-       {"numbers", [&](const YAML::Node& n) { return ReadNumbers(n, spec); }},
-       {"categories", [&](const YAML::Node& n) { return ReadCategories(n, spec); }},
-       {"devices", word(spec.devices, "devices")},
-       {"ranges", words(spec.ranges, "ranges")},
-       {"peaks", words(spec.peaks, "peaks")}}));
+  TRY_STATUS(ReadMap(root, "spec",
+                     {{"predict", word(spec.name, "predict")},
+                      {"rows", word(spec.rows, "rows")},
+                      {"id", word(spec.id, "id")},
+                      {"skip",
+                       [&](const YAML::Node& n) -> Status {
+                         spec.skip = TRY(ReadExpression(n, "skip"));
+                         return {};
+                       }},
+                      {"hardware",
+                       [&](const YAML::Node& n) -> Status {
+                         spec.hardware = TRY(ReadJoin(n, "hardware"));
+                         return {};
+                       }},
+                      {"networks",
+                       [&](const YAML::Node& n) -> Status {
+                         spec.networks = TRY(ReadJoin(n, "networks"));
+                         return {};
+                       }},
+                      {"target", [&](const YAML::Node& n) { return ReadTarget(n, spec); }},
+                      {"derive", named(spec.derive, "derive")},
+                      {"terms", named(spec.terms, "terms")},
+                      {"physics_by", words(spec.physics_by, "physics_by")},
+                      {"numbers", [&](const YAML::Node& n) { return ReadNumbers(n, spec); }},
+                      {"categories", [&](const YAML::Node& n) { return ReadCategories(n, spec); }},
+                      {"devices", word(spec.devices, "devices")},
+                      {"ranges", words(spec.ranges, "ranges")},
+                      {"peaks", words(spec.peaks, "peaks")}}));
   const auto wants = [&](bool there, const char* key) -> Status {
     return there ? Status() : Fail(ErrorCode::kInvalidArgument, fmt::format("the key {} is missing", key));
   };

@@ -34,15 +34,15 @@ enum class TargetKind { kTime, kRate };
 
 // A table of facts and the column of the rows that names one of its rows.
 struct Join {
-  std::string file;  // empty: no table, the key is a name only
-  std::string key;   // the column of the rows
+  std::string file;       // empty: no table, the key is a name only
+  std::string key;        // the column of the rows
   std::string table_key;  // the column of the table; the same name unless said
 };
 
 struct Spec {
   std::string name;
-  std::string rows;  // a file of the data folder
-  std::string id;    // the column that names a row
+  std::string rows;                // a file of the data folder
+  std::string id;                  // the column that names a row
   std::optional<Expression> skip;  // rows for which it is not 0 are left out of the fit
   std::optional<Join> hardware, networks;
 
@@ -53,13 +53,14 @@ struct Spec {
 
   std::vector<Named> derive;  // columns to be worked out, in order; later ones may use earlier ones
   std::vector<Named> terms;   // of the physical model, each a time >= 0 in any unit
-  std::vector<std::string> physics_by;  // columns: each combination gets weights of its own, pulled to the common ones
+  std::vector<std::string>
+      physics_by;  // columns: each combination gets weights of its own, pulled to the common ones
   std::vector<Number> numbers;
   std::vector<Category> categories;
-  std::string devices;                // column of the count of devices; empty: none
-  std::vector<std::string> ranges;    // columns and derived ones whose range says whether a row is inside
-  std::vector<std::string> peaks;     // of the hardware table: a rate of work above them is impossible
-  std::string source;                 // the YAML text itself, kept with the predictor
+  std::string devices;              // column of the count of devices; empty: none
+  std::vector<std::string> ranges;  // columns and derived ones whose range says whether a row is inside
+  std::vector<std::string> peaks;   // of the hardware table: a rate of work above them is impossible
+  std::string source;               // the YAML text itself, kept with the predictor
 };
 
 // kInvalidArgument with the line for unknown keys, wrong kinds and expressions that do not parse.

@@ -7,8 +7,8 @@ namespace weir::predict {
 namespace {
 
 constexpr int kParts = 5;
-constexpr size_t kFewest = 120;     // samples from which difficulty can be learned
-constexpr double kFloor = 0.004;    // added to a miss before its logarithm: below it all are noise
+constexpr size_t kFewest = 120;   // samples from which difficulty can be learned
+constexpr double kFloor = 0.004;  // added to a miss before its logarithm: below it all are noise
 constexpr double kLeastWidth = 0.002;
 
 // The (n + 1) coverage / n quantile: conformal's.
@@ -27,8 +27,13 @@ Result<Spread> Spread::Learn(std::span<const float> x, int columns, std::span<co
   std::ranges::transform(misses, sizes.begin(), [](double miss) { return std::abs(miss); });
   if (columns == 0 || sizes.size() < kFewest) return Constant(Conformal(sizes, coverage));
 
-  const Trees::Options options{.rounds = 120, .rate = 0.06, .depth = 4, .child_weight = 12, .column_share = 0.6,
-                               .penalty = 5, .seed = seed.value()};
+  const Trees::Options options{.rounds = 120,
+                               .rate = 0.06,
+                               .depth = 4,
+                               .child_weight = 12,
+                               .column_share = 0.6,
+                               .penalty = 5,
+                               .seed = seed.value()};
   const auto fit = [&](const auto& wanted) -> Result<Trees> {
     std::vector<float> rows, y;
     for (size_t i = 0; i < sizes.size(); ++i) {

@@ -30,7 +30,8 @@ Result<Table> Table::WithKey(Csv csv, const std::string& key) {
     const std::string name(table.Cell(row, column));
     if (!table.keys_.emplace(name, row).second) {
       return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("line {}: {} \"{}\" is there twice", table.csv_.lines[static_cast<size_t>(row)], key, name));
+                  fmt::format("line {}: {} \"{}\" is there twice", table.csv_.lines[static_cast<size_t>(row)],
+                              key, name));
     }
   }
   return table;
@@ -51,8 +52,9 @@ std::string_view Table::Cell(int64_t row, int column) const {
 }
 
 Value Table::At(int64_t row, int column) const {
-  return {.number = values_[static_cast<size_t>(row) * csv_.columns.size() + static_cast<size_t>(column)].number,
-          .text = Cell(row, column)};
+  return {
+      .number = values_[static_cast<size_t>(row) * csv_.columns.size() + static_cast<size_t>(column)].number,
+      .text = Cell(row, column)};
 }
 
 Json Table::ToJson() const {
@@ -82,7 +84,8 @@ Result<Table> Table::FromJson(const Json& json, const std::string& key) {
   for (const Json& row : json["rows"]) {
     const size_t before = csv.cells.size();
     if (!strings(row, csv.cells) || csv.cells.size() - before != csv.columns.size()) {
-      return Fail(ErrorCode::kCorrupt, fmt::format("row {} of a table is not as long as its columns", csv.rows() + 1));
+      return Fail(ErrorCode::kCorrupt,
+                  fmt::format("row {} of a table is not as long as its columns", csv.rows() + 1));
     }
     csv.lines.push_back(csv.rows() + 2);
   }

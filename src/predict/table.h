@@ -22,12 +22,12 @@ class Table {
 
   const Csv& csv() const { return csv_; }
   int64_t rows() const { return csv_.rows(); }
-  int Column(std::string_view name) const;       // -1: there is none
-  int64_t RowOf(std::string_view key) const;     // -1: there is none
+  int Column(std::string_view name) const;    // -1: there is none
+  int64_t RowOf(std::string_view key) const;  // -1: there is none
   std::string_view Cell(int64_t row, int column) const;
-  Value At(int64_t row, int column) const;       // text and number
+  Value At(int64_t row, int column) const;  // text and number
 
-  Json ToJson() const;                           // columns and rows
+  Json ToJson() const;  // columns and rows
   static Result<Table> FromJson(const Json& json, const std::string& key);
 
  private:

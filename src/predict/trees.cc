@@ -31,7 +31,8 @@ Status Call(int status) {
   return Fail(ErrorCode::kInternal, fmt::format("XGBoost: {}", XGBGetLastError()));
 }
 
-Result<Booster> Boost(std::span<const float> x, int columns, std::span<const float> y, const Trees::Options& options) {
+Result<Booster> Boost(std::span<const float> x, int columns, std::span<const float> y,
+                      const Trees::Options& options) {
   DMatrixHandle matrix_handle = nullptr;
   TRY_STATUS(Call(XGDMatrixCreateFromMat(x.data(), y.size(), static_cast<bst_ulong>(columns),
                                          std::numeric_limits<float>::quiet_NaN(), &matrix_handle)));
@@ -55,7 +56,8 @@ Result<Booster> Boost(std::span<const float> x, int columns, std::span<const flo
       {"seed_per_iteration", "1"},  // whatever this thread fitted before
       {"nthread", "1"},             // sums in one order
       {"verbosity", "0"}};
-  for (const auto& [name, value] : parameters) TRY_STATUS(Call(XGBoosterSetParam(handle, name, value.c_str())));
+  for (const auto& [name, value] : parameters)
+    TRY_STATUS(Call(XGBoosterSetParam(handle, name, value.c_str())));
   for (int round = 0; round < options.rounds; ++round) {
     TRY_STATUS(Call(XGBoosterUpdateOneIter(handle, round, matrix_handle)));
   }
@@ -64,10 +66,12 @@ Result<Booster> Boost(std::span<const float> x, int columns, std::span<const flo
 
 }  // namespace
 
-Result<Trees> Trees::Fit(std::span<const float> x, int columns, std::span<const float> y, const Options& options) {
+Result<Trees> Trees::Fit(std::span<const float> x, int columns, std::span<const float> y,
+                         const Options& options) {
   if (columns < 1 || columns > 60'000 || y.empty() || x.size() != y.size() * static_cast<size_t>(columns)) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("trees need rows of 1 to 60000 columns, not {} numbers for {} rows", x.size(), y.size()));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("trees need rows of 1 to 60000 columns, not {} numbers for {} rows", x.size(), y.size()));
   }
   Trees trees;
   trees.columns_ = columns;
@@ -75,7 +79,8 @@ Result<Trees> Trees::Fit(std::span<const float> x, int columns, std::span<const 
   const auto middle = centred.begin() + static_cast<std::ptrdiff_t>(centred.size() / 2);
   std::ranges::nth_element(centred, middle);
   trees.base_ = *middle;
-  std::ranges::transform(y, centred.begin(), [&](float value) { return value - static_cast<float>(trees.base_); });
+  std::ranges::transform(y, centred.begin(),
+                         [&](float value) { return value - static_cast<float>(trees.base_); });
 
   const Booster booster = TRY(Boost(x, columns, centred, options));
   bst_ulong length = 0;
@@ -94,7 +99,8 @@ Result<Trees> Trees::Fit(std::span<const float> x, int columns, std::span<const 
           const auto index = side.at(i).get<int32_t>();
           return index < 0 ? -1 : root + index;
         };
-        const auto goes_left = unknown.at(i).is_boolean() ? unknown.at(i).get<bool>() : unknown.at(i).get<int>() != 0;
+        const auto goes_left =
+            unknown.at(i).is_boolean() ? unknown.at(i).get<bool>() : unknown.at(i).get<int>() != 0;
         trees.nodes_.push_back({.left = child(left),
                                 .right = child(right),
                                 .column = column.at(i).get<uint16_t>(),
@@ -132,7 +138,8 @@ bool Trees::IsWhole() const {
   for (int64_t i = 0; i < count; ++i) {
     const Node& node = nodes_[static_cast<size_t>(i)];
     if (node.left < 0) continue;
-    if (node.left <= i || node.right <= i || node.left >= count || node.right >= count || node.column >= columns_) {
+    if (node.left <= i || node.right <= i || node.left >= count || node.right >= count ||
+        node.column >= columns_) {
       return false;
     }
   }

@@ -20,15 +20,16 @@ class Trees {
     int rounds = 500;
     double rate = 0.05;
     int depth = 6;
-    double child_weight = 2;    // rows a leaf has at least
+    double child_weight = 2;  // rows a leaf has at least
     double row_share = 0.8, column_share = 0.5;
-    double penalty = 1;         // of the squares of leaves
+    double penalty = 1;  // of the squares of leaves
     Loss loss = Loss::kSquared;
     uint64_t seed = 1;
   };
   // x is row-major, `columns` to a row of y. One thread; the same input gives the same trees.
   // kInvalidArgument for shapes that do not fit; kInternal with the library's words.
-  static Result<Trees> Fit(std::span<const float> x, int columns, std::span<const float> y, const Options& options);
+  static Result<Trees> Fit(std::span<const float> x, int columns, std::span<const float> y,
+                           const Options& options);
 
   // REQUIRES: as many numbers as the fit had columns.
   double Predict(std::span<const float> x) const;

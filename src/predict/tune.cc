@@ -21,7 +21,8 @@ struct Sample {
 
 class Search {
  public:
-  Search(const Data& data, const std::vector<double>& values, const std::vector<Fold>& folds, const TuneOptions& options)
+  Search(const Data& data, const std::vector<double>& values, const std::vector<Fold>& folds,
+         const TuneOptions& options)
       : data_(data), values_(values), options_(options) {
     Random random = options.seed.Stream("tune").MakeRandom();
     ChoosePoints(random);
