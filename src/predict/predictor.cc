@@ -138,7 +138,11 @@ Prediction Predictor::PredictRow(const Row& row) const {
       prediction.shares = physical->Shares(row);
     }
   }
-  const double half = place.widen * answer.spread.HalfWidth(SpreadInput(view, logs));
+  double half = place.widen * answer.spread.HalfWidth(SpreadInput(view, logs));
+  if (const auto shift = shifts_.find(row.hardware); shift != shifts_.end()) {
+    log_time += shift->second.log_factor;
+    half *= shift->second.narrower;
+  }
   if (!std::isfinite(log_time) || std::abs(log_time) > 100) {
     prediction.outside = "the models do not give a number for this row";
     return prediction;
@@ -158,6 +162,35 @@ Result<std::vector<Prediction>> Predictor::Predict(const Table& rows) const {
   for (const Row& row : TRY(MakeRows(spec(), facts_, rows, WithTarget::kNo)))
     predictions.push_back(PredictRow(row));
   return predictions;
+}
+
+Result<std::vector<std::string>> Predictor::Calibrate(const Table& measured) {
+  std::map<std::string, std::vector<double>> misses;
+  std::string problem;
+  for (const Row& row : TRY(MakeRows(spec(), facts_, measured, WithTarget::kYes))) {
+    const Prediction prediction = PredictRow(row);
+    if (prediction.time_ms) {
+      misses[row.hardware].push_back(std::log(*row.time / *prediction.time_ms));
+    } else if (problem.empty()) {
+      problem = fmt::format("; the first: {}: {}", row.id, prediction.outside);
+    }
+  }
+  if (misses.empty()) return Fail(ErrorCode::kInvalidArgument, "no row can be used to calibrate" + problem);
+  std::vector<std::string> said;
+  for (const auto& [hardware, logs] : misses) {
+    const auto n = std::ssize(logs);
+    if (std::ranges::binary_search(known_.hardware, hardware)) {
+      said.push_back(fmt::format("{}: {} runs are not used: the fit knows this hardware", hardware, n));
+    } else if (!calibration_ || !calibration_->helps()) {
+      said.push_back(
+          fmt::format("{}: {} runs are not used: on hardware left out that did not help", hardware, n));
+    } else {
+      shifts_[hardware] = {calibration_->Shift(logs), calibration_->Narrower(n)};
+      said.push_back(fmt::format("{}: times {:+.1f} % by {} runs", hardware,
+                                 100 * std::expm1(shifts_[hardware].log_factor), n));
+    }
+  }
+  return said;
 }
 
 Result<int> Predictor::FinalFit(const Recipe& recipe, const std::string& key, Seed seed) {
@@ -218,6 +251,12 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
   const double coverage =
       question == Question::kInside ? options.coverage : std::max(options.coverage, kOutsideCoverage);
   answer.spread = TRY(Spread::Learn(inputs, columns, misses, parts, coverage, seed.Stream("spread")));
+
+  if (question == Question::kHardware) {
+    std::vector<std::string> hardware;
+    for (const int row : rehearsal.row) hardware.push_back(data_->rows[static_cast<size_t>(row)].hardware);
+    calibration_ = LearnCalibration(misses, hardware);
+  }
 
   Rehearsed rehearsed{.question = question, .score = ScoreOf(mixture, rehearsal.measured)};
   std::vector<double> widths;

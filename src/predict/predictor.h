@@ -2,11 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "predict/calibration.h"
 #include "predict/rehearse.h"
 #include "predict/spread.h"
 
@@ -53,6 +55,13 @@ class Predictor {
   // One answer for each row, in order; those of a bad row do not touch the others. kInvalidArgument where a
   // key column is missing.
   Result<std::vector<Prediction>> Predict(const Table& rows) const;
+
+  // Corrects what it says of each hardware by `measured`, rows of it with their target: by as much of their
+  // common error as rehearsals on hardware left out say is to be believed. Nothing is changed where that did
+  // not help there, or for hardware that the fit knew. Gives one line for each hardware in `measured`.
+  // kInvalidArgument where no row of it can be used.
+  Result<std::vector<std::string>> Calibrate(const Table& measured);
+  const std::optional<Calibration>& calibration() const { return calibration_; }
 
   const Spec& spec() const { return data_->spec; }
   const Facts& facts() const { return facts_; }
@@ -112,6 +121,11 @@ class Predictor {
   std::vector<Answer> answers_;
   std::vector<CandidateScore> scores_;
   std::vector<Rehearsed> rehearsed_;
+  std::optional<Calibration> calibration_;
+  struct Shift {
+    double log_factor = 0, narrower = 1;
+  };
+  std::map<std::string, Shift> shifts_;  // by hardware
   uint64_t seed_ = 1;
   std::string estimator_;
 };

@@ -107,6 +107,7 @@ Json Predictor::ToJson() const {
   if (spec().networks && !spec().networks->file.empty()) json["networks"] = facts_.networks.ToJson();
   json["encoder"] = data_->encoder.ToJson();
   json["rows"] = RowsToJson(*data_);
+  if (calibration_) json["calibration"] = predict::ToJson(*calibration_);
   json["estimators"] = std::move(estimators);
   json["answers"] = std::move(answers);
   return json;
@@ -161,6 +162,7 @@ Result<Predictor> Predictor::Load(std::string_view text) {
     // A range nobody knows is infinite, which JSON has no number for.
     for (const Json& item : known[key]) list->push_back(item.is_number() ? item.get<double>() : NAN);
   }
+  if (json.contains("calibration")) predictor.calibration_ = TRY(CalibrationFrom(json["calibration"]));
   for (const Json& item : json["rehearsed"]) {
     predictor.rehearsed_.push_back({.question = TRY(QuestionFrom(item)),
                                     .score = TRY(ScoreFrom(item)),
