@@ -9,7 +9,7 @@
 namespace weir::predict {
 namespace {
 
-Json ToJson(const Likeness& likeness) {
+Json LikenessJson(const Likeness& likeness) {
   return {{"number_weights", likeness.number_weights},
           {"category_weights", likeness.category_weights},
           {"all", likeness.all},
@@ -60,7 +60,7 @@ Json Estimator::ToJson() const {
     // Every row of the predictor, in its order; a final fit leaves none out.
     json["values"] =
         EncodeBlock(std::vector<float>(neighbours_->values().begin(), neighbours_->values().end()));
-    json["likeness"] = predict::ToJson(neighbours_->likeness());
+    json["likeness"] = LikenessJson(neighbours_->likeness());
     json["count"] = neighbours_->count();
   }
   return json;

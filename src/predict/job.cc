@@ -22,7 +22,7 @@ Result<Table> ReadFacts(const std::optional<Join>& join, const std::string& fold
 
 bool SpoilsAFit(Fault fault) { return fault == Fault::kDuplicate || fault == Fault::kUnit; }
 
-Json ToJson(const Score& score) {
+Json ScoreJson(const Score& score) {
   return {{"mean_percent", 100 * score.mean},
           {"median_percent", 100 * score.median},
           {"p90_percent", 100 * score.p90},
@@ -145,14 +145,14 @@ Json FitJson(const FitJob& job) {
             {"fitted", predictor.rows()}};
   Json questions = Json::array(), findings = Json::array();
   for (const Predictor::Rehearsed& rehearsed : predictor.rehearsed()) {
-    Json question = ToJson(rehearsed.score);
+    Json question = ScoreJson(rehearsed.score);
     question["question"] = ToString(rehearsed.question);
     question["interval_coverage_percent"] = 100 * rehearsed.coverage;
     question["interval_half_width_percent"] = 100 * rehearsed.half_width;
     Json candidates = Json::array();
     for (const CandidateScore& candidate : predictor.scores()) {
       if (candidate.question != rehearsed.question) continue;
-      Json item = ToJson(candidate.score);
+      Json item = ScoreJson(candidate.score);
       item["candidate"] = candidate.recipe;
       item["weight"] = candidate.weight;
       candidates.push_back(std::move(item));

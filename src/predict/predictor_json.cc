@@ -40,7 +40,7 @@ Result<std::vector<std::string>> Strings(const Json& json, const char* key) {
   return strings;
 }
 
-Json ToJson(const Score& score) {
+Json ScoreJson(const Score& score) {
   return {{"mean_absolute_error", score.mean},
           {"median_absolute_error", score.median},
           {"p90_absolute_error", score.p90},
@@ -74,14 +74,14 @@ Json Predictor::ToJson() const {
   json["spec"] = EscapeBytes(spec().source);
   Json scores = Json::array(), rehearsed = Json::array(), answers = Json::array(), estimators = Json::array();
   for (const Rehearsed& r : rehearsed_) {
-    Json item = predict::ToJson(r.score);
+    Json item = ScoreJson(r.score);
     item["question"] = ToString(r.question);
     item["coverage"] = r.coverage;
     item["median_half_width"] = r.half_width;
     rehearsed.push_back(std::move(item));
   }
   for (const CandidateScore& s : scores_) {
-    Json item = predict::ToJson(s.score);
+    Json item = ScoreJson(s.score);
     item["question"] = ToString(s.question);
     item["candidate"] = s.recipe;
     item["weight"] = s.weight;

@@ -197,6 +197,14 @@ Result<Spec> ReadAll(const YAML::Node& root) {
                       {"numbers", [&](const YAML::Node& n) { return ReadNumbers(n, spec); }},
                       {"categories", [&](const YAML::Node& n) { return ReadCategories(n, spec); }},
                       {"devices", word(spec.devices, "devices")},
+                      {"batch", word(spec.batch, "batch")},
+                      {"of",
+                       [&](const YAML::Node& n) -> Status {
+                         const std::string of = TRY(ReadWord(n, "of"));
+                         if (of != "item" && of != "step") return Refuse(n, "of", "is item or step");
+                         spec.time_is_of_item = of == "item";
+                         return {};
+                       }},
                       {"ranges", words(spec.ranges, "ranges")},
                       {"peaks", words(spec.peaks, "peaks")}}));
   const auto wants = [&](bool there, const char* key) -> Status {

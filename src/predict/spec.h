@@ -57,6 +57,8 @@ struct Spec {
       physics_by;  // columns: each combination gets weights of its own, pulled to the common ones
   std::vector<Number> numbers;
   std::vector<Category> categories;
+  std::string batch;                // column of the items of a step on one device; empty: none
+  bool time_is_of_item = false;     // of one item on one device; otherwise of a whole step
   std::string devices;              // column of the count of devices; empty: none
   std::vector<std::string> ranges;  // columns and derived ones whose range says whether a row is inside
   std::vector<std::string> peaks;   // of the hardware table: a rate of work above them is impossible
