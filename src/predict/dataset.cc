@@ -104,8 +104,10 @@ class RowMaker {
   Row Make(int64_t index) const {
     const Names::Place place = names_.PlaceOf(index);
     Row row{.id = std::string(rows_.Cell(index, rows_.Column(spec_.id)))};
-    row.problem = Problem(Join(row, place, index));
-    if (row.problem.empty()) row.problem = Problem(Physics(row, place));
+    const Status joined = Join(row, place, index);
+    // Facts may stand in the row itself: a key that no table has matters only where a fact is missing.
+    row.problem = Problem(Physics(row, place));
+    if (!row.problem.empty() && !joined) row.problem = joined.error().message;
     if (row.problem.empty() && with_ == WithTarget::kYes) row.problem = Problem(Target(row, index));
     Features(row, place);
     return row;
