@@ -20,6 +20,7 @@ constexpr double kOutsideCoverage =
     0.93;                          // asked of questions whose groups are few, to hold for the next one
 constexpr double kBorrowed = 1.5;  // an interval of a question that could not be rehearsed is wider by this
 constexpr size_t kFewestRows = 20;
+constexpr size_t kMostSamples = 4000;  // of a rehearsal: more would only take time
 
 std::string Join(const std::vector<std::string>& parts) {
   std::string text;
@@ -290,7 +291,8 @@ Status Predictor::Borrow(Question question) {
 
 Status Predictor::LearnAnswers(const FitOptions& options) {
   for (const Question question : kQuestions) {
-    const std::vector<Fold> folds = MakeFolds(data_->rows, question, Seed(options.seed));
+    const std::vector<Fold> folds =
+        Thin(MakeFolds(data_->rows, question, Seed(options.seed)), kMostSamples, Seed(options.seed));
     if (!folds.empty()) {
       TRY_STATUS(LearnAnswer(question, folds, options));
     } else {

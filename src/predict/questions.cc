@@ -111,4 +111,17 @@ std::vector<Fold> MakeFolds(const std::vector<Row>& rows, Question question, See
   return {};
 }
 
+std::vector<Fold> Thin(std::vector<Fold> folds, size_t most, Seed seed) {
+  size_t total = 0;
+  for (const Fold& fold : folds) total += fold.test.size();
+  if (total <= most) return folds;
+  for (size_t f = 0; f < folds.size(); ++f) {
+    std::vector<int>& test = folds[f].test;
+    Shuffle(test, seed.Stream("thin").Stream(f).MakeRandom());
+    test.resize(std::max<size_t>(1, test.size() * most / total));
+    std::ranges::sort(test);
+  }
+  return folds;
+}
+
 }  // namespace weir::predict

@@ -29,4 +29,7 @@ struct Fold {
 // fewer than 20 rows.
 std::vector<Fold> MakeFolds(const std::vector<Row>& rows, Question question, Seed seed);
 
+// The same with no more than about `most` rows on the test sides together, chosen by chance.
+std::vector<Fold> Thin(std::vector<Fold> folds, size_t most, Seed seed);
+
 }  // namespace weir::predict
