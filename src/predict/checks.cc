@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "predict/contains.h"
 #include "predict/questions.h"
 #include "predict/rehearse.h"
 
@@ -120,7 +121,7 @@ class TimeChecks {
   // Times are of one device where the target is divided by the devices.
   void Scaling(std::vector<Finding>& findings) const {
     const Spec& spec = data_.spec;
-    if (spec.devices.empty() || !spec.per || !std::ranges::contains(spec.per->names(), spec.devices)) return;
+    if (spec.devices.empty() || !spec.per || !Contains(spec.per->names(), spec.devices)) return;
     std::map<std::string, std::vector<const Row*>> single;
     for (const Row& row : data_.rows) {
       if (row.devices == 1) single[KeyOf(row)].push_back(&row);

@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "predict/contains.h"
+
 namespace weir::predict {
 namespace {
 
@@ -58,7 +60,7 @@ class Names {
 
   bool Knows(const std::string& name) const {
     return rows_.Column(name) >= 0 || facts_.hardware.Column(name) >= 0 ||
-           facts_.networks.Column(name) >= 0 || std::ranges::contains(spec_.derive, name, &Named::name);
+           facts_.networks.Column(name) >= 0 || Contains(spec_.derive, name, &Named::name);
   }
 
  private:

@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "predict/contains.h"
+
 namespace weir::predict {
 
 // Candidates, their scores, and the choice for one set of rows.
@@ -42,7 +44,7 @@ class LinearSelection {
       std::optional<size_t> next;
       double least = best;
       for (size_t c = 0; c < features_.size(); ++c) {
-        if (std::ranges::contains(chosen, c)) continue;
+        if (Contains(chosen, c)) continue;
         chosen.push_back(c);
         const double score = Score(chosen);
         chosen.pop_back();

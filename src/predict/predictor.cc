@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "predict/contains.h"
 #include "predict/recipes.h"
 #include "predict/tune.h"
 
@@ -303,7 +304,7 @@ Status Predictor::LearnAnswers(const FitOptions& options) {
 }
 
 Result<Predictor> Predictor::Fit(Spec spec, Facts facts, std::vector<Row> rows, const FitOptions& options) {
-  if (!std::ranges::contains(EstimatorNames(), options.estimator)) {
+  if (!Contains(EstimatorNames(), options.estimator)) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("there is no estimator \"{}\"; known: {}", options.estimator,
                             fmt::join(EstimatorNames(), ", ")));

@@ -98,7 +98,8 @@ Json Predictor::ToJson() const {
   json["rehearsed"] = std::move(rehearsed);
   json["candidates"] = std::move(scores);
   Json known{{"most_devices", known_.most_devices}, {"least", known_.least}, {"greatest", known_.greatest}};
-  for (const auto& [key, list] : {std::pair{"hardware", &known_.hardware}, {"networks", &known_.networks}}) {
+  for (const auto& [key, list] :
+       {std::pair{"hardware", &known_.hardware}, std::pair{"networks", &known_.networks}}) {
     known[key] = Json::array();
     for (const std::string& name : *list) known[key].push_back(EscapeBytes(name));
   }
@@ -156,7 +157,7 @@ Result<Predictor> Predictor::Load(std::string_view text) {
   predictor.known_.networks = TRY(Strings(known, "networks"));
   predictor.known_.most_devices = TRY(GetNumber(known, "most_devices"));
   for (const auto& [key, list] :
-       {std::pair{"least", &predictor.known_.least}, {"greatest", &predictor.known_.greatest}}) {
+       {std::pair{"least", &predictor.known_.least}, std::pair{"greatest", &predictor.known_.greatest}}) {
     if (!known.contains(key) || known[key].size() != spec.ranges.size())
       return corrupt("the ranges do not fit the spec");
     // A range nobody knows is infinite, which JSON has no number for.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "predict/contains.h"
 
 namespace weir::predict {
 namespace {
@@ -73,7 +74,7 @@ Result<std::vector<Named>> ReadNamed(const YAML::Node& node, std::string_view ke
   if (!node.IsMap()) return Refuse(node, key, "wants names with expressions, or a list of columns");
   for (const auto& item : node) {
     const std::string name = TRY(ReadWord(item.first, key));
-    if (std::ranges::contains(list, name, &Named::name)) return Refuse(item.first, name, "is there twice");
+    if (Contains(list, name, &Named::name)) return Refuse(item.first, name, "is there twice");
     list.push_back({name, TRY(ReadExpression(item.second, name))});
   }
   return list;
