@@ -23,7 +23,7 @@ constexpr double kBorrowed = 1.5;  // an interval of a question that could not b
 constexpr size_t kFewestRows = 20;
 constexpr size_t kMostSamples = 4000;  // of a rehearsal: more would only take time
 
-std::string Join(const std::vector<std::string>& parts) {
+std::string JoinParts(const std::vector<std::string>& parts) {
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
   return text;
@@ -98,7 +98,7 @@ Predictor::Place Predictor::PlaceOf(const Row& row) const {
     place.question = Question::kHardware;
   }
   place.outside = !why.empty();
-  place.why = Join(why);
+  place.why = JoinParts(why);
   return place;
 }
 
@@ -177,7 +177,8 @@ Result<std::vector<std::string>> Predictor::Calibrate(const Table& measured) {
       problem = fmt::format("; the first: {}: {}", row.id, prediction.outside);
     }
   }
-  if (misses.empty()) return Fail(ErrorCode::kInvalidArgument, "no row can be used to calibrate" + problem);
+  if (misses.empty())
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("no row can be used to calibrate{}", problem));
   std::vector<std::string> said;
   for (const auto& [hardware, logs] : misses) {
     const auto n = std::ssize(logs);

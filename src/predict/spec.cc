@@ -23,6 +23,22 @@ Result<std::string> ReadWord(const YAML::Node& node, std::string_view key) {
   return node.Scalar();
 }
 
+Status ReadInto(std::string& to, const YAML::Node& node, std::string_view key) {
+  const Result<std::string> word = ReadWord(node, key);
+  if (!word) return std::unexpected(word.error());
+  to = *word;
+  return {};
+}
+
+// Whether it is the first of the two words.
+Result<bool> ReadEither(const YAML::Node& node, std::string_view key, std::string_view first,
+                        std::string_view second) {
+  const Result<std::string> word = ReadWord(node, key);
+  if (!word) return std::unexpected(word.error());
+  if (*word != first && *word != second) return Refuse(node, key, fmt::format("is {} or {}", first, second));
+  return *word == first;
+}
+
 Result<std::vector<std::string>> ReadWords(const YAML::Node& node, std::string_view key) {
   if (!node.IsSequence()) return Refuse(node, key, "wants a list, as [a, b]");
   std::vector<std::string> words;
@@ -82,21 +98,11 @@ Result<std::vector<Named>> ReadNamed(const YAML::Node& node, std::string_view ke
 
 Result<Join> ReadJoin(const YAML::Node& node, std::string_view key) {
   Join join;
-  TRY_STATUS(ReadMap(node, key,
-                     {{"file",
-                       [&](const YAML::Node& n) -> Status {
-                         join.file = TRY(ReadWord(n, "file"));
-                         return {};
-                       }},
-                      {"key",
-                       [&](const YAML::Node& n) -> Status {
-                         join.key = TRY(ReadWord(n, "key"));
-                         return {};
-                       }},
-                      {"table_key", [&](const YAML::Node& n) -> Status {
-                         join.table_key = TRY(ReadWord(n, "table_key"));
-                         return {};
-                       }}}));
+  TRY_STATUS(ReadMap(
+      node, key,
+      {{"file", [&](const YAML::Node& n) { return ReadInto(join.file, n, "file"); }},
+       {"key", [&](const YAML::Node& n) { return ReadInto(join.key, n, "key"); }},
+       {"table_key", [&](const YAML::Node& n) { return ReadInto(join.table_key, n, "table_key"); }}}));
   if (join.key.empty()) return Refuse(node, key, "wants a key, and a file where there is a table of facts");
   if (join.table_key.empty()) join.table_key = join.key;
   return join;
@@ -104,16 +110,12 @@ Result<Join> ReadJoin(const YAML::Node& node, std::string_view key) {
 
 Status ReadTarget(const YAML::Node& node, Spec& spec) {
   TRY_STATUS(ReadMap(node, "target",
-                     {{"column",
-                       [&](const YAML::Node& n) -> Status {
-                         spec.target = TRY(ReadWord(n, "column"));
-                         return {};
-                       }},
+                     {{"column", [&](const YAML::Node& n) { return ReadInto(spec.target, n, "column"); }},
                       {"kind",
                        [&](const YAML::Node& n) -> Status {
-                         const std::string word = TRY(ReadWord(n, "kind"));
-                         if (word != "time" && word != "rate") return Refuse(n, "kind", "is time or rate");
-                         spec.target_kind = word == "time" ? TargetKind::kTime : TargetKind::kRate;
+                         const Result<bool> rate = ReadEither(n, "kind", "rate", "time");
+                         if (!rate) return std::unexpected(rate.error());
+                         spec.target_kind = *rate ? TargetKind::kRate : TargetKind::kTime;
                          return {};
                        }},
                       {"per", [&](const YAML::Node& n) -> Status {
@@ -155,10 +157,7 @@ Status ReadCategories(const YAML::Node& node, Spec& spec) {
 Result<Spec> ReadAll(const YAML::Node& root) {
   Spec spec;
   const auto word = [](std::string& to, const char* key) {
-    return [&to, key](const YAML::Node& n) -> Status {
-      to = TRY(ReadWord(n, key));
-      return {};
-    };
+    return [&to, key](const YAML::Node& n) { return ReadInto(to, n, key); };
   };
   const auto words = [](std::vector<std::string>& to, const char* key) {
     return [&to, key](const YAML::Node& n) -> Status {
@@ -201,9 +200,9 @@ Result<Spec> ReadAll(const YAML::Node& root) {
                       {"batch", word(spec.batch, "batch")},
                       {"of",
                        [&](const YAML::Node& n) -> Status {
-                         const std::string of = TRY(ReadWord(n, "of"));
-                         if (of != "item" && of != "step") return Refuse(n, "of", "is item or step");
-                         spec.time_is_of_item = of == "item";
+                         const Result<bool> item = ReadEither(n, "of", "item", "step");
+                         if (!item) return std::unexpected(item.error());
+                         spec.time_is_of_item = *item;
                          return {};
                        }},
                       {"ranges", words(spec.ranges, "ranges")},

@@ -77,7 +77,8 @@ std::optional<double> NumberIn(const Settings& row, const std::string& column) {
 
 Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Prediction& prediction,
                             const Job& job) {
-  if (!prediction.value || !prediction.time_ms) return Refuse("the row was refused: " + prediction.outside);
+  if (!prediction.value || !prediction.time_ms)
+    return Refuse(fmt::format("the row was refused: {}", prediction.outside));
   if (!(job.items > 0) || !(job.epochs > 0)) return Refuse("a job wants items and epochs above 0");
   const auto batch = spec.batch.empty() ? std::nullopt : NumberIn(row, spec.batch);
   if (!batch || !(*batch > 0)) {
@@ -105,7 +106,7 @@ Result<EmulatedEngine> AsEngine(const Predictor& predictor, const Settings& row,
   for (const int batch : batches) {
     rows.push_back(row);
     rows.back()[spec.batch] = fmt::format("{}", batch);
-    if (!spec.devices.empty()) rows.back()[spec.devices] = "1";
+    if (!spec.devices.empty()) rows.back()[spec.devices] = fmt::format("{}", 1);
   }
   const auto predictions = TRY(predictor.Predict(TRY(MakeTable(spec, rows))));
   // Least squares of base / t + per_item * b / t - 1, by the two normal equations; a part that comes out
