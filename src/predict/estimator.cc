@@ -10,7 +10,7 @@
 namespace weir::predict {
 namespace {
 
-constexpr int kInnerFolds = 4;         // for what neighbours learn of trees
+constexpr int kInnerFolds = 2;         // for what neighbours learn of trees
 constexpr int kMostLevels = 150;       // of a category that becomes columns
 constexpr int64_t kFewestOfLevel = 3;  // rows
 constexpr double kLeastTime = 1e-12;   // ms

@@ -46,7 +46,7 @@ struct Recipe {
   bool sees_hardware = true;               // trees: columns of hardware and machine, and terms by themselves
   Trees::Options tree;
   std::optional<Likeness> likeness;  // neighbours; tuned for the question
-  int count = 100;                   // neighbours looked at
+  int count = 64;                    // neighbours looked at
 };
 
 // A Recipe fitted to rows. A value; any number of threads may ask it.

@@ -212,11 +212,17 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
     if (options.progress)
       options.progress(fmt::format("{}: {}", spec().name, ToString(question)), done, total);
   };
-  const Likeness likeness = TuneLikeness(*data_, Residuals(*data_, NeighboursBase()), folds,
-                                         {.threads = options.threads, .seed = seed});
-  std::vector<Recipe> recipes = Candidates(likeness, data_->rows.size());
-  if (options.estimator != "auto") {
-    std::erase_if(recipes, [&](const Recipe& recipe) { return !BelongsTo(recipe, options.estimator); });
+  std::vector<Recipe> recipes = Candidates({}, data_->rows.size());
+  std::erase_if(recipes, [&](const Recipe& recipe) {
+    if (options.estimator != "auto") return !BelongsTo(recipe, options.estimator);
+    // The second work's is there to be compared with, where it was measured; elsewhere it only takes time.
+    return recipe.base == Recipe::Base::kLinear && question != Question::kInside &&
+           question != Question::kCount;
+  });
+  if (std::ranges::any_of(recipes, &Recipe::neighbours)) {
+    const Likeness likeness = TuneLikeness(*data_, Residuals(*data_, NeighboursBase()), folds,
+                                           {.threads = options.threads, .seed = seed});
+    for (Recipe& recipe : recipes) recipe.likeness = likeness;
   }
   Rehearsal rehearsal = TRY(Rehearse(*data_, question, folds, std::move(recipes),
                                      {.threads = options.threads, .seed = seed, .progress = progress}));
@@ -295,7 +301,7 @@ Status Predictor::LearnAnswers(const FitOptions& options) {
   for (const Question question : kQuestions) {
     const std::vector<Fold> folds =
         Thin(MakeFolds(data_->rows, question, Seed(options.seed)), kMostSamples, Seed(options.seed));
-    if (!folds.empty()) {
+    if (!folds.empty() && Contains(spec().questions, std::string(ToString(question)))) {
       TRY_STATUS(LearnAnswer(question, folds, options));
     } else {
       TRY_STATUS(Borrow(question));

@@ -13,7 +13,7 @@ constexpr std::pair<Question, std::string_view> kNames[] = {{Question::kInside, 
                                                             {Question::kCount, "count"},
                                                             {Question::kHardware, "hardware"},
                                                             {Question::kNetwork, "network"}};
-constexpr size_t kRandomParts = 5, kKeyParts = 6, kCounts = 3;
+constexpr size_t kRandomParts = 4, kKeyParts = 5, kCounts = 2;
 constexpr size_t kFewestRows = 20;
 
 template <typename T>

@@ -23,8 +23,8 @@ struct Fold {
   std::vector<int> train, test;
 };
 
-// Inside: five parts by chance. Hardware and network: whole keys kept apart, in up to six parts of like size
-// (each key a part where there are fewer). Count: below a count against above it, for up to three counts that
+// Inside: four parts by chance. Hardware and network: whole keys kept apart, in up to five parts of like size
+// (each key a part where there are fewer). Count: below a count against above it, for up to two counts that
 // leave both sides enough. Empty where the rows cannot rehearse the question: one key only, one count only,
 // fewer than 20 rows.
 std::vector<Fold> MakeFolds(const std::vector<Row>& rows, Question question, Seed seed);

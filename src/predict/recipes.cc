@@ -12,33 +12,30 @@ constexpr double kNoGroups = std::numeric_limits<double>::infinity();
 Physical::Options NeighboursBase() { return {.pull = 10}; }
 
 std::vector<Recipe> Candidates(const Likeness& likeness, size_t rows) {
-  Trees::Options deep{.rounds = 500, .rate = 0.05, .depth = 6};
-  if (rows > 6000) deep = {.rounds = 700, .rate = 0.06, .depth = 8, .child_weight = 4};
+  Trees::Options deep{.rounds = 300, .rate = 0.07, .depth = 6};
+  if (rows > 6000) deep = {.rounds = 350, .rate = 0.08, .depth = 8, .child_weight = 4};
   Trees::Options steady = deep;
   steady.loss = Trees::Loss::kAbsolute;
   steady.depth = deep.depth + 1;
-  Trees::Options shallow{
-      .rounds = 300, .rate = 0.05, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
+  const Trees::Options shallow{
+      .rounds = 200, .rate = 0.06, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
 
-  const Physical::Options common{.pull = kNoGroups}, own{.pull = 10}, free{.pull = 2};
+  const Physical::Options common{.pull = kNoGroups}, own{.pull = 10};
   return {
-      {.name = "lr-sfs", .base = Recipe::Base::kLinear},
-      {.name = "lr-sfs-relative", .base = Recipe::Base::kLinear, .linear = {.relative = true}},
       {.name = "physical", .physical = common},
       {.name = "physical-own", .physical = own},
-      {.name = "physical-free", .physical = free},
       {.name = "trees", .physical = common, .trees = true, .tree = deep},
       {.name = "trees-own", .physical = own, .trees = true, .tree = steady},
-      {.name = "trees-shape", .physical = common, .trees = true, .sees_hardware = false, .tree = shallow},
-      {.name = "trees-shape-own", .physical = own, .trees = true, .sees_hardware = false, .tree = shallow},
+      {.name = "trees-shape", .physical = own, .trees = true, .sees_hardware = false, .tree = shallow},
       {.name = "neighbours", .physical = NeighboursBase(), .neighbours = true, .likeness = likeness},
-      {.name = "neighbours-common", .physical = common, .neighbours = true, .likeness = likeness},
       {.name = "trees-neighbours",
        .physical = own,
        .trees = true,
        .neighbours = true,
        .tree = deep,
        .likeness = likeness},
+      {.name = "lr-sfs", .base = Recipe::Base::kLinear},
+      {.name = "lr-sfs-relative", .base = Recipe::Base::kLinear, .linear = {.relative = true}},
   };
 }
 

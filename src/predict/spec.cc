@@ -206,7 +206,8 @@ Result<Spec> ReadAll(const YAML::Node& root) {
                          return {};
                        }},
                       {"ranges", words(spec.ranges, "ranges")},
-                      {"peaks", words(spec.peaks, "peaks")}}));
+                      {"peaks", words(spec.peaks, "peaks")},
+                      {"questions", words(spec.questions, "questions")}}));
   const auto wants = [&](bool there, const char* key) -> Status {
     return there ? Status() : Fail(ErrorCode::kInvalidArgument, fmt::format("the key {} is missing", key));
   };

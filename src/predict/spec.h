@@ -61,8 +61,9 @@ struct Spec {
   bool time_is_of_item = false;     // of one item on one device; otherwise of a whole step
   std::string devices;              // column of the count of devices; empty: none
   std::vector<std::string> ranges;  // columns and derived ones whose range says whether a row is inside
-  std::vector<std::string> peaks;   // of the hardware table: a rate of work above them is impossible
-  std::string source;               // the YAML text itself, kept with the predictor
+  std::vector<std::string> questions = {"inside", "count", "hardware", "network"};  // rehearsed
+  std::vector<std::string> peaks;  // of the hardware table: a rate of work above them is impossible
+  std::string source;              // the YAML text itself, kept with the predictor
 };
 
 // kInvalidArgument with the line for unknown keys, wrong kinds and expressions that do not parse.

@@ -10,9 +10,9 @@
 namespace weir::predict {
 
 struct TuneOptions {
-  int samples = 240;  // rows that are predicted for a score
-  int points = 3000;  // rows they are predicted from, at most
-  int count = 60;     // of them for one answer
+  int samples = 120;  // rows that are predicted for a score
+  int points = 1500;  // rows they are predicted from, at most
+  int count = 40;     // of them for one answer
   int threads = 1;
   Seed seed = Seed(1);
 };
