@@ -152,7 +152,7 @@ class TimeChecks {
     const Recipe recipe{.name = "check",
                         .physical = {.pull = 10},
                         .trees = true,
-                        .tree = {.rounds = 200, .rate = 0.1, .depth = 7, .loss = Trees::Loss::kAbsolute}};
+                        .tree = {.rounds = 120, .rate = 0.15, .depth = 6, .loss = Trees::Loss::kAbsolute}};
     const Rehearsal rehearsal =
         TRY(Rehearse(data_, Question::kInside, folds, {recipe}, {.threads = threads, .seed = seed}));
     std::vector<double> sizes;

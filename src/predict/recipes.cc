@@ -12,13 +12,12 @@ constexpr double kNoGroups = std::numeric_limits<double>::infinity();
 Physical::Options NeighboursBase() { return {.pull = 10}; }
 
 std::vector<Recipe> Candidates(const Likeness& likeness, size_t rows) {
-  Trees::Options deep{.rounds = 300, .rate = 0.07, .depth = 6};
-  if (rows > 6000) deep = {.rounds = 350, .rate = 0.08, .depth = 8, .child_weight = 4};
+  Trees::Options deep{.rounds = 200, .rate = 0.1, .depth = 6};
+  if (rows > 6000) deep = {.rounds = 250, .rate = 0.1, .depth = 8, .child_weight = 4};
   Trees::Options steady = deep;
   steady.loss = Trees::Loss::kAbsolute;
-  steady.depth = deep.depth + 1;
   const Trees::Options shallow{
-      .rounds = 200, .rate = 0.06, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
+      .rounds = 150, .rate = 0.08, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
 
   const Physical::Options common{.pull = kNoGroups}, own{.pull = 10};
   return {
