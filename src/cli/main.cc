@@ -27,6 +27,8 @@ constexpr Verb kVerbs[] = {
     {"study", "an experiment: factors, randomised blocks, trials with servers and clients of their own",
      Study},
     {"report", "what a study found, and how sure that is", Report},
+    {"fit", "learn run times from measurements, for hardware and networks nobody measured", Fit},
+    {"predict", "say what times to expect, how sure that is, and where nothing supports it", Predict},
     {"health", "ask a server whether it is ready", Health},
     {"monitor", "run any command and say what it used", MonitorVerb},
     {"doctor", "what is on this machine, and what would spoil a measurement on it", Doctor},

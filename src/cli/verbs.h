@@ -9,10 +9,12 @@ namespace weir::cli {
 using Arguments = std::vector<std::string>;
 
 int Doctor(const Arguments& arguments);
+int Fit(const Arguments& arguments);
 int Health(const Arguments& arguments);
 int Load(const Arguments& arguments);
 int ModelVerb(const Arguments& arguments);  // make, show
 int MonitorVerb(const Arguments& arguments);
+int Predict(const Arguments& arguments);
 int Prepare(const Arguments& arguments);
 int Report(const Arguments& arguments);
 int Run(const Arguments& arguments);

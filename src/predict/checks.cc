@@ -1,0 +1,288 @@
+#include "predict/checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "predict/contains.h"
+#include "predict/questions.h"
+#include "predict/rehearse.h"
+
+namespace weir::predict {
+namespace {
+
+constexpr double kFactOff = 3.5;
+constexpr double kPeakSlack = 1.05;
+constexpr double kWorstScaling = 0.35, kBestScaling = 1.3;
+constexpr double kFarFactor = 4, kFarDeviations = 12;
+
+constexpr std::pair<Fault, std::string_view> kFaults[] = {{Fault::kNotANumber, "not_a_number"},
+                                                          {Fault::kDuplicate, "duplicate"},
+                                                          {Fault::kAbovePeak, "above_peak"},
+                                                          {Fault::kScaling, "scaling"},
+                                                          {Fault::kUnit, "unit"},
+                                                          {Fault::kFarFromPeers, "far_from_peers"},
+                                                          {Fault::kHardwareFact, "hardware_fact"}};
+
+// What a wrong unit multiplies by.
+constexpr std::pair<double, std::string_view> kUnits[] = {
+    {60, "minutes or seconds"}, {1000, "milliseconds or seconds"},   {1024, "a K too many"},
+    {3600, "hours or seconds"}, {60'000, "minutes or milliseconds"}, {1e6, "microseconds or seconds"}};
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+// Rows of the hardware table by what they should have in common, and the ratio that it is.
+struct Law {
+  const char* column;
+  const char* kind;                  // column of equals that are peers
+  std::vector<const char*> factors;  // the column is proportional to their product
+};
+const std::vector<Law>& Laws() {
+  static const std::vector<Law> laws = {
+      {"fp32_tflops", "architecture", {"cuda_cores", "boost_clock_mhz"}},
+      {"tf32_tensor_tflops", "architecture", {"cuda_cores", "boost_clock_mhz"}},
+      {"fp16_vector_tflops", "architecture", {"cuda_cores", "boost_clock_mhz"}},
+      {"fp16_tensor_tflops", "architecture", {"cuda_cores", "boost_clock_mhz"}},
+      {"fp16_tensor_fp32acc_tflops", "architecture", {"cuda_cores", "boost_clock_mhz"}},
+      {"fp8_tensor_tflops", "architecture", {"cuda_cores", "boost_clock_mhz"}},
+      {"int8_tops", "architecture", {"cuda_cores", "boost_clock_mhz"}},
+      {"fp4_tensor_tflops", "architecture", {"cuda_cores", "boost_clock_mhz"}},
+      {"memory_bandwidth_gbps", "memory_type", {}},
+      {"memory_bandwidth_gbps", "architecture", {"sm_count"}}};
+  return laws;
+}
+
+// Each hardware row that breaks the law, with how many times it is off.
+std::vector<std::pair<int64_t, double>> Breaches(const Law& law, const Table& table) {
+  const int column = table.Column(law.column), kind = table.Column(law.kind);
+  if (column < 0 || kind < 0) return {};
+  std::map<std::string, std::vector<std::pair<int64_t, double>>> kinds;
+  std::vector<double> all;
+  for (int64_t row = 0; row < table.rows(); ++row) {
+    auto ratio = table.At(row, column).number;
+    for (const char* factor : law.factors) {
+      const int other = table.Column(factor);
+      const auto value = other < 0 ? std::nullopt : table.At(row, other).number;
+      ratio = ratio && value && *value > 0 ? std::optional(*ratio / *value) : std::nullopt;
+    }
+    if (!ratio || *ratio <= 0) continue;
+    kinds[std::string(table.Cell(row, kind))].emplace_back(row, std::log(*ratio));
+    all.push_back(std::log(*ratio));
+  }
+  std::vector<std::pair<int64_t, double>> breaches;
+  for (const auto& [name, members] : kinds) {
+    if (members.size() < 3 && all.size() < 8) continue;
+    std::vector<double> ratios;
+    for (const auto& [row, ratio] : members) ratios.push_back(ratio);
+    // One or two of a kind have no peers but all the others, among whom more is usual.
+    const bool few = members.size() < 3;
+    const double usual = Median(few ? all : ratios), off = std::log(few ? 6.0 : kFactOff);
+    for (const auto& [row, ratio] : members) {
+      if (std::abs(ratio - usual) > off) breaches.emplace_back(row, std::exp(ratio - usual));
+    }
+  }
+  return breaches;
+}
+
+// Two bandwidth laws must agree before a bandwidth is called wrong: either alone has honest exceptions.
+bool NeedsBoth(const Law& law) { return std::string_view(law.column) == "memory_bandwidth_gbps"; }
+
+class TimeChecks {
+ public:
+  explicit TimeChecks(const Data& data) : data_(data) {}
+
+  void AbovePeak(std::vector<Finding>& findings) const {
+    if (data_.spec.peaks.size() != 2) return;
+    for (const Row& row : data_.rows) {
+      const double peak = row.peaks[0], work = row.peaks[1];  // TFLOPS; GFLOP in `time` ms
+      if (!(peak > 0) || !(work > 0)) continue;
+      const double rate = work / *row.time;
+      if (rate <= kPeakSlack * peak) continue;
+      findings.push_back(
+          {Fault::kAbovePeak,
+           fmt::format("{:.3g} TFLOPS, above the {:.3g} of {}: look at its unit, its devices and "
+                       "the table's peak",
+                       rate, peak, row.hardware),
+           {row.id}});
+    }
+  }
+
+  // Times are of one device where the target is divided by the devices.
+  void Scaling(std::vector<Finding>& findings) const {
+    const Spec& spec = data_.spec;
+    if (spec.devices.empty() || !spec.per || !Contains(spec.per->names(), spec.devices)) return;
+    std::map<std::string, std::vector<const Row*>> single;
+    for (const Row& row : data_.rows) {
+      if (row.devices == 1) single[KeyOf(row)].push_back(&row);
+    }
+    for (const Row& row : data_.rows) {
+      if (row.devices == 1) continue;
+      const auto peers = single.find(KeyOf(row));
+      if (peers == single.end()) continue;
+      std::vector<double> times;
+      for (const Row* peer : peers->second) {
+        if (Alike(*peer, row)) times.push_back(*peer->time);
+      }
+      if (times.empty()) continue;
+      const double efficiency = Median(times) / *row.time;
+      if (efficiency >= kWorstScaling && efficiency <= kBestScaling) continue;
+      findings.push_back(
+          {Fault::kScaling,
+           fmt::format("scaling efficiency {:.2f} to {:g} devices, outside {} to {}: a broken link, "
+                       "or a count that is wrong",
+                       efficiency, row.devices, kWorstScaling, kBestScaling),
+           {row.id}});
+    }
+  }
+
+  Status FarFromPeers(Seed seed, int threads, std::vector<Finding>& findings) const {
+    const std::vector<Fold> folds = MakeFolds(data_.rows, Question::kInside, seed);
+    if (folds.empty()) return {};
+    const Recipe recipe{.name = "check",
+                        .physical = {.pull = 10},
+                        .trees = true,
+                        .tree = {.rounds = 120, .rate = 0.15, .depth = 6, .loss = Trees::Loss::kAbsolute}};
+    const Rehearsal rehearsal =
+        TRY(Rehearse(data_, Question::kInside, folds, {recipe}, {.threads = threads, .seed = seed}));
+    std::vector<double> sizes;
+    for (size_t i = 0; i < rehearsal.row.size(); ++i) {
+      sizes.push_back(std::abs(rehearsal.measured[i] - rehearsal.predicted[0][i]));
+    }
+    // 1.4826 median absolute deviations are a standard deviation of a normal distribution.
+    const double limit = std::max(std::log(kFarFactor), kFarDeviations * 1.4826 * Median(sizes));
+    for (size_t i = 0; i < rehearsal.row.size(); ++i) {
+      if (sizes[i] <= limit) continue;
+      const double factor = std::exp(rehearsal.measured[i] - rehearsal.predicted[0][i]);
+      findings.push_back(Describe(data_.rows[static_cast<size_t>(rehearsal.row[i])].id, factor));
+    }
+    return {};
+  }
+
+ private:
+  static Finding Describe(const std::string& id, double factor) {
+    const std::string seen = fmt::format("its time is {:.3g} times what its peers say", factor);
+    const double size = std::max(factor, 1 / factor);
+    for (const auto& [unit, name] : kUnits) {
+      if (std::abs(std::log(size / unit)) < std::log(2.0)) {
+        return {Fault::kUnit, fmt::format("{}: its unit may be wrong ({})", seen, name), {id}};
+      }
+    }
+    return {Fault::kFarFromPeers, seen + ": measure it again, or leave it out with skip", {id}};
+  }
+
+  // All that must be equal for two rows to differ by their devices only.
+  std::string KeyOf(const Row& row) const {
+    std::string key = row.hardware + "|" + row.network + "|" + row.group;
+    for (size_t j = 0; j < row.categories.size(); ++j) {
+      const Category& category = data_.spec.categories[j];
+      // How devices are joined, and the machine, go with their number.
+      if (category.side == Side::kRun && category.column != "interconnect") key += "|" + row.categories[j];
+    }
+    return key;
+  }
+  static bool Alike(const Row& a, const Row& b) {
+    for (size_t j = 0; j < a.ranges.size(); ++j) {
+      if (std::abs(std::log(a.ranges[j] / b.ranges[j])) > std::log(1.3)) return false;
+    }
+    return true;
+  }
+
+  const Data& data_;
+};
+
+}  // namespace
+
+std::string_view ToString(Fault fault) {
+  for (const auto& [value, name] : kFaults) {
+    if (value == fault) return name;
+  }
+  return "";
+}
+
+std::vector<Finding> CheckHardware(const Spec& spec, const Facts& facts, const Table& rows) {
+  if (!spec.hardware || facts.hardware.rows() == 0) return {};
+  const int key = rows.Column(spec.hardware->key), name = facts.hardware.Column(spec.hardware->table_key);
+  const int id = rows.Column(spec.id);
+  std::map<std::pair<int64_t, std::string>, std::pair<int, double>> breaches;  // how many laws, how far
+  for (const Law& law : Laws()) {
+    for (const auto& [row, off] : Breaches(law, facts.hardware)) {
+      auto& [count, most] = breaches[{row, law.column}];
+      count += NeedsBoth(law) ? 1 : 2;
+      most = off;
+    }
+  }
+  std::vector<Finding> findings;
+  for (const auto& [place, breach] : breaches) {
+    if (breach.first < 2) continue;
+    const std::string_view gpu = facts.hardware.Cell(place.first, name);
+    Finding finding{
+        Fault::kHardwareFact,
+        fmt::format(
+            "hardware {}: {} is {:.2g} times what others of its kind have: correct the hardware table", gpu,
+            place.second, breach.second),
+        {}};
+    for (int64_t row = 0; row < rows.rows() && key >= 0 && id >= 0; ++row) {
+      if (rows.Cell(row, key) == gpu) finding.rows.emplace_back(rows.Cell(row, id));
+    }
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+std::vector<Finding> CheckCells(const Spec& spec, const Table& rows) {
+  std::vector<Finding> findings;
+  const int id = rows.Column(spec.id);
+  if (id < 0) return findings;
+  for (int column = 0; column < std::ssize(rows.csv().columns); ++column) {
+    int64_t numbers = 0, others = 0;
+    for (int64_t row = 0; row < rows.rows(); ++row) {
+      if (rows.Cell(row, column).empty()) continue;
+      ++(rows.At(row, column).number ? numbers : others);
+    }
+    if (others == 0 || others * 5 > numbers) continue;  // a column of texts
+    for (int64_t row = 0; row < rows.rows(); ++row) {
+      const std::string_view cell = rows.Cell(row, column);
+      if (cell.empty() || rows.At(row, column).number) continue;
+      findings.push_back({Fault::kNotANumber,
+                          fmt::format("line {}: {} is \"{}\", not a finite number",
+                                      rows.csv().lines[static_cast<size_t>(row)],
+                                      rows.csv().columns[static_cast<size_t>(column)], cell.substr(0, 40)),
+                          {std::string(rows.Cell(row, id))}});
+    }
+  }
+  std::unordered_map<std::string, int64_t> seen;
+  for (int64_t row = 0; row < rows.rows(); ++row) {
+    std::vector<std::string> cells(rows.csv().row(row).begin(), rows.csv().row(row).end());
+    cells[static_cast<size_t>(id)].clear();
+    const auto [first, is_new] = seen.emplace(CsvLine(cells), row);
+    if (is_new) continue;
+    findings.push_back({Fault::kDuplicate,
+                        fmt::format("line {} is the same as line {}: leave one out",
+                                    rows.csv().lines[static_cast<size_t>(row)],
+                                    rows.csv().lines[static_cast<size_t>(first->second)]),
+                        {std::string(rows.Cell(row, id))}});
+  }
+  return findings;
+}
+
+Result<std::vector<Finding>> CheckTimes(const Data& data, Seed seed, int threads) {
+  std::vector<Finding> findings;
+  const TimeChecks checks(data);
+  checks.AbovePeak(findings);
+  checks.Scaling(findings);
+  TRY_STATUS(checks.FarFromPeers(seed, threads, findings));
+  return findings;
+}
+
+}  // namespace weir::predict

@@ -1,0 +1,42 @@
+// What is wrong with rows before anything is learned from them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "predict/estimator.h"
+
+namespace weir::predict {
+
+enum class Fault {
+  kNotANumber,    // a cell of a column of numbers that is none, or not finite
+  kDuplicate,     // the same as an earlier row in all but its id
+  kAbovePeak,     // more work a second than the device's peak allows
+  kScaling,       // the time of one device changes by more than 0.35 to 1.3 would allow with several
+  kUnit,          // far from peers, by what a swapped unit makes
+  kFarFromPeers,  // far from what the other rows say of it
+  kHardwareFact,  // a fact of the row's hardware that the others of its kind contradict
+};
+std::string_view ToString(Fault fault);  // "not_a_number", ...
+
+struct Finding {
+  Fault fault = Fault::kFarFromPeers;
+  std::string what;               // what was seen, and what to do
+  std::vector<std::string> rows;  // ids
+};
+
+// Peaks of a GPU held against its cores and clock, as those of the same architecture have them; memory
+// bandwidth against the same kind of memory. Names the row of each fact that is 3.5 times off, and every row
+// of `rows` that uses it.
+std::vector<Finding> CheckHardware(const Spec& spec, const Facts& facts, const Table& rows);
+
+// Cells and copies.
+std::vector<Finding> CheckCells(const Spec& spec, const Table& rows);
+
+// Times: against peaks, against one device, against what is predicted without them (trees, cross-fitted,
+// absolute loss, so that a few wrong rows do not pull). One finding a row at most for each fault. Errors are
+// the library's.
+Result<std::vector<Finding>> CheckTimes(const Data& data, Seed seed, int threads);
+
+}  // namespace weir::predict

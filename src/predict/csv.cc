@@ -1,0 +1,211 @@
+#include "predict/csv.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <unordered_set>
+#include <utility>
+
+namespace weir::predict {
+namespace {
+
+// Length of the UTF-8 sequence at the front of `text`; 0 where there is none (overlong forms, surrogates and
+// cut sequences included). Unicode 15, table 3-7.
+size_t Utf8Length(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const auto follows = [&](size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
+    return byte(i) >= low && byte(i) <= high;
+  };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return follows(1) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    const unsigned low = lead == 0xE0 ? 0xA0 : 0x80, high = lead == 0xED ? 0x9F : 0xBF;
+    return follows(1, low, high) && follows(2) ? 3 : 0;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    const unsigned low = lead == 0xF0 ? 0x90 : 0x80, high = lead == 0xF4 ? 0x8F : 0xBF;
+    return follows(1, low, high) && follows(2) && follows(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, const CsvLimits& limits) : text_(text), limits_(limits) {}
+
+  Result<Csv> Read() {
+    if (text_.starts_with("\xEF\xBB\xBF")) at_ = line_begin_ = 3;
+    TRY_STATUS(ReadRow(csv_.columns, limits_.max_columns));
+    TRY_STATUS(CheckHeader());
+    const auto width = std::ssize(csv_.columns);
+    while (!OnlyLineEndsFollow()) {
+      if (csv_.rows() == limits_.max_rows) {
+        return Refuse(fmt::format("more than {} rows", limits_.max_rows));
+      }
+      const int64_t line = line_, before = std::ssize(csv_.cells);
+      TRY_STATUS(ReadRow(csv_.cells, before + width));
+      if (const int64_t got = std::ssize(csv_.cells) - before; got != width) {
+        return Fail(ErrorCode::kInvalidArgument,
+                    fmt::format("line {}, column 1: {} fields where the header has {}", line, got, width));
+      }
+      csv_.lines.push_back(line);
+    }
+    return std::move(csv_);
+  }
+
+ private:
+  bool Ended() const { return at_ >= text_.size(); }
+  char Here() const { return text_[at_]; }
+  bool AtLineEnd() const { return Here() == '\n' || text_.substr(at_).starts_with("\r\n"); }
+
+  std::unexpected<Error> Refuse(std::string_view what) const {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("line {}, column {}: {}", line_, at_ - line_begin_ + 1, what));
+  }
+
+  void PassLineEnd() {
+    at_ += Here() == '\r' ? 2 : 1;
+    ++line_;
+    line_begin_ = at_;
+  }
+
+  bool OnlyLineEndsFollow() const { return text_.find_first_not_of("\r\n", at_) == std::string_view::npos; }
+
+  // Appends the fields of one row; no more than until `cells` has `most`.
+  Status ReadRow(std::vector<std::string>& cells, int64_t most) {
+    while (true) {
+      if (std::ssize(cells) == most) {
+        return Refuse(fmt::format("more fields than the {} that {}", csv_.lines.empty() ? most : Width(),
+                                  &cells == &csv_.columns ? "a table may have" : "the header has"));
+      }
+      cells.emplace_back();
+      TRY_STATUS(ReadField(cells.back()));
+      if (Ended()) return {};
+      if (AtLineEnd()) {
+        PassLineEnd();
+        return {};
+      }
+      ++at_;  // the comma
+    }
+  }
+
+  int64_t Width() const { return std::ssize(csv_.columns); }
+
+  Status ReadField(std::string& cell) {
+    if (!Ended() && Here() == '"') return ReadQuoted(cell);
+    while (!Ended() && Here() != ',' && !AtLineEnd()) {
+      if (Here() == '"') return Refuse("a quote inside a field that does not begin with one");
+      TRY_STATUS(TakeCharacter(cell));
+    }
+    return {};
+  }
+
+  Status ReadQuoted(std::string& cell) {
+    const int64_t line = line_;
+    const size_t column = at_ - line_begin_ + 1;
+    ++at_;
+    while (true) {
+      if (Ended()) {
+        return Fail(ErrorCode::kInvalidArgument,
+                    fmt::format("line {}, column {}: the quote that opens here is not closed", line, column));
+      }
+      if (text_.substr(at_).starts_with("\"\"")) {
+        cell += '"';
+        at_ += 2;
+      } else if (Here() == '"') {
+        ++at_;
+        if (Ended() || Here() == ',' || AtLineEnd()) return {};
+        return Refuse("text after a closing quote; a comma or the end of the line belongs here");
+      } else if (AtLineEnd()) {
+        cell.append(text_, at_, Here() == '\r' ? 2 : 1);
+        PassLineEnd();
+      } else {
+        TRY_STATUS(TakeCharacter(cell));
+      }
+      if (std::ssize(cell) > limits_.max_cell_bytes) return TooLong();
+    }
+  }
+
+  Status TakeCharacter(std::string& cell) {
+    const auto byte = static_cast<unsigned char>(Here());
+    if ((byte < 0x20 && byte != '\t') || byte == 0x7F) {
+      return Refuse(
+          fmt::format("a control character (0x{:02x}): this is not text, or has line ends that are "
+                      "neither LF nor CRLF",
+                      byte));
+    }
+    const size_t length = Utf8Length(text_.substr(at_));
+    if (length == 0) return Refuse(fmt::format("a byte (0x{:02x}) that is not UTF-8", byte));
+    cell.append(text_, at_, length);
+    at_ += length;
+    return std::ssize(cell) > limits_.max_cell_bytes ? TooLong() : Status();
+  }
+
+  Status TooLong() const {
+    return Refuse(fmt::format("a field of more than {} bytes", limits_.max_cell_bytes));
+  }
+
+  Status CheckHeader() {
+    if (csv_.columns.size() == 1 && csv_.columns.front().empty()) {
+      return Fail(ErrorCode::kInvalidArgument, "line 1, column 1: the table is empty: it has no header");
+    }
+    std::unordered_set<std::string_view> seen;
+    for (size_t i = 0; i < csv_.columns.size(); ++i) {
+      const std::string& name = csv_.columns[i];
+      if (!name.empty() && seen.insert(name).second) continue;
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("line 1, column 1: field {} of the header {}", i + 1,
+                              name.empty() ? "has no name" : "\"" + name + "\" is there twice"));
+    }
+    return {};
+  }
+
+  const std::string_view text_;
+  const CsvLimits limits_;
+  size_t at_ = 0, line_begin_ = 0;
+  int64_t line_ = 1;
+  Csv csv_;
+};
+
+}  // namespace
+
+Result<Csv> ParseCsv(std::string_view text, const CsvLimits& limits) { return Reader(text, limits).Read(); }
+
+std::string CsvLine(std::span<const std::string> cells) {
+  std::string line;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (i > 0) line += ',';
+    const std::string& cell = cells[i];
+    // A lone empty cell would read as an empty line.
+    if (cell.find_first_of(",\"\r\n") == std::string::npos && (cells.size() > 1 || !cell.empty())) {
+      line += cell;
+      continue;
+    }
+    line += '"';
+    for (const char c : cell) line.append(c == '"' ? 2 : 1, c);
+    line += '"';
+  }
+  return line + '\n';
+}
+
+Result<double> ParseNumber(std::string_view cell) {
+  const std::string_view digits = cell.starts_with('+') ? cell.substr(1) : cell;
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error == std::errc::result_out_of_range) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("\"{}\" is beyond what a number can hold", cell.substr(0, 60)));
+  }
+  if (error != std::errc() || end != digits.data() + digits.size() || cell.starts_with("+-")) {
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("\"{}\" is not a number", cell.substr(0, 60)));
+  }
+  if (!std::isfinite(value)) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("\"{}\" is not a finite number", cell.substr(0, 60)));
+  }
+  return value;
+}
+
+}  // namespace weir::predict

@@ -1,0 +1,47 @@
+// Comma-separated values, read strictly: whatever is not plainly a table is refused with its line and column.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace weir::predict {
+
+struct CsvLimits {
+  int64_t max_columns = 10'000;
+  int64_t max_rows = 5'000'000;
+  int64_t max_cell_bytes = 64 << 10;
+};
+
+// A header and rows of as many cells. Row-major: cells[row * columns.size() + column].
+struct Csv {
+  std::vector<std::string> columns;  // names, each once, none empty
+  std::vector<std::string> cells;
+  std::vector<int64_t> lines;  // of the text, from 1, where each row begins
+
+  int64_t rows() const { return std::ssize(lines); }
+  std::span<const std::string> row(int64_t index) const {
+    return std::span(cells).subspan(static_cast<size_t>(index) * columns.size(), columns.size());
+  }
+};
+
+// RFC 4180 in UTF-8: commas, LF or CRLF, fields in quotes with "" for a quote; a byte order mark in front is
+// skipped, as are empty lines at the end. kInvalidArgument "line L, column C: ..." (C counts bytes from 1)
+// for rows of another length than the header, a quote that is not closed or stands inside a bare field, text
+// after a closing quote, control characters (a binary file), bytes that are not UTF-8, names that are empty
+// or there twice, an empty file, and what is beyond `limits`.
+Result<Csv> ParseCsv(std::string_view text, const CsvLimits& limits = {});
+
+// One line with its newline; cells are quoted where they need it, so ParseCsv gives the same cells again.
+// REQUIRES: cells without control characters other than CR and LF.
+std::string CsvLine(std::span<const std::string> cells);
+
+// A whole cell as a finite decimal number ("1e3", "-0.5"). kInvalidArgument for anything else, and for what
+// is too large for a double.
+Result<double> ParseNumber(std::string_view cell);
+
+}  // namespace weir::predict

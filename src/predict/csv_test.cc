@@ -1,0 +1,75 @@
+#include "predict/csv.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace weir::predict {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string Refusal(std::string_view text, const CsvLimits& limits = {}) {
+  const auto csv = ParseCsv(text, limits);
+  if (csv) return "read";
+  EXPECT_EQ(csv.error().code, ErrorCode::kInvalidArgument);
+  return csv.error().message;
+}
+
+TEST(ParseCsv, ReadsPlainAndQuotedFields) {
+  const auto csv = ParseCsv("a,b\n1,\"x, \"\"y\"\"\nz\"\n,\n");
+  ASSERT_TRUE(csv.has_value());
+  EXPECT_THAT(csv->columns, ElementsAre("a", "b"));
+  EXPECT_THAT(csv->cells, ElementsAre("1", "x, \"y\"\nz", "", ""));
+  EXPECT_THAT(csv->lines, ElementsAre(2, 4));
+}
+
+TEST(ParseCsv, ByteOrderMarkCrlfAndMissingLastNewlineAreFine) {
+  const auto csv = ParseCsv("\xEF\xBB\xBFgpu,ms\r\nT4,2\r\nA2,3");
+  ASSERT_TRUE(csv.has_value());
+  EXPECT_THAT(csv->columns, ElementsAre("gpu", "ms"));
+  EXPECT_THAT(csv->cells, ElementsAre("T4", "2", "A2", "3"));
+}
+
+TEST(ParseCsv, NamesLineAndColumnOfWhatIsWrong) {
+  EXPECT_THAT(Refusal("a,b\n1\n"), HasSubstr("line 2, column 1: 1 fields where the header has 2"));
+  EXPECT_THAT(Refusal("a,b\n1,2,3\n"), HasSubstr("line 2, column 5"));
+  EXPECT_THAT(Refusal("a,b\n1,\"2\n3,4\n"), HasSubstr("line 2, column 3: the quote"));
+  EXPECT_THAT(Refusal("a,b\n1,2\"\n"), HasSubstr("line 2, column 4: a quote inside"));
+  EXPECT_THAT(Refusal("a,b\n\"1\"x,2\n"), HasSubstr("line 2, column 4: text after"));
+  EXPECT_THAT(Refusal("a,a\n"), HasSubstr("\"a\" is there twice"));
+  EXPECT_THAT(Refusal("a,\n"), HasSubstr("field 2 of the header has no name"));
+  EXPECT_THAT(Refusal(""), HasSubstr("line 1, column 1: the table is empty"));
+  EXPECT_THAT(Refusal(std::string_view("a,b\n1,\0\n", 8)), HasSubstr("line 2, column 3: a control"));
+  EXPECT_THAT(Refusal("a\n\xC3\x28\n"), HasSubstr("line 2, column 1: a byte (0xc3)"));
+  EXPECT_THAT(Refusal("a\n1\n\n2\n"), HasSubstr("read"));  // a lone empty field
+  EXPECT_THAT(Refusal("a,b\n1,2\n\n3,4\n"), HasSubstr("line 3, column 1: 1 fields"));
+}
+
+TEST(ParseCsv, StopsAtTheLimits) {
+  std::string wide(1'000'000, ',');
+  EXPECT_THAT(Refusal(wide), HasSubstr("more fields than the 10000 that a table may have"));
+  EXPECT_THAT(Refusal("a\n1\n2\n", {.max_rows = 1}), HasSubstr("more than 1 rows"));
+  EXPECT_THAT(Refusal("a\n123456\n", {.max_cell_bytes = 5}), HasSubstr("more than 5 bytes"));
+  EXPECT_THAT(Refusal("a\n\"123456\"\n", {.max_cell_bytes = 5}), HasSubstr("more than 5 bytes"));
+}
+
+TEST(CsvLine, IsReadAgainAsTheSameCells) {
+  const std::vector<std::string> cells = {"plain", "with, comma", "a \"quote\"", "two\nlines", ""};
+  const auto csv = ParseCsv("a,b,c,d,e\n" + CsvLine(cells));
+  ASSERT_TRUE(csv.has_value());
+  EXPECT_EQ(csv->cells, cells);
+  const std::vector<std::string> lone = {""};
+  EXPECT_THAT(ParseCsv("a\n" + CsvLine(lone))->cells, ElementsAre(""));
+}
+
+TEST(ParseNumber, TakesFiniteNumbersOnly) {
+  EXPECT_EQ(ParseNumber("-1.5e3").value(), -1500);
+  EXPECT_EQ(ParseNumber("+2").value(), 2);
+  for (const char* bad : {"", "1x", " 1", "nan", "inf", "1e999", "+-1", "0x10"}) {
+    EXPECT_FALSE(ParseNumber(bad).has_value()) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace weir::predict

@@ -1,0 +1,334 @@
+#include "predict/dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "predict/contains.h"
+
+namespace weir::predict {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+// Where each name that a spec uses is found. A name is looked for in what was derived, in the row, in the
+// hardware's facts, in the network's.
+class Names {
+ public:
+  Names(const Spec& spec, const Facts& facts, const Table& rows) : spec_(spec), facts_(facts), rows_(rows) {}
+
+  // Facts and derived values of one row.
+  struct Place {
+    int64_t row = 0, hardware = -1, network = -1;
+    std::vector<double> derived;  // NaN: unknown
+  };
+
+  Value Find(const Place& place, std::string_view name) const {
+    for (size_t i = place.derived.size(); i-- > 0;) {
+      if (spec_.derive[i].name != name) continue;
+      return std::isnan(place.derived[i]) ? Value() : Value{.number = place.derived[i], .text = {}};
+    }
+    if (const int column = rows_.Column(name); column >= 0) return rows_.At(place.row, column);
+    const int hardware = facts_.hardware.Column(name);
+    if (hardware >= 0 && place.hardware >= 0) return facts_.hardware.At(place.hardware, hardware);
+    const int network = facts_.networks.Column(name);
+    if (network >= 0 && place.network >= 0) return facts_.networks.At(place.network, network);
+    return {};
+  }
+
+  std::optional<double> Work(const Place& place, const Expression& expression) const {
+    return expression.Evaluate([&](std::string_view name) { return Find(place, name); });
+  }
+
+  Place PlaceOf(int64_t row) const {
+    Place place{.row = row};
+    place.hardware = Joined(spec_.hardware, facts_.hardware, row);
+    place.network = Joined(spec_.networks, facts_.networks, row);
+    for (const Named& named : spec_.derive) {
+      place.derived.push_back(Work(place, named.expression).value_or(kUnknown));
+    }
+    return place;
+  }
+
+  std::string_view Text(const Place& place, std::string_view name) const { return Find(place, name).text; }
+
+  bool Knows(const std::string& name) const {
+    return rows_.Column(name) >= 0 || facts_.hardware.Column(name) >= 0 ||
+           facts_.networks.Column(name) >= 0 || Contains(spec_.derive, name, &Named::name);
+  }
+
+ private:
+  int64_t Joined(const std::optional<Join>& join, const Table& table, int64_t row) const {
+    if (!join) return -1;
+    const int column = rows_.Column(join->key);
+    return column < 0 ? -1 : table.RowOf(rows_.Cell(row, column));
+  }
+
+  const Spec& spec_;
+  const Facts& facts_;
+  const Table& rows_;
+};
+
+Status CheckColumn(const Table& rows, const std::string& name, std::string_view role) {
+  if (rows.Column(name) >= 0) return {};
+  return Fail(ErrorCode::kInvalidArgument, fmt::format("the rows have no column \"{}\" ({})", name, role));
+}
+
+// Every name of every expression must be a column of some table.
+Status CheckNames(const Spec& spec, const Names& names) {
+  std::vector<const Expression*> all;
+  if (spec.per) all.push_back(&*spec.per);
+  for (const auto* list : {&spec.derive, &spec.terms}) {
+    for (const Named& named : *list) all.push_back(&named.expression);
+  }
+  for (const Number& number : spec.numbers) all.push_back(&number.named.expression);
+  for (const Expression* expression : all) {
+    for (const std::string& name : expression->names()) {
+      if (names.Knows(name)) continue;
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("expression \"{}\": no table has a column \"{}\"", expression->text(), name));
+    }
+  }
+  return {};
+}
+
+class RowMaker {
+ public:
+  RowMaker(const Spec& spec, const Facts& facts, const Table& rows, WithTarget with)
+      : spec_(spec), facts_(facts), rows_(rows), names_(spec, facts, rows), with_(with) {}
+
+  Row Make(int64_t index) const {
+    const Names::Place place = names_.PlaceOf(index);
+    Row row{.id = std::string(rows_.Cell(index, rows_.Column(spec_.id)))};
+    const Status joined = Join(row, place, index);
+    // Facts may stand in the row itself: a key that no table has matters only where a fact is missing.
+    row.problem = Problem(Physics(row, place));
+    if (!row.problem.empty() && !joined) row.problem = joined.error().message;
+    if (row.problem.empty() && with_ == WithTarget::kYes) row.problem = Problem(Target(row, index));
+    Features(row, place);
+    return row;
+  }
+
+ private:
+  static std::string Problem(const Status& status) { return status ? "" : status.error().message; }
+  static std::unexpected<Error> Because(std::string why) {
+    return Fail(ErrorCode::kInvalidArgument, std::move(why));
+  }
+
+  Status Join(Row& row, const Names::Place& place, int64_t index) const {
+    const auto key = [&](const std::optional<predict::Join>& join) {
+      return join ? std::string(rows_.Cell(index, rows_.Column(join->key))) : std::string();
+    };
+    row.hardware = key(spec_.hardware);
+    row.network = key(spec_.networks);
+    const auto lacks = [](const std::optional<predict::Join>& join, int64_t found) {
+      return join && !join->file.empty() && found < 0;
+    };
+    if (lacks(spec_.hardware, place.hardware)) {
+      return Because(fmt::format("{} \"{}\" is not in the hardware table; add it to {}", spec_.hardware->key,
+                                 row.hardware, spec_.hardware->file));
+    }
+    if (lacks(spec_.networks, place.network)) {
+      return Because(fmt::format("{} \"{}\" is not in the network table; add it to {}", spec_.networks->key,
+                                 row.network, spec_.networks->file));
+    }
+    return {};
+  }
+
+  Status Physics(Row& row, const Names::Place& place) const {
+    if (spec_.per) {
+      const auto per = names_.Work(place, *spec_.per);
+      if (!per || !(*per > 0)) return Because(fmt::format("{} is not above 0 or unknown", spec_.per->text()));
+      row.per = *per;
+    }
+    if (!spec_.devices.empty()) {
+      const auto devices = names_.Find(place, spec_.devices).number;
+      if (!devices || !(*devices >= 1)) return Because(fmt::format("{} is not a count", spec_.devices));
+      row.devices = *devices;
+    }
+    for (const Named& term : spec_.terms) {
+      const auto value = names_.Work(place, term.expression);
+      if (!value || *value < 0) {
+        return Because(fmt::format("the physical term {} ({}) is {}", term.name, term.expression.text(),
+                                   value ? "below 0" : "unknown"));
+      }
+      row.terms.push_back(*value);
+    }
+    if (std::ranges::none_of(row.terms, [](double term) { return term > 0; })) {
+      return Because("no physical term is above 0");
+    }
+    return {};
+  }
+
+  Status Target(Row& row, int64_t index) const {
+    const Value value = rows_.At(index, rows_.Column(spec_.target));
+    if (!value.number || !(*value.number > 0)) {
+      return Because(
+          fmt::format("{} is \"{}\", not a number above 0", spec_.target, value.text.substr(0, 40)));
+    }
+    row.time =
+        spec_.target_kind == TargetKind::kTime ? *value.number / row.per : 1000 * row.per / *value.number;
+    return {};
+  }
+
+  void Features(Row& row, const Names::Place& place) const {
+    for (const Number& number : spec_.numbers) {
+      row.numbers.push_back(names_.Work(place, number.named.expression).value_or(kUnknown));
+    }
+    for (const Category& category : spec_.categories) {
+      row.categories.emplace_back(TextOf(place, category.column));
+    }
+    for (const std::string& name : spec_.ranges)
+      row.ranges.push_back(names_.Find(place, name).number.value_or(kUnknown));
+    for (const std::string& name : spec_.peaks)
+      row.peaks.push_back(names_.Find(place, name).number.value_or(kUnknown));
+    for (const std::string& name : spec_.physics_by) row.group += TextOf(place, name) + "|";
+  }
+
+  // Of a derived number its digits.
+  std::string TextOf(const Names::Place& place, const std::string& name) const {
+    const Value value = names_.Find(place, name);
+    if (!value.text.empty() || !value.number) return std::string(value.text);
+    return fmt::format("{:.6g}", *value.number);
+  }
+
+  const Spec& spec_;
+  const Facts& facts_;
+  const Table& rows_;
+  const Names names_;
+  const WithTarget with_;
+};
+
+}  // namespace
+
+Result<std::vector<Row>> MakeRows(const Spec& spec, const Facts& facts, const Table& rows, WithTarget with) {
+  TRY_STATUS(CheckColumn(rows, spec.id, "id"));
+  if (spec.hardware) TRY_STATUS(CheckColumn(rows, spec.hardware->key, "hardware key"));
+  if (spec.networks) TRY_STATUS(CheckColumn(rows, spec.networks->key, "network key"));
+  if (with == WithTarget::kYes) {
+    TRY_STATUS(CheckColumn(rows, spec.target, "target"));
+    TRY_STATUS(CheckNames(spec, Names(spec, facts, rows)));
+  }
+  const RowMaker maker(spec, facts, rows, with);
+  std::vector<Row> made;
+  made.reserve(static_cast<size_t>(rows.rows()));
+  for (int64_t i = 0; i < rows.rows(); ++i) made.push_back(maker.Make(i));
+  return made;
+}
+
+Result<std::vector<bool>> SkippedRows(const Spec& spec, const Facts& facts, const Table& rows) {
+  std::vector<bool> skipped(static_cast<size_t>(rows.rows()), false);
+  if (!spec.skip) return skipped;
+  const Names names(spec, facts, rows);
+  for (int64_t i = 0; i < rows.rows(); ++i) {
+    skipped[static_cast<size_t>(i)] = names.Work(names.PlaceOf(i), *spec.skip).value_or(0) != 0;
+  }
+  return skipped;
+}
+
+double TargetFromTime(const Spec& spec, const Row& row, double time_ms) {
+  return spec.target_kind == TargetKind::kTime ? time_ms * row.per : 1000 * row.per / time_ms;
+}
+
+Encoder Encoder::Learn(const Spec& spec, const std::vector<Row>& rows) {
+  Encoder encoder;
+  for (size_t j = 0; j < spec.numbers.size(); ++j) {
+    Scale scale{.log = true};
+    double n = 0, sum = 0, squares = 0;
+    for (const Row& row : rows) {
+      if (row.numbers[j] <= 0) scale.log = false;
+    }
+    for (const int pass : {0, 1}) {
+      for (const Row& row : rows) {
+        if (std::isnan(row.numbers[j])) continue;
+        const double x = scale.log ? std::log(row.numbers[j]) : row.numbers[j];
+        if (pass == 0) {
+          n += 1;
+          sum += x;
+        } else {
+          squares += (x - scale.mean) * (x - scale.mean);
+        }
+      }
+      if (pass == 0) scale.mean = n > 0 ? sum / n : 0;
+    }
+    scale.deviation = n > 0 && squares > 1e-12 * n ? std::sqrt(squares / n) : 1;
+    encoder.scales_.push_back(scale);
+  }
+  for (size_t j = 0; j < spec.categories.size(); ++j) {
+    std::map<std::string, int64_t> counts;
+    for (const Row& row : rows) ++counts[row.categories[j]];
+    auto& levels = encoder.levels_.emplace_back();
+    auto& tally = encoder.counts_.emplace_back();
+    for (const auto& [level, count] : counts) {
+      levels.emplace(level, static_cast<int>(levels.size()));
+      tally.push_back(count);
+    }
+  }
+  return encoder;
+}
+
+std::vector<float> Encoder::Coordinates(const Row& row) const {
+  std::vector<float> coordinates(scales_.size());
+  for (size_t j = 0; j < scales_.size(); ++j) {
+    const Scale& scale = scales_[j];
+    const double x = scale.log ? (row.numbers[j] > 0 ? std::log(row.numbers[j]) : kUnknown) : row.numbers[j];
+    coordinates[j] = static_cast<float>((x - scale.mean) / scale.deviation);
+  }
+  return coordinates;
+}
+
+std::vector<int> Encoder::Codes(const Row& row) const {
+  std::vector<int> codes(levels_.size());
+  for (size_t j = 0; j < levels_.size(); ++j) {
+    const auto found = levels_[j].find(row.categories[j]);
+    codes[j] = found == levels_[j].end() ? -1 : found->second;
+  }
+  return codes;
+}
+
+Json Encoder::ToJson() const {
+  Json scales = Json::array(), categories = Json::array();
+  for (const Scale& scale : scales_) {
+    scales.push_back({{"log", scale.log}, {"mean", scale.mean}, {"deviation", scale.deviation}});
+  }
+  for (size_t j = 0; j < levels_.size(); ++j) {
+    Json levels = Json::array();  // in order of their codes, which is that of their names
+    for (const auto& [level, code] : levels_[j]) {
+      levels.push_back({EscapeBytes(level), counts_[j][static_cast<size_t>(code)]});
+    }
+    categories.push_back(std::move(levels));
+  }
+  return {{"scales", std::move(scales)}, {"categories", std::move(categories)}};
+}
+
+Result<Encoder> Encoder::FromJson(const Json& json) {
+  Encoder encoder;
+  const auto corrupt = [] { return Fail(ErrorCode::kCorrupt, "the encoder is not whole"); };
+  if (!json.is_object() || !json.contains("scales") || !json.contains("categories")) return corrupt();
+  for (const Json& item : json["scales"]) {
+    if (!item.is_object() || !item.contains("log") || !item["log"].is_boolean()) return corrupt();
+    encoder.scales_.push_back({.log = item["log"].get<bool>(),
+                               .mean = TRY(GetNumber(item, "mean")),
+                               .deviation = TRY(GetNumber(item, "deviation"))});
+  }
+  for (const Json& category : json["categories"]) {
+    auto& levels = encoder.levels_.emplace_back();
+    auto& counts = encoder.counts_.emplace_back();
+    for (const Json& level : category) {
+      if (!level.is_array() || level.size() != 2 || !level[0].is_string() || !level[1].is_number_integer()) {
+        return corrupt();
+      }
+      levels.emplace(TRY(UnescapeBytes(level[0].get<std::string>())), static_cast<int>(levels.size()));
+      counts.push_back(level[1].get<int64_t>());
+    }
+  }
+  return encoder;
+}
+
+}  // namespace weir::predict

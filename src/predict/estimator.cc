@@ -1,0 +1,156 @@
+#include "predict/estimator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/seed.h"
+
+namespace weir::predict {
+namespace {
+
+constexpr int kInnerFolds = 2;         // for what neighbours learn of trees
+constexpr int kMostLevels = 150;       // of a category that becomes columns
+constexpr int64_t kFewestOfLevel = 3;  // rows
+constexpr double kLeastTime = 1e-12;   // ms
+
+bool IsHardware(Side side) { return side == Side::kHardware || side == Side::kMachine; }
+
+}  // namespace
+
+Data Data::Make(Spec spec, std::vector<Row> rows) {
+  Data data{.spec = std::move(spec), .rows = std::move(rows)};
+  data.encoder = Encoder::Learn(data.spec, data.rows);
+  for (const Row& row : data.rows) {
+    data.numbers.push_back(data.encoder.Coordinates(row));
+    data.codes.push_back(data.encoder.Codes(row));
+  }
+  return data;
+}
+
+Points Estimator::MakePoints(const Data& data, std::span<const int> use) {
+  Points points;
+  for (const Number& number : data.spec.numbers) points.number_sides.push_back(number.side);
+  for (const Category& category : data.spec.categories) points.category_sides.push_back(category.side);
+  for (const int i : use)
+    points.Add(data.numbers[static_cast<size_t>(i)], data.codes[static_cast<size_t>(i)]);
+  return points;
+}
+
+double Estimator::BaseLogTime(const Row& row) const {
+  return std::log(std::max(kLeastTime, linear_ ? linear_->Time(row) : physical_->Time(row)));
+}
+
+std::vector<float> Estimator::TreeInput(const View& view) const {
+  std::vector<float> x;
+  x.reserve(tree_numbers_.size() + tree_levels_.size() + 2 * view.row.terms.size());
+  for (const int j : tree_numbers_) x.push_back(view.numbers[static_cast<size_t>(j)]);
+  for (const auto& [category, level] : tree_levels_) {
+    x.push_back(view.codes[static_cast<size_t>(category)] == level ? 1.0F : 0.0F);
+  }
+  // What the time is made of says how far from its bounds it will be; a ratio means the same on any hardware.
+  for (const double share : physical_->Shares(view.row)) x.push_back(static_cast<float>(share));
+  if (recipe_.sees_hardware) {
+    for (const double term : view.row.terms) {
+      x.push_back(term > 0 ? static_cast<float>(std::log(term)) : std::numeric_limits<float>::quiet_NaN());
+    }
+  }
+  return x;
+}
+
+Result<Estimator> Estimator::Fit(const Data& data, std::span<const int> use, const Recipe& recipe,
+                                 Seed seed) {
+  Estimator estimator;
+  estimator.recipe_ = recipe;
+  if (recipe.base == Recipe::Base::kLinear) {
+    estimator.linear_ = LinearFit::Fit(data.spec, data.rows, use, recipe.linear, seed);
+    return estimator;
+  }
+  estimator.physical_ = Physical::Fit(data.rows, use, recipe.physical);
+
+  std::vector<double> left;  // of log(time), by the base and then the trees
+  for (const int i : use) {
+    const Row& row = data.rows[static_cast<size_t>(i)];
+    left.push_back(std::log(*row.time) - estimator.BaseLogTime(row));
+  }
+  if (recipe.trees) {
+    for (size_t j = 0; j < data.spec.numbers.size(); ++j) {
+      if (recipe.sees_hardware || !IsHardware(data.spec.numbers[j].side)) {
+        estimator.tree_numbers_.push_back(static_cast<int>(j));
+      }
+    }
+    for (size_t j = 0; j < data.spec.categories.size(); ++j) {
+      const int levels = data.encoder.levels(j);
+      if ((!recipe.sees_hardware && IsHardware(data.spec.categories[j].side)) || levels > kMostLevels)
+        continue;
+      for (int level = 0; level < levels && levels > 1; ++level) {
+        if (data.encoder.Count(j, level) >= kFewestOfLevel) {
+          estimator.tree_levels_.emplace_back(static_cast<int>(j), level);
+        }
+      }
+    }
+    std::vector<std::vector<float>> inputs;
+    for (const int i : use) {
+      const auto row = static_cast<size_t>(i);
+      inputs.push_back(estimator.TreeInput({data.rows[row], data.numbers[row], data.codes[row]}));
+    }
+    const auto columns = static_cast<int>(inputs.front().size());
+    const auto fit = [&](const auto& wanted) -> Result<Trees> {
+      std::vector<float> x, y;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (!wanted(i)) continue;
+        x.insert(x.end(), inputs[i].begin(), inputs[i].end());
+        y.push_back(static_cast<float>(left[i]));
+      }
+      Trees::Options options = recipe.tree;
+      options.seed = seed.Stream("trees").value();
+      return Trees::Fit(x, columns, y, options);
+    };
+    estimator.trees_ = TRY(fit([](size_t) { return true; }));
+    if (recipe.neighbours) {
+      std::vector<double> rest(left.size());
+      Random random = seed.Stream("inner").MakeRandom();
+      std::vector<int> part(left.size());
+      for (int& p : part) p = static_cast<int>(random.Integer(0, kInnerFolds - 1));
+      for (int fold = 0; fold < kInnerFolds; ++fold) {
+        const Trees trees = TRY(fit([&](size_t i) { return part[i] != fold; }));
+        for (size_t i = 0; i < left.size(); ++i) {
+          if (part[i] == fold) rest[i] = left[i] - trees.Predict(inputs[i]);
+        }
+      }
+      left = std::move(rest);
+    }
+  }
+  if (recipe.neighbours) {
+    CHECK(recipe.likeness.has_value());
+    estimator.used_.assign(use.begin(), use.end());
+    estimator.neighbours_.emplace(MakePoints(data, use), std::move(left), *recipe.likeness, recipe.count);
+  }
+  return estimator;
+}
+
+double Estimator::LogTime(const View& view) const {
+  double log_time = BaseLogTime(view.row);
+  if (trees_) log_time += trees_->Predict(TreeInput(view));
+  if (neighbours_) log_time += neighbours_->At(view.numbers, view.codes).mean;
+  return log_time;
+}
+
+std::optional<double> Estimator::Novelty(const View& view) const {
+  if (!neighbours_) return std::nullopt;
+  return neighbours_->At(view.numbers, view.codes).novelty;
+}
+
+std::vector<double> Residuals(const Data& data, const Physical::Options& options) {
+  std::vector<int> all(data.rows.size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
+  const Physical physical = Physical::Fit(data.rows, all, options);
+  std::vector<double> residuals;
+  for (const Row& row : data.rows) {
+    residuals.push_back(std::log(*row.time) - std::log(std::max(kLeastTime, physical.Time(row))));
+  }
+  return residuals;
+}
+
+}  // namespace weir::predict

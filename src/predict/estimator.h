@@ -1,0 +1,88 @@
+// One way of predicting a time: a physical model, and what corrects it.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/seed.h"
+#include "predict/dataset.h"
+#include "predict/linear.h"
+#include "predict/neighbours.h"
+#include "predict/physical.h"
+#include "predict/trees.h"
+
+namespace weir::predict {
+
+// Rows, and the same as coordinates. A value that all fits share and none changes.
+struct Data {
+  Spec spec;
+  Encoder encoder;
+  std::vector<Row> rows;
+  std::vector<std::vector<float>> numbers;  // of rows, by the encoder
+  std::vector<std::vector<int>> codes;
+
+  static Data Make(Spec spec, std::vector<Row> rows);
+};
+
+// What a row looks like to an estimator; borrows the three.
+struct View {
+  const Row& row;
+  std::span<const float> numbers;
+  std::span<const int> codes;
+};
+
+// A candidate: everything that is fixed before the rows are seen.
+struct Recipe {
+  std::string name;
+  enum class Base { kPhysical, kLinear };
+  Base base = Base::kPhysical;
+  Physical::Options physical;
+  LinearFit::Options linear;
+  bool trees = false, neighbours = false;  // with both, neighbours correct what trees leave, cross-fitted
+  bool sees_hardware = true;               // trees: columns of hardware and machine, and terms by themselves
+  Trees::Options tree;
+  std::optional<Likeness> likeness;  // neighbours; tuned for the question
+  int count = 64;                    // neighbours looked at
+};
+
+// A Recipe fitted to rows. A value; any number of threads may ask it.
+class Estimator {
+ public:
+  // Fits rows `use`, every one with a time. Errors are the library's.
+  static Result<Estimator> Fit(const Data& data, std::span<const int> use, const Recipe& recipe, Seed seed);
+
+  double LogTime(const View& view) const;  // of ms
+  // How far the row is from those of the fit, 0 to 1; nothing where no neighbours were asked.
+  std::optional<double> Novelty(const View& view) const;
+  const Physical* physical() const { return physical_ ? &*physical_ : nullptr; }
+  const LinearFit* linear() const { return linear_ ? &*linear_ : nullptr; }
+  const Recipe& recipe() const { return recipe_; }
+
+  // Neighbours keep row numbers of the predictor's data, not the rows.
+  Json ToJson() const;
+  static Result<Estimator> FromJson(const Json& json, const Data& data);
+
+ private:
+  double BaseLogTime(const Row& row) const;
+  std::vector<float> TreeInput(const View& view) const;
+  static Points MakePoints(const Data& data, std::span<const int> use);
+
+  Recipe recipe_;
+  std::optional<Physical> physical_;
+  std::optional<LinearFit> linear_;
+  std::optional<Trees> trees_;
+  std::optional<Neighbours> neighbours_;
+  std::vector<int> used_;  // rows of the data that the neighbours are
+  // Columns of the trees: numbers and one-hot levels of categories.
+  std::vector<int> tree_numbers_;
+  std::vector<std::pair<int, int>> tree_levels_;
+};
+
+// What the neighbours would correct: log(time) less the physical model's, over all rows.
+std::vector<double> Residuals(const Data& data, const Physical::Options& options);
+
+}  // namespace weir::predict

@@ -1,0 +1,360 @@
+#include "predict/linear.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "predict/contains.h"
+
+namespace weir::predict {
+
+// Candidates, their scores, and the choice for one set of rows.
+class LinearSelection {
+ public:
+  using Feature = LinearFit::Feature;
+  using Factor = LinearFit::Factor;
+  using Form = LinearFit::Form;
+
+  LinearSelection(const Spec& spec, const std::vector<Row>& rows, std::span<const int> use,
+                  const LinearFit::Options& options, Seed seed)
+      : spec_(spec), options_(options), n_(use.size()) {
+    Random random = seed.MakeRandom();
+    for (const int i : use) {
+      rows_.push_back(&rows[static_cast<size_t>(i)]);
+      time_.push_back(*rows_.back()->time);
+      weight_.push_back(options.relative ? 1 / (time_.back() * time_.back()) : 1);
+    }
+    for (size_t i = 0; i < n_; ++i) fold_.push_back(static_cast<int>(i) % options.folds);
+    for (size_t i = n_; i > 1; --i) {
+      std::swap(fold_[i - 1], fold_[static_cast<size_t>(random.Integer(0, static_cast<int64_t>(i) - 1))]);
+    }
+    MakeCandidates();
+  }
+
+  LinearFit::Function Select() {
+    std::vector<size_t> chosen;
+    double best = Score(chosen);
+    const auto most = std::min<size_t>(static_cast<size_t>(options_.most_features), n_ / 6);
+    while (chosen.size() < most) {
+      std::optional<size_t> next;
+      double least = best;
+      for (const size_t c : MostPromising(chosen)) {
+        chosen.push_back(c);
+        const double score = Score(chosen);
+        chosen.pop_back();
+        if (score < least) {
+          least = score;
+          next = c;
+        }
+      }
+      if (!next || least > best * 0.999) break;
+      best = least;
+      chosen.push_back(*next);
+    }
+    return Final(chosen);
+  }
+
+ private:
+  // The candidates that say most of what those chosen leave, by correlation, in order of their index: trying
+  // every one of thousands under k-fold would choose hardly otherwise.
+  std::vector<size_t> MostPromising(const std::vector<size_t>& chosen) const {
+    constexpr size_t kMost = 30;
+    const std::vector<double> w = Solve(chosen, -1);
+    std::vector<double> left(n_);
+    for (size_t i = 0; i < n_; ++i) {
+      left[i] = time_[i] - w[0];
+      for (size_t c = 0; c < chosen.size(); ++c) left[i] -= w[c + 1] * values_[chosen[c]][i];
+      left[i] *= weight_[i];
+    }
+    std::vector<std::pair<double, size_t>> ranked;
+    for (size_t c = 0; c < features_.size(); ++c) {
+      if (Contains(chosen, c)) continue;
+      double along = 0, squares = 0;
+      for (size_t i = 0; i < n_; ++i) {
+        along += left[i] * values_[c][i];
+        squares += weight_[i] * values_[c][i] * values_[c][i];
+      }
+      ranked.emplace_back(-along * along / std::max(squares, 1e-300), c);
+    }
+    const auto some = static_cast<std::ptrdiff_t>(std::min(kMost, ranked.size()));
+    std::ranges::partial_sort(ranked, ranked.begin() + some);
+    std::vector<size_t> promising;
+    for (const auto& [score, c] : std::span(ranked).first(static_cast<size_t>(some))) promising.push_back(c);
+    std::ranges::sort(promising);
+    return promising;
+  }
+
+  void MakeCandidates() {
+    std::vector<Factor> factors;
+    for (size_t j = 0; j < spec_.numbers.size(); ++j) {
+      const bool known =
+          std::ranges::all_of(rows_, [&](const Row* row) { return std::isfinite(row->numbers[j]); });
+      if (!known) continue;
+      const bool positive = std::ranges::all_of(rows_, [&](const Row* row) { return row->numbers[j] > 0; });
+      factors.push_back({.form = Form::kPlain, .column = static_cast<int>(j)});
+      if (positive) factors.push_back({.form = Form::kInverse, .column = static_cast<int>(j)});
+      if (positive) Add({.first = {.form = Form::kLog, .column = static_cast<int>(j)}});
+    }
+    for (size_t j = 0; j < spec_.categories.size(); ++j) {
+      // A machine's name is no property of it that another deployment could have.
+      if (spec_.categories[j].side == Side::kMachine || spec_.categories[j].side == Side::kHardware) continue;
+      std::set<std::string> levels;
+      for (const Row* row : rows_) levels.insert(row->categories[j]);
+      if (levels.size() > 12) continue;
+      for (const std::string& level : levels) {
+        factors.push_back({.form = Form::kLevel, .column = static_cast<int>(j), .level = level});
+      }
+    }
+    for (const Factor& factor : factors) Add({.first = factor});
+    for (size_t a = 0; a < factors.size(); ++a) {
+      for (size_t b = a + 1; b < factors.size(); ++b) {
+        const bool same = factors[a].column == factors[b].column &&
+                          (factors[a].form == Form::kLevel) == (factors[b].form == Form::kLevel);
+        if (!same) Add({.first = factors[a], .second = {factors[b]}});
+      }
+    }
+  }
+
+  // Standardises the feature; leaves out what is constant, or the same as one that is there.
+  void Add(Feature feature) {
+    std::vector<double> values;
+    double mean = 0, squares = 0;
+    for (const Row* row : rows_) {
+      values.push_back(LinearFit::Evaluate(feature, *row));
+      mean += values.back() / static_cast<double>(n_);
+    }
+    for (double& value : values) {
+      value -= mean;
+      squares += value * value;
+    }
+    const double deviation = std::sqrt(squares / static_cast<double>(n_));
+    if (!std::isfinite(deviation) || deviation <= 1e-9 * std::abs(mean) || deviation == 0) return;
+    for (double& value : values) value /= deviation;
+    std::vector<int64_t> print;
+    for (const double value : values) print.push_back(std::llround(value * 1e6));
+    if (!prints_.insert(std::move(print)).second) return;
+    features_.push_back(std::move(feature));
+    means_.push_back(mean);
+    deviations_.push_back(deviation);
+    values_.push_back(std::move(values));
+  }
+
+  // Coefficients on the rows that are not of `fold` (-1: on all), the intercept first. Normal equations,
+  // ridge on all but the intercept.
+  std::vector<double> Solve(const std::vector<size_t>& chosen, int fold) const {
+    const size_t k = chosen.size() + 1;
+    std::vector<double> a(k * k, 0.0), b(k, 0.0), x(k, 1.0);
+    for (size_t i = 0; i < n_; ++i) {
+      if (fold_[i] == fold) continue;
+      for (size_t c = 1; c < k; ++c) x[c] = values_[chosen[c - 1]][i];
+      for (size_t c = 0; c < k; ++c) {
+        b[c] += weight_[i] * x[c] * time_[i];
+        for (size_t d = 0; d <= c; ++d) a[c * k + d] += weight_[i] * x[c] * x[d];
+      }
+    }
+    for (size_t c = 1; c < k; ++c) a[c * k + c] += options_.penalty * a[0];
+    a[0] *= 1 + 1e-12;
+    for (size_t j = 0; j < k; ++j) {
+      for (size_t i = j; i < k; ++i) {
+        double sum = a[i * k + j];
+        for (size_t l = 0; l < j; ++l) sum -= a[i * k + l] * a[j * k + l];
+        a[i * k + j] = i == j ? std::sqrt(std::max(sum, 1e-300)) : sum / a[j * k + j];
+      }
+    }
+    for (size_t i = 0; i < k; ++i) {
+      for (size_t l = 0; l < i; ++l) b[i] -= a[i * k + l] * b[l];
+      b[i] /= a[i * k + i];
+    }
+    for (size_t i = k; i-- > 0;) {
+      for (size_t l = i + 1; l < k; ++l) b[i] -= a[l * k + i] * b[l];
+      b[i] /= a[i * k + i];
+    }
+    return b;
+  }
+
+  // Mean absolute percentage error of rows by fits without their fold.
+  double Score(const std::vector<size_t>& chosen) const {
+    double sum = 0;
+    for (int fold = 0; fold < options_.folds; ++fold) {
+      const std::vector<double> w = Solve(chosen, fold);
+      for (size_t i = 0; i < n_; ++i) {
+        if (fold_[i] != fold) continue;
+        double predicted = w[0];
+        for (size_t c = 0; c < chosen.size(); ++c) predicted += w[c + 1] * values_[chosen[c]][i];
+        sum += std::abs(predicted / time_[i] - 1);
+      }
+    }
+    return std::isfinite(sum) ? sum / static_cast<double>(n_) : std::numeric_limits<double>::infinity();
+  }
+
+  LinearFit::Function Final(const std::vector<size_t>& chosen) const {
+    const std::vector<double> w = Solve(chosen, -1);
+    const auto [least, greatest] = std::ranges::minmax(time_);
+    LinearFit::Function function{.intercept = w[0], .least = least, .greatest = greatest};
+    for (size_t c = 0; c < chosen.size(); ++c) {
+      Feature feature = features_[chosen[c]];
+      feature.coefficient = w[c + 1] / deviations_[chosen[c]];
+      function.intercept -= feature.coefficient * means_[chosen[c]];
+      function.features.push_back(std::move(feature));
+    }
+    return function;
+  }
+
+  const Spec& spec_;
+  const LinearFit::Options options_;
+  const size_t n_;
+  std::vector<const Row*> rows_;
+  std::vector<double> time_, weight_;
+  std::vector<int> fold_;
+  std::vector<Feature> features_;
+  std::vector<double> means_, deviations_;
+  std::vector<std::vector<double>> values_;  // of features, standardised
+  std::set<std::vector<int64_t>> prints_;
+};
+
+double LinearFit::Evaluate(const Factor& factor, const Row& row) {
+  const auto column = static_cast<size_t>(factor.column);
+  if (column >= (factor.form == Form::kLevel ? row.categories.size() : row.numbers.size())) return NAN;
+  if (factor.form == Form::kLevel) return row.categories[column] == factor.level ? 1 : 0;
+  const double x = row.numbers[column];
+  switch (factor.form) {
+    case Form::kInverse:
+      return 1 / x;
+    case Form::kLog:
+      return std::log(x);
+    default:
+      return x;
+  }
+}
+
+double LinearFit::Evaluate(const Feature& feature, const Row& row) {
+  const double first = Evaluate(feature.first, row);
+  return feature.second.empty() ? first : first * Evaluate(feature.second.front(), row);
+}
+
+LinearFit LinearFit::Fit(const Spec& spec, const std::vector<Row>& rows, std::span<const int> use,
+                         const Options& options, Seed seed) {
+  constexpr size_t kFewest = 24, kMost = 400;
+  // Rows at even distances: enough to choose by.
+  const auto some = [](std::span<const int> of) {
+    std::vector<int> part;
+    for (size_t i = 0, step = of.size() / kMost + 1; i < of.size(); i += step) part.push_back(of[i]);
+    return part;
+  };
+  LinearFit fit;
+  std::map<std::string, std::vector<int>> groups;
+  for (const int i : use) groups[KeyOf(rows[static_cast<size_t>(i)])].push_back(i);
+  for (auto& [key, members] : groups) {
+    if (members.size() < kFewest) continue;
+    fit.groups_[key] = LinearSelection(spec, rows, some(members), options, seed.Stream(key)).Select();
+  }
+  Options few = options;
+  few.most_features = 6;
+  fit.all_ = LinearSelection(spec, rows, some(use), few, seed).Select();
+  return fit;
+}
+
+double LinearFit::Time(const Row& row) const {
+  const auto found = groups_.find(KeyOf(row));
+  const Function& function = found == groups_.end() ? all_ : found->second;
+  double time = function.intercept;
+  for (const Feature& feature : function.features) time += feature.coefficient * Evaluate(feature, row);
+  if (!std::isfinite(time)) return std::sqrt(function.least * function.greatest);
+  return std::clamp(time, function.least / 100, function.greatest * 100);
+}
+
+std::string LinearFit::Text(const Spec& spec, const Factor& factor) {
+  const auto column = static_cast<size_t>(factor.column);
+  switch (factor.form) {
+    case Form::kPlain:
+      return spec.numbers[column].named.name;
+    case Form::kInverse:
+      return fmt::format("(1 / {})", spec.numbers[column].named.name);
+    case Form::kLog:
+      return fmt::format("log({})", spec.numbers[column].named.name);
+    case Form::kLevel:
+      return fmt::format("({} == '{}')", spec.categories[column].column, factor.level);
+  }
+  return {};
+}
+
+std::string LinearFit::Text(const Spec& spec) const {
+  const auto line = [&](const std::string& name, const Function& function) {
+    std::string text = fmt::format("{}: time_ms = {:.6g}", name, function.intercept);
+    for (const Feature& feature : function.features) {
+      text += fmt::format(" {} {:.6g} * {}", feature.coefficient < 0 ? '-' : '+',
+                          std::abs(feature.coefficient), Text(spec, feature.first));
+      if (!feature.second.empty()) text += " * " + Text(spec, feature.second.front());
+    }
+    return text + "\n";
+  };
+  std::string text;
+  for (const auto& [key, function] : groups_) text += line(key, function);
+  return text + line("any other", all_);
+}
+
+Json LinearFit::ToJson() const {
+  const auto factor = [](const Factor& f) {
+    return Json{static_cast<int>(f.form), f.column, EscapeBytes(f.level)};
+  };
+  const auto function = [&](const Function& f) {
+    Json features = Json::array();
+    for (const Feature& feature : f.features) {
+      Json factors = Json::array();
+      factors.push_back(factor(feature.first));
+      for (const Factor& second : feature.second) factors.push_back(factor(second));
+      features.push_back({{"factors", std::move(factors)}, {"coefficient", feature.coefficient}});
+    }
+    return Json{{"intercept", f.intercept},
+                {"least", f.least},
+                {"greatest", f.greatest},
+                {"features", std::move(features)}};
+  };
+  Json groups = Json::object();
+  for (const auto& [key, f] : groups_) groups[EscapeBytes(key)] = function(f);
+  return {{"all", function(all_)}, {"groups", std::move(groups)}};
+}
+
+Result<LinearFit> LinearFit::FromJson(const Json& json) {
+  const auto function = [](const Json& from) -> Result<Function> {
+    Function f{.intercept = TRY(GetNumber(from, "intercept")),
+               .least = TRY(GetNumber(from, "least")),
+               .greatest = TRY(GetNumber(from, "greatest"))};
+    if (!from.contains("features") || !from["features"].is_array())
+      return Fail(ErrorCode::kCorrupt, "features are missing");
+    for (const Json& item : from["features"]) {
+      Feature feature{.coefficient = TRY(GetNumber(item, "coefficient"))};
+      std::vector<Factor> factors;
+      for (const Json& part : item.at("factors")) {
+        if (!part.is_array() || part.size() != 3 || !part[0].is_number_integer() ||
+            !part[1].is_number_integer() || !part[2].is_string() || part[0].get<int>() < 0 ||
+            part[0].get<int>() > 3 || part[1].get<int>() < 0) {
+          return Fail(ErrorCode::kCorrupt, "a factor is not whole");
+        }
+        factors.push_back({.form = static_cast<Form>(part[0].get<int>()),
+                           .column = part[1].get<int>(),
+                           .level = TRY(UnescapeBytes(part[2].get<std::string>()))});
+      }
+      if (factors.empty() || factors.size() > 2)
+        return Fail(ErrorCode::kCorrupt, "a feature has one or two factors");
+      feature.first = factors.front();
+      feature.second.assign(factors.begin() + 1, factors.end());
+      f.features.push_back(std::move(feature));
+    }
+    return f;
+  };
+  if (!json.is_object() || !json.contains("all") || !json.contains("groups")) {
+    return Fail(ErrorCode::kCorrupt, "the linear model is not whole");
+  }
+  LinearFit fit;
+  fit.all_ = TRY(function(json["all"]));
+  for (const auto& [key, f] : json["groups"].items()) fit.groups_[TRY(UnescapeBytes(key))] = TRY(function(f));
+  return fit;
+}
+
+}  // namespace weir::predict

@@ -1,0 +1,70 @@
+// The second work's way: linear regression with sequential forward selection (Lattuada, Gianniti, Ardagna and
+// Zhang 2022, as their a-MLLibrary has it).
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/seed.h"
+#include "predict/dataset.h"
+
+namespace weir::predict {
+
+// Time as a linear function of columns, their inverses, logarithms and products of two, with a ridge penalty;
+// which of them is found one after the other, each time the one that lowers the mean absolute percentage
+// error under k-fold the most, until none does; tried are the thirty that correlate best with what is left.
+// One such function for each network (each group of the physical model where there are no networks), and one
+// for all rows, for those a group of its own has too few of. The target is the time itself, as there: large
+// times decide. `relative` weighs each row by 1 / time instead. A value.
+class LinearFit {
+ public:
+  struct Options {
+    bool relative = false;
+    int most_features = 12;
+    int folds = 5;
+    double penalty = 1e-4;  // of standardised coefficients, a row
+  };
+  static LinearFit Fit(const Spec& spec, const std::vector<Row>& rows, std::span<const int> use,
+                       const Options& options, Seed seed);
+
+  // ms; at least a hundredth of the least and at most a hundred times the greatest of the fit.
+  double Time(const Row& row) const;
+  // "time = 1.2 + 3.4 * x * (1 / y) + ...", one line for each function.
+  std::string Text(const Spec& spec) const;
+
+  Json ToJson() const;
+  static Result<LinearFit> FromJson(const Json& json);
+
+ private:
+  friend class LinearSelection;
+  // A factor of a feature: a number of the row, or whether a category has a level.
+  enum class Form { kPlain, kInverse, kLog, kLevel };
+  struct Factor {
+    Form form = Form::kPlain;
+    int column = 0;
+    std::string level;
+  };
+  struct Feature {
+    Factor first;
+    std::vector<Factor> second;  // none or one
+    double coefficient = 0;
+  };
+  struct Function {
+    double intercept = 0;
+    std::vector<Feature> features;
+    double least = 0, greatest = 0;  // times of the fit
+  };
+  static double Evaluate(const Factor& factor, const Row& row);
+  static double Evaluate(const Feature& feature, const Row& row);
+  static const std::string& KeyOf(const Row& row) { return row.network.empty() ? row.group : row.network; }
+  static std::string Text(const Spec& spec, const Factor& factor);
+
+  Function all_;
+  std::map<std::string, Function> groups_;
+};
+
+}  // namespace weir::predict

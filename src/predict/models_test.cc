@@ -1,0 +1,203 @@
+// The models by themselves, on rows whose law is known.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/seed.h"
+#include "predict/neighbours.h"
+#include "predict/physical.h"
+#include "predict/spread.h"
+#include "predict/trees.h"
+
+namespace weir::predict {
+namespace {
+
+std::vector<int> All(size_t n) {
+  std::vector<int> all(n);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+Row TermsRow(std::vector<double> terms, double time, std::string group = "") {
+  Row row;
+  row.terms = std::move(terms);
+  row.time = time;
+  row.group = std::move(group);
+  return row;
+}
+
+TEST(Physical, FindsTheWeightsOfAnExactLaw) {
+  Random random(1);
+  std::vector<Row> rows;
+  for (int i = 0; i < 80; ++i) {
+    const std::vector<double> t = {random.Uniform(0.1, 9), random.Uniform(0.1, 9), random.Uniform(0.1, 9)};
+    rows.push_back(TermsRow(t, 2 * t[0] + 0.5 * t[2]));
+  }
+  const Physical physical = Physical::Fit(rows, All(rows.size()), {.pull = INFINITY});
+  EXPECT_NEAR(physical.weights()[0], 2, 1e-3);
+  EXPECT_NEAR(physical.weights()[1], 0, 1e-3);
+  EXPECT_NEAR(physical.weights()[2], 0.5, 1e-3);
+  const Row row = TermsRow({1, 1, 1}, 1);
+  EXPECT_NEAR(physical.Time(row), 2.5, 1e-3);
+  EXPECT_NEAR(physical.Shares(row)[0], 0.8, 1e-3);
+}
+
+TEST(Physical, NoWeightIsNegativeWhereLeastSquaresWouldMakeItSo) {
+  // time falls as the second term grows.
+  std::vector<Row> rows;
+  for (int i = 1; i <= 40; ++i) rows.push_back(TermsRow({1, i * 0.02}, 2 - i * 0.02));
+  const Physical physical = Physical::Fit(rows, All(rows.size()), {.pull = INFINITY});
+  for (const double weight : physical.weights()) EXPECT_GE(weight, 0);
+  EXPECT_EQ(physical.weights()[1], 0);
+}
+
+TEST(Physical, AFewWrongRowsDoNotDecide) {
+  std::vector<Row> rows;
+  for (int i = 1; i <= 50; ++i) rows.push_back(TermsRow({i * 0.1}, i * 0.1 * 3));
+  rows[10].time = *rows[10].time * 1000;
+  rows[30].time = *rows[30].time * 1000;
+  EXPECT_NEAR(Physical::Fit(rows, All(rows.size()), {.pull = INFINITY}).weights()[0], 3, 0.15);
+}
+
+TEST(Physical, AGroupWithFewRowsStaysNearTheCommonWeights) {
+  std::vector<Row> rows;
+  for (int i = 1; i <= 60; ++i) rows.push_back(TermsRow({i * 0.1}, i * 0.1, "many"));
+  for (int i = 1; i <= 2; ++i) rows.push_back(TermsRow({i * 1.0}, i * 4.0, "two"));
+  const auto weight = [&](double pull) {
+    return Physical::Fit(rows, All(rows.size()), {.pull = pull}).Time(TermsRow({1}, 1, "two"));
+  };
+  EXPECT_LT(weight(100), 1.5);
+  EXPECT_GT(weight(0.01), 3.5);
+  EXPECT_NEAR(Physical::Fit(rows, All(rows.size()), {.pull = 1}).Time(TermsRow({1}, 1, "never seen")), 1,
+              0.1);
+}
+
+TEST(Trees, SayWhatTheLibrarySaysAndAreKeptWhole) {
+  Random random(2);
+  std::vector<float> x, y;
+  for (int i = 0; i < 400; ++i) {
+    const double a = random.Uniform(), b = random.Uniform();
+    x.push_back(static_cast<float>(a));
+    x.push_back(i % 7 == 0 ? NAN : static_cast<float>(b));
+    y.push_back(static_cast<float>(a > 0.5 ? 3 + b : 1));
+  }
+  const auto trees = Trees::Fit(x, 2, y, {.rounds = 60, .rate = 0.2, .depth = 4});
+  ASSERT_TRUE(trees.has_value());
+  EXPECT_NEAR(trees->Predict(std::vector<float>{0.2F, 0.5F}), 1, 0.05);
+  EXPECT_NEAR(trees->Predict(std::vector<float>{0.8F, 0.5F}), 3.5, 0.15);
+  const auto again = Trees::FromJson(trees->ToJson());
+  ASSERT_TRUE(again.has_value());
+  for (size_t i = 0; i < 400; ++i) {
+    EXPECT_EQ(again->Predict(std::span(x).subspan(2 * i, 2)), trees->Predict(std::span(x).subspan(2 * i, 2)));
+  }
+}
+
+TEST(Trees, TheSameSeedGivesTheSameTrees) {
+  Random random(3);
+  std::vector<float> x(900), y(300);
+  for (float& value : x) value = static_cast<float>(random.Normal());
+  for (float& value : y) value = static_cast<float>(random.Normal());
+  const auto text = [&](uint64_t seed) {
+    return DumpJson(Trees::Fit(x, 3, y, {.rounds = 20, .seed = seed})->ToJson());
+  };
+  EXPECT_EQ(text(5), text(5));
+  EXPECT_NE(text(5), text(6));
+}
+
+TEST(Trees, RefuseWhatIsNotWhole) {
+  const auto trees =
+      Trees::Fit(std::vector<float>{1, 2, 3, 4}, 1, std::vector<float>{1, 2, 3, 4}, {.rounds = 3});
+  ASSERT_TRUE(trees.has_value());
+  Json json = trees->ToJson();
+  json["roots"] = {1'000'000};
+  EXPECT_FALSE(Trees::FromJson(json).has_value());
+  EXPECT_FALSE(Trees::Fit(std::vector<float>{1, 2, 3}, 2, std::vector<float>{1, 2}, {}).has_value());
+}
+
+Points Line(const std::vector<float>& at) {
+  Points points{.number_sides = {Side::kRun}};
+  for (const float x : at) points.Add(std::vector<float>{x}, {});
+  return points;
+}
+
+TEST(Neighbours, IsKrigingByHand) {
+  // Two points at 0 and 1, kernel exp(-|d|) (the other parts 0), noise 0.5: K = [[1.5, e^-1], [e^-1, 1.5]].
+  const Likeness likeness{
+      .number_weights = {1}, .all = 1, .network = 0, .hardware = 0, .run = 0, .noise = 0.5};
+  const Neighbours neighbours(Line({0, 1}), {2, -1}, likeness, 2);
+  const double e = std::exp(-1), determinant = 1.5 * 1.5 - e * e;
+  const double a = (1.5 * 2 - e * -1) / determinant, b = (1.5 * -1 - e * 2) / determinant;
+  const Guess guess = neighbours.At(std::vector<float>{0.25F}, {});
+  EXPECT_NEAR(guess.mean, a * std::exp(-0.25) + b * std::exp(-0.75), 1e-9);
+  EXPECT_GT(guess.novelty, 0);
+  EXPECT_LT(guess.novelty, 1);
+}
+
+TEST(Neighbours, FarFromAllSayNothing) {
+  const Likeness likeness{
+      .number_weights = {1}, .all = 1, .network = 0, .hardware = 0, .run = 0, .noise = 0.01};
+  const Neighbours neighbours(Line({0, 1, 2}), {5, 5, 5}, likeness, 3);
+  const Guess guess = neighbours.At(std::vector<float>{60}, {});
+  EXPECT_NEAR(guess.mean, 0, 1e-9);
+  EXPECT_NEAR(guess.novelty, 1, 1e-9);
+  EXPECT_NEAR(neighbours.At(std::vector<float>{1}, {}).mean, 5, 0.2);
+}
+
+TEST(Neighbours, LeavesOutWhatMayNotBeUsed) {
+  const Likeness likeness{
+      .number_weights = {1}, .all = 1, .network = 0, .hardware = 0, .run = 0, .noise = 0.01};
+  const Neighbours neighbours(Line({0, 0}), {1, 3}, likeness, 2);
+  const std::vector<char> without_second = {0, 1};
+  EXPECT_NEAR(neighbours.At(std::vector<float>{0}, {}, without_second).mean, 1, 0.02);
+}
+
+TEST(Neighbours, WhatANetworkDoesIsKnownOnHardwareNeverSeen) {
+  Points points{.category_sides = {Side::kNetwork, Side::kHardware}};
+  std::vector<double> values;
+  for (int network = 0; network < 2; ++network) {
+    for (int gpu = 0; gpu < 6; ++gpu) {
+      points.Add({}, std::vector<int>{network, gpu});
+      values.push_back(network == 0 ? 0.5 : -0.5);
+    }
+  }
+  const Neighbours neighbours(points, values, {.category_weights = {5, 5}, .noise = 0.01}, 12);
+  EXPECT_NEAR(neighbours.At({}, std::vector<int>{0, -1}).mean, 0.5, 0.1);
+  EXPECT_NEAR(neighbours.At({}, std::vector<int>{1, -1}).mean, -0.5, 0.1);
+}
+
+TEST(Spread, HoldsTheShareAskedForOnRowsItNeverSaw) {
+  // Misses of which a half is ten times as large as the other, told apart by x.
+  const auto make = [](Random& random, int n, std::vector<float>& x, std::vector<double>& misses) {
+    for (int i = 0; i < n; ++i) {
+      x.push_back(static_cast<float>(i % 2));
+      misses.push_back(random.Normal() * (i % 2 == 0 ? 0.01 : 0.1));
+    }
+  };
+  Random random(7);
+  std::vector<float> x, new_x;
+  std::vector<double> misses, new_misses;
+  make(random, 2000, x, misses);
+  make(random, 2000, new_x, new_misses);
+  const auto spread = Spread::Learn(x, 1, misses, All(2000), 0.9, Seed(1));
+  ASSERT_TRUE(spread.has_value());
+  int held = 0;
+  for (size_t i = 0; i < new_misses.size(); ++i) {
+    held += std::abs(new_misses[i]) <= spread->HalfWidth(std::span(new_x).subspan(i, 1)) ? 1 : 0;
+  }
+  EXPECT_NEAR(held / 2000.0, 0.9, 0.03);
+  // 1.645 standard deviations hold 90 % of a normal distribution.
+  EXPECT_NEAR(spread->HalfWidth(std::vector<float>{1}), 0.1645, 0.05);
+  EXPECT_LT(spread->HalfWidth(std::vector<float>{0}), 0.05);
+}
+
+TEST(Spread, OfFewSamplesIsTheConformalQuantile) {
+  // ceil(10 * 0.8) = 8th of 9 sizes.
+  const std::vector<double> misses = {0.1, -0.2, 0.3, -0.4, 0.5, -0.6, 0.7, -0.8, 0.9};
+  const auto spread = Spread::Learn({}, 0, misses, All(9), 0.8, Seed(1));
+  EXPECT_DOUBLE_EQ(spread->HalfWidth({}), 0.8);
+}
+
+}  // namespace
+}  // namespace weir::predict

@@ -1,0 +1,45 @@
+// Time as a sum of physical terms with weights that are not negative.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "predict/dataset.h"
+
+namespace weir::predict {
+
+// time = sum over k of weight[k] * terms[k]: work over peaks, bytes over bandwidth, launches, transfers. Each
+// weight is the inverse of an efficiency; none is negative (Lawson and Hanson 1974, chapter 23), so that
+// outside the data the time still goes the way the hardware does. Rows of one `group` (a network at a
+// precision, say) have weights of their own, pulled to the common ones. The loss is that of the logarithm, by
+// Gauss-Newton steps, with Huber's weights, so that a few wrong rows do not decide. A value.
+class Physical {
+ public:
+  struct Options {
+    // How many rows of its own a group needs to count as much as the common weights. Infinite: no groups.
+    double pull = 10;
+  };
+  static Physical Fit(const std::vector<Row>& rows, std::span<const int> use, const Options& options);
+
+  // ms; always above 0 where the weights of the terms that are there do not all vanish.
+  double Time(const Row& row) const;
+  // The part of each term in Time, together 1.
+  std::vector<double> Shares(const Row& row) const;
+  bool HasGroup(const std::string& group) const { return groups_.contains(group); }
+  const std::vector<double>& weights() const { return common_; }
+
+  Json ToJson() const;
+  static Result<Physical> FromJson(const Json& json);
+
+ private:
+  const std::vector<double>& WeightsOf(const Row& row) const;
+
+  std::vector<double> common_;
+  std::map<std::string, std::vector<double>> groups_;
+};
+
+}  // namespace weir::predict

@@ -1,0 +1,333 @@
+#include "predict/predictor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "predict/contains.h"
+#include "predict/recipes.h"
+#include "predict/tune.h"
+
+namespace weir::predict {
+namespace {
+
+constexpr double kBeyond = 1.25;  // of a range: less far out is still inside
+constexpr double kOutsideCoverage =
+    0.93;                          // asked of questions whose groups are few, to hold for the next one
+constexpr double kBorrowed = 1.5;  // an interval of a question that could not be rehearsed is wider by this
+constexpr size_t kFewestRows = 20;
+constexpr size_t kMostSamples = 4000;  // of a rehearsal: more would only take time
+
+std::string JoinParts(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
+  return text;
+}
+
+}  // namespace
+
+std::string_view ToString(Regime regime) {
+  switch (regime) {
+    case Regime::kInside:
+      return "inside";
+    case Regime::kOutside:
+      return "outside";
+    case Regime::kRefused:
+      return "refused";
+  }
+  return "";
+}
+
+std::vector<std::string> EstimatorNames() {
+  return {"auto",  "lr-sfs",      "lr-sfs-relative", "physical",
+          "trees", "trees-shape", "neighbours",      "trees-neighbours"};
+}
+
+Predictor::Known Predictor::Learn(const Data& data) {
+  Known known;
+  std::set<std::string> hardware, networks;
+  const size_t ranges = data.spec.ranges.size();
+  known.least.assign(ranges, std::numeric_limits<double>::infinity());
+  known.greatest.assign(ranges, -std::numeric_limits<double>::infinity());
+  for (const Row& row : data.rows) {
+    hardware.insert(row.hardware);
+    networks.insert(row.network);
+    known.most_devices = std::max(known.most_devices, row.devices);
+    for (size_t j = 0; j < ranges; ++j) {
+      if (std::isnan(row.ranges[j])) continue;
+      known.least[j] = std::min(known.least[j], row.ranges[j]);
+      known.greatest[j] = std::max(known.greatest[j], row.ranges[j]);
+    }
+  }
+  known.hardware.assign(hardware.begin(), hardware.end());
+  known.networks.assign(networks.begin(), networks.end());
+  return known;
+}
+
+Predictor::Place Predictor::PlaceOf(const Row& row) const {
+  Place place;
+  std::vector<std::string> why;
+  const Spec& spec = data_->spec;
+  for (size_t j = 0; j < row.ranges.size(); ++j) {
+    const double x = row.ranges[j], least = known_.least[j], greatest = known_.greatest[j];
+    if (std::isnan(x) || !(least <= greatest)) continue;
+    // How many times beyond, where both are above 0.
+    const double beyond = x > greatest ? (greatest > 0 ? x / greatest : 2)
+                          : x < least  ? (x > 0 ? least / x : 2)
+                                       : 1;
+    if (beyond <= kBeyond) continue;
+    why.push_back(fmt::format("{} {:g} is {:.2g} times beyond {:g} to {:g}", spec.ranges[j], x, beyond, least,
+                              greatest));
+    place.widen = std::max(place.widen, 1 + 0.5 * std::log(beyond));
+  }
+  if (row.devices > known_.most_devices) {
+    why.push_back(fmt::format("{} {:g} is above {:g}", spec.devices, row.devices, known_.most_devices));
+    place.question = Question::kCount;
+  }
+  if (spec.networks && !std::ranges::binary_search(known_.networks, row.network)) {
+    why.push_back(fmt::format("{} {} was never measured", spec.networks->key, row.network));
+    place.question = Question::kNetwork;
+  }
+  if (spec.hardware && !std::ranges::binary_search(known_.hardware, row.hardware)) {
+    why.push_back(fmt::format("{} {} was never measured", spec.hardware->key, row.hardware));
+    place.question = Question::kHardware;
+  }
+  place.outside = !why.empty();
+  place.why = JoinParts(why);
+  return place;
+}
+
+const Predictor::Answer& Predictor::AnswerOf(Question question) const {
+  for (const Answer& answer : answers_) {
+    if (answer.question == question) return answer;
+  }
+  return answers_.front();
+}
+
+// What tells of a prediction's difficulty: the row, how far the candidates are apart, and what they say.
+std::vector<float> Predictor::SpreadInput(const View& view, std::span<const double> logs) const {
+  std::vector<float> x(view.numbers.begin(), view.numbers.end());
+  const auto [least, greatest] = std::ranges::minmax(logs);
+  x.push_back(static_cast<float>(greatest - least));
+  x.push_back(static_cast<float>(logs.front()));
+  for (size_t j = 0; j < view.codes.size(); ++j) x.push_back(static_cast<float>(view.codes[j]));
+  return x;
+}
+
+Prediction Predictor::PredictRow(const Row& row) const {
+  Prediction prediction{.id = row.id};
+  if (!row.problem.empty()) {
+    prediction.outside = row.problem;
+    return prediction;
+  }
+  const Place place = PlaceOf(row);
+  const Answer& answer = AnswerOf(place.question);
+  const std::vector<float> numbers = data_->encoder.Coordinates(row);
+  const std::vector<int> codes = data_->encoder.Codes(row);
+  const View view{row, numbers, codes};
+  double log_time = 0;
+  std::vector<double> logs;
+  for (const auto& [index, weight] : answer.mixture) {
+    const Estimator& estimator = estimators_[static_cast<size_t>(index)];
+    logs.push_back(estimator.LogTime(view));
+    log_time += weight * logs.back();
+    if (const Physical* physical = estimator.physical(); physical && prediction.shares.empty()) {
+      prediction.shares = physical->Shares(row);
+    }
+  }
+  double half = place.widen * answer.spread.HalfWidth(SpreadInput(view, logs));
+  if (const auto shift = shifts_.find(row.hardware); shift != shifts_.end()) {
+    log_time += shift->second.log_factor;
+    half *= shift->second.narrower;
+  }
+  if (!std::isfinite(log_time) || std::abs(log_time) > 100) {
+    prediction.outside = "the models do not give a number for this row";
+    return prediction;
+  }
+  prediction.regime = place.outside ? Regime::kOutside : Regime::kInside;
+  prediction.outside = place.why;
+  prediction.time_ms = std::exp(log_time);
+  prediction.value = TargetFromTime(spec(), row, std::exp(log_time));
+  prediction.low = TargetFromTime(spec(), row, std::exp(log_time - half));
+  prediction.high = TargetFromTime(spec(), row, std::exp(log_time + half));
+  if (*prediction.low > *prediction.high) std::swap(prediction.low, prediction.high);
+  return prediction;
+}
+
+Result<std::vector<Prediction>> Predictor::Predict(const Table& rows) const {
+  std::vector<Prediction> predictions;
+  for (const Row& row : TRY(MakeRows(spec(), facts_, rows, WithTarget::kNo)))
+    predictions.push_back(PredictRow(row));
+  return predictions;
+}
+
+Result<std::vector<std::string>> Predictor::Calibrate(const Table& measured) {
+  std::map<std::string, std::vector<double>> misses;
+  std::string problem;
+  for (const Row& row : TRY(MakeRows(spec(), facts_, measured, WithTarget::kYes))) {
+    const Prediction prediction = PredictRow(row);
+    if (prediction.time_ms) {
+      misses[row.hardware].push_back(std::log(*row.time / *prediction.time_ms));
+    } else if (problem.empty()) {
+      problem = fmt::format("; the first: {}: {}", row.id, prediction.outside);
+    }
+  }
+  if (misses.empty())
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("no row can be used to calibrate{}", problem));
+  std::vector<std::string> said;
+  for (const auto& [hardware, logs] : misses) {
+    const auto n = std::ssize(logs);
+    if (std::ranges::binary_search(known_.hardware, hardware)) {
+      said.push_back(fmt::format("{}: {} runs are not used: the fit knows this hardware", hardware, n));
+    } else if (!calibration_ || !calibration_->helps()) {
+      said.push_back(
+          fmt::format("{}: {} runs are not used: on hardware left out that did not help", hardware, n));
+    } else {
+      shifts_[hardware] = {calibration_->Shift(logs), calibration_->Narrower(n)};
+      said.push_back(fmt::format("{}: times {:+.1f} % by {} runs", hardware,
+                                 100 * std::expm1(shifts_[hardware].log_factor), n));
+    }
+  }
+  return said;
+}
+
+Result<int> Predictor::FinalFit(const Recipe& recipe, const std::string& key, Seed seed) {
+  const auto there = std::ranges::find(estimator_keys_, key);
+  if (there != estimator_keys_.end()) return static_cast<int>(there - estimator_keys_.begin());
+  std::vector<int> all(data_->rows.size());
+  std::iota(all.begin(), all.end(), 0);
+  estimators_.push_back(TRY(Estimator::Fit(*data_, all, recipe, seed)));
+  estimator_keys_.push_back(key);
+  return static_cast<int>(estimators_.size()) - 1;
+}
+
+Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options) {
+  const Seed seed = Seed(options.seed).Stream(ToString(question));
+  const auto progress = [&](int64_t done, int64_t total) {
+    if (options.progress)
+      options.progress(fmt::format("{}: {}", spec().name, ToString(question)), done, total);
+  };
+  std::vector<Recipe> recipes = Candidates({}, data_->rows.size());
+  std::erase_if(recipes, [&](const Recipe& recipe) {
+    if (options.estimator != "auto") return !BelongsTo(recipe, options.estimator);
+    // The second work's is there to be compared with, where it was measured; elsewhere it only takes time.
+    return recipe.base == Recipe::Base::kLinear && question != Question::kInside &&
+           question != Question::kCount;
+  });
+  if (std::ranges::any_of(recipes, &Recipe::neighbours)) {
+    const Likeness likeness = TuneLikeness(*data_, Residuals(*data_, NeighboursBase()), folds,
+                                           {.threads = options.threads, .seed = seed});
+    for (Recipe& recipe : recipes) recipe.likeness = likeness;
+  }
+  Rehearsal rehearsal = TRY(Rehearse(*data_, question, folds, std::move(recipes),
+                                     {.threads = options.threads, .seed = seed, .progress = progress}));
+  rehearsal.weights =
+      ChooseMixture(rehearsal, [&](const Recipe& recipe) { return BelongsTo(recipe, options.estimator); });
+
+  Answer answer{.question = question};
+  std::vector<size_t> members;
+  for (size_t r = 0; r < rehearsal.recipes.size(); ++r) {
+    const Recipe& recipe = rehearsal.recipes[r];
+    scores_.push_back({question, recipe.name, rehearsal.ScoreOf(r), rehearsal.weights[r]});
+    if (rehearsal.weights[r] == 0) continue;
+    members.push_back(r);
+    // Those with neighbours were tuned for the question.
+    const std::string key =
+        recipe.neighbours ? fmt::format("{} {}", recipe.name, ToString(question)) : recipe.name;
+    answer.mixture.emplace_back(TRY(FinalFit(recipe, key, Seed(options.seed).Stream(recipe.name))),
+                                rehearsal.weights[r]);
+  }
+
+  const std::vector<double> mixture = rehearsal.Mixture();
+  std::vector<double> misses;
+  std::vector<float> inputs;
+  std::vector<int> parts;
+  for (size_t i = 0; i < mixture.size(); ++i) {
+    const auto row = static_cast<size_t>(rehearsal.row[i]);
+    std::vector<double> logs;
+    for (const size_t r : members) logs.push_back(rehearsal.predicted[r][i]);
+    const auto x = SpreadInput({data_->rows[row], data_->numbers[row], data_->codes[row]}, logs);
+    inputs.insert(inputs.end(), x.begin(), x.end());
+    misses.push_back(mixture[i] - rehearsal.measured[i]);
+    parts.push_back(question == Question::kInside ? static_cast<int>(i) : rehearsal.fold[i]);
+  }
+  const int columns = mixture.empty() ? 0 : static_cast<int>(inputs.size() / mixture.size());
+  const double coverage =
+      question == Question::kInside ? options.coverage : std::max(options.coverage, kOutsideCoverage);
+  answer.spread = TRY(Spread::Learn(inputs, columns, misses, parts, coverage, seed.Stream("spread")));
+
+  if (question == Question::kHardware) {
+    std::vector<std::string> hardware;
+    for (const int row : rehearsal.row) hardware.push_back(data_->rows[static_cast<size_t>(row)].hardware);
+    calibration_ = LearnCalibration(misses, hardware);
+  }
+
+  Rehearsed rehearsed{.question = question, .score = ScoreOf(mixture, rehearsal.measured)};
+  std::vector<double> widths;
+  for (size_t i = 0; i < misses.size(); ++i) {
+    widths.push_back(answer.spread.HalfWidth(
+        std::span(inputs).subspan(i * static_cast<size_t>(columns), static_cast<size_t>(columns))));
+    rehearsed.coverage +=
+        (std::abs(misses[i]) <= widths.back() ? 1.0 : 0.0) / static_cast<double>(misses.size());
+  }
+  std::ranges::nth_element(widths, widths.begin() + std::ssize(widths) / 2);
+  rehearsed.half_width = widths[widths.size() / 2];
+  rehearsed_.push_back(rehearsed);
+  answers_.push_back(std::move(answer));
+  return {};
+}
+
+// A question that the rows cannot rehearse is answered by the physical model, with the widest interval there
+// is, wider still.
+Status Predictor::Borrow(Question question) {
+  Answer answer{.question = question};
+  const Recipe recipe{.name = "physical", .physical = {.pull = std::numeric_limits<double>::infinity()}};
+  answer.mixture.emplace_back(TRY(FinalFit(recipe, recipe.name, Seed(seed_).Stream(recipe.name))), 1.0);
+  double half = 0.7;
+  for (const CandidateScore& score : scores_) {
+    if (score.recipe == "physical") half = std::max(half, std::log1p(score.score.p90));
+  }
+  answer.spread = Spread::Constant(kBorrowed * half);
+  answers_.push_back(std::move(answer));
+  return {};
+}
+
+Status Predictor::LearnAnswers(const FitOptions& options) {
+  for (const Question question : kQuestions) {
+    const std::vector<Fold> folds =
+        Thin(MakeFolds(data_->rows, question, Seed(options.seed)), kMostSamples, Seed(options.seed));
+    if (!folds.empty() && Contains(spec().questions, std::string(ToString(question)))) {
+      TRY_STATUS(LearnAnswer(question, folds, options));
+    } else {
+      TRY_STATUS(Borrow(question));
+    }
+  }
+  return {};
+}
+
+Result<Predictor> Predictor::Fit(Spec spec, Facts facts, std::vector<Row> rows, const FitOptions& options) {
+  if (!Contains(EstimatorNames(), options.estimator)) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("there is no estimator \"{}\"; known: {}", options.estimator,
+                            fmt::join(EstimatorNames(), ", ")));
+  }
+  if (rows.size() < kFewestRows) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("a fit needs {} rows that can be used, there are {}", kFewestRows, rows.size()));
+  }
+  Predictor predictor;
+  predictor.data_ = std::make_shared<const Data>(Data::Make(std::move(spec), std::move(rows)));
+  predictor.facts_ = std::move(facts);
+  predictor.known_ = Learn(*predictor.data_);
+  predictor.seed_ = options.seed;
+  predictor.estimator_ = options.estimator;
+  TRY_STATUS(predictor.LearnAnswers(options));
+  return predictor;
+}
+
+}  // namespace weir::predict

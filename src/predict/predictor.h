@@ -1,0 +1,133 @@
+// A fitted predictor: rows in, times with intervals out, and how far each may be trusted.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "predict/calibration.h"
+#include "predict/rehearse.h"
+#include "predict/spread.h"
+
+namespace weir::predict {
+
+enum class Regime { kInside, kOutside, kRefused };
+std::string_view ToString(Regime regime);  // "inside", "outside", "refused"
+
+struct Prediction {
+  std::string id;
+  Regime regime = Regime::kRefused;
+  std::string outside;  // what is outside and how far; of a refusal, why. Parts are joined by "; "
+  std::optional<double> value, low, high;  // of the target, in its unit; nothing when refused
+  std::optional<double> time_ms;           // per Spec::per
+  std::vector<double> shares;              // of Spec::terms in the physical model's time
+};
+
+// A candidate under one question, as the fit found it.
+struct CandidateScore {
+  Question question = Question::kInside;
+  std::string recipe;
+  Score score;
+  double weight = 0;  // in the mixture
+};
+
+struct FitOptions {
+  std::string estimator = "auto";  // or the name of one kind of candidate
+  uint64_t seed = 1;
+  int threads = 1;
+  double coverage = 0.9;
+  std::function<void(const std::string& what, int64_t done, int64_t total)>
+      progress;  // from any thread; may be empty
+};
+
+// The names that FitOptions::estimator may have.
+std::vector<std::string> EstimatorNames();
+
+// Immutable once made; any number of threads may ask it.
+class Predictor {
+ public:
+  // Of rows that can be used. kInvalidArgument for fewer than 20, and an estimator that is not known.
+  static Result<Predictor> Fit(Spec spec, Facts facts, std::vector<Row> rows, const FitOptions& options);
+
+  // One answer for each row, in order; those of a bad row do not touch the others. kInvalidArgument where a
+  // key column is missing.
+  Result<std::vector<Prediction>> Predict(const Table& rows) const;
+
+  // Corrects what it says of each hardware by `measured`, rows of it with their target: by as much of their
+  // common error as rehearsals on hardware left out say is to be believed. Nothing is changed where that did
+  // not help there, or for hardware that the fit knew. Gives one line for each hardware in `measured`.
+  // kInvalidArgument where no row of it can be used.
+  Result<std::vector<std::string>> Calibrate(const Table& measured);
+  const std::optional<Calibration>& calibration() const { return calibration_; }
+
+  const Spec& spec() const { return data_->spec; }
+  const Facts& facts() const { return facts_; }
+  const std::vector<CandidateScore>& scores() const { return scores_; }
+  // What the mixture did on left-out rows, by question that could be rehearsed, and the share that its
+  // intervals held.
+  struct Rehearsed {
+    Question question = Question::kInside;
+    Score score;
+    double coverage = 0, half_width = 0;  // median, of the logarithm
+  };
+  const std::vector<Rehearsed>& rehearsed() const { return rehearsed_; }
+  int64_t rows() const { return std::ssize(data_->numbers); }
+  // Coefficients and terms as text.
+  std::string Explain() const;
+
+  // The same predictor always gives the same bytes.
+  std::string Save() const;
+  static Result<Predictor> Load(std::string_view text);
+
+ private:
+  // How one question is answered.
+  struct Answer {
+    Question question = Question::kInside;
+    std::vector<std::pair<int, double>> mixture;  // of estimators_, with weights
+    Spread spread = Spread::Constant(1);
+  };
+  // What the fit saw.
+  struct Known {
+    std::vector<std::string> hardware, networks;  // sorted
+    double most_devices = 0;
+    std::vector<double> least, greatest;  // of Spec::ranges
+  };
+
+  struct Place {
+    Question question = Question::kInside;
+    bool outside = false;
+    std::string why;
+    double widen = 1;  // of the interval
+  };
+  Place PlaceOf(const Row& row) const;
+  const Answer& AnswerOf(Question question) const;
+  Prediction PredictRow(const Row& row) const;
+  std::vector<float> SpreadInput(const View& view, std::span<const double> logs) const;
+  static Known Learn(const Data& data);
+  Status LearnAnswers(const FitOptions& options);
+  Status LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options);
+  Status Borrow(Question question);
+  Result<int> FinalFit(const Recipe& recipe, const std::string& key, Seed seed);
+  Json ToJson() const;
+
+  std::shared_ptr<const Data> data_;  // estimators' points come from it
+  Facts facts_;
+  Known known_;
+  std::vector<Estimator> estimators_;
+  std::vector<std::string> estimator_keys_;  // while fitting
+  std::vector<Answer> answers_;
+  std::vector<CandidateScore> scores_;
+  std::vector<Rehearsed> rehearsed_;
+  std::optional<Calibration> calibration_;
+  struct Shift {
+    double log_factor = 0, narrower = 1;
+  };
+  std::map<std::string, Shift> shifts_;  // by hardware
+  uint64_t seed_ = 1;
+  std::string estimator_;
+};
+
+}  // namespace weir::predict

@@ -1,0 +1,85 @@
+#include "predict/questions.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace weir::predict {
+namespace {
+
+std::vector<Row> MakeRows() {
+  std::vector<Row> rows;
+  for (const char* gpu : {"a", "b", "c", "d", "e", "f", "g", "h", "i"}) {
+    for (const double devices : {1, 2, 4}) {
+      for (int i = 0; i < 5; ++i) {
+        Row row;
+        row.hardware = gpu;
+        row.network = i < 3 ? "n" : "m";
+        row.devices = devices;
+        rows.push_back(row);
+      }
+    }
+  }
+  return rows;
+}
+
+TEST(MakeFolds, InsideLeavesEachRowOutOnce) {
+  const auto rows = MakeRows();
+  std::vector<int> left_out;
+  for (const Fold& fold : MakeFolds(rows, Question::kInside, Seed(1))) {
+    EXPECT_EQ(fold.train.size() + fold.test.size(), rows.size());
+    left_out.insert(left_out.end(), fold.test.begin(), fold.test.end());
+  }
+  std::ranges::sort(left_out);
+  ASSERT_EQ(left_out.size(), rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(left_out[i], static_cast<int>(i));
+}
+
+TEST(MakeFolds, HardwareOfATestIsNeverInItsTraining) {
+  const auto rows = MakeRows();
+  const auto folds = MakeFolds(rows, Question::kHardware, Seed(1));
+  EXPECT_EQ(folds.size(), 5U);
+  for (const Fold& fold : folds) {
+    std::set<std::string> known;
+    for (const int i : fold.train) known.insert(rows[static_cast<size_t>(i)].hardware);
+    EXPECT_FALSE(fold.test.empty());
+    for (const int i : fold.test) EXPECT_FALSE(known.contains(rows[static_cast<size_t>(i)].hardware));
+  }
+}
+
+TEST(MakeFolds, CountsOfATestAreAboveAllOfItsTraining) {
+  const auto rows = MakeRows();
+  const auto folds = MakeFolds(rows, Question::kCount, Seed(1));
+  ASSERT_EQ(folds.size(), 1U);  // below 2 there is one count only
+  for (const int i : folds[0].train) EXPECT_LT(rows[static_cast<size_t>(i)].devices, 4);
+  for (const int i : folds[0].test) EXPECT_EQ(rows[static_cast<size_t>(i)].devices, 4);
+}
+
+TEST(MakeFolds, SayNothingWhereRowsCannotRehearse) {
+  auto rows = MakeRows();
+  for (Row& row : rows) {
+    row.hardware = "a";
+    row.devices = 1;
+  }
+  EXPECT_TRUE(MakeFolds(rows, Question::kHardware, Seed(1)).empty());
+  EXPECT_TRUE(MakeFolds(rows, Question::kCount, Seed(1)).empty());
+  rows.resize(10);
+  EXPECT_TRUE(MakeFolds(rows, Question::kInside, Seed(1)).empty());
+}
+
+TEST(Thin, KeepsTrainingAndFewerTestRows) {
+  const auto rows = MakeRows();
+  const auto folds = MakeFolds(rows, Question::kInside, Seed(1)), thin = Thin(folds, 40, Seed(1));
+  size_t total = 0;
+  for (size_t f = 0; f < folds.size(); ++f) {
+    EXPECT_EQ(thin[f].train, folds[f].train);
+    EXPECT_TRUE(std::ranges::includes(folds[f].test, thin[f].test));
+    total += thin[f].test.size();
+  }
+  EXPECT_LE(total, 40U);
+  EXPECT_GT(total, 30U);
+}
+
+}  // namespace
+}  // namespace weir::predict

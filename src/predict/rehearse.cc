@@ -1,0 +1,114 @@
+#include "predict/rehearse.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "predict/parallel.h"
+
+namespace weir::predict {
+namespace {
+
+constexpr int kMostPicks = 24;
+
+double Quantile(std::vector<double>& values, double p) {
+  const auto rank = static_cast<std::ptrdiff_t>(p * static_cast<double>(values.size() - 1) + 0.5);
+  std::ranges::nth_element(values, values.begin() + rank);
+  return values[static_cast<size_t>(rank)];
+}
+
+}  // namespace
+
+Score ScoreOf(std::span<const double> log_predicted, std::span<const double> log_measured) {
+  if (log_predicted.empty()) return {};
+  std::vector<double> errors(log_predicted.size());
+  double sum = 0;
+  for (size_t i = 0; i < errors.size(); ++i) {
+    errors[i] = std::abs(std::expm1(std::clamp(log_predicted[i] - log_measured[i], -50.0, 50.0)));
+    sum += errors[i];
+  }
+  return {.mean = sum / static_cast<double>(errors.size()),
+          .median = Quantile(errors, 0.5),
+          .p90 = Quantile(errors, 0.9),
+          .rows = std::ssize(errors)};
+}
+
+std::vector<double> Rehearsal::Mixture() const {
+  std::vector<double> mixture(measured.size(), 0.0);
+  for (size_t r = 0; r < weights.size(); ++r) {
+    for (size_t i = 0; i < mixture.size() && weights[r] > 0; ++i) mixture[i] += weights[r] * predicted[r][i];
+  }
+  return mixture;
+}
+
+Result<Rehearsal> Rehearse(const Data& data, Question question, const std::vector<Fold>& folds,
+                           std::vector<Recipe> recipes, const RehearseOptions& options) {
+  Rehearsal rehearsal{.question = question, .recipes = std::move(recipes)};
+  std::vector<size_t> begin;
+  for (size_t f = 0; f < folds.size(); ++f) {
+    begin.push_back(rehearsal.row.size());
+    for (const int i : folds[f].test) {
+      rehearsal.row.push_back(i);
+      rehearsal.fold.push_back(static_cast<int>(f));
+      rehearsal.measured.push_back(std::log(*data.rows[static_cast<size_t>(i)].time));
+    }
+  }
+  rehearsal.predicted.assign(rehearsal.recipes.size(), std::vector<double>(rehearsal.row.size(), 0.0));
+
+  const auto jobs = std::ssize(folds) * std::ssize(rehearsal.recipes);
+  std::vector<std::optional<Error>> errors(static_cast<size_t>(jobs));
+  std::atomic<int64_t> done = 0;
+  ForEach(jobs, options.threads, [&](int64_t job) {
+    const auto fold = static_cast<size_t>(job) / rehearsal.recipes.size();
+    const auto recipe = static_cast<size_t>(job) % rehearsal.recipes.size();
+    const auto estimator = Estimator::Fit(data, folds[fold].train, rehearsal.recipes[recipe],
+                                          options.seed.Stream(static_cast<uint64_t>(fold)));
+    if (!estimator) {
+      errors[static_cast<size_t>(job)] = estimator.error();
+    } else {
+      for (size_t i = 0; i < folds[fold].test.size(); ++i) {
+        const auto row = static_cast<size_t>(folds[fold].test[i]);
+        rehearsal.predicted[recipe][begin[fold] + i] =
+            estimator->LogTime({data.rows[row], data.numbers[row], data.codes[row]});
+      }
+    }
+    if (options.progress) options.progress(++done, jobs);
+  });
+  for (const auto& error : errors) {
+    if (error) return std::unexpected(*error);
+  }
+  return rehearsal;
+}
+
+std::vector<double> ChooseMixture(const Rehearsal& rehearsal,
+                                  const std::function<bool(const Recipe&)>& allowed) {
+  const size_t recipes = rehearsal.recipes.size(), samples = rehearsal.measured.size();
+  std::vector<double> counts(recipes, 0.0), sum(samples, 0.0), trial(samples);
+  double best = std::numeric_limits<double>::infinity();
+  for (int picks = 1; picks <= kMostPicks; ++picks) {
+    std::optional<size_t> next;
+    double least = best * 0.999;
+    for (size_t r = 0; r < recipes; ++r) {
+      if (!allowed(rehearsal.recipes[r])) continue;
+      for (size_t i = 0; i < samples; ++i) trial[i] = (sum[i] + rehearsal.predicted[r][i]) / picks;
+      const Score score = ScoreOf(trial, rehearsal.measured);
+      const double loss = score.mean + score.median;
+      if (loss < least || (picks == 1 && !next)) {
+        least = loss;
+        next = r;
+      }
+    }
+    if (!next) break;
+    best = least;
+    counts[*next] += 1;
+    for (size_t i = 0; i < samples; ++i) sum[i] += rehearsal.predicted[*next][i];
+  }
+  double total = 0;
+  for (const double count : counts) total += count;
+  for (double& count : counts) count /= std::max(total, 1.0);
+  return counts;
+}
+
+}  // namespace weir::predict

@@ -1,0 +1,96 @@
+#include "predict/spread.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace weir::predict {
+namespace {
+
+constexpr int kParts = 5;
+constexpr size_t kFewest = 120;   // samples from which difficulty can be learned
+constexpr double kFloor = 0.004;  // added to a miss before its logarithm: below it all are noise
+constexpr double kLeastWidth = 0.002;
+
+// The (n + 1) coverage / n quantile: conformal's.
+double Conformal(std::vector<double> scores, double coverage) {
+  const auto n = static_cast<double>(scores.size());
+  const auto rank = static_cast<size_t>(std::clamp(std::ceil((n + 1) * coverage), 1.0, n)) - 1;
+  std::ranges::nth_element(scores, scores.begin() + static_cast<std::ptrdiff_t>(rank));
+  return scores[rank];
+}
+
+}  // namespace
+
+Result<Spread> Spread::Learn(std::span<const float> x, int columns, std::span<const double> misses,
+                             std::span<const int> parts, double coverage, Seed seed) {
+  std::vector<double> sizes(misses.size());
+  std::ranges::transform(misses, sizes.begin(), [](double miss) { return std::abs(miss); });
+  if (columns == 0 || sizes.size() < kFewest) return Constant(Conformal(sizes, coverage));
+
+  const Trees::Options options{.rounds = 120,
+                               .rate = 0.06,
+                               .depth = 4,
+                               .child_weight = 12,
+                               .column_share = 0.6,
+                               .penalty = 5,
+                               .seed = seed.value()};
+  const auto fit = [&](const auto& wanted) -> Result<Trees> {
+    std::vector<float> rows, y;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (!wanted(i)) continue;
+      const auto row = x.subspan(i * static_cast<size_t>(columns), static_cast<size_t>(columns));
+      rows.insert(rows.end(), row.begin(), row.end());
+      y.push_back(static_cast<float>(std::log(sizes[i] + kFloor)));
+    }
+    return Trees::Fit(rows, columns, y, options);
+  };
+  std::vector<double> scores(sizes.size());
+  for (int part = 0; part < kParts; ++part) {
+    const auto mine = [&](size_t i) { return parts[i] % kParts == part; };
+    size_t others = 0;
+    for (size_t i = 0; i < sizes.size(); ++i) others += mine(i) ? 0 : 1;
+    if (others < kFewest / 2) return Constant(Conformal(sizes, coverage));
+    const Trees trees = TRY(fit([&](size_t i) { return !mine(i); }));
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      if (!mine(i)) continue;
+      const auto row = x.subspan(i * static_cast<size_t>(columns), static_cast<size_t>(columns));
+      scores[i] = sizes[i] / std::exp(trees.Predict(row));
+    }
+  }
+  Spread spread;
+  spread.difficulty_ = TRY(fit([](size_t) { return true; }));
+  spread.scale_ = Conformal(scores, coverage);
+  return spread;
+}
+
+Spread Spread::Constant(double half_width) {
+  Spread spread;
+  spread.scale_ = half_width;
+  return spread;
+}
+
+double Spread::HalfWidth(std::span<const float> x) const {
+  const double difficulty = difficulty_ ? std::exp(difficulty_->Predict(x)) : 1;
+  return std::clamp(scale_ * difficulty, kLeastWidth, 20.0);
+}
+
+Spread Spread::Scaled(double factor) const {
+  Spread spread = *this;
+  spread.scale_ *= factor;
+  return spread;
+}
+
+Json Spread::ToJson() const {
+  Json json{{"scale", scale_}};
+  if (difficulty_) json["difficulty"] = difficulty_->ToJson();
+  return json;
+}
+
+Result<Spread> Spread::FromJson(const Json& json) {
+  Spread spread;
+  spread.scale_ = TRY(GetNumber(json, "scale"));
+  if (json.contains("difficulty")) spread.difficulty_ = TRY(Trees::FromJson(json["difficulty"]));
+  return spread;
+}
+
+}  // namespace weir::predict

@@ -1,0 +1,40 @@
+// How wide an interval must be: conformal, so that it holds as often as it says.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/seed.h"
+#include "predict/trees.h"
+
+namespace weir::predict {
+
+// Half-widths on the scale of logarithms. Each row's own difficulty is learned from what left-out rows were
+// missed by, cross-fitted, and the whole is scaled so that the share `coverage` of the left-out rows lies
+// within (split conformal prediction with a normalised score: Papadopoulos and others 2002; Lei and others
+// 2018, section 5). A value.
+class Spread {
+ public:
+  // `x`, row-major, tells of each sample; `misses` are log(predicted / measured); samples of one `part` are
+  // kept together when it is checked (a row by itself inside, hardware outside). Few samples, or columns 0:
+  // one width for all.
+  static Result<Spread> Learn(std::span<const float> x, int columns, std::span<const double> misses,
+                              std::span<const int> parts, double coverage, Seed seed);
+  static Spread Constant(double half_width);
+
+  double HalfWidth(std::span<const float> x) const;
+  // The same spread, wider.
+  Spread Scaled(double factor) const;
+
+  Json ToJson() const;
+  static Result<Spread> FromJson(const Json& json);
+
+ private:
+  double scale_ = 1;
+  std::optional<Trees> difficulty_;  // log of the expected miss
+};
+
+}  // namespace weir::predict

@@ -1,0 +1,46 @@
+// Rows of measurements joined with facts of hardware and networks.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "predict/csv.h"
+#include "predict/expression.h"
+
+namespace weir::predict {
+
+// A Csv whose columns are found by name, and whose rows by a key where it has one. A value.
+class Table {
+ public:
+  Table() = default;
+  explicit Table(Csv csv);
+  // With `key` as a key: kInvalidArgument where the column is missing, or two rows have the same key.
+  static Result<Table> WithKey(Csv csv, const std::string& key);
+
+  const Csv& csv() const { return csv_; }
+  int64_t rows() const { return csv_.rows(); }
+  int Column(std::string_view name) const;    // -1: there is none
+  int64_t RowOf(std::string_view key) const;  // -1: there is none
+  std::string_view Cell(int64_t row, int column) const;
+  Value At(int64_t row, int column) const;  // text and number
+
+  Json ToJson() const;  // columns and rows
+  static Result<Table> FromJson(const Json& json, const std::string& key);
+
+ private:
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  using Index = std::unordered_map<std::string, int64_t, Hash, std::equal_to<>>;
+  Csv csv_;
+  std::vector<Value> values_;  // of the cells; texts are looked up, so a copied table holds no stale view
+  Index columns_, keys_;
+};
+
+// Reads and parses; errors begin with the path.
+Result<Csv> ReadCsv(const std::string& path);
+
+}  // namespace weir::predict

@@ -1,0 +1,161 @@
+#include "predict/whatif.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+
+namespace weir::predict {
+namespace {
+
+std::unexpected<Error> Refuse(std::string what) { return Fail(ErrorCode::kInvalidArgument, std::move(what)); }
+
+// ms of a step of `batch` items on one device.
+double StepTime(const Spec& spec, double time_ms, double batch) {
+  return spec.time_is_of_item ? time_ms * batch : time_ms;
+}
+
+}  // namespace
+
+Result<Settings> ParseSettings(const std::vector<std::string>& texts) {
+  Settings settings;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return Refuse(fmt::format("\"{}\" sets nothing: write column=value", text));
+    }
+    if (!settings.emplace(text.substr(0, equals), text.substr(equals + 1)).second) {
+      return Refuse(fmt::format("{} is set twice", text.substr(0, equals)));
+    }
+  }
+  return settings;
+}
+
+Result<Table> MakeTable(const Spec& spec, const std::vector<Settings>& rows) {
+  std::set<std::string> names = {spec.id};
+  for (const Settings& row : rows) {
+    for (const auto& [name, value] : row) names.insert(name);
+  }
+  std::string text = CsvLine(std::vector<std::string>(names.begin(), names.end()));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::vector<std::string> cells;
+    for (const std::string& name : names) {
+      const auto found = rows[i].find(name);
+      cells.push_back(found != rows[i].end() ? found->second
+                      : name == spec.id      ? fmt::format("{}", i + 1)
+                                             : "");
+    }
+    text += CsvLine(cells);
+  }
+  return Table(TRY(ParseCsv(text)));
+}
+
+std::vector<Settings> Combine(const Settings& base,
+                              const std::vector<std::pair<std::string, std::vector<std::string>>>& lists) {
+  std::vector<Settings> rows = {base};
+  for (const auto& [name, values] : lists) {
+    std::vector<Settings> more;
+    for (const Settings& row : rows) {
+      for (const std::string& value : values) {
+        more.push_back(row);
+        more.back()[name] = value;
+      }
+    }
+    rows = std::move(more);
+  }
+  return rows;
+}
+
+std::optional<double> NumberIn(const Settings& row, const std::string& column) {
+  const auto found = row.find(column);
+  if (found == row.end()) return std::nullopt;
+  const auto number = ParseNumber(found->second);
+  return number ? std::optional(*number) : std::nullopt;
+}
+
+Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Prediction& prediction,
+                            const Job& job) {
+  if (!prediction.value || !prediction.time_ms)
+    return Refuse(fmt::format("the row was refused: {}", prediction.outside));
+  if (!(job.items > 0) || !(job.epochs > 0)) return Refuse("a job wants items and epochs above 0");
+  const auto batch = spec.batch.empty() ? std::nullopt : NumberIn(row, spec.batch);
+  if (!batch || !(*batch > 0)) {
+    return Refuse(spec.batch.empty() ? "the SPEC names no batch, so a step is not known"
+                                     : fmt::format("a job wants {} above 0", spec.batch));
+  }
+  const double devices = spec.devices.empty() ? 1 : NumberIn(row, spec.devices).value_or(1);
+  const double steps = std::ceil(job.items / (*batch * devices)) * job.epochs;
+  JobAnswer answer{.hours = steps * StepTime(spec, *prediction.time_ms, *batch) / 3.6e6};
+  // A rate's high is a time's low.
+  const double first = *prediction.low / *prediction.value, second = *prediction.high / *prediction.value;
+  const bool rate = spec.target_kind == TargetKind::kRate;
+  answer.low = answer.hours * (rate ? 1 / second : first);
+  answer.high = answer.hours * (rate ? 1 / first : second);
+  if (job.price_per_hour) answer.cost = answer.hours * devices * *job.price_per_hour;
+  return answer;
+}
+
+Result<EmulatedEngine> AsEngine(const Predictor& predictor, const Settings& row,
+                                const std::vector<int>& batches) {
+  const Spec& spec = predictor.spec();
+  if (spec.batch.empty()) return Refuse("the SPEC names no batch: it says nothing of latency against batch");
+  if (batches.empty()) return Refuse("an engine wants at least one batch");
+  std::vector<Settings> rows;
+  for (const int batch : batches) {
+    rows.push_back(row);
+    rows.back()[spec.batch] = fmt::format("{}", batch);
+    if (!spec.devices.empty()) rows.back()[spec.devices] = fmt::format("{}", 1);
+  }
+  const auto predictions = TRY(predictor.Predict(TRY(MakeTable(spec, rows))));
+  // Least squares of base / t + per_item * b / t - 1, by the two normal equations; a part that comes out
+  // below 0 is 0.
+  double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
+  std::vector<double> times;
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    if (!predictions[i].time_ms)
+      return Refuse(fmt::format("batch {}: {}", batches[i], predictions[i].outside));
+    times.push_back(StepTime(spec, *predictions[i].time_ms, batches[i]));
+    const double x = 1 / times.back(), y = batches[i] / times.back();
+    aa += x * x;
+    ab += x * y;
+    bb += y * y;
+    a += x;
+    b += y;
+  }
+  EmulatedEngine engine;
+  const double determinant = aa * bb - ab * ab;
+  if (determinant > 1e-12 * aa * bb) {
+    engine.base_ms = (a * bb - b * ab) / determinant;
+    engine.per_item_ms = (b * aa - a * ab) / determinant;
+  }
+  if (engine.base_ms <= 0 || determinant <= 1e-12 * aa * bb) {
+    engine.base_ms = 0;
+    engine.per_item_ms = b / bb;
+  } else if (engine.per_item_ms < 0) {
+    engine.base_ms = a / aa;
+    engine.per_item_ms = 0;
+  }
+  for (size_t i = 0; i < times.size(); ++i) {
+    const double time = engine.base_ms + engine.per_item_ms * batches[i];
+    engine.greatest_error = std::max(engine.greatest_error, std::abs(time / times[i] - 1));
+  }
+  engine.text = fmt::format("emulated:base={:.6f}ms,per_item={:.6f}ms,batch={}", engine.base_ms,
+                            engine.per_item_ms, std::ranges::max(batches));
+  return engine;
+}
+
+std::string ShareText(const Spec& spec, const Prediction& prediction) {
+  std::vector<std::pair<double, std::string>> parts;
+  for (size_t k = 0; k < prediction.shares.size(); ++k) {
+    if (prediction.shares[k] >= 0.01) parts.emplace_back(prediction.shares[k], spec.terms[k].name);
+  }
+  std::ranges::sort(parts, std::greater());
+  std::string text;
+  for (const auto& [share, name] : parts)
+    text += fmt::format("{}{:.0f} % {}", text.empty() ? "" : ", ", 100 * share, name);
+  return text;
+}
+
+}  // namespace weir::predict

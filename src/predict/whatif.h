@@ -1,0 +1,59 @@
+// Questions of people: one row from settings, a table over hardware and batches, a whole job, its cost, and
+// an engine that behaves so.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "predict/predictor.h"
+
+namespace weir::predict {
+
+// A row as settings: column to text.
+using Settings = std::map<std::string, std::string>;
+
+// "column=value". kInvalidArgument for anything else, and for a column set twice.
+Result<Settings> ParseSettings(const std::vector<std::string>& texts);
+
+// The rows as a table with an id column; all settings of all rows are columns.
+Result<Table> MakeTable(const Spec& spec, const std::vector<Settings>& rows);
+
+// Every combination of the lists, first list slowest, each over `base`.
+std::vector<Settings> Combine(const Settings& base,
+                              const std::vector<std::pair<std::string, std::vector<std::string>>>& lists);
+
+// A number of the row, of a column that the spec names as devices or batch.
+std::optional<double> NumberIn(const Settings& row, const std::string& column);
+
+struct Job {
+  double items = 0;  // of one epoch
+  double epochs = 1;
+  std::optional<double> price_per_hour;  // of one device
+};
+struct JobAnswer {
+  double hours = 0, low = 0, high = 0;
+  std::optional<double> cost;
+};
+// The time of a whole job: items x epochs x the time of an item, by all devices. kInvalidArgument where the
+// prediction was refused, or the spec does not say what its time is of.
+Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Prediction& prediction,
+                            const Job& job);
+
+// "emulated:base=1.2ms,per_item=0.34ms,batch=32": the line of least relative error through the predicted
+// time of a step against its batch, neither part negative, and how far it is off at most. One device.
+struct EmulatedEngine {
+  std::string text;
+  double base_ms = 0, per_item_ms = 0;
+  double greatest_error = 0;  // relative
+};
+Result<EmulatedEngine> AsEngine(const Predictor& predictor, const Settings& row,
+                                const std::vector<int>& batches);
+
+// "62 % memory, 30 % tensor, 8 % launch": shares of the physical terms, largest first, those under 1 % left
+// out.
+std::string ShareText(const Spec& spec, const Prediction& prediction);
+
+}  // namespace weir::predict
