@@ -291,8 +291,8 @@ def test_a_full_disk_is_an_error_and_room_heals_it(weir, whole, pictures, recipe
 
 
 def test_a_target_that_cannot_be_written_is_an_error(weir, pictures):
-    said = weir.run("prepare", pictures, "-o", "/proc/nothing/here", status=1).stderr
-    assert b"/proc/nothing" in said
+    said = weir.run("prepare", pictures, "-o", "/sys/nothing/here", status=1).stderr
+    assert b"/sys/nothing" in said
 
 
 def test_a_source_that_grows_is_an_error_and_then_taken_up(weir, pictures, recipe, tmp_path):
