@@ -65,6 +65,21 @@ Status RemoveFrom(const std::string& folder, int64_t first) {
   return {};
 }
 
+// A set.json that was killed while it was written lies under a name of its own.
+Status RemoveUnfinishedFacts(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::filesystem::path> left;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("set.json.") && name.ends_with(".tmp")) left.push_back(entry.path());
+  }
+  if (error && error.value() != ENOENT) return FailErrno(folder, error.value());
+  for (const auto& path : left) {
+    if (::unlink(path.c_str()) != 0) return FailErrno(path.string(), errno);
+  }
+  return {};
+}
+
 // The facts that the writer itself sees to.
 Result<SetFacts> Complete(SetFacts facts, int64_t shard_bytes, const SetPoint& point) {
   const bool raw = facts.format == SetFormat::kRaw;
@@ -180,6 +195,7 @@ Result<SetWriter> SetWriter::Resume(const std::string& folder, SetFacts facts, i
   const std::string finished = folder + "/set.json";
   if (::unlink(finished.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR)
     return FailErrno(finished, errno);
+  TRY_STATUS(RemoveUnfinishedFacts(folder));
   if (HasShards(facts)) {
     TRY_STATUS(RemoveFrom(folder + "/shards", point.shard + (point.shard_bytes > 0 ? 1 : 0)));
   } else {
