@@ -258,7 +258,7 @@ TEST(Checks, FindSwappedUnitsImpossibleRatesAndNothingElse) {
 }
 
 TEST(Checks, FindAPeakThatIsTenTimesTooHigh) {
-  std::string hardware = "gpu,architecture,cuda_cores,boost_clock_mhz,fp32_tflops\n";
+  std::string hardware = "gpu,vendor,cuda_cores,boost_clock_mhz,fp32_tflops\n";
   for (int i = 0; i < 10; ++i) {
     hardware += fmt::format("g{},{},{},1500,{}\n", i, i < 5 ? "old" : "new", 1000 + 100 * i,
                             (i == 3 ? 10 : 1) * (3.0 + 0.3 * i));
