@@ -26,9 +26,9 @@ struct Finding {
   std::vector<std::string> rows;  // ids
 };
 
-// Peaks of a GPU held against its cores and clock, as those of the same architecture have them; memory
-// bandwidth against the same kind of memory. Names the row of each fact that is 3.5 times off, and every row
-// of `rows` that uses it.
+// Peaks of a GPU held against its cores and clock, as those of the same compute capability have them; memory
+// bandwidth against the same kind of memory and the same architecture. A finding for each fact that is six
+// times off, with every row of `rows` that uses it.
 std::vector<Finding> CheckHardware(const Spec& spec, const Facts& facts, const Table& rows);
 
 // Cells and copies.

@@ -163,8 +163,12 @@ TEST(Neighbours, WhatANetworkDoesIsKnownOnHardwareNeverSeen) {
     }
   }
   const Neighbours neighbours(points, values, {.category_weights = {5, 5}, .noise = 0.01}, 12);
-  EXPECT_NEAR(neighbours.At({}, std::vector<int>{0, -1}).mean, 0.5, 0.1);
-  EXPECT_NEAR(neighbours.At({}, std::vector<int>{1, -1}).mean, -0.5, 0.1);
+  // By hand, without what exp(-5) adds: covariances are 1.91 with itself, 0.6 in the network, 0.4 on the same
+  // hardware, 0.1 else. The values are +-0.5 times an eigenvector of 1.91 + 5 * 0.6 - 0.4 - 5 * 0.1 = 4.01,
+  // and the row asked for has 0.6 with its network and 0.1 with the other.
+  const double expected = 0.5 * 6 * (0.6 - 0.1) / 4.01;
+  EXPECT_NEAR(neighbours.At({}, std::vector<int>{0, -1}).mean, expected, 0.01);
+  EXPECT_NEAR(neighbours.At({}, std::vector<int>{1, -1}).mean, -expected, 0.01);
 }
 
 TEST(Spread, HoldsTheShareAskedForOnRowsItNeverSaw) {

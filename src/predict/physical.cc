@@ -7,8 +7,8 @@
 namespace weir::predict {
 namespace {
 
-constexpr int kSteps = 8;       // of Gauss and Newton
-constexpr int kSweeps = 80;     // of coordinate descent, at most, a step
+constexpr int kSteps = 8;        // of Gauss and Newton
+constexpr int kSweeps = 80;      // of coordinate descent, at most, a step
 constexpr double kHuber = 0.35;  // residuals of the logarithm beyond this count linearly only
 
 double Dot(std::span<const double> a, std::span<const double> b) {
