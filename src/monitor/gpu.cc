@@ -81,7 +81,11 @@ Status GpuReader::Nvml::Load(const std::string& path) {
   library.reset(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!library) {
     const char* words = ::dlerror();
-    return Fail(ErrorCode::kNotFound, fmt::format("NVML: {}", words != nullptr ? words : path));
+    return Fail(
+        ErrorCode::kNotFound,
+        fmt::format("NVML: {} (NVIDIA's driver brings it; a container gets it with the driver capability "
+                    "\"utility\")",
+                    words != nullptr ? words : path));
   }
   const char* missing = !Find("nvmlInit_v2", init)                         ? "nvmlInit_v2"
                         : !Find("nvmlShutdown", shutdown)                  ? "nvmlShutdown"
@@ -91,8 +95,7 @@ Status GpuReader::Nvml::Load(const std::string& path) {
                                                                            : nullptr;
   if (missing != nullptr) {
     return Fail(ErrorCode::kUnsupported,
-                fmt::format("NVML: {} has no {}: is it NVIDIA's library, of a driver of 2012 or later?", path,
-                            missing));
+                fmt::format("NVML: {} has no {}: is it the library of NVIDIA's driver?", path, missing));
   }
   Find("nvmlSystemGetDriverVersion", driver_version);
   Find("nvmlDeviceGetName", name);

@@ -23,9 +23,8 @@ struct GpuDevice {
 struct GpuSample {
   // Share of the time in which some kernel ran, 0 to 100, over NVML's own window: 1/6 s to 1 s, by product.
   std::optional<double> percent;
-  std::optional<int64_t> memory_bytes;  // in use, the driver's own part left out where it tells that apart
-  std::optional<double>
-      energy_j;  // since the driver was loaded; brought up to date some 10 to 50 times a second
+  std::optional<int64_t> memory_bytes;    // in use, the driver's own part left out where it tells that apart
+  std::optional<double> energy_j;         // since the driver was loaded; it moves in steps
   std::optional<double> power_watts;      // now, or over the last second, by product
   std::optional<double> clock_mhz;        // of the multiprocessors
   std::optional<uint64_t> clock_reasons;  // what holds the clocks down: a mask for ClockReasons

@@ -25,8 +25,14 @@ TEST(RunAndMonitor, KnowsTheCpuTimeOfACommandShorterThanAPeriod) {
   const double cpu = usage->user_s + usage->system_s;
   EXPECT_GT(cpu, 0.001);
   EXPECT_NEAR(usage->resources.app_cpu->mean * usage->resources.wall_s, cpu, 0.02);
-  EXPECT_GT(usage->max_resident_bytes.value_or(0), 100 << 10);
+}
+
+TEST(RunAndMonitor, KnowsTheMemoryOfACommand) {
+  const auto usage = RunScript("i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done");
+  ASSERT_TRUE(usage && usage->max_resident_bytes && usage->resources.process_memory_bytes);
+  EXPECT_GT(*usage->max_resident_bytes, 100 << 10);
   EXPECT_GT(usage->resources.process_memory_bytes->max, 100 << 10);
+  EXPECT_FALSE(usage->resources.largest_process_bytes) << "it is told of once";
 }
 
 TEST(RunAndMonitor, CountsTheCommandsChildren) {
@@ -39,7 +45,7 @@ TEST(RunAndMonitor, LeavesItsOwnMemoryOutOfTheLargestProcess) {
   constexpr int64_t kOurs = 200 << 20;
   std::vector<char> ours(kOurs);
   for (size_t i = 0; i < ours.size(); i += 4096) ours[i] = 1;
-  const auto small = RunScript("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done");
+  const auto small = RunScript("i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done");
   ASSERT_TRUE(small && small->max_resident_bytes);
   EXPECT_GT(*small->max_resident_bytes, 200 << 10);
   EXPECT_LT(*small->max_resident_bytes, 50 << 20);

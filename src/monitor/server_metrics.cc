@@ -48,6 +48,9 @@ Result<ServerMetrics> PickServerMetrics(const std::vector<Metric>& metrics) {
                 "nv_gpu_... "
                 "is there: is this the server's metrics page?");
   }
+  // Triton answers before it has looked at its machine for the first time, with zeros; no machine runs in no
+  // memory.
+  if (machine_memory.count > 0 && machine_memory.sum == 0) machine_memory = machine_cpu = {};
   return ServerMetrics{.cpu_s = cpu.sum_if_any(),
                        .resident_bytes = resident.sum_if_any(),
                        .machine_cpu_share = machine_cpu.mean(),

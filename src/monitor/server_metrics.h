@@ -17,7 +17,7 @@ struct ServerMetrics {
   // Of the server's process (weir, MLServer and whatever uses Prometheus's own libraries).
   std::optional<double> cpu_s;           // process_cpu_seconds_total: so far; the sum
   std::optional<double> resident_bytes;  // process_resident_memory_bytes; the sum
-  // Of its machine (Triton).
+  // Of its machine (Triton); absent until Triton has looked at it for the first time.
   std::optional<double> machine_cpu_share;     // nv_cpu_utilization: 0 to 1
   std::optional<double> machine_memory_bytes;  // nv_cpu_memory_used_bytes
   // Of its GPUs (Triton).

@@ -52,6 +52,18 @@ TEST(ReadServerMetrics, TellsOfTritonsMachineAndGpus) {
   EXPECT_FALSE(metrics->cpu_s);
 }
 
+// What tritonserver 2.51 answers in its first second.
+TEST(ReadServerMetrics, TakesZerosFromBeforeTritonLookedForNone) {
+  const auto metrics = ReadServerMetrics(
+      "# TYPE nv_cpu_utilization gauge\nnv_cpu_utilization 0\n# TYPE nv_cpu_memory_total_bytes gauge\n"
+      "nv_cpu_memory_total_bytes 0\n# TYPE nv_cpu_memory_used_bytes gauge\nnv_cpu_memory_used_bytes 0\n");
+  ASSERT_TRUE(metrics) << metrics.error().message;
+  EXPECT_FALSE(metrics->machine_cpu_share);
+  EXPECT_FALSE(metrics->machine_memory_bytes);
+  EXPECT_EQ(ReadServerMetrics("nv_cpu_utilization 0\nnv_cpu_memory_used_bytes 5\n")->machine_cpu_share, 0);
+  EXPECT_EQ(ReadServerMetrics("nv_cpu_utilization 0\n")->machine_cpu_share, 0);
+}
+
 TEST(ReadServerMetrics, TellsOfTheProcess) {
   const auto metrics = ReadServerMetrics(kProcess);
   ASSERT_TRUE(metrics) << metrics.error().message;
