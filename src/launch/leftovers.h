@@ -40,6 +40,9 @@ std::string MarkPrefix();  // "WEIR_KEPT=BOOT:": of all the marks made on this m
 // The owner in a mark of this machine; nothing for others.
 std::optional<Owner> OwnerOfMark(std::string_view mark);
 
+// The first child of process `parent` whose environment has this variable, "NAME=value".
+std::optional<int> ChildWith(const std::string& variable, int parent);
+
 // Something that was started and is still there. A value.
 struct Started {
   enum class Kind { kProcess, kContainer, kLink };
