@@ -102,9 +102,11 @@ Status CheckRate(double gbit_per_s) {
 Bucket BucketFor(double gbit_per_s, Duration queue) {
   const double bytes_per_s = gbit_per_s * 1e9 / 8;
   const int64_t burst = std::max<int64_t>(static_cast<int64_t>(bytes_per_s * 157e-6), kLargestPacket);
+  const double queue_bytes = static_cast<double>(burst) + bytes_per_s * Seconds(queue);
+  constexpr double kMostQueued = 2e9;  // the kernel counts in 32 bits
   return {.bytes_per_s = static_cast<uint64_t>(std::llround(bytes_per_s)),
           .burst_bytes = static_cast<uint32_t>(burst),
-          .queue_bytes = static_cast<uint32_t>(burst + static_cast<int64_t>(bytes_per_s * Seconds(queue)))};
+          .queue_bytes = static_cast<uint32_t>(std::min(queue_bytes, kMostQueued))};
 }
 
 std::vector<std::string> ShapeArguments(const std::string& device, QueuePlace place, const Bucket& bucket) {

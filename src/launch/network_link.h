@@ -36,7 +36,8 @@ class NetworkLink {
   ~NetworkLink();
 
   // Takes effect at once, also with connections open; what is queued stays queued, and the queue is never
-  // made smaller, so that nothing is lost by a change. Some 50 us. Thread-safe.
+  // made smaller. (A sender that goes on at a higher rate fills it, and loses what comes then.) Some 50 us.
+  // Thread-safe.
   Status SetRate(double gbit_per_s);
   double gbit_per_s() const;  // the rate now; thread-safe
 

@@ -31,6 +31,7 @@ TEST(BucketFor, Holds157MicrosecondsOfTheRateAndAQueueOfTwoMilliseconds) {
 
 TEST(BucketFor, HoldsTheQueueThatIsAskedFor) {
   EXPECT_EQ(BucketFor(5, 10ms).queue_bytes, 98'125U + 6'250'000U);
+  EXPECT_EQ(BucketFor(100, 1s).queue_bytes, 2'000'000'000U) << "12.5 GB are more than the kernel can count";
 }
 
 TEST(BucketFor, HoldsAtLeastTheLargestPacket) {
