@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/thread.h"
+#include "launch/leftovers.h"
 #include "launch/program.h"
 
 namespace weir::launch {
@@ -106,7 +107,11 @@ KeptProgram::KeptProgram(Options options, std::unique_ptr<Program> front, Unique
 
 KeptProgram::~KeptProgram() { Stop(Duration::zero()); }
 
-int KeptProgram::pid() const { return front_->pid(); }
+int KeptProgram::pid() const {
+  const int front = front_->pid();
+  return options_.mark.empty() ? front : ChildWith(options_.mark, front).value_or(front);
+}
+
 std::string KeptProgram::LastWords() const { return front_->LastWords(); }
 
 std::optional<Ending> KeptProgram::WaitForEnd(Instant until) {

@@ -39,6 +39,7 @@ class KeptProgram final : public Launched {
  public:
   struct Options {
     std::string name, address;  // as Launched has them
+    std::string mark;           // the command's, where it runs on this machine; else empty
     int stop_signal = SIGTERM;  // what Stop sends first
     Duration beat{};            // an empty line to the keeper every so often, on a thread of its own; 0: none
   };
@@ -47,7 +48,8 @@ class KeptProgram final : public Launched {
   ~KeptProgram() override;
 
   const std::string& name() const override { return options_.name; }
-  int pid() const override;  // the keeper's, or of what carries its input
+  // The command's, once it has become it, so that the keeper is not taken for a part of it; else of `spawn`.
+  int pid() const override;
   const std::string& address() const override { return options_.address; }
   std::optional<Ending> WaitForEnd(Instant until) override;
   std::string LastWords() const override;

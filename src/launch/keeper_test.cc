@@ -121,7 +121,15 @@ TEST_P(KeeperInShell, LeavesNothingWhenItsHolderIsKilled) {
   }
 }
 
-TEST_F(KeeperTest, IsAKeeperOfTheDeadAsWell) {  // the keeper's own end closes nothing of the holder's
+TEST_F(KeeperTest, TellsTheNumberOfTheCommandAndNotItsOwn) {
+  const Kept kept{.command = {"sh", "-c", "echo up=$$; exec sleep 1000"}, .mark = MakeMark(clock_.Now())};
+  const auto program =
+      KeptProgram::Start({.name = "script", .mark = kept.mark}, {.arguments = KeeperArguments(kept)}, clock_);
+  ASSERT_TRUE(program.has_value()) << program.error().message;
+  EXPECT_EQ((*program)->pid(), WaitForNumber(**program, "up="));
+}
+
+TEST_F(KeeperTest, MayItselfBeKilled) {
   const auto program = Start("echo up=$$; exec sleep 1000");
   const int pid = WaitForNumber(*program, "up=");
   ::kill(program->pid(), SIGKILL);

@@ -69,16 +69,30 @@ uint64_t StartTicks(int pid) {
   return TakeNumber(rest, ticks) ? ticks : 0;
 }
 
-std::optional<Owner> OwnerOfProcess(int pid) {
+// Calls `look` with each variable of the process's environment until it is content.
+template <typename Look>
+bool AnyVariable(int pid, const Look& look) {
   const std::string environment = ReadProc(fmt::format("/proc/{}/environ", pid));
   std::string_view rest = environment;
-  std::optional<Owner> owner;
   while (!rest.empty()) {
     const std::string_view variable = rest.substr(0, rest.find('\0'));
-    if (variable.starts_with(kVariable)) owner = ParseOwner(variable.substr(kVariable.size()));
-    if (const auto kept = OwnerOfMark(variable)) return kept;  // it says more: who started it, and from where
+    if (look(variable)) return true;
     rest.remove_prefix(std::min(rest.size(), variable.size() + 1));
   }
+  return false;
+}
+
+// A mark says more than an owner's variable: who started it, and from where.
+std::optional<Owner> OwnerOfProcess(int pid) {
+  std::optional<Owner> owner;
+  AnyVariable(pid, [&](std::string_view variable) {
+    const auto kept = OwnerOfMark(variable);
+    if (kept)
+      owner = kept;
+    else if (variable.starts_with(kVariable))
+      owner = ParseOwner(variable.substr(kVariable.size()));
+    return kept.has_value();
+  });
   return owner;
 }
 
@@ -225,6 +239,14 @@ std::optional<Owner> OwnerOfMark(std::string_view mark) {
   const std::string prefix = MarkPrefix();
   if (!mark.starts_with(prefix)) return std::nullopt;
   return OwnerOfName(mark.substr(prefix.size()));
+}
+
+std::optional<int> ChildWith(const std::string& variable, int parent) {
+  const std::string children = ReadProc(fmt::format("/proc/{0}/task/{0}/children", parent));
+  std::string_view rest = children;
+  for (int pid = 0; TakeNumber(rest, pid); rest.remove_prefix(std::min<size_t>(rest.size(), 1)))
+    if (AnyVariable(pid, [&](std::string_view one) { return one == variable; })) return pid;
+  return std::nullopt;
 }
 
 std::string Started::ToString() const {

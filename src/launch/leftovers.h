@@ -40,6 +40,9 @@ std::string MarkPrefix();  // "WEIR_KEPT=BOOT:": of all the marks made on this m
 // The owner in a mark of this machine; nothing for others.
 std::optional<Owner> OwnerOfMark(std::string_view mark);
 
+// The first child of process `parent` whose environment has this variable, "NAME=value".
+std::optional<int> ChildWith(const std::string& variable, int parent);
+
 // Something that was started and is still there. A value.
 struct Started {
   enum class Kind { kProcess, kContainer, kLink };
@@ -64,8 +67,8 @@ std::vector<Started> StillRunning(const Owner& owner, Instant until, const Clock
 
 // Kills the processes whose mark names an owner that is dead, removes its containers and its links, waits
 // until they are gone (10 s at most), and says what was done, a line each. As a rule the kernel and the
-// keepers have done it all when an owner died; this is for what got away: a server behind podman that heeds
-// no SIGTERM, or a program that changed its process group before it was killed.
+// keepers have done it all when an owner died; this is for what got away: what
+// a program without a keeper had started itself, or a container whose keeper was killed as well.
 std::vector<std::string> RemoveLeftovers(const Clock& clock);
 
 }  // namespace weir::launch

@@ -99,12 +99,14 @@ Status CheckRate(double gbit_per_s) {
 
 }  // namespace
 
-Bucket BucketFor(double gbit_per_s) {
+Bucket BucketFor(double gbit_per_s, Duration queue) {
   const double bytes_per_s = gbit_per_s * 1e9 / 8;
   const int64_t burst = std::max<int64_t>(static_cast<int64_t>(bytes_per_s * 157e-6), kLargestPacket);
+  const double queue_bytes = static_cast<double>(burst) + bytes_per_s * Seconds(queue);
+  constexpr double kMostQueued = 2e9;  // the kernel counts in 32 bits
   return {.bytes_per_s = static_cast<uint64_t>(std::llround(bytes_per_s)),
           .burst_bytes = static_cast<uint32_t>(burst),
-          .queue_bytes = static_cast<uint32_t>(burst + static_cast<int64_t>(bytes_per_s * 2e-3))};
+          .queue_bytes = static_cast<uint32_t>(std::min(queue_bytes, kMostQueued))};
 }
 
 std::vector<std::string> ShapeArguments(const std::string& device, QueuePlace place, const Bucket& bucket) {
@@ -151,6 +153,10 @@ Result<std::unique_ptr<NetworkLink>> NetworkLink::Create(Options options, const 
   if (options.mtu < 1280 || options.mtu > 65000)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("an MTU of {}: from 1280 to 65000 can be had", options.mtu));
+  if (options.queue < 100us || options.queue > 1s)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("a link's queue of {} ms: from 0.1 to 1,000 can be had", Milliseconds(options.queue)));
   if (options.delay < Duration::zero() || options.delay > 10s)
     return Fail(
         ErrorCode::kInvalidArgument,
@@ -160,7 +166,7 @@ Result<std::unique_ptr<NetworkLink>> NetworkLink::Create(Options options, const 
   TRY_STATUS(link->Connect(options.mtu));
   TRY_STATUS(link->Mark());
   TRY_STATUS(link->Delay());
-  TRY_STATUS(link->Shape(options.gbit_per_s));
+  TRY_STATUS(link->Shape(options));
   TRY_STATUS(link->FindEnds());
   return link;
 }
@@ -212,13 +218,13 @@ Status NetworkLink::Delay() {
   return add(kFarDevice, namespace_.get());
 }
 
-Status NetworkLink::Shape(double gbit_per_s) {
-  const Bucket bucket = BucketFor(gbit_per_s);
+Status NetworkLink::Shape(const Options& options) {
+  const Bucket bucket = BucketFor(options.gbit_per_s, options.queue);
   const QueuePlace place = delay_ == Duration::zero() ? kRoot : kDelayed;
   TRY_STATUS(RunTool(ShapeArguments(device_, place, bucket), -1, clock_));
   TRY_STATUS(RunTool(ShapeArguments(kFarDevice, place, bucket), namespace_.get(), clock_));
   MutexLock lock(mutex_);
-  gbit_per_s_ = gbit_per_s;
+  gbit_per_s_ = options.gbit_per_s;
   queue_bytes_ = bucket.queue_bytes;
   return {};
 }

@@ -25,6 +25,9 @@ class NetworkLink {
     double gbit_per_s = 5;  // each way, counted with Ethernet headers; 0.001 to 100
     int mtu =
         9000;  // bytes; 1,280 to 65,000. 9,000: what data centres use; a payload gets 99.3 % of the rate
+    // What may wait at each end beside what leaves at once, as time at this rate; 0.1 ms to 1 s. In bytes it
+    // stays what it is when the rate changes, as a port's memory does.
+    Duration queue = 2ms;
     Duration delay{};  // of each packet, each way, beside the queue's; up to 10 s. Wants netem in the kernel
   };
   // kUnsupported with the remedy where this process may not, the tools are not there, or the kernel cannot
@@ -33,7 +36,8 @@ class NetworkLink {
   ~NetworkLink();
 
   // Takes effect at once, also with connections open; what is queued stays queued, and the queue is never
-  // made smaller, so that nothing is lost by a change. Some 50 us. Thread-safe.
+  // made smaller. (A sender that goes on at a higher rate fills it, and loses what comes then.) Some 50 us.
+  // Thread-safe.
   Status SetRate(double gbit_per_s);
   double gbit_per_s() const;  // the rate now; thread-safe
 
@@ -57,7 +61,7 @@ class NetworkLink {
   Status Connect(int mtu);
   Status Mark();
   Status Delay();
-  Status Shape(double gbit_per_s);
+  Status Shape(const Options& options);
   Status FindEnds();
 
   // One end: the socket of its namespace and the device's number there.
@@ -83,8 +87,8 @@ class NetworkLink {
 // What shapes to a rate. The bucket holds 157 us of the rate (96 KiB at 5 Gbit/s), the least with which bulk
 // transfers reach the rate on a busy machine, and never less than the largest packet that the kernel hands
 // over in one piece (64 KiB): a smaller one makes it cut packets here, and halves the rate. A larger one
-// would let short requests pass unshaped. The queue holds 2 ms of the rate beyond that.
-Bucket BucketFor(double gbit_per_s);
+// would let short requests pass unshaped. The queue holds so much time of the rate beyond that.
+Bucket BucketFor(double gbit_per_s, Duration queue = 2ms);
 
 // Arguments for tc that shape what leaves `device`, at `place`.
 std::vector<std::string> ShapeArguments(const std::string& device, QueuePlace place, const Bucket& bucket);

@@ -29,6 +29,11 @@ TEST(BucketFor, Holds157MicrosecondsOfTheRateAndAQueueOfTwoMilliseconds) {
   EXPECT_EQ(bucket.queue_bytes, 98'125U + 1'250'000U);
 }
 
+TEST(BucketFor, HoldsTheQueueThatIsAskedFor) {
+  EXPECT_EQ(BucketFor(5, 10ms).queue_bytes, 98'125U + 6'250'000U);
+  EXPECT_EQ(BucketFor(100, 1s).queue_bytes, 2'000'000'000U) << "12.5 GB are more than the kernel can count";
+}
+
 TEST(BucketFor, HoldsAtLeastTheLargestPacket) {
   EXPECT_EQ(BucketFor(0.1).burst_bytes, 70'000U);
   EXPECT_EQ(BucketFor(0.1).queue_bytes, 70'000U + 25'000U);
@@ -71,6 +76,8 @@ TEST(NetworkLink, NamesAnOptionThatCannotBe) {
   const SteadyClock clock;
   EXPECT_THAT(NetworkLink::Create({.gbit_per_s = 0}, clock).error().message, HasSubstr("a link of 0 Gbit/s"));
   EXPECT_THAT(NetworkLink::Create({.mtu = 100}, clock).error().message, HasSubstr("an MTU of 100"));
+  EXPECT_THAT(NetworkLink::Create({.queue = 10us}, clock).error().message,
+              HasSubstr("a link's queue of 0.01 ms"));
   EXPECT_THAT(NetworkLink::Create({.delay = -1ms}, clock).error().message,
               HasSubstr("a link's delay of -1 ms"));
 }

@@ -88,13 +88,16 @@ Result<std::unique_ptr<Launched>> Launch(const ServerCommand& server, const Plac
                               server.host->destination));
     return StartOverSsh(*server.host, std::move(kept), server.stop_signal, clock);
   }
-  return TRY(KeptProgram::Start(
-      {.name = kept.command[0], .address = places.address, .stop_signal = server.stop_signal},
-      {.arguments = KeeperArguments(kept),
-       .environment = {OwnerVariable()},
-       .cpus = server.cpus,
-       .network_namespace = server.link != nullptr ? server.link->far_namespace() : -1},
-      clock));
+  return TRY(
+      KeptProgram::Start({.name = kept.command[0],
+                          .address = places.address,
+                          .mark = kept.mark,
+                          .stop_signal = server.stop_signal},
+                         {.arguments = KeeperArguments(kept),
+                          .environment = {OwnerVariable()},
+                          .cpus = server.cpus,
+                          .network_namespace = server.link != nullptr ? server.link->far_namespace() : -1},
+                         clock));
 }
 
 // How the ports of a container come about: told to its command, or published.

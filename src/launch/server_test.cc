@@ -71,6 +71,9 @@ TEST_F(ServerTest, RunsUntilItIsLetGoWithAllThatItStarted) {
     EXPECT_TRUE(AskHttp(server->http() + "/v2/health/ready", 10s, clock_).has_value());
     EXPECT_GT(server->start, Duration::zero());
     EXPECT_NE(server->ports.grpc, server->ports.metrics);
+    std::string name;
+    std::getline(std::ifstream("/proc/" + std::to_string(server->launched->pid()) + "/comm"), name);
+    EXPECT_EQ(name, "python3") << "the server itself is what is watched";
     child = NumberAfter(server->launched->LastWords(), "child=");
     ASSERT_GT(child, 0);
     EXPECT_EQ(server->launched->Stop(60s), Ending{});
