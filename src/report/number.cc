@@ -52,6 +52,10 @@ std::string Percent(double share) {
   return text + " %";
 }
 
+std::string Counted(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", WithCommas(count), noun, count == 1 ? "" : "s");
+}
+
 std::string Exact(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
 
 }  // namespace weir::report

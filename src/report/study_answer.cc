@@ -1,7 +1,9 @@
 // The first thing a reader sees: what is best, by how much, how sure that is, and what stands against it.
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "report/number.h"
 #include "report/study_report.h"
@@ -19,12 +21,28 @@ std::string SuspectText(const StudyView& study, size_t index) {
 Paragraph BestParagraph(const StudyView& study, size_t best) {
   const Json& figures = study.Metric(best, study.objective());
   std::string text =
-      fmt::format("{} {}: {}, with {} over {} trials{}.", study.higher_is_better() ? "Highest" : "Lowest",
-                  study.objective(), study.label(best), IntervalText(figures), figures["n"].get<int64_t>(),
-                  SuspectText(study, best));
+      fmt::format("{} {}: {}, with {} over {}{}.", study.higher_is_better() ? "Highest" : "Lowest",
+                  study.objective(), study.label(best), IntervalText(figures),
+                  Counted(figures["n"].get<int64_t>(), "trial"), SuspectText(study, best));
   if (const auto wall = study.CommonestWord(best, "wall"))
-    text += fmt::format(" Its wall is {} (in {} of {} trials).", wall->word, wall->times, wall->of);
+    text +=
+        fmt::format(" Its wall is {} (in {} of {}).", wall->word, wall->times, Counted(wall->of, "trial"));
   return {std::move(text), Paragraph::Tone::kAnswer};
+}
+
+// What makes the headline less than one.
+void AddDoubts(const StudyView& study, size_t best, Section& section) {
+  if (study.configuration(best)["trials"]["valid"].get<int64_t>() == 0) {
+    section.blocks.emplace_back(
+        Paragraph{"No configuration has a VALID trial: these figures are of SUSPECT ones, and no ground for "
+                  "a decision.",
+                  Paragraph::Tone::kWarning});
+  }
+  if (study.Metric(best, study.objective())["n"].get<int64_t>() < 2) {
+    section.blocks.emplace_back(
+        Paragraph{"A single trial does not tell how far off it may be: ask for more repeats.",
+                  Paragraph::Tone::kWarning});
+  }
 }
 
 std::string SeenText(const Json& comparison) {
@@ -36,40 +54,52 @@ bool IsToldApart(const Json& comparison) {
   return comparison["told"] == "higher" || comparison["told"] == "lower";
 }
 
+// Better than what leads: its trials are SUSPECT alone, or its ratio and its mean do not agree.
+bool IsAhead(const StudyView& study, const Json& comparison) {
+  return comparison["told"] == (study.higher_is_better() ? "higher" : "lower");
+}
+
+void AddList(std::string title, std::vector<std::string> items, Section& section) {
+  if (items.empty()) return;
+  if (items.size() > kMostListed) {
+    const size_t more = items.size() - kMostListed;
+    items.resize(kMostListed);
+    items.push_back(fmt::format("and {} more", more));
+  }
+  section.blocks.emplace_back(Paragraph{std::move(title)});
+  section.blocks.emplace_back(List{std::move(items)});
+}
+
 // Who may be as good, and who comes first of those that are not.
 void AddOthers(const StudyView& study, const Json& others, Section& section) {
-  List alike;
-  size_t more = 0;
+  std::vector<std::string> ahead, alike, unknown;
   const Json* next = nullptr;
   for (const Json& other : others) {
-    if (IsToldApart(other)) {
-      if (!next) next = &other;
-      continue;
+    const auto index = other["configuration"].get<size_t>();
+    std::string line = fmt::format("{}: {} of it", study.label(index), IntervalText(other, "ratio"));
+    if (IsAhead(study, other)) {
+      ahead.push_back(line + SuspectText(study, index));
+    } else if (other["told"] == "too few") {
+      unknown.push_back(std::move(line));
+    } else if (!IsToldApart(other)) {
+      alike.push_back(fmt::format("{}, {}{}", line, other["told"].get<std::string>(), SeenText(other)));
+    } else if (!next) {
+      next = &other;
     }
-    if (alike.items.size() == kMostListed) {
-      ++more;
-      continue;
-    }
-    alike.items.push_back(fmt::format("{}: {} of it, {}{}", study.label(other["configuration"].get<size_t>()),
-                                      IntervalText(other, "ratio"), other["told"].get<std::string>(),
-                                      SeenText(other)));
   }
-  if (more > 0) alike.items.push_back(fmt::format("and {} more", more));
-  if (!alike.items.empty()) {
-    section.blocks.emplace_back(Paragraph{"Not shown to be any worse than it by more than the margin:"});
-    section.blocks.emplace_back(std::move(alike));
-  }
+  AddList("Ahead of it, but not to be relied on:", std::move(ahead), section);
+  AddList("Not shown to be any worse than it by more than the margin:", std::move(alike), section);
+  AddList("Too few blocks to tell from it:", std::move(unknown), section);
   if (next) {
     section.blocks.emplace_back(Paragraph{fmt::format("Next behind it: {}, at {} of it.",
                                                       study.label((*next)["configuration"].get<size_t>()),
                                                       IntervalText(*next, "ratio"))});
   }
   if (others.size() > 1) {
-    section.blocks.emplace_back(
-        Paragraph{fmt::format("It was picked as the best of {}, so chance has helped its mean a little: "
-                              "measure it once more before a decision that "
-                              "hangs on the last percent.",
-                              others.size() + 1)});
+    section.blocks.emplace_back(Paragraph{fmt::format(
+        "It was picked as the best of {}, so chance has helped its mean a little: measure it once more "
+        "before a decision that hangs on the last percent.",
+        others.size() + 1)});
   }
 }
 
@@ -80,9 +110,10 @@ void AddReference(const StudyView& study, size_t best, Section& section) {
   }
   const Json& comparison = study.Comparison(best, study.objective());
   if (comparison.is_null()) return;
-  section.blocks.emplace_back(Paragraph{fmt::format(
-      "That is {} times the reference ({}), paired in {} blocks{}.", IntervalText(comparison, "ratio"),
-      study.label(study.reference()), comparison["n"].get<int64_t>(), SeenText(comparison))});
+  section.blocks.emplace_back(
+      Paragraph{fmt::format("That is {} times the reference ({}), paired in {}{}.",
+                            IntervalText(comparison, "ratio"), study.label(study.reference()),
+                            Counted(comparison["n"].get<int64_t>(), "block"), SeenText(comparison))});
 }
 
 void AddSkipped(const StudyView& study, Section& section) {
@@ -152,6 +183,7 @@ Section AnswerSection(const StudyView& study) {
   }
   const auto best = answer["best"].get<size_t>();
   section.blocks.emplace_back(BestParagraph(study, best));
+  AddDoubts(study, best, section);
   AddDrift(study, section);
   AddReference(study, best, section);
   AddOthers(study, answer["others"], section);

@@ -20,7 +20,7 @@ Chart ToChart(const Json& figure, double confidence) {
   for (const Json& one : figure["series"]) {
     Series series{.name = one["name"].get<std::string>()};
     for (const Json& point : one["points"]) {
-      std::string note = fmt::format("{} trials", point["n"].get<int64_t>());
+      std::string note = Counted(point["n"].get<int64_t>(), "trial");
       if (const auto suspect = point["suspect"].get<int64_t>(); suspect > 0)
         note += fmt::format(", {} SUSPECT", suspect);
       series.points.push_back({.x = NumberAt(point, "x"),
@@ -38,11 +38,13 @@ Chart ToChart(const Json& figure, double confidence) {
 std::string Subtitle(const StudyView& study) {
   const Json& trials = study.At("trials");
   return fmt::format(
-      "{} configurations in {} randomised blocks, {} trials planned; {} VALID, {} SUSPECT, {} INVALID, {} "
+      "{} in {}, {} planned; {} VALID, {} SUSPECT, {} INVALID, {} "
       "failed, {} skipped",
-      study.configurations(), study.At("blocks").get<int64_t>(), trials["planned"].get<int64_t>(),
-      trials["valid"].get<int64_t>(), trials["suspect"].get<int64_t>(), trials["invalid"].get<int64_t>(),
-      trials["failed"].get<int64_t>(), trials["skipped"].get<int64_t>());
+      Counted(static_cast<int64_t>(study.configurations()), "configuration"),
+      Counted(study.At("blocks").get<int64_t>(), "randomised block"),
+      Counted(trials["planned"].get<int64_t>(), "trial"), trials["valid"].get<int64_t>(),
+      trials["suspect"].get<int64_t>(), trials["invalid"].get<int64_t>(), trials["failed"].get<int64_t>(),
+      trials["skipped"].get<int64_t>());
 }
 
 }  // namespace

@@ -68,6 +68,29 @@ TEST(AnswerSection, ListsWhatIsNotToldApart) {
   EXPECT_THAT(text, Not(HasSubstr("Next behind it")));
 }
 
+TEST(AnswerSection, PutsWhatIsAheadInSuspectTrialsAloneBesideTheHeadline) {
+  Json result = SmallResult();
+  result["answer"]["others"][0]["told"] = "higher";
+  result["configurations"][0]["trials"] = {
+      {"valid", 0}, {"suspect", 2}, {"invalid", 0}, {"failed", 0}, {"skipped", 0}};
+  const std::string text = TextOf(AnswerSection(StudyView(result)));
+  EXPECT_THAT(text,
+              HasSubstr("not to be relied on:\n\n- batch 1: 0.906 (0.9 to 0.912) of it; SUSPECT: 2 of them"));
+  EXPECT_THAT(text, Not(HasSubstr("Next behind it")));
+}
+
+TEST(AnswerSection, WarnsOfAHeadlineOfSuspectOrSingleTrials) {
+  Json result = SmallResult();
+  EXPECT_THAT(TextOf(AnswerSection(StudyView(result))), Not(HasSubstr("single trial")));
+  result["configurations"][1]["trials"]["valid"] = 0;
+  result["configurations"][1]["metrics"]["throughput_images_per_s"]["n"] = 1;
+  result["answer"]["others"][0]["told"] = "too few";
+  const std::string text = TextOf(AnswerSection(StudyView(result)));
+  EXPECT_THAT(text, HasSubstr("No configuration has a VALID trial"));
+  EXPECT_THAT(text, HasSubstr("A single trial does not tell"));
+  EXPECT_THAT(text, HasSubstr("Too few blocks to tell from it:\n\n- batch 1"));
+}
+
 TEST(AnswerSection, NamesWhatCouldNotBeTried) {
   Json result = SmallResult();
   result["configurations"][0]["skipped_why"] = "no podman here";

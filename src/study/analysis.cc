@@ -53,7 +53,8 @@ std::vector<Figures> FiguresOf(const Measured& measured, size_t configuration, d
   return all;
 }
 
-// From the best on, as the objective wants it; equal means keep the order of the design.
+// From the best on, as the objective wants it; equal means keep the order of the design. One without a VALID
+// trial is no headline where another has some: it comes behind those.
 std::optional<Answer> FindAnswer(const Objective& objective, const Analysis& analysis,
                                  const Measured& measured, const AnalysisOptions& options) {
   std::vector<std::pair<double, size_t>> order;
@@ -63,8 +64,11 @@ std::optional<Answer> FindAnswer(const Objective& objective, const Analysis& ana
     if (found != metrics.end()) order.emplace_back(found->summary.mean, i);
   }
   if (order.empty()) return std::nullopt;
+  const auto has_valid = [&](const auto& one) { return analysis.configurations[one.second].tally.valid > 0; };
+  const bool any_valid = std::ranges::any_of(order, has_valid);
   const bool higher = objective.better == Better::kHigher;
-  std::ranges::stable_sort(order, [higher](const auto& a, const auto& b) {
+  std::ranges::stable_sort(order, [&](const auto& a, const auto& b) {
+    if (any_valid && has_valid(a) != has_valid(b)) return has_valid(a);
     return higher ? a.first > b.first : a.first < b.first;
   });
   Answer answer{.best = order[0].second, .mean = order[0].first};

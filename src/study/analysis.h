@@ -91,7 +91,8 @@ struct StudyDrift {
       false;  // some block is restless, or the change is above the margin and its interval excludes 0
 };
 
-// The best configuration by the objective, and which of the others may be as good.
+// The best configuration by the objective of those that have a VALID trial (of all, where none has), and
+// which of the others may be as good.
 struct Answer {
   size_t best = 0;
   double mean = 0;

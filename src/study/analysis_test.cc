@@ -183,6 +183,14 @@ TEST(Analyse, NamesTheBestByTheObjective) {
   EXPECT_EQ(lower.Analyse().answer, std::nullopt);
 }
 
+TEST(Analyse, MakesNoHeadlineOfSuspectTrialsAlone) {
+  Case two = Two();
+  for (int block = 0; block < 5; ++block) two.Find(1, block).record.verdict.standing = Standing::kSuspect;
+  EXPECT_EQ(two.Analyse().answer->best, 0u);
+  for (int block = 0; block < 5; ++block) two.Find(0, block).record.verdict.standing = Standing::kSuspect;
+  EXPECT_EQ(two.Analyse().answer->best, 1u);
+}
+
 TEST(Tell, AsksForAnIntervalWithoutOneAndAGainAboveTheMargin) {
   const auto tell = [](double ratio, double low, double high) {
     return Tell({.n = 5, .ratio = ratio, .low = low, .high = high}, {});
