@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/csv.h"
 #include "base/error.h"
-#include "predict/csv.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace weir::predict;
+  using namespace weir;
   const auto csv =
       ParseCsv({reinterpret_cast<const char*>(data), size}, {.max_columns = 50, .max_rows = 200});
   if (!csv) {

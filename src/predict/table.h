@@ -5,9 +5,9 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/csv.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "predict/csv.h"
 #include "predict/expression.h"
 
 namespace weir::predict {
