@@ -46,7 +46,6 @@ Result<Booster> Boost(std::span<const float> x, int columns, std::span<const flo
       {"objective", options.loss == Trees::Loss::kSquared ? "reg:squarederror" : "reg:absoluteerror"},
       {"base_score", "0"},
       {"tree_method", "hist"},
-      {"max_bin", "64"},  // looking through bins is most of the time
       {"eta", number(options.rate)},
       {"max_depth", number(options.depth)},
       {"min_child_weight", number(options.child_weight)},
