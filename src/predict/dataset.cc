@@ -101,7 +101,7 @@ Status CheckNames(const Spec& spec, const Names& names) {
 class RowMaker {
  public:
   RowMaker(const Spec& spec, const Facts& facts, const Table& rows, WithTarget with)
-      : spec_(spec), facts_(facts), rows_(rows), names_(spec, facts, rows), with_(with) {}
+      : spec_(spec), rows_(rows), names_(spec, facts, rows), with_(with) {}
 
   Row Make(int64_t index) const {
     const Names::Place place = names_.PlaceOf(index);
@@ -199,7 +199,6 @@ class RowMaker {
   }
 
   const Spec& spec_;
-  const Facts& facts_;
   const Table& rows_;
   const Names names_;
   const WithTarget with_;
