@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "cli/load_target.h"
 #include "cli/null_server.h"
 #include "load/generator.h"
 
@@ -29,28 +28,26 @@ Result<load::Played> PlayClosed(LoadTarget& target, const load::Requests& reques
 
 }  // namespace
 
-Result<Ceiling> MeasureCeiling(const LoadFlags& flags, const infer::ModelInfo& model,
+Result<Ceiling> MeasureCeiling(const LoadFlags& flags, const LoadTarget& target,
                                const std::vector<infer::Request>& requests, const Clock& clock,
                                const std::stop_token& stop) {
-  const NullServer server = TRY(NullServer::Start(model, clock));
+  const NullServer server = TRY(NullServer::Start(target.info(), clock));
   LoadFlags null_flags = flags;
-  const bool is_grpc = flags.target.starts_with("grpc:") || flags.protocol == "grpc" ||
-                       flags.protocol == "gRPC" || flags.protocol == "GRPC" || flags.url.starts_with("grpc:");
-  null_flags.target = is_grpc ? server.grpc() : server.http();
+  null_flags.target = target.protocol() == "grpc" ? server.grpc() : server.http();
   null_flags.model = null_flags.version = null_flags.url = "";
   null_flags.payload = "tensor";  // the model goes by its full name there
   null_flags.shared_memory = "none";
-  const std::unique_ptr<LoadTarget> target = TRY(OpenLoadTarget(null_flags, clock, kInFlight));
+  const std::unique_ptr<LoadTarget> null = TRY(OpenLoadTarget(null_flags, clock, kInFlight));
   load::Requests pool{.pool = requests, .check = {}};
-  TRY_STATUS(target->Prepare(pool));
-  const load::Played alone = TRY(PlayClosed(*target, pool, 1, 200ms, null_flags, clock, stop));
-  const load::Played most = TRY(PlayClosed(*target, pool, kInFlight, 500ms, null_flags, clock, stop));
+  TRY_STATUS(null->Prepare(pool));
+  const load::Played alone = TRY(PlayClosed(*null, pool, 1, 200ms, null_flags, clock, stop));
+  const load::Played most = TRY(PlayClosed(*null, pool, kInFlight, 500ms, null_flags, clock, stop));
   if (most.tally.answered() == 0)
     return Fail(ErrorCode::kInternal,
                 most.errors.empty() ? "a null server answered nothing" : most.errors.front());
   // Waiting threads hand over to one another: how much of a thread's time a request takes does not say what
   // all of them could do, so what they did stands.
-  const double busy = target->is_driven() ? std::clamp(most.busiest_thread, 0.05, 1.0) : 1.0;
+  const double busy = null->is_driven() ? std::clamp(most.busiest_thread, 0.05, 1.0) : 1.0;
   Ceiling ceiling{.per_s = most.throughput() / busy, .floor_ms = {}};
   if (const auto median = alone.tally.response.Quantile(0.5))
     ceiling.floor_ms = 1e-6 * static_cast<double>(*median);

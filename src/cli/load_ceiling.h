@@ -9,7 +9,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/load_flags.h"
-#include "infer/endpoint.h"
+#include "cli/load_target.h"
+#include "infer/call.h"
 
 namespace weir::cli {
 
@@ -18,9 +19,9 @@ struct Ceiling {
   std::optional<double> floor_ms;  // the median response time of one request at a time
 };
 
-// Sends `requests` to a NullServer for about a second, over the protocol and with the client that `flags` ask
-// for. Errors are those of starting it, or say that nothing came of it.
-Result<Ceiling> MeasureCeiling(const LoadFlags& flags, const infer::ModelInfo& model,
+// Sends `requests`, made for `target`, to a NullServer for about a second, over the target's protocol and
+// with the client that `flags` ask for. Errors are those of starting it, or say that nothing came of it.
+Result<Ceiling> MeasureCeiling(const LoadFlags& flags, const LoadTarget& target,
                                const std::vector<infer::Request>& requests, const Clock& clock,
                                const std::stop_token& stop);
 

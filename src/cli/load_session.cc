@@ -46,7 +46,7 @@ LoadSession::LoadSession(const LoadFlags& flags, LoadTarget& target, const load:
 
 const std::optional<Ceiling>& LoadSession::MeasuredCeiling() {
   if (std::exchange(asked_for_ceiling_, true) || target_.protocol() == "in-process") return ceiling_;
-  auto ceiling = MeasureCeiling(flags_, target_.info(), probe_, clock_, stop_);
+  auto ceiling = MeasureCeiling(flags_, target_, probe_, clock_, stop_);
   if (ceiling)
     ceiling_ = *ceiling;
   else if (!stop_.stop_requested())

@@ -311,6 +311,8 @@ Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const
       flags.threads != usual.threads)
     return Invalid(
         "--connections, --channels and --io-threads are of a server: in this process there is no way to it");
+  if (flags.calibrate)
+    return Invalid("--calibrate measures the way to a server: in this process there is none");
   if (!flags.headers.empty()) return Invalid("-H is of a server: in this process there is nobody to read it");
   if (flags.shared_memory != "none")
     return Invalid("--shared-memory is for servers: in this process the model is given its tensor");
