@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "data/source.h"
 #include "launch/command.h"
 #include "launch/leftovers.h"
 #include "launch/page_cache.h"
@@ -124,7 +125,6 @@ Result<Laboratory::Ran> Laboratory::Run(const std::vector<std::string>& argument
   const launch::Output output = TRY(
       launch::RunCommand({.arguments = arguments, .cpus = setting.client_cpus, .timeout = kLongest}, clock_));
   const Instant end = clock_.Now();
-  ran.seen.client_s = Seconds(end - begin);
   if (before) {
     const auto after = TRY(server->link->ReadCounters());
     const double rate = server->rate ? server->rate->schedule().MeanBetween(begin - server->rate->begin(),
@@ -177,6 +177,26 @@ Status Laboratory::CheckSome(const Setting& setting, ClientPlaces places, const 
   return {};
 }
 
+// What its server has to say goes with the client's error; where the client did well the server must have,
+// too.
+Status Laboratory::TakeDown(RunningServer server, Result<Ran>& ran) {
+  if (server.rate) {
+    const auto report = server.rate->Stop();
+    if (!report && ran) return std::unexpected(report.error());
+  }
+  if (!server.started) return {};
+  launch::Launched& program = *server.started->launched;
+  if (ran) ran->seen.server_start_s = Seconds(server.started->start);
+  const launch::Ending ending = program.Stop(kPatience);
+  if (!ran)
+    return Fail(ran.error().code, fmt::format("{} (the server said last: {})", ran.error().message,
+                                              LastLine(program.LastWords())));
+  if (server.is_own && ending != launch::Ending{})
+    return Fail(ErrorCode::kIo,
+                fmt::format("the server ended with {}: {}", ending.ToString(), program.LastWords()));
+  return {};
+}
+
 Status Laboratory::CheckNothingIsLeft() {
   const auto left = launch::StillRunning(launch::ThisProcess(), clock_.Now() + 5s, clock_);
   if (left.empty()) return {};
@@ -225,21 +245,8 @@ Result<record::Record> Laboratory::Play(const study::Trial& trial) {
   const std::vector<std::string> arguments = ClientArguments(setting, length, places);
   auto ran = Run(arguments, answers_file, setting, server ? &*server : nullptr);
   if (server) {
-    if (server->started && ran) ran->seen.server_start_s = Seconds(server->started->start);
-    if (server->rate) {
-      if (const auto report = server->rate->Stop(); !report && ran) return std::unexpected(report.error());
-    }
-    if (server->started) {
-      const launch::Ending ending = server->started->launched->Stop(kPatience);
-      const bool is_ours = !setting.server;
-      if (ran && is_ours && ending != launch::Ending{})
-        return Fail(ErrorCode::kIo, fmt::format("the server ended with {}: {}", ending.ToString(),
-                                                server->started->launched->LastWords()));
-      if (!ran)
-        return Fail(ran.error().code, fmt::format("{} (the server said last: {})", ran.error().message,
-                                                  LastLine(server->started->launched->LastWords())));
-    }
-    server.reset();
+    const Status ended = TakeDown(*std::exchange(server, std::nullopt), ran);
+    if (!ended) return std::unexpected(ended.error());
   }
   if (!ran) return std::unexpected(ran.error());
   TRY_STATUS(CheckNothingIsLeft());
@@ -253,21 +260,27 @@ Result<record::Record> Laboratory::Play(const study::Trial& trial) {
 }
 
 Result<Json> Laboratory::Materials() {
+  const auto digest = [](std::string_view bytes) {
+    return fmt::format("{:016x}", Seed(1).Stream(bytes).value());
+  };
+  constexpr uint64_t kMostBytes = uint64_t{64} << 30;
   Json models = Json::object();
   for (const study::Configuration& configuration : design_.configurations) {
     const Setting setting = TRY(ReadSetting(configuration.factors));
     const model::Model& model = *TRY(ModelOf(setting));
     if (models.contains(setting.model)) continue;
-    std::error_code error;
-    Json facts{{"configuration", fmt::format("{:016x}", Seed(1).Stream(model.config.message).value())}};
+    Json facts{{"configuration", digest(model.config.message)}};
     if (!model.path.empty()) {
-      const Bytes bytes = TRY(ReadFile(model.path, uint64_t{64} << 30));
+      const Bytes bytes = TRY(ReadFile(model.path, kMostBytes));
       facts["file_bytes"] = bytes.size();
-      facts["file_hash"] = fmt::format("{:016x}", Seed(1).Stream(bytes.text()).value());
+      facts["file_hash"] = digest(bytes.text());
     }
     models[setting.model] = std::move(facts);
   }
-  return Json{{"models", std::move(models)}};
+  Json materials{{"program", digest(TRY(ReadFile(options_.program, kMostBytes)).text())},
+                 {"models", std::move(models)}};
+  if (!study_.data.empty()) materials["pictures"] = std::ssize(TRY(data::ListInputs({study_.data})).inputs);
+  return materials;
 }
 
 }  // namespace weir::trial

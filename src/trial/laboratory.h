@@ -39,8 +39,8 @@ class Laboratory {
   // the remedy: this machine cannot do it. Other errors fail the trial.
   Result<record::Record> Play(const study::Trial& trial);
 
-  // How many pictures of the data set a study's trials have to choose from, and so on: all that must not
-  // change while a study lasts and that its file does not say. Sizes and digests of the models' files.
+  // What must not change while a study lasts and its file does not say: digests of this program and of the
+  // models, and how many pictures the data have.
   Result<Json> Materials();
 
  private:
@@ -65,6 +65,7 @@ class Laboratory {
   // apart from the measured ones, which are not read.
   Status CheckSome(const Setting& setting, ClientPlaces places, const std::string& expected);
   Status CheckAnswers(const Reference& reference, const Setting& setting, Ran& ran) const;
+  Status TakeDown(RunningServer server, Result<Ran>& ran);
   Status CheckNothingIsLeft();
 
   const Options options_;

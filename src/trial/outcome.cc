@@ -102,17 +102,17 @@ void AddServer(const Json& own, const Setting& setting, Json& metrics) {
 }
 
 void AddLink(const Seen& seen, Json& metrics) {
-  if (!seen.link || seen.client_s <= 0) return;
+  if (!seen.link) return;
   metrics["link"] = {{"to_server_bytes", seen.link->to_server},
                      {"from_server_bytes", seen.link->from_server}};
   if (seen.link->gbit_per_s > 0) metrics["link"]["gbit_per_s"] = seen.link->gbit_per_s;
 }
 
 // Share of the time that was measured, in which the busier direction of the link was full.
-double LinkBusy(const Seen& seen, double measured_s) {
-  if (!seen.link || seen.link->gbit_per_s <= 0 || measured_s <= 0) return 0;
+double LinkBusy(const Seen& seen, double sending_s) {
+  if (!seen.link || seen.link->gbit_per_s <= 0 || sending_s <= 0) return 0;
   const auto bytes = static_cast<double>(std::max(seen.link->to_server, seen.link->from_server));
-  return std::min(1.0, bytes * 8e-9 / seen.link->gbit_per_s / measured_s);
+  return std::min(1.0, bytes * 8e-9 / seen.link->gbit_per_s / sending_s);
 }
 
 double RecogniserBusy(const Json& metrics, const Setting& setting) {
@@ -129,13 +129,13 @@ void PutWall(Json& metrics, const std::string& name, double share) {
 
 // The application names the wall on its own side; of what lies behind its client it only knows that it is
 // there.
-void AddWall(const Json& result, const Setting& setting, const Seen& seen, double measured_s, Json& metrics) {
+void AddWall(const Json& result, const Setting& setting, const Seen& seen, double sending_s, Json& metrics) {
   const Json wall = result.value("wall", Json::object());
   const std::string stage = wall.value("stage", std::string());
   const bool beyond = stage == "server" || stage.empty();
   if (!beyond) return PutWall(metrics, stage, wall.value("share", 0.0));
   if (setting.architecture == Architecture::kInProcess) return;
-  const Wall found = FindWall(LinkBusy(seen, measured_s), RecogniserBusy(metrics, setting));
+  const Wall found = FindWall(LinkBusy(seen, sending_s), RecogniserBusy(metrics, setting));
   PutWall(metrics, found.name, found.share);
 }
 
@@ -169,13 +169,13 @@ Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Se
   Outcome outcome;
   Json& metrics = outcome.metrics;
   const bool is_application = std::holds_alternative<ApplicationLoad>(setting.load);
-  double measured_s = 0;
+  double sending_s = 0;
   Json server;
   if (is_application) {
     server = result.value("server_resources", Json());
     if (TRY(GetInteger(result, "images")) <= 0) return Fail(ErrorCode::kIo, "no picture was answered");
     TRY(GetNumber(result, "throughput_images_per_s"));
-    measured_s = TRY(GetNumber(result, "wall_s"));
+    sending_s = TRY(GetNumber(result, "wall_s"));
     Take(result, kRunKeys, metrics);
     metrics["resources"] = result.value("resources", Json::object());
     outcome.verdict = JudgeMachine(metrics["resources"]);
@@ -190,7 +190,9 @@ Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Se
                                       ? "nothing was answered"
                                       : "nothing was answered: " + words.front().get<std::string>());
     }
-    measured_s = TRY(GetNumber(level, "measured_s"));
+    // The link carried the warm-up too.
+    sending_s = TRY(GetNumber(level, "measured_s"));
+    for (const Json& run : level.value("runs", Json::array())) sending_s += run.value("warm_up_s", 0.0);
     Take(level, kLevelKeys, metrics);
     metrics["throughput_images_per_s"] = TRY(GetNumber(level, "rows_per_s"));
     metrics["resources"] = level.value("resources", Json::object());
@@ -202,7 +204,7 @@ Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Se
   if (seen.server_start_s) metrics["server_start_s"] = *seen.server_start_s;
   AddServer(server, setting, metrics);
   AddLink(seen, metrics);
-  AddWall(result, setting, seen, measured_s, metrics);
+  AddWall(result, setting, seen, sending_s, metrics);
   if (seen.answers_differ) {
     metrics["answers_compared"] = seen.answers;
     metrics["answers_differ"] = *seen.answers_differ;

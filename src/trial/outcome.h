@@ -15,7 +15,6 @@ namespace weir::trial {
 // What was seen beside the client's own account.
 struct Seen {
   std::optional<double> server_start_s;  // from launch to ready
-  double client_s = 0;                   // the client's process, from start to end
   // Of a link: bytes each way while the client lived, and what it could have carried, Gbit/s.
   struct Link {
     int64_t to_server = 0, from_server = 0;

@@ -61,8 +61,7 @@ TEST(MakeOutcome, FindsAFullLink) {
   result["wall"]["stage"] = "server";
   const Setting setting{.architecture = Architecture::kDistributed};
   // 1.2 GB in 2 s of 5 Gbit/s
-  const auto outcome =
-      MakeOutcome(result, setting, {.client_s = 3, .link = Seen::Link{1'200'000'000, 1000, 5}});
+  const auto outcome = MakeOutcome(result, setting, {.link = Seen::Link{1'200'000'000, 1000, 5}});
   EXPECT_EQ(outcome->metrics["wall"], "network");
   EXPECT_NEAR(outcome->metrics["wall_share"].get<double>(), 0.96, 1e-9);
 }

@@ -205,6 +205,7 @@ Result<RunningServer> Servers::Start(const Setting& setting, const model::Model&
     else if (runs_anyway)
       address = setting.server->url;
   } else {
+    running.is_own = true;
     running.metrics_url =
         fmt::format("http://{}:{}/metrics", running.started->address, running.started->ports.metrics);
   }

@@ -23,6 +23,7 @@ struct RunningServer {
   std::unique_ptr<launch::VariableRate> rate;    // of the link, where it varies; its thread ends first
   std::string model_url;                         // as clients name the model there
   std::string metrics_url;                       // of weir's own server; empty: not known
+  bool is_own = false;                           // weir's: it ends with status 0 when it is told to
   bool is_watched = false;  // its processes are on this machine: started->launched->pid()
 };
 
