@@ -88,6 +88,10 @@ struct MetricFamilies {
              "Time in which the emulated accelerator's streams computed, since it was loaded");
   Family<prometheus::Gauge>& streams =
       Gauges("weir_accelerator_streams", "Streams of the emulated accelerator");
+  prometheus::Gauge& cpu =
+      Gauges("process_cpu_seconds_total", "CPU time of the server, user and system").Add({});
+  prometheus::Gauge& resident =
+      Gauges("process_resident_memory_bytes", "Memory of the server that is resident").Add({});
   Family<prometheus::Gauge>& ready = Gauges("weir_model_ready", "1 where the version takes requests");
   Family<prometheus::Gauge>& batching_idle =
       Gauges("weir_dynamic_batching_idle", "1 where dynamic batching is asked for and cannot help");
@@ -201,6 +205,11 @@ ModelMetrics& Metrics::OfModel(const std::string& model, const std::string& vers
 }
 
 void Metrics::Refused(DoorRefusal refusal) { families_->no_model[static_cast<size_t>(refusal)]->Increment(); }
+
+void Metrics::SetProcess(Duration cpu, int64_t resident_bytes) {
+  families_->cpu.Set(Seconds(cpu));
+  families_->resident.Set(static_cast<double>(resident_bytes));
+}
 
 std::string Metrics::Text() const {
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());

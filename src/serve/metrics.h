@@ -79,6 +79,8 @@ class Metrics {
   // The same for the same name and version, as long as the Metrics live: counters outlive a reload.
   ModelMetrics& OfModel(const std::string& model, const std::string& version);
   void Refused(DoorRefusal refusal);
+  // Of this process so far, and now.
+  void SetProcess(Duration cpu, int64_t resident_bytes);
 
   std::string Text() const;  // in Prometheus' text format
 

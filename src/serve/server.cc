@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/thread.h"
+#include "monitor/proc.h"
 #include "serve/api.h"
 #include "serve/catalogue.h"
 #include "serve/loader.h"
@@ -48,7 +49,7 @@ class ServerInstance final : public Server {
   int MostConnections() const;
   Result<std::unique_ptr<wire::HttpServer>> OpenHttp(const DoorAddress& at, int threads,
                                                      wire::HttpServer::Handler handler) const;
-  void Scrape(const wire::HttpRequest& request, wire::HttpResponder responder) const;
+  void Scrape(const wire::HttpRequest& request, wire::HttpResponder responder);
 
   const ServerOptions options_;
   const Clock& clock_;
@@ -150,7 +151,7 @@ Status ServerInstance::OpenDoors() {
   return {};
 }
 
-void ServerInstance::Scrape(const wire::HttpRequest& request, wire::HttpResponder responder) const {
+void ServerInstance::Scrape(const wire::HttpRequest& request, wire::HttpResponder responder) {
   wire::HttpReply reply{.content_type = "text/plain; version=0.0.4; charset=utf-8"};
   if (request.path != "/metrics" && request.path != "/metrics/") {
     reply = {.status = 404,
@@ -162,6 +163,9 @@ void ServerInstance::Scrape(const wire::HttpRequest& request, wire::HttpResponde
         .body = {Bytes::Copy(wire::ErrorBody({ErrorCode::kInvalidArgument, "metrics are read with GET"}))}};
   } else {
     api_->Gauge();
+    const auto stat = monitor::ReadSmall("/proc/self/stat");
+    const auto process = stat ? monitor::ParseProcessStat(*stat) : std::nullopt;
+    if (process) metrics_.SetProcess(ProcessCpuTime(), process->resident_bytes);
     reply.body = {Bytes::Copy(metrics_.Text())};
   }
   responder.Send(std::move(reply));

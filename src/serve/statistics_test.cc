@@ -73,15 +73,17 @@ TEST(Metrics, SpeaksThePrometheusText) {
   model.Refused(Refusal::kQueueFull);
   metrics.Refused(DoorRefusal::kUnknownModel);
   model.SetPending(7);
+  metrics.SetProcess(2500ms, 4096);
   model.SetBusy(1s, 2);
   model.SetBusy(1500ms, 2);
   const std::string text = metrics.Text();
-  for (const char* line : {"nv_inference_count{model=\"m\",version=\"1\"} 3", "weir_requests_refused_total{",
-                           "nv_inference_request_duration_us{model=\"m\",version=\"1\"} 10",
-                           "nv_inference_pending_request_count{model=\"m\",version=\"1\"} 7",
-                           "weir_accelerator_busy_seconds{model=\"m\",version=\"1\"} 1.5",
-                           "weir_accelerator_streams{model=\"m\",version=\"1\"} 2",
-                           "weir_requests_refused_total{reason=\"unknown_model\"} 1"}) {
+  for (const char* line :
+       {"nv_inference_count{model=\"m\",version=\"1\"} 3", "weir_requests_refused_total{",
+        "nv_inference_request_duration_us{model=\"m\",version=\"1\"} 10",
+        "nv_inference_pending_request_count{model=\"m\",version=\"1\"} 7",
+        "weir_accelerator_busy_seconds{model=\"m\",version=\"1\"} 1.5", "process_cpu_seconds_total 2.5",
+        "process_resident_memory_bytes 4096", "weir_accelerator_streams{model=\"m\",version=\"1\"} 2",
+        "weir_requests_refused_total{reason=\"unknown_model\"} 1"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
   }
 }
