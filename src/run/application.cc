@@ -89,11 +89,6 @@ std::optional<uint64_t> AvailableMemory() {
 
 }  // namespace
 
-std::optional<double> Report::Throughput() const {
-  if (images == 0 || wall_s <= 0) return std::nullopt;
-  return static_cast<double>(images) / wall_s;
-}
-
 Status CheckListing(const data::Listing& listing, const Target& target) {
   if (target.form == Form::kTensor) return CheckGeometry(listing, target.recipe.geometry);
   for (const auto& set : listing.sets) {
@@ -131,12 +126,6 @@ class Application::Flow {
     std::vector<BatchPtr> batches;
     std::vector<Rejected> rejects;
   };
-  // A picture's fate, kept until its turn.
-  struct Outcome {
-    Stamps stamps;
-    std::variant<std::vector<Answer>, data::Reject> fate;
-  };
-
   int64_t Inputs() const { return std::ssize(listing_.inputs); }
   int64_t Total() const { return Inputs() * options_.repeat_data; }
   const data::Input& InputAt(int64_t index) const {
@@ -162,14 +151,11 @@ class Application::Flow {
   void Submit(BatchPtr batch);
   void SubmitAlone(BatchPtr batch, size_t place);
 
-  int64_t Take(BatchDone done, Report& report);
+  int64_t Take(BatchDone done, Reporter& reporter, Report& report);
   data::Accepted<std::vector<Answer>> Judge(const BatchDone& done, size_t place) const;
-  void Conclude(BatchDone& done, size_t place);
+  Reporter::Outcome Conclude(const BatchDone& done, size_t place);
   void CountBatch(const BatchDone& done, Report& report) const;
-  void ReportInOrder(AnswerSink& sink, Report& report);
-  void Finish(int64_t index, Outcome outcome, AnswerSink& sink, Report& report);
-  void Count(const data::Input& input, const std::vector<Answer>& answers, Report& report) const;
-  static void Count(const data::Input& input, const data::Reject& reject, Report& report);
+  void AddCosts(Report& report);
 
   infer::Service& service_;
   const Target& target_;
@@ -189,9 +175,7 @@ class Application::Flow {
   // Of the thread that calls MakeReady and Run, which ranks and reports.
   Duration warm_up_{}, load_before_{};
   Loaded loaded_;
-  std::map<int64_t, Outcome> waiting_turn_;
   std::vector<BatchPtr> to_release_;  // sync: kept until printed, so that nothing overlaps
-  int64_t next_turn_ = 0;
   Instant last_answer_;
 };
 
@@ -433,6 +417,7 @@ Status Application::Flow::MakeReady() {
 
 Report Application::Flow::Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress) {
   Report report;
+  Reporter reporter(listing_, clock_, sink, report);
   report.warm_up_s = Seconds(warm_up_);
   report.load_before_s = Seconds(load_before_);
   const Instant begin = clock_.Now();
@@ -459,15 +444,16 @@ Report Application::Flow::Run(AnswerSink& sink, const std::function<void(const P
       feeding -= 1;
     } else if (auto* rejected = std::get_if<Rejected>(&event)) {
       const Instant now = clock_.Now();
-      waiting_turn_[rejected->index] = {Stamps{.load_begin = now, .print_end = now},
-                                        std::move(rejected->reject)};
+      reporter.Add(rejected->index,
+                   {Stamps{.load_begin = now, .print_end = now}, std::move(rejected->reject)});
       taken += 1;
     } else {
-      taken += Take(std::move(std::get<BatchDone>(event)), report);
+      taken += Take(std::move(std::get<BatchDone>(event)), reporter, report);
     }
-    ReportInOrder(sink, report);
+    assembly_.Finished(reporter.TellDue());
+    for (BatchPtr& batch : std::exchange(to_release_, {})) assembly_.Release(std::move(batch));
     if (progress && clock_.Now() >= next_progress) {
-      progress({.done = next_turn_,
+      progress({.done = reporter.told(),
                 .total = Total(),
                 .rejected = report.rejected.total,
                 .elapsed_s = Seconds(clock_.Now() - begin)});
@@ -476,15 +462,15 @@ Report Application::Flow::Run(AnswerSink& sink, const std::function<void(const P
   }
   threads.clear();
   // Broken off in no_files: what comes after a picture that was not begun has waited for it in vain.
-  while (!waiting_turn_.empty()) {
-    auto [index, outcome] = *waiting_turn_.begin();
-    waiting_turn_.erase(waiting_turn_.begin());
-    Finish(index, std::move(outcome), sink, report);
-  }
-
-  MutexLock lock(mutex_);
+  reporter.TellRest();
   report.stopped = stopped_;
   report.total_s = Seconds(clock_.Now() - begin);
+  AddCosts(report);
+  return report;
+}
+
+void Application::Flow::AddCosts(Report& report) {
+  MutexLock lock(mutex_);
   if (first_submit_) report.wall_s = Seconds(last_answer_ - *first_submit_);
   Costs& costs = report.costs;
   costs.images = static_cast<double>(report.images);
@@ -501,11 +487,10 @@ Report Application::Flow::Run(AnswerSink& sink, const std::function<void(const P
   costs.send_s = std::max(0.0, costs.round_trip_s - costs.engine_busy_s);
   costs.held_back_s = Seconds(assembly_.HeldBack());
   costs.print_s = Seconds(report.stages.result_load + report.stages.print);
-  return report;
 }
 
 // The answer to a batch, or its failure, to the fates of its pictures; how many of them are sealed by it.
-int64_t Application::Flow::Take(BatchDone done, Report& report) {
+int64_t Application::Flow::Take(BatchDone done, Reporter& reporter, Report& report) {
   const size_t pictures = done.batch->places.size();
   const bool refused = !done.response && done.response.error().code == ErrorCode::kInvalidArgument;
   if (target_.form == Form::kFile && refused && !done.alone && pictures > 1) {
@@ -515,13 +500,14 @@ int64_t Application::Flow::Take(BatchDone done, Report& report) {
   int64_t sealed = 1;
   if (done.alone) {
     const size_t place = *done.alone;
-    Conclude(done, place);
+    reporter.Add(done.batch->places[place].index, Conclude(done, place));
     if (place + 1 < pictures) {
       SubmitAlone(std::move(done.batch), place + 1);
       return sealed;
     }
   } else {
-    for (size_t place = 0; place < pictures; ++place) Conclude(done, place);
+    for (size_t place = 0; place < pictures; ++place)
+      reporter.Add(done.batch->places[place].index, Conclude(done, place));
     CountBatch(done, report);
     sealed = static_cast<int64_t>(pictures);
   }
@@ -552,17 +538,16 @@ data::Accepted<std::vector<Answer>> Application::Flow::Judge(const BatchDone& do
   return std::unexpected(data::Reject{data::RejectReason::kFailed, answers.error().message});
 }
 
-// The fate of one picture, which then waits for its turn. Where the service tells nothing of its engine, all
+// The fate of one picture. Where the service tells nothing of its engine, all
 // from the sending to the last byte of the answer is inference.
-void Application::Flow::Conclude(BatchDone& done, size_t place) {
+Reporter::Outcome Application::Flow::Conclude(const BatchDone& done, size_t place) {
   const infer::Times& times = done.times;
-  const Batch::Place& picture = done.batch->places[place];
-  Stamps s = picture.stamps;
+  Stamps s = done.batch->places[place].stamps;
   s.sent = std::max(s.send_begin, times.queued.value_or(s.send_begin));
   s.infer_begin = std::max(s.sent, times.started.value_or(s.sent));
   s.infer_end = std::max(s.infer_begin, times.done.value_or(s.infer_begin));
   s.result_begin = std::max(s.infer_end, clock_.Now());
-  Outcome outcome;
+  Reporter::Outcome outcome;
   if (auto answers = Judge(done, place)) {
     outcome.fate = *std::move(answers);
   } else {
@@ -571,7 +556,7 @@ void Application::Flow::Conclude(BatchDone& done, size_t place) {
   s.result_end = clock_.Now();
   last_answer_ = s.result_end;
   outcome.stamps = s;
-  waiting_turn_[picture.index] = std::move(outcome);
+  return outcome;
 }
 
 void Application::Flow::CountBatch(const BatchDone& done, Report& report) const {
@@ -585,59 +570,6 @@ void Application::Flow::CountBatch(const BatchDone& done, Report& report) const 
     report.batches += 1;
     report.costs.round_trip_s += Seconds(round_trip);
   }
-}
-
-// Everything whose turn has come.
-void Application::Flow::ReportInOrder(AnswerSink& sink, Report& report) {
-  int64_t finished = 0;
-  for (auto it = waiting_turn_.begin(); it != waiting_turn_.end() && it->first == next_turn_;
-       it = waiting_turn_.begin()) {
-    Outcome outcome = std::move(it->second);
-    waiting_turn_.erase(it);
-    Finish(next_turn_, std::move(outcome), sink, report);
-    next_turn_ += 1;
-    finished += 1;
-  }
-  assembly_.Finished(finished);
-  for (BatchPtr& batch : std::exchange(to_release_, {})) assembly_.Release(std::move(batch));
-}
-
-void Application::Flow::Finish(int64_t index, Outcome outcome, AnswerSink& sink, Report& report) {
-  const data::Input& input = InputAt(index);
-  Stamps& s = outcome.stamps;
-  s.print_begin = clock_.Now();
-  if (const auto* answers = std::get_if<std::vector<Answer>>(&outcome.fate)) {
-    sink.Answered(input, *answers);
-    s.print_end = clock_.Now();
-    report.stages.Add(s);
-    Count(input, *answers, report);
-  } else {
-    const auto& reject = std::get<data::Reject>(outcome.fate);
-    sink.Rejected(input, reject);
-    Count(input, reject, report);
-  }
-}
-
-void Application::Flow::Count(const data::Input& input, const std::vector<Answer>& answers,
-                              Report& report) const {
-  report.images += 1;
-  if (!input.label || answers.empty()) return;
-  report.labelled += 1;
-  for (size_t rank = 0; rank < answers.size() && rank < 5; ++rank) {
-    if (answers[rank].class_index != *input.label) continue;
-    report.top5_hits += 1;
-    if (rank == 0) report.top1_hits += 1;
-  }
-}
-
-void Application::Flow::Count(const data::Input& input, const data::Reject& reject, Report& report) {
-  report.rejected.total += 1;
-  report.rejected.by_reason[std::string(ToString(reject.reason))] += 1;
-  if (reject.reason == data::RejectReason::kFailed) report.failed += 1;
-  auto& first = report.rejected.first;
-  const bool known =
-      std::ranges::find(first, input.name, &std::pair<std::string, data::Reject>::first) != first.end();
-  if (first.size() < 20 && !known) first.emplace_back(input.name, reject);
 }
 
 void Application::Flow::Stop() {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,10 +13,8 @@
 #include "data/recipe.h"
 #include "data/source.h"
 #include "infer/service.h"
-#include "run/answers.h"
 #include "run/loader.h"
-#include "run/stages.h"
-#include "run/wall.h"
+#include "run/reporter.h"
 
 namespace weir::run {
 
@@ -57,44 +54,12 @@ struct Options {
   Loader::Options loading;
 };
 
-// A reject on its way to people: counted by reason, the first 20 kept whole, each once however many passes.
-struct RejectCount {
-  std::map<std::string, int64_t> by_reason;
-  std::vector<std::pair<std::string, data::Reject>> first;
-  int64_t total = 0;
-};
-
-struct Report {
-  int64_t images = 0;  // answered
-  int64_t failed = 0;  // of the rejected, those the service answered with an error
-  RejectCount rejected;
-  bool stopped = false;  // broken off by Stop
-  double wall_s = 0;     // from the first submit to the last answer
-  double total_s = 0;    // from the first picture taken up to the last printed
-  double warm_up_s = 0;
-  double load_before_s = 0;  // loading for no_files
-  StageTimes stages;         // of answered pictures
-  Costs costs;               // without the engine's CPU and threads, which the application does not see
-  int64_t batches = 0;
-  int64_t labelled = 0, top1_hits = 0, top5_hits = 0;
-
-  std::optional<double> Throughput() const;  // images/s
-};
-
 // Told from the thread that runs, between pictures, several times a second at most.
 struct Progress {
   int64_t done = 0;
   int64_t total = 0;
   int64_t rejected = 0;
   double elapsed_s = 0;
-};
-
-// Sees each picture's fate in the order of the input, on the thread that runs.
-class AnswerSink {
- public:
-  virtual ~AnswerSink() = default;
-  virtual void Answered(const data::Input& input, const std::vector<Answer>& answers) = 0;
-  virtual void Rejected(const data::Input& input, const data::Reject& reject) = 0;
 };
 
 // Run once, on one thread; Stop from any. What is passed by reference must outlive it. Its threads:
