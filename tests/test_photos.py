@@ -30,7 +30,7 @@ def answer(weir, answers_of, shared, tmp_path, model, *options):
 
 
 @pytest.mark.parametrize("options", [
-    (), ("--engine", "openvino"), ("--mode", "sync", "--batch", "1"), ("--engine", "openvino", "--batch", "32", "--threads", "1"),
+    (), ("--engine", "openvino", "--batch", "32"),
 ], ids=" ".join)
 def test_resnet50_gives_the_known_hits(weir, answers_of, shared, tmp_path, options):
     answers, result = answer(weir, answers_of, shared, tmp_path, "resnet50_pq", *options)
