@@ -2,16 +2,14 @@
 
 #include <fmt/format.h>
 #include <xxhash.h>
-#include <yaml-cpp/yaml.h>
 
-#include <charconv>
-#include <cmath>
-#include <concepts>
+#include <algorithm>
 #include <filesystem>
-#include <functional>
+#include <limits>
 #include <utility>
 
 #include "base/file.h"
+#include "yaml/strict.h"
 
 namespace weir::data {
 namespace {
@@ -19,68 +17,27 @@ namespace {
 constexpr size_t kMaxRecipeBytes = 64 << 10;
 constexpr int kMaxSide = 16384;
 
-// Where a value stands, for messages: "line 5: resize.short_side".
-struct Place {
-  int line = 0;
-  std::string key;
-};
+using yaml::Into;
+using yaml::Node;
+using yaml::Place;
+using yaml::ReadChoice;
+using yaml::ReadMap;
+using yaml::ReadText;
+using yaml::Refuse;
 
-Place PlaceOf(const YAML::Node& node, std::string key) { return {node.Mark().line + 1, std::move(key)}; }
-
-std::unexpected<Error> Refuse(const Place& place, std::string_view what) {
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("line {}: {}: {}", place.line, place.key, what));
+Result<double> ReadFinite(const Node& node, const Place& place) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  return yaml::ReadNumber<double>(node, place, -kMost, kMost);
 }
 
-Result<std::string> ReadText(const YAML::Node& node, const Place& place) {
-  if (!node.IsScalar()) return Refuse(place, "wants one word");
-  return node.Scalar();
-}
-
-template <typename Number>
-Result<Number> ReadNumber(const YAML::Node& node, const Place& place) {
-  const std::string text = TRY(ReadText(node, place));
-  const char* const begin = text.data() + (text.starts_with('+') ? 1 : 0);
-  const char* const end = text.data() + text.size();
-  Number value{};
-  const auto [stop, error] = std::from_chars(begin, end, value);
-  if (error != std::errc() || stop != end || text.starts_with("+-")) {
-    return Refuse(place,
-                  fmt::format("\"{}\" is not {} number", text, std::integral<Number> ? "a whole" : "a"));
-  }
-  return value;
-}
-
-Result<double> ReadFinite(const YAML::Node& node, const Place& place) {
-  const double value = TRY(ReadNumber<double>(node, place));
-  if (!std::isfinite(value)) return Refuse(place, "is not finite");
-  return value;
-}
-
-Result<double> ReadDivisor(const YAML::Node& node, const Place& place) {
+Result<double> ReadDivisor(const Node& node, const Place& place) {
   const double value = TRY(ReadFinite(node, place));
   if (value == 0) return Refuse(place, "may not be 0");
   return value;
 }
 
-Result<int> ReadSide(const YAML::Node& node, const Place& place) {
-  const int value = TRY(ReadNumber<int>(node, place));
-  if (value < 1 || value > kMaxSide) {
-    return Refuse(place, fmt::format("{} is not within 1 to {}", value, kMaxSide));
-  }
-  return value;
-}
-
-// One of a closed list of words.
-template <typename Value, size_t N>
-Result<Value> ReadChoice(const YAML::Node& node, const Place& place,
-                         const std::pair<std::string_view, Value> (&choices)[N]) {
-  const std::string text = TRY(ReadText(node, place));
-  std::string known;
-  for (const auto& [word, value] : choices) {
-    if (text == word) return value;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", word);
-  }
-  return Refuse(place, fmt::format("\"{}\" is none of {}", text, known));
+Result<int> ReadSide(const Node& node, const Place& place) {
+  return yaml::ReadNumber(node, place, 1, kMaxSide);
 }
 
 constexpr std::pair<std::string_view, Layout> kLayouts[] = {{"NCHW", Layout::kNchw}, {"NHWC", Layout::kNhwc}};
@@ -90,7 +47,6 @@ constexpr std::pair<std::string_view, Channels> kChannelOrders[] = {
     {"RGB", Channels::kRgb}, {"BGR", Channels::kBgr}, {"GRAY", Channels::kGrey}};
 constexpr std::pair<std::string_view, Orientation> kOrientations[] = {{"exif", Orientation::kExif},
                                                                       {"ignore", Orientation::kIgnore}};
-constexpr std::pair<std::string_view, bool> kYesOrNo[] = {{"true", true}, {"false", false}};
 constexpr std::pair<std::string_view, bool> kFilters[] = {{"bilinear", true}};
 
 template <typename Value, size_t N>
@@ -101,43 +57,7 @@ std::string_view NameOf(Value value, const std::pair<std::string_view, Value> (&
   return "";
 }
 
-// What is done with one key of a map.
-struct Key {
-  std::string_view name;
-  std::function<Status(const YAML::Node&, const Place&)> read;
-};
-
-// Gives each key of `map` to its reader. Refuses keys that are unknown or there twice.
-Status ReadMap(const YAML::Node& map, const Place& place, const std::vector<Key>& keys) {
-  if (!map.IsMap()) return Refuse(place, "wants keys and values");
-  std::vector<std::string> seen;
-  for (const auto& item : map) {
-    if (!item.first.IsScalar()) return Refuse(PlaceOf(item.first, place.key), "a key is one word");
-    const std::string& name = item.first.Scalar();
-    const Place here = PlaceOf(item.first, place.key == "recipe" ? name : place.key + "." + name);
-    const auto known = std::ranges::find(keys, name, &Key::name);
-    if (known == keys.end()) {
-      std::string names;
-      for (const Key& key : keys) names += fmt::format("{}{}", names.empty() ? "" : ", ", key.name);
-      return Refuse(here, fmt::format("no such key; known here: {}", names));
-    }
-    if (std::ranges::find(seen, name) != seen.end()) return Refuse(here, "is there twice");
-    seen.push_back(name);
-    TRY_STATUS(known->read(item.second, here));
-  }
-  return {};
-}
-
-// A reader that stores what `read` gives.
-template <typename Read, typename Target>
-auto Into(Target& target, Read read) {
-  return [&target, read](const YAML::Node& node, const Place& place) -> Status {
-    target = TRY(read(node, place));
-    return {};
-  };
-}
-
-Result<Size> ReadSize(const YAML::Node& node, const Place& place) {
+Result<Size> ReadSize(const Node& node, const Place& place) {
   Size size;
   TRY_STATUS(
       ReadMap(node, place, {{"width", Into(size.width, ReadSide)}, {"height", Into(size.height, ReadSide)}}));
@@ -145,16 +65,15 @@ Result<Size> ReadSize(const YAML::Node& node, const Place& place) {
   return size;
 }
 
-Status ReadResize(const YAML::Node& node, const Place& place, Geometry& geometry) {
+Status ReadResize(const Node& node, const Place& place, Geometry& geometry) {
   Size size;
   bool filter = true;
-  TRY_STATUS(ReadMap(node, place,
-                     {{"short_side", Into(geometry.short_side, ReadSide)},
-                      {"width", Into(size.width, ReadSide)},
-                      {"height", Into(size.height, ReadSide)},
-                      {"filter", Into(filter, [](const YAML::Node& n, const Place& p) {
-                         return ReadChoice(n, p, kFilters);
-                       })}}));
+  TRY_STATUS(ReadMap(
+      node, place,
+      {{"short_side", Into(geometry.short_side, ReadSide)},
+       {"width", Into(size.width, ReadSide)},
+       {"height", Into(size.height, ReadSide)},
+       {"filter", Into(filter, [](const Node& n, const Place& p) { return ReadChoice(n, p, kFilters); })}}));
   const bool sized = size.width != 0 || size.height != 0;
   if (sized == geometry.short_side.has_value())
     return Refuse(place, "wants either short_side, or width and height");
@@ -171,7 +90,7 @@ struct PerChannel {
 };
 
 template <typename ReadOne>
-Result<PerChannel> ReadPerChannel(const YAML::Node& node, const Place& place, ReadOne read_one) {
+Result<PerChannel> ReadPerChannel(const Node& node, const Place& place, ReadOne read_one) {
   PerChannel numbers{{}, place};
   if (!node.IsSequence()) {
     numbers.values.push_back(TRY(read_one(node, place)));
@@ -198,29 +117,27 @@ Status Spread(const std::optional<PerChannel>& numbers, int channels, std::array
   return {};
 }
 
-Result<Recipe> ReadTree(const YAML::Node& root, const std::string& folder) {
+Result<Recipe> ReadTree(const Node& root, const Place& top, const std::string& folder) {
   Recipe recipe;
   Geometry& geometry = recipe.geometry;
   std::optional<PerChannel> mean, std;
   std::optional<Place> scaling;  // the first key that only means something for FP32
   const auto choice = [](const auto& choices) {
-    return
-        [&choices](const YAML::Node& node, const Place& place) { return ReadChoice(node, place, choices); };
+    return [&choices](const Node& node, const Place& place) { return ReadChoice(node, place, choices); };
   };
   const auto scaled = [&scaling](auto reader) {
-    return [&scaling, reader](const YAML::Node& node, const Place& place) -> Status {
+    return [&scaling, reader](const Node& node, const Place& place) -> Status {
       if (!scaling) scaling = place;
       return reader(node, place);
     };
   };
   TRY_STATUS(ReadMap(
-      root, PlaceOf(root, "recipe"),
+      root, top,
       {{"input", Into(recipe.input, ReadText)},
        {"layout", Into(recipe.layout, choice(kLayouts))},
        {"datatype", Into(recipe.datatype, choice(kElementTypes))},
        {"channels", Into(geometry.channels, choice(kChannelOrders))},
-       {"resize",
-        [&](const YAML::Node& node, const Place& place) { return ReadResize(node, place, geometry); }},
+       {"resize", [&](const Node& node, const Place& place) { return ReadResize(node, place, geometry); }},
        {"crop", Into(geometry.crop, ReadSize)},
        {"scale", scaled(Into(recipe.scale, ReadDivisor))},
        {"mean",
@@ -228,14 +145,9 @@ Result<Recipe> ReadTree(const YAML::Node& root, const std::string& folder) {
        {"std",
         scaled(Into(std, [](const auto& n, const Place& p) { return ReadPerChannel(n, p, ReadDivisor); }))},
        {"output", Into(recipe.output, ReadText)},
-       {"softmax", Into(recipe.softmax, choice(kYesOrNo))},
+       {"softmax", Into(recipe.softmax, yaml::ReadBool)},
        {"labels", Into(recipe.labels, ReadText)},
-       {"first_class",
-        [&](const YAML::Node& node, const Place& place) -> Status {
-          recipe.first_class = TRY(ReadNumber<int>(node, place));
-          if (recipe.first_class < 0) return Refuse(place, "may not be negative");
-          return {};
-        }},
+       {"first_class", yaml::NumberInto(recipe.first_class, 0, std::numeric_limits<int>::max())},
        {"orientation", Into(geometry.orientation, choice(kOrientations))}}));
   TRY_STATUS(Spread(mean, geometry.channel_count(), recipe.mean));
   TRY_STATUS(Spread(std, geometry.channel_count(), recipe.std));
@@ -272,17 +184,12 @@ std::string FormatPerChannel(const std::array<double, 3>& values, int channels) 
 
 std::optional<Size> Geometry::OutputSize() const { return crop ? crop : resize; }
 
-Result<Recipe> ParseRecipe(std::string_view yaml, const std::string& folder) {
-  if (yaml.size() > kMaxRecipeBytes) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{} bytes are no recipe: the limit is {}", yaml.size(), kMaxRecipeBytes));
-  }
-  try {
-    return ReadTree(YAML::Load(std::string(yaml)), folder);
-  } catch (const YAML::Exception& error) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("line {}: not YAML: {}", error.mark.line + 1, error.msg));
-  }
+Result<Recipe> ParseRecipe(std::string_view text, const std::string& folder) {
+  Recipe recipe;
+  TRY_STATUS(yaml::ReadFile(
+      text, kMaxRecipeBytes, "recipe",
+      Into(recipe, [&](const Node& root, const Place& top) { return ReadTree(root, top, folder); })));
+  return recipe;
 }
 
 Result<Recipe> ReadRecipe(const std::string& path) {
@@ -315,7 +222,7 @@ std::string FormatRecipe(const Recipe& recipe) {
     line("std", FormatPerChannel(recipe.std, geometry.channel_count()));
   }
   if (!recipe.output.empty()) line("output", Quote(recipe.output));
-  line("softmax", NameOf(recipe.softmax, kYesOrNo));
+  line("softmax", recipe.softmax ? "true" : "false");
   if (!recipe.labels.empty()) line("labels", Quote(recipe.labels));
   line("first_class", fmt::format("{}", recipe.first_class));
   line("orientation", NameOf(geometry.orientation, kOrientations));
