@@ -148,9 +148,7 @@ void Tally::ClosePeriod(double seconds) {
 
 std::optional<Range> Tally::ToRange(const Rate& rate, double seconds) const {
   if (seconds <= 0) return std::nullopt;
-  const double mean = std::max(rate.total / seconds, 0.0);
-  if (rate.extremes.count == 0) return Range{mean, mean, mean};
-  return Range{mean, std::max(rate.extremes.max, mean), std::min(rate.extremes.min, mean)};
+  return Around(std::max(rate.total / seconds, 0.0), rate.extremes);
 }
 
 void Tally::SumCpu(double wall, Resources& sum) const {
