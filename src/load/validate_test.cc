@@ -11,7 +11,9 @@
 namespace weir::load {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAreArray;
 using Pointer = Json::json_pointer;
 
@@ -30,6 +32,15 @@ constexpr const char* kGood = R"({
     "first_byte_ms": {"mean": 1.5, "min": 1, "p50": 1.5, "p90": 3, "p95": 3, "p99": 4, "max": 5, "n": 2000},
     "slip_ms": {"mean": 0.1, "min": 0, "p50": 0.1, "p90": 0.1, "p95": 0.1, "p99": 0.1, "max": 1, "n": 2001},
     "errors": {"timeout": 1},
+    "server_ms": {"queue": 0.2, "compute_input": 0.1, "compute_infer": 0.5, "compute_output": 0.1,
+                  "request": 1, "outside": 0.9, "rows_per_batch": 2},
+    "split_ms": {"slip": 0.1, "client_receive": 0.4, "wire_and_wait": 0.5, "queue": 0.2, "compute_input": 0.1,
+                 "compute_infer": 0.5, "compute_output": 0.1, "server_rest": 0.1},
+    "resources": {"app_cpu": {"mean": 0.5, "max": 1, "min": 0.1}, "steal_percent": 3, "throttled_s": 0.005,
+                  "gpus": [{"name": "g", "percent": {"mean": 60, "max": 100, "min": 0}}],
+                  "wall_s": 1, "samples": 10, "period_ms": 100},
+    "server_resources": {"server_metrics": {"cpu": {"mean": 1, "max": 1, "min": 1}, "samples": 2},
+                         "wall_s": 1, "samples": 10, "period_ms": 100},
     "runs": [
       {"throughput_per_s": 1000, "measured_s": 1, "answered": 1000, "planned": 1001, "warm_up_s": 1,
        "warm_up_requests": 900,
@@ -162,6 +173,47 @@ TEST(Validate, AResultThatSaysWhyItIsInvalidKeepsTheRules) {
   result = With(result, "/levels/0/runs/0/littles_law",
                 {{"in_flight", 2}, {"expected", 1.9}, {"difference", 0.05}});
   EXPECT_THAT(Rules(result), UnorderedElementsAreArray({"littles-law (note)"}));
+}
+
+TEST(Validate, FindsASplitThatIsNotTheWhole) {
+  const std::string split = "/levels/0/split_ms/";
+  EXPECT_THAT(Rules(With(Good(), split + "wire_and_wait", 0.6)), ElementsAre("split"));
+  EXPECT_THAT(Rules(With(Good(), split + "queue", 0.3)), ElementsAre("split", "split"))
+      << "nor is it the server's";
+  EXPECT_THAT(Rules(With(With(Good(), split + "slip", 0.2), split + "wire_and_wait", 0.4)),
+              ElementsAre("split"))
+      << "the sum is right, and the part is not";
+  EXPECT_THAT(Rules(With(With(Good(), split + "client_receive", 0.3), split + "wire_and_wait", 0.6)),
+              ElementsAre("split"));
+  EXPECT_THAT(Rules(Without(Good(), "/levels/0/split_ms")), IsEmpty()) << "an older result has none";
+  EXPECT_THAT(Rules(Without(Good(), "/levels/0/server_ms")), ElementsAre("split"));
+}
+
+TEST(Validate, TellsOfPartsBelowZero) {
+  Json json = With(Good(), "/levels/0/server_ms/request", 2);
+  json = With(json, "/levels/0/server_ms/outside", -0.1);
+  json = With(json, "/levels/0/split_ms/server_rest", 1.1);
+  EXPECT_THAT(Rules(With(json, "/levels/0/split_ms/wire_and_wait", -0.5)), ElementsAre("split (note)"));
+}
+
+TEST(Validate, FindsAServersAccountThatIsNotOfTheServiceTime) {
+  EXPECT_THAT(Rules(With(Good(), "/levels/0/server_ms/outside", 1)), ElementsAre("server"));
+}
+
+TEST(Validate, FindsResourcesThatCannotBe) {
+  const std::string resources = "/levels/0/resources/";
+  EXPECT_THAT(Rules(With(Good(), resources + "app_cpu/mean", 2)), ElementsAre("resources"));
+  EXPECT_THAT(Rules(With(Good(), resources + "gpus/0/percent/max", 101)), ElementsAre("resources"));
+  EXPECT_THAT(Rules(With(Good(), resources + "samples", 0)), ElementsAre("resources"));
+  EXPECT_THAT(Rules(With(Good(), "/levels/0/server_resources/server_metrics/cpu/min", 2)),
+              ElementsAre("resources"));
+}
+
+TEST(Validate, FindsAMachineWhoseTroubleIsNotTold) {
+  const Json other = With(Good(), "/levels/0/reasons/0/reason", "foreign-cpu");
+  EXPECT_THAT(Rules(other), ElementsAre("machine")) << "3 % of steal";
+  EXPECT_THAT(Rules(With(other, "/levels/0/resources/steal_percent", 0.5)), IsEmpty());
+  EXPECT_THAT(Rules(With(Good(), "/levels/0/resources/throttled_s", 0.2)), ElementsAre("machine"));
 }
 
 TEST(Validate, FindsVerdictsAndReasonsOutsideTheirLists) {

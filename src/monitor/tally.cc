@@ -214,7 +214,9 @@ Resources Tally::Sum() const {
   SumCpu(wall, sum);
   if (last.device_busy) {
     if (const auto busy = ToRange(device_, wall)) {
-      sum.gpu_percent = Range{100 * std::min(busy->mean, 1.0), 100 * busy->max, 100 * busy->min};
+      // A count that runs ahead of the wall time by a moment is no more than all of it.
+      const auto percent = [](double share) { return 100 * std::min(share, 1.0); };
+      sum.gpu_percent = Range{percent(busy->mean), percent(busy->max), percent(busy->min)};
     }
   }
   sum.host_memory_bytes = host_memory_.ToRange();
