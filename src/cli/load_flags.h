@@ -53,7 +53,8 @@ struct LoadFlags {
 // The exit status where there is nothing more to do.
 std::optional<int> ParseLoadFlags(const std::vector<std::string>& arguments, LoadFlags& flags);
 
-// kInvalidArgument names a flag that would say nothing beside the others, or flags that contradict one another.
+// kInvalidArgument names a flag that would say nothing beside the others, or flags that contradict one
+// another.
 Status CheckFlags(const LoadFlags& flags);
 
 // "a", "a:b", "a:b:step", "a:b:2x" (each twice the one before) or "a,b,c". kInvalidArgument names what is

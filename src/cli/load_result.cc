@@ -365,7 +365,8 @@ std::string PeakText(const Console& console, const LoadResult& result) {
                                         Short(result.flags.latency_threshold_ms));
   if (result.peak_spoiled)
     return fmt::format(
-        "\n{}: not known: the generator or the machine spoiled the last runs of {}, and so ended the search\n",
+        "\n{}: not known: the generator or the machine spoiled the last runs of {}, and so ended the "
+        "search\n",
         console.Bold("peak"), result.levels.size());
   if (!peak.rate) return fmt::format("\n{}: no rate that was tried has {}\n", console.Bold("peak"), bound);
   return fmt::format("\n{} {} requests/s with {}: {} after {} runs\n", console.Bold("peak"),

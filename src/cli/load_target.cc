@@ -151,28 +151,29 @@ Status PlainTarget::Prepare(load::Requests& requests) {
 
 Result<std::unique_ptr<LoadTarget>> OpenPlain(const LoadFlags& flags, const Clock& clock) {
   const LoadFlags usual;
-  const std::pair<const char*, bool> others[] = {{"MODEL", !flags.target.empty()},
-                                                 {"-m", !flags.model.empty()},
-                                                 {"-u", !flags.url.empty()},
-                                                 {"-x", !flags.version.empty()},
-                                                 {"-i", flags.is_grpc()},
-                                                 {"--data", !flags.data.empty()},
-                                                 {"--input-data", !flags.input_data.empty()},
-                                                 {"--shape", !flags.shapes.empty()},
-                                                 {"--payload", flags.payload != "tensor"},
-                                                 {"--check", !flags.check.empty()},
-                                                 {"--shared-memory", flags.shared_memory != "none"},
-                                                 {"--engine", !flags.engine.empty()},
-                                                 {"--precision", !flags.precision.empty()},
-                                                 {"--channels", flags.channels != 1},
-                                                 {"--batch-size", flags.batch != 1},
-                                                 {"--zero-input", flags.zero_input},
-                                                 {"--string-data", !flags.string_data.empty()},
-                                                 {"--string-length", flags.string_length != usual.string_length},
-                                                 {"--pool", flags.pool != usual.pool},
-                                                 {"--calibrate", flags.calibrate},
-                                                 {"--engine-threads", flags.engine_threads > 0},
-                                                 {"--engine-streams", flags.engine_streams > 0}};
+  const std::pair<const char*, bool> others[] = {
+      {"MODEL", !flags.target.empty()},
+      {"-m", !flags.model.empty()},
+      {"-u", !flags.url.empty()},
+      {"-x", !flags.version.empty()},
+      {"-i", flags.is_grpc()},
+      {"--data", !flags.data.empty()},
+      {"--input-data", !flags.input_data.empty()},
+      {"--shape", !flags.shapes.empty()},
+      {"--payload", flags.payload != "tensor"},
+      {"--check", !flags.check.empty()},
+      {"--shared-memory", flags.shared_memory != "none"},
+      {"--engine", !flags.engine.empty()},
+      {"--precision", !flags.precision.empty()},
+      {"--channels", flags.channels != 1},
+      {"--batch-size", flags.batch != 1},
+      {"--zero-input", flags.zero_input},
+      {"--string-data", !flags.string_data.empty()},
+      {"--string-length", flags.string_length != usual.string_length},
+      {"--pool", flags.pool != usual.pool},
+      {"--calibrate", flags.calibrate},
+      {"--engine-threads", flags.engine_threads > 0},
+      {"--engine-streams", flags.engine_streams > 0}};
   for (const auto& [name, given] : others) {
     if (given)
       return Invalid(

@@ -9,10 +9,10 @@
 
 #include "launch/command.h"
 #include "launch/network_link.h"
-#include "launch/testing/process.h"
 #include "launch/ssh_server.h"
 #include "launch/testing/fake_program.h"
 #include "launch/testing/fake_ssh.h"
+#include "launch/testing/process.h"
 
 namespace weir::launch {
 namespace {

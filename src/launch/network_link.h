@@ -26,8 +26,9 @@ class NetworkLink {
     int mtu =
         9000;  // bytes; 1,280 to 65,000. 9,000: what data centres use; a payload gets 99.3 % of the rate
     // What may wait at each end beside what leaves at once, as time at this rate; 0.1 ms to 1 s. In bytes it
-    // stays what it is whatever the rate becomes, as a port's memory does.
-    Duration queue = 2ms;
+    // stays what it is whatever the rate becomes, as a port's memory does. 8 ms are 5 MB at 5 Gbit/s: about
+    // what a switch with 16 MB of shared memory grants a port that alone is congested.
+    Duration queue = 8ms;
     Duration delay{};  // of each packet, each way, beside the queue's; up to 10 s. Wants netem in the kernel
   };
   // kUnsupported with the remedy where this process may not, the tools are not there, or the kernel cannot

@@ -11,8 +11,8 @@
 
 #include "base/file.h"
 #include "launch/command.h"
-#include "launch/testing/process.h"
 #include "launch/ready.h"
+#include "launch/testing/process.h"
 #include "launch/variable_rate.h"
 
 namespace weir::launch {
@@ -263,7 +263,7 @@ TEST_F(NetworkLinkTest, PassesTheMeanOfAScheduleOfRates) {
 }
 
 // Twenty datagrams of 8,042 bytes on the wire: all but the bucket's 70,000 bytes wait at 1 Mbit/s, and fit
-// into the queue that the link was made with (70,000 bytes and 2 ms at 0.4 Gbit/s: 100,000).
+// into the queue that the link was made with (70,000 bytes and 8 ms at 0.4 Gbit/s: 400,000).
 TEST_F(NetworkLinkTest, LosesNothingThatWaitsWhenTheRateChanges) {
   const auto link = Make({.gbit_per_s = 0.4});
   if (link == nullptr) GTEST_SKIP() << reason_;
@@ -296,7 +296,8 @@ TEST_F(NetworkLinkTest, LosesNothingThatWaitsWhenTheRateChanges) {
 TEST_F(NetworkLinkTest, KeepsItsQueueWhateverTheRateBecomes) {
   const auto link = Make({.gbit_per_s = 0.4, .queue = 20ms});
   if (link == nullptr) GTEST_SKIP() << reason_;
-  // 20 ms at 0.4 Gbit/s are 1,000,000 bytes: 2 s at 4 Mbit/s, 2 ms at 4 Gbit/s less what that bucket has more.
+  // 20 ms at 0.4 Gbit/s are 1,000,000 bytes: 2 s at 4 Mbit/s, 2 ms at 4 Gbit/s less what that bucket has
+  // more.
   const auto is_two = [](const char* low, const char* high) {
     return ::testing::AnyOf(HasSubstr(low), HasSubstr(high));
   };

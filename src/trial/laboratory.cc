@@ -31,10 +31,11 @@ std::string LastLine(std::string_view text) {
 Status MakeCold(const DataSet& data) {
   const launch::CacheState state = TRY(launch::DropFromCache({data.path}));
   if (state.unknown > 0)
-    return Fail(ErrorCode::kUnsupported,
-                fmt::format("whether {} of the {} files of {} are still in memory the kernel tells only their "
-                            "owner, who may write them: for a cold page cache make the set as this user",
-                            state.unknown, state.files, data.path));
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format("whether {} of the {} files of {} are still in memory the kernel tells only their "
+                    "owner, who may write them: for a cold page cache make the set as this user",
+                    state.unknown, state.files, data.path));
   if (static_cast<double>(state.cached_bytes) <= kWarmShare * static_cast<double>(state.bytes)) return {};
   return Fail(
       ErrorCode::kUnsupported,
