@@ -119,6 +119,16 @@ def test_a_server_that_dies_leaves_failures_and_not_a_hang(tmp_path, weir):
     assert level["verdict"] == {"throughput": "INVALID", "latency": "INVALID"}
 
 
+def test_a_closed_loop_does_not_hammer_a_server_that_is_gone(tmp_path, weir):
+    put_identity(tmp_path / "models", "quick")
+    for mode in ([], ["--sync"], ["--io-threads", 2]):
+        running = Server(tmp_path, "--model-repository", tmp_path / "models").wait()
+        threading.Timer(0.5, running.process.kill).start()
+        level, = weir.json("load", *at(running, "quick"), "--concurrency-range", 4, "--duration", 2, "--warmup", 0, *mode, status=3)["levels"]
+        running.process.wait(10)
+        assert 4 <= level["errors"]["connection"] <= 4 * 30 and whole(level), (mode, level["errors"])  # 23 each in 1.5 s, and what was out
+
+
 def test_perf_analyzers_command_line_runs(weir, server, tmp_path):
     done = weir.run("load", *at(server, "quick", "grpc"), "-b", 2, "--concurrency-range", "1:2:1", "--async", "--measurement-mode", "count_windows",
                     "--measurement-request-count", 60, "-s", 50, "-r", 5, "--percentile=95", "-v", "-f", tmp_path / "out.csv", status=None)
@@ -183,6 +193,10 @@ def test_pictures_are_held_against_the_answers_of_a_run(weir, made, tmp_path):
     assert result["errors"] == {"wrong_answer": 20} and "999 was expected" in result["error_messages"][0]
     answers.write_text(lines[0] + "\n")
     assert b"has no answer for" in weir.run("load", *common, "--check", answers, status=2).stderr
+    renamed = [line.split(",") for line in lines[1:]]
+    twice = [",".join([f"{where}/{pathlib.PurePath(row[0]).name}", *row[1:3], cls, *row[4:]]) for row in renamed for where, cls in (("a", "1"), ("b", "2"))]
+    answers.write_text("\n".join([lines[0], *twice]) + "\n")
+    assert b"several classes" in weir.run("load", *common, "--check", answers, status=2).stderr
     running.stop()
 
 
@@ -337,6 +351,32 @@ def test_ctrl_c_keeps_what_there_is(server, tmp_path):
     (["-m", "quick", "-l", "nan"], b"not a number"),
     (["-m", "quick", "--max-threads", "4"], b"--io-threads"),
     (["-m", "quick", "--depth", "4"], b"--scenario offline"),
+    (["-m", "quick", "--scenario", "server", "--target-rate", "9", "--depth", "4"], b"--scenario offline"),
+    (["-m", "quick", "--scenario", "offline", "--depth", "4", "--target-rate", "9"], b"--scenario server"),
+    (["-m", "quick", "--scenario", "single-stream", "--sync"], b"--sync"),
+    (["-m", "quick", "--scenario", "single-stream", "--max-in-flight", "4"], b"--max-in-flight"),
+    (["-m", "quick", "--scenario", "single-stream", "--async", "--sync"], b"contradict"),
+    (["-m", "quick", "--scenario", "single-stream", "--body", "x"], b"--endpoint"),
+    (["-m", "quick", "--scenario", "single-stream", "--recipe", "x"], b"--data"),
+    (["-m", "quick", "--scenario", "single-stream", "--repeats", "3"], b"one run"),
+    (["-m", "quick", "--scenario", "single-stream", "--concurrency-range", "3"], b"says what is played"),
+    (["-m", "quick", "--find-peak", "-l", "5", "--request-intervals", "x"], b"--request-intervals"),
+    (["-m", "quick", "--find-peak", "-l", "5", "--request-rate-range", "1,2"], b"several"),
+    (["-m", "quick", "--find-peak", "-l", "5", "--request-rate-range", "1", "--request-count", "9"], b"--request-count"),
+    (["-m", "quick", "--find-peak", "--request-rate-range", "1"], b"--latency-threshold"),
+    (["-m", "quick", "--find-peak", "-l", "5"], b"--request-rate-range"),
+    (["-m", "quick", "--data", "x", "--input-data", "zero"], b"--input-data"),
+    (["-m", "quick", "--data", "x", "--shape", "x:1"], b"--shape"),
+    (["-m", "quick", "--data", "x", "-z"], b"--zero-input"),
+    (["-m", "quick", "--data", "x", "--string-data", "a"], b"--string-data"),
+    (["-m", "quick", "--data", "x", "--string-length", "5"], b"--string-length"),
+    (["-m", "quick", "--request-distribution", "poisson"], b"--request-rate-range"),
+    (["http://127.0.0.1:1/m", "-i", "grpc"], b"-i"),
+    (["--endpoint", "http://127.0.0.1:1/", "-i", "grpc"], b"-i is of models"),
+    (["--endpoint", "http://127.0.0.1:1/", "--pool", "4"], b"--pool is of models"),
+    (["--endpoint", "http://127.0.0.1:1/", "--string-length", "4"], b"--string-length is of models"),
+    (["--endpoint", "http://127.0.0.1:1/", "--calibrate"], b"--calibrate is of models"),
+    (["--validate", "x", "-m", "quick"], b"--validate runs nothing"),
     (["http://127.0.0.1:1/m", "-x", "3"], b"/versions/3"),
 ])
 def test_what_makes_no_run_is_said(weir, arguments, words):

@@ -20,10 +20,6 @@
 namespace weir::cli {
 namespace {
 
-std::unexpected<Error> Invalid(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
 int ExitOf(const LoadResult& result) {
   if (result.interrupted) return kInterrupted;
   if (result.peak) return result.peak->rate && result.peak->confirmed ? kDone : kClaimInvalid;
@@ -57,9 +53,6 @@ struct Mlperf {
 // Puts the scenario's batch and length into `flags` where they say nothing of them.
 Result<std::optional<Mlperf>> FindMlperf(LoadFlags& flags) {
   if (flags.scenario.empty()) return std::nullopt;
-  if (flags.is_open() || !flags.concurrency_range.empty() || flags.find_peak)
-    return Invalid(
-        "--scenario says what is played: leave --concurrency-range, the rates and --find-peak out");
   const load::MlperfScenario scenario = TRY(load::ParseMlperfScenario(flags.scenario));
   load::MlperfRules rules = TRY(load::RulesOf(scenario, {.rate = flags.target_rate, .depth = flags.depth}));
   if (rules.samples_per_query > 1 && flags.batch == 1) flags.batch = rules.samples_per_query;
@@ -115,18 +108,17 @@ Result<std::optional<stats::Answer>> TryRate(const LoadFlags& flags, LoadLevel l
 Status FindPeak(const LoadFlags& flags, const LoadLevel& first, LoadSession& session, Console& console,
                 const std::stop_token& stop, LoadResult& result) {
   constexpr double kLongest = 600;  // seconds of a run: lower rates would take longer to decide
-  const auto* rate = std::get_if<load::Rate>(&first.scenario);
-  if (flags.latency_threshold_ms <= 0) return Invalid("--find-peak wants a bound: --latency-threshold MS");
-  if (rate == nullptr) return Invalid("--find-peak wants a rate to begin with: --request-rate-range RATE");
+  const double start_rate = std::get<load::Rate>(first.scenario).per_second;
   const double percentile = flags.percentile > 0 ? flags.percentile / 100 : 0.5;
-  const double least = std::min(rate->per_second, Deciding(percentile) / kLongest);
-  load::PeakSearch search = TRY(load::PeakSearch::Create({.start_rate = rate->per_second, .least = least}));
+  const double least = std::min(start_rate, Deciding(percentile) / kLongest);
+  load::PeakSearch search = TRY(load::PeakSearch::Create({.start_rate = start_rate, .least = least}));
   while (const auto probe = search.Next()) {
     const LoadLength length = LengthAt(result.length, probe->rate, percentile, probe->length_factor);
     const auto answer = TRY(TryRate(flags, first, *probe, length, session, console, stop, result));
     if (stop.stop_requested()) return {};
     if (!answer) {
-      result.peak = load::PeakSearch::Outcome{};  // nothing was found out
+      result.peak = load::PeakSearch::Outcome{};
+      result.peak_spoiled = true;
       return {};
     }
     search.Tell(*answer);
@@ -161,6 +153,7 @@ Status PlayLevels(const LoadFlags& flags, const std::vector<LoadLevel>& levels,
 }
 
 Result<int> ValidateFile(const LoadFlags& flags) {
+  TRY_STATUS(CheckFlags(flags));
   const Console console(flags.json);
   const Json stored = TRY_CONTEXT(ParseJson(TRY(ReadTextFile(flags.validate))), flags.validate);
   const std::vector<load::Finding> findings = TRY_CONTEXT(load::Validate(stored), flags.validate);
@@ -179,6 +172,7 @@ Result<int> ValidateFile(const LoadFlags& flags) {
 }
 
 Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
+  TRY_STATUS(CheckFlags(flags));
   Console console(flags.json);
   TRY_STATUS(console.CheckJson());
   const std::optional<Mlperf> mlperf = TRY(FindMlperf(flags));

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <tuple>
 
 #include "base/file.h"
 #include "cli/flags.h"
@@ -265,34 +264,6 @@ Result<load::Arrivals> ArrivalsOf(const LoadFlags& flags) {
 }  // namespace
 
 Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags) {
-  const bool is_timed = flags.duration_s > 0 || flags.request_count > 0;
-  const std::tuple<const char*, bool, const char*> pairs[] = {
-      {"--body", !flags.bodies.empty() && flags.endpoint.empty(), "it is of --endpoint"},
-      {"--method", flags.method != LoadFlags().method && flags.endpoint.empty(), "it is of --endpoint"},
-      {"--content-type", flags.content_type != LoadFlags().content_type && flags.bodies.empty(),
-       "it is of --body"},
-      {"--depth", flags.depth > 0 && flags.scenario.empty(), "it is of --scenario offline"},
-      {"--target-rate", flags.target_rate > 0 && flags.scenario.empty(), "it is of --scenario server"},
-      {"--recipe", !flags.recipe.empty() && flags.data.empty(), "it is of the pictures of --data"},
-      {"--gamma-variation", flags.variation != LoadFlags().variation && flags.distribution != "gamma",
-       "it is of --request-distribution gamma"},
-      {"--zero-input", flags.zero_input && !flags.input_data.empty(), "--input-data says what is sent"},
-      {"--output-shared-memory-size", flags.output_shared_memory > 0 && flags.shared_memory == "none",
-       "it is of --shared-memory system"},
-      {"--measurement-interval", flags.measurement_interval_ms > 0 && is_timed, "the length is said already"},
-      {"--measurement-request-count", flags.measurement_request_count > 0 && is_timed,
-       "the length is said already"},
-      {"--duration", flags.duration_s > 0 && flags.request_count > 0, "--request-count says the length"}};
-  for (const auto& [name, idle, why] : pairs) {
-    if (idle) return Invalid(fmt::format("{} says nothing here: {}", name, why));
-  }
-  if (flags.async && flags.sync) return Invalid("--async and --sync contradict each other: leave one out");
-  if (flags.is_open() && !flags.concurrency_range.empty())
-    return Invalid("--concurrency-range waits for answers and a rate does not: leave one of them out");
-  if (!flags.rate_range.empty() && !flags.intervals.empty())
-    return Invalid("--request-intervals makes its own rate: leave --request-rate-range out");
-  if (flags.is_open() && flags.sync)
-    return Invalid("--sync waits for answers, and a rate does not: leave one of them out");
   std::vector<LoadLevel> levels;
   if (!flags.intervals.empty()) {
     const load::Arrivals arrivals = TRY(ArrivalsOf(flags));

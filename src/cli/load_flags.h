@@ -46,11 +46,16 @@ struct LoadFlags {
   double target_rate = 0;
   int depth = 0;
 
+  bool is_grpc() const { return protocol != "http" && protocol != "HTTP"; }  // of -i
   bool is_open() const { return !rate_range.empty() || !intervals.empty(); }
 };
 
 // The exit status where there is nothing more to do.
 std::optional<int> ParseLoadFlags(const std::vector<std::string>& arguments, LoadFlags& flags);
+
+// kInvalidArgument names a flag that would say nothing beside the others, or flags that contradict one
+// another.
+Status CheckFlags(const LoadFlags& flags);
 
 // "a", "a:b", "a:b:step", "a:b:2x" (each twice the one before) or "a,b,c". kInvalidArgument names what is
 // wrong.
@@ -63,7 +68,7 @@ struct LoadLevel {
   load::Scenario scenario;
   std::string name;  // "concurrency 8", "rate 200/s"
 };
-// kInvalidArgument for flags that contradict one another.
+// REQUIRES: CheckFlags finds nothing. kInvalidArgument for a range or a trace that is none.
 Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags);
 
 // How long each level is played, and how often; told before the first.

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <future>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -33,27 +32,15 @@ Result<data::Recipe> FindRecipe(const LoadFlags& flags, const LoadTarget& target
   return data::ParseRecipe(told->second, "");
 }
 
-// The best class of each picture, as the protocol of answers has it: by the picture's name as found, or else
-// by the last part of it.
+// Each picture has the best class that the protocol of answers has for it.
 Result<load::AnswerCheck> TopClassCheck(const std::string& file, const load::PictureRequests& made,
                                         const data::Recipe& recipe) {
-  std::map<std::string, int> by_name, by_last_part;
-  for (const auto& [name, value] : TRY(load::ReadTopClasses(TRY(ReadTextFile(file))))) {
-    by_name[name] = value;
-    by_last_part[std::filesystem::path(name).filename().string()] = value;
-  }
+  const load::TopClasses answers = TRY(load::TopClasses::Read(TRY(ReadTextFile(file))));
   std::vector<std::vector<int>> classes(made.requests.size());
   size_t number = 0;
   for (std::vector<int>& rows : classes) {
-    for (int i = 0; i < made.batch; ++i, ++number) {
-      const std::string& name = made.names[number % made.names.size()];
-      const auto found = by_name.find(name);
-      const auto last = by_last_part.find(std::filesystem::path(name).filename().string());
-      if (found == by_name.end() && last == by_last_part.end())
-        return Invalid(fmt::format("it has no answer for {}: make it with weir run over the same pictures",
-                                   EscapeBytes(name)));
-      rows.push_back(found != by_name.end() ? found->second : last->second);
-    }
+    for (int i = 0; i < made.batch; ++i, ++number)
+      rows.push_back(TRY(answers.Of(made.names[number % made.names.size()])));
   }
   return load::HasTopClasses(std::move(classes), recipe.first_class);
 }

@@ -363,6 +363,11 @@ std::string PeakText(const Console& console, const LoadResult& result) {
   const std::string bound = fmt::format("p{:g} of the response time below {} ms",
                                         result.flags.percentile > 0 ? result.flags.percentile : 50,
                                         Short(result.flags.latency_threshold_ms));
+  if (result.peak_spoiled)
+    return fmt::format(
+        "\n{}: not known: the generator or the machine spoiled the last runs of {}, and so ended the "
+        "search\n",
+        console.Bold("peak"), result.levels.size());
   if (!peak.rate) return fmt::format("\n{}: no rate that was tried has {}\n", console.Bold("peak"), bound);
   return fmt::format("\n{} {} requests/s with {}: {} after {} runs\n", console.Bold("peak"),
                      Short(*peak.rate), bound,
@@ -404,6 +409,7 @@ Json ResultJson(const LoadResult& result, const record::Provenance& provenance) 
   for (const LevelResult& level : result.levels) json["levels"].push_back(LevelJson(result, level));
   if (result.peak) {
     json["peak"] = {{"confirmed", result.peak->confirmed}, {"runs", result.levels.size()}};
+    if (result.peak_spoiled) json["peak"]["spoiled"] = true;
     PutIfAny(json["peak"], "request_rate", result.peak->rate);
     PutIfAny(json["peak"], "failed_at", result.peak->failed_at);
   }

@@ -44,6 +44,7 @@ struct LoadResult {
   int batch = 1;
   std::vector<LevelResult> levels;
   std::optional<load::PeakSearch::Outcome> peak;
+  bool peak_spoiled = false;  // the generator or the machine spoiled a rate's runs, and so ended the search
   bool interrupted = false;
   std::optional<Ceiling> ceiling;  // the generator's own, where it was measured
 };

@@ -45,7 +45,9 @@ LoadSession::LoadSession(const LoadFlags& flags, LoadTarget& target, const load:
       cpus_(static_cast<int>(std::thread::hardware_concurrency())) {}
 
 const std::optional<Ceiling>& LoadSession::MeasuredCeiling() {
-  if (std::exchange(asked_for_ceiling_, true) || target_.protocol() == "in-process") return ceiling_;
+  // A server that does nothing stands for a model's; what an --endpoint answers is not known.
+  const bool has_null_server = target_.protocol() != "in-process" && flags_.endpoint.empty();
+  if (std::exchange(asked_for_ceiling_, true) || !has_null_server) return ceiling_;
   auto ceiling = MeasureCeiling(flags_, target_, probe_, clock_, stop_);
   if (ceiling)
     ceiling_ = *ceiling;
@@ -148,8 +150,8 @@ load::Surroundings LoadSession::SurroundingsOf(const LevelResult& result, const 
 void LoadSession::JudgeSpread(LevelResult& result) const {
   if (result.repeats.size() < 2) return;
   const auto judge = [&](auto value, const char* what, record::Verdict& verdict) {
-    const auto [low, high] = std::ranges::minmax(result.repeats, {}, value);
-    const double least = value(low), most = value(high);
+    const auto [low, high] = std::ranges::minmax_element(result.repeats, {}, value);
+    const double least = value(*low), most = value(*high);
     if (least > 0 && most / least <= 1 + flags_.stability_percentage / 100) return;
     verdict.Add(record::Standing::kSuspect,
                 {record::Reason::kNoSteadyState,

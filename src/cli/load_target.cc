@@ -150,24 +150,30 @@ Status PlainTarget::Prepare(load::Requests& requests) {
 }
 
 Result<std::unique_ptr<LoadTarget>> OpenPlain(const LoadFlags& flags, const Clock& clock) {
-  const std::pair<const char*, bool> others[] = {{"MODEL", !flags.target.empty()},
-                                                 {"-m", !flags.model.empty()},
-                                                 {"-u", !flags.url.empty()},
-                                                 {"-x", !flags.version.empty()},
-                                                 {"--data", !flags.data.empty()},
-                                                 {"--input-data", !flags.input_data.empty()},
-                                                 {"--shape", !flags.shapes.empty()},
-                                                 {"--payload", flags.payload != "tensor"},
-                                                 {"--check", !flags.check.empty()},
-                                                 {"--shared-memory", flags.shared_memory != "none"},
-                                                 {"--engine", !flags.engine.empty()},
-                                                 {"--precision", !flags.precision.empty()},
-                                                 {"--channels", flags.channels != 1},
-                                                 {"--batch-size", flags.batch != 1},
-                                                 {"--zero-input", flags.zero_input},
-                                                 {"--string-data", !flags.string_data.empty()},
-                                                 {"--engine-threads", flags.engine_threads > 0},
-                                                 {"--engine-streams", flags.engine_streams > 0}};
+  const LoadFlags usual;
+  const std::pair<const char*, bool> others[] = {
+      {"MODEL", !flags.target.empty()},
+      {"-m", !flags.model.empty()},
+      {"-u", !flags.url.empty()},
+      {"-x", !flags.version.empty()},
+      {"-i", flags.is_grpc()},
+      {"--data", !flags.data.empty()},
+      {"--input-data", !flags.input_data.empty()},
+      {"--shape", !flags.shapes.empty()},
+      {"--payload", flags.payload != "tensor"},
+      {"--check", !flags.check.empty()},
+      {"--shared-memory", flags.shared_memory != "none"},
+      {"--engine", !flags.engine.empty()},
+      {"--precision", !flags.precision.empty()},
+      {"--channels", flags.channels != 1},
+      {"--batch-size", flags.batch != 1},
+      {"--zero-input", flags.zero_input},
+      {"--string-data", !flags.string_data.empty()},
+      {"--string-length", flags.string_length != usual.string_length},
+      {"--pool", flags.pool != usual.pool},
+      {"--calibrate", flags.calibrate},
+      {"--engine-threads", flags.engine_threads > 0},
+      {"--engine-streams", flags.engine_streams > 0}};
   for (const auto& [name, given] : others) {
     if (given)
       return Invalid(
@@ -251,7 +257,7 @@ Status LocalTarget::Open(const LoadFlags& flags, int most_in_flight) {
 // perf_analyzer's -m NAME -u HOST:PORT -i PROTOCOL as a URL.
 Result<std::string> UrlOf(const LoadFlags& flags) {
   if (flags.model.empty()) return Invalid("load wants a model: MODEL, or -m NAME with -u HOST:PORT");
-  const bool grpc = flags.protocol != "http" && flags.protocol != "HTTP";
+  const bool grpc = flags.is_grpc();
   std::string server = flags.url.empty() ? (grpc ? "localhost:8001" : "localhost:8000") : flags.url;
   if (const size_t scheme = server.find("://"); scheme != std::string::npos) {
     if (server.substr(0, scheme) != "http" && server.substr(0, scheme) != "grpc")

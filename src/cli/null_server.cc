@@ -9,9 +9,6 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "launch/free_port.h"
-#include "launch/process.h"
-#include "launch/ready.h"
 
 namespace weir::cli {
 namespace {
@@ -60,23 +57,19 @@ Result<NullServer> NullServer::Start(const infer::ModelInfo& model, const Clock&
   const std::string folder = server.repository_.path() + "/" + model.name;
   TRY_STATUS(MakeFolders(folder));
   TRY_STATUS(WriteFileWhole(folder + "/config.pbtxt", config));
-  const int http = TRY(launch::FreePort()), grpc = TRY(launch::FreePort()), metrics = TRY(launch::FreePort());
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return FailErrno("/proc/self/exe", error.value());
-  server.process_ = TRY(launch::StartProcess(
-      {.command = {program, "serve", "--model-repository", server.repository_.path(), "--http-port",
-                   fmt::format("{}", http), "--grpc-port", fmt::format("{}", grpc), "--metrics-port",
-                   fmt::format("{}", metrics)}},
+  server.server_ = TRY(launch::StartServer(
+      launch::ServerCommand{
+          .command = {program, "serve", "--model-repository", "{model_repository}", "--http-port",
+                      "{http_port}", "--grpc-port", "{grpc_port}", "--metrics-port", "{metrics_port}"},
+          .model_repository = server.repository_.path(),
+          .ready = fmt::format("http://{{address}}:{{http_port}}/v2/models/{}/ready", model.name),
+          .start_timeout = 10s},
       clock));
-  const std::string address = fmt::format("127.0.0.1:{}", http);
-  const auto ready = [&] {
-    return launch::AskHttp(fmt::format("http://{}/v2/models/{}/ready", address, model.name), 200ms, clock)
-        .has_value();
-  };
-  TRY_STATUS(launch::WaitUntilReady(*server.process_, ready, clock.Now() + 10s, clock));
-  server.http_ = fmt::format("http://{}/{}", address, model.name);
-  server.grpc_ = fmt::format("grpc://127.0.0.1:{}/{}", grpc, model.name);
+  server.http_ = fmt::format("{}/{}", server.server_->http(), model.name);
+  server.grpc_ = fmt::format("{}/{}", server.server_->grpc(), model.name);
   return server;
 }
 

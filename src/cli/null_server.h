@@ -2,7 +2,7 @@
 // most.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/temporary_folder.h"
 #include "infer/endpoint.h"
-#include "launch/launched.h"
+#include "launch/server.h"
 
 namespace weir::cli {
 
@@ -29,7 +29,7 @@ class NullServer {
   explicit NullServer(TemporaryFolder repository) : repository_(std::move(repository)) {}
 
   TemporaryFolder repository_;
-  std::unique_ptr<launch::Launched> process_;
+  std::optional<launch::StartedServer> server_;
   std::string http_, grpc_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "base/json.h"
@@ -34,8 +35,7 @@ Result<int> ContainerPid(const std::string& name, const Clock& clock) {
 
 // How long the emulated accelerators of a server have computed, the mean of their streams; nothing where its
 // page does not tell.
-std::optional<Duration> ReadBusy(const std::string& url, const Clock& clock) {
-  const auto page = wire::FetchText(url, kPatience, clock);
+std::optional<Duration> BusyOn(const Result<std::string>& page) {
   if (!page) return std::nullopt;
   const auto metrics = monitor::ParsePrometheus(*page);
   if (!metrics) return std::nullopt;
@@ -73,16 +73,18 @@ Status FindServer(ServerPlace& place, const Clock& clock) {
 Result<ServerWatch> ServerWatch::Start(const ServerPlace& place, const Clock& clock) {
   monitor::ResourceMonitor::Options options{.processes = place.pids};
   if (!place.metrics_url.empty()) {
-    options.server_page = [url = place.metrics_url, &clock] {
-      return wire::FetchText(url, kPatience, clock);
-    };
-    if (const auto busy = ReadBusy(place.metrics_url, clock)) {
+    const auto fetch = [url = place.metrics_url, &clock] { return wire::FetchText(url, kPatience, clock); };
+    options.server_page = fetch;
+    const auto page = std::make_shared<Result<std::string>>(fetch());
+    if (const auto busy = BusyOn(*page)) {
       options.period = 200ms;  // each look asks for the page
       options.device_label = "emulated";
-      options.device_busy = [last = *busy, url = place.metrics_url, &clock]() mutable {
-        last = ReadBusy(url, clock).value_or(last);
+      options.device_busy = [last = *busy, page, fetch]() mutable {
+        *page = fetch();
+        last = BusyOn(*page).value_or(last);
         return last;
       };
+      options.server_page = [page] { return *page; };  // of the same look
     }
   }
   return ServerWatch(TRY(monitor::ResourceMonitor::Start(clock, std::move(options))), !place.pids.empty());

@@ -14,6 +14,7 @@
 #include "cli/study_folder.h"
 #include "cli/verbs.h"
 #include "launch/leftovers.h"
+#include "launch/ssh_server.h"
 #include "record/provenance.h"
 #include "study/run.h"
 #include "trial/laboratory.h"
@@ -183,6 +184,11 @@ Result<int> RunStudy(const Options& options, const std::stop_token& stop) {
   if (options.dry_run) return DryRun(options, stored.file, stored.design, clock, stop, console);
   if (options.folder.empty())
     return Fail(ErrorCode::kInvalidArgument, "-o DIR: a study wants a folder for its journal and its report");
+  if (stored.file.server_host) {
+    for (const std::string& line :
+         TRY(launch::RemoveLeftoversOn({.destination = *stored.file.server_host}, clock)))
+      console.Note(line);
+  }
   console.Text(DesignText(console, stored.file, stored.design));
   return PlayAll(options, text, stored, clock, stop, console);
 }

@@ -48,11 +48,9 @@ int64_t HardLimit(__rlimit_resource resource) {
 
 // Whether the tool gets as far as looking for the program in a container of the image. Nothing of the image
 // runs.
-Status TryToStart(const ContainerTool& tool, const std::string& image, const std::string& network,
-                  const Clock& clock) {
-  const auto arguments =
-      Joined(Joined({"run", "--rm", "--pull=never", "--network=" + network}, tool.run_options),
-             {std::string("--entrypoint=") + kNoProgram, image});
+Status TryToStart(const ContainerTool& tool, const std::string& image, const Clock& clock) {
+  const auto arguments = Joined(Joined({"run", "--rm", "--pull=never", "--network=none"}, tool.run_options),
+                                {std::string("--entrypoint=") + kNoProgram, image});
   const Output output = TRY(RunCommand({.arguments = ToolCommand(tool, arguments)}, clock));
   if (output.ending != Ending{} && output.err.find(kNoProgram) != std::string::npos) return {};
   return Fail(ErrorCode::kUnsupported, LastLine(output));
@@ -169,7 +167,7 @@ Result<ContainerTool> FindContainerTool(const std::string& image, const Clock& c
       continue;
     }
     for (const ContainerTool& tool : ToolsToTry(program, HardLimit(RLIMIT_NOFILE), HardLimit(RLIMIT_NPROC))) {
-      const Status started = TryToStart(tool, image, "none", clock);
+      const Status started = TryToStart(tool, image, clock);
       if (started) return tool;
       words.push_back(started.error().message);
     }
@@ -180,23 +178,6 @@ Result<ContainerTool> FindContainerTool(const std::string& image, const Clock& c
                           EscapeBytes(image), fmt::join(words, "; ")));
 }
 
-Result<std::string> FindOwnNetwork(const ContainerTool& tool, const std::string& image, const Clock& clock) {
-  std::vector<std::string> words;
-  const std::vector<std::string> networks = tool.program == "podman"
-                                                ? std::vector<std::string>{"bridge", "slirp4netns", "pasta"}
-                                                : std::vector<std::string>{"bridge"};
-  for (const std::string& network : networks) {
-    const Status started = TryToStart(tool, image, network, clock);
-    if (started) return network;
-    words.push_back(fmt::format("{}: {}", network, started.error().message));
-  }
-  return Fail(ErrorCode::kUnsupported,
-              fmt::format("{} cannot give a container of {} a network of its own, which publishing its ports "
-                          "wants (install iptables, or slirp4netns for podman; or let the server listen at "
-                          "ports that it is told): {}",
-                          tool.program, EscapeBytes(image), fmt::join(words, "; ")));
-}
-
 std::vector<std::string> RunArguments(const ContainerTool& tool, const ContainerOptions& options,
                                       const std::string& name) {
   std::vector<std::string> arguments =
@@ -204,12 +185,8 @@ std::vector<std::string> RunArguments(const ContainerTool& tool, const Container
                                           "--log-driver=none", "--no-healthcheck"});
   if (options.link != nullptr)
     arguments.push_back("--network=ns:" + options.link->far_namespace_path());
-  else if (options.ports.empty())
-    arguments.emplace_back("--network=host");
   else
-    arguments.push_back("--network=" + options.own_network);
-  for (const auto& port : options.ports)
-    arguments.push_back(fmt::format("--publish=127.0.0.1:{}:{}", port.here, port.inside));
+    arguments.emplace_back("--network=host");
   arguments = Joined(std::move(arguments), tool.run_options);
   for (const std::string& variable : options.environment) arguments.push_back("--env=" + variable);
   for (const auto& mount : options.mounts)
@@ -226,9 +203,6 @@ Result<std::unique_ptr<Launched>> StartContainer(const ContainerTool& tool, cons
                                                  const Clock& clock) {
   if (options.link != nullptr && tool.program == "docker")
     return Fail(ErrorCode::kUnsupported, "docker cannot start a container behind a network link; podman can");
-  if (options.link != nullptr && !options.ports.empty())
-    return Fail(ErrorCode::kInvalidArgument,
-                "a container behind a network link is reached at its own ports: give none to publish");
   const std::string container = MakeName(clock.Now());
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return FailErrno("a pipe", errno);

@@ -29,18 +29,11 @@ struct ContainerOptions {
     std::string from, to;  // a folder here and its place inside; never written to
   };
   std::vector<Mount> mounts;
-  struct Port {
-    int here = 0, inside = 0;
-  };
-  // Ports of the container and the ones of this machine's loopback at which they are reached; it then has a
-  // network of its own. Empty: it shares this machine's network, or the link's far side. Not with a link.
-  std::vector<Port> ports;
-  std::string own_network = "bridge";  // of what kind, where there are ports: FindOwnNetwork says
-  std::vector<int> cpu_list;           // runs on these only; empty: on all
-  double cpus = 0;                     // CPU quota in cores; 0: none
-  int64_t memory_bytes = 0;            // limit; 0: none
-  const NetworkLink* link =
-      nullptr;  // on its far side; must outlive the container. nullptr: this machine's network
+  std::vector<int> cpu_list;  // runs on these only; empty: on all
+  double cpus = 0;            // CPU quota in cores; 0: none
+  int64_t memory_bytes = 0;   // limit; 0: none
+  // It is on its far side; must outlive the container. nullptr: the container shares this machine's network.
+  const NetworkLink* link = nullptr;
   Duration start_timeout = 60s;  // until its first process runs
 };
 
@@ -50,11 +43,6 @@ struct ContainerOptions {
 // of a second for each thing tried. kNotFound where the image is not here (nothing is ever fetched),
 // kUnsupported with what each tool said and the remedy where none starts.
 Result<ContainerTool> FindContainerTool(const std::string& image, const Clock& clock);
-
-// The kind of network of its own that `tool` can give to a container of `image` here: bridge wants iptables,
-// podman's slirp4netns and pasta a program of that name. Takes some tenths of a second. kUnsupported with
-// what the tool said and the remedy.
-Result<std::string> FindOwnNetwork(const ContainerTool& tool, const std::string& image, const Clock& clock);
 
 // Starts it in the foreground of the tool, which passes on SIGTERM and what the program says, and removes the
 // container when it has ended. When this process ends in whatever way, a shell that waits for it has the tool

@@ -39,16 +39,6 @@ TEST(RunArguments, HoldWhatTheToolNeedsHereAndWhatWasAskedFor) {
                   "--cpus=1.5", "--memory=536870912b", "server", "--model-repository", "/models"));
 }
 
-TEST(RunArguments, PublishPortsOnTheLoopbackInANetworkOfItsOwn) {
-  const ContainerOptions options{.image = "server",
-                                 .ports = {{.here = 4001, .inside = 8000}, {.here = 4002, .inside = 8001}}};
-  const auto arguments = RunArguments({.program = "docker"}, options, "n");
-  EXPECT_THAT(arguments, ::testing::Contains("--publish=127.0.0.1:4001:8000"));
-  EXPECT_THAT(arguments, ::testing::Contains("--publish=127.0.0.1:4002:8001"));
-  EXPECT_THAT(arguments, ::testing::Contains("--network=bridge"));
-  EXPECT_THAT(arguments, ::testing::Not(::testing::Contains("--network=host")));
-}
-
 TEST(ToolsToTry, BeginWithTheToolsOwnDefaults) {
   const auto tools = ToolsToTry("podman", 20000, 96365);
   ASSERT_EQ(tools.size(), 6U);

@@ -30,8 +30,6 @@ Result<BoundSocket> Bind() {
 
 }  // namespace
 
-Result<int> FreePort() { return TRY(Bind()).port; }
-
 // All are held until the last is found.
 Result<std::vector<int>> FreePorts(int count) {
   std::vector<BoundSocket> held;

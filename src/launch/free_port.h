@@ -7,10 +7,8 @@
 
 namespace weir::launch {
 
-// A TCP port of this machine that was free a moment ago. Another program may take it before the caller does:
-// then the server that was given it says so and ends.
-Result<int> FreePort();
-// As many, each another.
+// As many TCP ports of this machine, each another, that were free a moment ago. Another program may take one
+// before the caller does: then the server that was given it says so and ends.
 Result<std::vector<int>> FreePorts(int count);
 
 }  // namespace weir::launch

@@ -223,8 +223,6 @@ Status NetworkLink::Shape(const Options& options) {
   const QueuePlace place = delay_ == Duration::zero() ? kRoot : kDelayed;
   TRY_STATUS(RunTool(ShapeArguments(device_, place, bucket), -1, clock_));
   TRY_STATUS(RunTool(ShapeArguments(kFarDevice, place, bucket), namespace_.get(), clock_));
-  MutexLock lock(mutex_);
-  gbit_per_s_ = options.gbit_per_s;
   queue_bytes_ = bucket.queue_bytes;
   return {};
 }
@@ -248,18 +246,11 @@ Status NetworkLink::FindEnds() {
 Status NetworkLink::SetRate(double gbit_per_s) {
   TRY_STATUS(CheckRate(gbit_per_s));
   const QueuePlace place = delay_ == Duration::zero() ? kRoot : kDelayed;
-  Bucket bucket = BucketFor(gbit_per_s);
+  Bucket bucket = BucketFor(gbit_per_s, Duration::zero());
+  bucket.queue_bytes = std::max(queue_bytes_, bucket.queue_bytes);
   MutexLock lock(mutex_);
-  bucket.queue_bytes = queue_bytes_ = std::max(queue_bytes_, bucket.queue_bytes);
   TRY_STATUS(near_->socket.ChangeBucket(near_->device_index, place, bucket));
-  TRY_STATUS(far_->socket.ChangeBucket(far_->device_index, place, bucket));
-  gbit_per_s_ = gbit_per_s;
-  return {};
-}
-
-double NetworkLink::gbit_per_s() const {
-  MutexLock lock(mutex_);
-  return gbit_per_s_;
+  return far_->socket.ChangeBucket(far_->device_index, place, bucket);
 }
 
 Result<NetworkLink::Counters> NetworkLink::ReadCounters() {

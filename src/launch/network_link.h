@@ -26,8 +26,9 @@ class NetworkLink {
     int mtu =
         9000;  // bytes; 1,280 to 65,000. 9,000: what data centres use; a payload gets 99.3 % of the rate
     // What may wait at each end beside what leaves at once, as time at this rate; 0.1 ms to 1 s. In bytes it
-    // stays what it is when the rate changes, as a port's memory does.
-    Duration queue = 2ms;
+    // stays what it is whatever the rate becomes, as a port's memory does. 8 ms are 5 MB at 5 Gbit/s: about
+    // what a switch with 16 MB of shared memory grants a port that alone is congested.
+    Duration queue = 8ms;
     Duration delay{};  // of each packet, each way, beside the queue's; up to 10 s. Wants netem in the kernel
   };
   // kUnsupported with the remedy where this process may not, the tools are not there, or the kernel cannot
@@ -35,11 +36,10 @@ class NetworkLink {
   static Result<std::unique_ptr<NetworkLink>> Create(Options options, const Clock& clock);
   ~NetworkLink();
 
-  // Takes effect at once, also with connections open; what is queued stays queued, and the queue is never
-  // made smaller. (A sender that goes on at a higher rate fills it, and loses what comes then.) Some 50 us.
-  // Thread-safe.
+  // Takes effect at once, also with connections open; what is queued stays queued, and the queue stays as
+  // large as it was made, or as one bucket where that is more. (A sender that goes on at a higher rate fills
+  // it, and loses what comes then.) Some 50 us. Thread-safe.
   Status SetRate(double gbit_per_s);
-  double gbit_per_s() const;  // the rate now; thread-safe
 
   // Since the link was made: what near and far sent. Thread-safe.
   struct Counters {
@@ -51,10 +51,8 @@ class NetworkLink {
   const std::string& far_address() const {
     return far_address_;
   }  // where a server on the far side is reached
-  const std::string& device() const { return device_; }   // at this end, for counters
   int far_namespace() const { return namespace_.get(); }  // a descriptor of it
   std::string far_namespace_path() const;                 // of the same, while this process lives
-  Duration delay() const { return delay_; }
 
  private:
   NetworkLink(Duration delay, const Clock& clock) : clock_(clock), delay_(delay) {}
@@ -73,12 +71,11 @@ class NetworkLink {
   const Clock& clock_;
   const Duration delay_;
   UniqueFd namespace_;
-  std::string device_;  // empty until it is there
+  std::string device_;        // at this end; empty until it is there
+  uint32_t queue_bytes_ = 0;  // constant once the link is made
   std::string near_address_, far_address_;
 
-  mutable Mutex mutex_;
-  double gbit_per_s_ GUARDED_BY(mutex_) = 0;
-  uint32_t queue_bytes_ GUARDED_BY(mutex_) = 0;  // the largest yet
+  Mutex mutex_;
   std::optional<End> near_ GUARDED_BY(mutex_), far_ GUARDED_BY(mutex_);
 };
 
@@ -88,7 +85,7 @@ class NetworkLink {
 // transfers reach the rate on a busy machine, and never less than the largest packet that the kernel hands
 // over in one piece (64 KiB): a smaller one makes it cut packets here, and halves the rate. A larger one
 // would let short requests pass unshaped. The queue holds so much time of the rate beyond that.
-Bucket BucketFor(double gbit_per_s, Duration queue = 2ms);
+Bucket BucketFor(double gbit_per_s, Duration queue);
 
 // Arguments for tc that shape what leaves `device`, at `place`.
 std::vector<std::string> ShapeArguments(const std::string& device, QueuePlace place, const Bucket& bucket);

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -10,8 +11,8 @@
 
 #include "base/file.h"
 #include "launch/command.h"
-#include "launch/process.h"
 #include "launch/ready.h"
+#include "launch/testing/process.h"
 #include "launch/variable_rate.h"
 
 namespace weir::launch {
@@ -23,7 +24,7 @@ using testing::HasSubstr;
 constexpr uint32_t kFirst = 0xC6120000;  // 198.18.0.0
 
 TEST(BucketFor, Holds157MicrosecondsOfTheRateAndAQueueOfTwoMilliseconds) {
-  const Bucket bucket = BucketFor(5);
+  const Bucket bucket = BucketFor(5, 2ms);
   EXPECT_EQ(bucket.bytes_per_s, 625'000'000U);
   EXPECT_EQ(bucket.burst_bytes, 98'125U);
   EXPECT_EQ(bucket.queue_bytes, 98'125U + 1'250'000U);
@@ -35,15 +36,15 @@ TEST(BucketFor, HoldsTheQueueThatIsAskedFor) {
 }
 
 TEST(BucketFor, HoldsAtLeastTheLargestPacket) {
-  EXPECT_EQ(BucketFor(0.1).burst_bytes, 70'000U);
-  EXPECT_EQ(BucketFor(0.1).queue_bytes, 70'000U + 25'000U);
+  EXPECT_EQ(BucketFor(0.1, 2ms).burst_bytes, 70'000U);
+  EXPECT_EQ(BucketFor(0.1, 2ms).queue_bytes, 70'000U + 25'000U);
 }
 
 TEST(ShapeArguments, SayTheBucketInTcsWords) {
-  EXPECT_THAT(ShapeArguments("weir1.2", {.parent = 0xFFFFFFFF, .handle = 0x00100000}, BucketFor(5)),
+  EXPECT_THAT(ShapeArguments("weir1.2", {.parent = 0xFFFFFFFF, .handle = 0x00100000}, BucketFor(5, 2ms)),
               ElementsAre("tc", "qdisc", "add", "dev", "weir1.2", "root", "handle", "10:", "tbf", "rate",
                           "5000000000bit", "burst", "98125b", "limit", "1348125b"));
-  EXPECT_THAT(ShapeArguments("e", {.parent = 0x00010001, .handle = 0x00100000}, BucketFor(0.1)),
+  EXPECT_THAT(ShapeArguments("e", {.parent = 0x00010001, .handle = 0x00100000}, BucketFor(0.1, 2ms)),
               ElementsAre("tc", "qdisc", "add", "dev", "e", "parent", "1:1", "handle", "10:", "tbf", "rate",
                           "100000000bit", "burst", "70000b", "limit", "95000b"));
 }
@@ -92,6 +93,24 @@ class NetworkLinkTest : public testing::Test {
     reason_ = link.error().message;
     return nullptr;
   }
+  // The device at this end of it.
+  static std::string DeviceOf(const NetworkLink& link) {
+    ifaddrs* list = nullptr;
+    if (::getifaddrs(&list) != 0) return "";
+    std::string device;
+    for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+      if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+      char text[INET_ADDRSTRLEN] = {};
+      ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text, sizeof text);
+      if (link.near_address() == text) device = one->ifa_name;
+    }
+    ::freeifaddrs(list);
+    return device;
+  }
+  // What tc tells of it.
+  std::string Shown(const NetworkLink& link) {
+    return RunWell({.arguments = {"tc", "qdisc", "show", "dev", DeviceOf(link)}}, clock_).value_or("");
+  }
   bool DeviceIsThere(const std::string& device) {
     return RunWell({.arguments = {"ip", "link", "show", "dev", device}}, clock_).has_value();
   }
@@ -117,18 +136,15 @@ TEST_F(NetworkLinkTest, JoinsTwoNamespaces) {
 TEST_F(NetworkLinkTest, IsShapedAtBothEndsAndTakesAnotherRate) {
   const auto link = Make();
   if (link == nullptr) GTEST_SKIP() << reason_;
-  const auto near = [&] {
-    return RunWell({.arguments = {"tc", "qdisc", "show", "dev", link->device()}}, clock_);
-  };
   const auto far = [&] {
     return RunWell(
         {.arguments = {"tc", "qdisc", "show", "dev", "eth0"}, .network_namespace = link->far_namespace()},
         clock_);
   };
-  EXPECT_THAT(near().value_or(""), HasSubstr("rate 5Gbit"));
+  EXPECT_THAT(Shown(*link), HasSubstr("rate 5Gbit"));
   EXPECT_THAT(far().value_or(""), HasSubstr("rate 5Gbit"));
   ASSERT_TRUE(link->SetRate(1).has_value());
-  EXPECT_THAT(near().value_or(""), HasSubstr("rate 1Gbit"));
+  EXPECT_THAT(Shown(*link), HasSubstr("rate 1Gbit"));
   EXPECT_THAT(far().value_or(""), HasSubstr("rate 1Gbit"));
 }
 
@@ -137,15 +153,13 @@ TEST_F(NetworkLinkTest, ChangesTheRateAsTcWouldHaveSetIt) {
   const auto one = Make({.gbit_per_s = 5}), other = Make({.gbit_per_s = 12.5});
   if (one == nullptr || other == nullptr) GTEST_SKIP() << reason_;
   const auto shown = [&](const NetworkLink& link) {
-    const std::string text =
-        RunWell({.arguments = {"tc", "qdisc", "show", "dev", link.device()}}, clock_).value_or("");
+    const std::string text = Shown(link);
     return text.substr(0, text.find(" lat "));
   };
   EXPECT_NE(shown(*one), shown(*other));
   ASSERT_TRUE(one->SetRate(12.5).has_value());
   EXPECT_THAT(shown(*one), HasSubstr("12500Mbit"));
   EXPECT_EQ(shown(*one), shown(*other));
-  EXPECT_EQ(one->gbit_per_s(), 12.5);
   ASSERT_TRUE(one->SetRate(50).has_value()) << "more than 32 bits of bytes a second";
   EXPECT_THAT(shown(*one), HasSubstr("50Gbit"));
   EXPECT_FALSE(one->SetRate(0).has_value());
@@ -240,7 +254,7 @@ TEST_F(NetworkLinkTest, PassesTheMeanOfAScheduleOfRates) {
   const auto report = (*rate)->Stop();
   ASSERT_TRUE(report.has_value()) << report.error().message;
   EXPECT_GE(report->changes, std::ssize(schedule->steps()) / 2) << "even where some came too late";
-  EXPECT_EQ(link->gbit_per_s(), 0.04) << "it is left at the mean";
+  EXPECT_THAT(Shown(*link), HasSubstr("rate 40Mbit")) << "it is left at the mean";
   const double allowed = schedule->MeanBetween(0s, took) * Seconds(took) * 1e9 / 8;
   // Each change fills the bucket anew: 70,000 bytes.
   EXPECT_LE(received, allowed * 1.2 + 70'000.0 * static_cast<double>(report->changes + 2));
@@ -249,7 +263,7 @@ TEST_F(NetworkLinkTest, PassesTheMeanOfAScheduleOfRates) {
 }
 
 // Twenty datagrams of 8,042 bytes on the wire: all but the bucket's 70,000 bytes wait at 1 Mbit/s, and fit
-// into the queue that the link was made with (70,000 bytes and 2 ms at 0.4 Gbit/s: 100,000).
+// into the queue that the link was made with (70,000 bytes and 8 ms at 0.4 Gbit/s: 400,000).
 TEST_F(NetworkLinkTest, LosesNothingThatWaitsWhenTheRateChanges) {
   const auto link = Make({.gbit_per_s = 0.4});
   if (link == nullptr) GTEST_SKIP() << reason_;
@@ -278,17 +292,30 @@ TEST_F(NetworkLinkTest, LosesNothingThatWaitsWhenTheRateChanges) {
   EXPECT_EQ(after->to_far.dropped, 0U);
 }
 
-TEST_F(NetworkLinkTest, KeepsItsQueueWhenTheRateFalls) {
-  const auto link = Make({.gbit_per_s = 0.4});
+// What tc calls latency is the queue beside the bucket, as time at the rate.
+TEST_F(NetworkLinkTest, KeepsItsQueueWhateverTheRateBecomes) {
+  const auto link = Make({.gbit_per_s = 0.4, .queue = 20ms});
   if (link == nullptr) GTEST_SKIP() << reason_;
-  const auto shown = [&] {
-    return RunWell({.arguments = {"tc", "qdisc", "show", "dev", link->device()}}, clock_).value_or("");
+  // 20 ms at 0.4 Gbit/s are 1,000,000 bytes: 2 s at 4 Mbit/s, 2 ms at 4 Gbit/s less what that bucket has
+  // more.
+  const auto is_two = [](const char* low, const char* high) {
+    return ::testing::AnyOf(HasSubstr(low), HasSubstr(high));
   };
-  ASSERT_TRUE(link->SetRate(4).has_value());
   ASSERT_TRUE(link->SetRate(0.004).has_value());
-  EXPECT_THAT(shown(), HasSubstr("rate 4Mbit"));
-  // 4 Mbit/s: 500 bytes/ms. The queue is still the 1,078,500 bytes of 4 Gbit/s (2 ms and the burst).
-  EXPECT_THAT(shown(), ::testing::AnyOf(HasSubstr("lat 2.0"), HasSubstr("lat 1.9")));
+  EXPECT_THAT(Shown(*link), HasSubstr("rate 4Mbit"));
+  EXPECT_THAT(Shown(*link), is_two("lat 2s", "lat 1.9"));
+  ASSERT_TRUE(link->SetRate(4).has_value());
+  EXPECT_THAT(Shown(*link), is_two("lat 1.9", "lat 2ms")) << "no larger for a higher rate";
+  ASSERT_TRUE(link->SetRate(0.004).has_value());
+  EXPECT_THAT(Shown(*link), is_two("lat 2s", "lat 1.9")) << "nor for good";
+}
+
+TEST_F(NetworkLinkTest, HoldsABucketAtLeastWhateverTheQueueIs) {
+  const auto link = Make({.gbit_per_s = 0.01, .queue = 100us});
+  if (link == nullptr) GTEST_SKIP() << reason_;
+  ASSERT_TRUE(link->SetRate(50).has_value());  // its bucket has 981,250 bytes, the queue 70,125
+  EXPECT_THAT(Shown(*link), HasSubstr("rate 50Gbit"));
+  EXPECT_THAT(Shown(*link), ::testing::Not(HasSubstr("limit 70125b"))) << "tc tells a queue below the bucket";
 }
 
 TEST_F(NetworkLinkTest, DelaysWhereTheKernelCanAndSaysWhereItCannot) {
@@ -310,13 +337,13 @@ TEST_F(NetworkLinkTest, DelaysWhereTheKernelCanAndSaysWhereItCannot) {
 TEST_F(NetworkLinkTest, StandsBesideAnotherAndLeavesNothing) {
   auto one = Make(), two = Make();
   if (one == nullptr || two == nullptr) GTEST_SKIP() << reason_;
-  const std::string device = one->device();
-  EXPECT_NE(device, two->device());
+  const std::string device = DeviceOf(*one);
+  EXPECT_NE(device, DeviceOf(*two));
   EXPECT_NE(one->far_address(), two->far_address());
   EXPECT_TRUE(DeviceIsThere(device));
   one.reset();
   EXPECT_FALSE(DeviceIsThere(device));
-  EXPECT_TRUE(DeviceIsThere(two->device()));
+  EXPECT_TRUE(DeviceIsThere(DeviceOf(*two)));
 }
 
 }  // namespace

@@ -21,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kWindow = uint64_t{1} << 30;  // bytes asked of at once
-constexpr size_t kMostNamed = 100;
 
 // Calls `visit` with every regular file of `paths`, in byte order below each folder.
 Status ForEachFile(const std::vector<std::string>& paths,
@@ -90,7 +89,6 @@ Status Visit(const std::string& path, Wish wish, CacheState& state) {
   state.bytes += (static_cast<uint64_t>(info.st_size) + page - 1) / page * page;
   state.unknown += cached ? 0 : 1;
   state.cached_bytes += cached.value_or(0);
-  if (cached.value_or(0) > 0 && state.still_in.size() < kMostNamed) state.still_in.push_back(path);
   return {};
 }
 

@@ -15,7 +15,6 @@ struct CacheState {
   uint64_t bytes = 0;         // of the files, in whole pages
   uint64_t cached_bytes = 0;  // of these, in the page cache
   int64_t unknown = 0;        // files of which the kernel does not tell: neither ours nor ours to write
-  std::vector<std::string> still_in;  // the first files (100 at most) of which something is cached, in order
 };
 
 // Files, and folders with all that is below them; links are followed, but not to folders. kNotFound for a

@@ -100,34 +100,11 @@ Result<std::unique_ptr<Launched>> Launch(const ServerCommand& server, const Plac
                          clock));
 }
 
-// How the ports of a container come about: told to its command, or published.
-struct ImagePlaces {
-  Places inside, here;
-  std::vector<ContainerOptions::Port> published;
-};
-
-Result<ImagePlaces> FindPlaces(const ServerImage& server) {
+Result<Places> FindPlaces(const ServerImage& server) {
   const NetworkLink* link = server.container.link;
-  const std::string address = link != nullptr ? link->far_address() : "127.0.0.1";
-  const std::string repository = server.model_repository.empty() ? "" : kModelsInside;
-  const Ports& inside = server.inside;
-  const bool publishes = link == nullptr && (inside.http != 0 || inside.grpc != 0 || inside.metrics != 0);
-  const std::vector<int> free = TRY(FreePorts(3));
-  if (!publishes) {
-    const Places places{.ports = Chosen(inside, free), .address = address, .model_repository = repository};
-    return ImagePlaces{.inside = places, .here = places};
-  }
-  ImagePlaces places{.inside = {.ports = inside, .address = "0.0.0.0", .model_repository = repository},
-                     .here = {.address = address, .model_repository = repository}};
-  const auto publish = [&](int port_inside, int port_here) {
-    if (port_inside == 0) return 0;
-    places.published.push_back({.here = port_here, .inside = port_inside});
-    return port_here;
-  };
-  places.here.ports = {.http = publish(inside.http, free[0]),
-                       .grpc = publish(inside.grpc, free[1]),
-                       .metrics = publish(inside.metrics, free[2])};
-  return places;
+  return Places{.ports = Chosen({}, TRY(FreePorts(3))),
+                .address = link != nullptr ? link->far_address() : "127.0.0.1",
+                .model_repository = server.model_repository.empty() ? "" : kModelsInside};
 }
 
 }  // namespace
@@ -178,19 +155,16 @@ Result<StartedServer> StartServer(const ServerCommand& server, const Clock& cloc
 }
 
 Result<StartedServer> StartServer(const ServerImage& server, const ContainerTool& tool, const Clock& clock) {
-  const ImagePlaces places = TRY(FindPlaces(server));
-  const std::string ready = TRY(ReadyUrl(server.ready, places.here));
+  const Places places = TRY(FindPlaces(server));
+  const std::string ready = TRY(ReadyUrl(server.ready, places));
   ContainerOptions container = server.container;
-  container.command = TRY_CONTEXT(FillIn(container.command, places.inside), "the container's command");
-  container.environment =
-      TRY_CONTEXT(FillIn(container.environment, places.inside), "the container's environment");
-  container.ports.insert(container.ports.end(), places.published.begin(), places.published.end());
+  container.command = TRY_CONTEXT(FillIn(container.command, places), "the container's command");
+  container.environment = TRY_CONTEXT(FillIn(container.environment, places), "the container's environment");
   if (!server.model_repository.empty())
     container.mounts.push_back({.from = server.model_repository, .to = kModelsInside});
-  if (!places.published.empty()) container.own_network = TRY(FindOwnNetwork(tool, container.image, clock));
   const Instant begin = clock.Now();
   auto launched = TRY(StartContainer(tool, container, clock));
-  return WaitForServer(std::move(launched), ready, places.here, begin, server.start_timeout, clock);
+  return WaitForServer(std::move(launched), ready, places, begin, server.start_timeout, clock);
 }
 
 }  // namespace weir::launch

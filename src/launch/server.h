@@ -43,14 +43,11 @@ struct ServerCommand {
 };
 
 struct ServerImage {
-  // Command and environment may hold placeholders; mounts and ports are added to. {address} is where the
-  // server listens: 0.0.0.0 in a network of its own.
+  // Command and environment may hold placeholders; mounts are added to. The server shares this machine's
+  // network, or the far side of a link: it must listen at the ports that its command is told.
   ContainerOptions container;
   std::string model_repository;  // a folder here, which the container has, and knows, as /models; empty: none
-  // Of a server that listens at fixed ones: they are published at free ports of this machine. All 0: the
-  // container shares this machine's network and its command is told free ports.
-  Ports inside;
-  std::string ready = kReadyUrl;  // with the ports at which it is reached from here
+  std::string ready = kReadyUrl;
   Duration start_timeout = 60s;
 };
 

@@ -138,7 +138,7 @@ TEST_F(ServerTest, SaysWhatItSaidLastWhereItEnds) {
 }
 
 TEST_F(ServerTest, HasThePortsThatItCannotBeTold) {
-  const int port = FreePort().value();
+  const int port = FreePorts(1).value().front();
   ServerCommand server = Small();
   server.command[3] = std::to_string(port);
   server.ports.http = port;
@@ -205,14 +205,6 @@ class ServerImageTest : public ServerTest {
 };
 
 TEST_F(ServerImageTest, RunsInThisMachinesNetworkWithPortsThatItIsTold) { RunsAndLeavesNothing(Image()); }
-
-TEST_F(ServerImageTest, RunsInANetworkOfItsOwnWithPortsThatArePublished) {
-  if (const auto network = FindOwnNetwork(*tool_, "localhost/weir", clock_); !network)
-    GTEST_SKIP() << network.error().message;
-  ServerImage image = Image();
-  image.inside = {.http = 8000, .grpc = 8001, .metrics = 8002};
-  RunsAndLeavesNothing(image);
-}
 
 TEST_F(ServerImageTest, IsGoneAfterAKillOfItsHolder) {
   int ends[2];

@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,8 +13,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "launch/keeper.h"
-#include "launch/leftovers.h"
+#include "launch/command.h"
 #include "launch/spawn.h"
 #include "launch/tail.h"
 
@@ -91,31 +90,6 @@ Error SshError(const SshHost& host, std::string_view words) {
               "an agent in place, the host's own key known",
               host.destination, words.empty() ? "the connection failed" : EscapeBytes(Trimmed(words)),
               host.destination)};
-}
-
-Result<Output> RunOverSsh(const SshHost& host, const Command& command, const Clock& clock) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return FailErrno("a pipe", errno);
-  const UniqueFd read_end(ends[0]), held(ends[1]);  // `held` ends what runs there when this process ends
-  const Kept kept{
-      .command = command.arguments, .environment = command.environment, .mark = MakeMark(clock.Now())};
-  auto output = Run(host, "exec " + ToShell(KeeperArguments(kept)), read_end.get(), command.timeout, clock);
-  if (output) return output;
-  if (output.error().code == ErrorCode::kDeadline) {  // without the keeper's script
-    return Fail(ErrorCode::kDeadline,
-                fmt::format("on {}: {} took longer than {:.3g} s and was killed", host.destination,
-                            ToShell(command.arguments), Seconds(command.timeout)));
-  }
-  return Context("on " + host.destination, std::move(output).error());
-}
-
-Result<std::string> RunWellOverSsh(const SshHost& host, const Command& command, const Clock& clock) {
-  Output output = TRY(RunOverSsh(host, command, clock));
-  if (output.ending == Ending{}) return std::move(output.out);
-  return Fail(
-      ErrorCode::kIo,
-      fmt::format("on {}: {}: {}: {}", host.destination, ToShell(command.arguments), output.ending.ToString(),
-                  EscapeBytes(Trimmed(output.err.empty() ? output.out : output.err))));
 }
 
 Status CopyOverSsh(const SshHost& host, const CopyOptions& options, const Clock& clock) {

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "launch/command.h"
 
 namespace weir::launch {
 
@@ -27,13 +26,6 @@ struct SshHost {
 // "ssh ..." with everything but the command. kInvalidArgument for what ssh would take for an option of its
 // own.
 Result<std::vector<std::string>> SshArguments(const SshHost& host);
-
-// RunCommand on that node: environment and folder are the login's. Where the connection cannot be had or is
-// lost, kIo with ssh's words and the remedy. Whatever happens to this process or to the connection, the
-// command ends with it. Of `command`, `cpus`, `network_namespace` and `input` stay at their defaults.
-Result<Output> RunOverSsh(const SshHost& host, const Command& command, const Clock& clock);
-// RunWell on that node.
-Result<std::string> RunWellOverSsh(const SshHost& host, const Command& command, const Clock& clock);
 
 // Copies a file or a folder, with what links in it point to, into a folder there, which is made where it is
 // missing; what is there already under the same names is replaced. kNotFound where `from` is not here.

@@ -11,12 +11,13 @@
 #include <set>
 
 #include "base/file.h"
+#include "launch/command.h"
 #include "launch/free_port.h"
-#include "launch/process.h"
 #include "launch/ready.h"
 #include "launch/server.h"
 #include "launch/ssh_server.h"
 #include "launch/testing/fake_ssh.h"
+#include "launch/testing/process.h"
 #include "launch/testing/processes.h"
 #include "launch/testing/small_server.h"
 #include "launch/testing/temporary_folder.h"
@@ -89,49 +90,14 @@ class SshTest : public ::testing::Test {
   const SteadyClock clock_;
 };
 
-TEST_F(SshTest, RunsACommandThere) {
-  const auto output = RunOverSsh(
-      host_, {.arguments = {"sh", "-c", "echo \"$A\"; echo err >&2; exit 3"}, .environment = {"A=b 'c' $d"}},
-      clock_);
-  ASSERT_TRUE(output.has_value()) << output.error().message;
-  EXPECT_EQ(output->out, "b 'c' $d\n");
-  EXPECT_EQ(output->err, "err\n");
-  EXPECT_EQ(output->ending, (Ending{.exit_status = 3}));
-  EXPECT_THAT(ssh_.Calls(), StartsWith("me@localhost -T -o BatchMode=yes"));
-}
-
 TEST_F(SshTest, NamesTheHostAndTheRemedyWhereItCannotBeReached) {
-  const auto output = RunOverSsh({.destination = "me@unreachable"}, {.arguments = {"true"}}, clock_);
-  ASSERT_FALSE(output.has_value());
-  EXPECT_EQ(output.error().code, ErrorCode::kIo);
+  const auto ports = FreePortsOn({.destination = "me@unreachable"}, 1, clock_);
+  ASSERT_FALSE(ports.has_value());
+  EXPECT_EQ(ports.error().code, ErrorCode::kIo);
   EXPECT_THAT(
-      output.error().message,
+      ports.error().message,
       HasSubstr("ssh me@unreachable: ssh: connect to host me@unreachable port 22: Connection refused; "
                 "\"ssh me@unreachable true\" must work from here without a question"));
-}
-
-TEST_F(SshTest, GivesTheCommandAndItsWordsWhereItFails) {
-  const auto failed = RunWellOverSsh(host_, {.arguments = {"sh", "-c", "echo no room >&2; exit 1"}}, clock_);
-  ASSERT_FALSE(failed.has_value());
-  EXPECT_EQ(failed.error().message,
-            "on me@localhost: sh -c 'echo no room >&2; exit 1': exit status 1: no room");
-}
-
-TEST_F(SshTest, EndsThereWhatTakesTooLong) {
-  const TemporaryFolder folder;
-  const std::string file = folder.path() + "/pid";
-  const auto output = RunOverSsh(
-      host_,
-      {.arguments = {"sh", "-c", "trap '' TERM HUP; echo $$ > " + file + "; while :; do sleep 0.01; done"},
-       .timeout = 1s},
-      clock_);
-  ASSERT_FALSE(output.has_value());
-  EXPECT_EQ(output.error().code, ErrorCode::kDeadline);
-  EXPECT_THAT(output.error().message, StartsWith("on me@localhost: sh -c"));
-  EXPECT_THAT(output.error().message, HasSubstr("took longer than 1 s and was killed"));
-  const int pid = std::atoi(ReadTextFile(file).value_or("0").c_str());
-  ASSERT_GT(pid, 0);
-  EXPECT_TRUE(IsGone(pid));
 }
 
 TEST_F(SshTest, CopiesAFolderAndWhatItsLinksPointTo) {
@@ -173,6 +139,7 @@ TEST_F(SshTest, SaysWhyACopyFailed) {
 TEST_F(SshTest, FindsPortsThatAreFree) {
   const auto ports = FreePortsOn(host_, 3, clock_);
   ASSERT_TRUE(ports.has_value()) << ports.error().message;
+  EXPECT_THAT(ssh_.Calls(), StartsWith("me@localhost -T -o BatchMode=yes"));
   EXPECT_EQ(std::set<int>(ports->begin(), ports->end()).size(), 3U);
   for (const int port : *ports) EXPECT_TRUE(port >= 20000 && port < 32768) << port;
 }
@@ -247,11 +214,10 @@ TEST_F(SshTest, ShowsSshsWordsWhereAServerCannotBeStarted) {
 TEST(RealSsh, TakesOurOptionsAndTellsThatNobodyListens) {
   const SteadyClock clock;
   if (!RunCommand({.arguments = {"ssh", "-V"}}, clock)) GTEST_SKIP() << "there is no ssh in PATH";
-  const auto output =
-      RunOverSsh({.destination = "nobody@127.0.0.1", .port = 1}, {.arguments = {"true"}}, clock);
-  ASSERT_FALSE(output.has_value());
-  EXPECT_EQ(output.error().code, ErrorCode::kIo);
-  EXPECT_THAT(output.error().message,
+  const auto ports = FreePortsOn({.destination = "nobody@127.0.0.1", .port = 1}, 1, clock);
+  ASSERT_FALSE(ports.has_value());
+  EXPECT_EQ(ports.error().code, ErrorCode::kIo);
+  EXPECT_THAT(ports.error().message,
               HasSubstr("ssh nobody@127.0.0.1: ssh: connect to host 127.0.0.1 port 1: "
                         "Connection refused; \"ssh nobody@127.0.0.1 true\" must work"));
 }
@@ -268,7 +234,7 @@ class RealSshTest : public ::testing::Test {
     for (const char* key : {"/host", "/mine"})
       ASSERT_TRUE(RunWell({.arguments = {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder + key}},
                           clock_));
-    const int port = FreePort().value();
+    const int port = FreePorts(1).value().front();
     std::ofstream(folder + "/config") << "Port " << port << "\nListenAddress 127.0.0.1\nHostKey " << folder
                                       << "/host\nAuthorizedKeysFile " << folder
                                       << "/mine.pub\nPidFile none\nStrictModes no\nUsePAM no\n"
@@ -287,7 +253,7 @@ class RealSshTest : public ::testing::Test {
              .port = port,
              .identity = folder + "/mine",
              .options = {"UserKnownHostsFile=" + folder + "/known", "IdentitiesOnly=yes"}};
-    const auto in = RunWellOverSsh(host_, {.arguments = {"true"}}, clock_);
+    const auto in = FreePortsOn(host_, 1, clock_);
     if (!in) GTEST_SKIP() << "sshd does not let this user in: " << in.error().message << sshd_->LastWords();
   }
 
@@ -297,13 +263,7 @@ class RealSshTest : public ::testing::Test {
   SshHost host_;
 };
 
-TEST_F(RealSshTest, RunsCopiesAndLeavesNothing) {
-  const auto output = RunOverSsh(
-      host_, {.arguments = {"sh", "-c", "echo \"$A\"; exit 3"}, .environment = {"A=b 'c' $d"}}, clock_);
-  ASSERT_TRUE(output.has_value()) << output.error().message;
-  EXPECT_EQ(output->out, "b 'c' $d\n");
-  EXPECT_EQ(output->ending, (Ending{.exit_status = 3}));
-
+TEST_F(RealSshTest, CopiesServesAndLeavesNothing) {
   std::ofstream(folder_.path() + "/weights") << std::string(3'000'000, 'w');
   const Status copied = CopyOverSsh(
       host_, {.from = folder_.path() + "/weights", .to_folder = folder_.path() + "/there"}, clock_);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <span>
 
 #include "base/csv.h"
@@ -75,6 +76,8 @@ int BestClass(const Tensor& scores, Reading read, size_t begin, size_t columns, 
   return static_cast<int>(best) - first_class;
 }
 
+std::string LastPart(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
 std::unexpected<Error> Invalid(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
@@ -106,7 +109,7 @@ AnswerCheck HasTopClasses(std::vector<std::vector<int>> classes, int first_class
                          infer::ToString(scores.dtype), infer::ToString(scores.shape), wanted.size());
     for (size_t row = 0; row < wanted.size(); ++row) {
       const int best = BestClass(scores, read, row * columns, columns, first_class);
-      if (wanted[row] >= 0 && best != wanted[row])
+      if (best != wanted[row])
         return fmt::format("picture {} of the request is of class {}, and {} was expected", row, best,
                            wanted[row]);
     }
@@ -114,7 +117,32 @@ AnswerCheck HasTopClasses(std::vector<std::vector<int>> classes, int first_class
   };
 }
 
-Result<std::vector<std::pair<std::string, int>>> ReadTopClasses(std::string_view text) {
+void TopClasses::Add(std::map<std::string, Classes>& classes, const std::string& name,
+                     const std::string& file, int value) {
+  const auto [at, is_new] = classes.try_emplace(name, Classes{.first = value, .file = file, .other = {}});
+  Classes& known = at->second;
+  if (is_new || known.differ || value == known.first) return;
+  known.differ = true;
+  known.other = file;
+}
+
+Result<int> TopClasses::Of(const std::string& picture) const {
+  const auto exact = by_name_.find(picture);
+  const auto last = by_last_part_.find(LastPart(picture));
+  const bool is_exact = exact != by_name_.end();
+  if (!is_exact && last == by_last_part_.end())
+    return Invalid(fmt::format("it has no answer for {}: make it with weir run over the same pictures",
+                               EscapeBytes(picture)));
+  const Classes& found = is_exact ? exact->second : last->second;
+  if (!found.differ) return found.first;
+  if (is_exact) return Invalid(fmt::format("it has several classes for {}", EscapeBytes(picture)));
+  return Invalid(fmt::format(
+      "it has several classes for {}, {} and {} among them: make it with weir run over the same folders, "
+      "named the same way",
+      EscapeBytes(last->first), EscapeBytes(found.file), EscapeBytes(found.other)));
+}
+
+Result<TopClasses> TopClasses::Read(std::string_view text) {
   const Csv csv = TRY(ParseCsv(text));
   const auto column = [&](std::string_view name) {
     return std::ranges::find(csv.columns, name) - csv.columns.begin();
@@ -123,7 +151,7 @@ Result<std::vector<std::pair<std::string, int>>> ReadTopClasses(std::string_view
   const auto columns = std::ssize(csv.columns);
   if (file == columns || status == columns || rank == columns || best == columns)
     return Invalid("it is no protocol of answers: one has the columns file, status, rank and class");
-  std::vector<std::pair<std::string, int>> classes;
+  TopClasses classes;
   for (int64_t i = 0; i < csv.rows(); ++i) {
     const auto row = csv.row(i);
     const auto cell = [&](std::ptrdiff_t at) -> const std::string& { return row[static_cast<size_t>(at)]; };
@@ -134,7 +162,8 @@ Result<std::vector<std::pair<std::string, int>>> ReadTopClasses(std::string_view
     if (error != std::errc() || end != word.data() + word.size() || value < 0)
       return Invalid(fmt::format("line {}: the class \"{}\" is no number of one",
                                  csv.lines[static_cast<size_t>(i)], EscapeBytes(word)));
-    classes.emplace_back(cell(file), value);
+    Add(classes.by_name_, cell(file), cell(file), value);
+    Add(classes.by_last_part_, LastPart(cell(file)), cell(file), value);
   }
   return classes;
 }

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -24,13 +24,32 @@ using AnswerCheck =
 // `tolerance` times the largest magnitude of the output wanted apart; 0: to the last bit, as all other types.
 AnswerCheck HasOutputs(std::vector<std::vector<infer::Tensor>> expected, double tolerance);
 
-// Every row's best class, the greatest value of the first output, is the one wanted; -1 where any will do.
-// `classes[request]` has one for each row; class 0 is the output's element `first_class`, and those before it
+// Every row's best class, the greatest value of the first output, is the one wanted. `classes[request]` has
+// one for each row; class 0 is the output's element `first_class`, and those before it
 // are none.
 AnswerCheck HasTopClasses(std::vector<std::vector<int>> classes, int first_class);
 
-// The best class of each file in a protocol of answers, the CSV file that `weir run --answers` writes.
-// kInvalidArgument says what is not so in it; `text` is the file's.
-Result<std::vector<std::pair<std::string, int>>> ReadTopClasses(std::string_view text);
+// The best class of each picture in a protocol of answers, the CSV file that `weir run --answers` writes. A
+// value.
+class TopClasses {
+ public:
+  // kInvalidArgument says what is not so in the file; `text` is its.
+  static Result<TopClasses> Read(std::string_view text);
+
+  // By the picture's name as found, or else by the last part of it, so that a folder may have moved.
+  // kInvalidArgument, with the remedy, where there is none, or where that name has several classes.
+  Result<int> Of(const std::string& picture) const;
+
+ private:
+  struct Classes {
+    int first = 0;
+    bool differ = false;
+    std::string file, other;  // the first, and one of another class
+  };
+  static void Add(std::map<std::string, Classes>& classes, const std::string& name, const std::string& file,
+                  int value);
+
+  std::map<std::string, Classes> by_name_, by_last_part_;
+};
 
 }  // namespace weir::load

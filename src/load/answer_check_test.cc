@@ -12,10 +12,8 @@ namespace {
 using infer::DType;
 using infer::Response;
 using infer::Tensor;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Optional;
-using testing::Pair;
 
 Tensor Floats(const char* name, infer::Shape shape, std::vector<float> values) {
   return {.name = name,
@@ -57,7 +55,7 @@ TEST(AnswerCheck, AllowsFloatsToLieAToleranceOfTheLargestApart) {
 }
 
 TEST(AnswerCheck, FindsTheBestClassOfEachRow) {
-  const auto check = HasTopClasses({{1, 0}, {-1, 1}}, 0);
+  const auto check = HasTopClasses({{1, 0}, {0, 1}}, 0);
   EXPECT_EQ(check(0, Answer({Floats("OUT", {2, 3}, {0, 5, 4, 2, 1, 1})})), std::nullopt);
   EXPECT_THAT(check(0, Answer({Floats("OUT", {2, 3}, {0, 5, 4, 1, 1, 2})})),
               Optional(HasSubstr("picture 1 of the request is of class 2, and 0 was expected")));
@@ -73,19 +71,39 @@ TEST(AnswerCheck, DoesNotCountOutputsBeforeTheFirstClass) {
 }
 
 TEST(AnswerCheck, ReadsTheBestClassesOfAProtocol) {
-  const auto classes = ReadTopClasses(
+  const auto classes = TopClasses::Read(
       "file,status,rank,class,label,score,reason\n"
-      "a.jpg,ok,1,7,\"cat, tabby\",0.5,\n"
-      "a.jpg,ok,2,9,dog,0.4,\n"
-      "b.jpg,rejected,,,,,truncated\n"
-      "c.jpg,ok,1,0,,0.5,\n");
+      "x/a.jpg,ok,1,7,\"cat, tabby\",0.5,\n"
+      "x/a.jpg,ok,2,9,dog,0.4,\n"
+      "x/b.jpg,rejected,,,,,truncated\n"
+      "x/c.jpg,ok,1,0,,0.5,\n");
   ASSERT_TRUE(classes) << classes.error().message;
-  EXPECT_THAT(*classes, ElementsAre(Pair("a.jpg", 7), Pair("c.jpg", 0)));
+  EXPECT_EQ(classes->Of("x/a.jpg").value_or(-1), 7);
+  EXPECT_EQ(classes->Of("moved/a.jpg").value_or(-1), 7);
+  EXPECT_EQ(classes->Of("c.jpg").value_or(-1), 0);
+  EXPECT_THAT(classes->Of("x/b.jpg").error().message, HasSubstr("no answer for x/b.jpg"));
+}
+
+TEST(AnswerCheck, RefusesAPictureOfWhichOnlyTheLastPartIsKnownAndTellsSeveralClasses) {
+  const auto classes = TopClasses::Read(
+      "file,status,rank,class\n"
+      "x/1.jpg,ok,1,7\n"
+      "y/1.jpg,ok,1,9\n"
+      "x/2.jpg,ok,1,3\n"
+      "y/2.jpg,ok,1,3\n"
+      "z/3.jpg,ok,1,1\n"
+      "z/3.jpg,ok,1,2\n");
+  ASSERT_TRUE(classes) << classes.error().message;
+  EXPECT_EQ(classes->Of("x/1.jpg").value_or(-1), 7) << "as found";
+  EXPECT_EQ(classes->Of("y/1.jpg").value_or(-1), 9);
+  EXPECT_THAT(classes->Of("moved/1.jpg").error().message, HasSubstr("x/1.jpg and y/1.jpg"));
+  EXPECT_EQ(classes->Of("moved/2.jpg").value_or(-1), 3) << "whichever it is";
+  EXPECT_THAT(classes->Of("z/3.jpg").error().message, HasSubstr("several classes for z/3.jpg"));
 }
 
 TEST(AnswerCheck, RefusesWhatIsNoProtocol) {
-  EXPECT_THAT(ReadTopClasses("a,b\n1,2\n").error().message, HasSubstr("file, status, rank and class"));
-  EXPECT_THAT(ReadTopClasses("file,status,rank,class\nx,ok,1,cat\n").error().message, HasSubstr("line 2"));
+  EXPECT_THAT(TopClasses::Read("a,b\n1,2\n").error().message, HasSubstr("file, status, rank and class"));
+  EXPECT_THAT(TopClasses::Read("file,status,rank,class\nx,ok,1,cat\n").error().message, HasSubstr("line 2"));
 }
 
 }  // namespace

@@ -6,11 +6,13 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <map>
 #include <thread>
 #include <utility>
 
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "load/backoff.h"
 #include "load/ledger.h"
 #include "load/pacer.h"
 #include "load/thread_use.h"
@@ -31,6 +33,9 @@ struct Flight {
   std::atomic<bool> half_done = false;
   bool answered = false;  // sync: guarded by Player::mutex_
   CondVar changed;
+  // Closed loop: what the next request waits for, set before whoever goes on with the place does.
+  Backoff backoff;
+  Duration rest{};
 };
 
 class Player {
@@ -58,6 +63,13 @@ class Player {
   void StartOpen(Schedule schedule, int most);
   void KeepPlaces(std::deque<Flight*> places);
   void WaitForAnswers(Flight& flight);
+  void Rest(Flight& flight) EXCLUDES(mutex_);
+  bool Park(Flight& flight) EXCLUDES(mutex_);
+  std::deque<Flight*> TakeRested() EXCLUDES(mutex_);
+  Instant NextRested() const REQUIRES(mutex_);
+  Instant NextStep() const EXCLUDES(mutex_);
+  void WaitForRested() REQUIRES(mutex_);
+  void TendPlaces() EXCLUDES(mutex_);
   void KeepSchedule(Schedule schedule, int most);
 
   bool Plan(Flight& flight, Instant planned) EXCLUDES(mutex_);
@@ -100,6 +112,8 @@ class Player {
   std::vector<Sample> samples_ GUARDED_BY(mutex_);
   std::deque<Flight> flights_ GUARDED_BY(mutex_);
   std::vector<Flight*> free_ GUARDED_BY(mutex_);
+  // Closed loop, async: places that wait after a failure, for "load-0" to go on with. None once it is over.
+  std::multimap<Instant, Flight*> resting_ GUARDED_BY(mutex_);
 
   Instant told_at_;
   int64_t told_answers_ = 0;
@@ -160,6 +174,7 @@ void Player::Answered(Flight& flight, const Result<infer::Response>& result, con
                       .done = now,
                       .request = flight.request,
                       .outcome = Check(flight, now, result, fault)};
+  flight.rest = flight.backoff.After(sample.outcome);
   {
     MutexLock lock(mutex_);
     ledger_.Ended(flight.ticket, sample);
@@ -198,6 +213,7 @@ void Player::KeepPlaces(std::deque<Flight*> places) {
   while (!places.empty()) {
     Flight& flight = *places.front();
     places.pop_front();
+    if (Park(flight)) continue;
     if (!Plan(flight, clock_.Now())) {
       EndDriving();
       continue;
@@ -223,10 +239,78 @@ bool Player::IsOver() const {
 void Player::WaitForAnswers(Flight& flight) {
   while (Plan(flight, clock_.Now())) {
     Submit(flight);
-    MutexLock lock(mutex_);
-    while (!flight.answered) flight.changed.Wait(mutex_);
+    {
+      MutexLock lock(mutex_);
+      while (!flight.answered) flight.changed.Wait(mutex_);
+    }
+    Rest(flight);
   }
   EndDriving();
+}
+
+void Player::Rest(Flight& flight) {
+  if (flight.rest == Duration{}) return;
+  const Instant until = clock_.Now() + flight.rest;
+  MutexLock lock(mutex_);
+  while (ledger_.phase() != Ledger::Phase::kOver && clock_.Now() < until) freed_.WaitUntil(mutex_, until);
+}
+
+// Async: true where the place has to rest first; "load-0" then goes on with it.
+bool Player::Park(Flight& flight) {
+  const Duration rest = std::exchange(flight.rest, Duration{});
+  if (rest == Duration{}) return false;
+  const Instant until = clock_.Now() + rest;
+  MutexLock lock(mutex_);
+  if (ledger_.phase() == Ledger::Phase::kOver) return false;
+  resting_.emplace(until, &flight);
+  freed_.NotifyAll();
+  return true;
+}
+
+// All of them once the run is over.
+std::deque<Flight*> Player::TakeRested() {
+  const Instant now = clock_.Now();
+  std::deque<Flight*> places;
+  MutexLock lock(mutex_);
+  const bool is_over = ledger_.phase() == Ledger::Phase::kOver;
+  while (!resting_.empty() && (is_over || resting_.begin()->first <= now)) {
+    places.push_back(resting_.begin()->second);
+    resting_.erase(resting_.begin());
+  }
+  return places;
+}
+
+Instant Player::NextRested() const { return resting_.empty() ? Instant::max() : resting_.begin()->first; }
+
+Instant Player::NextStep() const {
+  MutexLock lock(mutex_);
+  return std::min(clock_.Now() + kStep, NextRested());
+}
+
+// Until one is due, or the run is over.
+void Player::WaitForRested() {
+  while (ledger_.phase() != Ledger::Phase::kOver && clock_.Now() < NextRested()) {
+    if (resting_.empty()) {
+      freed_.Wait(mutex_);
+    } else {
+      freed_.WaitUntil(mutex_, NextRested());
+    }
+  }
+}
+
+// Async, on "load-0": drives where that is its part, and goes on with places that have rested, until the run
+// is over and, where it drives, all is answered.
+void Player::TendPlaces() {
+  bool done = false;
+  while (!done && !given_up_) {
+    KeepPlaces(TakeRested());
+    if (hooks_.drive) hooks_.drive(NextStep());
+    MutexLock lock(mutex_);
+    if (!hooks_.drive) WaitForRested();
+    const bool is_over = ledger_.phase() == Ledger::Phase::kOver;
+    done = is_over && resting_.empty() && (!hooks_.drive || ledger_.in_flight() == 0);
+  }
+  KeepPlaces(TakeRested());
 }
 
 void Player::StartClosed(const Concurrency& load) {
@@ -239,7 +323,7 @@ void Player::StartClosed(const Concurrency& load) {
   if (!is_sync_) {
     threads_.push_back(StartThread("load-0", [this, places = std::move(places)](std::stop_token) mutable {
       KeepPlaces(std::move(places));
-      DriveUntilAnswered();
+      TendPlaces();
       EndDriving();
     }));
     return;

@@ -85,7 +85,7 @@ struct Played {
   Tally tally;
   int64_t warm_up_requests = 0;  // sent before the measured time
   double warm_up_s = 0;
-  double measured_s = 0;      // the measured time; by count, to the last answer
+  double measured_s = 0;      // the measured time; by count, until the last request was planned (Ledger)
   double cpu_s = 0;           // of this process within it, without `spin_s`
   double spin_s = 0;          // CPU time of waiting on the spot for the schedule's moments
   double busiest_thread = 0;  // share of the time in which the busiest of the generator's threads had a CPU
@@ -97,8 +97,7 @@ struct Played {
 
   // Answers a second: those that came within the measured time, over it.
   double throughput() const {
-    const int64_t answers = by_count ? tally.answered() : tally.answered_within;
-    return measured_s > 0 ? static_cast<double>(answers) / measured_s : 0;
+    return measured_s > 0 ? static_cast<double>(tally.answered_within) / measured_s : 0;
   }
 };
 

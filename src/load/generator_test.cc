@@ -189,6 +189,41 @@ TEST(Play, CountsFailuresByTheirKindWithTheFirstWords) {
   EXPECT_THAT(played.errors, ElementsAre(HasSubstr("the queue is full")));
 }
 
+// Answers before Submit returns that nobody listens there.
+class ClosedPort final : public infer::Service {
+ public:
+  void Submit(infer::Call call) override { call.Answer(Fail(ErrorCode::kIo, "Connection refused")); }
+};
+
+// At 0, 1, 3, 7, 15, 31, 63 and 127 ms and every 100 ms from there: 16 in a second, for each place.
+TEST(Play, AsksAServerThatRefusesConnectionsLessAndLess) {
+  ClosedPort service;
+  ManualClock clock;
+  PlayHooks hooks;
+  hooks.drive = [&](Instant until) {
+    clock.Advance(std::max(Duration{}, until - clock.Now()));
+    return Duration{};
+  };
+  const auto played = Play(service, OneRequest(), clock,
+                           {.scenario = Concurrency{.in_flight = 3}, .warm_up = 0s, .length = 1s}, hooks, {});
+  ASSERT_TRUE(played.has_value());
+  EXPECT_EQ(played->tally.planned(), 3 * 16);
+  EXPECT_EQ(played->tally.of(Outcome::kNoServer), 3 * 16);
+  EXPECT_THAT(played->errors, ElementsAre(HasSubstr("Connection refused")));
+}
+
+// Before 50 ms have passed no more than at 0, 1, 3, 7, 15 and 31 ms.
+TEST(Play, RestsWhoeverKeepsThePlaces) {
+  for (const auto wait : {Concurrency::Wait::kAsync, Concurrency::Wait::kSync}) {
+    ClosedPort service;
+    const Played played = MustPlay(
+        service, {.scenario = Concurrency{.in_flight = 3, .wait = wait}, .warm_up = 0s, .length = 50ms});
+    EXPECT_GE(played.tally.planned(), 3);
+    EXPECT_LE(played.tally.planned(), 3 * 6);
+    EXPECT_EQ(played.tally.of(Outcome::kNoServer), played.tally.planned());
+  }
+}
+
 TEST(Play, HoldsAnswersAgainstWhatMustCome) {
   InlineService service;  // answers without outputs
   Requests requests = OneRequest();

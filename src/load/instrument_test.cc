@@ -137,6 +137,67 @@ TEST(Instrument, LetsResponseTimesGrowBeyondCapacityAndSaysSo) {
   EXPECT_NEAR(played.throughput(), 100, 0.1);
 }
 
+// When the request that comes now is answered.
+using Server = std::function<Instant(Instant now)>;
+
+// A closed loop by count: so many in flight, each answer followed by the next request at once.
+Played SimulateCount(int in_flight, int64_t requests, int64_t warm_up_requests, const Server& server) {
+  Ledger ledger({.warm_up_requests = warm_up_requests, .requests = requests}, kStart);
+  std::multimap<Instant, std::pair<Ledger::Ticket, Sample>> out;
+  const auto send = [&](Instant now) {
+    const auto ticket = ledger.Plan(now, now);
+    if (!ticket) return;
+    const Instant done = server(now);
+    out.emplace(done,
+                std::pair(*ticket, Sample{.planned = now, .sent = now, .first_byte = done, .done = done}));
+  };
+  for (int i = 0; i < in_flight; ++i) send(kStart);
+  while (!out.empty()) {
+    const auto [done, request] = *out.begin();
+    out.erase(out.begin());
+    ledger.Ended(request.first, request.second);
+    send(done);
+  }
+  Played played;
+  played.tally = ledger.tally();
+  played.by_count = true;
+  played.measured_s = Seconds(ledger.to() - ledger.from());
+  return played;
+}
+
+// One after the other, 10 ms each: 100 a second, however many wait and whatever came before. Over the time to
+// the last answer the requests themselves are 100 n / (n + 7) after a warm-up.
+TEST(Instrument, GivesTheRateOfAServerByCountExactly) {
+  for (const int64_t warm_up : {0, 50}) {
+    for (const int64_t requests : {5, 20, 100}) {
+      Instant free = kStart;
+      const Played played =
+          SimulateCount(8, requests, warm_up, [&](Instant now) { return free = std::max(free, now) + 10ms; });
+      EXPECT_EQ(played.tally.answered(), requests);
+      EXPECT_NEAR(played.throughput(), 100, 1e-9) << requests << " after " << warm_up;
+    }
+  }
+}
+
+// Eight at a time, each after an exponential time of mean S: 8 / S. After the last plan the eight in flight
+// take H(8) = 2.72 times S until the last of them is answered, so that over the time to the last answer the
+// rate would be 200 / (199 / 8 + 2.72) / S, 9 % too little. The mean of m / T, with T the sum of m gaps, is
+// m / (m - 1) of the rate.
+TEST(Instrument, GivesTheRateOfManyServersByCountWithoutBias) {
+  for (const int64_t warm_up : {0, 50}) {
+    constexpr int kRuns = 400;
+    double sum = 0;
+    for (int i = 0; i < kRuns; ++i) {
+      Random random = Seed(70'000u + static_cast<uint64_t>(i)).MakeRandom();
+      const auto exponential = Exponential(0.01);
+      sum += SimulateCount(8, 200, warm_up, [&](Instant now) {
+               return now + FromSeconds(exponential(random));
+             }).throughput();
+    }
+    EXPECT_NEAR(sum / kRuns, 800, 0.015 * 800) << "after " << warm_up;
+  }
+}
+
 // Of a system that does not change, verdicts other than VALID are false alarms.
 TEST(Instrument, RaisesFewFalseAlarms) {
   int alarms = 0;

@@ -34,7 +34,17 @@ std::optional<Ledger::Ticket> Ledger::Plan(Instant planned, Instant now) {
   CountInFlight(1, now);
   const Ticket ticket{.number = planned_++, .taken = now, .measured = phase_ == Phase::kMeasuring};
   if (ticket.measured) ++measured_, ++out_;
+  if (by_count() && measured_ == options_.requests) EndByCount(now);
   return ticket;
+}
+
+// REQUIRES: what is in flight now is counted.
+void Ledger::EndByCount(Instant now) {
+  if (to_ == Instant::max() && tally_.left >= in_flight_) to_ = std::max(from_, now);
+}
+
+void Ledger::EndWithLastAnswer() {
+  if (to_ == Instant::max()) to_ = std::max(from_, last_done_);
 }
 
 Duration Ledger::WithinMeasured(Instant from, Instant to) const {
@@ -66,7 +76,7 @@ void Ledger::Ended(const Ticket& ticket, const Sample& sample) {
   --out_;
   last_done_ = std::max(last_done_, sample.done);
   tally_.Add(sample, from_);
-  if (phase_ == Phase::kOver && by_count() && out_ == 0) to_ = std::max(from_, last_done_);
+  if (phase_ == Phase::kOver && by_count() && out_ == 0) EndWithLastAnswer();
 }
 
 bool Ledger::Unsent(Instant planned) {
@@ -88,8 +98,9 @@ void Ledger::End(Instant now) {
     warm_up_requests_ = planned_;
   } else if (!by_count()) {
     to_ = std::min(to_, now);
-  } else if (out_ == 0) {
-    to_ = std::max(from_, last_done_);
+  } else {
+    if (measured_ < options_.requests) EndByCount(now);
+    if (out_ == 0) EndWithLastAnswer();
   }
   phase_ = Phase::kOver;
 }

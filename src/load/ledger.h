@@ -18,7 +18,10 @@ class Ledger {
     // Not measured: until both have passed.
     Duration warm_up{};
     int64_t warm_up_requests = 0;
-    // Measured: what is planned within this time, or, above 0, so many requests.
+    // Measured: what is planned within this time, or, above 0, so many requests. By count the measured time
+    // ends when the last of them is planned: until then each answer makes room for the next request, and
+    // after it the system runs empty, which is not its throughput. Where more requests are in flight then
+    // than were answered before, it ends with the last answer instead: else it would hold too few.
     Duration length{};
     int64_t requests = 0;
   };
@@ -37,13 +40,13 @@ class Ledger {
   // Due within the measured time, and never planned; false where it is not: nothing is, where requests are
   // counted. REQUIRES: over.
   bool Unsent(Instant planned);
-  // Nothing is planned from now on, and the measured time ends, by count with the last answer.
+  // Nothing is planned from now on, and the measured time ends.
   void End(Instant now);
-  // The measured time has ended.
-  bool finished() const { return phase_ == Phase::kOver && to_ != Instant::max(); }
+  // All that belongs to the measured time is known: by count once the last request has been answered.
+  bool finished() const { return phase_ == Phase::kOver && (!by_count() || out_ == 0); }
 
   Phase phase() const { return phase_; }
-  // The measured time. By count it has no end before it is finished.
+  // The measured time. By count its end may be known only when it is finished.
   Instant from() const { return from_; }
   Instant to() const { return to_; }
   int in_flight() const { return in_flight_; }
@@ -54,6 +57,8 @@ class Ledger {
  private:
   bool by_count() const { return options_.requests > 0; }
   bool IsDue(Instant planned, Instant now) const;
+  void EndByCount(Instant now);
+  void EndWithLastAnswer();
   Duration WithinMeasured(Instant from, Instant to) const;
   void CountInFlight(int change, Instant now);
 

@@ -12,6 +12,8 @@
 
 #include "load/judge.h"
 #include "load/sample.h"
+#include "load/stored_result.h"
+#include "load/validate_accounts.h"
 #include "record/verdict.h"
 #include "stats/quantile.h"
 
@@ -20,210 +22,19 @@ namespace {
 
 using record::Reason;
 using record::Standing;
+using stored::kPercentileCount;
+using stored::kPercentiles;
+using stored::Law;
+using stored::Level;
+using stored::Run;
+using stored::Stored;
+using stored::StoredReason;
+using stored::Times;
 using Wide = __int128;  // sums of any counts
 
 constexpr Limits kLimits{};
-constexpr std::pair<const char*, double> kPercentiles[] = {
-    {"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}};
-constexpr size_t kPercentileCount = std::size(kPercentiles);
 constexpr double kRounding = 1e-9;  // relative, of figures that were calculated twice
 constexpr double kBucket = 1e-3;    // relative, of a quantile: as fine as stats::Histogram is
-
-struct Interval {
-  double low = 0, high = 0;
-};
-
-// Milliseconds.
-struct Times {
-  std::optional<double> mean, min, max;
-  std::array<std::optional<double>, kPercentileCount> percentiles;
-  std::array<std::optional<Interval>, kPercentileCount> intervals;
-  int64_t n = 0;
-};
-
-struct Law {
-  double in_flight = 0, expected = 0, difference = 0;
-};
-
-struct Run {
-  double throughput_per_s = 0, measured_s = 0;
-  int64_t planned = 0, answered = 0;
-  Times response;
-  std::optional<Law> law;
-};
-
-struct StoredReason {
-  std::string reason;
-  std::vector<std::string> about;
-};
-
-struct Level {
-  std::optional<int64_t> concurrency;  // of a closed loop
-  double throughput_per_s = 0, rows_per_s = 0, measured_s = 0;
-  int64_t planned = 0, answered = 0, failed = 0, unsent = 0;
-  std::string throughput_verdict, latency_verdict;
-  std::vector<StoredReason> reasons;
-  Times response, service, first_byte, slip;
-  std::vector<std::pair<std::string, int64_t>> errors;
-  std::vector<Run> runs;
-};
-
-struct Stored {
-  int64_t batch = 1;
-  std::vector<Level> levels;
-  bool interrupted = false;
-};
-
-std::unexpected<Error> Missing(std::string_view key, std::string_view wanted) {
-  return Fail(ErrorCode::kCorrupt, fmt::format("key \"{}\" is missing or is not {}", key, wanted));
-}
-
-// Reading: kinds only, no rule.
-
-Result<const Json*> GetObject(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  if (!json.is_object() || found == json.end() || !found->is_object()) return Missing(key, "an object");
-  return &*found;
-}
-
-Result<const Json*> GetList(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  if (!json.is_object() || found == json.end() || !found->is_array()) return Missing(key, "a list");
-  return &*found;
-}
-
-Result<bool> GetTruth(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  if (!json.is_object() || found == json.end() || !found->is_boolean()) return Missing(key, "true or false");
-  return found->get<bool>();
-}
-
-Result<int64_t> GetCount(const Json& json, std::string_view key) {
-  const int64_t count = TRY(GetInteger(json, key));
-  if (count < 0) return Missing(key, "a count");
-  return count;
-}
-
-// Finite and not below 0, as every figure here is.
-Result<double> GetFigure(const Json& json, const char* key) {
-  const double value = TRY(GetNumber(json, key));
-  if (!std::isfinite(value) || value < 0) return Missing(key, "a number from 0");
-  return value;
-}
-
-Result<std::optional<double>> GetFigureIfAny(const Json& json, const char* key) {
-  if (!json.contains(key)) return std::nullopt;
-  return TRY(GetFigure(json, key));
-}
-
-Result<std::optional<Interval>> GetIntervalIfAny(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  if (found == json.end()) return std::nullopt;
-  const auto is_end = [](const Json& end) { return end.is_number() && std::isfinite(end.get<double>()); };
-  if (!found->is_array() || found->size() != 2 || !std::ranges::all_of(*found, is_end))
-    return Missing(key, "a list of two numbers");
-  return Interval{(*found)[0].get<double>(), (*found)[1].get<double>()};
-}
-
-Result<Times> TimesOf(const Json& json) {
-  Times times;
-  times.n = TRY(GetCount(json, "n"));
-  times.mean = TRY(GetFigureIfAny(json, "mean"));
-  times.min = TRY(GetFigureIfAny(json, "min"));
-  times.max = TRY(GetFigureIfAny(json, "max"));
-  if (times.n > 0 && !times.mean) return Missing("mean", "a number");
-  if (times.n > 0 && !times.min) return Missing("min", "a number");
-  if (times.n > 0 && !times.max) return Missing("max", "a number");
-  const bool has_intervals = json.contains("intervals_95");
-  const Json* intervals = has_intervals ? TRY(GetObject(json, "intervals_95")) : nullptr;
-  for (size_t i = 0; i < kPercentileCount; ++i) {
-    const char* name = kPercentiles[i].first;
-    times.percentiles[i] = TRY(GetFigureIfAny(json, name));
-    if (intervals) times.intervals[i] = TRY_CONTEXT(GetIntervalIfAny(*intervals, name), "intervals_95");
-  }
-  return times;
-}
-
-Result<Times> GetTimes(const Json& json, const char* key) {
-  return TRY_CONTEXT(TimesOf(*TRY(GetObject(json, key))), key);
-}
-
-Result<Law> LawOf(const Json& json) {
-  return Law{.in_flight = TRY(GetFigure(json, "in_flight")),
-             .expected = TRY(GetFigure(json, "expected")),
-             .difference = TRY(GetFigure(json, "difference"))};
-}
-
-Result<Run> RunOf(const Json& json) {
-  Run run;
-  run.throughput_per_s = TRY(GetFigure(json, "throughput_per_s"));
-  run.measured_s = TRY(GetFigure(json, "measured_s"));
-  run.planned = TRY(GetCount(json, "planned"));
-  run.answered = TRY(GetCount(json, "answered"));
-  run.response = TRY(GetTimes(json, "response_ms"));
-  if (json.contains("littles_law"))
-    run.law = TRY_CONTEXT(LawOf(*TRY(GetObject(json, "littles_law"))), "littles_law");
-  return run;
-}
-
-Result<StoredReason> ReasonOf(const Json& json) {
-  StoredReason reason{.reason = TRY(GetString(json, "reason")), .about = {}};
-  for (const Json& claim : *TRY(GetList(json, "about"))) {
-    if (!claim.is_string()) return Missing("about", "a list of texts");
-    reason.about.push_back(claim.get<std::string>());
-  }
-  TRY_STATUS(GetString(json, "evidence"));
-  return reason;
-}
-
-// Every item of the list under `key`, read by `read`.
-template <typename Read>
-auto GetEach(const Json& json, const char* key, Read read)
-    -> Result<std::vector<typename decltype(read(json))::value_type>> {
-  std::vector<typename decltype(read(json))::value_type> items;
-  for (const Json& item : *TRY(GetList(json, key)))
-    items.push_back(TRY_CONTEXT(read(item), fmt::format("{}[{}]", key, items.size())));
-  return items;
-}
-
-Result<Level> LevelOf(const Json& json) {
-  Level level;
-  const std::string load_model = TRY(GetString(json, "load_model"));
-  if (load_model != "closed" && load_model != "open") return Missing("load_model", "\"closed\" or \"open\"");
-  if (load_model == "closed") level.concurrency = TRY(GetCount(json, "concurrency"));
-  const Json& verdict = *TRY(GetObject(json, "verdict"));
-  level.throughput_verdict = TRY_CONTEXT(GetString(verdict, "throughput"), "verdict");
-  level.latency_verdict = TRY_CONTEXT(GetString(verdict, "latency"), "verdict");
-  level.reasons = TRY(GetEach(json, "reasons", ReasonOf));
-  level.throughput_per_s = TRY(GetFigure(json, "throughput_per_s"));
-  level.rows_per_s = TRY(GetFigure(json, "rows_per_s"));
-  level.measured_s = TRY(GetFigure(json, "measured_s"));
-  level.planned = TRY(GetCount(json, "planned"));
-  level.answered = TRY(GetCount(json, "answered"));
-  level.failed = TRY(GetCount(json, "failed"));
-  level.unsent = TRY(GetCount(json, "unsent"));
-  level.response = TRY(GetTimes(json, "response_ms"));
-  level.service = TRY(GetTimes(json, "service_ms"));
-  level.first_byte = TRY(GetTimes(json, "first_byte_ms"));
-  level.slip = TRY(GetTimes(json, "slip_ms"));
-  const Json& errors = *TRY(GetObject(json, "errors"));
-  for (const auto& [kind, _] : errors.items())
-    level.errors.emplace_back(kind, TRY_CONTEXT(GetCount(errors, kind), "errors"));
-  level.runs = TRY(GetEach(json, "runs", RunOf));
-  return level;
-}
-
-Result<Stored> StoredOf(const Json& json) {
-  Stored stored;
-  TRY_STATUS(GetString(json, "model"));
-  TRY_STATUS(GetString(json, "protocol"));
-  stored.batch = TRY(GetCount(json, "batch"));
-  stored.levels = TRY(GetEach(json, "levels", LevelOf));
-  stored.interrupted = TRY(GetTruth(json, "interrupted"));
-  return stored;
-}
-
-// The rules.
 
 bool IsNear(double a, double b, double share = kRounding) {
   return std::abs(a - b) <= share * std::max(std::abs(a), std::abs(b));
@@ -271,6 +82,7 @@ class LevelCheck {
       CheckRun(level_.runs[i], fmt::format("{}.runs[{}]", where_, i));
     Verdicts();
     Errors();
+    CheckAccounts(level_, where_, findings_);
   }
 
  private:
@@ -290,8 +102,6 @@ class LevelCheck {
   void Verdicts();
   void OneVerdict(const std::string& claim, const std::string& verdict);
   void Errors();
-  // Both claims are, and for this reason.
-  bool IsInvalidFor(Reason reason) const;
   bool HasValidClaim() const;
 
   const Level& level_;
@@ -461,7 +271,7 @@ void LevelCheck::RunLaw(const Run& run, const Law& law, const std::string& where
   if (run.measured_s > 0)
     straddling = std::max(straddling, 1e-3 * run.response.mean.value_or(0) / run.measured_s);
   if (difference <= kLimits.littles_law + straddling + kRounding) return;
-  const bool told = IsInvalidFor(Reason::kLittlesLaw);
+  const bool told = level_.IsInvalidFor(Reason::kLittlesLaw);
   Add(rule::kLittlesLaw, where,
       fmt::format("{:.4g} requests were in flight, throughput x time in flight is {:.4g}: {:.3g} % apart, "
                   "limit {:.3g} %{}",
@@ -499,12 +309,6 @@ void LevelCheck::OneVerdict(const std::string& claim, const std::string& verdict
   }
 }
 
-bool LevelCheck::IsInvalidFor(Reason reason) const {
-  const std::string_view invalid = ToString(Standing::kInvalid);
-  return level_.throughput_verdict == invalid && level_.latency_verdict == invalid &&
-         std::ranges::find(level_.reasons, ToString(reason), &StoredReason::reason) != level_.reasons.end();
-}
-
 bool LevelCheck::HasValidClaim() const {
   const std::string_view valid = ToString(Standing::kValid);
   return level_.throughput_verdict == valid || level_.latency_verdict == valid;
@@ -515,7 +319,7 @@ void LevelCheck::Errors() {
   const auto check = [&](int64_t planned, int64_t answered, const std::string& where) {
     if (planned <= answered) return;
     const double share = static_cast<double>(Wide{planned} - answered) / static_cast<double>(planned);
-    if (share <= kLimits.errors || IsInvalidFor(Reason::kErrors)) return;
+    if (share <= kLimits.errors || level_.IsInvalidFor(Reason::kErrors)) return;
     Add(rule::kErrors, where,
         fmt::format("{} of {} requests were not answered, {:.3g} %, limit {:.3g} %; both claims should be "
                     "INVALID for it",
@@ -541,14 +345,15 @@ void CheckProvenance(const Json& result, std::vector<Finding>& findings) {
   }
   if (GetString(*provenance, "build_id").value_or("") == "unknown")
     add(rule::kBuild, "the source that the program was built from is not known", false);
-  if (GetTruth(*provenance, "build_dirty").value_or(true))
+  const auto dirty = provenance->find("build_dirty");
+  if (dirty == provenance->end() || *dirty != false)
     add(rule::kBuild, "the program was built with changes that were not committed", false);
 }
 
 }  // namespace
 
 Result<std::vector<Finding>> Validate(const Json& result) {
-  const Stored stored = TRY(StoredOf(result));
+  const Stored stored = TRY(stored::Read(result));
   std::vector<Finding> findings;
   if (stored.levels.empty()) findings.push_back({rule::kLevels, "levels", "nothing was measured"});
   for (size_t i = 0; i < stored.levels.size(); ++i)

@@ -11,7 +11,9 @@
 namespace weir::load {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAreArray;
 using Pointer = Json::json_pointer;
 
@@ -43,7 +45,26 @@ constexpr const char* kGood = R"({
   "provenance": {"host": "vm", "build_id": "76588f950407", "build_dirty": false, "command": "weir load m"}
 })";
 
+// Where its time went, and what it used.
+constexpr const char* kAccounts = R"({
+    "server_ms": {"queue": 0.2, "compute_input": 0.1, "compute_infer": 0.5, "compute_output": 0.1,
+                  "request": 1, "outside": 0.9, "rows_per_batch": 2},
+    "split_ms": {"slip": 0.1, "client_receive": 0.4, "wire_and_wait": 0.5, "queue": 0.2, "compute_input": 0.1,
+                 "compute_infer": 0.5, "compute_output": 0.1, "server_rest": 0.1},
+    "resources": {"app_cpu": {"mean": 0.5, "max": 1, "min": 0.1}, "steal_percent": 3, "throttled_s": 0.005,
+                  "gpus": [{"name": "g", "percent": {"mean": 60, "max": 100, "min": 0}}],
+                  "wall_s": 1, "samples": 10, "period_ms": 100},
+    "server_resources": {"server_metrics": {"cpu": {"mean": 1, "max": 1, "min": 1}, "samples": 2},
+                         "wall_s": 1, "samples": 10, "period_ms": 100}
+})";
+
 Json Good() { return ParseJson(kGood).value(); }
+
+Json Accounted() {
+  Json json = Good();
+  json["levels"][0].update(ParseJson(kAccounts).value());
+  return json;
+}
 
 Json With(Json json, const std::string& pointer, const Json& value) {
   json[Pointer(pointer)] = value;
@@ -164,6 +185,49 @@ TEST(Validate, AResultThatSaysWhyItIsInvalidKeepsTheRules) {
   EXPECT_THAT(Rules(result), UnorderedElementsAreArray({"littles-law (note)"}));
 }
 
+TEST(Validate, FindsNothingInGoodAccounts) { EXPECT_THAT(Rules(Accounted()), IsEmpty()); }
+
+TEST(Validate, FindsASplitThatIsNotTheWhole) {
+  const std::string split = "/levels/0/split_ms/";
+  EXPECT_THAT(Rules(With(Accounted(), split + "wire_and_wait", 0.6)), ElementsAre("split"));
+  EXPECT_THAT(Rules(With(Accounted(), split + "queue", 0.3)), ElementsAre("split", "split"))
+      << "nor is it the server's";
+  EXPECT_THAT(Rules(With(With(Accounted(), split + "slip", 0.2), split + "wire_and_wait", 0.4)),
+              ElementsAre("split"))
+      << "the sum is right, and the part is not";
+  EXPECT_THAT(Rules(With(With(Accounted(), split + "client_receive", 0.3), split + "wire_and_wait", 0.6)),
+              ElementsAre("split"));
+  EXPECT_THAT(Rules(Without(Accounted(), "/levels/0/split_ms")), IsEmpty()) << "an older result has none";
+  EXPECT_THAT(Rules(Without(Accounted(), "/levels/0/server_ms")), ElementsAre("split"));
+}
+
+TEST(Validate, TellsOfPartsBelowZero) {
+  Json json = With(Accounted(), "/levels/0/server_ms/request", 2);
+  json = With(json, "/levels/0/server_ms/outside", -0.1);
+  json = With(json, "/levels/0/split_ms/server_rest", 1.1);
+  EXPECT_THAT(Rules(With(json, "/levels/0/split_ms/wire_and_wait", -0.5)), ElementsAre("split (note)"));
+}
+
+TEST(Validate, FindsAServersAccountThatIsNotOfTheServiceTime) {
+  EXPECT_THAT(Rules(With(Accounted(), "/levels/0/server_ms/outside", 1)), ElementsAre("server"));
+}
+
+TEST(Validate, FindsResourcesThatCannotBe) {
+  const std::string resources = "/levels/0/resources/";
+  EXPECT_THAT(Rules(With(Accounted(), resources + "app_cpu/mean", 2)), ElementsAre("resources"));
+  EXPECT_THAT(Rules(With(Accounted(), resources + "gpus/0/percent/max", 101)), ElementsAre("resources"));
+  EXPECT_THAT(Rules(With(Accounted(), resources + "samples", 0)), ElementsAre("resources"));
+  EXPECT_THAT(Rules(With(Accounted(), "/levels/0/server_resources/server_metrics/cpu/min", 2)),
+              ElementsAre("resources"));
+}
+
+TEST(Validate, FindsAMachineWhoseTroubleIsNotTold) {
+  const Json other = With(Accounted(), "/levels/0/reasons/0/reason", "foreign-cpu");
+  EXPECT_THAT(Rules(other), ElementsAre("machine")) << "3 % of steal";
+  EXPECT_THAT(Rules(With(other, "/levels/0/resources/steal_percent", 0.5)), IsEmpty());
+  EXPECT_THAT(Rules(With(Accounted(), "/levels/0/resources/throttled_s", 0.2)), ElementsAre("machine"));
+}
+
 TEST(Validate, FindsVerdictsAndReasonsOutsideTheirLists) {
   ExpectBroken("/levels/0/verdict/latency", "valid", {"verdict"});
   ExpectBroken("/levels/0/verdict/latency", "skipped", {"verdict"});
@@ -229,7 +293,7 @@ TEST(Validate, SaysWhereARuleIsBroken) {
 
 TEST(Validate, NamesTheKeyThatIsMissing) {
   const auto message = [](const std::string& pointer) {
-    const auto findings = Validate(Without(Good(), pointer));
+    const auto findings = Validate(Without(Accounted(), pointer));
     EXPECT_FALSE(findings) << pointer;
     return findings ? "" : findings.error().message;
   };
@@ -239,12 +303,15 @@ TEST(Validate, NamesTheKeyThatIsMissing) {
   EXPECT_THAT(message("/levels/0/runs/1/response_ms/max"),
               HasSubstr("levels[0]: runs[1]: response_ms: key \"max\""));
   EXPECT_THAT(message("/levels/0/reasons/0/evidence"), HasSubstr("reasons[0]: key \"evidence\""));
+  EXPECT_THAT(message("/levels/0/split_ms/slip"), HasSubstr("levels[0]: split_ms: key \"slip\""));
+  EXPECT_THAT(message("/levels/0/resources/gpus/0/percent/max"),
+              HasSubstr("levels[0]: resources: gpus[0].percent: key \"max\""));
   EXPECT_THAT(message("/interrupted"), HasSubstr("\"interrupted\""));
 }
 
 // Every value of the tree, replaced by each of `others`.
 void ReplaceEach(const Json& tree, const Pointer& at, const std::vector<Json>& others) {
-  const Json whole = Good();
+  const Json whole = Accounted();
   for (const Json& other : others) {
     Json changed = whole;
     changed[at] = other;
@@ -281,7 +348,7 @@ TEST(Validate, TakesAnyJsonAnywhere) {
                                     Json::object(),
                                     Json::array({nullptr, 1}),
                                     Json{{"n", 3}}};
-  ReplaceEach(Good(), Pointer(), others);
+  ReplaceEach(Accounted(), Pointer(), others);
 }
 
 }  // namespace

@@ -8,10 +8,6 @@
 namespace weir::monitor {
 namespace {
 
-void AddIfAny(Extremes& seen, const std::optional<double>& value) {
-  if (value) seen.Add(*value);
-}
-
 std::optional<double> ToDouble(const std::optional<int64_t>& value) {
   if (!value) return std::nullopt;
   return static_cast<double>(*value);
@@ -52,10 +48,10 @@ Json GpuUse::ToJson() const {
 
 void GpuTally::Device::Add(Instant at, const GpuSample& sample) {
   ++samples;
-  AddIfAny(percent, sample.percent);
-  AddIfAny(memory, ToDouble(sample.memory_bytes));
-  AddIfAny(power, sample.power_watts);
-  AddIfAny(clock, sample.clock_mhz);
+  percent.AddIfAny(sample.percent);
+  memory.AddIfAny(ToDouble(sample.memory_bytes));
+  power.AddIfAny(sample.power_watts);
+  clock.AddIfAny(sample.clock_mhz);
   if (sample.energy_j) energy.Add(at, *sample.energy_j);
   if (!sample.clock_reasons) return;
   ++told_reasons;
@@ -89,10 +85,10 @@ void GpuTally::Add(Instant at, const std::vector<GpuSample>& samples) {
   CHECK(samples.size() == devices_.size());
   ++samples_;
   for (size_t i = 0; i < samples.size(); ++i) devices_[i].Add(at, samples[i]);
-  AddIfAny(percent_, MeanOf(samples, [](const GpuSample& sample) { return sample.percent; }));
-  AddIfAny(memory_, SumOf(samples, [](const GpuSample& sample) { return ToDouble(sample.memory_bytes); }));
-  AddIfAny(power_, SumOf(samples, [](const GpuSample& sample) { return sample.power_watts; }));
-  AddIfAny(clock_, MeanOf(samples, [](const GpuSample& sample) { return sample.clock_mhz; }));
+  percent_.AddIfAny(MeanOf(samples, [](const GpuSample& sample) { return sample.percent; }));
+  memory_.AddIfAny(SumOf(samples, [](const GpuSample& sample) { return ToDouble(sample.memory_bytes); }));
+  power_.AddIfAny(SumOf(samples, [](const GpuSample& sample) { return sample.power_watts; }));
+  clock_.AddIfAny(MeanOf(samples, [](const GpuSample& sample) { return sample.clock_mhz; }));
 }
 
 std::vector<GpuUse> GpuTally::Each() const {

@@ -16,6 +16,10 @@ void Extremes::Add(double value) {
   ++count;
 }
 
+void Extremes::AddIfAny(const std::optional<double>& value, double scale) {
+  if (value) Add(*value * scale);
+}
+
 std::optional<Range> Extremes::ToRange() const {
   if (count == 0) return std::nullopt;
   return Range{sum / count, max, min};

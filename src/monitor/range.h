@@ -27,6 +27,7 @@ struct Extremes {
   double sum = 0;
 
   void Add(double value);
+  void AddIfAny(const std::optional<double>& value, double scale = 1);
   std::optional<Range> ToRange() const;  // absent without a sample
 };
 
@@ -40,7 +41,6 @@ class Counter {
   void Add(Instant at, double value);      // `at` never falls
   std::optional<double> gained() const;    // between the first reading and the last; absent before the second
   std::optional<Range> PerSecond() const;  // absent where no time has passed
-  const Extremes& rates() const { return rates_; }  // a second, between readings
 
  private:
   struct Reading {

@@ -62,6 +62,7 @@ class Turns {
 void PutGpus(const Resources& resources, Json& json) {
   PutRange(json, "gpu_percent", resources.gpu_percent);
   if (!resources.gpu_label.empty()) json["gpu_label"] = resources.gpu_label;
+  if (!resources.gpu_driver.empty()) json["gpu_driver"] = resources.gpu_driver;
   PutRange(json, "gpu_memory_bytes", resources.gpu_memory_bytes);
   PutRange(json, "gpu_power_watts", resources.gpu_power_watts);
   PutIfAny(json, "gpu_energy_j", resources.gpu_energy_j);
@@ -181,6 +182,7 @@ Resources ResourceMonitor::State::Sum() const {
   const auto used = gpu_tally.Together();
   if (!used) return sum;
   sum.gpu_label = used->name;
+  sum.gpu_driver = gpus->driver();
   sum.gpu_percent = used->percent;
   sum.gpu_memory_bytes = used->memory_bytes;
   sum.gpu_power_watts = used->power_watts;

@@ -28,7 +28,8 @@ struct Resources {
   std::optional<Range> app_cpu;         // the application: what is not the recogniser's
   // The accelerator: the emulated one where there is one, else this machine's GPUs, together, as NVML tells.
   std::optional<Range> gpu_percent;
-  std::string gpu_label;  // "emulated", or the device's name, as in "2 x NVIDIA H200" for several
+  std::string gpu_label;   // "emulated", or the device's name, as in "2 x NVIDIA H200" for several
+  std::string gpu_driver;  // its version; empty: not told
   std::optional<Range> gpu_memory_bytes, gpu_power_watts, gpu_clock_mhz;  // as GpuUse has them
   std::optional<double> gpu_energy_j;
   std::map<std::string, double> gpu_throttled;  // by name, share of the GPU's samples, 0 to 1
@@ -86,8 +87,8 @@ class ResourceMonitor {
 
     // Gets the text of a server's metrics page, or says why not: an error is counted, and the page asked for
     // again at its next time. Called on the monitor's thread, at the first sample, at the last, and every
-    // `metrics_period` between; while it waits nothing else is sampled, so it should give up soon. Empty:
-    // there is none.
+    // `metrics_period` between, after `device_busy`, which may have fetched it; while it waits nothing else
+    // is sampled, so it should give up soon. Empty: there is none.
     std::function<Result<std::string>()> server_page;
     Duration metrics_period = 1s;
 

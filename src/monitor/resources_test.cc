@@ -77,6 +77,7 @@ TEST(ResourceMonitor, TellsOfTheGpus) {
   nvml.state().devices[0].energy_mj += 30'000;
   const Resources used = (*monitor)->Stop();
   EXPECT_EQ(used.gpu_label, "2 x NVIDIA A100");
+  EXPECT_EQ(used.gpu_driver, "580.65.06");
   EXPECT_DOUBLE_EQ(used.gpu_percent->mean, 60);
   EXPECT_DOUBLE_EQ(used.gpu_memory_bytes->mean, 2e9);
   EXPECT_DOUBLE_EQ(*used.gpu_energy_j, 30);
@@ -88,6 +89,7 @@ TEST(ResourceMonitor, TellsOfTheGpus) {
   EXPECT_DOUBLE_EQ(used.gpu_period_ms, 200);
   const Json json = used.ToJson();
   EXPECT_EQ(json["gpus"].size(), 2u);
+  EXPECT_EQ(json["gpu_driver"], "580.65.06");
   EXPECT_EQ(json["gpus"][1]["percent"]["mean"], 70);
   EXPECT_EQ(json["gpu_throttled"]["power_cap"], 1);
 }
@@ -142,6 +144,25 @@ TEST(ResourceMonitor, AsksTheServerAtTheFirstSampleAndAtTheLast) {
   EXPECT_EQ(used.server_metrics->samples, 2);
   EXPECT_GE(used.server_metrics->cpu->mean * used.wall_s, 1) << "a second of CPU in less than the wall time";
   EXPECT_EQ(used.ToJson()["server_metrics"]["process_memory_bytes"]["mean"], 4096);
+}
+
+// So that one page can tell both.
+TEST(ResourceMonitor, AsksTheDeviceBeforeTheServerInEachSample) {
+  const SteadyClock clock;
+  std::string order;
+  auto monitor = ResourceMonitor::Start(clock, {.device_busy =
+                                                    [&] {
+                                                      order += 'd';
+                                                      return Duration{};
+                                                    },
+                                                .server_page = [&]() -> Result<std::string> {
+                                                  order += 's';
+                                                  return "process_cpu_seconds_total 1\n";
+                                                }});
+  ASSERT_TRUE(monitor);
+  (void)(*monitor)->Stop();
+  EXPECT_TRUE(order.starts_with("ds")) << order;
+  EXPECT_TRUE(order.ends_with("ds")) << order;
 }
 
 TEST(ResourceMonitor, GoesOnWhereTheServerDoesNotAnswer) {

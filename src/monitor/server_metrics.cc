@@ -19,10 +19,6 @@ struct Sum {
   }
 };
 
-void AddIfAny(Extremes& seen, const std::optional<double>& value, double scale = 1) {
-  if (value) seen.Add(*value * scale);
-}
-
 }  // namespace
 
 Result<ServerMetrics> PickServerMetrics(const std::vector<Metric>& metrics) {
@@ -89,11 +85,11 @@ void ServerTally::Add(Instant at, const Result<ServerMetrics>& reading) {
   ++samples_;
   if (reading->cpu_s) cpu_.Add(at, *reading->cpu_s);
   if (reading->gpu_energy_j) gpu_energy_.Add(at, *reading->gpu_energy_j);
-  AddIfAny(resident_, reading->resident_bytes);
-  AddIfAny(machine_cpu_, reading->machine_cpu_share, 100);
-  AddIfAny(machine_memory_, reading->machine_memory_bytes);
-  AddIfAny(gpu_, reading->gpu_share, 100);
-  AddIfAny(gpu_memory_, reading->gpu_memory_bytes);
+  resident_.AddIfAny(reading->resident_bytes);
+  machine_cpu_.AddIfAny(reading->machine_cpu_share, 100);
+  machine_memory_.AddIfAny(reading->machine_memory_bytes);
+  gpu_.AddIfAny(reading->gpu_share, 100);
+  gpu_memory_.AddIfAny(reading->gpu_memory_bytes);
 }
 
 ServerUse ServerTally::Sum() const {

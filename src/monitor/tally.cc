@@ -148,9 +148,7 @@ void Tally::ClosePeriod(double seconds) {
 
 std::optional<Range> Tally::ToRange(const Rate& rate, double seconds) const {
   if (seconds <= 0) return std::nullopt;
-  const double mean = std::max(rate.total / seconds, 0.0);
-  if (rate.extremes.count == 0) return Range{mean, mean, mean};
-  return Range{mean, std::max(rate.extremes.max, mean), std::min(rate.extremes.min, mean)};
+  return Around(std::max(rate.total / seconds, 0.0), rate.extremes);
 }
 
 void Tally::SumCpu(double wall, Resources& sum) const {
@@ -216,7 +214,9 @@ Resources Tally::Sum() const {
   SumCpu(wall, sum);
   if (last.device_busy) {
     if (const auto busy = ToRange(device_, wall)) {
-      sum.gpu_percent = Range{100 * std::min(busy->mean, 1.0), 100 * busy->max, 100 * busy->min};
+      // A count that runs ahead of the wall time by a moment is no more than all of it.
+      const auto percent = [](double share) { return 100 * std::min(share, 1.0); };
+      sum.gpu_percent = Range{percent(busy->mean), percent(busy->max), percent(busy->min)};
     }
   }
   sum.host_memory_bytes = host_memory_.ToRange();

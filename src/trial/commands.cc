@@ -82,9 +82,11 @@ std::vector<std::string> LoadArguments(const Setting& setting, const Length& len
   AddLoad(setting, words);
   words.Add("--batch-size", setting.batch);
   for (const std::string& data : places.data) words.Add("--data", data);
-  if (places.data.empty()) words.Add("--pool", kPool);
-  for (const auto& [name, shape] : places.shapes)
-    words.Add("--shape", fmt::format("{}:{}", name, fmt::join(shape, ",")));
+  if (places.data.empty()) {  // pictures have the shape that the recipe makes
+    words.Add("--pool", kPool);
+    for (const auto& [name, shape] : places.shapes)
+      words.Add("--shape", fmt::format("{}:{}", name, fmt::join(shape, ",")));
+  }
   if (setting.payload == Payload::kSharedMemory)
     words.Add("--shared-memory", "system");
   else if (setting.architecture != Architecture::kInProcess)

@@ -30,6 +30,12 @@ std::string LastLine(std::string_view text) {
 // Lets go of what the page cache holds of a data set.
 Status MakeCold(const DataSet& data) {
   const launch::CacheState state = TRY(launch::DropFromCache({data.path}));
+  if (state.unknown > 0)
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format("whether {} of the {} files of {} are still in memory the kernel tells only their "
+                    "owner, who may write them: for a cold page cache make the set as this user",
+                    state.unknown, state.files, data.path));
   if (static_cast<double>(state.cached_bytes) <= kWarmShare * static_cast<double>(state.bytes)) return {};
   return Fail(
       ErrorCode::kUnsupported,
@@ -183,6 +189,10 @@ Status Laboratory::TakeDown(RunningServer server, Result<Ran>& ran) {
   if (server.rate) {
     const auto report = server.rate->Stop();
     if (!report && ran) return std::unexpected(report.error());
+    if (report && ran && ran->seen.link) {
+      ran->seen.link->rate_changes = report->changes;
+      ran->seen.link->latest_change_ms = Milliseconds(report->latest);
+    }
   }
   if (!server.started) return {};
   launch::Launched& program = *server.started->launched;

@@ -106,6 +106,8 @@ void AddLink(const Seen& seen, Json& metrics) {
   metrics["link"] = {{"to_server_bytes", seen.link->to_server},
                      {"from_server_bytes", seen.link->from_server}};
   if (seen.link->gbit_per_s > 0) metrics["link"]["gbit_per_s"] = seen.link->gbit_per_s;
+  PutIfAny(metrics["link"], "rate_changes", seen.link->rate_changes);
+  PutIfAny(metrics["link"], "latest_change_ms", seen.link->latest_change_ms);
 }
 
 // Share of the time that was measured, in which the busier direction of the link was full.

@@ -19,6 +19,9 @@ struct Seen {
   struct Link {
     int64_t to_server = 0, from_server = 0;
     double gbit_per_s = 0;
+    // Of one that varies: how often its rate was set, and the longest that one was set after its moment.
+    std::optional<int64_t> rate_changes;
+    std::optional<double> latest_change_ms;
   };
   std::optional<Link> link;
   std::optional<int64_t> answers_differ;  // from the reference's; nothing where they were not compared

@@ -66,6 +66,17 @@ TEST(MakeOutcome, FindsAFullLink) {
   EXPECT_NEAR(outcome->metrics["wall_share"].get<double>(), 0.96, 1e-9);
 }
 
+TEST(MakeOutcome, TellsHowOftenAndHowLateTheRateOfAVaryingLinkWasSet) {
+  const Setting setting{.architecture = Architecture::kDistributed};
+  Seen::Link link{.to_server = 1000, .from_server = 1000, .gbit_per_s = 3};
+  EXPECT_FALSE(MakeOutcome(RunResult(), setting, {.link = link})->metrics["link"].contains("rate_changes"));
+  link.rate_changes = 7;
+  link.latest_change_ms = 0.25;
+  const auto outcome = MakeOutcome(RunResult(), setting, {.link = link});
+  EXPECT_EQ(outcome->metrics["link"]["rate_changes"], 7);
+  EXPECT_EQ(outcome->metrics["link"]["latest_change_ms"], 0.25);
+}
+
 TEST(MakeOutcome, ReadsTheClaimThatWasAskedFor) {
   const Setting closed{.architecture = Architecture::kMicroservice, .load = ClosedLoad{}};
   const auto throughput = MakeOutcome(LoadResult(), closed, {});

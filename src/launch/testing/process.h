@@ -1,4 +1,4 @@
-// A program started on this machine, or on the far side of a network link.
+// A bare Program (program.h) for tests: no keeper, no ports, no question whether it is ready.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,3 @@
-#include "launch/process.h"
-
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -7,6 +5,8 @@
 
 #include <cstdlib>
 #include <fstream>
+
+#include "launch/testing/process.h"
 
 namespace weir::launch {
 namespace {

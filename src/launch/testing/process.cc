@@ -1,4 +1,4 @@
-#include "launch/process.h"
+#include "launch/testing/process.h"
 
 #include <signal.h>
 
