@@ -1,13 +1,17 @@
 """weir study: every trial accounted for, also after kill -9, and nothing that was launched outlives what launched it."""
 import collections
+import contextlib
 import csv
+import html.parser
 import json
+import math
 import os
 import pathlib
 import signal
 import statistics
 import subprocess
 import time
+import xml.etree.ElementTree
 
 import pytest
 
@@ -26,6 +30,16 @@ network: {{rate_gbit_per_s: 5}}
 repeats: {repeats}
 trial: {{images: {images}}}
 seed: 7
+"""
+
+
+ONE = """
+study: one
+model: {model}
+data: {data}
+fixed: {{engine: "emulated:base=0ms,per_item=0ms", batch: 1, in_flight: 4}}
+repeats: {repeats}
+trial: {{images: {images}}}
 """
 
 
@@ -72,6 +86,48 @@ def write(folder, made, repeats=2, images=60, text=STUDY):
 def journal(folder):
     """The tries of trials, without the first line, which says what is studied."""
     return [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()[1:]]
+
+
+class Page(html.parser.HTMLParser):
+    """A report as a browser sees it: its tables, its drawings, and whether it closes what it opens."""
+    VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.faults, self.tables, self.links = [], [], [], []
+        self.feed(text)
+        self.close()
+        self.faults += [f"<{tag}> is not closed" for tag in self.open]
+        self.drawings = [xml.etree.ElementTree.fromstring("<svg" + part.split("</svg>")[0] + "</svg>") for part in text.split("<svg")[1:]]
+
+    def handle_starttag(self, tag, attributes):
+        self.links += [value for name, value in attributes if name in ("href", "src", "srcset", "action", "data", "poster")]
+        if tag in self.VOID:
+            return
+        self.open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+
+    def handle_startendtag(self, tag, attributes):
+        self.links += [value for name, value in attributes if name in ("href", "src")]
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(f"</{tag}> at {self.getpos()}")
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("td", "th"):
+            self.tables[-1][-1][-1] += data
+
+    def table(self, *columns):
+        """The rows, by their first cells, of the table that has these columns."""
+        found = [table for table in self.tables if set(columns) <= set(table[0])]
+        assert len(found) == 1, [table[0] for table in self.tables]
+        return {row[0]: dict(zip(found[0][0], row)) for row in found[0][1:]}
 
 
 @pytest.fixture(scope="module")
@@ -131,13 +187,33 @@ def test_the_report_says_what_the_rows_say(played):
     rows = list(csv.DictReader((folder / "results.csv").open(newline="")))
     assert len(rows) == 2 * (10 + 3)
     summary = {row["label"]: row for row in csv.DictReader((folder / "summary.csv").open(newline=""))}
-    by_label = collections.defaultdict(list)
+    by_label = collections.defaultdict(dict)
     for row in rows:
         if row["role"] == "trial" and row["verdict"] in ("VALID", "SUSPECT"):
-            by_label[row["label"]].append(float(row["throughput_images_per_s"]))
-    for label, values in by_label.items():
-        assert float(summary[label]["throughput_images_per_s:mean"]) == pytest.approx(statistics.fmean(values), rel=1e-9)
-        assert float(summary[label]["throughput_images_per_s:standard_error"]) == pytest.approx(statistics.stdev(values) / len(values) ** 0.5, rel=1e-9)
+            by_label[row["label"]][row["block"]] = float(row["throughput_images_per_s"])
+    reference = by_label[result["configurations"][result["reference"]]["label"]]
+
+    def t(probability):  # of Student's distribution with one degree of freedom, which is Cauchy's
+        return math.tan(math.pi * (probability - 0.5))
+
+    def says(row, prefix, **wanted):
+        for name, value in wanted.items():
+            assert float(row[prefix + name]) == pytest.approx(value, rel=1e-9, abs=1e-9), (row["label"], prefix + name)
+
+    for label, blocks in by_label.items():
+        values, row = list(blocks.values()), summary[label]
+        assert len(values) == 2
+        mean, deviation = statistics.fmean(values), statistics.stdev(values)
+        error = deviation / 2 ** 0.5
+        says(row, "", n=2, mean=mean, standard_deviation=deviation, standard_error=error, low=mean - t(0.975) * error,
+             high=mean + t(0.975) * error, median=statistics.median(values))
+        says(row, "throughput_images_per_s:", n=2, mean=mean, standard_error=error)
+        if blocks is reference:
+            continue
+        logs = [math.log(value / reference[block]) for block, value in blocks.items()]
+        middle, error = statistics.fmean(logs), statistics.stdev(logs) / 2 ** 0.5
+        says(row, "reference_", ratio=math.exp(middle), low=math.exp(middle - t(0.975) * error), high=math.exp(middle + t(0.975) * error),
+             smallest_difference=math.expm1((t(0.975) + t(0.8)) * error))
     html = (folder / "report.html").read_text()
     assert "<script" not in html and "http://" not in html.replace("http://www.w3.org", "").replace("http://127", "").replace("http://198", "")
 
@@ -200,3 +276,176 @@ def test_a_study_that_is_killed_leaves_nothing_and_goes_on(weir, made, container
     assert not containers(running.pid)
     ids = [entry["id"] for entry in journal(out) if entry["attempt"] == 1]
     assert len(ids) == len(set(ids)) == 3 * (len(result["configurations"]) + 3)
+
+
+def test_a_study_that_was_killed_before_its_first_trial_goes_on(weir, made, tmp_path):
+    study = write(tmp_path, made, repeats=1, images=40, text=ONE)
+    out = tmp_path / "out"
+    weir.run("study", study, "-o", out)
+    first_line = (out / "journal.jsonl").read_text().splitlines()[0] + "\n"
+    for left in (first_line, first_line[:100], ""):  # killed behind the line, within it, before it
+        for name in ("study.yaml", "provenance.json", "report.html"):
+            (out / name).unlink()
+        (out / "journal.jsonl").write_text(left)
+        result = weir.json("study", study, "-o", out, "--resume")
+        assert result["trials"]["planned"] == len(journal(out)) == 4
+        assert (out / "study.yaml").read_text() == study.read_text()
+        assert json.loads((out / "provenance.json").read_text())["materials"]["pictures"] == 200
+
+
+def test_an_interrupt_lets_the_trial_under_way_end_and_keeps_it(made, weir, tmp_path):
+    study = write(tmp_path, made, repeats=2, images=40, text=ONE.replace("per_item=0ms", "per_item=3ms"))
+    out = tmp_path / "out"
+    running = subprocess.Popen([PROGRAM, "study", str(study), "-o", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert gone(lambda: not ((out / "journal.jsonl").exists() and marked(running.pid)) and running.poll() is None, 120), "it launched nothing"
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 130 and "--resume goes on" in said
+    kept = journal(out)
+    assert 1 <= len(kept) < 8 and {entry["record"]["verdict"]["verdict"] for entry in kept} <= {"VALID", "SUSPECT"}, kept
+    assert (out / "report.html").exists() and not marked(running.pid)
+    weir.run("study", study, "-o", out, "--resume")
+    assert journal(out)[: len(kept)] == kept and len(journal(out)) == 8
+
+
+def test_a_metric_that_no_trial_has_is_told_at_once_and_in_the_report(weir, made, tmp_path):
+    text = ONE + "objective: {{metric: thoughput_images_per_s}}\n"
+    done = weir.run("study", write(tmp_path, made, repeats=1, images=40, text=text), "-o", tmp_path / "out", status=1)
+    assert b"did you mean throughput_images_per_s?" in done.stderr
+    report = (tmp_path / "out/report.html").read_text()
+    assert "no trial has the metric that decides" in report and "throughput_images_per_s is near it" in report
+
+
+def number(text):
+    return float(text.replace(",", ""))
+
+
+def value_at(ticks, place):
+    """What an axis with these ticks (place, number) says of a place."""
+    (low_place, low), (high_place, high) = min(ticks), max(ticks)
+    return low + (place - low_place) / (high_place - low_place) * (high - low)
+
+
+def drawn(drawing):
+    """The numbers that a chart shows, read off its own axis: [(value, low, high)], without the last two where no error bar is drawn."""
+    at = {name: [{key: float(value) if key in ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height") else value
+                  for key, value in element.attrib.items()} | {"text": element.text} for element in drawing.iter("{http://www.w3.org/2000/svg}" + name)]
+          for name in ("text", "line", "circle", "rect")}
+    points = []
+    if at["circle"]:  # values upwards
+        ticks = [(text["y"] - 4, number(text["text"])) for text in at["text"] if text.get("text-anchor") == "end"]
+        for circle in at["circle"]:
+            bar = [line for line in at["line"] if line["x1"] == line["x2"] == circle["cx"] and line.get("stroke") == circle["fill"]
+                   and line["y2"] <= circle["cy"] <= line["y1"]]
+            points.append([value_at(ticks, circle["cy"])] + [value_at(ticks, bar[0][end]) for end in ("y1", "y2") if bar])
+    else:  # values to the right
+        below = max(text["y"] for text in at["text"] if text.get("text-anchor") == "middle" and text.get("class") != "label")
+        ticks = [(text["x"], number(text["text"])) for text in at["text"] if text.get("text-anchor") == "middle" and text["y"] == below]
+        for rect in at["rect"]:
+            bar = [line for line in at["line"] if line.get("class") == "error" and line["y1"] == line["y2"] == rect["y"] + rect["height"] / 2]
+            points.append([value_at(ticks, rect["x"] + rect["width"])] + [value_at(ticks, bar[0][end]) for end in ("x1", "x2") if bar])
+    return points, max(tick for _, tick in ticks)
+
+
+def test_the_page_is_whole_and_its_charts_show_the_numbers_of_the_json(played):
+    result, folder = played
+    page = Page((folder / "report.html").read_text())
+    assert not page.faults and not page.links
+    assert len(page.drawings) == len(result["figures"]) == 2
+    for drawing, figure in zip(page.drawings, result["figures"]):
+        labels = [text.text for text in drawing.iter("{http://www.w3.org/2000/svg}text") if text.get("class") == "label"]
+        assert "throughput_images_per_s (images/s)" in labels
+        assert ("batch (pictures)" in labels) == (figure["kind"] == "lines")
+        shown, highest = drawn(drawing)
+        points = [point for series in figure["series"] for point in series["points"]]
+        assert len(shown) == len(points) > 0
+        for seen, point in zip(shown, points):
+            wanted = [max(0, point[key]) for key in ("mean", "low", "high") if key in point]
+            assert seen == pytest.approx(wanted, abs=highest / 1000), (figure["title"], point)  # a tenth of a pixel of 300 or more
+    table = page.table("configuration", "wall", "mean")
+    for one in result["configurations"]:
+        row = table.get(one["label"]) or table[one["label"] + " (reference)"]
+        mean = one["metrics"].get("throughput_images_per_s", {}).get("mean")
+        assert row["mean"] == "-" if mean is None else number(row["mean"].split()[0]) == pytest.approx(mean, rel=1e-3)
+
+
+@contextlib.contextmanager
+def slow_disk(path, bytes_per_s):
+    """Lets what joins it read no faster from the disk that `path` is on: gives what a child calls first, or why there is no such limit here. The
+    kernel's block layer holds it back, so its readers wait as they do for a slow disk."""
+    device = path.stat().st_dev
+    number_of = pathlib.Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
+    if not number_of.exists():
+        yield f"{path} is on no disk"
+        return
+    disk = (number_of / "../dev" if (number_of / "partition").exists() else number_of / "dev").read_text().strip()
+    blkio = pathlib.Path("/sys/fs/cgroup/blkio")  # of the first version; the second has all in one tree
+    group = (blkio if blkio.is_dir() else blkio.parent) / f"weir-slow-disk-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        yield f"no control group can be made here: {error}"
+        return
+    gives = lambda: (group / "cgroup.procs").write_text("0")
+    try:
+        if blkio.is_dir():
+            (group / "blkio.throttle.read_bps_device").write_text(f"{disk} {bytes_per_s}")
+        else:
+            (group / "io.max").write_text(f"{disk} rbps={bytes_per_s}")
+    except OSError as error:
+        gives = f"this machine limits no disk: {error}"
+    try:
+        yield gives
+    finally:
+        gone(lambda: (group / "cgroup.procs").read_text())
+        group.rmdir()
+
+
+WALLS = """
+study: walls
+model: {model}
+data: {data}
+design: star
+base: {{architecture: in-process, mode: async, batch: 8, in_flight: 4, accelerator: "emulated:base=0ms,per_item=0ms",
+       decode_threads: 1, data_path: files, images: 40, page_cache: warm}}
+factors: {{page_cache: [warm, cold]}}
+also:
+  - {{accelerator: "emulated:base=30ms,per_item=0ms", batch: 1, decode_threads: 2}}
+  - {{accelerator: "emulated:base=30ms,per_item=0ms,streams=8", batch: 1, in_flight: 1, decode_threads: 2}}
+  - {{architecture: distributed, protocol: grpc, network: 1, batch: 64, data_path: memory}}
+repeats: {repeats}
+trial: {{images: {images}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def walls(weir, made, tmp_path_factory):
+    """The rows of the report's table, with the configurations of the JSON, of a study on a slow disk."""
+    folder = tmp_path_factory.mktemp("walls")
+    with slow_disk(folder, 400_000) as join:
+        done = subprocess.run([PROGRAM, "study", str(write(folder, made, repeats=1, images=34, text=WALLS)), "-o", str(folder / "out")],
+                              preexec_fn=join if callable(join) else None, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    result = json.loads((folder / "out/report.json").read_text())
+    table = Page((folder / "out/report.html").read_text()).table("configuration", "wall", "mean")
+    rows = [(one, table.get(one["label"]) or table[one["label"] + " (reference)"]) for one in result["configurations"]]
+    return rows, None if callable(join) else join
+
+
+@pytest.mark.parametrize("wall, factors", [
+    ("decode", {"decode_threads": 1, "page_cache": "warm"}),
+    ("read", {"page_cache": "cold"}),
+    ("infer", {"accelerator": "emulated:base=30ms,per_item=0ms"}),
+    ("in_flight", {"in_flight": 1}),
+    ("network", {"architecture": "distributed"}),
+], ids=["one decode thread", "slow disk", "slow engine", "depth 1", "1 Gb/s link"])
+def test_a_planted_wall_is_named_in_the_report(walls, wall, factors):
+    rows, no_slow_disk = walls
+    found = [(one, row) for one, row in rows if all(one["factors"].get(name) == level for name, level in factors.items())]
+    assert len(found) == 1, factors
+    one, row = found[0]
+    if "skipped_why" in one:
+        pytest.skip(one["skipped_why"])
+    if wall == "read" and no_slow_disk:
+        pytest.skip(no_slow_disk)
+    assert row["wall"] == wall, one["words"]

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include "launch/leftovers.h"
 #include "launch/ssh_server.h"
 #include "record/provenance.h"
+#include "study/analysis.h"
 #include "study/run.h"
 #include "trial/laboratory.h"
 
@@ -64,17 +66,12 @@ std::string DesignText(const Console& console, const study::StudyFile& file, con
   return text;
 }
 
-// One trial of the reference, and of one configuration of each architecture.
+// Seconds that a trial of each configuration took; nothing for those that were not tried, or failed.
 std::vector<std::optional<double>> Pilot(const study::Design& design, trial::Laboratory& laboratory,
                                          const Clock& clock, const std::stop_token& stop, Console& console) {
   std::vector<std::optional<double>> seconds(design.configurations.size());
-  std::set<std::string> tried;
-  for (const study::Trial& trial : design.trials) {
-    const Json& factors = design.configurations[trial.configuration].factors;
-    const bool is_new = tried.insert(factors.value("architecture", std::string("in-process"))).second;
-    if (stop.stop_requested() || (!is_new && trial.configuration != design.reference) ||
-        seconds[trial.configuration])
-      continue;
+  for (const study::Trial& trial : study::PilotTrials(design)) {
+    if (stop.stop_requested()) break;
     const Instant begin = clock.Now();
     const auto record = laboratory.Play(trial);
     const std::string& label = design.configurations[trial.configuration].label;
@@ -124,6 +121,49 @@ std::string ProgressText(const study::Progress& progress, const study::Played& l
   return text;
 }
 
+// Says while a study is played how far it has come, and, each thing once, what goes wrong.
+class Teller {
+ public:
+  Teller(const StoredStudy& stored, const Clock& clock, Console& console)
+      : stored_(stored), clock_(clock), console_(console), begin_(clock.Now()) {}
+
+  void Tell(const study::Progress& progress, const study::Played& last) {
+    const record::Verdict& verdict = last.record.verdict;
+    const std::string& label = stored_.design.configurations[last.trial.configuration].label;
+    const bool is_bad =
+        verdict.standing == record::Standing::kFailed || verdict.standing == record::Standing::kSkipped;
+    if (is_bad && told_.insert(verdict.message).second)
+      Note(fmt::format("{} {}: {}", ToString(verdict.standing), label, verdict.message));
+    if (study::Counts(last) && !std::exchange(any_counted_, true)) TellMissing(last, label);
+    console_.Progress(Seconds(clock_.Now() - begin_), "trials", progress.done, progress.total,
+                      ProgressText(progress, last, stored_.design));
+  }
+
+ private:
+  void Note(const std::string& text) {
+    console_.EndProgress();
+    console_.Note(text);
+  }
+
+  // Early, as the study would be played to its end for an answer that nobody can give.
+  void TellMissing(const study::Played& played, const std::string& label) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : study::Flatten(played.record.metrics).numbers) names.push_back(name);
+    for (const study::MissingMetric& one : study::FindMissing(stored_.file, names)) {
+      Note(fmt::format("{}: the first trial ({}) has no metric \"{}\"{}; {} has the names of all",
+                       one.wanted_by, label, one.metric,
+                       one.nearest ? fmt::format(", did you mean {}?", *one.nearest) : "", kJournalFile));
+    }
+  }
+
+  const StoredStudy& stored_;
+  const Clock& clock_;
+  Console& console_;
+  const Instant begin_;
+  std::set<std::string> told_;
+  bool any_counted_ = false;
+};
+
 Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy& stored, const Clock& clock,
                     const std::stop_token& stop, Console& console) {
   TRY_STATUS(MakeFolders(options.folder));
@@ -133,32 +173,19 @@ Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy
                              .provenance = TRY(ProvenanceOf(stored.file, laboratory))};
   study::Opened opened = TRY(study::OpenStudy(options.folder + "/" + kJournalFile, header,
                                               options.resume ? study::Begin::kResume : study::Begin::kNew));
-  if (!options.resume) {
+  // Not by --resume: a kill between the journal's first line and these leaves a study that has neither.
+  if (opened.so_far.played.empty()) {
     TRY_STATUS(WriteFileWhole(options.folder + "/" + kStudyFile, text));
     TRY_STATUS(
         WriteFileWhole(options.folder + "/" + kProvenanceFile, DumpJsonIndented(header.provenance) + "\n"));
   }
-  const Instant begin = clock.Now();
-  std::set<std::string> told;
-  const study::RunInputs inputs{
-      .design = stored.design,
-      .play = [&](const study::Trial& trial) { return laboratory.Play(trial); },
-      .progress =
-          [&](const study::Progress& progress, const study::Played& last) {
-            const record::Verdict& verdict = last.record.verdict;
-            const bool is_bad = verdict.standing == record::Standing::kFailed ||
-                                verdict.standing == record::Standing::kSkipped;
-            if (is_bad && told.insert(verdict.message).second) {
-              console.EndProgress();
-              console.Note(fmt::format("{} {}: {}", ToString(verdict.standing),
-                                       stored.design.configurations[last.trial.configuration].label,
-                                       verdict.message));
-            }
-            console.Progress(Seconds(clock.Now() - begin), "trials", progress.done, progress.total,
-                             ProgressText(progress, last, stored.design));
-          },
-      .stop = stop,
-      .clock = clock};
+  Teller teller(stored, clock, console);
+  const study::RunInputs inputs{.design = stored.design,
+                                .play = [&](const study::Trial& trial) { return laboratory.Play(trial); },
+                                .progress = [&](const study::Progress& progress,
+                                                const study::Played& last) { teller.Tell(progress, last); },
+                                .stop = stop,
+                                .clock = clock};
   const study::Ending ending = TRY(study::PlayStudy(inputs, opened.journal, opened.so_far.played));
   console.EndProgress();
   stored = TRY(ReadStoredStudy(options.folder));

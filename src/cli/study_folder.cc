@@ -9,6 +9,7 @@
 #include "record/journal.h"
 #include "report/study_report.h"
 #include "report/text.h"
+#include "report/unit.h"
 #include "report/write.h"
 #include "study/result_json.h"
 #include "study/two_studies.h"
@@ -42,13 +43,16 @@ Result<Json> WriteReportOf(const std::string& folder, const StoredStudy& stored,
 
 std::string AnswerText(const Json& result, const std::string& folder) {
   const report::StudyView view(result);
-  report::Table table{.columns = {"configuration", view.objective(), "n", "wall"}, .text_columns = 1};
+  const report::Unit unit = report::UnitOf(view.objective());
+  report::Table table{
+      .columns = {"configuration", report::WithUnit(view.objective(), unit.name), "n", "wall"},
+      .text_columns = 1};
   for (size_t i = 0; i < view.configurations(); ++i) {
     const Json& figures = view.Metric(i, view.objective());
     const auto wall = view.CommonestWord(i, "wall");
     const auto n = report::NumberAt(figures, "n");
-    table.rows.push_back({view.label(i), report::IntervalText(figures), n ? fmt::format("{:.0f}", *n) : "-",
-                          wall ? wall->word : "-"});
+    table.rows.push_back({view.label(i), report::IntervalText(figures, "mean", unit.scale),
+                          n ? fmt::format("{:.0f}", *n) : "-", wall ? wall->word : "-"});
   }
   return report::ToText(report::AnswerSection(view)) + "\n" +
          report::ToText({.title = {}, .blocks = {std::move(table)}}) +

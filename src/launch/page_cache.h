@@ -27,4 +27,8 @@ Result<CacheState> ReadCacheState(const std::vector<std::string>& paths);
 // touched. Errors as above, and kIo.
 Result<CacheState> DropFromCache(const std::vector<std::string>& paths);
 
+// Reads every file that is not wholly in the page cache, once, and tells what is there then: less than all
+// where the files are larger than the memory that is free. Errors as above.
+Result<CacheState> ReadIntoCache(const std::vector<std::string>& paths);
+
 }  // namespace weir::launch

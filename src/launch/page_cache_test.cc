@@ -53,6 +53,18 @@ TEST_F(PageCacheTest, ForgetsWhatWasWrittenAndRead) {
   EXPECT_EQ(ReadCacheState({file})->cached_bytes, kSize);
 }
 
+TEST_F(PageCacheTest, ReadsWhatIsNotThere) {
+  if (!CanForget()) GTEST_SKIP() << "the file system of the working folder lives in memory";
+  MakeFile("set/a"), MakeFile("set/below/b");
+  ASSERT_EQ(DropFromCache({folder_.path() + "/set"})->cached_bytes, 0U);
+  const auto state = ReadIntoCache({folder_.path() + "/set"});
+  ASSERT_TRUE(state.has_value()) << state.error().message;
+  EXPECT_EQ(state->files, 2);
+  EXPECT_EQ(state->cached_bytes, 2 * kSize);
+  EXPECT_EQ(ReadCacheState({folder_.path() + "/set"})->cached_bytes, 2 * kSize);
+  EXPECT_FALSE(ReadIntoCache({folder_.path() + "/none"}));
+}
+
 TEST_F(PageCacheTest, TakesFoldersWhole) {
   if (!CanForget()) GTEST_SKIP() << "the file system of the working folder lives in memory";
   MakeFile("set/a"), MakeFile("set/below/b"), MakeFile("other");

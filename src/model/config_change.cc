@@ -16,11 +16,6 @@ std::string ChangeConfig(const Config& config, const ConfigChange& change) {
     else
       (*message.mutable_parameters())[key].set_string_value(value);
   }
-  if (change.instances) {
-    message.mutable_parameters()->erase("streams");
-    message.clear_instance_group();
-    message.add_instance_group()->set_count(*change.instances);
-  }
   if (change.max_batch_size) message.set_max_batch_size(*change.max_batch_size);
   if (const auto& batching = change.dynamic_batching) {
     message.clear_dynamic_batching();

@@ -15,7 +15,6 @@ struct ConfigChange {
   // "engine", "precision", "threads", "streams", "cpus"; put over those that are there, an empty value takes
   // one away. "streams" also takes an instance_group away, which says the same.
   std::map<std::string, std::string> parameters;
-  std::optional<int> instances;       // of the model: its instance_group
   std::optional<int> max_batch_size;  // of requests
   struct Batching {
     bool on = true;

@@ -36,7 +36,6 @@ TEST(ChangeConfig, PutsParametersOverThoseThatAreThere) {
   EXPECT_EQ(config.parameters.at("precision"), "bf16");
   EXPECT_FALSE(config.parameters.contains("threads"));
   EXPECT_EQ(Changed({.parameters = {{"streams", "1"}}}).parameters.at("streams"), "1");
-  EXPECT_EQ(Changed({.instances = 5}).parameters.at("streams"), "5");
 }
 
 TEST(ChangeConfig, TurnsBatchingOnAndOff) {

@@ -1,14 +1,15 @@
 #include "report/chart_table.h"
 
 #include "report/number.h"
+#include "report/unit.h"
 
 namespace weir::report {
 
 Table ToTable(const Chart& chart) {
   const bool lines = chart.kind == Chart::Kind::kLines;
   Table table{.caption = chart.title, .text_columns = 1};
-  table.columns = lines ? std::vector<std::string>{"", chart.x_label, chart.y_label, "low", "high", ""}
-                        : std::vector<std::string>{"", chart.y_label, "low", "high", ""};
+  table.columns = {"", WithUnit(chart.y_label, chart.y_unit), "low", "high", ""};
+  if (lines) table.columns.insert(table.columns.begin() + 1, WithUnit(chart.x_label, chart.x_unit));
   const auto number = [](const std::optional<double>& value) { return value ? Number(*value) : "-"; };
   for (const Series& series : chart.series) {
     for (const Point& point : series.points) {

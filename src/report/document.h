@@ -44,9 +44,10 @@ struct Chart {
   enum class Kind { kLines, kBars };
   Kind kind = Kind::kLines;
   std::string title;
-  std::string x_label, y_label;  // bars: y_label is their length's
-  std::vector<Series> series;    // lines: points by rising x; bars: groups, a bar for each point
-  std::string note;              // what the error bars are
+  std::string x_label, x_unit;  // of lines
+  std::string y_label, y_unit;  // bars: of their length
+  std::vector<Series> series;   // lines: points by rising x; bars: groups, a bar for each point
+  std::string note;             // what the error bars are
 };
 
 using Block = std::variant<Paragraph, List, Table, Chart>;

@@ -64,11 +64,4 @@ std::string EscapeMarkdown(std::string_view text) {
   return out;
 }
 
-std::string EscapeCsv(std::string_view field) {
-  if (field.find_first_of("\",\r\n") == std::string_view::npos) return std::string(field);
-  std::string out = "\"";
-  for (const char c : field) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
-
 }  // namespace weir::report

@@ -12,7 +12,5 @@ std::string EscapeHtml(std::string_view text);
 // For a paragraph or a table cell of Markdown: what could begin markup, and HTML, is escaped; line ends
 // become spaces.
 std::string EscapeMarkdown(std::string_view text);
-// RFC 4180: quoted where it must be; the bytes stay.
-std::string EscapeCsv(std::string_view field);
 
 }  // namespace weir::report

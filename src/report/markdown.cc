@@ -57,46 +57,6 @@ std::string Markdown(const Table& table) {
 
 std::string Markdown(const Chart& chart) { return Markdown(ToTable(chart)); }
 
-Json BlockJson(const Paragraph& paragraph) {
-  constexpr const char* kTones[] = {"plain", "answer", "warning", "command"};
-  return {
-      {"kind", "paragraph"}, {"tone", kTones[static_cast<int>(paragraph.tone)]}, {"text", paragraph.text}};
-}
-
-Json BlockJson(const List& list) { return {{"kind", "list"}, {"items", list.items}}; }
-
-Json BlockJson(const Table& table) {
-  return {{"kind", "table"},
-          {"caption", table.caption},
-          {"columns", table.columns},
-          {"rows", table.rows},
-          {"notes", table.notes}};
-}
-
-Json BlockJson(const Chart& chart) {
-  Json json{{"kind", chart.kind == Chart::Kind::kLines ? "lines" : "bars"},
-            {"title", chart.title},
-            {"x_label", chart.x_label},
-            {"y_label", chart.y_label},
-            {"note", chart.note},
-            {"series", Json::array()}};
-  for (const Series& series : chart.series) {
-    Json points = Json::array();
-    for (const Point& point : series.points) {
-      Json one = Json::object();
-      PutIfAny(one, "x", point.x);
-      if (!point.name.empty()) one["name"] = point.name;
-      one["value"] = point.value;
-      PutIfAny(one, "low", point.low);
-      PutIfAny(one, "high", point.high);
-      if (!point.note.empty()) one["note"] = point.note;
-      points.push_back(std::move(one));
-    }
-    json["series"].push_back({{"name", series.name}, {"points", std::move(points)}});
-  }
-  return json;
-}
-
 }  // namespace
 
 std::string ToMarkdown(const Document& document) {
@@ -108,17 +68,6 @@ std::string ToMarkdown(const Document& document) {
       out += std::visit([](const auto& one) { return Markdown(one); }, block);
   }
   return out;
-}
-
-Json ToJson(const Document& document) {
-  Json json{{"title", document.title}, {"subtitle", document.subtitle}, {"sections", Json::array()}};
-  for (const Section& section : document.sections) {
-    Json blocks = Json::array();
-    for (const Block& block : section.blocks)
-      blocks.emplace_back(std::visit([](const auto& one) { return BlockJson(one); }, block));
-    json["sections"].push_back({{"title", section.title}, {"blocks", std::move(blocks)}});
-  }
-  return json;
 }
 
 }  // namespace weir::report

@@ -5,27 +5,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/count.h"
+
 namespace weir::report {
-namespace {
-
-std::string WithCommas(long long value) {
-  const std::string digits = fmt::format("{}", std::abs(value));
-  std::string out(value < 0 ? 1 : 0, '-');
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
-    out += digits[i];
-  }
-  return out;
-}
-
-}  // namespace
 
 std::string Number(double value) {
   if (!std::isfinite(value)) return "-";
   const double size = std::abs(value);
   if (size == 0) return "0";
   if (size >= 1e9 || size < 1e-4) return fmt::format("{:.3e}", value);
-  if (size >= 999.95) return WithCommas(std::llround(value));
+  if (size >= 999.95) return Count(std::llround(value));
   const int before =
       std::max(0, static_cast<int>(std::floor(std::log10(size))) + 1);  // digits of the whole part
   const int zeros = size < 1 ? static_cast<int>(-std::floor(std::log10(size))) - 1 : 0;
@@ -50,10 +39,6 @@ std::string Percent(double share) {
   text.erase(text.find_last_not_of('0') + 1);
   if (text.back() == '.') text.pop_back();
   return text + " %";
-}
-
-std::string Counted(int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", WithCommas(count), noun, count == 1 ? "" : "s");
 }
 
 std::string Exact(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }

@@ -1,10 +1,8 @@
 // Numbers as people read them.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 namespace weir::report {
 
@@ -15,8 +13,6 @@ std::string Number(double value);
 std::string WithInterval(double value, const std::optional<double>& low, const std::optional<double>& high);
 // A share as a percentage: 0.034 is "3.4 %".
 std::string Percent(double share);
-// "1 trial", "20 trials".
-std::string Counted(int64_t count, std::string_view noun);
 // The shortest text that reads back as the same double: for programs.
 std::string Exact(double value);
 

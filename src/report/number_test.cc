@@ -34,12 +34,6 @@ TEST(Percent, HasTwoPlacesBelowTenAndNoEmptyOnes) {
   EXPECT_EQ(Percent(-0.00001), "0 %");
 }
 
-TEST(Counted, KnowsOneFromMany) {
-  EXPECT_EQ(Counted(1, "trial"), "1 trial");
-  EXPECT_EQ(Counted(0, "trial"), "0 trials");
-  EXPECT_EQ(Counted(13500, "trial"), "13,500 trials");
-}
-
 TEST(Exact, ReadsBackAsTheSame) {
   for (const double value : {0.1, 1.0 / 3, 1e300, -2.5e-10}) EXPECT_EQ(std::stod(Exact(value)), value);
   EXPECT_EQ(Exact(INFINITY), "");

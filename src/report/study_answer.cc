@@ -5,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.h"
 #include "report/number.h"
 #include "report/study_report.h"
+#include "report/unit.h"
 
 namespace weir::report {
 namespace {
@@ -20,13 +22,16 @@ std::string SuspectText(const StudyView& study, size_t index) {
 
 Paragraph BestParagraph(const StudyView& study, size_t best) {
   const Json& figures = study.Metric(best, study.objective());
-  std::string text =
-      fmt::format("{} {}: {}, with {} over {}{}.", study.higher_is_better() ? "Highest" : "Lowest",
-                  study.objective(), study.label(best), IntervalText(figures),
-                  Counted(figures["n"].get<int64_t>(), "trial"), SuspectText(study, best));
-  if (const auto wall = study.CommonestWord(best, "wall"))
-    text +=
-        fmt::format(" Its wall is {} (in {} of {}).", wall->word, wall->times, Counted(wall->of, "trial"));
+  const Unit unit = UnitOf(study.objective());
+  std::string text = fmt::format(
+      "{} {}: {}, with {}{}{} over {}{}.", study.higher_is_better() ? "Highest" : "Lowest", study.objective(),
+      study.label(best), IntervalText(figures, "mean", unit.scale), unit.name.empty() ? "" : " ", unit.name,
+      Count(figures["n"].get<int64_t>(), "trial"), SuspectText(study, best));
+  if (const auto wall = study.CommonestWord(best, "wall")) {
+    const auto meaning = WallMeaning(wall->word);
+    text += fmt::format(" Its wall is {}{}{} (in {} of {}).", wall->word, meaning.empty() ? "" : ", ",
+                        meaning, wall->times, Count(wall->of, "trial"));
+  }
   return {std::move(text), Paragraph::Tone::kAnswer};
 }
 
@@ -110,10 +115,9 @@ void AddReference(const StudyView& study, size_t best, Section& section) {
   }
   const Json& comparison = study.Comparison(best, study.objective());
   if (comparison.is_null()) return;
-  section.blocks.emplace_back(
-      Paragraph{fmt::format("That is {} times the reference ({}), paired in {}{}.",
-                            IntervalText(comparison, "ratio"), study.label(study.reference()),
-                            Counted(comparison["n"].get<int64_t>(), "block"), SeenText(comparison))});
+  section.blocks.emplace_back(Paragraph{fmt::format(
+      "That is {} times the reference ({}), paired in {}{}.", IntervalText(comparison, "ratio"),
+      study.label(study.reference()), Count(comparison["n"].get<int64_t>(), "block"), SeenText(comparison))});
 }
 
 void AddSkipped(const StudyView& study, Section& section) {
@@ -128,6 +132,20 @@ void AddSkipped(const StudyView& study, Section& section) {
                             list.items.size()),
                 Paragraph::Tone::kWarning});
   section.blocks.emplace_back(std::move(list));
+}
+
+// Asked for in the study file, and of no trial that counts.
+void AddMissing(const StudyView& study, Section& section) {
+  for (const Json& one : study.At("missing_metrics")) {
+    const std::string nearest = one.value("nearest", "");
+    section.blocks.emplace_back(Paragraph{
+        fmt::format(
+            "The {} wants the metric \"{}\", which no trial has{}. The columns of results.csv have the "
+            "names of all.",
+            one["wanted_by"].get<std::string>(), one["metric"].get<std::string>(),
+            nearest.empty() ? "" : fmt::format("; {} is near it", nearest)),
+        Paragraph::Tone::kWarning});
+  }
 }
 
 void AddTargets(const StudyView& study, Section& section) {
@@ -175,15 +193,19 @@ Section AnswerSection(const StudyView& study) {
   Section section{.title = "The answer"};
   const Json& answer = study.At("answer");
   if (answer.is_null()) {
-    section.blocks.emplace_back(
-        Paragraph{"There is none: no trial counts. See the rejected and doubtful trials below.",
-                  Paragraph::Tone::kWarning});
+    section.blocks.emplace_back(Paragraph{
+        study.At("missing_metrics").is_null()
+            ? "There is none: no trial counts. See the rejected and doubtful trials below."
+            : fmt::format("There is none: no trial has the metric that decides, {}.", study.objective()),
+        Paragraph::Tone::kWarning});
+    AddMissing(study, section);
     AddSkipped(study, section);
     return section;
   }
   const auto best = answer["best"].get<size_t>();
   section.blocks.emplace_back(BestParagraph(study, best));
   AddDoubts(study, best, section);
+  AddMissing(study, section);
   AddDrift(study, section);
   AddReference(study, best, section);
   AddOthers(study, answer["others"], section);

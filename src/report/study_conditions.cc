@@ -1,8 +1,10 @@
 // Under what conditions the study was made, which trials are in doubt, and how to make it again.
 #include <fmt/format.h>
 
+#include <map>
 #include <utility>
 
+#include "base/count.h"
 #include "report/number.h"
 #include "report/study_report.h"
 
@@ -49,12 +51,26 @@ Paragraph DriftParagraph(const StudyView& study) {
   return {text + ".", drift["flagged"].get<bool>() ? Paragraph::Tone::kWarning : Paragraph::Tone::kPlain};
 }
 
-std::string ReasonsText(const Json& verdict) {
-  std::string text = verdict.value("message", "");
-  for (const Json& reason : verdict["reasons"])
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", reason["reason"].get<std::string>(),
-                        reason["evidence"].get<std::string>());
-  return text;
+std::string WhyText(const Json& verdict) {
+  const std::string message = verdict.value("message", ""), reasons = ReasonsText(verdict);
+  return message + (message.empty() || reasons.empty() ? "" : "; ") + reasons;
+}
+
+// How many tries each reason, or failure, has touched: the table below can be long.
+std::string ByReason(const StudyView& study) {
+  std::map<std::string, int64_t> counts;
+  for (const Json& row : study.At("rows")) {
+    const Json& verdict = row["verdict"];
+    const std::string standing = verdict["verdict"].get<std::string>();
+    if (standing == "VALID") continue;
+    if (verdict["reasons"].empty()) ++counts[standing];
+    for (const Json& reason : verdict["reasons"])
+      ++counts[standing + " for " + reason["reason"].get<std::string>()];
+  }
+  std::string text;
+  for (const auto& [what, count] : counts)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", what, Count(count));
+  return text + ".";
 }
 
 }  // namespace
@@ -77,7 +93,7 @@ Section DoubtfulSection(const StudyView& study) {
     const std::string verdict = row["verdict"]["verdict"].get<std::string>();
     if (verdict == "VALID") continue;
     table.rows.push_back({row["label"].get<std::string>(), row["role"].get<std::string>(), verdict,
-                          ReasonsText(row["verdict"]), fmt::format("{}", row["block"].get<int64_t>() + 1),
+                          WhyText(row["verdict"]), fmt::format("{}", row["block"].get<int64_t>() + 1),
                           fmt::format("{}", row["position"].get<int64_t>() + 1),
                           fmt::format("{}", row["attempt"].get<int64_t>())});
   }
@@ -86,6 +102,7 @@ Section DoubtfulSection(const StudyView& study) {
     return section;
   }
   section.folded = table.rows.size() > 20;
+  section.blocks.emplace_back(Paragraph{ByReason(study)});
   section.blocks.emplace_back(
       Paragraph{"SUSPECT trials count and are marked; INVALID, failed and skipped ones do not. A failed "
                 "trial was played once more."});

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "report/escape.h"
+#include "base/csv.h"
 #include "report/number.h"
 #include "report/study_view.h"
 
@@ -28,19 +28,6 @@ std::string Field(const Json& value) {
 std::string FieldAt(const Json& object, const std::string& key) {
   const auto found = object.find(key);
   return found == object.end() ? "" : Field(*found);
-}
-
-void AddLine(const Names& fields, std::string& csv) {
-  for (size_t i = 0; i < fields.size(); ++i) csv += (i == 0 ? "" : ",") + EscapeCsv(fields[i]);
-  csv += "\r\n";
-}
-
-std::string ReasonsField(const Json& verdict) {
-  std::string text;
-  for (const Json& reason : verdict["reasons"])
-    text += (text.empty() ? "" : "; ") + reason["reason"].get<std::string>() + ": " +
-            reason["evidence"].get<std::string>();
-  return text;
 }
 
 // The figures of a metric, in the order of their columns.
@@ -101,18 +88,17 @@ std::string ResultsCsv(const Json& result) {
   Names header;
   for (const Names& names : {place, factors, verdict, metrics}) AddPrefixed("", names, header);
   header.emplace_back("command");
-  std::string csv;
-  AddLine(header, csv);
+  std::string csv = CsvLine(header);
   for (const Json& row : result["rows"]) {
     Names fields;
     AddFields(row, place, fields);
     AddFields(row["levels"], factors, fields);
     AddFields(row["verdict"], {"verdict"}, fields);
-    fields.push_back(ReasonsField(row["verdict"]));
+    fields.push_back(ReasonsText(row["verdict"]));
     AddFields(row["verdict"], {"message"}, fields);
     AddFields(row["metrics"], metrics, fields);
     AddFields(row, {"command"}, fields);
-    AddLine(fields, csv);
+    csv += CsvLine(fields);
   }
   return csv;
 }
@@ -125,8 +111,7 @@ std::string SummaryCsv(const Json& result) {
     AddNew(one["levels"], factors);
     AddNew(one["metrics"], metrics);
   }
-  std::string csv;
-  AddLine(SummaryHeader(factors, metrics), csv);
+  std::string csv = CsvLine(SummaryHeader(factors, metrics));
   for (size_t i = 0; i < study.configurations(); ++i) {
     Names fields{std::to_string(i), study.label(i)};
     AddFields(study.configuration(i)["levels"], factors, fields);
@@ -136,7 +121,7 @@ std::string SummaryCsv(const Json& result) {
     AddFields(study.Metric(i, objective), More(), fields);
     AddFields(study.Comparison(i, objective), Ratios(), fields);
     for (const std::string& metric : metrics) AddFields(study.Metric(i, metric), Each(), fields);
-    AddLine(fields, csv);
+    csv += CsvLine(fields);
   }
   return csv;
 }

@@ -1,4 +1,4 @@
-// A study's result as tables for other programs. UTF-8, RFC 4180, lines end with CR LF; an absent value is an
+// A study's result as tables for other programs. UTF-8, RFC 4180; an absent value is an
 // empty field; numbers read back as the same doubles.
 #pragma once
 

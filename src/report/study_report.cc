@@ -2,32 +2,43 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "base/count.h"
 #include "report/number.h"
+#include "report/unit.h"
 
 namespace weir::report {
 namespace {
 
+std::string FactorWords(std::string name) {
+  std::ranges::replace(name, '_', ' ');
+  return name;
+}
+
 Chart ToChart(const Json& figure, double confidence) {
   const bool lines = figure["kind"] == "lines";
+  const Unit unit = UnitOf(figure["metric"].get<std::string>());
   Chart chart{.kind = lines ? Chart::Kind::kLines : Chart::Kind::kBars,
               .title = figure["title"].get<std::string>(),
-              .x_label = figure.value("x", ""),
+              .x_label = FactorWords(figure.value("x", "")),
+              .x_unit = figure.value("x", "") == "batch" ? "pictures" : "",
               .y_label = figure["metric"].get<std::string>(),
+              .y_unit = unit.name,
               .note = fmt::format("Error bars: the {} interval of the mean (Student's t over the repeats).",
                                   Percent(confidence))};
   for (const Json& one : figure["series"]) {
     Series series{.name = one["name"].get<std::string>()};
     for (const Json& point : one["points"]) {
-      std::string note = Counted(point["n"].get<int64_t>(), "trial");
+      std::string note = Count(point["n"].get<int64_t>(), "trial");
       if (const auto suspect = point["suspect"].get<int64_t>(); suspect > 0)
         note += fmt::format(", {} SUSPECT", suspect);
       series.points.push_back({.x = NumberAt(point, "x"),
                                .name = point.value("name", ""),
-                               .value = point["mean"].get<double>(),
-                               .low = NumberAt(point, "low"),
-                               .high = NumberAt(point, "high"),
+                               .value = point["mean"].get<double>() * unit.scale,
+                               .low = NumberAt(point, "low", unit.scale),
+                               .high = NumberAt(point, "high", unit.scale),
                                .note = std::move(note)});
     }
     chart.series.push_back(std::move(series));
@@ -40,9 +51,9 @@ std::string Subtitle(const StudyView& study) {
   return fmt::format(
       "{} in {}, {} planned; {} VALID, {} SUSPECT, {} INVALID, {} "
       "failed, {} skipped",
-      Counted(static_cast<int64_t>(study.configurations()), "configuration"),
-      Counted(study.At("blocks").get<int64_t>(), "randomised block"),
-      Counted(trials["planned"].get<int64_t>(), "trial"), trials["valid"].get<int64_t>(),
+      Count(static_cast<int64_t>(study.configurations()), "configuration"),
+      Count(study.At("blocks").get<int64_t>(), "randomised block"),
+      Count(trials["planned"].get<int64_t>(), "trial"), trials["valid"].get<int64_t>(),
       trials["suspect"].get<int64_t>(), trials["invalid"].get<int64_t>(), trials["failed"].get<int64_t>(),
       trials["skipped"].get<int64_t>());
 }

@@ -44,9 +44,9 @@ TEST(StudyDocument, BeginsWithTheAnswer) {
   EXPECT_EQ(first.tone, Paragraph::Tone::kAnswer);
   EXPECT_EQ(
       first.text,
-      "Highest throughput_images_per_s: batch 8, with 110.5 (108.8 to 112.2) over 2 trials; SUSPECT: 1 of "
-      "them. Its wall is "
-      "decode (in 1 of 2 trials).");
+      "Highest throughput_images_per_s: batch 8, with 110.5 (108.8 to 112.2) images/s over 2 trials; "
+      "SUSPECT: 1 of them. Its wall is decode, reading and preparing the pictures, on the application's CPU "
+      "(in 1 of 2 trials).");
 }
 
 TEST(AnswerSection, SaysWhatStandsAgainstIt) {
@@ -103,6 +103,19 @@ TEST(AnswerSection, GivesNoneWhereNoTrialCounts) {
   EXPECT_THAT(TextOf(AnswerSection(StudyView(result))), HasSubstr("There is none"));
 }
 
+TEST(AnswerSection, NamesAMetricThatNoTrialHas) {
+  Json result = SmallResult();
+  result["missing_metrics"] =
+      Json::array({{{"metric", "ratte"}, {"wanted_by", "figure F"}, {"nearest", "rate"}}});
+  EXPECT_THAT(TextOf(AnswerSection(StudyView(result))),
+              HasSubstr("The figure F wants the metric \"ratte\", which no trial has; rate is near it. The "
+                        "columns of results.csv"));
+  result.erase("answer");
+  const std::string text = TextOf(AnswerSection(StudyView(result)));
+  EXPECT_THAT(text, HasSubstr("no trial has the metric that decides"));
+  EXPECT_THAT(text, Not(HasSubstr("no trial counts")));
+}
+
 TEST(ConfigurationsSection, HasALineForEach) {
   const Json result = SmallResult();
   const Section section = ConfigurationsSection(StudyView(result));
@@ -114,6 +127,18 @@ TEST(ConfigurationsSection, HasALineForEach) {
   EXPECT_EQ(table.rows[1][8], "1.104 (1.098 to 1.11)");
   EXPECT_EQ(table.rows[1][10], "0.76 %");
   for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size());
+  EXPECT_EQ(table.caption, "throughput_images_per_s (images/s)");
+  EXPECT_THAT(table.notes.back(), HasSubstr("infer: the engine; decode: reading and preparing"));
+}
+
+TEST(ConfigurationsSection, HasMemoryInMegabytes) {
+  Json result = SmallResult();
+  result["study"]["objective"] = {{"metric", "resources.host_memory_bytes.mean"}, {"better", "lower"}};
+  const Section section = ConfigurationsSection(StudyView(result));
+  const Table& table = First<Table>(section);
+  EXPECT_EQ(table.caption, "resources.host_memory_bytes.mean (MB)");
+  EXPECT_EQ(table.rows[0][3], "250");
+  EXPECT_EQ(table.rows[0][7], "250");
 }
 
 TEST(ComparedSection, StandsBehindTheAnswerWhereThereIsAnotherStudy) {
@@ -162,6 +187,7 @@ TEST(DoubtfulSection, ListsEveryTryThatIsNotValid) {
   EXPECT_THAT(table.rows[0],
               ElementsAre("batch 8", "trial", "failed", "the \"server\" fell, <b>hard</b>", "1", "3", "1"));
   EXPECT_EQ(table.rows[1][3], "steal: steal 3.1 %");
+  EXPECT_EQ(First<Paragraph>(section).text, "SUSPECT for steal: 1; failed: 1.");
 }
 
 TEST(CombinationsSection, ListsWhatWasDroppedAndMerged) {
@@ -190,11 +216,11 @@ TEST(StudyDocument, IsSafeAsHtmlWhateverItsNames) {
 TEST(ResultsCsv, HasARowForEachTry) {
   EXPECT_EQ(ResultsCsv(SmallResult()),
             "id,attempt,counts,configuration,label,role,block,position,seed,took_s,batch,verdict,reasons,"
-            "message,throughput_images_per_s,wall,command\r\n"
-            "a1,1,true,0,batch 1,trial,0,1,9,1.5,1,VALID,,,100.1,infer,weir run m|x d --batch 1\r\n"
-            "b1,1,false,1,batch 8,trial,0,2,9,0.5,8,failed,,\"the \"\"server\"\" fell, <b>hard</b>\",,,\r\n"
+            "message,throughput_images_per_s,wall,command\n"
+            "a1,1,true,0,batch 1,trial,0,1,9,1.5,1,VALID,,,100.1,infer,weir run m|x d --batch 1\n"
+            "b1,1,false,1,batch 8,trial,0,2,9,0.5,8,failed,,\"the \"\"server\"\" fell, <b>hard</b>\",,,\n"
             "b1,2,true,1,batch 8,trial,0,2,9,2.5,8,SUSPECT,steal: steal 3.1 %,,0.1,decode,weir run m|x d "
-            "--batch 8\r\n");
+            "--batch 8\n");
 }
 
 TEST(WriteStudyReport, WritesEveryForm) {
@@ -218,9 +244,9 @@ TEST(SummaryCsv, HasARowForEachConfiguration) {
                                        "standard_error,low,high,standard_deviation,median,"));
   EXPECT_THAT(
       csv,
-      HasSubstr("\r\n0,batch "
+      HasSubstr("\n0,batch "
                 "1,1,2,0,0,0,0,throughput_images_per_s,2,100.1,0.5,98.7,101.5,1.5,100.1,,,99,101,,,,,,"));
-  EXPECT_THAT(csv, HasSubstr("\r\n1,batch "
+  EXPECT_THAT(csv, HasSubstr("\n1,batch "
                              "8,8,1,1,0,0,0,throughput_images_per_s,2,110.5,0.6,108.8,112.2,1.4,110.2,,,109,"
                              "112,1.104,1.0977,1.1101,0.0076,higher,"));
   EXPECT_THAT(csv, HasSubstr("stages_ms.infer:mean"));

@@ -1,10 +1,12 @@
 // The configurations side by side, and what each factor does.
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 
 #include "report/number.h"
 #include "report/study_report.h"
+#include "report/unit.h"
 
 namespace weir::report {
 namespace {
@@ -16,10 +18,31 @@ std::string RelativeError(const Json& figures) {
   return error && mean && *mean != 0 ? Percent(*error / *mean) : "-";
 }
 
-std::string MedianText(const Json& figures) {
-  const auto median = NumberAt(figures, "median");
-  return median ? WithInterval(*median, NumberAt(figures, "median_low"), NumberAt(figures, "median_high"))
+std::string MedianText(const Json& figures, double scale) {
+  const auto median = NumberAt(figures, "median", scale);
+  return median ? WithInterval(*median, NumberAt(figures, "median_low", scale),
+                               NumberAt(figures, "median_high", scale))
                 : "-";
+}
+
+// The commonest, and how common it is where others were named too.
+std::string WallText(const std::optional<StudyView::Word>& wall) {
+  if (!wall) return "-";
+  return wall->times == wall->of ? wall->word
+                                 : fmt::format("{} ({} of {})", wall->word, wall->times, wall->of);
+}
+
+// Of the walls that are named there.
+std::string WallsNote(const StudyView& study) {
+  std::string note;
+  std::set<std::string> told;
+  for (size_t i = 0; i < study.configurations(); ++i) {
+    const auto wall = study.CommonestWord(i, "wall");
+    if (!wall || !told.insert(wall->word).second) continue;
+    if (const auto meaning = WallMeaning(wall->word); !meaning.empty())
+      note += fmt::format("{}{}: {}", note.empty() ? "" : "; ", wall->word, meaning);
+  }
+  return note.empty() ? note : "Wall: the part that holds the others back. " + note + ".";
 }
 
 std::string TrialsText(const Json& trials) {
@@ -38,25 +61,24 @@ std::string TrialsText(const Json& trials) {
 
 Section ConfigurationsSection(const StudyView& study) {
   Section section{.title = "Configurations side by side"};
-  Table table{.caption = study.objective(),
+  const Unit unit = UnitOf(study.objective());
+  Table table{.caption = WithUnit(study.objective(), unit.name),
               .columns = {"configuration", "wall", "trials", "mean", "deviation", "error", "of the mean",
                           "median", "over the reference", "told apart", "smallest difference seen"},
               .text_columns = 2};
   for (size_t i = 0; i < study.configurations(); ++i) {
     const Json& figures = study.Metric(i, study.objective());
     const Json& comparison = study.Comparison(i, study.objective());
-    const auto wall = study.CommonestWord(i, "wall");
     const auto smallest = NumberAt(comparison, "smallest_difference");
-    table.rows.push_back(
-        {study.label(i) + (i == study.reference() ? " (reference)" : ""),
-         wall ? (wall->times == wall->of ? wall->word
-                                         : fmt::format("{} ({} of {})", wall->word, wall->times, wall->of))
-              : "-",
-         TrialsText(study.configuration(i)["trials"]), IntervalText(figures),
-         Optional(NumberAt(figures, "standard_deviation")), Optional(NumberAt(figures, "standard_error")),
-         RelativeError(figures), MedianText(figures), IntervalText(comparison, "ratio"),
-         comparison.is_null() ? "-" : comparison["told"].get<std::string>(),
-         smallest ? Percent(*smallest) : "-"});
+    table.rows.push_back({study.label(i) + (i == study.reference() ? " (reference)" : ""),
+                          WallText(study.CommonestWord(i, "wall")),
+                          TrialsText(study.configuration(i)["trials"]),
+                          IntervalText(figures, "mean", unit.scale),
+                          Optional(NumberAt(figures, "standard_deviation", unit.scale)),
+                          Optional(NumberAt(figures, "standard_error", unit.scale)), RelativeError(figures),
+                          MedianText(figures, unit.scale), IntervalText(comparison, "ratio"),
+                          comparison.is_null() ? "-" : comparison["told"].get<std::string>(),
+                          smallest ? Percent(*smallest) : "-"});
   }
   const Json& options = study.At("options");
   table.notes = {
@@ -70,6 +92,7 @@ Section ConfigurationsSection(const StudyView& study) {
           "difference is that which a paired t test at the level {} would have found with probability {}.",
           Percent(options["margin"].get<double>()), options["alpha"].get<double>(),
           options["power"].get<double>())};
+  if (std::string walls = WallsNote(study); !walls.empty()) table.notes.push_back(std::move(walls));
   section.blocks.emplace_back(std::move(table));
   return section;
 }
@@ -77,13 +100,15 @@ Section ConfigurationsSection(const StudyView& study) {
 Section ComparedSection(const StudyView& study) {
   Section section{.title = "Beside the other study"};
   const Json& compared = study.At("compared");
-  Table table{.caption = compared["metric"].get<std::string>(),
+  const Unit unit = UnitOf(compared["metric"].get<std::string>());
+  Table table{.caption = WithUnit(compared["metric"].get<std::string>(), unit.name),
               .columns = {"configuration", "told apart", "before", "now", "now over before"},
               .text_columns = 2};
   for (const Json& one : compared["configurations"]) {
     table.rows.push_back({one["label"].get<std::string>(), one.value("told", "-"),
-                          one.contains("before") ? IntervalText(one["before"]) : "-",
-                          one.contains("now") ? IntervalText(one["now"]) : "-", IntervalText(one, "ratio")});
+                          one.contains("before") ? IntervalText(one["before"], "mean", unit.scale) : "-",
+                          one.contains("now") ? IntervalText(one["now"], "mean", unit.scale) : "-",
+                          IntervalText(one, "ratio")});
   }
   table.notes = {
       "The two share no blocks: the interval is Welch's, and what differs between the two machines or days "

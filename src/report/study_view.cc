@@ -46,16 +46,25 @@ std::optional<StudyView::Word> StudyView::CommonestWord(size_t index, std::strin
   return commonest;
 }
 
-std::optional<double> NumberAt(const Json& object, const char* key) {
+std::optional<double> NumberAt(const Json& object, const char* key, double scale) {
   if (!object.is_object()) return std::nullopt;
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number()) return std::nullopt;
-  return found->get<double>();
+  return found->get<double>() * scale;
 }
 
-std::string IntervalText(const Json& figures, const char* middle) {
-  const auto value = NumberAt(figures, middle);
-  return value ? WithInterval(*value, NumberAt(figures, "low"), NumberAt(figures, "high")) : "-";
+std::string ReasonsText(const Json& verdict) {
+  std::string text;
+  for (const Json& reason : verdict["reasons"])
+    text += (text.empty() ? "" : "; ") + reason["reason"].get<std::string>() + ": " +
+            reason["evidence"].get<std::string>();
+  return text;
+}
+
+std::string IntervalText(const Json& figures, const char* middle, double scale) {
+  const auto value = NumberAt(figures, middle, scale);
+  return value ? WithInterval(*value, NumberAt(figures, "low", scale), NumberAt(figures, "high", scale))
+               : "-";
 }
 
 }  // namespace weir::report

@@ -41,9 +41,11 @@ class StudyView {
   const Json& json_;
 };
 
-// The member of an object as a number; nothing where there is none.
-std::optional<double> NumberAt(const Json& object, const char* key);
-// "412.1 (409 to 415)" of {"mean" or "ratio", "low", "high"}; "-" of null.
-std::string IntervalText(const Json& figures, const char* middle = "mean");
+// The member of an object as a number, times `scale`; nothing where there is none.
+std::optional<double> NumberAt(const Json& object, const char* key, double scale = 1);
+// Why a verdict is not VALID: "steal: 3.1 %; slip: ..."; empty without reasons.
+std::string ReasonsText(const Json& verdict);
+// "412.1 (409 to 415)" of {"mean" or "ratio", "low", "high"}, times `scale`; "-" of null.
+std::string IntervalText(const Json& figures, const char* middle = "mean", double scale = 1);
 
 }  // namespace weir::report

@@ -10,6 +10,7 @@
 #include "report/axis.h"
 #include "report/escape.h"
 #include "report/number.h"
+#include "report/unit.h"
 
 namespace weir::report {
 namespace {
@@ -53,13 +54,27 @@ std::string Text(double x, double y, std::string_view anchor, std::string_view t
                      EscapeHtml(text));
 }
 
+// As much of a name as goes into `width`; the tip and the table have all of it. 6.4 is the width of a letter
+// of 12 pixels, on the safe side of the average of sans-serif fonts.
+std::string Fitting(std::string_view name, double width) {
+  const auto most = static_cast<size_t>(width / 6.4);
+  size_t letters = 0, end = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if ((name[i] & 0xc0) == 0x80) continue;  // within a letter of several bytes
+    if (++letters == most) end = i;
+    if (letters > most) return std::string(name.substr(0, end)) + "…";
+  }
+  return std::string(name);
+}
+
 std::string LineFrom(double x1, double y1, double x2, double y2, std::string_view how) {
   return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1, y1, x2, y2,
                      how);
 }
 
-std::string Tip(const Point& point, std::string_view where) {
-  std::string tip = fmt::format("{}: {}", where, WithInterval(point.value, point.low, point.high));
+std::string Tip(const Point& point, std::string_view unit, std::string_view where) {
+  std::string tip = fmt::format("{}: {}{}{}", where, WithInterval(point.value, point.low, point.high),
+                                unit.empty() ? "" : " ", unit);
   if (!point.note.empty()) tip += ", " + point.note;
   return fmt::format("<title>{}</title>", EscapeHtml(tip));
 }
@@ -89,8 +104,8 @@ std::string UprightError(double x, const Point& point, const Scale& y, std::stri
          LineFrom(x - 4, high, x + 4, high, how);
 }
 
-std::string DrawLine(const Series& series, size_t index, const Scale& x, const Scale& y,
-                     std::string_view x_label) {
+std::string DrawLine(const Chart& chart, size_t index, const Scale& x, const Scale& y) {
+  const Series& series = chart.series[index];
   const std::string_view colour = Colour(index);
   std::string path, marks;
   for (const Point& point : series.points) {
@@ -98,9 +113,11 @@ std::string DrawLine(const Series& series, size_t index, const Scale& x, const S
     const double at = x(*point.x), height = y(std::max(0.0, point.value));
     path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "" : " ", at, height);
     marks += UprightError(at, point, y, colour);
-    marks +=
-        fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.4\" fill=\"{}\">{}</circle>\n", at, height,
-                    colour, Tip(point, fmt::format("{}, {} {}", series.name, x_label, Number(*point.x))));
+    marks += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.4\" fill=\"{}\">{}</circle>\n", at,
+                         height, colour,
+                         Tip(point, chart.y_unit,
+                             fmt::format("{}{}{} {}", series.name, series.name.empty() ? "" : ", ",
+                                         chart.x_label, Number(*point.x))));
   }
   return fmt::format(
              "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\" "
@@ -116,7 +133,7 @@ std::string Legend(const Chart& chart, double top) {
     svg += LineFrom(
         kLeft, y, kLeft + 34, y,
         fmt::format("stroke=\"{}\" stroke-width=\"2.4\" stroke-dasharray=\"{}\"", Colour(i), Stroke(i)));
-    svg += Text(kLeft + 42, y + 4, "start", chart.series[i].name);
+    svg += Text(kLeft + 42, y + 4, "start", Fitting(chart.series[i].name, kWidth - kRight - kLeft - 42));
   }
   return svg;
 }
@@ -145,24 +162,25 @@ std::string DrawLines(const Chart& chart, const std::string& id) {
     svg += Text(x(value), bottom + 18, "middle", Number(value));
     taken = x(value);
   }
-  svg += Text((kLeft + kWidth - kRight) / 2, bottom + 36, "middle", chart.x_label, " class=\"label\"");
+  svg += Text((kLeft + kWidth - kRight) / 2, bottom + 36, "middle", WithUnit(chart.x_label, chart.x_unit),
+              " class=\"label\"");
   svg += fmt::format(
       "<text class=\"label\" text-anchor=\"middle\" transform=\"translate(14 {:.1f}) "
       "rotate(-90)\">{}</text>\n",
-      kTop + kPlotHeight / 2, EscapeHtml(chart.y_label));
-  for (size_t i = 0; i < chart.series.size(); ++i) svg += DrawLine(chart.series[i], i, x, y, chart.x_label);
+      kTop + kPlotHeight / 2, EscapeHtml(WithUnit(chart.y_label, chart.y_unit)));
+  for (size_t i = 0; i < chart.series.size(); ++i) svg += DrawLine(chart, i, x, y);
   if (legend) svg += Legend(chart, bottom + 56);
   return svg + "</svg>\n";
 }
 
 // Lying bars, their names above them: names of configurations are long.
-std::string DrawBar(const Point& point, size_t series, double top, const Scale& x) {
+std::string DrawBar(const Point& point, std::string_view unit, size_t series, double top, const Scale& x) {
   constexpr double kThick = 14;
   const double length = x(std::max(0.0, point.value)), middle = top + 18 + kThick / 2;
-  std::string svg = Text(kRight, top + 13, "start", point.name);
+  std::string svg = Text(kRight, top + 13, "start", Fitting(point.name, kWidth - 2 * kRight));
   svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\">{}</rect>\n",
                      kRight, top + 18, std::max(0.5, length - kRight), kThick, Colour(series),
-                     Tip(point, point.name));
+                     Tip(point, unit, point.name));
   double end = length;
   if (point.low && point.high) {
     const double low = x(std::max(0.0, *point.low)), high = x(*point.high);
@@ -190,9 +208,11 @@ std::string DrawBars(const Chart& chart, const std::string& id) {
   size_t row = 0;
   for (size_t i = 0; i < chart.series.size(); ++i) {
     for (const Point& point : chart.series[i].points)
-      svg += DrawBar(point, i, kTop + kRow * static_cast<double>(row++), x);
+      svg += DrawBar(point, chart.y_unit, i, kTop + kRow * static_cast<double>(row++), x);
   }
-  return svg + Text((kRight + kWidth - 90) / 2, bottom + 36, "middle", chart.y_label, " class=\"label\"") +
+  return svg +
+         Text((kRight + kWidth - 90) / 2, bottom + 36, "middle", WithUnit(chart.y_label, chart.y_unit),
+              " class=\"label\"") +
          "</svg>\n";
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "study/factor.h"
+
 namespace weir::study {
 namespace {
 
@@ -59,9 +61,8 @@ std::optional<Answer> FindAnswer(const Objective& objective, const Analysis& ana
                                  const Measured& measured, const AnalysisOptions& options) {
   std::vector<std::pair<double, size_t>> order;
   for (size_t i = 0; i < analysis.configurations.size(); ++i) {
-    const auto& metrics = analysis.configurations[i].metrics;
-    const auto found = std::ranges::find(metrics, objective.metric, &Figures::metric);
-    if (found != metrics.end()) order.emplace_back(found->summary.mean, i);
+    if (const Figures* found = FindFigures(analysis.configurations[i], objective.metric))
+      order.emplace_back(found->summary.mean, i);
   }
   if (order.empty()) return std::nullopt;
   const auto has_valid = [&](const auto& one) { return analysis.configurations[one.second].tally.valid > 0; };
@@ -95,6 +96,26 @@ std::string_view ToString(Told told) {
       return "too few";
   }
   return "";
+}
+
+const Figures* FindFigures(const ConfigurationResult& result, std::string_view metric) {
+  const auto found = std::ranges::find(result.metrics, metric, &Figures::metric);
+  return found == result.metrics.end() ? nullptr : &*found;
+}
+
+std::vector<MissingMetric> FindMissing(const StudyFile& study, const std::vector<std::string>& metrics) {
+  std::vector<MissingMetric> missing;
+  const std::vector<std::string_view> known(metrics.begin(), metrics.end());
+  const auto look = [&](const std::string& metric, std::string wanted_by) {
+    if (known.empty() || std::ranges::find(known, metric) != known.end()) return;
+    missing.push_back(
+        {.metric = metric, .wanted_by = std::move(wanted_by), .nearest = Nearest(metric, known)});
+  };
+  look(study.objective.metric, "objective");
+  for (const Figure& figure : study.figures) {
+    if (!figure.metric.empty()) look(figure.metric, "figure " + figure.title);
+  }
+  return missing;
 }
 
 Told Tell(const stats::Ratio& ratio, const AnalysisOptions& options) {
@@ -148,6 +169,7 @@ Analysis Analyse(const StudyFile& study, const Design& design, std::span<const P
   analysis.effects = FindEffects(study, design, measured, options);
   analysis.drift = FindStudyDrift(measured, study.objective.metric, options);
   analysis.answer = FindAnswer(study.objective, analysis, measured, options);
+  analysis.missing = FindMissing(study, measured.metrics());
   return analysis;
 }
 

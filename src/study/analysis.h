@@ -2,7 +2,6 @@
 // explains them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -67,6 +66,9 @@ struct ConfigurationResult {
   std::string skipped_why;
 };
 
+// Of one metric; null where no trial that counts has it.
+const Figures* FindFigures(const ConfigurationResult& result, std::string_view metric);
+
 // What a factor does: all pairs of configurations that differ in it alone, the geometric mean of their ratios
 // in each block.
 struct Effect {
@@ -99,6 +101,14 @@ struct Answer {
   std::vector<Comparison> others;  // each other one over the best, from the best on; of those with figures
 };
 
+// A metric that the study file asks for, and that no trial has of those that count: a slip of the pen most
+// often.
+struct MissingMetric {
+  std::string metric;
+  std::string wanted_by;               // "objective", or "figure TITLE"
+  std::optional<std::string> nearest;  // of those that there are
+};
+
 struct Analysis {
   std::vector<ConfigurationResult> configurations;  // as in the design
   std::vector<Comparison> comparisons;              // over the reference, every metric
@@ -107,6 +117,7 @@ struct Analysis {
   std::optional<Answer> answer;                     // nothing before a trial counts
   Tally tally;                                      // of all trials, references among them
   int64_t retried = 0;
+  std::vector<MissingMetric> missing;  // nothing before a trial counts
 };
 
 Analysis Analyse(const StudyFile& study, const Design& design, std::span<const Played> played,
@@ -115,6 +126,7 @@ Analysis Analyse(const StudyFile& study, const Design& design, std::span<const P
 // The parts.
 std::optional<Comparison> Compare(const Measured& measured, size_t configuration, size_t against,
                                   const std::string& metric, const AnalysisOptions& options);
+std::vector<MissingMetric> FindMissing(const StudyFile& study, const std::vector<std::string>& metrics);
 std::vector<Effect> FindEffects(const StudyFile& study, const Design& design, const Measured& measured,
                                 const AnalysisOptions& options);
 StudyDrift FindStudyDrift(const Measured& measured, const std::string& metric,

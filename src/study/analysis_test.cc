@@ -183,6 +183,24 @@ TEST(Analyse, NamesTheBestByTheObjective) {
   EXPECT_EQ(lower.Analyse().answer, std::nullopt);
 }
 
+TEST(Analyse, NamesTheMetricsThatNoTrialHas) {
+  Case slip = Two();
+  slip.study.objective.metric = "thoughput_images_per_s";
+  slip.study.figures.push_back(
+      {.title = "F", .metric = "response_ms.p99", .x = {}, .series = {}, .where = {}});
+  const std::vector<MissingMetric> missing = slip.Analyse().missing;
+  ASSERT_THAT(missing, SizeIs(2));
+  EXPECT_EQ(missing[0].metric, "thoughput_images_per_s");
+  EXPECT_EQ(missing[0].wanted_by, "objective");
+  EXPECT_EQ(missing[0].nearest, kRate);
+  EXPECT_EQ(missing[1].wanted_by, "figure F");
+  EXPECT_EQ(missing[1].nearest, std::nullopt);
+  EXPECT_EQ(slip.Result()["missing_metrics"][0]["nearest"], kRate);
+  EXPECT_FALSE(Two().Result().contains("missing_metrics"));
+  slip.played.clear();
+  EXPECT_THAT(slip.Analyse().missing, IsEmpty());
+}
+
 TEST(Analyse, MakesNoHeadlineOfSuspectTrialsAlone) {
   Case two = Two();
   for (int block = 0; block < 5; ++block) two.Find(1, block).record.verdict.standing = Standing::kSuspect;

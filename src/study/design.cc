@@ -147,6 +147,10 @@ bool ReadsData(const Configuration& configuration) {
   return configuration.factors.value("load", Json("application")) == "application";
 }
 
+bool IsDistributed(const Configuration& configuration) {
+  return configuration.factors.value("architecture", Json()) == "distributed";
+}
+
 Status Check(const StudyFile& study, const Design& design) {
   if (study.data.empty() && std::ranges::any_of(design.configurations, ReadsData)) {
     return Fail(
@@ -154,6 +158,12 @@ Status Check(const StudyFile& study, const Design& design) {
         fmt::format(
             "study {} names no data, and its application reads some: add data: FOLDER, or load: closed",
             study.name));
+  }
+  if (study.server_host && std::ranges::none_of(design.configurations, IsDistributed)) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("study {}: network.hosts names a second node, and nothing is played there: add "
+                            "architecture: distributed, or leave hosts out",
+                            study.name));
   }
   if (static_cast<int64_t>(design.configurations.size() + 3) * study.repeats > kMostTrials) {
     return Fail(
@@ -218,6 +228,17 @@ std::optional<int64_t> ImagesPerTrial(const TrialLength& length, const Configura
   const int64_t set = factors.contains("images") ? factors["images"].get<int64_t>() : *set_images;
   const double wanted = *length.passes * static_cast<double>(set * factors.value("replication", int64_t{1}));
   return std::max(static_cast<int64_t>(std::ceil(wanted)), least);
+}
+
+std::vector<Trial> PilotTrials(const Design& design) {
+  std::vector<Trial> pilots;
+  std::set<std::string> architectures;
+  for (const Trial& trial : design.trials) {  // the reference is the first
+    const Json& factors = design.configurations[trial.configuration].factors;
+    if (architectures.insert(factors.value("architecture", std::string("in-process"))).second)
+      pilots.push_back(trial);
+  }
+  return pilots;
 }
 
 std::optional<double> TimeNeeded(const Design& design,

@@ -68,6 +68,9 @@ Result<Design> MakeDesign(const StudyFile& study);
 std::optional<int64_t> ImagesPerTrial(const TrialLength& length, const Configuration& configuration,
                                       std::optional<int64_t> set_images);
 
+// The first trial of the reference, and of one configuration of each architecture: each configuration once.
+std::vector<Trial> PilotTrials(const Design& design);
+
 // Seconds that the trials not in `done` (ids) will take, from what a trial of each configuration took in a
 // pilot or so far; configurations that were not tried count as the mean of the others. Nothing where none
 // was.

@@ -189,6 +189,24 @@ TEST(MakeDesign, SaysWhyNothingIsLeft) {
   EXPECT_THAT(none.error().message, HasSubstr("two nodes share no memory"));
 }
 
+TEST(MakeDesign, WantsSomethingToPlayOnASecondNode) {
+  const std::string hosts = "study: s\nmodel: m\ndata: d\nnetwork: {hosts: {server: user@host}}\n";
+  const auto none = MakeDesign(Parse(hosts + "factors: {batch: [1]}\n"));
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("network.hosts names a second node"));
+  EXPECT_TRUE(MakeDesign(Parse(hosts + "factors: {architecture: [in-process, distributed]}\n")));
+}
+
+TEST(PilotTrials, TryTheReferenceAndEachArchitectureOnce) {
+  const Design design =
+      Make(std::string(kFactorial) + "reference: {architecture: microservice, batch: 32}\n");
+  const std::vector<Trial> pilots = PilotTrials(design);
+  ASSERT_EQ(pilots.size(), 2u);
+  EXPECT_EQ(pilots[0].configuration, design.reference);
+  EXPECT_EQ(design.configurations[pilots[0].configuration].factors["architecture"], "microservice");
+  EXPECT_EQ(design.configurations[pilots[1].configuration].factors["architecture"], "in-process");
+}
+
 TEST(ImagesPerTrial, AreThoseAskedForButFillTheBatches) {
   const Configuration eight{.factors = {{"batch", 8}, {"in_flight", 4}}};
   EXPECT_EQ(ImagesPerTrial({.images = 1500}, eight, std::nullopt), 1500);

@@ -111,6 +111,11 @@ bool IsFactor(std::string_view name) {
   return std::ranges::any_of(Factors(), [name](const Factor& factor) { return factor.name == name; });
 }
 
+bool TakesNumbers(std::string_view factor) {
+  const auto kept = CheckLevel(factor, 1);  // each that counts something takes 1
+  return kept && kept->is_number();
+}
+
 Result<Json> CheckLevel(std::string_view factor, const Json& level) {
   for (const Entry& entry : Entries()) {
     if (entry.factor.name == factor) return entry.check(level);

@@ -23,6 +23,8 @@ struct Factor {
 const std::vector<Factor>& Factors();
 std::vector<std::string_view> FactorNames();
 bool IsFactor(std::string_view name);
+// Whether its levels are numbers: what a chart can have along its x axis. REQUIRES: IsFactor(factor).
+bool TakesNumbers(std::string_view factor);
 
 // The level as it is kept: short forms written out ("variable", a bare rate), numbers of the right kind.
 // kInvalidArgument says what the factor takes. REQUIRES: IsFactor(factor).

@@ -45,8 +45,8 @@ bool Fits(const Json& factors, const LevelLists& lists) {
 }
 
 std::optional<ChartPoint> PointOf(const ConfigurationResult& result, const std::string& metric) {
-  const auto found = std::ranges::find(result.metrics, metric, &study::Figures::metric);
-  if (found == result.metrics.end()) return std::nullopt;
+  const study::Figures* const found = FindFigures(result, metric);
+  if (found == nullptr) return std::nullopt;
   return ChartPoint{.mean = found->summary.mean,
                     .low = found->summary.low,
                     .high = found->summary.high,

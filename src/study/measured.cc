@@ -58,8 +58,9 @@ Measured::Measured(const Design& design, std::span<const Played> played)
     for (const auto& [name, value] : flat.numbers) {
       if (known.insert(name).second) metrics_.push_back(name);
     }
-    std::map<std::string, double> numbers(flat.numbers.begin(), flat.numbers.end());
-    counted_.push_back({.played = one, .flat = std::move(flat), .numbers = std::move(numbers)});
+    counted_.push_back({.played = one,
+                        .numbers = {flat.numbers.begin(), flat.numbers.end()},
+                        .words = std::move(flat.words)});
   }
 }
 
@@ -92,7 +93,7 @@ std::map<int, double> Measured::References(Role role, const std::string& metric)
 std::map<std::string, std::map<std::string, int64_t>> Measured::Words(size_t configuration) const {
   std::map<std::string, std::map<std::string, int64_t>> words;
   for (const size_t index : by_configuration_[configuration]) {
-    for (const auto& [name, word] : counted_[index].flat.words) ++words[name][word];
+    for (const auto& [name, word] : counted_[index].words) ++words[name][word];
   }
   return words;
 }

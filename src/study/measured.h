@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -45,8 +46,8 @@ class Measured {
  private:
   struct One {
     const Played* played = nullptr;
-    FlatMetrics flat;
     std::map<std::string, double> numbers;
+    std::vector<std::pair<std::string, std::string>> words;
   };
   std::vector<One> counted_;
   std::vector<std::vector<size_t>> by_configuration_;  // indices of counted_, role kTrial

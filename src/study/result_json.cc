@@ -1,6 +1,5 @@
 #include "study/result_json.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -9,11 +8,6 @@
 
 namespace weir::study {
 namespace {
-
-const Figures* Find(const ConfigurationResult& result, std::string_view metric) {
-  const auto found = std::ranges::find(result.metrics, metric, &Figures::metric);
-  return found == result.metrics.end() ? nullptr : &*found;
-}
 
 Json ToJson(const Tally& tally) {
   return {{"valid", tally.valid},
@@ -53,6 +47,16 @@ Json ToJson(const StudyDrift& drift) {
   return json;
 }
 
+Json ToJson(const std::vector<MissingMetric>& missing) {
+  Json list = Json::array();
+  for (const MissingMetric& one : missing) {
+    Json json{{"metric", one.metric}, {"wanted_by", one.wanted_by}};
+    PutIfAny(json, "nearest", one.nearest);
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
 Json RowJson(const Played& played, const Design& design, bool last) {
   const Trial& trial = played.trial;
   const bool known = trial.configuration < design.configurations.size();
@@ -87,9 +91,8 @@ Json RowsJson(const ResultInputs& inputs) {
   return rows;
 }
 
-Json ConfigurationsJson(const ResultInputs& inputs, const Analysis& analysis) {
+Json ConfigurationsJson(const ResultInputs& inputs, const Json& design, const Analysis& analysis) {
   Json list = Json::array();
-  const Json design = ToJson(inputs.design);
   for (size_t i = 0; i < analysis.configurations.size(); ++i) {
     const ConfigurationResult& result = analysis.configurations[i];
     Json one{{"index", i}};
@@ -152,8 +155,8 @@ Json ToJson(const Comparison& comparison) {
 Json TargetsJson(const Targets& targets, const Configuration& configuration,
                  const ConfigurationResult& result) {
   Json json = Json::object();
-  const Figures* const p99 = Find(result, "response_ms.p99");
-  const Figures* const rate = Find(result, "throughput_images_per_s");
+  const Figures* const p99 = FindFigures(result, "response_ms.p99");
+  const Figures* const rate = FindFigures(result, "throughput_images_per_s");
   if (targets.p99_ms)
     json["p99_ms"] = {{"at_most", *targets.p99_ms},
                       {"verdict", p99 ? Against(p99->summary, *targets.p99_ms, true) : "not measured"}};
@@ -186,7 +189,8 @@ Json ResultJson(const ResultInputs& inputs) {
   json["figures"] = Json::array();
   for (const ChartData& chart : DrawFigures(inputs.study, inputs.design, analysis))
     json["figures"].push_back(ToJson(chart));
-  json["configurations"] = ConfigurationsJson(inputs, analysis);
+  if (!analysis.missing.empty()) json["missing_metrics"] = ToJson(analysis.missing);
+  json["configurations"] = ConfigurationsJson(inputs, design, analysis);
   json["comparisons"] = Json::array();
   for (const Comparison& one : analysis.comparisons) json["comparisons"].push_back(ToJson(one));
   json["effects"] = Json::array();

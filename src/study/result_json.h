@@ -2,10 +2,6 @@
 // the keys.
 #pragma once
 
-#include <optional>
-#include <span>
-#include <string>
-
 #include "base/json.h"
 #include "study/analysis.h"
 #include "study/design.h"

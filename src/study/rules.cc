@@ -91,6 +91,10 @@ void Rules::ServerOfOthers(const Json& server) {
     Drop(fmt::format("protocol {0}: the server {1} has no address for it; give it {0}: {0}://HOST:PORT",
                      protocol, name));
   if (!server.contains("url")) return;
+  Without({"network"},
+          fmt::format("the server {} is running already, and no link of ours leads to it", name));
+  if (Level("placement").is_object())
+    Drop(fmt::format("placement: the server {} is running already, on the cores it has", name));
   const bool here = IsLoopback(server);
   if (here != (Level("architecture") == "microservice")) {
     Drop(fmt::format("architecture {}: the server {} is already running {}",
@@ -122,7 +126,7 @@ void Rules::Engine() {
     return level.is_string() && level.get_ref<const std::string&>().starts_with("emulated:");
   };
   if (!is_emulated(Level("engine")) && !is_emulated(Level("accelerator"))) return;
-  Without({"threads", "streams"},
+  Without({"threads", "streams", "instances"},
           "an emulated accelerator has no CPU threads, and its streams in its settings");
   if (Level("precision") != "f32")
     Drop(fmt::format("precision {}: an emulated accelerator has f32 only",

@@ -74,10 +74,14 @@ TEST(MakeSense, CachesNoPagesOfWhatLiesInMemory) {
 TEST(MakeSense, LetsAnAcceleratorTakeTheEnginesPlace) {
   const Sense sense = MakeSense({{"engine", "openvino"},
                                  {"accelerator", "emulated:per_item=1ms"},
+                                 {"architecture", "microservice"},
                                  {"threads", 2},
                                  {"streams", 2},
+                                 {"instances", 2},
                                  {"precision", "f32"}});
-  EXPECT_EQ(sense.factors, (Json{{"accelerator", "emulated:per_item=1ms"}, {"precision", "f32"}}));
+  EXPECT_EQ(sense.factors, (Json{{"architecture", "microservice"},
+                                 {"accelerator", "emulated:per_item=1ms"},
+                                 {"precision", "f32"}}));
   EXPECT_THAT(MakeSense({{"engine", "emulated:base=1ms"}, {"precision", "bf16"}}).dropped,
               Optional(HasSubstr("f32 only")));
   EXPECT_EQ(MakeSense({{"engine", "openvino"}, {"accelerator", "none"}, {"threads", 2}}).factors.size(), 3u);
@@ -112,6 +116,20 @@ TEST(MakeSense, KnowsWhereAServerThatRunsAlreadyIs) {
   EXPECT_EQ(MakeSense({{"architecture", "distributed"}, {"server", there}}).dropped, std::nullopt);
   EXPECT_THAT(MakeSense({{"architecture", "microservice"}, {"server", there}}).dropped,
               Optional(HasSubstr("on another")));
+}
+
+TEST(MakeSense, SetsNothingOfAServerThatRunsAlready) {
+  const Json there{{"name", "b"}, {"url", "http://10.0.0.2:8000"}};
+  const Sense sense = MakeSense(
+      {{"architecture", "distributed"}, {"server", there}, {"network", {{"rate_gbit_per_s", 5.0}}}});
+  EXPECT_EQ(sense.factors, (Json{{"architecture", "distributed"}, {"server", there}}));
+  EXPECT_THAT(sense.changes,
+              ElementsAre(HasSubstr("network has no meaning: the server b is running already")));
+  EXPECT_THAT(MakeSense({{"architecture", "distributed"},
+                         {"server", there},
+                         {"placement", {{"server", "0"}, {"client", "1"}}}})
+                  .dropped,
+              Optional(HasSubstr("placement")));
 }
 
 TEST(MakeSense, PutsFactorsIntoTheirOrder) {

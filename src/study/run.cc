@@ -81,8 +81,7 @@ class Ledger {
   std::map<size_t, std::string> unsupported_;
 };
 
-// One try. Nothing where the study is being stopped.
-std::optional<Played> TryOnce(const RunInputs& inputs, const Trial& trial, int attempt) {
+Played TryOnce(const RunInputs& inputs, const Trial& trial, int attempt) {
   const Instant begin = inputs.clock.Now();
   Result<Record> result = inputs.play(trial);
   Played played{.trial = trial, .attempt = attempt, .took_s = Seconds(inputs.clock.Now() - begin)};
@@ -90,7 +89,6 @@ std::optional<Played> TryOnce(const RunInputs& inputs, const Trial& trial, int a
     played.record = std::move(*result);
   } else {
     const Error& error = result.error();
-    if (error.code == ErrorCode::kCancelled && inputs.stop.stop_requested()) return std::nullopt;
     record::Verdict& verdict = played.record.verdict;
     verdict.standing = error.code == ErrorCode::kUnsupported ? Standing::kSkipped : Standing::kFailed;
     verdict.message = EscapeBytes(error.message);
@@ -155,9 +153,7 @@ Result<Ending> PlayStudy(const RunInputs& inputs, record::Journal& journal, std:
     }
     while (!ledger.IsOver(trial)) {
       if (inputs.stop.stop_requested()) return Ending::kStopped;
-      const auto played = TryOnce(inputs, trial, ledger.Attempts(trial) + 1);
-      if (!played) return Ending::kStopped;
-      TRY_STATUS(keep(*played));
+      TRY_STATUS(keep(TryOnce(inputs, trial, ledger.Attempts(trial) + 1)));
     }
   }
   return Ending::kDone;

@@ -18,9 +18,8 @@
 namespace weir::study {
 
 // Plays one trial to its end and leaves nothing behind. The Record's factors are filled in by the loop. An
-// error fails the trial, but kUnsupported (this machine cannot: the configuration is skipped, with the
-// message) and kCancelled (the study is being stopped: nothing is recorded; without a stop it is a failure
-// like any other).
+// error fails the trial, but kUnsupported: this machine cannot, and the configuration is skipped, with the
+// message.
 using TrialFn = std::function<Result<record::Record>(const Trial& trial)>;
 
 struct Progress {
@@ -57,7 +56,8 @@ Result<Opened> OpenStudy(const std::string& path, const Header& header, Begin be
 // Plays, in the design's order, every trial that `so_far` does not hold; a trial that failed once is tried
 // once more, at once, and both tries are recorded. A trial is recorded, and waited for until it is on the
 // disk, before the next one begins: a kill at any moment loses the trial under way, which then is not in the
-// journal. Blocks the caller; `play` runs on its thread. Errors are the journal's.
+// journal. A stop lets the trial under way end and keeps it. Blocks the caller; `play` runs on its thread.
+// Errors are the journal's.
 Result<Ending> PlayStudy(const RunInputs& inputs, record::Journal& journal, std::span<const Played> so_far);
 
 }  // namespace weir::study

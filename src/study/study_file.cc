@@ -30,6 +30,15 @@ std::unexpected<Error> Refuse(const Place& place, std::string_view what) {
   return Fail(ErrorCode::kInvalidArgument, fmt::format("line {}: {}: {}", place.line, place.key, what));
 }
 
+Status CheckFactor(std::string_view name, const Place& place) {
+  if (IsFactor(name)) return {};
+  const auto names = FactorNames();
+  const auto meant = Nearest(name, names);
+  return Refuse(place,
+                fmt::format("no factor \"{}\"{}; there are: {}", name,
+                            meant ? fmt::format(", did you mean {}?", *meant) : "", fmt::join(names, ", ")));
+}
+
 // What is done with one key of a map.
 struct Key {
   std::string_view name;
@@ -182,7 +191,8 @@ class Reader {
   Status ReadPrices(const YAML::Node& node, const Place& place);
   Status ReadShapes(const YAML::Node& node, const Place& place);
   Status ReadFigures(const YAML::Node& node, const Place& place);
-  Status ReadSeries(const YAML::Node& node, const Place& place, Figure& figure);
+  static Status ReadX(const YAML::Node& node, const Place& place, Figure& figure);
+  static Status ReadSeries(const YAML::Node& node, const Place& place, Figure& figure);
   Status ReadWhere(const YAML::Node& node, const Place& place, Figure& figure);
   Status CheckWhole(const YAML::Node& root) const;
 
@@ -211,13 +221,7 @@ Result<FactorLevels> Reader::ReadLevels(const std::string& factor, const YAML::N
 
 Status Reader::ReadFactor(const std::string& factor, const YAML::Node& node, const Place& place, Many many,
                           LevelLists& lists) {
-  if (!IsFactor(factor)) {
-    const auto names = FactorNames();
-    const auto meant = Nearest(factor, names);
-    return Refuse(
-        place, fmt::format("no such factor{}; there are: {}",
-                           meant ? fmt::format(", did you mean {}?", *meant) : "", fmt::join(names, ", ")));
-  }
+  TRY_STATUS(CheckFactor(factor, place));
   if (many == Many::kOneEach && node.IsSequence())
     return Refuse(place, "wants one level; a list belongs under factors");
   lists.push_back(TRY(ReadLevels(factor, node, place)));
@@ -246,13 +250,7 @@ Status Reader::ReadNetwork(const YAML::Node& node, const Place& place) {
     if (host.empty()) return Refuse(PlaceOf(item.first, "network.hosts"), "wants server: user@host");
     file_.server_host = host;
   }
-  if (link.size() == 0) return {};
-  Place at = place;
-  const Json level = TRY(ToJson(link, at, nodes_));
-  auto checked = CheckLevel("network", level);
-  if (!checked) return Refuse(place, checked.error().message);
-  file_.fixed.push_back({.factor = "network", .levels = {std::move(*checked)}});
-  return {};
+  return link.size() == 0 ? Status{} : FactorAtTop("network")(link, place);
 }
 
 Status Reader::ReadLayout(const YAML::Node& node, const Place& place) {
@@ -344,6 +342,14 @@ Status Reader::ReadShapes(const YAML::Node& node, const Place& place) {
                   });
 }
 
+Status Reader::ReadX(const YAML::Node& node, const Place& place, Figure& figure) {
+  figure.x = TRY(ReadText(node, place));
+  TRY_STATUS(CheckFactor(*figure.x, place));
+  if (TakesNumbers(*figure.x)) return {};
+  return Refuse(place,
+                fmt::format("{} has no numbers to draw along; leave x out for bars side by side", *figure.x));
+}
+
 Status Reader::ReadSeries(const YAML::Node& node, const Place& place, Figure& figure) {
   std::vector<std::pair<std::string, Place>> names;
   if (node.IsSequence()) {
@@ -353,9 +359,7 @@ Status Reader::ReadSeries(const YAML::Node& node, const Place& place, Figure& fi
     names.emplace_back(TRY(ReadText(node, place)), place);
   }
   for (auto& [name, at] : names) {
-    if (!IsFactor(name))
-      return Refuse(at,
-                    fmt::format("\"{}\" is no factor; there are: {}", name, fmt::join(FactorNames(), ", ")));
+    TRY_STATUS(CheckFactor(name, at));
     figure.series.push_back(std::move(name));
   }
   return {};
@@ -380,12 +384,7 @@ Status Reader::ReadFigures(const YAML::Node& node, const Place& place) {
         ReadMap(item, at,
                 {{"title", TextInto(figure.title)},
                  {"metric", TextInto(figure.metric)},
-                 {"x",
-                  [&](const YAML::Node& n, const Place& p) -> Status {
-                    figure.x = TRY(ReadText(n, p));
-                    if (!IsFactor(*figure.x)) return Refuse(p, fmt::format("\"{}\" is no factor", *figure.x));
-                    return {};
-                  }},
+                 {"x", [&](const YAML::Node& n, const Place& p) { return ReadX(n, p, figure); }},
                  {"series", [&](const YAML::Node& n, const Place& p) { return ReadSeries(n, p, figure); }},
                  {"where", [&](const YAML::Node& n, const Place& p) { return ReadWhere(n, p, figure); }}}));
     if (figure.title.empty()) return Refuse(at, "wants a title");
@@ -413,10 +412,27 @@ Status Reader::CheckWhole(const YAML::Node& root) const {
     return Refuse(top, "wants model: what the trials run");
   for (const LevelLists* lists : {&file_.base, &file_.reference}) {
     for (const FactorLevels& one : *lists) {
+      given.push_back(one.factor);
       const auto fixed = std::ranges::find(file_.fixed, one.factor, &FactorLevels::factor);
       if (fixed != file_.fixed.end())
         return Refuse(top, fmt::format("{} is fixed: base and reference cannot change it", one.factor));
     }
+  }
+  for (const LevelLists& lists : file_.also) {
+    for (const FactorLevels& one : lists) given.push_back(one.factor);
+  }
+  const auto is_given = [&](std::string_view factor) {
+    return std::ranges::find(given, factor) != given.end();
+  };
+  if (file_.server_host && is_given("network"))
+    return Refuse(
+        top,
+        "network has hosts, a second node whose link is what it is: leave its rate, delay and other "
+        "levels out");
+  for (const Figure& figure : file_.figures) {
+    if (figure.x && !is_given(*figure.x))
+      return Refuse(top, fmt::format("figure \"{}\": no configuration has {}, its x: give it levels",
+                                     figure.title, *figure.x));
   }
   return {};
 }

@@ -20,7 +20,7 @@ factors:
 fixed: {engine: "emulated:base=0.2ms,per_item=0.4ms", in_flight: 4, data_path: files}
 repeats: 5
 trial: {images: 1500}
-network: {rate_gbit_per_s: 5, hosts: {server: user@host}}
+network: {rate_gbit_per_s: 5}
 seed: 7
 targets: {p99_ms: 50, price_per_hour: {in-process: 1.0, microservice: 1.6}}
 )";
@@ -39,7 +39,7 @@ TEST(ParseStudy, ReadsTheDesignsExample) {
   EXPECT_EQ(study->seed, 7u);
   EXPECT_EQ(study->trial.images, 1500);
   EXPECT_EQ(study->trial.batches, 30);
-  EXPECT_EQ(study->server_host, "user@host");
+  EXPECT_EQ(study->server_host, std::nullopt);
   EXPECT_EQ(study->targets.p99_ms, 50);
   EXPECT_EQ(study->targets.price_per_hour.at("microservice"), 1.6);
   ASSERT_EQ(study->factors.size(), 3u);
@@ -81,7 +81,7 @@ TEST(ParseStudy, RefusesUnknownKeysWithTheNearestKnown) {
   EXPECT_THAT(WhyNot("study: s\nmodel: m\nrepeat: 3\n"),
               StartsWith("line 3: repeat: no such key, did you mean repeats?"));
   EXPECT_THAT(WhyNot("study: s\nmodel: m\nfactors: {bach: [1]}\n"),
-              StartsWith("line 3: factors.bach: no such factor, did you mean batch?"));
+              StartsWith("line 3: factors.bach: no factor \"bach\", did you mean batch?"));
   EXPECT_THAT(WhyNot("study: s\nmodel: m\ntrial: {picture: 3}\n"),
               StartsWith("line 3: trial.picture: no such key"));
   EXPECT_THAT(WhyNot("study: s\nmodel: m\nnetwork: {rat_gbit_per_s: 3}\n"),
@@ -138,6 +138,31 @@ figures:
   EXPECT_EQ(study->reference[0].levels[0], 1);
   EXPECT_EQ(study->figures[0].x, "batch");
   EXPECT_EQ(study->figures[0].where.size(), 2u);
+}
+
+TEST(ParseStudy, HasASecondNodeOrAShapedLinkAndNotBoth) {
+  const auto study = ParseStudy("study: s\nmodel: m\nnetwork: {hosts: {server: user@host}}\n");
+  ASSERT_TRUE(study) << study.error().message;
+  EXPECT_EQ(study->server_host, "user@host");
+  EXPECT_EQ(study->fixed.size(), 1u);  // the model
+  EXPECT_THAT(WhyNot("study: s\nmodel: m\nnetwork: {rate_gbit_per_s: 5, hosts: {server: user@host}}\n"),
+              HasSubstr("network has hosts"));
+  EXPECT_THAT(
+      WhyNot("study: s\nmodel: m\nnetwork: {hosts: {server: user@host}}\nalso: [{network: variable}]\n"),
+      HasSubstr("network has hosts"));
+}
+
+TEST(ParseStudy, DrawsFiguresAlongFactorsOfNumbers) {
+  const auto of = [](const std::string& figure) {
+    return WhyNot("study: s\nmodel: m\nfactors: {batch: [1, 8]}\nfigures:\n  - {title: T, " + figure + "}\n");
+  };
+  EXPECT_EQ(of("x: batch"), "");
+  EXPECT_THAT(of("x: bach"), StartsWith("line 5: figures.x: no factor \"bach\", did you mean batch?"));
+  EXPECT_THAT(of("x: batch, series: mod"),
+              StartsWith("line 5: figures.series: no factor \"mod\", did you mean mode?"));
+  EXPECT_THAT(of("x: protocol"), StartsWith("line 5: figures.x: protocol has no numbers"));
+  EXPECT_THAT(of("x: network"), HasSubstr("has no numbers"));
+  EXPECT_THAT(of("x: in_flight"), HasSubstr("figure \"T\": no configuration has in_flight, its x"));
 }
 
 TEST(ParseStudy, SaysWhatIsNoYaml) {

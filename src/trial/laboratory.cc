@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <memory>
 #include <utility>
 
 #include "base/file.h"
@@ -21,6 +19,7 @@ constexpr Duration kPatience = 20s;       // of a server that is to end: it fini
 constexpr Duration kLongest = 2h;         // of a client
 constexpr double kMostDifferent = 0.002;  // of answers: another batch adds up in another order
 constexpr double kWarmShare = 0.1;        // of a cold data set that may still be in memory
+constexpr double kColdShare = 0.1;        // of a warm one that may not be
 
 std::string LastLine(std::string_view text) {
   while (text.ends_with('\n')) text.remove_suffix(1);
@@ -43,6 +42,24 @@ Status MakeCold(const DataSet& data) {
           "{} of {} MB of {} stay in memory whatever is asked: a cold page cache wants a file system on "
           "a disk",
           state.cached_bytes >> 20, state.bytes >> 20, data.path));
+}
+
+// Reads what the page cache does not hold of a data set: an earlier trial may have let go of it, and what
+// else the machine does may have pushed it out. Files of which the kernel tells nothing were read too.
+Status MakeWarm(const DataSet& data) {
+  const launch::CacheState state = TRY(launch::ReadIntoCache({data.path}));
+  const double cold = static_cast<double>(state.bytes) - static_cast<double>(state.cached_bytes);
+  if (state.unknown > 0 || cold <= kColdShare * static_cast<double>(state.bytes)) return {};
+  return Fail(
+      ErrorCode::kUnsupported,
+      fmt::format("only {} of {} MB of {} stay in memory: a warm page cache wants data that fit in it; "
+                  "take fewer (images), or leave page_cache out",
+                  state.cached_bytes >> 20, state.bytes >> 20, data.path));
+}
+
+Status SetPageCache(PageCache wish, const DataSet& data) {
+  if (wish == PageCache::kCold) return MakeCold(data);
+  return wish == PageCache::kWarm ? MakeWarm(data) : Status{};
 }
 
 }  // namespace
@@ -229,7 +246,7 @@ Result<record::Record> Laboratory::Play(const study::Trial& trial) {
     if (!is_application && setting.payload != Payload::kImage) wanted.data_path = DataPath::kFilesAtModelSize;
     data = TRY(shelf_.Get(wanted, recipe));
     reference = TRY(ReferenceOf(setting, model, *data));
-    if (setting.cold_cache) TRY_STATUS(MakeCold(*data));
+    TRY_STATUS(SetPageCache(setting.page_cache, *data));
   }
   const Length length = TRY(LengthOf(trial, setting, data ? std::optional(data->pictures) : std::nullopt));
 

@@ -8,9 +8,7 @@
 #include <utility>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/thread.h"
-#include "launch/ready.h"
 #include "model/config_change.h"
 #include "trial/commands.h"
 
@@ -73,17 +71,12 @@ model::ConfigChange ChangeFor(const Setting& setting, const model::Model& model)
   return change;
 }
 
-std::string HostOf(const std::string& url) {
-  const size_t scheme = url.find("://");
-  return url.substr(scheme == std::string::npos ? 0 : scheme + 3);
-}
-
 }  // namespace
 
 int StreamsOf(const Setting& setting, const model::Model& model) {
   if (setting.is_emulated()) return 0;
-  if (setting.streams > 0) return setting.streams;
-  if (setting.instances > 1) return setting.instances;
+  // Each instance has the streams: two factors, and neither hides the other.
+  if (setting.streams > 0 || setting.instances > 1) return std::max(1, setting.streams) * setting.instances;
   const infer::SessionOptions options = model::SessionDefaults(model);
   if (options.streams > 0) return options.streams;
   const int threads = setting.threads > 0 ? setting.threads : options.threads;
@@ -201,7 +194,7 @@ Result<RunningServer> Servers::Start(const Setting& setting, const model::Model&
   if (setting.server) {
     const std::string& said = is_http ? setting.server->http : setting.server->grpc;
     if (!said.empty())
-      address = fmt::format("{}://{}", ToString(setting.protocol), HostOf(said));
+      address = said;
     else if (runs_anyway)
       address = setting.server->url;
   } else {

@@ -60,7 +60,8 @@ class Servers {
 };
 
 // How many batches compute side by side where the engine is one of this process, or of a server: as the
-// setting says, or the model's configuration, or one a thread. 0 for an emulated accelerator: its own.
+// setting says (its streams in each of its instances), or the model's configuration, or one a thread. 0 for
+// an emulated accelerator: its own.
 int StreamsOf(const Setting& setting, const model::Model& model);
 
 }  // namespace weir::trial

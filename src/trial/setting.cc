@@ -62,7 +62,7 @@ Status ReadLoad(const Json& factors, Setting& setting) {
     setting.load = ClosedLoad{};
   } else if (load.is_object()) {
     setting.load = OpenLoad{.per_second = TRY(GetNumber(load, "rate_per_s")),
-                            .distribution = load.value("distribution", std::string("constant"))};
+                            .distribution = TRY(GetString(load, "distribution"))};
   }
   return {};
 }
@@ -113,7 +113,8 @@ Result<Setting> ReadSetting(const Json& factors) try {
                                              .delay_us = batching.value("delay_us", int64_t{0})};
   setting.network = ReadNetwork(factors.value("network", Json("unshaped")));
   TRY_STATUS(ReadPlaces(factors, setting));
-  setting.cold_cache = factors.value("page_cache", std::string("warm")) == "cold";
+  if (factors.contains("page_cache"))
+    setting.page_cache = factors["page_cache"] == "cold" ? PageCache::kCold : PageCache::kWarm;
   return setting;
 } catch (const Json::exception& error) {
   return Fail(ErrorCode::kInvalidArgument,

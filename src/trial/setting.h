@@ -23,6 +23,7 @@ enum class Protocol { kHttp, kGrpc };
 enum class Mode { kSync, kAsync };
 enum class DataPath { kFiles, kFilesAtModelSize, kShards, kMemory };
 enum class Payload { kTensor, kPixels, kImage, kSharedMemory };
+enum class PageCache { kAsItIs, kWarm, kCold };        // as it is: the study has no such factor
 std::string_view ToString(Architecture architecture);  // "in-process", "microservice", "distributed"
 std::string_view ToString(Protocol protocol);          // "http", "grpc"
 std::string_view ToString(Mode mode);                  // "sync", "async"
@@ -32,7 +33,7 @@ struct ApplicationLoad {};  // weir run, over the pictures
 struct ClosedLoad {};       // weir load, so many in flight
 struct OpenLoad {           // weir load, at a rate
   double per_second = 1;
-  std::string distribution = "constant";
+  std::string distribution = "poisson";
 };
 
 // A server that is not weir's own.
@@ -42,7 +43,7 @@ struct OtherServer {
   std::string image, url;
   std::vector<std::string> arguments;  // of an image
   std::string ready;                   // a URL
-  std::string http, grpc;              // addresses; empty: it has none, or those of its ports
+  std::string http, grpc;              // "http://HOST:PORT", "grpc://..."; empty: none, or those of its ports
   std::string model;                   // its name there; empty: as here
 };
 
@@ -80,7 +81,7 @@ struct Setting {
   std::optional<ServerBatching> server_batching;  // nothing: as the model says
   Network network;
   std::vector<int> server_cpus, client_cpus;  // empty: all
-  bool cold_cache = false;
+  PageCache page_cache = PageCache::kAsItIs;
 
   bool is_emulated() const { return engine.starts_with("emulated:"); }
 };

@@ -22,6 +22,12 @@ TEST(ReadSetting, GivesWhatIsAbsentItsUsualLevel) {
   EXPECT_FALSE(setting.in_flight || setting.images || setting.server || setting.server_batching);
   EXPECT_TRUE(std::holds_alternative<ApplicationLoad>(setting.load));
   EXPECT_FALSE(setting.network.gbit_per_s);
+  EXPECT_EQ(setting.page_cache, PageCache::kAsItIs);
+}
+
+TEST(ReadSetting, KnowsAWarmPageCacheFromOneThatNobodyAskedFor) {
+  EXPECT_EQ(Read(R"({"page_cache": "warm"})").page_cache, PageCache::kWarm);
+  EXPECT_EQ(Read(R"({"page_cache": "cold"})").page_cache, PageCache::kCold);
 }
 
 TEST(ReadSetting, PutsTheAcceleratorInTheEnginesPlace) {
@@ -50,6 +56,7 @@ TEST(ReadSetting, ReadsLevelsThatAreMaps) {
 TEST(ReadSetting, RefusesWhatNoStudyCouldSay) {
   EXPECT_THAT(ReadSetting(Json::parse(R"({"mode": "both"})")).error().message, HasSubstr("mode both"));
   EXPECT_FALSE(ReadSetting(Json::parse(R"({"batch": "many"})")));
+  EXPECT_FALSE(ReadSetting(Json::parse(R"({"load": {"rate_per_s": 50}})")));  // the file's reader fills it in
 }
 
 }  // namespace
