@@ -18,12 +18,6 @@ constexpr uint8_t kOrder[128] = {
     63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63};
 constexpr int kEndOfBlock = 63;  // a run: what follows is past the end wherever it began
 
-// The number that `size` bits stand for (T.81, F.2.2.1, EXTEND). REQUIRES: 1 <= size <= 15.
-int Extend(uint32_t bits, int size) {
-  const auto value = static_cast<int>(bits);
-  return value < 1 << (size - 1) ? value - (1 << size) + 1 : value;
-}
-
 // Copies up to a marker, or `room` bytes, without the zeros that are stuffed behind 0xff.
 struct Copied {
   const uint8_t* from;  // where it ended; at the marker's 0xff
@@ -54,15 +48,14 @@ bool JpegHuffman::CanDecode(jpeg_decompress_struct& cinfo) {
          jpeg_has_multiple_scans(&cinfo) == FALSE;
 }
 
-// What an entry says for a code with `rest`, the bits of the look behind it.
-uint32_t JpegHuffman::EntryOf(Kind kind, uint8_t symbol, int code_bits, uint32_t rest) {
-  const int size = kind == Kind::kDc ? symbol : symbol & 15, left = kBits - code_bits;
-  int run = kind == Kind::kDc ? 0 : symbol >> 4, value = 0;
-  if (size > left) return static_cast<uint32_t>(symbol) << 24 | static_cast<uint32_t>(code_bits) << 16;
-  if (size > 0) value = Extend(rest >> (left - size), size);
+JpegHuffman::Entry JpegHuffman::EntryOf(Kind kind, uint8_t symbol, int code_bits) {
+  const int size = kind == Kind::kDc ? symbol : symbol & 15;
+  int run = kind == Kind::kDc ? 0 : symbol >> 4;
   if (kind == Kind::kAc && size == 0 && run != 15) run = kEndOfBlock;
-  return static_cast<uint32_t>(value) << 16 | static_cast<uint32_t>(run) << 8 |
-         static_cast<uint32_t>(code_bits + size);
+  return {.all_bits = static_cast<uint8_t>(code_bits + size),
+          .run = static_cast<uint8_t>(run),
+          .code_bits = static_cast<uint8_t>(code_bits),
+          .size = static_cast<uint8_t>(size)};
 }
 
 // The codes of a length follow one another, and twice the next one is the first of the next length (T.81,
@@ -77,10 +70,9 @@ void JpegHuffman::Make(const JHUFF_TBL& from, Kind kind, Table& table) {
     table.largest[length] = count > 0 ? code + count - 1 : -1;
     for (int32_t i = 0; i < count; ++i, ++code, ++place) {
       if (length > kBits) continue;
-      const uint32_t rests = 1u << (kBits - length);
-      uint32_t* entries = table.entries + static_cast<size_t>(code) * rests;
-      for (uint32_t rest = 0; rest < rests; ++rest)
-        entries[rest] = EntryOf(kind, from.huffval[place], length, rest);
+      const size_t same = size_t{1} << (kBits - length);  // whatever follows the code
+      std::fill_n(table.entries + static_cast<size_t>(code) * same, same,
+                  EntryOf(kind, from.huffval[place], length));
     }
   }
 }
@@ -113,59 +105,45 @@ inline void JpegHuffman::Bits::Refill() {
   count |= 56;
 }
 
-// The symbol of a code that an entry does not tell with its value. Sets `bad` where no code begins so.
-int JpegHuffman::LongSymbol(const Table& table, uint32_t entry, Bits& bits) {
-  if (entry != 0) {
-    bits.Skip(static_cast<int>(entry >> 16 & 0xff));
-    return static_cast<int>(entry >> 24);
-  }
+// A code of more than kBits; sets `bad` where none begins so.
+[[gnu::noinline]] JpegHuffman::Entry JpegHuffman::LongCode(const Table& table, Kind kind, Bits& bits) {
+  bits.Refill();
   for (int length = kBits + 1; length <= 16; ++length) {
     const auto code = static_cast<int32_t>(bits.Look(length));
-    if (code > table.largest[length]) continue;
-    bits.Skip(length);
-    return table.symbols[code + table.offset[length]];
+    if (code <= table.largest[length])
+      return EntryOf(kind, table.symbols[code + table.offset[length]], length);
   }
   bits.bad = true;
-  return 0;
+  return {.all_bits = 16, .run = kEndOfBlock, .code_bits = 16, .size = 0};
 }
 
-int JpegHuffman::ValueOf(int size, Bits& bits) {
-  if (size == 0) return 0;
-  const int value = Extend(bits.Look(size), size);
-  bits.Skip(size);
-  return value;
+inline JpegHuffman::Entry JpegHuffman::NextCode(const Table& table, Kind kind, Bits& bits) {
+  Entry entry = table.entries[bits.Look(kBits)];
+  if (entry.all_bits == 0) [[unlikely]] {
+    Bits copy = bits;  // so that the bits themselves stay in registers
+    entry = LongCode(table, kind, copy);
+    bits = copy;
+  }
+  return entry;
 }
 
-inline int JpegHuffman::DcDifference(const Table& table, Bits& bits) {
-  const uint32_t entry = table.entries[bits.Look(kBits)];
-  const auto used = static_cast<int>(entry & 0xff);
-  if (used == 0) return ValueOf(LongSymbol(table, entry, bits), bits);
-  bits.Skip(used);
-  return static_cast<int16_t>(entry >> 16);
-}
-
-// Gives the place behind it, as the loop of ReadAc counts.
-int JpegHuffman::LongCoefficient(const Table& table, uint32_t entry, Bits& bits, int k, JCOEF* block) {
-  bits.Refill();
-  const int symbol = LongSymbol(table, entry, bits), size = symbol & 15, run = symbol >> 4;
-  if (size == 0) return run == 15 ? k + 16 : DCTSIZE2;
-  block[kOrder[k + run]] = static_cast<JCOEF>(ValueOf(size, bits));
-  return k + run + 1;
+// Passes over a code and gives the coefficient behind it: one that begins with a 0 is negative (T.81,
+// F.2.2.1, EXTEND).
+inline int JpegHuffman::Take(const Entry& entry, Bits& bits) {
+  const uint64_t from = bits.buffer << entry.code_bits;
+  const auto value = static_cast<int>(from >> 1 >> (63 - entry.size));
+  const auto negative = static_cast<int>(static_cast<int64_t>(~from) >> 63);  // 0 or -1
+  bits.Skip(entry.all_bits);
+  return value + (negative & (static_cast<int>(~0u << entry.size) + 1));
 }
 
 // Two coefficients for each load of bits. Where an entry tells of none, a zero is put where one is.
 inline void JpegHuffman::ReadAc(const Table& table, Bits& bits, JCOEF* block) {
   int k = 1;
   const auto read = [&] {
-    const uint32_t entry = table.entries[bits.Look(kBits)];
-    const auto used = static_cast<int>(entry & 0xff);
-    if (used == 0) [[unlikely]] {
-      k = LongCoefficient(table, entry, bits, k, block);
-      return;
-    }
-    bits.Skip(used);
-    k += static_cast<int>(entry >> 8 & 0xff);
-    block[kOrder[k]] = static_cast<JCOEF>(entry >> 16);
+    const Entry entry = NextCode(table, Kind::kAc, bits);
+    k += entry.run;
+    block[kOrder[k]] = static_cast<JCOEF>(Take(entry, bits));
     k += 1;
   };
   do {
@@ -190,7 +168,7 @@ boolean JpegHuffman::DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
     JCOEF* block = blocks == nullptr ? self.spare_ : *blocks[i];
     bits.Refill();
     uint32_t& dc = self.last_dc_[one.component];
-    dc += static_cast<uint32_t>(DcDifference(*one.dc, bits));
+    dc += static_cast<uint32_t>(Take(NextCode(*one.dc, Kind::kDc, bits), bits));
     block[0] = static_cast<JCOEF>(dc);
     ReadAc(*one.ac, bits, block);
   }

@@ -14,7 +14,8 @@ namespace weir::data {
 //
 // What makes it faster: stuffed bytes are taken out beforehand, so that bits are loaded eight bytes at a time
 // without a look at each (Giesen, "Reading bits in far too many ways", variant 4); and one look into a table
-// tells most coefficients whole: run, value, and how many bits both took.
+// tells of nearly every code how many bits it and its coefficient take together, so that the next one need not
+// wait for the coefficient, nor a branch be guessed.
 class JpegHuffman {
  public:
   // Whether the picture is one that it reads: of one scan, sequential, by Huffman codes. To be asked once
@@ -31,18 +32,22 @@ class JpegHuffman {
   static constexpr int kMostPerMcu = D_MAX_BLOCKS_IN_MCU * DCTSIZE2 * 4;  // bytes
   static constexpr int kBuffer = 32 << 10;                                // bytes
 
-  // One Huffman table. An entry, by the next kBits bits: bits used (8 bits), zeros before the coefficient
-  // (8), the coefficient (16). Where the bits used are 0: only the code fits, and the upper half has its
-  // symbol (8) and length (8); or all is 0, for what is a longer code or none.
+  // What the next kBits bits begin with. `all_bits` 0: a longer code, or none.
+  struct Entry {
+    uint8_t all_bits;   // of the code and the coefficient behind it
+    uint8_t run;        // zeros before the coefficient
+    uint8_t code_bits;  // of the code
+    uint8_t size;       // bits of the coefficient
+  };
   struct Table {
-    uint32_t entries[1 << kBits];
+    Entry entries[1 << kBits];
     int32_t largest[17];  // code of each length, -1: none
     int32_t offset[17];   // from a code to its place in `symbols`
     const uint8_t* symbols;
   };
   enum class Kind { kDc, kAc };
   static void Make(const JHUFF_TBL& from, Kind kind, Table& table);
-  static uint32_t EntryOf(Kind kind, uint8_t symbol, int code_bits, uint32_t rest);
+  static Entry EntryOf(Kind kind, uint8_t symbol, int code_bits);
 
   // Bits in their order from the top of `buffer` on; at least `count` of them are right.
   struct Bits {
@@ -60,10 +65,9 @@ class JpegHuffman {
       count -= n;
     }
   };
-  static int LongSymbol(const Table& table, uint32_t entry, Bits& bits);
-  static int ValueOf(int size, Bits& bits);
-  static int DcDifference(const Table& table, Bits& bits);
-  static int LongCoefficient(const Table& table, uint32_t entry, Bits& bits, int k, JCOEF* block);
+  static Entry LongCode(const Table& table, Kind kind, Bits& bits);
+  static Entry NextCode(const Table& table, Kind kind, Bits& bits);
+  static int Take(const Entry& entry, Bits& bits);
   static void ReadAc(const Table& table, Bits& bits, JCOEF* block);
 
   static boolean DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks);
