@@ -1,5 +1,6 @@
-// Any bytes as a picture: the header, then a random window of it, strict and tolerant. Given an empty corpus
-// folder, it begins by making pictures of every format there.
+// Any bytes as a picture: the header, then a random window of it, strict and tolerant: what is taken as it is
+// has to be shown the same where damage is tolerated, by libjpeg's own reading of the codes. Given an empty
+// corpus folder, it begins by making pictures of every format there.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -32,6 +33,7 @@ std::vector<std::string> MakeSeeds() {
   const testing::GifFrame frames[] = {{0, 0, 33, 21, true, 2, indices}, {4, 4, 11, 9, false, -1, indices}};
   std::vector<std::string> seeds = {
       testing::WriteJpeg(photo, {}),
+      testing::WriteJpeg(photo, {.restart_rows = 1}),
       testing::WriteJpeg(photo, {.luma = {1, 1}, .progressive = true}),
       testing::WriteJpeg(photo, {.luma = {1, 2}, .arithmetic = true}),
       testing::WriteJpeg(photo, {.progressive = true, .arithmetic = true, .restart_rows = 1}),
@@ -88,14 +90,21 @@ extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto encoded = std::as_bytes(std::span(data, size));
   static Decoder decoder;
-  static Pixels pixels;
+  static Pixels pixels, strict;
+  bool taken = false;
   for (const bool tolerate : {false, true}) {
     const DecodeOptions options{.max_pixels = 100'000, .tolerate_damage = tolerate};
     const auto info = ReadPictureInfo(encoded, options);
     if (!info) return 0;
     CHECK(info->width >= 1 && info->height >= 1 && info->orientation >= 1 && info->orientation <= 8);
     const Window window = ChooseWindow(*info, {data, size});
-    if (!decoder.Decode(encoded, *info, window, options, pixels)) continue;
+    if (!decoder.Decode(encoded, *info, window, options, pixels)) {
+      CHECK(!taken);
+      continue;
+    }
+    if (!tolerate) strict = pixels;
+    CHECK(!taken || pixels.data == strict.data);
+    taken = true;
     CHECK(pixels.width == window.width && pixels.height == window.height);
     CHECK(pixels.data.size() == static_cast<size_t>(pixels.width) * pixels.height * pixels.channels);
   }

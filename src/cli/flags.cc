@@ -90,4 +90,12 @@ std::optional<int> Flags::Parse(const std::vector<std::string>& arguments) {
   }
 }
 
+std::vector<std::string> Flags::Given() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : state_->app.get_options()) {
+    if (option->count() > 0) names.push_back(option->get_name());
+  }
+  return names;
+}
+
 }  // namespace weir::cli

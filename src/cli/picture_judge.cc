@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "base/file.h"
 #include "cli/recogniser.h"
 #include "data/hash.h"
 #include "data/prepare.h"
@@ -26,14 +25,13 @@ Result<std::unique_ptr<PictureJudge>> PictureJudge::Open(const JudgeFlags& flags
   options.batch = model.fixed_batch.value_or(1);
   judge->opened_ = TRY(model::OpenSession(model, "", options, clock));
   std::string hash = "no file";
-  if (!model.path.empty()) hash = data::HashOf(TRY(ReadFile(model.path, uint64_t{16} << 30)).span());
+  if (!model.path.empty()) hash = TRY(data::HashOfFile(model.path));
   judge->identity_ = fmt::format("{} ({}), score at least {}", model.name, hash, flags.min_score);
   return judge;
 }
 
 prepare::Judge PictureJudge::MakeJudge() const {
-  const auto preparer = std::make_shared<data::Preparer>(
-      target_.recipe.geometry, data::DecodeOptions{.max_pixels = flags_.max_pixels});
+  const auto preparer = std::make_shared<data::Preparer>(target_.recipe.geometry, flags_.decode);
   return [this, preparer](std::span<const std::byte> encoded) { return Judge(*preparer, encoded); };
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "data/decode.h"
 #include "model/model.h"
 #include "prepare/maker.h"
 #include "run/application.h"
@@ -15,7 +16,7 @@ namespace weir::cli {
 struct JudgeFlags {
   std::string model;     // a file or folder; a server's answers could not be had again the same
   double min_score = 0;  // of its best class: a probability where the recipe says softmax
-  int64_t max_pixels = 0;
+  data::DecodeOptions decode;
 };
 
 // Thread-safe.

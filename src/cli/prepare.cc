@@ -1,7 +1,6 @@
 #include "prepare/prepare.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,8 +11,8 @@
 
 #include "base/file.h"
 #include "cli/console.h"
-#include "cli/flags.h"
 #include "cli/picture_judge.h"
+#include "cli/prepare_flags.h"
 #include "cli/prepare_result.h"
 #include "cli/verbs.h"
 #include "data/verify.h"
@@ -26,88 +25,6 @@
 
 namespace weir::cli {
 namespace {
-
-struct Wanted {
-  std::vector<std::string> sources;
-  std::string folder, recipe, list, labels, part, preview, verify, recognise, json;
-  std::string format = "files", encoding = "jpeg", sampling = "420";
-  int64_t make = 0, replicate = 0, sample = 0, min_bytes = 0, max_pixels = 100'000'000, seed = 1;
-  int64_t max_file_bytes = data::kMaxFileBytes, shard_bytes = data::SetWriter::kShardBytes;
-  double min_score = 0.5, fetch_timeout_s = 30;
-  int workers = 0, quality = 90, fetch_retries = 2;
-  bool tolerate_damage = false, strict = false, sha256 = false, no_duplicates = false, shrink = false;
-  bool join = false;
-};
-
-void AddSourceFlags(Flags& flags, Wanted& w) {
-  flags.Texts("SRC", w.sources,
-              "files, folders (recursive), prepared sets or tar archives; with --join the parts", false);
-  flags.Text("--list", w.list,
-             "a file of names, - for standard input: one path or URL a line, behind a tab its label");
-  flags.Text("--labels", w.labels, "\"folders\": each picture's first folder; or a CSV file of name,label");
-  flags.Integer64("--make", w.make, 0, 100'000'000,
-                  "draw so many pictures in known classes instead of reading SRC");
-  flags.Integer64("--seed", w.seed, 0, INT64_MAX, "of the made pictures, of --sample and of --preview");
-  flags.Integer("--fetch-retries", w.fetch_retries, 0, 100, "of a URL that cannot be reached");
-  flags.Number("--fetch-timeout", w.fetch_timeout_s, 0.001, 86400, "seconds for one try");
-}
-
-void AddSelectionFlags(Flags& flags, Wanted& w) {
-  flags.Integer64("--min-bytes", w.min_bytes, 0, INT64_MAX,
-                  "reject smaller files (2052 finds the placeholders of photo sites)");
-  flags.Integer64("--max-file-bytes", w.max_file_bytes, 1, int64_t{1} << 40, "reject larger files");
-  flags.Integer64("--max-pixels", w.max_pixels, 1, int64_t{1} << 40,
-                  "a picture that declares more is rejected");
-  flags.Text("--recognise", w.recognise, "reject what this model (file or folder) cannot place");
-  flags.Number("--min-score", w.min_score, -1e30, 1e30, "of its best class, for --recognise");
-  flags.Switch("--no-duplicates", w.no_duplicates, "reject files whose bytes came before");
-  flags.Integer64("--sample", w.sample, 0, INT64_MAX,
-                  "take so many of the sources, chosen by --seed; 0: all");
-  flags.Integer64("--replicate", w.replicate, 0, 1'000'000'000, "real copies, up to so many pictures in all");
-  flags.Switch("--tolerate-damage", w.tolerate_damage,
-               "let damaged pictures through as far as they can be shown");
-}
-
-void AddResultFlags(Flags& flags, Wanted& w) {
-  flags.Text("-o,--output", w.folder, "the set's folder: absent, empty, or what the same command has begun");
-  flags.Text("--recipe", w.recipe,
-             "a recipe whose geometry the pictures get; else they go in as they are. Several, with commas: "
-             "one set for each, in folders by their names, of one decode");
-  flags.Choice(
-      "--format", w.format, {"files", "tar", "tfrecord", "raw"},
-      "encoded files, WebDataset's tar, tf.Example records, or uint8 records of one size (--recipe)");
-  flags.Choice("--encoding", w.encoding, {"jpeg", "png"}, "of pictures that got a geometry");
-  flags.Integer("--quality", w.quality, 1, 100, "of JPEGs");
-  flags.Choice("--sampling", w.sampling, {"444", "422", "420"}, "of the colours of JPEGs");
-  flags.Integer64("--shard-bytes", w.shard_bytes, 1, int64_t{1} << 40,
-                  "no shard is larger, but one of a single picture");
-  flags.Switch("--sha256", w.sha256, "SHA-256 of sources and results into the manifest");
-  flags.Switch("--shrink", w.shrink,
-               "JPEGs over twice too large are decoded at a fraction: faster, and not to the bit");
-  flags.Text("--preview", w.preview, "write a contact sheet (JPEG): 64 results, and the rejects by reason");
-}
-
-std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
-  Flags flags(
-      "prepare",
-      "Makes a prepared data set of pictures, or of made pictures in known classes. Broken off at any "
-      "moment, the same command goes on with it.",
-      "weir prepare --make 1000 -o made/pictures && weir prepare made/pictures --recipe "
-      "made/resnet50/recipe.yaml --format raw -o made/raw && weir prepare --verify made/raw");
-  AddSourceFlags(flags, w);
-  AddResultFlags(flags, w);
-  AddSelectionFlags(flags, w);
-  flags.Integer("--workers", w.workers, 0, 4096, "threads that decode and encode; 0: one a core");
-  flags.Text(
-      "--part", w.part,
-      "I/N: only this part of the work, into the folder part-I-of-N of --output; auto, auto/N: as Slurm's "
-      "array or Kubernetes' indexed job says");
-  flags.Switch("--join", w.join, "join finished parts (SRC: their folders, or the one that holds them)");
-  flags.Text("--verify", w.verify, "hold this finished set against its manifest; makes nothing");
-  flags.Switch("--strict", w.strict, "exit with 1 when any picture was rejected");
-  flags.Text("--json", w.json, "write the result as JSON to this file; - for standard output");
-  return flags.Parse(arguments);
-}
 
 prepare::Feed FeedOfMadePictures(int64_t count, Seed seed) {
   prepare::Feed feed{.count = count};
@@ -155,7 +72,7 @@ data::Sampling SamplingOf(const std::string& name) {
   return name == "422" ? data::Sampling::k422 : data::Sampling::k420;
 }
 
-Result<prepare::Options> OptionsOf(const Wanted& w) {
+Result<prepare::Options> OptionsOf(const PrepareFlags& w) {
   prepare::Options options{
       .folder = w.folder,
       .format = FormatOf(w.format),
@@ -186,27 +103,6 @@ Result<prepare::Options> OptionsOf(const Wanted& w) {
   return options;
 }
 
-Status CheckFlags(const Wanted& w) {
-  const auto invalid = [](std::string words) -> Status {
-    return Fail(ErrorCode::kInvalidArgument, std::move(words));
-  };
-  if (!w.verify.empty()) {
-    const bool more = !w.sources.empty() || !w.folder.empty() || !w.list.empty() || w.make > 0 || w.join;
-    return more ? invalid("--verify DIR takes neither SRC nor -o: it makes nothing") : Status();
-  }
-  if (w.folder.empty()) return invalid("prepare wants -o DIR: where the set shall lie");
-  const bool reads = !w.sources.empty() || !w.list.empty();
-  if (w.join) {
-    const bool more = !w.list.empty() || w.make > 0 || !w.part.empty() || !w.recipe.empty();
-    if (w.sources.empty() || more)
-      return invalid("--join wants the parts' folders as SRC, and nothing to make");
-    return {};
-  }
-  if (reads == (w.make > 0)) return invalid("prepare wants either SRC... (or --list FILE) or --make N");
-  if (w.recipe.empty() && w.shrink) return invalid("--shrink is for pictures that get a size: give --recipe");
-  return {};
-}
-
 // Which folders hold a set of their own: the folder itself, or one for each variation.
 std::vector<std::string> SetFolders(const std::string& folder) {
   if (data::PreparedSet::IsSet(folder)) return {folder};
@@ -220,7 +116,7 @@ std::vector<std::string> SetFolders(const std::string& folder) {
 }
 
 // Of the first of several variations: they show the same pictures.
-Status WritePreview(const Wanted& w, const std::string& folder) {
+Status WritePreview(const PrepareFlags& w, const std::string& folder) {
   const std::vector<std::string> folders = SetFolders(folder);
   if (folders.empty()) return {};
   const std::string sheet =
@@ -256,9 +152,8 @@ class Teller {
   Instant next_;
 };
 
-Json ResultJson(const Wanted& w, const prepare::PrepareSummary& summary, const std::string& folder) {
+Json ResultJson(const PrepareFlags& w, const prepare::PrepareSummary& summary, const std::string& folder) {
   Json json = SummaryJson(summary, folder);
-  json["format"] = w.format;
   if (w.make > 0 || w.sample > 0) json["seed"] = w.seed;
   json["provenance"] =
       record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(w.seed)}).ToJson();
@@ -266,7 +161,7 @@ Json ResultJson(const Wanted& w, const prepare::PrepareSummary& summary, const s
   return json;
 }
 
-Result<int> Finish(const Wanted& w, const Console& console, const prepare::PrepareSummary& summary,
+Result<int> Finish(const PrepareFlags& w, const Console& console, const prepare::PrepareSummary& summary,
                    const std::string& folder) {
   console.Text(SummaryText(summary, folder));
   if (!w.preview.empty()) TRY_STATUS(WritePreview(w, folder));
@@ -274,12 +169,12 @@ Result<int> Finish(const Wanted& w, const Console& console, const prepare::Prepa
   return w.strict && RejectedCount(summary) > 0 ? kJobFailed : kDone;
 }
 
-Result<int> Make(const Wanted& w, Console& console, const Clock& clock, const std::stop_token& stop) {
+Result<int> Make(const PrepareFlags& w, Console& console, const Clock& clock, const std::stop_token& stop) {
   prepare::Options options = TRY(OptionsOf(w));
   std::unique_ptr<PictureJudge> judge;
   if (!w.recognise.empty()) {
-    judge = TRY(PictureJudge::Open(
-        {.model = w.recognise, .min_score = w.min_score, .max_pixels = w.max_pixels}, clock));
+    judge = TRY(PictureJudge::Open({.model = w.recognise, .min_score = w.min_score, .decode = options.decode},
+                                   clock));
     options.make_judge = [&judge] { return judge->MakeJudge(); };
     options.judged_by = judge->identity();
   }
@@ -293,7 +188,7 @@ Result<int> Make(const Wanted& w, Console& console, const Clock& clock, const st
         .lists = {},
         .labels = w.labels,
         .max_file_bytes = static_cast<uint64_t>(w.max_file_bytes),
-        .fetch = {.retries = w.fetch_retries, .timeout = FromSeconds(w.fetch_timeout_s)}};
+        .fetch = {.retries = w.fetch_retries, .timeout = FromSeconds(w.fetch_timeout_s), .stop = stop}};
     if (!w.list.empty()) wanted.lists.push_back(w.list);
     sources = TRY(prepare::Sources::Open(std::move(wanted)));
     feed = sources->MakeFeed();
@@ -311,7 +206,7 @@ Result<int> Make(const Wanted& w, Console& console, const Clock& clock, const st
   return Finish(w, console, *summary, folder);
 }
 
-Result<int> Join(const Wanted& w, Console& console, const Clock& clock, const std::stop_token& stop) {
+Result<int> Join(const PrepareFlags& w, Console& console, const Clock& clock, const std::stop_token& stop) {
   Teller teller(console, clock, "join");
   const auto summary = prepare::JoinParts({.parts = w.sources,
                                            .folder = w.folder,
@@ -323,7 +218,7 @@ Result<int> Join(const Wanted& w, Console& console, const Clock& clock, const st
   return Finish(w, console, *summary, w.folder);
 }
 
-Result<int> Verify(const Wanted& w, Console& console, const Clock& clock, const std::stop_token& stop) {
+Result<int> Verify(const PrepareFlags& w, Console& console, const Clock& clock, const std::stop_token& stop) {
   const std::vector<std::string> folders = SetFolders(w.verify);
   if (folders.empty()) {
     return Fail(ErrorCode::kNotFound, fmt::format("{}: no finished set is there (no set.json)", w.verify));
@@ -357,8 +252,8 @@ Result<int> Verify(const Wanted& w, Console& console, const Clock& clock, const 
   return faults == 0 ? kDone : kJobFailed;
 }
 
-Result<int> PrepareData(const Wanted& w, const std::stop_token& stop) {
-  TRY_STATUS(CheckFlags(w));
+Result<int> PrepareData(const PrepareFlags& w, const std::stop_token& stop) {
+  TRY_STATUS(CheckPrepareFlags(w));
   Console console(w.json);
   TRY_STATUS(console.CheckJson());
   const SteadyClock clock;
@@ -369,8 +264,8 @@ Result<int> PrepareData(const Wanted& w, const std::stop_token& stop) {
 }  // namespace
 
 int Prepare(const Arguments& arguments) {
-  Wanted wanted;
-  if (const auto status = ParseFlags(arguments, wanted)) return *status;
+  PrepareFlags wanted;
+  if (const auto status = ParsePrepareFlags(arguments, wanted)) return *status;
   const Interrupt interrupt;
   const Result<int> status = PrepareData(wanted, interrupt.token());
   return status ? *status : FailWith(status.error());

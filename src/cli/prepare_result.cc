@@ -17,6 +17,14 @@ std::vector<std::pair<const char*, double>> StagesOf(const prepare::StageTimes& 
           {"encode", Seconds(times.encode)},  {"disk write", Seconds(times.write)}};
 }
 
+// "; rejected: 3 damaged, 1 empty"; empty without rejects.
+std::string RejectedText(const prepare::PrepareSummary& summary) {
+  std::string text;
+  for (const auto& [reason, count] : summary.rejected)
+    text += fmt::format("{}{} {}", text.empty() ? "; rejected: " : ", ", Count(count), reason);
+  return text;
+}
+
 }  // namespace
 
 PrepareWall WallOf(const prepare::PrepareSummary& summary) {
@@ -37,21 +45,14 @@ int64_t RejectedCount(const prepare::PrepareSummary& summary) {
   return rejected;
 }
 
-std::string RejectedText(const prepare::PrepareSummary& summary) {
-  std::string text;
-  for (const auto& [reason, count] : summary.rejected)
-    text += fmt::format("{}{} {}", text.empty() ? "rejected: " : ", ", Count(count), reason);
-  return text;
-}
-
 std::string SummaryText(const prepare::PrepareSummary& summary, const std::string& folder) {
-  const std::string rejected = RejectedText(summary);
-  std::string text =
-      fmt::format("{} pictures in {}{}{}, {}", Count(summary.images), EscapeBytes(folder),
-                  rejected.empty() ? "" : "; ", rejected, Size(static_cast<double>(summary.bytes_out)));
+  std::string text = fmt::format("{} pictures in {}{}, {}", Count(summary.images), EscapeBytes(folder),
+                                 RejectedText(summary), Size(static_cast<double>(summary.bytes_out)));
   if (summary.was_finished) return text + "; it was finished before, and nothing is left to do\n";
   if (summary.images_per_s) text += fmt::format(", {} images/s", Short(*summary.images_per_s));
   text += fmt::format(" ({:.1f} s)\n", summary.wall_s);
+  if (summary.skipped > 0)
+    text += fmt::format("  passed over: {} of the sources' entries, no pictures\n", Count(summary.skipped));
   if (summary.begun_at > 0)
     text += fmt::format("  went on behind {} that were done\n", Count(summary.begun_at));
   const PrepareWall wall = WallOf(summary);
@@ -67,9 +68,11 @@ std::string SummaryText(const prepare::PrepareSummary& summary, const std::strin
 Json SummaryJson(const prepare::PrepareSummary& summary, const std::string& folder) {
   Json json;
   json["folder"] = EscapeBytes(folder);
+  json["format"] = data::ToString(summary.format);
   json["images"] = summary.images;
   json["rejected"] = Json::object();
   for (const auto& [reason, count] : summary.rejected) json["rejected"][reason] = count;
+  json["skipped"] = summary.skipped;
   PutIfAny(json, "images_per_s", summary.images_per_s);
   json["wall_s"] = summary.wall_s;
   json["bytes_in"] = summary.bytes_in;

@@ -16,13 +16,11 @@ struct PrepareWall {
 };
 PrepareWall WallOf(const prepare::PrepareSummary& summary);
 
-// "rejected: 3 damaged, 1 empty"; empty without rejects.
-std::string RejectedText(const prepare::PrepareSummary& summary);
 int64_t RejectedCount(const prepare::PrepareSummary& summary);
 
 // The lines at the end. `folder` raw.
 std::string SummaryText(const prepare::PrepareSummary& summary, const std::string& folder);
-// images, rejected, images_per_s, wall_s, bytes_in, bytes_out, stages_s, wall, ...
+// format, images, rejected, skipped, images_per_s, wall_s, bytes_in, bytes_out, stages_s, wall, ...
 Json SummaryJson(const prepare::PrepareSummary& summary, const std::string& folder);
 
 }  // namespace weir::cli

@@ -1,10 +1,8 @@
 // A file that grows: appended to through a buffer, hashed on the way, cut back to where it was good.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,8 +11,6 @@
 #include "data/hash.h"
 
 namespace weir::data {
-
-Status WriteAt(const UniqueFd& fd, const std::string& path, std::span<const std::byte> bytes, int64_t offset);
 
 // One thread at a time.
 class AppendFile {

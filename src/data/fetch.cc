@@ -8,8 +8,13 @@
 #include <expected>
 #include <memory>
 
+#include "base/mutex.h"
+
 namespace weir::data {
 namespace {
+
+constexpr Duration kConnectTimeout = 10s, kFirstWait = 1s, kLongestWait = 60s;
+constexpr long kMaxRedirects = 5;
 
 // What has come of a body.
 struct Body {
@@ -27,6 +32,26 @@ size_t Take(char* data, size_t size, size_t count, void* argument) {
   }
   body.bytes.append(data, bytes);
   return bytes;
+}
+
+// Asked several times a second; anything but 0 ends the transfer.
+int EndWhenStopped(void* argument, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<const std::stop_token*>(argument)->stop_requested() ? 1 : 0;
+}
+
+// False when `stop` came first.
+bool WaitFor(Duration wait, const std::stop_token& stop) {
+  const SteadyClock clock;
+  const Instant end = clock.Now() + wait;
+  Mutex mutex;
+  CondVar changed;
+  const std::stop_callback wake(stop, [&] {
+    MutexLock lock(mutex);
+    changed.NotifyAll();
+  });
+  MutexLock lock(mutex);
+  while (!stop.stop_requested() && clock.Now() < end) changed.WaitUntil(mutex, end);
+  return !stop.stop_requested();
 }
 
 struct Failure {
@@ -62,15 +87,18 @@ std::expected<std::string, Failure> TryOnce(const std::string& url, uint64_t max
   curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl.get(), CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl.get(), CURLOPT_FOLLOWLOCATION, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_MAXREDIRS, static_cast<long>(options.max_redirects));
+  curl_easy_setopt(curl.get(), CURLOPT_MAXREDIRS, kMaxRedirects);
   curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl.get(), CURLOPT_FAILONERROR, 0L);
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, milliseconds(options.timeout));
-  curl_easy_setopt(curl.get(), CURLOPT_CONNECTTIMEOUT_MS, milliseconds(options.connect_timeout));
+  curl_easy_setopt(curl.get(), CURLOPT_CONNECTTIMEOUT_MS, milliseconds(kConnectTimeout));
   curl_easy_setopt(curl.get(), CURLOPT_USERAGENT, "weir");
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, Take);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &body);
   curl_easy_setopt(curl.get(), CURLOPT_ERRORBUFFER, words);
+  curl_easy_setopt(curl.get(), CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(curl.get(), CURLOPT_XFERINFOFUNCTION, EndWhenStopped);
+  curl_easy_setopt(curl.get(), CURLOPT_XFERINFODATA, &options.stop);
   const CURLcode code = curl_easy_perform(curl.get());
   if (body.too_large) {
     return std::unexpected(Failure{
@@ -90,14 +118,13 @@ std::expected<std::string, Failure> TryOnce(const std::string& url, uint64_t max
 }  // namespace
 
 Accepted<Bytes> Fetch(const std::string& url, uint64_t max_bytes, const FetchOptions& options) {
-  const SteadyClock clock;
-  Duration wait = options.wait;
+  Duration wait = kFirstWait;
   for (int left = options.retries;; --left) {
     auto body = TryOnce(url, max_bytes, options);
     if (body) return Bytes::Copy(*body);
-    if (!body.error().may_pass || left <= 0) return std::unexpected(std::move(body).error().reject);
-    SleepUntil(clock.Now() + wait);
-    wait *= 2;
+    if (!body.error().may_pass || left <= 0 || !WaitFor(wait, options.stop))
+      return std::unexpected(std::move(body).error().reject);
+    wait = std::min(2 * wait, kLongestWait);
   }
 }
 

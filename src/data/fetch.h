@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 
 #include "base/bytes.h"
@@ -11,16 +12,15 @@
 namespace weir::data {
 
 struct FetchOptions {
-  int retries = 2;                 // after the first try, for what may go by itself
-  Duration timeout = 30s;          // of one try
-  Duration connect_timeout = 10s;  // of it
-  Duration wait = 1s;              // before the first retry; twice as long before each next
-  int max_redirects = 5;           // to http and https only
+  int retries = 2;         // after the first try, for what may go by itself
+  Duration timeout = 30s;  // of one try
+  std::stop_token stop;    // ends the transfer, or the wait for the next try
 };
 
 // The body of `url` (http or https). Tried again after what may pass: no connection, a timeout, a body cut
-// short, and the status 408, 429 and 5xx. Rejects: kUnreachable with the last reason, kTooManyBytes. Blocks;
-// thread-safe.
+// short, and the status 408, 429 and 5xx; first after a second, then after twice as long each time, up to a
+// minute. Up to five redirects, to http and https only. Rejects: kUnreachable with the last reason (also
+// where it was stopped), kTooManyBytes. Blocks; thread-safe.
 Accepted<Bytes> Fetch(const std::string& url, uint64_t max_bytes, const FetchOptions& options);
 
 }  // namespace weir::data

@@ -4,12 +4,17 @@
 #include <openssl/sha.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 
+#include "data/file_at.h"
+
 namespace weir::data {
 namespace {
+
+constexpr int64_t kPiece = 1 << 20;  // bytes of a file that are held at once
 
 std::string Hex(const XXH128_hash_t& hash) { return fmt::format("{:016x}{:016x}", hash.high64, hash.low64); }
 
@@ -60,6 +65,27 @@ void StreamHash::Add(std::span<const std::byte> bytes) {
 }
 
 std::string StreamHash::Digest() const { return Hex(XXH3_128bits_digest(state_->xxh.get())); }
+
+Status AddBytes(const UniqueFd& fd, const std::string& path, int64_t bytes, StreamHash& hash) {
+  std::string buffer(kPiece, '\0');
+  for (int64_t at = 0; at < bytes;) {
+    const auto piece = std::as_writable_bytes(std::span(buffer))
+                           .first(static_cast<size_t>(std::min<int64_t>(kPiece, bytes - at)));
+    if (TRY(ReadAt(fd, path, piece, at)) < piece.size())
+      return Fail(ErrorCode::kIo,
+                  fmt::format("{}: shrank to less than {} bytes while it was read", path, bytes));
+    hash.Add(piece);
+    at += std::ssize(piece);
+  }
+  return {};
+}
+
+Result<std::string> HashOfFile(const std::string& path) {
+  const OpenedFile file = TRY(OpenRegularFile(path));
+  StreamHash hash;
+  TRY_STATUS(AddBytes(file.fd, path, file.bytes, hash));
+  return hash.Digest();
+}
 
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc) {
   static_assert(std::endian::native == std::endian::little);

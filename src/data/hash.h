@@ -8,6 +8,9 @@
 #include <span>
 #include <string>
 
+#include "base/error.h"
+#include "base/file.h"
+
 namespace weir::data {
 
 // XXH3-128, 32 hex digits.
@@ -32,6 +35,11 @@ class StreamHash {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Adds the first `bytes` of an open file, piece by piece. `path` is for the message. kIo where it has fewer.
+Status AddBytes(const UniqueFd& fd, const std::string& path, int64_t bytes, StreamHash& hash);
+// HashOf a whole file, which need not fit into memory. Errors as OpenRegularFile has them, and kIo.
+Result<std::string> HashOfFile(const std::string& path);
 
 // CRC-32C (Castagnoli, RFC 3720 B.4) of `bytes` that follow others whose CRC was `crc`.
 uint32_t Crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);

@@ -5,6 +5,7 @@
 
 #include "data/formats.h"
 #include "data/jpeg_guard.h"
+#include "data/jpeg_huffman.h"
 
 namespace weir::data {
 namespace {
@@ -23,6 +24,8 @@ struct Work {
   bool around = false;  // `out` may hold more columns than the window's
   Window given;         // what it holds
   JpegErrors errors;
+  bool own_codes = false;  // `huffman` reads them, not libjpeg
+  JpegHuffman huffman;
   jpeg_progress_mgr progress{};
   jpeg_decompress_struct cinfo{};
 };
@@ -62,6 +65,9 @@ void Start(Work& work) {
   cinfo.scale_num = 1;
   cinfo.scale_denom = static_cast<unsigned>(job.shrink);
   jpeg_start_decompress(&cinfo);
+  // What can be shown of a damaged picture is for libjpeg to say.
+  work.own_codes = work.errors.strict && JpegHuffman::CanDecode(cinfo);
+  if (work.own_codes) work.huffman.Install(cinfo);
 }
 
 // Photoshop, and after it every other writer, stores the inks inverted; so do we read them, with or without
@@ -145,7 +151,7 @@ void ReadToEnd(Work& work) {
   const JDIMENSION left = cinfo.output_height - cinfo.output_scanline;
   if (left > 1) jpeg_skip_scanlines(&cinfo, left - 1);
   ReadAndDrop(work, std::min<JDIMENSION>(left, 1));
-  if (work.errors.strict && HasUnusedBytes(cinfo)) {
+  if (work.errors.strict && !work.own_codes && HasUnusedBytes(cinfo)) {
     FailJpeg(reinterpret_cast<j_common_ptr>(&cinfo), RejectReason::kDamaged,
              "bytes are left after the last block");
   }

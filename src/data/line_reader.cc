@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace weir::data {
@@ -26,18 +27,18 @@ Result<std::optional<std::string_view>> LineReader::Next() {
   for (;;) {
     const size_t end = buffer_.find('\n', at_);
     const bool last = end == buffer_.npos && ended_;
+    const size_t stop = std::min(end, buffer_.size());
+    if (stop - at_ > kMaxLine) {
+      return Fail(ErrorCode::kCorrupt,
+                  fmt::format("{}: line {} is over {} bytes", path_, line_ + 1, kMaxLine));
+    }
     if (end != buffer_.npos || (last && at_ < buffer_.size())) {
-      const size_t stop = last ? buffer_.size() : end;
       const std::string_view line = std::string_view(buffer_).substr(at_, stop - at_);
       at_ = last ? stop : stop + 1;
       line_ += 1;
       return line;
     }
     if (last) return std::nullopt;
-    if (buffer_.size() - at_ > kMaxLine) {
-      return Fail(ErrorCode::kCorrupt,
-                  fmt::format("{}: line {} is over {} bytes", path_, line_ + 1, kMaxLine));
-    }
     buffer_.erase(0, at_);
     at_ = 0;
     const size_t kept = buffer_.size();

@@ -278,7 +278,6 @@ Accepted<void> Preparer::State::Decode(std::span<const std::byte> encoded) {
       picture.orientation != info.orientation || picture.format != info.format) {
     MakePlans(picture);
   }
-  if (ways.size() == 1 && !ways.front().plan) return std::unexpected(ways.front().plan.error());
   if (picture.format == PictureFormat::kJpeg) {
     const DecodeJob job{encoded, picture, window, options.decode.tolerate_damage, options.decode.max_pixels,
                         shrink};

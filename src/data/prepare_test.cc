@@ -189,6 +189,21 @@ TEST(Preparer, SeveralGeometriesGetWhatEachGetsAlone) {
   }
 }
 
+// Whether it is asked for alone or beside others: what is wrong with the picture itself comes first.
+TEST(Preparer, ARejectDoesNotDependOnTheOtherGeometries) {
+  const Geometry huge{.short_side = 16000}, small{.short_side = 8};
+  const std::string good = testing::WriteJpeg(MakePhoto(40, 30, 3, 1), {});
+  const std::string cut = good.substr(0, good.size() / 2);
+  for (const auto& [encoded, reason] :
+       {std::pair(good, RejectReason::kTooManyPixels), std::pair(cut, RejectReason::kDamaged)}) {
+    Preparer both = Preparer::OfAll({huge, small}, {});
+    const auto alone = Preparer(huge, {}).Prepare(AsBytes(encoded));
+    ASSERT_FALSE(alone);
+    EXPECT_EQ(alone.error().reason, reason);
+    EXPECT_EQ(both.PrepareAll(AsBytes(encoded))[0].error().reason, reason);
+  }
+}
+
 // The bar of the option: within two levels on average. A photo's neighbours are alike; so are this one's.
 TEST(Preparer, ShrinkingStaysNearTheWholeDecode) {
   Pixels photo{1000, 778, 3, {}};

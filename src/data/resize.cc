@@ -332,7 +332,7 @@ void Resizer::Resize(const PixelPart& window, const Axis& x, const Axis& y, Pixe
   const int channels = window.channels;
   const size_t out_step = static_cast<size_t>(x.size()) * channels;
   PackPairs(x, x_pairs_);
-  WidenPairs(x_pairs_, x.stride, x_wide_);
+  if (channels == 3) WidenPairs(x_pairs_, x.stride, x_wide_);
   PackPairs(y, y_pairs_);
   out.width = static_cast<int>(x.size());
   out.height = static_cast<int>(y.size());

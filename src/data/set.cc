@@ -2,14 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/file.h"
+#include "data/file_at.h"
 #include "data/hash.h"
 #include "data/set_text.h"
 #include "data/shard_format.h"
@@ -20,20 +19,6 @@ namespace {
 constexpr uint64_t kMaxFactsBytes = 64 << 20;
 constexpr uint64_t kMaxManifestBytes = uint64_t{16} << 30;
 
-struct OpenedFile {
-  UniqueFd fd;
-  int64_t bytes = 0;
-};
-
-Result<OpenedFile> OpenRegularFile(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd.valid()) return FailErrno(path, errno);
-  struct stat facts{};
-  if (::fstat(fd.get(), &facts) != 0) return FailErrno(path, errno);
-  if (!S_ISREG(facts.st_mode)) return Fail(ErrorCode::kCorrupt, fmt::format("{}: not a regular file", path));
-  return OpenedFile{std::move(fd), facts.st_size};
-}
-
 // What a shard holds, as far as the manifest tells.
 struct ShardContents {
   int64_t first = 0, records = 0;
@@ -43,17 +28,10 @@ struct ShardContents {
 // `size` bytes from `offset` on; `path` is for the message.
 Result<Bytes> ReadPart(const UniqueFd& fd, const std::string& path, int64_t offset, int64_t size) {
   Bytes bytes = Bytes::AllocateUninitialized(static_cast<size_t>(size));
-  for (int64_t done = 0; done < size;) {
-    const ssize_t got =
-        ::pread(fd.get(), bytes.mutable_data() + done, static_cast<size_t>(size - done), offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FailErrno(path, errno);
-    if (got == 0)
-      return Fail(ErrorCode::kIo,
-                  fmt::format("{}: shrank to less than {} bytes while it was read", path, offset + size));
-    done += got;
-  }
-  return bytes;
+  const std::span<std::byte> into(bytes.mutable_data(), bytes.size());
+  if (TRY(ReadAt(fd, path, into, offset)) == bytes.size()) return bytes;
+  return Fail(ErrorCode::kIo,
+              fmt::format("{}: shrank to less than {} bytes while it was read", path, offset + size));
 }
 
 Result<std::vector<SetEntry>> ParseManifest(std::string_view text, const SetFacts& facts) {
@@ -89,15 +67,19 @@ Result<Bytes> ReadEntry(const std::string& folder, const SetEntry& entry) {
   return ReadPart(fd, path, entry.offset, entry.bytes);
 }
 
+Result<SetFacts> ReadSetFacts(const std::string& folder) {
+  const std::string path = folder + "/set.json";
+  const Bytes text = TRY(ReadFile(path, kMaxFactsBytes));
+  return TRY_CONTEXT(ParseSetFacts(text.text()), path);
+}
+
 Result<std::shared_ptr<const PreparedSet>> PreparedSet::Open(const std::string& folder) {
   const std::string root =
       folder.ends_with('/') && folder.size() > 1 ? folder.substr(0, folder.size() - 1) : folder;
-  const std::string facts_path = root + "/set.json";
   const std::string manifest_path = root + "/manifest.jsonl";
   std::shared_ptr<PreparedSet> set(new PreparedSet);
   set->folder_ = root;
-  const Bytes facts = TRY(ReadFile(facts_path, kMaxFactsBytes));
-  set->facts_ = TRY_CONTEXT(ParseSetFacts(facts.text()), facts_path);
+  set->facts_ = TRY(ReadSetFacts(root));
   const Bytes manifest = TRY(ReadFile(manifest_path, kMaxManifestBytes));
   if (HashOf(manifest.span()) != set->facts_.manifest_hash) {
     return Fail(ErrorCode::kCorrupt,

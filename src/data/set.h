@@ -87,6 +87,9 @@ inline constexpr const char* kPartSuffix = ".part";  // of a shard that is not w
 // are not there whole.
 Result<Bytes> ReadEntry(const std::string& folder, const SetEntry& entry);
 
+// What the set.json of a finished set says. kNotFound where there is none, kCorrupt names what is wrong.
+Result<SetFacts> ReadSetFacts(const std::string& folder);
+
 // Opens a finished set. Thread-safe.
 class PreparedSet {
  public:

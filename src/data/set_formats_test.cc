@@ -184,6 +184,8 @@ TEST_P(SetFormatsTest, AnyByteThatIsChangedIsFound) {
     }
     std::ofstream(Path("a/" + name)) << text + "x";
     EXPECT_TRUE(!VerifySet(Path("a"), {}) || Verify("a").faults > 0) << name << " is longer";
+    std::ofstream(Path("a/" + name)) << text.substr(0, text.size() - 1);  // of a list: its last newline
+    EXPECT_TRUE(!VerifySet(Path("a"), {}) || Verify("a").faults > 0) << name << " is shorter";
     std::ofstream(Path("a/" + name)) << text;
   }
   EXPECT_EQ(Verify("a").faults, 0);
@@ -270,6 +272,22 @@ TEST(LineReader, GivesEveryLineOnce) {
   std::ofstream(path) << std::string(3 << 20, 'x');
   LineReader long_line = LineReader::Open(path).value();
   EXPECT_EQ(long_line.Next().error().code, ErrorCode::kCorrupt);
+}
+
+// The newline may come with the same piece that passes the limit.
+TEST(LineReader, NoLineIsLongerThanTheLimitWhereverItEnds) {
+  const std::string path = ::testing::TempDir() + "line_reader_limit_test";
+  for (const char* end : {"", "\n", "\nmore"}) {
+    std::ofstream(path) << std::string(LineReader::kMaxLine, 'x') << end;
+    LineReader good = LineReader::Open(path).value();
+    EXPECT_EQ(good.Next().value()->size(), LineReader::kMaxLine);
+    std::ofstream(path) << "short\n" << std::string(LineReader::kMaxLine + 1, 'x') << end;
+    LineReader bad = LineReader::Open(path).value();
+    EXPECT_EQ(*bad.Next().value(), "short");
+    const auto line = bad.Next();
+    ASSERT_FALSE(line);
+    EXPECT_THAT(line.error().message, HasSubstr("line 2 is over"));
+  }
 }
 
 }  // namespace

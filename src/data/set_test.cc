@@ -211,6 +211,8 @@ TEST_F(SetTest, ManifestPathsStayInTheSet) {
     entry.path = path;
     EXPECT_EQ(ParseSetEntry(FormatSetEntry(entry)).error().code, ErrorCode::kCorrupt) << path;
   }
+  entry.path = std::string(5000, 'a');
+  EXPECT_EQ(ParseSetEntry(FormatSetEntry(entry)).error().code, ErrorCode::kCorrupt);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ constexpr int kVersion = 1;
 constexpr int kMaxSide = 16384;
 constexpr int64_t kMaxImages = int64_t{1} << 40;
 constexpr int64_t kMaxParts = 1'000'000;
+constexpr int64_t kMaxPath = 4096;  // bytes, as Linux has it
 
 template <typename Value>
 struct Word {
@@ -248,6 +249,8 @@ Result<SetEntry> ParseSetEntry(std::string_view line) {
   entry.source = TRY(GetString(json, "source"));
   entry.path = TRY(GetString(json, "path"));
   if (!StaysInside(entry.path)) return Fail(ErrorCode::kCorrupt, "key \"path\" leaves the set's folder");
+  if (std::ssize(entry.path) > kMaxPath)
+    return Fail(ErrorCode::kCorrupt, fmt::format("key \"path\" is of {} bytes", entry.path.size()));
   if (json.contains("input")) entry.input = TRY(GetIntegerWithin(json, "input", 0, kMaxImages));
   if (json.contains("record")) {
     entry.record = TRY(GetIntegerWithin(json, "record", 0, kMaxImages));

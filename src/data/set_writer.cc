@@ -13,6 +13,7 @@
 
 #include "data/append_file.h"
 #include "data/decode.h"
+#include "data/file_at.h"
 #include "data/hash.h"
 #include "data/set_text.h"
 #include "data/shard_format.h"

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "data/append_file.h"
+#include "data/file_at.h"
 #include "data/set_text.h"
 
 namespace weir::data {

@@ -20,17 +20,6 @@
 namespace weir::data {
 namespace {
 
-bool IsNamedLikeAPicture(std::string_view name) {
-  static constexpr std::string_view kEndings[] = {"jpg",  "jpeg", "jpe", "jfif", "png", "tif",
-                                                  "tiff", "gif",  "bmp", "dib",  "webp"};
-  const size_t dot = name.rfind('.');
-  if (dot == name.npos) return false;
-  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
-  return std::ranges::any_of(kEndings, [&](std::string_view ending) {
-    return std::ranges::equal(name.substr(dot + 1), ending, same);
-  });
-}
-
 // Looks at the first bytes of a regular file; an empty string where they begin a picture, else why it is
 // none.
 std::string WhyNotShapedLikeAPicture(const std::string& path) {
@@ -146,6 +135,17 @@ class Walk {
 };
 
 }  // namespace
+
+bool IsNamedLikeAPicture(std::string_view name) {
+  static constexpr std::string_view kEndings[] = {"jpg",  "jpeg", "jpe", "jfif", "png", "tif",
+                                                  "tiff", "gif",  "bmp", "dib",  "webp"};
+  const size_t dot = name.rfind('.');
+  if (dot == name.npos) return false;
+  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) {
+    return std::ranges::equal(name.substr(dot + 1), ending, same);
+  });
+}
 
 Result<Listing> ListInputs(const std::vector<std::string>& arguments) {
   Listing listing;

@@ -43,14 +43,16 @@ struct Listing {
   std::vector<std::shared_ptr<const PreparedSet>> sets;
 };
 
+// By its ending, in any case: .jpg .jpeg .jpe .jfif .png .tif .tiff .gif .bmp .dib .webp
+bool IsNamedLikeAPicture(std::string_view name);
+
 // Lists files, folders and prepared sets. A prepared set, asked for or met on the way, gives its pictures in
 // its manifest's order, with their labels. Folders: recursive, entries in byte order of their names; hidden
-// entries, and files that are neither named (.jpg .jpeg .jpe .jfif .png .tif .tiff .gif .bmp .dib .webp, any
-// case) nor shaped (SniffFormat) like a picture, are skipped. What is named on the command line itself is
-// never skipped. A linked folder is entered once (by device and inode, so circles end); every linked file is
-// an input; links that lead nowhere, pipes, sockets and folders by a picture's name are inputs that loading
-// will reject (a folder by a picture's name is also entered). kNotFound when an argument is not there;
-// kCorrupt names a damaged set.
+// entries, and files that are neither named (IsNamedLikeAPicture) nor shaped (SniffFormat) like a picture,
+// are skipped. What is named on the command line itself is never skipped. A linked folder is entered once (by
+// device and inode, so circles end); every linked file is an input; links that lead nowhere, pipes, sockets
+// and folders by a picture's name are inputs that loading will reject (a folder by a picture's name is also
+// entered). kNotFound when an argument is not there; kCorrupt names a damaged set.
 Result<Listing> ListInputs(const std::vector<std::string>& arguments);
 
 inline constexpr uint64_t kMaxFileBytes = 256 << 20;

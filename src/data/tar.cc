@@ -12,11 +12,13 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "data/file_at.h"
 
 namespace weir::data {
 namespace {
 
-constexpr int64_t kMaxWords = 1 << 20;  // bytes of a long name, or of a pax header
+constexpr int64_t kMaxWords = 1 << 20;  // bytes of a pax header, which may hold more than names
+constexpr size_t kMaxName = 64 << 10;   // bytes: more than any file system takes
 constexpr int64_t kMaxSize = int64_t{1} << 60;
 
 // Places in a header (POSIX.1-2001, "ustar Interchange Format").
@@ -158,6 +160,12 @@ class Scan {
       TRY_STATUS(TakeWords(header));
       return true;
     }
+    if (words_.name.size() > kMaxName) {
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("a member's name is of {} bytes, more than the {} that "
+                              "are read: give it a shorter one",
+                              words_.name.size(), kMaxName));
+    }
     if (words_.size >= 0) header.size = words_.size;
     if (!words_.name.empty()) header.name = std::move(words_.name);
     words_ = {};
@@ -258,9 +266,7 @@ Status ScanTar(const std::string& path, const std::function<Status(const TarMemb
     return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: not a regular file", path));
   const TarRead read = [&](int64_t offset, int64_t size) -> Result<std::string> {
     std::string text(static_cast<size_t>(size), '\0');
-    const ssize_t got = ::pread(fd.get(), text.data(), text.size(), offset);
-    if (got < 0) return FailErrno("reading", errno);
-    text.resize(static_cast<size_t>(got));
+    text.resize(TRY(ReadAt(fd, "reading", std::as_writable_bytes(std::span(text)), offset)));
     return text;
   };
   Status status = ScanTar(read, facts.st_size, found);

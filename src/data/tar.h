@@ -37,8 +37,8 @@ struct TarMember {
 };
 // Calls `found` with each regular file in the archive, in its order, without reading their bytes. An archive
 // that ends without its empty blocks is as good as one with them. kCorrupt names the offset where it is cut
-// or wrong; kUnsupported for compressed archives (with the remedy) and sparse members; kIo; an error of
-// `found` ends it.
+// or wrong; kUnsupported for compressed archives (with the remedy), sparse members, and names over 64 KiB;
+// kIo; an error of `found` ends it.
 Status ScanTar(const std::string& path, const std::function<Status(const TarMember&)>& found);
 
 // The same over memory, for archives that are there whole. `read(offset, size)` gives the bytes, fewer at the

@@ -74,6 +74,8 @@ TEST(Tar, NamesMayBeLong) {
   ASSERT_TRUE(posix.status) << posix.status.error().message;
   EXPECT_THAT(posix.names, ElementsAre(name));
   EXPECT_EQ(Scan(Typed("x", 'x', pax) + Member("short", "1")).status.error().code, ErrorCode::kCorrupt);
+  const Found too_long = Scan(Typed("././@LongLink", 'L', std::string(70'000, 'n')) + Member("short", "1"));
+  EXPECT_EQ(too_long.status.error().code, ErrorCode::kUnsupported);
 }
 
 TEST(Tar, FoldersAndLinksAreNoFiles) {

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "data/decode.h"
+#include "data/file_at.h"
 #include "data/hash.h"
 #include "data/line_reader.h"
 #include "data/set.h"
@@ -22,6 +23,7 @@ namespace weir::data {
 namespace {
 
 constexpr int64_t kMaxRecord = int64_t{2} << 30;  // bytes
+constexpr size_t kMaxExamples = 20;
 
 // Faults of one set, counted and told.
 class Verifier {
@@ -36,8 +38,6 @@ class Verifier {
       if (options_.stop.stop_requested()) {
         return Fail(ErrorCode::kCancelled, fmt::format("stopped after {} pictures", report_.images));
       }
-      manifest_hash_.Add(std::as_bytes(std::span(*line)));
-      manifest_hash_.Add(std::as_bytes(std::span("\n", 1)));
       const Result<SetEntry> entry = ParseSetEntry(*line);
       if (!entry) {
         Fault(fmt::format("manifest.jsonl: line {}: {}", manifest.line(), entry.error().message));
@@ -60,7 +60,7 @@ class Verifier {
 
   void Fault(std::string what) {
     report_.faults += 1;
-    if (report_.examples.size() < options_.max_examples) report_.examples.push_back(std::move(what));
+    if (report_.examples.size() < kMaxExamples) report_.examples.push_back(std::move(what));
   }
 
   // That the bytes are those the manifest tells of.
@@ -131,15 +131,9 @@ class Verifier {
   // nullopt where the shard ends before.
   Result<std::optional<std::string>> ReadHere(int64_t offset, int64_t size) {
     std::string bytes(static_cast<size_t>(size), '\0');
-    for (int64_t done = 0; done < size;) {
-      const ssize_t got =
-          ::pread(shard_.get(), bytes.data() + done, static_cast<size_t>(size - done), offset + done);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return FailErrno(Path(shard_path_), errno);
-      if (got == 0) return std::nullopt;
-      done += got;
-    }
-    return bytes;
+    const size_t got =
+        TRY(ReadAt(shard_, Path(shard_path_), std::as_writable_bytes(std::span(bytes)), offset));
+    return got == bytes.size() ? std::optional(std::move(bytes)) : std::nullopt;
   }
 
   Status BeginShard(const SetEntry& entry) {
@@ -200,18 +194,23 @@ class Verifier {
   }
 
   void CheckSums() {
-    if (manifest_hash_.Digest() != facts_.manifest_hash)
-      Fault("manifest.jsonl: it is not the one the set was finished with");
     if (report_.images != facts_.images || report_.bytes != facts_.bytes) {
       Fault(fmt::format("set.json: tells of {} pictures of {} bytes, and the manifest of {} of {}",
                         facts_.images, facts_.bytes, report_.images, report_.bytes));
     }
-    if (facts_.rejects_hash.empty()) return;
-    const Result<Bytes> rejects = ReadFile(Path("rejects.jsonl"), uint64_t{16} << 30);
-    if (!rejects) {
-      Fault(rejects.error().message);
-    } else if (HashOf(rejects->span()) != facts_.rejects_hash) {
-      Fault("rejects.jsonl: it is not the one the set was finished with");
+    constexpr std::string_view kAnother = "it is not the one the set was finished with";
+    CheckSum("manifest.jsonl", facts_.manifest_hash, kAnother);
+    if (!facts_.rejects_hash.empty()) CheckSum("rejects.jsonl", facts_.rejects_hash, kAnother);
+    const std::string as_written = FormatSetFacts(facts_);
+    CheckSum("set.json", HashOf(std::as_bytes(std::span(as_written))), "it is not as it was written");
+  }
+
+  void CheckSum(const std::string& file, const std::string& wanted, std::string_view otherwise) {
+    const Result<std::string> hash = HashOfFile(Path(file));
+    if (!hash) {
+      Fault(hash.error().message);
+    } else if (*hash != wanted) {
+      Fault(fmt::format("{}: {}", file, otherwise));
     }
   }
 
@@ -219,7 +218,6 @@ class Verifier {
   const SetFacts facts_;
   const VerifyOptions& options_;
   VerifyReport report_;
-  StreamHash manifest_hash_;
   UniqueFd index_;
   // The shard in hand.
   std::string shard_path_;
@@ -231,16 +229,7 @@ class Verifier {
 }  // namespace
 
 Result<VerifyReport> VerifySet(const std::string& folder, const VerifyOptions& options) {
-  const std::string path = folder + "/set.json";
-  const Bytes text = TRY(ReadFile(path, 64 << 20));
-  SetFacts facts = TRY_CONTEXT(ParseSetFacts(text.text()), path);
-  const bool as_written = FormatSetFacts(facts) == text.text();
-  VerifyReport report = TRY(Verifier(folder, std::move(facts), options).Run());
-  if (!as_written) {
-    report.faults += 1;
-    report.examples.insert(report.examples.begin(), "set.json: it is not as it was written");
-  }
-  return report;
+  return Verifier(folder, TRY(ReadSetFacts(folder)), options).Run();
 }
 
 }  // namespace weir::data

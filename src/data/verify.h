@@ -15,11 +15,10 @@ struct VerifyReport {
   int64_t images = 0;  // held against the manifest
   int64_t bytes = 0;   // of them
   int64_t faults = 0;
-  std::vector<std::string> examples;  // the first faults, one line each: which file, which record, what
+  std::vector<std::string> examples;  // the first 20 faults, one line each: which file, which record, what
 };
 
 struct VerifyOptions {
-  size_t max_examples = 20;
   std::stop_token stop;
   std::function<void(int64_t done, int64_t total)> progress;  // called on this thread, for every picture
 };

@@ -52,6 +52,10 @@ std::string Difference(const Json& had, const Json& wanted) {
   return "";
 }
 
+bool Checkpoints::IsThere(const std::string& folder) {
+  return ::access((folder + "/" + kFileName).c_str(), F_OK) == 0;
+}
+
 Result<Checkpoints::Opened> Checkpoints::Open(const std::string& folder, const Json& job) {
   const std::string path = folder + "/" + kFileName;
   auto [journal, contents] = TRY(record::Journal::Open(path));

@@ -20,7 +20,7 @@ namespace weir::prepare {
 // A moment at which all sets were whole up to one input.
 struct Checkpoint {
   int64_t next = 0;    // the first input that is not in them
-  std::string inputs;  // hash of the descriptions of those before it
+  std::string inputs;  // hash of the descriptions and states of those before it
   std::vector<data::SetPoint> sets;
   std::vector<int64_t> originals;  // by set: its pictures before copies began; empty: they have not
 
@@ -35,6 +35,8 @@ Result<Checkpoint> ParseCheckpoint(const Json& json);  // kCorrupt names the key
 class Checkpoints {
  public:
   static constexpr const char* kFileName = ".weir-prepare.jsonl";  // in the folder that was asked for
+  // Whether a work was begun in `folder` that is not finished.
+  static bool IsThere(const std::string& folder);
 
   struct Opened;
   // Makes the journal with the first line `job`, or goes on with the one there. kInvalidArgument, naming the

@@ -13,10 +13,10 @@ Feed Pick(Feed feed, std::vector<int64_t> indices) {
   Feed picked = feed;
   picked.count = static_cast<int64_t>(shared->size());
   picked.get = [get = feed.get, shared](int64_t index) { return get((*shared)[static_cast<size_t>(index)]); };
-  if (feed.describe) {
-    picked.describe = [describe = feed.describe, shared](int64_t index) {
-      return describe((*shared)[static_cast<size_t>(index)]);
-    };
+  for (auto text : {&Feed::describe, &Feed::state}) {
+    if (!(feed.*text)) continue;
+    picked.*
+        text = [of = feed.*text, shared](int64_t index) { return of((*shared)[static_cast<size_t>(index)]); };
   }
   return picked;
 }

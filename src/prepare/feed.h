@@ -25,10 +25,14 @@ struct FedPicture {
 struct Feed {
   int64_t count = 0;
   std::vector<std::string> classes;  // names by label, where known
+  int64_t skipped = 0;               // entries of the sources that are no pictures
   std::function<FedPicture(int64_t index)> get;
   // What tells one feed from another without reading its pictures: a text for each index, as name and label.
   // Absent: only the count does.
   std::function<std::string(int64_t index)> describe;
+  // What shows that a picture's bytes may be others than when a making was broken off: sizes and times, which
+  // a set itself must not depend on. Absent: nothing does. From several threads at once.
+  std::function<std::string(int64_t index)> state;
   // Asked at the end: an error says how the sources have changed since they were listed. Absent: they cannot.
   std::function<Status()> check_unchanged;
 };

@@ -5,7 +5,7 @@
 namespace weir::prepare {
 
 void InputList::Add(const ListedInput& input) {
-  CHECK(input.name.size() <= kChunk);
+  CHECK(input.name.size() <= kMaxName);
   if (kChunk - used_ < input.name.size()) {
     chunks_.push_back(std::make_unique_for_overwrite<char[]>(kChunk));
     used_ = 0;

@@ -35,7 +35,9 @@ struct ListedInput {
 // Some 40 bytes an input, and its name. Filled on one thread; then read by any.
 class InputList {
  public:
-  // REQUIRES: a name below 1 MiB.
+  static constexpr size_t kMaxName = 128 << 10;  // bytes: what a command line may hold in one word
+
+  // REQUIRES: a name of kMaxName bytes at most.
   void Add(const ListedInput& input);
   void SetLabel(int64_t index, std::optional<int> label);
 

@@ -1,7 +1,6 @@
 #include "prepare/join.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -28,9 +27,7 @@ struct PartSet {
 using Works = std::map<std::string, std::vector<PartSet>>;
 
 Result<PartSet> ReadPart(const std::string& folder) {
-  const std::string path = folder + "/set.json";
-  const Bytes text = TRY(ReadFile(path, 64 << 20));
-  PartSet part{folder, TRY_CONTEXT(data::ParseSetFacts(text.text()), path)};
+  PartSet part{folder, TRY(data::ReadSetFacts(folder))};
   if (part.facts.part) return part;
   return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: is a whole set, not a part of one", folder));
 }
@@ -53,8 +50,7 @@ Status FindParts(const std::string& folder, int depth, Works& works) {
     works[""].push_back(TRY(ReadPart(folder)));
     return {};
   }
-  if (::access((folder + "/" + Checkpoints::kFileName).c_str(), F_OK) == 0 ||
-      data::PreparedSet::IsUnfinished(folder)) {
+  if (Checkpoints::IsThere(folder) || data::PreparedSet::IsUnfinished(folder)) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{}: this part is not finished: run its command again", folder));
   }
@@ -143,14 +139,12 @@ class PartReader {
 
 // Of the parts' options, those that are for the whole.
 struct WholeOptions {
-  int64_t shard_bytes = data::SetWriter::kShardBytes;
   int64_t replicate = 0;
   bool reject_duplicates = false;
 };
 Result<WholeOptions> ReadOptions(const data::SetFacts& facts) {
   const Json json = TRY_CONTEXT(ParseJson(facts.options), "set.json: options");
   WholeOptions options;
-  if (json.contains("shard_bytes")) options.shard_bytes = TRY(GetInteger(json, "shard_bytes"));
   if (json.contains("replicate")) options.replicate = TRY(GetInteger(json, "replicate"));
   options.reject_duplicates = json.contains("reject_duplicates");
   return options;
@@ -188,6 +182,7 @@ class Joining {
   Status AddEntry(const PartSet& part, const data::SetEntry& entry) {
     const std::string source = TRY(UnescapeBytes(entry.source));
     if (whole_.reject_duplicates && !known_.Add(entry.source_hash)) {
+      state_.rejected += 1;
       return writer_.AddReject(source, entry.input, data::ToString(data::RejectReason::kDuplicate),
                                KnownContents::Detail(entry.source_hash));
     }
@@ -226,7 +221,7 @@ Result<data::SetFacts> JoinOne(const std::string& folder, const std::vector<Part
   data::SetFacts facts = parts.front().facts;
   facts.part.reset();
   const WholeOptions whole = TRY(ReadOptions(facts));
-  data::SetWriter writer = TRY(data::SetWriter::Resume(folder, facts, whole.shard_bytes, {}));
+  data::SetWriter writer = TRY(data::SetWriter::Resume(folder, facts, facts.shard_bytes, {}));
   Joining joining(std::move(writer), whole, options, state);
   for (const PartSet& part : parts) TRY_STATUS(joining.Add(part));
   return joining.Finish(folder);
@@ -248,22 +243,13 @@ std::string FolderOf(const JoinOptions& options, const std::string& variation) {
   return variation.empty() ? options.folder : options.folder + "/" + variation;
 }
 
-void AddTo(PrepareSummary& summary, const data::SetFacts& facts) {
-  summary.images += facts.images;
-  summary.bytes_out += facts.bytes;
-  for (const auto& [reason, count] : facts.rejected) summary.rejected[reason] += count;
-}
-
 // The summary of what an earlier join has finished; nullopt where there is none.
 Result<std::optional<PrepareSummary>> FindFinished(const Works& works, const JoinOptions& options) {
-  PrepareSummary summary;
-  summary.was_finished = true;
+  std::vector<data::SetFacts> sets;
   for (const auto& [name, parts] : works) {
     const std::string folder = FolderOf(options, name);
     if (!data::PreparedSet::IsSet(folder)) return std::nullopt;
-    const std::string path = folder + "/set.json";
-    const Bytes text = TRY(ReadFile(path, 64 << 20));
-    const data::SetFacts facts = TRY_CONTEXT(data::ParseSetFacts(text.text()), path);
+    data::SetFacts facts = TRY(data::ReadSetFacts(folder));
     const data::SetFacts& wanted = parts.front().facts;
     if (facts.part || facts.options != wanted.options || facts.inputs_hash != wanted.inputs_hash ||
         facts.format != wanted.format || facts.geometry != wanted.geometry) {
@@ -272,8 +258,10 @@ Result<std::optional<PrepareSummary>> FindFinished(const Works& works, const Joi
           fmt::format("{}: a finished set of another work is there; remove it, or choose another folder",
                       folder));
     }
-    AddTo(summary, facts);
+    sets.push_back(std::move(facts));
   }
+  PrepareSummary summary = SummaryOf(sets);
+  summary.was_finished = true;
   return summary;
 }
 
@@ -294,18 +282,18 @@ Result<PrepareSummary> JoinParts(const JoinOptions& options, const Clock& clock)
       for (const auto& [reason, count] : part.facts.rejected) state.total += count;
     }
   }
-  const bool begun = ::access((options.folder + "/" + Checkpoints::kFileName).c_str(), F_OK) == 0;
-  if (!begun) {
+  if (!Checkpoints::IsThere(options.folder)) {
     if (const auto finished = TRY(FindFinished(works, options))) return *finished;
     TRY_STATUS(data::SetWriter::CheckIsFree(options.folder));
   }
   TRY_STATUS(MakeFolders(options.folder));
   const auto opened = TRY(Checkpoints::Open(options.folder, HeadOf(works)));
-  PrepareSummary summary;
+  std::vector<data::SetFacts> sets;
   for (const auto& [name, parts] : works) {
-    AddTo(summary, TRY(JoinOne(FolderOf(options, name), parts, options, state)));
+    sets.push_back(TRY(JoinOne(FolderOf(options, name), parts, options, state)));
   }
   TRY_STATUS(opened.checkpoints->Remove());
+  PrepareSummary summary = SummaryOf(sets);
   summary.bytes_in = state.bytes_in;
   summary.wall_s = Seconds(clock.Now() - start);
   if (summary.wall_s > 0) summary.images_per_s = static_cast<double>(state.done) / summary.wall_s;

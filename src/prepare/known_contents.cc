@@ -19,8 +19,6 @@ KnownContents::Key KnownContents::KeyOf(std::string_view hash) {
 
 bool KnownContents::Add(std::string_view hash) { return known_.insert(KeyOf(hash)).second; }
 
-bool KnownContents::Knows(std::string_view hash) const { return known_.contains(KeyOf(hash)); }
-
 Status KnownContents::AddManifest(const std::string& path, int64_t bytes) {
   data::LineReader lines = TRY(data::LineReader::Open(path));
   for (int64_t read = 0; read < bytes;) {

@@ -15,7 +15,6 @@ class KnownContents {
  public:
   // `hash`: XXH3-128, 32 hex digits. False where it was known.
   bool Add(std::string_view hash);
-  bool Knows(std::string_view hash) const;
   // All that a set's manifest has, up to its byte `bytes`.
   Status AddManifest(const std::string& path, int64_t bytes);
 

@@ -92,13 +92,19 @@ std::optional<std::vector<std::string>> SplitCsv(std::string_view line) {
   return fields;
 }
 
+std::string_view WithoutMark(std::string_view first_line) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (first_line.starts_with(kMark)) first_line.remove_prefix(kMark.size());
+  return first_line;
+}
+
 Result<std::unique_ptr<const LabelFile>> LabelFile::Read(const std::string& path, LabelTexts& texts) {
   auto file = std::make_unique<LabelFile>();
   data::LineReader lines = TRY(data::LineReader::Open(path));
   size_t column = 1;
   bool first = true;
   while (const auto next = TRY(lines.Next())) {
-    std::string_view line = *next;
+    std::string_view line = lines.line() == 1 ? WithoutMark(*next) : *next;
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || line.starts_with('#')) continue;
     auto fields = SplitCsv(line);

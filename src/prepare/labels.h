@@ -32,14 +32,18 @@ class LabelTexts {
   std::map<std::string, int, std::less<>> tickets_;
 };
 
+// A text file's first line without the byte order mark (UTF-8) that spreadsheets and editors begin it with.
+std::string_view WithoutMark(std::string_view first_line);
+
 // The fields of one line of CSV (RFC 4180, without line breaks inside of quotes); nullopt where its quotes
 // are wrong.
 std::optional<std::vector<std::string>> SplitCsv(std::string_view line);
 
 // Which label each name has, from a CSV file of two columns, name and label; more columns are passed over. A
 // first line whose first field is "file", "path", "name", "source", "image" or "filename" (any case) is a
-// header, and its "label" or "class" column, where it has one, is the one that is read. Lines that begin with
-// "#" and empty ones are passed over. kNotFound, kIo, kInvalidArgument names the line.
+// header, and its "label", "class" or "class_index" column, where it has one (in this order), is the one that
+// is read. Lines that begin with "#" and empty ones are passed over. kNotFound, kIo, kInvalidArgument names
+// the line.
 class LabelFile {
  public:
   static Result<std::unique_ptr<const LabelFile>> Read(const std::string& path, LabelTexts& texts);

@@ -48,8 +48,9 @@ void Maker::Reject(const data::Reject& reject, Outcome& outcome) const {
 
 Result<Outcome> Maker::Make(const Feed& feed, int64_t index) {
   const Instant begin = clock_.Now();
-  FedPicture picture = feed.get(index);
   Outcome outcome;
+  if (feed.state) outcome.state = feed.state(index);
+  FedPicture picture = feed.get(index);
   outcome.times.read = clock_.Now() - begin;
   outcome.source = std::move(picture.source);
   outcome.label = picture.label;

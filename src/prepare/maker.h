@@ -57,6 +57,7 @@ struct Made {
 
 struct Outcome {
   std::string source;
+  std::string state;  // Feed::state, as it was before the picture was read
   std::optional<int> label;
   int64_t bytes_in = 0;
   std::string source_hash, source_sha256;  // empty for what could not be read

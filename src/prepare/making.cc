@@ -1,7 +1,6 @@
 #include "prepare/making.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -14,13 +13,18 @@
 namespace weir::prepare {
 namespace {
 
-void AddTo(data::StreamHash& hash, const Feed& feed, int64_t index) {
-  if (!feed.describe) return;
-  const std::string text = feed.describe(index);
+// One input that is in the sets, as it was when it was read.
+void AddTo(data::StreamHash& hash, const Feed& feed, int64_t index, std::string_view state) {
+  const std::string text = fmt::format("{}{}\n", feed.describe ? feed.describe(index) : "", state);
   hash.Add(std::as_bytes(std::span(text)));
 }
 
-data::SetFacts FactsToMake(const Feed& feed, const Options& options,
+// The same as it is now.
+void AddTo(data::StreamHash& hash, const Feed& feed, int64_t index) {
+  AddTo(hash, feed, index, feed.state ? feed.state(index) : "");
+}
+
+data::SetFacts FactsToMake(const Feed& feed, const std::string& inputs_hash, const Options& options,
                            const std::optional<data::Geometry>& geometry) {
   data::SetFacts facts;
   facts.format = options.format;
@@ -32,7 +36,7 @@ data::SetFacts FactsToMake(const Feed& feed, const Options& options,
   }
   facts.options = DumpJson(OptionsJson(options));
   facts.inputs = feed.count;
-  facts.inputs_hash = HashOfInputs(feed);
+  facts.inputs_hash = inputs_hash;
   facts.part = options.part;
   return facts;
 }
@@ -66,12 +70,13 @@ Job MakeJob(const Feed& feed, const Options& options) {
   Job job;
   job.folder = options.folder;
   if (options.part) job.folder += "/" + PartFolder(*options.part);
+  const std::string inputs_hash = HashOfInputs(feed);
   if (options.variations.empty()) {
-    job.sets.push_back({job.folder, FactsToMake(feed, options, options.geometry)});
+    job.sets.push_back({job.folder, FactsToMake(feed, inputs_hash, options, options.geometry)});
   }
   for (const Variation& variation : options.variations) {
-    job.sets.push_back(
-        {fmt::format("{}/{}", job.folder, variation.name), FactsToMake(feed, options, variation.geometry)});
+    job.sets.push_back({fmt::format("{}/{}", job.folder, variation.name),
+                        FactsToMake(feed, inputs_hash, options, variation.geometry)});
   }
   const Range range =
       options.part ? RangeOf(*options.part, feed.count) : Range{.first = 0, .end = feed.count};
@@ -88,15 +93,14 @@ Job MakeJob(const Feed& feed, const Options& options) {
 
 Result<std::optional<std::vector<data::SetFacts>>> FindFinished(const Job& job) {
   std::vector<data::SetFacts> found;
-  const bool unfinished = ::access((job.folder + "/" + Checkpoints::kFileName).c_str(), F_OK) == 0;
+  const bool unfinished = Checkpoints::IsThere(job.folder);
   for (const SetToMake& set : job.sets) {
     if (unfinished || !data::PreparedSet::IsSet(set.folder)) return std::nullopt;
-    const std::string path = set.folder + "/set.json";
-    const Bytes text = TRY(ReadFile(path, 64 << 20));
-    data::SetFacts facts = TRY_CONTEXT(data::ParseSetFacts(text.text()), path);
+    data::SetFacts facts = TRY(data::ReadSetFacts(set.folder));
     std::string difference = Difference(HeadOf(facts), HeadOf(set.facts));
     if (difference.empty() && facts.inputs_hash != set.facts.inputs_hash) {
-      difference = fmt::format("inputs: {} then, {} now, or others", facts.inputs, set.facts.inputs);
+      difference = fmt::format("inputs: {} then, {} now, or others, or with other labels", facts.inputs,
+                               set.facts.inputs);
     }
     if (!difference.empty()) {
       return Fail(
@@ -119,8 +123,7 @@ Result<std::unique_ptr<Making>> Making::Open(const Job& job, const Feed& feed, c
 }
 
 Status Making::Begin() {
-  const bool begun = ::access((job_.folder + "/" + Checkpoints::kFileName).c_str(), F_OK) == 0;
-  if (!begun) {
+  if (!Checkpoints::IsThere(job_.folder)) {
     if (data::PreparedSet::IsSet(job_.folder)) TRY_STATUS(data::SetWriter::CheckIsFree(job_.folder));
     for (const SetToMake& set : job_.sets) TRY_STATUS(data::SetWriter::CheckIsFree(set.folder));
   }
@@ -222,7 +225,7 @@ Status Making::Write(const Outcome& outcome) {
     TRY_STATUS(WriteTo(writers_[i], outcome, instead ? reject : outcome.made[i]));
   }
   if (duplicate || !outcome.made.front()) state_.rejected += 1;
-  AddTo(inputs_, feed_, next_);
+  AddTo(inputs_, feed_, next_, outcome.state);
   next_ += 1;
   const Status kept = KeepWhenDue();
   times_.write += clock_.Now() - begin;

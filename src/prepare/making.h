@@ -44,7 +44,7 @@ Result<std::optional<std::vector<data::SetFacts>>> FindFinished(const Job& job);
 class Making {
  public:
   // Begins the sets, or goes on with them: from the last checkpoint whose files are all there, and whose
-  // inputs are still the first of `feed`. All arguments must outlive it.
+  // inputs are still the first of `feed`, in the state they had then. All arguments must outlive it.
   static Result<std::unique_ptr<Making>> Open(const Job& job, const Feed& feed, const Options& options,
                                               const Clock& clock,
                                               const std::function<void(const Progress&)>& progress);
@@ -85,7 +85,7 @@ class Making {
   std::vector<int64_t> originals_;  // of each set, once copies have begun
   KnownContents known_;
   int64_t next_ = 0;
-  data::StreamHash inputs_;  // of the descriptions before next_
+  data::StreamHash inputs_;  // of the descriptions and states before next_
   Progress state_;
   StageTimes times_;
   Instant kept_;

@@ -98,27 +98,18 @@ Status MakeAll(const Job& job, const Feed& feed, const Options& options, int wor
   }
   Status status;
   for (int64_t i = 0; i < count && status; ++i) {
+    const Result<Outcome> outcome = outcomes.Next();
+    // Asked after the wait: a URL whose fetching was ended by the stop is no reject.
     if (stop.stop_requested()) {
       status = Fail(ErrorCode::kCancelled,
                     fmt::format("stopped after {} of {}: the same command goes on from there",
                                 first + i - job.first, job.end - job.first));
       break;
     }
-    const Result<Outcome> outcome = outcomes.Next();
     status = outcome ? making.Write(*outcome) : Status(std::unexpected(outcome.error()));
   }
   outcomes.Stop();
   return status;
-}
-
-PrepareSummary SummaryOf(const std::vector<data::SetFacts>& sets) {
-  PrepareSummary summary;
-  for (const data::SetFacts& facts : sets) {
-    summary.images += facts.images;
-    summary.bytes_out += facts.bytes;
-    for (const auto& [reason, count] : facts.rejected) summary.rejected[reason] += count;
-  }
-  return summary;
 }
 
 Status Run(const Job& job, const Feed& feed, const Options& options, int workers, const Clock& clock,
@@ -159,6 +150,17 @@ Json OptionsJson(const Options& options) {
   return json;
 }
 
+PrepareSummary SummaryOf(const std::vector<data::SetFacts>& sets) {
+  PrepareSummary summary;
+  summary.format = sets.front().format;
+  for (const data::SetFacts& facts : sets) {
+    summary.images += facts.images;
+    summary.bytes_out += facts.bytes;
+    for (const auto& [reason, count] : facts.rejected) summary.rejected[reason] += count;
+  }
+  return summary;
+}
+
 Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, const Clock& clock,
                                   std::stop_token stop,
                                   const std::function<void(const Progress&)>& progress) {
@@ -167,6 +169,7 @@ Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, cons
   const Job job = MakeJob(feed, options);
   if (const auto finished = TRY(FindFinished(job))) {
     PrepareSummary summary = SummaryOf(*finished);
+    summary.skipped = feed.skipped;
     summary.was_finished = true;
     summary.begun_at = job.end - job.first;
     summary.wall_s = Seconds(clock.Now() - start);
@@ -183,6 +186,7 @@ Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, cons
     return std::unexpected(made.error());
   }
   PrepareSummary summary = SummaryOf(TRY(making->Finish()));
+  summary.skipped = feed.skipped;
   summary.begun_at = begun_at;
   summary.bytes_in = making->bytes_in();
   summary.times = making->times();

@@ -59,8 +59,10 @@ struct Progress {
 };
 
 struct PrepareSummary {
+  data::SetFormat format = data::SetFormat::kFiles;
   int64_t images = 0;                       // in the sets, copies included
   std::map<std::string, int64_t> rejected;  // by reason
+  int64_t skipped = 0;                      // as of the feed
   int64_t bytes_in = 0;                     // of the encoded pictures that this call read
   int64_t bytes_out = 0;                    // of the pictures in the sets
   int64_t begun_at = 0;                     // inputs that an earlier call had done
@@ -76,10 +78,14 @@ struct PrepareSummary {
 // is bounded by the workers: each holds one picture, and four more wait to be written. `progress` is called
 // on this thread after each picture. kInvalidArgument for bad options, a folder in use, and a set that was
 // made, or begun, with other options or of other inputs (an unfinished one goes on where only inputs after
-// some were added or taken away); kCancelled once `stop` is asked for, kIo where the disk is full or a source
-// has gone or changed: what was made stays, and the same call goes on with it. `clock` times the summary.
+// some were added, taken away or changed); kCancelled once `stop` is asked for, kIo where the disk is full or
+// a source has gone or changed: what was made stays, and the same call goes on with it. `clock` times the
+// summary.
 Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, const Clock& clock,
                                   std::stop_token stop, const std::function<void(const Progress&)>& progress);
+
+// What finished sets say of themselves, together. REQUIRES: sets of one format, at least one.
+PrepareSummary SummaryOf(const std::vector<data::SetFacts>& sets);
 
 // The options that a set's content depends on, as set.json keeps them.
 Json OptionsJson(const Options& options);

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
 #include "base/seed.h"
 #include "data/decode.h"
 #include "data/encode.h"
@@ -122,6 +121,10 @@ Result<std::vector<data::SetEntry>> Choose(const std::string& path, int count, u
 Result<data::Pixels> PixelsOf(const data::SetFacts& facts, const Bytes& bytes) {
   data::Pixels pixels;
   if (facts.format == data::SetFormat::kRaw) {
+    if (std::ssize(bytes.span()) != facts.record_bytes()) {
+      return Fail(ErrorCode::kCorrupt,
+                  fmt::format("{} bytes are no record of {}", bytes.size(), facts.record_bytes()));
+    }
     const auto* at = reinterpret_cast<const uint8_t*>(bytes.data());
     pixels = {facts.size->width, facts.size->height, facts.channels, {at, at + bytes.size()}};
     if (facts.geometry && facts.geometry->channels == data::Channels::kBgr) {
@@ -153,9 +156,7 @@ data::Pixels Fit(const data::Pixels& pixels, int side) {
 }  // namespace
 
 Result<std::string> MakePreview(const std::string& folder, const PreviewOptions& options) {
-  const std::string path = folder + "/set.json";
-  const Bytes text = TRY(ReadFile(path, 64 << 20));
-  const data::SetFacts facts = TRY_CONTEXT(data::ParseSetFacts(text.text()), path);
+  const data::SetFacts facts = TRY(data::ReadSetFacts(folder));
   const std::vector<data::SetEntry> entries =
       TRY(Choose(folder + "/manifest.jsonl", options.columns * options.rows, options.seed));
   const int rows = (static_cast<int>(entries.size()) + options.columns - 1) / options.columns;

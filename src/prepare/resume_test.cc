@@ -184,6 +184,28 @@ TEST_F(ResumeTest, ASourceThatVanishesIsAnErrorAndItsReturnHeals) {
   EXPECT_TRUE(ReadAll(Path("set")) == ReadAll(Path("whole")));
 }
 
+// A URL that is being fetched when the stop comes is given up: that is no reject of the set.
+TEST_F(ResumeTest, WhatAStopBrokeOffIsNotRejected) {
+  const Feed good = MakeFeed(20);
+  for (const int64_t last : {0, 5, 19}) {
+    std::stop_source stop;
+    Feed stopped = good;
+    stopped.get = [&](int64_t i) {
+      if (i != last) return good.get(i);
+      stop.request_stop();
+      return FedPicture{
+          "url", {}, std::unexpected(data::Reject{data::RejectReason::kUnreachable, "stopped"})};
+    };
+    Options options = OptionsFor(data::SetFormat::kTar, "set");
+    options.workers = 1;
+    EXPECT_EQ(PrepareSet(stopped, options, clock_, stop.get_token(), {}).error().code, ErrorCode::kCancelled);
+    ASSERT_TRUE(Prepare(good, options));
+    ASSERT_TRUE(Prepare(good, OptionsFor(data::SetFormat::kTar, "whole")));
+    EXPECT_TRUE(ReadAll(Path("set")) == ReadAll(Path("whole"))) << last;
+    std::filesystem::remove_all(folder_);
+  }
+}
+
 TEST_F(ResumeTest, VariationsAreTheSetsThatEachRecipeGivesAlone) {
   const Feed feed = MakeFeed(30);
   const std::vector<Variation> variations = {
@@ -224,6 +246,27 @@ TEST_F(ResumeTest, JoinedPartsAreTheSetOfOneMachine) {
     EXPECT_TRUE(JoinParts(join, clock_)->was_finished);
     std::filesystem::remove_all(folder_);
   }
+}
+
+// Pictures 2 and 8, which are one, lie in different parts.
+TEST_F(ResumeTest, ADuplicateThatTheJoinFindsIsCounted) {
+  const Feed feed = MakeFeed(31);
+  Options options = OptionsFor(data::SetFormat::kTar, "parts");
+  for (const int64_t index : {1, 2, 3, 4, 5}) {
+    options.part = data::Part{index, 5};
+    EXPECT_FALSE(Prepare(feed, options)->rejected.contains("duplicate"));
+  }
+  Progress last;
+  const auto joined = JoinParts({.parts = {Path("parts")},
+                                 .folder = Path("joined"),
+                                 .progress = [&](const Progress& progress) { last = progress; }},
+                                clock_);
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->rejected.at("duplicate"), 1);
+  EXPECT_EQ(joined->format, data::SetFormat::kTar);
+  int64_t rejected = 0;
+  for (const auto& [reason, count] : joined->rejected) rejected += count;
+  EXPECT_EQ(last.rejected, rejected);
 }
 
 TEST_F(ResumeTest, PartsThatDoNotBelongTogetherAreRefused) {

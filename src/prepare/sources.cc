@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "data/decode.h"
+#include "data/file_at.h"
 #include "data/hash.h"
 #include "data/line_reader.h"
 #include "data/set.h"
@@ -18,6 +19,9 @@
 
 namespace weir::prepare {
 namespace {
+
+constexpr size_t kMaxListedName = 64 << 10;  // bytes; a URL's, no path is as long
+static_assert(kMaxListedName <= InputList::kMaxName);
 
 bool IsUrl(std::string_view name) { return name.starts_with("http://") || name.starts_with("https://"); }
 
@@ -27,14 +31,6 @@ bool IsTarArgument(const std::string& path) {
     if (path.ends_with(ending)) return true;
   }
   return data::IsTar(path);
-}
-
-bool IsPictureName(std::string_view name) {
-  for (const std::string_view ending :
-       {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".gif", ".bmp", ".webp", ".JPG", ".JPEG", ".PNG"}) {
-    if (name.ends_with(ending)) return true;
-  }
-  return false;
 }
 
 // What WebDataset calls a sample's key: the name up to the first dot of its last part.
@@ -53,14 +49,22 @@ std::string_view Trimmed(std::string_view text) {
 Result<std::string> ReadSmall(const UniqueFd& fd, const std::string& path, int64_t offset, int64_t size) {
   if (size > 4096) return Fail(ErrorCode::kCorrupt, fmt::format("{}: a label of {} bytes", path, size));
   std::string text(static_cast<size_t>(size), '\0');
-  if (::pread(fd.get(), text.data(), text.size(), offset) != size) return FailErrno(path, errno);
-  return text;
+  const auto into = std::as_writable_bytes(std::span(text));
+  if (TRY(data::ReadAt(fd, path, into, offset)) == into.size()) return text;
+  return Fail(ErrorCode::kIo, fmt::format("{}: has become shorter while it was read", path));
 }
 
 data::StreamHash& Add(data::StreamHash& hash, std::string_view text) {
   hash.Add(std::as_bytes(std::span(text)));
   hash.Add(std::as_bytes(std::span("", 1)));
   return hash;
+}
+
+// Size and time of the last change of a file.
+std::string StateOfFile(const std::string& path) {
+  struct stat facts{};
+  if (::stat(path.c_str(), &facts) != 0) return fmt::format("errno {}", errno);
+  return fmt::format("{} bytes {}.{:09}", facts.st_size, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec);
 }
 
 bool IsFolder(const std::string& path) {
@@ -142,7 +146,7 @@ Status Sources::AddListing(data::Listing listing) {
 }
 
 Status Sources::AddTar(const std::string& path) {
-  Archive archive{path, path.substr(path.rfind('/') + 1),
+  Archive archive{path, path.substr(path.rfind('/') + 1), StateOfFile(path),
                   UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
   if (!archive.fd.valid()) return FailErrno(path, errno);
   const auto container = static_cast<int32_t>(archives_.size());
@@ -162,7 +166,7 @@ Status Sources::AddTar(const std::string& path) {
       const std::string text = TRY(ReadSmall(archive.fd, path, member.offset, member.size));
       label = texts_.TicketOf(Trimmed(text));
       for (int64_t i = first; i < inputs_.size(); ++i) inputs_.SetLabel(i, label);
-    } else if (IsPictureName(member.name)) {
+    } else if (data::IsNamedLikeAPicture(member.name)) {
       const std::string name = fmt::format("{}/{}", archive.name, member.name);
       inputs_.Add({.kind = InputKind::kTarMember,
                    .name = name,
@@ -182,7 +186,7 @@ Status Sources::AddTar(const std::string& path) {
 Status Sources::AddList(const std::string& path) {
   data::LineReader lines = TRY(data::LineReader::Open(path));
   while (const auto next = TRY(lines.Next())) {
-    std::string_view name = *next;
+    std::string_view name = lines.line() == 1 ? WithoutMark(*next) : *next;
     if (name.ends_with('\r')) name.remove_suffix(1);
     std::optional<int> label;
     if (const size_t tab = name.find('\t'); tab != name.npos) {
@@ -190,6 +194,11 @@ Status Sources::AddList(const std::string& path) {
       name = name.substr(0, tab);
     }
     if (name.empty()) continue;
+    if (name.size() > kMaxListedName) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: line {}: a name of {} bytes, and {} are the most: one name a line", path,
+                              lines.line(), name.size(), kMaxListedName));
+    }
     inputs_.Add(
         {.kind = IsUrl(name) ? InputKind::kUrl : InputKind::kListedFile, .name = name, .label = label});
   }
@@ -197,6 +206,10 @@ Status Sources::AddList(const std::string& path) {
 }
 
 Status Sources::FinishLabels() {
+  if (!options_.labels.empty()) {  // the sources' own count no longer
+    texts_ = {};
+    classes_.clear();
+  }
   std::unique_ptr<const LabelFile> file;
   const bool folders = options_.labels == "folders";
   if (!options_.labels.empty() && !folders) {
@@ -240,18 +253,12 @@ data::Accepted<Bytes> Sources::LoadMember(const ListedInput& input) const {
         fmt::format("{} bytes are more than the limit of {}", input.bytes, options_.max_file_bytes)});
   }
   Bytes bytes = Bytes::AllocateUninitialized(static_cast<size_t>(input.bytes));
-  for (int64_t done = 0; done < input.bytes;) {
-    const ssize_t got = ::pread(archive.fd.get(), bytes.mutable_data() + done,
-                                static_cast<size_t>(input.bytes - done), input.offset + done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return std::unexpected(data::RejectOf(FailErrno(archive.path, errno).error()));
-    if (got == 0) {
-      return std::unexpected(
-          data::Reject{data::RejectReason::kVanished, fmt::format("{} has become shorter", archive.path)});
-    }
-    done += got;
-  }
-  return bytes;
+  const std::span<std::byte> into(bytes.mutable_data(), bytes.size());
+  const Result<size_t> got = data::ReadAt(archive.fd, archive.path, into, input.offset);
+  if (!got) return std::unexpected(data::RejectOf(got.error()));
+  if (*got == bytes.size()) return bytes;
+  return std::unexpected(
+      data::Reject{data::RejectReason::kVanished, fmt::format("{} has become shorter", archive.path)});
 }
 
 data::Accepted<Bytes> Sources::Load(const ListedInput& input) const {
@@ -284,6 +291,25 @@ FedPicture Sources::Get(int64_t index) const {
   return {std::string(input.relative_name()), input.label, Load(input)};
 }
 
+std::string Sources::StateOf(int64_t index) const {
+  const ListedInput input = inputs_[index];
+  switch (input.kind) {
+    case InputKind::kFile:
+    case InputKind::kListedFile:
+      return StateOfFile(std::string(input.name));
+    case InputKind::kTarMember:
+      return archives_[static_cast<size_t>(input.container)].state;
+    case InputKind::kSetInput: {
+      const data::Listing& listing = *listings_[static_cast<size_t>(input.container)];
+      const int set = listing.inputs[static_cast<size_t>(input.offset)].set;
+      return listing.sets[static_cast<size_t>(set)]->facts().manifest_hash;
+    }
+    case InputKind::kUrl:
+      break;
+  }
+  return "";
+}
+
 Status Sources::CheckUnchanged() const {
   FolderContents now;
   for (const std::string& path : options_.paths) {
@@ -306,11 +332,16 @@ Feed Sources::MakeFeed() const {
   Feed feed;
   feed.count = inputs_.size();
   feed.classes = classes_;
+  feed.skipped = skipped_;
   feed.get = [this](int64_t index) { return Get(index); };
   feed.describe = [this](int64_t index) {
     const ListedInput input = inputs_[index];
-    return fmt::format("{}{}{}\n", input.relative_name(), '\0', input.label.value_or(-1));
+    // With its class's name: a set holds that too, and is another where it is another.
+    const auto label = static_cast<size_t>(input.label.value_or(-1));
+    const std::string_view name = label < classes_.size() ? classes_[label] : std::string_view();
+    return fmt::format("{}{}{}{}{}\n", input.relative_name(), '\0', input.label.value_or(-1), '\0', name);
   };
+  feed.state = [this](int64_t index) { return StateOf(index); };
   feed.check_unchanged = [this] { return CheckUnchanged(); };
   return feed;
 }

@@ -33,14 +33,12 @@ struct SourceOptions {
 class Sources {
  public:
   // kNotFound where a path is not there; kUnsupported for raw sets, whose pictures have been prepared for
-  // good, and compressed archives; kInvalidArgument for sets that name their classes differently, and labels
-  // that fit no input; kCorrupt names a damaged set or archive.
+  // good, and compressed archives; kInvalidArgument for sets that name their classes differently, labels that
+  // fit no input, and lines of a list that are too long; kCorrupt names a damaged set or archive.
   static Result<std::unique_ptr<Sources>> Open(SourceOptions options);
 
   // The sources must outlive it.
   Feed MakeFeed() const;
-
-  int64_t skipped() const { return skipped_; }  // entries of folders that are no pictures
 
  private:
   explicit Sources(SourceOptions options) : options_(std::move(options)) {}
@@ -52,12 +50,14 @@ class Sources {
   Status TakeClasses(const data::Listing& listing);
   Status FinishLabels();
   FedPicture Get(int64_t index) const;
+  std::string StateOf(int64_t index) const;
   data::Accepted<Bytes> Load(const ListedInput& input) const;
   data::Accepted<Bytes> LoadMember(const ListedInput& input) const;
   Status CheckUnchanged() const;
 
   struct Archive {
     std::string path, name;  // name: without its folder
+    std::string state;       // of the file
     UniqueFd fd;
   };
 
@@ -71,7 +71,7 @@ class Sources {
   bool labels_are_tickets_ = false;
   std::string folders_hash_;  // of what the folders held
   int64_t folders_inputs_ = 0;
-  int64_t skipped_ = 0;
+  int64_t skipped_ = 0;  // entries of folders and archives that are no pictures
 };
 
 }  // namespace weir::prepare

@@ -1,11 +1,13 @@
 #include "prepare/sources.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "base/file.h"
 #include "data/tar.h"
 #include "prepare/labels.h"
 #include "prepare/prepare.h"
@@ -15,10 +17,12 @@
 namespace weir::prepare {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing_pictures::EncodedNoise;
 using testing_pictures::MakeFeed;
+using testing_pictures::ReadAll;
 
 class SourcesTest : public ::testing::Test {
  protected:
@@ -66,7 +70,7 @@ TEST_F(SourcesTest, FoldersGiveTheirPicturesInByteOrder) {
   Write("in/0.png", "0");
   Write("in/.hidden.jpg", "x");
   EXPECT_THAT(Read({.paths = {Path("in")}}), ElementsAre("0.png - 0", "a/1.jpg - 1", "b/2.jpg - 2"));
-  EXPECT_EQ(sources_->skipped(), 1);
+  EXPECT_EQ(sources_->MakeFeed().skipped, 1);
   EXPECT_THAT(Read({.paths = {Path("in")}, .labels = "folders"}),
               ElementsAre("0.png - 0", "a/1.jpg 0 1", "b/2.jpg 1 2"));
   EXPECT_THAT(classes_, ElementsAre("a", "b"));
@@ -113,6 +117,48 @@ TEST_F(SourcesTest, TarArchivesGiveTheirPicturesWithTheLabelsBesideThem) {
   EXPECT_THAT(error.message, HasSubstr("uncompress it first"));
 }
 
+TEST_F(SourcesTest, LabelsThatAreGivenReplaceThoseOfTheSources) {
+  Write("in.tar", Member("x/0.cls", "4") + Member("x/0.jpg", "A") + Member("x/1.jpg", "B") +
+                      Member("x/1.cls", "zebra") + std::string(1024, '\0'));
+  Write("labels.csv", "0.jpg,cat\n1.jpg,dog\n");
+  EXPECT_THAT(Read({.paths = {Path("in.tar")}, .labels = Path("labels.csv")}),
+              ElementsAre("in.tar/x/0.jpg 0 A", "in.tar/x/1.jpg 1 B"));
+  EXPECT_THAT(classes_, ElementsAre("cat", "dog"));
+
+  const SteadyClock clock;
+  ASSERT_TRUE(PrepareSet(MakeFeed(4), {.folder = Path("set")}, clock, {}, {}));  // of classes even and odd
+  Write("numbers.csv", "00000001.jpg,70\n");
+  const auto read = Read({.paths = {Path("set")}, .labels = Path("numbers.csv")});
+  EXPECT_THAT(read, Contains(HasSubstr("00000001.jpg 70")));
+  EXPECT_TRUE(classes_.empty());
+}
+
+TEST_F(SourcesTest, AMarkOfByteOrderIsNoPartOfAName) {
+  Write("in/a.jpg", "a");
+  Write("labels.csv",
+        "\xef\xbb\xbf"
+        "file,other,label\r\na.jpg,1,7\r\n");
+  EXPECT_THAT(Read({.paths = {Path("in")}, .labels = Path("labels.csv")}), ElementsAre("a.jpg 7 a"));
+  Write("list", "\xef\xbb\xbf" + Path("in/a.jpg") + "\r\n");
+  EXPECT_THAT(Read({.lists = {Path("list")}}), ElementsAre(Path("in/a.jpg") + " - a"));
+}
+
+TEST_F(SourcesTest, ANameThatIsTooLongIsRefusedWithItsLine) {
+  for (const size_t length : {size_t{70'000}, size_t{1'100'000}}) {
+    Write("list", "a.jpg\n" + std::string(length, 'n') + "\nb.jpg\n");
+    EXPECT_THAT(Refusal({.lists = {Path("list")}}).message, HasSubstr("line 2"));
+  }
+  Write("list", std::string(60'000, 'n'));
+  EXPECT_EQ(Read({.lists = {Path("list")}}).size(), 1u);
+}
+
+TEST_F(SourcesTest, ATarMemberIsAPictureByAnyEndingThatAFileIsOneBy) {
+  Write("in.tar", Member("0.JPG", "A") + Member("1.Jpg", "B") + Member("2.TIF", "C") + Member("3.jfif", "D") +
+                      Member("4.WebP", "E") + Member("5.txt", "F") + Member("5.json", "{}"));
+  EXPECT_EQ(Read({.paths = {Path("in.tar")}}).size(), 5u);
+  EXPECT_EQ(sources_->MakeFeed().skipped, 1);
+}
+
 TEST_F(SourcesTest, PreparedSetsGiveTheirPicturesAndClasses) {
   const SteadyClock clock;
   for (const auto format : {data::SetFormat::kFiles, data::SetFormat::kTar, data::SetFormat::kTfrecord}) {
@@ -144,6 +190,41 @@ TEST_F(SourcesTest, AFolderThatChangesIsTold) {
   EXPECT_EQ(feed.get(0).encoded.error().reason, data::RejectReason::kVanished);
 }
 
+// A making that is gone on with makes again what has changed since it was broken off, and what follows it.
+TEST_F(SourcesTest, AFileThatChangedIsMadeAgain) {
+  const SteadyClock clock;
+  for (int i = 0; i < 6; ++i)
+    Write(fmt::format("in/{}.png", i), EncodedNoise(20, 20, static_cast<uint64_t>(i), true));
+  Write("list", Path("in/0.png") + "\n" + Path("late.png") + "\n" + Path("in/1.png") + "\n");
+  const Options options{
+      .folder = Path("set"), .format = data::SetFormat::kTar, .workers = 1, .checkpoint_every = 0ms};
+  const auto prepare = [&](const std::string& folder, int64_t stop_after) {
+    std::stop_source stop;
+    Options mine = options;
+    mine.folder = Path(folder);
+    const auto sources = Sources::Open({.paths = {Path("in")}, .lists = {Path("list")}}).value();
+    return PrepareSet(sources->MakeFeed(), mine, clock, stop.get_token(), [&](const Progress& progress) {
+      if (progress.done == stop_after) stop.request_stop();
+    });
+  };
+  EXPECT_FALSE(prepare("set", 8));  // of nine
+  EXPECT_EQ(prepare("set", 8)->begun_at, 8);
+  std::filesystem::remove_all(Path("set"));
+
+  EXPECT_FALSE(prepare("set", 8));
+  Write("in/3.png", EncodedNoise(21, 20, 9, true));
+  EXPECT_LE(prepare("set", -1)->begun_at, 3);
+  EXPECT_EQ(prepare("whole", -1)->begun_at, 0);
+  EXPECT_TRUE(ReadAll(Path("set")) == ReadAll(Path("whole")));
+  std::filesystem::remove_all(Path("set"));
+
+  EXPECT_FALSE(prepare("set", 8));
+  Write("late.png", EncodedNoise(20, 20, 7, true));
+  const auto summary = prepare("set", -1).value();
+  EXPECT_LE(summary.begun_at, 7);
+  EXPECT_TRUE(summary.rejected.empty());
+}
+
 TEST_F(SourcesTest, UrlsThatNobodyServesAreUnreachable) {
   // Port 1 of this machine: nothing listens there.
   Write("list", "http://127.0.0.1:1/a.jpg\nftp://127.0.0.1:1/a.jpg\n");
@@ -161,6 +242,18 @@ TEST_F(SourcesTest, DescriptionsTellNameAndLabel) {
   EXPECT_NE(HashOfInputs(Pick(feed, {1, 0})), hash);
   EXPECT_NE(HashOfInputs(Pick(feed, {0})), hash);
   EXPECT_EQ(Pick(feed, {1}).get(0).source, "b");
+}
+
+// A set holds the classes' names, too.
+TEST_F(SourcesTest, AClassOfAnotherNameMakesOtherInputs) {
+  const auto hash_with = [&](const std::string& name) {
+    Write("list", "a\t" + name + "\nb\tdog\n");
+    const auto sources = Sources::Open({.lists = {Path("list")}}).value();
+    EXPECT_EQ(sources->MakeFeed().get(0).label, 0);
+    return HashOfInputs(sources->MakeFeed());
+  };
+  EXPECT_EQ(hash_with("cat"), hash_with("cat"));
+  EXPECT_NE(hash_with("cat"), hash_with("bird"));
 }
 
 TEST(Csv, QuotesHoldCommasAndQuotes) {
@@ -182,6 +275,14 @@ TEST_F(SourcesTest, APreviewShowsPicturesAndRejects) {
   EXPECT_EQ(info->height, 3 * 116 + 4 + 3 * 18 + 4);  // three lines: the count, and two reasons
   EXPECT_EQ(MakePreview(Path("set"), {.columns = 4, .rows = 3}).value(), sheet);
   EXPECT_NE(MakePreview(Path("set"), {.columns = 4, .rows = 3, .seed = 2}).value(), sheet);
+
+  std::string manifest = ReadTextFile(Path("set/manifest.jsonl")).value();
+  const std::string size = "\"bytes\":2400";
+  manifest.replace(manifest.find(size), size.size(), "\"bytes\":240");
+  Write("set/manifest.jsonl", manifest);
+  const auto damaged = MakePreview(Path("set"), {.columns = 6, .rows = 4});
+  ASSERT_FALSE(damaged);
+  EXPECT_THAT(damaged.error().message, HasSubstr("240 bytes are no record of 2400"));
 }
 
 }  // namespace

@@ -1,0 +1,133 @@
+#include "cli/prepare_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+#include "cli/flags.h"
+
+namespace weir::cli {
+namespace {
+
+void AddSourceFlags(Flags& flags, PrepareFlags& w) {
+  flags.Texts("SRC", w.sources,
+              "files, folders (recursive), prepared sets or tar archives; with --join the parts", false);
+  flags.Text("--list", w.list,
+             "a file of names, - for standard input: one path or URL a line, behind a tab its label");
+  flags.Text("--labels", w.labels, "\"folders\": each picture's first folder; or a CSV file of name,label");
+  flags.Integer64("--make", w.make, 0, 100'000'000,
+                  "draw so many pictures in known classes instead of reading SRC");
+  flags.Integer64("--seed", w.seed, 0, INT64_MAX, "of the made pictures, of --sample and of --preview");
+  flags.Integer("--fetch-retries", w.fetch_retries, 0, 100, "of a URL that cannot be reached");
+  flags.Number("--fetch-timeout", w.fetch_timeout_s, 0.001, 86400, "seconds for one try");
+}
+
+void AddSelectionFlags(Flags& flags, PrepareFlags& w) {
+  flags.Integer64("--min-bytes", w.min_bytes, 0, INT64_MAX,
+                  "reject smaller files (2052 finds the placeholders of photo sites)");
+  flags.Integer64("--max-file-bytes", w.max_file_bytes, 1, int64_t{1} << 40, "reject larger files");
+  flags.Integer64("--max-pixels", w.max_pixels, 1, int64_t{1} << 40,
+                  "a picture that declares more is rejected");
+  flags.Text("--recognise", w.recognise, "reject what this model (file or folder) cannot place");
+  flags.Number("--min-score", w.min_score, -1e30, 1e30, "of its best class, for --recognise");
+  flags.Switch("--no-duplicates", w.no_duplicates, "reject files whose bytes came before");
+  flags.Integer64("--sample", w.sample, 0, INT64_MAX,
+                  "take so many of the sources, chosen by --seed; 0: all");
+  flags.Integer64("--replicate", w.replicate, 0, 1'000'000'000, "real copies, up to so many pictures in all");
+  flags.Switch("--tolerate-damage", w.tolerate_damage,
+               "let damaged pictures through as far as they can be shown");
+}
+
+void AddResultFlags(Flags& flags, PrepareFlags& w) {
+  flags.Text("-o,--output", w.folder, "the set's folder: absent, empty, or what the same command has begun");
+  flags.Text("--recipe", w.recipe,
+             "a recipe whose geometry the pictures get; else they go in as they are. Several, with commas: "
+             "one set for each, in folders by their names, of one decode");
+  flags.Choice(
+      "--format", w.format, {"files", "tar", "tfrecord", "raw"},
+      "encoded files, WebDataset's tar, tf.Example records, or uint8 records of one size (--recipe)");
+  flags.Choice("--encoding", w.encoding, {"jpeg", "png"}, "of pictures that got a geometry");
+  flags.Integer("--quality", w.quality, 1, 100, "of JPEGs");
+  flags.Choice("--sampling", w.sampling, {"444", "422", "420"}, "of the colours of JPEGs");
+  flags.Integer64("--shard-bytes", w.shard_bytes, 1, int64_t{1} << 40,
+                  "no shard is larger, but one of a single picture");
+  flags.Switch("--sha256", w.sha256, "SHA-256 of sources and results into the manifest");
+  flags.Switch("--shrink", w.shrink,
+               "JPEGs over twice too large are decoded at a fraction: faster, and not to the bit");
+  flags.Text("--preview", w.preview, "write a contact sheet (JPEG): 64 results, and the rejects by reason");
+}
+
+using FlagNames = std::initializer_list<std::string_view>;
+
+// The first flag that was given and is in `names`; with kNotIn the first that is not.
+enum class Membership { kIn, kNotIn };
+std::optional<std::string> FirstGiven(const PrepareFlags& w, Membership wanted, FlagNames names) {
+  for (const std::string& name : w.given) {
+    const bool in = std::ranges::find(names, name) != names.end();
+    if (in == (wanted == Membership::kIn)) return name;
+  }
+  return std::nullopt;
+}
+
+// `flag`, where there is one, is one that the way of working does not look at.
+Status Refuse(std::string_view why, const std::optional<std::string>& flag) {
+  if (!flag) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("{}, so {} has no meaning beside it: leave it out", why, *flag));
+}
+
+}  // namespace
+
+std::optional<int> ParsePrepareFlags(const Arguments& arguments, PrepareFlags& w) {
+  Flags flags(
+      "prepare",
+      "Makes a prepared data set of pictures, or of made pictures in known classes. Broken off at any "
+      "moment, the same command goes on with it.",
+      "weir prepare --make 1000 -o made/pictures && weir prepare made/pictures --recipe "
+      "made/resnet50/recipe.yaml --format raw -o made/raw && weir prepare --verify made/raw");
+  AddSourceFlags(flags, w);
+  AddResultFlags(flags, w);
+  AddSelectionFlags(flags, w);
+  flags.Integer("--workers", w.workers, 0, 4096, "threads that decode and encode; 0: one a core");
+  flags.Text(
+      "--part", w.part,
+      "I/N: only this part of the work, into the folder part-I-of-N of --output; auto, auto/N: as Slurm's "
+      "array or Kubernetes' indexed job says");
+  flags.Switch("--join", w.join, "join finished parts (SRC: their folders, or the one that holds them)");
+  flags.Text("--verify", w.verify, "hold this finished set against its manifest; makes nothing");
+  flags.Switch("--strict", w.strict, "exit with 1 when any picture was rejected");
+  flags.Text("--json", w.json, "write the result as JSON to this file; - for standard output");
+  const std::optional<int> status = flags.Parse(arguments);
+  w.given = flags.Given();
+  return status;
+}
+
+Status CheckPrepareFlags(const PrepareFlags& w) {
+  const auto invalid = [](std::string words) -> Status {
+    return Fail(ErrorCode::kInvalidArgument, std::move(words));
+  };
+  using enum Membership;
+  if (!w.verify.empty())
+    return Refuse("--verify DIR makes nothing", FirstGiven(w, kNotIn, {"--verify", "--json"}));
+  if (w.folder.empty()) return invalid("prepare wants -o DIR: where the set shall lie");
+  if (w.join) {
+    if (w.sources.empty()) return invalid("--join wants the parts' folders as SRC");
+    return Refuse(
+        "--join makes of the parts what they were begun as",
+        FirstGiven(w, kNotIn, {"--join", "SRC", "--output", "--preview", "--seed", "--strict", "--json"}));
+  }
+  const bool reads = !w.sources.empty() || !w.list.empty();
+  if (reads == (w.make > 0)) return invalid("prepare wants either SRC... (or --list FILE) or --make N");
+  if (w.make > 0) {
+    TRY_STATUS(
+        Refuse("--make draws its pictures, in classes of their own",
+               FirstGiven(w, kIn, {"--labels", "--fetch-retries", "--fetch-timeout", "--max-file-bytes"})));
+  }
+  if (w.recipe.empty() && w.shrink) return invalid("--shrink is for pictures that get a size: give --recipe");
+  return {};
+}
+
+}  // namespace weir::cli
