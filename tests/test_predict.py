@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from conftest import PROGRAM
+from conftest import PROGRAM, ROOT
 
 SPEC = """
 predict: made
@@ -222,6 +222,17 @@ def test_the_features_of_an_onnx_file(weir, made, physical):
     answer = weir.json("predict", physical, "--gpu", "gamma", "--network", model, "--batch", 8)["answers"][0]
     assert abs(float(answer["row"]["fwd_gflops_per_unit"]) / (2e-9 * facts["multiply_adds_per_item"]) - 1) < 1e-9
     assert answer["regime"] == "outside" and "never measured" in answer["outside"]
+
+
+def test_the_features_of_resnet50_are_those_of_the_table(weir, shared, physical):
+    """The table's row is of publications; the file's batch normalisation is folded away."""
+    with open(ROOT / "data/networks.csv", newline="", encoding="utf-8") as file:
+        published = next(row for row in csv.DictReader(file) if row["network"] == "resnet50")
+    model = shared / "data/models/resnet50_pq.onnx"
+    row = weir.json("predict", physical, "--gpu", "gamma", "--network", model, "--batch", 8)["answers"][0]["row"]
+    for fact in ("params_m", "fwd_gflops_per_unit", "activations_m_per_unit"):
+        assert abs(float(row[fact]) / float(published[fact]) - 1) < 0.01, fact
+    assert row["depth"] == published["depth"] and row["blocks"] == published["blocks"]
 
 
 def test_as_engine_runs(weir, made, physical):
