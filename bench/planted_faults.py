@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plants faults in copies of the data sets and counts what `weir fit --check` finds of them, and what else it flags.
 
-    bench/planted_faults.py DATA [--program build/release/weir] [--seeds 3] [--set NAME ...]
+    bench/planted_faults.py DATA [--program build/release/weir] [--specs studies/predict] [--seeds 3] [--set NAME ...]
 
 Four kinds in each copy: the unit of the target swapped on 1 % of the rows, one GPU's peak ten times too high in the table of hardware, copies
 of 1 % of the rows, and a NaN or infinity in a number of 1 % of the rows. A row counts as found where any finding names it; of copies, where a
@@ -130,11 +130,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("--program", default=ROOT / "build/release/weir")
+    parser.add_argument("--specs", type=pathlib.Path, default=ROOT / "studies/predict")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--set", action="append")
     asked = parser.parse_args()
     failed = False
-    for spec in sorted((ROOT / "studies/predict").glob("*.yaml")):
+    for spec in sorted(asked.specs.glob("*.yaml")):
         if asked.set and spec.stem not in asked.set:
             continue
         for seed in range(1, asked.seeds + 1):

@@ -243,15 +243,15 @@ def test_as_engine_runs(weir, made, physical):
     assert re.fullmatch(r"emulated:base=[0-9.]+ms,per_item=[0-9.]+ms,batch=64", engine)
     assert weir.json(*asked)["engines"][0]["batches_outside"] == 0
     ran = weir.json("run", model, pictures, "--engine", engine, "--batch", 8, "--mode", "sync", "--no-files")
-    batches = ran["images"] / 8
-    assert abs(ran["stages_ms"]["infer"] / batches / step_ms("beta-30", "wide", 8) - 1) < 0.2
+    each = ran["stages_ms"]["infer"] / ran["images"]  # every picture of a batch waits for the whole of it
+    assert abs(each / step_ms("beta-30", "wide", 8) - 1) < 0.2
 
 
 def test_as_engine_says_what_is_outside(weir, physical):
     done = weir.run("predict", physical, "--gpu", "novum", "gamma", "--network", "wide", "--as-engine")
     lines = done.stdout.decode().splitlines()
     assert [line.split(": ")[0] for line in lines] == ["novum-80GB", "gamma"]
-    assert b"novum-80GB: 7 of 7 batches are outside the data: gpu novum-80GB was never measured" in done.stderr
+    assert re.search(rb"novum-80GB: 7 of 7 batches are outside the data: .*gpu novum-80GB was never measured", done.stderr)
     assert b"gamma: 3 of 7 batches are outside the data: batch 1 is 8 times beyond 8 to 64" in done.stderr
 
 
@@ -293,7 +293,7 @@ def test_as_engine_serves(weir, physical, tmp_path):
 HEAD = "row_id,gpu,network,batch,gpu_count,precision,items_per_s\n"
 
 
-@pytest.mark.parametrize("name, text, where", [
+BAD = [
     ("ragged", HEAD + "a,gamma,small,8,1,fp32,5\nb,gamma,small\n", "line 3, column 1: 3 fields where the header has 7"),
     ("more", HEAD + "a,gamma,small,8,1,fp32,5,6\n", "line 2, column 26: more fields than the 7"),
     ("open quote", HEAD + 'a,"gamma,small,8,1,fp32,5\n', "line 2, column 3: the quote that opens here is not closed"),
@@ -305,7 +305,10 @@ HEAD = "row_id,gpu,network,batch,gpu_count,precision,items_per_s\n"
     ("empty", "", "line 1, column 1: the table is empty"),
     ("twice", "row_id,gpu,gpu\n", "field 3 of the header \"gpu\" is there twice"),
     ("a million columns", ",".join(f"c{i}" for i in range(1_000_000)) + "\n", "more fields than the 10000 that a table may have"),
-])
+]
+
+
+@pytest.mark.parametrize("name, text, where", BAD, ids=[bad[0] for bad in BAD])
 def test_a_bad_csv_is_refused_with_line_and_column(weir, physical, tmp_path, name, text, where):
     path = tmp_path / "bad.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
