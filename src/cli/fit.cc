@@ -1,30 +1,44 @@
 #include <fmt/format.h>
 
-#include <mutex>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <utility>
 
 #include "base/file.h"
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
 #include "predict/job.h"
 #include "record/provenance.h"
+#include "report/fit_report.h"
+#include "report/html.h"
 
 namespace weir::cli {
 namespace {
 
 struct Wanted {
-  std::string spec, data_dir = ".", output, estimator = "auto", json;
+  std::vector<std::string> specs;
+  std::string data_dir = ".", output, out, html, estimator = "auto", json;
   int64_t seed = 1;
   int threads = 0;
+  bool check = false;
 };
 
 std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   Flags flags("fit", "Learns to predict times from rows of measurements, and says how well it can.",
-              "weir fit studies/predict/train_pytorch.yaml --data-dir data -o train.json");
-  flags.Required("SPEC", w.spec, "what is predicted from what (YAML); docs/prediction.md");
+              "weir fit studies/predict/train_pytorch.yaml --data-dir data -o train.json --html train.html\n"
+              "  weir fit studies/predict/*.yaml --data-dir data --out predictors");
+  flags.Texts("SPEC", w.specs, "what is predicted from what (YAML), one or several; docs/prediction.md",
+              true);
   flags.Text("--data-dir", w.data_dir, "folder of the tables that SPEC names");
-  flags.Required("-o,--output", w.output, "the predictor (JSON)");
+  flags.Optional("-o,--output", w.output, "the predictor of one SPEC (JSON)");
+  flags.Optional("--out", w.out, "folder of the predictors: NAME.json for each NAME.yaml");
+  flags.Optional("--html", w.html,
+                 "a page on how well it does, with a learning curve; with --out, the folder of the pages");
+  flags.Switch("--check", w.check, "only read and check the rows: what is wrong with which");
   flags.Choice("--estimator", w.estimator, predict::EstimatorNames(),
                "auto: the mixture that does best on rows left out");
   flags.Integer64("--seed", w.seed, 0, INT64_MAX, "the same seed gives the same file");
@@ -33,32 +47,149 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   return flags.Parse(arguments);
 }
 
+std::string NameOf(const std::string& spec) { return std::filesystem::path(spec).stem().string(); }
+
+Status CheckTogether(const Wanted& w) {
+  const auto refuse = [](std::string what) { return Fail(ErrorCode::kInvalidArgument, std::move(what)); };
+  if (w.check) {
+    if (w.output.empty() && w.out.empty() && w.html.empty()) return {};
+    return refuse("--check fits nothing: leave out -o, --out and --html");
+  }
+  if (!w.output.empty() && !w.out.empty()) return refuse("-o is a file and --out a folder: say one of them");
+  if (w.output.empty() && w.out.empty())
+    return refuse("say where the predictor goes: -o FILE or --out FOLDER");
+  if (w.specs.size() > 1 && w.out.empty())
+    return refuse(fmt::format("{} SPECs want --out FOLDER, not -o", w.specs.size()));
+  std::set<std::string> names;
+  for (const std::string& spec : w.specs) {
+    if (!names.insert(NameOf(spec)).second)
+      return refuse(fmt::format("two SPECs are called {}: their predictors would be one file", NameOf(spec)));
+  }
+  return {};
+}
+
+// What came of one SPEC.
+struct Outcome {
+  std::string name;
+  double wall_s = 0;
+  Json json;
+};
+
+// A row of the table of scores: mean and median error by question.
+std::string ScoresText(const Outcome& outcome) {
+  std::string text = fmt::format("{:<18} {:>7} {:>6.0f}", outcome.name,
+                                 Count(outcome.json["fitted"].get<int64_t>()), outcome.wall_s);
+  for (const char* name : {"inside", "count", "hardware", "network"}) {
+    std::string cell = "-";
+    for (const Json& question : outcome.json["questions"]) {
+      if (question["question"] == name)
+        cell = fmt::format("{:.1f} / {:.1f}", question["mean_percent"].get<double>(),
+                           question["median_percent"].get<double>());
+    }
+    text += fmt::format("  {:>13}", cell);
+  }
+  return text + "\n";
+}
+
+// Fits the SPECs one after the other.
+class Fitter {
+ public:
+  Fitter(const Wanted& wanted, Console& console) : wanted_(wanted), console_(console), begin_(clock_.Now()) {}
+
+  double Elapsed() const { return Seconds(clock_.Now() - begin_); }
+
+  Result<Outcome> Fit(const std::string& spec) {
+    const double begin = Elapsed();
+    predict::FitJobOptions options{.fit = {.estimator = wanted_.estimator,
+                                           .seed = static_cast<uint64_t>(wanted_.seed),
+                                           .threads = Threads()},
+                                   .learning_curve = !wanted_.html.empty()};
+    options.fit.progress = [this](const std::string& what, int64_t done, int64_t total) {
+      const MutexLock lock(mutex_);
+      console_.Progress(Elapsed(), what, done, total, "");
+    };
+    const auto job = predict::FitFromFiles({.spec = spec, .data_dir = wanted_.data_dir}, options);
+    console_.EndProgress();
+    if (!job) return std::unexpected(job.error());
+    const std::string output =
+        wanted_.out.empty() ? wanted_.output : wanted_.out + "/" + NameOf(spec) + ".json";
+    TRY_STATUS(WriteFileWhole(output, job->predictor.Save()));
+    console_.Text(predict::FitText(*job));
+    Outcome outcome{.name = NameOf(spec), .wall_s = Elapsed() - begin, .json = predict::FitJson(*job)};
+    outcome.json["predictor"] = EscapeBytes(output);
+    outcome.json["seed"] = wanted_.seed;
+    outcome.json["estimator"] = wanted_.estimator;
+    outcome.json["wall_s"] = outcome.wall_s;
+    outcome.json["command"] = record::CommandLine(CommandLine());
+    TRY_STATUS(WritePage(outcome));
+    return outcome;
+  }
+
+  Result<Json> Check(const std::string& spec) {
+    const auto checked = TRY(predict::ReadAndCheck({.spec = spec, .data_dir = wanted_.data_dir},
+                                                   static_cast<uint64_t>(wanted_.seed), Threads()));
+    console_.Text(predict::CheckText(checked));
+    return predict::CheckJson(checked);
+  }
+
+ private:
+  int Threads() const { return wanted_.threads > 0 ? wanted_.threads : UsableCpus(); }
+
+  Status WritePage(const Outcome& outcome) const {
+    if (wanted_.html.empty()) return {};
+    const std::string page = wanted_.out.empty() ? wanted_.html : wanted_.html + "/" + outcome.name + ".html";
+    return WriteFileWhole(page, report::ToHtml(report::FitDocument(outcome.json)));
+  }
+
+  const Wanted& wanted_;
+  Console& console_;
+  const SteadyClock clock_;
+  const Instant begin_;
+  Mutex mutex_;  // progress comes from any thread
+};
+
+// A SPEC that fails does not stop the others; the first failure is the status of all.
 Result<int> FitVerb(const Wanted& w) {
   Console console(w.json);
+  TRY_STATUS(CheckTogether(w));
   TRY_STATUS(console.CheckJson());
-  const SteadyClock clock;
-  const Instant begin = clock.Now();
-  std::mutex mutex;  // progress comes from any thread
-  predict::FitOptions options{.estimator = w.estimator,
-                              .seed = static_cast<uint64_t>(w.seed),
-                              .threads = w.threads > 0 ? w.threads : UsableCpus()};
-  options.progress = [&](const std::string& what, int64_t done, int64_t total) {
-    const std::lock_guard lock(mutex);
-    console.Progress(Seconds(clock.Now() - begin), what, done, total, "");
-  };
-  const auto job = predict::FitFromFiles(w.spec, w.data_dir, options);
-  console.EndProgress();
-  if (!job) return std::unexpected(job.error());
-  TRY_STATUS(WriteFileWhole(w.output, job->predictor.Save()));
-  console.Text(predict::FitText(*job));
-  Json json = predict::FitJson(*job);
-  json["predictor"] = EscapeBytes(w.output);
-  json["wall_s"] = Seconds(clock.Now() - begin);
+  if (!w.out.empty()) TRY_STATUS(MakeFolders(w.out));
+  if (!w.out.empty() && !w.html.empty()) TRY_STATUS(MakeFolders(w.html));
+  Fitter fitter(w, console);
+  Json list = Json::array();
+  std::string table;
+  int status = kDone;
+  for (const std::string& spec : w.specs) {
+    Result<Json> json = Json();
+    if (w.check) {
+      json = fitter.Check(spec);
+    } else if (auto outcome = fitter.Fit(spec); outcome) {
+      table += ScoresText(*outcome);
+      json = std::move(outcome->json);
+    } else {
+      json = std::unexpected(outcome.error());
+    }
+    if (json) {
+      list.push_back(std::move(*json));
+    } else if (w.specs.size() == 1) {
+      return std::unexpected(json.error());
+    } else if (const int failed = FailWith(json.error()); status == kDone) {
+      status = failed;
+    }
+  }
+  if (w.specs.size() > 1 && !table.empty()) {
+    console.Text(
+        fmt::format("\nmean / median error, %\n{:<18} {:>7} {:>6}  {:>13}  {:>13}  {:>13}  {:>13}\n{}", "",
+                    "rows", "s", "inside", "count", "hardware", "network", table));
+  }
+  Json json =
+      w.specs.size() == 1 ? std::move(list.front()) : Json{{w.check ? "checks" : "fits", std::move(list)}};
+  json["wall_s"] = fitter.Elapsed();
   json["provenance"] =
       record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(w.seed)}).ToJson();
   json["command"] = record::CommandLine(CommandLine());
   TRY_STATUS(console.Json(json));
-  return kDone;
+  return status;
 }
 
 }  // namespace

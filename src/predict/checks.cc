@@ -25,6 +25,7 @@ constexpr double kWorstScaling = 0.35, kBestScaling = 1.3;
 constexpr double kFarFactor = 4, kFarDeviations = 12;
 
 constexpr std::pair<Fault, std::string_view> kFaults[] = {{Fault::kNotANumber, "not_a_number"},
+                                                          {Fault::kUnusable, "unusable"},
                                                           {Fault::kDuplicate, "duplicate"},
                                                           {Fault::kAbovePeak, "above_peak"},
                                                           {Fault::kScaling, "scaling"},
@@ -112,7 +113,8 @@ class TimeChecks {
            fmt::format("{:.3g} TFLOPS, above the {:.3g} of {}: look at its unit, its devices and "
                        "the table's peak",
                        rate, peak, row.hardware),
-           {row.id}});
+           {row.id},
+           {row.place}});
     }
   }
 
@@ -140,7 +142,8 @@ class TimeChecks {
            fmt::format("scaling efficiency {:.2f} to {:g} devices, outside {} to {}: a broken link, "
                        "or a count that is wrong",
                        efficiency, row.devices, kWorstScaling, kBestScaling),
-           {row.id}});
+           {row.id},
+           {row.place}});
     }
   }
 
@@ -168,7 +171,7 @@ class TimeChecks {
         const auto row = static_cast<size_t>(rehearsal.row[i]);
         if (sizes[i] <= limit) continue;
         far[row] = 1;
-        if (last) findings.push_back(Describe(data_.rows[row].id, std::exp(misses[i])));
+        if (last) findings.push_back(Describe(data_.rows[row], std::exp(misses[i])));
       }
       if (std::ranges::count(far, 1) * 3 > std::ssize(far))
         return {};  // the law is not known, not the rows wrong
@@ -179,15 +182,17 @@ class TimeChecks {
   }
 
  private:
-  static Finding Describe(const std::string& id, double factor) {
+  static Finding Describe(const Row& row, double factor) {
     const std::string seen = fmt::format("its time is {:.3g} times what its peers say", factor);
     const double size = std::max(factor, 1 / factor);
     for (const auto& [unit, name] : kUnits) {
       if (std::abs(std::log(size / unit)) < std::log(2.0)) {
-        return {Fault::kUnit, fmt::format("{}: its unit may be wrong ({})", seen, name), {id}};
+        return {
+            Fault::kUnit, fmt::format("{}: its unit may be wrong ({})", seen, name), {row.id}, {row.place}};
       }
     }
-    return {Fault::kFarFromPeers, seen + ": measure it again, or leave it out with skip", {id}};
+    return {
+        Fault::kFarFromPeers, seen + ": measure it again, or leave it out with skip", {row.id}, {row.place}};
   }
 
   // All that must be equal for two rows to differ by their devices only.
@@ -240,9 +245,12 @@ std::vector<Finding> CheckHardware(const Spec& spec, const Facts& facts, const T
         fmt::format(
             "hardware {}: {} is {:.2g} times what others of its kind have: correct the hardware table", gpu,
             place.second, breach.second),
+        {},
         {}};
     for (int64_t row = 0; row < rows.rows() && key >= 0 && id >= 0; ++row) {
-      if (rows.Cell(row, key) == gpu) finding.rows.emplace_back(rows.Cell(row, id));
+      if (rows.Cell(row, key) != gpu) continue;
+      finding.rows.emplace_back(rows.Cell(row, id));
+      finding.places.push_back(row);
     }
     findings.push_back(std::move(finding));
   }
@@ -267,7 +275,8 @@ std::vector<Finding> CheckCells(const Spec& spec, const Table& rows) {
                           fmt::format("line {}: {} is \"{}\", not a finite number",
                                       rows.csv().lines[static_cast<size_t>(row)],
                                       rows.csv().columns[static_cast<size_t>(column)], cell.substr(0, 40)),
-                          {std::string(rows.Cell(row, id))}});
+                          {std::string(rows.Cell(row, id))},
+                          {row}});
     }
   }
   std::unordered_map<std::string, int64_t> seen;
@@ -280,7 +289,8 @@ std::vector<Finding> CheckCells(const Spec& spec, const Table& rows) {
                         fmt::format("line {} is the same as line {}: leave one out",
                                     rows.csv().lines[static_cast<size_t>(row)],
                                     rows.csv().lines[static_cast<size_t>(first->second)]),
-                        {std::string(rows.Cell(row, id))}});
+                        {std::string(rows.Cell(row, id))},
+                        {row}});
   }
   return findings;
 }

@@ -1,6 +1,7 @@
 // What is wrong with rows before anything is learned from them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,7 @@ namespace weir::predict {
 
 enum class Fault {
   kNotANumber,    // a cell of a column of numbers that is none, or not finite
+  kUnusable,      // hardware that is in no table, an unknown term, a target that is not above 0
   kDuplicate,     // the same as an earlier row in all but its id
   kAbovePeak,     // more work a second than the device's peak allows
   kScaling,       // the time of one device changes by more than 0.35 to 1.3 would allow with several
@@ -24,6 +26,7 @@ struct Finding {
   Fault fault = Fault::kFarFromPeers;
   std::string what;               // what was seen, and what to do
   std::vector<std::string> rows;  // ids
+  std::vector<int64_t> places;    // of the rows in their table, from 0: a copy may have the id of its row
 };
 
 // Peaks of a GPU held against its cores and clock, as those of the same compute capability have them; memory

@@ -7,7 +7,6 @@
 #include <limits>
 #include <set>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include "predict/contains.h"
@@ -56,8 +55,6 @@ class Names {
     return place;
   }
 
-  std::string_view Text(const Place& place, std::string_view name) const { return Find(place, name).text; }
-
   bool Knows(const std::string& name) const {
     return rows_.Column(name) >= 0 || facts_.hardware.Column(name) >= 0 ||
            facts_.networks.Column(name) >= 0 || Contains(spec_.derive, name, &Named::name);
@@ -80,32 +77,41 @@ Status CheckColumn(const Table& rows, const std::string& name, std::string_view 
   return Fail(ErrorCode::kInvalidArgument, fmt::format("the rows have no column \"{}\" ({})", name, role));
 }
 
-// Every name of every expression must be a column of some table.
-Status CheckNames(const Spec& spec, const Names& names) {
-  std::vector<const Expression*> all;
-  if (spec.per) all.push_back(&*spec.per);
-  for (const auto* list : {&spec.derive, &spec.terms}) {
-    for (const Named& named : *list) all.push_back(&named.expression);
-  }
-  for (const Number& number : spec.numbers) all.push_back(&number.named.expression);
-  for (const Expression* expression : all) {
-    for (const std::string& name : expression->names()) {
-      if (names.Knows(name)) continue;
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("expression \"{}\": no table has a column \"{}\"", expression->text(), name));
-    }
-  }
-  return {};
+// A name that the spec uses of every row, and where.
+struct Used {
+  std::string where;  // "terms.tensor (work / peek)"
+  std::string name;
+};
+
+void AddNames(const std::string& where, const Expression& expression, std::vector<Used>& all) {
+  for (const std::string& name : expression.names())
+    all.push_back({fmt::format("{} ({})", where, expression.text()), name});
+}
+
+std::vector<Used> NamesOf(const Spec& spec) {
+  std::vector<Used> all;
+  if (spec.per) AddNames("target.per", *spec.per, all);
+  for (const Named& named : spec.derive) AddNames("derive." + named.name, named.expression, all);
+  for (const Named& named : spec.terms) AddNames("terms." + named.name, named.expression, all);
+  for (const Number& number : spec.numbers)
+    AddNames("numbers." + number.named.name, number.named.expression, all);
+  for (const Category& category : spec.categories) all.push_back({"categories", category.column});
+  for (const std::string& name : spec.physics_by) all.push_back({"physics_by", name});
+  for (const std::string& name : spec.ranges) all.push_back({"ranges", name});
+  for (const std::string& name : spec.peaks) all.push_back({"peaks", name});
+  if (!spec.devices.empty()) all.push_back({"devices", spec.devices});
+  if (!spec.batch.empty()) all.push_back({"batch", spec.batch});
+  return all;
 }
 
 class RowMaker {
  public:
   RowMaker(const Spec& spec, const Facts& facts, const Table& rows, WithTarget with)
-      : spec_(spec), rows_(rows), names_(spec, facts, rows), with_(with) {}
+      : spec_(spec), facts_(facts), rows_(rows), names_(spec, facts, rows), with_(with) {}
 
   Row Make(int64_t index) const {
     const Names::Place place = names_.PlaceOf(index);
-    Row row{.id = std::string(rows_.Cell(index, rows_.Column(spec_.id)))};
+    Row row{.id = std::string(rows_.Cell(index, rows_.Column(spec_.id))), .place = index};
     const Status joined = Join(row, place, index);
     // Facts may stand in the row itself: a key that no table has matters only where a fact is missing.
     row.problem = Problem(Physics(row, place));
@@ -121,6 +127,14 @@ class RowMaker {
     return Fail(ErrorCode::kInvalidArgument, std::move(why));
   }
 
+  static std::string Unknown(const predict::Join& join, std::string_view kind, const std::string& name,
+                             const Table& table) {
+    const std::vector<std::string> alike = table.KeysBeginning(name);
+    return fmt::format("{} \"{}\" is not in the {} table; {}add it to {}", join.key, name, kind,
+                       alike.empty() ? "" : fmt::format("is it {}? Otherwise ", fmt::join(alike, " or ")),
+                       join.file);
+  }
+
   Status Join(Row& row, const Names::Place& place, int64_t index) const {
     const auto key = [&](const std::optional<predict::Join>& join) {
       return join ? std::string(rows_.Cell(index, rows_.Column(join->key))) : std::string();
@@ -131,12 +145,10 @@ class RowMaker {
       return join && !join->file.empty() && found < 0;
     };
     if (lacks(spec_.hardware, place.hardware)) {
-      return Because(fmt::format("{} \"{}\" is not in the hardware table; add it to {}", spec_.hardware->key,
-                                 row.hardware, spec_.hardware->file));
+      return Because(Unknown(*spec_.hardware, "hardware", row.hardware, facts_.hardware));
     }
     if (lacks(spec_.networks, place.network)) {
-      return Because(fmt::format("{} \"{}\" is not in the network table; add it to {}", spec_.networks->key,
-                                 row.network, spec_.networks->file));
+      return Because(Unknown(*spec_.networks, "network", row.network, facts_.networks));
     }
     return {};
   }
@@ -174,7 +186,9 @@ class RowMaker {
     }
     row.time =
         spec_.target_kind == TargetKind::kTime ? *value.number / row.per : 1000 * row.per / *value.number;
-    return {};
+    if (std::isfinite(*row.time) && *row.time > 0) return {};
+    row.time.reset();
+    return Because(fmt::format("{} is \"{}\", which makes no time", spec_.target, value.text.substr(0, 40)));
   }
 
   void Features(Row& row, const Names::Place& place) const {
@@ -199,6 +213,7 @@ class RowMaker {
   }
 
   const Spec& spec_;
+  const Facts& facts_;
   const Table& rows_;
   const Names names_;
   const WithTarget with_;
@@ -210,10 +225,7 @@ Result<std::vector<Row>> MakeRows(const Spec& spec, const Facts& facts, const Ta
   TRY_STATUS(CheckColumn(rows, spec.id, "id"));
   if (spec.hardware) TRY_STATUS(CheckColumn(rows, spec.hardware->key, "hardware key"));
   if (spec.networks) TRY_STATUS(CheckColumn(rows, spec.networks->key, "network key"));
-  if (with == WithTarget::kYes) {
-    TRY_STATUS(CheckColumn(rows, spec.target, "target"));
-    TRY_STATUS(CheckNames(spec, Names(spec, facts, rows)));
-  }
+  if (with == WithTarget::kYes) TRY_STATUS(CheckColumn(rows, spec.target, "target"));
   const RowMaker maker(spec, facts, rows, with);
   std::vector<Row> made;
   made.reserve(static_cast<size_t>(rows.rows()));
@@ -221,7 +233,33 @@ Result<std::vector<Row>> MakeRows(const Spec& spec, const Facts& facts, const Ta
   return made;
 }
 
-Result<std::vector<bool>> SkippedRows(const Spec& spec, const Facts& facts, const Table& rows) {
+Status CheckNames(const Spec& spec, const Facts& facts, const Table& rows) {
+  const Names names(spec, facts, rows);
+  std::vector<Used> all = NamesOf(spec);
+  if (spec.skip) AddNames("skip", *spec.skip, all);
+  for (const auto& [where, name] : all) {
+    if (names.Knows(name)) continue;
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format(
+            "{}: neither the rows nor the tables of facts have a column \"{}\", and derive makes none", where,
+            name));
+  }
+  return {};
+}
+
+std::vector<std::string> ColumnsOf(const Spec& spec) {
+  std::set<std::string> columns;
+  for (const auto& [where, name] : NamesOf(spec)) {
+    if (!Contains(spec.derive, name, &Named::name)) columns.insert(name);
+  }
+  for (const auto& join : {spec.hardware, spec.networks}) {
+    if (join) columns.insert(join->key);
+  }
+  return {columns.begin(), columns.end()};
+}
+
+std::vector<bool> SkippedRows(const Spec& spec, const Facts& facts, const Table& rows) {
   std::vector<bool> skipped(static_cast<size_t>(rows.rows()), false);
   if (!spec.skip) return skipped;
   const Names names(spec, facts, rows);

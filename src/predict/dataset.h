@@ -17,6 +17,7 @@ namespace weir::predict {
 // One measurement or question. A value.
 struct Row {
   std::string id;
+  int64_t place = 0;                    // in its table, from 0
   std::string problem;                  // why it cannot be used; empty: it can
   std::optional<double> time;           // ms, measured
   double per = 1;                       // target's divisor (a time) or dividend (a rate)
@@ -38,12 +39,21 @@ struct Facts {
 // Joins and works out every row of `rows`. A row that cannot be used (its hardware is not in the table, a
 // term is unknown or negative) says so in `problem`; the others are not touched by it. With `want_target` a
 // row without a target above 0 has a problem too. kInvalidArgument where the table itself lacks a column
-// that the spec names: the id, a key, or a column that no expression can find anywhere.
+// that every row needs: the id, a key, or the target that is wanted.
 enum class WithTarget { kYes, kNo };
 Result<std::vector<Row>> MakeRows(const Spec& spec, const Facts& facts, const Table& rows, WithTarget with);
 
+// Holds every name of the spec against the tables, for a fit: what is asked later may lack a column (it is
+// unknown then), but a name that no table has is a slip of the pen. kInvalidArgument tells the key of the
+// spec.
+Status CheckNames(const Spec& spec, const Facts& facts, const Table& rows);
+
+// The columns that a row may bring, or a table of facts: the keys, and what the spec's expressions and lists
+// name but do not derive. Sorted.
+std::vector<std::string> ColumnsOf(const Spec& spec);
+
 // Which rows of `rows` the spec skips.
-Result<std::vector<bool>> SkippedRows(const Spec& spec, const Facts& facts, const Table& rows);
+std::vector<bool> SkippedRows(const Spec& spec, const Facts& facts, const Table& rows);
 
 // The target (in its own column's unit) from a time in ms, and back.
 double TargetFromTime(const Spec& spec, const Row& row, double time_ms);

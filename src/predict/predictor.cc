@@ -244,6 +244,7 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
   }
 
   const std::vector<double> mixture = rehearsal.Mixture();
+  if (options.left_out) options.left_out(question, rehearsal.row, mixture, rehearsal.measured);
   std::vector<double> misses;
   std::vector<float> inputs;
   std::vector<int> parts;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,12 @@ struct FitOptions {
   double coverage = 0.9;
   std::function<void(const std::string& what, int64_t done, int64_t total)>
       progress;  // from any thread; may be empty
+  // What the mixture said of rows that were left out, once for each question that is rehearsed: indices of
+  // the rows that the fit was given (one that several folds leave out is there several times), logarithms
+  // of ms. From the caller's thread; may be empty.
+  std::function<void(Question question, std::span<const int> rows, std::span<const double> predicted,
+                     std::span<const double> measured)>
+      left_out;
 };
 
 // The names that FitOptions::estimator may have.
@@ -75,6 +82,9 @@ class Predictor {
   };
   const std::vector<Rehearsed>& rehearsed() const { return rehearsed_; }
   int64_t rows() const { return std::ssize(data_->numbers); }
+  // The tables of facts, as they were when it was fitted; empty where the spec has none.
+  const Table& hardware() const { return facts_.hardware; }
+  const Table& networks() const { return facts_.networks; }
   // Coefficients and terms as text.
   std::string Explain() const;
 

@@ -279,13 +279,5 @@ TEST(Spec, TellsTheLineOfWhatIsWrong) {
   EXPECT_THAT(refusal("predict: a\n"), HasSubstr("key rows is missing"));
 }
 
-TEST(MakeRows, NamesAColumnThatIsNowhere) {
-  Spec spec = *ParseSpec(kSpec);
-  const auto rows = MakeRows(spec, MakeFacts(), Table(*ParseCsv("row_id,gpu,network,batch,items_per_s\n")),
-                             WithTarget::kYes);
-  ASSERT_FALSE(rows.has_value());
-  EXPECT_THAT(rows.error().message, HasSubstr("no table has a column \"gpu_count\""));
-}
-
 }  // namespace
 }  // namespace weir::predict

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
 #include "base/file.h"
 #include "predict/contains.h"
+#include "predict/questions.h"
 
 namespace weir::predict {
 namespace {
@@ -24,19 +26,16 @@ Result<std::string> ReadWord(const YAML::Node& node, std::string_view key) {
 }
 
 Status ReadInto(std::string& to, const YAML::Node& node, std::string_view key) {
-  const Result<std::string> word = ReadWord(node, key);
-  if (!word) return std::unexpected(word.error());
-  to = *word;
+  to = TRY(ReadWord(node, key));
   return {};
 }
 
 // Whether it is the first of the two words.
 Result<bool> ReadEither(const YAML::Node& node, std::string_view key, std::string_view first,
                         std::string_view second) {
-  const Result<std::string> word = ReadWord(node, key);
-  if (!word) return std::unexpected(word.error());
-  if (*word != first && *word != second) return Refuse(node, key, fmt::format("is {} or {}", first, second));
-  return *word == first;
+  const std::string word = TRY(ReadWord(node, key));
+  if (word != first && word != second) return Refuse(node, key, fmt::format("is {} or {}", first, second));
+  return word == first;
 }
 
 Result<std::vector<std::string>> ReadWords(const YAML::Node& node, std::string_view key) {
@@ -113,9 +112,8 @@ Status ReadTarget(const YAML::Node& node, Spec& spec) {
                      {{"column", [&](const YAML::Node& n) { return ReadInto(spec.target, n, "column"); }},
                       {"kind",
                        [&](const YAML::Node& n) -> Status {
-                         const Result<bool> rate = ReadEither(n, "kind", "rate", "time");
-                         if (!rate) return std::unexpected(rate.error());
-                         spec.target_kind = *rate ? TargetKind::kRate : TargetKind::kTime;
+                         const bool rate = TRY(ReadEither(n, "kind", "rate", "time"));
+                         spec.target_kind = rate ? TargetKind::kRate : TargetKind::kTime;
                          return {};
                        }},
                       {"per", [&](const YAML::Node& n) -> Status {
@@ -152,6 +150,26 @@ Status ReadCategories(const YAML::Node& node, Spec& spec) {
                     }});
   }
   return ReadMap(node, "categories", keys);
+}
+
+Status ReadPeaks(const YAML::Node& node, Spec& spec) {
+  spec.peaks = TRY(ReadWords(node, "peaks"));
+  if (spec.peaks.size() == 2) return {};
+  return Refuse(node, "peaks",
+                "wants two columns: the peak in TFLOPS, and the GFLOP of the modelled time, as [peak, work]");
+}
+
+Status ReadQuestions(const YAML::Node& node, Spec& spec) {
+  spec.questions = TRY(ReadWords(node, "questions"));
+  for (const std::string& word : spec.questions) {
+    if (QuestionNamed(word)) continue;
+    std::string known;
+    for (const Question question : kQuestions)
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", ToString(question));
+    return Refuse(node, "questions", fmt::format("\"{}\" is none of {}", word, known));
+  }
+  if (spec.questions.empty()) return Refuse(node, "questions", "wants at least one, or to be left out");
+  return {};
 }
 
 Result<Spec> ReadAll(const YAML::Node& root) {
@@ -200,14 +218,12 @@ Result<Spec> ReadAll(const YAML::Node& root) {
                       {"batch", word(spec.batch, "batch")},
                       {"of",
                        [&](const YAML::Node& n) -> Status {
-                         const Result<bool> item = ReadEither(n, "of", "item", "step");
-                         if (!item) return std::unexpected(item.error());
-                         spec.time_is_of_item = *item;
+                         spec.time_is_of_item = TRY(ReadEither(n, "of", "item", "step"));
                          return {};
                        }},
                       {"ranges", words(spec.ranges, "ranges")},
-                      {"peaks", words(spec.peaks, "peaks")},
-                      {"questions", words(spec.questions, "questions")}}));
+                      {"peaks", [&](const YAML::Node& n) { return ReadPeaks(n, spec); }},
+                      {"questions", [&](const YAML::Node& n) { return ReadQuestions(n, spec); }}}));
   const auto wants = [&](bool there, const char* key) -> Status {
     return there ? Status() : Fail(ErrorCode::kInvalidArgument, fmt::format("the key {} is missing", key));
   };
@@ -221,13 +237,6 @@ Result<Spec> ReadAll(const YAML::Node& root) {
 }
 
 }  // namespace
-
-std::string_view ToString(Side side) {
-  for (const auto& [word, value] : kSides) {
-    if (value == side) return word;
-  }
-  return "";
-}
 
 Result<Spec> ParseSpec(std::string_view yaml) {
   if (yaml.size() > kMaxSpecBytes) return Fail(ErrorCode::kInvalidArgument, "a SPEC has at most 256 KiB");

@@ -19,7 +19,6 @@ struct Named {
 // Where a feature comes from. What may be outside the data is known by it: a model that never sees kHardware
 // cannot go wrong on new hardware by what it made of data-sheet columns.
 enum class Side { kHardware, kNetwork, kRun, kMachine };
-std::string_view ToString(Side side);
 
 struct Category {
   std::string column;
@@ -62,8 +61,10 @@ struct Spec {
   std::string devices;              // column of the count of devices; empty: none
   std::vector<std::string> ranges;  // columns and derived ones whose range says whether a row is inside
   std::vector<std::string> questions = {"inside", "count", "hardware", "network"};  // rehearsed
-  std::vector<std::string> peaks;  // of the hardware table: a rate of work above them is impossible
-  std::string source;              // the YAML text itself, kept with the predictor
+  // None, or two: the column of a device's peak, and of the modelled time's work; more work a second than
+  // the peak is impossible.
+  std::vector<std::string> peaks;
+  std::string source;  // the YAML text itself, kept with the predictor
 };
 
 // kInvalidArgument with the line for unknown keys, wrong kinds and expressions that do not parse.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <utility>
 
 #include "base/file.h"
@@ -10,6 +12,7 @@ namespace weir::predict {
 namespace {
 
 constexpr uint64_t kMaxTableBytes = uint64_t{256} << 20;
+constexpr size_t kMostAlike = 5;
 
 }  // namespace
 
@@ -45,6 +48,21 @@ int Table::Column(std::string_view name) const {
 int64_t Table::RowOf(std::string_view key) const {
   const auto found = keys_.find(key);
   return found == keys_.end() ? -1 : found->second;
+}
+
+std::vector<std::string> Table::KeysBeginning(std::string_view text) const {
+  const auto lower = [](unsigned char c) { return std::tolower(c); };
+  std::vector<std::string> found;
+  for (const auto& [key, row] : keys_) {
+    if (key.size() >= text.size() &&
+        std::ranges::equal(std::string_view(key).substr(0, text.size()), text, {}, lower, lower)) {
+      found.push_back(key);
+    }
+  }
+  std::ranges::sort(found);
+  if (text.empty()) found.clear();
+  if (found.size() > kMostAlike) found.resize(kMostAlike);
+  return found;
 }
 
 std::string_view Table::Cell(int64_t row, int column) const {

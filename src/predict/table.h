@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "base/csv.h"
 #include "base/error.h"
@@ -24,6 +25,8 @@ class Table {
   int64_t rows() const { return csv_.rows(); }
   int Column(std::string_view name) const;    // -1: there is none
   int64_t RowOf(std::string_view key) const;  // -1: there is none
+  // Keys that begin with `text`, whatever the case, in order; at most five. None of an empty text.
+  std::vector<std::string> KeysBeginning(std::string_view text) const;
   std::string_view Cell(int64_t row, int column) const;
   Value At(int64_t row, int column) const;  // text and number
 

@@ -17,6 +17,45 @@ double StepTime(const Spec& spec, double time_ms, double batch) {
   return spec.time_is_of_item ? time_ms * batch : time_ms;
 }
 
+// A number of the row, of a column that the spec names as devices or batch.
+std::optional<double> NumberIn(const Settings& row, const std::string& column) {
+  const auto found = row.find(column);
+  if (found == row.end()) return std::nullopt;
+  const auto number = ParseNumber(found->second);
+  return number ? std::optional(*number) : std::nullopt;
+}
+
+// The line of least relative error through times of batches: least squares of base / t + per_item * b / t - 1
+// by the two normal equations; a part that comes out below 0 is 0.
+void FitLine(const std::vector<int>& batches, const std::vector<double>& times, EmulatedEngine& engine) {
+  double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
+  for (size_t i = 0; i < times.size(); ++i) {
+    const double x = 1 / times[i], y = batches[i] / times[i];
+    aa += x * x;
+    ab += x * y;
+    bb += y * y;
+    a += x;
+    b += y;
+  }
+  const double determinant = aa * bb - ab * ab;
+  const bool is_line = determinant > 1e-12 * aa * bb;  // otherwise there is one batch only
+  if (is_line) {
+    engine.base_ms = (a * bb - b * ab) / determinant;
+    engine.per_item_ms = (b * aa - a * ab) / determinant;
+  }
+  if (!is_line || engine.base_ms <= 0) {
+    engine.base_ms = 0;
+    engine.per_item_ms = b / bb;
+  } else if (engine.per_item_ms < 0) {
+    engine.base_ms = a / aa;
+    engine.per_item_ms = 0;
+  }
+  for (size_t i = 0; i < times.size(); ++i) {
+    const double time = engine.base_ms + engine.per_item_ms * batches[i];
+    engine.greatest_error = std::max(engine.greatest_error, std::abs(time / times[i] - 1));
+  }
+}
+
 }  // namespace
 
 Result<Settings> ParseSettings(const std::vector<std::string>& texts) {
@@ -68,11 +107,32 @@ std::vector<Settings> Combine(const Settings& base,
   return rows;
 }
 
-std::optional<double> NumberIn(const Settings& row, const std::string& column) {
-  const auto found = row.find(column);
-  if (found == row.end()) return std::nullopt;
-  const auto number = ParseNumber(found->second);
-  return number ? std::optional(*number) : std::nullopt;
+Result<std::string> KeyMeant(const Table& table, const std::string& text, std::string_view what) {
+  if (table.RowOf(text) >= 0) return text;
+  const std::vector<std::string> alike = table.KeysBeginning(text);
+  if (alike.empty()) return text;
+  if (alike.size() == 1) return alike.front();
+  return Refuse(fmt::format("{} \"{}\" may be {}: say which", what, text, fmt::join(alike, ", ")));
+}
+
+Status CheckSettings(const Spec& spec, const Settings& row) {
+  const std::vector<std::string> columns = ColumnsOf(spec);
+  for (const auto& [name, value] : row) {
+    if (name == spec.id || std::ranges::binary_search(columns, name)) continue;
+    return Refuse(fmt::format("the predictor looks at no column \"{}\"; it looks at {}", name,
+                              fmt::join(columns, ", ")));
+  }
+  return {};
+}
+
+std::vector<std::string> Unsaid(const Predictor& predictor, const Settings& row) {
+  std::vector<std::string> unsaid;
+  for (const std::string& column : ColumnsOf(predictor.spec())) {
+    if (!row.contains(column) && predictor.hardware().Column(column) < 0 &&
+        predictor.networks().Column(column) < 0)
+      unsaid.push_back(column);
+  }
+  return unsaid;
 }
 
 Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Prediction& prediction,
@@ -109,38 +169,15 @@ Result<EmulatedEngine> AsEngine(const Predictor& predictor, const Settings& row,
     if (!spec.devices.empty()) rows.back()[spec.devices] = fmt::format("{}", 1);
   }
   const auto predictions = TRY(predictor.Predict(TRY(MakeTable(spec, rows))));
-  // Least squares of base / t + per_item * b / t - 1, by the two normal equations; a part that comes out
-  // below 0 is 0.
-  double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
+  EmulatedEngine engine;
   std::vector<double> times;
   for (size_t i = 0; i < predictions.size(); ++i) {
-    if (!predictions[i].time_ms)
-      return Refuse(fmt::format("batch {}: {}", batches[i], predictions[i].outside));
-    times.push_back(StepTime(spec, *predictions[i].time_ms, batches[i]));
-    const double x = 1 / times.back(), y = batches[i] / times.back();
-    aa += x * x;
-    ab += x * y;
-    bb += y * y;
-    a += x;
-    b += y;
+    const Prediction& p = predictions[i];
+    if (!p.time_ms) return Refuse(fmt::format("batch {}: {}", batches[i], p.outside));
+    times.push_back(StepTime(spec, *p.time_ms, batches[i]));
+    if (p.regime == Regime::kOutside && engine.outside++ == 0) engine.why = p.outside;
   }
-  EmulatedEngine engine;
-  const double determinant = aa * bb - ab * ab;
-  if (determinant > 1e-12 * aa * bb) {
-    engine.base_ms = (a * bb - b * ab) / determinant;
-    engine.per_item_ms = (b * aa - a * ab) / determinant;
-  }
-  if (engine.base_ms <= 0 || determinant <= 1e-12 * aa * bb) {
-    engine.base_ms = 0;
-    engine.per_item_ms = b / bb;
-  } else if (engine.per_item_ms < 0) {
-    engine.base_ms = a / aa;
-    engine.per_item_ms = 0;
-  }
-  for (size_t i = 0; i < times.size(); ++i) {
-    const double time = engine.base_ms + engine.per_item_ms * batches[i];
-    engine.greatest_error = std::max(engine.greatest_error, std::abs(time / times[i] - 1));
-  }
+  FitLine(batches, times, engine);
   engine.text = fmt::format("emulated:base={:.6f}ms,per_item={:.6f}ms,batch={}", engine.base_ms,
                             engine.per_item_ms, std::ranges::max(batches));
   return engine;

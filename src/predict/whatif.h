@@ -2,9 +2,11 @@
 // an engine that behaves so.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,8 +27,16 @@ Result<Table> MakeTable(const Spec& spec, const std::vector<Settings>& rows);
 std::vector<Settings> Combine(const Settings& base,
                               const std::vector<std::pair<std::string, std::vector<std::string>>>& lists);
 
-// A number of the row, of a column that the spec names as devices or batch.
-std::optional<double> NumberIn(const Settings& row, const std::string& column);
+// The key of `table` that `text` means: the only one that begins with it, whatever the case ("h100-sxm" for
+// H100-SXM5-80GB), or the text itself where it is a key or no key begins so. kInvalidArgument, with the keys,
+// where several do.
+Result<std::string> KeyMeant(const Table& table, const std::string& text, std::string_view what);
+
+// kInvalidArgument where a setting is no column that the predictor looks at: it would change nothing.
+Status CheckSettings(const Spec& spec, const Settings& row);
+// Columns that the predictor looks at and that neither the row nor the tables of facts have: they are taken
+// as unknown.
+std::vector<std::string> Unsaid(const Predictor& predictor, const Settings& row);
 
 struct Job {
   double items = 0;  // of one epoch
@@ -48,6 +58,8 @@ struct EmulatedEngine {
   std::string text;
   double base_ms = 0, per_item_ms = 0;
   double greatest_error = 0;  // relative
+  int64_t outside = 0;        // of the batches: predictions outside the data
+  std::string why;            // of the first of them
 };
 Result<EmulatedEngine> AsEngine(const Predictor& predictor, const Settings& row,
                                 const std::vector<int>& batches);

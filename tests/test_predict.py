@@ -1,0 +1,339 @@
+"""weir fit and weir predict: bad rows told and the others answered, refusals with words, the same seed the same bytes, and a predicted accelerator that runs and serves."""
+import csv
+import json
+import math
+import random
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+
+import pytest
+
+from conftest import PROGRAM, ROOT
+
+SPEC = """
+predict: made
+rows: made.csv
+id: row_id
+hardware: {file: hardware.csv, key: gpu}
+networks: {file: networks.csv, key: network}
+target: {column: items_per_s, kind: rate, per: gpu_count}
+devices: gpu_count
+batch: batch
+of: item
+derive: {work: 2 * fwd_gflops_per_unit}
+terms: {compute: work / tflops, memory: activations_m_per_unit / bandwidth, step: 1 / batch}
+physics_by: [network]
+ranges: [batch]
+numbers:
+  hardware: [tflops, bandwidth]
+  network: [fwd_gflops_per_unit, activations_m_per_unit]
+  run: [batch, gpu_count]
+categories:
+  network: [network]
+  run: [precision]
+"""
+GPUS = {"alpha-10": (10, 300), "alpha-20": (20, 400), "beta-30": (30, 900), "beta-60": (60, 700), "gamma": (15, 600), "delta": (45, 500), "novum-80GB": (120, 2000)}
+NETWORKS = {"small": (2, 50), "middle": (8, 90), "large": (40, 300), "wide": (10, 400)}
+
+
+def step_ms(gpu, network, batch, devices=1):
+    """The law of the made set: of a step on each device."""
+    (tflops, bandwidth), (gflops, moved) = GPUS[gpu], NETWORKS[network]
+    return (2 * gflops / tflops / 0.45 + moved / bandwidth / 0.7 + 5 / batch) * (1 + 0.03 * (devices - 1)) * batch
+
+
+def lines_of_rows():
+    chance, lines = random.Random(5), ["row_id,gpu,network,batch,gpu_count,precision,items_per_s"]
+    for gpu in list(GPUS)[:6]:
+        for network in NETWORKS:
+            for batch in (8, 32, 64):
+                for devices in (1, 2, 4):
+                    rate = 1000 * devices * batch / step_ms(gpu, network, batch, devices) * math.exp(chance.gauss(0, 0.02))
+                    lines.append(f"r{len(lines)},{gpu},{network},{batch},{devices},fp32,{rate:.6g}")
+    return lines
+
+
+def write_set(folder, lines=None):
+    (folder / "made.yaml").write_text(SPEC)
+    (folder / "made.csv").write_text("\n".join(lines or lines_of_rows()) + "\n")
+    (folder / "hardware.csv").write_text("gpu,tflops,bandwidth\n" + "".join(f"{gpu},{a},{b}\n" for gpu, (a, b) in GPUS.items()))
+    (folder / "networks.csv").write_text("network,fwd_gflops_per_unit,activations_m_per_unit\n" + "".join(f"{n},{a},{b}\n" for n, (a, b) in NETWORKS.items()))
+    return folder / "made.yaml"
+
+
+def read(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return {row["row_id"]: row for row in csv.DictReader(file)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("predict")
+    write_set(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def physical(weir, folder):
+    """A predictor that is fitted in no time."""
+    weir.run("fit", folder / "made.yaml", "--data-dir", folder, "-o", folder / "physical.json", "--estimator", "physical")
+    return folder / "physical.json"
+
+
+@pytest.fixture(scope="module")
+def auto(weir, folder):
+    result = weir.json("fit", folder / "made.yaml", "--data-dir", folder, "-o", folder / "auto.json", "--html", folder / "auto.html")
+    return folder / "auto.json", result
+
+
+def test_fits_and_says_how_well(auto):
+    _, result = auto
+    assert result["fitted"] == 216 and result["rows"] == 216
+    questions = {question["question"]: question for question in result["questions"]}
+    assert questions.keys() == {"inside", "count", "hardware", "network"}
+    assert questions["inside"]["mean_percent"] < 8
+    names = {candidate["candidate"] for candidate in questions["inside"]["candidates"]}
+    assert {"physical", "lr-sfs"} <= names
+    assert len(questions["hardware"]["by_hardware"]) == 6
+    assert [point["fitted"] for point in result["learning_curve"]] == [40, 81, 162]
+
+
+def test_the_page_is_one_file_that_needs_nothing_else(auto, folder):
+    page = (folder / "auto.html").read_text()
+    for words in ("Predicted against measured", "What more rows would bring", "Mean error by hardware", "lr-sfs", "alpha-10"):
+        assert words in page
+    assert not re.search(r"<script|<link|\bsrc=|url\(|@import", page)
+
+
+def test_the_same_seed_gives_the_same_bytes(weir, folder, auto):
+    weir.run("fit", folder / "made.yaml", "--data-dir", folder, "-o", folder / "again.json", "--threads", 1)
+    assert (folder / "again.json").read_bytes() == auto[0].read_bytes()
+
+
+def test_bad_rows_are_told_and_the_others_answered(weir, folder, auto):
+    (folder / "rows.csv").write_text("row_id,gpu,network,batch,gpu_count,precision,remark\n"
+                                     "good,alpha-10,small,8,1,fp32,x\nnogpu,omega,small,8,1,fp32,x\nempty,alpha-10,small,,1,fp32,x\n"
+                                     "new,novum-80GB,large,32,1,fp32,x\nfar,alpha-10,small,64,32,fp32,x\n")
+    result = weir.json("predict", auto[0], "--in", folder / "rows.csv", "--out", folder / "scored.csv")
+    assert (result["inside"], result["outside"], result["refused"]) == (1, 2, 2)
+    scored = read(folder / "scored.csv")
+    assert list(scored) == ["good", "nogpu", "empty", "new", "far"]
+    assert abs(float(scored["good"]["prediction"]) * step_ms("alpha-10", "small", 8) / 8000 - 1) < 0.08
+    assert float(scored["good"]["low"]) < float(scored["good"]["prediction"]) < float(scored["good"]["high"])
+    assert scored["nogpu"]["regime"] == "refused" and scored["nogpu"]["prediction"] == "" and "hardware.csv" in scored["nogpu"]["outside"]
+    assert scored["empty"]["regime"] == "refused" and "1 / batch" in scored["empty"]["outside"]
+    assert scored["new"]["regime"] == "outside" and "novum-80GB was never measured" in scored["new"]["outside"]
+    assert "gpu_count 32 is above 4" in scored["far"]["outside"]
+
+
+def test_findings_name_the_rows(weir, tmp_path):
+    lines = lines_of_rows()
+    fields = lines[50].split(",")
+    fields[-1] = str(float(fields[-1]) * 1000)
+    lines[50] = ",".join(fields)
+    lines += [lines[7].replace("r7,", "copy,"), "nan,alpha-10,small,8,1,fp32,nan", "inf,alpha-10,small,8,inf,fp32,3", "omega,omega,small,8,1,fp32,3"]
+    result = weir.json("fit", write_set(tmp_path, lines), "--data-dir", tmp_path, "--check")
+    found = {row: finding["fault"] for finding in result["findings"] for row in finding["rows"]}
+    assert found == {"r50": "unit", "copy": "duplicate", "nan": "not_a_number", "inf": "not_a_number", "omega": "unusable"}
+    assert result["usable"] == 215 and result["left_out"] == 2
+
+
+def test_several_sets_in_one_call(weir, folder, tmp_path):
+    other = tmp_path / "other.yaml"
+    other.write_text(SPEC.replace("predict: made", "predict: other"))
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("predict: broken\n")
+    common = ["--data-dir", folder, "--estimator", "physical"]
+    result = weir.json("fit", folder / "made.yaml", other, *common, "--out", tmp_path / "out", "--html", tmp_path / "pages")
+    assert [fit["name"] for fit in result["fits"]] == ["made", "other"]
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"made.json", "other.json"}
+    assert {path.name for path in (tmp_path / "pages").iterdir()} == {"made.html", "other.html"}
+    done = weir.run("fit", folder / "made.yaml", broken, *common, "--out", tmp_path / "more", status=2)
+    assert (tmp_path / "more/made.json").exists() and b"broken.yaml: the key rows is missing" in done.stderr
+    assert b"made " in done.stdout and b"mean / median error" in done.stdout
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--in", "rows.csv"], "--in wants --out"),
+    (["--gpu", "gamma", "--out", "x.csv"], "--out is for the answers to the rows of --in"),
+    (["--in", "rows.csv", "--out", "x.csv", "--gpu", "gamma"], "leave them out"),
+    (["--in", "rows.csv", "--out", "x.csv", "--items", "5"], "leave them out"),
+    (["--gpu", "gamma", "--batch", "8", "--network", "small", "--epochs", "2"], "say --items"),
+    (["--gpu", "gamma", "--batch", "8", "--network", "small", "--price-per-hour", "2"], "say --items"),
+    (["--gpu", "gamma", "--batch", "8", "--network", "small", "--items", "9", "--price-per-hour", "1", "2"], "one price"),
+    (["--gpu", "gamma", "--batch", "8", "--network", "small", "--items", "9", "--price-per-hour", "dear"], "not a number"),
+    (["--gpu", "gamma", "--network", "small"], "say --batch"),
+    (["--gpu", "gamma", "--batch", "8"], "say --network"),
+    (["--network", "small", "--batch", "8"], "say --gpu"),
+    (["--gpu", "alpha", "--network", "small", "--batch", "8"], "may be alpha-10, alpha-20"),
+    (["--gpu", "gamma", "--network", "small", "--batch", "8", "--set", "precison=fp32"], "no column \"precison\""),
+    (["--gpu", "gamma", "--network", "small", "--batch", "8", "--set", "batch=9"], "say the same"),
+    (["--gpu", "gamma", "--network", "small", "--batch", "0"], "at least 1"),
+    (["--gpu", "gamma", "--network", "small", "--as-engine", "--devices", "2"], "one device"),
+    (["--gpu", "gamma", "--network", "small", "--as-engine", "--items", "2"], "leave out --items"),
+])
+def test_what_says_nothing_is_refused_with_words(weir, folder, physical, arguments, words):
+    (folder / "rows.csv").write_text("row_id,gpu,network,batch,gpu_count\na,gamma,small,8,1\n")
+    done = weir.run("predict", physical, *arguments, status=2, cwd=folder)
+    assert words in done.stderr.decode(), done.stderr.decode()
+
+
+def test_fit_refuses_what_would_be_lost(weir, folder):
+    spec = folder / "made.yaml"
+    for arguments, words in [([spec], "-o FILE or --out FOLDER"), ([spec, "-o", "a", "--out", "b"], "say one of them"), ([spec, spec, "--out", "b"], "called made"),
+                             ([spec, folder / "x.yaml", "-o", "a"], "want --out"), ([spec, "--check", "-o", "a"], "--check fits nothing")]:
+        assert words in weir.run("fit", *arguments, "--data-dir", folder, status=2).stderr.decode()
+
+
+def test_a_table_over_hardware_and_batches_with_prices(weir, physical):
+    asked = ["--gpu", "novum", "gamma", "--network", "large", "--batch", 8, 64, "--set", "precision=fp32"]
+    done = weir.run("predict", physical, *asked, "--items", 1_000_000, "--epochs", 3, "--price-per-hour", 4, 1)
+    lines = done.stdout.decode().splitlines()
+    assert lines[0].split()[:8] == ["hardware", "regime", "batch", "items_per_s", "low", "high", "hours", "cost"]
+    assert [line.split()[0] for line in lines[1:]] == ["novum-80GB", "novum-80GB", "gamma", "gamma"]
+    answers = weir.json("predict", physical, *asked, "--items", 1_000_000, "--epochs", 3, "--price-per-hour", 4, 1)["answers"]
+    for answer, price in zip(answers, (4, 4, 1, 1)):
+        row, job = answer["row"], answer["job"]
+        hours = 3 * math.ceil(1e6 / int(row["batch"])) * step_ms(row["gpu"], "large", int(row["batch"])) / 3.6e6
+        assert abs(job["hours"] / hours - 1) < 0.25 and job["low_hours"] < job["hours"] < job["high_hours"]
+        assert abs(job["cost"] / (price * job["hours"]) - 1) < 1e-9
+
+
+def test_says_what_it_took_as_unknown(weir, physical):
+    done = weir.run("predict", physical, "--gpu", "gamma", "--network", "small", "--batch", 8)
+    assert b"taken as unknown, --set tells them: precision" in done.stderr
+    assert b"unknown" not in weir.run("predict", physical, "--gpu", "gamma", "--network", "small", "--batch", 8, "--set", "precision=fp32").stderr
+
+
+def test_a_few_runs_on_the_target(weir, folder, physical):
+    (folder / "runs.csv").write_text("row_id,gpu,network,batch,gpu_count,items_per_s\n" + "".join(
+        f"{network},novum-80GB,{network},32,1,{1000 * 32 / step_ms('novum-80GB', network, 32) / 1.5}\n" for network in NETWORKS))
+    done = weir.run("predict", physical, "--gpu", "novum", "--network", "small", "--batch", 8, "--calibrate", folder / "runs.csv")
+    assert re.search(rb"calibrate: novum-80GB: (times .* by 4 runs|4 runs are not used)", done.stderr)
+
+
+def test_the_features_of_an_onnx_file(weir, made, physical):
+    model = made[0] / "1/model.onnx"
+    facts = weir.json("model", "show", model)
+    answer = weir.json("predict", physical, "--gpu", "gamma", "--network", model, "--batch", 8)["answers"][0]
+    assert abs(float(answer["row"]["fwd_gflops_per_unit"]) / (2e-9 * facts["multiply_adds_per_item"]) - 1) < 1e-9
+    assert answer["regime"] == "outside" and "never measured" in answer["outside"]
+
+
+def test_the_features_of_resnet50_are_those_of_the_table(weir, shared, physical):
+    """The table's row is of publications; the file's batch normalisation is folded away."""
+    with open(ROOT / "data/networks.csv", newline="", encoding="utf-8") as file:
+        published = next(row for row in csv.DictReader(file) if row["network"] == "resnet50")
+    model = shared / "data/models/resnet50_pq.onnx"
+    row = weir.json("predict", physical, "--gpu", "gamma", "--network", model, "--batch", 8)["answers"][0]["row"]
+    for fact in ("params_m", "fwd_gflops_per_unit", "activations_m_per_unit"):
+        assert abs(float(row[fact]) / float(published[fact]) - 1) < 0.01, fact
+    assert row["depth"] == published["depth"] and row["blocks"] == published["blocks"]
+
+
+def test_as_engine_runs(weir, made, physical):
+    """The engine that is printed is an engine of weir run, and as slow as the law says."""
+    model, pictures = made
+    asked = ["predict", physical, "--gpu", "beta-30", "--network", "wide", "--as-engine", "--batch", 8, 32, 64]
+    engine = weir.run(*asked).stdout.decode().strip()
+    assert re.fullmatch(r"emulated:base=[0-9.]+ms,per_item=[0-9.]+ms,batch=64", engine)
+    assert weir.json(*asked)["engines"][0]["batches_outside"] == 0
+    ran = weir.json("run", model, pictures, "--engine", engine, "--batch", 8, "--mode", "sync", "--no-files")
+    each = ran["stages_ms"]["infer"] / ran["images"]  # every picture of a batch waits for the whole of it
+    assert abs(each / step_ms("beta-30", "wide", 8) - 1) < 0.2
+
+
+def test_as_engine_says_what_is_outside(weir, physical):
+    done = weir.run("predict", physical, "--gpu", "novum", "gamma", "--network", "wide", "--as-engine")
+    lines = done.stdout.decode().splitlines()
+    assert [line.split(": ")[0] for line in lines] == ["novum-80GB", "gamma"]
+    assert re.search(rb"novum-80GB: 7 of 7 batches are outside the data: .*gpu novum-80GB was never measured", done.stderr)
+    assert b"gamma: 3 of 7 batches are outside the data: batch 1 is 8 times beyond 8 to 64" in done.stderr
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_as_engine_serves(weir, physical, tmp_path):
+    """A model folder without a file, whose accelerator is the predicted one."""
+    engine = weir.run("predict", physical, "--gpu", "beta-30", "--network", "wide", "--as-engine", "--batch", 8, 32, 64).stdout.decode().strip()
+    (tmp_path / "ghost").mkdir()
+    (tmp_path / "ghost/config.pbtxt").write_text(
+        'name: "ghost"\nbackend: "emulated"\nmax_batch_size: 64\ninput { name: "x" data_type: TYPE_FP32 dims: [ 4 ] }\n'
+        'output { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }\nparameters { key: "engine" value: { string_value: "%s" } }\n' % engine)
+    port = free_port()
+    server = subprocess.Popen([PROGRAM, "serve", "--model-repository", tmp_path, "--http-port", str(port), "--grpc-port", str(free_port()), "--metrics-port", str(free_port())],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        until = time.monotonic() + 30
+        while True:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/health/ready", timeout=1)
+                break
+            except OSError:
+                assert server.poll() is None and time.monotonic() < until, server.stderr.read()
+                time.sleep(0.05)
+        request = {"inputs": [{"name": "x", "shape": [8, 4], "datatype": "FP32", "data": [0.5] * 32}]}
+        begin = time.monotonic()
+        with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/ghost/infer", json.dumps(request).encode())) as answer:
+            assert json.load(answer)["outputs"][0]["shape"] == [8, 4]
+        assert time.monotonic() - begin >= 0.8 * step_ms("beta-30", "wide", 8) / 1000
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=30)
+
+
+HEAD = "row_id,gpu,network,batch,gpu_count,precision,items_per_s\n"
+
+
+BAD = [
+    ("ragged", HEAD + "a,gamma,small,8,1,fp32,5\nb,gamma,small\n", "line 3, column 1: 3 fields where the header has 7"),
+    ("more", HEAD + "a,gamma,small,8,1,fp32,5,6\n", "line 2, column 26: more fields than the 7"),
+    ("open quote", HEAD + 'a,"gamma,small,8,1,fp32,5\n', "line 2, column 3: the quote that opens here is not closed"),
+    ("quote inside", HEAD + 'a,gam"ma,small,8,1,fp32,5\n', "line 2, column 6: a quote inside"),
+    ("after a quote", HEAD + 'a,"gamma"x,small,8,1,fp32,5\n', "line 2, column 10: text after a closing quote"),
+    ("binary", b"\x7fELF\x02\x01\x01\x00\x00" * 40, "line 1, column 1: a control character"),
+    ("not UTF-8", HEAD.encode() + b"a,g\xffmma,small,8,1,fp32,5\n", "line 2, column 4: a byte (0xff) that is not UTF-8"),
+    ("CR alone", (HEAD + "a,gamma,small,8,1,fp32,5\n").replace("\n", "\r"), "line 1, column 57: a control character"),
+    ("empty", "", "line 1, column 1: the table is empty"),
+    ("twice", "row_id,gpu,gpu\n", "field 3 of the header \"gpu\" is there twice"),
+    ("a million columns", ",".join(f"c{i}" for i in range(1_000_000)) + "\n", "more fields than the 10000 that a table may have"),
+]
+
+
+@pytest.mark.parametrize("name, text, where", BAD, ids=[bad[0] for bad in BAD])
+def test_a_bad_csv_is_refused_with_line_and_column(weir, physical, tmp_path, name, text, where):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    done = weir.run("predict", physical, "--in", path, "--out", tmp_path / "out.csv", status=2)
+    said = done.stderr.decode()
+    assert f"bad.csv: line {1 if name in ('twice', 'a million columns') else ''}" in said and where in said, said
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_csv_of_another_system_is_read(weir, physical, tmp_path):
+    text = HEAD + 'a,"gamma",small,8,1,fp32,5\n"b, quoted ""so""",gamma,small,8,1,fp32,5\n'
+    (tmp_path / "plain.csv").write_text(text)
+    (tmp_path / "other.csv").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode() + b"\r\n\r\n")
+    for name in ("plain", "other"):
+        weir.run("predict", physical, "--in", tmp_path / f"{name}.csv", "--out", tmp_path / f"{name}.out")
+    assert (tmp_path / "plain.out").read_bytes() == (tmp_path / "other.out").read_bytes()
+    assert list(read(tmp_path / "plain.out")) == ["a", 'b, quoted "so"']
+
+
+def test_numbers_beyond_all_measure_are_answered_or_refused(weir, physical, tmp_path):
+    rows = "".join(f"{batch},gamma,small,{batch},1,fp32,5\n" for batch in ("1e308", "1e-308", "1e999", "-8", "0", "0x8", "1" * 400, "nan"))
+    (tmp_path / "huge.csv").write_text(HEAD + rows)
+    result = weir.json("predict", physical, "--in", tmp_path / "huge.csv", "--out", tmp_path / "out.csv")
+    scored = read(tmp_path / "out.csv")
+    assert len(scored) == 8 and result["refused"] >= 6
+    for row in scored.values():
+        assert (row["prediction"] == "") == (row["regime"] == "refused")
+        assert row["prediction"] == "" or math.isfinite(float(row["prediction"]))
