@@ -124,7 +124,6 @@ Result<Estimator> Estimator::Fit(const Data& data, std::span<const int> use, con
   }
   if (recipe.neighbours) {
     CHECK(recipe.likeness.has_value());
-    estimator.used_.assign(use.begin(), use.end());
     estimator.neighbours_.emplace(MakePoints(data, use), std::move(left), *recipe.likeness, recipe.count);
   }
   return estimator;
@@ -133,13 +132,8 @@ Result<Estimator> Estimator::Fit(const Data& data, std::span<const int> use, con
 double Estimator::LogTime(const View& view) const {
   double log_time = BaseLogTime(view.row);
   if (trees_) log_time += trees_->Predict(TreeInput(view));
-  if (neighbours_) log_time += neighbours_->At(view.numbers, view.codes).mean;
+  if (neighbours_) log_time += neighbours_->At(view.numbers, view.codes);
   return log_time;
-}
-
-std::optional<double> Estimator::Novelty(const View& view) const {
-  if (!neighbours_) return std::nullopt;
-  return neighbours_->At(view.numbers, view.codes).novelty;
 }
 
 std::vector<double> Residuals(const Data& data, const Physical::Options& options) {

@@ -37,7 +37,8 @@ class LinearFit {
   std::string Text(const Spec& spec) const;
 
   Json ToJson() const;
-  static Result<LinearFit> FromJson(const Json& json);
+  // kCorrupt for what is not whole, or names columns that the spec lacks.
+  static Result<LinearFit> FromJson(const Json& json, const Spec& spec);
 
  private:
   friend class LinearSelection;
@@ -62,6 +63,8 @@ class LinearFit {
   static double Evaluate(const Feature& feature, const Row& row);
   static const std::string& KeyOf(const Row& row) { return row.network.empty() ? row.group : row.network; }
   static std::string Text(const Spec& spec, const Factor& factor);
+  static Result<Factor> FactorFrom(const Json& json, const Spec& spec);
+  static Result<Function> FunctionFrom(const Json& json, const Spec& spec);
 
   Function all_;
   std::map<std::string, Function> groups_;

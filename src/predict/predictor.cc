@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "predict/contains.h"
+#include "predict/median.h"
 #include "predict/recipes.h"
 #include "predict/tune.h"
 
@@ -17,6 +18,7 @@ namespace weir::predict {
 namespace {
 
 constexpr double kBeyond = 1.25;  // of a range: less far out is still inside
+constexpr double kCoverage = 0.9;
 constexpr double kOutsideCoverage =
     0.93;                          // asked of questions whose groups are few, to hold for the next one
 constexpr double kBorrowed = 1.5;  // an interval of a question that could not be rehearsed is wider by this
@@ -110,13 +112,17 @@ const Predictor::Answer& Predictor::AnswerOf(Question question) const {
 }
 
 // What tells of a prediction's difficulty: the row, how far the candidates are apart, and what they say.
-std::vector<float> Predictor::SpreadInput(const View& view, std::span<const double> logs) const {
+std::vector<float> Predictor::SpreadInput(const View& view, std::span<const double> logs) {
   std::vector<float> x(view.numbers.begin(), view.numbers.end());
   const auto [least, greatest] = std::ranges::minmax(logs);
   x.push_back(static_cast<float>(greatest - least));
   x.push_back(static_cast<float>(logs.front()));
   for (size_t j = 0; j < view.codes.size(); ++j) x.push_back(static_cast<float>(view.codes[j]));
   return x;
+}
+
+int Predictor::SpreadColumns(const Spec& spec) {
+  return static_cast<int>(spec.numbers.size() + spec.categories.size()) + 2;
 }
 
 Prediction Predictor::PredictRow(const Row& row) const {
@@ -212,7 +218,7 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
     if (options.progress)
       options.progress(fmt::format("{}: {}", spec().name, ToString(question)), done, total);
   };
-  std::vector<Recipe> recipes = Candidates({}, data_->rows.size());
+  std::vector<Recipe> recipes = Candidates(data_->rows.size());
   std::erase_if(recipes, [&](const Recipe& recipe) {
     if (options.estimator != "auto") return !BelongsTo(recipe, options.estimator);
     // The second work's is there to be compared with, where it was measured; elsewhere it only takes time.
@@ -256,9 +262,8 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
     misses.push_back(mixture[i] - rehearsal.measured[i]);
     parts.push_back(question == Question::kInside ? static_cast<int>(i) : rehearsal.fold[i]);
   }
-  const int columns = mixture.empty() ? 0 : static_cast<int>(inputs.size() / mixture.size());
-  const double coverage =
-      question == Question::kInside ? options.coverage : std::max(options.coverage, kOutsideCoverage);
+  const int columns = SpreadColumns(spec());
+  const double coverage = question == Question::kInside ? kCoverage : kOutsideCoverage;
   answer.spread = TRY(Spread::Learn(inputs, columns, misses, parts, coverage, seed.Stream("spread")));
 
   if (question == Question::kHardware) {
@@ -275,8 +280,7 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
     rehearsed.coverage +=
         (std::abs(misses[i]) <= widths.back() ? 1.0 : 0.0) / static_cast<double>(misses.size());
   }
-  std::ranges::nth_element(widths, widths.begin() + std::ssize(widths) / 2);
-  rehearsed.half_width = widths[widths.size() / 2];
+  rehearsed.half_width = Median(std::move(widths));
   rehearsed_.push_back(rehearsed);
   answers_.push_back(std::move(answer));
   return {};
@@ -298,15 +302,17 @@ Status Predictor::Borrow(Question question) {
 }
 
 Status Predictor::LearnAnswers(const FitOptions& options) {
+  std::vector<Question> borrowing;
   for (const Question question : kQuestions) {
     const std::vector<Fold> folds =
         Thin(MakeFolds(data_->rows, question, Seed(options.seed)), kMostSamples, Seed(options.seed));
     if (!folds.empty() && Contains(spec().questions, std::string(ToString(question)))) {
       TRY_STATUS(LearnAnswer(question, folds, options));
     } else {
-      TRY_STATUS(Borrow(question));
+      borrowing.push_back(question);
     }
   }
+  for (const Question question : borrowing) TRY_STATUS(Borrow(question));  // by what the others learned
   return {};
 }
 

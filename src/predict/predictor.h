@@ -38,7 +38,6 @@ struct FitOptions {
   std::string estimator = "auto";  // or the name of one kind of candidate
   uint64_t seed = 1;
   int threads = 1;
-  double coverage = 0.9;
   std::function<void(const std::string& what, int64_t done, int64_t total)>
       progress;  // from any thread; may be empty
 };
@@ -61,10 +60,8 @@ class Predictor {
   // not help there, or for hardware that the fit knew. Gives one line for each hardware in `measured`.
   // kInvalidArgument where no row of it can be used.
   Result<std::vector<std::string>> Calibrate(const Table& measured);
-  const std::optional<Calibration>& calibration() const { return calibration_; }
 
   const Spec& spec() const { return data_->spec; }
-  const Facts& facts() const { return facts_; }
   const std::vector<CandidateScore>& scores() const { return scores_; }
   // What the mixture did on left-out rows, by question that could be rehearsed, and the share that its
   // intervals held.
@@ -105,7 +102,8 @@ class Predictor {
   Place PlaceOf(const Row& row) const;
   const Answer& AnswerOf(Question question) const;
   Prediction PredictRow(const Row& row) const;
-  std::vector<float> SpreadInput(const View& view, std::span<const double> logs) const;
+  static std::vector<float> SpreadInput(const View& view, std::span<const double> logs);
+  static int SpreadColumns(const Spec& spec);
   static Known Learn(const Data& data);
   Status LearnAnswers(const FitOptions& options);
   Status LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options);

@@ -48,6 +48,14 @@ TEST(MakeFolds, HardwareOfATestIsNeverInItsTraining) {
   }
 }
 
+TEST(MakeFolds, NoFoldTrainsOnLessThanAThird) {
+  auto rows = MakeRows();  // 135
+  for (size_t i = 0; i < 120; ++i) rows[i].hardware = "most";
+  const auto folds = MakeFolds(rows, Question::kHardware, Seed(1));
+  ASSERT_EQ(folds.size(), 1U);
+  EXPECT_EQ(folds[0].train.size(), 120U);
+}
+
 TEST(MakeFolds, CountsOfATestAreAboveAllOfItsTraining) {
   const auto rows = MakeRows();
   const auto folds = MakeFolds(rows, Question::kCount, Seed(1));

@@ -11,7 +11,7 @@ constexpr double kNoGroups = std::numeric_limits<double>::infinity();
 
 Physical::Options NeighboursBase() { return {.pull = 10}; }
 
-std::vector<Recipe> Candidates(const Likeness& likeness, size_t rows) {
+std::vector<Recipe> Candidates(size_t rows) {
   Trees::Options deep{.rounds = 200, .rate = 0.1, .depth = 6};
   if (rows > 6000) deep = {.rounds = 250, .rate = 0.1, .depth = 8, .child_weight = 4};
   Trees::Options steady = deep;
@@ -26,13 +26,8 @@ std::vector<Recipe> Candidates(const Likeness& likeness, size_t rows) {
       {.name = "trees", .physical = common, .trees = true, .tree = deep},
       {.name = "trees-own", .physical = own, .trees = true, .tree = steady},
       {.name = "trees-shape", .physical = own, .trees = true, .sees_hardware = false, .tree = shallow},
-      {.name = "neighbours", .physical = NeighboursBase(), .neighbours = true, .likeness = likeness},
-      {.name = "trees-neighbours",
-       .physical = own,
-       .trees = true,
-       .neighbours = true,
-       .tree = deep,
-       .likeness = likeness},
+      {.name = "neighbours", .physical = NeighboursBase(), .neighbours = true},
+      {.name = "trees-neighbours", .physical = own, .trees = true, .neighbours = true, .tree = deep},
       {.name = "lr-sfs", .base = Recipe::Base::kLinear},
       {.name = "lr-sfs-relative", .base = Recipe::Base::kLinear, .linear = {.relative = true}},
   };
@@ -40,8 +35,7 @@ std::vector<Recipe> Candidates(const Likeness& likeness, size_t rows) {
 
 bool BelongsTo(const Recipe& recipe, std::string_view name) {
   if (name == "auto") return recipe.base != Recipe::Base::kLinear;
-  if (name == "lr-sfs" || name == "lr-sfs-relative") return recipe.name == name;
-  return recipe.name == name || recipe.name.starts_with(std::string(name) + "-");
+  return recipe.name == name || recipe.name == std::string(name) + "-own";
 }
 
 }  // namespace weir::predict

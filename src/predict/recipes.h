@@ -11,10 +11,11 @@ namespace weir::predict {
 // The pull of the physical model (Physical::Options) that neighbours correct.
 Physical::Options NeighboursBase();
 
-// Every candidate for one question, whose neighbours use this likeness.
-std::vector<Recipe> Candidates(const Likeness& likeness, size_t rows);
+// Every candidate for one question on so many rows. The likeness of neighbours is to be tuned for it.
+std::vector<Recipe> Candidates(size_t rows);
 
-// Whether a candidate belongs to what the user calls by this name ("auto": all but the second work's).
+// Whether a candidate belongs to what the user calls by this name: itself, or itself with weights of the
+// physical model for each group ("-own"); "auto": all but the second work's.
 bool BelongsTo(const Recipe& recipe, std::string_view name);
 
 }  // namespace weir::predict

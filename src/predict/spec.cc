@@ -222,13 +222,6 @@ Result<Spec> ReadAll(const YAML::Node& root) {
 
 }  // namespace
 
-std::string_view ToString(Side side) {
-  for (const auto& [word, value] : kSides) {
-    if (value == side) return word;
-  }
-  return "";
-}
-
 Result<Spec> ParseSpec(std::string_view yaml) {
   if (yaml.size() > kMaxSpecBytes) return Fail(ErrorCode::kInvalidArgument, "a SPEC has at most 256 KiB");
   try {

@@ -19,7 +19,6 @@ struct Named {
 // Where a feature comes from. What may be outside the data is known by it: a model that never sees kHardware
 // cannot go wrong on new hardware by what it made of data-sheet columns.
 enum class Side { kHardware, kNetwork, kRun, kMachine };
-std::string_view ToString(Side side);
 
 struct Category {
   std::string column;

@@ -74,22 +74,21 @@ double Spread::HalfWidth(std::span<const float> x) const {
   return std::clamp(scale_ * difficulty, kLeastWidth, 20.0);
 }
 
-Spread Spread::Scaled(double factor) const {
-  Spread spread = *this;
-  spread.scale_ *= factor;
-  return spread;
-}
-
 Json Spread::ToJson() const {
   Json json{{"scale", scale_}};
   if (difficulty_) json["difficulty"] = difficulty_->ToJson();
   return json;
 }
 
-Result<Spread> Spread::FromJson(const Json& json) {
+Result<Spread> Spread::FromJson(const Json& json, int columns) {
   Spread spread;
   spread.scale_ = TRY(GetNumber(json, "scale"));
-  if (json.contains("difficulty")) spread.difficulty_ = TRY(Trees::FromJson(json["difficulty"]));
+  if (json.contains("difficulty")) {
+    spread.difficulty_ = TRY(Trees::FromJson(json["difficulty"]));
+    if (spread.difficulty_->columns() != columns) {
+      return Fail(ErrorCode::kCorrupt, "the trees of an interval do not fit the spec");
+    }
+  }
   return spread;
 }
 

@@ -26,11 +26,10 @@ class Spread {
   static Spread Constant(double half_width);
 
   double HalfWidth(std::span<const float> x) const;
-  // The same spread, wider.
-  Spread Scaled(double factor) const;
 
   Json ToJson() const;
-  static Result<Spread> FromJson(const Json& json);
+  // kCorrupt for one that does not look at rows of `columns` numbers.
+  static Result<Spread> FromJson(const Json& json, int columns);
 
  private:
   double scale_ = 1;

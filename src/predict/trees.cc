@@ -4,18 +4,16 @@
 #include <xgboost/c_api.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstring>
+#include <limits>
 #include <memory>
 #include <utility>
 
-#include "predict/base64.h"
+#include "predict/blocks.h"
+#include "predict/median.h"
 
 namespace weir::predict {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "blocks of numbers are kept as they lie in memory");
 
 struct MatrixCloser {
   void operator()(void* handle) const { XGDMatrixFree(handle); }
@@ -76,9 +74,7 @@ Result<Trees> Trees::Fit(std::span<const float> x, int columns, std::span<const 
   Trees trees;
   trees.columns_ = columns;
   std::vector<float> centred(y.begin(), y.end());
-  const auto middle = centred.begin() + static_cast<std::ptrdiff_t>(centred.size() / 2);
-  std::ranges::nth_element(centred, middle);
-  trees.base_ = *middle;
+  trees.base_ = Median(centred);
   std::ranges::transform(y, centred.begin(),
                          [&](float value) { return value - static_cast<float>(trees.base_); });
 
@@ -148,17 +144,14 @@ bool Trees::IsWhole() const {
 
 Json Trees::ToJson() const {
   static_assert(sizeof(Node) == 16 && std::has_unique_object_representations_v<int32_t>);
-  const std::string_view nodes(reinterpret_cast<const char*>(nodes_.data()), nodes_.size() * sizeof(Node));
-  return {{"columns", columns_}, {"base", base_}, {"roots", roots_}, {"nodes", EncodeBase64(nodes)}};
+  return {{"columns", columns_}, {"base", base_}, {"roots", roots_}, {"nodes", EncodeBlock(nodes_)}};
 }
 
 Result<Trees> Trees::FromJson(const Json& json) {
   Trees trees;
   trees.columns_ = static_cast<int>(std::clamp<int64_t>(TRY(GetInteger(json, "columns")), 0, 60'000));
   trees.base_ = TRY(GetNumber(json, "base"));
-  const std::string nodes = TRY(DecodeBase64(TRY(GetString(json, "nodes"))));
-  trees.nodes_.resize(nodes.size() / sizeof(Node));
-  std::memcpy(trees.nodes_.data(), nodes.data(), trees.nodes_.size() * sizeof(Node));
+  trees.nodes_ = TRY(DecodeBlock<Node>(TRY(GetString(json, "nodes"))));
   const auto corrupt = [] { return Fail(ErrorCode::kCorrupt, "the trees are not whole"); };
   if (!json.contains("roots") || !json["roots"].is_array()) return corrupt();
   for (const Json& root : json["roots"]) {
