@@ -14,6 +14,8 @@ constexpr int kInnerFolds = 2;         // for what neighbours learn of trees
 constexpr int kMostLevels = 150;       // of a category that becomes columns
 constexpr int64_t kFewestOfLevel = 3;  // rows
 constexpr double kLeastTime = 1e-12;   // ms
+constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
+constexpr float kNoTerm = -60;  // below the logarithm of any term
 
 bool IsHardware(Side side) { return side == Side::kHardware || side == Side::kMachine; }
 
@@ -46,14 +48,16 @@ std::vector<float> Estimator::TreeInput(const View& view) const {
   std::vector<float> x;
   x.reserve(tree_numbers_.size() + tree_levels_.size() + 2 * view.row.terms.size());
   for (const int j : tree_numbers_) x.push_back(view.numbers[static_cast<size_t>(j)]);
+  // XGBoost's time goes with the numbers that are known; of many levels nearly none is a row's own.
+  const float absent = tree_levels_.size() > tree_numbers_.size() ? kUnknown : 0.0F;
   for (const auto& [category, level] : tree_levels_) {
-    x.push_back(view.codes[static_cast<size_t>(category)] == level ? 1.0F : 0.0F);
+    x.push_back(view.codes[static_cast<size_t>(category)] == level ? 1.0F : absent);
   }
   // What the time is made of says how far from its bounds it will be; a ratio means the same on any hardware.
   for (const double share : physical_->Shares(view.row)) x.push_back(static_cast<float>(share));
   if (recipe_.sees_hardware) {
     for (const double term : view.row.terms) {
-      x.push_back(term > 0 ? static_cast<float>(std::log(term)) : std::numeric_limits<float>::quiet_NaN());
+      x.push_back(term > 0 ? static_cast<float>(std::log(term)) : kNoTerm);
     }
   }
   return x;

@@ -36,30 +36,37 @@ class LinearSelection {
     MakeCandidates();
   }
 
+  // Adds features to the end, as the second work does, and takes the best of the sets on the way.
   LinearFit::Function Select() {
-    std::vector<size_t> chosen;
-    double best = Score(chosen);
+    std::vector<size_t> chosen, best;
+    double least = Score(chosen);
     const auto most = std::min<size_t>(static_cast<size_t>(options_.most_features), n_ / 6);
     while (chosen.size() < most) {
-      std::optional<size_t> next;
-      double least = best;
-      for (const size_t c : MostPromising(chosen)) {
-        chosen.push_back(c);
-        const double score = Score(chosen);
-        chosen.pop_back();
-        if (score < least) {
-          least = score;
-          next = c;
-        }
-      }
-      if (!next || least > best * 0.999) break;
-      best = least;
+      const auto [score, next] = BestNext(chosen);
+      if (!next) break;
       chosen.push_back(*next);
+      if (score >= least) continue;
+      least = score;
+      best = chosen;
     }
-    return Final(chosen);
+    return Final(best);
   }
 
  private:
+  std::pair<double, std::optional<size_t>> BestNext(std::vector<size_t> chosen) const {
+    double least = std::numeric_limits<double>::infinity();
+    std::optional<size_t> next;
+    for (const size_t c : MostPromising(chosen)) {
+      chosen.push_back(c);
+      const double score = Score(chosen);
+      chosen.pop_back();
+      if (score >= least) continue;
+      least = score;
+      next = c;
+    }
+    return {least, next};
+  }
+
   // The candidates that say most of what those chosen leave, by correlation, in order of their index: trying
   // every one of thousands under k-fold would choose hardly otherwise.
   std::vector<size_t> MostPromising(const std::vector<size_t>& chosen) const {

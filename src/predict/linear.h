@@ -16,7 +16,8 @@ namespace weir::predict {
 
 // Time as a linear function of columns, their inverses, logarithms and products of two, with a ridge penalty;
 // which of them is found one after the other, each time the one that lowers the mean absolute percentage
-// error under k-fold the most, until none does; tried are the thirty that correlate best with what is left.
+// error under k-fold the most, up to a count of which the best set on the way is taken; tried are the thirty
+// that correlate best with what is left.
 // One such function for each network (each group of the physical model where there are no networks), and one
 // for all rows, for those a group of its own has too few of. The target is the time itself, as there: large
 // times decide. `relative` weighs each row by 1 / time instead. A value.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -11,6 +12,7 @@
 
 #include "predict/contains.h"
 #include "predict/median.h"
+#include "predict/parallel.h"
 #include "predict/recipes.h"
 #include "predict/tune.h"
 
@@ -202,14 +204,28 @@ Result<std::vector<std::string>> Predictor::Calibrate(const Table& measured) {
   return said;
 }
 
-Result<int> Predictor::FinalFit(const Recipe& recipe, const std::string& key, Seed seed) {
-  const auto there = std::ranges::find(estimator_keys_, key);
-  if (there != estimator_keys_.end()) return static_cast<int>(there - estimator_keys_.begin());
+int Predictor::Want(const Recipe& recipe, const std::string& key) {
+  const auto there = std::ranges::find(wanted_, key, &Wanted::key);
+  if (there != wanted_.end()) return static_cast<int>(there - wanted_.begin());
+  wanted_.push_back({key, recipe});
+  return static_cast<int>(wanted_.size()) - 1;
+}
+
+Status Predictor::FitWanted(const FitOptions& options) {
   std::vector<int> all(data_->rows.size());
   std::iota(all.begin(), all.end(), 0);
-  estimators_.push_back(TRY(Estimator::Fit(*data_, all, recipe, seed)));
-  estimator_keys_.push_back(key);
-  return static_cast<int>(estimators_.size()) - 1;
+  std::vector<std::optional<Result<Estimator>>> fitted(wanted_.size());
+  std::atomic<int64_t> done = 0;
+  ForEach(std::ssize(wanted_), options.threads, [&](int64_t i) {
+    const Recipe& recipe = wanted_[static_cast<size_t>(i)].recipe;
+    fitted[static_cast<size_t>(i)] =
+        Estimator::Fit(*data_, all, recipe, Seed(options.seed).Stream(recipe.name));
+    if (options.progress)
+      options.progress(fmt::format("{}: on all rows", spec().name), ++done, std::ssize(wanted_));
+  });
+  for (auto& estimator : fitted) estimators_.push_back(TRY(std::move(*estimator)));
+  wanted_.clear();
+  return {};
 }
 
 Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options) {
@@ -245,8 +261,7 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
     // Those with neighbours were tuned for the question.
     const std::string key =
         recipe.neighbours ? fmt::format("{} {}", recipe.name, ToString(question)) : recipe.name;
-    answer.mixture.emplace_back(TRY(FinalFit(recipe, key, Seed(options.seed).Stream(recipe.name))),
-                                rehearsal.weights[r]);
+    answer.mixture.emplace_back(Want(recipe, key), rehearsal.weights[r]);
   }
 
   const std::vector<double> mixture = rehearsal.Mixture();
@@ -288,32 +303,31 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
 
 // A question that the rows cannot rehearse is answered by the physical model, with the widest interval there
 // is, wider still.
-Status Predictor::Borrow(Question question) {
+void Predictor::Borrow(Question question) {
   Answer answer{.question = question};
   const Recipe recipe{.name = "physical", .physical = {.pull = std::numeric_limits<double>::infinity()}};
-  answer.mixture.emplace_back(TRY(FinalFit(recipe, recipe.name, Seed(seed_).Stream(recipe.name))), 1.0);
+  answer.mixture.emplace_back(Want(recipe, recipe.name), 1.0);
   double half = 0.7;
   for (const CandidateScore& score : scores_) {
     if (score.recipe == "physical") half = std::max(half, std::log1p(score.score.p90));
   }
   answer.spread = Spread::Constant(kBorrowed * half);
   answers_.push_back(std::move(answer));
-  return {};
 }
 
 Status Predictor::LearnAnswers(const FitOptions& options) {
   std::vector<Question> borrowing;
   for (const Question question : kQuestions) {
-    const std::vector<Fold> folds =
-        Thin(MakeFolds(data_->rows, question, Seed(options.seed)), kMostSamples, Seed(options.seed));
+    const std::vector<Fold> folds = Thin(MakeFolds(data_->rows, question, Seed(options.seed)), question,
+                                         kMostSamples, Seed(options.seed));
     if (!folds.empty() && Contains(spec().questions, std::string(ToString(question)))) {
       TRY_STATUS(LearnAnswer(question, folds, options));
     } else {
       borrowing.push_back(question);
     }
   }
-  for (const Question question : borrowing) TRY_STATUS(Borrow(question));  // by what the others learned
-  return {};
+  for (const Question question : borrowing) Borrow(question);  // by what the others learned
+  return FitWanted(options);
 }
 
 Result<Predictor> Predictor::Fit(Spec spec, Facts facts, std::vector<Row> rows, const FitOptions& options) {

@@ -107,15 +107,22 @@ class Predictor {
   static Known Learn(const Data& data);
   Status LearnAnswers(const FitOptions& options);
   Status LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options);
-  Status Borrow(Question question);
-  Result<int> FinalFit(const Recipe& recipe, const std::string& key, Seed seed);
+  void Borrow(Question question);
+  // The index that the recipe will have in estimators_; the same for the same key.
+  int Want(const Recipe& recipe, const std::string& key);
+  // Fits what is wanted to all rows.
+  Status FitWanted(const FitOptions& options);
   Json ToJson() const;
 
   std::shared_ptr<const Data> data_;  // estimators' points come from it
   Facts facts_;
   Known known_;
   std::vector<Estimator> estimators_;
-  std::vector<std::string> estimator_keys_;  // while fitting
+  struct Wanted {
+    std::string key;
+    Recipe recipe;
+  };
+  std::vector<Wanted> wanted_;  // while fitting
   std::vector<Answer> answers_;
   std::vector<CandidateScore> scores_;
   std::vector<Rehearsed> rehearsed_;

@@ -10,7 +10,7 @@
 namespace weir::predict {
 namespace {
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 template <typename T>
 std::vector<T> Flat(const std::vector<std::vector<T>>& rows) {

@@ -15,7 +15,7 @@ constexpr std::pair<Question, std::string_view> kNames[] = {{Question::kInside, 
                                                             {Question::kCount, "count"},
                                                             {Question::kHardware, "hardware"},
                                                             {Question::kNetwork, "network"}};
-constexpr size_t kRandomParts = 4, kKeyParts = 5, kCounts = 2;
+constexpr size_t kRandomParts = 4, kFewestRandom = 2, kKeyParts = 5, kCounts = 2;
 constexpr size_t kFewestRows = 20;
 constexpr size_t kLeastTrained = 3;  // a fold trains on this part of the rows at least: a third
 
@@ -112,9 +112,14 @@ std::vector<Fold> MakeFolds(const std::vector<Row>& rows, Question question, See
   return {};
 }
 
-std::vector<Fold> Thin(std::vector<Fold> folds, size_t most, Seed seed) {
-  size_t total = 0;
-  for (const Fold& fold : folds) total += fold.test.size();
+std::vector<Fold> Thin(std::vector<Fold> folds, Question question, size_t most, Seed seed) {
+  size_t total = 0, kept = 0;
+  for (const Fold& fold : folds) {
+    if (question == Question::kInside && kept >= kFewestRandom && total >= most) break;
+    total += fold.test.size();
+    ++kept;
+  }
+  folds.resize(kept);
   if (total <= most) return folds;
   for (size_t f = 0; f < folds.size(); ++f) {
     std::vector<int>& test = folds[f].test;
