@@ -33,6 +33,19 @@ std::string JoinParts(const std::vector<std::string>& parts) {
   return text;
 }
 
+// Whether what is asked for has, for the most, a group of the physical model that the rest has rows of: what
+// a network never seen has not, where each network is a group.
+bool KnowsGroups(const std::vector<Row>& rows, const std::vector<Fold>& folds) {
+  size_t known = 0, total = 0;
+  for (const Fold& fold : folds) {
+    std::set<std::string_view> groups;
+    for (const int i : fold.train) groups.insert(rows[static_cast<size_t>(i)].group);
+    for (const int i : fold.test) known += groups.contains(rows[static_cast<size_t>(i)].group) ? 1 : 0;
+    total += fold.test.size();
+  }
+  return 2 * known >= total;
+}
+
 }  // namespace
 
 std::string_view ToString(Regime regime) {
@@ -228,42 +241,53 @@ Status Predictor::FitWanted(const FitOptions& options) {
   return {};
 }
 
-Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options) {
-  const Seed seed = Seed(options.seed).Stream(ToString(question));
-  const auto progress = [&](int64_t done, int64_t total) {
-    if (options.progress)
-      options.progress(fmt::format("{}: {}", spec().name, ToString(question)), done, total);
-  };
-  std::vector<Recipe> recipes = Candidates(data_->rows.size());
+std::vector<Recipe> Predictor::RecipesFor(Question question, const std::vector<Fold>& folds,
+                                          const FitOptions& options, Seed seed) const {
+  const Groups groups = KnowsGroups(data_->rows, folds) ? Groups::kOwn : Groups::kCommon;
+  std::vector<Recipe> recipes = Candidates(data_->rows.size(), groups);
   std::erase_if(recipes, [&](const Recipe& recipe) {
     if (options.estimator != "auto") return !BelongsTo(recipe, options.estimator);
     // The second work's is there to be compared with, where it was measured; elsewhere it only takes time.
     return recipe.base == Recipe::Base::kLinear && question != Question::kInside &&
            question != Question::kCount;
   });
-  if (std::ranges::any_of(recipes, &Recipe::neighbours)) {
-    const Likeness likeness = TuneLikeness(*data_, Residuals(*data_, NeighboursBase()), folds,
-                                           {.threads = options.threads, .seed = seed});
-    for (Recipe& recipe : recipes) recipe.likeness = likeness;
+  const auto neighbours = std::ranges::find_if(recipes, &Recipe::neighbours);
+  if (neighbours == recipes.end()) return recipes;
+  const Likeness likeness = TuneLikeness(*data_, Residuals(*data_, neighbours->physical), folds,
+                                         {.threads = options.threads, .seed = seed});
+  for (Recipe& recipe : recipes) {
+    if (recipe.neighbours) recipe.likeness = likeness;
   }
-  Rehearsal rehearsal = TRY(Rehearse(*data_, question, folds, std::move(recipes),
+  return recipes;
+}
+
+Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options) {
+  const Seed seed = Seed(options.seed).Stream(ToString(question));
+  const auto progress = [&](int64_t done, int64_t total) {
+    if (options.progress)
+      options.progress(fmt::format("{}: {}", spec().name, ToString(question)), done, total);
+  };
+  Rehearsal rehearsal = TRY(Rehearse(*data_, question, folds, RecipesFor(question, folds, options, seed),
                                      {.threads = options.threads, .seed = seed, .progress = progress}));
   rehearsal.weights =
       ChooseMixture(rehearsal, [&](const Recipe& recipe) { return BelongsTo(recipe, options.estimator); });
 
   Answer answer{.question = question};
-  std::vector<size_t> members;
   for (size_t r = 0; r < rehearsal.recipes.size(); ++r) {
     const Recipe& recipe = rehearsal.recipes[r];
     scores_.push_back({question, recipe.name, rehearsal.ScoreOf(r), rehearsal.weights[r]});
     if (rehearsal.weights[r] == 0) continue;
-    members.push_back(r);
     // Those with neighbours were tuned for the question.
-    const std::string key =
-        recipe.neighbours ? fmt::format("{} {}", recipe.name, ToString(question)) : recipe.name;
+    const std::string key = fmt::format("{} {} {}", recipe.name, recipe.physical.pull,
+                                        recipe.neighbours ? ToString(question) : "");
     answer.mixture.emplace_back(Want(recipe, key), rehearsal.weights[r]);
   }
+  TRY_STATUS(LearnSpread(rehearsal, answer, seed.Stream("spread")));
+  answers_.push_back(std::move(answer));
+  return {};
+}
 
+Status Predictor::LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed) {
   const std::vector<double> mixture = rehearsal.Mixture();
   std::vector<double> misses;
   std::vector<float> inputs;
@@ -271,23 +295,25 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
   for (size_t i = 0; i < mixture.size(); ++i) {
     const auto row = static_cast<size_t>(rehearsal.row[i]);
     std::vector<double> logs;
-    for (const size_t r : members) logs.push_back(rehearsal.predicted[r][i]);
+    for (size_t r = 0; r < rehearsal.weights.size(); ++r) {
+      if (rehearsal.weights[r] > 0) logs.push_back(rehearsal.predicted[r][i]);
+    }
     const auto x = SpreadInput({data_->rows[row], data_->numbers[row], data_->codes[row]}, logs);
     inputs.insert(inputs.end(), x.begin(), x.end());
     misses.push_back(mixture[i] - rehearsal.measured[i]);
-    parts.push_back(question == Question::kInside ? static_cast<int>(i) : rehearsal.fold[i]);
+    parts.push_back(answer.question == Question::kInside ? static_cast<int>(i) : rehearsal.fold[i]);
   }
   const int columns = SpreadColumns(spec());
-  const double coverage = question == Question::kInside ? kCoverage : kOutsideCoverage;
-  answer.spread = TRY(Spread::Learn(inputs, columns, misses, parts, coverage, seed.Stream("spread")));
+  const double coverage = answer.question == Question::kInside ? kCoverage : kOutsideCoverage;
+  answer.spread = TRY(Spread::Learn(inputs, columns, misses, parts, coverage, seed));
 
-  if (question == Question::kHardware) {
+  if (answer.question == Question::kHardware) {
     std::vector<std::string> hardware;
     for (const int row : rehearsal.row) hardware.push_back(data_->rows[static_cast<size_t>(row)].hardware);
     calibration_ = LearnCalibration(misses, hardware);
   }
 
-  Rehearsed rehearsed{.question = question, .score = ScoreOf(mixture, rehearsal.measured)};
+  Rehearsed rehearsed{.question = answer.question, .score = ScoreOf(mixture, rehearsal.measured)};
   std::vector<double> widths;
   for (size_t i = 0; i < misses.size(); ++i) {
     widths.push_back(answer.spread.HalfWidth(
@@ -297,7 +323,6 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
   }
   rehearsed.half_width = Median(std::move(widths));
   rehearsed_.push_back(rehearsed);
-  answers_.push_back(std::move(answer));
   return {};
 }
 
@@ -306,7 +331,7 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
 void Predictor::Borrow(Question question) {
   Answer answer{.question = question};
   const Recipe recipe{.name = "physical", .physical = {.pull = std::numeric_limits<double>::infinity()}};
-  answer.mixture.emplace_back(Want(recipe, recipe.name), 1.0);
+  answer.mixture.emplace_back(Want(recipe, fmt::format("{} {} ", recipe.name, recipe.physical.pull)), 1.0);
   double half = 0.7;
   for (const CandidateScore& score : scores_) {
     if (score.recipe == "physical") half = std::max(half, std::log1p(score.score.p90));

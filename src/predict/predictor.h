@@ -107,6 +107,10 @@ class Predictor {
   static Known Learn(const Data& data);
   Status LearnAnswers(const FitOptions& options);
   Status LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options);
+  std::vector<Recipe> RecipesFor(Question question, const std::vector<Fold>& folds, const FitOptions& options,
+                                 Seed seed) const;
+  // The answer's interval and what the rehearsal says of it.
+  Status LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed);
   void Borrow(Question question);
   // The index that the recipe will have in estimators_; the same for the same key.
   int Want(const Recipe& recipe, const std::string& key);
