@@ -20,7 +20,8 @@ namespace weir::predict {
 namespace {
 
 constexpr double kBeyond = 1.25;  // of a range: less far out is still inside
-constexpr double kCoverage = 0.9;
+// Asked of rows that fits to three quarters did not see; fits to all then hold 90 % of new ones.
+constexpr double kCoverage = 0.88;
 constexpr double kOutsideCoverage =
     0.93;                          // asked of questions whose groups are few, to hold for the next one
 constexpr double kBorrowed = 1.5;  // an interval of a question that could not be rehearsed is wider by this
@@ -251,9 +252,11 @@ std::vector<Recipe> Predictor::RecipesFor(Question question, const std::vector<F
     return recipe.base == Recipe::Base::kLinear && question != Question::kInside &&
            question != Question::kCount;
   });
-  const auto neighbours = std::ranges::find_if(recipes, &Recipe::neighbours);
-  if (neighbours == recipes.end()) return recipes;
-  const Likeness likeness = TuneLikeness(*data_, Residuals(*data_, neighbours->physical), folds,
+  // Those with each group's own weights, where there are, leave the least to be learned of others.
+  const auto by_pull = std::ranges::min_element(
+      recipes, {}, [](const Recipe& recipe) { return std::pair(!recipe.neighbours, recipe.physical.pull); });
+  if (by_pull == recipes.end() || !by_pull->neighbours) return recipes;
+  const Likeness likeness = TuneLikeness(*data_, Residuals(*data_, by_pull->physical), folds,
                                          {.threads = options.threads, .seed = seed});
   for (Recipe& recipe : recipes) {
     if (recipe.neighbours) recipe.likeness = likeness;
@@ -330,11 +333,12 @@ Status Predictor::LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed s
 // is, wider still.
 void Predictor::Borrow(Question question) {
   Answer answer{.question = question};
-  const Recipe recipe{.name = "physical", .physical = {.pull = std::numeric_limits<double>::infinity()}};
+  const Recipe recipe{.name = "physical-own"};
   answer.mixture.emplace_back(Want(recipe, fmt::format("{} {} ", recipe.name, recipe.physical.pull)), 1.0);
   double half = 0.7;
   for (const CandidateScore& score : scores_) {
-    if (score.recipe == "physical") half = std::max(half, std::log1p(score.score.p90));
+    if (score.recipe == "physical-own" || score.recipe == "physical")
+      half = std::max(half, std::log1p(score.score.p90));
   }
   answer.spread = Spread::Constant(kBorrowed * half);
   answers_.push_back(std::move(answer));

@@ -14,8 +14,6 @@ constexpr double kPull = 10;  // rows
 std::vector<Recipe> Candidates(size_t rows, Groups groups) {
   Trees::Options deep{.rounds = 200, .rate = 0.1, .depth = 6};
   if (rows > 6000) deep = {.rounds = 250, .rate = 0.1, .depth = 8, .child_weight = 4};
-  Trees::Options steady = deep;
-  steady.loss = Trees::Loss::kAbsolute;
   const Trees::Options shallow{
       .rounds = 150, .rate = 0.08, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
 
@@ -24,15 +22,15 @@ std::vector<Recipe> Candidates(size_t rows, Groups groups) {
       {.name = "physical", .physical = common},
       {.name = "physical-own", .physical = own},
       {.name = "trees", .physical = common, .trees = true, .tree = deep},
-      {.name = "trees-own", .physical = own, .trees = true, .tree = steady},
       {.name = "trees-shape", .physical = own, .trees = true, .sees_hardware = false, .tree = shallow},
-      {.name = "neighbours", .physical = own, .neighbours = true},
-      {.name = "trees-neighbours", .physical = own, .trees = true, .neighbours = true, .tree = deep},
+      {.name = "neighbours", .physical = common, .neighbours = true},
+      {.name = "neighbours-own", .physical = own, .neighbours = true},
+      {.name = "trees-neighbours", .physical = common, .trees = true, .neighbours = true, .tree = deep},
       {.name = "lr-sfs", .base = Recipe::Base::kLinear},
       {.name = "lr-sfs-relative", .base = Recipe::Base::kLinear, .linear = {.relative = true}},
   };
   if (groups == Groups::kCommon) {
-    std::erase_if(recipes, [](const Recipe& recipe) { return recipe.name == "physical-own"; });
+    std::erase_if(recipes, [](const Recipe& recipe) { return recipe.name.ends_with("-own"); });
   }
   return recipes;
 }

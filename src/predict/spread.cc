@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "predict/median.h"
 
 namespace weir::predict {
 namespace {
@@ -44,7 +47,7 @@ Result<Spread> Spread::Learn(std::span<const float> x, int columns, std::span<co
     }
     return Trees::Fit(rows, columns, y, options);
   };
-  std::vector<double> scores(sizes.size());
+  std::vector<double> scores(sizes.size()), difficulties(sizes.size());
   for (int part = 0; part < kParts; ++part) {
     const auto mine = [&](size_t i) { return parts[i] % kParts == part; };
     size_t others = 0;
@@ -54,12 +57,16 @@ Result<Spread> Spread::Learn(std::span<const float> x, int columns, std::span<co
     for (size_t i = 0; i < sizes.size(); ++i) {
       if (!mine(i)) continue;
       const auto row = x.subspan(i * static_cast<size_t>(columns), static_cast<size_t>(columns));
-      scores[i] = sizes[i] / std::exp(trees.Predict(row));
+      difficulties[i] = std::exp(trees.Predict(row));
+      scores[i] = sizes[i] / difficulties[i];
     }
   }
+  const double scale = Conformal(std::move(scores), coverage), constant = Conformal(sizes, coverage);
+  // What made rows of some hardware difficult may say nothing of others': then one width for all is narrower.
+  if (constant <= scale * Median(std::move(difficulties))) return Constant(constant);
   Spread spread;
   spread.difficulty_ = TRY(fit([](size_t) { return true; }));
-  spread.scale_ = Conformal(scores, coverage);
+  spread.scale_ = scale;
   return spread;
 }
 
