@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "predict/contains.h"
+#include "predict/median.h"
 #include "predict/questions.h"
 #include "predict/rehearse.h"
 
@@ -37,12 +38,6 @@ constexpr std::pair<Fault, std::string_view> kFaults[] = {{Fault::kNotANumber, "
 constexpr std::pair<double, std::string_view> kUnits[] = {
     {60, "minutes or seconds"}, {1000, "milliseconds or seconds"},   {1024, "a K too many"},
     {3600, "hours or seconds"}, {60'000, "minutes or milliseconds"}, {1e6, "microseconds or seconds"}};
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 // Rows of the hardware table by what they should have in common, and the ratio that it is.
 struct Law {

@@ -14,6 +14,8 @@ constexpr int kInnerFolds = 2;         // for what neighbours learn of trees
 constexpr int kMostLevels = 150;       // of a category that becomes columns
 constexpr int64_t kFewestOfLevel = 3;  // rows
 constexpr double kLeastTime = 1e-12;   // ms
+constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
+constexpr float kNoTerm = -60;  // below the logarithm of any term
 
 bool IsHardware(Side side) { return side == Side::kHardware || side == Side::kMachine; }
 
@@ -46,14 +48,16 @@ std::vector<float> Estimator::TreeInput(const View& view) const {
   std::vector<float> x;
   x.reserve(tree_numbers_.size() + tree_levels_.size() + 2 * view.row.terms.size());
   for (const int j : tree_numbers_) x.push_back(view.numbers[static_cast<size_t>(j)]);
+  // XGBoost's time goes with the numbers that are known; of many levels nearly none is a row's own.
+  const float absent = tree_levels_.size() > tree_numbers_.size() ? kUnknown : 0.0F;
   for (const auto& [category, level] : tree_levels_) {
-    x.push_back(view.codes[static_cast<size_t>(category)] == level ? 1.0F : 0.0F);
+    x.push_back(view.codes[static_cast<size_t>(category)] == level ? 1.0F : absent);
   }
   // What the time is made of says how far from its bounds it will be; a ratio means the same on any hardware.
   for (const double share : physical_->Shares(view.row)) x.push_back(static_cast<float>(share));
   if (recipe_.sees_hardware) {
     for (const double term : view.row.terms) {
-      x.push_back(term > 0 ? static_cast<float>(std::log(term)) : std::numeric_limits<float>::quiet_NaN());
+      x.push_back(term > 0 ? static_cast<float>(std::log(term)) : kNoTerm);
     }
   }
   return x;
@@ -124,7 +128,6 @@ Result<Estimator> Estimator::Fit(const Data& data, std::span<const int> use, con
   }
   if (recipe.neighbours) {
     CHECK(recipe.likeness.has_value());
-    estimator.used_.assign(use.begin(), use.end());
     estimator.neighbours_.emplace(MakePoints(data, use), std::move(left), *recipe.likeness, recipe.count);
   }
   return estimator;
@@ -133,13 +136,8 @@ Result<Estimator> Estimator::Fit(const Data& data, std::span<const int> use, con
 double Estimator::LogTime(const View& view) const {
   double log_time = BaseLogTime(view.row);
   if (trees_) log_time += trees_->Predict(TreeInput(view));
-  if (neighbours_) log_time += neighbours_->At(view.numbers, view.codes).mean;
+  if (neighbours_) log_time += neighbours_->At(view.numbers, view.codes);
   return log_time;
-}
-
-std::optional<double> Estimator::Novelty(const View& view) const {
-  if (!neighbours_) return std::nullopt;
-  return neighbours_->At(view.numbers, view.codes).novelty;
 }
 
 std::vector<double> Residuals(const Data& data, const Physical::Options& options) {

@@ -56,8 +56,6 @@ class Estimator {
   static Result<Estimator> Fit(const Data& data, std::span<const int> use, const Recipe& recipe, Seed seed);
 
   double LogTime(const View& view) const;  // of ms
-  // How far the row is from those of the fit, 0 to 1; nothing where no neighbours were asked.
-  std::optional<double> Novelty(const View& view) const;
   const Physical* physical() const { return physical_ ? &*physical_ : nullptr; }
   const LinearFit* linear() const { return linear_ ? &*linear_ : nullptr; }
   const Recipe& recipe() const { return recipe_; }
@@ -76,7 +74,6 @@ class Estimator {
   std::optional<LinearFit> linear_;
   std::optional<Trees> trees_;
   std::optional<Neighbours> neighbours_;
-  std::vector<int> used_;  // rows of the data that the neighbours are
   // Columns of the trees: numbers and one-hot levels of categories.
   std::vector<int> tree_numbers_;
   std::vector<std::pair<int, int>> tree_levels_;

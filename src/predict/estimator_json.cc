@@ -74,7 +74,7 @@ Result<Estimator> Estimator::FromJson(const Json& json, const Data& data) {
   Estimator estimator;
   estimator.recipe_.name = TRY(GetString(json, "name"));
   estimator.recipe_.sees_hardware = json["sees_hardware"].get<bool>();
-  if (json.contains("linear")) estimator.linear_ = TRY(LinearFit::FromJson(json["linear"]));
+  if (json.contains("linear")) estimator.linear_ = TRY(LinearFit::FromJson(json["linear"], data.spec));
   if (json.contains("physical")) estimator.physical_ = TRY(Physical::FromJson(json["physical"]));
   if (!estimator.linear_ && !estimator.physical_) return corrupt("an estimator has no base");
   if (estimator.physical_ && estimator.physical_->weights().size() != data.spec.terms.size()) {

@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "base/shuffle.h"
+#include "predict/cholesky.h"
 #include "predict/contains.h"
 
 namespace weir::predict {
@@ -30,36 +32,41 @@ class LinearSelection {
       weight_.push_back(options.relative ? 1 / (time_.back() * time_.back()) : 1);
     }
     for (size_t i = 0; i < n_; ++i) fold_.push_back(static_cast<int>(i) % options.folds);
-    for (size_t i = n_; i > 1; --i) {
-      std::swap(fold_[i - 1], fold_[static_cast<size_t>(random.Integer(0, static_cast<int64_t>(i) - 1))]);
-    }
+    Shuffle(fold_, random);
     MakeCandidates();
   }
 
+  // Adds features to the end, as the second work does, and takes the best of the sets on the way.
   LinearFit::Function Select() {
-    std::vector<size_t> chosen;
-    double best = Score(chosen);
+    std::vector<size_t> chosen, best;
+    double least = Score(chosen);
     const auto most = std::min<size_t>(static_cast<size_t>(options_.most_features), n_ / 6);
     while (chosen.size() < most) {
-      std::optional<size_t> next;
-      double least = best;
-      for (const size_t c : MostPromising(chosen)) {
-        chosen.push_back(c);
-        const double score = Score(chosen);
-        chosen.pop_back();
-        if (score < least) {
-          least = score;
-          next = c;
-        }
-      }
-      if (!next || least > best * 0.999) break;
-      best = least;
+      const auto [score, next] = BestNext(chosen);
+      if (!next) break;
       chosen.push_back(*next);
+      if (score >= least) continue;
+      least = score;
+      best = chosen;
     }
-    return Final(chosen);
+    return Final(best);
   }
 
  private:
+  std::pair<double, std::optional<size_t>> BestNext(std::vector<size_t> chosen) const {
+    double least = std::numeric_limits<double>::infinity();
+    std::optional<size_t> next;
+    for (const size_t c : MostPromising(chosen)) {
+      chosen.push_back(c);
+      const double score = Score(chosen);
+      chosen.pop_back();
+      if (score >= least) continue;
+      least = score;
+      next = c;
+    }
+    return {least, next};
+  }
+
   // The candidates that say most of what those chosen leave, by correlation, in order of their index: trying
   // every one of thousands under k-fold would choose hardly otherwise.
   std::vector<size_t> MostPromising(const std::vector<size_t>& chosen) const {
@@ -159,21 +166,9 @@ class LinearSelection {
     }
     for (size_t c = 1; c < k; ++c) a[c * k + c] += options_.penalty * a[0];
     a[0] *= 1 + 1e-12;
-    for (size_t j = 0; j < k; ++j) {
-      for (size_t i = j; i < k; ++i) {
-        double sum = a[i * k + j];
-        for (size_t l = 0; l < j; ++l) sum -= a[i * k + l] * a[j * k + l];
-        a[i * k + j] = i == j ? std::sqrt(std::max(sum, 1e-300)) : sum / a[j * k + j];
-      }
-    }
-    for (size_t i = 0; i < k; ++i) {
-      for (size_t l = 0; l < i; ++l) b[i] -= a[i * k + l] * b[l];
-      b[i] /= a[i * k + i];
-    }
-    for (size_t i = k; i-- > 0;) {
-      for (size_t l = i + 1; l < k; ++l) b[i] -= a[l * k + i] * b[l];
-      b[i] /= a[i * k + i];
-    }
+    Decompose(a, k, 1e-300);
+    SolveLower(a, b);
+    SolveUpper(a, b);
     return b;
   }
 
@@ -320,40 +315,48 @@ Json LinearFit::ToJson() const {
   return {{"all", function(all_)}, {"groups", std::move(groups)}};
 }
 
-Result<LinearFit> LinearFit::FromJson(const Json& json) {
-  const auto function = [](const Json& from) -> Result<Function> {
-    Function f{.intercept = TRY(GetNumber(from, "intercept")),
-               .least = TRY(GetNumber(from, "least")),
-               .greatest = TRY(GetNumber(from, "greatest"))};
-    if (!from.contains("features") || !from["features"].is_array())
-      return Fail(ErrorCode::kCorrupt, "features are missing");
-    for (const Json& item : from["features"]) {
-      Feature feature{.coefficient = TRY(GetNumber(item, "coefficient"))};
-      std::vector<Factor> factors;
-      for (const Json& part : item.at("factors")) {
-        if (!part.is_array() || part.size() != 3 || !part[0].is_number_integer() ||
-            !part[1].is_number_integer() || !part[2].is_string() || part[0].get<int>() < 0 ||
-            part[0].get<int>() > 3 || part[1].get<int>() < 0) {
-          return Fail(ErrorCode::kCorrupt, "a factor is not whole");
-        }
-        factors.push_back({.form = static_cast<Form>(part[0].get<int>()),
-                           .column = part[1].get<int>(),
-                           .level = TRY(UnescapeBytes(part[2].get<std::string>()))});
-      }
-      if (factors.empty() || factors.size() > 2)
-        return Fail(ErrorCode::kCorrupt, "a feature has one or two factors");
-      feature.first = factors.front();
-      feature.second.assign(factors.begin() + 1, factors.end());
-      f.features.push_back(std::move(feature));
+Result<LinearFit::Factor> LinearFit::FactorFrom(const Json& json, const Spec& spec) {
+  if (!json.is_array() || json.size() != 3 || !json[0].is_number_integer() || !json[1].is_number_integer() ||
+      !json[2].is_string() || json[0].get<int64_t>() < 0 || json[0].get<int64_t>() > 3) {
+    return Fail(ErrorCode::kCorrupt, "a factor of the linear model is not whole");
+  }
+  const auto form = static_cast<Form>(json[0].get<int>());
+  const auto column = json[1].get<int64_t>();
+  if (column < 0 || column >= (form == Form::kLevel ? std::ssize(spec.categories) : std::ssize(spec.numbers)))
+    return Fail(ErrorCode::kCorrupt, "a factor of the linear model is none of the spec");
+  return Factor{.form = form,
+                .column = static_cast<int>(column),
+                .level = TRY(UnescapeBytes(json[2].get<std::string>()))};
+}
+
+Result<LinearFit::Function> LinearFit::FunctionFrom(const Json& json, const Spec& spec) {
+  Function function{.intercept = TRY(GetNumber(json, "intercept")),
+                    .least = TRY(GetNumber(json, "least")),
+                    .greatest = TRY(GetNumber(json, "greatest"))};
+  if (!json.contains("features") || !json["features"].is_array())
+    return Fail(ErrorCode::kCorrupt, "features of the linear model are missing");
+  for (const Json& item : json["features"]) {
+    Feature feature{.coefficient = TRY(GetNumber(item, "coefficient"))};
+    if (!item.contains("factors") || !item["factors"].is_array() || item["factors"].empty() ||
+        item["factors"].size() > 2) {
+      return Fail(ErrorCode::kCorrupt, "a feature of the linear model has one or two factors");
     }
-    return f;
-  };
-  if (!json.is_object() || !json.contains("all") || !json.contains("groups")) {
+    feature.first = TRY(FactorFrom(item["factors"][0], spec));
+    if (item["factors"].size() == 2) feature.second.push_back(TRY(FactorFrom(item["factors"][1], spec)));
+    function.features.push_back(std::move(feature));
+  }
+  return function;
+}
+
+Result<LinearFit> LinearFit::FromJson(const Json& json, const Spec& spec) {
+  if (!json.is_object() || !json.contains("all") || !json.contains("groups") || !json["groups"].is_object()) {
     return Fail(ErrorCode::kCorrupt, "the linear model is not whole");
   }
   LinearFit fit;
-  fit.all_ = TRY(function(json["all"]));
-  for (const auto& [key, f] : json["groups"].items()) fit.groups_[TRY(UnescapeBytes(key))] = TRY(function(f));
+  fit.all_ = TRY(FunctionFrom(json["all"], spec));
+  for (const auto& [key, function] : json["groups"].items()) {
+    fit.groups_[TRY(UnescapeBytes(key))] = TRY(FunctionFrom(function, spec));
+  }
   return fit;
 }
 

@@ -16,7 +16,8 @@ namespace weir::predict {
 
 // Time as a linear function of columns, their inverses, logarithms and products of two, with a ridge penalty;
 // which of them is found one after the other, each time the one that lowers the mean absolute percentage
-// error under k-fold the most, until none does; tried are the thirty that correlate best with what is left.
+// error under k-fold the most, up to a count of which the best set on the way is taken; tried are the thirty
+// that correlate best with what is left.
 // One such function for each network (each group of the physical model where there are no networks), and one
 // for all rows, for those a group of its own has too few of. The target is the time itself, as there: large
 // times decide. `relative` weighs each row by 1 / time instead. A value.
@@ -37,7 +38,8 @@ class LinearFit {
   std::string Text(const Spec& spec) const;
 
   Json ToJson() const;
-  static Result<LinearFit> FromJson(const Json& json);
+  // kCorrupt for what is not whole, or names columns that the spec lacks.
+  static Result<LinearFit> FromJson(const Json& json, const Spec& spec);
 
  private:
   friend class LinearSelection;
@@ -62,6 +64,8 @@ class LinearFit {
   static double Evaluate(const Feature& feature, const Row& row);
   static const std::string& KeyOf(const Row& row) { return row.network.empty() ? row.group : row.network; }
   static std::string Text(const Spec& spec, const Factor& factor);
+  static Result<Factor> FactorFrom(const Json& json, const Spec& spec);
+  static Result<Function> FunctionFrom(const Json& json, const Spec& spec);
 
   Function all_;
   std::map<std::string, Function> groups_;

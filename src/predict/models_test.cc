@@ -129,20 +129,15 @@ TEST(Neighbours, IsKrigingByHand) {
   const Neighbours neighbours(Line({0, 1}), {2, -1}, likeness, 2);
   const double e = std::exp(-1), determinant = 1.5 * 1.5 - e * e;
   const double a = (1.5 * 2 - e * -1) / determinant, b = (1.5 * -1 - e * 2) / determinant;
-  const Guess guess = neighbours.At(std::vector<float>{0.25F}, {});
-  EXPECT_NEAR(guess.mean, a * std::exp(-0.25) + b * std::exp(-0.75), 1e-9);
-  EXPECT_GT(guess.novelty, 0);
-  EXPECT_LT(guess.novelty, 1);
+  EXPECT_NEAR(neighbours.At(std::vector<float>{0.25F}, {}), a * std::exp(-0.25) + b * std::exp(-0.75), 1e-9);
 }
 
 TEST(Neighbours, FarFromAllSayNothing) {
   const Likeness likeness{
       .number_weights = {1}, .all = 1, .network = 0, .hardware = 0, .run = 0, .noise = 0.01};
   const Neighbours neighbours(Line({0, 1, 2}), {5, 5, 5}, likeness, 3);
-  const Guess guess = neighbours.At(std::vector<float>{60}, {});
-  EXPECT_NEAR(guess.mean, 0, 1e-9);
-  EXPECT_NEAR(guess.novelty, 1, 1e-9);
-  EXPECT_NEAR(neighbours.At(std::vector<float>{1}, {}).mean, 5, 0.2);
+  EXPECT_NEAR(neighbours.At(std::vector<float>{60}, {}), 0, 1e-9);
+  EXPECT_NEAR(neighbours.At(std::vector<float>{1}, {}), 5, 0.2);
 }
 
 TEST(Neighbours, LeavesOutWhatMayNotBeUsed) {
@@ -150,7 +145,7 @@ TEST(Neighbours, LeavesOutWhatMayNotBeUsed) {
       .number_weights = {1}, .all = 1, .network = 0, .hardware = 0, .run = 0, .noise = 0.01};
   const Neighbours neighbours(Line({0, 0}), {1, 3}, likeness, 2);
   const std::vector<char> without_second = {0, 1};
-  EXPECT_NEAR(neighbours.At(std::vector<float>{0}, {}, without_second).mean, 1, 0.02);
+  EXPECT_NEAR(neighbours.At(std::vector<float>{0}, {}, without_second), 1, 0.02);
 }
 
 TEST(Neighbours, WhatANetworkDoesIsKnownOnHardwareNeverSeen) {
@@ -167,8 +162,8 @@ TEST(Neighbours, WhatANetworkDoesIsKnownOnHardwareNeverSeen) {
   // hardware, 0.1 else. The values are +-0.5 times an eigenvector of 1.91 + 5 * 0.6 - 0.4 - 5 * 0.1 = 4.01,
   // and the row asked for has 0.6 with its network and 0.1 with the other.
   const double expected = 0.5 * 6 * (0.6 - 0.1) / 4.01;
-  EXPECT_NEAR(neighbours.At({}, std::vector<int>{0, -1}).mean, expected, 0.01);
-  EXPECT_NEAR(neighbours.At({}, std::vector<int>{1, -1}).mean, -expected, 0.01);
+  EXPECT_NEAR(neighbours.At({}, std::vector<int>{0, -1}), expected, 0.01);
+  EXPECT_NEAR(neighbours.At({}, std::vector<int>{1, -1}), -expected, 0.01);
 }
 
 TEST(Spread, HoldsTheShareAskedForOnRowsItNeverSaw) {
@@ -194,6 +189,8 @@ TEST(Spread, HoldsTheShareAskedForOnRowsItNeverSaw) {
   // 1.645 standard deviations hold 90 % of a normal distribution.
   EXPECT_NEAR(spread->HalfWidth(std::vector<float>{1}), 0.1645, 0.05);
   EXPECT_LT(spread->HalfWidth(std::vector<float>{0}), 0.05);
+  EXPECT_TRUE(Spread::FromJson(spread->ToJson(), 1).has_value());
+  EXPECT_FALSE(Spread::FromJson(spread->ToJson(), 2).has_value());
 }
 
 TEST(Spread, OfFewSamplesIsTheConformalQuantile) {

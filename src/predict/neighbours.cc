@@ -6,31 +6,12 @@
 #include <numeric>
 #include <utility>
 
+#include "predict/cholesky.h"
+
 namespace weir::predict {
 namespace {
 
-// Cholesky's L of a symmetric positive definite matrix, in place (the lower triangle, row-major).
-void Decompose(std::vector<double>& a, size_t n) {
-  for (size_t j = 0; j < n; ++j) {
-    double* const row_j = &a[j * n];
-    for (size_t i = j; i < n; ++i) {
-      double* const row_i = &a[i * n];
-      double sum = row_i[j];
-      for (size_t k = 0; k < j; ++k) sum -= row_i[k] * row_j[k];
-      row_i[j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / row_j[j];
-    }
-  }
-}
-
-// b becomes L^-1 b.
-void SolveLower(const std::vector<double>& l, std::vector<double>& b) {
-  const size_t n = b.size();
-  for (size_t i = 0; i < n; ++i) {
-    double sum = b[i];
-    for (size_t k = 0; k < i; ++k) sum -= l[i * n + k] * b[k];
-    b[i] = sum / l[i * n + i];
-  }
-}
+constexpr double kLeastPivot = 1e-12;
 
 }  // namespace
 
@@ -77,8 +58,8 @@ double Neighbours::Covariance(std::span<const float> x, std::span<const int> c, 
                 likeness_.hardware * hardware + likeness_.run);
 }
 
-Guess Neighbours::At(std::span<const float> numbers, std::span<const int> codes,
-                     std::span<const char> leave_out) const {
+double Neighbours::At(std::span<const float> numbers, std::span<const int> codes,
+                      std::span<const char> leave_out) const {
   std::vector<std::pair<double, int64_t>> alike;
   alike.reserve(values_.size());
   for (int64_t i = 0; i < points_.size(); ++i) {
@@ -86,7 +67,7 @@ Guess Neighbours::At(std::span<const float> numbers, std::span<const int> codes,
     alike.emplace_back(-Covariance(numbers, codes, points_.NumbersOf(i), points_.CodesOf(i)), i);
   }
   const size_t n = std::min<size_t>(alike.size(), static_cast<size_t>(count_));
-  if (n == 0) return {};
+  if (n == 0) return 0;
   std::ranges::nth_element(alike, alike.begin() + static_cast<std::ptrdiff_t>(n - 1));
   alike.resize(n);
   std::ranges::sort(alike);
@@ -104,12 +85,10 @@ Guess Neighbours::At(std::span<const float> numbers, std::span<const int> codes,
                                          points_.NumbersOf(other), points_.CodesOf(other));
     }
   }
-  Decompose(covariance, n);
+  Decompose(covariance, n, kLeastPivot);
   SolveLower(covariance, right);
   SolveLower(covariance, value);
-  const double mean = std::inner_product(right.begin(), right.end(), value.begin(), 0.0);
-  const double known = std::inner_product(right.begin(), right.end(), right.begin(), 0.0);
-  return {.mean = mean, .novelty = std::clamp(1 - known / self, 0.0, 1.0)};
+  return std::inner_product(right.begin(), right.end(), value.begin(), 0.0);
 }
 
 }  // namespace weir::predict

@@ -34,11 +34,6 @@ struct Likeness {
   double noise = 0.05;  // variance of a row itself, in the same unit
 };
 
-struct Guess {
-  double mean = 0;
-  double novelty = 1;  // variance left, of that which a row far from all others has: 0 to 1
-};
-
 // Kriging with mean 0 on the rows most like the one asked for (Vecchia 1988; Datta and others 2016). A value,
 // so any number of threads may ask.
 class Neighbours {
@@ -46,11 +41,11 @@ class Neighbours {
   // `count` rows are looked at for an answer. REQUIRES: as many values as points.
   Neighbours(Points points, std::vector<double> values, Likeness likeness, int count);
 
-  // `leave_out`, where not empty, holds 1 for each row that may not be used.
-  Guess At(std::span<const float> numbers, std::span<const int> codes,
-           std::span<const char> leave_out = {}) const;
+  // The mean expected: 0 far from all. `leave_out`, where not empty, holds 1 for each row that may not be
+  // used.
+  double At(std::span<const float> numbers, std::span<const int> codes,
+            std::span<const char> leave_out = {}) const;
 
-  const Points& points() const { return points_; }
   const std::vector<double>& values() const { return values_; }
   const Likeness& likeness() const { return likeness_; }
   int count() const { return count_; }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
+
+#include "predict/median.h"
 
 namespace weir::predict {
 namespace {
@@ -79,9 +82,7 @@ std::vector<double> Start(const std::vector<Row>& rows, std::span<const int> use
       if (row.terms[k] > 0) ratios.push_back(*row.time / row.terms[k]);
     }
     if (ratios.empty()) continue;
-    const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
-    std::ranges::nth_element(ratios, middle);
-    start[k] = *middle / static_cast<double>(n);
+    start[k] = Median(std::move(ratios)) / static_cast<double>(n);
   }
   return start;
 }

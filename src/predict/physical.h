@@ -29,7 +29,6 @@ class Physical {
   double Time(const Row& row) const;
   // The part of each term in Time, together 1.
   std::vector<double> Shares(const Row& row) const;
-  bool HasGroup(const std::string& group) const { return groups_.contains(group); }
   const std::vector<double>& weights() const { return common_; }
 
   Json ToJson() const;

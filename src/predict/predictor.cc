@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -10,6 +11,8 @@
 #include <utility>
 
 #include "predict/contains.h"
+#include "predict/median.h"
+#include "predict/parallel.h"
 #include "predict/recipes.h"
 #include "predict/tune.h"
 
@@ -17,6 +20,8 @@ namespace weir::predict {
 namespace {
 
 constexpr double kBeyond = 1.25;  // of a range: less far out is still inside
+// Asked of rows that fits to three quarters did not see; fits to all then hold 90 % of new ones.
+constexpr double kCoverage = 0.88;
 constexpr double kOutsideCoverage =
     0.93;                          // asked of questions whose groups are few, to hold for the next one
 constexpr double kBorrowed = 1.5;  // an interval of a question that could not be rehearsed is wider by this
@@ -27,6 +32,19 @@ std::string JoinParts(const std::vector<std::string>& parts) {
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
   return text;
+}
+
+// Whether what is asked for has, for the most, a group of the physical model that the rest has rows of: what
+// a network never seen has not, where each network is a group.
+bool KnowsGroups(const std::vector<Row>& rows, const std::vector<Fold>& folds) {
+  size_t known = 0, total = 0;
+  for (const Fold& fold : folds) {
+    std::set<std::string_view> groups;
+    for (const int i : fold.train) groups.insert(rows[static_cast<size_t>(i)].group);
+    for (const int i : fold.test) known += groups.contains(rows[static_cast<size_t>(i)].group) ? 1 : 0;
+    total += fold.test.size();
+  }
+  return 2 * known >= total;
 }
 
 }  // namespace
@@ -110,13 +128,17 @@ const Predictor::Answer& Predictor::AnswerOf(Question question) const {
 }
 
 // What tells of a prediction's difficulty: the row, how far the candidates are apart, and what they say.
-std::vector<float> Predictor::SpreadInput(const View& view, std::span<const double> logs) const {
+std::vector<float> Predictor::SpreadInput(const View& view, std::span<const double> logs) {
   std::vector<float> x(view.numbers.begin(), view.numbers.end());
   const auto [least, greatest] = std::ranges::minmax(logs);
   x.push_back(static_cast<float>(greatest - least));
   x.push_back(static_cast<float>(logs.front()));
   for (size_t j = 0; j < view.codes.size(); ++j) x.push_back(static_cast<float>(view.codes[j]));
   return x;
+}
+
+int Predictor::SpreadColumns(const Spec& spec) {
+  return static_cast<int>(spec.numbers.size() + spec.categories.size()) + 2;
 }
 
 Prediction Predictor::PredictRow(const Row& row) const {
@@ -196,14 +218,50 @@ Result<std::vector<std::string>> Predictor::Calibrate(const Table& measured) {
   return said;
 }
 
-Result<int> Predictor::FinalFit(const Recipe& recipe, const std::string& key, Seed seed) {
-  const auto there = std::ranges::find(estimator_keys_, key);
-  if (there != estimator_keys_.end()) return static_cast<int>(there - estimator_keys_.begin());
+int Predictor::Want(const Recipe& recipe, const std::string& key) {
+  const auto there = std::ranges::find(wanted_, key, &Wanted::key);
+  if (there != wanted_.end()) return static_cast<int>(there - wanted_.begin());
+  wanted_.push_back({key, recipe});
+  return static_cast<int>(wanted_.size()) - 1;
+}
+
+Status Predictor::FitWanted(const FitOptions& options) {
   std::vector<int> all(data_->rows.size());
   std::iota(all.begin(), all.end(), 0);
-  estimators_.push_back(TRY(Estimator::Fit(*data_, all, recipe, seed)));
-  estimator_keys_.push_back(key);
-  return static_cast<int>(estimators_.size()) - 1;
+  std::vector<std::optional<Result<Estimator>>> fitted(wanted_.size());
+  std::atomic<int64_t> done = 0;
+  ForEach(std::ssize(wanted_), options.threads, [&](int64_t i) {
+    const Recipe& recipe = wanted_[static_cast<size_t>(i)].recipe;
+    fitted[static_cast<size_t>(i)] =
+        Estimator::Fit(*data_, all, recipe, Seed(options.seed).Stream(recipe.name));
+    if (options.progress)
+      options.progress(fmt::format("{}: on all rows", spec().name), ++done, std::ssize(wanted_));
+  });
+  for (auto& estimator : fitted) estimators_.push_back(TRY(std::move(*estimator)));
+  wanted_.clear();
+  return {};
+}
+
+std::vector<Recipe> Predictor::RecipesFor(Question question, const std::vector<Fold>& folds,
+                                          const FitOptions& options, Seed seed) const {
+  const Groups groups = KnowsGroups(data_->rows, folds) ? Groups::kOwn : Groups::kCommon;
+  std::vector<Recipe> recipes = Candidates(data_->rows.size(), groups);
+  std::erase_if(recipes, [&](const Recipe& recipe) {
+    if (options.estimator != "auto") return !BelongsTo(recipe, options.estimator);
+    // The second work's is there to be compared with, where it was measured; elsewhere it only takes time.
+    return recipe.base == Recipe::Base::kLinear && question != Question::kInside &&
+           question != Question::kCount;
+  });
+  // Those with each group's own weights, where there are, leave the least to be learned of others.
+  const auto by_pull = std::ranges::min_element(
+      recipes, {}, [](const Recipe& recipe) { return std::pair(!recipe.neighbours, recipe.physical.pull); });
+  if (by_pull == recipes.end() || !by_pull->neighbours) return recipes;
+  const Likeness likeness = TuneLikeness(*data_, Residuals(*data_, by_pull->physical), folds,
+                                         {.threads = options.threads, .seed = seed});
+  for (Recipe& recipe : recipes) {
+    if (recipe.neighbours) recipe.likeness = likeness;
+  }
+  return recipes;
 }
 
 Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options) {
@@ -212,37 +270,27 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
     if (options.progress)
       options.progress(fmt::format("{}: {}", spec().name, ToString(question)), done, total);
   };
-  std::vector<Recipe> recipes = Candidates({}, data_->rows.size());
-  std::erase_if(recipes, [&](const Recipe& recipe) {
-    if (options.estimator != "auto") return !BelongsTo(recipe, options.estimator);
-    // The second work's is there to be compared with, where it was measured; elsewhere it only takes time.
-    return recipe.base == Recipe::Base::kLinear && question != Question::kInside &&
-           question != Question::kCount;
-  });
-  if (std::ranges::any_of(recipes, &Recipe::neighbours)) {
-    const Likeness likeness = TuneLikeness(*data_, Residuals(*data_, NeighboursBase()), folds,
-                                           {.threads = options.threads, .seed = seed});
-    for (Recipe& recipe : recipes) recipe.likeness = likeness;
-  }
-  Rehearsal rehearsal = TRY(Rehearse(*data_, question, folds, std::move(recipes),
+  Rehearsal rehearsal = TRY(Rehearse(*data_, question, folds, RecipesFor(question, folds, options, seed),
                                      {.threads = options.threads, .seed = seed, .progress = progress}));
   rehearsal.weights =
       ChooseMixture(rehearsal, [&](const Recipe& recipe) { return BelongsTo(recipe, options.estimator); });
 
   Answer answer{.question = question};
-  std::vector<size_t> members;
   for (size_t r = 0; r < rehearsal.recipes.size(); ++r) {
     const Recipe& recipe = rehearsal.recipes[r];
     scores_.push_back({question, recipe.name, rehearsal.ScoreOf(r), rehearsal.weights[r]});
     if (rehearsal.weights[r] == 0) continue;
-    members.push_back(r);
     // Those with neighbours were tuned for the question.
-    const std::string key =
-        recipe.neighbours ? fmt::format("{} {}", recipe.name, ToString(question)) : recipe.name;
-    answer.mixture.emplace_back(TRY(FinalFit(recipe, key, Seed(options.seed).Stream(recipe.name))),
-                                rehearsal.weights[r]);
+    const std::string key = fmt::format("{} {} {}", recipe.name, recipe.physical.pull,
+                                        recipe.neighbours ? ToString(question) : "");
+    answer.mixture.emplace_back(Want(recipe, key), rehearsal.weights[r]);
   }
+  TRY_STATUS(LearnSpread(rehearsal, answer, seed.Stream("spread")));
+  answers_.push_back(std::move(answer));
+  return {};
+}
 
+Status Predictor::LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed) {
   const std::vector<double> mixture = rehearsal.Mixture();
   if (options.left_out) options.left_out(question, rehearsal.row, mixture, rehearsal.measured);
   std::vector<double> misses;
@@ -251,24 +299,25 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
   for (size_t i = 0; i < mixture.size(); ++i) {
     const auto row = static_cast<size_t>(rehearsal.row[i]);
     std::vector<double> logs;
-    for (const size_t r : members) logs.push_back(rehearsal.predicted[r][i]);
+    for (size_t r = 0; r < rehearsal.weights.size(); ++r) {
+      if (rehearsal.weights[r] > 0) logs.push_back(rehearsal.predicted[r][i]);
+    }
     const auto x = SpreadInput({data_->rows[row], data_->numbers[row], data_->codes[row]}, logs);
     inputs.insert(inputs.end(), x.begin(), x.end());
     misses.push_back(mixture[i] - rehearsal.measured[i]);
-    parts.push_back(question == Question::kInside ? static_cast<int>(i) : rehearsal.fold[i]);
+    parts.push_back(answer.question == Question::kInside ? static_cast<int>(i) : rehearsal.fold[i]);
   }
-  const int columns = mixture.empty() ? 0 : static_cast<int>(inputs.size() / mixture.size());
-  const double coverage =
-      question == Question::kInside ? options.coverage : std::max(options.coverage, kOutsideCoverage);
-  answer.spread = TRY(Spread::Learn(inputs, columns, misses, parts, coverage, seed.Stream("spread")));
+  const int columns = SpreadColumns(spec());
+  const double coverage = answer.question == Question::kInside ? kCoverage : kOutsideCoverage;
+  answer.spread = TRY(Spread::Learn(inputs, columns, misses, parts, coverage, seed));
 
-  if (question == Question::kHardware) {
+  if (answer.question == Question::kHardware) {
     std::vector<std::string> hardware;
     for (const int row : rehearsal.row) hardware.push_back(data_->rows[static_cast<size_t>(row)].hardware);
     calibration_ = LearnCalibration(misses, hardware);
   }
 
-  Rehearsed rehearsed{.question = question, .score = ScoreOf(mixture, rehearsal.measured)};
+  Rehearsed rehearsed{.question = answer.question, .score = ScoreOf(mixture, rehearsal.measured)};
   std::vector<double> widths;
   for (size_t i = 0; i < misses.size(); ++i) {
     widths.push_back(answer.spread.HalfWidth(
@@ -276,39 +325,39 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
     rehearsed.coverage +=
         (std::abs(misses[i]) <= widths.back() ? 1.0 : 0.0) / static_cast<double>(misses.size());
   }
-  std::ranges::nth_element(widths, widths.begin() + std::ssize(widths) / 2);
-  rehearsed.half_width = widths[widths.size() / 2];
+  rehearsed.half_width = Median(std::move(widths));
   rehearsed_.push_back(rehearsed);
-  answers_.push_back(std::move(answer));
   return {};
 }
 
 // A question that the rows cannot rehearse is answered by the physical model, with the widest interval there
 // is, wider still.
-Status Predictor::Borrow(Question question) {
+void Predictor::Borrow(Question question) {
   Answer answer{.question = question};
-  const Recipe recipe{.name = "physical", .physical = {.pull = std::numeric_limits<double>::infinity()}};
-  answer.mixture.emplace_back(TRY(FinalFit(recipe, recipe.name, Seed(seed_).Stream(recipe.name))), 1.0);
+  const Recipe recipe{.name = "physical-own"};
+  answer.mixture.emplace_back(Want(recipe, fmt::format("{} {} ", recipe.name, recipe.physical.pull)), 1.0);
   double half = 0.7;
   for (const CandidateScore& score : scores_) {
-    if (score.recipe == "physical") half = std::max(half, std::log1p(score.score.p90));
+    if (score.recipe == "physical-own" || score.recipe == "physical")
+      half = std::max(half, std::log1p(score.score.p90));
   }
   answer.spread = Spread::Constant(kBorrowed * half);
   answers_.push_back(std::move(answer));
-  return {};
 }
 
 Status Predictor::LearnAnswers(const FitOptions& options) {
+  std::vector<Question> borrowing;
   for (const Question question : kQuestions) {
-    const std::vector<Fold> folds =
-        Thin(MakeFolds(data_->rows, question, Seed(options.seed)), kMostSamples, Seed(options.seed));
+    const std::vector<Fold> folds = Thin(MakeFolds(data_->rows, question, Seed(options.seed)), question,
+                                         kMostSamples, Seed(options.seed));
     if (!folds.empty() && Contains(spec().questions, std::string(ToString(question)))) {
       TRY_STATUS(LearnAnswer(question, folds, options));
     } else {
-      TRY_STATUS(Borrow(question));
+      borrowing.push_back(question);
     }
   }
-  return {};
+  for (const Question question : borrowing) Borrow(question);  // by what the others learned
+  return FitWanted(options);
 }
 
 Result<Predictor> Predictor::Fit(Spec spec, Facts facts, std::vector<Row> rows, const FitOptions& options) {

@@ -39,7 +39,6 @@ struct FitOptions {
   std::string estimator = "auto";  // or the name of one kind of candidate
   uint64_t seed = 1;
   int threads = 1;
-  double coverage = 0.9;
   std::function<void(const std::string& what, int64_t done, int64_t total)>
       progress;  // from any thread; may be empty
   // What the mixture said of rows that were left out, once for each question that is rehearsed: indices of
@@ -68,10 +67,8 @@ class Predictor {
   // not help there, or for hardware that the fit knew. Gives one line for each hardware in `measured`.
   // kInvalidArgument where no row of it can be used.
   Result<std::vector<std::string>> Calibrate(const Table& measured);
-  const std::optional<Calibration>& calibration() const { return calibration_; }
 
   const Spec& spec() const { return data_->spec; }
-  const Facts& facts() const { return facts_; }
   const std::vector<CandidateScore>& scores() const { return scores_; }
   // What the mixture did on left-out rows, by question that could be rehearsed, and the share that its
   // intervals held.
@@ -115,19 +112,31 @@ class Predictor {
   Place PlaceOf(const Row& row) const;
   const Answer& AnswerOf(Question question) const;
   Prediction PredictRow(const Row& row) const;
-  std::vector<float> SpreadInput(const View& view, std::span<const double> logs) const;
+  static std::vector<float> SpreadInput(const View& view, std::span<const double> logs);
+  static int SpreadColumns(const Spec& spec);
   static Known Learn(const Data& data);
   Status LearnAnswers(const FitOptions& options);
   Status LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options);
-  Status Borrow(Question question);
-  Result<int> FinalFit(const Recipe& recipe, const std::string& key, Seed seed);
+  std::vector<Recipe> RecipesFor(Question question, const std::vector<Fold>& folds, const FitOptions& options,
+                                 Seed seed) const;
+  // The answer's interval and what the rehearsal says of it.
+  Status LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed);
+  void Borrow(Question question);
+  // The index that the recipe will have in estimators_; the same for the same key.
+  int Want(const Recipe& recipe, const std::string& key);
+  // Fits what is wanted to all rows.
+  Status FitWanted(const FitOptions& options);
   Json ToJson() const;
 
   std::shared_ptr<const Data> data_;  // estimators' points come from it
   Facts facts_;
   Known known_;
   std::vector<Estimator> estimators_;
-  std::vector<std::string> estimator_keys_;  // while fitting
+  struct Wanted {
+    std::string key;
+    Recipe recipe;
+  };
+  std::vector<Wanted> wanted_;  // while fitting
   std::vector<Answer> answers_;
   std::vector<CandidateScore> scores_;
   std::vector<Rehearsed> rehearsed_;

@@ -10,7 +10,7 @@
 namespace weir::predict {
 namespace {
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 template <typename T>
 std::vector<T> Flat(const std::vector<std::vector<T>>& rows) {
@@ -189,7 +189,7 @@ Result<Predictor> Predictor::Load(std::string_view text) {
       answer.mixture.emplace_back(index, member[1].get<double>());
     }
     if (answer.mixture.empty()) return corrupt("a mixture is empty");
-    answer.spread = TRY(Spread::FromJson(item["spread"]));
+    answer.spread = TRY(Spread::FromJson(item["spread"], SpreadColumns(spec)));
     predictor.answers_.push_back(std::move(answer));
   }
   if (predictor.answers_.empty()) return corrupt("there are no answers");

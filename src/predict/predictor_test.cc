@@ -180,8 +180,7 @@ void MadePredictor::TheSameSeedGivesTheSameFileWhateverTheThreads() {
   EXPECT_TRUE(again->Save() == predictor_->Save());
 }
 
-void MadePredictor::ADamagedFileIsRefused() {
-  const std::string saved = predictor_->Save();
+void ExpectRefusalOrAnswers(const std::string& saved) {
   EXPECT_FALSE(Predictor::Load("{}").has_value());
   EXPECT_FALSE(Predictor::Load(saved.substr(0, saved.size() / 2)).has_value());
   Random random(3);
@@ -191,8 +190,25 @@ void MadePredictor::ADamagedFileIsRefused() {
     const auto loaded = Predictor::Load(damaged);  // refused, or still something that answers
     if (loaded) {
       EXPECT_TRUE(loaded->Predict(Table(*ParseCsv(MadeRows()))).has_value());
+      EXPECT_FALSE(loaded->Explain().empty());
     }
   }
+}
+
+void ExpectRefusalWith(const std::string& saved, const std::function<void(Json&)>& damage) {
+  Json json = *ParseJson(saved);
+  damage(json);
+  const auto loaded = Predictor::Load(DumpJson(json));
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_EQ(loaded.error().code, ErrorCode::kCorrupt) << loaded.error().message;
+}
+
+void MadePredictor::ADamagedFileIsRefused() {
+  const std::string saved = predictor_->Save();
+  ExpectRefusalOrAnswers(saved);
+  // Intervals whose trees look beyond what a row has.
+  ExpectRefusalWith(saved,
+                    [](Json& json) { json["answers"][0]["spread"]["difficulty"]["columns"] = 60'000; });
 }
 
 // A fit takes seconds, and every test is a process of its own: so few tests, of several facts each.
@@ -218,6 +234,40 @@ TEST(Predictor, LinearEstimatorsAreLinearAndSayTheirTerms) {
   EXPECT_LT(predictor->rehearsed().front().score.mean, 0.08);
   EXPECT_THAT(predictor->Explain(), HasSubstr("small: time_ms = "));
   EXPECT_THAT(predictor->Explain(), HasSubstr("(1 / tflops)"));
+}
+
+TEST(Predictor, ADamagedLinearFileIsRefused) {
+  const Spec spec = *ParseSpec(kSpec);
+  const auto predictor =
+      Predictor::Fit(spec, MakeFacts(), Rows(spec, MakeFacts()), {.estimator = "lr-sfs", .threads = 2});
+  ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
+  const std::string saved = predictor->Save();
+  ExpectRefusalOrAnswers(saved);
+  const auto feature = [](Json& json) -> Json& {
+    return json["estimators"][0]["linear"]["groups"]["small"]["features"][0];
+  };
+  ExpectRefusalWith(saved, [&](Json& json) { feature(json).erase("factors"); });
+  ExpectRefusalWith(saved, [&](Json& json) { feature(json)["factors"] = 7; });
+  ExpectRefusalWith(saved, [&](Json& json) { feature(json)["factors"][0][1] = 1000; });
+  ExpectRefusalWith(saved, [&](Json& json) { feature(json) = "no feature"; });
+}
+
+// Inside comes before hardware, but borrows what hardware's rehearsal says of the physical model.
+TEST(Predictor, AQuestionThatIsNotRehearsedBorrowsAnIntervalFromAllThatAre) {
+  std::string text(kSpec);
+  const size_t terms = text.find("terms:");
+  text.replace(terms, text.find('\n', terms) - terms, "terms: {step: 1 / batch}\nquestions: [hardware]");
+  const Spec spec = *ParseSpec(text);
+  const auto predictor =
+      Predictor::Fit(spec, MakeFacts(), Rows(spec, MakeFacts()), {.estimator = "physical", .threads = 2});
+  ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
+  const CandidateScore& physical = predictor->scores().front();
+  ASSERT_EQ(physical.recipe, "physical");
+  ASSERT_GT(std::log1p(physical.score.p90), 0.7);  // the width that is borrowed from nobody
+  const auto predictions =
+      predictor->Predict(Table(*ParseCsv("row_id,gpu,network,batch,gpu_count\nin,a,small,8,1\n")));
+  EXPECT_NEAR(std::log(*predictions->front().high / *predictions->front().value),
+              1.5 * std::log1p(physical.score.p90), 1e-6);
 }
 
 TEST(Predictor, RefusesTooFewRowsAndUnknownEstimators) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "base/shuffle.h"
+
 namespace weir::predict {
 namespace {
 
@@ -13,15 +15,9 @@ constexpr std::pair<Question, std::string_view> kNames[] = {{Question::kInside, 
                                                             {Question::kCount, "count"},
                                                             {Question::kHardware, "hardware"},
                                                             {Question::kNetwork, "network"}};
-constexpr size_t kRandomParts = 4, kKeyParts = 5, kCounts = 2;
+constexpr size_t kRandomParts = 4, kFewestRandom = 2, kKeyParts = 5, kCounts = 2;
 constexpr size_t kFewestRows = 20;
-
-template <typename T>
-void Shuffle(std::vector<T>& items, Random random) {
-  for (size_t i = items.size(); i > 1; --i) {
-    std::swap(items[i - 1], items[static_cast<size_t>(random.Integer(0, static_cast<int64_t>(i) - 1))]);
-  }
-}
+constexpr size_t kLeastTrained = 3;  // a fold trains on this part of the rows at least: a third
 
 // Part of every row to folds of "this part" and "all others".
 std::vector<Fold> FoldsOf(const std::vector<size_t>& part_of, size_t parts) {
@@ -37,7 +33,8 @@ std::vector<Fold> FoldsOf(const std::vector<size_t>& part_of, size_t parts) {
 std::vector<Fold> ByChance(size_t rows, Seed seed) {
   std::vector<size_t> part_of(rows);
   for (size_t i = 0; i < rows; ++i) part_of[i] = i % kRandomParts;
-  Shuffle(part_of, seed.Stream("folds").MakeRandom());
+  Random random = seed.Stream("folds").MakeRandom();
+  Shuffle(part_of, random);
   return FoldsOf(part_of, kRandomParts);
 }
 
@@ -47,7 +44,8 @@ std::vector<Fold> ByKey(const std::vector<Row>& rows, std::string Row::* key, Se
   for (const Row& row : rows) ++sizes[row.*key];
   if (sizes.size() < 2) return {};
   std::vector<std::pair<std::string, size_t>> keys(sizes.begin(), sizes.end());
-  Shuffle(keys, seed.Stream("keys").MakeRandom());
+  Random random = seed.Stream("keys").MakeRandom();
+  Shuffle(keys, random);
   const size_t parts = std::min(kKeyParts, keys.size());
   std::vector<size_t> load(parts, 0);
   std::map<std::string, size_t> part_of_key;
@@ -58,7 +56,10 @@ std::vector<Fold> ByKey(const std::vector<Row>& rows, std::string Row::* key, Se
   }
   std::vector<size_t> part_of;
   for (const Row& row : rows) part_of.push_back(part_of_key[row.*key]);
-  return FoldsOf(part_of, parts);
+  std::vector<Fold> folds = FoldsOf(part_of, parts);
+  // One key may have most of the rows: what the others teach says nothing of a fit to all.
+  std::erase_if(folds, [&](const Fold& fold) { return fold.train.size() < rows.size() / kLeastTrained; });
+  return folds;
 }
 
 std::vector<Fold> ByCount(const std::vector<Row>& rows) {
@@ -73,7 +74,7 @@ std::vector<Fold> ByCount(const std::vector<Row>& rows) {
       (below ? fold.train : fold.test).push_back(static_cast<int>(i));
       if (below) known.insert(rows[i].devices);
     }
-    if (known.size() < 2 || fold.train.size() < rows.size() / 3) break;
+    if (known.size() < 2 || fold.train.size() < rows.size() / kLeastTrained) break;
     // A count with hardly a row says nothing; it is part of the next bound's test.
     if (fold.test.size() * 40 >= rows.size()) folds.push_back(std::move(fold));
   }
@@ -111,13 +112,19 @@ std::vector<Fold> MakeFolds(const std::vector<Row>& rows, Question question, See
   return {};
 }
 
-std::vector<Fold> Thin(std::vector<Fold> folds, size_t most, Seed seed) {
-  size_t total = 0;
-  for (const Fold& fold : folds) total += fold.test.size();
+std::vector<Fold> Thin(std::vector<Fold> folds, Question question, size_t most, Seed seed) {
+  size_t total = 0, kept = 0;
+  for (const Fold& fold : folds) {
+    if (question == Question::kInside && kept >= kFewestRandom && total >= most) break;
+    total += fold.test.size();
+    ++kept;
+  }
+  folds.resize(kept);
   if (total <= most) return folds;
   for (size_t f = 0; f < folds.size(); ++f) {
     std::vector<int>& test = folds[f].test;
-    Shuffle(test, seed.Stream("thin").Stream(f).MakeRandom());
+    Random random = seed.Stream("thin").Stream(f).MakeRandom();
+    Shuffle(test, random);
     test.resize(std::max<size_t>(1, test.size() * most / total));
     std::ranges::sort(test);
   }

@@ -24,12 +24,13 @@ struct Fold {
 };
 
 // Inside: four parts by chance. Hardware and network: whole keys kept apart, in up to five parts of like size
-// (each key a part where there are fewer). Count: below a count against above it, for up to two counts that
-// leave both sides enough. Empty where the rows cannot rehearse the question: one key only, one count only,
-// fewer than 20 rows.
+// (each key a part where there are fewer); a part that leaves less than a third to train on is dropped.
+// Count: below a count against above it, for up to two counts that leave both sides enough. Empty where the
+// rows cannot rehearse the question: one key only, one count only, fewer than 20 rows.
 std::vector<Fold> MakeFolds(const std::vector<Row>& rows, Question question, Seed seed);
 
-// The same with no more than about `most` rows on the test sides together, chosen by chance.
-std::vector<Fold> Thin(std::vector<Fold> folds, size_t most, Seed seed);
+// The same with no more than about `most` rows on the test sides together, chosen by chance. Parts by chance
+// are all alike, so of theirs no more folds are kept than that takes, but two.
+std::vector<Fold> Thin(std::vector<Fold> folds, Question question, size_t most, Seed seed);
 
 }  // namespace weir::predict

@@ -48,6 +48,14 @@ TEST(MakeFolds, HardwareOfATestIsNeverInItsTraining) {
   }
 }
 
+TEST(MakeFolds, NoFoldTrainsOnLessThanAThird) {
+  auto rows = MakeRows();  // 135
+  for (size_t i = 0; i < 120; ++i) rows[i].hardware = "most";
+  const auto folds = MakeFolds(rows, Question::kHardware, Seed(1));
+  ASSERT_EQ(folds.size(), 1U);
+  EXPECT_EQ(folds[0].train.size(), 120U);
+}
+
 TEST(MakeFolds, CountsOfATestAreAboveAllOfItsTraining) {
   const auto rows = MakeRows();
   const auto folds = MakeFolds(rows, Question::kCount, Seed(1));
@@ -70,7 +78,8 @@ TEST(MakeFolds, SayNothingWhereRowsCannotRehearse) {
 
 TEST(Thin, KeepsTrainingAndFewerTestRows) {
   const auto rows = MakeRows();
-  const auto folds = MakeFolds(rows, Question::kInside, Seed(1)), thin = Thin(folds, 40, Seed(1));
+  const auto folds = MakeFolds(rows, Question::kHardware, Seed(1)),
+             thin = Thin(folds, Question::kHardware, 40, Seed(1));
   size_t total = 0;
   for (size_t f = 0; f < folds.size(); ++f) {
     EXPECT_EQ(thin[f].train, folds[f].train);
@@ -79,6 +88,14 @@ TEST(Thin, KeepsTrainingAndFewerTestRows) {
   }
   EXPECT_LE(total, 40U);
   EXPECT_GT(total, 30U);
+}
+
+TEST(Thin, KeepsTwoPartsByChanceWhereThoseAreEnough) {
+  const auto folds = MakeFolds(MakeRows(), Question::kInside, Seed(1));  // 4 of 33 or 34
+  ASSERT_EQ(folds.size(), 4U);
+  EXPECT_EQ(Thin(folds, Question::kInside, 200, Seed(1)).size(), 4U);
+  EXPECT_EQ(Thin(folds, Question::kInside, 90, Seed(1)).size(), 3U);
+  EXPECT_EQ(Thin(folds, Question::kInside, 20, Seed(1)).size(), 2U);
 }
 
 }  // namespace

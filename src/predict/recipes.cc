@@ -7,41 +7,37 @@ namespace {
 
 constexpr double kNoGroups = std::numeric_limits<double>::infinity();
 
+constexpr double kPull = 10;  // rows
+
 }  // namespace
 
-Physical::Options NeighboursBase() { return {.pull = 10}; }
-
-std::vector<Recipe> Candidates(const Likeness& likeness, size_t rows) {
+std::vector<Recipe> Candidates(size_t rows, Groups groups) {
   Trees::Options deep{.rounds = 200, .rate = 0.1, .depth = 6};
   if (rows > 6000) deep = {.rounds = 250, .rate = 0.1, .depth = 8, .child_weight = 4};
-  Trees::Options steady = deep;
-  steady.loss = Trees::Loss::kAbsolute;
   const Trees::Options shallow{
       .rounds = 150, .rate = 0.08, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
 
-  const Physical::Options common{.pull = kNoGroups}, own{.pull = 10};
-  return {
+  const Physical::Options common{.pull = kNoGroups}, own{.pull = groups == Groups::kOwn ? kPull : kNoGroups};
+  std::vector<Recipe> recipes = {
       {.name = "physical", .physical = common},
       {.name = "physical-own", .physical = own},
       {.name = "trees", .physical = common, .trees = true, .tree = deep},
-      {.name = "trees-own", .physical = own, .trees = true, .tree = steady},
       {.name = "trees-shape", .physical = own, .trees = true, .sees_hardware = false, .tree = shallow},
-      {.name = "neighbours", .physical = NeighboursBase(), .neighbours = true, .likeness = likeness},
-      {.name = "trees-neighbours",
-       .physical = own,
-       .trees = true,
-       .neighbours = true,
-       .tree = deep,
-       .likeness = likeness},
+      {.name = "neighbours", .physical = common, .neighbours = true},
+      {.name = "neighbours-own", .physical = own, .neighbours = true},
+      {.name = "trees-neighbours", .physical = common, .trees = true, .neighbours = true, .tree = deep},
       {.name = "lr-sfs", .base = Recipe::Base::kLinear},
       {.name = "lr-sfs-relative", .base = Recipe::Base::kLinear, .linear = {.relative = true}},
   };
+  if (groups == Groups::kCommon) {
+    std::erase_if(recipes, [](const Recipe& recipe) { return recipe.name.ends_with("-own"); });
+  }
+  return recipes;
 }
 
 bool BelongsTo(const Recipe& recipe, std::string_view name) {
   if (name == "auto") return recipe.base != Recipe::Base::kLinear;
-  if (name == "lr-sfs" || name == "lr-sfs-relative") return recipe.name == name;
-  return recipe.name == name || recipe.name.starts_with(std::string(name) + "-");
+  return recipe.name == name || recipe.name == std::string(name) + "-own";
 }
 
 }  // namespace weir::predict

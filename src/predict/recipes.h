@@ -8,13 +8,15 @@
 
 namespace weir::predict {
 
-// The pull of the physical model (Physical::Options) that neighbours correct.
-Physical::Options NeighboursBase();
+// Whether the rows asked for are of groups of the physical model that the fit has rows of. Where they are
+// not, each group's own weights would leave nothing for a correction to learn from.
+enum class Groups { kOwn, kCommon };
 
-// Every candidate for one question, whose neighbours use this likeness.
-std::vector<Recipe> Candidates(const Likeness& likeness, size_t rows);
+// Every candidate for one question on so many rows. The likeness of neighbours is to be tuned for it.
+std::vector<Recipe> Candidates(size_t rows, Groups groups);
 
-// Whether a candidate belongs to what the user calls by this name ("auto": all but the second work's).
+// Whether a candidate belongs to what the user calls by this name: itself, or itself with weights of the
+// physical model for each group ("-own"); "auto": all but the second work's.
 bool BelongsTo(const Recipe& recipe, std::string_view name);
 
 }  // namespace weir::predict

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "predict/median.h"
 
 namespace weir::predict {
 namespace {
@@ -44,7 +47,7 @@ Result<Spread> Spread::Learn(std::span<const float> x, int columns, std::span<co
     }
     return Trees::Fit(rows, columns, y, options);
   };
-  std::vector<double> scores(sizes.size());
+  std::vector<double> scores(sizes.size()), difficulties(sizes.size());
   for (int part = 0; part < kParts; ++part) {
     const auto mine = [&](size_t i) { return parts[i] % kParts == part; };
     size_t others = 0;
@@ -54,12 +57,16 @@ Result<Spread> Spread::Learn(std::span<const float> x, int columns, std::span<co
     for (size_t i = 0; i < sizes.size(); ++i) {
       if (!mine(i)) continue;
       const auto row = x.subspan(i * static_cast<size_t>(columns), static_cast<size_t>(columns));
-      scores[i] = sizes[i] / std::exp(trees.Predict(row));
+      difficulties[i] = std::exp(trees.Predict(row));
+      scores[i] = sizes[i] / difficulties[i];
     }
   }
+  const double scale = Conformal(std::move(scores), coverage), constant = Conformal(sizes, coverage);
+  // What made rows of some hardware difficult may say nothing of others': then one width for all is narrower.
+  if (constant <= scale * Median(std::move(difficulties))) return Constant(constant);
   Spread spread;
   spread.difficulty_ = TRY(fit([](size_t) { return true; }));
-  spread.scale_ = Conformal(scores, coverage);
+  spread.scale_ = scale;
   return spread;
 }
 
@@ -74,22 +81,21 @@ double Spread::HalfWidth(std::span<const float> x) const {
   return std::clamp(scale_ * difficulty, kLeastWidth, 20.0);
 }
 
-Spread Spread::Scaled(double factor) const {
-  Spread spread = *this;
-  spread.scale_ *= factor;
-  return spread;
-}
-
 Json Spread::ToJson() const {
   Json json{{"scale", scale_}};
   if (difficulty_) json["difficulty"] = difficulty_->ToJson();
   return json;
 }
 
-Result<Spread> Spread::FromJson(const Json& json) {
+Result<Spread> Spread::FromJson(const Json& json, int columns) {
   Spread spread;
   spread.scale_ = TRY(GetNumber(json, "scale"));
-  if (json.contains("difficulty")) spread.difficulty_ = TRY(Trees::FromJson(json["difficulty"]));
+  if (json.contains("difficulty")) {
+    spread.difficulty_ = TRY(Trees::FromJson(json["difficulty"]));
+    if (spread.difficulty_->columns() != columns) {
+      return Fail(ErrorCode::kCorrupt, "the trees of an interval do not fit the spec");
+    }
+  }
   return spread;
 }
 

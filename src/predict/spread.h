@@ -20,17 +20,16 @@ class Spread {
  public:
   // `x`, row-major, tells of each sample; `misses` are log(predicted / measured); samples of one `part` are
   // kept together when it is checked (a row by itself inside, hardware outside). Few samples, or columns 0:
-  // one width for all.
+  // one width for all, and where that is narrower for the most.
   static Result<Spread> Learn(std::span<const float> x, int columns, std::span<const double> misses,
                               std::span<const int> parts, double coverage, Seed seed);
   static Spread Constant(double half_width);
 
   double HalfWidth(std::span<const float> x) const;
-  // The same spread, wider.
-  Spread Scaled(double factor) const;
 
   Json ToJson() const;
-  static Result<Spread> FromJson(const Json& json);
+  // kCorrupt for one that does not look at rows of `columns` numbers.
+  static Result<Spread> FromJson(const Json& json, int columns);
 
  private:
   double scale_ = 1;

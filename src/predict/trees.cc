@@ -4,18 +4,16 @@
 #include <xgboost/c_api.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstring>
+#include <limits>
 #include <memory>
 #include <utility>
 
-#include "predict/base64.h"
+#include "predict/blocks.h"
+#include "predict/median.h"
 
 namespace weir::predict {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "blocks of numbers are kept as they lie in memory");
 
 struct MatrixCloser {
   void operator()(void* handle) const { XGDMatrixFree(handle); }
@@ -76,9 +74,7 @@ Result<Trees> Trees::Fit(std::span<const float> x, int columns, std::span<const 
   Trees trees;
   trees.columns_ = columns;
   std::vector<float> centred(y.begin(), y.end());
-  const auto middle = centred.begin() + static_cast<std::ptrdiff_t>(centred.size() / 2);
-  std::ranges::nth_element(centred, middle);
-  trees.base_ = *middle;
+  trees.base_ = Median(centred);
   std::ranges::transform(y, centred.begin(),
                          [&](float value) { return value - static_cast<float>(trees.base_); });
 
@@ -95,14 +91,12 @@ Result<Trees> Trees::Fit(std::span<const float> x, int columns, std::span<const 
       const Json &column = tree.at("split_indices"), &threshold = tree.at("split_conditions");
       const Json& unknown = tree.at("default_left");
       for (size_t i = 0; i < left.size(); ++i) {
-        const auto child = [&](const Json& side) {
-          const auto index = side.at(i).get<int32_t>();
-          return index < 0 ? -1 : root + index;
-        };
+        const auto child = left.at(i).get<int32_t>();
+        if (child >= 0 && right.at(i).get<int32_t>() != child + 1)
+          return Fail(ErrorCode::kInternal, "XGBoost: a model whose children are apart");
         const auto goes_left =
             unknown.at(i).is_boolean() ? unknown.at(i).get<bool>() : unknown.at(i).get<int>() != 0;
-        trees.nodes_.push_back({.left = child(left),
-                                .right = child(right),
+        trees.nodes_.push_back({.left = child < 0 ? -1 : root + child,
                                 .column = column.at(i).get<uint16_t>(),
                                 .unknown_goes_left = goes_left,
                                 .threshold = threshold.at(i).get<float>()});
@@ -122,7 +116,7 @@ double Trees::Predict(std::span<const float> x) const {
     while (node->left >= 0) {
       const float value = x[node->column];
       const bool left = std::isnan(value) ? node->unknown_goes_left != 0 : value < node->threshold;
-      node = &nodes_[static_cast<size_t>(left ? node->left : node->right)];
+      node = &nodes_[static_cast<size_t>(node->left + (left ? 0 : 1))];
     }
     sum += node->threshold;
   }
@@ -138,27 +132,21 @@ bool Trees::IsWhole() const {
   for (int64_t i = 0; i < count; ++i) {
     const Node& node = nodes_[static_cast<size_t>(i)];
     if (node.left < 0) continue;
-    if (node.left <= i || node.right <= i || node.left >= count || node.right >= count ||
-        node.column >= columns_) {
-      return false;
-    }
+    if (node.left <= i || node.left >= count - 1 || node.column >= columns_) return false;
   }
   return true;
 }
 
 Json Trees::ToJson() const {
-  static_assert(sizeof(Node) == 16 && std::has_unique_object_representations_v<int32_t>);
-  const std::string_view nodes(reinterpret_cast<const char*>(nodes_.data()), nodes_.size() * sizeof(Node));
-  return {{"columns", columns_}, {"base", base_}, {"roots", roots_}, {"nodes", EncodeBase64(nodes)}};
+  static_assert(sizeof(Node) == 12 && std::has_unique_object_representations_v<int32_t>);
+  return {{"columns", columns_}, {"base", base_}, {"roots", roots_}, {"nodes", EncodeBlock(nodes_)}};
 }
 
 Result<Trees> Trees::FromJson(const Json& json) {
   Trees trees;
   trees.columns_ = static_cast<int>(std::clamp<int64_t>(TRY(GetInteger(json, "columns")), 0, 60'000));
   trees.base_ = TRY(GetNumber(json, "base"));
-  const std::string nodes = TRY(DecodeBase64(TRY(GetString(json, "nodes"))));
-  trees.nodes_.resize(nodes.size() / sizeof(Node));
-  std::memcpy(trees.nodes_.data(), nodes.data(), trees.nodes_.size() * sizeof(Node));
+  trees.nodes_ = TRY(DecodeBlock<Node>(TRY(GetString(json, "nodes"))));
   const auto corrupt = [] { return Fail(ErrorCode::kCorrupt, "the trees are not whole"); };
   if (!json.contains("roots") || !json["roots"].is_array()) return corrupt();
   for (const Json& root : json["roots"]) {

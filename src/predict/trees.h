@@ -40,9 +40,9 @@ class Trees {
   static Result<Trees> FromJson(const Json& json);
 
  private:
-  // A leaf has left < 0, and its value in `threshold`.
+  // A leaf has left < 0, and its value in `threshold`. The right child lies behind the left one.
   struct Node {
-    int32_t left = -1, right = -1;
+    int32_t left = -1;
     uint16_t column = 0;
     uint16_t unknown_goes_left = 0;
     float threshold = 0;

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/shuffle.h"
 #include "predict/parallel.h"
 
 namespace weir::predict {
@@ -42,9 +43,7 @@ class Search {
   void ChoosePoints(Random& random) {
     std::vector<int> all(data_.rows.size());
     std::iota(all.begin(), all.end(), 0);
-    for (size_t i = all.size(); i > 1; --i) {
-      std::swap(all[i - 1], all[static_cast<size_t>(random.Integer(0, static_cast<int64_t>(i) - 1))]);
-    }
+    Shuffle(all, random);
     all.resize(std::min<size_t>(all.size(), static_cast<size_t>(options_.points)));
     for (const Number& number : data_.spec.numbers) points_.number_sides.push_back(number.side);
     for (const Category& category : data_.spec.categories) points_.category_sides.push_back(category.side);
@@ -86,8 +85,8 @@ class Search {
     ForEach(std::ssize(samples_), options_.threads, [&](int64_t i) {
       const Sample& sample = samples_[static_cast<size_t>(i)];
       const auto row = static_cast<size_t>(sample.row);
-      const Guess guess = neighbours.At(data_.numbers[row], data_.codes[row], *sample.leave_out);
-      errors[static_cast<size_t>(i)] = std::min(1.5, std::abs(values_[row] - guess.mean));
+      const double guess = neighbours.At(data_.numbers[row], data_.codes[row], *sample.leave_out);
+      errors[static_cast<size_t>(i)] = std::min(1.5, std::abs(values_[row] - guess));
     });
     return std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size());
   }
