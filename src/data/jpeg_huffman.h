@@ -14,8 +14,8 @@ namespace weir::data {
 //
 // What makes it faster: stuffed bytes are taken out beforehand, so that bits are loaded eight bytes at a time
 // without a look at each (Giesen, "Reading bits in far too many ways", variant 4); and one look into a table
-// tells of nearly every code how many bits it and its coefficient take together, so that the next one need not
-// wait for the coefficient, nor a branch be guessed.
+// tells of nearly every code how many bits it and its coefficient take together, so that the next one need
+// not wait for the coefficient, nor a branch be guessed.
 class JpegHuffman {
  public:
   // Whether the picture is one that it reads: of one scan, sequential, by Huffman codes. To be asked once

@@ -1,126 +1,84 @@
 #include "predict/spec.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
-#include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "base/file.h"
-#include "predict/contains.h"
 #include "predict/questions.h"
+#include "yaml/strict.h"
 
 namespace weir::predict {
 namespace {
 
 constexpr size_t kMaxSpecBytes = 256 << 10;
 
-std::unexpected<Error> Refuse(const YAML::Node& node, std::string_view key, std::string_view what) {
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("line {}: {}: {}", node.Mark().line + 1, key, what));
-}
+using yaml::Into;
+using yaml::Node;
+using yaml::Place;
+using yaml::PlaceOf;
+using yaml::ReadChoice;
+using yaml::ReadEach;
+using yaml::ReadMap;
+using yaml::ReadText;
+using yaml::Refuse;
+using yaml::TextInto;
 
-Result<std::string> ReadWord(const YAML::Node& node, std::string_view key) {
-  if (!node.IsScalar() || node.Scalar().empty()) return Refuse(node, key, "wants one word");
-  return node.Scalar();
-}
-
-Status ReadInto(std::string& to, const YAML::Node& node, std::string_view key) {
-  to = TRY(ReadWord(node, key));
-  return {};
-}
-
-// Whether it is the first of the two words.
-Result<bool> ReadEither(const YAML::Node& node, std::string_view key, std::string_view first,
-                        std::string_view second) {
-  const std::string word = TRY(ReadWord(node, key));
-  if (word != first && word != second) return Refuse(node, key, fmt::format("is {} or {}", first, second));
-  return word == first;
-}
-
-Result<std::vector<std::string>> ReadWords(const YAML::Node& node, std::string_view key) {
-  if (!node.IsSequence()) return Refuse(node, key, "wants a list, as [a, b]");
+Result<std::vector<std::string>> ReadWords(const Node& node, const Place& place) {
+  if (!node.IsSequence()) return Refuse(place, "wants a list, as [a, b]");
   std::vector<std::string> words;
-  for (const auto& item : node) words.push_back(TRY(ReadWord(item, key)));
+  for (const auto& item : node) words.push_back(TRY(ReadText(item, PlaceOf(item, place.key))));
   return words;
 }
 
-Result<Expression> ReadExpression(const YAML::Node& node, std::string_view key) {
-  const std::string text = TRY(ReadWord(node, key));
-  auto expression = Expression::Parse(text);
-  if (!expression) return Refuse(node, key, expression.error().message);
+Result<Expression> ReadExpression(const Node& node, const Place& place) {
+  auto expression = Expression::Parse(TRY(ReadText(node, place)));
+  if (!expression) return Refuse(place, expression.error().message);
   return expression;
 }
 
-struct Key {
-  std::string_view name;
-  std::function<Status(const YAML::Node&)> read;
-};
-
-Status ReadMap(const YAML::Node& map, std::string_view key, const std::vector<Key>& keys) {
-  if (!map.IsMap()) return Refuse(map, key, "wants keys and values");
-  std::vector<std::string> seen;
-  for (const auto& item : map) {
-    const std::string name = TRY(ReadWord(item.first, key));
-    const auto known = std::ranges::find(keys, name, &Key::name);
-    if (known == keys.end()) {
-      std::string names;
-      for (const Key& k : keys) names += fmt::format("{}{}", names.empty() ? "" : ", ", k.name);
-      return Refuse(item.first, name, fmt::format("no such key; known here: {}", names));
-    }
-    if (std::ranges::find(seen, name) != seen.end()) return Refuse(item.first, name, "is there twice");
-    seen.push_back(name);
-    TRY_STATUS(known->read(item.second));
-  }
-  return {};
-}
-
 // A map of names to expressions, or a list of columns that stand for themselves.
-Result<std::vector<Named>> ReadNamed(const YAML::Node& node, std::string_view key) {
+Result<std::vector<Named>> ReadNamed(const Node& node, const Place& place) {
   std::vector<Named> list;
   if (node.IsSequence()) {
-    for (const std::string& word : TRY(ReadWords(node, key))) {
-      auto expression = Expression::Parse(word);
-      if (!expression) return Refuse(node, key, expression.error().message);
-      list.push_back({word, std::move(*expression)});
+    for (const auto& item : node) {
+      const Place here = PlaceOf(item, place.key);
+      std::string word = TRY(ReadText(item, here));
+      list.push_back({std::move(word), TRY(ReadExpression(item, here))});
     }
     return list;
   }
-  if (!node.IsMap()) return Refuse(node, key, "wants names with expressions, or a list of columns");
-  for (const auto& item : node) {
-    const std::string name = TRY(ReadWord(item.first, key));
-    if (Contains(list, name, &Named::name)) return Refuse(item.first, name, "is there twice");
-    list.push_back({name, TRY(ReadExpression(item.second, name))});
-  }
+  if (!node.IsMap()) return Refuse(place, "wants names with expressions, or a list of columns");
+  TRY_STATUS(
+      ReadEach(node, place, [&list](const std::string& name, const Node& value, const Place& here) -> Status {
+        list.push_back({name, TRY(ReadExpression(value, here))});
+        return {};
+      }));
   return list;
 }
 
-Result<Join> ReadJoin(const YAML::Node& node, std::string_view key) {
+Result<Join> ReadJoin(const Node& node, const Place& place) {
   Join join;
   TRY_STATUS(ReadMap(
-      node, key,
-      {{"file", [&](const YAML::Node& n) { return ReadInto(join.file, n, "file"); }},
-       {"key", [&](const YAML::Node& n) { return ReadInto(join.key, n, "key"); }},
-       {"table_key", [&](const YAML::Node& n) { return ReadInto(join.table_key, n, "table_key"); }}}));
-  if (join.key.empty()) return Refuse(node, key, "wants a key, and a file where there is a table of facts");
+      node, place,
+      {{"file", TextInto(join.file)}, {"key", TextInto(join.key)}, {"table_key", TextInto(join.table_key)}}));
+  if (join.key.empty()) return Refuse(place, "wants a key, and a file where there is a table of facts");
   if (join.table_key.empty()) join.table_key = join.key;
   return join;
 }
 
-Status ReadTarget(const YAML::Node& node, Spec& spec) {
-  TRY_STATUS(ReadMap(node, "target",
-                     {{"column", [&](const YAML::Node& n) { return ReadInto(spec.target, n, "column"); }},
-                      {"kind",
-                       [&](const YAML::Node& n) -> Status {
-                         const bool rate = TRY(ReadEither(n, "kind", "rate", "time"));
-                         spec.target_kind = rate ? TargetKind::kRate : TargetKind::kTime;
-                         return {};
-                       }},
-                      {"per", [&](const YAML::Node& n) -> Status {
-                         spec.per = TRY(ReadExpression(n, "per"));
-                         return {};
-                       }}}));
-  return spec.target.empty() ? Refuse(node, "target", "wants a column") : Status();
+constexpr std::pair<std::string_view, TargetKind> kKinds[] = {{"rate", TargetKind::kRate},
+                                                              {"time", TargetKind::kTime}};
+// Whether the time is that of an item.
+constexpr std::pair<std::string_view, bool> kOf[] = {{"item", true}, {"step", false}};
+
+Status ReadTarget(const Node& node, const Place& place, Spec& spec) {
+  TRY_STATUS(ReadMap(node, place,
+                     {{"column", TextInto(spec.target)},
+                      {"kind", Into(spec.target_kind,
+                                    [](const Node& n, const Place& p) { return ReadChoice(n, p, kKinds); })},
+                      {"per", Into(spec.per, ReadExpression)}}));
+  return spec.target.empty() ? Refuse(place, "wants a column") : Status();
 }
 
 constexpr std::pair<std::string_view, Side> kSides[] = {{"hardware", Side::kHardware},
@@ -128,126 +86,93 @@ constexpr std::pair<std::string_view, Side> kSides[] = {{"hardware", Side::kHard
                                                         {"run", Side::kRun},
                                                         {"machine", Side::kMachine}};
 
-Status ReadNumbers(const YAML::Node& node, Spec& spec) {
-  std::vector<Key> keys;
+Status ReadNumbers(const Node& node, const Place& place, Spec& spec) {
+  std::vector<yaml::Key> keys;
   for (const auto& [word, side] : kSides) {
-    keys.push_back({word, [&spec, word, side](const YAML::Node& n) -> Status {
-                      for (Named& named : TRY(ReadNamed(n, word)))
+    keys.push_back({word, [&spec, side](const Node& n, const Place& p) -> Status {
+                      for (Named& named : TRY(ReadNamed(n, p)))
                         spec.numbers.push_back({std::move(named), side});
                       return {};
                     }});
   }
-  return ReadMap(node, "numbers", keys);
+  return ReadMap(node, place, keys);
 }
 
-Status ReadCategories(const YAML::Node& node, Spec& spec) {
-  std::vector<Key> keys;
+Status ReadCategories(const Node& node, const Place& place, Spec& spec) {
+  std::vector<yaml::Key> keys;
   for (const auto& [word, side] : kSides) {
-    keys.push_back({word, [&spec, word, side](const YAML::Node& n) -> Status {
-                      for (std::string& column : TRY(ReadWords(n, word)))
+    keys.push_back({word, [&spec, side](const Node& n, const Place& p) -> Status {
+                      for (std::string& column : TRY(ReadWords(n, p)))
                         spec.categories.push_back({std::move(column), side});
                       return {};
                     }});
   }
-  return ReadMap(node, "categories", keys);
+  return ReadMap(node, place, keys);
 }
 
-Status ReadPeaks(const YAML::Node& node, Spec& spec) {
-  spec.peaks = TRY(ReadWords(node, "peaks"));
+Status ReadPeaks(const Node& node, const Place& place, Spec& spec) {
+  spec.peaks = TRY(ReadWords(node, place));
   if (spec.peaks.size() == 2) return {};
-  return Refuse(node, "peaks",
+  return Refuse(place,
                 "wants two columns: the peak in TFLOPS, and the GFLOP of the modelled time, as [peak, work]");
 }
 
-Status ReadQuestions(const YAML::Node& node, Spec& spec) {
-  spec.questions = TRY(ReadWords(node, "questions"));
+Status ReadQuestions(const Node& node, const Place& place, Spec& spec) {
+  spec.questions = TRY(ReadWords(node, place));
   for (const std::string& word : spec.questions) {
     if (QuestionNamed(word)) continue;
     std::string known;
     for (const Question question : kQuestions)
       known += fmt::format("{}{}", known.empty() ? "" : ", ", ToString(question));
-    return Refuse(node, "questions", fmt::format("\"{}\" is none of {}", word, known));
+    return Refuse(place, fmt::format("\"{}\" is none of {}", word, known));
   }
-  if (spec.questions.empty()) return Refuse(node, "questions", "wants at least one, or to be left out");
+  if (spec.questions.empty()) return Refuse(place, "wants at least one, or to be left out");
   return {};
 }
 
-Result<Spec> ReadAll(const YAML::Node& root) {
-  Spec spec;
-  const auto word = [](std::string& to, const char* key) {
-    return [&to, key](const YAML::Node& n) { return ReadInto(to, n, key); };
+Status ReadAll(const Node& root, const Place& top, Spec& spec) {
+  const auto with = [&spec](Status (*read)(const Node&, const Place&, Spec&)) {
+    return [&spec, read](const Node& node, const Place& place) { return read(node, place, spec); };
   };
-  const auto words = [](std::vector<std::string>& to, const char* key) {
-    return [&to, key](const YAML::Node& n) -> Status {
-      to = TRY(ReadWords(n, key));
-      return {};
-    };
-  };
-  const auto named = [](std::vector<Named>& to, const char* key) {
-    return [&to, key](const YAML::Node& n) -> Status {
-      to = TRY(ReadNamed(n, key));
-      return {};
-    };
-  };
-  TRY_STATUS(ReadMap(root, "spec",
-                     {{"predict", word(spec.name, "predict")},
-                      {"rows", word(spec.rows, "rows")},
-                      {"id", word(spec.id, "id")},
-                      {"skip",
-                       [&](const YAML::Node& n) -> Status {
-                         spec.skip = TRY(ReadExpression(n, "skip"));
-                         return {};
-                       }},
-                      {"hardware",
-                       [&](const YAML::Node& n) -> Status {
-                         spec.hardware = TRY(ReadJoin(n, "hardware"));
-                         return {};
-                       }},
-                      {"networks",
-                       [&](const YAML::Node& n) -> Status {
-                         spec.networks = TRY(ReadJoin(n, "networks"));
-                         return {};
-                       }},
-                      {"target", [&](const YAML::Node& n) { return ReadTarget(n, spec); }},
-                      {"derive", named(spec.derive, "derive")},
-                      {"terms", named(spec.terms, "terms")},
-                      {"physics_by", words(spec.physics_by, "physics_by")},
-                      {"numbers", [&](const YAML::Node& n) { return ReadNumbers(n, spec); }},
-                      {"categories", [&](const YAML::Node& n) { return ReadCategories(n, spec); }},
-                      {"devices", word(spec.devices, "devices")},
-                      {"batch", word(spec.batch, "batch")},
-                      {"of",
-                       [&](const YAML::Node& n) -> Status {
-                         spec.time_is_of_item = TRY(ReadEither(n, "of", "item", "step"));
-                         return {};
-                       }},
-                      {"ranges", words(spec.ranges, "ranges")},
-                      {"peaks", [&](const YAML::Node& n) { return ReadPeaks(n, spec); }},
-                      {"questions", [&](const YAML::Node& n) { return ReadQuestions(n, spec); }}}));
+  TRY_STATUS(ReadMap(root, top,
+                     {{"predict", TextInto(spec.name)},
+                      {"rows", TextInto(spec.rows)},
+                      {"id", TextInto(spec.id)},
+                      {"skip", Into(spec.skip, ReadExpression)},
+                      {"hardware", Into(spec.hardware, ReadJoin)},
+                      {"networks", Into(spec.networks, ReadJoin)},
+                      {"target", with(ReadTarget)},
+                      {"derive", Into(spec.derive, ReadNamed)},
+                      {"terms", Into(spec.terms, ReadNamed)},
+                      {"physics_by", Into(spec.physics_by, ReadWords)},
+                      {"numbers", with(ReadNumbers)},
+                      {"categories", with(ReadCategories)},
+                      {"devices", TextInto(spec.devices)},
+                      {"batch", TextInto(spec.batch)},
+                      {"of", Into(spec.time_is_of_item,
+                                  [](const Node& n, const Place& p) { return ReadChoice(n, p, kOf); })},
+                      {"ranges", Into(spec.ranges, ReadWords)},
+                      {"peaks", with(ReadPeaks)},
+                      {"questions", with(ReadQuestions)}}));
   const auto wants = [&](bool there, const char* key) -> Status {
-    return there ? Status() : Fail(ErrorCode::kInvalidArgument, fmt::format("the key {} is missing", key));
+    return there ? Status() : Refuse(top, fmt::format("the key {} is missing", key));
   };
   TRY_STATUS(wants(!spec.name.empty(), "predict"));
   TRY_STATUS(wants(!spec.rows.empty(), "rows"));
   TRY_STATUS(wants(!spec.id.empty(), "id"));
   TRY_STATUS(wants(!spec.target.empty(), "target"));
   TRY_STATUS(wants(!spec.terms.empty(), "terms"));
-  TRY_STATUS(wants(!spec.numbers.empty(), "numbers"));
-  return spec;
+  return wants(!spec.numbers.empty(), "numbers");
 }
 
 }  // namespace
 
-Result<Spec> ParseSpec(std::string_view yaml) {
-  if (yaml.size() > kMaxSpecBytes) return Fail(ErrorCode::kInvalidArgument, "a SPEC has at most 256 KiB");
-  try {
-    const YAML::Node root = YAML::Load(std::string(yaml));
-    Result<Spec> spec = ReadAll(root);
-    if (spec) spec->source = yaml;
-    return spec;
-  } catch (const YAML::Exception& error) {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("line {}: {}", error.mark.line + 1, error.msg));
-  }
+Result<Spec> ParseSpec(std::string_view text) {
+  Spec spec;
+  TRY_STATUS(yaml::ReadFile(text, kMaxSpecBytes, "SPEC",
+                            [&](const Node& root, const Place& top) { return ReadAll(root, top, spec); }));
+  spec.source = text;
+  return spec;
 }
 
 Result<Spec> ReadSpec(const std::string& path) {

@@ -68,7 +68,7 @@ struct Spec {
 };
 
 // kInvalidArgument with the line for unknown keys, wrong kinds and expressions that do not parse.
-Result<Spec> ParseSpec(std::string_view yaml);
+Result<Spec> ParseSpec(std::string_view text);
 Result<Spec> ReadSpec(const std::string& path);
 
 }  // namespace weir::predict

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/nearest.h"
 #include "study/factor.h"
 
 namespace weir::study {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <numeric>
 #include <utility>
 
+#include "base/nearest.h"
 #include "study/level.h"
 
 namespace weir::study {
@@ -146,29 +146,6 @@ std::string NamedLevelText(std::string_view factor, const Json& level) {
   std::string words(factor);
   std::ranges::replace(words, '_', ' ');
   return factor == "page_cache" ? fmt::format("{} {}", text, words) : fmt::format("{} {}", words, text);
-}
-
-std::optional<std::string> Nearest(std::string_view word, std::span<const std::string_view> known) {
-  std::optional<std::string> nearest;
-  // Two letters that changed places are two edits; with more than half the word another it is another word.
-  size_t least = std::clamp<size_t>(word.size() / 2, 1, 3) + 1;
-  for (const std::string_view candidate : known) {
-    std::vector<size_t> row(candidate.size() + 1);  // Levenshtein's, a row at a time
-    std::iota(row.begin(), row.end(), size_t{0});
-    for (size_t i = 1; i <= word.size(); ++i) {
-      size_t corner = std::exchange(row[0], i);
-      for (size_t j = 1; j <= candidate.size(); ++j) {
-        const size_t changed = corner + (word[i - 1] == candidate[j - 1] ? 0 : 1);
-        corner = row[j];
-        row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-      }
-    }
-    if (row.back() < least) {
-      least = row.back();
-      nearest = candidate;
-    }
-  }
-  return nearest;
 }
 
 }  // namespace weir::study

@@ -35,8 +35,4 @@ std::string LevelText(std::string_view factor, const Json& level);
 // The same where the factor's own name is not beside it: "batch 8", but "grpc".
 std::string NamedLevelText(std::string_view factor, const Json& level);
 
-// Of what is known, the word that `word` was probably meant to be (edit distance); nothing where none is
-// near.
-std::optional<std::string> Nearest(std::string_view word, std::span<const std::string_view> known);
-
 }  // namespace weir::study

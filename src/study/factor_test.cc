@@ -99,12 +99,5 @@ TEST(LevelText, SaysALevelInAFewWords) {
   EXPECT_EQ(LevelText("load", *CheckLevel("load", Json{{"rate_per_s", 400}})), "400/s poisson");
 }
 
-TEST(Nearest, FindsWhatWasMeantAndNothingFarOff) {
-  const std::vector<std::string_view> known{"repeats", "reference", "factors"};
-  EXPECT_EQ(Nearest("repeat", known), "repeats");
-  EXPECT_EQ(Nearest("factor", known), "factors");
-  EXPECT_EQ(Nearest("speed", known), std::nullopt);
-}
-
 }  // namespace
 }  // namespace weir::study

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/nearest.h"
 #include "study/factor.h"
 
 namespace weir::study {

@@ -1,15 +1,15 @@
 #include "study/study_file.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <functional>
 #include <utility>
 
+#include "base/nearest.h"
 #include "study/factor.h"
+#include "yaml/strict.h"
 
 namespace weir::study {
 namespace {
@@ -18,17 +18,16 @@ constexpr size_t kMaxBytes = 1 << 20;
 constexpr int64_t kMaxNodes = 100'000;  // aliases of aliases make a small file endless
 constexpr int kMaxDepth = 20;
 
-// Where a value stands, for messages: "line 5: factors.batch".
-struct Place {
-  int line = 0;
-  std::string key;
-};
-
-Place PlaceOf(const YAML::Node& node, std::string key) { return {node.Mark().line + 1, std::move(key)}; }
-
-std::unexpected<Error> Refuse(const Place& place, std::string_view what) {
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("line {}: {}: {}", place.line, place.key, what));
-}
+using yaml::Node;
+using yaml::NumberInto;
+using yaml::Place;
+using yaml::PlaceOf;
+using yaml::ReadEach;
+using yaml::ReadMap;
+using yaml::ReadNumber;
+using yaml::ReadText;
+using yaml::Refuse;
+using yaml::TextInto;
 
 Status CheckFactor(std::string_view name, const Place& place) {
   if (IsFactor(name)) return {};
@@ -39,81 +38,8 @@ Status CheckFactor(std::string_view name, const Place& place) {
                             meant ? fmt::format(", did you mean {}?", *meant) : "", fmt::join(names, ", ")));
 }
 
-// What is done with one key of a map.
-struct Key {
-  std::string_view name;
-  std::function<Status(const YAML::Node&, const Place&)> read;
-};
-
-std::string Unknown(std::string_view name, std::span<const std::string_view> known) {
-  const auto meant = Nearest(name, known);
-  return fmt::format("no such key{}; known here: {}", meant ? fmt::format(", did you mean {}?", *meant) : "",
-                     fmt::join(known, ", "));
-}
-
-// Gives each value of `map` with its name to `read`. Refuses what is there twice, or named by more than a
-// word.
-Status ReadEach(const YAML::Node& map, const Place& place,
-                const std::function<Status(const std::string&, const YAML::Node&, const Place&)>& read) {
-  if (!map.IsMap()) return Refuse(place, "wants keys and values");
-  std::vector<std::string> seen;
-  for (const auto& item : map) {
-    if (!item.first.IsScalar()) return Refuse(PlaceOf(item.first, place.key), "a key is one word");
-    const std::string& name = item.first.Scalar();
-    const Place here = PlaceOf(item.first, place.key == "study file" ? name : place.key + "." + name);
-    if (std::ranges::find(seen, name) != seen.end()) return Refuse(here, "is there twice");
-    seen.push_back(name);
-    TRY_STATUS(read(name, item.second, here));
-  }
-  return {};
-}
-
-Status ReadMap(const YAML::Node& map, const Place& place, const std::vector<Key>& keys) {
-  return ReadEach(map, place,
-                  [&](const std::string& name, const YAML::Node& node, const Place& here) -> Status {
-                    const auto known = std::ranges::find(keys, name, &Key::name);
-                    if (known != keys.end()) return known->read(node, here);
-                    std::vector<std::string_view> names;
-                    for (const Key& key : keys) names.push_back(key.name);
-                    return Refuse(here, Unknown(name, names));
-                  });
-}
-
-Result<std::string> ReadText(const YAML::Node& node, const Place& place) {
-  if (!node.IsScalar() || node.Scalar().empty()) return Refuse(place, "wants a text");
-  return node.Scalar();
-}
-
-template <typename Number>
-Result<Number> ReadNumber(const YAML::Node& node, const Place& place, Number low, Number high) {
-  const std::string text = TRY(ReadText(node, place));
-  Number value{};
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size() || !(value >= low && value <= high)) {
-    return Refuse(place, fmt::format("\"{}\" is not a {}number from {} to {}", text,
-                                     std::is_integral_v<Number> ? "whole " : "", low, high));
-  }
-  return value;
-}
-
-// A reader that stores a number between the two.
-template <typename Target, typename Number>
-auto NumberInto(Target& target, Number low, Number high) {
-  return [&target, low, high](const YAML::Node& node, const Place& place) -> Status {
-    target = TRY(ReadNumber<Number>(node, place, low, high));
-    return {};
-  };
-}
-
-auto TextInto(std::string& target) {
-  return [&target](const YAML::Node& node, const Place& place) -> Status {
-    target = TRY(ReadText(node, place));
-    return {};
-  };
-}
-
 // Plain words are numbers and truths where they look like it (YAML 1.2, core schema); quoted ones are texts.
-Json ScalarToJson(const YAML::Node& node) {
+Json ScalarToJson(const Node& node) {
   const std::string& text = node.Scalar();
   if (node.Tag() == "!") return text;
   if (text == "true" || text == "false") return text == "true";
@@ -128,7 +54,7 @@ Json ScalarToJson(const YAML::Node& node) {
   return text;
 }
 
-Result<Json> ToJson(const YAML::Node& node, const Place& place, int64_t& nodes, int depth = 0) {
+Result<Json> ToJson(const Node& node, const Place& place, int64_t& nodes, int depth = 0) {
   if (++nodes > kMaxNodes || depth > kMaxDepth) return Refuse(place, "is too large or too deep for a level");
   if (node.IsScalar()) return ScalarToJson(node);
   if (node.IsSequence()) {
@@ -139,34 +65,35 @@ Result<Json> ToJson(const YAML::Node& node, const Place& place, int64_t& nodes, 
   }
   if (!node.IsMap()) return Refuse(place, "has no value");
   Json map = Json::object();
-  TRY_STATUS(ReadEach(node, place,
-                      [&](const std::string& name, const YAML::Node& value, const Place& here) -> Status {
-                        map[name] = TRY(ToJson(value, here, nodes, depth + 1));
-                        return {};
-                      }));
+  TRY_STATUS(
+      ReadEach(node, place, [&](const std::string& name, const Node& value, const Place& here) -> Status {
+        map[name] = TRY(ToJson(value, here, nodes, depth + 1));
+        return {};
+      }));
   return map;
 }
 
 // The whole file's reader: it counts what it has seen, over all levels.
 class Reader {
  public:
-  Result<StudyFile> Read(const YAML::Node& root);
+  Status Read(const Node& root, const Place& top);
+  StudyFile Take() { return std::move(file_); }
 
  private:
-  Result<Json> ReadLevel(const std::string& factor, const YAML::Node& node, const Place& place) {
+  Result<Json> ReadLevel(const std::string& factor, const Node& node, const Place& place) {
     const Json level = TRY(ToJson(node, place, nodes_));
     auto checked = CheckLevel(factor, level);
     if (!checked) return Refuse(place, checked.error().message);
     return checked;
   }
-  Result<FactorLevels> ReadLevels(const std::string& factor, const YAML::Node& node, const Place& place);
+  Result<FactorLevels> ReadLevels(const std::string& factor, const Node& node, const Place& place);
 
   enum class Many { kLists, kOneEach };
-  Status ReadFactor(const std::string& factor, const YAML::Node& node, const Place& place, Many many,
+  Status ReadFactor(const std::string& factor, const Node& node, const Place& place, Many many,
                     LevelLists& lists);
-  Result<LevelLists> ReadLists(const YAML::Node& node, const Place& place, Many many);
+  Result<LevelLists> ReadLists(const Node& node, const Place& place, Many many);
   auto ListsInto(LevelLists& target, Many many) {
-    return [this, &target, many](const YAML::Node& node, const Place& place) -> Status {
+    return [this, &target, many](const Node& node, const Place& place) -> Status {
       LevelLists lists = TRY(ReadLists(node, place, many));
       target.insert(target.end(), lists.begin(), lists.end());
       return {};
@@ -174,34 +101,33 @@ class Reader {
   }
   // A key of the top that is a factor: one level fixes it, a list varies it.
   auto FactorAtTop(std::string factor) {
-    return [this, factor](const YAML::Node& node, const Place& place) -> Status {
+    return [this, factor](const Node& node, const Place& place) -> Status {
       const bool varies = node.IsSequence();
       return ReadFactor(factor, node, place, varies ? Many::kLists : Many::kOneEach,
                         varies ? file_.factors : file_.fixed);
     };
   }
 
-  Status ReadNetwork(const YAML::Node& node, const Place& place);
-  Status ReadLayout(const YAML::Node& node, const Place& place);
-  Status ReadAlso(const YAML::Node& node, const Place& place);
-  Status ReadExcept(const YAML::Node& node, const Place& place);
-  Status ReadTrial(const YAML::Node& node, const Place& place);
-  Status ReadObjective(const YAML::Node& node, const Place& place);
-  Status ReadTargets(const YAML::Node& node, const Place& place);
-  Status ReadPrices(const YAML::Node& node, const Place& place);
-  Status ReadShapes(const YAML::Node& node, const Place& place);
-  Status ReadFigures(const YAML::Node& node, const Place& place);
-  static Status ReadX(const YAML::Node& node, const Place& place, Figure& figure);
-  static Status ReadSeries(const YAML::Node& node, const Place& place, Figure& figure);
-  Status ReadWhere(const YAML::Node& node, const Place& place, Figure& figure);
-  Status CheckWhole(const YAML::Node& root) const;
+  Status ReadNetwork(const Node& node, const Place& place);
+  Status ReadLayout(const Node& node, const Place& place);
+  Status ReadAlso(const Node& node, const Place& place);
+  Status ReadExcept(const Node& node, const Place& place);
+  Status ReadTrial(const Node& node, const Place& place);
+  Status ReadObjective(const Node& node, const Place& place);
+  Status ReadTargets(const Node& node, const Place& place);
+  Status ReadPrices(const Node& node, const Place& place);
+  Status ReadShapes(const Node& node, const Place& place);
+  Status ReadFigures(const Node& node, const Place& place);
+  static Status ReadX(const Node& node, const Place& place, Figure& figure);
+  static Status ReadSeries(const Node& node, const Place& place, Figure& figure);
+  Status ReadWhere(const Node& node, const Place& place, Figure& figure);
+  Status CheckWhole(const Place& top) const;
 
   StudyFile file_;
   int64_t nodes_ = 0;
 };
 
-Result<FactorLevels> Reader::ReadLevels(const std::string& factor, const YAML::Node& node,
-                                        const Place& place) {
+Result<FactorLevels> Reader::ReadLevels(const std::string& factor, const Node& node, const Place& place) {
   FactorLevels found{.factor = factor};
   if (!node.IsSequence()) {
     found.levels.push_back(TRY(ReadLevel(factor, node, place)));
@@ -219,7 +145,7 @@ Result<FactorLevels> Reader::ReadLevels(const std::string& factor, const YAML::N
   return found;
 }
 
-Status Reader::ReadFactor(const std::string& factor, const YAML::Node& node, const Place& place, Many many,
+Status Reader::ReadFactor(const std::string& factor, const Node& node, const Place& place, Many many,
                           LevelLists& lists) {
   TRY_STATUS(CheckFactor(factor, place));
   if (many == Many::kOneEach && node.IsSequence())
@@ -228,18 +154,18 @@ Status Reader::ReadFactor(const std::string& factor, const YAML::Node& node, con
   return {};
 }
 
-Result<LevelLists> Reader::ReadLists(const YAML::Node& node, const Place& place, Many many) {
+Result<LevelLists> Reader::ReadLists(const Node& node, const Place& place, Many many) {
   LevelLists lists;
-  TRY_STATUS(ReadEach(node, place, [&](const std::string& name, const YAML::Node& value, const Place& here) {
+  TRY_STATUS(ReadEach(node, place, [&](const std::string& name, const Node& value, const Place& here) {
     return ReadFactor(name, value, here, many, lists);
   }));
   return lists;
 }
 
 // The second node's host is not the link's: it is kept apart from the level.
-Status Reader::ReadNetwork(const YAML::Node& node, const Place& place) {
+Status Reader::ReadNetwork(const Node& node, const Place& place) {
   if (!node.IsMap()) return FactorAtTop("network")(node, place);
-  YAML::Node link(YAML::NodeType::Map);
+  Node link(YAML::NodeType::Map);
   for (const auto& item : node) {
     if (!item.first.IsScalar() || item.first.Scalar() != "hosts") {
       link.force_insert(item.first, item.second);
@@ -253,7 +179,7 @@ Status Reader::ReadNetwork(const YAML::Node& node, const Place& place) {
   return link.size() == 0 ? Status{} : FactorAtTop("network")(link, place);
 }
 
-Status Reader::ReadLayout(const YAML::Node& node, const Place& place) {
+Status Reader::ReadLayout(const Node& node, const Place& place) {
   const std::string text = TRY(ReadText(node, place));
   if (text != "factorial" && text != "star")
     return Refuse(place, fmt::format("\"{}\" is none of factorial, star", text));
@@ -261,7 +187,7 @@ Status Reader::ReadLayout(const YAML::Node& node, const Place& place) {
   return {};
 }
 
-Status Reader::ReadAlso(const YAML::Node& node, const Place& place) {
+Status Reader::ReadAlso(const Node& node, const Place& place) {
   if (!node.IsSequence()) return Refuse(place, "wants a list of combinations");
   for (const auto& item : node) {
     LevelLists lists = TRY(ReadLists(item, PlaceOf(item, "also"), Many::kLists));
@@ -270,16 +196,16 @@ Status Reader::ReadAlso(const YAML::Node& node, const Place& place) {
   return {};
 }
 
-Status Reader::ReadExcept(const YAML::Node& node, const Place& place) {
+Status Reader::ReadExcept(const Node& node, const Place& place) {
   if (!node.IsSequence()) return Refuse(place, "wants a list of combinations, each with why");
   for (const auto& item : node) {
     Exception exception;
     const Place at = PlaceOf(item, "except");
-    TRY_STATUS(ReadEach(item, at,
-                        [&](const std::string& name, const YAML::Node& value, const Place& here) -> Status {
-                          if (name == "why") return TextInto(exception.why)(value, here);
-                          return ReadFactor(name, value, here, Many::kLists, exception.when);
-                        }));
+    TRY_STATUS(
+        ReadEach(item, at, [&](const std::string& name, const Node& value, const Place& here) -> Status {
+          if (name == "why") return TextInto(exception.why)(value, here);
+          return ReadFactor(name, value, here, Many::kLists, exception.when);
+        }));
     if (exception.why.empty() || exception.when.empty())
       return Refuse(at, "wants levels of factors, and why: the reason");
     file_.except.push_back(std::move(exception));
@@ -287,7 +213,7 @@ Status Reader::ReadExcept(const YAML::Node& node, const Place& place) {
   return {};
 }
 
-Status Reader::ReadTrial(const YAML::Node& node, const Place& place) {
+Status Reader::ReadTrial(const Node& node, const Place& place) {
   TrialLength& trial = file_.trial;
   TRY_STATUS(ReadMap(node, place,
                      {{"images", NumberInto(trial.images, int64_t{1}, int64_t{1'000'000'000})},
@@ -299,10 +225,10 @@ Status Reader::ReadTrial(const YAML::Node& node, const Place& place) {
   return {};
 }
 
-Status Reader::ReadObjective(const YAML::Node& node, const Place& place) {
+Status Reader::ReadObjective(const Node& node, const Place& place) {
   return ReadMap(node, place,
                  {{"metric", TextInto(file_.objective.metric)},
-                  {"better", [this](const YAML::Node& value, const Place& here) -> Status {
+                  {"better", [this](const Node& value, const Place& here) -> Status {
                      const std::string text = TRY(ReadText(value, here));
                      if (text != "higher" && text != "lower")
                        return Refuse(here, fmt::format("\"{}\" is none of higher, lower", text));
@@ -311,38 +237,35 @@ Status Reader::ReadObjective(const YAML::Node& node, const Place& place) {
                    }}});
 }
 
-Status Reader::ReadTargets(const YAML::Node& node, const Place& place) {
+Status Reader::ReadTargets(const Node& node, const Place& place) {
   Targets& targets = file_.targets;
-  return ReadMap(
-      node, place,
-      {{"p99_ms", NumberInto(targets.p99_ms, 1e-6, 1e9)},
-       {"images_per_s", NumberInto(targets.images_per_s, 1e-9, 1e12)},
-       {"price_per_hour", [this](const YAML::Node& n, const Place& p) { return ReadPrices(n, p); }}});
+  return ReadMap(node, place,
+                 {{"p99_ms", NumberInto(targets.p99_ms, 1e-6, 1e9)},
+                  {"images_per_s", NumberInto(targets.images_per_s, 1e-9, 1e12)},
+                  {"price_per_hour", [this](const Node& n, const Place& p) { return ReadPrices(n, p); }}});
 }
 
-Status Reader::ReadPrices(const YAML::Node& node, const Place& place) {
-  return ReadEach(node, place,
-                  [&](const std::string& name, const YAML::Node& value, const Place& here) -> Status {
-                    if (auto checked = CheckLevel("architecture", name); !checked)
-                      return Refuse(here, checked.error().message);
-                    file_.targets.price_per_hour[name] = TRY(ReadNumber<double>(value, here, 0, 1e9));
-                    return {};
-                  });
+Status Reader::ReadPrices(const Node& node, const Place& place) {
+  return ReadEach(node, place, [&](const std::string& name, const Node& value, const Place& here) -> Status {
+    if (auto checked = CheckLevel("architecture", name); !checked)
+      return Refuse(here, checked.error().message);
+    file_.targets.price_per_hour[name] = TRY(ReadNumber<double>(value, here, 0, 1e9));
+    return {};
+  });
 }
 
-Status Reader::ReadShapes(const YAML::Node& node, const Place& place) {
-  return ReadEach(node, place,
-                  [&](const std::string& name, const YAML::Node& value, const Place& here) -> Status {
-                    if (!value.IsSequence() || value.size() == 0)
-                      return Refuse(here, "wants a list of sizes, such as [3, 224, 224]");
-                    for (const auto& item : value)
-                      file_.shapes[name].push_back(
-                          TRY(ReadNumber<int64_t>(item, PlaceOf(item, here.key), 1, int64_t{1} << 40)));
-                    return {};
-                  });
+Status Reader::ReadShapes(const Node& node, const Place& place) {
+  return ReadEach(node, place, [&](const std::string& name, const Node& value, const Place& here) -> Status {
+    if (!value.IsSequence() || value.size() == 0)
+      return Refuse(here, "wants a list of sizes, such as [3, 224, 224]");
+    for (const auto& item : value)
+      file_.shapes[name].push_back(
+          TRY(ReadNumber<int64_t>(item, PlaceOf(item, here.key), 1, int64_t{1} << 40)));
+    return {};
+  });
 }
 
-Status Reader::ReadX(const YAML::Node& node, const Place& place, Figure& figure) {
+Status Reader::ReadX(const Node& node, const Place& place, Figure& figure) {
   figure.x = TRY(ReadText(node, place));
   TRY_STATUS(CheckFactor(*figure.x, place));
   if (TakesNumbers(*figure.x)) return {};
@@ -350,7 +273,7 @@ Status Reader::ReadX(const YAML::Node& node, const Place& place, Figure& figure)
                 fmt::format("{} has no numbers to draw along; leave x out for bars side by side", *figure.x));
 }
 
-Status Reader::ReadSeries(const YAML::Node& node, const Place& place, Figure& figure) {
+Status Reader::ReadSeries(const Node& node, const Place& place, Figure& figure) {
   std::vector<std::pair<std::string, Place>> names;
   if (node.IsSequence()) {
     for (const auto& item : node)
@@ -365,7 +288,7 @@ Status Reader::ReadSeries(const YAML::Node& node, const Place& place, Figure& fi
   return {};
 }
 
-Status Reader::ReadWhere(const YAML::Node& node, const Place& place, Figure& figure) {
+Status Reader::ReadWhere(const Node& node, const Place& place, Figure& figure) {
   if (!node.IsSequence()) {
     figure.where.push_back(TRY(ReadLists(node, place, Many::kLists)));
     return {};
@@ -375,18 +298,17 @@ Status Reader::ReadWhere(const YAML::Node& node, const Place& place, Figure& fig
   return {};
 }
 
-Status Reader::ReadFigures(const YAML::Node& node, const Place& place) {
+Status Reader::ReadFigures(const Node& node, const Place& place) {
   if (!node.IsSequence()) return Refuse(place, "wants a list of figures");
   for (const auto& item : node) {
     Figure figure;
     const Place at = PlaceOf(item, "figures");
-    TRY_STATUS(
-        ReadMap(item, at,
-                {{"title", TextInto(figure.title)},
-                 {"metric", TextInto(figure.metric)},
-                 {"x", [&](const YAML::Node& n, const Place& p) { return ReadX(n, p, figure); }},
-                 {"series", [&](const YAML::Node& n, const Place& p) { return ReadSeries(n, p, figure); }},
-                 {"where", [&](const YAML::Node& n, const Place& p) { return ReadWhere(n, p, figure); }}}));
+    TRY_STATUS(ReadMap(item, at,
+                       {{"title", TextInto(figure.title)},
+                        {"metric", TextInto(figure.metric)},
+                        {"x", [&](const Node& n, const Place& p) { return ReadX(n, p, figure); }},
+                        {"series", [&](const Node& n, const Place& p) { return ReadSeries(n, p, figure); }},
+                        {"where", [&](const Node& n, const Place& p) { return ReadWhere(n, p, figure); }}}));
     if (figure.title.empty()) return Refuse(at, "wants a title");
     if (!figure.x && !figure.series.empty())
       return Refuse(at, "series want an x; without it each configuration is a bar");
@@ -396,8 +318,7 @@ Status Reader::ReadFigures(const YAML::Node& node, const Place& place) {
 }
 
 // What no single key can tell.
-Status Reader::CheckWhole(const YAML::Node& root) const {
-  const Place top = PlaceOf(root, "study file");
+Status Reader::CheckWhole(const Place& top) const {
   if (file_.name.empty()) return Refuse(top, "wants study: its name");
   std::vector<std::string> given;
   for (const LevelLists* lists : {&file_.factors, &file_.fixed}) {
@@ -437,11 +358,11 @@ Status Reader::CheckWhole(const YAML::Node& root) const {
   return {};
 }
 
-Result<StudyFile> Reader::Read(const YAML::Node& root) {
-  const auto call = [this](Status (Reader::*read)(const YAML::Node&, const Place&)) {
-    return [this, read](const YAML::Node& node, const Place& place) { return (this->*read)(node, place); };
+Status Reader::Read(const Node& root, const Place& top) {
+  const auto call = [this](Status (Reader::*read)(const Node&, const Place&)) {
+    return [this, read](const Node& node, const Place& place) { return (this->*read)(node, place); };
   };
-  TRY_STATUS(ReadMap(root, PlaceOf(root, "study file"),
+  TRY_STATUS(ReadMap(root, top,
                      {{"study", TextInto(file_.name)},
                       {"question", TextInto(file_.question)},
                       {"model", FactorAtTop("model")},
@@ -462,23 +383,16 @@ Result<StudyFile> Reader::Read(const YAML::Node& root) {
                       {"objective", call(&Reader::ReadObjective)},
                       {"targets", call(&Reader::ReadTargets)},
                       {"figures", call(&Reader::ReadFigures)}}));
-  TRY_STATUS(CheckWhole(root));
-  return std::move(file_);
+  return CheckWhole(top);
 }
 
 }  // namespace
 
-Result<StudyFile> ParseStudy(std::string_view yaml) {
-  if (yaml.size() > kMaxBytes) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{} bytes are no study: the limit is {}", yaml.size(), kMaxBytes));
-  }
-  try {
-    return Reader().Read(YAML::Load(std::string(yaml)));
-  } catch (const YAML::Exception& error) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("line {}: not YAML: {}", error.mark.line + 1, error.msg));
-  }
+Result<StudyFile> ParseStudy(std::string_view text) {
+  Reader reader;
+  TRY_STATUS(yaml::ReadFile(text, kMaxBytes, "study file",
+                            [&](const Node& root, const Place& top) { return reader.Read(root, top); }));
+  return reader.Take();
 }
 
 }  // namespace weir::study

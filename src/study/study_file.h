@@ -89,6 +89,6 @@ struct StudyFile {
 };
 
 // kInvalidArgument: "line 7: factors.protocol: "htp" is none of http, grpc; did you mean http?".
-Result<StudyFile> ParseStudy(std::string_view yaml);
+Result<StudyFile> ParseStudy(std::string_view text);
 
 }  // namespace weir::study

@@ -8,8 +8,6 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -33,10 +31,6 @@ Place PlaceOf(const Node& node, std::string key);
 
 // kInvalidArgument, as every error of this module.
 std::unexpected<Error> Refuse(const Place& place, std::string_view what);
-
-// Of what is known, the word that `word` was probably meant to be (edit distance); nothing where none is
-// near.
-std::optional<std::string> Nearest(std::string_view word, std::span<const std::string_view> known);
 
 using Read = std::function<Status(const Node&, const Place&)>;
 

@@ -73,13 +73,5 @@ TEST(Strict, RefusesWhatIsNoYaml) {
   EXPECT_EQ(WhyNot(""), "line 1: fact sheet: wants keys and values");
 }
 
-TEST(Nearest, TakesSlipsOfThePenAndNoOtherWords) {
-  constexpr std::string_view kKnown[] = {"batch", "protocol", "mode"};
-  EXPECT_EQ(Nearest("bacth", kKnown), "batch");
-  EXPECT_EQ(Nearest("protocl", kKnown), "protocol");
-  EXPECT_EQ(Nearest("mod", kKnown), "mode");
-  EXPECT_EQ(Nearest("network", kKnown), std::nullopt);
-}
-
 }  // namespace
 }  // namespace weir::yaml
