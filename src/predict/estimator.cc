@@ -10,7 +10,6 @@
 namespace weir::predict {
 namespace {
 
-constexpr int kInnerFolds = 2;         // for what neighbours learn of trees
 constexpr int kMostLevels = 150;       // of a category that becomes columns
 constexpr int64_t kFewestOfLevel = 3;  // rows
 constexpr double kLeastTime = 1e-12;   // ms
@@ -44,9 +43,10 @@ double Estimator::BaseLogTime(const Row& row) const {
   return std::log(std::max(kLeastTime, linear_ ? linear_->Time(row) : physical_->Time(row)));
 }
 
-std::vector<float> Estimator::TreeInput(const View& view) const {
+std::vector<float> Estimator::TreeInput(const View& view, std::optional<double> guess) const {
   std::vector<float> x;
-  x.reserve(tree_numbers_.size() + tree_levels_.size() + 2 * view.row.terms.size());
+  x.reserve(tree_numbers_.size() + tree_levels_.size() + 2 * view.row.terms.size() + 1);
+  if (guess) x.push_back(static_cast<float>(*guess));
   for (const int j : tree_numbers_) x.push_back(view.numbers[static_cast<size_t>(j)]);
   // XGBoost's time goes with the numbers that are known; of many levels nearly none is a row's own.
   const float absent = tree_levels_.size() > tree_numbers_.size() ? kUnknown : 0.0F;
@@ -63,6 +63,49 @@ std::vector<float> Estimator::TreeInput(const View& view) const {
   return x;
 }
 
+void Estimator::ChooseTreeColumns(const Data& data) {
+  for (size_t j = 0; j < data.spec.numbers.size(); ++j) {
+    if (recipe_.sees_hardware || !IsHardware(data.spec.numbers[j].side)) {
+      tree_numbers_.push_back(static_cast<int>(j));
+    }
+  }
+  for (size_t j = 0; j < data.spec.categories.size(); ++j) {
+    const int levels = data.encoder.levels(j);
+    if ((!recipe_.sees_hardware && IsHardware(data.spec.categories[j].side)) || levels > kMostLevels)
+      continue;
+    for (int level = 0; level < levels && levels > 1; ++level) {
+      if (data.encoder.Count(j, level) >= kFewestOfLevel) {
+        tree_levels_.emplace_back(static_cast<int>(j), level);
+      }
+    }
+  }
+}
+
+Status Estimator::FitTrees(const Data& data, std::span<const int> use, std::span<const double> left,
+                           Seed seed) {
+  ChooseTreeColumns(data);
+  std::vector<char> itself(use.size(), 0);
+  std::vector<float> x, y;
+  for (size_t i = 0; i < use.size(); ++i) {
+    const auto row = static_cast<size_t>(use[i]);
+    const View view{data.rows[row], data.numbers[row], data.codes[row]};
+    std::optional<double> guess;
+    if (neighbours_) {
+      // As for a row that is asked for: from the others.
+      itself[i] = 1;
+      guess = neighbours_->At(view.numbers, view.codes, itself);
+      itself[i] = 0;
+    }
+    const std::vector<float> input = TreeInput(view, guess);
+    x.insert(x.end(), input.begin(), input.end());
+    y.push_back(static_cast<float>(left[i] - guess.value_or(0)));
+  }
+  Trees::Options options = recipe_.tree;
+  options.seed = seed.Stream("trees").value();
+  trees_ = TRY(Trees::Fit(x, static_cast<int>(x.size() / y.size()), y, options));
+  return {};
+}
+
 Result<Estimator> Estimator::Fit(const Data& data, std::span<const int> use, const Recipe& recipe,
                                  Seed seed) {
   Estimator estimator;
@@ -73,71 +116,25 @@ Result<Estimator> Estimator::Fit(const Data& data, std::span<const int> use, con
   }
   estimator.physical_ = Physical::Fit(data.rows, use, recipe.physical);
 
-  std::vector<double> left;  // of log(time), by the base and then the trees
+  std::vector<double> left;  // of log(time), by the base
   for (const int i : use) {
     const Row& row = data.rows[static_cast<size_t>(i)];
     left.push_back(std::log(*row.time) - estimator.BaseLogTime(row));
   }
-  if (recipe.trees) {
-    for (size_t j = 0; j < data.spec.numbers.size(); ++j) {
-      if (recipe.sees_hardware || !IsHardware(data.spec.numbers[j].side)) {
-        estimator.tree_numbers_.push_back(static_cast<int>(j));
-      }
-    }
-    for (size_t j = 0; j < data.spec.categories.size(); ++j) {
-      const int levels = data.encoder.levels(j);
-      if ((!recipe.sees_hardware && IsHardware(data.spec.categories[j].side)) || levels > kMostLevels)
-        continue;
-      for (int level = 0; level < levels && levels > 1; ++level) {
-        if (data.encoder.Count(j, level) >= kFewestOfLevel) {
-          estimator.tree_levels_.emplace_back(static_cast<int>(j), level);
-        }
-      }
-    }
-    std::vector<std::vector<float>> inputs;
-    for (const int i : use) {
-      const auto row = static_cast<size_t>(i);
-      inputs.push_back(estimator.TreeInput({data.rows[row], data.numbers[row], data.codes[row]}));
-    }
-    const auto columns = static_cast<int>(inputs.front().size());
-    const auto fit = [&](const auto& wanted) -> Result<Trees> {
-      std::vector<float> x, y;
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        if (!wanted(i)) continue;
-        x.insert(x.end(), inputs[i].begin(), inputs[i].end());
-        y.push_back(static_cast<float>(left[i]));
-      }
-      Trees::Options options = recipe.tree;
-      options.seed = seed.Stream("trees").value();
-      return Trees::Fit(x, columns, y, options);
-    };
-    estimator.trees_ = TRY(fit([](size_t) { return true; }));
-    if (recipe.neighbours) {
-      std::vector<double> rest(left.size());
-      Random random = seed.Stream("inner").MakeRandom();
-      std::vector<int> part(left.size());
-      for (int& p : part) p = static_cast<int>(random.Integer(0, kInnerFolds - 1));
-      for (int fold = 0; fold < kInnerFolds; ++fold) {
-        const Trees trees = TRY(fit([&](size_t i) { return part[i] != fold; }));
-        for (size_t i = 0; i < left.size(); ++i) {
-          if (part[i] == fold) rest[i] = left[i] - trees.Predict(inputs[i]);
-        }
-      }
-      left = std::move(rest);
-    }
-  }
   if (recipe.neighbours) {
     CHECK(recipe.likeness.has_value());
-    estimator.neighbours_.emplace(MakePoints(data, use), std::move(left), *recipe.likeness, recipe.count);
+    estimator.neighbours_.emplace(MakePoints(data, use), left, *recipe.likeness, recipe.count);
   }
+  if (recipe.trees) TRY_STATUS(estimator.FitTrees(data, use, left, seed));
   return estimator;
 }
 
 double Estimator::LogTime(const View& view) const {
   double log_time = BaseLogTime(view.row);
-  if (trees_) log_time += trees_->Predict(TreeInput(view));
-  if (neighbours_) log_time += neighbours_->At(view.numbers, view.codes);
-  return log_time;
+  std::optional<double> guess;
+  if (neighbours_) guess = neighbours_->At(view.numbers, view.codes);
+  if (trees_) log_time += trees_->Predict(TreeInput(view, guess));
+  return log_time + guess.value_or(0);
 }
 
 std::vector<double> Residuals(const Data& data, const Physical::Options& options) {

@@ -42,8 +42,9 @@ struct Recipe {
   Base base = Base::kPhysical;
   Physical::Options physical;
   LinearFit::Options linear;
-  bool trees = false, neighbours = false;  // with both, neighbours correct what trees leave, cross-fitted
-  bool sees_hardware = true;               // trees: columns of hardware and machine, and terms by themselves
+  bool trees = false,
+       neighbours = false;    // with both, trees correct what neighbours leave, and see what they say
+  bool sees_hardware = true;  // trees: columns of hardware and machine, and terms by themselves
   Trees::Options tree;
   std::optional<Likeness> likeness;  // neighbours; tuned for the question
   int count = 64;                    // neighbours looked at
@@ -66,7 +67,10 @@ class Estimator {
 
  private:
   double BaseLogTime(const Row& row) const;
-  std::vector<float> TreeInput(const View& view) const;
+  void ChooseTreeColumns(const Data& data);
+  Status FitTrees(const Data& data, std::span<const int> use, std::span<const double> left, Seed seed);
+  // `guess` is the neighbours', where there are.
+  std::vector<float> TreeInput(const View& view, std::optional<double> guess) const;
   static Points MakePoints(const Data& data, std::span<const int> use);
 
   Recipe recipe_;

@@ -101,7 +101,8 @@ Result<Estimator> Estimator::FromJson(const Json& json, const Data& data) {
       estimator.tree_levels_.emplace_back(item[0].get<int>(), item[1].get<int>());
     }
     const size_t columns = estimator.tree_numbers_.size() + estimator.tree_levels_.size() +
-                           data.spec.terms.size() * (estimator.recipe_.sees_hardware ? 2 : 1);
+                           data.spec.terms.size() * (estimator.recipe_.sees_hardware ? 2 : 1) +
+                           (json.contains("values") ? 1 : 0);
     if (static_cast<size_t>(estimator.trees_->columns()) != columns)
       return corrupt("the trees do not fit the spec");
   }

@@ -242,9 +242,18 @@ LinearFit LinearFit::Fit(const Spec& spec, const std::vector<Row>& rows, std::sp
     return part;
   };
   LinearFit fit;
-  std::map<std::string, std::vector<int>> groups;
-  for (const int i : use) groups[KeyOf(rows[static_cast<size_t>(i)])].push_back(i);
-  for (auto& [key, members] : groups) {
+  std::map<std::string, std::vector<int>> groups, networks;
+  for (const int i : use) groups[rows[static_cast<size_t>(i)].group].push_back(i);
+  for (const auto& [group, members] : groups) {
+    if (members.size() >= kFewest) continue;
+    for (const int i : members) networks[rows[static_cast<size_t>(i)].network];
+  }
+  for (const int i : use) {
+    const auto network = networks.find(rows[static_cast<size_t>(i)].network);
+    if (network != networks.end()) network->second.push_back(i);
+  }
+  groups.merge(networks);
+  for (const auto& [key, members] : groups) {
     if (members.size() < kFewest) continue;
     fit.groups_[key] = LinearSelection(spec, rows, some(members), options, seed.Stream(key)).Select();
   }
@@ -255,7 +264,8 @@ LinearFit LinearFit::Fit(const Spec& spec, const std::vector<Row>& rows, std::sp
 }
 
 double LinearFit::Time(const Row& row) const {
-  const auto found = groups_.find(KeyOf(row));
+  auto found = groups_.find(row.group);
+  if (found == groups_.end()) found = groups_.find(row.network);
   const Function& function = found == groups_.end() ? all_ : found->second;
   double time = function.intercept;
   for (const Feature& feature : function.features) time += feature.coefficient * Evaluate(feature, row);

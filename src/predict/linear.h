@@ -18,9 +18,10 @@ namespace weir::predict {
 // which of them is found one after the other, each time the one that lowers the mean absolute percentage
 // error under k-fold the most, up to a count of which the best set on the way is taken; tried are the thirty
 // that correlate best with what is left.
-// One such function for each network (each group of the physical model where there are no networks), and one
-// for all rows, for those a group of its own has too few of. The target is the time itself, as there: large
-// times decide. `relative` weighs each row by 1 / time instead. A value.
+// One such function for each group of the physical model (a network at a precision, say), for each network
+// that has groups with too few rows, and one for all rows, for those a network of its own has too few of. The
+// target is the time itself, as there: large times decide. `relative` weighs each row by 1 / time instead. A
+// value.
 class LinearFit {
  public:
   struct Options {
@@ -62,13 +63,12 @@ class LinearFit {
   };
   static double Evaluate(const Factor& factor, const Row& row);
   static double Evaluate(const Feature& feature, const Row& row);
-  static const std::string& KeyOf(const Row& row) { return row.network.empty() ? row.group : row.network; }
   static std::string Text(const Spec& spec, const Factor& factor);
   static Result<Factor> FactorFrom(const Json& json, const Spec& spec);
   static Result<Function> FunctionFrom(const Json& json, const Spec& spec);
 
   Function all_;
-  std::map<std::string, Function> groups_;
+  std::map<std::string, Function> groups_;  // and networks, which have no '|' at their end
 };
 
 }  // namespace weir::predict

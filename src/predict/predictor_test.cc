@@ -9,6 +9,7 @@
 
 #include "predict/checks.h"
 #include "predict/job.h"
+#include "predict/recipes.h"
 
 namespace weir::predict {
 namespace {
@@ -232,7 +233,7 @@ TEST(Predictor, LinearEstimatorsAreLinearAndSayTheirTerms) {
       Predictor::Fit(spec, MakeFacts(), Rows(spec, MakeFacts()), {.estimator = "lr-sfs", .threads = 2});
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
   EXPECT_LT(predictor->rehearsed().front().score.mean, 0.08);
-  EXPECT_THAT(predictor->Explain(), HasSubstr("small: time_ms = "));
+  EXPECT_THAT(predictor->Explain(), HasSubstr("small|: time_ms = "));
   EXPECT_THAT(predictor->Explain(), HasSubstr("(1 / tflops)"));
 }
 
@@ -244,7 +245,7 @@ TEST(Predictor, ADamagedLinearFileIsRefused) {
   const std::string saved = predictor->Save();
   ExpectRefusalOrAnswers(saved);
   const auto feature = [](Json& json) -> Json& {
-    return json["estimators"][0]["linear"]["groups"]["small"]["features"][0];
+    return json["estimators"][0]["linear"]["groups"]["small|"]["features"][0];
   };
   ExpectRefusalWith(saved, [&](Json& json) { feature(json).erase("factors"); });
   ExpectRefusalWith(saved, [&](Json& json) { feature(json)["factors"] = 7; });
@@ -268,6 +269,16 @@ TEST(Predictor, AQuestionThatIsNotRehearsedBorrowsAnIntervalFromAllThatAre) {
       predictor->Predict(Table(*ParseCsv("row_id,gpu,network,batch,gpu_count\nin,a,small,8,1\n")));
   EXPECT_NEAR(std::log(*predictions->front().high / *predictions->front().value),
               1.5 * std::log1p(physical.score.p90), 1e-6);
+}
+
+TEST(Recipes, AnEstimatorsNameTakesNoOtherAlong) {
+  std::vector<std::string> trees, neighbours;
+  for (const Recipe& recipe : Candidates(100, Groups::kOwn)) {
+    if (BelongsTo(recipe, "trees")) trees.push_back(recipe.name);
+    if (BelongsTo(recipe, "neighbours")) neighbours.push_back(recipe.name);
+  }
+  EXPECT_THAT(trees, testing::ElementsAre("trees"));
+  EXPECT_THAT(neighbours, testing::ElementsAre("neighbours", "neighbours-own"));
 }
 
 TEST(Predictor, RefusesTooFewRowsAndUnknownEstimators) {

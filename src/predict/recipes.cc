@@ -7,12 +7,13 @@ namespace {
 
 constexpr double kNoGroups = std::numeric_limits<double>::infinity();
 
-constexpr double kPull = 10;  // rows
+constexpr double kPull = 10;             // rows
+constexpr size_t kMostStacked = 10'000;  // rows whose neighbours are asked before trees
 
 }  // namespace
 
 std::vector<Recipe> Candidates(size_t rows, Groups groups) {
-  Trees::Options deep{.rounds = 200, .rate = 0.1, .depth = 6};
+  Trees::Options deep{.rounds = 300, .rate = 0.06, .depth = 6};
   if (rows > 6000) deep = {.rounds = 250, .rate = 0.1, .depth = 8, .child_weight = 4};
   const Trees::Options shallow{
       .rounds = 150, .rate = 0.08, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
@@ -25,10 +26,14 @@ std::vector<Recipe> Candidates(size_t rows, Groups groups) {
       {.name = "trees-shape", .physical = own, .trees = true, .sees_hardware = false, .tree = shallow},
       {.name = "neighbours", .physical = common, .neighbours = true},
       {.name = "neighbours-own", .physical = own, .neighbours = true},
-      {.name = "trees-neighbours", .physical = common, .trees = true, .neighbours = true, .tree = deep},
+      {.name = "trees-neighbours", .physical = own, .trees = true, .neighbours = true, .tree = shallow},
       {.name = "lr-sfs", .base = Recipe::Base::kLinear},
       {.name = "lr-sfs-relative", .base = Recipe::Base::kLinear, .linear = {.relative = true}},
   };
+  // It asks for the neighbours of every row.
+  if (rows > kMostStacked) {
+    std::erase_if(recipes, [](const Recipe& recipe) { return recipe.trees && recipe.neighbours; });
+  }
   if (groups == Groups::kCommon) {
     std::erase_if(recipes, [](const Recipe& recipe) { return recipe.name.ends_with("-own"); });
   }

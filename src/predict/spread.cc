@@ -4,8 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "predict/median.h"
-
 namespace weir::predict {
 namespace {
 
@@ -47,7 +45,8 @@ Result<Spread> Spread::Learn(std::span<const float> x, int columns, std::span<co
     }
     return Trees::Fit(rows, columns, y, options);
   };
-  std::vector<double> scores(sizes.size()), difficulties(sizes.size());
+  std::vector<double> scores(sizes.size());
+  double difficulty = 0;  // the mean of its logarithm
   for (int part = 0; part < kParts; ++part) {
     const auto mine = [&](size_t i) { return parts[i] % kParts == part; };
     size_t others = 0;
@@ -57,13 +56,14 @@ Result<Spread> Spread::Learn(std::span<const float> x, int columns, std::span<co
     for (size_t i = 0; i < sizes.size(); ++i) {
       if (!mine(i)) continue;
       const auto row = x.subspan(i * static_cast<size_t>(columns), static_cast<size_t>(columns));
-      difficulties[i] = std::exp(trees.Predict(row));
-      scores[i] = sizes[i] / difficulties[i];
+      const double log_miss = trees.Predict(row);
+      difficulty += log_miss / static_cast<double>(sizes.size());
+      scores[i] = sizes[i] / std::exp(log_miss);
     }
   }
   const double scale = Conformal(std::move(scores), coverage), constant = Conformal(sizes, coverage);
   // What made rows of some hardware difficult may say nothing of others': then one width for all is narrower.
-  if (constant <= scale * Median(std::move(difficulties))) return Constant(constant);
+  if (constant <= scale * std::exp(difficulty)) return Constant(constant);
   Spread spread;
   spread.difficulty_ = TRY(fit([](size_t) { return true; }));
   spread.scale_ = scale;

@@ -20,7 +20,7 @@ class Spread {
  public:
   // `x`, row-major, tells of each sample; `misses` are log(predicted / measured); samples of one `part` are
   // kept together when it is checked (a row by itself inside, hardware outside). Few samples, or columns 0:
-  // one width for all, and where that is narrower for the most.
+  // one width for all, and where that is narrower on the whole.
   static Result<Spread> Learn(std::span<const float> x, int columns, std::span<const double> misses,
                               std::span<const int> parts, double coverage, Seed seed);
   static Spread Constant(double half_width);

@@ -10,8 +10,8 @@
 namespace weir::predict {
 
 struct TuneOptions {
-  int samples = 90;   // rows that are predicted for a score
-  int points = 1200;  // rows they are predicted from, at most
+  int samples = 200;  // rows that are predicted for a score
+  int points = 1500;  // rows they are predicted from, at most
   int count = 40;     // of them for one answer
   int threads = 1;
   Seed seed = Seed(1);
