@@ -297,7 +297,7 @@ def test_an_interrupt_lets_the_trial_under_way_end_and_keeps_it(made, weir, tmp_
     study = write(tmp_path, made, repeats=2, images=40, text=ONE.replace("per_item=0ms", "per_item=3ms"))
     out = tmp_path / "out"
     running = subprocess.Popen([PROGRAM, "study", str(study), "-o", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    assert gone(lambda: not ((out / "journal.jsonl").exists() and marked(running.pid)) and running.poll() is None, 120), "it launched nothing"
+    assert gone(lambda: not ((out / "journal.jsonl").exists() and journal(out)) and running.poll() is None, 120), "it played nothing"
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=120)
     assert running.returncode == 130 and "--resume goes on" in said
@@ -412,7 +412,7 @@ factors: {{page_cache: [warm, cold]}}
 also:
   - {{accelerator: "emulated:base=30ms,per_item=0ms", batch: 1, decode_threads: 2}}
   - {{accelerator: "emulated:base=30ms,per_item=0ms,streams=8", batch: 1, in_flight: 1, decode_threads: 2}}
-  - {{architecture: distributed, protocol: grpc, network: 1, batch: 64, data_path: memory}}
+  - {{architecture: distributed, protocol: http, network: 1, batch: 64, load: closed}}
 repeats: {repeats}
 trial: {{images: {images}}}
 """

@@ -100,17 +100,6 @@ Status Console::Json(const weir::Json& json) const {
   return {};
 }
 
-std::string Count(int64_t n) {
-  std::string digits = std::to_string(n);
-  for (int at = static_cast<int>(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
-  return digits;
-}
-
-std::string Count(int64_t n, std::string_view noun) {
-  return fmt::format("{} {}{}", Count(n), noun, n == 1 ? "" : "s");
-}
-
 std::string Size(double bytes) {
   static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
   int unit = 0;

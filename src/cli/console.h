@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/error.h"
 #include "base/json.h"
 
@@ -52,9 +53,7 @@ class Console {
   bool progress_shown_ = false;
 };
 
-// Numbers for people: 1,234,567; 1.5 GB; three significant digits.
-std::string Count(int64_t n);
-std::string Count(int64_t n, std::string_view noun);  // "1 thread", "2 threads"
+// Numbers for people: 1.5 GB; three significant digits. Whole ones: base/count.h.
 std::string Size(double bytes);
 std::string Short(double value);
 

@@ -20,13 +20,28 @@ std::string SuspectText(const StudyView& study, size_t index) {
   return suspect == 0 ? "" : fmt::format("; SUSPECT: {} of them", suspect);
 }
 
+bool HasBetterMean(const StudyView& study, size_t index, size_t than) {
+  const auto mean = NumberAt(study.Metric(index, study.objective()), "mean");
+  const auto other = NumberAt(study.Metric(than, study.objective()), "mean");
+  return mean && other && (study.higher_is_better() ? *mean > *other : *mean < *other);
+}
+
+// Some mean is better, of a configuration without a VALID trial: the best is then the best of the others.
+bool IsPassed(const StudyView& study, size_t best) {
+  for (size_t i = 0; i < study.configurations(); ++i) {
+    if (HasBetterMean(study, i, best)) return true;
+  }
+  return false;
+}
+
 Paragraph BestParagraph(const StudyView& study, size_t best) {
   const Json& figures = study.Metric(best, study.objective());
   const Unit unit = UnitOf(study.objective());
-  std::string text = fmt::format(
-      "{} {}: {}, with {}{}{} over {}{}.", study.higher_is_better() ? "Highest" : "Lowest", study.objective(),
-      study.label(best), IntervalText(figures, "mean", unit.scale), unit.name.empty() ? "" : " ", unit.name,
-      Count(figures["n"].get<int64_t>(), "trial"), SuspectText(study, best));
+  std::string text =
+      fmt::format("{} {}{}: {}, with {}{}{} over {}{}.", study.higher_is_better() ? "Highest" : "Lowest",
+                  study.objective(), IsPassed(study, best) ? " of those with a VALID trial" : "",
+                  study.label(best), IntervalText(figures, "mean", unit.scale), unit.name.empty() ? "" : " ",
+                  unit.name, Count(figures["n"].get<int64_t>(), "trial"), SuspectText(study, best));
   if (const auto wall = study.CommonestWord(best, "wall")) {
     const auto meaning = WallMeaning(wall->word);
     text += fmt::format(" Its wall is {}{}{} (in {} of {}).", wall->word, meaning.empty() ? "" : ", ",
@@ -76,13 +91,13 @@ void AddList(std::string title, std::vector<std::string> items, Section& section
 }
 
 // Who may be as good, and who comes first of those that are not.
-void AddOthers(const StudyView& study, const Json& others, Section& section) {
+void AddOthers(const StudyView& study, size_t best, const Json& others, Section& section) {
   std::vector<std::string> ahead, alike, unknown;
   const Json* next = nullptr;
   for (const Json& other : others) {
     const auto index = other["configuration"].get<size_t>();
     std::string line = fmt::format("{}: {} of it", study.label(index), IntervalText(other, "ratio"));
-    if (IsAhead(study, other)) {
+    if (IsAhead(study, other) || (other["told"] == "too few" && HasBetterMean(study, index, best))) {
       ahead.push_back(line + SuspectText(study, index));
     } else if (other["told"] == "too few") {
       unknown.push_back(std::move(line));
@@ -208,7 +223,7 @@ Section AnswerSection(const StudyView& study) {
   AddMissing(study, section);
   AddDrift(study, section);
   AddReference(study, best, section);
-  AddOthers(study, answer["others"], section);
+  AddOthers(study, best, answer["others"], section);
   AddSkipped(study, section);
   AddTargets(study, section);
   return section;

@@ -79,6 +79,16 @@ TEST(AnswerSection, PutsWhatIsAheadInSuspectTrialsAloneBesideTheHeadline) {
   EXPECT_THAT(text, Not(HasSubstr("Next behind it")));
 }
 
+TEST(AnswerSection, CallsTheBestOfSomeNotTheBestOfAll) {
+  Json result = SmallResult();
+  EXPECT_THAT(TextOf(AnswerSection(StudyView(result))), Not(HasSubstr("of those with a VALID trial")));
+  result["configurations"][0]["metrics"]["throughput_images_per_s"]["mean"] = 900;
+  result["answer"]["others"][0]["told"] = "too few";
+  const std::string text = TextOf(AnswerSection(StudyView(result)));
+  EXPECT_THAT(text, HasSubstr("of those with a VALID trial: batch 8"));
+  EXPECT_THAT(text, HasSubstr("not to be relied on:\n\n- batch 1"));
+}
+
 TEST(AnswerSection, WarnsOfAHeadlineOfSuspectOrSingleTrials) {
   Json result = SmallResult();
   EXPECT_THAT(TextOf(AnswerSection(StudyView(result))), Not(HasSubstr("single trial")));

@@ -36,6 +36,7 @@ constexpr std::pair<std::string_view, std::string_view> kWalls[] = {
     {"infer", "the engine"},
     {"network", "the link to the server"},
     {"in_flight", "the depth: more batches in flight would find the others idle"},
+    {"cpu", "the cores of the application's machine, all taken by it, its server or others"},
     {"print", "writing the answers"},
     {"client", "the CPU time of the sending"},
     {"server", "the server, or the way to it"}};

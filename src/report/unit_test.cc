@@ -34,7 +34,8 @@ TEST(WithUnit, IsTheLabelAloneWithoutOne) {
 }
 
 TEST(WallMeaning, KnowsEveryWallThatIsNamed) {
-  for (const char* wall : {"read", "decode", "infer", "network", "in_flight", "print", "client", "server"})
+  for (const char* wall :
+       {"read", "decode", "infer", "network", "in_flight", "cpu", "print", "client", "server"})
     EXPECT_NE(WallMeaning(wall), "") << wall;
   EXPECT_EQ(WallMeaning("moon"), "");
 }

@@ -10,7 +10,8 @@
 namespace weir::trial {
 namespace {
 
-constexpr double kBusy = 0.8;  // of the time: such a part holds the others back
+constexpr double kBusy = 0.8;        // of the time: such a part holds the others back
+constexpr double kCoresTaken = 0.9;  // of a machine's cores: none is left for more work
 constexpr double kStealLimit = 1, kThrottledLimit = 0.01;
 
 // What of the client's result is a metric; the rest describes the trial.
@@ -137,7 +138,10 @@ void AddWall(const Json& result, const Setting& setting, const Seen& seen, doubl
   const bool beyond = stage == "server" || stage.empty();
   if (!beyond) return PutWall(metrics, stage, wall.value("share", 0.0));
   if (setting.architecture == Architecture::kInProcess) return;
-  const Wall found = FindWall(LinkBusy(seen, sending_s), RecogniserBusy(metrics, setting));
+  const double cores = metrics.value("machine_cpus", 0.0);
+  const double cores_busy = cores > 0 ? MeanOf(metrics["resources"], "client_cpu") / cores : 0;
+  const Wall found =
+      FindWall(LinkBusy(seen, sending_s), RecogniserBusy(metrics, setting), std::min(1.0, cores_busy));
   PutWall(metrics, found.name, found.share);
 }
 
@@ -161,8 +165,10 @@ void AddAbsences(const Setting& setting, Json& metrics) {
 
 }  // namespace
 
-Wall FindWall(double link_busy, double recogniser_busy) {
+Wall FindWall(double link_busy, double recogniser_busy, double cores_busy) {
   const double most = std::max(link_busy, recogniser_busy);
+  // More in flight would wait for the same cores.
+  if (most < kBusy && cores_busy >= kCoresTaken) return {"cpu", cores_busy};
   if (most < kBusy) return {"in_flight", 1 - most};
   return link_busy > recogniser_busy ? Wall{"network", link_busy} : Wall{"infer", recogniser_busy};
 }

@@ -41,12 +41,12 @@ struct Outcome {
 Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Seen& seen);
 
 // Which part of a system with a server is the wall, as far as its own time tells nothing: "network" or
-// "infer" where that part was busy for most of the time, "in_flight" where neither was. Shares are from 0
-// to 1.
+// "infer" where that part was busy for most of the time; "cpu" where neither was and the cores of the
+// application's machine were taken, by whomever; else "in_flight". Shares are from 0 to 1.
 struct Wall {
   std::string name;
   double share = 0;
 };
-Wall FindWall(double link_busy, double recogniser_busy);
+Wall FindWall(double link_busy, double recogniser_busy, double cores_busy);
 
 }  // namespace weir::trial

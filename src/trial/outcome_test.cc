@@ -97,9 +97,15 @@ TEST(MakeOutcome, FailsWhereNothingWasAnswered) {
 }
 
 TEST(FindWall, IsTheDepthWhereNothingIsBusy) {
-  EXPECT_EQ(FindWall(0.1, 0.4).name, "in_flight");
-  EXPECT_EQ(FindWall(0.95, 0.9).name, "network");
-  EXPECT_EQ(FindWall(0.5, 0.9).name, "infer");
+  EXPECT_EQ(FindWall(0.1, 0.4, 0.3).name, "in_flight");
+  EXPECT_EQ(FindWall(0.95, 0.9, 0.3).name, "network");
+  EXPECT_EQ(FindWall(0.5, 0.9, 0.3).name, "infer");
+}
+
+TEST(FindWall, IsTheCoresWhereNoneIsLeft) {
+  EXPECT_EQ(FindWall(0.6, 0.4, 0.95).name, "cpu");
+  EXPECT_EQ(FindWall(0.6, 0.4, 0.95).share, 0.95);
+  EXPECT_EQ(FindWall(0.85, 0.4, 1).name, "network");
 }
 
 }  // namespace
