@@ -14,8 +14,8 @@ namespace weir::data {
 //
 // What makes it faster: stuffed bytes are taken out beforehand, so that bits are loaded eight bytes at a time
 // without a look at each (Giesen, "Reading bits in far too many ways", variant 4); and one look into a table
-// tells of nearly every code how many bits it and its coefficient take together, so that the next one need not
-// wait for the coefficient, nor a branch be guessed.
+// tells of nearly every code how many bits it and its coefficient take together, so that the next one need
+// not wait for the coefficient, nor a branch be guessed.
 class JpegHuffman {
  public:
   // Whether the picture is one that it reads: of one scan, sequential, by Huffman codes. To be asked once
@@ -27,7 +27,7 @@ class JpegHuffman {
   void Install(jpeg_decompress_struct& cinfo);
 
  private:
-  static constexpr int kBits = 10;  // of a look into a table
+  static constexpr int kBits = 9;  // of a look into a table; more find more codes, and miss more caches
   // A block takes at most 64 codes of 16 bits with 15 more each; what a load reads past them fits, too.
   static constexpr int kMostPerMcu = D_MAX_BLOCKS_IN_MCU * DCTSIZE2 * 4;  // bytes
   static constexpr int kBuffer = 32 << 10;                                // bytes
