@@ -3,13 +3,17 @@
 
   engines    weir run --no-files against the engines' own: OpenVINO's benchmark_app, ONNX Runtime's Python API
   pipeline   files to answers against 2 / (CPU time of loading + CPU time of inference)
+  prepare    CPU time a picture of weir prepare against Pillow; two workers against one
   breakaway  an emulated accelerator's rate kept: at 458 images/s, and the highest of which 0.97 is kept
 
-WEIR_SHARED names the folder of models and photos (beside the checkout otherwise); what needs it is skipped without it.
+WEIR_SHARED names the folder of models and photos (beside the checkout otherwise); what needs it is skipped without it. WEIR_PILLOW names a Python
+that has the Pillow to measure against (/usr/bin/python3 otherwise).
 """
 import json
 import os
 import pathlib
+import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -124,6 +128,70 @@ def pipeline():
         row(name, ours, bounds)
 
 
+# Short side to 256, the middle 224 by 224: milliseconds of CPU a picture, from memory; with a second argument by `draft`.
+PILLOW = """
+import io, pathlib, sys, time
+from PIL import Image
+blobs = [path.read_bytes() for path in sorted(pathlib.Path(sys.argv[1]).iterdir()) if path.suffix in ('.JPEG', '.jpg')]
+begin = time.process_time()
+for blob in blobs:
+    picture = Image.open(io.BytesIO(blob))
+    if len(sys.argv) > 2:
+        picture.draft('RGB', (256, 256))
+    picture = picture.convert('RGB')
+    width, height = picture.size
+    size = (256, height * 256 // width) if width < height else (width * 256 // height, 256)
+    left, top = round((size[0] - 224) / 2), round((size[1] - 224) / 2)
+    picture.resize(size, Image.BILINEAR).crop((left, top, left + 224, top + 224)).tobytes()
+print(1000 * (time.process_time() - begin) / len(blobs))
+"""
+# Photos enlarged to 12 megapixels, with grain, so that they need as many bytes as a camera's.
+ENLARGE = """
+import pathlib, sys
+from PIL import Image
+for path in sorted(pathlib.Path(sys.argv[1]).glob('*.JPEG'))[:6]:
+    picture = Image.open(path).convert('RGB').resize((4000, 3000), Image.BICUBIC)
+    Image.blend(picture, Image.effect_noise((4000, 3000), 60).convert('RGB'), 0.12).save(f'{sys.argv[2]}/{path.stem}.jpg', quality=88)
+"""
+
+
+def pillow(code, *arguments):
+    python = os.environ.get("WEIR_PILLOW", "/usr/bin/python3")
+    return subprocess.run([python, "-c", code, *map(str, arguments)], capture_output=True, check=True, text=True).stdout
+
+
+def prepared(source, times, *options, workers=1):
+    """One preparation to raw records: milliseconds of CPU a picture, and pictures a second."""
+    (WORK / "224.yaml").write_text(RECIPE)
+    shutil.rmtree(WORK / "prepared", ignore_errors=True)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = weir("prepare", *[source] * times, "--recipe", WORK / "224.yaml", "--format", "raw", "--workers", workers, *options, "-o", WORK / "prepared")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return 1000 * seconds / result["images"], result["images_per_s"]
+
+
+def prepare():
+    if not SHARED.is_dir():
+        return print(f"prepare: skipped, no photos at {SHARED}")
+    large = WORK / "12-megapixel"
+    if not large.is_dir():
+        large.mkdir(parents=True)
+        pillow(ENLARGE, SHARED / "images", large)
+    print(f"\nPictures to 224x224 raw, medians of {ROUNDS} interleaved rounds; ours with reading, hashes, manifest and writing, Pillow's from memory\n\n"
+          "| ms of CPU a picture | Pillow | weir | Pillow / weir (range) |\n|---|---|---|---|")
+    cases = [("photos", SHARED / "images", 4, (), ()), ("12 megapixels", large, 3, (), ()), ("12 megapixels, draft against --shrink", large, 3, ("--shrink",), ("draft",))]
+    for name, source, times, options, draft in cases:
+        ours, theirs = [], []
+        for _ in range(ROUNDS):
+            theirs.append(float(pillow(PILLOW, source, *draft)))
+            ours.append(prepared(source, times, *options)[0])
+        row(name, theirs, ours)
+    print("\n| images/s | two workers | one | ratio (range) |\n|---|---|---|---|")
+    rates = [[prepared(SHARED / "images", 8, workers=workers)[1] for workers in (2, 1)] for _ in range(ROUNDS)]
+    row("photos", *map(list, zip(*rates)))
+
+
 def highest_kept(kept, low):
     """The highest rate, within 3 %, of which `kept(rate)`, the share of it that is reached, is 0.97 in the median of three tries."""
     def holds(rate):
@@ -159,7 +227,7 @@ def breakaway():
 
 
 if __name__ == "__main__":
-    names = sys.argv[1:] or ["engines", "pipeline", "breakaway"]
+    names = sys.argv[1:] or ["engines", "pipeline", "prepare", "breakaway"]
     print(f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
     for name in names:
-        {"engines": engines, "pipeline": pipeline, "breakaway": breakaway}[name]()
+        {"engines": engines, "pipeline": pipeline, "prepare": prepare, "breakaway": breakaway}[name]()

@@ -27,7 +27,7 @@ class JpegHuffman {
   void Install(jpeg_decompress_struct& cinfo);
 
  private:
-  static constexpr int kBits = 10;  // of a look into a table
+  static constexpr int kBits = 9;  // of a look into a table; more find more codes, and miss more caches
   // A block takes at most 64 codes of 16 bits with 15 more each; what a load reads past them fits, too.
   static constexpr int kMostPerMcu = D_MAX_BLOCKS_IN_MCU * DCTSIZE2 * 4;  // bytes
   static constexpr int kBuffer = 32 << 10;                                // bytes
