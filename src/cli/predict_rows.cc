@@ -40,7 +40,7 @@ bool IsModel(const std::string& network) {
   return network.ends_with(".onnx") || std::filesystem::is_directory(network, ignored);
 }
 
-Status PutNetwork(const AskedRows& asked, const Predictor& predictor, Settings& row) {
+Status PutNetwork(const AskedRows& asked, const Predictor& predictor, const Console& console, Settings& row) {
   const Spec& spec = predictor.spec();
   if (!spec.networks) {
     return asked.network.empty() ? Status() : Refuse("this predictor knows no networks: leave out --network");
@@ -50,8 +50,12 @@ Status PutNetwork(const AskedRows& asked, const Predictor& predictor, Settings& 
     return row.contains(key) ? Status() : Refuse(fmt::format("say --network: a {}, or an ONNX file", key));
   if (row.contains(key)) return Refuse(fmt::format("--network and --set {} say the same", key));
   if (IsModel(asked.network)) {
+    Settings facts = TRY(NetworkFacts(asked.network));
+    if (const auto alike = predict::NetworkAlike(spec, predictor.networks(), facts))
+      console.Note(fmt::format("{} has the facts of {}: --network {} asks by its name", asked.network, *alike,
+                               *alike));
     row[key] = asked.network;
-    row.merge(TRY(NetworkFacts(asked.network)));
+    row.merge(std::move(facts));
   } else {
     row[key] = TRY(predict::KeyMeant(predictor.networks(), asked.network, key));
   }
@@ -68,10 +72,10 @@ Status PutDevices(const AskedRows& asked, const Spec& spec, Settings& row) {
 }
 
 // What every row has: --set, --network, --devices.
-Result<Settings> BaseRow(const AskedRows& asked, const Predictor& predictor) {
+Result<Settings> BaseRow(const AskedRows& asked, const Predictor& predictor, const Console& console) {
   Settings row = TRY(predict::ParseSettings(asked.set));
   TRY_STATUS(predict::CheckSettings(predictor.spec(), row));
-  TRY_STATUS(PutNetwork(asked, predictor, row));
+  TRY_STATUS(PutNetwork(asked, predictor, console, row));
   TRY_STATUS(PutDevices(asked, predictor.spec(), row));
   return row;
 }
@@ -276,7 +280,7 @@ Status CheckAsked(const AskedRows& asked) {
 
 Status AnswerRows(const AskedRows& asked, const Predictor& predictor, const Console& console) {
   const Spec& spec = predictor.spec();
-  const Settings base = TRY(BaseRow(asked, predictor));
+  const Settings base = TRY(BaseRow(asked, predictor, console));
   const std::vector<std::string> hardware = TRY(Hardware(asked, predictor, base));
   TRY_STATUS(CheckBatch(asked, spec, base));
   if (asked.as_engine) {

@@ -19,9 +19,12 @@
 namespace weir::predict {
 namespace {
 
-constexpr double kFactOff = 6;  // of a fact; kinds differ by up to 3 within themselves
-constexpr double kPeakSlack =
-    1.5;  // cards boost above their data sheet, and Winograd's convolutions do less work
+// Of a fact. Kinds differ by 2 within themselves (peaks halved on consumer cards), so that a fact which is
+// ten times too high is still five times off; a bandwidth by up to 5.1, where two laws must agree.
+constexpr double kFactOff = 4.5;
+// Winograd's convolutions do 2.25 times less work than is counted (Lavin and Gray 2016); cards boost above
+// their data sheet.
+constexpr double kPeakSlack = 2.5;
 constexpr double kWorstScaling = 0.35, kBestScaling = 1.3;
 constexpr double kFarFactor = 4, kFarDeviations = 12;
 
@@ -63,6 +66,7 @@ const std::vector<Law>& Laws() {
 // Each hardware row that breaks the law, with how many times it is off.
 std::vector<std::pair<int64_t, double>> Breaches(const Law& law, const Table& table) {
   const int column = table.Column(law.column), kind = table.Column(law.kind);
+  const int architecture = table.Column("architecture");  // of those that have no compute capability
   if (column < 0 || kind < 0) return {};
   std::map<std::string, std::vector<std::pair<int64_t, double>>> kinds;
   for (int64_t row = 0; row < table.rows(); ++row) {
@@ -73,7 +77,9 @@ std::vector<std::pair<int64_t, double>> Breaches(const Law& law, const Table& ta
       ratio = ratio && value && *value > 0 ? std::optional(*ratio / *value) : std::nullopt;
     }
     if (!ratio || *ratio <= 0) continue;
-    kinds[std::string(table.Cell(row, kind))].emplace_back(row, std::log(*ratio));
+    std::string name(table.Cell(row, kind));
+    if (name.empty() && architecture >= 0) name = table.Cell(row, architecture);
+    kinds[std::move(name)].emplace_back(row, std::log(*ratio));
   }
   std::vector<std::pair<int64_t, double>> breaches;
   for (const auto& [name, members] : kinds) {

@@ -29,9 +29,9 @@ struct Finding {
   std::vector<int64_t> places;    // of the rows in their table, from 0: a copy may have the id of its row
 };
 
-// Peaks of a GPU held against its cores and clock, as those of the same compute capability have them; memory
-// bandwidth against the same kind of memory and the same architecture. A finding for each fact that is six
-// times off, with every row of `rows` that uses it.
+// Peaks of a GPU held against its cores and clock, as those of the same compute capability have them (of the
+// same architecture, where there is none); memory bandwidth against the same kind of memory and the same
+// architecture. A finding for each fact that is 4.5 times off, with every row of `rows` that uses it.
 std::vector<Finding> CheckHardware(const Spec& spec, const Facts& facts, const Table& rows);
 
 // Cells and copies.

@@ -10,6 +10,9 @@
 namespace weir::predict {
 namespace {
 
+constexpr double kAlike = 0.02;  // of facts: batch normalisation may be folded away
+constexpr int kFewestAlike = 3;
+
 std::unexpected<Error> Refuse(std::string what) { return Fail(ErrorCode::kInvalidArgument, std::move(what)); }
 
 // ms of a step of `batch` items on one device.
@@ -113,6 +116,25 @@ Result<std::string> KeyMeant(const Table& table, const std::string& text, std::s
   if (alike.empty()) return text;
   if (alike.size() == 1) return alike.front();
   return Refuse(fmt::format("{} \"{}\" may be {}: say which", what, text, fmt::join(alike, ", ")));
+}
+
+std::optional<std::string> NetworkAlike(const Spec& spec, const Table& networks, const Settings& facts) {
+  if (!spec.networks) return std::nullopt;
+  const int key = networks.Column(spec.networks->table_key);
+  for (int64_t row = 0; row < networks.rows() && key >= 0; ++row) {
+    int alike = 0;
+    bool other = false;
+    for (const auto& [name, text] : facts) {
+      const int column = networks.Column(name);
+      const auto known = column < 0 ? std::nullopt : networks.At(row, column).number;
+      const auto number = ParseNumber(text);
+      if (!known || !number) continue;
+      other = other || std::abs(*number - *known) > kAlike * std::abs(*known);
+      ++alike;
+    }
+    if (!other && alike >= kFewestAlike) return std::string(networks.Cell(row, key));
+  }
+  return std::nullopt;
 }
 
 Status CheckSettings(const Spec& spec, const Settings& row) {

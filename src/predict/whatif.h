@@ -32,6 +32,10 @@ std::vector<Settings> Combine(const Settings& base,
 // where several do.
 Result<std::string> KeyMeant(const Table& table, const std::string& text, std::string_view what);
 
+// The key of the network table whose numbers are those of `facts` within 2 %, all that both have and three at
+// least: what an ONNX file is, that does not say its name. Nothing where there is none.
+std::optional<std::string> NetworkAlike(const Spec& spec, const Table& networks, const Settings& facts);
+
 // kInvalidArgument where a setting is no column that the predictor looks at: it would change nothing.
 Status CheckSettings(const Spec& spec, const Settings& row);
 // Columns that the predictor looks at and that neither the row nor the tables of facts have: they are taken

@@ -62,6 +62,18 @@ TEST(KeyMeant, IsTheOnlyOneThatBeginsSo) {
               HasSubstr("gpu \"h100\" may be H100-PCIe, H100-SXM5-80GB"));
 }
 
+TEST(NetworkAlike, HasTheSameFacts) {
+  const Spec spec = *ParseSpec(MadeSet::Make().spec);
+  const Table table = *Table::WithKey(
+      *ParseCsv("network,family,params_m,gmacs,depth\nsmall,a,10,2,18\nlarge,a,25.56,4.1,50\n"), "network");
+  EXPECT_EQ(NetworkAlike(spec, table, {{"params_m", "25.53"}, {"gmacs", "4.09"}, {"depth", "50"}}), "large");
+  EXPECT_EQ(NetworkAlike(spec, table, {{"params_m", "25.53"}, {"gmacs", "4.4"}, {"depth", "50"}}),
+            std::nullopt);
+  EXPECT_EQ(NetworkAlike(spec, table, {{"params_m", "25.53"}, {"gmacs", "4.09"}}), std::nullopt);
+  EXPECT_EQ(NetworkAlike(spec, {}, {{"params_m", "25.53"}, {"gmacs", "4.09"}, {"depth", "50"}}),
+            std::nullopt);
+}
+
 TEST(TimeOfJob, IsStepsTimesTheTimeOfAStep) {
   const Spec spec = *ParseSpec(MadeSet::Make().spec);  // a rate; the time is of an item on a device
   const Settings row = {{"batch", "10"}, {"gpu_count", "4"}};
