@@ -285,6 +285,7 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
                                         recipe.neighbours ? ToString(question) : "");
     answer.mixture.emplace_back(Want(recipe, key), rehearsal.weights[r]);
   }
+  if (options.left_out) options.left_out(question, rehearsal.row, rehearsal.Mixture(), rehearsal.measured);
   TRY_STATUS(LearnSpread(rehearsal, answer, seed.Stream("spread")));
   answers_.push_back(std::move(answer));
   return {};
@@ -292,7 +293,6 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
 
 Status Predictor::LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed) {
   const std::vector<double> mixture = rehearsal.Mixture();
-  if (options.left_out) options.left_out(question, rehearsal.row, mixture, rehearsal.measured);
   std::vector<double> misses;
   std::vector<float> inputs;
   std::vector<int> parts;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.h"
 #include "report/number.h"
 
 namespace weir::report {
@@ -79,7 +80,7 @@ Chart ProfileChart(const Json& fit) {
                                .value = NumberOf(point, "predicted_over_measured"),
                                .low = NumberOf(point, "low"),
                                .high = NumberOf(point, "high"),
-                               .note = Counted(point["rows"].get<int64_t>(), "row")});
+                               .note = Count(point["rows"].get<int64_t>(), "row")});
     }
     chart.series.push_back(std::move(series));
   }
@@ -153,7 +154,7 @@ void AddGroups(const Json& question, const char* key, const char* what, Section&
                              .value = NumberOf(group, "mean_percent"),
                              .low = {},
                              .high = {},
-                             .note = Counted(group["rows"].get<int64_t>(), "row")});
+                             .note = Count(group["rows"].get<int64_t>(), "row")});
   section.blocks.emplace_back(std::move(chart));
 }
 
