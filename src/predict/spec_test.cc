@@ -39,10 +39,10 @@ TEST(Spec, SaysWhatATimeIsOf) {
   EXPECT_TRUE(ParseSpec(MadeSet::Make().spec)->time_is_of_item);
   std::string yaml = MadeSet::Make().spec;
   yaml.replace(yaml.find("of: item"), 8, "of: stem");
-  EXPECT_THAT(ParseSpec(yaml).error().message, HasSubstr("of: is item or step"));
+  EXPECT_THAT(ParseSpec(yaml).error().message, HasSubstr("of: \"stem\" is none of item, step"));
   yaml = MadeSet::Make().spec;
   yaml.replace(yaml.find("kind: rate"), 10, "kind: rote");
-  EXPECT_THAT(ParseSpec(yaml).error().message, HasSubstr("kind: is rate or time"));
+  EXPECT_THAT(ParseSpec(yaml).error().message, HasSubstr("target.kind: \"rote\" is none of rate, time"));
 }
 
 }  // namespace
