@@ -153,7 +153,7 @@ def test_several_sets_in_one_call(weir, folder, tmp_path):
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"made.json", "other.json"}
     assert {path.name for path in (tmp_path / "pages").iterdir()} == {"made.html", "other.html"}
     done = weir.run("fit", folder / "made.yaml", broken, *common, "--out", tmp_path / "more", status=2)
-    assert (tmp_path / "more/made.json").exists() and b"broken.yaml: the key rows is missing" in done.stderr
+    assert (tmp_path / "more/made.json").exists() and b"broken.yaml: line 1: SPEC: the key rows is missing" in done.stderr
     assert b"made " in done.stdout and b"mean / median error" in done.stdout
 
 
