@@ -161,7 +161,7 @@ def test_every_configuration_is_played_or_says_why_not(played, here):
         assert trials["valid"] + trials["suspect"] == 2, one
         assert one["metrics"]["throughput_images_per_s"]["n"] == 2
         assert one["metrics"]["resources.app_cpu.mean"]["mean"] > 0
-        assert one["metrics"]["resources.gpu_percent.mean"]["mean"] > 10
+        assert one["metrics"]["resources.gpu_percent.mean"]["mean"] > 1
         if one["factors"]["architecture"] != "in-process":
             assert one["metrics"]["resources.recogniser_cpu.mean"]["mean"] > 0
     differ = [entry["record"]["metrics"].get("answers_differ") for entry in journal(folder) if entry["record"]["verdict"]["verdict"] in ("VALID", "SUSPECT")]
