@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/seed.h"
+#include "base/shuffle.h"
 #include "study/combinations.h"
 #include "study/factor.h"
 #include "study/rules.h"
@@ -115,16 +116,12 @@ void AddLabels(const StudyFile& study, Design& design) {
   add(Json::object());
 }
 
-void Shuffle(std::vector<size_t>& order, Random random) {  // Fisher and Yates
-  for (size_t i = order.size(); i > 1; --i)
-    std::swap(order[i - 1], order[static_cast<size_t>(random.Integer(0, static_cast<int64_t>(i) - 1))]);
-}
-
 void AddBlock(const StudyFile& study, int block, Design& design) {
   const Seed seed = Seed(study.seed).Stream("block").Stream(static_cast<uint64_t>(block));
   std::vector<size_t> order(design.configurations.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  Shuffle(order, seed.Stream("order").MakeRandom());
+  Random random = seed.Stream("order").MakeRandom();
+  Shuffle(order, random);
 
   int position = 0;
   const auto add = [&](size_t configuration, Role role) {
