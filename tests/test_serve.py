@@ -445,9 +445,12 @@ def test_a_full_queue_refuses_at_once_and_says_so(shop):
 def test_a_deadline_that_cannot_be_met_is_refused_before_it_costs_anything(shop):
     for _ in range(10):  # it learns how long a call takes
         shop.infer("timed", x([1.0] * 16))
-    begin = time.monotonic()
-    error = shop.infer("timed", x([1.0] * 16), 503, parameters={"timeout": 5000})["error"]
-    assert "timed" in error and time.monotonic() - begin < 0.03
+    took = []
+    for _ in range(5):  # of which a busy machine leaves one alone
+        begin = time.monotonic()
+        assert "timed" in shop.infer("timed", x([1.0] * 16), 503, parameters={"timeout": 5000})["error"]
+        took.append(time.monotonic() - begin)
+    assert min(took) < 0.03
     shop.infer("timed", x([1.0] * 16), parameters={"timeout": 5_000_000})
 
 

@@ -139,9 +139,10 @@ void AddWall(const Json& result, const Setting& setting, const Seen& seen, doubl
   if (!beyond) return PutWall(metrics, stage, wall.value("share", 0.0));
   if (setting.architecture == Architecture::kInProcess) return;
   const double cores = metrics.value("machine_cpus", 0.0);
-  const double cores_busy = cores > 0 ? MeanOf(metrics["resources"], "client_cpu") / cores : 0;
+  const double busy = cores > 0 ? MeanOf(metrics["resources"], "client_cpu") / cores : 0;
+  const double stolen = metrics["resources"].value("steal_percent", 0.0) / 100;  // wanted, and not given
   const Wall found =
-      FindWall(LinkBusy(seen, sending_s), RecogniserBusy(metrics, setting), std::min(1.0, cores_busy));
+      FindWall(LinkBusy(seen, sending_s), RecogniserBusy(metrics, setting), std::min(1.0, busy + stolen));
   PutWall(metrics, found.name, found.share);
 }
 
