@@ -430,7 +430,7 @@ def walls_of(folder, study, join=None):
 def walls(weir, made, tmp_path_factory):
     """Of a study on a slow disk; and why there is none, where there is none."""
     folder = tmp_path_factory.mktemp("walls")
-    with slow_disk(folder, 400_000) as join:
+    with slow_disk(folder, 1_000_000) as join:
         rows = walls_of(folder, write(folder, made, repeats=1, images=34, text=WALLS), join if callable(join) else None)
     return rows, None if callable(join) else join
 
@@ -451,7 +451,7 @@ def test_a_planted_wall_is_named_in_the_report(walls, wall, factors):
     assert row["wall"] == wall, one["words"]
 
 
-# Some seconds for each trial: on a link of its own a connection needs a while to find its rate.
+# Seconds for a trial: on a link of its own a connection needs a while to find its rate.
 LINK_WALL = """
 study: link
 model: {model}
@@ -465,7 +465,7 @@ trial: {{images: {images}}}
 
 
 def test_a_slow_link_is_named_in_the_report(weir, made, tmp_path):
-    (one, row), = walls_of(tmp_path, write(tmp_path, made, repeats=3, images=20_000, text=LINK_WALL))
+    (one, row), = walls_of(tmp_path, write(tmp_path, made, repeats=1, images=6000, text=LINK_WALL))
     if "skipped_why" in one:
         pytest.skip(one["skipped_why"])
     if row["wall"] == "cpu":

@@ -11,6 +11,7 @@ namespace weir::trial {
 namespace {
 
 constexpr double kBusy = 0.8;        // of the time: such a part holds the others back
+constexpr double kLinkFull = 0.6;    // of what a shared link carries; TCP does not hold on to the rest
 constexpr double kCoresTaken = 0.9;  // of a machine's cores: none is left for more work
 constexpr double kStealLimit = 1, kThrottledLimit = 0.01;
 
@@ -125,6 +126,12 @@ double RecogniserBusy(const Json& metrics, const Setting& setting) {
   return threads > 0 ? MeanOf(resources, "recogniser_cpu") / threads : 0;
 }
 
+bool IsOverlapped(const Setting& setting) {
+  if (setting.mode == Mode::kSync) return false;
+  return std::holds_alternative<ClosedLoad>(setting.load) ? setting.in_flight.value_or(1) > 1
+                                                          : setting.in_flight.value_or(2) > 1;
+}
+
 void PutWall(Json& metrics, const std::string& name, double share) {
   metrics["wall"] = name;
   metrics["wall_share"] = share;
@@ -141,8 +148,10 @@ void AddWall(const Json& result, const Setting& setting, const Seen& seen, doubl
   const double cores = metrics.value("machine_cpus", 0.0);
   const double busy = cores > 0 ? MeanOf(metrics["resources"], "client_cpu") / cores : 0;
   const double stolen = metrics["resources"].value("steal_percent", 0.0) / 100;  // wanted, and not given
-  const Wall found =
-      FindWall(LinkBusy(seen, sending_s), RecogniserBusy(metrics, setting), std::min(1.0, busy + stolen));
+  const Wall found = FindWall({.link = LinkBusy(seen, sending_s),
+                               .recogniser = RecogniserBusy(metrics, setting),
+                               .cores = std::min(1.0, busy + stolen),
+                               .overlapped = IsOverlapped(setting)});
   PutWall(metrics, found.name, found.share);
 }
 
@@ -166,12 +175,14 @@ void AddAbsences(const Setting& setting, Json& metrics) {
 
 }  // namespace
 
-Wall FindWall(double link_busy, double recogniser_busy, double cores_busy) {
-  const double most = std::max(link_busy, recogniser_busy);
-  // More in flight would wait for the same cores.
-  if (most < kBusy && cores_busy >= kCoresTaken) return {"cpu", cores_busy};
-  if (most < kBusy) return {"in_flight", 1 - most};
-  return link_busy > recogniser_busy ? Wall{"network", link_busy} : Wall{"infer", recogniser_busy};
+Wall FindWall(const Busy& busy) {
+  const double most = std::max(busy.link, busy.recogniser);
+  if (most >= kBusy)
+    return busy.link > busy.recogniser ? Wall{"network", busy.link} : Wall{"infer", busy.recogniser};
+  // More in flight would wait for the same cores, or the same link.
+  if (busy.cores >= kCoresTaken) return {"cpu", busy.cores};
+  if (busy.overlapped && busy.link >= kLinkFull && busy.link > busy.recogniser) return {"network", busy.link};
+  return {"in_flight", 1 - most};
 }
 
 Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Seen& seen) {

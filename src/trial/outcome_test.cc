@@ -97,15 +97,22 @@ TEST(MakeOutcome, FailsWhereNothingWasAnswered) {
 }
 
 TEST(FindWall, IsTheDepthWhereNothingIsBusy) {
-  EXPECT_EQ(FindWall(0.1, 0.4, 0.3).name, "in_flight");
-  EXPECT_EQ(FindWall(0.95, 0.9, 0.3).name, "network");
-  EXPECT_EQ(FindWall(0.5, 0.9, 0.3).name, "infer");
+  EXPECT_EQ(FindWall({.link = 0.1, .recogniser = 0.4, .cores = 0.3}).name, "in_flight");
+  EXPECT_EQ(FindWall({.link = 0.95, .recogniser = 0.9, .cores = 0.3}).name, "network");
+  EXPECT_EQ(FindWall({.link = 0.5, .recogniser = 0.9, .cores = 0.3}).name, "infer");
 }
 
 TEST(FindWall, IsTheCoresWhereNoneIsLeft) {
-  EXPECT_EQ(FindWall(0.6, 0.4, 0.95).name, "cpu");
-  EXPECT_EQ(FindWall(0.6, 0.4, 0.95).share, 0.95);
-  EXPECT_EQ(FindWall(0.85, 0.4, 1).name, "network");
+  EXPECT_EQ(FindWall({.link = 0.6, .recogniser = 0.4, .cores = 0.95}).name, "cpu");
+  EXPECT_EQ(FindWall({.link = 0.6, .recogniser = 0.4, .cores = 0.95}).share, 0.95);
+  EXPECT_EQ(FindWall({.link = 0.85, .recogniser = 0.4, .cores = 1}).name, "network");
+}
+
+TEST(FindWall, IsTheLinkThatSeveralRequestsDidNotQuiteFill) {
+  EXPECT_EQ(FindWall({.link = 0.7, .recogniser = 0.1, .cores = 0.3, .overlapped = true}).name, "network");
+  EXPECT_EQ(FindWall({.link = 0.7, .recogniser = 0.1, .cores = 0.3}).name, "in_flight");
+  EXPECT_EQ(FindWall({.link = 0.7, .recogniser = 0.75, .cores = 0.3, .overlapped = true}).name, "in_flight");
+  EXPECT_EQ(FindWall({.link = 0.4, .recogniser = 0.1, .cores = 0.3, .overlapped = true}).name, "in_flight");
 }
 
 }  // namespace
