@@ -255,7 +255,7 @@ def test_faults_of_the_file_are_named_with_their_line(weir, made, tmp_path):
 def test_a_study_that_is_killed_leaves_nothing_and_goes_on(weir, made, container_image, here, tmp_path, launched, architecture):
     if here[architecture]:
         pytest.skip(here[architecture])
-    study = write(tmp_path, made, repeats=3, images=200, text=STUDY.replace("[in-process, microservice, distributed]", f"[{architecture}]"))
+    study = write(tmp_path, made, repeats=2, images=200, text=STUDY.replace("[in-process, microservice, distributed]", f"[{architecture}]"))
     out = tmp_path / "out"
     command = ["study", study, "-o", out, "--image", container_image.name]
     for attempt in range(2):
@@ -275,7 +275,7 @@ def test_a_study_that_is_killed_leaves_nothing_and_goes_on(weir, made, container
     result = weir.json(*command, "--resume")
     assert not containers(running.pid)
     ids = [entry["id"] for entry in journal(out) if entry["attempt"] == 1]
-    assert len(ids) == len(set(ids)) == 3 * (len(result["configurations"]) + 3)
+    assert len(ids) == len(set(ids)) == 2 * (len(result["configurations"]) + 3)
 
 
 def test_a_study_that_was_killed_before_its_first_trial_goes_on(weir, made, tmp_path):

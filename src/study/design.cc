@@ -66,15 +66,15 @@ class Configurations {
   std::map<std::string, size_t> index_;
 };
 
-// Factors with more than one level in the combinations. Where the rules alone make a difference, as of
-// in_flight in sync mode, the factors they go by tell it.
+// Factors with more than one level in the combinations, of which "none is named" is one. Where the rules
+// alone make a difference, as of in_flight in sync mode, the factors they go by tell it.
 std::vector<std::string> VaryingFactors(const std::vector<Combination>& combinations) {
   std::vector<std::string> varying;
   for (const Factor& factor : Factors()) {
     std::set<std::string> levels;
     for (const Combination& one : combinations) {
       const auto level = one.factors.find(std::string(factor.name));
-      if (one.configuration && level != one.factors.end()) levels.insert(DumpJson(*level));
+      if (one.configuration) levels.insert(level == one.factors.end() ? "" : DumpJson(*level));
     }
     if (levels.size() > 1) varying.emplace_back(factor.name);
   }
@@ -108,7 +108,7 @@ void AddLabels(const StudyFile& study, Design& design) {
   };
   if (study.layout == Layout::kStar && add(base)) {
     for (const std::string& factor : varying) {
-      if (factor != "architecture")
+      if (factor != "architecture" && base.contains(factor))
         design.unnamed += (design.unnamed.empty() ? "" : ", ") + NamedLevelText(factor, base[factor]);
     }
     return;

@@ -152,6 +152,15 @@ repeats: 1
   EXPECT_EQ(design.unnamed, "grpc, batch 8");
 }
 
+TEST(MakeDesign, NamesWhatTheBaseOfAStarLeavesOpen) {
+  const Design design = Make(
+      "study: s\nmodel: m\ndata: d\ndesign: star\nbase: {mode: async, batch: 1}\n"
+      "also: [{in_flight: [4]}]\nrepeats: 1\n");
+  std::set<std::string> labels;
+  for (const Configuration& one : design.configurations) labels.insert(one.label);
+  EXPECT_EQ(labels, (std::set<std::string>{"s", "in flight 4"}));
+}
+
 TEST(MakeDesign, DoesNotNameWhatOnlyTheRulesChange) {
   const Design design = Make(
       "study: s\nmodel: m\ndata: d\nfactors: {mode: [sync, async]}\nfixed: {in_flight: 4}\nrepeats: 1\n");
