@@ -130,3 +130,16 @@ def test_watches_a_process_that_runs_already(weir):
     assert result["resources"]["app_cpu"]["max"] > 0
     weir.run("monitor", "--pid", other.pid, status=2)  # it has ended
     weir.run("monitor", "--pid", os.getpid(), "--", "true", status=2)
+
+
+def test_watching_ends_with_the_standard_input(weir):
+    other = subprocess.Popen(["sleep", "600"])
+    try:
+        running = subprocess.Popen([PROGRAM, "monitor", "--pid", str(other.pid), "--until-eof", "--json", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL)
+        result = json.loads(running.communicate(timeout=60)[0])
+        assert running.returncode == 0 and result["pids"] == [other.pid]
+    finally:
+        other.kill()
+        other.wait()
+    assert b"--pid" in weir.run("monitor", "--until-eof", "--", "true", status=2).stderr

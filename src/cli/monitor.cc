@@ -1,6 +1,10 @@
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <stop_token>
+#include <thread>
 
 #include "cli/console.h"
 #include "cli/flags.h"
@@ -106,10 +110,29 @@ int MonitorCommand(const Console& console, const Arguments& command,
   return usage->exit_status;
 }
 
-int MonitorProcesses(const Console& console, const monitor::ResourceMonitor::Options& options) {
+// Asks `end` to stop once standard input has ended.
+void WatchInput(const std::stop_token& given_up, std::stop_source end) {
+  constexpr int kLookMs = 100;
+  char dropped[4096];
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  while (!given_up.stop_requested()) {
+    const int ready = ::poll(&input, 1, kLookMs);
+    if (ready > 0 && ::read(STDIN_FILENO, dropped, sizeof dropped) <= 0) {
+      end.request_stop();
+      return;
+    }
+  }
+}
+
+int MonitorProcesses(const Console& console, const monitor::ResourceMonitor::Options& options,
+                     bool until_eof) {
+  std::stop_source end;
   const Interrupt interrupt;
+  const std::stop_callback interrupted(interrupt.token(), [&] { end.request_stop(); });
+  std::jthread input;
+  if (until_eof) input = std::jthread([&](const std::stop_token& stop) { WatchInput(stop, end); });
   const SteadyClock clock;
-  const auto used = monitor::WatchUntilTheyEnd(clock, options, interrupt.token());
+  const auto used = monitor::WatchUntilTheyEnd(clock, options, end.get_token());
   if (!used) return FailWith(used.error());
   fmt::print(stderr, "{} {:.3f} s\n{}", console.Bold("wall"), used->wall_s, ResourceText(console, *used));
   Json result{{"pids", options.processes}, {"wall_s", used->wall_s}};
@@ -126,6 +149,7 @@ int MonitorVerb(const Arguments& arguments) {
   std::string json;
   std::vector<int> pids;
   int period_ms = 100;
+  bool until_eof = false;
   Flags flags(
       "monitor",
       "Runs any command and says what it and the processes it starts used, or watches processes that run.",
@@ -133,6 +157,9 @@ int MonitorVerb(const Arguments& arguments) {
   flags.Integers(
       "--pid", pids,
       "watch these and what they start, instead of a command, until they end or Ctrl-C is pressed");
+  flags.Switch("--until-eof", until_eof,
+               "with --pid: end when standard input ends, too, so that another program, or one on another "
+               "machine, bounds what is measured");
   flags.Integer("--period-ms", period_ms, 1, 60'000, "between samples");
   flags.Text("--json", json, "write the result as JSON to this file; - for standard output");
   const bool bare = dashes == arguments.end() && !arguments.empty() && !arguments.front().starts_with('-');
@@ -142,11 +169,13 @@ int MonitorVerb(const Arguments& arguments) {
         {ErrorCode::kInvalidArgument,
          "monitor wants a command after --, as in: weir monitor -- sleep 1, or --pid, and not both"});
   }
+  if (until_eof && pids.empty())
+    return FailWith({ErrorCode::kInvalidArgument, "--until-eof goes with --pid: a command ends by itself"});
   const Console console(json);
   const monitor::ResourceMonitor::Options options{.processes = pids,
                                                   .period = std::chrono::milliseconds(period_ms)};
   return pids.empty() ? MonitorCommand(console, command, options, !json.empty())
-                      : MonitorProcesses(console, options);
+                      : MonitorProcesses(console, options, until_eof);
 }
 
 }  // namespace weir::cli

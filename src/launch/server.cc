@@ -67,7 +67,7 @@ Result<Places> FindPlaces(const ServerCommand& server, const Clock& clock) {
     return Fail(ErrorCode::kInvalidArgument, "a server runs on another host or behind a link, not both");
   Places places{.address = "127.0.0.1", .model_repository = server.model_repository};
   if (server.link != nullptr) places.address = server.link->far_address();
-  if (server.host) places.address = server.host->Address();
+  if (server.host) places.address = TRY(AddressThere(*server.host, clock));
   const std::vector<int> free = server.host ? TRY(FreePortsOn(*server.host, 3, clock)) : TRY(FreePorts(3));
   places.ports = Chosen(server.ports, free);
   return places;

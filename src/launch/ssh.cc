@@ -140,6 +140,17 @@ std::vector<int> PortsIn(std::string_view proc_net_tcp) {
   return ports;
 }
 
+Result<std::string> AddressThere(const SshHost& host, const Clock& clock) {
+  if (!host.address.empty()) return host.address;
+  // "CLIENT PORT SERVER PORT": sshd(8), ENVIRONMENT
+  const Output output = TRY(Run(host, "echo \"$SSH_CONNECTION\"", -1, 60s, clock));
+  std::string_view rest = output.out;
+  for (int i = 0; i < 2; ++i) rest.remove_prefix(std::min(rest.size(), rest.find(' ') + 1));
+  const std::string_view address = rest.substr(0, rest.find(' '));
+  const bool is_ipv4 = !address.empty() && address.find_first_not_of("0123456789.") == std::string_view::npos;
+  return is_ipv4 ? std::string(address) : host.Address();
+}
+
 Result<std::vector<int>> FreePortsOn(const SshHost& host, int count, const Clock& clock) {
   const Output output = TRY(Run(host, "cat /proc/net/tcp /proc/net/tcp6", -1, 60s, clock));
   const std::vector<int> taken = PortsIn(output.out);

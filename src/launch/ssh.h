@@ -17,7 +17,7 @@ struct SshHost {
   int port = 0;                      // 0: as ssh has it configured
   std::string identity;              // a private key's file; empty: as ssh has it configured
   std::vector<std::string> options;  // "StrictHostKeyChecking=accept-new"; they win over ours
-  std::string address;  // where its ports are reached from here; empty: the host in `destination`
+  std::string address;               // where its servers listen and are asked from here; empty: AddressThere
   Duration connect_timeout = 10s;
 
   std::string Address() const;
@@ -35,6 +35,11 @@ struct CopyOptions {
   Duration timeout = 600s;
 };
 Status CopyOverSsh(const SshHost& host, const CopyOptions& options, const Clock& clock);
+
+// The address at which ssh reached the node, which its servers listen on: `destination` may be a name of
+// ~/.ssh/config, and a name is no address of an interface. The host in `destination` where the node does not
+// tell, or tells an IPv6 address, which no URL here holds.
+Result<std::string> AddressThere(const SshHost& host, const Clock& clock);
 
 // TCP ports that nobody has on that node, below the range from which its kernel takes those of connections.
 Result<std::vector<int>> FreePortsOn(const SshHost& host, int count, const Clock& clock);

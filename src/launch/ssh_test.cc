@@ -16,6 +16,7 @@
 #include "launch/ready.h"
 #include "launch/server.h"
 #include "launch/ssh_server.h"
+#include "launch/ssh_watch.h"
 #include "launch/testing/fake_ssh.h"
 #include "launch/testing/process.h"
 #include "launch/testing/processes.h"
@@ -197,6 +198,47 @@ TEST_F(SshTest, LeavesNothingThereWhenItsHolderIsKilled) {
   ::waitpid(holder, nullptr, 0);
   ASSERT_GT(child, 0);
   EXPECT_TRUE(IsGone(child));
+}
+
+constexpr char kFakeWeir[] = R"sh(#!/bin/sh
+cat >/dev/null  # until its standard input ends
+echo "{\"resources\": {\"said\": \"$*\"}}"
+)sh";
+
+TEST_F(SshTest, WatchesWhatRunsThereUntilItIsToldToStop) {
+  const testing::FakeProgram weir("weir", kFakeWeir);
+  const SshHost host{.destination = "me@localhost", .address = "127.0.0.1"};
+  EXPECT_EQ(SshWatch::Start(host, clock_).error().code, ErrorCode::kNotFound);
+  auto server =
+      StartServer({.command = {"python3", "-c", kSmallServer, "{http_port}", "0"}, .host = host}, clock_);
+  ASSERT_TRUE(server.has_value()) << server.error().message;
+  auto watch = SshWatch::Start(host, clock_);
+  ASSERT_TRUE(watch.has_value()) << watch.error().message;
+  const auto used = (*watch)->Stop();
+  ASSERT_TRUE(used.has_value()) << used.error().message;
+  EXPECT_THAT(used->value("said", ""), StartsWith("monitor --until-eof --json - --pid "));
+  EXPECT_TRUE(SshWatch::Start(host, clock_).has_value()) << "one that nobody stops ends with its object";
+}
+
+TEST_F(SshTest, SaysThatANodeHasNoWeir) {
+  const testing::FakeProgram weir("weir", "#!/bin/sh\nexit 127\n");
+  const SshHost host{.destination = "me@localhost", .address = "127.0.0.1"};
+  auto server =
+      StartServer({.command = {"python3", "-c", kSmallServer, "{http_port}", "0"}, .host = host}, clock_);
+  ASSERT_TRUE(server.has_value()) << server.error().message;
+  const auto used = SshWatch::Start(host, clock_).value()->Stop();
+  EXPECT_EQ(used.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(used.error().message, HasSubstr("install it there"));
+}
+
+TEST_F(SshTest, AsksTheNodeForTheAddressAtWhichItWasReached) {
+  EXPECT_EQ(AddressThere({.destination = "me@node", .address = "10.0.0.9"}, clock_), "10.0.0.9");
+  ::setenv("SSH_CONNECTION", "10.0.0.1 50000 10.0.0.2 22", 1);  // as sshd does
+  EXPECT_EQ(AddressThere({.destination = "me@node"}, clock_), "10.0.0.2");
+  ::setenv("SSH_CONNECTION", "fe80::1 50000 fe80::2%eth0 22", 1);
+  EXPECT_EQ(AddressThere({.destination = "me@node"}, clock_), "node");
+  ::unsetenv("SSH_CONNECTION");
+  EXPECT_EQ(AddressThere({.destination = "me@node"}, clock_), "node");
 }
 
 TEST_F(SshTest, ShowsSshsWordsWhereAServerCannotBeStarted) {

@@ -11,6 +11,7 @@
 #include "launch/command.h"
 #include "launch/leftovers.h"
 #include "launch/page_cache.h"
+#include "launch/ssh_watch.h"
 
 namespace weir::trial {
 namespace {
@@ -144,10 +145,19 @@ Result<Laboratory::Ran> Laboratory::Run(const std::vector<std::string>& argument
   Ran ran;
   std::optional<launch::NetworkLink::Counters> before;
   if (server != nullptr && server->link != nullptr) before = TRY(server->link->ReadCounters());
+  std::unique_ptr<launch::SshWatch> watch;
+  if (server != nullptr && server->host) watch = TRY(launch::SshWatch::Start(*server->host, clock_));
   const Instant begin = clock_.Now();
   const launch::Output output = TRY(
       launch::RunCommand({.arguments = arguments, .cpus = setting.client_cpus, .timeout = kLongest}, clock_));
   const Instant end = clock_.Now();
+  if (watch) {
+    auto there = watch->Stop();
+    if (there)
+      ran.seen.there = std::move(*there);
+    else
+      ran.seen.there_absent = there.error().message;
+  }
   if (before) {
     const auto after = TRY(server->link->ReadCounters());
     const double rate = server->rate ? server->rate->schedule().MeanBetween(begin - server->rate->begin(),

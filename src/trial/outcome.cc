@@ -156,7 +156,7 @@ void AddWall(const Json& result, const Setting& setting, const Seen& seen, doubl
 }
 
 // Why Table 2 has holes.
-void AddAbsences(const Setting& setting, Json& metrics) {
+void AddAbsences(const Setting& setting, const Seen& seen, Json& metrics) {
   Json absent = Json::object();
   const Json& resources = metrics["resources"];
   if (!metrics.contains("stages_ms"))
@@ -164,6 +164,8 @@ void AddAbsences(const Setting& setting, Json& metrics) {
         "the load generator's requests are made beforehand: split_ms says where its time goes";
   if (setting.architecture == Architecture::kInProcess)
     absent["server_resources"] = "there is no server in one process";
+  else if (!seen.there_absent.empty())
+    absent["server_resources"] = seen.there_absent;
   if (!resources.contains("gpu_percent")) absent["resources"]["gpu_percent"] = "there is no accelerator";
   if (!resources.contains("container_memory_bytes"))
     absent["resources"]["container_memory_bytes"] =
@@ -222,6 +224,11 @@ Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Se
   const Json provenance = result.value("provenance", Json::object());
   metrics["machine_cpus"] = provenance.value("usable_cpus", 0.0);
   if (seen.server_start_s) metrics["server_start_s"] = *seen.server_start_s;
+  // The server's own page tells of its accelerator; of the rest its node's kernel knows more.
+  if (seen.there) {
+    if (!server.is_object()) server = Json::object();
+    server.update(*seen.there);
+  }
   AddServer(server, setting, metrics);
   AddLink(seen, metrics);
   AddWall(result, setting, seen, sending_s, metrics);
@@ -229,7 +236,7 @@ Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Se
     metrics["answers_compared"] = seen.answers;
     metrics["answers_differ"] = *seen.answers_differ;
   }
-  AddAbsences(setting, metrics);
+  AddAbsences(setting, seen, metrics);
   return outcome;
 }
 

@@ -24,6 +24,9 @@ struct Seen {
     std::optional<double> latest_change_ms;
   };
   std::optional<Link> link;
+  // What weir monitor told on the server's own node, where that is another; else why it did not.
+  std::optional<Json> there;
+  std::string there_absent;
   std::optional<int64_t> answers_differ;  // from the reference's; nothing where they were not compared
   int64_t answers = 0;                    // that were compared
 };

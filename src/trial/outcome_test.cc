@@ -89,6 +89,20 @@ TEST(MakeOutcome, ReadsTheClaimThatWasAskedFor) {
   EXPECT_EQ(MakeOutcome(LoadResult(), open, {})->verdict.standing, Standing::kInvalid);
 }
 
+TEST(MakeOutcome, TakesTheServersNodeFromItsOwnMonitor) {
+  Json result = RunResult();
+  result["server_resources"] = {{"app_cpu", {{"mean", 9}}}, {"gpu_percent", {{"mean", 50}}}};
+  const Setting setting{.architecture = Architecture::kDistributed};
+  Seen seen;
+  seen.there = Json{{"app_cpu", {{"mean", 1.5}}}, {"client_cpu", {{"mean", 1.75}}}};
+  const Json resources = MakeOutcome(result, setting, seen)->metrics["resources"];
+  EXPECT_EQ(resources["recogniser_cpu"]["mean"], 1.5);
+  EXPECT_EQ(resources["server_cpu"]["mean"], 1.75);
+  EXPECT_EQ(resources["gpu_percent"]["mean"], 50);
+  const Seen unseen{.there_absent = "no weir there"};
+  EXPECT_EQ(MakeOutcome(result, setting, unseen)->metrics["absent"]["server_resources"], "no weir there");
+}
+
 TEST(MakeOutcome, FailsWhereNothingWasAnswered) {
   Json result = RunResult();
   result["images"] = 0;

@@ -152,7 +152,13 @@ Result<launch::StartedServer> Servers::StartOwn(const Setting& setting, const mo
   }
   arguments.insert(arguments.begin(), {options_.host ? "weir" : options_.program, "serve"});
   command.command = std::move(arguments);
-  return launch::StartServer(command, clock_);
+  auto started = launch::StartServer(command, clock_);
+  if (!started && options_.host && started.error().message.contains("exit status 127"))
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("{0} has no weir in its PATH: install it there; \"ssh {0} weir --version\" must "
+                            "answer",
+                            options_.host->destination));
+  return started;
 }
 
 Result<launch::StartedServer> Servers::StartOther(const Setting& setting, const OtherServer& other,
@@ -186,7 +192,8 @@ Result<RunningServer> Servers::Start(const Setting& setting, const model::Model&
   if (!runs_anyway) {
     running.started = setting.server ? TRY(StartOther(setting, *setting.server, running.link))
                                      : TRY(StartOwn(setting, model, running.link));
-    running.is_watched = !(options_.host && setting.architecture == Architecture::kDistributed);
+    if (setting.architecture == Architecture::kDistributed) running.host = options_.host;
+    running.is_watched = !running.host;
   }
   const bool is_http = setting.protocol == Protocol::kHttp;
   std::string address;

@@ -24,7 +24,8 @@ struct RunningServer {
   std::string model_url;                         // as clients name the model there
   std::string metrics_url;                       // of weir's own server; empty: not known
   bool is_own = false;                           // weir's: it ends with status 0 when it is told to
-  bool is_watched = false;  // its processes are on this machine: started->launched->pid()
+  bool is_watched = false;              // its processes are on this machine: started->launched->pid()
+  std::optional<launch::SshHost> host;  // they are on this one
 };
 
 // What this machine can start servers on. One thread at a time; running servers must not outlive it.
