@@ -55,7 +55,7 @@ void Player::Answered(Flight& flight, const Result<infer::Response>& result, con
   flight.rest = flight.backoff.After(sample.outcome);
   {
     MutexLock lock(mutex_);
-    ledger_.Ended(flight.ticket, sample);
+    ledger_.Ended(flight.ticket, sample, result ? result->durations : std::nullopt);
     Keep(sample, flight.ticket.measured, fault);
     if (is_open_) {
       free_.push_back(&flight);

@@ -130,6 +130,37 @@ TEST_P(ClientTest, APreparedRequestIsSentAsOftenAsOneLikes) {
   }
 }
 
+TEST_P(ClientTest, DurationsComeWhereTheyAreAskedForHoweverTheRequestIsSent) {
+  const infer::ServerDurations told{.queue = 2ms, .compute_infer = 3ms, .rest = -1us};
+  bool tells = true;
+  api_.infer = [&](InferRequest request, infer::Completion completion) {
+    infer::Response response{.model = "identity", .outputs = std::move(request.request.inputs)};
+    if (request.request.durations && tells) response.durations = told;
+    completion.Answer(std::move(response), {});
+  };
+  const auto client = Open();
+  infer::Call call = MakeCall("7", {FloatTensor("INPUT0", {2}, {1, 2})});
+  EXPECT_FALSE(Ask(*client, MakeCall("6", {FloatTensor("INPUT0", {2}, {1, 2})})).result->durations);
+  call.request.durations = true;
+  const infer::Request request = call.request;
+  EXPECT_EQ(Ask(*client, std::move(call)).result->durations, told);
+  for (const auto outputs : {infer::RequestForm::Outputs::kRead, infer::RequestForm::Outputs::kPassOver}) {
+    infer::Call again = MakeCall("", {});
+    again.request = {};
+    again.request.prepared = client->Prepare(request, {.outputs = outputs});
+    const Answered answer = Ask(*client, std::move(again));
+    ASSERT_TRUE(answer.result) << answer.result.error().message;
+    EXPECT_EQ(answer.result->durations, told);
+    EXPECT_EQ(answer.result->outputs.empty(), outputs == infer::RequestForm::Outputs::kPassOver);
+  }
+  tells = false;
+  infer::Call unanswered = MakeCall("8", {});
+  unanswered.request = request;
+  const Error error = Ask(*client, std::move(unanswered)).result.error();
+  EXPECT_EQ(error.code, ErrorCode::kCorrupt);
+  EXPECT_NE(error.message.find("weir_durations"), std::string::npos) << error.message;
+}
+
 TEST_P(ClientTest, WithoutThreadsAllGoesOnWhileItIsDriven) {
   const auto client = Open({.threads = 0});
   const SteadyClock clock;
@@ -145,6 +176,32 @@ TEST_P(ClientTest, WithoutThreadsAllGoesOnWhileItIsDriven) {
   const Instant until = clock.Now() + 10s;
   while (answered < 10 && clock.Now() < until) client->Drive(clock.Now() + 1ms);
   EXPECT_EQ(answered, 10);
+}
+
+TEST_P(ClientTest, AnswersAreReadWhereOtherCallsTimeOutAsFastAsTheyAreTaken) {
+  const auto client = Open({.connections = 1, .threads = 0});
+  bool answered = false;
+  const auto submit = [&](std::optional<Instant> deadline) {
+    infer::Call call = MakeCall("", {FloatTensor("INPUT0", {2}, {1, 2})});
+    call.request.deadline = deadline;
+    call.completion =
+        infer::Completion([&answered](const auto& result, const auto&) { answered |= result.has_value(); });
+    client->Submit(std::move(call));
+  };
+  const Instant until = clock_.Now() + 10s;
+  submit(std::nullopt);
+  while (!answered && clock_.Now() < until) client->Drive(clock_.Now() + 1ms);
+  ASSERT_TRUE(answered) << "it is connected";
+
+  answered = false;
+  for (int i = 0; i < 300; ++i) submit(clock_.Now() - 1ms);
+  submit(std::nullopt);
+  // As a generator does that is behind its schedule: one call, and no time for more than one that has ended.
+  while (!answered && clock_.Now() < until) {
+    submit(clock_.Now() - 1ms);
+    client->Drive(clock_.Now());
+  }
+  EXPECT_TRUE(answered);
 }
 
 TEST_P(ClientTest, LargeTensorsGoBothWaysAndAreLetGoOfWhenSent) {
@@ -279,6 +336,7 @@ TEST_P(ClientTest, TellsOfTheServersModels) {
   EXPECT_EQ(statistics->rows, 3U);
   EXPECT_EQ(statistics->batches, 2U);
   EXPECT_EQ(statistics->success.total, 7us);
+  EXPECT_EQ(*client->Extensions(), (std::vector<std::string>{"binary_tensor_data", "statistics"}));
 }
 
 TEST_P(ClientTest, AModelThatIsNotThereIsNotFound) {
@@ -325,6 +383,7 @@ TEST(HttpClient, ServersWithoutTheExtensionsAreUnsupportedOrDoWithoutThem) {
   const auto client = *MakeClient(server.url(), {}, clock);
   EXPECT_EQ(client->Info("a b", "")->platform, "p");
   EXPECT_EQ(client->Models().error().code, ErrorCode::kUnsupported);
+  EXPECT_TRUE(client->Extensions()->empty());
   EXPECT_EQ(client->Statistics("a b", "").error().code, ErrorCode::kUnsupported);
   const Error error = client->Info("b", "").error();
   EXPECT_EQ(error, (Error{ErrorCode::kNotFound, "the server answered with HTTP status 404"}));
