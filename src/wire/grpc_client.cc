@@ -116,6 +116,7 @@ class Lane {
  private:
   void Work();
   void Take(void* tag);
+  void TakeAll();
   void End(Flight& flight);
   Result<infer::Response> Understand(Flight& flight) const;
 
@@ -173,15 +174,19 @@ void Lane::Work() {
   while (queue_.Next(&tag, &ok)) Take(tag);
 }
 
-// The library looks at its sockets only where it has no call to hand out. Where calls time out as fast as
-// they are taken and others begun, it would never again: no answer is read, and all of them time out for
-// good. So now and then all that have ended are taken before others begin.
 void Lane::Take(void* tag) {
   constexpr int kMostInARow = 64;
   End(*static_cast<Flight*>(tag));
-  if (++in_a_row_ < kMostInARow) return;
+  if (++in_a_row_ >= kMostInARow) TakeAll();
+}
+
+// All that have ended, before what comes of that begins others. The library looks at its sockets only where
+// it has no call to hand out: where calls time out as fast as they are taken and others begun, it would never
+// again, so that no answer is read and all of them time out for good.
+void Lane::TakeAll() {
   in_a_row_ = 0;
   std::vector<Flight*> ended;
+  void* tag = nullptr;
   bool ok = false;
   while (queue_.AsyncNext(&tag, &ok, gpr_time_0(GPR_CLOCK_MONOTONIC)) == grpc::CompletionQueue::GOT_EVENT)
     ended.push_back(static_cast<Flight*>(tag));
@@ -206,7 +211,9 @@ Duration Lane::Drive(Instant until) {
     }
     const Instant before = std::exchange(now, clock_.Now());
     if (!got && !sleeps) spun += now - before;
-    if (now >= until) return spun;
+    if (now < until) continue;
+    if (got) TakeAll();  // a generator that is late lets no call that has ended grow old
+    return spun;
   }
 }
 
