@@ -26,7 +26,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(whole.error() == cut.error());
     return 0;
   }
-  if (!is_message) return 0;  // the fault lies in parameters, which a client does not read
+  const auto head =
+      wire::ParseGrpcResponse(std::vector{Bytes::Copy(text)}, infer::RequestForm::Outputs::kPassOver);
+  CHECK(head && head->outputs.empty() && head->durations == whole->durations);
+  CHECK(whole->durations == cut->durations);
+  if (!is_message) return 0;  // the fault lies in what a client passes over
   CHECK(whole->model == message.model_name() && whole->id == message.id());
   CHECK(static_cast<int>(whole->outputs.size()) == message.outputs_size());
   for (size_t i = 0; i < whole->outputs.size(); ++i) {

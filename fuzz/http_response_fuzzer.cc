@@ -21,6 +21,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(!response.error().message.empty());
     return 0;
   }
+  const auto head =
+      wire::ParseHttpResponse(body, length == 0xffff ? std::nullopt : std::optional<uint64_t>(length),
+                              infer::RequestForm::Outputs::kPassOver);
+  if (head) {
+    CHECK(head->outputs.empty() && head->durations == response->durations);
+  } else {
+    CHECK(head.error().message.contains(
+        "nested deeper"));  // its depth counts from the outputs on, not the data
+  }
   for (const infer::Tensor& output : response->outputs) {
     if (!wire::CheckData(output)) return 0;  // it lies in a region
   }
@@ -32,6 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const Bytes& part : written->parts) text += part.text();
     const auto again = wire::ParseHttpResponse(Bytes::Copy(text), written->header_length);
     CHECK(again && again->outputs.size() == response->outputs.size());
+    CHECK(again->durations == response->durations);
     for (size_t i = 0; i < again->outputs.size(); ++i) {
       const infer::Tensor &sent = response->outputs[i], &read = again->outputs[i];
       CHECK(read.name == sent.name && read.dtype == sent.dtype && read.shape == sent.shape);

@@ -42,6 +42,33 @@ def reasons(level):
     return {each["reason"] for each in level["reasons"]}
 
 
+def measured(check, times=5):
+    """Facts of time hold on a machine that nobody disturbs: `check` measures and asserts, and does so again where it fails. A disturbed minute is no fault of
+    the program; what is wrong each time is."""
+    for _ in range(times - 1):
+        try:
+            return check()
+        except AssertionError:
+            pass
+    return check()
+
+
+def after_requests(server, count, act):
+    """Acts once the server has answered so many more than now, in a thread of its own."""
+    def answered():
+        return sum(value for name, value in server.metrics().items() if name.startswith("nv_inference_request_success"))
+
+    def watch(before):
+        until = time.monotonic() + 60
+        while time.monotonic() < until and answered() < before + count:
+            time.sleep(0.02)
+        act()
+
+    thread = threading.Thread(target=watch, args=(answered(),))
+    thread.start()
+    return thread
+
+
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 @pytest.mark.parametrize("mode", [[], ["--sync"], ["--io-threads", 2]])
 def test_a_closed_loop_counts_every_request(weir, server, protocol, mode):
@@ -59,10 +86,13 @@ def test_a_closed_loop_counts_every_request(weir, server, protocol, mode):
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_a_known_delay_is_what_it_measures(weir, server, protocol):
-    level, = weir.json("load", *at(server, "five", protocol), "--concurrency-range", 1, "--duration", 1, "--warmup", 0.2, status=None)["levels"]
-    assert 5 <= level["response_ms"]["min"]
-    assert level["response_ms"]["p50"] < 5 + 2 * SLOW
-    assert level["server_ms"]["compute_infer"] == pytest.approx(5, abs=SLOW)
+    def check():
+        level, = weir.json("load", *at(server, "five", protocol), "--concurrency-range", 1, "--duration", 1, "--warmup", 0.2, status=None)["levels"]
+        assert 5 <= level["response_ms"]["min"] < 5 + 2 * SLOW  # one of some hundred that nobody disturbed
+        assert level["response_ms"]["p50"] < 5 + 5 * SLOW
+        assert 5 <= level["server_ms"]["compute_infer"] <= level["response_ms"]["mean"]
+
+    measured(check)
 
 
 @pytest.mark.parametrize("distribution", ["constant", "poisson", "gamma"])
@@ -78,29 +108,37 @@ def test_a_rate_is_planned_to_the_request(weir, server, distribution):
 
 
 def test_at_twice_the_capacity_response_times_grow_as_theory_says_and_are_invalid(weir, server):
-    level, = weir.json("load", *at(server, "five"), "--request-rate-range", 400, "--duration", 2, "--warmup", 0, status=3)["levels"]
-    assert level["verdict"]["latency"] == "INVALID"
-    assert reasons(level) >= {"rate-missed", "no-steady-state"}
-    assert level["planned"] == 800 and whole(level)
-    assert level["response_ms"]["max"] == pytest.approx(2000, rel=0.25)  # the last of 800 at 200 a second, planned after 2 s
-    assert level["response_ms"]["p50"] == pytest.approx(1000, rel=0.25)
-    assert level["throughput_per_s"] == pytest.approx(200, rel=0.2)
+    def check():
+        level, = weir.json("load", *at(server, "five"), "--request-rate-range", 400, "--duration", 2, "--warmup", 0, status=3)["levels"]
+        assert level["verdict"]["latency"] == "INVALID"
+        assert reasons(level) >= {"rate-missed", "no-steady-state"}
+        assert level["planned"] == 800 and whole(level)
+        assert level["response_ms"]["max"] == pytest.approx(2000, rel=0.25)  # the last of 800 at 200 a second, planned after 2 s
+        assert level["response_ms"]["p50"] == pytest.approx(1000, rel=0.25)
+        assert level["throughput_per_s"] == pytest.approx(200, rel=0.2)
+
+    measured(check)
 
 
 def test_a_stall_of_the_server_shows_in_the_response_time(server, weir):
+    stood = []
+
     def stall():
-        time.sleep(1.5)
         server.process.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
         time.sleep(1)
         server.process.send_signal(signal.SIGCONT)
+        stood.append(time.monotonic() - begin)
 
-    thread = threading.Thread(target=stall)
-    thread.start()
-    level, = weir.json("load", *at(server, "quick"), "--request-rate-range", 400, "--duration", 4, "--warmup", 0.2, status=None)["levels"]
-    thread.join()
-    # A quarter of the requests was due while it stood still; the worst hundredth of all waited 0.96 s or more.
-    assert level["response_ms"]["p99"] == pytest.approx(960, rel=0.1)
-    assert level["planned"] == level["answered"] == 1600
+    def check():
+        thread = after_requests(server, 200, stall)  # some 0.5 s after its begin
+        level, = weir.json("load", *at(server, "quick"), "--request-rate-range", 400, "--duration", 4, "--warmup", 0.2, status=None)["levels"]
+        thread.join()
+        assert level["planned"] == 1600 and level["failed"] == 0 and whole(level)
+        # A quarter of the requests was due while it stood still; the worst hundredth of all waited for all of it but 16 gaps, or longer.
+        assert level["response_ms"]["p99"] == pytest.approx(1000 * (stood[-1] - 16 / 400), rel=0.1)
+
+    measured(check)
 
 
 def test_what_takes_too_long_has_failed(server, weir):
@@ -112,10 +150,12 @@ def test_what_takes_too_long_has_failed(server, weir):
 def test_a_server_that_dies_leaves_failures_and_not_a_hang(tmp_path, weir):
     put_identity(tmp_path / "models", "quick")
     running = Server(tmp_path, "--model-repository", tmp_path / "models").wait()
-    threading.Timer(1, running.process.kill).start()
-    level, = weir.json("load", *at(running, "quick"), "--request-rate-range", 100, "--duration", 2, "--warmup", 0, status=3)["levels"]
+    thread = after_requests(running, 20, running.process.kill)
+    level, = weir.json("load", *at(running, "quick"), "--request-rate-range", 100, "--duration", 4, "--warmup", 0, status=3)["levels"]
+    thread.join()
     running.process.wait(10)
-    assert level["errors"]["connection"] > 50 and whole(level)
+    assert level["planned"] == 400 and whole(level)
+    assert 20 <= level["answered"] and level["errors"]["connection"] > 50
     assert level["verdict"] == {"throughput": "INVALID", "latency": "INVALID"}
 
 
@@ -123,10 +163,11 @@ def test_a_closed_loop_does_not_hammer_a_server_that_is_gone(tmp_path, weir):
     put_identity(tmp_path / "models", "quick")
     for mode in ([], ["--sync"], ["--io-threads", 2]):
         running = Server(tmp_path, "--model-repository", tmp_path / "models").wait()
-        threading.Timer(0.5, running.process.kill).start()
+        thread = after_requests(running, 20, running.process.kill)
         level, = weir.json("load", *at(running, "quick"), "--concurrency-range", 4, "--duration", 2, "--warmup", 0, *mode, status=3)["levels"]
+        thread.join()
         running.process.wait(10)
-        assert 4 <= level["errors"]["connection"] <= 4 * 30 and whole(level), (mode, level["errors"])  # 23 each in 1.5 s, and what was out
+        assert 4 <= level["errors"]["connection"] <= 4 * 30 and whole(level), (mode, level["errors"])  # 26 each in 2 s, and what was out
 
 
 def test_perf_analyzers_command_line_runs(weir, server, tmp_path):
@@ -201,17 +242,70 @@ def test_pictures_are_held_against_the_answers_of_a_run(weir, made, tmp_path):
 
 
 def test_the_generator_is_held_against_what_it_can_do(weir, server):
-    for protocol in ("http", "grpc"):
+    def check(protocol):
         result = weir.json("load", *at(server, "quick", protocol), "--request-count", 50, "--warmup", 0, "--calibrate", status=None)
         assert result["generator"]["ceiling_per_s"] > result["levels"][0]["throughput_per_s"] and result["generator"]["floor_ms"] > 0
-    result = weir.json("load", *at(server, "five"), "--request-count", 50, "--warmup", 0, status=None)
-    assert "generator" not in result  # it had nothing to do
 
-
-def test_the_parts_of_a_response_time_add_up(weir, server):
     for protocol in ("http", "grpc"):
-        level, = weir.json("load", *at(server, "five", protocol), "--request-count", 50, "--warmup", 0, status=None)["levels"]
-        assert sum(level["split_ms"].values()) == pytest.approx(level["response_ms"]["mean"], rel=1e-6)
+        measured(lambda: check(protocol))  # pylint: disable=cell-var-from-loop
+
+    def idle():
+        result = weir.json("load", *at(server, "five"), "--request-count", 50, "--warmup", 0, status=None)
+        assert "generator" not in result  # it had nothing to do
+
+    measured(idle)
+
+
+def keeps_the_rules(weir, result, tmp_path):
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(result))
+    return b"it keeps the rules" in weir.run("load", "--validate", file, status=None).stdout
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.parametrize("split", ["statistics", "response"])
+def test_the_parts_of_a_response_time_add_up(weir, server, tmp_path, protocol, split):
+    result = weir.json("load", *at(server, "five", protocol), "--split", split, "--request-count", 120, "--percentile", 90, "--warmup", 0, status=None)
+    level, = result["levels"]
+    assert level["answered"] == 120
+    assert sum(level["split_ms"].values()) == pytest.approx(level["response_ms"]["mean"], rel=1e-6)
+    assert level["split_ms"]["compute_infer"] >= 5
+    assert keeps_the_rules(weir, result, tmp_path)
+    assert ("receive" in level["split_ms"]) == ("slowest" in level) == (split == "response")
+    if split == "response":
+        slowest = level["slowest"]
+        assert slowest["above_percentile"] == 90 and slowest["n"] == 12
+        assert sum(slowest["split_ms"].values()) == pytest.approx(slowest["mean_ms"], rel=1e-6)
+        assert level["response_ms"]["mean"] <= slowest["mean_ms"] <= level["response_ms"]["max"]
+        slowest["split_ms"]["queue"] += 1
+        assert not keeps_the_rules(weir, result, tmp_path)
+
+
+@pytest.mark.parametrize("protocol, more", [("http", []), ("grpc", []), ("http", ["--sync"]), ("grpc", ["--check"])])
+def test_the_slow_ones_say_where_they_spent_their_time(weir, server, tmp_path, protocol, more):
+    # Ten at once to a model that takes 5 ms for each: the last waits for nine others.
+    (tmp_path / "gaps").write_text("\n".join(["200000"] + ["0"] * 9))
+    (tmp_path / "data.json").write_text(json.dumps(ONE_ROW | {"validation_data": [{"y": [1] * 16}, {"y": [2] * 16}]}))
+    load = ["--concurrency-range", 10] if more == ["--sync"] else ["--request-intervals", tmp_path / "gaps"]
+    data = ["--input-data", tmp_path / "data.json"] if more == ["--check"] else []
+
+    def check():
+        result = weir.json("load", *at(server, "five", protocol), *load, "--split", "response", "--request-count", 100, "--percentile", 90, "--warmup", 0,
+                           *data, *more, status=None)
+        level, = result["levels"]
+        assert level["answered"] == 100 and keeps_the_rules(weir, result, tmp_path)
+        parts = level["slowest"]["split_ms"]
+        assert parts["queue"] >= 30 and parts["queue"] >= level["split_ms"]["queue"] and parts["queue"] == max(parts.values())
+
+    measured(check)
+
+
+def test_durations_are_asked_of_who_tells_them(weir, server, made):
+    assert b"--split" in weir.run("load", made[0], "--split", "response", status=2).stderr
+    assert b"--split" in weir.run("load", "--endpoint", "http://127.0.0.1:1/", "--split", "response", status=2).stderr
+    text, = weir.run("load", *at(server, "five"), "--split", "response", "--request-count", 120, "--percentile", 90, "--warmup", 0,
+                     status=None).stdout.decode().split("slowest ")[1:]
+    assert text.lstrip().startswith("the 12 above p90 took")
 
 
 def test_a_model_of_this_process_is_put_under_load(weir, made):
@@ -237,9 +331,12 @@ def test_shared_memory_that_the_server_refuses_is_said(weir, server):
 
 
 def test_a_rate_by_count_leaves_nothing_unsent(weir, server):
-    level, = weir.json("load", *at(server, "five"), "--request-rate-range", 150, "--request-count", 150, "--warmup", 0, status=None)["levels"]
-    assert level["planned"] == level["answered"] == 150 and level["unsent"] == 0
-    assert level["throughput_per_s"] == pytest.approx(150, rel=0.1)
+    def check():
+        level, = weir.json("load", *at(server, "five"), "--request-rate-range", 150, "--request-count", 150, "--warmup", 0, status=None)["levels"]
+        assert level["planned"] == level["answered"] == 150 and level["unsent"] == 0
+        assert level["throughput_per_s"] == pytest.approx(150, rel=0.1)
+
+    measured(check)
 
 
 def test_every_request_can_be_kept(weir, server, tmp_path):
@@ -314,7 +411,9 @@ def test_an_error_that_calls_itself_fine_is_none(weir, tmp_path):
 
     liar = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Liar)
     threading.Thread(target=liar.serve_forever, daemon=True).start()
-    level, = weir.json("load", "-m", "m", "-u", f"127.0.0.1:{liar.server_port}", "--request-count", 20, "--warmup", 0, status=3)["levels"]
+    there = ["-m", "m", "-u", f"127.0.0.1:{liar.server_port}"]
+    level, = weir.json("load", *there, "--request-count", 20, "--warmup", 0, status=3)["levels"]
+    assert b"weir_durations" in weir.run("load", *there, "--split", "response", status=2).stderr  # nor does it tell those
     liar.shutdown()
     assert level["errors"] == {"server": 20}
     assert any("boom" in words for words in level["error_messages"])
@@ -331,11 +430,10 @@ def test_mlperfs_scenarios_say_what_is_missing(weir, server, scenario, more, met
 
 def test_ctrl_c_keeps_what_there_is(server, tmp_path):
     out = tmp_path / "out.json"
-    process = subprocess.Popen([conftest.PROGRAM, "load", *at(server, "quick"), "--concurrency-range", "2", "--duration", "60", "--json", out],
+    process = subprocess.Popen([conftest.PROGRAM, "load", *at(server, "quick"), "--concurrency-range", "2", "--duration", "60", "--warmup", "0", "--json", out],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(2 * SLOW)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 130
+    after_requests(server, 100, lambda: process.send_signal(signal.SIGINT)).join()
+    assert process.wait(60) == 130
     result = json.loads(out.read_text())
     assert result["interrupted"] and result["levels"][0]["answered"] > 0 and whole(result["levels"][0])
 

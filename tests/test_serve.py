@@ -182,6 +182,7 @@ def test_it_is_live_ready_and_says_what_it_serves(shop):
     assert shop.json("GET", "/v2/models/tiny/versions/1/ready") == {"name": "tiny", "ready": True}
     server = shop.json("GET", "/v2")
     assert server["name"] == "weir" and "system_shared_memory" in server["extensions"]
+    assert "weir_durations" in server["extensions"]
     assert "model_repository" not in server["extensions"]  # not by request here
     tiny = shop.json("GET", "/v2/models/tiny")
     assert tiny["versions"] == ["1"] and tiny["platform"] == "onnxruntime_onnx"
@@ -639,6 +640,22 @@ def test_a_folder_or_file_of_one_model_is_served_too(serve, made):
     assert server.json("GET", "/v2/models/tiny")["versions"] == ["1"]
     file = serve("--model-repository", made[0] / "1/model.onnx")
     assert file.json("GET", "/v2/models/model/config")["max_batch_size"] == 64
+
+
+DURATIONS = [f"weir_{part}_ns" for part in ("receive", "queue", "compute_input", "compute_infer", "compute_output", "rest")]
+
+
+def test_where_the_time_of_a_request_went_is_told_to_who_asks(shop):
+    begin = time.monotonic_ns()
+    told = shop.infer("identity_fp32", x([1.0, 2.0]), parameters={"weir_durations": True})["parameters"]
+    assert sorted(told) == sorted(DURATIONS)
+    assert 0 < sum(told.values()) < time.monotonic_ns() - begin
+    answer, data = binary("identity_fp32", shop, [("x", "FP32", np.ones(2, np.float32), [1, 2])],
+                          request={"parameters": {"weir_durations": True, "binary_data_output": True}})
+    assert sorted(answer["parameters"]) == sorted(DURATIONS) and data["y"] == np.ones(2, np.float32).tobytes()
+    for wish in ({}, {"parameters": {"weir_durations": False}}):
+        assert "parameters" not in shop.infer("identity_fp32", x([1.0, 2.0]), **wish)
+    assert "weir_durations" in shop.infer("identity_fp32", x([1.0, 2.0]), 400, parameters={"weir_durations": 1})["error"]
 
 
 # The public client

@@ -32,6 +32,7 @@ Status CheckWhere(const LoadFlags& f) {
       {{"MODEL", !f.validate.empty() && !f.target.empty(), "--validate runs nothing"},
        {"-m", !f.validate.empty() && !f.model.empty(), "--validate runs nothing"},
        {"--endpoint", !f.validate.empty() && !f.endpoint.empty(), "--validate runs nothing"},
+       {"--split", !f.validate.empty() && f.splits_responses(), "--validate runs nothing"},
        {"-i", f.protocol != usual.protocol && !f.target.empty(), "MODEL says how it is reached"},
        {"--body", !f.bodies.empty() && f.endpoint.empty(), "it is of --endpoint"},
        {"--method", f.method != usual.method && f.endpoint.empty(), "it is of --endpoint"},

@@ -135,6 +135,10 @@ void AddClaim(Flags& flags, LoadFlags& w) {
       "-l,--latency-threshold", w.latency_threshold_ms, 0, 3.6e6,
       "ms: is the percentile of the response time below it? Levels after the first \"no\" are left out");
   AddServerPlace(flags, w.server);
+  flags.Choice(
+      "--split", w.split, {"statistics", "response"},
+      "where the server's part of the time is from: its statistics before and after, or what weir's "
+      "server tells with each response, which costs a little more and tells of the slowest ones too");
   flags.Switch("--calibrate", w.calibrate,
                "measure what the generator itself can do, against a server that does nothing (done unasked "
                "where it was "

@@ -40,12 +40,15 @@ struct LoadFlags {
   double stability_percentage = 10;
   double percentile = 0, latency_threshold_ms = 0;
   ServerPlace server;
+  std::string split = "statistics";
   std::string engine, precision, csv, json, samples, validate;
   int engine_threads = 0, engine_streams = 0;
   bool find_peak = false, verbose = false, calibrate = false;
   double target_rate = 0;
   int depth = 0;
 
+  // The server is asked for its durations with each response.
+  bool splits_responses() const { return split == "response"; }
   bool is_grpc() const { return protocol != "http" && protocol != "HTTP"; }  // of -i
   bool is_open() const { return !rate_range.empty() || !intervals.empty(); }
 };

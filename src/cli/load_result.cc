@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/load_split.h"
 #include "stats/quantile.h"
 #include "stats/summary.h"
 
@@ -113,38 +114,7 @@ std::optional<double> HalfWidthMs(const LevelResult& level) {
   return (*summary->high - *summary->low) / 2;
 }
 
-Json ServerJson(const ServerTimes& times, double service_ms) {
-  Json json = {{"queue", times.queue_ms},
-               {"compute_input", times.compute_input_ms},
-               {"compute_infer", times.compute_infer_ms},
-               {"compute_output", times.compute_output_ms},
-               {"request", times.request_ms},
-               {"outside", service_ms - times.request_ms}};
-  if (times.rows_per_batch > 0) json["rows_per_batch"] = times.rows_per_batch;
-  return json;
-}
-
 std::optional<double> MeanServiceMs(const LevelResult& level) { return ScaledMs(level.tally.service.Mean()); }
-
-// Where the mean response time went: its parts add up to it. What is left of the server's own time, and what
-// neither side saw, stands as it comes out, below zero too.
-Json SplitJson(const LevelResult& level) {
-  const auto response = ScaledMs(level.tally.response.Mean()), service = MeanServiceMs(level),
-             first_byte = ScaledMs(level.tally.first_byte.Mean());
-  if (!response || !service || !first_byte) return {};
-  Json json = {{"slip", *response - *service}, {"client_receive", *service - *first_byte}};
-  const auto times = ServerTimesOf(level.server);
-  json["wire_and_wait"] = *first_byte - (times ? times->request_ms : 0);
-  if (times) {
-    json["queue"] = times->queue_ms;
-    json["compute_input"] = times->compute_input_ms;
-    json["compute_infer"] = times->compute_infer_ms;
-    json["compute_output"] = times->compute_output_ms;
-    json["server_rest"] = times->request_ms - times->queue_ms - times->compute_input_ms -
-                          times->compute_infer_ms - times->compute_output_ms;
-  }
-  return json;
-}
 
 Json RepeatJson(const load::Played& played) {
   Json json = {{"throughput_per_s", played.throughput()}, {"measured_s", played.measured_s},
@@ -174,6 +144,9 @@ Json SettingJson(const LevelResult& level) {
   }
   return json;
 }
+
+// Beyond which percentile requests are the slow ones.
+double SlowFrom(const LoadFlags& flags) { return flags.percentile > 0 ? flags.percentile : 99; }
 
 Json LevelJson(const LoadResult& result, const LevelResult& level) {
   Json json = SettingJson(level);
@@ -206,10 +179,7 @@ Json LevelJson(const LoadResult& result, const LevelResult& level) {
   json["errors"] = std::move(errors);
   if (level.cpu_s > 0 && level.answered() > 0) json["client_cpu_us_per_request"] = CpuMicroseconds(level);
   json["spin_cpu_s"] = level.spin_s;
-  const auto times = ServerTimesOf(level.server);
-  if (const auto service = MeanServiceMs(level); times && service)
-    json["server_ms"] = ServerJson(*times, *service);
-  if (Json split = SplitJson(level); !split.is_null()) json["split_ms"] = std::move(split);
+  AddSplit(level, SlowFrom(result.flags), json);
   if (level.below_threshold) {
     constexpr std::array kAnswers = {"yes", "no", "undecided"};
     json["below_threshold"] = kAnswers.at(static_cast<size_t>(*level.below_threshold));
@@ -251,21 +221,6 @@ std::string VerdictText(const Console& console, const load::Claims& claims) {
   for (const record::Cause& cause : CausesOf(claims))
     text += fmt::format("  {:<10} {}: {}\n", "", ToString(cause.reason), cause.evidence);
   return text;
-}
-
-std::string ServerText(const LevelResult& level) {
-  const auto service = MeanServiceMs(level);
-  const auto times = ServerTimesOf(level.server);
-  if (!times || !service) return "";
-  const ServerTimes& t = *times;
-  const double rest =
-      t.request_ms - t.queue_ms - t.compute_input_ms - t.compute_infer_ms - t.compute_output_ms;
-  std::string text = fmt::format(
-      "  {:<10} queue {} + input {} + infer {} + output {} ms, rest of its time {}; outside of it {} ms",
-      "server", Short(t.queue_ms), Short(t.compute_input_ms), Short(t.compute_infer_ms),
-      Short(t.compute_output_ms), Short(rest), Short(*service - t.request_ms));
-  if (t.rows_per_batch > 0) text += fmt::format("; {} rows a batch", Short(t.rows_per_batch));
-  return text + "\n";
 }
 
 std::string ErrorsText(const LevelResult& level) {
@@ -314,7 +269,7 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
     text += fmt::format("  {:<10} the mean to within {} ms (95 %)\n", "", Short(*half));
   text += TimesLine("service", level.tally.service);
   if (IsOpen(level)) text += TimesLine("slip", level.tally.slip);
-  text += ServerText(level);
+  text += SplitText(level, SlowFrom(result.flags));
   if (level.cpu_s > 0 && level.answered() > 0) {
     text += fmt::format("  {:<10} {} us of CPU a request",
                         result.target.protocol() == "in-process" ? "process" : "client",
@@ -377,7 +332,7 @@ std::string PeakText(const Console& console, const LoadResult& result) {
 
 std::string TableText(const LoadResult& result) {
   if (result.levels.size() < 2) return "";
-  const double percentile = result.flags.percentile > 0 ? result.flags.percentile : 99;
+  const double percentile = SlowFrom(result.flags);
   double most = 0;
   size_t width = 5;
   for (const LevelResult& level : result.levels) {
@@ -431,7 +386,7 @@ std::string ResultCsv(const LoadResult& result) {
       "latency,Avg latency\n",
       open ? "Request Rate" : "Concurrency");
   for (const LevelResult& level : result.levels) {
-    const ServerTimes times = ServerTimesOf(level.server).value_or(ServerTimes{});
+    const ServerTimes times = ServerTimesOf(level).value_or(ServerTimes{});
     const double service = MeanServiceMs(level).value_or(0);
     const double inside =
         times.queue_ms + times.compute_input_ms + times.compute_infer_ms + times.compute_output_ms;

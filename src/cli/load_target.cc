@@ -1,6 +1,7 @@
 #include "cli/load_target.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "load/shared_memory.h"
 #include "model/model.h"
 #include "wire/client.h"
+#include "wire/infer_rules.h"
 #include "wire/plain_http.h"
 
 namespace weir::cli {
@@ -47,6 +49,8 @@ class RemoteTarget final : public LoadTarget {
   Status Prepare(load::Requests& requests) override;
 
  private:
+  Status CheckTellsDurations();
+
   const wire::ModelUrl url_;
   const wire::ClientOptions options_;
   const LoadFlags& flags_;
@@ -64,8 +68,20 @@ Status RemoteTarget::Open() {
   questions_ = TRY(wire::MakeClient(
       url_.server, {.threads = is_grpc ? 0 : 1, .headers = flags_.headers, .timeout = kPatience}, clock_));
   info_ = TRY_CONTEXT(questions_->Info(url_.model, url_.version), url_.server);
+  if (flags_.splits_responses()) TRY_STATUS(CheckTellsDurations());
   client_ = TRY(wire::MakeClient(url_.server, options_, clock_));
   return {};
+}
+
+// Asked beforehand: other servers take the parameter and tell nothing.
+Status RemoteTarget::CheckTellsDurations() {
+  const auto extensions = TRY_CONTEXT(questions_->Extensions(), url_.server);
+  if (std::ranges::find(extensions, wire::kDurations) != extensions.end()) return {};
+  return Fail(
+      ErrorCode::kUnsupported,
+      fmt::format("--split response: {} does not tell its durations with a response (it lists no extension "
+                  "{}): leave it out, and its statistics are asked instead",
+                  url_.server, wire::kDurations));
 }
 
 RemoteTarget::~RemoteTarget() {
@@ -93,6 +109,7 @@ Status RemoteTarget::Prepare(load::Requests& requests) {
   for (size_t i = 0; i < requests.pool.size(); ++i) {
     infer::RequestForm form = shared_.forms.empty() ? infer::RequestForm{} : std::move(shared_.forms[i]);
     if (!requests.check) form.outputs = infer::RequestForm::Outputs::kPassOver;
+    requests.pool[i].durations = flags_.splits_responses();
     infer::Request bare;
     bare.prepared = client_->Prepare(requests.pool[i], form);
     requests.pool[i] = std::move(bare);
@@ -172,6 +189,7 @@ Result<std::unique_ptr<LoadTarget>> OpenPlain(const LoadFlags& flags, const Cloc
       {"--string-length", flags.string_length != usual.string_length},
       {"--pool", flags.pool != usual.pool},
       {"--calibrate", flags.calibrate},
+      {"--split", flags.splits_responses()},
       {"--engine-threads", flags.engine_threads > 0},
       {"--engine-streams", flags.engine_streams > 0}};
   for (const auto& [name, given] : others) {
@@ -290,6 +308,9 @@ Result<std::unique_ptr<LoadTarget>> OpenRemote(const LoadFlags& flags, const std
   const wire::ClientOptions options{.connections = grpc ? flags.channels : flags.connections,
                                     .threads = flags.sync ? std::max(1, flags.threads) : flags.threads,
                                     .headers = flags.headers};
+  // One thread does nearly all. What the timers of the gRPC library leave in heaps of their own would come to
+  // half as much again where thousands of calls at a time run into their limit.
+  if (options.threads == 0) ::mallopt(M_ARENA_MAX, 1);
   auto remote = std::make_unique<RemoteTarget>(std::move(at), options, flags, clock);
   TRY_STATUS(remote->Open());
   return remote;
@@ -319,6 +340,8 @@ Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const
         "--connections, --channels and --io-threads are of a server: in this process there is no way to it");
   if (flags.calibrate)
     return Invalid("--calibrate measures the way to a server: in this process there is none");
+  if (flags.splits_responses())
+    return Invalid("--split response asks a server: in this process there is none to tell");
   if (!flags.headers.empty()) return Invalid("-H is of a server: in this process there is nobody to read it");
   if (flags.shared_memory != "none")
     return Invalid("--shared-memory is for servers: in this process the model is given its tensor");

@@ -10,9 +10,16 @@ namespace weir::cli {
 
 struct ServerTimes {
   int64_t requests = 0;
-  double rows_per_batch = 0;  // rows that were computed together; 0: the server does not count batches
+  double rows_per_batch = 0;         // rows that were computed together; 0: the server does not count batches
+  std::optional<double> receive_ms;  // from its first byte to its last, where that is part of request_ms
   double queue_ms = 0, compute_input_ms = 0, compute_infer_ms = 0, compute_output_ms = 0;
   double request_ms = 0;  // from its arrival to its answer
+
+  // What the parts leave of it; below 0 where they overlap.
+  double rest_ms() const {
+    return request_ms - receive_ms.value_or(0) - queue_ms - compute_input_ms - compute_infer_ms -
+           compute_output_ms;
+  }
 };
 
 // Of what has come since some moment; nothing where no request has.

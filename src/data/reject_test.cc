@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <set>
 
 #include "base/file.h"
+#include "base/temporary_folder.h"
 
 namespace weir::data {
 namespace {
@@ -16,12 +16,6 @@ namespace fs = std::filesystem;
 
 class RejectOfFile : public ::testing::Test {
  protected:
-  RejectOfFile() {
-    std::string pattern = (fs::temp_directory_path() / "weir-reject-XXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~RejectOfFile() override { fs::remove_all(folder_); }
-
   RejectReason ReasonFor(const std::string& name, uint64_t max_bytes = 1000) {
     const std::string path = folder_ + "/" + name;
     const auto bytes = ReadFile(path, max_bytes);
@@ -31,7 +25,8 @@ class RejectOfFile : public ::testing::Test {
     EXPECT_NE(reject.detail.find(path), std::string::npos);
     return reject.reason;
   }
-  std::string folder_;
+  const TemporaryFolder made_ = TemporaryFolder::Make("weir-reject").value();
+  const std::string folder_ = made_.path();
 };
 
 TEST_F(RejectOfFile, WhatIsNoFileIsToldFromWhatIsGone) {

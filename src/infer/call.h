@@ -36,9 +36,21 @@ struct Request {
   std::optional<Instant> deadline;   // an answer after it is of no use
   int priority = 0;                  // 1 is the highest; 0: the model's default
   std::map<std::string, Parameter> parameters;
+  bool durations = false;     // a server is to tell with the answer where its time went
   std::stop_token cancelled;  // asked for when who waits has left: what has not begun is not computed
   // Sent as it is where there is one: of all else only deadline and cancelled then count.
   std::shared_ptr<const PreparedRequest> prepared;
+};
+
+// Where a server's time of one request went, from the request's first byte until its outputs were ready to be
+// written. The parts add up to it.
+struct ServerDurations {
+  Duration receive{};                                                    // from the first byte to the last
+  Duration queue{}, compute_input{}, compute_infer{}, compute_output{};  // as in the statistics
+  Duration rest{};  // what these leave: reading, checking, preparing. Unclamped: below 0 where they overlap
+
+  Duration whole() const { return receive + queue + compute_input + compute_infer + compute_output + rest; }
+  bool operator==(const ServerDurations&) const = default;
 };
 
 struct Response {
@@ -47,6 +59,7 @@ struct Response {
   std::string id;
   std::vector<Tensor> outputs;
   int64_t executed_batch = 0;  // rows that the engine computed together, this call's among them; 0: not known
+  std::optional<ServerDurations> durations;  // where a server was asked for them
 };
 
 // Stamps of one clock. Each is set by the one who does the thing; what did not happen stays unset.

@@ -113,13 +113,15 @@ class Endpoint : public Service {
     return Fail(ErrorCode::kUnsupported, "there is no shared memory with it");
   }
   // Of an endpoint that was made without threads: sends, reads and answers on the calling thread until
-  // `until`, give or take what an answer takes. One thread at a time, the one that submits; to be stopped for
-  // good before the endpoint ends. Returns how much of it was turning on the spot for want of work. Others
-  // just wait.
+  // `until`, give or take what the answers at hand take. One thread at a time, the one that submits; to be
+  // stopped for good before the endpoint ends. Returns how much of it was turning on the spot for want of
+  // work. Others just wait.
   virtual Duration Drive(Instant until) {
     SleepUntil(until);
     return {};
   }
+  // What the server understands beyond the protocol, as its metadata lists it.
+  virtual Result<std::vector<std::string>> Extensions() { return {}; }
   // Of all versions where `version` is empty. kUnsupported where the server keeps none.
   virtual Result<PhaseTotals> Statistics(const std::string& model, const std::string& version) = 0;
 };

@@ -85,7 +85,7 @@ Status ReadThrough(const std::string& path, int fd) {
   }
 }
 
-enum class Wish { kLook, kForget, kRead };
+enum class Wish { kForget, kRead };
 
 Status Visit(const std::string& path, Wish wish, CacheState& state) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -116,10 +116,6 @@ Result<CacheState> VisitAll(const std::vector<std::string>& paths, Wish wish) {
 }
 
 }  // namespace
-
-Result<CacheState> ReadCacheState(const std::vector<std::string>& paths) {
-  return VisitAll(paths, Wish::kLook);
-}
 
 Result<CacheState> DropFromCache(const std::vector<std::string>& paths) {
   return VisitAll(paths, Wish::kForget);

@@ -1,4 +1,5 @@
-// What of files lies in the kernel's page cache, and how to put it out: a cold start, without root.
+// What of files lies in the kernel's page cache, put out of it or read into it: a cold start, or a warm one,
+// without root.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,11 @@ struct CacheState {
   int64_t unknown = 0;        // files of which the kernel does not tell: neither ours nor ours to write
 };
 
-// Files, and folders with all that is below them; links are followed, but not to folders. kNotFound for a
-// path that is not there. Nothing is changed.
-Result<CacheState> ReadCacheState(const std::vector<std::string>& paths);
-
-// Writes out what is not on the disk yet and tells the kernel to forget the rest (fsync, posix_fadvise
-// DONTNEED); then what stayed: pages that a running program has mapped or locked, and those of file systems
-// that live in memory. It is for the caller to judge whether that is cold. Other programs' files are not
-// touched. Errors as above, and kIo.
+// Of files, and folders with all that is below them; links are followed, but not to folders. Writes out what
+// is not on the disk yet and tells the kernel to forget the rest (fsync, posix_fadvise DONTNEED); then what
+// stayed: pages that a running program has mapped or locked, and those of file systems that live in memory.
+// It is for the caller to judge whether that is cold. Other programs' files are not touched. kNotFound for a
+// path that is not there; kIo.
 Result<CacheState> DropFromCache(const std::vector<std::string>& paths);
 
 // Reads every file that is not wholly in the page cache, once, and tells what is there then: less than all

@@ -58,7 +58,8 @@ void Ledger::CountInFlight(int change, Instant now) {
   in_flight_ += change;
 }
 
-void Ledger::Ended(const Ticket& ticket, const Sample& sample) {
+void Ledger::Ended(const Ticket& ticket, const Sample& sample,
+                   const std::optional<infer::ServerDurations>& server) {
   if (phase_ != Phase::kWarmUp && sample.done >= from_) {
     const double within = Seconds(WithinMeasured(ticket.taken, sample.done));
     const bool whole = sample.done < to_ && ticket.taken >= from_;
@@ -75,7 +76,7 @@ void Ledger::Ended(const Ticket& ticket, const Sample& sample) {
   if (!ticket.measured) return;
   --out_;
   last_done_ = std::max(last_done_, sample.done);
-  tally_.Add(sample, from_);
+  tally_.Add(sample, from_, server);
   if (phase_ == Phase::kOver && by_count() && out_ == 0) EndWithLastAnswer();
 }
 

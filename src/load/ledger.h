@@ -35,8 +35,9 @@ class Ledger {
   // A request planned for `planned` may leave now; the plans move the run from phase to phase. Nothing: the
   // run is over.
   std::optional<Ticket> Plan(Instant planned, Instant now);
-  // Its answer, or what stands for one. Every ticket comes back once.
-  void Ended(const Ticket& ticket, const Sample& sample);
+  // Its answer, or what stands for one, and what the server told of it. Every ticket comes back once.
+  void Ended(const Ticket& ticket, const Sample& sample,
+             const std::optional<infer::ServerDurations>& server = std::nullopt);
   // Due within the measured time, and never planned; false where it is not: nothing is, where requests are
   // counted. REQUIRES: over.
   bool Unsent(Instant planned);

@@ -38,6 +38,30 @@ TEST(Ledger, MeasuresWhatIsPlannedAfterTheWarmUp) {
   EXPECT_EQ(ledger.tally().planned(), 1);
 }
 
+TEST(Ledger, SplitsWhatIsAnsweredAndMeasuredAlone) {
+  Ledger ledger = Make({.warm_up = 1s, .length = 10s});
+  const auto answer = [&](Instant planned, Outcome outcome) {
+    const auto ticket = ledger.Plan(planned, planned);
+    ASSERT_TRUE(ticket.has_value());
+    const Instant done = planned + 5ms;
+    ledger.Ended(*ticket,
+                 {.planned = planned,
+                  .sent = planned,
+                  .first_byte = done,
+                  .done = done,
+                  .request = 0,
+                  .outcome = outcome},
+                 infer::ServerDurations{.queue = 2ms});
+  };
+  answer(kStart, Outcome::kAnswered);
+  EXPECT_EQ(ledger.tally().split.count(), 0) << "it was the warm-up";
+  answer(kStart + 1s, Outcome::kAnswered);
+  answer(kStart + 2s, Outcome::kWrongAnswer);
+  Answer(ledger, kStart + 3s, 5ms);
+  EXPECT_EQ(ledger.tally().split.count(), 1);
+  EXPECT_DOUBLE_EQ(ledger.tally().split.Mean()->of(SplitPart::kQueue), 2e6);
+}
+
 TEST(Ledger, WarmsUpByCountToo) {
   Ledger ledger = Make({.warm_up = 0s, .warm_up_requests = 2, .length = 1s});
   Answer(ledger, kStart, 1ms);

@@ -127,7 +127,8 @@ auto GetEach(const Json& json, const char* key, Read read)
 }
 
 Result<ServerTimes> ServerTimesOf(const Json& json) {
-  return ServerTimes{.queue = TRY(GetFigure(json, "queue")),
+  return ServerTimes{.receive = TRY(GetFigureIfAny(json, "receive")),
+                     .queue = TRY(GetFigure(json, "queue")),
                      .compute_input = TRY(GetFigure(json, "compute_input")),
                      .compute_infer = TRY(GetFigure(json, "compute_infer")),
                      .compute_output = TRY(GetFigure(json, "compute_output")),
@@ -141,12 +142,20 @@ Result<Split> SplitOf(const Json& json) {
               .client_receive = TRY(GetDifference(json, "client_receive")),
               .server = {}};
   if (!json.contains("queue")) return split;
-  split.server = Split::Server{.queue = TRY(GetFigure(json, "queue")),
+  split.server = Split::Server{.receive = TRY(GetFigureIfAny(json, "receive")),
+                               .queue = TRY(GetFigure(json, "queue")),
                                .compute_input = TRY(GetFigure(json, "compute_input")),
                                .compute_infer = TRY(GetFigure(json, "compute_infer")),
                                .compute_output = TRY(GetFigure(json, "compute_output")),
                                .rest = TRY(GetDifference(json, "server_rest"))};
   return split;
+}
+
+Result<Slowest> SlowestOf(const Json& json) {
+  return Slowest{.above_percentile = TRY(GetFigure(json, "above_percentile")),
+                 .mean = TRY(GetFigure(json, "mean_ms")),
+                 .n = TRY(GetCount(json, "n")),
+                 .split = TRY_CONTEXT(SplitOf(*TRY(GetObject(json, "split_ms"))), "split_ms")};
 }
 
 // Every {mean, max, min} that stands directly in `json`, under a name that begins with `before`.
@@ -214,6 +223,7 @@ Result<Level> LevelOf(const Json& json) {
     level.errors.emplace_back(kind, TRY_CONTEXT(GetCount(errors, kind), "errors"));
   level.server = TRY(GetIfAny(json, "server_ms", ServerTimesOf));
   level.split = TRY(GetIfAny(json, "split_ms", SplitOf));
+  level.slowest = TRY(GetIfAny(json, "slowest", SlowestOf));
   level.resources = TRY(GetIfAny(json, "resources", UsedOf));
   level.server_resources = TRY(GetIfAny(json, "server_resources", UsedOf));
   level.runs = TRY(GetEach(json, "runs", RunOf));

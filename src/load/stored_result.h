@@ -43,6 +43,7 @@ struct Run {
 
 // Milliseconds of a request on average, by the server's account.
 struct ServerTimes {
+  std::optional<double> receive;  // where its responses tell
   double queue = 0, compute_input = 0, compute_infer = 0, compute_output = 0, request = 0;
   double outside = 0;  // may be below 0
 };
@@ -51,9 +52,17 @@ struct ServerTimes {
 struct Split {
   double slip = 0, wire_and_wait = 0, client_receive = 0;
   struct Server {
+    std::optional<double> receive;
     double queue = 0, compute_input = 0, compute_infer = 0, compute_output = 0, rest = 0;
   };
   std::optional<Server> server;
+};
+
+// The answered requests above a percentile.
+struct Slowest {
+  double above_percentile = 0, mean = 0;
+  int64_t n = 0;
+  Split split;
 };
 
 struct Used {
@@ -82,6 +91,7 @@ struct Level {
   std::vector<std::pair<std::string, int64_t>> errors;
   std::optional<ServerTimes> server;
   std::optional<Split> split;
+  std::optional<Slowest> slowest;
   std::optional<Used> resources, server_resources;
   std::vector<Run> runs;
 

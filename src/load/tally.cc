@@ -12,7 +12,7 @@ int64_t Nanoseconds(Duration d) { return std::max<int64_t>(0, d.count()); }
 
 }  // namespace
 
-void Tally::Add(const Sample& sample, Instant from) {
+void Tally::Add(const Sample& sample, Instant from, const std::optional<infer::ServerDurations>& server) {
   ended[static_cast<size_t>(sample.outcome)] += 1;
   if (sample.outcome == Outcome::kUnsent) return;
   slip.Add(Nanoseconds(sample.slip()));
@@ -22,6 +22,7 @@ void Tally::Add(const Sample& sample, Instant from) {
   service.Add(Nanoseconds(sample.service()));
   first_byte.Add(Nanoseconds(sample.first_byte - sample.sent));
   response_series.Add(std::max(Duration{}, sample.planned - from), Seconds(sample.response()));
+  if (server) split.Add(sample, *server);
 }
 
 void Tally::Merge(const Tally& more) {
@@ -30,6 +31,7 @@ void Tally::Merge(const Tally& more) {
   service.Merge(more.service);
   first_byte.Merge(more.first_byte);
   slip.Merge(more.slip);
+  split.Merge(more.split);
   late += more.late;
   in_flight_seconds += more.in_flight_seconds;
   sojourn_seconds += more.sojourn_seconds;

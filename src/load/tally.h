@@ -3,10 +3,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "base/clock.h"
+#include "infer/call.h"
 #include "load/sample.h"
 #include "load/series.h"
+#include "load/split.h"
 #include "stats/histogram.h"
 
 namespace weir::load {
@@ -18,6 +21,7 @@ struct Tally {
   stats::Histogram response, service;
   stats::Histogram first_byte;  // since it was sent
   stats::Histogram slip;        // of all that were sent; a request sent early (a clock step) counts 0
+  SplitSums split;              // of answered requests whose server told where its time went
   int64_t late = 0;             // sent more than 1 ms after the plan
   // Over the measured time, by the moment of the plan and of the end.
   Series response_series;  // seconds of answered requests
@@ -29,8 +33,9 @@ struct Tally {
   int64_t left = 0;               // requests that ended within it
   int64_t answered_within = 0;    // answers that came within it: what throughput is counted from
 
-  // `from`: the start of the measured time.
-  void Add(const Sample& sample, Instant from);
+  // `from`: the start of the measured time. `server`: what it told with the answer, where it did.
+  void Add(const Sample& sample, Instant from,
+           const std::optional<infer::ServerDurations>& server = std::nullopt);
   void Merge(const Tally& more);  // the series are not merged: they belong to one run
 
   int64_t of(Outcome outcome) const { return ended[static_cast<size_t>(outcome)]; }

@@ -22,6 +22,7 @@ constexpr std::string_view kRuns = "runs";                // a level is the sum 
 constexpr std::string_view kThroughput = "throughput";    // answers over time
 constexpr std::string_view kLittlesLaw = "littles-law";   // in flight = throughput x time in flight
 constexpr std::string_view kSplit = "split";              // the parts of the mean response time are it
+constexpr std::string_view kSlowest = "slowest";          // those of the slow ones are theirs
 constexpr std::string_view kServer = "server";            // the server's account fits the client's
 constexpr std::string_view kResources = "resources";      // min <= mean <= max, no share above the whole
 constexpr std::string_view kMachine = "machine";          // steal and throttling above the limit are told

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "load/judge.h"
+#include "stats/quantile.h"
 
 namespace weir::load {
 namespace {
@@ -18,6 +19,14 @@ constexpr Limits kLimits{};
 constexpr double kRounding = 1e-9;      // relative, of figures that were calculated twice
 constexpr double kWorthTelling = 0.01;  // of the mean response time, below 0
 
+double SumOf(const stored::Split& split) {
+  const double client = split.slip + split.wire_and_wait + split.client_receive;
+  if (!split.server) return client;
+  const stored::Split::Server& server = *split.server;
+  return client + server.receive.value_or(0) + server.queue + server.compute_input + server.compute_infer +
+         server.compute_output + server.rest;
+}
+
 class AccountCheck {
  public:
   AccountCheck(const stored::Level& level, std::string where, std::vector<Finding>& findings)
@@ -25,6 +34,7 @@ class AccountCheck {
 
   void Check() {
     if (level_.split) Split(*level_.split);
+    if (level_.slowest) Slowest(*level_.slowest);
     if (level_.server) Server(*level_.server);
     if (level_.resources) Used(*level_.resources, where_ + ".resources");
     if (level_.server_resources) Used(*level_.server_resources, where_ + ".server_resources");
@@ -55,6 +65,7 @@ class AccountCheck {
 
   void Split(const stored::Split& split);
   void SplitOfServer(const stored::Split::Server& parts, const std::string& where);
+  void Slowest(const stored::Slowest& slowest);
   void Server(const stored::ServerTimes& server);
   void Used(const stored::Used& used, const std::string& where);
   void Machine(const stored::Used& used);
@@ -72,11 +83,7 @@ void AccountCheck::Split(const stored::Split& split) {
     Add(rule::kSplit, where, "there is no response time whose parts these could be");
     return;
   }
-  double sum = split.slip + split.wire_and_wait + split.client_receive;
-  if (const auto& server = split.server)
-    sum +=
-        server->queue + server->compute_input + server->compute_infer + server->compute_output + server->rest;
-  MustBe(rule::kSplit, where, "the sum", sum, *response, "the mean response time is");
+  MustBe(rule::kSplit, where, "the sum", SumOf(split), *response, "the mean response time is");
   MustBe(rule::kSplit, where, "slip", split.slip, *response - *service, "response less service time is");
   MustBe(rule::kSplit, where, "client_receive", split.client_receive, *service - *first_byte,
          "service time less that of the first byte is");
@@ -93,14 +100,41 @@ void AccountCheck::Split(const stored::Split& split) {
 void AccountCheck::SplitOfServer(const stored::Split::Server& parts, const std::string& where) {
   const stored::ServerTimes& server = *level_.server;
   constexpr const char* kSource = "server_ms has";
+  MustBe(rule::kSplit, where, "receive", parts.receive.value_or(0), server.receive.value_or(0), kSource);
   MustBe(rule::kSplit, where, "queue", parts.queue, server.queue, kSource);
   MustBe(rule::kSplit, where, "compute_input", parts.compute_input, server.compute_input, kSource);
   MustBe(rule::kSplit, where, "compute_infer", parts.compute_infer, server.compute_infer, kSource);
   MustBe(rule::kSplit, where, "compute_output", parts.compute_output, server.compute_output, kSource);
-  const double rest =
-      server.request - server.queue - server.compute_input - server.compute_infer - server.compute_output;
+  const double rest = server.request - server.receive.value_or(0) - server.queue - server.compute_input -
+                      server.compute_infer - server.compute_output;
   MustBe(rule::kSplit, where, "server_rest", parts.rest, rest, "server_ms leaves");
   MayBeNoLess(rule::kSplit, where, "server_rest", parts.rest);
+}
+
+// They are the ones behind the rank of the percentile, so on average no faster than all.
+void AccountCheck::Slowest(const stored::Slowest& slowest) {
+  const std::string where = where_ + ".slowest";
+  MustBe(rule::kSlowest, where, "the sum of split_ms", SumOf(slowest.split), slowest.mean, "mean_ms is");
+  const double p = slowest.above_percentile / 100;
+  if (!stats::Supports(p, level_.answered)) {
+    Add(rule::kSupport, where,
+        fmt::format("{} answers do not support p{:g}", level_.answered, slowest.above_percentile));
+    return;
+  }
+  const int64_t above = level_.answered - stats::NearestRank(p, level_.answered);
+  if (slowest.n != above) {
+    Add(rule::kSlowest, where,
+        fmt::format("n is {}, and {} of {} answers are above p{:g}", slowest.n, above, level_.answered,
+                    slowest.above_percentile));
+  }
+  const auto &mean = level_.response.mean, &max = level_.response.max;
+  const bool below = mean && slowest.mean < *mean && !IsNear(slowest.mean, *mean);
+  const bool above_max = max && slowest.mean > *max && !IsNear(slowest.mean, *max);
+  if (below || above_max) {
+    Add(rule::kSlowest, where,
+        fmt::format("they took {} ms on average, which is not between the mean of all and the longest",
+                    slowest.mean));
+  }
 }
 
 void AccountCheck::Server(const stored::ServerTimes& server) {

@@ -51,6 +51,10 @@ constexpr const char* kAccounts = R"({
                   "request": 1, "outside": 0.9, "rows_per_batch": 2},
     "split_ms": {"slip": 0.1, "client_receive": 0.4, "wire_and_wait": 0.5, "queue": 0.2, "compute_input": 0.1,
                  "compute_infer": 0.5, "compute_output": 0.1, "server_rest": 0.1},
+    "slowest": {"above_percentile": 99, "n": 20, "mean_ms": 4.5,
+                "split_ms": {"slip": 0.1, "client_receive": 0.3, "wire_and_wait": 1.1, "queue": 2,
+                             "compute_input": 0.1, "compute_infer": 0.5, "compute_output": 0.1,
+                             "server_rest": 0.3}},
     "resources": {"app_cpu": {"mean": 0.5, "max": 1, "min": 0.1}, "steal_percent": 3, "throttled_s": 0.005,
                   "gpus": [{"name": "g", "percent": {"mean": 60, "max": 100, "min": 0}}],
                   "wall_s": 1, "samples": 10, "period_ms": 100},
@@ -186,6 +190,32 @@ TEST(Validate, AResultThatSaysWhyItIsInvalidKeepsTheRules) {
 }
 
 TEST(Validate, FindsNothingInGoodAccounts) { EXPECT_THAT(Rules(Accounted()), IsEmpty()); }
+
+TEST(Validate, TakesTheTimeOfReceivingForAPartWhereItIsTold) {
+  Json json = With(Accounted(), "/levels/0/server_ms/receive", 0.1);
+  json = With(json, "/levels/0/split_ms/receive", 0.1);
+  EXPECT_THAT(Rules(json), ElementsAre("split", "split"))
+      << "the sum and the rest are what they were without";
+  json = With(json, "/levels/0/split_ms/server_rest", 0);
+  EXPECT_THAT(Rules(json), IsEmpty());
+  EXPECT_THAT(Rules(With(json, "/levels/0/server_ms/receive", 0.2)), ElementsAre("split", "split"));
+}
+
+TEST(Validate, FindsSlowOnesThatAreNotTheirs) {
+  const auto rules = [](const std::string& key, const Json& value) {
+    return Rules(With(Accounted(), "/levels/0/slowest/" + key, value));
+  };
+  EXPECT_THAT(rules("mean_ms", 4.6), ElementsAre("slowest"));
+  EXPECT_THAT(rules("split_ms/queue", 2.1), ElementsAre("slowest"));
+  EXPECT_THAT(rules("n", 21), ElementsAre("slowest"));
+  EXPECT_THAT(rules("above_percentile", 99.9), ElementsAre("support"));
+  EXPECT_THAT(rules("above_percentile", 200), ElementsAre("support"));
+  // Faster than all, and slower than the slowest.
+  Json json = With(Accounted(), "/levels/0/slowest/mean_ms", 1);
+  EXPECT_THAT(Rules(With(json, "/levels/0/slowest/split_ms/wire_and_wait", -2.4)), ElementsAre("slowest"));
+  json = With(Accounted(), "/levels/0/slowest/mean_ms", 5.5);
+  EXPECT_THAT(Rules(With(json, "/levels/0/slowest/split_ms/wire_and_wait", 2.1)), ElementsAre("slowest"));
+}
 
 TEST(Validate, FindsASplitThatIsNotTheWhole) {
   const std::string split = "/levels/0/split_ms/";

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "wire/infer_rules.h"
+
 namespace weir::serve {
 namespace {
 
@@ -43,6 +45,7 @@ wire::ServerMetadata ServerApi::Server() {
   wire::ServerMetadata server{.name = "weir", .version = options_.version};
   server.extensions = {"binary_tensor_data", "classification",  "model_configuration",
                        "parameters",         "schedule_policy", "statistics"};
+  server.extensions.emplace_back(wire::kDurations);
   // The index is there always; loading and unloading only where they are allowed.
   if (options_.explicit_control) server.extensions.emplace_back("model_repository");
   if (options_.allow_regions) server.extensions.emplace_back("system_shared_memory");

@@ -165,6 +165,7 @@ void InferencePath::Submit(InferencePtr inference) {
   infer::Call call;
   call.request = std::move(inference->request.request);
   inference->request.request.id = call.request.id;
+  inference->request.request.durations = call.request.durations;
   if (served.payload == Payload::kTensor && model.client_inputs != model.inputs) {
     for (infer::Tensor& input : call.request.inputs) {
       const auto own = std::ranges::find(model.inputs, input.name, &infer::TensorInfo::name);
@@ -203,7 +204,15 @@ void InferencePath::Finish(Inference& inference, Result<infer::Response> result,
     served.loaded.NoteEngine(true);
     auto shaped = ShapeAnswer(inference, *std::move(result));
     if (!shaped) return Refuse(inference, shaped.error(), times);
-    Count(inference, *shaped, times);
+    const Instant now = clock_.Now();
+    Count(inference, *shaped, times, now);
+    if (inference.request.request.durations) {
+      const Instant first_byte = inference.request.first_byte;
+      shaped->durations = DurationsOf({.first_byte = first_byte == Instant{} ? inference.begun : first_byte,
+                                       .received = inference.begun,
+                                       .answered = now},
+                                      times);
+    }
     return inference.completion.Answer(std::move(shaped), times);
   }
   const Error& error = result.error();
@@ -270,10 +279,9 @@ Result<infer::Tensor> InferencePath::ShapeOutput(const Inference& inference, con
   return output;
 }
 
-void InferencePath::Count(Inference& inference, const infer::Response& response,
-                          const infer::Times& times) const {
+void InferencePath::Count(Inference& inference, const infer::Response& response, const infer::Times& times,
+                          Instant now) const {
   ServedModel& served = *inference.served;
-  const Instant now = clock_.Now();
   const int64_t rows = inference.rows;
   const uint64_t executions =
       served.statistics.Succeeded({.received = inference.begun,

@@ -47,7 +47,8 @@ class InferencePath {
   static bool IsLent(const Inference& inference, const Bytes& data);
   Result<infer::Tensor> ShapeOutput(const Inference& inference, const wire::OutputWish* wish,
                                     infer::Tensor output) const;
-  void Count(Inference& inference, const infer::Response& response, const infer::Times& times) const;
+  void Count(Inference& inference, const infer::Response& response, const infer::Times& times,
+             Instant now) const;
   void Refuse(Inference& inference, const Error& error, const infer::Times& times) const;
 
   const Options options_;

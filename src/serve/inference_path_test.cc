@@ -91,6 +91,22 @@ TEST_F(InferencePathTest, AnswersUnderTheNameItWasAskedBy) {
   EXPECT_EQ(Statistics().execution_count, 1U);
 }
 
+TEST_F(InferencePathTest, TellsItsDurationsWhereItIsAskedTo) {
+  Serve();
+  EXPECT_FALSE(Ask(Request({Row()})).result->durations);
+  wire::InferRequest request = Request({Row()});
+  request.request.durations = true;
+  request.received = clock_.Now();
+  request.first_byte = request.received - 7ms;
+  const Instant first_byte = request.first_byte;
+  const Answered answered = Ask(std::move(request));
+  ASSERT_TRUE(answered.result.has_value()) << answered.result.error().message;
+  ASSERT_TRUE(answered.result->durations.has_value());
+  EXPECT_EQ(answered.result->durations->receive, Duration(7ms));
+  EXPECT_GE(answered.result->durations->whole(), *answered.times.done - first_byte);
+  EXPECT_LE(answered.result->durations->whole(), clock_.Now() - first_byte);
+}
+
 TEST_F(InferencePathTest, GivesTheSessionTheBytesThatCame) {
   Serve();
   const Tensor row = Row();

@@ -33,6 +33,17 @@ Phases PhasesOf(const infer::Times& times) {
           .done = times.done};
 }
 
+infer::ServerDurations DurationsOf(const Stay& stay, const infer::Times& times) {
+  const Phases phases = PhasesOf(times);
+  infer::ServerDurations durations{.receive = Between(stay.first_byte, stay.received),
+                                   .queue = phases.queue,
+                                   .compute_input = phases.compute_input,
+                                   .compute_infer = phases.compute_infer,
+                                   .compute_output = Between(phases.done, stay.answered)};
+  durations.rest = stay.answered - stay.first_byte - durations.whole();
+  return durations;
+}
+
 WallTime::WallTime(Instant now) : read_at_(now), milliseconds_(WallMilliseconds()) {}
 
 uint64_t WallTime::MillisecondsAt(Instant when) const {

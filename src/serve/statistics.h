@@ -62,4 +62,11 @@ struct Phases {
 };
 Phases PhasesOf(const infer::Times& times);
 
+// What the server tells of one request, whose first and last byte came and whose outputs were ready to send
+// at these moments.
+struct Stay {
+  Instant first_byte{}, received{}, answered{};
+};
+infer::ServerDurations DurationsOf(const Stay& stay, const infer::Times& times);
+
 }  // namespace weir::serve

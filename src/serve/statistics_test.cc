@@ -56,6 +56,30 @@ TEST(Statistics, SumsThePhasesOfRequests) {
   EXPECT_EQ(told.fail.total, Duration(5ms));
 }
 
+TEST(Durations, AddUpToTheStayOfTheRequest) {
+  const Instant read = kStart + 2ms;
+  const infer::Times times = TimesAt(read);
+  const infer::ServerDurations told =
+      DurationsOf({.first_byte = kStart - 3ms, .received = kStart, .answered = *times.done + 1ms}, times);
+  const Phases phases = PhasesOf(times);
+  EXPECT_EQ(told.receive, Duration(3ms));
+  EXPECT_EQ(told.queue, phases.queue);
+  EXPECT_EQ(told.compute_input, phases.compute_input);
+  EXPECT_EQ(told.compute_infer, phases.compute_infer);
+  EXPECT_EQ(told.compute_output, Duration(1ms));
+  EXPECT_EQ(told.whole(), *times.done + 1ms - (kStart - 3ms));
+  EXPECT_GE(told.rest, Duration(2ms)) << "reading it, before it was in the queue";
+}
+
+TEST(Durations, WhatOverlapsIsTakenFromTheRest) {
+  infer::Times times = TimesAt(kStart);
+  times.started = *times.queued;  // as an engine may say that computes while the rest of the batch comes
+  const infer::ServerDurations told =
+      DurationsOf({.first_byte = kStart, .received = kStart, .answered = *times.done}, times);
+  EXPECT_LT(told.rest, Duration{});
+  EXPECT_EQ(told.whole(), *times.done - kStart);
+}
+
 TEST(Statistics, TellsWhenTheLastRequestWas) {
   Statistics statistics;
   const WallTime wall(kStart);

@@ -7,8 +7,12 @@
 #include <charconv>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <boost/beast/http/basic_parser.hpp>
+
+#include "base/json.h"
+#include "wire/status.h"
 
 namespace weir::wire {
 namespace {
@@ -156,6 +160,18 @@ void HttpAnswerReader::State::TakeSizedFromRoom() {
   Consume(there);
   filled = there;
   if (filled == body.size()) phase = Phase::kWhole;
+}
+
+Error ErrorOf(const HttpAnswer& answer) {
+  constexpr size_t kMostWords = 200;
+  const ErrorCode code = FromHttpStatus(answer.status);
+  if (const auto json = ParseJson(answer.body.text())) {
+    if (auto words = GetString(*json, "error")) return {code, *std::move(words)};
+  }
+  std::string words(answer.body.text().substr(0, kMostWords));
+  std::ranges::replace(words, '\n', ' ');
+  return {code, fmt::format("the server answered with HTTP status {}{}{}", answer.status,
+                            words.empty() ? "" : ": ", EscapeBytes(words))};
 }
 
 HttpAnswerReader::HttpAnswerReader() : state_(std::make_unique<State>()) {}

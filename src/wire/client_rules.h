@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "wire/client.h"
+#include "wire/infer_rules.h"
 
 namespace weir::wire {
 
@@ -28,6 +29,21 @@ inline std::optional<Instant> DueOf(const infer::Call& call, const ClientOptions
   if (options.timeout.count() == 0) return deadline;
   const Instant limit = call.times.sent.value_or(clock.Now()) + options.timeout;
   return deadline ? std::min(*deadline, limit) : limit;
+}
+
+// What is made of an inference's answer.
+struct Wanted {
+  infer::RequestForm::Outputs outputs = infer::RequestForm::Outputs::kRead;
+  bool durations = false;  // they were asked for
+
+  bool nothing() const { return outputs == infer::RequestForm::Outputs::kPassOver && !durations; }
+};
+
+// A split that some answers are missing from would be one of other requests.
+inline Result<infer::Response> WithDurations(Result<infer::Response> answer, const Wanted& wanted) {
+  if (!answer || !wanted.durations || answer->durations) return answer;
+  return Fail(ErrorCode::kCorrupt,
+              fmt::format("it was asked for its durations ({}) and tells none", kDurations));
 }
 
 // How long what is not an inference may take.

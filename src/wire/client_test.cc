@@ -1,7 +1,9 @@
 #include "wire/client.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <semaphore>
 #include <set>
 
@@ -128,6 +130,37 @@ TEST_P(ClientTest, APreparedRequestIsSentAsOftenAsOneLikes) {
       }
     }
   }
+}
+
+TEST_P(ClientTest, DurationsComeWhereTheyAreAskedForHoweverTheRequestIsSent) {
+  const infer::ServerDurations told{.queue = 2ms, .compute_infer = 3ms, .rest = -1us};
+  bool tells = true;
+  api_.infer = [&](InferRequest request, infer::Completion completion) {
+    infer::Response response{.model = "identity", .outputs = std::move(request.request.inputs)};
+    if (request.request.durations && tells) response.durations = told;
+    completion.Answer(std::move(response), {});
+  };
+  const auto client = Open();
+  infer::Call call = MakeCall("7", {FloatTensor("INPUT0", {2}, {1, 2})});
+  EXPECT_FALSE(Ask(*client, MakeCall("6", {FloatTensor("INPUT0", {2}, {1, 2})})).result->durations);
+  call.request.durations = true;
+  const infer::Request request = call.request;
+  EXPECT_EQ(Ask(*client, std::move(call)).result->durations, told);
+  for (const auto outputs : {infer::RequestForm::Outputs::kRead, infer::RequestForm::Outputs::kPassOver}) {
+    infer::Call again = MakeCall("", {});
+    again.request = {};
+    again.request.prepared = client->Prepare(request, {.outputs = outputs});
+    const Answered answer = Ask(*client, std::move(again));
+    ASSERT_TRUE(answer.result) << answer.result.error().message;
+    EXPECT_EQ(answer.result->durations, told);
+    EXPECT_EQ(answer.result->outputs.empty(), outputs == infer::RequestForm::Outputs::kPassOver);
+  }
+  tells = false;
+  infer::Call unanswered = MakeCall("8", {});
+  unanswered.request = request;
+  const Error error = Ask(*client, std::move(unanswered)).result.error();
+  EXPECT_EQ(error.code, ErrorCode::kCorrupt);
+  EXPECT_NE(error.message.find("weir_durations"), std::string::npos) << error.message;
 }
 
 TEST_P(ClientTest, WithoutThreadsAllGoesOnWhileItIsDriven) {
@@ -279,6 +312,7 @@ TEST_P(ClientTest, TellsOfTheServersModels) {
   EXPECT_EQ(statistics->rows, 3U);
   EXPECT_EQ(statistics->batches, 2U);
   EXPECT_EQ(statistics->success.total, 7us);
+  EXPECT_EQ(*client->Extensions(), (std::vector<std::string>{"binary_tensor_data", "statistics"}));
 }
 
 TEST_P(ClientTest, AModelThatIsNotThereIsNotFound) {
@@ -325,9 +359,66 @@ TEST(HttpClient, ServersWithoutTheExtensionsAreUnsupportedOrDoWithoutThem) {
   const auto client = *MakeClient(server.url(), {}, clock);
   EXPECT_EQ(client->Info("a b", "")->platform, "p");
   EXPECT_EQ(client->Models().error().code, ErrorCode::kUnsupported);
+  EXPECT_TRUE(client->Extensions()->empty());
   EXPECT_EQ(client->Statistics("a b", "").error().code, ErrorCode::kUnsupported);
   const Error error = client->Info("b", "").error();
   EXPECT_EQ(error, (Error{ErrorCode::kNotFound, "the server answered with HTTP status 404"}));
+}
+
+// A server of HTTP/2 that answers no call: a gRPC server in this process would look at the client's sockets,
+// too.
+class Http2Peer {
+ public:
+  void Play(testing::Peer& peer) {
+    using std::string_view_literals::operator""sv;
+    constexpr size_t kPreface = 24, kHead = 9;
+    constexpr char kSettings = 4, kPing = 6;
+    peer.Read(kPreface);
+    peer.Write("\0\0\0\4\0\0\0\0\0"sv);
+    for (std::string head; (head = peer.Read(kHead)).size() == kHead;) {
+      peer.Read(static_cast<size_t>(static_cast<uint8_t>(head[1])) << 8 | static_cast<uint8_t>(head[2]));
+      const bool is_acknowledgement = (head[4] & 1) != 0;
+      if (head[3] == kSettings && !is_acknowledgement) peer.Write("\0\0\0\4\1\0\0\0\0"sv);
+      if (head[3] == kSettings && is_acknowledgement) connected_ = &peer;
+      if (head[3] == kPing && is_acknowledgement) answered = true;
+    }
+  }
+  bool connected() const { return connected_ != nullptr; }
+  void Ping() {
+    using std::string_view_literals::operator""sv;
+    connected_.load()->Write("\0\0\10\6\0\0\0\0\0weir-1st"sv);
+  }
+  std::atomic<bool> answered = false;  // the ping
+
+ private:
+  std::atomic<testing::Peer*> connected_ = nullptr;
+};
+
+TEST(GrpcClient, ReadsWhatComesWhereCallsTimeOutAsFastAsTheyAreTaken) {
+  Http2Peer peer;
+  const testing::ScriptedServer server([&](testing::Peer& connection, int) { peer.Play(connection); });
+  const SteadyClock clock;
+  const auto client = *MakeClient(fmt::format("grpc://127.0.0.1:{}", server.port()), {.threads = 0}, clock);
+  Instant until = clock.Now() + 20s;
+  const auto submit = [&](std::optional<Instant> deadline) {
+    infer::Call call;
+    call.request = {.model = "m", .inputs = {FloatTensor("x", {1}, {1})}, .deadline = deadline};
+    client->Submit(std::move(call));
+  };
+  submit(std::nullopt);
+  while (!peer.connected() && clock.Now() < until) client->Drive(clock.Now() + 1ms);
+  ASSERT_TRUE(peer.connected());
+  // The library looks at every socket by itself each five seconds.
+  until = clock.Now() + 4s;
+  // As a generator does that is behind its schedule: calls, and no time for more than one that has ended.
+  const auto fall_behind = [&](int calls) {
+    for (int i = 0; i < calls; ++i) submit(clock.Now() - 1ms);
+    client->Drive(clock.Now());
+  };
+  for (int i = 0; i < 1000; ++i) fall_behind(4);
+  peer.Ping();
+  while (!peer.answered && clock.Now() < until) fall_behind(1);
+  EXPECT_TRUE(peer.answered);
 }
 
 TEST(Client, RefusesBadOptionsAndUrls) {

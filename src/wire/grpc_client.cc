@@ -82,7 +82,7 @@ Error ErrorOf(const grpc::Status& status, const grpc::ClientContext& context, co
 // The message of a request. Copies of it share its bytes.
 struct PreparedGrpc final : infer::PreparedRequest {
   grpc::ByteBuffer message;
-  infer::RequestForm::Outputs outputs{};
+  Wanted wanted;
 };
 
 // An inference on its way.
@@ -93,7 +93,7 @@ struct Flight {
   grpc::Status status;
   infer::Completion completion;
   infer::Times times;
-  infer::RequestForm::Outputs outputs{};
+  Wanted wanted;
   std::list<Flight>::iterator place;
   std::optional<std::stop_callback<std::function<void()>>> on_cancel;
 };
@@ -115,11 +115,15 @@ class Lane {
 
  private:
   void Work();
+  void Take(void* tag);
+  void TakeAll();
   void End(Flight& flight);
+  Result<infer::Response> Understand(Flight& flight) const;
 
   const std::string& address_;
   const Clock& clock_;
   grpc::CompletionQueue queue_;
+  int in_a_row_ = 0;  // calls taken from it; of whoever takes them
 
   Mutex mutex_;
   std::list<Flight> flights_ GUARDED_BY(mutex_);
@@ -148,7 +152,7 @@ void Lane::Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instan
   const std::stop_token cancelled = std::move(call.request.cancelled);
   static const std::string kMethod = "/inference.GRPCInferenceService/ModelInfer";
   const auto* prepared = static_cast<const PreparedGrpc*>(call.request.prepared.get());
-  if (prepared) flight.outputs = prepared->outputs;
+  flight.wanted = prepared ? prepared->wanted : Wanted{.durations = call.request.durations};
   flight.reader =
       stub.PrepareUnaryCall(&flight.context, kMethod,
                             prepared ? prepared->message : ToGrpc(WriteGrpcRequest(call.request)), &queue_);
@@ -167,7 +171,33 @@ void Lane::Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instan
 void Lane::Work() {
   void* tag = nullptr;
   bool ok = false;
-  while (queue_.Next(&tag, &ok)) End(*static_cast<Flight*>(tag));
+  while (queue_.Next(&tag, &ok)) Take(tag);
+}
+
+void Lane::Take(void* tag) {
+  constexpr int kMostInARow = 64;
+  End(*static_cast<Flight*>(tag));
+  if (++in_a_row_ >= kMostInARow) TakeAll();
+}
+
+// All that have ended, before what comes of that begins others. The library looks at its sockets only where
+// it has no call to hand out, and not the first time after a call has ended outside of its wait (epoll1's
+// kicked_without_poller): where calls time out as fast as they are taken and others begun, it would never
+// again, so that no answer is read and all of them time out for good.
+void Lane::TakeAll() {
+  in_a_row_ = 0;
+  std::vector<Flight*> ended;
+  void* tag = nullptr;
+  bool ok = false;
+  for (int looks = 0; looks < 2;) {
+    const auto got = queue_.AsyncNext(&tag, &ok, gpr_time_0(GPR_CLOCK_MONOTONIC));
+    if (got == grpc::CompletionQueue::GOT_EVENT) {
+      ended.push_back(static_cast<Flight*>(tag));
+    } else {
+      ++looks;
+    }
+  }
+  for (Flight* flight : ended) End(*flight);
 }
 
 // The library sleeps by whole milliseconds: nearer to the end it is asked without waiting.
@@ -181,10 +211,16 @@ Duration Lane::Drive(Instant until) {
     const bool sleeps = until - now > kNear;
     const auto limit = sleeps ? ToTimespec(until - kNear) : gpr_time_0(GPR_CLOCK_MONOTONIC);
     const bool got = queue_.AsyncNext(&tag, &ok, limit) == grpc::CompletionQueue::GOT_EVENT;
-    if (got) End(*static_cast<Flight*>(tag));
+    if (got) {
+      Take(tag);
+    } else {
+      in_a_row_ = 0;
+    }
     const Instant before = std::exchange(now, clock_.Now());
     if (!got && !sleeps) spun += now - before;
-    if (now >= until) return spun;
+    if (now < until) continue;
+    if (got) TakeAll();  // a generator that is late lets no call that has ended grow old
+    return spun;
   }
 }
 
@@ -198,14 +234,14 @@ void Lane::End(Flight& flight) {
   }
   flight.times.done = now;
   flight.on_cancel.reset();
-  if (flight.status.ok() && flight.outputs == infer::RequestForm::Outputs::kPassOver) {
-    flight.completion.Answer(infer::Response{}, flight.times);
-  } else if (flight.status.ok()) {
-    flight.completion.Answer(
-        Readable(ParseGrpcResponse(FromGrpc(std::exchange(flight.answer, {}))), address_), flight.times);
-  } else {
-    flight.completion.Answer(std::unexpected(ErrorOf(flight.status, flight.context, address_)), flight.times);
-  }
+  flight.completion.Answer(Understand(flight), flight.times);
+}
+
+Result<infer::Response> Lane::Understand(Flight& flight) const {
+  if (!flight.status.ok()) return std::unexpected(ErrorOf(flight.status, flight.context, address_));
+  if (flight.wanted.nothing()) return infer::Response{};
+  const Slices message = FromGrpc(std::exchange(flight.answer, {}));
+  return Readable(WithDurations(ParseGrpcResponse(message, flight.wanted.outputs), flight.wanted), address_);
 }
 
 class GrpcClient final : public infer::Endpoint {
@@ -229,13 +265,14 @@ class GrpcClient final : public infer::Endpoint {
                                                         const infer::RequestForm& form) override {
     auto prepared = std::make_shared<PreparedGrpc>();
     prepared->message = ToGrpc(WriteGrpcRequest(request, form));
-    prepared->outputs = form.outputs;
+    prepared->wanted = {form.outputs, request.durations};
     return prepared;
   }
   Status RegisterRegion(const std::string& name, const std::string& key, uint64_t byte_size) override;
   Status UnregisterRegion(const std::string& name) override;
   Result<std::vector<std::string>> Models() override;
   Result<infer::ModelInfo> Info(const std::string& model, const std::string& version) override;
+  Result<std::vector<std::string>> Extensions() override;
   Result<infer::PhaseTotals> Statistics(const std::string& model, const std::string& version) override;
 
  private:
@@ -338,6 +375,14 @@ Result<infer::ModelInfo> GrpcClient::Info(const std::string& model, const std::s
     return std::unexpected(configuration.error());
   }
   return info;
+}
+
+Result<std::vector<std::string>> GrpcClient::Extensions() {
+  const auto server =
+      Ask(&inference::GRPCInferenceService::Stub::ServerMetadata, inference::ServerMetadataRequest());
+  if (!server && server.error().code == ErrorCode::kUnsupported) return std::vector<std::string>();
+  const inference::ServerMetadataResponse metadata = TRY(server);
+  return std::vector<std::string>(metadata.extensions().begin(), metadata.extensions().end());
 }
 
 infer::PhaseTotals::Phase ToPhase(const inference::StatisticDuration& duration) {

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "wire/infer_rules.h"
 #include "wire/proto_reader.h"
 
 namespace weir::wire {
@@ -161,6 +162,10 @@ Slices WriteGrpcResponse(const infer::Response& response, std::span<const Output
   AppendText(1, response.model, text);
   AppendText(2, response.version, text);
   AppendText(3, response.id, text);
+  if (response.durations) {
+    for (const DurationParameter& parameter : DurationParameters())
+      AppendParameter(4, parameter.name, int64_t{((*response.durations).*parameter.part).count()}, text);
+  }
   std::string scratch;
   std::vector<bool> in_region(response.outputs.size());
   for (size_t i = 0; i < response.outputs.size(); ++i) {
@@ -183,6 +188,7 @@ Slices WriteGrpcRequest(const infer::Request& request, const infer::RequestForm&
   AppendText(3, request.id, text);
   for (const auto& [name, value] : request.parameters) AppendParameter(4, name, value, text);
   if (request.priority != 0) AppendParameter(4, "priority", static_cast<uint64_t>(request.priority), text);
+  if (request.durations) AppendParameter(4, kDurations, true, text);
   std::string scratch;
   const auto region_of = [&](size_t input) {
     return input < form.input_regions.size() ? form.input_regions[input] : std::nullopt;

@@ -28,6 +28,8 @@ Slices WriteGrpcResponse(const infer::Response& response, std::span<const Output
 
 // The client's side.
 Slices WriteGrpcRequest(const infer::Request& request, const infer::RequestForm& form = {});
-Result<infer::Response> ParseGrpcResponse(std::span<const Bytes> message);
+// kPassOver: all but the outputs, which are not looked at.
+Result<infer::Response> ParseGrpcResponse(
+    std::span<const Bytes> message, infer::RequestForm::Outputs outputs = infer::RequestForm::Outputs::kRead);
 
 }  // namespace weir::wire

@@ -78,6 +78,7 @@ inference::ModelInferRequest ToMessage(const infer::Request& request) {
   if (request.priority != 0) {
     (*message.mutable_parameters())["priority"].set_uint64_param(static_cast<uint64_t>(request.priority));
   }
+  if (request.durations) (*message.mutable_parameters())["weir_durations"].set_bool_param(true);
   for (const infer::Tensor& input : request.inputs) {
     FillTensor(input, *message.add_inputs());
     message.add_raw_input_contents(std::string(input.data.text()));
@@ -91,6 +92,17 @@ inference::ModelInferResponse ToMessage(const infer::Response& response) {
   message.set_model_name(response.model);
   message.set_model_version(response.version);
   message.set_id(response.id);
+  if (const auto& told = response.durations) {
+    const auto set = [&](const char* name, Duration part) {
+      (*message.mutable_parameters())[name].set_int64_param(part.count());
+    };
+    set("weir_receive_ns", told->receive);
+    set("weir_queue_ns", told->queue);
+    set("weir_compute_input_ns", told->compute_input);
+    set("weir_compute_infer_ns", told->compute_infer);
+    set("weir_compute_output_ns", told->compute_output);
+    set("weir_rest_ns", told->rest);
+  }
   for (const infer::Tensor& output : response.outputs) {
     FillTensor(output, *message.add_outputs());
     message.add_raw_output_contents(std::string(output.data.text()));
@@ -113,6 +125,7 @@ TEST(GrpcCodec, WhatTheGeneratedClassesWriteOurServerReadsHoweverItIsCut) {
     EXPECT_EQ(read->request.version, request.version);
     EXPECT_EQ(read->request.id, request.id);
     EXPECT_EQ(read->request.priority, request.priority);
+    EXPECT_EQ(read->request.durations, request.durations);
     EXPECT_EQ(read->request.parameters, request.parameters);
     EXPECT_EQ(read->request.outputs, request.outputs);
     EXPECT_EQ(Describe(read->request.inputs), Describe(request.inputs));
@@ -137,12 +150,18 @@ TEST(GrpcCodec, WhatTheGeneratedClassesAnswerOurClientReads) {
   Random random = Seed(3).MakeRandom();
   for (int i = 0; i < 1000; ++i) {
     const infer::Response response = testing::RandomResponse(random);
-    const auto read = ParseGrpcResponse(Cut(ToMessage(response).SerializeAsString(), random));
+    const Slices message = Cut(ToMessage(response).SerializeAsString(), random);
+    const auto read = ParseGrpcResponse(message);
     ASSERT_TRUE(read) << Because(read);
     EXPECT_EQ(read->model, response.model);
     EXPECT_EQ(read->version, response.version);
     EXPECT_EQ(read->id, response.id);
+    EXPECT_EQ(read->durations, response.durations);
     EXPECT_EQ(Describe(read->outputs), Describe(response.outputs));
+    const auto head = ParseGrpcResponse(message, infer::RequestForm::Outputs::kPassOver);
+    ASSERT_TRUE(head) << Because(head);
+    EXPECT_EQ(head->durations, response.durations);
+    EXPECT_TRUE(head->outputs.empty());
   }
 }
 
@@ -372,6 +391,7 @@ TEST(GrpcRequest, BadParametersAreRefusedByName) {
   EXPECT_EQ(because("sequence_id", int64_t{1}),
             "parameter 'sequence_id': sequences of requests are not supported");
   EXPECT_EQ(because("triton_x", true), "parameter 'triton_x' is reserved");
+  EXPECT_EQ(because("weir_durations", int64_t{1}), "parameter 'weir_durations' is not true or false");
   auto message = WithRaw("FP32", {1}, "1234");
   (*message.mutable_parameters())["empty"];
   EXPECT_EQ(Because(Parse(message)), "parameter 'empty' has no value");
@@ -447,6 +467,19 @@ TEST(GrpcResponse, OutputsInARegionCarryNoData) {
   ASSERT_TRUE(read) << Because(read);
   EXPECT_TRUE(read->outputs[0].data.empty());
   EXPECT_EQ(read->outputs[1].data.text(), response.outputs[1].data.text());
+}
+
+TEST(GrpcResponse, ParametersOfOtherServersArePassedOverAndHalfOfOursIsAFault) {
+  inference::ModelInferResponse message;
+  const auto read = [&] { return ParseGrpcResponse(std::vector{Bytes::Copy(message.SerializeAsString())}); };
+  (*message.mutable_parameters())["no value"];
+  SetParameter(*message.mutable_parameters(), "sequence_id", int64_t{5});
+  ASSERT_TRUE(read()) << Because(read());
+  EXPECT_FALSE(read()->durations);
+  SetParameter(*message.mutable_parameters(), "weir_rest_ns", int64_t{5});
+  EXPECT_EQ(Because(read()), "parameter 'weir_receive_ns' is missing");
+  SetParameter(*message.mutable_parameters(), "weir_rest_ns", 5.0);
+  EXPECT_EQ(Because(read()), "parameter 'weir_rest_ns' is not a whole number");
 }
 
 TEST(GrpcResponse, TypedContentsOfOtherServersAreRead) {

@@ -7,6 +7,7 @@
 #include "wire/health.pb.h"
 #include "wire/oip.pb.h"
 #include "wire/proto_reader.h"
+#include "wire/repository_rules.h"
 #include "wire/text.h"
 
 namespace weir::wire {
@@ -126,12 +127,6 @@ Status Statistics(const GrpcServing& serving, const inference::ModelStatisticsRe
   return {};
 }
 
-Status CheckRepository(const std::string& name) {
-  if (name.empty()) return {};
-  return Fail(ErrorCode::kUnsupported,
-              fmt::format("there is one repository, without a name; not {}", Quoted(name)));
-}
-
 Status Index(const GrpcServing& serving, const inference::RepositoryIndexRequest& in,
              inference::RepositoryIndexResponse& out) {
   TRY_STATUS(CheckRepository(in.repository_name()));
@@ -149,27 +144,15 @@ Status Index(const GrpcServing& serving, const inference::RepositoryIndexRequest
 Result<std::string> LoadConfig(const inference::RepositoryModelLoadRequest& in) {
   TRY_STATUS(CheckRepository(in.repository_name()));
   std::string config;
-  for (const auto& [key, value] : in.parameters()) {
-    if (key.starts_with("file:")) {
-      return Fail(
-          ErrorCode::kUnsupported,
-          fmt::format("the parameter {}: files are not taken over the wire; put them into the repository",
-                      Quoted(key)));
-    }
-    if (key != "config") return Wrong(fmt::format("unknown parameter {}", Quoted(key)));
-    if (!value.has_string_param()) return Wrong("the parameter 'config' is not a string");
-    config = value.string_param();
-  }
+  for (const auto& [key, value] : in.parameters())
+    TRY_STATUS(SetLoadParameter(key, value.has_string_param() ? &value.string_param() : nullptr, config));
   return config;
 }
 
 Status CheckUnload(const inference::RepositoryModelUnloadRequest& in) {
   TRY_STATUS(CheckRepository(in.repository_name()));
-  for (const auto& [key, value] : in.parameters()) {
-    // True and false are the same here: no model depends on another.
-    if (key != "unload_dependents") return Wrong(fmt::format("unknown parameter {}", Quoted(key)));
-    if (!value.has_bool_param()) return Wrong("the parameter 'unload_dependents' is neither true nor false");
-  }
+  for (const auto& [key, value] : in.parameters())
+    TRY_STATUS(CheckUnloadParameter(key, value.has_bool_param()));
   return {};
 }
 

@@ -90,11 +90,9 @@ Status ReadParameterValue(ProtoReader message, std::optional<infer::Parameter>& 
 using Parameters = std::map<std::string, infer::Parameter>;
 
 // One entry of a map<string, InferParameter>.
-Status ReadParameter(ProtoReader& reader, Parameters& parameters) {
+Status ReadEntry(ProtoReader& reader, std::string& name, std::optional<infer::Parameter>& value) {
   ProtoReader entry = reader;
   if (!reader.ReadMessage(entry)) return Broken();
-  std::string name;
-  std::optional<infer::Parameter> value;
   while (!entry.AtEnd()) {
     uint32_t tag = 0;
     if (!entry.ReadTag(tag)) return Broken();
@@ -108,6 +106,13 @@ Status ReadParameter(ProtoReader& reader, Parameters& parameters) {
       return Broken();
     }
   }
+  return {};
+}
+
+Status ReadParameter(ProtoReader& reader, Parameters& parameters) {
+  std::string name;
+  std::optional<infer::Parameter> value;
+  TRY_STATUS(ReadEntry(reader, name, value));
   if (!value) return Bad(fmt::format("parameter {} has no value", Quoted(name)));
   if (parameters.size() >= kMaxParameters) return Bad(fmt::format("more than {} parameters", kMaxParameters));
   parameters.insert_or_assign(std::move(name), std::move(*value));
@@ -279,13 +284,27 @@ Result<InferRequest> ReadRequest(ProtoReader message) {
   return result;
 }
 
-Result<infer::Response> ReadResponse(ProtoReader message) {
+// What other servers say in the parameters of a response is their own.
+Status ReadResponseParameter(ProtoReader& reader, ResponseParameters& parameters) {
+  std::string name;
+  std::optional<infer::Parameter> value;
+  TRY_STATUS(ReadEntry(reader, name, value));
+  return value ? parameters.Set(name, *value) : Status();
+}
+
+Result<infer::Response> ReadResponse(ProtoReader message, infer::RequestForm::Outputs wanted) {
+  const bool passes_over = wanted == infer::RequestForm::Outputs::kPassOver;
   infer::Response response;
+  ResponseParameters parameters;
   std::vector<TensorRead> outputs;
   std::vector<ProtoReader> raw;
   while (!message.AtEnd()) {
     uint32_t tag = 0;
     if (!message.ReadTag(tag)) return Broken();
+    if (passes_over && (tag == Length(5) || tag == Length(6))) {
+      if (!message.SkipValue(tag)) return Broken();
+      continue;
+    }
     switch (tag) {
       case Length(1):
         TRY_STATUS(ReadString(message, "model_name", response.model));
@@ -295,6 +314,9 @@ Result<infer::Response> ReadResponse(ProtoReader message) {
         break;
       case Length(3):
         TRY_STATUS(ReadString(message, "id", response.id));
+        break;
+      case Length(4):
+        TRY_STATUS(ReadResponseParameter(message, parameters));
         break;
       case Length(5):
         outputs.push_back(TRY(ReadTensor(message, "output", outputs.size())));
@@ -306,6 +328,7 @@ Result<infer::Response> ReadResponse(ProtoReader message) {
         if (!message.SkipValue(tag)) return Broken();
     }
   }
+  response.durations = TRY(parameters.Durations());
   if (raw.size() == outputs.size()) {  // an output in a region has an empty one
     std::vector<ProtoReader> sent;
     for (size_t i = 0; i < raw.size(); ++i) {
@@ -325,8 +348,9 @@ Result<InferRequest> ParseGrpcRequest(std::span<const Bytes> message) {
   return ReadRequest(ProtoReader(message));
 }
 
-Result<infer::Response> ParseGrpcResponse(std::span<const Bytes> message) {
-  return ReadResponse(ProtoReader(message));
+Result<infer::Response> ParseGrpcResponse(std::span<const Bytes> message,
+                                          infer::RequestForm::Outputs outputs) {
+  return ReadResponse(ProtoReader(message), outputs);
 }
 
 }  // namespace weir::wire

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "wire/answer_reader.h"
 #include "wire/client.h"
 #include "wire/client_rules.h"
 #include "wire/http_codec.h"
@@ -13,7 +14,6 @@
 #include "wire/model_facts.h"
 #include "wire/request_headers.h"
 #include "wire/server_url.h"
-#include "wire/status.h"
 
 namespace weir::wire {
 namespace {
@@ -35,19 +35,11 @@ std::string ModelPath(const std::string& model, const std::string& version) {
   return path;
 }
 
-// The server's own words where it has any.
-Error ErrorOf(const HttpAnswer& answer) {
-  const auto json = ParseJson(answer.body.text());
-  auto words = json ? GetString(*json, "error") : Fail(ErrorCode::kCorrupt, "");
-  return {FromHttpStatus(answer.status),
-          words ? *std::move(words) : fmt::format("the server answered with HTTP status {}", answer.status)};
-}
-
 // The bytes of a request.
 struct PreparedHttp final : infer::PreparedRequest {
   Bytes head;
   std::vector<Bytes> parts;
-  infer::RequestForm::Outputs outputs{};
+  Wanted wanted;
 };
 
 Status CheckHasOutputs(const Bytes& body) {
@@ -59,8 +51,6 @@ Status CheckHasOutputs(const Bytes& body) {
 }
 
 class HttpClient final : public infer::Endpoint {
-  using Outputs = infer::RequestForm::Outputs;
-
  public:
   HttpClient(const ServerUrl& server, const ClientOptions& options, std::string header_lines,
              const Clock& clock, std::unique_ptr<HttpTransport> transport)
@@ -78,11 +68,12 @@ class HttpClient final : public infer::Endpoint {
   Duration Drive(Instant until) override { return transport_->Drive(until); }
   Result<std::vector<std::string>> Models() override;
   Result<infer::ModelInfo> Info(const std::string& model, const std::string& version) override;
+  Result<std::vector<std::string>> Extensions() override;
   Result<infer::PhaseTotals> Statistics(const std::string& model, const std::string& version) override;
 
  private:
   std::string Head(std::string_view verb, std::string_view path, const HttpBody& body) const;
-  Result<infer::Response> Understand(Result<HttpAnswer> answer, Outputs outputs) const;
+  Result<infer::Response> Understand(Result<HttpAnswer> answer, const Wanted& wanted) const;
   // A question that is not an inference: the JSON of its answer, an empty object where it has none.
   Result<Json> Ask(std::string_view verb, const std::string& path, std::string_view body = {});
 
@@ -107,15 +98,16 @@ std::string HttpClient::Head(std::string_view verb, std::string_view path, const
   return head.append("\r\n").append(header_lines_).append("\r\n");
 }
 
-Result<infer::Response> HttpClient::Understand(Result<HttpAnswer> answer, Outputs outputs) const {
+Result<infer::Response> HttpClient::Understand(Result<HttpAnswer> answer, const Wanted& wanted) const {
   if (!answer) return std::unexpected(std::move(answer).error());
   if (answer->status != 200) return std::unexpected(ErrorOf(*answer));
-  if (outputs == Outputs::kPassOver) {
-    // Where tensors follow the JSON there are outputs; what is JSON alone may be anything.
-    if (!answer->header_length) TRY_STATUS(CheckHasOutputs(answer->body));
-    return infer::Response{};
-  }
-  return Readable(ParseHttpResponse(answer->body, answer->header_length), address_);
+  // Where tensors follow the JSON there are outputs; what is JSON alone may be anything.
+  const bool is_read = wanted.outputs == infer::RequestForm::Outputs::kRead;
+  if (!is_read && !answer->header_length) TRY_STATUS(CheckHasOutputs(answer->body));
+  if (wanted.nothing()) return infer::Response{};
+  return Readable(
+      WithDurations(ParseHttpResponse(answer->body, answer->header_length, wanted.outputs), wanted),
+      address_);
 }
 
 std::shared_ptr<const infer::PreparedRequest> HttpClient::Prepare(const infer::Request& request,
@@ -124,17 +116,17 @@ std::shared_ptr<const infer::PreparedRequest> HttpClient::Prepare(const infer::R
   HttpBody body = WriteHttpRequest(request, form);
   prepared->head = Bytes::Copy(Head("POST", ModelPath(request.model, request.version) + "/infer", body));
   prepared->parts = std::move(body.parts);
-  prepared->outputs = form.outputs;
+  prepared->wanted = {form.outputs, request.durations};
   return prepared;
 }
 
 void HttpClient::Submit(infer::Call call) {
   HttpExchange exchange;
-  Outputs outputs = Outputs::kRead;
+  Wanted wanted{.durations = call.request.durations};
   if (const auto* prepared = static_cast<const PreparedHttp*>(call.request.prepared.get())) {
     exchange.head = prepared->head;
     exchange.parts = prepared->parts;
-    outputs = prepared->outputs;
+    wanted = prepared->wanted;
   } else {
     HttpBody body = WriteHttpRequest(call.request);
     exchange.head =
@@ -143,12 +135,13 @@ void HttpClient::Submit(infer::Call call) {
   }
   exchange.due = DueOf(call, options_, clock_);
   exchange.cancelled = std::move(call.request.cancelled);
-  exchange.done = [this, completion = std::move(call.completion), times = call.times, outputs](
+  exchange.done = [this, completion = std::move(call.completion), times = call.times, wanted](
+
                       Result<HttpAnswer> answer, const HttpExchange::Stamps& stamps) mutable {
     if (!times.sent) times.sent = stamps.begun;
     times.first_byte = stamps.first_byte;
     times.done = stamps.done;
-    completion.Answer(Understand(std::move(answer), outputs), times);
+    completion.Answer(Understand(std::move(answer), wanted), times);
   };
   call.request = {};  // the transport alone holds the payload, and lets go of it when it is sent
   transport_->Send(std::move(exchange));
@@ -206,6 +199,12 @@ Result<infer::ModelInfo> HttpClient::Info(const std::string& model, const std::s
   if (!configuration && !NotKnown(configuration.error())) return std::unexpected(configuration.error());
   if (configuration) TRY_STATUS(Readable(AddConfiguration(*configuration, info), address_));
   return info;
+}
+
+Result<std::vector<std::string>> HttpClient::Extensions() {
+  const Result<Json> server = Ask("GET", "/v2");
+  if (!server && NotKnown(server.error())) return std::vector<std::string>();
+  return ReadExtensions(TRY(server));
 }
 
 Result<infer::PhaseTotals> HttpClient::Statistics(const std::string& model, const std::string& version) {

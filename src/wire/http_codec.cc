@@ -69,7 +69,7 @@ class JsonWriter {
 
 void WriteParameters(const infer::Request& request, JsonWriter& json) {
   const bool all_outputs = request.outputs.empty();
-  if (request.parameters.empty() && request.priority == 0 && !all_outputs) return;
+  if (request.parameters.empty() && request.priority == 0 && !all_outputs && !request.durations) return;
   json.Key("parameters");
   json.Open('{');
   if (request.priority != 0) {
@@ -78,6 +78,10 @@ void WriteParameters(const infer::Request& request, JsonWriter& json) {
   }
   if (all_outputs) {
     json.Key("binary_data_output");
+    json.Bool(true);
+  }
+  if (request.durations) {
+    json.Key(kDurations);
     json.Bool(true);
   }
   for (const auto& [name, value] : request.parameters) {
@@ -95,6 +99,16 @@ void WriteParameters(const infer::Request& request, JsonWriter& json) {
           }
         },
         value);
+  }
+  json.Close('}');
+}
+
+void WriteDurations(const infer::ServerDurations& durations, JsonWriter& json) {
+  json.Key("parameters");
+  json.Open('{');
+  for (const DurationParameter& parameter : DurationParameters()) {
+    json.Key(parameter.name);
+    json.Number(int64_t{(durations.*parameter.part).count()});
   }
   json.Close('}');
 }
@@ -200,7 +214,7 @@ Result<InferRequest> ParseRawHttpRequest(const Bytes& body, const infer::TensorI
 Result<HttpBody> WriteHttpResponse(const infer::Response& response, const ResponseForm& form) {
   const auto wish_of = [&](size_t i) { return FindWish(form, response.outputs[i].name, i); };
   const auto is_binary = [&](const OutputWish* wish) { return wish ? wish->binary : form.binary_by_default; };
-  size_t expected = 320 + 96 * response.outputs.size();
+  size_t expected = 320 + 96 * response.outputs.size() + (response.durations ? 256 : 0);
   for (size_t i = 0; i < response.outputs.size(); ++i) {
     const OutputWish* const wish = wish_of(i);
     if (!is_binary(wish) && !(wish && wish->region)) expected += JsonSize(response.outputs[i]);
@@ -213,6 +227,7 @@ Result<HttpBody> WriteHttpResponse(const infer::Response& response, const Respon
   json.NamedString("model_name", response.model);
   json.NamedString("model_version", response.version);
   if (!response.id.empty()) json.NamedString("id", response.id);
+  if (response.durations) WriteDurations(*response.durations, json);
   json.Key("outputs");
   json.Open('[');
   for (size_t i = 0; i < response.outputs.size(); ++i) {

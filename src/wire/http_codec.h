@@ -52,6 +52,9 @@ Result<HttpBody> WriteHttpResponse(const infer::Response& response, const Respon
 // The client's side. All tensors go binary, and are asked for binary, but for those that `form` has in
 // regions.
 HttpBody WriteHttpRequest(const infer::Request& request, const infer::RequestForm& form = {});
-Result<infer::Response> ParseHttpResponse(const Bytes& body, std::optional<uint64_t> header_length);
+// kPassOver: all but the outputs, which are held to be JSON and not looked at.
+Result<infer::Response> ParseHttpResponse(
+    const Bytes& body, std::optional<uint64_t> header_length,
+    infer::RequestForm::Outputs outputs = infer::RequestForm::Outputs::kRead);
 
 }  // namespace weir::wire

@@ -1,3 +1,4 @@
+// Answers over HTTP, and both sides of the codec against one another.
 #include "wire/http_codec.h"
 
 #include <fmt/format.h>
@@ -16,476 +17,8 @@ namespace {
 using infer::DType;
 using testing::BytesTensor;
 using testing::Describe;
+using testing::Numbers;
 using testing::NumberTensor;
-
-Result<InferRequest> ParseJsonRequest(std::string_view text) {
-  return ParseHttpRequest(Bytes::Copy(text), std::nullopt);
-}
-Result<InferRequest> ParseBinaryRequest(std::string_view text, std::string_view binary) {
-  return ParseHttpRequest(Bytes::Copy(std::string(text) + std::string(binary)), text.size());
-}
-std::string Because(const Result<InferRequest>& result) {
-  return result ? "accepted" : result.error().message;
-}
-
-// A request with one input.
-std::string WithInput(std::string_view datatype, std::string_view shape, std::string_view data) {
-  return fmt::format(R"({{"inputs":[{{"name":"x","datatype":"{}","shape":{},"data":{}}}]}})", datatype, shape,
-                     data);
-}
-// A request of one input that has these members, and members of its own.
-std::string WithMembers(std::string_view input, std::string_view request = "") {
-  return fmt::format(R"({{"inputs":[{{{}}}]{}}})", input, request);
-}
-constexpr std::string_view kInput = R"("name":"x","datatype":"UINT8","shape":[2],"data":[1,2])";
-
-template <typename T>
-std::vector<T> Numbers(const infer::Tensor& tensor) {
-  std::vector<T> numbers(tensor.data.size() / sizeof(T));
-  if (!numbers.empty()) std::memcpy(numbers.data(), tensor.data.data(), tensor.data.size());
-  return numbers;
-}
-
-template <typename T>
-void ExpectNumbers(std::string_view datatype, std::string_view data, const std::vector<T>& wanted) {
-  const auto request = ParseJsonRequest(WithInput(datatype, fmt::format("[{}]", wanted.size()), data));
-  ASSERT_TRUE(request) << Because(request);
-  EXPECT_EQ(Numbers<T>(request->request.inputs[0]), wanted) << datatype;
-}
-
-TEST(HttpRequest, JsonNumbersOfEveryTypeReachTheirLimits) {
-  ExpectNumbers<uint8_t>("BOOL", "[true,false , true]", {1, 0, 1});
-  ExpectNumbers<uint8_t>("UINT8", "[0,255]", {0, 255});
-  ExpectNumbers<uint16_t>("UINT16", "[0,65535]", {0, 65535});
-  ExpectNumbers<uint32_t>("UINT32", "[4294967295]", {4294967295});
-  ExpectNumbers<uint64_t>("UINT64", "[18446744073709551615]", {18446744073709551615u});
-  ExpectNumbers<int8_t>("INT8", "[-128,127]", {-128, 127});
-  ExpectNumbers<int16_t>("INT16", "[-32768,32767]", {-32768, 32767});
-  ExpectNumbers<int32_t>("INT32", "[-2147483648,2147483647]",
-                         {std::numeric_limits<int32_t>::min(), 2147483647});
-  ExpectNumbers<int64_t>("INT64", "[-9223372036854775808,9223372036854775807]",
-                         {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()});
-  ExpectNumbers<float>("FP32", "[0.1,-1,1e-45,3.4028235e38,-0.0,1.17549435e-38]",
-                       {0.1f, -1.f, 1e-45f, 3.4028235e38f, -0.f, 1.17549435e-38f});
-  ExpectNumbers<double>("FP64", "[0.1,5e-324,1.7976931348623157e308]", {0.1, 5e-324, 1.7976931348623157e308});
-}
-
-TEST(HttpRequest, AFloatIsTheNearestToItsDecimalEvenWhereADoubleBetweenWouldMislead) {
-  // Just above half way between 1 and the next float; as a double it is half way, which goes to even: 1.
-  ExpectNumbers<float>("FP32", "[1.000000059604644775390625000000001]", {std::nextafter(1.f, 2.f)});
-  ExpectNumbers<float>("FP32", "[1.000000059604644775390625]", {1.f});
-  ExpectNumbers<float>("FP32", "[1.0000000596046447753906249999999]", {1.f});
-  // The same below the smallest normal float.
-  ExpectNumbers<float>("FP32", "[7.006492321624086e-46,7.00649232162408535461864791644958e-46, 1e-60]",
-                       {1e-45f, 0.f, 0.f});
-}
-
-TEST(HttpRequest, NumbersThatAreNotFiniteComeAsTritonAndPythonWriteThem) {
-  const auto request = ParseJsonRequest(WithInput("FP32", "[5]", "[NaN,Infinity,-Infinity, Inf ,-Inf]"));
-  ASSERT_TRUE(request) << Because(request);
-  const auto numbers = Numbers<float>(request->request.inputs[0]);
-  EXPECT_TRUE(std::isnan(numbers[0]));
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(numbers[1], kInfinity);
-  EXPECT_EQ(numbers[2], -kInfinity);
-  EXPECT_EQ(numbers[3], kInfinity);
-  EXPECT_EQ(numbers[4], -kInfinity);
-}
-
-TEST(HttpRequest, StringsOfJsonAreBytes) {
-  const auto request = ParseJsonRequest(WithInput("BYTES", "[3]", R"(["", "a\u0000\"", ["é\ud83d\udc1f"]])"));
-  ASSERT_TRUE(request) << Because(request);
-  infer::Tensor wanted = BytesTensor("x", {"", std::string("a\0\"", 3), "\xC3\xA9\xF0\x9F\x90\x9F"});
-  EXPECT_EQ(Describe(request->request.inputs[0]), Describe(wanted));
-}
-
-TEST(HttpRequest, NestedDataIsTheSameAsFlatAndItsOrderIsRowMajor) {
-  const std::vector<uint8_t> wanted{1, 2, 3, 4, 5, 6};
-  for (const char* data :
-       {"[1,2,3,4,5,6]", "[[1,2,3],[4,5,6]]", "[[[1],[2]],[[3],[4]],[[5],[6]]]", "[[1,2],3,[[4,5,6]]]"}) {
-    const auto request = ParseJsonRequest(WithInput("UINT8", "[2,3]", data));
-    ASSERT_TRUE(request) << data << Because(request);
-    EXPECT_EQ(Numbers<uint8_t>(request->request.inputs[0]), wanted) << data;
-  }
-}
-
-TEST(HttpRequest, ZeroSizedDimensionsHaveNoData) {
-  for (const char* shape : {"[0]", "[3,0,5]", "[0,9223372036854775807,9223372036854775807]"}) {
-    for (const char* datatype : {"FP32", "BYTES", "BOOL"}) {
-      const auto request = ParseJsonRequest(WithInput(datatype, shape, "[]"));
-      ASSERT_TRUE(request) << Because(request);
-      EXPECT_TRUE(request->request.inputs[0].data.empty());
-    }
-  }
-  EXPECT_TRUE(ParseJsonRequest(WithInput("FP32", "[2,0]", "[[],[]]")));
-}
-
-TEST(HttpRequest, AScalarHasTheEmptyShape) {
-  EXPECT_TRUE(ParseJsonRequest(WithInput("FP32", "[]", "[1]")));
-  EXPECT_FALSE(ParseJsonRequest(WithInput("FP32", "[]", "[]")));
-}
-
-struct Fault {
-  std::string text;
-  std::string because;  // a part of the message
-};
-class FaultyJson : public ::testing::TestWithParam<Fault> {};
-
-TEST_P(FaultyJson, IsRefusedByName) {
-  const auto request = ParseJsonRequest(GetParam().text);
-  ASSERT_FALSE(request) << GetParam().text;
-  EXPECT_EQ(request.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(request.error().message.find(GetParam().because), std::string::npos) << GetParam().text << "\n"
-                                                                                 << request.error().message;
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Elements, FaultyJson,
-    ::testing::Values(
-        Fault{WithInput("UINT8", "[1]", "[300]"), "input 'x': data holds '300', which does not fit UINT8"},
-        Fault{WithInput("UINT8", "[1]", "[-1]"), "'-1', which does not fit UINT8"},
-        Fault{WithInput("INT8", "[2]", "[1,128]"), "'128', which does not fit INT8"},
-        Fault{WithInput("UINT64", "[1]", "[18446744073709551616]"), "does not fit UINT64"},
-        Fault{WithInput("INT64", "[1]", "[9223372036854775808]"), "does not fit INT64"},
-        Fault{WithInput("INT32", "[1]", "[1.0]"), "'1.0', which is no value of INT32"},
-        Fault{WithInput("INT32", "[1]", "[1e2]"), "'1e2', which is no value of INT32"},
-        Fault{WithInput("INT32", "[1]", "[NaN]"), "'NaN', which is no value of INT32"},
-        Fault{WithInput("INT32", "[1]", "[\"1\"]"), "is no value of INT32"},
-        Fault{WithInput("INT32", "[1]", "[true]"), "is no value of INT32"},
-        Fault{WithInput("INT32", "[1]", "[null]"), "is no value of INT32"},
-        Fault{WithInput("INT32", "[1]", "[{\"a\":1}]"), "is no value of INT32"},
-        Fault{WithInput("BOOL", "[1]", "[1]"), "'1', which is no value of BOOL"},
-        Fault{WithInput("FP32", "[1]", "[1e39]"), "'1e39', which does not fit FP32"},
-        Fault{WithInput("FP32", "[1]", "[1e999]"), "FP32"},
-        Fault{WithInput("FP64", "[1]", "[1e999]"), "FP64"}, Fault{WithInput("FP32", "[1]", "[nan]"), "FP32"},
-        Fault{WithInput("FP32", "[1]", "[+1]"), "FP32"}, Fault{WithInput("FP32", "[1]", "[.5]"), "FP32"},
-        Fault{WithInput("FP32", "[1]", "[1.]"), "FP32"}, Fault{WithInput("FP32", "[1]", "[01]"), "FP32"},
-        Fault{WithInput("FP32", "[1]", "[NaNa]"), "FP32"}, Fault{WithInput("FP32", "[1]", "[\"1\"]"), "FP32"},
-        Fault{WithInput("BYTES", "[1]", "[1]"), "'1', which is no value of BYTES"},
-        Fault{WithInput("BYTES", "[1]", R"(["\ud800"])"), "input 'x': malformed JSON"},
-        Fault{WithInput("FP16", "[1]", "[1]"), "FP16 has no JSON form: send it binary"},
-        Fault{WithInput("BF16", "[1]", "[1]"), "BF16 has no JSON form"},
-        Fault{WithInput("UINT8", "[1]", "1"), "'data' is not an array"},
-        Fault{WithInput("UINT8", "[1]", "{}"), "'data' is not an array"},
-        Fault{WithInput("BYTES", "[1]", "\"a\""), "'data' is not an array"}));
-
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, FaultyJson,
-    ::testing::Values(Fault{WithInput("UINT8", "[3]", "[1,2]"), "data has 2 elements, shape [3] wants 3"},
-                      Fault{WithInput("UINT8", "[3]", "[1,2,3,4]"), "data has more elements than shape [3]"},
-                      Fault{WithInput("BYTES", "[2]", "[\"\"]"), "data has 1 elements, shape [2] wants 2"},
-                      Fault{WithInput("UINT8", "[0]", "[1]"), "more elements than shape [0]"},
-                      Fault{WithInput("UINT8", "[-1]", "[1]"), "shape [-1] has a negative dimension"},
-                      Fault{WithInput("UINT8", "[9223372036854775807,2]", "[1]"), "more than 2^63 elements"},
-                      Fault{WithInput("FP64", "[4611686018427387904]", "[1]"), "more than 2^63 bytes"},
-                      Fault{WithInput("FP64", "[9223372036854775808]", "[1]"), "no 64-bit integer"},
-                      Fault{WithInput("FP64", "[1000000000000]", "[1]"), "fewer elements than shape"},
-                      Fault{WithInput("BYTES", "[1000000000000]", "[\"\"]"), "fewer elements than shape"},
-                      Fault{WithInput("UINT8", "[1.0]", "[1]"), "'shape' holds '1.0'"},
-                      Fault{WithInput("UINT8", "[\"1\"]", "[1]"), "'shape' holds"},
-                      Fault{WithInput("UINT8", "[[1]]", "[1]"), "'shape' holds"},
-                      Fault{WithInput("UINT8", "1", "[1]"), "'shape' is not an array"},
-                      Fault{WithInput("UINT8", fmt::format("[{}]", fmt::join(std::vector<int>(65, 1), ",")),
-                                      "[1]"),
-                            "'shape' has more than 64 dimensions"}));
-
-INSTANTIATE_TEST_SUITE_P(
-    Members, FaultyJson,
-    ::testing::Values(
-        Fault{"", "empty"}, Fault{"   ", "malformed JSON"}, Fault{"[]", "not an object"},
-        Fault{"1", "not an object"}, Fault{"{", "malformed JSON"}, Fault{"{}", "'inputs' is missing"},
-        Fault{WithMembers(kInput) + "}", "follows"}, Fault{WithMembers(kInput) + " {}", "follows"},
-        Fault{R"({"inputs":null})", "'inputs' is missing"},
-        Fault{R"({"inputs":{}})", "'inputs' is not an array"},
-        Fault{R"({"inputs":[1]})", "inputs[0]: it is not an object"},
-        Fault{R"({"inputs":[{}]})", "inputs[0]: 'shape' is missing"},
-        Fault{WithMembers(R"("datatype":"FP32","shape":[0],"data":[])"), "inputs[0]: 'name' is missing"},
-        Fault{WithMembers(R"("name":"","datatype":"FP32","shape":[0],"data":[])"),
-              "'name' is missing or empty"},
-        Fault{WithMembers(R"("name":1,"datatype":"FP32","shape":[0],"data":[])"), "'name' is not a string"},
-        Fault{WithMembers(R"("name":"x","shape":[0],"data":[])"), "input 'x': 'datatype' is missing"},
-        Fault{WithMembers(R"("name":"x","datatype":"FP32","data":[])"), "input 'x': 'shape' is missing"},
-        Fault{WithMembers(R"("name":"x","datatype":"fp32","shape":[0],"data":[])"),
-              "unknown datatype 'fp32'"},
-        Fault{WithMembers(R"("name":"x","datatype":"FP32\n","shape":[0],"data":[])"),
-              R"(unknown datatype 'FP32\x0A')"},
-        Fault{WithMembers(R"("name":"x","datatype":32,"shape":[0],"data":[])"), "'datatype' is not a string"},
-        Fault{WithMembers(R"("name":"x","name":"y","datatype":"FP32","shape":[0],"data":[])"),
-              "key 'name' is there twice"},
-        Fault{WithMembers(R"("name":"x","datatype":"FP32","shape":[0],"data":[],"data":[])"),
-              "key 'data' is there twice"},
-        Fault{WithMembers(R"("name":"x","datatype":"FP32","shape":[0])"), "has no data"},
-        Fault{WithMembers(R"("name":"x","datatype":"FP32","shape":[0],"data":null)"), "has no data"},
-        Fault{WithMembers(R"("name":"x","datatype":"FP32","shape":[0],"parameters":[])"),
-              "'parameters' is not an object"},
-        Fault{fmt::format(R"({{"inputs":[{{{0}}},{{{0}}}]}})", kInput), "input 'x' is there twice"},
-        Fault{fmt::format(R"({{"inputs":[],"inputs":[{{{}}}]}})", kInput), "key 'inputs' is there twice"},
-        Fault{WithMembers(kInput, R"(,"outputs":[{"name":"y"},{"name":"y"}])"), "output 'y' is there twice"},
-        Fault{WithMembers(kInput, R"(,"outputs":[{}])"), "outputs[0]: 'name' is missing"},
-        Fault{WithMembers(kInput, R"(,"outputs":["y"])"), "outputs[0]: it is not an object"},
-        Fault{WithMembers(kInput, R"(,"outputs":{})"), "'outputs' is not an array"},
-        Fault{WithMembers(kInput, R"(,"id":7)"), "'id' is not a string"},
-        Fault{WithMembers(kInput, R"(,"parameters":7)"), "'parameters' is not an object"},
-        Fault{WithMembers(kInput, R"(,"other":[1,])"), "malformed JSON"},
-        Fault{WithMembers(kInput, R"(,"other":tru)"), "malformed JSON"},
-        Fault{WithMembers(kInput, ",\"other\":\"\xff\""), "malformed JSON"},
-        Fault{WithMembers(kInput, R"(,"other":{"a" 1})"), "malformed JSON"}));
-
-INSTANTIATE_TEST_SUITE_P(
-    Parameters, FaultyJson,
-    ::testing::Values(
-        Fault{WithMembers(kInput, R"(,"parameters":{"priority":-1})"),
-              "'priority' is not an unsigned integer"},
-        Fault{WithMembers(kInput, R"(,"parameters":{"priority":"1"})"),
-              "'priority' is not an unsigned integer"},
-        Fault{WithMembers(kInput, R"(,"parameters":{"priority":99999999999})"), "'priority' is too large"},
-        Fault{WithMembers(kInput, R"(,"parameters":{"timeout":0})"), "'timeout'"},
-        Fault{WithMembers(kInput, R"(,"parameters":{"timeout":-5})"), "'timeout' is not an unsigned integer"},
-        Fault{WithMembers(kInput, R"(,"parameters":{"timeout":1.5})"),
-              "'timeout' is not an unsigned integer"},
-        Fault{WithMembers(kInput, R"(,"parameters":{"timeout":18446744073709551615})"), "'timeout'"},
-        Fault{WithMembers(kInput, R"(,"parameters":{"binary_data_output":1})"),
-              "'binary_data_output' is not true or false"},
-        Fault{WithMembers(kInput, R"(,"parameters":{"headers":"a"})"), "'headers' is reserved"},
-        Fault{WithMembers(kInput, R"(,"parameters":{"triton_x":1})"), "'triton_x' is reserved"},
-        Fault{WithMembers(kInput, R"(,"parameters":{"x":[]})"),
-              "parameter 'x' is not a string, number or boolean"},
-        Fault{WithMembers(kInput, R"(,"parameters":{"x":{}})"),
-              "parameter 'x' is not a string, number or boolean"},
-        Fault{WithMembers(kInput, R"(,"outputs":[{"name":"y","parameters":{"classification":0}}])"),
-              "output 'y': parameter 'classification'"},
-        Fault{WithMembers(kInput, R"(,"outputs":[{"name":"y","parameters":{"classification":-1}}])"),
-              "'classification'"},
-        Fault{WithMembers(kInput, R"(,"outputs":[{"name":"y","parameters":{"binary_data":"true"}}])"),
-              "'binary_data' is not true or false"},
-        Fault{WithMembers(kInput, R"(,"outputs":[{"name":"y","parameters":{"shared_memory_region":"r"}}])"),
-              "'shared_memory_byte_size' is missing"},
-        Fault{WithMembers(kInput, R"(,"outputs":[{"name":"y","parameters":{"shared_memory_offset":1}}])"),
-              "without shared_memory_region"},
-        Fault{
-            WithMembers(
-                kInput,
-                R"(,"outputs":[{"name":"y","parameters":{"shared_memory_region":"r","shared_memory_byte_size":1,"classification":1}}])"),
-            "classification cannot be written to shared memory"},
-        Fault{WithMembers(std::string(kInput) +
-                          R"(,"parameters":{"shared_memory_region":"r","shared_memory_byte_size":2})"),
-              "'data' is given, and"},
-        Fault{WithMembers(std::string(kInput) + R"(,"parameters":{"binary_data_size":2})"),
-              "'data' is given, and"},
-        Fault{WithMembers(R"("name":"x","datatype":"UINT8","shape":[2],"parameters":{"binary_data_size":2})"),
-              "binary_data_size is 2, but 0 bytes of the body are left"},
-        Fault{
-            WithMembers(R"("name":"x","datatype":"UINT8","shape":[2],"parameters":{"binary_data_size":-2})"),
-            "'binary_data_size' is not an unsigned integer"},
-        Fault{
-            WithMembers(
-                R"("name":"x","datatype":"UINT8","shape":[2],"parameters":{"shared_memory_region":"r","shared_memory_byte_size":3})"),
-            "2 elements of UINT8 are 2 bytes, but 3 are given"},
-        Fault{
-            WithMembers(
-                R"("name":"x","datatype":"UINT8","shape":[2],"parameters":{"shared_memory_region":"r","shared_memory_byte_size":2,"shared_memory_offset":18446744073709551615})"),
-            "ends beyond 2^64"}));
-
-TEST(HttpRequest, SequencesAreRefusedByNameAndTheirAbsenceIsNot) {
-  for (const char* parameter : {R"("sequence_id":5)", R"("sequence_id":"a")", R"("sequence_start":true)"}) {
-    const auto request =
-        ParseJsonRequest(WithMembers(kInput, fmt::format(R"(,"parameters":{{{}}})", parameter)));
-    ASSERT_FALSE(request);
-    EXPECT_EQ(request.error().code, ErrorCode::kUnsupported);
-    EXPECT_NE(request.error().message.find("sequence_"), std::string::npos);
-  }
-  EXPECT_TRUE(ParseJsonRequest(
-      WithMembers(kInput, R"(,"parameters":{"sequence_id":0,"sequence_start":false,"sequence_end":false})")));
-  EXPECT_TRUE(ParseJsonRequest(WithMembers(kInput, R"(,"parameters":{"sequence_id":""})")));
-}
-
-TEST(HttpRequest, DeepNestingIsAnErrorAndNotACrash) {
-  for (const char open : {'[', '{'}) {
-    std::string deep;
-    for (int i = 0; i < 1'000'000; ++i) deep += open == '[' ? "[" : "{\"a\":";
-    for (const std::string& text :
-         {deep, R"({"other":)" + deep, R"({"inputs":)" + deep, R"({"parameters":)" + deep,
-          WithInput("UINT8", "[1]", deep), WithInput("UINT8", deep, "[1]"),
-          deep + std::string(1'000'000, open == '[' ? ']' : '}')}) {
-      EXPECT_FALSE(ParseJsonRequest(text));
-    }
-  }
-  const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
-  EXPECT_TRUE(ParseJsonRequest(WithInput("UINT8", "[0]", nested(90))));
-  EXPECT_NE(Because(ParseJsonRequest(WithInput("UINT8", "[0]", nested(200)))).find("nested deeper"),
-            std::string::npos);
-  EXPECT_NE(Because(ParseJsonRequest(WithMembers(kInput, ",\"other\":" + nested(200)))).find("nested deeper"),
-            std::string::npos);
-}
-
-TEST(HttpRequest, WhatIsReadStandsInItsPlaces) {
-  const auto request = ParseJsonRequest(
-      R"({"id":"7\u00e9","other":{"a":[null,true,1e3,NaN]},"parameters":{"priority":2,"timeout":1500,"a":1,"b":-2.5,"c":"d",
-          "e":true,"f":18446744073709551615,"triton_enable_empty_final_response":true,"g":null,"binary_data_output":true},
-         "inputs":[{"parameters":{"content_type":"np","other":{"a":1}},"name":"x","data":[1,2],"shape":[2],"datatype":"UINT8","more":1},
-                   {"name":"y","shape":[3],"datatype":"FP32","parameters":{"shared_memory_region":"r","shared_memory_offset":8,"shared_memory_byte_size":12}}],
-         "outputs":[{"name":"a"},{"name":"b","parameters":{"binary_data":false,"classification":3}},
-                    {"name":"c","parameters":{"shared_memory_region":"s","shared_memory_byte_size":64}}]})");
-  ASSERT_TRUE(request) << Because(request);
-  EXPECT_EQ(request->protocol, Protocol::kHttp);
-  EXPECT_EQ(request->request.id, "7\xC3\xA9");
-  EXPECT_EQ(request->request.priority, 2);
-  EXPECT_EQ(request->timeout, std::chrono::microseconds(1500));
-  EXPECT_TRUE(request->binary_by_default);
-  const std::map<std::string, infer::Parameter> kept{{"a", int64_t{1}},
-                                                     {"b", -2.5},
-                                                     {"c", std::string("d")},
-                                                     {"e", true},
-                                                     {"f", uint64_t{18446744073709551615u}}};
-  EXPECT_EQ(request->request.parameters, kept);
-  ASSERT_EQ(request->request.inputs.size(), 2u);
-  EXPECT_EQ(Numbers<uint8_t>(request->request.inputs[0]), (std::vector<uint8_t>{1, 2}));
-  EXPECT_FALSE(request->input_regions[0]);
-  EXPECT_EQ(request->request.inputs[1].shape, infer::Shape{3});
-  EXPECT_TRUE(request->request.inputs[1].data.empty());
-  ASSERT_TRUE(request->input_regions[1]);
-  EXPECT_EQ(request->input_regions[1]->region, "r");
-  EXPECT_EQ(request->input_regions[1]->offset, 8u);
-  EXPECT_EQ(request->input_regions[1]->byte_size, 12u);
-  EXPECT_EQ(request->request.outputs, (std::vector<std::string>{"a", "b", "c"}));
-  EXPECT_TRUE(request->outputs[0].binary);
-  EXPECT_FALSE(request->outputs[1].binary);
-  EXPECT_EQ(request->outputs[1].classification, 3);
-  ASSERT_TRUE(request->outputs[2].region);
-  EXPECT_EQ(request->outputs[2].region->byte_size, 64u);
-}
-
-TEST(HttpRequest, NullIsTheSameAsAbsent) {
-  const auto request = ParseJsonRequest(
-      R"({"id":null,"parameters":null,"outputs":null,"inputs":[{"name":"x","shape":[1],"datatype":"UINT8","parameters":null,"data":[1]}]})");
-  ASSERT_TRUE(request) << Because(request);
-  EXPECT_TRUE(request->outputs.empty());
-}
-
-TEST(HttpRequest, BinaryTensorsAreSlicesOfTheBodyInOrder) {
-  std::string text =
-      R"({"inputs":[{"name":"a","shape":[2],"datatype":"FP32","parameters":{"binary_data_size":8}},{"name":"b","shape":[1],"datatype":"UINT8","data":[9]},{"name":"c","shape":[3],"datatype":"INT8","parameters":{"binary_data_size":3}}]})";
-  text.resize((text.size() + 63) / 64 * 64, ' ');
-  const Bytes body = Bytes::Copy(text + "abcdefghxyz");
-  const auto request = ParseHttpRequest(body, text.size());
-  ASSERT_TRUE(request) << Because(request);
-  EXPECT_EQ(request->request.inputs[0].data.text(), "abcdefgh");
-  EXPECT_EQ(request->request.inputs[0].data.data(), body.data() + text.size());
-  EXPECT_EQ(request->request.inputs[2].data.text(), "xyz");
-  EXPECT_EQ(request->request.inputs[2].data.data(), body.data() + text.size() + 8);
-}
-
-TEST(HttpRequest, ABinaryTensorThatIsNotAlignedIsCopiedToWhereItIs) {
-  const Bytes body = Bytes::Copy(
-      R"({"inputs":[{"name":"a","shape":[1],"datatype":"UINT8","parameters":{"binary_data_size":1}},{"name":"b","shape":[1],"datatype":"FP64","parameters":{"binary_data_size":8}}]})"
-      "112345678");
-  const auto request = ParseHttpRequest(body, body.size() - 9);
-  ASSERT_TRUE(request) << Because(request);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(request->request.inputs[1].data.data()) % 8, 0u);
-  EXPECT_EQ(request->request.inputs[1].data.text(), "12345678");
-}
-
-TEST(HttpRequest, BinaryBodiesThatDoNotFitAreRefused) {
-  const auto input = [](std::string_view datatype, std::string_view shape, std::string_view size) {
-    return fmt::format(
-        R"({{"inputs":[{{"name":"x","datatype":"{}","shape":{},"parameters":{{"binary_data_size":{}}}}}]}})",
-        datatype, shape, size);
-  };
-  const auto because = [](const std::string& text, std::string_view binary) {
-    return Because(ParseBinaryRequest(text, binary));
-  };
-  using std::string_view_literals::operator""sv;
-  EXPECT_EQ(because(input("FP32", "[1]", "4"), "1234"), "accepted");
-  EXPECT_EQ(because(input("FP16", "[1]", "2"), "12"), "accepted");
-  EXPECT_EQ(because(input("FP32", "[0]", "0"), ""), "accepted");
-  EXPECT_EQ(because(input("FP32", "[1]", "5"), "12345"),
-            "input 'x': 1 elements of FP32 are 4 bytes, but 5 are given");
-  EXPECT_EQ(because(input("FP32", "[1]", "4"), "123"),
-            "input 'x': binary_data_size is 4, but 3 bytes of the body are left");
-  EXPECT_EQ(because(input("FP32", "[1]", "4"), "12345"),
-            "1 bytes are left over after the last binary tensor");
-  EXPECT_EQ(because(input("UINT8", "[9223372036854775807]", "9223372036854775807"), "1"),
-            "input 'x': binary_data_size is 9223372036854775807, but 1 bytes of the body are left");
-  EXPECT_EQ(because(input("BYTES", "[1]", "18446744073709551615"), "1"),
-            "input 'x': binary_data_size is 18446744073709551615, but 1 bytes of the body are left");
-  EXPECT_EQ(because(input("BYTES", "[2]", "9"), "\0\0\0\0\1\0\0\0a"sv), "accepted");
-  EXPECT_EQ(because(input("BYTES", "[2]", "4"), "\0\0\0\0"sv), "input 'x': data has 1 elements, its shape 2");
-  EXPECT_EQ(because(input("BYTES", "[1]", "9"), "\0\0\0\0\1\0\0\0a"sv),
-            "input 'x': 5 bytes are left over after 1 elements");
-  EXPECT_EQ(because(input("BYTES", "[1]", "5"), "\2\0\0\0a"sv),
-            "input 'x': element 0 says 2 bytes, 1 are left");
-  EXPECT_EQ(because(input("BYTES", "[1]", "5"), "\xff\xff\xff\xff\xff"sv),
-            "input 'x': element 0 says 4294967295 bytes, 1 are left");
-  EXPECT_EQ(because(input("BYTES", "[1]", "3"), "\2\0\0"sv),
-            "input 'x': element 0 has 3 of the 4 bytes of its length");
-}
-
-TEST(HttpRequest, AHeaderLengthBeyondTheBodyIsRefused) {
-  EXPECT_EQ(Because(ParseHttpRequest(Bytes::Copy("{}"), 3)),
-            "Inference-Header-Content-Length is 3, but the body has 2 bytes");
-  EXPECT_FALSE(ParseHttpRequest(Bytes::Copy("{}"), UINT64_MAX));
-  EXPECT_FALSE(ParseHttpRequest(Bytes::Copy("{}"), 0));
-}
-
-TEST(HttpRequest, WhatLiesBehindTheJsonIsNotReadAsJson) {
-  // The header is cut short; the binary part would complete it.
-  const std::string text = R"({"inputs":[{"name":"x","shape":[1],"datatype":"UINT8","data":[1]}]})";
-  for (size_t length = 0; length < text.size(); ++length) {
-    EXPECT_FALSE(ParseHttpRequest(Bytes::Copy(text), length)) << length;
-  }
-}
-
-TEST(HttpRequest, NamesOfClientsAreEscapedInMessages) {
-  const std::string message = Because(ParseJsonRequest(WithMembers(
-      "\"name\":\"a\\n'\\u0000" + std::string(1000, 'z') + "\",\"datatype\":\"FP32\",\"shape\":[0]")));
-  EXPECT_TRUE(message.starts_with(R"(input 'a\x0A\x27\x00zz)")) << message;
-  EXPECT_LT(message.size(), 250u);
-}
-
-TEST(RawHttpRequest, TheFreeDimensionFollowsFromTheSize) {
-  const Bytes body = Bytes::Copy(std::string(24, 'a'));
-  const auto request =
-      ParseRawHttpRequest(body, {.name = "x", .dtype = DType::kFp32, .shape = {-1, -1, 3}}, true);
-  ASSERT_TRUE(request) << Because(request);
-  EXPECT_EQ(request->request.inputs[0].shape, (infer::Shape{1, 2, 3}));
-  EXPECT_EQ(request->request.inputs[0].data.data(), body.data());
-  EXPECT_TRUE(request->binary_by_default);
-  EXPECT_EQ(request->input_regions.size(), 1u);
-  EXPECT_TRUE(ParseRawHttpRequest(body, {.name = "x", .dtype = DType::kFp32, .shape = {2, 3}}, false));
-}
-
-TEST(RawHttpRequest, BytesAreOneElement) {
-  for (const auto& [shape, batched] :
-       {std::pair(infer::Shape{-1, 1}, true), {infer::Shape{1}, false}, {infer::Shape{-1}, true}}) {
-    const auto request = ParseRawHttpRequest(Bytes::Copy("abc"),
-                                             {.name = "x", .dtype = DType::kBytes, .shape = shape}, batched);
-    ASSERT_TRUE(request) << Because(request);
-    EXPECT_EQ(request->request.inputs[0].data.text(), std::string_view("\3\0\0\0abc", 7));
-  }
-  EXPECT_FALSE(
-      ParseRawHttpRequest(Bytes::Copy("abc"), {.name = "x", .dtype = DType::kBytes, .shape = {2}}, false));
-}
-
-TEST(RawHttpRequest, WhatDoesNotFitIsRefused) {
-  const auto because = [](std::string_view body, const infer::Shape& shape, bool batched) {
-    return Because(ParseRawHttpRequest(Bytes::Copy(body),
-                                       {.name = "x", .dtype = DType::kFp32, .shape = shape}, batched));
-  };
-  EXPECT_EQ(because("12345", {-1, -1}, true), "input 'x': 1 elements of FP32 are 4 bytes, but 5 are given");
-  EXPECT_EQ(because("1234", {-1, 2}, true), "input 'x': 2 elements of FP32 are 8 bytes, but 4 are given");
-  EXPECT_EQ(because("1234", {-1, -1, -1}, true),
-            "input 'x': has more than one free dimension: a raw request cannot say its shape");
-  EXPECT_EQ(because("", {-1, -1}, true), "accepted");  // no element at all
-  EXPECT_EQ(because("1", {0, -1}, false), "input 'x': 0 elements of FP32 are 0 bytes, but 1 are given");
-}
-
-TEST(RawHttpRequest, ABodyThatIsNotAlignedIsCopied) {
-  const Bytes body = Bytes::Copy("1abcdefgh").Slice(1, 8);
-  const auto request = ParseRawHttpRequest(body, {.name = "x", .dtype = DType::kFp32, .shape = {2}}, false);
-  ASSERT_TRUE(request);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(request->request.inputs[0].data.data()) % 4, 0u);
-  EXPECT_EQ(request->request.inputs[0].data.text(), "abcdefgh");
-}
 
 std::string Text(const HttpBody& body) { return testing::Join(body.parts); }
 
@@ -567,6 +100,39 @@ TEST(HttpResponse, OutputsInARegionCarryNoData) {
             std::string::npos);  // NVIDIA's C++ client takes any for binary data
 }
 
+TEST(HttpResponse, DurationsAreParametersInNanoseconds) {
+  const infer::Response response{.model = "m",
+                                 .version = "1",
+                                 .durations = infer::ServerDurations{.receive = 1us,
+                                                                     .queue = 2ms,
+                                                                     .compute_input = 3ns,
+                                                                     .compute_infer = 4ns,
+                                                                     .compute_output = 5ns,
+                                                                     .rest = -6ns}};
+  EXPECT_EQ(Text(WriteHttpResponse(response, {}).value()),
+            R"({"model_name":"m","model_version":"1","parameters":{"weir_receive_ns":1000,)"
+            R"("weir_queue_ns":2000000,"weir_compute_input_ns":3,"weir_compute_infer_ns":4,)"
+            R"("weir_compute_output_ns":5,"weir_rest_ns":-6},"outputs":[]})");
+}
+
+TEST(HttpResponse, ParametersOfOtherServersArePassedOverAndHalfOfOursIsAFault) {
+  const auto read = [](std::string_view parameters) {
+    return ParseHttpResponse(Bytes::Copy(fmt::format(R"({{"parameters":{},"outputs":[]}})", parameters)),
+                             std::nullopt);
+  };
+  for (const char* others : {"3", "[]", "null", "{}", R"({"a":{"b":[1]},"c":null,"weir_other":"x"})"}) {
+    const auto response = read(others);
+    ASSERT_TRUE(response) << others << response.error().message;
+    EXPECT_FALSE(response->durations);
+  }
+  EXPECT_EQ(read(R"({"weir_queue_ns":5})").error().message, "parameter 'weir_receive_ns' is missing");
+  EXPECT_EQ(read(R"({"weir_queue_ns":1.5})").error().message,
+            "parameter 'weir_queue_ns' is not a whole number");
+  EXPECT_EQ(read(R"({"weir_queue_ns":9223372036854775807})").error().message,
+            "parameter 'weir_queue_ns' is 9223372036854775807 ns");
+  EXPECT_FALSE(read(R"({"weir_queue_ns":[5]})"));
+}
+
 Bytes Whole(const HttpBody& body) { return Bytes::Copy(Text(body)); }
 
 TEST(HttpCodec, WhatOurClientWritesOurServerReads) {
@@ -575,11 +141,12 @@ TEST(HttpCodec, WhatOurClientWritesOurServerReads) {
     const infer::Request request = testing::RandomRequest(random);
     const HttpBody body = WriteHttpRequest(request);
     const auto read = ParseHttpRequest(Whole(body), body.header_length);
-    ASSERT_TRUE(read) << Because(read) << "\n" << body.parts[0].text();
+    ASSERT_TRUE(read) << read.error().message << "\n" << body.parts[0].text();
     EXPECT_EQ(Describe(read->request.inputs), Describe(request.inputs));
     EXPECT_EQ(read->request.id, request.id);
     EXPECT_EQ(read->request.outputs, request.outputs);
     EXPECT_EQ(read->request.priority, request.priority);
+    EXPECT_EQ(read->request.durations, request.durations);
     EXPECT_EQ(read->request.parameters, request.parameters);
     EXPECT_EQ(read->binary_by_default, request.outputs.empty());
     for (const OutputWish& wish : read->outputs) EXPECT_TRUE(wish.binary);
@@ -605,6 +172,12 @@ TEST(HttpCodec, WhatOurServerWritesOurClientReads) {
     EXPECT_EQ(read->model, response.model);
     EXPECT_EQ(read->version, response.version);
     EXPECT_EQ(read->id, response.id);
+    EXPECT_EQ(read->durations, response.durations);
+    const auto head =
+        ParseHttpResponse(Whole(*body), body->header_length, infer::RequestForm::Outputs::kPassOver);
+    ASSERT_TRUE(head) << head.error().message;
+    EXPECT_EQ(head->durations, response.durations);
+    EXPECT_TRUE(head->outputs.empty());
     ASSERT_EQ(read->outputs.size(), response.outputs.size());
     for (size_t k = 0; k < read->outputs.size(); ++k) {
       // NaNs keep being NaN, but not their bits.
@@ -669,7 +242,7 @@ TEST(HttpCodec, AgreesWithASlowReaderOnWhatIsJson) {
           text.erase(at, 1);
       }
     }
-    const auto request = ParseJsonRequest(text);
+    const auto request = ParseHttpRequest(Bytes::Copy(text), std::nullopt);
     if (!request) continue;
     const auto twin = ParseJson(text);
     ASSERT_TRUE(twin) << text;

@@ -10,6 +10,7 @@
 #include "wire/http_codec.h"
 #include "wire/http_json.h"
 #include "wire/http_route.h"
+#include "wire/repository_rules.h"
 #include "wire/text.h"
 
 namespace weir::wire {
@@ -136,9 +137,7 @@ Status CheckControl(const HttpRoute& route, const HttpRequest& request) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("the body is larger than {} bytes", kMostControlBytes));
   }
-  if (route.repository.empty()) return {};
-  return Fail(ErrorCode::kUnsupported,
-              fmt::format("there is one repository, without a name; not {}", Quoted(route.repository)));
+  return CheckRepository(route.repository);
 }
 
 Result<Json> Door::Tell(const HttpRoute& route, const HttpRequest& request) const {

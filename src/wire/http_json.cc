@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "wire/text.h"
+#include "wire/repository_rules.h"
 
 namespace weir::wire {
 namespace {
@@ -132,27 +132,15 @@ Result<bool> ParseIndexBody(std::string_view body) {
 Result<std::string> ParseLoadBody(std::string_view body) {
   const Json parameters = TRY(Parameters(body));
   std::string config;
-  for (const auto& [key, value] : parameters.items()) {
-    if (key.starts_with("file:")) {
-      return Fail(
-          ErrorCode::kUnsupported,
-          fmt::format("the parameter {}: files are not taken over the wire; put them into the repository",
-                      Quoted(key)));
-    }
-    if (key != "config") return Wrong(fmt::format("unknown parameter {}", Quoted(key)));
-    if (!value.is_string()) return Wrong("the parameter 'config' is not a string");
-    config = value.get<std::string>();
-  }
+  for (const auto& [key, value] : parameters.items())
+    TRY_STATUS(SetLoadParameter(key, value.get_ptr<const std::string*>(), config));
   return config;
 }
 
 Status ParseUnloadBody(std::string_view body) {
   const Json parameters = TRY(Parameters(body));
-  for (const auto& [key, value] : parameters.items()) {
-    // Both are the same here: no model depends on another.
-    if (key != "unload_dependents") return Wrong(fmt::format("unknown parameter {}", Quoted(key)));
-    if (!value.is_boolean()) return Wrong("the parameter 'unload_dependents' is neither true nor false");
-  }
+  for (const auto& [key, value] : parameters.items())
+    TRY_STATUS(CheckUnloadParameter(key, value.is_boolean()));
   return {};
 }
 

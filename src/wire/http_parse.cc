@@ -63,7 +63,7 @@ class BodyReader {
   BodyReader(const Bytes& body, std::string_view text) : body_(body), text_(text), offset_(text.size()) {}
 
   Result<InferRequest> ReadRequest(json::object root);
-  Result<infer::Response> ReadResponse(json::object root);
+  Result<infer::Response> ReadResponse(json::object root, infer::RequestForm::Outputs wanted);
 
  private:
   Result<TensorRead> ReadTensor(json::value value, std::string_view kind, size_t index);
@@ -249,8 +249,20 @@ Result<InferRequest> BodyReader::ReadRequest(json::object root) {
   return result;
 }
 
-Result<infer::Response> BodyReader::ReadResponse(json::object root) {
+// What other servers say in the parameters of a response is their own.
+Status ReadResponseParameters(json::value value, ResponseParameters& parameters) {
+  if (KindOf(value) != Kind::kObject) return Validate(value);
+  return ForEachMember(TRY(AsObject(value, "'parameters'")),
+                       [&](std::string_view name, json::value parameter) -> Status {
+                         if (!ResponseParameters::Knows(name)) return Validate(parameter);
+                         return parameters.Set(name, TRY(ReadParameter(name, parameter)));
+                       });
+}
+
+Result<infer::Response> BodyReader::ReadResponse(json::object root, infer::RequestForm::Outputs wanted) {
+  const bool passes_over = wanted == infer::RequestForm::Outputs::kPassOver;
   infer::Response response;
+  ResponseParameters parameters;
   Seen seen;
   TRY_STATUS(ForEachMember(root, [&](std::string_view key, json::value value) -> Status {
     if (key == "model_name") {
@@ -262,7 +274,10 @@ Result<infer::Response> BodyReader::ReadResponse(json::object root) {
     } else if (key == "id") {
       TRY_STATUS(seen.Once(key));
       response.id = TRY(ReadString(value, key));
-    } else if (key == "outputs") {
+    } else if (key == "parameters") {
+      TRY_STATUS(seen.Once(key));
+      return ReadResponseParameters(value, parameters);
+    } else if (key == "outputs" && !passes_over) {
       TRY_STATUS(seen.Once(key));
       return ForEachItem(value, key, [&](json::value item) -> Status {
         if (response.outputs.size() == kMaxTensors)
@@ -275,7 +290,8 @@ Result<infer::Response> BodyReader::ReadResponse(json::object root) {
     }
     return {};
   }));
-  TRY_STATUS(CheckEnd());
+  if (!passes_over) TRY_STATUS(CheckEnd());
+  response.durations = TRY(parameters.Durations());
   return response;
 }
 
@@ -301,10 +317,9 @@ struct Scratch {
   }
 };
 
-// Reads `body` with `read`, a member of BodyReader.
-template <typename T>
-Result<T> ReadBody(const Bytes& body, std::optional<uint64_t> header_length,
-                   Result<T> (BodyReader::*read)(json::object)) {
+// Reads `body` with `read`, which is given a reader of it and its JSON.
+template <typename T, typename Read>
+Result<T> ReadBody(const Bytes& body, std::optional<uint64_t> header_length, Read&& read) {
   if (header_length && *header_length > body.size()) {
     return Bad(fmt::format("Inference-Header-Content-Length is {}, but the body has {} bytes", *header_length,
                            body.size()));
@@ -325,7 +340,7 @@ Result<T> ReadBody(const Bytes& body, std::optional<uint64_t> header_length,
   if (const simdjson::error_code error = document.get_object().get(root)) {
     return error == simdjson::INCORRECT_TYPE ? Bad("the JSON is not an object") : MalformedJson(error);
   }
-  T result = TRY((BodyReader(body, {scratch.text.get(), text.size()}).*read)(root));
+  T result = TRY(read(BodyReader(body, {scratch.text.get(), text.size()}), root));
   if (document.current_location().error() == simdjson::SUCCESS) {
     return Bad("malformed JSON: something follows the object");
   }
@@ -335,11 +350,15 @@ Result<T> ReadBody(const Bytes& body, std::optional<uint64_t> header_length,
 }  // namespace
 
 Result<InferRequest> ParseHttpRequest(const Bytes& body, std::optional<uint64_t> header_length) {
-  return ReadBody(body, header_length, &BodyReader::ReadRequest);
+  return ReadBody<InferRequest>(
+      body, header_length, [](BodyReader reader, json::object root) { return reader.ReadRequest(root); });
 }
 
-Result<infer::Response> ParseHttpResponse(const Bytes& body, std::optional<uint64_t> header_length) {
-  return ReadBody(body, header_length, &BodyReader::ReadResponse);
+Result<infer::Response> ParseHttpResponse(const Bytes& body, std::optional<uint64_t> header_length,
+                                          infer::RequestForm::Outputs outputs) {
+  return ReadBody<infer::Response>(body, header_length, [outputs](BodyReader reader, json::object root) {
+    return reader.ReadResponse(root, outputs);
+  });
 }
 
 }  // namespace weir::wire

@@ -191,6 +191,10 @@ Status SetRequestParameter(std::string name, infer::Parameter value, InferReques
     request.binary_by_default = TRY(Expect<bool>(name, value, "true or false"));
     return {};
   }
+  if (name == kDurations) {
+    request.request.durations = TRY(Expect<bool>(name, value, "true or false"));
+    return {};
+  }
   if (name == "sequence_id" || name == "sequence_start" || name == "sequence_end") {
     if (SaysNoSequence(value)) return {};
     return Fail(ErrorCode::kUnsupported,
@@ -205,6 +209,44 @@ Status SetRequestParameter(std::string name, infer::Parameter value, InferReques
   }
   request.request.parameters.insert_or_assign(std::move(name), std::move(value));
   return {};
+}
+
+std::span<const DurationParameter> DurationParameters() {
+  using infer::ServerDurations;
+  static constexpr DurationParameter kParameters[] = {
+      {"weir_receive_ns", &ServerDurations::receive},
+      {"weir_queue_ns", &ServerDurations::queue},
+      {"weir_compute_input_ns", &ServerDurations::compute_input},
+      {"weir_compute_infer_ns", &ServerDurations::compute_infer},
+      {"weir_compute_output_ns", &ServerDurations::compute_output},
+      {"weir_rest_ns", &ServerDurations::rest}};
+  return kParameters;
+}
+
+bool ResponseParameters::Knows(std::string_view name) {
+  return std::ranges::find(DurationParameters(), name, &DurationParameter::name) !=
+         DurationParameters().end();
+}
+
+Status ResponseParameters::Set(std::string_view name, const infer::Parameter& value) {
+  constexpr int64_t kMost = int64_t{1} << 55;  // a year: sums of all parts fit
+  const auto known = DurationParameters();
+  const auto found = std::ranges::find(known, name, &DurationParameter::name);
+  if (found == known.end()) return {};
+  const int64_t ns = TRY(Expect<int64_t>(name, value, "a whole number"));
+  if (ns < -kMost || ns > kMost) return Bad(fmt::format("parameter {} is {} ns", Quoted(name), ns));
+  durations_.*found->part = Duration(ns);
+  seen_ |= 1u << (found - known.begin());
+  return {};
+}
+
+Result<std::optional<infer::ServerDurations>> ResponseParameters::Durations() const {
+  if (seen_ == 0) return std::nullopt;
+  const auto known = DurationParameters();
+  for (size_t i = 0; i < known.size(); ++i) {
+    if ((seen_ >> i & 1) == 0) return Bad(fmt::format("parameter '{}' is missing", known[i].name));
+  }
+  return durations_;
 }
 
 Status CheckNames(const InferRequest& request) {

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "infer/call.h"
 #include "infer/tensor.h"
@@ -48,11 +50,33 @@ Result<std::optional<RegionPart>> RegionOf(const TensorParameters& parameters);
 // An output's wish; `binary` where its parameters do not say.
 Result<OutputWish> WishOf(std::string name, const TensorParameters& parameters, bool binary);
 
-// Puts a parameter of the request where it belongs: priority, timeout (microseconds) and binary_data_output
-// have places of their own; sequence_* must say that there is no sequence; "headers" and "triton_*" are
-// reserved (triton_enable_empty_final_response is passed over: one request has one answer here); all others
-// are kept as they are.
+// Puts a parameter of the request where it belongs: priority, timeout (microseconds), binary_data_output and
+// kDurations have places of their own; sequence_* must say that there is no sequence; "headers" and
+// "triton_*" are reserved (triton_enable_empty_final_response is passed over: one request has one answer
+// here); all others are kept as they are.
 Status SetRequestParameter(std::string name, infer::Parameter value, InferRequest& request);
+
+// The parameter of a request that asks for durations, and the name of the extension.
+inline constexpr std::string_view kDurations = "weir_durations";
+// The durations of a response as its parameters, in nanoseconds: one for each part, all of them or none.
+struct DurationParameter {
+  std::string_view name;
+  Duration infer::ServerDurations::* part;
+};
+std::span<const DurationParameter> DurationParameters();
+
+// The parameters of a response as they come.
+class ResponseParameters {
+ public:
+  static bool Knows(std::string_view name);  // others Set passes over
+  Status Set(std::string_view name, const infer::Parameter& value);
+  // Nothing where there are none.
+  Result<std::optional<infer::ServerDurations>> Durations() const;
+
+ private:
+  infer::ServerDurations durations_;
+  unsigned seen_ = 0;  // a bit for each part
+};
 
 // Names are there, and not twice; not too many.
 Status CheckNames(const InferRequest& request);

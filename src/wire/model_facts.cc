@@ -98,6 +98,14 @@ Status AddConfiguration(const Json& configuration, infer::ModelInfo& info) {
   return {};
 }
 
+std::vector<std::string> ReadExtensions(const Json& server) {
+  std::vector<std::string> extensions;
+  for (const Json& extension : ArrayOf(server, "extensions")) {
+    if (extension.is_string()) extensions.push_back(extension.get<std::string>());
+  }
+  return extensions;
+}
+
 Result<std::vector<std::string>> ReadReadyModels(const Json& index) {
   if (!index.is_array()) return Corrupt("the repository index is not an array");
   std::vector<std::string> names;

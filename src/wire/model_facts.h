@@ -14,6 +14,8 @@ namespace weir::wire {
 Result<infer::ModelInfo> ReadMetadata(const Json& metadata);
 // Adds to `info` what its configuration knows: the largest batch and the parameters that are text.
 Status AddConfiguration(const Json& configuration, infer::ModelInfo& info);
+// Of a server's metadata; none where it lists none.
+std::vector<std::string> ReadExtensions(const Json& server);
 Result<std::vector<std::string>> ReadReadyModels(const Json& index);
 Result<infer::PhaseTotals> ReadStatistics(const Json& statistics);
 

@@ -62,6 +62,13 @@ TEST(ModelFacts, AddsUpTheStatisticsOfAllVersions) {
   EXPECT_FALSE(ReadStatistics(Parsed(R"({"model_stats":[{}]})")));
 }
 
+TEST(ModelFacts, ListsTheExtensionsThatAreNames) {
+  EXPECT_EQ(ReadExtensions(Parsed(R"({"name":"weir","extensions":["a",3,"b"]})")),
+            (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(ReadExtensions(Parsed(R"({"name":"x"})")).empty());
+  EXPECT_TRUE(ReadExtensions(Parsed("[]")).empty());
+}
+
 TEST(ModelFacts, ListsReadyModelsOnce) {
   const auto names = ReadReadyModels(Parsed(R"([{"name":"a","version":"1","state":"READY"},
     {"name":"a","version":"2","state":"READY"},{"name":"b","state":"UNAVAILABLE"},{"name":"c"}])"));

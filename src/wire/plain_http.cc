@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/json.h"
+#include "wire/answer_reader.h"
 #include "wire/client_rules.h"
 #include "wire/http_transport.h"
 #include "wire/request_headers.h"
 #include "wire/server_url.h"
-#include "wire/status.h"
 
 namespace weir::wire {
 namespace {
@@ -21,15 +21,6 @@ struct PreparedPlain final : infer::PreparedRequest {
   std::vector<Bytes> parts;
   infer::RequestForm::Outputs outputs{};
 };
-
-constexpr size_t kMostWords = 200;  // of an answer's body, for a message
-
-Error ErrorOf(const HttpAnswer& answer) {
-  std::string words(answer.body.text().substr(0, kMostWords));
-  std::ranges::replace(words, '\n', ' ');
-  return {FromHttpStatus(answer.status),
-          fmt::format("HTTP status {}{}{}", answer.status, words.empty() ? "" : ": ", EscapeBytes(words))};
-}
 
 bool IsOneLine(std::string_view text) {
   return std::ranges::none_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });

@@ -79,6 +79,7 @@ infer::Request RandomRequest(Random& random) {
   request.inputs = RandomTensors(random);
   for (int64_t i = random.Integer(0, 3); i > 0; --i) request.outputs.push_back(fmt::format("out{}", i));
   if (Chance(random, 0.3)) request.priority = static_cast<int>(random.Integer(1, 100));
+  request.durations = Chance(random, 0.3);
   for (int64_t i = random.Integer(0, 3); i > 0; --i) {
     request.parameters[fmt::format("p{}{}", i, RandomText(random, 3))] = RandomParameter(random);
   }
@@ -86,10 +87,20 @@ infer::Request RandomRequest(Random& random) {
 }
 
 infer::Response RandomResponse(Random& random) {
-  return {.model = RandomText(random, 6),
-          .version = RandomText(random, 2),
-          .id = RandomText(random, 10),
-          .outputs = RandomTensors(random)};
+  infer::Response response{.model = RandomText(random, 6),
+                           .version = RandomText(random, 2),
+                           .id = RandomText(random, 10),
+                           .outputs = RandomTensors(random)};
+  if (Chance(random, 0.3)) {
+    const auto some = [&] { return Duration(random.Integer(0, int64_t{1} << random.Integer(0, 50))); };
+    response.durations = infer::ServerDurations{.receive = some(),
+                                                .queue = some(),
+                                                .compute_input = some(),
+                                                .compute_infer = some(),
+                                                .compute_output = some(),
+                                                .rest = -some()};
+  }
+  return response;
 }
 
 std::vector<Bytes> Cut(std::string_view message, Random& random) {

@@ -1,6 +1,7 @@
 // Requests and answers by chance, for the tests that hold one reading of them against another.
 #pragma once
 
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,8 +17,9 @@ namespace weir::wire::testing {
 
 // Of any type, with any bytes, zero-size dimensions and large ones among them.
 infer::Tensor RandomTensor(Random& random, std::string name);
-// With an id, parameters of every kind, priority and outputs, or without.
+// With an id, parameters of every kind, priority, outputs and a wish for durations, or without.
 infer::Request RandomRequest(Random& random);
+// With durations, or without.
 infer::Response RandomResponse(Random& random);
 
 // `message` in pieces of any size, none among them.
@@ -34,6 +36,14 @@ infer::Tensor NumberTensor(std::string name, infer::DType dtype, infer::Shape sh
           .dtype = dtype,
           .shape = std::move(shape),
           .data = Bytes::Copy(std::as_bytes(std::span(numbers)))};
+}
+
+// What NumberTensor was given.
+template <typename T>
+std::vector<T> Numbers(const infer::Tensor& tensor) {
+  std::vector<T> numbers(tensor.data.size() / sizeof(T));
+  if (!numbers.empty()) std::memcpy(numbers.data(), tensor.data.data(), tensor.data.size());
+  return numbers;
 }
 
 // Name, type, shape and bytes as one text, so that a difference can be read.

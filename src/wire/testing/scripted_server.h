@@ -43,6 +43,13 @@ class Peer {
     left_over_ = text.substr(size);
     return text.substr(0, size);
   }
+  // So many bytes; fewer: the client has closed.
+  std::string Read(size_t size) {
+    std::string text = std::exchange(left_over_, {});
+    while (text.size() < size && ReadSome(text)) continue;
+    left_over_ = text.substr(std::min(size, text.size()));
+    return text.substr(0, size);
+  }
   void Write(std::string_view text) {
     while (!text.empty()) {
       const ssize_t sent = ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);

@@ -1,0 +1,149 @@
+#include "cli/load_split.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "load/split.h"
+#include "stats/quantile.h"
+
+namespace weir::cli {
+namespace {
+
+using load::SplitPart;
+
+double Ms(double ns) { return 1e-6 * ns; }
+
+std::optional<double> MeanMs(const stats::Histogram& times) {
+  const auto mean = times.Mean();
+  return mean ? std::optional(Ms(*mean)) : std::nullopt;
+}
+
+Json ServerJson(const ServerTimes& times, double service_ms) {
+  Json json = {{"queue", times.queue_ms},
+               {"compute_input", times.compute_input_ms},
+               {"compute_infer", times.compute_infer_ms},
+               {"compute_output", times.compute_output_ms},
+               {"request", times.request_ms},
+               {"outside", service_ms - times.request_ms}};
+  PutIfAny(json, "receive", times.receive_ms);
+  if (times.rows_per_batch > 0) json["rows_per_batch"] = times.rows_per_batch;
+  return json;
+}
+
+// Where the mean response time went: its parts add up to it. What is left of the server's own time, and what
+// neither side saw, stands as it comes out, below zero too.
+Json SplitJson(const LevelResult& level, const std::optional<ServerTimes>& times) {
+  const auto response = MeanMs(level.tally.response), service = MeanMs(level.tally.service),
+             first_byte = MeanMs(level.tally.first_byte);
+  if (!response || !service || !first_byte) return {};
+  Json json = {{"slip", *response - *service}, {"client_receive", *service - *first_byte}};
+  json["wire_and_wait"] = *first_byte - (times ? times->request_ms : 0);
+  if (!times) return json;
+  PutIfAny(json, "receive", times->receive_ms);
+  json["queue"] = times->queue_ms;
+  json["compute_input"] = times->compute_input_ms;
+  json["compute_infer"] = times->compute_infer_ms;
+  json["compute_output"] = times->compute_output_ms;
+  json["server_rest"] = times->rest_ms();
+  return json;
+}
+
+// The requests above a percentile, where there are enough to tell it.
+struct Slowest {
+  int64_t requests = 0;
+  load::Split mean;
+};
+std::optional<Slowest> SlowestOf(const LevelResult& level, double percentile) {
+  const load::SplitSums& sums = level.tally.split;
+  const double p = percentile / 100;
+  if (!stats::Supports(p, sums.count())) return std::nullopt;
+  const int64_t requests = sums.count() - stats::NearestRank(p, sums.count());
+  const auto mean = sums.MeanOfSlowest(requests);
+  return mean ? std::optional(Slowest{requests, *mean}) : std::nullopt;
+}
+
+Json SlowestJson(const Slowest& slowest, double percentile) {
+  Json parts = Json::object();
+  for (int i = 0; i < load::kParts; ++i) {
+    const auto part = static_cast<SplitPart>(i);
+    parts[std::string(ToString(part))] = Ms(slowest.mean.of(part));
+  }
+  return {{"above_percentile", percentile},
+          {"n", slowest.requests},
+          {"mean_ms", Ms(slowest.mean.response)},
+          {"split_ms", std::move(parts)}};
+}
+
+std::string ServerText(const ServerTimes& t, double service_ms) {
+  std::string text = fmt::format("  {:<10} ", "server");
+  if (t.receive_ms) text += fmt::format("receive {} + ", Short(*t.receive_ms));
+  text +=
+      fmt::format("queue {} + input {} + infer {} + output {} ms, rest of its time {}; outside of it {} ms",
+                  Short(t.queue_ms), Short(t.compute_input_ms), Short(t.compute_infer_ms),
+                  Short(t.compute_output_ms), Short(t.rest_ms()), Short(service_ms - t.request_ms));
+  if (t.rows_per_batch > 0) text += fmt::format("; {} rows a batch", Short(t.rows_per_batch));
+  return text + "\n";
+}
+
+// What makes the slow ones slow: the parts that are longer than on average, the one that adds most first.
+std::string SlowestText(const Slowest& slowest, const load::Split& all, double percentile) {
+  constexpr size_t kMost = 4;
+  constexpr double kWorthTelling = 0.03;  // of what they take longer
+  const double longer = slowest.mean.response - all.response;
+  std::vector<std::pair<double, SplitPart>> added;
+  for (int i = 0; i < load::kParts; ++i) {
+    const auto part = static_cast<SplitPart>(i);
+    const double more = slowest.mean.of(part) - all.of(part);
+    if (more > kWorthTelling * longer) added.emplace_back(more, part);
+  }
+  std::ranges::sort(added, std::greater());
+  if (added.size() > kMost) added.resize(kMost);
+  std::string text =
+      fmt::format("  {:<10} the {} above p{:g} took {} ms on average, {} more than all", "slowest",
+                  Count(slowest.requests), percentile, Short(Ms(slowest.mean.response)), Short(Ms(longer)));
+  for (size_t i = 0; i < added.size(); ++i) {
+    text +=
+        fmt::format("{}{} {}", i == 0 ? ": " : ", ", ToString(added[i].second), Short(Ms(added[i].first)));
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::optional<ServerTimes> ServerTimesOf(const LevelResult& level) {
+  std::optional<ServerTimes> counted = ServerTimesOf(level.server);
+  const auto told = level.tally.split.Mean();
+  if (!told) return counted;
+  ServerTimes times{.requests = level.tally.split.count(),
+                    .rows_per_batch = counted ? counted->rows_per_batch : 0,
+                    .receive_ms = Ms(told->of(SplitPart::kReceive)),
+                    .queue_ms = Ms(told->of(SplitPart::kQueue)),
+                    .compute_input_ms = Ms(told->of(SplitPart::kComputeInput)),
+                    .compute_infer_ms = Ms(told->of(SplitPart::kComputeInfer)),
+                    .compute_output_ms = Ms(told->of(SplitPart::kComputeOutput))};
+  times.request_ms = Ms(told->of(SplitPart::kServerRest)) - times.rest_ms();
+  return times;
+}
+
+void AddSplit(const LevelResult& level, double percentile, Json& json) {
+  const auto times = ServerTimesOf(level);
+  if (const auto service = MeanMs(level.tally.service); times && service)
+    json["server_ms"] = ServerJson(*times, *service);
+  if (Json split = SplitJson(level, times); !split.is_null()) json["split_ms"] = std::move(split);
+  if (const auto slowest = SlowestOf(level, percentile)) json["slowest"] = SlowestJson(*slowest, percentile);
+}
+
+std::string SplitText(const LevelResult& level, double percentile) {
+  std::string text;
+  const auto times = ServerTimesOf(level);
+  if (const auto service = MeanMs(level.tally.service); times && service) text = ServerText(*times, *service);
+  if (const auto slowest = SlowestOf(level, percentile))
+    text += SlowestText(*slowest, *level.tally.split.Mean(), percentile);
+  return text;
+}
+
+}  // namespace weir::cli

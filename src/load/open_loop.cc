@@ -1,0 +1,91 @@
+// Player's schedule, which waits for no answer.
+#include <algorithm>
+#include <utility>
+
+#include "base/thread.h"
+#include "load/player.h"
+
+namespace weir::load {
+
+void Player::StartOpen(Schedule schedule, int most) {
+  {
+    MutexLock lock(mutex_);
+    driving_ = 1;
+  }
+  threads_.push_back(
+      StartThread("load-0", [this, schedule = std::move(schedule), most](std::stop_token) mutable {
+        KeepSchedule(std::move(schedule), most);
+        DriveUntilAnswered();
+        EndDriving();
+      }));
+}
+
+// Nothing when the run is over.
+Flight* Player::FreeFlight(int most) {
+  while (true) {
+    {
+      MutexLock lock(mutex_);
+      const auto none = [&]() REQUIRES(mutex_) { return free_.empty() && std::ssize(flights_) >= most; };
+      while (none() && !hooks_.drive && ledger_.phase() != Ledger::Phase::kOver) freed_.Wait(mutex_);
+      if (ledger_.phase() == Ledger::Phase::kOver) return nullptr;
+      if (!free_.empty()) {
+        Flight* const flight = free_.back();
+        free_.pop_back();
+        return flight;
+      }
+      if (!none()) return &flights_.emplace_back();
+    }
+    hooks_.drive(clock_.Now() + 100us);
+  }
+}
+
+void Player::WaitUntil(Instant when) {
+  {
+    MutexLock lock(mutex_);
+    if (ledger_.phase() == Ledger::Phase::kMeasuring) when = std::min(when, ledger_.to());
+  }
+  if (hooks_.drive) {
+    Instant next;
+    do {
+      next = std::min(when, clock_.Now() + kStep);
+      spun_ += hooks_.drive(next).count();
+    } while (next < when && !IsOver());
+    return;
+  }
+  {
+    MutexLock lock(mutex_);
+    while (ledger_.phase() != Ledger::Phase::kOver && when - clock_.Now() > kStep)
+      freed_.WaitUntil(mutex_, when - kStep / 2);
+    if (ledger_.phase() == Ledger::Phase::kOver) return;
+  }
+  pacer_->WaitUntil(when);
+  spun_ = pacer_->spun().count();
+}
+
+// The schedule is never moved: what cannot leave at its moment leaves late, and what is left at the end is
+// unsent.
+void Player::KeepSchedule(Schedule schedule, int most) {
+  pacer_.emplace(clock_);  // it makes this thread's timers exact, also where the service is driven
+  Instant planned = begin_ + schedule.Next();
+  while (true) {
+    WaitUntil(planned);
+    Flight* const flight = FreeFlight(most);
+    if (!flight || !Plan(*flight, planned)) break;
+    Submit(*flight);
+    planned = begin_ + schedule.Next();
+  }
+  MutexLock lock(mutex_);
+  while (ledger_.Unsent(planned)) planned = begin_ + schedule.Next();
+}
+
+void Player::DriveUntilAnswered() {
+  if (!hooks_.drive) return;
+  bool done = false;
+  while (!done && !given_up_) {
+    hooks_.drive(clock_.Now() + kStep);
+    MutexLock lock(mutex_);
+    done = ledger_.in_flight() == 0 && ledger_.phase() == Ledger::Phase::kOver;
+  }
+}
+
+}  // namespace weir::load

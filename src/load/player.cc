@@ -1,0 +1,110 @@
+#include "load/player.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::load {
+namespace {
+
+constexpr size_t kMostSamplesKept = 1 << 20;  // between two calls of hooks.samples
+
+}  // namespace
+
+bool Player::Plan(Flight& flight, Instant planned) {
+  const Instant now = clock_.Now();
+  MutexLock lock(mutex_);
+  const Ledger::Phase before = ledger_.phase();
+  const auto ticket = ledger_.Plan(planned, now);
+  if (ledger_.phase() != before) {
+    changed_.NotifyAll();
+    freed_.NotifyAll();
+  }
+  if (!ticket) return false;
+  flight.ticket = *ticket;
+  flight.planned = planned;
+  flight.request = static_cast<uint32_t>(ticket->number % std::ssize(requests_.pool));
+  flight.answered = false;
+  return true;
+}
+
+void Player::Submit(Flight& flight) {
+  infer::Call call;
+  call.request = requests_.pool[flight.request];
+  if (options_.timeout > Duration{}) call.request.deadline = flight.ticket.taken + options_.timeout;
+  call.times.planned = flight.planned;
+  call.completion =
+      infer::Completion([this, &flight](const Result<infer::Response>& result, const infer::Times& times) {
+        Answered(flight, result, times);
+      });
+  service_.Submit(std::move(call));
+}
+
+void Player::Answered(Flight& flight, const Result<infer::Response>& result, const infer::Times& times) {
+  const bool goes_on = !is_open_ && !is_sync_;  // once the last answer is counted the player may be gone
+  const Instant now = clock_.Now();
+  std::string fault;
+  if (!result) fault = result.error().message;
+  const Sample sample{.planned = flight.planned,
+                      .sent = std::max(flight.ticket.taken, times.sent.value_or(flight.ticket.taken)),
+                      .first_byte = times.first_byte.value_or(now),
+                      .done = now,
+                      .request = flight.request,
+                      .outcome = Check(flight, now, result, fault)};
+  flight.rest = flight.backoff.After(sample.outcome);
+  {
+    MutexLock lock(mutex_);
+    ledger_.Ended(flight.ticket, sample, result ? result->durations : std::nullopt);
+    Keep(sample, flight.ticket.measured, fault);
+    if (is_open_) {
+      free_.push_back(&flight);
+      if (!hooks_.drive) freed_.NotifyOne();
+    }
+    if (is_sync_) {
+      flight.answered = true;
+      flight.changed.NotifyOne();
+    }
+    if (ledger_.in_flight() == 0 && ledger_.phase() == Ledger::Phase::kOver) changed_.NotifyAll();
+  }
+  if (goes_on && flight.half_done.exchange(true)) KeepPlaces({&flight});
+}
+
+Outcome Player::Check(const Flight& flight, Instant now, const Result<infer::Response>& result,
+                      std::string& fault) const {
+  if (options_.timeout > Duration{} && now - flight.ticket.taken > options_.timeout)
+    return Outcome::kTimedOut;
+  if (!result) return OutcomeOf(result.error().code);
+  if (!requests_.check) return Outcome::kAnswered;
+  auto wrong = requests_.check(flight.request, *result);
+  if (!wrong) return Outcome::kAnswered;
+  fault = *std::move(wrong);
+  return Outcome::kWrongAnswer;
+}
+
+void Player::Keep(const Sample& sample, bool measured, const std::string& fault) {
+  const auto kind = static_cast<size_t>(sample.outcome);
+  if (sample.outcome != Outcome::kAnswered && !std::exchange(told_[kind], true)) {
+    played_.errors.push_back(fmt::format("{}: {}", ToString(sample.outcome),
+                                         fault.empty() ? "it came after --request-timeout-ms" : fault));
+  }
+  if (!measured || !hooks_.samples) return;
+  if (samples_.size() < kMostSamplesKept) {
+    samples_.push_back(sample);
+  } else {
+    played_.samples_lost += 1;
+  }
+}
+
+void Player::EndDriving() {
+  MutexLock lock(mutex_);
+  --driving_;
+  changed_.NotifyAll();
+}
+
+bool Player::IsOver() const {
+  MutexLock lock(mutex_);
+  return ledger_.phase() == Ledger::Phase::kOver;
+}
+
+}  // namespace weir::load

@@ -1,0 +1,127 @@
+// What plays a scenario: the places of its requests, the threads that keep them, and the account of all.
+// Private to generator.h: player.cc is a request from its plan to its end, closed_loop.cc and open_loop.cc
+// who sends the next, generator.cc the run.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <map>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "load/backoff.h"
+#include "load/generator.h"
+#include "load/ledger.h"
+#include "load/pacer.h"
+
+namespace weir::load {
+
+// How soon "load-0" sees that the run is over.
+inline constexpr Duration kStep = 20ms;
+
+// A place for one request at a time.
+struct Flight {
+  Ledger::Ticket ticket;
+  Instant planned;
+  uint32_t request = 0;
+  // Async, closed loop: whoever comes second of Submit's return and the answer goes on with this place.
+  std::atomic<bool> half_done = false;
+  bool answered = false;  // sync: guarded by Player::mutex_
+  CondVar changed;
+  // Closed loop: what the next request waits for, set before whoever goes on with the place does.
+  Backoff backoff;
+  Duration rest{};
+};
+
+// Play of generator.h: Start, Watch, Sum, one after the other on its thread.
+class Player {
+ public:
+  Player(infer::Service& service, const Requests& requests, const Clock& clock, const PlayOptions& options,
+         const PlayHooks& hooks)
+      : service_(service),
+        requests_(requests),
+        clock_(clock),
+        options_(options),
+        hooks_(hooks),
+        begin_(clock.Now()),
+        ledger_({.warm_up = options.warm_up,
+                 .warm_up_requests = options.warm_up_requests,
+                 .length = options.length,
+                 .requests = options.requests},
+                begin_) {}
+
+  Status Start();
+  void Watch(const std::stop_token& stop);
+  Played Sum();
+
+ private:
+  void StartClosed(const Concurrency& load);
+  void StartOpen(Schedule schedule, int most);
+  void KeepPlaces(std::deque<Flight*> places);
+  void WaitForAnswers(Flight& flight);
+  void Rest(Flight& flight) EXCLUDES(mutex_);
+  bool Park(Flight& flight) EXCLUDES(mutex_);
+  std::deque<Flight*> TakeRested() EXCLUDES(mutex_);
+  Instant NextRested() const REQUIRES(mutex_);
+  Instant NextStep() const EXCLUDES(mutex_);
+  void WaitForRested() REQUIRES(mutex_);
+  void TendPlaces() EXCLUDES(mutex_);
+  void KeepSchedule(Schedule schedule, int most);
+
+  bool Plan(Flight& flight, Instant planned) EXCLUDES(mutex_);
+  void Submit(Flight& flight);
+  void Answered(Flight& flight, const Result<infer::Response>& result, const infer::Times& times);
+  Outcome Check(const Flight& flight, Instant now, const Result<infer::Response>& result,
+                std::string& fault) const;
+  void Keep(const Sample& sample, bool measured, const std::string& fault) REQUIRES(mutex_);
+
+  void WaitUntil(Instant when);  // or until the run is over
+  Flight* FreeFlight(int most) EXCLUDES(mutex_);
+  void DriveUntilAnswered() EXCLUDES(mutex_);
+  void EndDriving() EXCLUDES(mutex_);
+  bool IsOver() const EXCLUDES(mutex_);
+  bool Wait(Instant until) EXCLUDES(mutex_);
+  void EndIfUp(Instant now, bool interrupted) REQUIRES(mutex_);
+  void HandOverSamples() EXCLUDES(mutex_);
+  void TellProgress() EXCLUDES(mutex_);
+
+  infer::Service& service_;
+  const Requests& requests_;
+  const Clock& clock_;
+  const PlayOptions& options_;
+  const PlayHooks& hooks_;
+  const bool is_open_ = std::holds_alternative<Rate>(options_.scenario);
+  const bool is_sync_ =
+      !is_open_ && std::get<Concurrency>(options_.scenario).wait == Concurrency::Wait::kSync;
+  const Instant begin_;
+  std::optional<Pacer> pacer_;           // of "load-0"
+  std::atomic<Duration::rep> spun_ = 0;  // by "load-0"
+  std::atomic<bool> given_up_ = false;
+
+  mutable Mutex mutex_;
+  CondVar changed_;  // the phase, or the last request
+  CondVar freed_;    // a place of the open loop, or the phase
+  Ledger ledger_ GUARDED_BY(mutex_);
+  int driving_ GUARDED_BY(mutex_) = 0;  // threads and places that may still send
+  Played played_ GUARDED_BY(mutex_);
+  std::array<bool, kOutcomes> told_ GUARDED_BY(mutex_){};
+  std::vector<Sample> samples_ GUARDED_BY(mutex_);
+  std::deque<Flight> flights_ GUARDED_BY(mutex_);
+  std::vector<Flight*> free_ GUARDED_BY(mutex_);
+  // Closed loop, async: places that wait after a failure, for "load-0" to go on with. None once it is over.
+  std::multimap<Instant, Flight*> resting_ GUARDED_BY(mutex_);
+
+  Instant told_at_;
+  int64_t told_answers_ = 0;
+  std::vector<Sample> handed_over_;
+
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace weir::load
