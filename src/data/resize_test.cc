@@ -61,7 +61,7 @@ TEST(Resize, IsPillowsToTheBit) {
 }
 
 TEST(Resize, OfOneChannelEqualsThatOfThreeEqualOnes) {
-  for (const int width : {7, 100, 5000}) {
+  for (const int width : {7, 100, 140, 250, 333, 416, 800, 5000, 70000}) {
     const Pixels grey = Noise(width, 9, 1);
     Pixels rgb{width, 9, 3, {}};
     for (const uint8_t level : grey.data) rgb.data.insert(rgb.data.end(), 3, level);
