@@ -171,12 +171,13 @@ void JpegHuffman::Install(jpeg_decompress_struct& cinfo) {
   count |= 56;
 }
 
-// A code of any length; sets `bad` where none begins so.
-JpegHuffman::Code JpegHuffman::Find(const Codes& codes, Kind kind, Bits& bits) {
+// A code of at least `shortest` bits; sets `bad` where none begins so.
+[[gnu::always_inline]] inline JpegHuffman::Code JpegHuffman::Find(const Codes& codes, Kind kind, int shortest,
+                                                                  Bits& bits) {
   bits.Refill();
   const uint32_t look = bits.Look(16);
-  int length = 1;
-  for (int shorter = 1; shorter < 16; ++shorter) length += look >= codes.end[shorter] ? 1 : 0;
+  int length = shortest;
+  for (int shorter = shortest; shorter < 16; ++shorter) length += look >= codes.end[shorter] ? 1 : 0;
   if (look >= codes.end[16]) {
     bits.bad = true;
     return {.all_bits = 16, .size = 0, .run = kEndOfBlock, .offset = 0};
@@ -197,15 +198,16 @@ JpegHuffman::Code JpegHuffman::Find(const Codes& codes, Kind kind, Bits& bits) {
   Code code = table.looks[bits.Look(kDcBits)];
   if (code.all_bits == 0) [[unlikely]] {
     Bits copy = bits;  // so that the bits themselves stay in registers
-    code = Find(table.codes, Kind::kDc, copy);
+    code = Find(table.codes, Kind::kDc, kDcBits, copy);
     bits = copy;
   }
   return static_cast<uint32_t>(Take(code.all_bits, code.size, code.offset, bits));
 }
 
-// Of these two, `k` is where the next coefficient may be, and the result where the one after is.
-[[gnu::noinline]] int JpegHuffman::ReadOne(const Codes& codes, Bits& bits, JCOEF* block, int k) {
-  const Code code = Find(codes, Kind::kAc, bits);
+// `k` is where the next coefficient may be, and the result where the one after is.
+[[gnu::noinline]] uint32_t JpegHuffman::ReadOne(const Codes& codes, int shortest, Bits& bits, JCOEF* block,
+                                                uint32_t k) {
+  const Code code = Find(codes, Kind::kAc, shortest, bits);
   k += code.run;
   block[kOrder[k]] = static_cast<JCOEF>(Take(code.all_bits, code.size, code.offset, bits));
   return k + 1;
@@ -213,26 +215,27 @@ JpegHuffman::Code JpegHuffman::Find(const Codes& codes, Kind kind, Bits& bits) {
 
 // Takes up to 24 bits that are loaded, or fewer than 32 and loads more first. Where an entry tells of no
 // coefficient, a zero is put where one is.
-[[gnu::always_inline]] inline int JpegHuffman::ReadTwo(const AcTable& table, Bits& bits, JCOEF* block,
-                                                       int k) {
-  const Entry& entry = table.looks[bits.Look(kAcBits)];
-  const int last = k + entry.first_step;
+[[gnu::always_inline]] inline uint32_t JpegHuffman::ReadTwo(const AcTable& table, Bits& bits, JCOEF* block,
+                                                            uint32_t k) {
+  const Entry entry = table.looks[bits.Look(kAcBits)];
+  const uint32_t last = k + entry.first_step;
   // Where the first ends the block, what follows is another table's.
   if (entry.all_bits == 0 || last >= DCTSIZE2) [[unlikely]] {
     Bits copy = bits;
-    k = ReadOne(table.codes, copy, block, k);
+    k = ReadOne(table.codes, entry.all_bits == 0 ? kAcBits : 1, copy, block, k);
     bits = copy;
     return k;
   }
+  const int value = Take(entry.all_bits, entry.size, entry.offset, bits);
   block[kOrder[k + entry.first_run]] = entry.first;
   k = last + entry.run;
-  block[kOrder[k]] = static_cast<JCOEF>(Take(entry.all_bits, entry.size, entry.offset, bits));
+  block[kOrder[k]] = static_cast<JCOEF>(value);
   return k + 1;
 }
 
 // REQUIRES: as many bits as a coefficient of a look takes. Two looks for each load of bits.
 [[gnu::always_inline]] inline void JpegHuffman::ReadAc(const AcTable& table, Bits& bits, JCOEF* block) {
-  int k = ReadTwo(table, bits, block, 1);
+  uint32_t k = ReadTwo(table, bits, block, 1);
   while (k < DCTSIZE2) {
     bits.Refill();
     k = ReadTwo(table, bits, block, k);
@@ -241,12 +244,12 @@ JpegHuffman::Code JpegHuffman::Find(const Codes& codes, Kind kind, Bits& bits) {
   }
 }
 
-[[gnu::always_inline]] inline int JpegHuffman::Skip(const AcTable& table, Bits& bits, int k) {
-  const Skipped& skipped = table.skipped[bits.Look(kAcBits)];
+[[gnu::always_inline]] inline uint32_t JpegHuffman::Skip(const AcTable& table, Bits& bits, uint32_t k) {
+  const Skipped skipped = table.skipped[bits.Look(kAcBits)];
   if (skipped.all_bits == 0 || k + skipped.before >= DCTSIZE2) [[unlikely]] {
     Bits copy = bits;
     JBLOCK unwanted;
-    k = ReadOne(table.codes, copy, unwanted, k);
+    k = ReadOne(table.codes, skipped.all_bits == 0 ? kAcBits : 1, copy, unwanted, k);
     bits = copy;
     return k;
   }
@@ -255,7 +258,7 @@ JpegHuffman::Code JpegHuffman::Find(const Codes& codes, Kind kind, Bits& bits) {
 }
 
 [[gnu::always_inline]] inline void JpegHuffman::SkipAc(const AcTable& table, Bits& bits) {
-  int k = Skip(table, bits, 1);
+  uint32_t k = Skip(table, bits, 1);
   while (k < DCTSIZE2) {
     bits.Refill();
     k = Skip(table, bits, k);

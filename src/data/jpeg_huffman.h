@@ -109,12 +109,12 @@ class JpegHuffman {
       count -= n;
     }
   };
-  static Code Find(const Codes& codes, Kind kind, Bits& bits);
+  static Code Find(const Codes& codes, Kind kind, int shortest, Bits& bits);
   static int Take(int all_bits, int size, int offset, Bits& bits);
   static uint32_t ReadDc(const DcTable& table, Bits& bits);
-  static int ReadOne(const Codes& codes, Bits& bits, JCOEF* block, int k);
-  static int ReadTwo(const AcTable& table, Bits& bits, JCOEF* block, int k);
-  static int Skip(const AcTable& table, Bits& bits, int k);
+  static uint32_t ReadOne(const Codes& codes, int shortest, Bits& bits, JCOEF* block, uint32_t k);
+  static uint32_t ReadTwo(const AcTable& table, Bits& bits, JCOEF* block, uint32_t k);
+  static uint32_t Skip(const AcTable& table, Bits& bits, uint32_t k);
   static void ReadAc(const AcTable& table, Bits& bits, JCOEF* block);
   static void SkipAc(const AcTable& table, Bits& bits);
 

@@ -345,13 +345,13 @@ void Resizer::SumRow(int64_t row) {
 }
 
 void Resizer::Add(const PixelPart& rows, int64_t first, int64_t count) {
+  const auto sum_along3 = HWY_DYNAMIC_DISPATCH(SumAlong3);
   for (; done_ < y_->size(); ++done_) {
     const int64_t end = y_->begins[done_] + y_->counts[done_];
     for (next_ = std::max(next_, y_->begins[done_]); next_ < std::min(end, first + count); ++next_) {
       const uint8_t* pixels = rows.data + static_cast<size_t>(next_ - first) * rows.step;
       int64_t done = 0;
-      if (rows.channels == 3)
-        done = HWY_DYNAMIC_DISPATCH(SumAlong3)(*x_, row_, {pixels, rows.end}, RingRow(next_));
+      if (rows.channels == 3) done = sum_along3(*x_, row_, {pixels, rows.end}, RingRow(next_));
       SumAlong(*x_, rows.channels, done, pixels, RingRow(next_));
     }
     if (next_ < end) return;
