@@ -28,8 +28,8 @@ ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "5"))
 ENGINES = f"{ROOT}/.deps/onnxruntime:{ROOT}/.deps/openvino"
 
 
-def weir(*arguments, before=()):
-    done = subprocess.run([*before, WEIR, *map(str, arguments), "--json", "-"], capture_output=True, check=True)
+def weir(*arguments, launcher=()):
+    done = subprocess.run([*launcher, WEIR, *map(str, arguments), "--json", "-"], capture_output=True, check=True)
     return json.loads(done.stdout)
 
 
@@ -161,13 +161,13 @@ def pillow(code, *arguments):
     return subprocess.run([python, "-c", code, *map(str, arguments)], capture_output=True, check=True, text=True).stdout
 
 
-def prepared(source, times, *options, workers=1, before=()):
-    """One preparation to raw records, started by `before`: milliseconds of CPU a picture, and pictures a second."""
+def prepared(source, times, *options, workers=1, launcher=()):
+    """One preparation to raw records, started by `launcher`: milliseconds of CPU a picture, and pictures a second."""
     (WORK / "224.yaml").write_text(RECIPE)
     shutil.rmtree(WORK / "prepared", ignore_errors=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     result = weir("prepare", *[source] * times, "--recipe", WORK / "224.yaml", "--format", "raw", "--workers", workers, *options, "-o", WORK / "prepared",
-                  before=before)
+                  launcher=launcher)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return 1000 * seconds / result["images"], result["images_per_s"]
@@ -199,7 +199,7 @@ def workers():
     two, one = [], []
     for _ in range(ROUNDS):
         two.append(prepared(SHARED / "images", 16, workers=2))
-        one.append(prepared(SHARED / "images", 16, workers=1, before=("taskset", "-c", "0")))
+        one.append(prepared(SHARED / "images", 16, workers=1, launcher=("taskset", "-c", "0")))
     for i, name in enumerate(("ms of CPU a picture", "images/s")):
         row(name, [run[i] for run in two], [run[i] for run in one])
 
