@@ -158,7 +158,7 @@ void JpegHuffman::Install(jpeg_decompress_struct& cinfo) {
   WantColumns(0, columns_);
   mcus_left_ = int64_t{columns_} * cinfo.MCU_rows_in_scan;
   cinfo.client_data = this;
-  cinfo.entropy->decode_mcu = HasBmi2() ? DecodeMcuBmi2 : DecodeMcu;
+  cinfo.entropy->decode_mcu = DecodeMcu;
   BeginSegment(cinfo);
 }
 
@@ -267,7 +267,7 @@ void JpegHuffman::Install(jpeg_decompress_struct& cinfo) {
   }
 }
 
-[[gnu::always_inline]] inline void JpegHuffman::ReadMcu(jpeg_decompress_struct& cinfo, JBLOCKROW* blocks) {
+void JpegHuffman::ReadMcu(jpeg_decompress_struct& cinfo, JBLOCKROW* blocks) {
   if (cinfo.restart_interval != 0 && until_restart_ == 0) NextSegment(cinfo);
   if (!whole_ && end_ - bits_.next < kMostPerMcu) Load(cinfo);
   const bool wanted = blocks != nullptr && first_wanted_ <= column_ && column_ < end_wanted_;
@@ -296,21 +296,6 @@ boolean JpegHuffman::DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
   static_cast<JpegHuffman*>(cinfo->client_data)->ReadMcu(*cinfo, blocks);
   return TRUE;
 }
-
-#if defined(__x86_64__)
-bool JpegHuffman::HasBmi2() { return __builtin_cpu_supports("bmi2") != 0; }
-
-[[gnu::target("bmi,bmi2")]] boolean JpegHuffman::DecodeMcuBmi2(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
-  static_cast<JpegHuffman*>(cinfo->client_data)->ReadMcu(*cinfo, blocks);
-  return TRUE;
-}
-#else
-bool JpegHuffman::HasBmi2() { return false; }
-
-boolean JpegHuffman::DecodeMcuBmi2(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
-  return DecodeMcu(cinfo, blocks);
-}
-#endif
 
 // After the last MCU, or one that is none.
 void JpegHuffman::EndMcu(jpeg_decompress_struct& cinfo) {

@@ -118,10 +118,7 @@ class JpegHuffman {
   static void ReadAc(const AcTable& table, Bits& bits, JCOEF* block);
   static void SkipAc(const AcTable& table, Bits& bits);
 
-  // For whichever processor; and in the instructions of those that shift by any register.
-  static bool HasBmi2();
   static boolean DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks);
-  static boolean DecodeMcuBmi2(j_decompress_ptr cinfo, JBLOCKROW* blocks);
   void ReadMcu(jpeg_decompress_struct& cinfo, JBLOCKROW* blocks);
   void EndMcu(jpeg_decompress_struct& cinfo);
   void NextSegment(jpeg_decompress_struct& cinfo);

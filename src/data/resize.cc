@@ -1,6 +1,7 @@
 #include "data/resize.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #undef HWY_TARGET_INCLUDE
@@ -11,18 +12,14 @@
 // The sums are of 22-bit weights and 8-bit levels, in 32 bits. Vectors multiply 16 bits at a time, two taps
 // at once, so each weight is taken apart into high * 2^11 + low, which are summed on their own. A sum of low
 // parts may wrap; it and the whole are right modulo 2^32, and the whole is below 2^31.
-//
-// Along rows that become much shorter, which is where a large photo's time goes, weights of 16 bits are tried
-// first. How far their sum may be off is known for each output pixel; where a rounding step lies within that,
-// about once in a hundred, the whole weights decide. The levels are the same.
 #ifndef WEIR_DATA_RESIZE_COMMON
 #define WEIR_DATA_RESIZE_COMMON
 namespace weir::data {
 namespace {
 
-constexpr int kWeightBits = Axis::kWeightBits;
-constexpr int kLowBits = RowWeights::kLowBits;
-constexpr uint32_t kHalf = RowWeights::kHalf;
+constexpr int kWeightBits = 22;
+constexpr int kLowBits = 11;
+constexpr uint32_t kHalf = 1u << (kWeightBits - 1);
 // Bytes that may be read past the four taps of a load, and written past an output pixel.
 constexpr size_t kSlack = 16;
 
@@ -51,6 +48,34 @@ void SumAlong(const Axis& x, int channels, int64_t first, const uint8_t* row, ui
   }
 }
 
+// The pairs of two output pixels side by side, each four times, as SumTwoPixels3 loads them: for pixels 2j
+// and 2j + 1 and each k of the stride, four of the one and four of the other.
+void WidenPairs(const std::vector<int32_t>& pairs, int32_t stride, std::vector<int32_t>& wide) {
+  const size_t taps = static_cast<size_t>(stride), two = 2 * taps;
+  wide.resize(pairs.size() / two * taps * 8);
+  int32_t* out = wide.data();
+  for (size_t first = 0; first + two <= pairs.size(); first += two) {
+    for (size_t k = 0; k < taps; ++k, out += 8) {
+      std::fill_n(out, 4, pairs[first + k]);
+      std::fill_n(out + 4, 4, pairs[first + taps + k]);
+    }
+  }
+}
+
+// For two taps each the high parts of their weights, then the low parts, as pairs of 16 bits in one number.
+void PackPairs(const Axis& axis, std::vector<int32_t>& pairs) {
+  const auto pair = [](int32_t a, int32_t b) {
+    return static_cast<int32_t>(static_cast<uint32_t>(a) | static_cast<uint32_t>(b) << 16);
+  };
+  constexpr int32_t kLowMask = (1 << kLowBits) - 1;
+  pairs.resize(axis.weights.size());
+  for (size_t k = 0; k < pairs.size(); k += 2) {
+    const int32_t a = axis.weights[k], b = axis.weights[k + 1];
+    pairs[k] = pair(a >> kLowBits, b >> kLowBits);
+    pairs[k + 1] = pair(a & kLowMask, b & kLowMask);
+  }
+}
+
 }  // namespace
 }  // namespace weir::data
 #endif
@@ -63,7 +88,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
 
-int64_t SumAlong3(const Axis&, const RowWeights&, const SourceRow&, uint8_t*) { return 0; }
+int64_t SumAlong3(const Axis&, const int32_t*, const int32_t*, const SourceRow&, uint8_t*) { return 0; }
 
 void SumDown(const uint8_t* const* rows, const int32_t* pairs, int32_t count, size_t n, uint8_t* out) {
   for (size_t i = 0; i < n; ++i) {
@@ -106,7 +131,7 @@ struct SumsOf {
 };
 using Sums = SumsOf<4>;
 
-HWY_INLINE V16 Repeat(int32_t pair) { return hn::BitCast(D16(), hn::Set(D32(), pair)); }
+HWY_INLINE V16 PairOf(int32_t pair) { return hn::BitCast(D16(), hn::Set(D32(), pair)); }
 
 // Two pixels' channels side by side in 16 bits each: r0 r1 g0 g1 b0 b1 and nothing.
 constexpr uint8_t kNone = 0x80;
@@ -129,10 +154,10 @@ int64_t SumPixels3(const Axis& x, const int32_t* pairs, const SourceRow& row, ui
     Sums sums;
     for (int k = 0; k < taps; k += 4, p += 12) {
       const auto pixels = hn::LoadU(D8(), p);
-      sums.Add(hn::BitCast(D16(), hn::TableLookupBytesOr0(pixels, first)), Repeat(pairs[k]),
-               Repeat(pairs[k + 1]));
-      sums.Add(hn::BitCast(D16(), hn::TableLookupBytesOr0(pixels, second)), Repeat(pairs[k + 2]),
-               Repeat(pairs[k + 3]));
+      sums.Add(hn::BitCast(D16(), hn::TableLookupBytesOr0(pixels, first)), PairOf(pairs[k]),
+               PairOf(pairs[k + 1]));
+      sums.Add(hn::BitCast(D16(), hn::TableLookupBytesOr0(pixels, second)), PairOf(pairs[k + 2]),
+               PairOf(pairs[k + 3]));
     }
     const hn::Rebind<uint8_t, D32> d;
     hn::StoreU(hn::DemoteTo(d, sums.Levels()), d,
@@ -143,76 +168,33 @@ int64_t SumPixels3(const Axis& x, const int32_t* pairs, const SourceRow& row, ui
 
 #if HWY_CAP_GE256
 
-using D8Two = hn::FixedTag<uint8_t, 32>;
-using D16Two = hn::FixedTag<int16_t, 16>;
-using D32Two = hn::FixedTag<int32_t, 8>;
-using VTwo = hn::Vec<D32Two>;
-
-// Of two output pixels, one in each half of a vector, four taps: calls add(levels of two taps, which two).
-template <typename AddTaps>
-HWY_INLINE void FourTapsOfTwo(const uint8_t* a, const uint8_t* b, const AddTaps& add) {
-  const D8Two d8;
-  const auto pixels = hn::Combine(d8, hn::LoadU(D8(), b), hn::LoadU(D8(), a));
-  add(hn::BitCast(D16Two(), hn::TableLookupBytesOr0(pixels, hn::LoadDup128(d8, kFirstTwo))), 0);
-  add(hn::BitCast(D16Two(), hn::TableLookupBytesOr0(pixels, hn::LoadDup128(d8, kSecondTwo))), 1);
-}
-
-HWY_INLINE hn::Vec<D16Two> LoadPairs(const int32_t* wide) {
-  return hn::BitCast(D16Two(), hn::LoadU(D32Two(), wide));
-}
-
-// The levels of two output pixels whose taps begin at `a` and `b`.
-HWY_INLINE VTwo LevelsOfTwo(const uint8_t* a, const uint8_t* b, int taps, const int32_t* wide) {
-  SumsOf<8> sums;
-  for (int k = 0; k < taps; k += 4, a += 12, b += 12, wide += 32) {
-    FourTapsOfTwo(a, b, [&](auto levels, int which) HWY_ATTR {
-      sums.Add(levels, LoadPairs(wide + 16 * which), LoadPairs(wide + 16 * which + 8));
-    });
-  }
-  return sums.Levels();
-}
-
-// The same by coarse weights; false where they cannot tell.
-HWY_INLINE bool CoarseLevelsOfTwo(const uint8_t* a, const uint8_t* b, int taps, const CoarseWeights& coarse,
-                                  int64_t i, VTwo& levels) {
-  const D32Two d;
-  const int32_t* pairs = coarse.pairs.data() + 2 * taps * i;
-  VTwo sum0 = hn::Zero(d), sum1 = sum0;
-  for (int k = 0; k < taps; k += 4, a += 12, b += 12, pairs += 16) {
-    FourTapsOfTwo(a, b, [&](auto four, int which) HWY_ATTR {
-      sum0 = hn::ReorderWidenMulAccumulate(d, four, LoadPairs(pairs + 8 * which), sum0, sum1);
-    });
-  }
-  const VTwo sum = hn::ShiftLeftSame(hn::RearrangeToOddPlusEven(sum0, sum1), coarse.shift);
-  const VTwo total = hn::Add(sum, hn::LoadU(d, coarse.centre.data() + 4 * i));
-  const VTwo reach = hn::LoadU(d, coarse.reach.data() + 4 * i);
-  const VTwo past_step = hn::And(hn::Add(total, reach), hn::Set(d, (1 << kWeightBits) - 1));
-  levels = hn::ShiftRight<kWeightBits>(total);
-  return hn::AllFalse(d, hn::Lt(past_step, hn::Add(reach, reach)));
-}
-
-HWY_INLINE void StoreTwo(VTwo values, uint8_t* out) {
-  const hn::Rebind<uint8_t, D32Two> d;
-  const uint64_t both = hn::GetLane(hn::BitCast(hn::FixedTag<uint64_t, 1>(), hn::DemoteTo(d, values)));
-  std::memcpy(out, &both, 4);  // a byte more, which the next pixel overwrites
-  const auto upper = static_cast<uint32_t>(both >> 32);
-  std::memcpy(out + 3, &upper, 4);
-}
-
-// Two output pixels at a time; the rest is for SumPixels3.
+// Two output pixels at a time, one in each half of a vector; the rest is for SumPixels3.
 template <int kTaps>
-int64_t SumTwoPixels3(const Axis& x, const RowWeights& weights, const SourceRow& row, uint8_t* out) {
+int64_t SumTwoPixels3(const Axis& x, const int32_t* wide, const SourceRow& row, uint8_t* out) {
+  const hn::FixedTag<uint8_t, 32> d8;
+  const hn::FixedTag<int16_t, 16> d16;
+  const hn::FixedTag<int32_t, 8> d32;
+  const auto first = hn::LoadDup128(d8, kFirstTwo), second = hn::LoadDup128(d8, kSecondTwo);
   const int taps = kTaps == 0 ? x.stride : kTaps;
   const auto needed = static_cast<int64_t>(3 * taps + kSlack);
+  const auto pair = [&](int k) { return hn::BitCast(d16, hn::LoadU(d32, wide + 8 * k)); };
   int64_t i = 0;
-  for (; i + 2 <= x.size(); i += 2) {
+  for (; i + 2 <= x.size(); i += 2, wide += 8 * taps) {
     const uint8_t* a = row.pixels + 3 * (x.begins[i] - x.source_begin());
     const uint8_t* b = row.pixels + 3 * (x.begins[i + 1] - x.source_begin());
     if (row.end - b < needed) break;
-    VTwo levels;
-    if (kTaps != 0 || !CoarseLevelsOfTwo(a, b, taps, weights.coarse, i, levels))
-      levels = LevelsOfTwo(a, b, taps, weights.wide.data() + 4 * taps * i);
-    StoreTwo(levels, out + 3 * i);
+    SumsOf<8> sums;
+    for (int k = 0; k < taps; k += 4, a += 12, b += 12) {
+      const auto pixels = hn::Combine(d8, hn::LoadU(D8(), b), hn::LoadU(D8(), a));
+      sums.Add(hn::BitCast(d16, hn::TableLookupBytesOr0(pixels, first)), pair(k), pair(k + 1));
+      sums.Add(hn::BitCast(d16, hn::TableLookupBytesOr0(pixels, second)), pair(k + 2), pair(k + 3));
+    }
+    const hn::Rebind<uint8_t, decltype(d32)> d;
+    const auto levels = hn::BitCast(hn::FixedTag<uint64_t, 1>(), hn::DemoteTo(d, sums.Levels()));
+    const uint64_t both = hn::GetLane(levels);
+    std::memcpy(out + 3 * i, &both, 4);  // a byte more, which the next pixel overwrites
+    const auto upper = static_cast<uint32_t>(both >> 32);
+    std::memcpy(out + 3 * i + 3, &upper, 4);
   }
   return i;
 }
@@ -220,71 +202,57 @@ int64_t SumTwoPixels3(const Axis& x, const RowWeights& weights, const SourceRow&
 #else
 
 template <int kTaps>
-int64_t SumTwoPixels3(const Axis&, const RowWeights&, const SourceRow&, uint8_t*) {
+int64_t SumTwoPixels3(const Axis&, const int32_t*, const SourceRow&, uint8_t*) {
   return 0;
 }
 
 #endif
 
 template <int kTaps>
-int64_t SumAllPixels3(const Axis& x, const RowWeights& weights, const SourceRow& row, uint8_t* out) {
-  return SumPixels3<kTaps>(x, weights.pairs.data(), row, out, SumTwoPixels3<kTaps>(x, weights, row, out));
+int64_t SumAllPixels3(const Axis& x, const int32_t* pairs, const int32_t* wide, const SourceRow& row,
+                      uint8_t* out) {
+  return SumPixels3<kTaps>(x, pairs, row, out, SumTwoPixels3<kTaps>(x, wide, row, out));
 }
 
-int64_t SumAlong3(const Axis& x, const RowWeights& weights, const SourceRow& row, uint8_t* out) {
-  static_assert(RowWeights::kFineTaps == 8);
+int64_t SumAlong3(const Axis& x, const int32_t* pairs, const int32_t* wide, const SourceRow& row,
+                  uint8_t* out) {
   switch (x.stride) {
     case 4:
-      return SumAllPixels3<4>(x, weights, row, out);
+      return SumAllPixels3<4>(x, pairs, wide, row, out);
     case 8:
-      return SumAllPixels3<8>(x, weights, row, out);
+      return SumAllPixels3<8>(x, pairs, wide, row, out);
     default:
-      return SumAllPixels3<0>(x, weights, row, out);
+      return SumAllPixels3<0>(x, pairs, wide, row, out);
   }
 }
+
+constexpr size_t kDown = HWY_CAP_GE256 ? 16 : 8;
 
 // kDown values of the output row from `count` rows (even).
+HWY_INLINE void SumSomeDown(const uint8_t* const* rows, const int32_t* pairs, int32_t count, size_t i,
+                            uint8_t* out) {
+  const hn::FixedTag<uint8_t, kDown> d8;
+  const hn::FixedTag<int16_t, kDown> d16;
+  const hn::FixedTag<int32_t, kDown / 2> d32;
+  SumsOf<kDown / 2> lower, upper;  // of each 128 bits
+  for (int32_t k = 0; k < count; k += 2) {
+    const auto a = hn::PromoteTo(d16, hn::LoadU(d8, rows[k] + i)),
+               b = hn::PromoteTo(d16, hn::LoadU(d8, rows[k + 1] + i));
+    const auto high = hn::BitCast(d16, hn::Set(d32, pairs[k])),
+               low = hn::BitCast(d16, hn::Set(d32, pairs[k + 1]));
+    lower.Add(hn::InterleaveLower(d16, a, b), high, low);
+    upper.Add(hn::InterleaveUpper(d16, a, b), high, low);
+  }
+  auto first = lower.Levels(), second = upper.Levels();
 #if HWY_CAP_GE256
-
-constexpr size_t kDown = 16;
-HWY_INLINE void SumSomeDown(const uint8_t* const* rows, const int32_t* pairs, int32_t count, size_t i,
-                            uint8_t* out) {
-  const hn::Rebind<uint8_t, D16Two> d;
-  SumsOf<8> lower, upper;  // of each half of a vector
-  for (int32_t k = 0; k < count; k += 2) {
-    const auto a = hn::PromoteTo(D16Two(), hn::LoadU(d, rows[k] + i)),
-               b = hn::PromoteTo(D16Two(), hn::LoadU(d, rows[k + 1] + i));
-    const auto high = hn::BitCast(D16Two(), hn::Set(D32Two(), pairs[k])),
-               low = hn::BitCast(D16Two(), hn::Set(D32Two(), pairs[k + 1]));
-    lower.Add(hn::InterleaveLower(D16Two(), a, b), high, low);
-    upper.Add(hn::InterleaveUpper(D16Two(), a, b), high, low);
-  }
-  const hn::Rebind<uint8_t, D32Two> d8;
-  const VTwo of_lower = lower.Levels(), of_upper = upper.Levels();
-  hn::StoreU(hn::DemoteTo(d8, hn::ConcatLowerLower(D32Two(), of_upper, of_lower)), d8, out + i);
-  hn::StoreU(hn::DemoteTo(d8, hn::ConcatUpperUpper(D32Two(), of_upper, of_lower)), d8, out + i + 8);
-}
-
-#else
-
-constexpr size_t kDown = 8;
-HWY_INLINE void SumSomeDown(const uint8_t* const* rows, const int32_t* pairs, int32_t count, size_t i,
-                            uint8_t* out) {
-  const hn::Rebind<uint8_t, D16> d;
-  Sums lower, upper;
-  for (int32_t k = 0; k < count; k += 2) {
-    const V16 a = hn::PromoteTo(D16(), hn::LoadU(d, rows[k] + i)),
-              b = hn::PromoteTo(D16(), hn::LoadU(d, rows[k + 1] + i));
-    const V16 high = Repeat(pairs[k]), low = Repeat(pairs[k + 1]);
-    lower.Add(hn::InterleaveLower(D16(), a, b), high, low);
-    upper.Add(hn::InterleaveUpper(D16(), a, b), high, low);
-  }
-  const hn::Rebind<uint8_t, D32> d4;
-  hn::StoreU(hn::DemoteTo(d4, lower.Levels()), d4, out + i);
-  hn::StoreU(hn::DemoteTo(d4, upper.Levels()), d4, out + i + 4);
-}
-
+  const auto of_lower = first;
+  first = hn::ConcatLowerLower(d32, second, of_lower);
+  second = hn::ConcatUpperUpper(d32, second, of_lower);
 #endif
+  const hn::FixedTag<uint8_t, kDown / 2> half;
+  hn::StoreU(hn::DemoteTo(half, first), half, out + i);
+  hn::StoreU(hn::DemoteTo(half, second), half, out + i + kDown / 2);
+}
 
 // One output row of n values from `count` rows (even, the last perhaps with weight 0), each with kSlack bytes
 // after it.
@@ -312,13 +280,67 @@ namespace weir::data {
 HWY_EXPORT(SumAlong3);
 HWY_EXPORT(SumDown);
 
+Axis MakeAxis(int64_t source, int64_t target, int64_t first, int64_t count) {
+  return MakeAxis(source, static_cast<double>(source), target, first, count);
+}
+
+Axis MakeAxis(int64_t source, double extent, int64_t target, int64_t first, int64_t count) {
+  const double scale = extent / static_cast<double>(target);
+  const double filter_scale = std::max(scale, 1.0);
+  const double support =
+      filter_scale;  // the triangle reaches 1 source pixel, or 1 target pixel when reducing
+  const double inverse = 1.0 / filter_scale;
+  Axis axis;
+  axis.begins.resize(count);
+  axis.counts.resize(count);
+  const auto centre = [&](int64_t i) { return (static_cast<double>(first + i) + 0.5) * scale; };
+  for (int64_t i = 0; i < count; ++i) {
+    axis.begins[i] = std::max<int64_t>(static_cast<int64_t>(centre(i) - support + 0.5), 0);
+    const int64_t end = std::min(static_cast<int64_t>(centre(i) + support + 0.5), source);
+    axis.counts[i] = static_cast<int32_t>(end - axis.begins[i]);
+    axis.stride = std::max(axis.stride, (axis.counts[i] + 3) / 4 * 4);
+  }
+  axis.weights.resize(count * axis.stride);
+  std::vector<double> shares(axis.stride);
+  for (int64_t i = 0; i < count; ++i) {
+    double total = 0;
+    for (int32_t k = 0; k < axis.counts[i]; ++k) {
+      const double distance = std::abs((static_cast<double>(k + axis.begins[i]) - centre(i) + 0.5) * inverse);
+      shares[k] = distance < 1.0 ? 1.0 - distance : 0.0;
+      total += shares[k];
+    }
+    constexpr double kUnits = 1 << kWeightBits;
+    for (int32_t k = 0; k < axis.counts[i]; ++k) {
+      const double share = total != 0.0 ? shares[k] / total : shares[k];
+      axis.weights[i * axis.stride + k] = static_cast<int32_t>(0.5 + share * kUnits);
+    }
+  }
+  return axis;
+}
+
+Axis Mirror(const Axis& axis, int64_t source) {
+  Axis mirrored = axis;
+  std::ranges::fill(mirrored.weights, 0);
+  const int64_t size = axis.size();
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t from = size - 1 - i;
+    mirrored.begins[i] = source - axis.begins[from] - axis.counts[from];
+    mirrored.counts[i] = axis.counts[from];
+    std::reverse_copy(&axis.weights[from * axis.stride],
+                      &axis.weights[from * axis.stride] + axis.counts[from],
+                      &mirrored.weights[i * axis.stride]);
+  }
+  return mirrored;
+}
+
 void Resizer::Begin(const Axis& x, const Axis& y, int channels, Pixels& out) {
   x_ = &x;
   y_ = &y;
   out_ = &out;
   next_ = y.source_begin();
   done_ = 0;
-  if (channels == 3) MakeRowWeights(x, row_);
+  PackPairs(x, x_pairs_);
+  if (channels == 3) WidenPairs(x_pairs_, x.stride, x_wide_);
   PackPairs(y, y_pairs_);
   out.width = static_cast<int>(x.size());
   out.height = static_cast<int>(y.size());
@@ -351,7 +373,8 @@ void Resizer::Add(const PixelPart& rows, int64_t first, int64_t count) {
     for (next_ = std::max(next_, y_->begins[done_]); next_ < std::min(end, first + count); ++next_) {
       const uint8_t* pixels = rows.data + static_cast<size_t>(next_ - first) * rows.step;
       int64_t done = 0;
-      if (rows.channels == 3) done = sum_along3(*x_, row_, {pixels, rows.end}, RingRow(next_));
+      if (rows.channels == 3)
+        done = sum_along3(*x_, x_pairs_.data(), x_wide_.data(), {pixels, rows.end}, RingRow(next_));
       SumAlong(*x_, rows.channels, done, pixels, RingRow(next_));
     }
     if (next_ < end) return;

@@ -5,11 +5,36 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/axis.h"
 #include "data/decode.h"
-#include "data/resize_weights.h"
 
 namespace weir::data {
+
+// How one axis is resampled: output pixel i is the sum of weights[i * stride + k] * source[begins[i] + k] for
+// k < counts[i], over 2^22. begins never decreases with i. Source pixels are counted from the start of the
+// whole axis.
+struct Axis {
+  std::vector<int64_t> begins;
+  std::vector<int32_t> counts;
+  std::vector<int32_t> weights;  // 0 to 2^22
+  int32_t stride = 0;            // the largest count, rounded up to 4; weights past a pixel's own count are 0
+
+  int64_t size() const { return static_cast<int64_t>(begins.size()); }
+  int64_t source_begin() const { return begins.front(); }
+  int64_t source_end() const { return begins.back() + counts.back(); }
+};
+
+// Pixels [first, first + count) of an axis of `source` pixels resized to `target`: Pillow's triangle filter,
+// its support scaled by the reduction. Arithmetic as precompute_coeffs and normalize_coeffs_8bpc of
+// Pillow 9.4 src/libImaging/Resample.c have it, down to the weights' 22 bits. REQUIRES: source, target and
+// count at least 1; 0 <= first; first + count <= target.
+Axis MakeAxis(int64_t source, int64_t target, int64_t first, int64_t count);
+// The same where the axis is only `extent` long, in its pixels: the last one reaches over the edge of a
+// picture that was decoded at a fraction of its size. REQUIRES: source - 1 < extent <= source.
+Axis MakeAxis(int64_t source, double extent, int64_t target, int64_t first, int64_t count);
+
+// The same axis run from its other end, for a picture stored the other way round. `source` is its whole
+// length.
+Axis Mirror(const Axis& axis, int64_t source);
 
 // Part of a picture that lies in memory: interleaved 8-bit pixels.
 struct PixelPart {
@@ -42,12 +67,11 @@ class Resizer {
   const Axis* x_ = nullptr;
   const Axis* y_ = nullptr;
   Pixels* out_ = nullptr;
-  int64_t next_ = 0;                  // the source row to resample along
-  int64_t done_ = 0;                  // output rows
-  RowWeights row_;                    // of x
-  std::vector<int32_t> y_pairs_;      // of y
-  std::vector<uint8_t> ring_;         // resampled rows
-  std::vector<const uint8_t*> rows_;  // of one output row
+  int64_t next_ = 0;                                 // the source row to resample along
+  int64_t done_ = 0;                                 // output rows
+  std::vector<int32_t> x_pairs_, x_wide_, y_pairs_;  // the weights, as the inner loops take them
+  std::vector<uint8_t> ring_;                        // resampled rows
+  std::vector<const uint8_t*> rows_;                 // of one output row
 };
 
 }  // namespace weir::data
