@@ -1,8 +1,10 @@
 #include "data/resize.h"
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -57,6 +59,22 @@ TEST(Resize, IsPillowsToTheBit) {
           << reference.width << "x" << reference.height << " to " << reference.target_width << "x"
           << reference.target_height << ", value " << i;
     }
+  }
+}
+
+// Whatever vectors a processor has.
+TEST(Resize, IsTheSameOnEveryProcessor) {
+  for (const auto& [width, target] : {std::array{301, 207}, std::array{700, 224}, std::array{3000, 223}}) {
+    const Pixels source = Noise(width, 90, 3);
+    const Pixels expected = ResizeWhole(source, target, 31);
+    for (const int64_t processor : hwy::SupportedAndGeneratedTargets()) {
+      hwy::SetSupportedTargetsForTest(processor);
+      hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+      EXPECT_TRUE(ResizeWhole(source, target, 31).data == expected.data)
+          << width << ", " << hwy::TargetName(processor);
+    }
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().DeInit();
   }
 }
 
