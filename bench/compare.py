@@ -3,7 +3,8 @@
 
   engines    weir run --no-files against the engines' own: OpenVINO's benchmark_app, ONNX Runtime's Python API
   pipeline   files to answers against 2 / (CPU time of loading + CPU time of inference)
-  prepare    CPU time a picture of weir prepare against Pillow; two workers against one
+  prepare    CPU time a picture of weir prepare against Pillow
+  workers    weir prepare with two workers on all cores against one on one core
   breakaway  an emulated accelerator's rate kept: at 458 images/s, and the highest of which 0.97 is kept
 
 WEIR_SHARED names the folder of models and photos (beside the checkout otherwise); what needs it is skipped without it. WEIR_PILLOW names a Python
@@ -27,8 +28,8 @@ ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "5"))
 ENGINES = f"{ROOT}/.deps/onnxruntime:{ROOT}/.deps/openvino"
 
 
-def weir(*arguments):
-    done = subprocess.run([WEIR, *map(str, arguments), "--json", "-"], capture_output=True, check=True)
+def weir(*arguments, launcher=()):
+    done = subprocess.run([*launcher, WEIR, *map(str, arguments), "--json", "-"], capture_output=True, check=True)
     return json.loads(done.stdout)
 
 
@@ -160,12 +161,13 @@ def pillow(code, *arguments):
     return subprocess.run([python, "-c", code, *map(str, arguments)], capture_output=True, check=True, text=True).stdout
 
 
-def prepared(source, times, *options, workers=1):
-    """One preparation to raw records: milliseconds of CPU a picture, and pictures a second."""
+def prepared(source, times, *options, workers=1, launcher=()):
+    """One preparation to raw records, started by `launcher`: milliseconds of CPU a picture, and pictures a second."""
     (WORK / "224.yaml").write_text(RECIPE)
     shutil.rmtree(WORK / "prepared", ignore_errors=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    result = weir("prepare", *[source] * times, "--recipe", WORK / "224.yaml", "--format", "raw", "--workers", workers, *options, "-o", WORK / "prepared")
+    result = weir("prepare", *[source] * times, "--recipe", WORK / "224.yaml", "--format", "raw", "--workers", workers, *options, "-o", WORK / "prepared",
+                  launcher=launcher)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return 1000 * seconds / result["images"], result["images_per_s"]
@@ -187,9 +189,19 @@ def prepare():
             theirs.append(float(pillow(PILLOW, source, *draft)))
             ours.append(prepared(source, times, *options)[0])
         row(name, theirs, ours)
-    print("\n| images/s | two workers | one | ratio (range) |\n|---|---|---|---|")
-    rates = [[prepared(SHARED / "images", 8, workers=workers)[1] for workers in (2, 1)] for _ in range(ROUNDS)]
-    row("photos", *map(list, zip(*rates)))
+
+
+def workers():
+    if not SHARED.is_dir():
+        return print(f"workers: skipped, no photos at {SHARED}")
+    print(f"\nPhotos to 224x224 raw, two workers on all cores and one on one core, medians of {ROUNDS} interleaved rounds\n\n"
+          "| what | two workers | one | ratio (range) |\n|---|---|---|---|")
+    two, one = [], []
+    for _ in range(ROUNDS):
+        two.append(prepared(SHARED / "images", 16, workers=2))
+        one.append(prepared(SHARED / "images", 16, workers=1, launcher=("taskset", "-c", "0")))
+    for i, name in enumerate(("ms of CPU a picture", "images/s")):
+        row(name, [run[i] for run in two], [run[i] for run in one])
 
 
 def highest_kept(kept, low):
@@ -227,7 +239,7 @@ def breakaway():
 
 
 if __name__ == "__main__":
-    names = sys.argv[1:] or ["engines", "pipeline", "prepare", "breakaway"]
+    names = sys.argv[1:] or ["engines", "pipeline", "prepare", "workers", "breakaway"]
     print(f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
     for name in names:
-        {"engines": engines, "pipeline": pipeline, "prepare": prepare, "breakaway": breakaway}[name]()
+        {"engines": engines, "pipeline": pipeline, "prepare": prepare, "workers": workers, "breakaway": breakaway}[name]()

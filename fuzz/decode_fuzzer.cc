@@ -1,5 +1,6 @@
 // Any bytes as a picture: the header, then a random window of it, strict and tolerant: what is taken as it is
-// has to be shown the same where damage is tolerated, by libjpeg's own reading of the codes. Given an empty
+// has to be shown the same where damage is tolerated, by libjpeg's own reading of the codes; and has to be
+// taken by a Preparer, and nothing else. Given an empty
 // corpus folder, it begins by making pictures of every format there.
 #include <sys/stat.h>
 
@@ -14,6 +15,7 @@
 #include "base/file.h"
 #include "data/decode.h"
 #include "data/encode.h"
+#include "data/prepare.h"
 #include "data/testing/pictures.h"
 
 namespace {
@@ -34,6 +36,8 @@ std::vector<std::string> MakeSeeds() {
   std::vector<std::string> seeds = {
       testing::WriteJpeg(photo, {}),
       testing::WriteJpeg(photo, {.restart_rows = 1}),
+      testing::WriteJpeg(photo, {.quality = 100, .codes = testing::JpegCodes::kOwn}),
+      testing::WriteJpeg(photo, {.luma = {1, 1}, .quality = 30, .codes = testing::JpegCodes::kLong}),
       testing::WriteJpeg(photo, {.luma = {1, 1}, .progressive = true}),
       testing::WriteJpeg(photo, {.luma = {1, 2}, .arithmetic = true}),
       testing::WriteJpeg(photo, {.progressive = true, .arithmetic = true, .restart_rows = 1}),
@@ -91,17 +95,23 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto encoded = std::as_bytes(std::span(data, size));
   static Decoder decoder;
   static Pixels pixels, strict;
+  static Preparer preparer({.resize = Size{20, 16}, .crop = Size{12, 14}}, {.max_pixels = 100'000});
+  const bool prepared = preparer.Prepare(encoded).has_value();
   bool taken = false;
   for (const bool tolerate : {false, true}) {
     const DecodeOptions options{.max_pixels = 100'000, .tolerate_damage = tolerate};
     const auto info = ReadPictureInfo(encoded, options);
-    if (!info) return 0;
+    if (!info) {
+      CHECK(!prepared);
+      return 0;
+    }
     CHECK(info->width >= 1 && info->height >= 1 && info->orientation >= 1 && info->orientation <= 8);
     const Window window = ChooseWindow(*info, {data, size});
     if (!decoder.Decode(encoded, *info, window, options, pixels)) {
-      CHECK(!taken);
+      CHECK(!taken && (tolerate || !prepared));
       continue;
     }
+    CHECK(tolerate || prepared);
     if (!tolerate) strict = pixels;
     CHECK(!taken || pixels.data == strict.data);
     taken = true;

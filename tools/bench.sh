@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # The ratios of bench/compare.py, bench/serving.py, bench/remote.py and bench/load.py, and the micro-benchmarks:
-# bench.sh [engines|pipeline|prepare|breakaway|serving|remote|load|micro ...]
+# bench.sh [engines|pipeline|prepare|workers|breakaway|serving|remote|load|micro ...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if [ $# -eq 0 ]; then set -- engines pipeline prepare breakaway serving remote load micro; fi
+if [ $# -eq 0 ]; then set -- engines pipeline prepare workers breakaway serving remote load micro; fi
 for name in "$@"; do
   if [ "$name" = micro ]; then
     for program in build/release/bench/*_bench; do "$program" --benchmark_min_time=0.5; done

@@ -1,5 +1,6 @@
 // BMP by stb_image, which reads zeros past the end of a cut file: what it will read is held against the
-// file's size first.
+// file's size first. But for palettes: it takes OS/2's for four colours shorter than they are, and colours
+// that a palette lacks from memory that nobody has written.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -62,9 +63,62 @@ std::span<const uint8_t> Unsigned(std::span<const std::byte> encoded) {
 }
 
 // Rows are padded to four bytes.
+uint64_t RowBytes(const Header& header) {
+  return (static_cast<uint64_t>(header.width) * header.bits + 31) / 32 * 4;
+}
+
 uint64_t DataBytes(const Header& header) {
-  const uint64_t row = (static_cast<uint64_t>(header.width) * header.bits + 31) / 32 * 4;
-  return row * static_cast<uint64_t>(std::abs(header.height));
+  return RowBytes(header) * static_cast<uint64_t>(std::abs(header.height));
+}
+
+// Blue, green, red, and but for OS/2 a byte more.
+struct Palette {
+  const uint8_t* entries = nullptr;
+  size_t count = 0;
+  size_t entry_bytes = 0;
+};
+
+Accepted<Palette> ReadPalette(const Header& header, std::span<const uint8_t> bytes) {
+  Palette palette;
+  const size_t begin = kFileHeaderBytes + header.size;
+  const size_t end = std::min<size_t>(header.data_at, bytes.size());
+  palette.entry_bytes = header.size == 12 ? 3 : 4;
+  palette.entries = bytes.data() + begin;
+  if (end > begin) palette.count = std::min((end - begin) / palette.entry_bytes, size_t{1} << header.bits);
+  if (palette.count == 0) return Damaged("BMP has no room for its palette");
+  return palette;
+}
+
+// A picture of up to 256 colours. What a cut file lacks is of colour 0, and a colour that the palette lacks
+// is black, where that is tolerated.
+Accepted<void> DecodeColours(const Header& header, const DecodeJob& job, Pixels& out) {
+  if (header.compression != kPlain || (header.bits != 1 && header.bits != 4 && header.bits != 8)) {
+    return Unsupported(
+        fmt::format("BMP of {} bits a pixel, compression {}", header.bits, header.compression));
+  }
+  const std::span<const uint8_t> bytes = Unsigned(job.encoded);
+  const Palette palette = TRY(ReadPalette(header, bytes));
+  const Window& window = job.window;
+  ShapeOutput(window, 3, out);
+  for (int y = 0; y < job.info.height; ++y) {
+    const int row = header.height < 0 ? y : job.info.height - 1 - y;
+    const uint64_t at = header.data_at + RowBytes(header) * static_cast<uint64_t>(row);
+    const bool shown = y >= window.y && y < window.y + window.height;
+    uint8_t* to = shown ? OutputRow(out, y - window.y) : nullptr;
+    for (int x = 0; x < job.info.width; ++x) {
+      const uint64_t bit = static_cast<uint64_t>(x) * header.bits;
+      const uint32_t byte = at + bit / 8 < bytes.size() ? bytes[at + bit / 8] : 0;
+      const uint32_t colour = byte >> (8 - header.bits - bit % 8) & ((1u << header.bits) - 1);
+      const bool known = colour < palette.count;
+      if (!known && !job.tolerate_damage) {
+        return Damaged(fmt::format("BMP has colour {}, and its palette {} colours", colour, palette.count));
+      }
+      if (!shown || x < window.x || x >= window.x + window.width) continue;
+      for (int c = 2; c >= 0; --c)
+        *to++ = known ? palette.entries[colour * palette.entry_bytes + static_cast<size_t>(c)] : uint8_t{0};
+    }
+  }
+  return {};
 }
 
 struct Free {
@@ -87,6 +141,7 @@ Accepted<void> DecodeBmp(const DecodeJob& job, Scratch&, Pixels& out) {
   }
   const bool cut = header.data_at > job.size() || DataBytes(header) > job.size() - header.data_at;
   if (cut && !job.tolerate_damage) return Damaged("BMP is shorter than its header says");
+  if (header.bits <= 8) return DecodeColours(header, job, out);
   TRY_STATUS(CheckDecoderMemory(uint64_t{4} * job.info.width * job.info.height));
 
   // The fourth byte of a plain 32-bit pixel is filling; only a bit mask makes it alpha.

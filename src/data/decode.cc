@@ -129,6 +129,7 @@ Accepted<PictureInfo> ReadPictureInfo(std::span<const std::byte> encoded, const 
 
 struct Decoder::State {
   Scratch scratch;
+  JpegScratch jpeg;
 };
 
 Decoder::Decoder() : state_(std::make_unique<State>()) {}
@@ -145,7 +146,7 @@ Accepted<void> Decoder::Decode(std::span<const std::byte> encoded, const Picture
   Scratch& scratch = state_->scratch;
   switch (info.format) {
     case PictureFormat::kJpeg:
-      return DecodeJpeg(job, scratch, out);
+      return DecodeJpeg(job, state_->jpeg, out);
     case PictureFormat::kPng:
       return DecodePng(job, scratch, out);
     case PictureFormat::kTiff:

@@ -109,6 +109,62 @@ TEST(Bmp, ComesBackAsItWentAndEveryCutIsFound) {
   }
 }
 
+// Rows from the bottom up: 5 by 3 pixels whose colour is their number, in 8, 4 and 1 bits.
+std::string PaletteBmp(int bits, int colours, bool os2) {
+  const auto number = [](uint64_t value, int bytes) {
+    std::string text;
+    for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
+    return text;
+  };
+  const int entry = os2 ? 3 : 4, header = os2 ? 12 : 40;
+  const auto data_at = static_cast<uint32_t>(14 + header + entry * colours);
+  std::string text = "BM" + number(0, 8) + number(data_at, 4) + number(static_cast<uint32_t>(header), 4);
+  const int side_bytes = os2 ? 2 : 4;
+  text +=
+      number(5, side_bytes) + number(3, side_bytes) + number(1, 2) + number(static_cast<uint32_t>(bits), 2);
+  if (!os2) text += std::string(24, '\0');
+  for (int i = 0; i < colours; ++i) {
+    text += number(static_cast<uint32_t>(3 * i + 2), 1) + number(static_cast<uint32_t>(3 * i + 1), 1) +
+            number(static_cast<uint32_t>(3 * i), 1) + std::string(os2 ? 0 : 1, '\0');
+  }
+  for (int y = 2; y >= 0; --y) {
+    uint64_t row = 0;  // its first bit on top
+    for (int x = 0; x < 5; ++x) {
+      const auto colour = static_cast<uint64_t>((5 * y + x) % (1 << bits));
+      row |= colour << (64 - bits * (x + 1));
+    }
+    for (int i = 0; i < (5 * bits + 31) / 32 * 4; ++i) text += static_cast<char>(row >> (56 - 8 * i));
+  }
+  return text;
+}
+
+TEST(Bmp, ColoursAreThoseOfThePalette) {
+  for (const bool os2 : {false, true}) {
+    for (const int bits : {1, 4, 8}) {
+      Pixels wanted{5, 3, 3, {}};
+      for (int i = 0; i < 15; ++i) {
+        for (int c = 0; c < 3; ++c) wanted.data.push_back(static_cast<uint8_t>(3 * (i % (1 << bits)) + c));
+      }
+      const std::string bmp = PaletteBmp(bits, 1 << bits, os2);
+      ExpectDecodesTo(bmp, wanted);
+      ExpectEveryCutIsFound(bmp);
+    }
+  }
+}
+
+// What is not there is not taken from memory that happens to lie there.
+TEST(Bmp, AColourThatThePaletteLacksIsDamage) {
+  const std::string bmp = PaletteBmp(8, 9, false);
+  EXPECT_EQ(ReasonFor(bmp, {}), RejectReason::kDamaged);
+  EXPECT_EQ(ReasonFor(PaletteBmp(8, 0, false), {}), RejectReason::kDamaged);
+  const DecodeOptions options{.tolerate_damage = true};
+  const PictureInfo info = ReadPictureInfo(AsBytes(bmp), options).value();
+  Pixels pixels;
+  ASSERT_TRUE(Decoder().Decode(AsBytes(bmp), info, {0, 0, 5, 3}, options, pixels));
+  EXPECT_EQ(pixels.data[3 * 8], 24);
+  EXPECT_EQ(pixels.data[3 * 9], 0);
+}
+
 TEST(Webp, LosslessComesBackAsItWentAndAlphaIsPutOnBlack) {
   const Pixels photo = testing::MakePhoto(40, 30, 3, 1);
   ExpectDecodesTo(testing::WriteWebp(photo, {}), photo);

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,10 +40,20 @@ Accepted<PictureInfo> ReadWebpInfo(std::span<const std::byte> encoded);
 
 // `scratch` is memory kept between pictures; its contents mean nothing.
 using Scratch = std::vector<uint8_t>;
-Accepted<void> DecodeJpeg(const DecodeJob& job, Scratch& scratch, Pixels& out);
-// The same, leaving columns beside the window in `out` where that saves a copy. Gives the part that `out`
-// holds: the window's rows, and at least its columns; the others need not be those of a full decode.
-Accepted<Window> DecodeJpegAround(const DecodeJob& job, Scratch& scratch, Pixels& out);
+// The same for JPEGs.
+class JpegHuffman;
+struct JpegScratch {
+  Scratch rows;
+  std::shared_ptr<JpegHuffman> huffman;  // from the first picture on
+};
+Accepted<void> DecodeJpeg(const DecodeJob& job, JpegScratch& scratch, Pixels& out);
+// Gets rows as they are decoded, from top to bottom, while they are in the cache: the first ones of `rows`
+// are those of `where`, which has at least the window's columns; columns beside those need not be what a full
+// decode gives. `rows` has a row more than `where`, so that vectors may be read past its end.
+using TakeRows = std::function<void(const Pixels& rows, const Window& where)>;
+// The same, by strips that `rows` holds one after the other. What was handed over of a picture that turns out
+// to be damaged means nothing.
+Accepted<void> DecodeJpegRows(const DecodeJob& job, JpegScratch& scratch, Pixels& rows, const TakeRows& take);
 Accepted<void> DecodePng(const DecodeJob& job, Scratch& scratch, Pixels& out);
 Accepted<void> DecodeTiff(const DecodeJob& job, Scratch& scratch, Pixels& out);
 Accepted<void> DecodeGif(const DecodeJob& job, Scratch& scratch, Pixels& out);

@@ -16,16 +16,17 @@ constexpr JDIMENSION kMarginColumns = 4;
 // More scans than any encoder writes; each walks over the whole picture, so a small file could cost hours.
 constexpr int kMaxScans = 500;
 constexpr int kRowsAtOnce = 8;
+// Rows that are handed over together: few enough to be in the core's own cache still.
+constexpr int kStripRows = 8;
 
 struct Work {
   const DecodeJob* job = nullptr;
-  Scratch* scratch = nullptr;
+  JpegScratch* scratch = nullptr;
+  const TakeRows* take = nullptr;  // gets the rows strip by strip; where there is none, `out` holds them all
   Pixels* out = nullptr;
-  bool around = false;  // `out` may hold more columns than the window's
-  Window given;         // what it holds
+  Window given;  // the window, or what is handed over of the picture
   JpegErrors errors;
-  bool own_codes = false;  // `huffman` reads them, not libjpeg
-  JpegHuffman huffman;
+  bool own_codes = false;  // scratch->huffman reads them, not libjpeg
   jpeg_progress_mgr progress{};
   jpeg_decompress_struct cinfo{};
 };
@@ -67,7 +68,7 @@ void Start(Work& work) {
   jpeg_start_decompress(&cinfo);
   // What can be shown of a damaged picture is for libjpeg to say.
   work.own_codes = work.errors.strict && JpegHuffman::CanDecode(cinfo);
-  if (work.own_codes) work.huffman.Install(cinfo);
+  if (work.own_codes) work.scratch->huffman->Install(cinfo);
 }
 
 // Photoshop, and after it every other writer, stores the inks inverted; so do we read them, with or without
@@ -98,36 +99,46 @@ size_t LineBytes(const jpeg_decompress_struct& cinfo) {
 }
 
 void ReadAndDrop(Work& work, JDIMENSION rows) {
-  JSAMPROW line = work.scratch->data();
+  JSAMPROW line = work.scratch->rows.data();
   const JDIMENSION end = work.cinfo.output_scanline + rows;
   while (work.cinfo.output_scanline < end) jpeg_read_scanlines(&work.cinfo, &line, 1);
 }
 
-// Reads the window's rows, some at a time; rows of `cinfo` begin at picture column `first_column`.
-void ReadWindow(Work& work, JDIMENSION first_column) {
+// Reads the next `count` rows into the first of `out`; rows of `cinfo` begin at picture column
+// `first_column`.
+void ReadRows(Work& work, JDIMENSION first_column, int count) {
   jpeg_decompress_struct& cinfo = work.cinfo;
-  const Window& window = work.given;
+  const int width = work.given.width;
   Pixels& out = *work.out;
   const size_t line_bytes = LineBytes(cinfo);
-  const size_t offset = (window.x - first_column) * static_cast<size_t>(cinfo.output_components);
+  const size_t offset = (work.given.x - first_column) * static_cast<size_t>(cinfo.output_components);
   const bool cmyk = cinfo.out_color_space == JCS_CMYK;
-  const bool direct = !cmyk && static_cast<int>(cinfo.output_width) == window.width;
-  for (int row = 0; row < window.height;) {
-    const int count = std::min(kRowsAtOnce, window.height - row);
+  const bool direct = !cmyk && static_cast<int>(cinfo.output_width) == width;
+  for (int row = 0; row < count;) {
+    const int wanted = std::min(kRowsAtOnce, count - row);
     JSAMPROW lines[kRowsAtOnce];
-    for (int i = 0; i < count; ++i) {
-      lines[i] = direct ? OutputRow(out, row + i) : work.scratch->data() + i * line_bytes;
+    for (int i = 0; i < wanted; ++i) {
+      lines[i] = direct ? OutputRow(out, row + i) : work.scratch->rows.data() + i * line_bytes;
     }
-    const int got = static_cast<int>(jpeg_read_scanlines(&cinfo, lines, count));
+    const int got = static_cast<int>(jpeg_read_scanlines(&cinfo, lines, wanted));
     for (int i = 0; i < got && !direct; ++i) {
       if (cmyk) {
-        InvertedCmykToRgb(lines[i] + offset, window.width, OutputRow(out, row + i));
+        InvertedCmykToRgb(lines[i] + offset, width, OutputRow(out, row + i));
       } else {
-        std::memcpy(OutputRow(out, row + i), lines[i] + offset,
-                    static_cast<size_t>(window.width) * out.channels);
+        std::memcpy(OutputRow(out, row + i), lines[i] + offset, static_cast<size_t>(width) * out.channels);
       }
     }
     row += got;
+  }
+}
+
+void ReadWindow(Work& work, JDIMENSION first_column) {
+  const Window& given = work.given;
+  const int strip = work.take == nullptr ? given.height : kStripRows;
+  for (int row = 0; row < given.height; row += strip) {
+    const Window where{given.x, given.y + row, given.width, std::min(strip, given.height - row)};
+    ReadRows(work, first_column, where.height);
+    if (work.take != nullptr) (*work.take)(*work.out, where);
   }
 }
 
@@ -158,6 +169,14 @@ void ReadToEnd(Work& work) {
   jpeg_finish_decompress(&cinfo);
 }
 
+// Of the picture that is given, columns [first, end) are wanted.
+void WantColumns(Work& work, JDIMENSION first, JDIMENSION end) {
+  const int across = work.cinfo.comps_in_scan == 1 ? 1 : work.cinfo.max_h_samp_factor;  // blocks in an MCU
+  const auto shrink = static_cast<JDIMENSION>(work.job->shrink);
+  const auto pixels = static_cast<JDIMENSION>(across * DCTSIZE);
+  work.scratch->huffman->WantColumns(first * shrink / pixels, (end * shrink + pixels - 1) / pixels);
+}
+
 void Run(void* argument) {
   Work& work = *static_cast<Work*>(argument);
   jpeg_decompress_struct& cinfo = work.cinfo;
@@ -172,14 +191,20 @@ void Run(void* argument) {
     const JDIMENSION end = std::min<JDIMENSION>(window.x + window.width + margin, cinfo.output_width);
     JDIMENSION columns = end - first_column;
     jpeg_crop_scanline(&cinfo, &first_column, &columns);
+    if (work.own_codes) WantColumns(work, first_column, first_column + columns);
   }
-  work.scratch->resize(kRowsAtOnce * LineBytes(cinfo));
+  work.scratch->rows.resize(kRowsAtOnce * LineBytes(cinfo));
   work.given = window;
-  if (work.around && cinfo.out_color_space != JCS_CMYK) {
-    work.given.x = static_cast<int>(first_column);
-    work.given.width = static_cast<int>(cinfo.output_width);
+  Window held = window;
+  if (work.take != nullptr) {
+    if (cinfo.out_color_space != JCS_CMYK) {  // all columns that there are, which saves a copy
+      work.given.x = static_cast<int>(first_column);
+      work.given.width = static_cast<int>(cinfo.output_width);
+    }
+    held = work.given;
+    held.height = kStripRows + 1;
   }
-  ShapeOutput(work.given, cinfo.out_color_space == JCS_GRAYSCALE ? 1 : 3, *work.out);
+  ShapeOutput(held, cinfo.out_color_space == JCS_GRAYSCALE ? 1 : 3, *work.out);
   if (coarse) {
     ReadAndDrop(work, window.y);
   } else if (window.y > 0) {
@@ -191,29 +216,30 @@ void Run(void* argument) {
 
 // The decoder is made anew for each picture (a few microseconds): a kept one also keeps the tables of the
 // last picture, and would decode one that lacks its own with them.
-Accepted<Window> Decode(const DecodeJob& job, bool around, Scratch& scratch, Pixels& out) {
+Accepted<void> Decode(const DecodeJob& job, JpegScratch& scratch, const TakeRows* take, Pixels& out) {
+  if (!scratch.huffman) scratch.huffman = std::make_shared<JpegHuffman>();
   Work work;
   work.job = &job;
   work.scratch = &scratch;
+  work.take = take;
   work.out = &out;
-  work.around = around;
   work.errors.strict = !job.tolerate_damage;
   work.cinfo.err = &work.errors.manager;
   const bool done = Guard(work.errors, Run, &work);
   jpeg_destroy_decompress(&work.cinfo);
   if (!done) return Refuse(work.errors.reason, work.errors.message);
-  return work.given;
+  return {};
 }
 
 }  // namespace
 
-Accepted<void> DecodeJpeg(const DecodeJob& job, Scratch& scratch, Pixels& out) {
-  TRY_STATUS(Decode(job, false, scratch, out));
-  return {};
+Accepted<void> DecodeJpeg(const DecodeJob& job, JpegScratch& scratch, Pixels& out) {
+  return Decode(job, scratch, nullptr, out);
 }
 
-Accepted<Window> DecodeJpegAround(const DecodeJob& job, Scratch& scratch, Pixels& out) {
-  return Decode(job, true, scratch, out);
+Accepted<void> DecodeJpegRows(const DecodeJob& job, JpegScratch& scratch, Pixels& rows,
+                              const TakeRows& take) {
+  return Decode(job, scratch, &take, rows);
 }
 
 }  // namespace weir::data

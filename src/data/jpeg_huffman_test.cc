@@ -53,6 +53,30 @@ TEST(JpegHuffman, GivesWhatLibjpegGives) {
   }
 }
 
+// Codes of one bit, as a picture of one colour gets them, and none of fewer than sixteen; blocks with nothing
+// but their mean, and such as end with their last coefficient.
+TEST(JpegHuffman, GivesWhatLibjpegGivesWhateverTheCodes) {
+  using testing::JpegCodes;
+  const Pixels flat{70, 50, 3, std::vector<uint8_t>(70 * 50 * 3, 90)};
+  Pixels dots = flat;
+  for (size_t i = 0; i < dots.data.size(); i += 997) dots.data[i] = 255;
+  for (const JpegCodes codes : {JpegCodes::kStandard, JpegCodes::kOwn, JpegCodes::kLong}) {
+    for (const int quality : {3, 75, 100}) {
+      for (const auto& luma : {std::array{1, 1}, std::array{2, 1}, std::array{1, 2}, std::array{2, 2}}) {
+        const testing::JpegShape shape{.luma = luma, .quality = quality, .codes = codes};
+        const std::string words = std::to_string(static_cast<int>(codes)) + ", " + std::to_string(quality) +
+                                  ", " + std::to_string(luma[0]) + std::to_string(luma[1]);
+        ExpectSame(WriteJpeg(Noise(75, 41, 6), shape), "noise " + words);
+        ExpectSame(WriteJpeg(testing::MakePhoto(61, 87, 3, 2), shape), "photo " + words);
+        ExpectSame(WriteJpeg(flat, shape), "flat " + words);
+        ExpectSame(WriteJpeg(dots, shape), "dots " + words);
+      }
+      const testing::JpegShape grey{.colour = testing::JpegColour::kGrey, .quality = quality, .codes = codes};
+      ExpectSame(WriteJpeg(testing::MakePhoto(61, 87, 1, 2), grey), "grey " + std::to_string(quality));
+    }
+  }
+}
+
 TEST(JpegHuffman, GivesWhatLibjpegGivesForPhotos) {
   const auto folder = testing::SharedFolder("data/images");
   if (!folder) GTEST_SKIP() << "no shared data: set WEIR_SHARED to the folder that has data/images";

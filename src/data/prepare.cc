@@ -138,28 +138,31 @@ Accepted<Plan> MakePlan(const Geometry& geometry, const PictureInfo& info, int64
   return plan;
 }
 
-// RGB to grey in place, as Pillow's convert("L"): ITU-R BT.601-2 luma in 16-bit fixed point.
-void MakeGrey(Pixels& pixels) {
-  if (pixels.channels == 1) return;
-  const size_t count = pixels.data.size() / 3;
-  for (size_t i = 0; i < count; ++i) {
-    const uint8_t* rgb = &pixels.data[3 * i];
-    pixels.data[i] =
-        static_cast<uint8_t>((19595u * rgb[0] + 38470u * rgb[1] + 7471u * rgb[2] + 0x8000u) >> 16);
+// RGB to grey, as Pillow's convert("L"): ITU-R BT.601-2 luma in 16-bit fixed point.
+void ToGrey(const Pixels& rgb, Pixels& grey) {
+  grey.width = rgb.width;
+  grey.height = rgb.height;
+  grey.channels = 1;
+  grey.data.resize(rgb.data.size() / 3);
+  const uint8_t* from = rgb.data.data();
+  for (uint8_t& level : grey.data) {
+    level = static_cast<uint8_t>((19595u * from[0] + 38470u * from[1] + 7471u * from[2] + 0x8000u) >> 16);
+    from += 3;
   }
-  pixels.data.resize(count);
-  pixels.channels = 1;
 }
 
-// A part on its own.
-void CutOut(const PixelPart& part, const Window& window, Pixels& out) {
+// A part on its own. REQUIRES: `from` holds `held`, and `window` lies within.
+void CutOut(const Pixels& from, const Window& held, const Window& window, Pixels& out) {
+  const size_t step = static_cast<size_t>(from.width) * from.channels;
+  const uint8_t* first = from.data.data() + static_cast<size_t>(window.y - held.y) * step +
+                         static_cast<size_t>(window.x - held.x) * from.channels;
   out.width = window.width;
   out.height = window.height;
-  out.channels = part.channels;
-  const size_t row_bytes = static_cast<size_t>(window.width) * part.channels;
+  out.channels = from.channels;
+  const size_t row_bytes = static_cast<size_t>(window.width) * from.channels;
   out.data.resize(row_bytes * window.height);
   for (int y = 0; y < window.height; ++y) {
-    std::memcpy(out.data.data() + y * row_bytes, part.data + y * part.step, row_bytes);
+    std::memcpy(out.data.data() + y * row_bytes, first + y * step, row_bytes);
   }
 }
 
@@ -205,28 +208,32 @@ bool IsInPlace(const Pixels& shown, const Plan& plan, Channels channels) {
 struct Way {
   Geometry geometry;
   Accepted<Plan> plan{};  // for pictures of the size in hand
+  Resizer resizer;
   Pixels grey, resized, placed;
+
+  bool Resizes() const { return plan && plan->resizes; }
+  const Pixels& InItsChannels(const Pixels& pixels);
+  void Resample(const Pixels& rows, const Window& where);
+  const Pixels* Finish(const Pixels& decoded, const Window& held);
 };
 
 struct Preparer::State {
   std::vector<Way> ways;
   PreparerOptions options;
   Decoder decoder;
-  Resizer resizer;
   PictureInfo info;  // the plans are for pictures like it; no width: for none
   int shrink = 1;
   Window window;  // all that any way needs
-  Scratch scratch;
-  Window held;  // what is in `decoded`: the window, or more
-  Pixels decoded;
+  JpegScratch scratch;
+  Pixels decoded;  // the window, or some of its rows
   std::vector<Accepted<const Pixels*>> results;
   PrepareTimes times;
 
   Instant Now() const { return options.clock != nullptr ? options.clock->Now() : Instant(); }
   void MakePlans(const PictureInfo& picture);
+  bool AllResize() const;
+  void Resample(const Pixels& rows, const Window& where);
   Accepted<void> Decode(std::span<const std::byte> encoded);
-  PixelPart PartFor(const Plan& plan, Way& way);
-  Accepted<const Pixels*> Finish(Way& way);
 };
 
 Preparer::Preparer(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -278,61 +285,79 @@ Accepted<void> Preparer::State::Decode(std::span<const std::byte> encoded) {
       picture.orientation != info.orientation || picture.format != info.format) {
     MakePlans(picture);
   }
-  if (picture.format == PictureFormat::kJpeg) {
+  if (picture.format == PictureFormat::kJpeg && AllResize()) {
     const DecodeJob job{encoded, picture, window, options.decode.tolerate_damage, options.decode.max_pixels,
                         shrink};
-    held = TRY(DecodeJpegAround(job, scratch, decoded));
-    return {};
+    return DecodeJpegRows(job, scratch, decoded,
+                          [this](const Pixels& rows, const Window& where) { Resample(rows, where); });
   }
-  held = window;
-  return decoder.Decode(encoded, picture, window, options.decode, decoded);
+  TRY_STATUS(decoder.Decode(encoded, picture, window, options.decode, decoded));
+  Resample(decoded, window);
+  return {};
 }
 
-// The part of what was decoded that a way wants, in its channels.
-PixelPart Preparer::State::PartFor(const Plan& plan, Way& way) {
-  Pixels* from = &decoded;
-  if (way.geometry.channels == Channels::kGrey && decoded.channels != 1) {
-    if (ways.size() > 1) from = &(way.grey = decoded);
-    MakeGrey(*from);
-  }
-  const size_t step = static_cast<size_t>(from->width) * from->channels;
-  const size_t offset = static_cast<size_t>(plan.window.y - held.y) * step +
-                        static_cast<size_t>(plan.window.x - held.x) * from->channels;
-  return {from->data.data() + offset, step, from->data.data() + from->data.size(), from->channels};
+// Nobody needs the window whole then, which is more than a processor's cache holds of a large picture.
+bool Preparer::State::AllResize() const {
+  return std::ranges::all_of(ways, [](const Way& way) { return way.Resizes() || !way.plan; });
 }
 
-Accepted<const Pixels*> Preparer::State::Finish(Way& way) {
-  const Plan& plan = *way.plan;
-  const Channels channels = way.geometry.channels;
-  const PixelPart part = PartFor(plan, way);
-  const bool grey = part.channels == 1 && decoded.channels != 1;  // a copy of its own
-  const Pixels* shown = grey ? &way.grey : &decoded;
-  if (plan.resizes) {
-    resizer.Resize(part, plan.stored_x, plan.stored_y, way.resized);
-    shown = &way.resized;
-  } else if (plan.window != held) {
-    CutOut(part, plan.window, way.resized);
-    shown = &way.resized;
+void Preparer::State::Resample(const Pixels& rows, const Window& where) {
+  const Instant begin = Now();
+  for (Way& way : ways) {
+    if (way.Resizes()) way.Resample(rows, where);
   }
-  if (IsInPlace(*shown, plan, channels)) return shown;
-  Place(*shown, plan, channels, way.placed);
-  return &way.placed;
+  times.resize += Now() - begin;
+}
+
+const Pixels& Way::InItsChannels(const Pixels& pixels) {
+  if (geometry.channels != Channels::kGrey || pixels.channels == 1) return pixels;
+  ToGrey(pixels, grey);
+  return grey;
+}
+
+// `rows` begin with those of `where`, which come one after the other, and at first those that other ways
+// want.
+void Way::Resample(const Pixels& rows, const Window& where) {
+  if (where.y + where.height <= plan->window.y) return;
+  const Pixels& from = InItsChannels(rows);
+  if (where.y <= plan->window.y) resizer.Begin(plan->stored_x, plan->stored_y, from.channels, resized);
+  const uint8_t* data = from.data.data();
+  const size_t columns = static_cast<size_t>(plan->window.x - where.x) * from.channels;
+  resizer.Add({data + columns, static_cast<size_t>(from.width) * from.channels, data + from.data.size(),
+               from.channels},
+              where.y, where.height);
+}
+
+// `decoded` holds `held` of the picture, where the way does not resize.
+const Pixels* Way::Finish(const Pixels& decoded, const Window& held) {
+  const Pixels* shown = &resized;
+  if (!plan->resizes) {
+    shown = &InItsChannels(decoded);
+    if (plan->window != held) {
+      CutOut(*shown, held, plan->window, resized);
+      shown = &resized;
+    }
+  }
+  if (IsInPlace(*shown, *plan, geometry.channels)) return shown;
+  Place(*shown, *plan, geometry.channels, placed);
+  return &placed;
 }
 
 std::span<const Accepted<const Pixels*>> Preparer::PrepareAll(std::span<const std::byte> encoded) {
   State& s = *state_;
   s.results.clear();
   const Instant begin = s.Now();
+  const Duration resized = s.times.resize;
   const Accepted<void> decoded = s.Decode(encoded);
   const Instant end = s.Now();
-  s.times.decode += end - begin;
+  s.times.decode += end - begin - (s.times.resize - resized);
   for (Way& way : s.ways) {
     if (!decoded) {
       s.results.push_back(std::unexpected(decoded.error()));
     } else if (!way.plan) {
       s.results.push_back(std::unexpected(way.plan.error()));
     } else {
-      s.results.push_back(s.Finish(way));
+      s.results.push_back(way.Finish(s.decoded, s.window));
     }
   }
   s.times.resize += s.Now() - end;

@@ -189,6 +189,31 @@ TEST(Preparer, SeveralGeometriesGetWhatEachGetsAlone) {
   }
 }
 
+// JPEGs are resized strip by strip while they are decoded.
+TEST(Preparer, OfAJpegGivesWhatTheWholePictureResizedGives) {
+  const std::vector<Geometry> geometries = {{.short_side = 32, .crop = Size{28, 20}},
+                                            {.resize = Size{17, 90}, .channels = Channels::kGrey},
+                                            {.resize = Size{200, 7}, .crop = Size{60, 3}},
+                                            {.resize = Size{400, 300}}};
+  Preparer all = Preparer::OfAll(geometries, {});
+  for (const auto& luma : {std::array{1, 1}, std::array{2, 1}, std::array{2, 2}}) {
+    for (const Size& size : {Size{121, 80}, Size{67, 301}, Size{640, 41}, Size{5, 9}}) {
+      const std::string jpeg =
+          testing::WriteJpeg(MakePhoto(size.width, size.height, 3, 3), {.luma = luma, .restart_rows = 1});
+      const std::string_view cut = std::string_view(jpeg).substr(0, jpeg.size() * 3 / 4);
+      for (const auto& result : all.PrepareAll(AsBytes(cut))) EXPECT_FALSE(result);
+      const Pixels decoded = DecodeWhole(jpeg);
+      const auto results = all.PrepareAll(AsBytes(jpeg));
+      for (size_t i = 0; i < geometries.size(); ++i) {
+        ASSERT_TRUE(results[i]);
+        const Pixels whole = Prepare(EncodePng(decoded).value(), geometries[i]);
+        EXPECT_EQ(LargestDifference(**results[i], whole), 0) << i << ", " << size.width << ", " << luma[0];
+        EXPECT_EQ(LargestDifference(Prepare(jpeg, geometries[i]), whole), 0) << i << ", " << size.width;
+      }
+    }
+  }
+}
+
 // Whether it is asked for alone or beside others: what is wrong with the picture itself comes first.
 TEST(Preparer, ARejectDoesNotDependOnTheOtherGeometries) {
   const Geometry huge{.short_side = 16000}, small{.short_side = 8};

@@ -226,33 +226,45 @@ int64_t SumAlong3(const Axis& x, const int32_t* pairs, const int32_t* wide, cons
   }
 }
 
-// Eight values of the output row from `count` rows (even).
-HWY_INLINE void SumDown8(const uint8_t* const* rows, const int32_t* pairs, int32_t count, size_t i,
-                         uint8_t* out) {
-  const hn::Rebind<uint8_t, D16> d;
-  Sums lower, upper;
+constexpr size_t kDown = HWY_CAP_GE256 ? 16 : 8;
+
+// kDown values of the output row from `count` rows (even).
+HWY_INLINE void SumSomeDown(const uint8_t* const* rows, const int32_t* pairs, int32_t count, size_t i,
+                            uint8_t* out) {
+  const hn::FixedTag<uint8_t, kDown> d8;
+  const hn::FixedTag<int16_t, kDown> d16;
+  const hn::FixedTag<int32_t, kDown / 2> d32;
+  SumsOf<kDown / 2> lower, upper;  // of each 128 bits
   for (int32_t k = 0; k < count; k += 2) {
-    const V16 a = hn::PromoteTo(D16(), hn::LoadU(d, rows[k] + i)),
-              b = hn::PromoteTo(D16(), hn::LoadU(d, rows[k + 1] + i));
-    const V16 high = PairOf(pairs[k]), low = PairOf(pairs[k + 1]);
-    lower.Add(hn::InterleaveLower(D16(), a, b), high, low);
-    upper.Add(hn::InterleaveUpper(D16(), a, b), high, low);
+    const auto a = hn::PromoteTo(d16, hn::LoadU(d8, rows[k] + i)),
+               b = hn::PromoteTo(d16, hn::LoadU(d8, rows[k + 1] + i));
+    const auto high = hn::BitCast(d16, hn::Set(d32, pairs[k])),
+               low = hn::BitCast(d16, hn::Set(d32, pairs[k + 1]));
+    lower.Add(hn::InterleaveLower(d16, a, b), high, low);
+    upper.Add(hn::InterleaveUpper(d16, a, b), high, low);
   }
-  const hn::Rebind<uint8_t, D32> d4;
-  hn::StoreU(hn::DemoteTo(d4, lower.Levels()), d4, out + i);
-  hn::StoreU(hn::DemoteTo(d4, upper.Levels()), d4, out + i + 4);
+  auto first = lower.Levels(), second = upper.Levels();
+#if HWY_CAP_GE256
+  const auto of_lower = first;
+  first = hn::ConcatLowerLower(d32, second, of_lower);
+  second = hn::ConcatUpperUpper(d32, second, of_lower);
+#endif
+  const hn::FixedTag<uint8_t, kDown / 2> half;
+  hn::StoreU(hn::DemoteTo(half, first), half, out + i);
+  hn::StoreU(hn::DemoteTo(half, second), half, out + i + kDown / 2);
 }
 
 // One output row of n values from `count` rows (even, the last perhaps with weight 0), each with kSlack bytes
 // after it.
 void SumDown(const uint8_t* const* rows, const int32_t* pairs, int32_t count, size_t n, uint8_t* out) {
+  static_assert(kDown <= kSlack);
   size_t i = 0;
-  for (; i + 8 <= n; i += 8) SumDown8(rows, pairs, count, i, out);
+  for (; i + kDown <= n; i += kDown) SumSomeDown(rows, pairs, count, i, out);
   if (i == n) return;
-  uint8_t rest[8];
+  uint8_t rest[kDown];
   std::vector<const uint8_t*> shifted(rows, rows + count);
   for (const uint8_t*& row : shifted) row += i;
-  SumDown8(shifted.data(), pairs, count, 0, rest);
+  SumSomeDown(shifted.data(), pairs, count, 0, rest);
   std::memcpy(out + i, rest, n - i);
 }
 
@@ -321,45 +333,60 @@ Axis Mirror(const Axis& axis, int64_t source) {
   return mirrored;
 }
 
-void Resizer::Resize(const Pixels& window, const Axis& x, const Axis& y, Pixels& out) {
-  const uint8_t* data = window.data.data();
-  Resize(PixelPart{data, static_cast<size_t>(window.width) * window.channels, data + window.data.size(),
-                   window.channels},
-         x, y, out);
-}
-
-void Resizer::Resize(const PixelPart& window, const Axis& x, const Axis& y, Pixels& out) {
-  const int channels = window.channels;
-  const size_t out_step = static_cast<size_t>(x.size()) * channels;
+void Resizer::Begin(const Axis& x, const Axis& y, int channels, Pixels& out) {
+  x_ = &x;
+  y_ = &y;
+  out_ = &out;
+  next_ = y.source_begin();
+  done_ = 0;
   PackPairs(x, x_pairs_);
   if (channels == 3) WidenPairs(x_pairs_, x.stride, x_wide_);
   PackPairs(y, y_pairs_);
   out.width = static_cast<int>(x.size());
   out.height = static_cast<int>(y.size());
   out.channels = channels;
+  const size_t out_step = static_cast<size_t>(x.size()) * channels;
   out.data.resize(out_step * y.size());
+  ring_.resize((out_step + kSlack) * y.stride);
+}
 
-  const int64_t kept = y.stride;
-  const size_t ring_step = out_step + kSlack;
-  ring_.resize(ring_step * kept);
-  const auto ring_row = [&](int64_t row) { return ring_.data() + row % kept * ring_step; };
-  int64_t next = y.source_begin();  // the next source row to resample along
-  for (int64_t j = 0; j < y.size(); ++j) {
-    const int64_t end = y.begins[j] + y.counts[j];
-    for (next = std::max(next, y.begins[j]); next < end; ++next) {
-      const uint8_t* pixels = window.data + static_cast<size_t>(next - y.source_begin()) * window.step;
+uint8_t* Resizer::RingRow(int64_t row) {
+  const size_t step = static_cast<size_t>(out_->width) * out_->channels + kSlack;
+  return ring_.data() + row % y_->stride * step;
+}
+
+// The output row `row` of resampled rows.
+void Resizer::SumRow(int64_t row) {
+  const int64_t begin = y_->begins[row], end = begin + y_->counts[row];
+  rows_.clear();
+  for (int64_t source = begin; source < end; ++source) rows_.push_back(RingRow(source));
+  if (rows_.size() % 2 == 1) rows_.push_back(rows_.back());  // its weight is 0
+  const size_t step = static_cast<size_t>(out_->width) * out_->channels;
+  HWY_DYNAMIC_DISPATCH(SumDown)(rows_.data(), &y_pairs_[row * y_->stride], static_cast<int32_t>(rows_.size()),
+                                step, out_->data.data() + row * step);
+}
+
+void Resizer::Add(const PixelPart& rows, int64_t first, int64_t count) {
+  const auto sum_along3 = HWY_DYNAMIC_DISPATCH(SumAlong3);
+  for (; done_ < y_->size(); ++done_) {
+    const int64_t end = y_->begins[done_] + y_->counts[done_];
+    for (next_ = std::max(next_, y_->begins[done_]); next_ < std::min(end, first + count); ++next_) {
+      const uint8_t* pixels = rows.data + static_cast<size_t>(next_ - first) * rows.step;
       int64_t done = 0;
-      if (channels == 3)
-        done = HWY_DYNAMIC_DISPATCH(SumAlong3)(x, x_pairs_.data(), x_wide_.data(), {pixels, window.end},
-                                               ring_row(next));
-      SumAlong(x, channels, done, pixels, ring_row(next));
+      if (rows.channels == 3)
+        done = sum_along3(*x_, x_pairs_.data(), x_wide_.data(), {pixels, rows.end}, RingRow(next_));
+      SumAlong(*x_, rows.channels, done, pixels, RingRow(next_));
     }
-    rows_.clear();
-    for (int64_t row = y.begins[j]; row < end; ++row) rows_.push_back(ring_row(row));
-    if (rows_.size() % 2 == 1) rows_.push_back(rows_.back());  // its weight is 0
-    HWY_DYNAMIC_DISPATCH(SumDown)(rows_.data(), &y_pairs_[j * y.stride], static_cast<int32_t>(rows_.size()),
-                                  out_step, out.data.data() + j * out_step);
+    if (next_ < end) return;
+    SumRow(done_);
   }
+}
+
+void Resizer::Resize(const Pixels& window, const Axis& x, const Axis& y, Pixels& out) {
+  Begin(x, y, window.channels, out);
+  const uint8_t* data = window.data.data();
+  Add({data, static_cast<size_t>(window.width) * window.channels, data + window.data.size(), window.channels},
+      y.source_begin(), y.source_end() - y.source_begin());
 }
 
 }  // namespace weir::data

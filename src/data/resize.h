@@ -52,9 +52,23 @@ class Resizer {
   // the rows first, rounded to 8 bits, then along the columns. Memory: as many resampled rows as one output
   // row is made of.
   void Resize(const Pixels& window, const Axis& x, const Axis& y, Pixels& out);
-  void Resize(const PixelPart& window, const Axis& x, const Axis& y, Pixels& out);
+
+  // The same of rows that come one after the other: `out` is whole once y.source_end() has been reached. The
+  // axes and `out` must stay until then.
+  void Begin(const Axis& x, const Axis& y, int channels, Pixels& out);
+  // The source's rows [first, first + count), from column x.source_begin() on. REQUIRES: Begin, with `rows`'
+  // channels; and that `first` is where the last call ended, or not past y.source_begin().
+  void Add(const PixelPart& rows, int64_t first, int64_t count);
 
  private:
+  uint8_t* RingRow(int64_t row);
+  void SumRow(int64_t row);
+
+  const Axis* x_ = nullptr;
+  const Axis* y_ = nullptr;
+  Pixels* out_ = nullptr;
+  int64_t next_ = 0;                                 // the source row to resample along
+  int64_t done_ = 0;                                 // output rows
   std::vector<int32_t> x_pairs_, x_wide_, y_pairs_;  // the weights, as the inner loops take them
   std::vector<uint8_t> ring_;                        // resampled rows
   std::vector<const uint8_t*> rows_;                 // of one output row

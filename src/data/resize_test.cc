@@ -1,8 +1,10 @@
 #include "data/resize.h"
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -60,8 +62,24 @@ TEST(Resize, IsPillowsToTheBit) {
   }
 }
 
+// Whatever vectors a processor has.
+TEST(Resize, IsTheSameOnEveryProcessor) {
+  for (const auto& [width, target] : {std::array{301, 207}, std::array{700, 224}, std::array{3000, 223}}) {
+    const Pixels source = Noise(width, 90, 3);
+    const Pixels expected = ResizeWhole(source, target, 31);
+    for (const int64_t processor : hwy::SupportedAndGeneratedTargets()) {
+      hwy::SetSupportedTargetsForTest(processor);
+      hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+      EXPECT_TRUE(ResizeWhole(source, target, 31).data == expected.data)
+          << width << ", " << hwy::TargetName(processor);
+    }
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().DeInit();
+  }
+}
+
 TEST(Resize, OfOneChannelEqualsThatOfThreeEqualOnes) {
-  for (const int width : {7, 100, 5000}) {
+  for (const int width : {7, 100, 140, 250, 333, 416, 800, 5000, 70000}) {
     const Pixels grey = Noise(width, 9, 1);
     Pixels rgb{width, 9, 3, {}};
     for (const uint8_t level : grey.data) rgb.data.insert(rgb.data.end(), 3, level);

@@ -14,7 +14,9 @@
 namespace weir::prepare {
 namespace {
 
-constexpr int64_t kWaitingPerWorker = 4;  // pictures done that wait for one before them
+// Pictures done that wait to be written: as many as are made while the disk has its journal written.
+constexpr int64_t kWaitingPerWorker = 16;
+constexpr int64_t kWaitingBytes = 64 << 20;
 
 std::string_view NameOf(data::Sampling sampling) {
   switch (sampling) {
@@ -81,18 +83,28 @@ MakerOptions MakerOptionsOf(const Options& options) {
   return maker;
 }
 
+int64_t BytesOf(const Result<Outcome>& outcome) {
+  int64_t bytes = 0;
+  for (size_t i = 0; outcome && i < outcome->made.size(); ++i) {
+    if (outcome->made[i]) bytes += static_cast<int64_t>(outcome->made[i]->bytes.size());
+  }
+  return bytes;
+}
+
 // Has `workers` threads make the inputs that are left, and writes them here in their order.
 Status MakeAll(const Job& job, const Feed& feed, const Options& options, int workers, const Clock& clock,
                const std::stop_token& stop, Making& making) {
   const MakerOptions maker_options = MakerOptionsOf(options);
   const int64_t first = making.next(), count = job.end - first;
-  InOrder<Result<Outcome>> outcomes(count, workers * kWaitingPerWorker);
+  InOrder<Result<Outcome>> outcomes(count, workers * kWaitingPerWorker, kWaitingBytes);
   std::vector<std::jthread> threads;
   for (int i = 0; i < workers; ++i) {
     threads.push_back(StartThread(fmt::format("prepare-{}", i), [&](std::stop_token) {
       Maker maker(maker_options, options.make_judge ? options.make_judge() : Judge(), clock);
       while (const std::optional<int64_t> index = outcomes.Take()) {
-        outcomes.Put(*index, maker.Make(feed, first + *index));
+        Result<Outcome> outcome = maker.Make(feed, first + *index);
+        const int64_t bytes = BytesOf(outcome);
+        outcomes.Put(*index, std::move(outcome), bytes);
       }
     }));
   }

@@ -179,14 +179,14 @@ TEST_F(PrepareTest, TheManifestTellsOfSourceAndResult) {
 }
 
 TEST(InOrder, HoldsTheWindowAndTheOrder) {
-  InOrder<int64_t> order(100, 4);
+  InOrder<int64_t> order(100, 4, 0);
   std::atomic<int64_t> consumed = 0;
   std::vector<std::jthread> threads;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {
       while (const auto index = order.Take()) {
         EXPECT_LT(*index, consumed.load() + 4 + 1);  // Next may have freed a slot that is not counted yet
-        order.Put(*index, *index * *index);
+        order.Put(*index, *index * *index, 0);
       }
     });
   }
@@ -196,10 +196,30 @@ TEST(InOrder, HoldsTheWindowAndTheOrder) {
   }
 }
 
+// Where one result is more than all may hold, each waits for the one before it.
+TEST(InOrder, HoldsTheBytes) {
+  InOrder<int> order(50, 8, 100);
+  std::atomic<int> waiting = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      while (const auto index = order.Take()) {
+        EXPECT_LE(++waiting,
+                  1 + 3 + 1);  // one over the limit, one that each worker has, one just handed over
+        order.Put(*index, 7, 101);
+      }
+    });
+  }
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(order.Next(), 7);
+    --waiting;
+  }
+}
+
 TEST(InOrder, StopEndsTheWaitForRoom) {
-  InOrder<int> order(100, 2);
+  InOrder<int> order(100, 2, 0);
   std::jthread worker([&] {
-    while (const auto index = order.Take()) order.Put(*index, 1);
+    while (const auto index = order.Take()) order.Put(*index, 1, 0);
   });
   EXPECT_EQ(order.Next(), 1);
   order.Stop();

@@ -66,11 +66,24 @@ void SetSeparateScans(jpeg_compress_struct& cinfo, std::vector<jpeg_scan_info>& 
   cinfo.num_scans = static_cast<int>(scans.size());
 }
 
+void MakeLong(JHUFF_TBL* table) {
+  if (table == nullptr) return;
+  for (int length = 1; length < 16; ++length) {
+    table->bits[16] = static_cast<UINT8>(table->bits[16] + table->bits[length]);
+    table->bits[length] = 0;
+  }
+}
+
 void SetShape(jpeg_compress_struct& cinfo, const JpegShape& shape, std::vector<jpeg_scan_info>& scans) {
   jpeg_set_defaults(&cinfo);
   jpeg_set_colorspace(&cinfo, Space(shape.colour));
   jpeg_set_quality(&cinfo, shape.quality, TRUE);
   cinfo.arith_code = shape.arithmetic ? TRUE : FALSE;
+  cinfo.optimize_coding = shape.codes == JpegCodes::kOwn ? TRUE : FALSE;
+  for (int i = 0; i < NUM_HUFF_TBLS && shape.codes == JpegCodes::kLong; ++i) {
+    MakeLong(cinfo.dc_huff_tbl_ptrs[i]);
+    MakeLong(cinfo.ac_huff_tbl_ptrs[i]);
+  }
   cinfo.restart_in_rows = shape.restart_rows;
   for (int c = 0; c < cinfo.num_components; ++c) {
     const bool full = c == 0 || c == 3;

@@ -18,6 +18,7 @@ Pixels MakePhoto(int width, int height, int channels, uint64_t seed);
 inline std::span<const std::byte> AsBytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 enum class JpegColour { kGrey, kYcc, kRgb, kCmyk, kYcck };
+enum class JpegCodes { kStandard, kOwn, kLong };  // the standard's; made for the picture; all of 16 bits
 struct JpegShape {
   JpegColour colour = JpegColour::kYcc;
   std::array<int, 2> luma{2, 2};  // sampling factors, horizontal and vertical, of the first component
@@ -26,6 +27,7 @@ struct JpegShape {
   bool progressive = false;
   bool separate_scans = false;  // sequential, one scan for each component
   bool arithmetic = false;
+  JpegCodes codes = JpegCodes::kStandard;
   int restart_rows = 0;
   std::string exif;     // an APP1 segment's contents
   bool coarse = false;  // progressive, and its fine coefficients never come
