@@ -273,12 +273,13 @@ TEST(Predictor, AQuestionThatIsNotRehearsedBorrowsAnIntervalFromAllThatAre) {
 
 TEST(Recipes, AnEstimatorsNameTakesNoOtherAlong) {
   std::vector<std::string> trees, neighbours;
-  for (const Recipe& recipe : Candidates(100, Groups::kOwn)) {
+  for (const Recipe& recipe : Candidates(Question::kCount, 100, Groups::kOwn)) {
     if (BelongsTo(recipe, "trees")) trees.push_back(recipe.name);
     if (BelongsTo(recipe, "neighbours")) neighbours.push_back(recipe.name);
   }
   EXPECT_THAT(trees, testing::ElementsAre("trees"));
-  EXPECT_THAT(neighbours, testing::ElementsAre("neighbours", "neighbours-own"));
+  EXPECT_THAT(neighbours, testing::ElementsAre("neighbours", "neighbours-own",
+                                               "neighbours-carried", "neighbours-own-carried"));
 }
 
 TEST(Predictor, RefusesTooFewRowsAndUnknownEstimators) {
