@@ -15,8 +15,9 @@ namespace weir::predict {
 // time = sum over k of weight[k] * terms[k]: work over peaks, bytes over bandwidth, launches, transfers. Each
 // weight is the inverse of an efficiency; none is negative (Lawson and Hanson 1974, chapter 23), so that
 // outside the data the time still goes the way the hardware does. Rows of one `group` (a network at a
-// precision, say) have weights of their own, pulled to the common ones at the level of the group's rows. The loss is that of the logarithm, by
-// Gauss-Newton steps, with Huber's weights, so that a few wrong rows do not decide. A value.
+// precision, say) have weights of their own, pulled to the common ones at the level of the group's rows. The
+// loss is that of the logarithm, by Gauss-Newton steps, with Huber's weights, so that a few wrong rows do not
+// decide. A value.
 class Physical {
  public:
   struct Options {
