@@ -47,16 +47,16 @@ bool KnowsGroups(const std::vector<Row>& rows, const std::vector<Fold>& folds) {
   return 2 * known >= total;
 }
 
-// How many doublings the rehearsal of larger counts went beyond what its fits saw.
+// How many doublings the rows of the rehearsal of larger counts are, in the median, beyond what its fits saw;
+// one at least, as nobody asks for less.
 double Reach(const std::vector<Row>& rows, const std::vector<Fold>& folds) {
-  double reach = 0;
+  std::vector<double> distances;
   for (const Fold& fold : folds) {
     double seen = 1;
     for (const int i : fold.train) seen = std::max(seen, rows[static_cast<size_t>(i)].devices);
-    for (const int i : fold.test)
-      reach = std::max(reach, std::log2(rows[static_cast<size_t>(i)].devices / seen));
+    for (const int i : fold.test) distances.push_back(std::log2(rows[static_cast<size_t>(i)].devices / seen));
   }
-  return reach;
+  return std::max(1.0, Median(std::move(distances)));
 }
 
 }  // namespace

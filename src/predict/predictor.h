@@ -95,8 +95,8 @@ class Predictor {
     Question question = Question::kInside;
     std::vector<std::pair<int, double>> mixture;  // of estimators_, with weights
     Spread spread = Spread::Constant(1);
-    // Count: log2 of the furthest count of the rehearsal over the largest that its fit saw. Beyond it what is
-    // missed, and so the interval, goes with the distance, as a slope that is off does. 0: not rehearsed.
+    // Count: how many doublings the rehearsal went beyond what its fits saw. Further out what is missed, and
+    // so the interval, goes with the distance, as a slope that is off does. 0: not rehearsed.
     double reach = 0;
   };
   // What the fit saw.

@@ -8,7 +8,9 @@ namespace {
 constexpr double kNoGroups = std::numeric_limits<double>::infinity();
 
 constexpr std::string_view kOwn = "-own", kCarried = "-carried";
-constexpr double kPull = 3;              // rows
+// Rows. Outside, a group's own rows say best how it goes on; inside, corrections follow that better which is
+// like the others.
+constexpr double kPull = 3, kPullInside = 10;
 constexpr size_t kMostStacked = 10'000;  // rows whose neighbours are asked before trees
 
 // What a configuration was off by at the largest count seen may go on beyond it.
@@ -36,7 +38,8 @@ std::vector<Recipe> Candidates(Question question, size_t rows, Groups groups) {
   const Trees::Options shallow{
       .rounds = 150, .rate = 0.08, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
 
-  const Physical::Options common{.pull = kNoGroups}, own{.pull = groups == Groups::kOwn ? kPull : kNoGroups};
+  const double pull = question == Question::kInside ? kPullInside : kPull;
+  const Physical::Options common{.pull = kNoGroups}, own{.pull = groups == Groups::kOwn ? pull : kNoGroups};
   std::vector<Recipe> recipes = {
       {.name = "physical", .physical = common},
       {.name = "physical-own", .physical = own},
