@@ -310,6 +310,18 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
   return {};
 }
 
+std::string Predictor::KeptApart(const Rehearsal& rehearsal, size_t sample) const {
+  const Row& row = data_->rows[static_cast<size_t>(rehearsal.row[sample])];
+  switch (rehearsal.question) {
+    case Question::kHardware:
+      return row.hardware;
+    case Question::kNetwork:
+      return row.network;
+    default:
+      return fmt::format("{}", rehearsal.fold[sample]);
+  }
+}
+
 Status Predictor::LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed) {
   const std::vector<double> mixture = rehearsal.Mixture();
   std::vector<double> misses;
@@ -330,12 +342,9 @@ Status Predictor::LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed s
   const double coverage = answer.question == Question::kInside ? kCoverage : kOutsideCoverage;
   answer.spread = TRY(Spread::Learn(inputs, columns, misses, parts, coverage, seed));
 
-  if (answer.question == Question::kHardware || answer.question == Question::kNetwork) {
+  if (answer.question != Question::kInside) {
     std::vector<std::string> keys;
-    for (const int i : rehearsal.row) {
-      const Row& row = data_->rows[static_cast<size_t>(i)];
-      keys.push_back(answer.question == Question::kHardware ? row.hardware : row.network);
-    }
+    for (size_t i = 0; i < misses.size(); ++i) keys.push_back(KeptApart(rehearsal, i));
     answer.spread = answer.spread.Times(ForAnotherGroup(misses, keys));
     if (answer.question == Question::kHardware) calibration_ = LearnCalibration(misses, keys);
   }

@@ -124,6 +124,8 @@ class Predictor {
   Status LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options);
   std::vector<Recipe> RecipesFor(Question question, const std::vector<Fold>& folds, const FitOptions& options,
                                  Seed seed) const;
+  // What a sample was left out with: its hardware, its network, all above its bound.
+  std::string KeptApart(const Rehearsal& rehearsal, size_t sample) const;
   // The answer's interval and what the rehearsal says of it.
   Status LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed);
   void Borrow(Question question);
