@@ -156,8 +156,9 @@ Physical Physical::Fit(const std::vector<Row>& rows, std::span<const int> use, c
   for (const int i : use) groups[rows[static_cast<size_t>(i)].group].push_back(i);
   if (groups.size() < 2) return physical;
   for (const auto& [group, members] : groups) {
-    physical.groups_[group] =
-        FitWeights(rows, members, AtLevel(physical.common_, rows, members), options.pull);
+    const std::vector<double> prior =
+        options.own_level ? AtLevel(physical.common_, rows, members) : physical.common_;
+    physical.groups_[group] = FitWeights(rows, members, prior, options.pull);
   }
   return physical;
 }

@@ -23,6 +23,9 @@ class Physical {
   struct Options {
     // How many rows of its own a group needs to count as much as the common weights. Infinite: no groups.
     double pull = 3;
+    // The common weights that a group is pulled to are those at the level of its rows. Without, what all of
+    // its rows are off by is left for a correction that knows the group.
+    bool own_level = true;
   };
   static Physical Fit(const std::vector<Row>& rows, std::span<const int> use, const Options& options);
 

@@ -8,8 +8,8 @@ namespace {
 constexpr double kNoGroups = std::numeric_limits<double>::infinity();
 
 constexpr std::string_view kOwn = "-own", kCarried = "-carried";
-// Rows. Outside, a group's own rows say best how it goes on; inside, corrections follow that better which is
-// like the others.
+// Rows. Outside, a group's own rows say best how it goes on; inside, neighbours know a group better
+// than its own weights do, and what is left to them should be like the others.
 constexpr double kPull = 3, kPullInside = 10;
 constexpr size_t kMostStacked = 10'000;  // rows whose neighbours are asked before trees
 
@@ -38,8 +38,10 @@ std::vector<Recipe> Candidates(Question question, size_t rows, Groups groups) {
   const Trees::Options shallow{
       .rounds = 150, .rate = 0.08, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
 
-  const double pull = question == Question::kInside ? kPullInside : kPull;
-  const Physical::Options common{.pull = kNoGroups}, own{.pull = groups == Groups::kOwn ? pull : kNoGroups};
+  const bool inside = question == Question::kInside;
+  const Physical::Options common{.pull = kNoGroups},
+      own{.pull = groups == Groups::kCommon ? kNoGroups : (inside ? kPullInside : kPull),
+          .own_level = !inside};
   std::vector<Recipe> recipes = {
       {.name = "physical", .physical = common},
       {.name = "physical-own", .physical = own},
