@@ -7,7 +7,6 @@ with the target in another form are not given to predict.
 """
 import csv
 import hashlib
-import math
 import pathlib
 import re
 import shutil
@@ -68,7 +67,7 @@ def score(rows, answers, target):
         measured, predicted = float(row[target]), float(answer["prediction"])
         errors.append(abs((measured / predicted if "throughput" in target else predicted / measured) - 1))
         held.append(float(answer["low"]) <= measured <= float(answer["high"]))
-        halves.append(math.expm1(math.log(float(answer["high"]) / float(answer["low"])) / 2))
+        halves.append((float(answer["high"]) - float(answer["low"])) / 2 / float(answer["prediction"]))
     median = statistics.median(errors)
     return (100 * statistics.mean(errors), 100 * median, 100 * sum(held) / max(1, len(held)), statistics.median(halves or [0]) / median,
             100 * len(held) / len(rows))

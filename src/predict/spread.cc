@@ -15,7 +15,7 @@ constexpr size_t kFewest = 120;   // samples from which difficulty can be learne
 constexpr double kFloor = 0.004;  // added to a miss before its logarithm: below it all are noise
 constexpr double kLeastWidth = 0.002;
 constexpr double kConfidence = 0.9, kNormal = 1.645;  // the normal distribution's quantile of it
-constexpr double kMostWider = 1.5;                    // of an interval that says nothing nobody learns
+constexpr double kMostWider = 2;                      // of an interval that says nothing nobody learns
 
 // The (n + 1) coverage / n quantile: conformal's.
 double Conformal(std::vector<double> scores, double coverage) {
@@ -129,8 +129,9 @@ double ForAnotherGroup(std::span<const double> misses, std::span<const std::stri
   }
   if (!(all > 0)) return 1;
   const auto count = static_cast<double>(sums.size());
-  const double few = stats::StudentT(kConfidence, std::ssize(sums) - 1) * std::sqrt(1 + 1 / count) / kNormal;
-  return std::min(kMostWider, std::sqrt(1 + common / all * (few * few - 1)));
+  const double few = std::min(
+      kMostWider, stats::StudentT(kConfidence, std::ssize(sums) - 1) * std::sqrt(1 + 1 / count) / kNormal);
+  return std::sqrt(1 + common / all * (few * few - 1));
 }
 
 }  // namespace weir::predict

@@ -42,7 +42,7 @@ class Spread {
 // How many times wider an interval must be that was learned from rows of few groups (hardware left out,
 // counts above a bound) to hold for the rows of another: what the rows of a group have in common was seen
 // only as often as there are groups, so its part of the miss goes by Student's t of groups - 1 degrees and
-// the prediction's sqrt(1 + 1 / groups), where that of many would go by the normal distribution; at most 1.5,
+// the prediction's sqrt(1 + 1 / groups), where that of many would go by the normal distribution; at most 2,
 // as what two groups ask for would say nothing; 1 for one group, which tells nothing of others.
 // REQUIRES: as many of both.
 double ForAnotherGroup(std::span<const double> misses, std::span<const std::string> groups);
