@@ -2,7 +2,8 @@
 """predict_scores.py DATA [SET ...]: the scores of docs/prediction.md, by `weir fit` and `weir predict --in` on rows that the fit did not see.
 
 DATA holds the rows of the SPECs of studies/predict and the tables of facts. Of each set one fit, without 15 % of the rows by hash, without whole GPUs, without
-the larger counts and without whole networks; rows that would be left out twice are dropped. Columns with the target in another form are not given to predict.
+the larger counts and without whole networks; rows that would be left out twice are dropped, and larger counts are asked of GPUs that the fit has rows of. Columns
+with the target in another form are not given to predict.
 """
 import csv
 import hashlib
@@ -56,8 +57,9 @@ def write(path, rows, columns):
 
 
 def score(rows, answers, target):
-    """Mean and median error of time in %, the share that its interval holds and that is answered; what is not answered counts as 100 %."""
-    errors, held = [], []
+    """Mean and median error of time in %, the share that its interval holds, how many median errors the median half of an interval is, and the share that is
+    answered; what is not answered counts as 100 %."""
+    errors, held, halves = [], [], []
     for row, answer in zip(rows, answers, strict=True):
         if not answer["prediction"]:
             errors.append(1.0)
@@ -65,7 +67,10 @@ def score(rows, answers, target):
         measured, predicted = float(row[target]), float(answer["prediction"])
         errors.append(abs((measured / predicted if "throughput" in target else predicted / measured) - 1))
         held.append(float(answer["low"]) <= measured <= float(answer["high"]))
-    return 100 * statistics.mean(errors), 100 * statistics.median(errors), 100 * sum(held) / max(1, len(held)), 100 * len(held) / len(rows)
+        halves.append((float(answer["high"]) - float(answer["low"])) / 2 / float(answer["prediction"]))
+    median = statistics.median(errors)
+    return (100 * statistics.mean(errors), 100 * median, 100 * sum(held) / max(1, len(held)), statistics.median(halves or [0]) / median,
+            100 * len(held) / len(rows))
 
 
 def measure(data, name):
@@ -78,24 +83,25 @@ def measure(data, name):
     for row in rows:
         parts.setdefault(part_of(row, about), []).append(row)
     write(work / rows_file, parts["fit"], list(rows[0]))
+    known = {row["gpu"] for row in parts["fit"]}
     for table in ("hardware.csv", "networks.csv"):
         shutil.copyfile(data / table, work / table)
     begin = time.monotonic()
     subprocess.run([WEIR, "fit", SPECS / f"{name}.yaml", "--data-dir", work, "-o", work / "fit.json"], check=True, capture_output=True)
     seconds = time.monotonic() - begin
     for part in ("random", "count", "gpu", "network"):
-        asked = [row for row in parts.get(part, []) if not row.get("flag") and row[about["target"]]]
+        asked = [row for row in parts.get(part, []) if not row.get("flag") and row[about["target"]] and (part != "count" or row["gpu"] in known)]
         if not asked:
             continue
         write(work / "asked.csv", asked, [column for column in rows[0] if not TELLING.search(column)])
         subprocess.run([WEIR, "predict", work / "fit.json", "--in", work / "asked.csv", "--out", work / "answered.csv"], check=True, capture_output=True)
         with open(work / "answered.csv", newline="") as file:
-            mean, median, held, answered = score(asked, list(csv.DictReader(file)), about["target"])
-        print(f"| {name} | {part} | {len(asked)} | {mean:.1f} / {median:.1f} | {held:.1f} | {answered:.1f} | {seconds:.0f} |", flush=True)
+            mean, median, held, half, answered = score(asked, list(csv.DictReader(file)), about["target"])
+        print(f"| {name} | {part} | {len(asked)} | {mean:.1f} / {median:.1f} | {held:.1f} | {half:.1f} | {answered:.1f} | {seconds:.0f} |", flush=True)
 
 
 if len(sys.argv) < 2 or not set(sys.argv[2:]) <= set(SETS):
     sys.exit(f"usage: predict_scores.py DATA [SET ...]; sets: {', '.join(SETS)}")
-print("| set | part | rows | error, mean / median % | in the interval, % | answered, % | fit, s |\n|---|---|---|---|---|---|---|")
+print("| set | part | rows | error, mean / median % | in the interval, % | half of it, median errors | answered, % | fit, s |\n|---|---|---|---|---|---|---|---|")
 for one in sys.argv[2:] or SETS:
     measure(pathlib.Path(sys.argv[1]), one)

@@ -48,6 +48,8 @@ struct Recipe {
   Trees::Options tree;
   std::optional<Likeness> likeness;  // neighbours; tuned for the question
   int count = 64;                    // neighbours looked at
+  // Corrections beyond the range of the rows of the fit are those at its edge; only the base goes on.
+  bool carried = false;
 };
 
 // A Recipe fitted to rows. A value; any number of threads may ask it.
@@ -72,6 +74,8 @@ class Estimator {
   // `guess` is the neighbours', where there are.
   std::vector<float> TreeInput(const View& view, std::optional<double> guess) const;
   static Points MakePoints(const Data& data, std::span<const int> use);
+  void LearnRange(const Data& data, std::span<const int> use);
+  std::vector<float> WithinRange(std::span<const float> numbers) const;
 
   Recipe recipe_;
   std::optional<Physical> physical_;
@@ -81,6 +85,8 @@ class Estimator {
   // Columns of the trees: numbers and one-hot levels of categories.
   std::vector<int> tree_numbers_;
   std::vector<std::pair<int, int>> tree_levels_;
+  // Of the numbers in the rows of the fit, where Recipe::carried.
+  std::vector<float> least_, greatest_;
 };
 
 // What the neighbours would correct: log(time) less the physical model's, over all rows.

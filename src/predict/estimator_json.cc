@@ -47,6 +47,7 @@ Result<Likeness> LikenessFrom(const Json& json, const Spec& spec) {
 
 Json Estimator::ToJson() const {
   Json json{{"name", recipe_.name}, {"sees_hardware", recipe_.sees_hardware}};
+  if (recipe_.carried) json["carried"] = true;
   if (linear_) json["linear"] = linear_->ToJson();
   if (physical_) json["physical"] = physical_->ToJson();
   if (trees_) {
@@ -115,6 +116,8 @@ Result<Estimator> Estimator::FromJson(const Json& json, const Data& data) {
     if (count < 1 || count > 2000 || !json.contains("likeness")) return corrupt("neighbours are not whole");
     estimator.neighbours_.emplace(MakePoints(data, all), std::vector<double>(values.begin(), values.end()),
                                   TRY(LikenessFrom(json["likeness"], data.spec)), static_cast<int>(count));
+    estimator.recipe_.carried = json.contains("carried");
+    if (estimator.recipe_.carried) estimator.LearnRange(data, all);
   }
   return estimator;
 }

@@ -61,17 +61,37 @@ TEST(Physical, AFewWrongRowsDoNotDecide) {
   EXPECT_NEAR(Physical::Fit(rows, All(rows.size()), {.pull = INFINITY}).weights()[0], 3, 0.15);
 }
 
-TEST(Physical, AGroupWithFewRowsStaysNearTheCommonWeights) {
+// Of which a row's logarithm, taken as linear, asks for less than no time.
+TEST(Physical, AGroupFarFasterThanTheOthersIsFitted) {
   std::vector<Row> rows;
-  for (int i = 1; i <= 60; ++i) rows.push_back(TermsRow({i * 0.1}, i * 0.1, "many"));
-  for (int i = 1; i <= 2; ++i) rows.push_back(TermsRow({i * 1.0}, i * 4.0, "two"));
-  const auto weight = [&](double pull) {
-    return Physical::Fit(rows, All(rows.size()), {.pull = pull}).Time(TermsRow({1}, 1, "two"));
+  for (int i = 1; i <= 200; ++i) rows.push_back(TermsRow({i * 0.1, 1}, 2 * i + 3, "slow"));
+  for (int i = 1; i <= 40; ++i) rows.push_back(TermsRow({i * 0.1, 1}, i * 0.1 + 0.15, "fast"));
+  const Physical physical = Physical::Fit(rows, All(rows.size()), {.pull = 3});
+  EXPECT_NEAR(physical.Time(TermsRow({2, 1}, 1, "fast")), 2.15, 0.15);
+  EXPECT_NEAR(physical.Time(TermsRow({2, 1}, 1, "slow")), 43, 2);
+}
+
+TEST(Physical, AGroupWithFewRowsHasItsOwnLevelAndIsMadeOfWhatTheOthersAre) {
+  std::vector<Row> rows;
+  Random random(5);
+  const auto any = [&] { return std::vector<double>{random.Uniform(0.1, 3), random.Uniform(0.1, 3)}; };
+  for (int i = 1; i <= 60; ++i) {
+    const auto terms = any();
+    rows.push_back(TermsRow(terms, terms[0] + terms[1], "many"));
+  }
+  for (int i = 1; i <= 60; ++i) {
+    const auto terms = any();
+    rows.push_back(TermsRow(terms, 2 * terms[0], "other"));
+  }
+  for (int i = 1; i <= 3; ++i) rows.push_back(TermsRow({1, 1}, 8, "few"));
+  const Physical physical = Physical::Fit(rows, All(rows.size()), {.pull = 3});
+  const auto time = [&](std::vector<double> terms, const char* group) {
+    return physical.Time(TermsRow(std::move(terms), 1, group));
   };
-  EXPECT_LT(weight(100), 1.5);
-  EXPECT_GT(weight(0.01), 3.5);
-  EXPECT_NEAR(Physical::Fit(rows, All(rows.size()), {.pull = 1}).Time(TermsRow({1}, 1, "never seen")), 1,
-              0.1);
+  EXPECT_NEAR(time({1, 1}, "few"), 8, 1);
+  const double common = time({2, 0}, "never seen") / time({1, 1}, "never seen");
+  EXPECT_NEAR(time({2, 0}, "few") / time({1, 1}, "few"), common, 0.2);
+  EXPECT_NEAR(time({2, 0}, "other") / time({1, 1}, "other"), 2, 0.1);
 }
 
 TEST(Trees, SayWhatTheLibrarySaysAndAreKeptWhole) {
@@ -198,6 +218,24 @@ TEST(Spread, OfFewSamplesIsTheConformalQuantile) {
   const std::vector<double> misses = {0.1, -0.2, 0.3, -0.4, 0.5, -0.6, 0.7, -0.8, 0.9};
   const auto spread = Spread::Learn({}, 0, misses, All(9), 0.8, Seed(1));
   EXPECT_DOUBLE_EQ(spread->HalfWidth({}), 0.8);
+}
+
+TEST(ForAnotherGroup, GoesByStudentAsFarAsMissesAreCommonToAGroup) {
+  std::vector<double> misses;
+  std::vector<std::string> groups;
+  for (const char* group : {"a", "b", "c", "d", "e"}) {
+    for (const double sign : {-1, 1}) {
+      misses.push_back(0.1 * sign);
+      groups.emplace_back(group);
+    }
+  }
+  EXPECT_NEAR(ForAnotherGroup(misses, groups), 1, 1e-9);
+  // Student's t of 4 degrees is 2.132: 2.132 sqrt(1.2) / 1.645 = 1.42.
+  for (size_t i = 0; i < misses.size(); ++i) misses[i] = i < 6 ? 0.2 : -0.2;
+  EXPECT_NEAR(ForAnotherGroup(misses, groups), 1.42, 0.01);
+  // Of two groups it would be 4.7.
+  EXPECT_EQ(ForAnotherGroup(std::vector<double>{0.1, -0.3}, std::vector<std::string>{"a", "b"}), 2);
+  EXPECT_EQ(ForAnotherGroup(std::vector<double>{0.1, -0.3}, std::vector<std::string>{"a", "a"}), 1);
 }
 
 }  // namespace

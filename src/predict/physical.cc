@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "predict/median.h"
@@ -11,6 +12,7 @@ namespace weir::predict {
 namespace {
 
 constexpr int kSteps = 8;        // of Gauss and Newton
+constexpr int kHalvings = 6;     // of a step that would make the fit worse
 constexpr int kSweeps = 80;      // of coordinate descent, at most, a step
 constexpr double kHuber = 0.35;  // residuals of the logarithm beyond this count linearly only
 
@@ -41,18 +43,38 @@ void DescendNonNegative(const std::vector<double>& a, const std::vector<double>&
   }
 }
 
-// Weights for rows `use`, beginning at and pulled to `prior`.
-std::vector<double> FitWeights(const std::vector<Row>& rows, std::span<const int> use,
-                               const std::vector<double>& prior, double pull) {
-  const size_t n = prior.size();
-  std::vector<double> w = prior;
-  for (int step = 0; step < kSteps; ++step) {
-    std::vector<double> a(n * n, 0.0), b(n, 0.0), penalty(n, 0.0);
+double Square(double x) { return x * x; }
+
+// Rows of one group, and what their weights are pulled to.
+struct Problem {
+  const std::vector<Row>& rows;
+  std::span<const int> use;
+  const std::vector<double>& prior;
+
+  // log(measured / predicted).
+  double Residual(int row, const std::vector<double>& w) const {
+    const Row& one = rows[static_cast<size_t>(row)];
+    return std::log(*one.time / std::max(Dot(one.terms, w), 1e-300));
+  }
+
+  double Loss(const std::vector<double>& w, const std::vector<double>& penalty) const {
+    double loss = 0;
+    for (const int i : use) {
+      const double size = std::abs(Residual(i, w));
+      loss += size < kHuber ? size * size : kHuber * (2 * size - kHuber);
+    }
+    for (size_t k = 0; k < w.size(); ++k) loss += penalty[k] * Square(w[k] - prior[k]);
+    return loss;
+  }
+
+  // The weights at which log(time / predicted), taken as linear about `w`, is least; `penalty` becomes the
+  // pull of `pull` rows, in each term's own unit, by its mean square over the rows.
+  std::vector<double> Step(const std::vector<double>& w, double pull, std::vector<double>& penalty) const {
+    const size_t n = w.size();
+    std::vector<double> a(n * n, 0.0), b(n, 0.0);
     for (const int i : use) {
       const Row& row = rows[static_cast<size_t>(i)];
-      const double predicted = std::max(Dot(row.terms, w), 1e-300);
-      // log(time / predicted), linear in the weights about those of the last step.
-      const double residual = std::clamp(std::log(*row.time / predicted), -2.0, 2.0);
+      const double predicted = std::max(Dot(row.terms, w), 1e-300), residual = Residual(i, w);
       const double weight = std::min(1.0, kHuber / std::max(std::abs(residual), 1e-12));
       for (size_t k = 0; k < n; ++k) {
         const double x = row.terms[k] / predicted;
@@ -60,13 +82,34 @@ std::vector<double> FitWeights(const std::vector<Row>& rows, std::span<const int
         for (size_t l = 0; l < n; ++l) a[k * n + l] += weight * x * row.terms[l] / predicted;
       }
     }
-    // The pull of `pull` rows: in each term's own unit, by its mean square over the rows.
     for (size_t k = 0; k < n; ++k) {
       penalty[k] = pull * a[k * n + k] / static_cast<double>(use.size()) + 1e-12 * a[k * n + k];
     }
-    const std::vector<double> before = w;
-    DescendNonNegative(a, b, penalty, prior, w);
-    if (Dot(w, w) == 0) return before;
+    std::vector<double> next = w;
+    DescendNonNegative(a, b, penalty, prior, next);
+    return next;
+  }
+};
+
+// Weights for rows `use`, beginning at and pulled to `prior`. From weights that are several times too large
+// the linear view of the logarithm asks for less than nothing, and every weight would vanish; so a step is
+// halved until the loss falls.
+std::vector<double> FitWeights(const std::vector<Row>& rows, std::span<const int> use,
+                               const std::vector<double>& prior, double pull) {
+  const Problem problem{rows, use, prior};
+  std::vector<double> w = prior, penalty(prior.size(), 0.0);
+  for (int step = 0; step < kSteps; ++step) {
+    const std::vector<double> next = problem.Step(w, pull, penalty);
+    const double before = problem.Loss(w, penalty);
+    std::optional<std::vector<double>> better;
+    double part = 1;
+    for (int halving = 0; halving < kHalvings && !better; ++halving, part /= 2) {
+      std::vector<double> trial = w;
+      for (size_t k = 0; k < w.size(); ++k) trial[k] += part * (next[k] - w[k]);
+      if (problem.Loss(trial, penalty) < before) better = std::move(trial);
+    }
+    if (!better) break;
+    w = std::move(*better);
   }
   return w;
 }
@@ -87,6 +130,22 @@ std::vector<double> Start(const std::vector<Row>& rows, std::span<const int> use
   return start;
 }
 
+// The common weights at the level of a group's own rows: how far a network is from its peaks is its own, what
+// its time is made of is like the others' until many rows say otherwise. Of n rows n / (n + 1) is believed.
+std::vector<double> AtLevel(std::vector<double> weights, const std::vector<Row>& rows,
+                            std::span<const int> members) {
+  std::vector<double> ratios;
+  for (const int i : members) {
+    const Row& row = rows[static_cast<size_t>(i)];
+    if (const double time = Dot(row.terms, weights); time > 0) ratios.push_back(std::log(*row.time / time));
+  }
+  if (ratios.empty()) return weights;
+  const auto count = static_cast<double>(ratios.size());
+  const double level = std::exp(Median(std::move(ratios)) * count / (count + 1));
+  for (double& weight : weights) weight *= level;
+  return weights;
+}
+
 }  // namespace
 
 Physical Physical::Fit(const std::vector<Row>& rows, std::span<const int> use, const Options& options) {
@@ -97,7 +156,9 @@ Physical Physical::Fit(const std::vector<Row>& rows, std::span<const int> use, c
   for (const int i : use) groups[rows[static_cast<size_t>(i)].group].push_back(i);
   if (groups.size() < 2) return physical;
   for (const auto& [group, members] : groups) {
-    physical.groups_[group] = FitWeights(rows, members, physical.common_, options.pull);
+    const std::vector<double> prior =
+        options.own_level ? AtLevel(physical.common_, rows, members) : physical.common_;
+    physical.groups_[group] = FitWeights(rows, members, prior, options.pull);
   }
   return physical;
 }

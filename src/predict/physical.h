@@ -15,13 +15,17 @@ namespace weir::predict {
 // time = sum over k of weight[k] * terms[k]: work over peaks, bytes over bandwidth, launches, transfers. Each
 // weight is the inverse of an efficiency; none is negative (Lawson and Hanson 1974, chapter 23), so that
 // outside the data the time still goes the way the hardware does. Rows of one `group` (a network at a
-// precision, say) have weights of their own, pulled to the common ones. The loss is that of the logarithm, by
-// Gauss-Newton steps, with Huber's weights, so that a few wrong rows do not decide. A value.
+// precision, say) have weights of their own, pulled to the common ones at the level of the group's rows. The
+// loss is that of the logarithm, by Gauss-Newton steps, with Huber's weights, so that a few wrong rows do not
+// decide. A value.
 class Physical {
  public:
   struct Options {
     // How many rows of its own a group needs to count as much as the common weights. Infinite: no groups.
-    double pull = 10;
+    double pull = 3;
+    // The common weights that a group is pulled to are those at the level of its rows. Without, what all of
+    // its rows are off by is left for a correction that knows the group.
+    bool own_level = true;
   };
   static Physical Fit(const std::vector<Row>& rows, std::span<const int> use, const Options& options);
 

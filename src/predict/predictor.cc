@@ -47,6 +47,18 @@ bool KnowsGroups(const std::vector<Row>& rows, const std::vector<Fold>& folds) {
   return 2 * known >= total;
 }
 
+// How many doublings the rows of the rehearsal of larger counts are, in the median, beyond what its fits saw;
+// one at least, as nobody asks for less.
+double Reach(const std::vector<Row>& rows, const std::vector<Fold>& folds) {
+  std::vector<double> distances;
+  for (const Fold& fold : folds) {
+    double seen = 1;
+    for (const int i : fold.train) seen = std::max(seen, rows[static_cast<size_t>(i)].devices);
+    for (const int i : fold.test) distances.push_back(std::log2(rows[static_cast<size_t>(i)].devices / seen));
+  }
+  return std::max(1.0, Median(std::move(distances)));
+}
+
 }  // namespace
 
 std::string_view ToString(Regime regime) {
@@ -127,6 +139,12 @@ const Predictor::Answer& Predictor::AnswerOf(Question question) const {
   return answers_.front();
 }
 
+double Predictor::WidenByCount(const Row& row) const {
+  const double reach = AnswerOf(Question::kCount).reach;
+  if (!(row.devices > known_.most_devices) || !(reach > 0)) return 1;
+  return std::max(1.0, std::log2(row.devices / known_.most_devices) / reach);
+}
+
 // What tells of a prediction's difficulty: the row, how far the candidates are apart, and what they say.
 std::vector<float> Predictor::SpreadInput(const View& view, std::span<const double> logs) {
   std::vector<float> x(view.numbers.begin(), view.numbers.end());
@@ -162,7 +180,7 @@ Prediction Predictor::PredictRow(const Row& row) const {
       prediction.shares = physical->Shares(row);
     }
   }
-  double half = place.widen * answer.spread.HalfWidth(SpreadInput(view, logs));
+  double half = place.widen * WidenByCount(row) * answer.spread.HalfWidth(SpreadInput(view, logs));
   if (const auto shift = shifts_.find(row.hardware); shift != shifts_.end()) {
     log_time += shift->second.log_factor;
     half *= shift->second.narrower;
@@ -245,7 +263,7 @@ Status Predictor::FitWanted(const FitOptions& options) {
 std::vector<Recipe> Predictor::RecipesFor(Question question, const std::vector<Fold>& folds,
                                           const FitOptions& options, Seed seed) const {
   const Groups groups = KnowsGroups(data_->rows, folds) ? Groups::kOwn : Groups::kCommon;
-  std::vector<Recipe> recipes = Candidates(data_->rows.size(), groups);
+  std::vector<Recipe> recipes = Candidates(question, data_->rows.size(), groups);
   std::erase_if(recipes, [&](const Recipe& recipe) {
     if (options.estimator != "auto") return !BelongsTo(recipe, options.estimator);
     // The second work's is there to be compared with, where it was measured; elsewhere it only takes time.
@@ -276,6 +294,7 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
       ChooseMixture(rehearsal, [&](const Recipe& recipe) { return BelongsTo(recipe, options.estimator); });
 
   Answer answer{.question = question};
+  if (question == Question::kCount) answer.reach = Reach(data_->rows, folds);
   for (size_t r = 0; r < rehearsal.recipes.size(); ++r) {
     const Recipe& recipe = rehearsal.recipes[r];
     scores_.push_back({question, recipe.name, rehearsal.ScoreOf(r), rehearsal.weights[r]});
@@ -289,6 +308,18 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
   TRY_STATUS(LearnSpread(rehearsal, answer, seed.Stream("spread")));
   answers_.push_back(std::move(answer));
   return {};
+}
+
+std::string Predictor::KeptApart(const Rehearsal& rehearsal, size_t sample) const {
+  const Row& row = data_->rows[static_cast<size_t>(rehearsal.row[sample])];
+  switch (rehearsal.question) {
+    case Question::kHardware:
+      return row.hardware;
+    case Question::kNetwork:
+      return row.network;
+    default:
+      return fmt::format("{}", rehearsal.fold[sample]);
+  }
 }
 
 Status Predictor::LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed) {
@@ -311,10 +342,11 @@ Status Predictor::LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed s
   const double coverage = answer.question == Question::kInside ? kCoverage : kOutsideCoverage;
   answer.spread = TRY(Spread::Learn(inputs, columns, misses, parts, coverage, seed));
 
-  if (answer.question == Question::kHardware) {
-    std::vector<std::string> hardware;
-    for (const int row : rehearsal.row) hardware.push_back(data_->rows[static_cast<size_t>(row)].hardware);
-    calibration_ = LearnCalibration(misses, hardware);
+  if (answer.question != Question::kInside) {
+    std::vector<std::string> keys;
+    for (size_t i = 0; i < misses.size(); ++i) keys.push_back(KeptApart(rehearsal, i));
+    answer.spread = answer.spread.Times(ForAnotherGroup(misses, keys));
+    if (answer.question == Question::kHardware) calibration_ = LearnCalibration(misses, keys);
   }
 
   Rehearsed rehearsed{.question = answer.question, .score = ScoreOf(mixture, rehearsal.measured)};

@@ -95,6 +95,9 @@ class Predictor {
     Question question = Question::kInside;
     std::vector<std::pair<int, double>> mixture;  // of estimators_, with weights
     Spread spread = Spread::Constant(1);
+    // Count: how many doublings the rehearsal went beyond what its fits saw. Further out what is missed, and
+    // so the interval, goes with the distance, as a slope that is off does. 0: not rehearsed.
+    double reach = 0;
   };
   // What the fit saw.
   struct Known {
@@ -111,6 +114,8 @@ class Predictor {
   };
   Place PlaceOf(const Row& row) const;
   const Answer& AnswerOf(Question question) const;
+  // What the count of the row widens an interval by.
+  double WidenByCount(const Row& row) const;
   Prediction PredictRow(const Row& row) const;
   static std::vector<float> SpreadInput(const View& view, std::span<const double> logs);
   static int SpreadColumns(const Spec& spec);
@@ -119,6 +124,8 @@ class Predictor {
   Status LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options);
   std::vector<Recipe> RecipesFor(Question question, const std::vector<Fold>& folds, const FitOptions& options,
                                  Seed seed) const;
+  // What a sample was left out with: its hardware, its network, all above its bound.
+  std::string KeptApart(const Rehearsal& rehearsal, size_t sample) const;
   // The answer's interval and what the rehearsal says of it.
   Status LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed);
   void Borrow(Question question);

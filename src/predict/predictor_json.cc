@@ -10,7 +10,7 @@
 namespace weir::predict {
 namespace {
 
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
 
 template <typename T>
 std::vector<T> Flat(const std::vector<std::vector<T>>& rows) {
@@ -92,7 +92,8 @@ Json Predictor::ToJson() const {
     for (const auto& [index, weight] : answer.mixture) mixture.push_back({index, weight});
     answers.push_back({{"question", ToString(answer.question)},
                        {"mixture", std::move(mixture)},
-                       {"spread", answer.spread.ToJson()}});
+                       {"spread", answer.spread.ToJson()},
+                       {"reach", answer.reach}});
   }
   for (const Estimator& estimator : estimators_) estimators.push_back(estimator.ToJson());
   json["rehearsed"] = std::move(rehearsed);
@@ -190,6 +191,7 @@ Result<Predictor> Predictor::Load(std::string_view text) {
     }
     if (answer.mixture.empty()) return corrupt("a mixture is empty");
     answer.spread = TRY(Spread::FromJson(item["spread"], SpreadColumns(spec)));
+    answer.reach = TRY(GetNumber(item, "reach"));
     predictor.answers_.push_back(std::move(answer));
   }
   if (predictor.answers_.empty()) return corrupt("there are no answers");

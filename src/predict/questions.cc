@@ -1,6 +1,7 @@
 #include "predict/questions.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -18,6 +19,7 @@ constexpr std::pair<Question, std::string_view> kNames[] = {{Question::kInside, 
 constexpr size_t kRandomParts = 4, kFewestRandom = 2, kKeyParts = 5, kCounts = 2;
 constexpr size_t kFewestRows = 20;
 constexpr size_t kLeastTrained = 3;  // a fold trains on this part of the rows at least: a third
+constexpr size_t kLeastTested = 40;  // and a count is told from this part of them
 
 // Part of every row to folds of "this part" and "all others".
 std::vector<Fold> FoldsOf(const std::vector<size_t>& part_of, size_t parts) {
@@ -62,21 +64,42 @@ std::vector<Fold> ByKey(const std::vector<Row>& rows, std::string Row::* key, Se
   return folds;
 }
 
+// Below `bound` against from it on: a row whose hardware or network was not seen below asks another question.
+Fold AtCount(const std::vector<Row>& rows, double bound) {
+  Fold fold;
+  std::set<std::string_view> hardware, networks;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].devices >= bound) continue;
+    fold.train.push_back(static_cast<int>(i));
+    hardware.insert(rows[i].hardware);
+    networks.insert(rows[i].network);
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    if (row.devices >= bound && hardware.contains(row.hardware) && networks.contains(row.network)) {
+      fold.test.push_back(static_cast<int>(i));
+    }
+  }
+  return fold;
+}
+
 std::vector<Fold> ByCount(const std::vector<Row>& rows) {
   std::set<double> counts;
   for (const Row& row : rows) counts.insert(row.devices);
   std::vector<Fold> folds;
-  for (auto bound = counts.rbegin(); bound != counts.rend() && folds.size() < kCounts; ++bound) {
-    Fold fold;
-    std::set<double> known;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const bool below = rows[i].devices < *bound;
-      (below ? fold.train : fold.test).push_back(static_cast<int>(i));
-      if (below) known.insert(rows[i].devices);
-    }
-    if (known.size() < 2 || fold.train.size() < rows.size() / kLeastTrained) break;
+  double next = std::numeric_limits<double>::infinity();
+  while (!counts.empty() && folds.size() < kCounts) {
+    const double bound = *counts.rbegin();
+    counts.erase(bound);
+    // How times go on from one count cannot be seen in it, so a fit to one only is the last resort.
+    if (counts.empty() || (counts.size() == 1 && !folds.empty())) break;
+    if (bound > next) continue;
+    Fold fold = AtCount(rows, bound);
+    if (fold.train.size() < rows.size() / kLeastTrained) break;
     // A count with hardly a row says nothing; it is part of the next bound's test.
-    if (fold.test.size() * 40 >= rows.size()) folds.push_back(std::move(fold));
+    if (fold.test.size() * kLeastTested < rows.size()) continue;
+    folds.push_back(std::move(fold));
+    next = bound / 2;
   }
   return folds;
 }

@@ -25,8 +25,10 @@ struct Fold {
 
 // Inside: four parts by chance. Hardware and network: whole keys kept apart, in up to five parts of like size
 // (each key a part where there are fewer); a part that leaves less than a third to train on is dropped.
-// Count: below a count against above it, for up to two counts that leave both sides enough. Empty where the
-// rows cannot rehearse the question: one key only, one count only, fewer than 20 rows.
+// Count: below a count against those from it on whose hardware and network are known below, for the last
+// count that leaves both sides enough and the last of at most half of it; below it are two counts at least,
+// and one only where there are no more. Empty where the rows cannot rehearse the question: one key only, one
+// count only, fewer than 20 rows.
 std::vector<Fold> MakeFolds(const std::vector<Row>& rows, Question question, Seed seed);
 
 // The same with no more than about `most` rows on the test sides together, chosen by chance. Parts by chance

@@ -64,6 +64,41 @@ TEST(MakeFolds, CountsOfATestAreAboveAllOfItsTraining) {
   for (const int i : folds[0].test) EXPECT_EQ(rows[static_cast<size_t>(i)].devices, 4);
 }
 
+TEST(MakeFolds, ALargerCountIsAskedOfKnownHardwareAndNetworksOnly) {
+  auto rows = MakeRows();
+  for (Row& row : rows) {
+    if (row.devices != 4) continue;
+    if (row.hardware == "a") row.hardware = "only on four";
+    if (row.hardware == "b") row.network = "only on four";
+  }
+  const auto folds = MakeFolds(rows, Question::kCount, Seed(1));
+  ASSERT_EQ(folds.size(), 1U);
+  EXPECT_EQ(folds[0].train.size(), 90U);
+  EXPECT_EQ(folds[0].test.size(), 35U);
+  for (const int i : folds[0].test) {
+    EXPECT_NE(rows[static_cast<size_t>(i)].hardware, "only on four");
+    EXPECT_NE(rows[static_cast<size_t>(i)].network, "only on four");
+  }
+}
+
+TEST(MakeFolds, CountsAreRehearsedAtTheLastAndAtMostHalfOfIt) {
+  auto rows = MakeRows();
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].devices = std::vector<double>{1, 2, 4, 6, 8}[i % 5];
+  const auto folds = MakeFolds(rows, Question::kCount, Seed(1));
+  ASSERT_EQ(folds.size(), 2U);
+  EXPECT_EQ(folds[0].train.size(), 108U);  // below 8
+  EXPECT_EQ(folds[1].train.size(), 54U);   // below 4
+}
+
+TEST(MakeFolds, OneCountIsRehearsedFromOnlyWhereThereIsNoOther) {
+  auto rows = MakeRows();
+  for (Row& row : rows) row.devices = std::min(row.devices, 2.0);
+  const auto folds = MakeFolds(rows, Question::kCount, Seed(1));
+  ASSERT_EQ(folds.size(), 1U);
+  EXPECT_EQ(folds[0].train.size(), 45U);
+  EXPECT_EQ(folds[0].test.size(), 90U);
+}
+
 TEST(MakeFolds, SayNothingWhereRowsCannotRehearse) {
   auto rows = MakeRows();
   for (Row& row : rows) {

@@ -7,18 +7,41 @@ namespace {
 
 constexpr double kNoGroups = std::numeric_limits<double>::infinity();
 
-constexpr double kPull = 10;             // rows
+constexpr std::string_view kOwn = "-own", kCarried = "-carried";
+// Rows. Outside, a group's own rows say best how it goes on; inside, neighbours know a group better
+// than its own weights do, and what is left to them should be like the others.
+constexpr double kPull = 3, kPullInside = 10;
 constexpr size_t kMostStacked = 10'000;  // rows whose neighbours are asked before trees
+
+// What a configuration was off by at the largest count seen may go on beyond it.
+void AddCarried(std::vector<Recipe>& recipes) {
+  const size_t own = recipes.size();
+  for (size_t r = 0; r < own; ++r) {
+    if (!recipes[r].neighbours) continue;
+    Recipe carried = recipes[r];
+    carried.name += kCarried;
+    carried.carried = true;
+    recipes.push_back(std::move(carried));
+  }
+}
+
+std::string_view Without(std::string_view name, std::string_view end) {
+  if (name.ends_with(end)) name.remove_suffix(end.size());
+  return name;
+}
 
 }  // namespace
 
-std::vector<Recipe> Candidates(size_t rows, Groups groups) {
+std::vector<Recipe> Candidates(Question question, size_t rows, Groups groups) {
   Trees::Options deep{.rounds = 300, .rate = 0.06, .depth = 6};
   if (rows > 6000) deep = {.rounds = 250, .rate = 0.1, .depth = 8, .child_weight = 4};
   const Trees::Options shallow{
       .rounds = 150, .rate = 0.08, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
 
-  const Physical::Options common{.pull = kNoGroups}, own{.pull = groups == Groups::kOwn ? kPull : kNoGroups};
+  const bool inside = question == Question::kInside;
+  const Physical::Options common{.pull = kNoGroups},
+      own{.pull = groups == Groups::kCommon ? kNoGroups : (inside ? kPullInside : kPull),
+          .own_level = !inside};
   std::vector<Recipe> recipes = {
       {.name = "physical", .physical = common},
       {.name = "physical-own", .physical = own},
@@ -35,14 +58,15 @@ std::vector<Recipe> Candidates(size_t rows, Groups groups) {
     std::erase_if(recipes, [](const Recipe& recipe) { return recipe.trees && recipe.neighbours; });
   }
   if (groups == Groups::kCommon) {
-    std::erase_if(recipes, [](const Recipe& recipe) { return recipe.name.ends_with("-own"); });
+    std::erase_if(recipes, [](const Recipe& recipe) { return recipe.name.ends_with(kOwn); });
   }
+  if (question == Question::kCount) AddCarried(recipes);
   return recipes;
 }
 
 bool BelongsTo(const Recipe& recipe, std::string_view name) {
   if (name == "auto") return recipe.base != Recipe::Base::kLinear;
-  return recipe.name == name || recipe.name == std::string(name) + "-own";
+  return Without(Without(recipe.name, kCarried), kOwn) == name;
 }
 
 }  // namespace weir::predict

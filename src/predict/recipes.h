@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "predict/estimator.h"
+#include "predict/questions.h"
 
 namespace weir::predict {
 
@@ -13,10 +14,11 @@ namespace weir::predict {
 enum class Groups { kOwn, kCommon };
 
 // Every candidate for one question on so many rows. The likeness of neighbours is to be tuned for it.
-std::vector<Recipe> Candidates(size_t rows, Groups groups);
+std::vector<Recipe> Candidates(Question question, size_t rows, Groups groups);
 
 // Whether a candidate belongs to what the user calls by this name: itself, or itself with weights of the
-// physical model for each group ("-own"); "auto": all but the second work's.
+// physical model for each group ("-own") or corrections carried on ("-carried"); "auto": all but the second
+// work's.
 bool BelongsTo(const Recipe& recipe, std::string_view name);
 
 }  // namespace weir::predict

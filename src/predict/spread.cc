@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
+
+#include "stats/summary.h"
 
 namespace weir::predict {
 namespace {
@@ -11,6 +14,8 @@ constexpr int kParts = 5;
 constexpr size_t kFewest = 120;   // samples from which difficulty can be learned
 constexpr double kFloor = 0.004;  // added to a miss before its logarithm: below it all are noise
 constexpr double kLeastWidth = 0.002;
+constexpr double kConfidence = 0.9, kNormal = 1.645;  // the normal distribution's quantile of it
+constexpr double kMostWider = 2;                      // of an interval that says nothing nobody learns
 
 // The (n + 1) coverage / n quantile: conformal's.
 double Conformal(std::vector<double> scores, double coverage) {
@@ -76,6 +81,12 @@ Spread Spread::Constant(double half_width) {
   return spread;
 }
 
+Spread Spread::Times(double factor) const {
+  Spread wider = *this;
+  wider.scale_ *= factor;
+  return wider;
+}
+
 double Spread::HalfWidth(std::span<const float> x) const {
   const double difficulty = difficulty_ ? std::exp(difficulty_->Predict(x)) : 1;
   return std::clamp(scale_ * difficulty, kLeastWidth, 20.0);
@@ -97,6 +108,30 @@ Result<Spread> Spread::FromJson(const Json& json, int columns) {
     }
   }
   return spread;
+}
+
+double ForAnotherGroup(std::span<const double> misses, std::span<const std::string> groups) {
+  struct Sum {
+    double count = 0, total = 0, squares = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (size_t i = 0; i < misses.size(); ++i) {
+    Sum& sum = sums[groups[i]];
+    sum.count += 1;
+    sum.total += misses[i];
+    sum.squares += misses[i] * misses[i];
+  }
+  if (sums.size() < 2) return 1;
+  double common = 0, all = 0;  // mean squares, each group as much as another
+  for (const auto& [group, sum] : sums) {
+    common += sum.total * sum.total / (sum.count * sum.count);
+    all += sum.squares / sum.count;
+  }
+  if (!(all > 0)) return 1;
+  const auto count = static_cast<double>(sums.size());
+  const double few = std::min(
+      kMostWider, stats::StudentT(kConfidence, std::ssize(sums) - 1) * std::sqrt(1 + 1 / count) / kNormal);
+  return std::sqrt(1 + common / all * (few * few - 1));
 }
 
 }  // namespace weir::predict

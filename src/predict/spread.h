@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -24,6 +25,8 @@ class Spread {
   static Result<Spread> Learn(std::span<const float> x, int columns, std::span<const double> misses,
                               std::span<const int> parts, double coverage, Seed seed);
   static Spread Constant(double half_width);
+  // The same, all wider by `factor`.
+  Spread Times(double factor) const;
 
   double HalfWidth(std::span<const float> x) const;
 
@@ -35,5 +38,13 @@ class Spread {
   double scale_ = 1;
   std::optional<Trees> difficulty_;  // log of the expected miss
 };
+
+// How many times wider an interval must be that was learned from rows of few groups (hardware left out,
+// counts above a bound) to hold for the rows of another: what the rows of a group have in common was seen
+// only as often as there are groups, so its part of the miss goes by Student's t of groups - 1 degrees and
+// the prediction's sqrt(1 + 1 / groups), where that of many would go by the normal distribution; at most 2,
+// as what two groups ask for would say nothing; 1 for one group, which tells nothing of others.
+// REQUIRES: as many of both.
+double ForAnotherGroup(std::span<const double> misses, std::span<const std::string> groups);
 
 }  // namespace weir::predict
