@@ -66,19 +66,23 @@ std::string DesignText(const Console& console, const study::StudyFile& file, con
   return text;
 }
 
-// Seconds that a trial of each configuration took; nothing for those that were not tried, or failed.
+// Seconds that a trial of each configuration took; nothing for those that were not tried, or failed, as
+// `any_failed` tells.
 std::vector<std::optional<double>> Pilot(const study::Design& design, trial::Laboratory& laboratory,
-                                         const Clock& clock, const std::stop_token& stop, Console& console) {
+                                         const Clock& clock, const std::stop_token& stop, Console& console,
+                                         bool& any_failed) {
   std::vector<std::optional<double>> seconds(design.configurations.size());
   for (const study::Trial& trial : study::PilotTrials(design)) {
     if (stop.stop_requested()) break;
     const Instant begin = clock.Now();
     const auto record = laboratory.Play(trial);
     const std::string& label = design.configurations[trial.configuration].label;
-    if (record)
+    if (record) {
       seconds[trial.configuration] = Seconds(clock.Now() - begin);
-    else
-      console.Note(fmt::format("{}: {}", label, record.error().message));
+      continue;
+    }
+    console.Note(fmt::format("{}: {}", label, record.error().message));
+    any_failed = any_failed || record.error().code != ErrorCode::kUnsupported;  // which would be skipped
   }
   return seconds;
 }
@@ -88,7 +92,8 @@ Result<int> DryRun(const Options& options, const study::StudyFile& file, const s
   console.Text(DesignText(console, file, design));
   const TemporaryFolder folder = TRY(TemporaryFolder::Make("weir-study"));
   trial::Laboratory laboratory(TRY(LaboratoryOptions(options, folder.path())), file, design, clock);
-  const auto pilot = Pilot(design, laboratory, clock, stop, console);
+  bool any_failed = false;
+  const auto pilot = Pilot(design, laboratory, clock, stop, console, any_failed);
   Json json = study::ToJson(design);
   for (const study::Trial& trial : design.trials) {
     console.Text(fmt::format("  {:>4} {:>3} {:<17} {}\n", trial.block + 1, trial.position + 1,
@@ -101,7 +106,8 @@ Result<int> DryRun(const Options& options, const study::StudyFile& file, const s
     json["needed_s"] = *needed;
   }
   TRY_STATUS(console.Json(json));
-  return stop.stop_requested() ? kInterrupted : kDone;
+  if (stop.stop_requested()) return kInterrupted;
+  return any_failed ? kJobFailed : kDone;
 }
 
 // What must be the same when a study goes on.
@@ -211,6 +217,11 @@ Result<int> RunStudy(const Options& options, const std::stop_token& stop) {
   if (options.dry_run) return DryRun(options, stored.file, stored.design, clock, stop, console);
   if (options.folder.empty())
     return Fail(ErrorCode::kInvalidArgument, "-o DIR: a study wants a folder for its journal and its report");
+  std::error_code error;
+  if (options.resume && !std::filesystem::is_directory(options.folder, error))
+    return Fail(
+        ErrorCode::kNotFound,
+        fmt::format("{}: no study is there to go on with; without --resume one is begun", options.folder));
   if (stored.file.server_host) {
     for (const std::string& line :
          TRY(launch::RemoveLeftoversOn({.destination = *stored.file.server_host}, clock)))

@@ -34,12 +34,14 @@ std::string TrialId(const Configuration& configuration, int block, Role role) {
 // Applies the rules, and collects what comes to the same.
 class Configurations {
  public:
-  explicit Configurations(const StudyFile& study) : study_(study) {}
+  explicit Configurations(const StudyFile& study) : study_(study), used_(study.except.size()) {}
 
   // The configuration that `factors` come to, new or known; nothing where it was dropped.
   std::optional<size_t> Add(Json factors) {
     Combination combination{.factors = std::move(factors)};
+    NoteExceptions(combination.factors);
     Sense sense = MakeSense(combination.factors);
+    NoteExceptions(sense.factors);
     combination.changes = std::move(sense.changes);
     combination.dropped = sense.dropped.value_or(WhyExcepted(sense.factors));
     if (combination.dropped.empty()) {
@@ -51,18 +53,32 @@ class Configurations {
     return combinations.back().configuration;
   }
 
+  // The first of the study's exceptions that no combination is.
+  const Exception* FirstUnused() const {
+    for (size_t i = 0; i < used_.size(); ++i) {
+      if (!used_[i]) return &study_.except[i];
+    }
+    return nullptr;
+  }
+
   std::vector<Combination> combinations;
   std::vector<Configuration> configurations;
 
  private:
-  std::string WhyExcepted(const Json& factors) const {
+  std::string WhyExcepted(const Json& factors) {
     for (const Exception& one : study_.except) {
       if (Matches(factors, one.when)) return one.why;
     }
     return "";
   }
+  void NoteExceptions(const Json& factors) {
+    for (size_t i = 0; i < used_.size(); ++i) {
+      if (Matches(factors, study_.except[i].when)) used_[i] = true;
+    }
+  }
 
   const StudyFile& study_;
+  std::vector<bool> used_;  // by exception
   std::map<std::string, size_t> index_;
 };
 
@@ -156,6 +172,12 @@ Status Check(const StudyFile& study, const Design& design) {
             "study {} names no data, and its application reads some: add data: FOLDER, or load: closed",
             study.name));
   }
+  if (study.trial.seconds && std::ranges::any_of(design.configurations, ReadsData)) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("study {}: a trial's length in seconds is of the load generator, and the "
+                            "application is played too: give its length in images, passes or batches",
+                            study.name));
+  }
   if (study.server_host && std::ranges::none_of(design.configurations, IsDistributed)) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("study {}: network.hosts names a second node, and nothing is played there: add "
@@ -191,6 +213,12 @@ Result<Design> MakeDesign(const StudyFile& study) {
   Configurations found(study);
   std::vector<Json> combinations = TRY(AllCombinations(study));
   for (Json& one : combinations) found.Add(std::move(one));
+  if (const Exception* unused = found.FirstUnused()) {
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("study {}: except (why: {}): no combination is that one; mend it, or leave it out",
+                    study.name, unused->why.empty() ? "-" : EscapeBytes(unused->why)));
+  }
   if (found.configurations.empty()) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("study {}: no combination is left: {}", study.name,

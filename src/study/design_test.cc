@@ -246,5 +246,17 @@ TEST(TimeNeeded, ComesFromThePilotAndWhatIsDone) {
   EXPECT_EQ(TimeNeeded(design, std::vector<std::optional<double>>{2.0, 5.0}, done), 24);
 }
 
+TEST(MakeDesign, RefusesAnExceptionThatIsNone) {
+  const auto design = MakeDesign(Parse(std::string(kFactorial) + "except:\n  - {batch: 77, why: typo}\n"));
+  ASSERT_FALSE(design);
+  EXPECT_THAT(design.error().message, HasSubstr("except (why: typo): no combination is that one"));
+}
+
+TEST(MakeDesign, RefusesSecondsForTheApplication) {
+  const auto design = MakeDesign(Parse(std::string(kFactorial) + "trial: {seconds: 2}\n"));
+  ASSERT_FALSE(design);
+  EXPECT_THAT(design.error().message, HasSubstr("in images, passes or batches"));
+}
+
 }  // namespace
 }  // namespace weir::study

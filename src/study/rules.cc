@@ -62,7 +62,15 @@ class Rules {
   Sense sense_;
 };
 
+// Who names a server wants it measured: without a word of the architecture it is where that server is.
 void Rules::Architecture() {
+  if (!Has("architecture") && Has("server")) {
+    const Json server = Level("server");
+    const bool away = server.is_object() && server.contains("url") && !IsLoopback(server);
+    sense_.factors["architecture"] = away ? "distributed" : "microservice";
+    sense_.changes.push_back(fmt::format("architecture is {}: a server is named",
+                                         sense_.factors["architecture"].get<std::string>()));
+  }
   const Json architecture = Level("architecture");
   if (architecture == "in-process") {
     Without({"server", "protocol", "payload", "instances", "server_batching", "network", "placement"},

@@ -137,5 +137,17 @@ TEST(MakeSense, PutsFactorsIntoTheirOrder) {
             R"({"architecture":"in-process","batch":8})");
 }
 
+TEST(MakeSense, PutsAServerThatIsNamedWhereItIs) {
+  const auto architecture_of = [](const Json& server) {
+    return MakeSense(Json{{"server", server}}).factors.value("architecture", "none");
+  };
+  EXPECT_EQ(architecture_of("weir"), "microservice");
+  EXPECT_EQ(architecture_of({{"name", "s"}, {"url", "http://127.0.0.1:8000"}}), "microservice");
+  EXPECT_EQ(architecture_of({{"name", "s"}, {"url", "http://10.1.2.3:8000"}}), "distributed");
+  EXPECT_FALSE(MakeSense(Json::object()).factors.contains("architecture"));
+  EXPECT_FALSE(
+      MakeSense(Json{{"server", "weir"}, {"architecture", "in-process"}}).factors.contains("server"));
+}
+
 }  // namespace
 }  // namespace weir::study

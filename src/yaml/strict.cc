@@ -60,7 +60,13 @@ Status ReadFile(std::string_view text, size_t most_bytes, std::string_view kind,
                 fmt::format("{} bytes are no {}: the limit is {}", text.size(), kind, most_bytes));
   }
   try {
-    const Node root = YAML::Load(std::string(text));
+    const std::vector<Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.size() > 1) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("line {}: a second document begins here (---): a {} is one",
+                              documents[1].Mark().line + 1, kind));
+    }
+    const Node root = documents.empty() ? Node() : documents[0];
     return read(root,
                 {std::max(root.Mark().line + 1, 1), std::string(kind), true});  // an empty file has no mark
   } catch (const YAML::Exception& error) {

@@ -65,6 +65,12 @@ TEST(Strict, HoldsValuesWithinTheirLimits) {
   }
 }
 
+TEST(Strict, RefusesASecondDocument) {
+  EXPECT_EQ(WhyNot("name: a\n---\nloud: true\n"),
+            "line 3: a second document begins here (---): a fact sheet is one");
+  EXPECT_EQ(WhyNot("---\nname: a\n"), "it was read");
+}
+
 TEST(Strict, RefusesWhatIsNoYaml) {
   EXPECT_THAT(WhyNot("name: [a\n"), HasSubstr("not YAML"));
   EXPECT_THAT(WhyNot("name: *nobody\n"), HasSubstr("not YAML"));
