@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 if [ $# -eq 0 ]; then set -- engines pipeline prepare workers breakaway serving remote load micro; fi
 for name in "$@"; do
   if [ "$name" = micro ]; then
+    export WEIR_PICTURES=${WEIR_PICTURES:-${WEIR_SHARED:-$PWD/../shared}/data/images}
     for program in build/release/bench/*_bench; do "$program" --benchmark_min_time=0.5; done
   elif [ "$name" = serving ] || [ "$name" = remote ] || [ "$name" = load ]; then
     /usr/bin/python3 "bench/$name.py"
