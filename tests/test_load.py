@@ -108,16 +108,14 @@ def test_a_rate_is_planned_to_the_request(weir, server, distribution):
 
 
 def test_at_twice_the_capacity_response_times_grow_as_theory_says_and_are_invalid(weir, server):
-    def check():
-        level, = weir.json("load", *at(server, "five"), "--request-rate-range", 400, "--duration", 2, "--warmup", 0, status=3)["levels"]
-        assert level["verdict"]["latency"] == "INVALID"
-        assert reasons(level) >= {"rate-missed", "no-steady-state"}
-        assert level["planned"] == 800 and whole(level)
-        assert level["response_ms"]["max"] == pytest.approx(2000, rel=0.25)  # the last of 800 at 200 a second, planned after 2 s
-        assert level["response_ms"]["p50"] == pytest.approx(1000, rel=0.25)
-        assert level["throughput_per_s"] == pytest.approx(200, rel=0.2)
-
-    measured(check)
+    # No machine makes the model faster than 200 a second: a disturbed one, slower. What theory says to the thousandth is held in imagined time.
+    level, = weir.json("load", *at(server, "five"), "--request-rate-range", 400, "--duration", 2, "--warmup", 0, status=3)["levels"]
+    assert level["verdict"]["latency"] == "INVALID"
+    assert reasons(level) >= {"rate-missed", "no-steady-state"}
+    assert level["planned"] == 800 and whole(level)
+    assert level["response_ms"]["max"] > 1900  # the last of 800 at 200 a second, planned after 2 s
+    assert level["response_ms"]["p50"] > 900
+    assert 0 < level["throughput_per_s"] < 210
 
 
 def test_a_stall_of_the_server_shows_in_the_response_time(server, weir):
@@ -331,12 +329,10 @@ def test_shared_memory_that_the_server_refuses_is_said(weir, server):
 
 
 def test_a_rate_by_count_leaves_nothing_unsent(weir, server):
-    def check():
-        level, = weir.json("load", *at(server, "five"), "--request-rate-range", 150, "--request-count", 150, "--warmup", 0, status=None)["levels"]
-        assert level["planned"] == level["answered"] == 150 and level["unsent"] == 0
-        assert level["throughput_per_s"] == pytest.approx(150, rel=0.1)
-
-    measured(check)
+    level, = weir.json("load", *at(server, "five"), "--request-rate-range", 150, "--request-count", 150, "--warmup", 0, status=None)["levels"]
+    assert level["planned"] == level["answered"] == 150 and level["unsent"] == 0
+    assert level["measured_s"] > 149 / 150 - 0.001  # from the first of them to the last, which may be late and never early
+    assert 0 < level["throughput_per_s"] < 152
 
 
 def test_every_request_can_be_kept(weir, server, tmp_path):
