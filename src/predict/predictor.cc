@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "predict/contains.h"
+#include "predict/fold_facts.h"
 #include "predict/median.h"
 #include "predict/parallel.h"
 #include "predict/recipes.h"
@@ -32,31 +33,6 @@ std::string JoinParts(const std::vector<std::string>& parts) {
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
   return text;
-}
-
-// Whether what is asked for has, for the most, a group of the physical model that the rest has rows of: what
-// a network never seen has not, where each network is a group.
-bool KnowsGroups(const std::vector<Row>& rows, const std::vector<Fold>& folds) {
-  size_t known = 0, total = 0;
-  for (const Fold& fold : folds) {
-    std::set<std::string_view> groups;
-    for (const int i : fold.train) groups.insert(rows[static_cast<size_t>(i)].group);
-    for (const int i : fold.test) known += groups.contains(rows[static_cast<size_t>(i)].group) ? 1 : 0;
-    total += fold.test.size();
-  }
-  return 2 * known >= total;
-}
-
-// How many doublings the rows of the rehearsal of larger counts are, in the median, beyond what its fits saw;
-// one at least, as nobody asks for less.
-double Reach(const std::vector<Row>& rows, const std::vector<Fold>& folds) {
-  std::vector<double> distances;
-  for (const Fold& fold : folds) {
-    double seen = 1;
-    for (const int i : fold.train) seen = std::max(seen, rows[static_cast<size_t>(i)].devices);
-    for (const int i : fold.test) distances.push_back(std::log2(rows[static_cast<size_t>(i)].devices / seen));
-  }
-  return std::max(1.0, Median(std::move(distances)));
 }
 
 }  // namespace
