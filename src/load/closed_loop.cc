@@ -116,6 +116,7 @@ void Player::StartClosed(const Concurrency& load) {
     threads_.push_back(StartThread("load-0", [this, places = std::move(places)](std::stop_token) mutable {
       KeepPlaces(std::move(places));
       TendPlaces();
+      undriven_ = true;
       EndDriving();
     }));
     return;

@@ -11,6 +11,7 @@ namespace weir::load {
 namespace {
 
 constexpr Duration kProgressEvery = 250ms;
+constexpr Duration kAfterStop = 5s;  // whoever has asked for the end is not kept waiting for all answers
 
 Status CheckOptions(const Requests& requests, const PlayOptions& options, const PlayHooks& hooks) {
   const auto invalid = [](const char* message) -> Status {
@@ -101,13 +102,12 @@ void Player::Watch(const std::stop_token& stop) {
   while (!over) {
     over = Wait(next);
     const Instant now = clock_.Now();
-    bool has_begun = false, has_ended = false, stands_still = false;
+    bool has_begun = false, has_ended = false;
     {
       MutexLock lock(mutex_);
       EndIfUp(now, stop.stop_requested());
       has_begun = ledger_.phase() != Ledger::Phase::kWarmUp;
       has_ended = ledger_.finished();
-      stands_still = driving_ == 0;
     }
     if (has_begun && !std::exchange(measuring, true)) {
       cpu_before = ProcessCpuTime();
@@ -127,8 +127,9 @@ void Player::Watch(const std::stop_token& stop) {
       played_.busiest_thread = busiest.share;
       played_.busiest_thread_name = busiest.name;
     }
-    if (measured && now >= ended + options_.drain) given_up_ = true;
-    const bool may_give_up = hooks_.drive ? stands_still : measured;
+    const Duration patience = stop.stop_requested() ? std::min(options_.drain, kAfterStop) : options_.drain;
+    if (measured && now >= ended + patience) given_up_ = true;
+    const bool may_give_up = hooks_.drive ? undriven_.load() : measured;
     if (given_up_ && !over && may_give_up && hooks_.give_up && !std::exchange(gave_up, true))
       hooks_.give_up();
     if (now >= next || over) {

@@ -54,7 +54,7 @@ struct PlayOptions {
   Duration length = 10s;
   int64_t requests = 0;
   Duration timeout{};    // of a request from its leaving; 0: none but `drain`
-  Duration drain = 30s;  // what is out so long after the end is given up
+  Duration drain = 30s;  // what is out so long after the end is given up; 5 s after `stop`
   Seed seed{1};          // of the schedule
 };
 

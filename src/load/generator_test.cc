@@ -148,6 +148,23 @@ TEST(Play, EndsThoughNothingIsAnswered) {
   EXPECT_EQ(played.throughput(), 0);
 }
 
+TEST(Play, EndsThoughNothingIsAnsweredWhereItDrives) {
+  for (const Scenario& scenario :
+       {Scenario(Concurrency{.in_flight = 2}), Scenario(Rate{.per_second = 100})}) {
+    HoldingService service;
+    PlayHooks hooks;
+    hooks.drive = [](Instant until) {
+      SleepUntil(until);
+      return Duration{};
+    };
+    hooks.give_up = [&] { service.AnswerAll(Fail(ErrorCode::kCancelled, "gone")); };
+    const Played played =
+        MustPlay(service, {.scenario = scenario, .warm_up = 0s, .length = 50ms, .drain = 1ms}, hooks);
+    EXPECT_GE(played.tally.planned(), 1);
+    EXPECT_EQ(played.tally.answered(), 0);
+  }
+}
+
 TEST(Play, StopsWhenAskedAndTellsWhatThereWas) {
   ThreadedService service;
   std::stop_source stop;

@@ -16,6 +16,7 @@ void Player::StartOpen(Schedule schedule, int most) {
       StartThread("load-0", [this, schedule = std::move(schedule), most](std::stop_token) mutable {
         KeepSchedule(std::move(schedule), most);
         DriveUntilAnswered();
+        undriven_ = true;
         EndDriving();
       }));
 }

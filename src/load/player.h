@@ -103,6 +103,7 @@ class Player {
   std::optional<Pacer> pacer_;           // of "load-0"
   std::atomic<Duration::rep> spun_ = 0;  // by "load-0"
   std::atomic<bool> given_up_ = false;
+  std::atomic<bool> undriven_ = false;  // "load-0" drives no more
 
   mutable Mutex mutex_;
   CondVar changed_;  // the phase, or the last request
