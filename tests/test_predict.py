@@ -341,3 +341,10 @@ def test_numbers_beyond_all_measure_are_answered_or_refused(weir, physical, tmp_
     for row in scored.values():
         assert (row["prediction"] == "") == (row["regime"] == "refused")
         assert row["prediction"] == "" or math.isfinite(float(row["prediction"]))
+
+
+def test_the_rows_are_not_written_over(weir, tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("a\n1\n")
+    assert b"its rows would be lost" in weir.run("predict", "p.json", "--in", rows, "--out", rows, status=2).stderr
+    assert rows.read_text() == "a\n1\n"

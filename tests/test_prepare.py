@@ -489,3 +489,14 @@ def test_long_lists_need_little_memory(weir, tmp_path):
     done = subprocess.run([sys.executable, "-c", script, *command], check=True, capture_output=True, text=True)
     assert int(done.stdout.splitlines()[-1]) < 120_000  # KiB
     assert json.loads((tmp_path / "set/set.json").read_text())["rejected"] == {"missing": 200_000}
+
+
+def test_what_says_nothing_or_could_never_end_is_refused(weir, made, tmp_path):
+    _, pictures = made
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    (folder / "a.jpg").write_bytes(next(pictures.rglob("*.jpg")).read_bytes())
+    assert b"lies within its own source" in weir.run("prepare", folder, "-o", folder / "set", status=2).stderr
+    assert sorted(os.listdir(folder)) == ["a.jpg"]
+    assert b"--encoding" in weir.run("prepare", folder, "-o", tmp_path / "set", "--encoding", "png", status=2).stderr
+    assert b"--min-score" in weir.run("prepare", folder, "-o", tmp_path / "set", "--min-score", 1, status=2).stderr

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "base/file.h"
 #include "cli/console.h"
 #include "cli/flags.h"
@@ -51,6 +53,9 @@ Status CheckTogether(const Wanted& w) {
     return refuse(
         "--out is for the answers to the rows of --in; an answer to flags is printed (--json FILE)");
   if (!w.in.empty() && w.out.empty()) return refuse("--in wants --out, where the answers go");
+  std::error_code error;
+  if (!w.in.empty() && std::filesystem::equivalent(w.in, w.out, error))
+    return refuse(fmt::format("--out {} is the file of --in: its rows would be lost", w.out));
   if (!w.in.empty() && w.asked.any()) {
     return refuse(
         "the rows come from --in, so --gpu, --network, --batch, --devices, --set, --items, --epochs, "

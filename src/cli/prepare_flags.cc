@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <initializer_list>
 #include <string_view>
 #include <utility>
@@ -79,6 +80,21 @@ Status Refuse(std::string_view why, const std::optional<std::string>& flag) {
               fmt::format("{}, so {} has no meaning beside it: leave it out", why, *flag));
 }
 
+// A set within its own source would be one of the pictures' folders when its command is run again.
+Status CheckPlace(const PrepareFlags& w) {
+  std::error_code error;
+  const std::filesystem::path place = std::filesystem::weakly_canonical(w.folder, error);
+  for (const std::string& source : w.sources) {
+    if (!std::filesystem::is_directory(source, error)) continue;
+    const std::filesystem::path folder = std::filesystem::canonical(source, error);
+    if (std::ranges::mismatch(folder, place).in1 != folder.end()) continue;
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("-o {} lies within its own source {}: choose a folder beside it", w.folder, source));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<int> ParsePrepareFlags(const Arguments& arguments, PrepareFlags& w) {
@@ -127,7 +143,12 @@ Status CheckPrepareFlags(const PrepareFlags& w) {
                FirstGiven(w, kIn, {"--labels", "--fetch-retries", "--fetch-timeout", "--max-file-bytes"})));
   }
   if (w.recipe.empty() && w.shrink) return invalid("--shrink is for pictures that get a size: give --recipe");
-  return {};
+  if (w.recipe.empty() && reads)
+    TRY_STATUS(Refuse("without --recipe files go in byte for byte",
+                      FirstGiven(w, kIn, {"--encoding", "--quality", "--sampling"})));
+  if (w.recognise.empty())
+    TRY_STATUS(Refuse("no model judges without --recognise", FirstGiven(w, kIn, {"--min-score"})));
+  return CheckPlace(w);
 }
 
 }  // namespace weir::cli

@@ -64,6 +64,7 @@ Predictor::Known Predictor::Learn(const Data& data) {
     hardware.insert(row.hardware);
     networks.insert(row.network);
     known.most_devices = std::max(known.most_devices, row.devices);
+    known.least_devices = std::min(known.least_devices, row.devices);
     for (size_t j = 0; j < ranges; ++j) {
       if (std::isnan(row.ranges[j])) continue;
       known.least[j] = std::min(known.least[j], row.ranges[j]);
@@ -94,6 +95,9 @@ Predictor::Place Predictor::PlaceOf(const Row& row) const {
   if (row.devices > known_.most_devices) {
     why.push_back(fmt::format("{} {:g} is above {:g}", spec.devices, row.devices, known_.most_devices));
     place.question = Question::kCount;
+  } else if (row.devices < known_.least_devices) {
+    why.push_back(fmt::format("{} {:g} is below {:g}", spec.devices, row.devices, known_.least_devices));
+    place.question = Question::kCount;
   }
   if (spec.networks && !std::ranges::binary_search(known_.networks, row.network)) {
     why.push_back(fmt::format("{} {} was never measured", spec.networks->key, row.network));
@@ -117,8 +121,9 @@ const Predictor::Answer& Predictor::AnswerOf(Question question) const {
 
 double Predictor::WidenByCount(const Row& row) const {
   const double reach = AnswerOf(Question::kCount).reach;
-  if (!(row.devices > known_.most_devices) || !(reach > 0)) return 1;
-  return std::max(1.0, std::log2(row.devices / known_.most_devices) / reach);
+  const double beyond = std::max(row.devices / known_.most_devices, known_.least_devices / row.devices);
+  if (!(beyond > 1) || !(reach > 0)) return 1;
+  return std::max(1.0, std::log2(beyond) / reach);
 }
 
 // What tells of a prediction's difficulty: the row, how far the candidates are apart, and what they say.

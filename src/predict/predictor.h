@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -102,7 +103,7 @@ class Predictor {
   // What the fit saw.
   struct Known {
     std::vector<std::string> hardware, networks;  // sorted
-    double most_devices = 0;
+    double most_devices = 0, least_devices = std::numeric_limits<double>::infinity();
     std::vector<double> least, greatest;  // of Spec::ranges
   };
 

@@ -98,7 +98,10 @@ Json Predictor::ToJson() const {
   for (const Estimator& estimator : estimators_) estimators.push_back(estimator.ToJson());
   json["rehearsed"] = std::move(rehearsed);
   json["candidates"] = std::move(scores);
-  Json known{{"most_devices", known_.most_devices}, {"least", known_.least}, {"greatest", known_.greatest}};
+  Json known{{"most_devices", known_.most_devices},
+             {"least_devices", known_.least_devices},
+             {"least", known_.least},
+             {"greatest", known_.greatest}};
   for (const auto& [key, list] :
        {std::pair{"hardware", &known_.hardware}, std::pair{"networks", &known_.networks}}) {
     known[key] = Json::array();
@@ -157,6 +160,7 @@ Result<Predictor> Predictor::Load(std::string_view text) {
   predictor.known_.hardware = TRY(Strings(known, "hardware"));
   predictor.known_.networks = TRY(Strings(known, "networks"));
   predictor.known_.most_devices = TRY(GetNumber(known, "most_devices"));
+  predictor.known_.least_devices = TRY(GetNumber(known, "least_devices"));
   for (const auto& [key, list] :
        {std::pair{"least", &predictor.known_.least}, std::pair{"greatest", &predictor.known_.greatest}}) {
     if (!known.contains(key) || known[key].size() != spec.ranges.size())

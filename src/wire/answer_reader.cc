@@ -99,6 +99,7 @@ struct HttpAnswerReader::State {
 
   Phase phase = Phase::kHead;
   bool begun = false;
+  bool is_http = false;  // the parser, which takes a head by its lines, has its first bytes
   std::optional<Parser> parser{std::in_place};
   std::array<std::byte, kRoom> room;
   size_t held = 0;    // bytes in `room`
@@ -108,7 +109,8 @@ struct HttpAnswerReader::State {
 
 Result<bool> HttpAnswerReader::State::Parse() {
   while (held > 0) {
-    if (phase == Phase::kHead && !LooksLikeHttp()) return Corrupt("it does not begin with HTTP/1.");
+    if (phase == Phase::kHead && !std::exchange(is_http, true) && !LooksLikeHttp())
+      return Corrupt("it does not begin with HTTP/1.");
     if (phase == Phase::kUnsized && parser->chunked() && held < kLeastOfChunks) return false;
     error_code ec;
     const size_t used = parser->put(boost::asio::const_buffer(room.data(), held), ec);
@@ -121,6 +123,7 @@ Result<bool> HttpAnswerReader::State::Parse() {
     if (phase == Phase::kHead && parser->is_header_done()) {
       if (parser->status / 100 == 1) {  // 100 Continue and the like: the answer comes after it
         parser.emplace();
+        is_http = false;
         continue;
       }
       if (TRY(HeadRead())) return true;
@@ -225,6 +228,7 @@ HttpAnswer HttpAnswerReader::Take() {
   }
   s.body = {};
   s.begun = false;
+  s.is_http = false;
   s.held = 0;
   s.phase = State::Phase::kHead;
   s.parser.emplace();
