@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "base/thread.h"
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
@@ -130,7 +131,7 @@ int MonitorProcesses(const Console& console, const monitor::ResourceMonitor::Opt
   const Interrupt interrupt;
   const std::stop_callback interrupted(interrupt.token(), [&] { end.request_stop(); });
   std::jthread input;
-  if (until_eof) input = std::jthread([&](const std::stop_token& stop) { WatchInput(stop, end); });
+  if (until_eof) input = StartThread("input", [&](std::stop_token stop) { WatchInput(stop, end); });
   const SteadyClock clock;
   const auto used = monitor::WatchUntilTheyEnd(clock, options, end.get_token());
   if (!used) return FailWith(used.error());

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread.h"
 #include "launch/leftovers.h"
 #include "launch/ssh_server.h"
 
@@ -35,10 +36,10 @@ Result<std::unique_ptr<SshWatch>> SshWatch::Start(const SshHost& host, const Clo
   if (::pipe2(ends, O_CLOEXEC) != 0) return FailErrno("a pipe", errno);
   std::unique_ptr<SshWatch> watch(new SshWatch(host));
   watch->input_ = UniqueFd(ends[1]);
-  watch->thread_ =
-      std::thread([watch = watch.get(), &clock, command = std::move(command), input = UniqueFd(ends[0])] {
-        watch->output_ = RunCommand({.arguments = command, .input = input.get(), .timeout = kLongest}, clock);
-      });
+  watch->thread_ = StartThread("launch-watch", [watch = watch.get(), &clock, command = std::move(command),
+                                                input = UniqueFd(ends[0])](std::stop_token) {
+    watch->output_ = RunCommand({.arguments = command, .input = input.get(), .timeout = kLongest}, clock);
+  });
   return watch;
 }
 

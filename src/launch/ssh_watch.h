@@ -31,7 +31,7 @@ class SshWatch {
   const SshHost host_;
   UniqueFd input_;
   Result<Output> output_;  // the thread's until it has ended
-  std::thread thread_;     // "launch-watch"
+  std::jthread thread_;    // "launch-watch"
 };
 
 }  // namespace weir::launch

@@ -65,7 +65,7 @@ class Configurations {
   std::vector<Configuration> configurations;
 
  private:
-  std::string WhyExcepted(const Json& factors) {
+  std::string WhyExcepted(const Json& factors) const {
     for (const Exception& one : study_.except) {
       if (Matches(factors, one.when)) return one.why;
     }
