@@ -105,7 +105,7 @@ class Lane {
         timeout_(options.connect_timeout),
         most_(connections),
         clock_(clock),
-        io_(1),
+        io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),  // its sockets and timers are of one thread
         work_(io_.get_executor()),
         timer_(io_),
         wake_(io_) {
@@ -227,7 +227,8 @@ void Connection::Carry(PendingPtr pending) {
 void Connection::Write() {
   while (!unsent_.empty()) {
     error_code error;
-    size_t size = socket_.write_some(unsent_, error);
+    size_t size = unsent_.size() == 1 ? socket_.write_some(asio::const_buffers_1(unsent_.front()), error)
+                                      : socket_.write_some(unsent_, error);
     if (error == asio::error::would_block) {
       socket_.async_wait(tcp::socket::wait_write,
                          [self = shared_from_this(), pending = pending_](const error_code& failed) {
@@ -263,7 +264,8 @@ void Connection::Read() {
 void Connection::OnRead(const error_code& error, size_t size) {
   if (error) return Ended(error);
   if (!pending_) return Ended(asio::error::eof);  // an answer to nothing
-  if (!pending_->stamps.first_byte) pending_->stamps.first_byte = lane_.Now();
+  pending_->stamps.done = lane_.Now();  // of what has come so far
+  if (!pending_->stamps.first_byte) pending_->stamps.first_byte = pending_->stamps.done;
   const Result<bool> whole = reader_.Filled(size);
   if (!whole) return FailPending(Named(whole.error()));
   if (*whole) {
@@ -276,7 +278,6 @@ void Connection::OnRead(const error_code& error, size_t size) {
 
 // The connection finds its next work before the answer is told: who is told may send again at once.
 void Connection::AnswerWhole() {
-  pending_->stamps.done = lane_.Now();
   HttpAnswer answer = reader_.Take();
   const PendingPtr pending = Release();
   used_ = true;
@@ -291,6 +292,7 @@ void Connection::AnswerWhole() {
 // The server has closed, or the connection broke.
 void Connection::Ended(const error_code& error) {
   if (pending_ && reader_.begun() && error == asio::error::eof) {
+    pending_->stamps.done = lane_.Now();
     const Result<bool> whole = reader_.Closed();
     return whole ? AnswerWhole() : FailPending(Named(whole.error()));
   }
@@ -475,8 +477,8 @@ void Lane::AbortAll() {
     connection->Close();
     if (pending) Answer(pending, std::unexpected(stopped));
   }
-  error_code ignored;
-  timer_.cancel(ignored);
+  timer_.cancel();
+  wake_.cancel();
 }
 
 void Lane::Stop() {
@@ -484,7 +486,6 @@ void Lane::Stop() {
     AbortAll();
     work_.reset();
   });
-  wake_.cancel();
   thread_.joinable() ? thread_.join() : static_cast<void>(io_.run());
 }
 
