@@ -18,6 +18,7 @@
 #include "launch/ssh_server.h"
 #include "record/provenance.h"
 #include "study/analysis.h"
+#include "study/figures.h"
 #include "study/run.h"
 #include "trial/laboratory.h"
 
@@ -131,7 +132,11 @@ std::string ProgressText(const study::Progress& progress, const study::Played& l
 class Teller {
  public:
   Teller(const StoredStudy& stored, const Clock& clock, Console& console)
-      : stored_(stored), clock_(clock), console_(console), begin_(clock.Now()) {}
+      : stored_(stored),
+        clock_(clock),
+        console_(console),
+        begin_(clock.Now()),
+        wanted_(study::WantedMetrics(stored.file)) {}
 
   void Tell(const study::Progress& progress, const study::Played& last) {
     const record::Verdict& verdict = last.record.verdict;
@@ -140,7 +145,7 @@ class Teller {
         verdict.standing == record::Standing::kFailed || verdict.standing == record::Standing::kSkipped;
     if (is_bad && told_.insert(verdict.message).second)
       Note(fmt::format("{} {}: {}", ToString(verdict.standing), label, verdict.message));
-    if (study::Counts(last) && !std::exchange(any_counted_, true)) TellMissing(last, label);
+    if (study::Counts(last)) TellMissing(last);
     console_.Progress(Seconds(clock_.Now() - begin_), "trials", progress.done, progress.total,
                       ProgressText(progress, last, stored_.design));
   }
@@ -151,15 +156,22 @@ class Teller {
     console_.Note(text);
   }
 
-  // Early, as the study would be played to its end for an answer that nobody can give.
-  void TellMissing(const study::Played& played, const std::string& label) {
+  // Early, as the study would be played to its end for an answer that nobody can give: each metric is looked
+  // for in the first trial that ought to have it.
+  void TellMissing(const study::Played& played) {
+    const study::Configuration& configuration = stored_.design.configurations[played.trial.configuration];
+    const auto due = std::ranges::stable_partition(wanted_, [&](const study::WantedMetric& one) {
+      return !study::Shows(one.where, configuration.factors);
+    });
+    if (due.empty()) return;
     std::vector<std::string> names;
     for (const auto& [name, value] : study::Flatten(played.record.metrics).numbers) names.push_back(name);
-    for (const study::MissingMetric& one : study::FindMissing(stored_.file, names)) {
-      Note(fmt::format("{}: the first trial ({}) has no metric \"{}\"{}; {} has the names of all",
-                       one.wanted_by, label, one.metric,
+    for (const study::MissingMetric& one : study::FindMissing(due, names)) {
+      Note(fmt::format("{}: the first trial that ought to have it ({}) has no metric \"{}\"{}; {} has the names of all",
+                       one.wanted_by, configuration.label, one.metric,
                        one.nearest ? fmt::format(", did you mean {}?", *one.nearest) : "", kJournalFile));
     }
+    wanted_.erase(due.begin(), due.end());
   }
 
   const StoredStudy& stored_;
@@ -167,7 +179,7 @@ class Teller {
   Console& console_;
   const Instant begin_;
   std::set<std::string> told_;
-  bool any_counted_ = false;
+  std::vector<study::WantedMetric> wanted_;  // and not yet looked for
 };
 
 Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy& stored, const Clock& clock,

@@ -104,17 +104,25 @@ const Figures* FindFigures(const ConfigurationResult& result, std::string_view m
   return found == result.metrics.end() ? nullptr : &*found;
 }
 
-std::vector<MissingMetric> FindMissing(const StudyFile& study, const std::vector<std::string>& metrics) {
+std::vector<WantedMetric> WantedMetrics(const StudyFile& study) {
+  std::vector<WantedMetric> wanted{{.metric = study.objective.metric, .wanted_by = "objective", .where = {}}};
+  for (const Figure& figure : study.figures) {
+    if (!figure.metric.empty())
+      wanted.push_back(
+          {.metric = figure.metric, .wanted_by = "figure " + figure.title, .where = figure.where});
+  }
+  return wanted;
+}
+
+std::vector<MissingMetric> FindMissing(std::span<const WantedMetric> wanted,
+                                       const std::vector<std::string>& metrics) {
   std::vector<MissingMetric> missing;
   const std::vector<std::string_view> known(metrics.begin(), metrics.end());
-  const auto look = [&](const std::string& metric, std::string wanted_by) {
-    if (known.empty() || std::ranges::find(known, metric) != known.end()) return;
-    missing.push_back(
-        {.metric = metric, .wanted_by = std::move(wanted_by), .nearest = Nearest(metric, known)});
-  };
-  look(study.objective.metric, "objective");
-  for (const Figure& figure : study.figures) {
-    if (!figure.metric.empty()) look(figure.metric, "figure " + figure.title);
+  if (known.empty()) return missing;
+  for (const WantedMetric& one : wanted) {
+    if (std::ranges::find(known, one.metric) == known.end())
+      missing.push_back(
+          {.metric = one.metric, .wanted_by = one.wanted_by, .nearest = Nearest(one.metric, known)});
   }
   return missing;
 }
@@ -170,7 +178,7 @@ Analysis Analyse(const StudyFile& study, const Design& design, std::span<const P
   analysis.effects = FindEffects(study, design, measured, options);
   analysis.drift = FindStudyDrift(measured, study.objective.metric, options);
   analysis.answer = FindAnswer(study.objective, analysis, measured, options);
-  analysis.missing = FindMissing(study, measured.metrics());
+  analysis.missing = FindMissing(WantedMetrics(study), measured.metrics());
   return analysis;
 }
 

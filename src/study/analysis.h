@@ -101,8 +101,15 @@ struct Answer {
   std::vector<Comparison> others;  // each other one over the best, from the best on; of those with figures
 };
 
-// A metric that the study file asks for, and that no trial has of those that count: a slip of the pen most
-// often.
+// A metric that the study file asks for: of all configurations, or of those that a figure shows.
+struct WantedMetric {
+  std::string metric;
+  std::string wanted_by;
+  std::vector<LevelLists> where;
+};
+std::vector<WantedMetric> WantedMetrics(const StudyFile& study);
+
+// One that no trial has of those that count: a slip of the pen most often.
 struct MissingMetric {
   std::string metric;
   std::string wanted_by;               // "objective", or "figure TITLE"
@@ -126,7 +133,8 @@ Analysis Analyse(const StudyFile& study, const Design& design, std::span<const P
 // The parts.
 std::optional<Comparison> Compare(const Measured& measured, size_t configuration, size_t against,
                                   const std::string& metric, const AnalysisOptions& options);
-std::vector<MissingMetric> FindMissing(const StudyFile& study, const std::vector<std::string>& metrics);
+std::vector<MissingMetric> FindMissing(std::span<const WantedMetric> wanted,
+                                       const std::vector<std::string>& metrics);
 std::vector<Effect> FindEffects(const StudyFile& study, const Design& design, const Measured& measured,
                                 const AnalysisOptions& options);
 StudyDrift FindStudyDrift(const Measured& measured, const std::string& metric,

@@ -201,6 +201,16 @@ TEST(Analyse, NamesTheMetricsThatNoTrialHas) {
   EXPECT_THAT(slip.Analyse().missing, IsEmpty());
 }
 
+TEST(Analyse, WantsTheMetricOfAFigureWhereTheFigureShows) {
+  StudyFile study;
+  study.figures.push_back({.title = "F", .metric = "m", .x = {}, .series = {}, .where = {{{"batch", {8}}}}});
+  const std::vector<WantedMetric> wanted = WantedMetrics(study);
+  ASSERT_THAT(wanted, SizeIs(2));
+  EXPECT_TRUE(Shows(wanted[0].where, {{"batch", 1}}));
+  EXPECT_FALSE(Shows(wanted[1].where, {{"batch", 1}}));
+  EXPECT_TRUE(Shows(wanted[1].where, {{"batch", 8}}));
+}
+
 TEST(Analyse, MakesNoHeadlineOfSuspectTrialsAlone) {
   Case two = Two();
   for (int block = 0; block < 5; ++block) two.Find(1, block).record.verdict.standing = Standing::kSuspect;

@@ -37,13 +37,6 @@ std::string SeriesName(const Json& factors, const std::vector<std::string>& name
   return text;
 }
 
-bool Fits(const Json& factors, const LevelLists& lists) {
-  return std::ranges::all_of(lists, [&factors](const FactorLevels& one) {
-    const auto level = factors.find(one.factor);
-    return level == factors.end() || std::ranges::find(one.levels, *level) != one.levels.end();
-  });
-}
-
 std::optional<ChartPoint> PointOf(const ConfigurationResult& result, const std::string& metric) {
   const study::Figures* const found = FindFigures(result, metric);
   if (found == nullptr) return std::nullopt;
@@ -92,9 +85,7 @@ std::optional<std::vector<ChartSeries>> Lines(const Design& design, const Analys
 ChartData Draw(const Figure& figure, const StudyFile& study, const Design& design, const Analysis& analysis) {
   std::vector<size_t> indices;
   for (size_t i = 0; i < design.configurations.size(); ++i) {
-    const Json& factors = design.configurations[i].factors;
-    const auto fits = [&factors](const LevelLists& lists) { return Fits(factors, lists); };
-    if (figure.where.empty() || std::ranges::any_of(figure.where, fits)) indices.push_back(i);
+    if (Shows(figure.where, design.configurations[i].factors)) indices.push_back(i);
   }
   ChartData chart{.title = figure.title,
                   .metric = figure.metric.empty() ? study.objective.metric : figure.metric,
@@ -142,6 +133,16 @@ std::vector<Figure> Usual(const StudyFile& study, const Design& design) {
 }
 
 }  // namespace
+
+bool Shows(const std::vector<LevelLists>& where, const Json& factors) {
+  const auto fits = [&factors](const LevelLists& lists) {
+    return std::ranges::all_of(lists, [&factors](const FactorLevels& one) {
+      const auto level = factors.find(one.factor);
+      return level == factors.end() || std::ranges::find(one.levels, *level) != one.levels.end();
+    });
+  };
+  return where.empty() || std::ranges::any_of(where, fits);
+}
 
 std::vector<ChartData> DrawFigures(const StudyFile& study, const Design& design, const Analysis& analysis) {
   std::vector<ChartData> charts;

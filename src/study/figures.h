@@ -33,6 +33,9 @@ struct ChartData {
   std::vector<ChartSeries> series;
 };
 
+// Whether a figure with this `where` (study_file.h) shows a configuration of these factors.
+bool Shows(const std::vector<LevelLists>& where, const Json& factors);
+
 // Those that the study asks for, or else: the objective over the factor of numbers with the most levels (the
 // first of them), and all configurations side by side. Without figures where nothing was measured.
 std::vector<ChartData> DrawFigures(const StudyFile& study, const Design& design, const Analysis& analysis);
