@@ -29,6 +29,7 @@ namespace {
 prepare::Feed FeedOfMadePictures(int64_t count, Seed seed) {
   prepare::Feed feed{.count = count};
   for (int label = 0; label < make::ClassCount(); ++label) feed.classes.push_back(make::ClassName(label));
+  feed.stage = "drawing";
   feed.get = [seed](int64_t index) -> prepare::FedPicture {
     auto picture = make::DrawPicture(seed, index);
     if (!picture) {

@@ -11,8 +11,9 @@ namespace weir::cli {
 namespace {
 
 // Of all workers together, but for the last.
-std::vector<std::pair<const char*, double>> StagesOf(const prepare::StageTimes& times) {
-  return {{"disk read", Seconds(times.read)}, {"hash and judge", Seconds(times.check)},
+std::vector<std::pair<const char*, double>> StagesOf(const prepare::PrepareSummary& summary) {
+  const prepare::StageTimes& times = summary.times;
+  return {{summary.source_stage, Seconds(times.read)}, {"hash and judge", Seconds(times.check)},
           {"decode", Seconds(times.decode)},  {"resize", Seconds(times.resize)},
           {"encode", Seconds(times.encode)},  {"disk write", Seconds(times.write)}};
 }
@@ -30,7 +31,7 @@ std::string RejectedText(const prepare::PrepareSummary& summary) {
 PrepareWall WallOf(const prepare::PrepareSummary& summary) {
   PrepareWall wall;
   if (summary.wall_s <= 0 || summary.workers == 0) return wall;
-  const auto stages = StagesOf(summary.times);
+  const auto stages = StagesOf(summary);
   for (size_t i = 0; i < stages.size(); ++i) {
     const bool write = i + 1 == stages.size();
     const double share = stages[i].second / (summary.wall_s * (write ? 1 : summary.workers));
@@ -58,7 +59,7 @@ std::string SummaryText(const prepare::PrepareSummary& summary, const std::strin
   const PrepareWall wall = WallOf(summary);
   if (wall.stage.empty()) return text;
   std::string parts;
-  for (const auto& [stage, seconds] : StagesOf(summary.times))
+  for (const auto& [stage, seconds] : StagesOf(summary))
     parts += fmt::format("{}{} {:.2f} s", parts.empty() ? "" : ", ", stage, seconds);
   text += fmt::format("  the wall: {} ({:.0f} %); {} in {}: {}\n", wall.stage, 100 * wall.share,
                       Size(static_cast<double>(summary.bytes_in)), Count(summary.workers, "worker"), parts);

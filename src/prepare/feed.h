@@ -27,6 +27,7 @@ struct Feed {
   std::vector<std::string> classes;  // names by label, where known
   int64_t skipped = 0;               // entries of the sources that are no pictures
   std::function<FedPicture(int64_t index)> get;
+  const char* stage = "disk read";  // what `get` takes its time for
   // What tells one feed from another without reading its pictures: a text for each index, as name and label.
   // Absent: only the count does.
   std::function<std::string(int64_t index)> describe;

@@ -182,6 +182,7 @@ Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, cons
   if (const auto finished = TRY(FindFinished(job))) {
     PrepareSummary summary = SummaryOf(*finished);
     summary.skipped = feed.skipped;
+    summary.source_stage = feed.stage;
     summary.was_finished = true;
     summary.begun_at = job.end - job.first;
     summary.wall_s = Seconds(clock.Now() - start);
@@ -199,6 +200,7 @@ Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, cons
   }
   PrepareSummary summary = SummaryOf(TRY(making->Finish()));
   summary.skipped = feed.skipped;
+  summary.source_stage = feed.stage;
   summary.begun_at = begun_at;
   summary.bytes_in = making->bytes_in();
   summary.times = making->times();

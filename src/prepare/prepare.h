@@ -70,6 +70,7 @@ struct PrepareSummary {
   double wall_s = 0;
   std::optional<double> images_per_s;  // of the inputs of this call, rejected ones included; absent where it
                                        // took no time
+  const char* source_stage = "";       // what times.read went into, as of the feed
   StageTimes times;                    // of all workers together; write: of the one thread that writes
   int workers = 0;
 };
