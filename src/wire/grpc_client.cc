@@ -239,7 +239,7 @@ void Lane::End(Flight& flight) {
 
 Result<infer::Response> Lane::Understand(Flight& flight) const {
   if (!flight.status.ok()) return std::unexpected(ErrorOf(flight.status, flight.context, address_));
-  if (flight.wanted.nothing()) return infer::Response{};
+  if (flight.wanted.nothing() && flight.wanted.in_regions) return infer::Response{};
   const Slices message = FromGrpc(std::exchange(flight.answer, {}));
   return Readable(WithDurations(ParseGrpcResponse(message, flight.wanted.outputs), flight.wanted), address_);
 }
@@ -265,7 +265,7 @@ class GrpcClient final : public infer::Endpoint {
                                                         const infer::RequestForm& form) override {
     auto prepared = std::make_shared<PreparedGrpc>();
     prepared->message = ToGrpc(WriteGrpcRequest(request, form));
-    prepared->wanted = {form.outputs, request.durations};
+    prepared->wanted = {form.outputs, request.durations, !form.output_regions.empty()};
     return prepared;
   }
   Status RegisterRegion(const std::string& name, const std::string& key, uint64_t byte_size) override;
