@@ -68,6 +68,15 @@ TEST(Json, EscapedNamesComeBackAsTheSameBytes) {
   EXPECT_FALSE(UnescapeBytes("\\q"));
 }
 
+TEST(Json, WordsForATerminalHaveNoControlCharacters) {
+  EXPECT_EQ(EscapeForTerminal("two\nlines, a\ttab, 写真, \xC2\xA0"), "two\nlines, a\ttab, 写真, \xC2\xA0");
+  EXPECT_EQ(EscapeForTerminal("\x1b[2J\r\x7f"), "\\x1B[2J\\x0D\\x7F");
+  EXPECT_EQ(EscapeForTerminal("\xC2\x9b"
+                              "2J\xff\\"),
+            "\\xC2\\x9B2J\\xFF\\\\");
+  EXPECT_EQ(EscapeForTerminal("\xC2"), "\\xC2");
+}
+
 TEST(Json, ParserRefusesWhatIsNotJsonAndWhatIsTooDeep) {
   EXPECT_FALSE(ParseJson("{\"a\":"));
   EXPECT_FALSE(ParseJson(std::string(100000, '[')));

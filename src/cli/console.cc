@@ -31,7 +31,7 @@ int ExitStatus(const Error& error) {
 }
 
 int FailWith(const Error& error) {
-  fmt::print(stderr, "weir: {}\n", EscapeBytes(error.message));
+  fmt::print(stderr, "weir: {}\n", EscapeForTerminal(error.message));
   return ExitStatus(error);
 }
 
@@ -47,7 +47,9 @@ void Console::Text(const std::string& text) const {
   std::fflush(text_);
 }
 
-void Console::Note(const std::string& text) const { fmt::print(stderr, "weir: {}\n", EscapeBytes(text)); }
+void Console::Note(const std::string& text) const {
+  fmt::print(stderr, "weir: {}\n", EscapeForTerminal(text));
+}
 
 std::string Console::Bold(const std::string& text) const {
   return colour_ ? "\x1b[1m" + text + "\x1b[0m" : text;

@@ -235,7 +235,7 @@ std::string ErrorsText(const LevelResult& level) {
   text = fmt::format("  {:<10} {} of {} planned\n", "errors", text, Count(level.tally.planned()));
   for (const load::Played& played : level.repeats) {
     for (const std::string& error : played.errors)
-      text += fmt::format("  {:<10} {}\n", "", EscapeBytes(error));
+      text += fmt::format("  {:<10} {}\n", "", EscapeForTerminal(error));
     if (!played.errors.empty()) break;
   }
   return text;

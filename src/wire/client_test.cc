@@ -218,6 +218,16 @@ TEST_P(ClientTest, TheServersErrorsComeWithTheirCodeAndWords) {
   }
 }
 
+TEST_P(ClientTest, OfLongWordsOfTheServerTheBeginningIsKept) {
+  api_.infer = [&](InferRequest, infer::Completion completion) {
+    completion.Answer(Fail(ErrorCode::kInternal, "a" + std::string(999, 'b') + std::string(2000, 'c')), {});
+  };
+  const auto client = Open();
+  const Answered answer = Ask(*client, MakeCall("1", {FloatTensor("INPUT0", {1}, {1})}));
+  ASSERT_FALSE(answer.result);
+  EXPECT_EQ(answer.result.error().message, "a" + std::string(999, 'b') + "...");
+}
+
 // Keeps calls without answering them, and tells when one has come and when its client has left.
 class Silence {
  public:

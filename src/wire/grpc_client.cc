@@ -27,6 +27,7 @@
 #include "wire/request_headers.h"
 #include "wire/server_url.h"
 #include "wire/status.h"
+#include "wire/text.h"
 
 namespace weir::wire {
 namespace {
@@ -75,8 +76,8 @@ Error ErrorOf(const grpc::Status& status, const grpc::ClientContext& context, co
   if (!from_server && status.error_code() == grpc::StatusCode::CANCELLED)
     return {ErrorCode::kCancelled, "the caller left"};
   if (!from_server && status.error_code() == grpc::StatusCode::UNAVAILABLE)
-    return {ErrorCode::kIo, fmt::format("connect to {}: {}", address, status.error_message())};
-  return {FromGrpcStatus(status.error_code()), status.error_message()};
+    return {ErrorCode::kIo, fmt::format("connect to {}: {}", address, WordsOf(status.error_message()))};
+  return {FromGrpcStatus(status.error_code()), WordsOf(status.error_message())};
 }
 
 // The message of a request. Copies of it share its bytes.

@@ -317,7 +317,7 @@ Result<infer::Response> BodyReader::ReadResponse(json::object root, infer::Reque
         return {};
       });
     } else if (key == "error") {
-      return Bad("an error with status 200: " + TRY(ReadString(value, key)));
+      return Bad("an error with status 200: " + WordsOf(TRY(ReadString(value, key))));
     } else {
       return Validate(value);
     }
