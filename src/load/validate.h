@@ -18,7 +18,7 @@ constexpr std::string_view kSamples = "samples";          // each distribution i
 constexpr std::string_view kOrder = "order";              // min <= p50 <= ... <= max, the mean between
 constexpr std::string_view kSupport = "support";          // no percentile that n says too little of
 constexpr std::string_view kDeviation = "deviation";      // standard deviations are those of their samples
-constexpr std::string_view kIntervals = "intervals";      // in order with the other figures; of the mean, its own
+constexpr std::string_view kIntervals = "intervals";      // in order with the other figures
 constexpr std::string_view kService = "service";          // no longer than the response
 constexpr std::string_view kRuns = "runs";                // a level is the sum of its runs
 constexpr std::string_view kThroughput = "throughput";    // answers over time
