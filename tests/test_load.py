@@ -471,6 +471,15 @@ def test_ctrl_c_keeps_what_there_is(server, tmp_path):
     (["--endpoint", "http://127.0.0.1:1/", "--string-length", "4"], b"--string-length is of models"),
     (["--endpoint", "http://127.0.0.1:1/", "--calibrate"], b"--calibrate is of models"),
     (["--validate", "x", "-m", "quick"], b"--validate runs nothing"),
+    (["--validate", "x", "-f", "y"], b"--csv says nothing here: --validate runs nothing"),
+    (["-m", "quick", "-r", "3", "--repeats", "2"], b"--repeats says how many"),
+    (["-m", "quick", "-r", "3", "--duration", "2"], b"--repeats says how many"),
+    (["-m", "quick", "--duration", "2", "--measurement-mode", "count_windows"], b"the length is said already"),
+    (["-m", "quick", "--scenario", "single-stream", "-s", "3"], b"one run"),
+    (["-m", "quick", "-z", "--string-length", "3"], b"--string-length says nothing"),
+    (["-m", "quick", "-z", "--pool", "3"], b"--pool says nothing"),
+    (["-m", "quick", "-f", "/nowhere/x.csv"], b"-f /nowhere/x.csv: there is no folder /nowhere"),
+    (["-m", "quick", "-f", "x", "--samples", "x"], b"both name x"),
     (["http://127.0.0.1:1/m", "-x", "3"], b"/versions/3"),
 ])
 def test_what_makes_no_run_is_said(weir, arguments, words):

@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -68,6 +72,15 @@ TEST(Json, EscapedNamesComeBackAsTheSameBytes) {
   EXPECT_FALSE(UnescapeBytes("\\q"));
 }
 
+TEST(Json, WordsForATerminalHaveNoControlCharacters) {
+  EXPECT_EQ(EscapeForTerminal("two\nlines, a\ttab, 写真, \xC2\xA0"), "two\nlines, a\ttab, 写真, \xC2\xA0");
+  EXPECT_EQ(EscapeForTerminal("\x1b[2J\r\x7f"), "\\x1B[2J\\x0D\\x7F");
+  EXPECT_EQ(EscapeForTerminal("\xC2\x9b"
+                              "2J\xff\\"),
+            "\\xC2\\x9B2J\\xFF\\\\");
+  EXPECT_EQ(EscapeForTerminal("\xC2"), "\\xC2");
+}
+
 TEST(Json, ParserRefusesWhatIsNotJsonAndWhatIsTooDeep) {
   EXPECT_FALSE(ParseJson("{\"a\":"));
   EXPECT_FALSE(ParseJson(std::string(100000, '[')));
@@ -103,6 +116,38 @@ TEST_F(FileTest, RefusesWhatIsNotAFileAndWhatIsTooLarge) {
   EXPECT_EQ(ReadFile(folder_ / "none", 100).error().code, ErrorCode::kNotFound);
   ASSERT_TRUE(WriteFileWhole(folder_ / "big", std::string(101, 'x')));
   EXPECT_EQ(ReadFile(folder_ / "big", 100).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(FileTest, SaysBeforehandWhetherAFileCanBeWrittenAndChangesNothing) {
+  const std::string old = folder_ / "old", pipe = folder_ / "pipe";
+  ASSERT_TRUE(WriteFileWhole(old, "kept"));
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& good : {old, pipe, (folder_ / "new").string(), std::string("/dev/null")}) {
+    const Status writable = CheckWritable(good);
+    EXPECT_TRUE(writable) << writable.error().message;
+  }
+  EXPECT_EQ(CheckWritable(folder_).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CheckWritable(folder_.string() + "/").error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(CheckWritable(folder_ / "none/new").error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(CheckWritable(old + "/new"));
+  EXPECT_EQ(CheckWritable(folder_ / std::string(250, 'x')).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(ReadFile(old, 100)->text(), "kept");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2);
+}
+
+TEST_F(FileTest, RemovesWhatProcessesThatAreGoneHaveLeftOfTheSameFile) {
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(gone, nullptr, 0), gone);
+  const std::string path = folder_ / "a", dead = std::to_string(gone), alive = std::to_string(::getppid());
+  const std::vector<std::string> kept = {path + "." + alive + ".tmp", path + "." + dead + ".tmp2",
+                                         path + "." + dead + "x.tmp", path + ".tmp",
+                                         path + "b." + dead + ".tmp"};
+  for (const std::string& file : kept) std::ofstream(file) << "x";
+  std::ofstream(path + "." + dead + ".tmp") << "x";
+  ASSERT_TRUE(WriteFileWhole(path, "one"));
+  for (const std::string& file : kept) EXPECT_TRUE(std::filesystem::exists(file)) << file;
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), std::ssize(kept) + 1);
 }
 
 TEST(Clock, ManualTimeStandsStillUntilMoved) {

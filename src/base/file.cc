@@ -2,13 +2,49 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <limits.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
+#include <optional>
+#include <vector>
 
 namespace weir {
+namespace {
+
+// A link stays, and its target is replaced.
+std::string TargetOf(const std::string& name) {
+  std::error_code unresolved;
+  const std::filesystem::path real = std::filesystem::canonical(name, unresolved);
+  return unresolved ? name : real.string();
+}
+
+std::filesystem::path FolderOf(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) return ".";
+  return folder;
+}
+
+constexpr std::string_view kTemporary = ".tmp";
+
+// The process of "BEGINNING.PID.tmp".
+std::optional<pid_t> WriterOf(std::string_view name, std::string_view beginning) {
+  if (!name.starts_with(beginning) || !name.ends_with(kTemporary)) return std::nullopt;
+  if (name.size() <= beginning.size() + 1 + kTemporary.size() || name[beginning.size()] != '.')
+    return std::nullopt;
+  name.remove_prefix(beginning.size() + 1);
+  name.remove_suffix(kTemporary.size());
+  pid_t process = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), process);
+  if (error != std::errc() || end != name.data() + name.size() || process <= 0) return std::nullopt;
+  return process;
+}
+
+}  // namespace
 
 UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
   if (this != &other) {
@@ -52,13 +88,10 @@ Result<std::string> ReadTextFile(const std::string& path) {
 }
 
 Status WriteFileWhole(const std::string& name, std::string_view contents, Durability durability) {
-  std::error_code unresolved;
-  const std::filesystem::path real =
-      std::filesystem::canonical(name, unresolved);  // a link stays, its target is replaced
-  const std::string path = unresolved ? name : real.string();
+  const std::string path = TargetOf(name);
   struct stat facts{};
   const bool in_place = ::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode);  // a device or pipe
-  const std::string beside = in_place ? path : fmt::format("{}.{}.tmp", path, ::getpid());
+  const std::string beside = in_place ? path : TemporaryBeside(path);
   const int flags = in_place ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
   const UniqueFd fd(::open(beside.c_str(), flags, 0644));
   if (!fd.valid()) return FailErrno(name, errno);
@@ -80,6 +113,46 @@ Status WriteFileWhole(const std::string& name, std::string_view contents, Durabi
     return FailErrno(path, error);
   }
   return {};
+}
+
+Status CheckWritable(const std::string& name) {
+  const auto invalid = [&](std::string_view what) {
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", name, what));
+  };
+  const std::string path = TargetOf(name);
+  struct stat facts{};
+  if (::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
+    return invalid("is a folder: name a file in it");
+  if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode))
+    return ::access(path.c_str(), W_OK) == 0 ? Status() : FailErrno(name, errno);
+  const std::string file = std::filesystem::path(path).filename();
+  const std::string folder = FolderOf(path);
+  if (::stat(folder.c_str(), &facts) != 0 && errno == ENOENT)
+    return Fail(ErrorCode::kNotFound, fmt::format("{}: there is no folder {}: make it first", name, folder));
+  if (::stat(folder.c_str(), &facts) != 0) return FailErrno(fmt::format("{}: {}", name, folder), errno);
+  if (!S_ISDIR(facts.st_mode)) return invalid(fmt::format("{} is no folder", folder));
+  if (file.empty() || file == "." || file == "..") return invalid("names no file");
+  constexpr std::string_view kLongestEnding = ".2147483647.tmp";
+  if (file.size() + kLongestEnding.size() > NAME_MAX) {
+    return invalid(
+        fmt::format("a name of {} bytes, at most {} may be", file.size(), NAME_MAX - kLongestEnding.size()));
+  }
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return FailErrno(fmt::format("{}: the folder {} cannot be written", name, folder), errno);
+  return {};
+}
+
+std::string TemporaryBeside(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename();
+  std::error_code ignored;
+  std::vector<std::filesystem::path> left;
+  for (auto entry = std::filesystem::directory_iterator(FolderOf(path), ignored);
+       !ignored && entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
+    const auto process = WriterOf(entry->path().filename().native(), name);
+    if (process && ::kill(*process, 0) != 0 && errno == ESRCH) left.push_back(entry->path());
+  }
+  for (const std::filesystem::path& file : left) ::unlink(file.c_str());
+  return fmt::format("{}.{}{}", path, ::getpid(), kTemporary);
 }
 
 Status MakeFolders(const std::string& path) {

@@ -42,6 +42,15 @@ enum class Durability { kNone, kSynced };
 Status WriteFileWhole(const std::string& path, std::string_view contents,
                       Durability durability = Durability::kNone);
 
+// Whether WriteFileWhole could write `path` now, asked before the work whose result is to lie there; nothing
+// is made or changed. kInvalidArgument for a folder, for what is no folder above it, and for a name that is
+// none or too long; kNotFound where the folder is not there; kIo where it may not be written.
+Status CheckWritable(const std::string& path);
+
+// "PATH.PID.tmp", where a file is written until it is whole and takes the place of `path`. What processes
+// that no longer live have left under such a name is removed first.
+std::string TemporaryBeside(const std::string& path);
+
 // Makes `path` and the folders above it; fine when it is there.
 Status MakeFolders(const std::string& path);
 

@@ -104,6 +104,25 @@ Result<std::string> UnescapeBytes(std::string_view text) {
   return bytes;
 }
 
+std::string EscapeForTerminal(std::string_view bytes) {
+  const std::string escaped = EscapeBytes(bytes);
+  std::string text;
+  text.reserve(escaped.size());
+  for (size_t i = 0; i < escaped.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(escaped[i]);
+    // U+0080 to U+009F: some terminals take them as they take ESC and a letter.
+    const bool of_two = byte == 0xc2 && static_cast<unsigned char>(escaped[i + 1]) < 0xa0;
+    if (of_two) {
+      fmt::format_to(std::back_inserter(text), "\\xC2\\x{:02X}", static_cast<unsigned char>(escaped[++i]));
+    } else if (byte == 0x7f || (byte < 0x20 && byte != '\n' && byte != '\t')) {
+      fmt::format_to(std::back_inserter(text), "\\x{:02X}", byte);
+    } else {
+      text += escaped[i];
+    }
+  }
+  return text;
+}
+
 Result<std::string> GetString(const Json& json, std::string_view key) {
   const auto found = json.find(std::string(key));
   if (!json.is_object() || found == json.end() || !found->is_string()) return MissingKey(key, "text");

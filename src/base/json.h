@@ -26,6 +26,10 @@ std::string DumpJsonIndented(const Json& json);
 std::string EscapeBytes(std::string_view bytes);
 Result<std::string> UnescapeBytes(std::string_view text);
 
+// Words of others for a terminal, which control characters could make do anything: as EscapeBytes has them,
+// and those as "\xNN" too, but for line breaks and tabs.
+std::string EscapeForTerminal(std::string_view bytes);
+
 // Puts `value` under `key` when there is one: an undefined value is absent, never 0.
 template <typename T>
 void PutIfAny(Json& json, const char* key, const std::optional<T>& value) {

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 
 #include "base/file.h"
 #include "base/thread.h"
@@ -31,8 +30,15 @@ int ExitStatus(const Error& error) {
 }
 
 int FailWith(const Error& error) {
-  fmt::print(stderr, "weir: {}\n", EscapeBytes(error.message));
+  fmt::print(stderr, "weir: {}\n", EscapeForTerminal(error.message));
   return ExitStatus(error);
+}
+
+Status CheckOutput(std::string_view flag, const std::string& path) {
+  if (path.empty()) return {};
+  const Status writable = CheckWritable(path);
+  if (writable) return {};
+  return Fail(writable.error().code, fmt::format("{} {}", flag, writable.error().message));
 }
 
 Console::Console(std::string json, Stdout out)
@@ -47,7 +53,9 @@ void Console::Text(const std::string& text) const {
   std::fflush(text_);
 }
 
-void Console::Note(const std::string& text) const { fmt::print(stderr, "weir: {}\n", EscapeBytes(text)); }
+void Console::Note(const std::string& text) const {
+  fmt::print(stderr, "weir: {}\n", EscapeForTerminal(text));
+}
 
 std::string Console::Bold(const std::string& text) const {
   return colour_ ? "\x1b[1m" + text + "\x1b[0m" : text;
@@ -81,13 +89,7 @@ void Console::EndProgress() {
 
 Status Console::CheckJson() const {
   if (json_.empty() || json_ == "-") return {};
-  std::error_code error;
-  if (std::filesystem::is_directory(json_, error))
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("--json {}: is a folder", json_));
-  const std::filesystem::path folder = std::filesystem::path(json_).parent_path();
-  if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0)
-    return FailErrno(fmt::format("--json {}", json_), errno);
-  return {};
+  return CheckOutput("--json", json_);
 }
 
 Status Console::Json(const weir::Json& json) const {

@@ -21,6 +21,10 @@ int ExitStatus(const Error& error);
 // Says the error on standard error, and gives its exit status.
 int FailWith(const Error& error);
 
+// Whether what `flag` names can be written, told before the work; an empty `path` is none. As CheckWritable
+// of base/file.h, with the flag in front.
+Status CheckOutput(std::string_view flag, const std::string& path);
+
 // Where text goes: standard output, or standard error when standard output is taken by "--json -". Prints as
 // the terminal can: colour and width only where it is one.
 class Console {

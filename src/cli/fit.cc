@@ -153,6 +153,8 @@ Result<int> FitVerb(const Wanted& w) {
   Console console(w.json);
   TRY_STATUS(CheckTogether(w));
   TRY_STATUS(console.CheckJson());
+  TRY_STATUS(CheckOutput("-o", w.output));
+  if (w.out.empty()) TRY_STATUS(CheckOutput("--html", w.html));
   if (!w.out.empty()) TRY_STATUS(MakeFolders(w.out));
   if (!w.out.empty() && !w.html.empty()) TRY_STATUS(MakeFolders(w.html));
   Fitter fitter(w, console);

@@ -155,6 +155,7 @@ Status PlayLevels(const LoadFlags& flags, const std::vector<LoadLevel>& levels,
 Result<int> ValidateFile(const LoadFlags& flags) {
   TRY_STATUS(CheckFlags(flags));
   const Console console(flags.json);
+  TRY_STATUS(console.CheckJson());
   const Json stored = TRY_CONTEXT(ParseJson(TRY(ReadTextFile(flags.validate))), flags.validate);
   const std::vector<load::Finding> findings = TRY_CONTEXT(load::Validate(stored), flags.validate);
   Json json = Json::array();
@@ -171,10 +172,27 @@ Result<int> ValidateFile(const LoadFlags& flags) {
   return fatal ? kClaimInvalid : kDone;
 }
 
+// Of what is written when the run is over.
+Status CheckOutputs(const LoadFlags& flags, const Console& console) {
+  TRY_STATUS(console.CheckJson());
+  TRY_STATUS(CheckOutput("-f", flags.csv));
+  TRY_STATUS(CheckOutput("--samples", flags.samples));
+  const std::pair<const char*, std::string> files[] = {
+      {"--json", flags.json}, {"-f", flags.csv}, {"--samples", flags.samples}};
+  for (const auto& [flag, file] : files) {
+    for (const auto& [other, same] : files) {
+      if (!file.empty() && flag != other && file == same)
+        return Fail(ErrorCode::kInvalidArgument,
+                    fmt::format("{} and {} both name {}: give each a file of its own", flag, other, file));
+    }
+  }
+  return {};
+}
+
 Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
   TRY_STATUS(CheckFlags(flags));
   Console console(flags.json);
-  TRY_STATUS(console.CheckJson());
+  TRY_STATUS(CheckOutputs(flags, console));
   const std::optional<Mlperf> mlperf = TRY(FindMlperf(flags));
   const std::vector<LoadLevel> levels = mlperf ? std::vector{mlperf->level} : TRY(LevelsOf(flags));
   const SteadyClock clock;

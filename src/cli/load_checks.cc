@@ -28,12 +28,12 @@ Status Refuse(const std::vector<Idle>& flags) {
 
 Status CheckWhere(const LoadFlags& f) {
   const LoadFlags usual;
+  for (const std::string& name : f.given) {
+    if (!f.validate.empty() && name != "--validate" && name != "--json")
+      return Invalid(fmt::format("{} says nothing here: --validate runs nothing", name));
+  }
   return Refuse(
-      {{"MODEL", !f.validate.empty() && !f.target.empty(), "--validate runs nothing"},
-       {"-m", !f.validate.empty() && !f.model.empty(), "--validate runs nothing"},
-       {"--endpoint", !f.validate.empty() && !f.endpoint.empty(), "--validate runs nothing"},
-       {"--split", !f.validate.empty() && f.splits_responses(), "--validate runs nothing"},
-       {"-i", f.protocol != usual.protocol && !f.target.empty(), "MODEL says how it is reached"},
+      {{"-i", f.protocol != usual.protocol && !f.target.empty(), "MODEL says how it is reached"},
        {"--body", !f.bodies.empty() && f.endpoint.empty(), "it is of --endpoint"},
        {"--method", f.method != usual.method && f.endpoint.empty(), "it is of --endpoint"},
        {"--content-type", f.content_type != usual.content_type && f.bodies.empty(), "it is of --body"}});
@@ -44,6 +44,7 @@ Status CheckData(const LoadFlags& f) {
   const bool has_pictures = !f.data.empty();
   const bool has_file =
       !f.input_data.empty() && f.input_data.front() != "random" && f.input_data.front() != "zero";
+  const bool is_zero = f.zero_input || (!f.input_data.empty() && f.input_data.front() == "zero");
   const char* const pictures = "--data says what is sent";
   const char* const file = "--input-data says what is sent";
   const bool string_length = f.string_length != usual.string_length;
@@ -58,15 +59,22 @@ Status CheckData(const LoadFlags& f) {
        {"--string-data", !f.string_data.empty() && has_file, file},
        {"--string-length", string_length && has_file, file},
        {"--string-length", string_length && !f.string_data.empty(), "--string-data says every element"},
+       {"--string-length", string_length && is_zero, "zeros are texts without characters"},
        {"--pool", f.pool != usual.pool && has_file, file},
+       {"--pool", f.pool != usual.pool && is_zero, "zeros are one request"},
        {"--output-shared-memory-size", f.output_shared_memory > 0 && f.shared_memory == "none",
         "it is of --shared-memory system"}});
 }
 
 Status CheckLength(const LoadFlags& f) {
+  const LoadFlags usual;
   const char* const said = "the length is said already";
   const bool is_timed = f.duration_s > 0 || f.request_count > 0;
-  return Refuse({{"--measurement-interval", f.measurement_interval_ms > 0 && is_timed, said},
+  const bool trials = f.max_trials != usual.max_trials;
+  return Refuse({{"-r", trials && f.repeats > 0, "--repeats says how many"},
+                 {"-r", trials && f.duration_s > 0, "--duration is one run: --repeats says how many"},
+                 {"--measurement-mode", f.measurement_mode == "count_windows" && f.duration_s > 0, said},
+                 {"--measurement-interval", f.measurement_interval_ms > 0 && is_timed, said},
                  {"--measurement-request-count", f.measurement_request_count > 0 && is_timed, said},
                  {"--duration", f.duration_s > 0 && f.request_count > 0, "--request-count says the length"}});
 }
@@ -96,7 +104,10 @@ Status CheckScenario(const LoadFlags& f) {
   if (f.is_open() || !f.concurrency_range.empty() || f.find_peak)
     return Invalid(
         "--scenario says what is played: leave --concurrency-range, the rates and --find-peak out");
+  const LoadFlags usual;
   return Refuse({{"--sync", f.sync, "--scenario says who waits"},
+                 {"-r", f.max_trials != usual.max_trials, "--scenario is one run"},
+                 {"-s", f.stability_percentage != usual.stability_percentage, "--scenario is one run"},
                  {"--repeats", f.repeats > 1, "--scenario is one run: start it again for another"},
                  {"--measurement-interval", f.measurement_interval_ms > 0,
                   "--scenario is one run: --duration says how long"},

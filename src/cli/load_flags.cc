@@ -202,7 +202,9 @@ std::optional<int> ParseLoadFlags(const std::vector<std::string>& arguments, Loa
   AddData(flags, w);
   AddLength(flags, w);
   AddClaim(flags, w);
-  return flags.Parse(arguments);
+  const std::optional<int> status = flags.Parse(arguments);
+  w.given = flags.Given();
+  return status;
 }
 
 Result<std::vector<double>> ParseRange(const std::string& text) {
@@ -293,14 +295,34 @@ Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags) {
   return levels;
 }
 
+namespace {
+
+// perf_analyzer's words on its trials, which any of its lines may have, where there are no such trials.
+// Empty: it is not given any.
+std::string IdleTrials(const LoadFlags& flags, int repeats) {
+  const LoadFlags usual;
+  std::vector<std::string> idle;
+  if (flags.max_trials != usual.max_trials) idle.emplace_back("-r");
+  if (flags.stability_percentage != usual.stability_percentage && repeats == 1) idle.emplace_back("-s");
+  if (idle.empty()) return "";
+  return fmt::format(
+      "{} {} nothing here, where each level is played {}: -p MS makes three repeats of so long",
+      fmt::join(idle, " and "), idle.size() == 1 ? "says" : "say",
+      repeats == 1 ? "once" : fmt::format("{} times", repeats));
+}
+
+}  // namespace
+
 LoadLength LengthOf(const LoadFlags& flags) {
   LoadLength length{.length = FromSeconds(flags.duration_s > 0 ? flags.duration_s : kUsualSeconds),
                     .requests = flags.request_count,
                     .repeats = std::max(1, flags.repeats),
                     .note = ""};
   const bool counts = flags.measurement_mode == "count_windows" || flags.measurement_request_count > 0;
-  if (flags.request_count > 0 || flags.duration_s > 0 || (!counts && flags.measurement_interval_ms == 0))
+  if (flags.request_count > 0 || flags.duration_s > 0 || (!counts && flags.measurement_interval_ms == 0)) {
+    length.note = IdleTrials(flags, length.repeats);
     return length;
+  }
   if (counts) {
     length.requests = flags.measurement_request_count > 0 ? flags.measurement_request_count : 50;
   } else {
@@ -314,6 +336,7 @@ LoadLength LengthOf(const LoadFlags& flags) {
       length.requests > 0 ? fmt::format("{} requests", length.requests)
                           : fmt::format("{:g} s", Seconds(length.length)),
       flags.stability_percentage);
+  if (counts && flags.measurement_interval_ms > 0) length.note += "; -p says nothing beside a count";
   return length;
 }
 

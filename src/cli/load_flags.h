@@ -46,6 +46,7 @@ struct LoadFlags {
   bool find_peak = false, verbose = false, calibrate = false;
   double target_rate = 0;
   int depth = 0;
+  std::vector<std::string> given;  // by their long names: Flags::Given
 
   // The server is asked for its durations with each response.
   bool splits_responses() const { return split == "response"; }

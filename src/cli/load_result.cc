@@ -159,6 +159,7 @@ Json LevelJson(const LoadResult& result, const LevelResult& level) {
     PutIfAny(json, "throughput_standard_error", spread->standard_error);
   }
   json["measured_s"] = level.measured_s;
+  json["elapsed_s"] = level.elapsed_s();
   json["planned"] = level.tally.planned();
   json["answered"] = level.tally.answered();
   json["failed"] = level.tally.failed();
@@ -235,7 +236,7 @@ std::string ErrorsText(const LevelResult& level) {
   text = fmt::format("  {:<10} {} of {} planned\n", "errors", text, Count(level.tally.planned()));
   for (const load::Played& played : level.repeats) {
     for (const std::string& error : played.errors)
-      text += fmt::format("  {:<10} {}\n", "", EscapeBytes(error));
+      text += fmt::format("  {:<10} {}\n", "", EscapeForTerminal(error));
     if (!played.errors.empty()) break;
   }
   return text;
@@ -249,6 +250,12 @@ double LevelResult::throughput() const {
   return measured_s > 0 ? answers / measured_s : 0;
 }
 
+double LevelResult::elapsed_s() const {
+  double elapsed = 0;
+  for (const load::Played& played : repeats) elapsed += played.warm_up_s + played.measured_s;
+  return elapsed;
+}
+
 std::string LevelText(const Console& console, const LoadResult& result, const LevelResult& level) {
   std::string text = fmt::format("{}\n", console.Bold(level.level.name));
   const auto spread = stats::Summarise(Throughputs(level));
@@ -256,7 +263,9 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
   if (result.batch > 1) text += fmt::format(", {} rows/s", Short(level.throughput() * result.batch));
   if (spread && spread->standard_error)
     text += fmt::format(" (standard error {}, {} repeats)", Short(*spread->standard_error), spread->n);
-  text += fmt::format("; {} answers in {} s\n", Count(level.answered()), Short(level.measured_s));
+  text += level.measured_s > 0
+              ? fmt::format("; {} answers in {} s\n", Count(level.answered()), Short(level.measured_s))
+              : fmt::format("; nothing was measured in {} s\n", Short(level.elapsed_s()));
   if (result.flags.verbose && level.repeats.size() > 1) {
     for (const load::Played& played : level.repeats) {
       text +=

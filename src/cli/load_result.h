@@ -34,6 +34,7 @@ struct LevelResult {
   std::optional<load::MlperfResult> mlperf;
 
   double throughput() const;  // totals over time
+  double elapsed_s() const;   // warm-ups and measured time
   int64_t answered() const { return tally.answered(); }
 };
 

@@ -173,6 +173,7 @@ int MonitorVerb(const Arguments& arguments) {
   if (until_eof && pids.empty())
     return FailWith({ErrorCode::kInvalidArgument, "--until-eof goes with --pid: a command ends by itself"});
   const Console console(json);
+  if (const Status writable = console.CheckJson(); !writable) return FailWith(writable.error());
   const monitor::ResourceMonitor::Options options{.processes = pids,
                                                   .period = std::chrono::milliseconds(period_ms)};
   return pids.empty() ? MonitorCommand(console, command, options, !json.empty())

@@ -86,6 +86,7 @@ Result<int> PredictVerb(const Wanted& w) {
   const Console console(w.json);
   TRY_STATUS(CheckTogether(w));
   TRY_STATUS(console.CheckJson());
+  TRY_STATUS(CheckOutput("--out", w.out));
   const Bytes saved = TRY(ReadFile(w.predictor, kMaxPredictorBytes));
   Predictor predictor = TRY_CONTEXT(Predictor::Load(saved.text()), w.predictor);
   if (!w.calibrate.empty()) {

@@ -116,6 +116,15 @@ std::vector<std::string> SetFolders(const std::string& folder) {
   return folders;
 }
 
+// In a folder that the work makes.
+bool IsBelow(const std::string& path, const std::string& folder) {
+  std::error_code ignored;
+  const std::filesystem::path whole = std::filesystem::weakly_canonical(path, ignored),
+                              above = std::filesystem::weakly_canonical(folder, ignored);
+  const std::filesystem::path relative = whole.lexically_relative(above);
+  return !relative.empty() && relative != "." && *relative.begin() != "..";
+}
+
 // Of the first of several variations: they show the same pictures.
 Status WritePreview(const PrepareFlags& w, const std::string& folder) {
   const std::vector<std::string> folders = SetFolders(folder);
@@ -257,6 +266,7 @@ Result<int> PrepareData(const PrepareFlags& w, const std::stop_token& stop) {
   TRY_STATUS(CheckPrepareFlags(w));
   Console console(w.json);
   TRY_STATUS(console.CheckJson());
+  if (!IsBelow(w.preview, w.folder)) TRY_STATUS(CheckOutput("--preview", w.preview));
   const SteadyClock clock;
   if (!w.verify.empty()) return Verify(w, console, clock, stop);
   return w.join ? Join(w, console, clock, stop) : Make(w, console, clock, stop);

@@ -139,6 +139,7 @@ Status Measure(run::Application& application, Protocol& protocol, Console& conso
 Result<int> RunModel(const RunFlags& w, const std::stop_token& stop) {
   Console console(w.json, w.answers == "-" ? Console::Stdout::kTaken : Console::Stdout::kFree);
   TRY_STATUS(console.CheckJson());
+  if (w.answers != "-") TRY_STATUS(CheckOutput("--answers", w.answers));
   if (!w.answers.empty() && w.answers == w.json) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("--answers and --json both name {}: give each a file of its own", w.answers));

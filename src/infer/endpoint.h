@@ -82,8 +82,8 @@ struct RegionPart {
 struct RequestForm {
   enum class Outputs {
     kRead,
-    kPassOver,  // the answer must be whole and no error; its outputs are not looked at, and the Response has
-                // none
+    kPassOver,  // the answer must be no error, and its outputs as long as it says itself; the Response has
+                // none of them
   };
   Outputs outputs = Outputs::kRead;
   // Where the inputs lie instead of in the request, one for each, or none at all.

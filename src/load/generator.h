@@ -85,7 +85,9 @@ struct Played {
   Tally tally;
   int64_t warm_up_requests = 0;  // sent before the measured time
   double warm_up_s = 0;
-  double measured_s = 0;      // the measured time; by count, until the last request was planned (Ledger)
+  // The measured time; by count, until the last request was planned (Ledger). 0: the run ended in its
+  // warm-up.
+  double measured_s = 0;
   double cpu_s = 0;           // of this process within it, without `spin_s`
   double spin_s = 0;          // CPU time of waiting on the spot for the schedule's moments
   double busiest_thread = 0;  // share of the time in which the busiest of the generator's threads had a CPU

@@ -48,6 +48,7 @@ class Judgement {
   }
 
   void Counts();
+  std::string TooFew() const;
   void Generator();
   void Busy(double share, const std::string& what);
   void Law();
@@ -73,8 +74,7 @@ void Judgement::Counts() {
     }
   }
   if (answered < limits_.fewest) {
-    Both(answered == 0 ? Standing::kInvalid : Standing::kSuspect, Reason::kTooFewSamples,
-         fmt::format("{} answers, at least {} are needed", answered, limits_.fewest));
+    Both(answered == 0 ? Standing::kInvalid : Standing::kSuspect, Reason::kTooFewSamples, TooFew());
   }
   if (played_.interrupted)
     Both(Standing::kSuspect, Reason::kTooFewSamples,
@@ -91,6 +91,18 @@ void Judgement::Counts() {
       Latency(Standing::kInvalid, Reason::kRateMissed, evidence);
     }
   }
+}
+
+std::string Judgement::TooFew() const {
+  const std::string few =
+      fmt::format("{} answers, at least {} are needed", tally_.answered(), limits_.fewest);
+  if (played_.measured_s > 0 || played_.interrupted) return few;
+  const std::string why =
+      around_.rate ? "no request was due after the warm-up"
+                   : "the requests of the warm-up were still out, and the next wait for their answers";
+  // By count a run has waited for so long as it waits for any answer.
+  return fmt::format("{}: the run ended after {:.3g} s, when {}{}", few, played_.warm_up_s, why,
+                     played_.by_count ? "" : "; a longer --duration leaves time for them");
 }
 
 void Judgement::Generator() {

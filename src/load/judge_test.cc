@@ -75,6 +75,23 @@ TEST(Judge, FindsNothingWrongWithASteadyRun) {
   EXPECT_TRUE(claims.latency.causes.empty());
 }
 
+TEST(Judge, SaysWhyNothingWasMeasuredAndWhatHelps) {
+  const auto evidence = [](const Surroundings& around, bool by_count) {
+    Played played;
+    played.warm_up_s = 1.5;
+    played.by_count = by_count;
+    const Claims claims = Judge(played, around);
+    EXPECT_EQ(claims.throughput.standing, Standing::kInvalid);
+    EXPECT_EQ(Reasons(claims.latency), std::vector{Reason::kTooFewSamples});
+    return claims.latency.causes.front().evidence;
+  };
+  EXPECT_EQ(evidence({}, false),
+            "0 answers, at least 30 are needed: the run ended after 1.5 s, when the requests of the warm-up "
+            "were still out, and the next wait for their answers; a longer --duration leaves time for them");
+  EXPECT_THAT(evidence({}, true), ::testing::Not(::testing::HasSubstr("--duration")));
+  EXPECT_THAT(evidence({.rate = 0.1}, false), ::testing::HasSubstr("no request was due after the warm-up"));
+}
+
 TEST(Judge, SaysWhenRequestsLeftLate) {
   const Played played = Play({.slip = [](int i) { return i % 50 == 0 ? Duration(1500us) : Duration{}; }});
   const Claims claims = Judge(played, {.rate = 1000});

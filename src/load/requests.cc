@@ -308,6 +308,11 @@ Result<std::vector<Request>> MakeRequests(const ModelInfo& model, const std::str
     return Invalid(fmt::format("a pool of {} requests: give 1 to {}", options.pool, kMostRequests));
   if (options.string_length < 0)
     return Invalid(fmt::format("texts of {} characters: give 0 or more", options.string_length));
+  const bool says_texts =
+      !options.string_data.empty() || options.string_length != RequestOptions{}.string_length;
+  if (says_texts && std::ranges::find(model.inputs, DType::kBytes, &TensorInfo::dtype) == model.inputs.end())
+    return Invalid(fmt::format(
+        "model \"{}\" has no input of BYTES: leave --string-data and --string-length out", model.name));
   const std::vector<Part> parts = TRY(Plan(model, options));
   const int pool = PoolSize(parts, options);
   std::vector<Request> requests(static_cast<size_t>(pool), StartRequest(model, version, options.outputs));

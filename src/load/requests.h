@@ -41,7 +41,8 @@ struct RequestOptions {
 // most 64 MiB in all, and the pool is the smaller for it. Where nothing is random one request is given.
 //
 // kInvalidArgument, with the remedy: what CheckRequestOptions refuses, a free dimension without a shape, a
-// shape that contradicts the model, more than kMaxRequestBytes a request, a pool or length out of range.
+// shape that contradicts the model, more than kMaxRequestBytes a request, a pool or length out of range, and
+// what texts shall be where no input is BYTES.
 Result<std::vector<infer::Request>> MakeRequests(const infer::ModelInfo& model, const std::string& version,
                                                  const RequestOptions& options);
 

@@ -225,6 +225,11 @@ TEST(MakeRequests, PoolsAndLengthsOutOfRangeAreRefused) {
   EXPECT_THAT(Refusal(Pictures(), {.string_length = -1}), HasSubstr("characters"));
 }
 
+TEST(MakeRequests, TextsForAModelThatTakesNoneAreRefused) {
+  EXPECT_THAT(Refusal(Pictures(), {.string_data = "a"}), HasSubstr("no input of BYTES"));
+  EXPECT_THAT(Refusal(Pictures(), {.string_length = 5}), HasSubstr("--string-length"));
+}
+
 TEST(MakeRequests, MoreThanAGibibyteIsRefused) {
   const auto one = Model({{.name = "IN", .dtype = DType::kFp32, .shape = {-1, (1 << 28) + 1}}}, 1);
   EXPECT_THAT(Refusal(one, {}), HasSubstr("1 GiB"));

@@ -120,7 +120,7 @@ Result<std::unique_ptr<SampleFile>> SampleFile::Create(const std::string& name, 
   struct stat facts{};
   if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode))
     return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: not a regular file", name));
-  const std::string beside = fmt::format("{}.{}.tmp", path, ::getpid());
+  const std::string beside = TemporaryBeside(path);
   UniqueFd fd(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd.valid()) return FailErrno(name, errno);
   std::unique_ptr<SampleFile> file(new SampleFile(path, beside, std::move(fd), header.start));

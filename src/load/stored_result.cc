@@ -69,6 +69,7 @@ Result<Times> TimesOf(const Json& json) {
   Times times;
   times.n = TRY(GetCount(json, "n"));
   times.mean = TRY(GetFigureIfAny(json, "mean"));
+  times.standard_deviation = TRY(GetFigureIfAny(json, "standard_deviation"));
   times.min = TRY(GetFigureIfAny(json, "min"));
   times.max = TRY(GetFigureIfAny(json, "max"));
   if (times.n > 0 && !times.mean) return Missing("mean", "a number");
@@ -76,6 +77,7 @@ Result<Times> TimesOf(const Json& json) {
   if (times.n > 0 && !times.max) return Missing("max", "a number");
   const bool has_intervals = json.contains("intervals_95");
   const Json* intervals = has_intervals ? TRY(GetObject(json, "intervals_95")) : nullptr;
+  if (intervals) times.mean_interval = TRY_CONTEXT(GetIntervalIfAny(*intervals, "mean"), "intervals_95");
   for (size_t i = 0; i < kPercentileCount; ++i) {
     const char* name = kPercentiles[i].first;
     times.percentiles[i] = TRY(GetFigureIfAny(json, name));
@@ -190,6 +192,11 @@ Result<Used> UsedOf(const Json& json) {
   return used;
 }
 
+Result<Claim> ClaimOf(const Json& json) {
+  return Claim{.percentile = TRY(GetFigure(json, "percentile")),
+               .latency_threshold_ms = TRY(GetFigureIfAny(json, "latency_threshold_ms"))};
+}
+
 // What `read` makes of the object under `key`, where there is one.
 template <typename Read>
 auto GetIfAny(const Json& json, const char* key, Read read)
@@ -209,6 +216,9 @@ Result<Level> LevelOf(const Json& json) {
   level.reasons = TRY(GetEach(json, "reasons", ReasonOf));
   level.throughput_per_s = TRY(GetFigure(json, "throughput_per_s"));
   level.rows_per_s = TRY(GetFigure(json, "rows_per_s"));
+  if (json.contains("repeats")) level.repeats = TRY(GetCount(json, "repeats"));
+  level.throughput_standard_error = TRY(GetFigureIfAny(json, "throughput_standard_error"));
+  if (json.contains("below_threshold")) level.below_threshold = TRY(GetString(json, "below_threshold"));
   level.measured_s = TRY(GetFigure(json, "measured_s"));
   level.planned = TRY(GetCount(json, "planned"));
   level.answered = TRY(GetCount(json, "answered"));
@@ -246,6 +256,7 @@ Result<Stored> Read(const Json& json) {
   TRY_STATUS(GetString(json, "model"));
   TRY_STATUS(GetString(json, "protocol"));
   stored.batch = TRY(GetCount(json, "batch"));
+  stored.claim = TRY(GetIfAny(json, "claim", ClaimOf));
   stored.levels = TRY(GetEach(json, "levels", LevelOf));
   stored.interrupted = TRY(GetTruth(json, "interrupted"));
   return stored;

@@ -24,9 +24,10 @@ struct Interval {
 
 // Milliseconds.
 struct Times {
-  std::optional<double> mean, min, max;
+  std::optional<double> mean, standard_deviation, min, max;
   std::array<std::optional<double>, kPercentileCount> percentiles;
   std::array<std::optional<Interval>, kPercentileCount> intervals;
+  std::optional<Interval> mean_interval;
   int64_t n = 0;
 };
 
@@ -83,6 +84,9 @@ struct StoredReason {
 
 struct Level {
   std::optional<int64_t> concurrency;  // of a closed loop
+  std::optional<int64_t> repeats;      // where there are several
+  std::optional<double> throughput_standard_error;
+  std::optional<std::string> below_threshold;
   double throughput_per_s = 0, rows_per_s = 0, measured_s = 0;
   int64_t planned = 0, answered = 0, failed = 0, unsent = 0;
   std::string throughput_verdict, latency_verdict;
@@ -100,8 +104,15 @@ struct Level {
   bool IsInvalidFor(record::Reason reason) const;
 };
 
+// What is asked of the latency.
+struct Claim {
+  double percentile = 0;
+  std::optional<double> latency_threshold_ms;
+};
+
 struct Stored {
   int64_t batch = 1;
+  std::optional<Claim> claim;
   std::vector<Level> levels;
   bool interrupted = false;
 };

@@ -14,6 +14,7 @@
 #include "load/sample.h"
 #include "load/stored_result.h"
 #include "load/validate_accounts.h"
+#include "load/validate_statistics.h"
 #include "record/verdict.h"
 #include "stats/quantile.h"
 
@@ -356,8 +357,11 @@ Result<std::vector<Finding>> Validate(const Json& result) {
   const Stored stored = TRY(stored::Read(result));
   std::vector<Finding> findings;
   if (stored.levels.empty()) findings.push_back({rule::kLevels, "levels", "nothing was measured"});
-  for (size_t i = 0; i < stored.levels.size(); ++i)
-    LevelCheck(stored.levels[i], stored.batch, fmt::format("levels[{}]", i), findings).Check();
+  for (size_t i = 0; i < stored.levels.size(); ++i) {
+    const std::string where = fmt::format("levels[{}]", i);
+    LevelCheck(stored.levels[i], stored.batch, where, findings).Check();
+    CheckStatistics(stored.levels[i], stored.claim, where, findings);
+  }
   if (stored.interrupted) {
     findings.push_back(
         {rule::kInterrupted, "", "it was interrupted: levels and runs may be short or missing", false});

@@ -17,6 +17,8 @@ constexpr std::string_view kErrorKinds = "error-kinds";   // errors are of known
 constexpr std::string_view kSamples = "samples";          // each distribution is of all that belong to it
 constexpr std::string_view kOrder = "order";              // min <= p50 <= ... <= max, the mean between
 constexpr std::string_view kSupport = "support";          // no percentile that n says too little of
+constexpr std::string_view kDeviation = "deviation";      // standard deviations are those of their samples
+constexpr std::string_view kIntervals = "intervals";      // in order with the other figures
 constexpr std::string_view kService = "service";          // no longer than the response
 constexpr std::string_view kRuns = "runs";                // a level is the sum of its runs
 constexpr std::string_view kThroughput = "throughput";    // answers over time
@@ -26,7 +28,8 @@ constexpr std::string_view kSlowest = "slowest";          // those of the slow o
 constexpr std::string_view kServer = "server";            // the server's account fits the client's
 constexpr std::string_view kResources = "resources";      // min <= mean <= max, no share above the whole
 constexpr std::string_view kMachine = "machine";          // steal and throttling above the limit are told
-constexpr std::string_view kVerdict = "verdict";          // VALID, SUSPECT or INVALID
+constexpr std::string_view kVerdict = "verdict";          // VALID, SUSPECT or INVALID, by the reasons
+constexpr std::string_view kClaim = "claim";              // its answer is what the percentiles allow
 constexpr std::string_view kReasons = "reasons";          // known; there just where a claim is not VALID
 constexpr std::string_view kErrors = "errors";            // more than the limit: INVALID
 constexpr std::string_view kTooFew = "too-few-samples";   // fewer than the limit: not VALID

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir::load {
@@ -122,7 +124,7 @@ TEST(Validate, FindsDistributionsOfOtherNumbersOfRequests) {
 }
 
 TEST(Validate, FindsPercentilesOutOfOrder) {
-  ExpectBroken("/levels/0/response_ms/p90", 3.5, {"order"});
+  ExpectBroken("/levels/0/response_ms/p90", 3.5, {"order", "runs"});
   ExpectBroken("/levels/0/slip_ms/min", 0.11, {"order", "order"});  // above p50 and above the mean
   ExpectBroken("/levels/0/first_byte_ms/max", 3.9, {"order"});
   ExpectBroken("/levels/0/first_byte_ms/mean", 5.1, {"order"});
@@ -176,6 +178,8 @@ TEST(Validate, ARunMayBeApartFromLittlesLawByWhatStraddlesItsEnds) {
                 {{"mean", 30}, {"min", 1}, {"p50", 2}, {"p90", 3}, {"max", 500}, {"n", 1000}});
   result = With(result, "/levels/0/runs/0/littles_law",
                 {{"in_flight", 2}, {"expected", 1.92}, {"difference", 0.04}});
+  for (const auto& [key, value] : {std::pair("mean", 16), {"max", 500}, {"standard_deviation", 20}})
+    result = With(result, fmt::format("/levels/0/response_ms/{}", key), value);
   EXPECT_THAT(Rules(result), ::testing::IsEmpty());
 }
 
@@ -208,8 +212,8 @@ TEST(Validate, FindsSlowOnesThatAreNotTheirs) {
   EXPECT_THAT(rules("mean_ms", 4.6), ElementsAre("slowest"));
   EXPECT_THAT(rules("split_ms/queue", 2.1), ElementsAre("slowest"));
   EXPECT_THAT(rules("n", 21), ElementsAre("slowest"));
-  EXPECT_THAT(rules("above_percentile", 99.9), ElementsAre("support"));
-  EXPECT_THAT(rules("above_percentile", 200), ElementsAre("support"));
+  EXPECT_THAT(rules("above_percentile", 99.9), ElementsAre("support", "claim"));
+  EXPECT_THAT(rules("above_percentile", 200), ElementsAre("support", "claim"));
   // Faster than all, and slower than the slowest.
   Json json = With(Accounted(), "/levels/0/slowest/mean_ms", 1);
   EXPECT_THAT(Rules(With(json, "/levels/0/slowest/split_ms/wire_and_wait", -2.4)), ElementsAre("slowest"));
@@ -282,7 +286,8 @@ TEST(Validate, FindsTooManyErrorsThatAreNotInvalid) {
   EXPECT_THAT(Rules(result), UnorderedElementsAreArray({"errors", "errors"}));  // level and run
   result = With(result, "/levels/0/verdict", {{"throughput", "INVALID"}, {"latency", "INVALID"}});
   result = With(result, "/levels/0/reasons/0/about", {"throughput", "latency"});
-  EXPECT_THAT(Rules(result), UnorderedElementsAreArray({"errors", "errors"}));  // for another reason
+  EXPECT_THAT(Rules(result), UnorderedElementsAreArray({"errors", "errors", "verdict", "verdict"}))
+      << "for a reason that makes nothing INVALID";
   EXPECT_THAT(Rules(With(result, "/levels/0/reasons/0/reason", "errors")), ::testing::IsEmpty());
 }
 
@@ -313,6 +318,61 @@ TEST(Validate, FindsWhatTheResultIsFromUntold) {
   ExpectBroken("/provenance/build_dirty", true, {"build (note)"});
   ExpectBroken("/interrupted", true, {"interrupted (note)"});
   ExpectBroken("/levels", Json::array(), {"levels"});
+}
+
+TEST(Validate, FindsStandardDeviationsThatCannotBe) {
+  ExpectBroken("/levels/0/response_ms/standard_deviation", 1.8, {"deviation"});
+  ExpectBroken("/levels/0/response_ms/standard_deviation", 0.01, {"deviation"});
+  ExpectBroken("/levels/0/throughput_standard_error", 0.5, {});
+  ExpectBroken("/levels/0/throughput_standard_error", 0.1, {"deviation"});
+  Json result = Good();
+  for (int run = 0; run < 2; ++run)
+    result = With(result, fmt::format("/levels/0/runs/{}/response_ms/standard_deviation", run), 0.5);
+  EXPECT_THAT(Rules(result), ElementsAre("deviation")) << "1999 and not 1998 degrees of freedom";
+  result = With(result, "/levels/0/response_ms/standard_deviation", 0.5 * std::sqrt(1998.0 / 1999));
+  EXPECT_THAT(Rules(result), IsEmpty());
+}
+
+TEST(Validate, FindsIntervalsThatTheFiguresDoNotAllow) {
+  const std::string intervals = "/levels/0/response_ms/intervals_95/";
+  ExpectBroken(intervals + "p99", {2.5, 4.5}, {"intervals"});  // below p95
+  ExpectBroken(intervals + "p99", {3.5, 5.5}, {"intervals"});  // above max
+  ExpectBroken(intervals + "mean", {2, 2}, {});                // both runs have a mean of 2
+  ExpectBroken(intervals + "mean", {1.9, 2.1}, {"intervals"});
+  ExpectBroken(intervals + "mean", {1.9, 2.2}, {"intervals", "intervals"});
+}
+
+TEST(Validate, FindsALevelThatHasNotTheTimesOfItsRuns) {
+  ExpectBroken("/levels/0/repeats", 3, {"runs"});
+  ExpectBroken("/levels/0/response_ms/mean", 2.2, {"runs"});
+  ExpectBroken("/levels/0/response_ms/max", 4.8, {"runs", "service"});
+  Json result = Without(Without(Good(), "/levels/0/runs/1"), "/levels/0/repeats");
+  for (const auto& [key, value] : {std::pair("p50", 2.0), {"p90", 3}, {"p95", 3}, {"p99", 4}})
+    result = With(result, fmt::format("/levels/0/runs/0/response_ms/{}", key), value);
+  const size_t before = Rules(result).size();  // its counts are those of two runs
+  EXPECT_THAT(Rules(With(result, "/levels/0/runs/0/response_ms/p99", 3.9)), ::testing::SizeIs(before + 1));
+}
+
+TEST(Validate, FindsAVerdictThatItsReasonsDoNotAllow) {
+  ExpectBroken("/levels/0/reasons/0/reason", "errors", {"verdict"});  // never SUSPECT
+  Json result = With(Good(), "/levels/0/verdict/latency", "INVALID");
+  EXPECT_THAT(Rules(result), ElementsAre("verdict")) << "for steal alone";
+}
+
+TEST(Validate, FindsAClaimThatTheFiguresDoNotAllow) {
+  ExpectBroken("/claim/percentile", 99.9, {"claim"});  // 2,000 answers do not support it
+  ExpectBroken("/claim/percentile", 100, {"claim"});
+  ExpectBroken("/claim/latency_threshold_ms", 3, {"claim"});  // and no answer
+  ExpectBroken("/levels/0/below_threshold", "yes", {"claim"});  // and no threshold
+  const auto rules = [](double threshold_ms, const char* answer) {
+    const Json claim = With(Good(), "/claim/latency_threshold_ms", threshold_ms);
+    return Rules(With(claim, "/levels/0/below_threshold", answer));
+  };
+  EXPECT_THAT(rules(4.5, "yes"), IsEmpty());
+  EXPECT_THAT(rules(4.5, "no"), ElementsAre("claim"));
+  EXPECT_THAT(rules(4.5, "perhaps"), ElementsAre("claim"));
+  EXPECT_THAT(rules(1.5, "yes"), ElementsAre("claim"));
+  EXPECT_THAT(rules(1.5, "no"), IsEmpty());
 }
 
 TEST(Validate, SaysWhereARuleIsBroken) {

@@ -64,6 +64,17 @@ LabelTexts::Numbered LabelTexts::Number() const {
   return numbered;
 }
 
+Status CheckLabel(std::string_view text) {
+  std::string_view digits = text;
+  if (digits.starts_with('-')) digits.remove_prefix(1);
+  const bool is_number = !digits.empty() && digits.find_first_not_of("0123456789") == digits.npos;
+  if (!is_number || NumberIn(text)) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("{} is no label: numbers of classes are 0 to 2147483647; put a letter before the "
+                          "names of classes that are numbers",
+                          text));
+}
+
 std::optional<std::vector<std::string>> SplitCsv(std::string_view line) {
   std::vector<std::string> fields(1);
   bool quoted = false;
@@ -116,16 +127,25 @@ Result<std::unique_ptr<const LabelFile>> LabelFile::Read(const std::string& path
       column = LabelColumn(*fields);
       continue;
     }
-    file->tickets_.insert_or_assign(std::move(fields->front()), texts.TicketOf((*fields)[column]));
+    const std::string& label = (*fields)[column];
+    const auto place = [&] { return fmt::format("{}: line {}", path, lines.line()); };
+    if (const Status good = CheckLabel(label); !good) return Context(place(), good.error());
+    const Entry entry{.ticket = texts.TicketOf(label), .line = lines.line()};
+    const auto [known, is_new] = file->entries_.try_emplace(std::move(fields->front()), entry);
+    if (!is_new) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: {} has a label already, of line {}: leave one of them out", place(),
+                              EscapeBytes(known->first), known->second.line));
+    }
   }
   return file;
 }
 
 std::optional<int> LabelFile::TicketOf(std::string_view name) const {
-  auto found = tickets_.find(name);
-  if (found == tickets_.end()) found = tickets_.find(name.substr(name.rfind('/') + 1));
-  if (found == tickets_.end()) return std::nullopt;
-  return found->second;
+  auto found = entries_.find(name);
+  if (found == entries_.end()) found = entries_.find(name.substr(name.rfind('/') + 1));
+  if (found == entries_.end()) return std::nullopt;
+  return found->second.ticket;
 }
 
 }  // namespace weir::prepare

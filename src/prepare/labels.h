@@ -32,6 +32,10 @@ class LabelTexts {
   std::map<std::string, int, std::less<>> tickets_;
 };
 
+// kInvalidArgument, with the remedy, for a whole number that is no label, one below 0 or above 2^31 - 1: as a
+// text it would make classes of names of all labels.
+Status CheckLabel(std::string_view text);
+
 // A text file's first line without the byte order mark (UTF-8) that spreadsheets and editors begin it with.
 std::string_view WithoutMark(std::string_view first_line);
 
@@ -42,8 +46,8 @@ std::optional<std::vector<std::string>> SplitCsv(std::string_view line);
 // Which label each name has, from a CSV file of two columns, name and label; more columns are passed over. A
 // first line whose first field is "file", "path", "name", "source", "image" or "filename" (any case) is a
 // header, and its "label", "class" or "class_index" column, where it has one (in this order), is the one that
-// is read. Lines that begin with "#" and empty ones are passed over. kNotFound, kIo, kInvalidArgument names
-// the line.
+// is read. Lines that begin with "#" and empty ones are passed over. kNotFound, kIo; kInvalidArgument names
+// the line: of what is no name and label, a number that is no label (CheckLabel), or a name that came before.
 class LabelFile {
  public:
   static Result<std::unique_ptr<const LabelFile>> Read(const std::string& path, LabelTexts& texts);
@@ -55,7 +59,11 @@ class LabelFile {
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };
-  std::unordered_map<std::string, int, Hash, std::equal_to<>> tickets_;
+  struct Entry {
+    int ticket = 0;
+    int64_t line = 0;
+  };
+  std::unordered_map<std::string, Entry, Hash, std::equal_to<>> entries_;
 };
 
 }  // namespace weir::prepare

@@ -10,15 +10,20 @@ namespace {
 
 constexpr int64_t kMaxParts = 1'000'000;
 
+// One that 64 bits do not hold is one too many.
 std::optional<int64_t> NumberIn(std::string_view text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  if (text.empty() || error == std::errc::invalid_argument || end != text.data() + text.size())
+    return std::nullopt;
+  return error == std::errc() ? number : kMaxParts + 1;
 }
 
 Result<data::Part> Checked(int64_t index, int64_t count, std::string_view what) {
   if (count >= 1 && count <= kMaxParts && index >= 1 && index <= count) return data::Part{index, count};
+  if (count > kMaxParts)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: more than {} parts: give fewer", what, kMaxParts));
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("{}: part {} of {} cannot be: parts are numbered from 1", what, index, count));
 }

@@ -301,6 +301,8 @@ TEST(Part, IsReadFromTheTextOrTheBatchSystem) {
   for (const char* text : {"", "0/3", "4/3", "1", "1/", "/3", "1/x", "auto/", "1/0", "-1/3", "1/2/3"}) {
     EXPECT_EQ(ParsePart(text, environment).error().code, ErrorCode::kInvalidArgument) << text;
   }
+  for (const char* text : {"1/1000001", "1/99999999999", "1/99999999999999999999"})
+    EXPECT_THAT(ParsePart(text, environment).error().message, HasSubstr("more than 1000000 parts")) << text;
   EXPECT_THAT(ParsePart("auto", environment).error().message, HasSubstr("neither SLURM_ARRAY_TASK_ID"));
   set = {{"JOB_COMPLETION_INDEX", "0"}};
   EXPECT_EQ(ParsePart("auto/5", environment), (data::Part{1, 5}));

@@ -103,8 +103,18 @@ Result<std::unique_ptr<Sources>> Sources::Open(SourceOptions options) {
   sources->folders_inputs_ = folders.inputs;
   sources->folders_hash_ = folders.hash.Digest();
   for (const std::string& path : wanted.lists) TRY_STATUS(sources->AddList(path));
+  if (sources->inputs_.size() == 0) return sources->NoPictures();
   TRY_STATUS(sources->FinishLabels());
   return sources;
+}
+
+std::unexpected<Error> Sources::NoPictures() const {
+  std::vector<std::string> names = options_.paths;
+  names.insert(names.end(), options_.lists.begin(), options_.lists.end());
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("no pictures in {} ({} passed over): name files or folders of pictures, prepared "
+                          "sets, tar archives, or lists of them",
+                          fmt::join(names, ", "), skipped_));
 }
 
 Status Sources::TakeClasses(const data::Listing& listing) {
@@ -164,6 +174,8 @@ Status Sources::AddTar(const std::string& path) {
     begin_key(KeyOf(member.name));
     if (member.name.ends_with(".cls")) {
       const std::string text = TRY(ReadSmall(archive.fd, path, member.offset, member.size));
+      if (const Status good = CheckLabel(Trimmed(text)); !good && options_.labels.empty())
+        return Context(fmt::format("{}: {}", path, member.name), good.error());
       label = texts_.TicketOf(Trimmed(text));
       for (int64_t i = first; i < inputs_.size(); ++i) inputs_.SetLabel(i, label);
     } else if (data::IsNamedLikeAPicture(member.name)) {
@@ -190,7 +202,10 @@ Status Sources::AddList(const std::string& path) {
     if (name.ends_with('\r')) name.remove_suffix(1);
     std::optional<int> label;
     if (const size_t tab = name.find('\t'); tab != name.npos) {
-      label = texts_.TicketOf(Trimmed(name.substr(tab + 1)));
+      const std::string_view text = Trimmed(name.substr(tab + 1));
+      if (const Status good = CheckLabel(text); !good && options_.labels.empty())
+        return Context(fmt::format("{}: line {}", path, lines.line()), good.error());
+      label = texts_.TicketOf(text);
       name = name.substr(0, tab);
     }
     if (name.empty()) continue;

@@ -33,8 +33,9 @@ struct SourceOptions {
 class Sources {
  public:
   // kNotFound where a path is not there; kUnsupported for raw sets, whose pictures have been prepared for
-  // good, and compressed archives; kInvalidArgument for sets that name their classes differently, labels that
-  // fit no input, and lines of a list that are too long; kCorrupt names a damaged set or archive.
+  // good, and compressed archives; kInvalidArgument for sources that hold no picture, sets that name their
+  // classes differently, labels that fit no input or are none, and lines of a list that are too long;
+  // kCorrupt names a damaged set or archive.
   static Result<std::unique_ptr<Sources>> Open(SourceOptions options);
 
   // The sources must outlive it.
@@ -44,6 +45,7 @@ class Sources {
   explicit Sources(SourceOptions options) : options_(std::move(options)) {}
 
   Status AddPath(const std::string& path);
+  std::unexpected<Error> NoPictures() const;
   Status AddListing(data::Listing listing);
   Status AddTar(const std::string& path);
   Status AddList(const std::string& path);

@@ -104,6 +104,32 @@ TEST_F(SourcesTest, ACsvFileGivesLabels) {
   EXPECT_THAT(Refusal({.paths = {Path("in")}, .labels = Path("labels.csv")}).message, HasSubstr("line 2"));
 }
 
+TEST_F(SourcesTest, WhatIsNoLabelAndASecondLabelOfANameAreRefusedWithTheirLine) {
+  Write("in/a.jpg", "a");
+  for (const char* label : {"-1", "2147483648", "99999999999999999999"}) {
+    Write("labels.csv", fmt::format("name,label\na.jpg,{}\n", label));
+    const Error error = Refusal({.paths = {Path("in")}, .labels = Path("labels.csv")});
+    EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.message, HasSubstr(fmt::format("line 2: {} is no label", label)));
+    Write("list", fmt::format("{}\t{}\n", Path("in/a.jpg"), label));
+    EXPECT_THAT(Refusal({.lists = {Path("list")}}).message, HasSubstr("line 1"));
+  }
+  Write("labels.csv", "a.jpg,2147483647\nb.jpg,1\n");
+  EXPECT_THAT(Read({.paths = {Path("in")}, .labels = Path("labels.csv")}), ElementsAre("a.jpg 2147483647 a"));
+  Write("labels.csv", "a.jpg,1\nb.jpg,1\na.jpg,2\n");
+  EXPECT_THAT(Refusal({.paths = {Path("in")}, .labels = Path("labels.csv")}).message,
+              HasSubstr("line 3: a.jpg has a label already, of line 1"));
+}
+
+TEST_F(SourcesTest, SourcesWithoutAPictureAreRefused) {
+  Write("in/notes.txt", "no picture");
+  const Error error = Refusal({.paths = {Path("in")}});
+  EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error.message, HasSubstr("no pictures in " + Path("in") + " (1 passed over)"));
+  Write("list", "\n");
+  EXPECT_THAT(Refusal({.lists = {Path("list")}}).message, HasSubstr("no pictures in " + Path("list")));
+}
+
 TEST_F(SourcesTest, TarArchivesGiveTheirPicturesWithTheLabelsBesideThem) {
   Write("in.tar", Member("x/0.cls", "4") + Member("x/0.jpg", "A") + Member("x/0.json", "{}") +
                       Member("x/1.png", "B") + Member("x/1.cls", "2\n") + Member("x/2.jpg", "C") +
@@ -175,7 +201,6 @@ TEST_F(SourcesTest, PreparedSetsGiveTheirPicturesAndClasses) {
                           .geometry = data::Geometry{.resize = data::Size{8, 8}}},
                          clock, {}, {}));
   EXPECT_EQ(Refusal({.paths = {Path("raw")}}).code, ErrorCode::kUnsupported);
-  EXPECT_THAT(Read({.lists = {}}), ElementsAre());
 }
 
 TEST_F(SourcesTest, AFolderThatChangesIsTold) {

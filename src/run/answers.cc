@@ -11,6 +11,7 @@
 #include <limits>
 #include <system_error>
 
+#include "base/file.h"
 #include "base/json.h"
 
 namespace weir::run {
@@ -96,7 +97,7 @@ std::string CsvField(std::string_view text) {
 Result<std::unique_ptr<AnswerWriter>> AnswerWriter::Create(const std::string& path) {
   struct stat facts{};
   const bool in_place = ::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode);
-  const std::string beside = in_place ? "" : fmt::format("{}.{}.tmp", path, ::getpid());
+  const std::string beside = in_place ? "" : TemporaryBeside(path);
   std::FILE* file = std::fopen((in_place ? path : beside).c_str(), "we");
   if (!file) return FailErrno(fmt::format("answers file {}", path), errno);
   std::unique_ptr<AnswerWriter> writer(new AnswerWriter(path, beside, file));

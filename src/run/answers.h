@@ -30,7 +30,7 @@ std::string CsvField(std::string_view text);
 
 // Writes the protocol of answers: file,status,rank,class,label,score,reason. One thread at a time.
 // A regular file appears under its name, whole, when Finish is called; a kill before leaves only a ".tmp"
-// beside it.
+// beside it (TemporaryBeside of base/file.h).
 class AnswerWriter {
  public:
   static Result<std::unique_ptr<AnswerWriter>> Create(const std::string& path);

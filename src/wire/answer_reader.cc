@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "wire/status.h"
+#include "wire/text.h"
 
 namespace weir::wire {
 namespace {
@@ -169,7 +170,7 @@ Error ErrorOf(const HttpAnswer& answer) {
   constexpr size_t kMostWords = 200;
   const ErrorCode code = FromHttpStatus(answer.status);
   if (const auto json = ParseJson(answer.body.text())) {
-    if (auto words = GetString(*json, "error")) return {code, *std::move(words)};
+    if (const auto words = GetString(*json, "error")) return {code, WordsOf(*words)};
   }
   std::string words(answer.body.text().substr(0, kMostWords));
   std::ranges::replace(words, '\n', ' ');

@@ -112,6 +112,10 @@ TEST(AnswerError, HasTheWordsOfTheServerWhereItHasAny) {
             (Error{ErrorCode::kIo, "the server answered with HTTP status 502: <h1> Bad</h1>"}));
   EXPECT_EQ(error(500, R"({"error":5})").message, R"(the server answered with HTTP status 500: {"error":5})");
   EXPECT_LT(error(500, std::string(5000, 'x')).message.size(), 300u);
+  std::string characters;  // of three bytes
+  for (int i = 0; i < 1000; ++i) characters += "\xE2\x82\xAC";
+  EXPECT_EQ(error(500, "{\"error\":\"" + characters + "\"}").message, characters.substr(0, 999) + "...");
+  EXPECT_EQ(error(500, R"({"error":"two\nlines"})").message, "two lines");
 }
 
 TEST(AnswerReader, BytesBeyondTheAnswerEndTheConnection) {

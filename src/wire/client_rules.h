@@ -34,8 +34,10 @@ inline std::optional<Instant> DueOf(const infer::Call& call, const ClientOptions
 // What is made of an inference's answer.
 struct Wanted {
   infer::RequestForm::Outputs outputs = infer::RequestForm::Outputs::kRead;
-  bool durations = false;  // they were asked for
+  bool durations = false;   // they were asked for
+  bool in_regions = false;  // outputs lie there, and not every server says so in its answer
 
+  // Only that the answer is whole.
   bool nothing() const { return outputs == infer::RequestForm::Outputs::kPassOver && !durations; }
 };
 

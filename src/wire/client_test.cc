@@ -218,6 +218,16 @@ TEST_P(ClientTest, TheServersErrorsComeWithTheirCodeAndWords) {
   }
 }
 
+TEST_P(ClientTest, OfLongWordsOfTheServerTheBeginningIsKept) {
+  api_.infer = [&](InferRequest, infer::Completion completion) {
+    completion.Answer(Fail(ErrorCode::kInternal, "a" + std::string(999, 'b') + std::string(2000, 'c')), {});
+  };
+  const auto client = Open();
+  const Answered answer = Ask(*client, MakeCall("1", {FloatTensor("INPUT0", {1}, {1})}));
+  ASSERT_FALSE(answer.result);
+  EXPECT_EQ(answer.result.error().message, "a" + std::string(999, 'b') + "...");
+}
+
 // Keeps calls without answering them, and tells when one has come and when its client has left.
 class Silence {
  public:
@@ -343,6 +353,35 @@ TEST(HttpClient, AnAnswerThatMakesNoSenseIsCorruptAndTheClientGoesOn) {
   }
   EXPECT_EQ(client->Info("m", "").error().code, ErrorCode::kCorrupt);
   EXPECT_EQ(server.connections(), 1);
+}
+
+TEST(HttpClient, AnAnswerThatIsNotReadMustBeAsLongAsItSays) {
+  const std::string json =
+      R"({"outputs":[{"name":"y","datatype":"FP32","shape":[2],"parameters":{"binary_data_size":8}}]})";
+  const std::vector<std::string> tensors = {"12345678", "12345678", "123", "12345678"};
+  testing::ScriptedServer server([&](testing::Peer& peer, int) {
+    for (size_t i = 0; !peer.ReadRequest().empty(); ++i) {
+      peer.Write(fmt::format(
+          "HTTP/1.1 200 OK\r\nInference-Header-Content-Length: {}\r\nContent-Length: {}\r\n\r\n{}{}",
+          json.size(), json.size() + tensors[i].size(), json, tensors[i]));
+    }
+  });
+  const SteadyClock clock;
+  const auto client = *MakeClient(server.url(), {.connections = 1}, clock);
+  Answers answers;
+  const infer::Request request{.model = "m", .inputs = {FloatTensor("x", {1}, {1})}};
+  const auto prepared = client->Prepare(request, {.outputs = infer::RequestForm::Outputs::kPassOver});
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    infer::Call next = answers.MakeCall("1", {});
+    next.request = {};
+    next.request.prepared = prepared;
+    client->Submit(std::move(next));
+    const auto result = answers.Wait(i + 1).back().result;
+    EXPECT_EQ(result.has_value(), tensors[i].size() == 8) << i;
+    if (!result) {
+      EXPECT_EQ(result.error().code, ErrorCode::kCorrupt) << result.error().message;
+    }
+  }
 }
 
 TEST(HttpClient, ServersWithoutTheExtensionsAreUnsupportedOrDoWithoutThem) {

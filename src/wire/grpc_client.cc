@@ -27,6 +27,7 @@
 #include "wire/request_headers.h"
 #include "wire/server_url.h"
 #include "wire/status.h"
+#include "wire/text.h"
 
 namespace weir::wire {
 namespace {
@@ -75,8 +76,8 @@ Error ErrorOf(const grpc::Status& status, const grpc::ClientContext& context, co
   if (!from_server && status.error_code() == grpc::StatusCode::CANCELLED)
     return {ErrorCode::kCancelled, "the caller left"};
   if (!from_server && status.error_code() == grpc::StatusCode::UNAVAILABLE)
-    return {ErrorCode::kIo, fmt::format("connect to {}: {}", address, status.error_message())};
-  return {FromGrpcStatus(status.error_code()), status.error_message()};
+    return {ErrorCode::kIo, fmt::format("connect to {}: {}", address, WordsOf(status.error_message()))};
+  return {FromGrpcStatus(status.error_code()), WordsOf(status.error_message())};
 }
 
 // The message of a request. Copies of it share its bytes.
@@ -239,7 +240,7 @@ void Lane::End(Flight& flight) {
 
 Result<infer::Response> Lane::Understand(Flight& flight) const {
   if (!flight.status.ok()) return std::unexpected(ErrorOf(flight.status, flight.context, address_));
-  if (flight.wanted.nothing()) return infer::Response{};
+  if (flight.wanted.nothing() && flight.wanted.in_regions) return infer::Response{};
   const Slices message = FromGrpc(std::exchange(flight.answer, {}));
   return Readable(WithDurations(ParseGrpcResponse(message, flight.wanted.outputs), flight.wanted), address_);
 }
@@ -265,7 +266,7 @@ class GrpcClient final : public infer::Endpoint {
                                                         const infer::RequestForm& form) override {
     auto prepared = std::make_shared<PreparedGrpc>();
     prepared->message = ToGrpc(WriteGrpcRequest(request, form));
-    prepared->wanted = {form.outputs, request.durations};
+    prepared->wanted = {form.outputs, request.durations, !form.output_regions.empty()};
     return prepared;
   }
   Status RegisterRegion(const std::string& name, const std::string& key, uint64_t byte_size) override;

@@ -28,7 +28,7 @@ Slices WriteGrpcResponse(const infer::Response& response, std::span<const Output
 
 // The client's side.
 Slices WriteGrpcRequest(const infer::Request& request, const infer::RequestForm& form = {});
-// kPassOver: all but the outputs, which are not looked at.
+// kPassOver: all but the outputs, of which only the sizes are held against shapes and types.
 Result<infer::Response> ParseGrpcResponse(
     std::span<const Bytes> message, infer::RequestForm::Outputs outputs = infer::RequestForm::Outputs::kRead);
 

@@ -469,6 +469,27 @@ TEST(GrpcResponse, OutputsInARegionCarryNoData) {
   EXPECT_EQ(read->outputs[1].data.text(), response.outputs[1].data.text());
 }
 
+TEST(GrpcResponse, OutputsThatArePassedOverMustBeAsLongAsTheirShapesSay) {
+  inference::ModelInferResponse message;
+  auto& output = *message.add_outputs();
+  output.set_name("y");
+  output.set_datatype("FP32");
+  output.add_shape(2);
+  Random random = Seed(5).MakeRandom();
+  const auto fault = [&] {
+    const auto read = ParseGrpcResponse(Cut(message.SerializeAsString(), random),
+                                        infer::RequestForm::Outputs::kPassOver);
+    return read ? "" : read.error().message;
+  };
+  EXPECT_EQ(fault(), "output 'y': has no data: the message has 0 raw tensors");
+  message.add_raw_output_contents("123");
+  EXPECT_EQ(fault(), "output 'y': 2 elements of FP32 are 8 bytes, but 3 are given");
+  message.set_raw_output_contents(0, "12345678");
+  EXPECT_EQ(fault(), "");
+  message.add_raw_output_contents("1234");
+  EXPECT_EQ(fault(), "1 raw tensors are left over after the last output");
+}
+
 TEST(GrpcResponse, ParametersOfOtherServersArePassedOverAndHalfOfOursIsAFault) {
   inference::ModelInferResponse message;
   const auto read = [&] { return ParseGrpcResponse(std::vector{Bytes::Copy(message.SerializeAsString())}); };

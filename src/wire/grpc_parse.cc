@@ -201,8 +201,10 @@ Result<OutputWish> ReadWish(ProtoReader& reader) {
   return wish;
 }
 
-// Gives every tensor that has neither typed contents nor a region the next of the raw ones.
-Status AssignRaw(std::span<TensorRead> tensors, std::span<const ProtoReader> raw, std::string_view kind) {
+// Gives every tensor that has neither typed contents nor a region the next of the raw ones. kPassOver: holds
+// their sizes against one another alone, so that no tensor in several pieces is joined.
+Status AssignRaw(std::span<TensorRead> tensors, std::span<const ProtoReader> raw, std::string_view kind,
+                 infer::RequestForm::Outputs wanted) {
   size_t next = 0;
   for (TensorRead& read : tensors) {
     const auto bad = [&](Error error) {
@@ -212,6 +214,12 @@ Status AssignRaw(std::span<TensorRead> tensors, std::span<const ProtoReader> raw
     if (read.has_contents) {
       if (raw.empty()) continue;
       return bad({ErrorCode::kInvalidArgument, "has typed contents, and the message raw ones"});
+    }
+    const bool is_sized = read.tensor.dtype != infer::DType::kBytes;
+    if (next < raw.size() && is_sized && wanted == infer::RequestForm::Outputs::kPassOver) {
+      const Status fits = CheckSize(read.tensor.dtype, TRY(CountElements(read.tensor)), raw[next++].left());
+      if (!fits) return bad(fits.error());
+      continue;
     }
     if (next < raw.size()) {
       read.tensor.data = raw[next++].Take(std::max<size_t>(infer::ByteSize(read.tensor.dtype), 1));
@@ -269,7 +277,7 @@ Result<InferRequest> ReadRequest(ProtoReader message) {
         if (!message.SkipValue(tag)) return Broken();
     }
   }
-  TRY_STATUS(AssignRaw(inputs, raw, "input"));
+  TRY_STATUS(AssignRaw(inputs, raw, "input", infer::RequestForm::Outputs::kRead));
   for (auto& [name, value] : parameters) TRY_STATUS(SetRequestParameter(name, std::move(value), result));
   request.inputs.reserve(inputs.size());
   for (TensorRead& input : inputs) {
@@ -293,7 +301,6 @@ Status ReadResponseParameter(ProtoReader& reader, ResponseParameters& parameters
 }
 
 Result<infer::Response> ReadResponse(ProtoReader message, infer::RequestForm::Outputs wanted) {
-  const bool passes_over = wanted == infer::RequestForm::Outputs::kPassOver;
   infer::Response response;
   ResponseParameters parameters;
   std::vector<TensorRead> outputs;
@@ -301,10 +308,6 @@ Result<infer::Response> ReadResponse(ProtoReader message, infer::RequestForm::Ou
   while (!message.AtEnd()) {
     uint32_t tag = 0;
     if (!message.ReadTag(tag)) return Broken();
-    if (passes_over && (tag == Length(5) || tag == Length(6))) {
-      if (!message.SkipValue(tag)) return Broken();
-      continue;
-    }
     switch (tag) {
       case Length(1):
         TRY_STATUS(ReadString(message, "model_name", response.model));
@@ -336,7 +339,8 @@ Result<infer::Response> ReadResponse(ProtoReader message, infer::RequestForm::Ou
     }
     raw = std::move(sent);
   }
-  TRY_STATUS(AssignRaw(outputs, raw, "output"));
+  TRY_STATUS(AssignRaw(outputs, raw, "output", wanted));
+  if (wanted == infer::RequestForm::Outputs::kPassOver) return response;
   response.outputs.reserve(outputs.size());
   for (TensorRead& output : outputs) response.outputs.push_back(std::move(output.tensor));
   return response;

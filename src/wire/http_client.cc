@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/mutex.h"
 #include "wire/answer_reader.h"
 #include "wire/client.h"
 #include "wire/client_rules.h"
@@ -45,12 +46,48 @@ struct PreparedHttp final : infer::PreparedRequest {
   Wanted wanted;
 };
 
-Status CheckHasOutputs(const Bytes& body) {
-  const auto json = ParseJson(body.text());
-  if (json && json->is_object() && json->contains("outputs") && !json->contains("error")) return {};
-  const auto words = json ? GetString(*json, "error") : Fail(ErrorCode::kCorrupt, "");
-  return Fail(ErrorCode::kCorrupt,
-              words ? "an error with status 200: " + *words : "an answer without outputs");
+// Answers that were found whole: one with the same JSON and the same size is whole too, and is not read
+// again. Thread-safe.
+class WholeAnswers {
+ public:
+  bool Has(const HttpAnswer& answer) const EXCLUDES(mutex_);
+  void Add(const HttpAnswer& answer) EXCLUDES(mutex_);
+
+ private:
+  static constexpr size_t kMost = 8;            // a pool of requests has few shapes
+  static constexpr size_t kLongest = 16 << 10;  // of the JSON
+
+  struct Form {
+    std::string json;
+    size_t size = 0;  // of the body
+  };
+  static std::string_view JsonOf(const HttpAnswer& answer) {
+    return answer.body.text().substr(0, *answer.header_length);
+  }
+
+  mutable Mutex mutex_;
+  std::vector<Form> forms_ GUARDED_BY(mutex_);
+  size_t next_ GUARDED_BY(mutex_) = 0;  // the oldest, once there are kMost
+};
+
+bool WholeAnswers::Has(const HttpAnswer& answer) const {
+  if (!answer.header_length) return false;  // how long it is lies in its JSON alone
+  const std::string_view json = JsonOf(answer);
+  MutexLock lock(mutex_);
+  return std::ranges::any_of(forms_, [&](const Form& form) {
+    return form.size == answer.body.size() && form.json == json;
+  });
+}
+
+void WholeAnswers::Add(const HttpAnswer& answer) {
+  if (!answer.header_length || *answer.header_length > kLongest) return;
+  Form form{.json = std::string(JsonOf(answer)), .size = answer.body.size()};
+  MutexLock lock(mutex_);
+  if (forms_.size() < kMost) {
+    forms_.push_back(std::move(form));
+  } else {
+    forms_[std::exchange(next_, (next_ + 1) % kMost)] = std::move(form);
+  }
 }
 
 class HttpClient final : public infer::Endpoint {
@@ -76,7 +113,7 @@ class HttpClient final : public infer::Endpoint {
 
  private:
   std::string Head(std::string_view verb, std::string_view path, const HttpBody& body) const;
-  Result<infer::Response> Understand(Result<HttpAnswer> answer, const Wanted& wanted) const;
+  Result<infer::Response> Understand(Result<HttpAnswer> answer, const Wanted& wanted);
   // A question that is not an inference: the JSON of its answer, an empty object where it has none.
   Result<Json> Ask(std::string_view verb, const std::string& path, std::string_view body = {});
 
@@ -84,6 +121,7 @@ class HttpClient final : public infer::Endpoint {
   const std::string header_lines_;  // the user's own
   const ClientOptions options_;
   const Clock& clock_;
+  WholeAnswers whole_answers_;
   const std::unique_ptr<HttpTransport> transport_;
 };
 
@@ -101,16 +139,13 @@ std::string HttpClient::Head(std::string_view verb, std::string_view path, const
   return head.append("\r\n").append(header_lines_).append("\r\n");
 }
 
-Result<infer::Response> HttpClient::Understand(Result<HttpAnswer> answer, const Wanted& wanted) const {
+Result<infer::Response> HttpClient::Understand(Result<HttpAnswer> answer, const Wanted& wanted) {
   if (!answer) return std::unexpected(std::move(answer).error());
   if (answer->status != 200) return std::unexpected(ErrorOf(*answer));
-  // Where tensors follow the JSON there are outputs; what is JSON alone may be anything.
-  const bool is_read = wanted.outputs == infer::RequestForm::Outputs::kRead;
-  if (!is_read && !answer->header_length) TRY_STATUS(CheckHasOutputs(answer->body));
-  if (wanted.nothing()) return infer::Response{};
-  return Readable(
-      WithDurations(ParseHttpResponse(answer->body, answer->header_length, wanted.outputs), wanted),
-      address_);
+  if (wanted.nothing() && whole_answers_.Has(*answer)) return infer::Response{};
+  auto response = ParseHttpResponse(answer->body, answer->header_length, wanted.outputs);
+  if (response && wanted.nothing()) whole_answers_.Add(*answer);
+  return Readable(WithDurations(std::move(response), wanted), address_);
 }
 
 std::shared_ptr<const infer::PreparedRequest> HttpClient::Prepare(const infer::Request& request,
@@ -124,7 +159,7 @@ std::shared_ptr<const infer::PreparedRequest> HttpClient::Prepare(const infer::R
   }
   prepared->head = Bytes::Copy(head);
   prepared->parts = std::move(body.parts);
-  prepared->wanted = {form.outputs, request.durations};
+  prepared->wanted = {form.outputs, request.durations, !form.output_regions.empty()};
   return prepared;
 }
 

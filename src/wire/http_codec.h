@@ -52,7 +52,9 @@ Result<HttpBody> WriteHttpResponse(const infer::Response& response, const Respon
 // The client's side. All tensors go binary, and are asked for binary, but for those that `form` has in
 // regions.
 HttpBody WriteHttpRequest(const infer::Request& request, const infer::RequestForm& form = {});
-// kPassOver: all but the outputs, which are held to be JSON and not looked at.
+// kInvalidArgument also for an answer that is an error in spite of its status. kPassOver: all but the
+// outputs, of which only the sizes are held against shapes and types; one without data is taken to lie in a
+// region.
 Result<infer::Response> ParseHttpResponse(
     const Bytes& body, std::optional<uint64_t> header_length,
     infer::RequestForm::Outputs outputs = infer::RequestForm::Outputs::kRead);

@@ -115,6 +115,37 @@ TEST(HttpResponse, DurationsAreParametersInNanoseconds) {
             R"("weir_compute_output_ns":5,"weir_rest_ns":-6},"outputs":[]})");
 }
 
+TEST(HttpResponse, OutputsThatArePassedOverMustBeAsLongAsTheirJsonSays) {
+  const auto fault = [](std::string_view members, std::string_view tensors) {
+    const std::string json = fmt::format(R"({{"outputs":[{{"name":"y",{}}}]}})", members);
+    const auto read = ParseHttpResponse(Bytes::Copy(fmt::format("{}{}", json, tensors)), json.size(),
+                                        infer::RequestForm::Outputs::kPassOver);
+    return read ? "" : read.error().message;
+  };
+  const std::string binary = R"("datatype":"FP32","shape":[2],"parameters":{"binary_data_size":8})";
+  EXPECT_EQ(fault(binary, "12345678"), "");
+  EXPECT_EQ(fault(binary, "123"), "output 'y': binary_data_size is 8, but 3 bytes of the body are left");
+  EXPECT_EQ(fault(binary, "1234567890"), "2 bytes are left over after the last binary tensor");
+  EXPECT_NE(fault(R"("datatype":"FP32","shape":[3],"parameters":{"binary_data_size":8})", "12345678"), "");
+  EXPECT_EQ(fault(R"("datatype":"FP16","shape":[2,2],"data":[[1,2],[3,4]])", ""), "");
+  EXPECT_EQ(fault(R"("data":[[1,2],3],"datatype":"BOOL","shape":[4])", ""),
+            "output 'y': data has 3 elements, its shape is [4]");
+  EXPECT_EQ(fault(R"("datatype":"FP32","shape":[2])", ""), "") << "it lies in a region";
+}
+
+TEST(HttpResponse, AnErrorIsOneInSpiteOfItsStatus) {
+  for (const auto outputs : {infer::RequestForm::Outputs::kRead, infer::RequestForm::Outputs::kPassOver}) {
+    const auto fault = [&](std::string_view body) {
+      const auto read = ParseHttpResponse(Bytes::Copy(body), std::nullopt, outputs);
+      return read ? "" : read.error().message;
+    };
+    EXPECT_EQ(fault(R"({"error":"no room"})"), "an error with status 200: no room");
+    EXPECT_EQ(fault(R"({"outputs":[],"error":"no room"})"), "an error with status 200: no room");
+    EXPECT_EQ(fault("{}"), "'outputs' is missing");
+    EXPECT_EQ(fault(R"({"outputs":[],"error":null})"), "");
+  }
+}
+
 TEST(HttpResponse, ParametersOfOtherServersArePassedOverAndHalfOfOursIsAFault) {
   const auto read = [](std::string_view parameters) {
     return ParseHttpResponse(Bytes::Copy(fmt::format(R"({{"parameters":{},"outputs":[]}})", parameters)),

@@ -57,6 +57,24 @@ struct TensorRead {
   std::optional<RegionPart> region;
 };
 
+// The elements of a "data" array, nested in any way, whatever each of them is.
+Result<int64_t> CountItems(json::value value, int depth = 1) {
+  if (depth > kMaxJsonDepth) return Bad(fmt::format("JSON is nested deeper than {}", kMaxJsonDepth));
+  if (KindOf(value) != Kind::kArray) return Bad("'data' is not an array");
+  int64_t count = 0;
+  json::array array = TRY_JSON(value.get_array());
+  for (auto item : array) {
+    json::value element = TRY_JSON(item);
+    if (KindOf(element) == Kind::kArray) {
+      count += TRY(CountItems(element, depth + 1));
+    } else {
+      TRY_STATUS(Validate(element));
+      ++count;
+    }
+  }
+  return count;
+}
+
 // A body: JSON, and the binary tensors after it.
 class BodyReader {
  public:
@@ -80,6 +98,8 @@ class BodyReader {
   const Bytes& body_;
   const std::string_view text_;  // the JSON, in its padded copy
   size_t offset_;                // where the next binary tensor begins
+  // What outputs hold is held against what their JSON says of them, and not kept.
+  bool passes_over_ = false;
 };
 
 Status BodyReader::TakeBinary(uint64_t size, infer::Tensor& tensor) {
@@ -91,7 +111,7 @@ Status BodyReader::TakeBinary(uint64_t size, infer::Tensor& tensor) {
   tensor.data = body_.Slice(offset_, size);
   offset_ += size;
   const size_t alignment = infer::ByteSize(tensor.dtype);
-  if (alignment > 1 && reinterpret_cast<uintptr_t>(tensor.data.data()) % alignment != 0) {
+  if (!passes_over_ && alignment > 1 && reinterpret_cast<uintptr_t>(tensor.data.data()) % alignment != 0) {
     tensor.data = Bytes::Copy(tensor.data.span());
   }
   return tensor.dtype == infer::DType::kBytes ? CheckData(tensor) : Status();
@@ -104,6 +124,8 @@ Status BodyReader::ReadElsewhere(const TensorParameters& parameters, TensorRead&
     return {};
   }
   if (parameters.binary_data_size) return TakeBinary(*parameters.binary_data_size, read.tensor);
+  // An output in a region may say nothing of where it lies, as those of our own server do not.
+  if (passes_over_) return {};
   return Bad("has no data: give 'data', or binary_data_size or shared_memory_region in its parameters");
 }
 
@@ -114,6 +136,7 @@ Result<TensorRead> BodyReader::ReadMembers(json::object object, std::string& nam
   Seen seen;
   bool has_shape = false, has_datatype = false, has_data = false;
   const char* late_data = nullptr;  // met before the shape and the type: it is read in a second pass
+  std::optional<int64_t> items;     // of data that is counted alone
   TRY_STATUS(ForEachMember(object, [&](std::string_view key, json::value value) -> Status {
     if (key == "name") {
       TRY_STATUS(seen.Once(key));
@@ -132,6 +155,10 @@ Result<TensorRead> BodyReader::ReadMembers(json::object object, std::string& nam
     } else if (key == "data") {
       TRY_STATUS(seen.Once(key));
       has_data = true;
+      if (passes_over_) {
+        items = TRY(CountItems(value));
+        return {};
+      }
       if (has_shape && has_datatype) return ReadJsonData(value, tensor, text_);
       late_data = value.raw_json_token().data();
     } else {
@@ -141,6 +168,8 @@ Result<TensorRead> BodyReader::ReadMembers(json::object object, std::string& nam
   }));
   if (!has_shape) return Bad("'shape' is missing");
   if (!has_datatype) return Bad("'datatype' is missing");
+  if (items && *items != TRY(CountElements(tensor)))
+    return Bad(fmt::format("data has {} elements, its shape is {}", *items, infer::ToString(tensor.shape)));
   if (late_data != nullptr) {
     TRY_JSON(object.reset());
     for (auto item : object) {
@@ -260,10 +289,11 @@ Status ReadResponseParameters(json::value value, ResponseParameters& parameters)
 }
 
 Result<infer::Response> BodyReader::ReadResponse(json::object root, infer::RequestForm::Outputs wanted) {
-  const bool passes_over = wanted == infer::RequestForm::Outputs::kPassOver;
+  passes_over_ = wanted == infer::RequestForm::Outputs::kPassOver;
   infer::Response response;
   ResponseParameters parameters;
   Seen seen;
+  bool has_outputs = false;
   TRY_STATUS(ForEachMember(root, [&](std::string_view key, json::value value) -> Status {
     if (key == "model_name") {
       TRY_STATUS(seen.Once(key));
@@ -277,20 +307,24 @@ Result<infer::Response> BodyReader::ReadResponse(json::object root, infer::Reque
     } else if (key == "parameters") {
       TRY_STATUS(seen.Once(key));
       return ReadResponseParameters(value, parameters);
-    } else if (key == "outputs" && !passes_over) {
+    } else if (key == "outputs") {
       TRY_STATUS(seen.Once(key));
-      return ForEachItem(value, key, [&](json::value item) -> Status {
-        if (response.outputs.size() == kMaxTensors)
-          return Bad(fmt::format("more than {} outputs", kMaxTensors));
-        response.outputs.push_back(TRY(ReadTensor(item, "output", response.outputs.size())).tensor);
+      has_outputs = true;
+      return ForEachItem(value, key, [&, index = size_t{0}](json::value item) mutable -> Status {
+        if (index == kMaxTensors) return Bad(fmt::format("more than {} outputs", kMaxTensors));
+        TensorRead output = TRY(ReadTensor(item, "output", index++));
+        if (!passes_over_) response.outputs.push_back(std::move(output.tensor));
         return {};
       });
+    } else if (key == "error") {
+      return Bad("an error with status 200: " + WordsOf(TRY(ReadString(value, key))));
     } else {
       return Validate(value);
     }
     return {};
   }));
-  if (!passes_over) TRY_STATUS(CheckEnd());
+  if (!has_outputs) return Bad("'outputs' is missing");
+  TRY_STATUS(CheckEnd());
   response.durations = TRY(parameters.Durations());
   return response;
 }

@@ -7,6 +7,18 @@
 #include <iterator>
 
 namespace weir::wire {
+namespace {
+
+// No more than `most` bytes of `text`, and no part of a character.
+std::string_view Beginning(std::string_view text, size_t most) {
+  std::string_view shown = text.substr(0, most);
+  while (shown.size() < text.size() && !shown.empty() && (text[shown.size()] & 0xc0) == 0x80) {
+    shown.remove_suffix(1);
+  }
+  return shown;
+}
+
+}  // namespace
 
 bool IsUtf8(std::string_view text) {
   const bool ascii = text.size() < 64 && std::ranges::none_of(text, [](char c) { return (c & 0x80) != 0; });
@@ -15,10 +27,7 @@ bool IsUtf8(std::string_view text) {
 
 std::string Quoted(std::string_view text) {
   constexpr size_t kMost = 80;
-  std::string_view shown = text.substr(0, kMost);
-  while (shown.size() < text.size() && !shown.empty() && (text[shown.size()] & 0xc0) == 0x80) {
-    shown.remove_suffix(1);  // not in the middle of a character
-  }
+  const std::string_view shown = Beginning(text, kMost);
   const bool utf8 = IsUtf8(shown);
   std::string quoted = "'";
   for (const char c : shown) {
@@ -32,6 +41,13 @@ std::string Quoted(std::string_view text) {
   }
   quoted += shown.size() < text.size() ? "...'" : "'";
   return quoted;
+}
+
+std::string WordsOf(std::string_view said) {
+  constexpr size_t kMost = 1000;
+  std::string words(Beginning(said, kMost));
+  std::ranges::replace_if(words, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return words.size() < said.size() ? words + "..." : words;
 }
 
 }  // namespace weir::wire

@@ -12,4 +12,8 @@ bool IsUtf8(std::string_view text);
 // no more than its first 80 bytes.
 std::string Quoted(std::string_view text);
 
+// What a server says of its fault, for an error that is kept: in one line, and no more than its first 1,000
+// bytes, "..." behind them.
+std::string WordsOf(std::string_view said);
+
 }  // namespace weir::wire
