@@ -112,6 +112,9 @@ TEST_F(Job, NamesThePathOfWhatIsWrong) {
   EXPECT_THAT(refusal(ragged), HasSubstr("made.csv: line 218, column 1: 2 fields where the header has 7"));
   spec.spec += "ranges2: [batch]\n";
   EXPECT_THAT(refusal(spec), HasSubstr("made.yaml: line"));
+  MadeSet twice = MadeSet::Make();
+  twice.rows += "r1,gpu-a,small,8,1,fp32,100\n";
+  EXPECT_THAT(refusal(twice), HasSubstr("made.csv: line 218: row_id \"r1\" is that of line 3, too"));
   hardware.hardware += "gpu-a,1,1\n";
   EXPECT_THAT(refusal(hardware), HasSubstr("hardware.csv: line 9: gpu \"gpu-a\" is there twice"));
 }
