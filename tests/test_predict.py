@@ -179,6 +179,11 @@ def test_several_sets_in_one_call(weir, folder, tmp_path):
     (["--gpu", "gamma", "--network", "small", "--batch", "0"], "at least 1"),
     (["--gpu", "gamma", "--network", "small", "--as-engine", "--devices", "2"], "one device"),
     (["--gpu", "gamma", "--network", "small", "--as-engine", "--items", "2"], "leave out --items"),
+    (["--gpu", "gamma", "--network", "small", "--as-engine", "--batch", "1"], "two different --batch"),
+    (["--gpu", "", "--network", "small", "--batch", "8"], "gpu \"\" names nothing"),
+    (["--gpu", "gamma", "--network", "", "--batch", "8"], "network \"\" names nothing"),
+    (["--gpu", "gamma", "--network", "small", "--batch", "8", "--devices", "1.5"], "\"1.5\" is not a whole number"),
+    (["--gpu", "gamma", "--network", "small", "--batch", "8", "--items", "99999999999999999999"], "beyond what a whole number can be"),
 ])
 def test_what_says_nothing_is_refused_with_words(weir, folder, physical, arguments, words):
     (folder / "rows.csv").write_text("row_id,gpu,network,batch,gpu_count\na,gamma,small,8,1\n")

@@ -293,6 +293,22 @@ def test_a_study_that_was_killed_before_its_first_trial_goes_on(weir, made, tmp_
         assert json.loads((out / "provenance.json").read_text())["materials"]["pictures"] == 200
 
 
+def test_a_study_whose_file_is_gone_is_not_played_on(weir, made, tmp_path):
+    study = write(tmp_path, made, repeats=1, images=40, text=ONE)
+    out = tmp_path / "out"
+    weir.run("study", study, "-o", out)
+    (out / "study.yaml").unlink()
+    lines = (out / "journal.jsonl").read_text().splitlines(keepends=True)
+    (out / "journal.jsonl").write_text("".join(lines[:-1]))
+    for command in (["study", study, "-o", out, "--resume"], ["report", out]):
+        error = weir.run(*command, status=2).stderr.decode()
+        assert f"but not the study file: put it back there, as {out}/study.yaml" in error, error
+    assert len(journal(out)) == len(lines) - 2
+    (out / "study.yaml").write_text(study.read_text())
+    weir.run("study", study, "-o", out, "--resume")
+    assert len(journal(out)) == len(lines) - 1
+
+
 def test_an_interrupt_lets_the_trial_under_way_end_and_keeps_it(made, weir, tmp_path):
     study = write(tmp_path, made, repeats=2, images=40, text=ONE.replace("per_item=0ms", "per_item=3ms"))
     out = tmp_path / "out"

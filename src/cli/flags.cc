@@ -1,7 +1,10 @@
 #include "cli/flags.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <string>
 
 #include <CLI/CLI.hpp>
 
@@ -10,6 +13,19 @@ namespace weir::cli {
 struct Flags::State {
   CLI::App app;
 };
+
+namespace {
+
+// The library by itself calls "1.5" out of the range, and takes for the largest number what is larger.
+std::string CheckWhole(const std::string& text) {
+  char* end = nullptr;
+  errno = 0;
+  (void)std::strtoll(text.c_str(), &end, 0);
+  if (text.empty() || *end != '\0') return "\"" + text + "\" is not a whole number";
+  return errno == ERANGE ? text + " is beyond what a whole number can be" : "";
+}
+
+}  // namespace
 
 Flags::Flags(const std::string& verb, const std::string& summary, const std::string& example)
     : state_(new State) {
@@ -44,11 +60,17 @@ void Flags::Integers(const std::string& name, std::vector<int>& target, const st
   state_->app.add_option(name, target, help);
 }
 void Flags::Integer(const std::string& name, int& target, int low, int high, const std::string& help) {
-  state_->app.add_option(name, target, help)->check(CLI::Range(low, high))->capture_default_str();
+  state_->app.add_option(name, target, help)
+      ->check(CheckWhole)
+      ->check(CLI::Range(low, high))
+      ->capture_default_str();
 }
 void Flags::Integer64(const std::string& name, int64_t& target, int64_t low, int64_t high,
                       const std::string& help) {
-  state_->app.add_option(name, target, help)->check(CLI::Range(low, high))->capture_default_str();
+  state_->app.add_option(name, target, help)
+      ->check(CheckWhole)
+      ->check(CLI::Range(low, high))
+      ->capture_default_str();
 }
 void Flags::Number(const std::string& name, double& target, double low, double high,
                    const std::string& help) {

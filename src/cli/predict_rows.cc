@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/csv.h"
@@ -43,21 +44,21 @@ bool IsModel(const std::string& network) {
 Status PutNetwork(const AskedRows& asked, const Predictor& predictor, const Console& console, Settings& row) {
   const Spec& spec = predictor.spec();
   if (!spec.networks) {
-    return asked.network.empty() ? Status() : Refuse("this predictor knows no networks: leave out --network");
+    return asked.network ? Refuse("this predictor knows no networks: leave out --network") : Status();
   }
   const std::string& key = spec.networks->key;
-  if (asked.network.empty())
+  if (!asked.network)
     return row.contains(key) ? Status() : Refuse(fmt::format("say --network: a {}, or an ONNX file", key));
   if (row.contains(key)) return Refuse(fmt::format("--network and --set {} say the same", key));
-  if (IsModel(asked.network)) {
-    Settings facts = TRY(NetworkFacts(asked.network));
+  if (IsModel(*asked.network)) {
+    Settings facts = TRY(NetworkFacts(*asked.network));
     if (const auto alike = predict::NetworkAlike(spec, predictor.networks(), facts))
-      console.Note(fmt::format("{} has the facts of {}: --network {} asks by its name", asked.network, *alike,
-                               *alike));
-    row[key] = asked.network;
+      console.Note(fmt::format("{} has the facts of {}: --network {} asks by its name", *asked.network,
+                               *alike, *alike));
+    row[key] = *asked.network;
     row.merge(std::move(facts));
   } else {
-    row[key] = TRY(predict::KeyMeant(predictor.networks(), asked.network, key));
+    row[key] = TRY(predict::KeyMeant(predictor.networks(), *asked.network, key));
   }
   return {};
 }
@@ -275,6 +276,10 @@ Status CheckAsked(const AskedRows& asked) {
   for (const int batch : asked.batches) {
     if (batch < 1) return Refuse(fmt::format("--batch: {} is not at least 1", batch));
   }
+  if (asked.as_engine && std::set<int>(asked.batches.begin(), asked.batches.end()).size() == 1)
+    return Refuse(
+        "--as-engine is a line through the times of batches: say two different --batch at least, or none for "
+        "1 to 64");
   return {};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace weir::cli {
 
 struct AskedRows {
   std::vector<std::string> gpus, set, prices;
-  std::string network;
+  std::optional<std::string> network;
   std::vector<int> batches;
   int devices = 0;    // 0: not said
   int64_t items = 0;  // 0: no job is asked for
@@ -21,8 +22,8 @@ struct AskedRows {
   bool as_engine = false;
 
   bool any() const {
-    return !gpus.empty() || !set.empty() || !prices.empty() || !network.empty() || !batches.empty() ||
-           devices > 0 || items > 0 || epochs > 0 || as_engine;
+    return !gpus.empty() || !set.empty() || !prices.empty() || network || !batches.empty() || devices > 0 ||
+           items > 0 || epochs > 0 || as_engine;
   }
 };
 

@@ -196,6 +196,8 @@ Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy
     TRY_STATUS(WriteFileWhole(options.folder + "/" + kStudyFile, text));
     TRY_STATUS(
         WriteFileWhole(options.folder + "/" + kProvenanceFile, DumpJsonIndented(header.provenance) + "\n"));
+  } else {
+    TRY_STATUS(ReadStoredStudy(options.folder));  // what the report needs in the end
   }
   Teller teller(stored, clock, console);
   const study::RunInputs inputs{.design = stored.design,

@@ -22,6 +22,10 @@ Result<StoredStudy> ReadStoredStudy(const std::string& folder) {
     return Fail(ErrorCode::kNotFound, fmt::format("{} holds no study: weir study FILE.yaml -o {} makes one",
                                                   EscapeBytes(folder), EscapeBytes(folder)));
   const std::string path = folder + "/" + kStudyFile;
+  if (!std::filesystem::exists(path, error))
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("{} has a journal, but not the study file: put it back there, as {}",
+                            EscapeBytes(folder), EscapeBytes(path)));
   StoredStudy stored{
       .file = TRY_CONTEXT(study::ParseStudy(TRY(ReadTextFile(path))), path), .design = {}, .journal = {}};
   stored.design = TRY_CONTEXT(study::MakeDesign(stored.file), path);

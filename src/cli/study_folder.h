@@ -20,7 +20,8 @@ struct StoredStudy {
   study::Design design;
   study::StudyJournal journal;
 };
-// kNotFound where `folder` holds no study; kCorrupt, with the line, for a damaged journal.
+// kNotFound where `folder` holds no study, or no study file beside its journal; kCorrupt, with the line, for
+// a damaged journal.
 Result<StoredStudy> ReadStoredStudy(const std::string& folder);
 
 // Writes the report of `folder`, beside `other` where that is no null; gives the result it was made of.

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <string.h>
 
+#include <utility>
+
 #include "base/json.h"
 
 namespace weir::launch {
@@ -22,14 +24,17 @@ std::string Ending::ToString() const {
   return fmt::format("signal {} ({})", signal, description != nullptr ? description : "unknown");
 }
 
-Status WaitUntilReady(Launched& launched, const std::function<Status()>& ready, Instant deadline,
-                      const Clock& clock) {
+LaunchResult<void> WaitUntilReady(Launched& launched, const std::function<Status()>& ready,
+                                  Instant deadline, const Clock& clock) {
   const Instant begin = clock.Now();
   std::string missing;
   while (true) {
     if (const auto ending = launched.WaitForEnd(clock.Now())) {
-      return Fail(ErrorCode::kIo, fmt::format("{} ended with {} before it was ready, {}", launched.name(),
-                                              ending->ToString(), Said(launched)));
+      std::string what = fmt::format("{} ended with {} before it was ready, {}", launched.name(),
+                                     ending->ToString(), Said(launched));
+      LaunchError error(Error{ErrorCode::kIo, std::move(what)});
+      error.ending = ending;
+      return std::unexpected(std::move(error));
     }
     const Status asked = ready();
     if (asked) return {};
@@ -42,8 +47,8 @@ Status WaitUntilReady(Launched& launched, const std::function<Status()>& ready, 
   }
 }
 
-Status WaitUntilReady(Launched& launched, const std::function<bool()>& ready, Instant deadline,
-                      const Clock& clock) {
+LaunchResult<void> WaitUntilReady(Launched& launched, const std::function<bool()>& ready,
+                                  Instant deadline, const Clock& clock) {
   const std::function<Status()> ask = [&]() -> Status {
     if (ready()) return {};
     return Fail(ErrorCode::kIo, "");

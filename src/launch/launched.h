@@ -1,9 +1,11 @@
 // A program that was started somewhere, and that never outlives its holder.
 #pragma once
 
+#include <expected>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -18,6 +20,15 @@ struct Ending {
   std::string ToString() const;  // "exit status 3", "signal 9 (Killed)"
   bool operator==(const Ending&) const = default;
 };
+
+// Why a program was not started, or is not ready.
+struct LaunchError : Error {
+  LaunchError(Error error) : Error(std::move(error)) {}  // NOLINT: every error of a launch is one
+
+  std::optional<Ending> ending;  // where it ended before it was ready
+};
+template <typename T>
+using LaunchResult = std::expected<T, LaunchError>;
 
 // One thread at a time. The destructor stops what still runs, at once.
 class Launched {
@@ -38,12 +49,13 @@ class Launched {
   virtual Ending Stop(Duration patience) = 0;
 };
 
-// Asks `ready` every 5 ms until it says yes. kIo as soon as the program has ended, with its last words;
-// kDeadline with them when `deadline` came first. `ready` blocks for a fraction of a second at most.
-Status WaitUntilReady(Launched& launched, const std::function<bool()>& ready, Instant deadline,
-                      const Clock& clock);
+// Asks `ready` every 5 ms until it says yes. kIo as soon as the program has ended, with its last words and
+// its ending; kDeadline with the words when `deadline` came first. `ready` blocks for a fraction of a second
+// at most.
+LaunchResult<void> WaitUntilReady(Launched& launched, const std::function<bool()>& ready,
+                                  Instant deadline, const Clock& clock);
 // The same, where `ready` says what is missing; the last that it said is in the error.
-Status WaitUntilReady(Launched& launched, const std::function<Status()>& ready, Instant deadline,
-                      const Clock& clock);
+LaunchResult<void> WaitUntilReady(Launched& launched, const std::function<Status()>& ready,
+                                  Instant deadline, const Clock& clock);
 
 }  // namespace weir::launch

@@ -56,9 +56,10 @@ TEST_F(ProcessTest, IsKilledWhenItDoesNotHeed) {
 
 TEST_F(ProcessTest, TellsOfAnEarlyEndWithItsLastWords) {
   const auto process = Start("echo port 8000 is taken >&2; exit 1");
-  const Status ready = WaitUntilReady(*process, [] { return false; }, clock_.Now() + 60s, clock_);
+  const auto ready = WaitUntilReady(*process, [] { return false; }, clock_.Now() + 60s, clock_);
   ASSERT_FALSE(ready.has_value());
   EXPECT_EQ(ready.error().code, ErrorCode::kIo);
+  EXPECT_EQ(ready.error().ending, Ending{.exit_status = 1});
   EXPECT_EQ(ready.error().message,
             "sh ended with exit status 1 before it was ready, its last words:\nport 8000 is taken");
 }

@@ -43,9 +43,9 @@ Ports Chosen(const Ports& wanted, const std::vector<int>& free) {
           .metrics = choose(wanted.metrics, free[2])};
 }
 
-Result<StartedServer> WaitForServer(std::unique_ptr<Launched> launched, const std::string& ready,
-                                    const Places& places, Instant begin, Duration timeout,
-                                    const Clock& clock) {
+LaunchResult<StartedServer> WaitForServer(std::unique_ptr<Launched> launched, const std::string& ready,
+                                          const Places& places, Instant begin, Duration timeout,
+                                          const Clock& clock) {
   const std::function<Status()> ask = [&] { return AskReady(ready, kOneAnswer, clock); };
   TRY_STATUS(WaitUntilReady(*launched, ask, begin + timeout, clock));
   return StartedServer{.launched = std::move(launched),
@@ -146,7 +146,7 @@ Result<std::vector<std::string>> FillIn(const std::vector<std::string>& texts, c
   return filled;
 }
 
-Result<StartedServer> StartServer(const ServerCommand& server, const Clock& clock) {
+LaunchResult<StartedServer> StartServer(const ServerCommand& server, const Clock& clock) {
   const Places places = TRY(FindPlaces(server, clock));
   const std::string ready = TRY(ReadyUrl(server.ready, places));
   const Instant begin = clock.Now();
@@ -154,7 +154,8 @@ Result<StartedServer> StartServer(const ServerCommand& server, const Clock& cloc
   return WaitForServer(std::move(launched), ready, places, begin, server.start_timeout, clock);
 }
 
-Result<StartedServer> StartServer(const ServerImage& server, const ContainerTool& tool, const Clock& clock) {
+LaunchResult<StartedServer> StartServer(const ServerImage& server, const ContainerTool& tool,
+                                        const Clock& clock) {
   const Places places = TRY(FindPlaces(server));
   const std::string ready = TRY(ReadyUrl(server.ready, places));
   ContainerOptions container = server.container;

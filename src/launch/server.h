@@ -63,11 +63,12 @@ struct StartedServer {
 };
 
 // kInvalidArgument for a placeholder that is not known; kIo with the server's last words where it ended
-// before it was ready; kDeadline with them, and with what the ready URL said last, where it was not ready in
-// time.
-Result<StartedServer> StartServer(const ServerCommand& server, const Clock& clock);
+// before it was ready, and its ending; kDeadline with the words, and with what the ready URL said last, where
+// it was not ready in time.
+LaunchResult<StartedServer> StartServer(const ServerCommand& server, const Clock& clock);
 // `tool` is what FindContainerTool found for the image.
-Result<StartedServer> StartServer(const ServerImage& server, const ContainerTool& tool, const Clock& clock);
+LaunchResult<StartedServer> StartServer(const ServerImage& server, const ContainerTool& tool,
+                                        const Clock& clock);
 
 // What the placeholders stand for.
 struct Places {

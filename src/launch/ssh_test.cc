@@ -167,6 +167,14 @@ TEST_F(SshTest, StartsAServerThatEndsWithItsHolder) {
   EXPECT_EQ(CountOnHost(host_, clock_), 0);
 }
 
+TEST_F(SshTest, TellsTheEndingOfAServerThatIsNotThere) {
+  const auto started = StartServer({.command = {"no-such-server"},
+                                    .host = SshHost{.destination = "me@localhost", .address = "127.0.0.1"}},
+                                   clock_);
+  ASSERT_FALSE(started.has_value());
+  EXPECT_EQ(started.error().ending, Ending{.exit_status = 127}) << started.error().message;
+}
+
 TEST_F(SshTest, LeavesNothingThereWhenTheConnectionIsLost) {
   ServerCommand command{.command = {"python3", "-c", kSmallServer, "{http_port}", "0"},
                         .host = SshHost{.destination = "me@localhost", .address = "127.0.0.1"}};

@@ -297,6 +297,21 @@ std::vector<Finding> CheckCells(const Spec& spec, const Table& rows) {
   return findings;
 }
 
+Status CheckIds(const Spec& spec, const Table& rows) {
+  std::unordered_map<std::string_view, int64_t> seen;
+  const int id = rows.Column(spec.id);
+  const Csv& csv = rows.csv();
+  for (int64_t row = 0; row < rows.rows() && id >= 0; ++row) {
+    const auto [first, is_new] = seen.emplace(rows.Cell(row, id), row);
+    if (is_new || std::ranges::equal(csv.row(row), csv.row(first->second))) continue;
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("line {}: {} \"{}\" is that of line {}, too: give every row one of its own",
+                            csv.lines[static_cast<size_t>(row)], spec.id, rows.Cell(row, id).substr(0, 40),
+                            csv.lines[static_cast<size_t>(first->second)]));
+  }
+  return {};
+}
+
 Result<std::vector<Finding>> CheckTimes(const Data& data, Seed seed, int threads) {
   std::vector<Finding> findings;
   const TimeChecks checks(data);

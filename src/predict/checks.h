@@ -37,6 +37,10 @@ std::vector<Finding> CheckHardware(const Spec& spec, const Facts& facts, const T
 // Cells and copies.
 std::vector<Finding> CheckCells(const Spec& spec, const Table& rows);
 
+// What a row is called by stands once: kInvalidArgument with both lines where two rows that are not copies of
+// each other have one id.
+Status CheckIds(const Spec& spec, const Table& rows);
+
 // Times: against peaks, against one device, against what is predicted without them (trees, cross-fitted,
 // absolute loss, so that a few wrong rows do not pull). One finding a row at most for each fault. Errors are
 // the library's.

@@ -161,7 +161,8 @@ class RowMaker {
     }
     if (!spec_.devices.empty()) {
       const auto devices = names_.Find(place, spec_.devices).number;
-      if (!devices || !(*devices >= 1)) return Because(fmt::format("{} is not a count", spec_.devices));
+      if (!devices || !(*devices >= 1) || *devices != std::floor(*devices))
+        return Because(fmt::format("{} is not a whole count from 1 on", spec_.devices));
       row.devices = *devices;
     }
     for (const Named& term : spec_.terms) {
@@ -186,9 +187,11 @@ class RowMaker {
     }
     row.time =
         spec_.target_kind == TargetKind::kTime ? *value.number / row.per : 1000 * row.per / *value.number;
-    if (std::isfinite(*row.time) && *row.time > 0) return {};
+    if (*row.time > 0 && std::abs(std::log(*row.time)) <= kMostLogTime) return {};
+    const double time = *row.time;
     row.time.reset();
-    return Because(fmt::format("{} is \"{}\", which makes no time", spec_.target, value.text.substr(0, 40)));
+    return Because(fmt::format("{} is \"{}\", which makes {:.3g} ms, no time that can be: look at its unit",
+                               spec_.target, value.text.substr(0, 40), time));
   }
 
   void Features(Row& row, const Names::Place& place) const {

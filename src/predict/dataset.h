@@ -14,6 +14,9 @@
 
 namespace weir::predict {
 
+// Of the logarithm of a time in ms, either way: e^100 ms are 10^32 years.
+inline constexpr double kMostLogTime = 100;
+
 // One measurement or question. A value.
 struct Row {
   std::string id;

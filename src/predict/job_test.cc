@@ -92,6 +92,17 @@ TEST_F(Job, TellsBadRowsApartAndFitsTheOthers) {
   EXPECT_EQ(CheckJson(*checked)["findings"].size(), checked->findings.size());
 }
 
+// Both ways of what a model's sums can hold, and a count that is none.
+TEST_F(Job, ATimeThatCannotBeIsNotLearned) {
+  set_.rows += "fast,gpu-a,small,8,1,fp32,1e307\nslow,gpu-a,small,8,1,fp32,1e-307\n";
+  set_.rows += "half,gpu-a,small,8,1.5,fp32,100\n";
+  const auto checked = Check();
+  ASSERT_TRUE(checked.has_value()) << checked.error().message;
+  EXPECT_THAT(Found(checked->findings, Fault::kUnusable), ElementsAre("fast", "slow", "half"));
+  const std::string text = CheckText(*checked);
+  EXPECT_THAT(text, HasSubstr("items_per_s is \"1e307\", which makes 1e-304 ms, no time that can be"));
+}
+
 TEST_F(Job, SaysTheFirstReasonWhereNoRowIsLeft) {
   set_.rows =
       "row_id,gpu,network,batch,gpu_count,precision,items_per_s\na,gpu-z,small,8,1,fp32,5\n"
@@ -112,6 +123,9 @@ TEST_F(Job, NamesThePathOfWhatIsWrong) {
   EXPECT_THAT(refusal(ragged), HasSubstr("made.csv: line 218, column 1: 2 fields where the header has 7"));
   spec.spec += "ranges2: [batch]\n";
   EXPECT_THAT(refusal(spec), HasSubstr("made.yaml: line"));
+  MadeSet twice = MadeSet::Make();
+  twice.rows += "r1,gpu-a,small,8,1,fp32,100\n";
+  EXPECT_THAT(refusal(twice), HasSubstr("made.csv: line 218: row_id \"r1\" is that of line 3, too"));
   hardware.hardware += "gpu-a,1,1\n";
   EXPECT_THAT(refusal(hardware), HasSubstr("hardware.csv: line 9: gpu \"gpu-a\" is there twice"));
 }

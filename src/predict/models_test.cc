@@ -126,6 +126,13 @@ TEST(Trees, TheSameSeedGivesTheSameTrees) {
   EXPECT_NE(text(5), text(6));
 }
 
+TEST(Trees, TellTheFirstLineOfWhatTheLibraryRefuses) {
+  const auto trees = Trees::Fit(std::vector<float>{1, 2, 3, 4}, 1, std::vector<float>{1, 2, INFINITY, 4}, {});
+  ASSERT_FALSE(trees.has_value());
+  EXPECT_TRUE(trees.error().message.starts_with("XGBoost: ")) << trees.error().message;
+  EXPECT_EQ(trees.error().message.find('\n'), std::string::npos) << trees.error().message;
+}
+
 TEST(Trees, RefuseWhatIsNotWhole) {
   const auto trees =
       Trees::Fit(std::vector<float>{1, 2, 3, 4}, 1, std::vector<float>{1, 2, 3, 4}, {.rounds = 3});

@@ -166,17 +166,18 @@ Prediction Predictor::PredictRow(const Row& row) const {
     log_time += shift->second.log_factor;
     half *= shift->second.narrower;
   }
-  if (!std::isfinite(log_time) || std::abs(log_time) > 100) {
+  const auto target = [&](double log) { return TargetFromTime(spec(), row, std::exp(log)); };
+  const double value = target(log_time), one = target(log_time - half), other = target(log_time + half);
+  if (!(std::abs(log_time) <= kMostLogTime) || !std::isfinite(value) || !std::isfinite(one + other)) {
     prediction.outside = "the models do not give a number for this row";
     return prediction;
   }
   prediction.regime = place.outside ? Regime::kOutside : Regime::kInside;
   prediction.outside = place.why;
   prediction.time_ms = std::exp(log_time);
-  prediction.value = TargetFromTime(spec(), row, std::exp(log_time));
-  prediction.low = TargetFromTime(spec(), row, std::exp(log_time - half));
-  prediction.high = TargetFromTime(spec(), row, std::exp(log_time + half));
-  if (*prediction.low > *prediction.high) std::swap(prediction.low, prediction.high);
+  prediction.value = value;
+  prediction.low = std::min(one, other);
+  prediction.high = std::max(one, other);
   return prediction;
 }
 

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/file.h"
+#include "predict/contains.h"
 #include "predict/questions.h"
 #include "yaml/strict.h"
 
@@ -44,14 +47,14 @@ Result<std::vector<Named>> ReadNamed(const Node& node, const Place& place) {
     for (const auto& item : node) {
       const Place here = PlaceOf(item, place.key);
       std::string word = TRY(ReadText(item, here));
-      list.push_back({std::move(word), TRY(ReadExpression(item, here))});
+      list.push_back({std::move(word), TRY(ReadExpression(item, here)), here.line});
     }
     return list;
   }
   if (!node.IsMap()) return Refuse(place, "wants names with expressions, or a list of columns");
   TRY_STATUS(
       ReadEach(node, place, [&list](const std::string& name, const Node& value, const Place& here) -> Status {
-        list.push_back({name, TRY(ReadExpression(value, here))});
+        list.push_back({name, TRY(ReadExpression(value, here)), here.line});
         return {};
       }));
   return list;
@@ -130,6 +133,54 @@ Status ReadQuestions(const Node& node, const Place& place, Spec& spec) {
   return {};
 }
 
+// A derived column is worked out once, in order: from those above it, and from no other.
+Status CheckDerive(const Spec& spec) {
+  for (auto one = spec.derive.begin(); one != spec.derive.end(); ++one) {
+    const Place place{.line = one->line, .key = "derive." + one->name};
+    if (one->name == spec.target) return Refuse(place, "is the name of the target: give it another");
+    for (const std::string& name : one->expression.names()) {
+      const auto used = std::ranges::find(one, spec.derive.end(), name, &Named::name);
+      if (used == one) return Refuse(place, "is worked out of itself: give it a name of its own");
+      if (used == spec.derive.end()) continue;
+      return Refuse(place,
+                    fmt::format("is worked out of {0}, which stands below it (line {1}): put {0} above it, "
+                                "and nothing in a circle",
+                                name, used->line));
+    }
+  }
+  return {};
+}
+
+// Every value below `node` is a column or an expression.
+Status RefuseTarget(const Node& node, const Place& place, const std::string& target) {
+  if (node.IsScalar()) {
+    const auto expression = Expression::Parse(node.Scalar());
+    if (node.Scalar() != target && !(expression && Contains(expression->names(), target))) return {};
+    return Refuse(place, fmt::format("looks at the target, {}, which is not known of what is asked for: "
+                                     "leave it out; only skip may look at it",
+                                     target));
+  }
+  if (node.IsSequence()) {
+    for (const auto& item : node) TRY_STATUS(RefuseTarget(item, PlaceOf(item, place.key), target));
+    return {};
+  }
+  return ReadEach(node, place, [&target](const std::string&, const Node& value, const Place& here) {
+    return RefuseTarget(value, here, target);
+  });
+}
+
+Status CheckTarget(const Node& root, const Place& top, const Spec& spec) {
+  static constexpr std::string_view kOther[] = {"predict", "rows", "skip", "of", "questions"};
+  return ReadEach(root, top, [&spec](const std::string& key, const Node& node, const Place& place) -> Status {
+    if (Contains(kOther, key)) return {};
+    const std::string part = key == "target" ? "per" : key == "hardware" || key == "networks" ? "key" : "";
+    if (part.empty()) return RefuseTarget(node, place, spec.target);
+    const Node looked = node[part];
+    if (!looked.IsDefined()) return {};
+    return RefuseTarget(looked, PlaceOf(looked, key + "." + part), spec.target);
+  });
+}
+
 Status ReadAll(const Node& root, const Place& top, Spec& spec) {
   const auto with = [&spec](Status (*read)(const Node&, const Place&, Spec&)) {
     return [&spec, read](const Node& node, const Place& place) { return read(node, place, spec); };
@@ -162,7 +213,9 @@ Status ReadAll(const Node& root, const Place& top, Spec& spec) {
   TRY_STATUS(wants(!spec.id.empty(), "id"));
   TRY_STATUS(wants(!spec.target.empty(), "target"));
   TRY_STATUS(wants(!spec.terms.empty(), "terms"));
-  return wants(!spec.numbers.empty(), "numbers");
+  TRY_STATUS(wants(!spec.numbers.empty(), "numbers"));
+  TRY_STATUS(CheckDerive(spec));
+  return CheckTarget(root, top, spec);
 }
 
 }  // namespace

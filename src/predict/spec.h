@@ -14,6 +14,7 @@ namespace weir::predict {
 struct Named {
   std::string name;
   Expression expression;
+  int line = 0;  // of the SPEC
 };
 
 // Where a feature comes from. What may be outside the data is known by it: a model that never sees kHardware
@@ -67,7 +68,8 @@ struct Spec {
   std::string source;  // the YAML text itself, kept with the predictor
 };
 
-// kInvalidArgument with the line for unknown keys, wrong kinds and expressions that do not parse.
+// kInvalidArgument with the line for unknown keys, wrong kinds, expressions that do not parse, a derived
+// column that is worked out of itself or of one below it, and whatever but `skip` looks at the target.
 Result<Spec> ParseSpec(std::string_view text);
 Result<Spec> ReadSpec(const std::string& path);
 

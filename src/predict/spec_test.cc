@@ -45,5 +45,42 @@ TEST(Spec, SaysWhatATimeIsOf) {
   EXPECT_THAT(ParseSpec(yaml).error().message, HasSubstr("target.kind: \"rote\" is none of rate, time"));
 }
 
+TEST(Spec, LetsNothingLookAtTheTargetButSkip) {
+  const auto with = [](std::string_view from, std::string_view to) {
+    std::string yaml = MadeSet::Make().spec;
+    yaml.replace(yaml.find(from), from.size(), to);
+    const auto spec = ParseSpec(yaml);
+    return spec ? "nothing" : spec.error().message;
+  };
+  const auto refused = [](const std::string& place) {
+    return testing::StartsWith(place + ": looks at the target, items_per_s, which is not known");
+  };
+  EXPECT_THAT(with("batch, gpu_count]", "batch, items_per_s]"), refused("line 19: numbers.run"));
+  EXPECT_THAT(with("run: [precision]", "run: [items_per_s]"), refused("line 22: categories.run"));
+  EXPECT_THAT(with("3 * gflops", "gflops / items_per_s"), refused("line 11: derive.work"));
+  EXPECT_THAT(with("step: 1 / batch", "step: 1 / items_per_s"), refused("line 12: terms.step"));
+  EXPECT_THAT(with("ranges: [batch]", "ranges: [items_per_s]"), refused("line 14: ranges"));
+  EXPECT_THAT(with("per: gpu_count", "per: items_per_s"), refused("line 7: target.per"));
+  EXPECT_THAT(with("key: gpu}", "key: items_per_s}"), refused("line 5: hardware.key"));
+  EXPECT_THAT(with("id: row_id", "id: items_per_s"), refused("line 4: id"));
+  EXPECT_THAT(with("work: 3", "items_per_s: 3"), HasSubstr("derive.items_per_s: is the name of the target"));
+  EXPECT_EQ(with("id: row_id", "id: row_id\nskip: items_per_s == ''"), "nothing");
+}
+
+TEST(Spec, DerivesAColumnFromThoseAboveItOnly) {
+  const auto with = [](std::string_view derive) {
+    std::string yaml = MadeSet::Make().spec;
+    yaml.replace(yaml.find("derive: {work: 3 * gflops}"), 26, derive);
+    const auto spec = ParseSpec(yaml);
+    return spec ? "nothing" : spec.error().message;
+  };
+  EXPECT_EQ(with("derive: {work: 2 * work}"),
+            "line 11: derive.work: is worked out of itself: give it a name of its own");
+  EXPECT_EQ(with("derive:\n  work: 3 * other\n  other: work"),
+            "line 12: derive.work: is worked out of other, which stands below it (line 13): put other "
+            "above it, and nothing in a circle");
+  EXPECT_EQ(with("derive:\n  other: gflops\n  work: 3 * other"), "nothing");
+}
+
 }  // namespace
 }  // namespace weir::predict

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "predict/blocks.h"
@@ -26,7 +27,9 @@ using Booster = std::unique_ptr<void, BoosterCloser>;
 
 Status Call(int status) {
   if (status == 0) return {};
-  return Fail(ErrorCode::kInternal, fmt::format("XGBoost: {}", XGBGetLastError()));
+  // The stack of the library stands behind the first line.
+  const std::string_view said = XGBGetLastError();
+  return Fail(ErrorCode::kInternal, fmt::format("XGBoost: {}", said.substr(0, said.find('\n'))));
 }
 
 Result<Booster> Boost(std::span<const float> x, int columns, std::span<const float> y,

@@ -41,7 +41,7 @@ void FitLine(const std::vector<int>& batches, const std::vector<double>& times, 
     b += y;
   }
   const double determinant = aa * bb - ab * ab;
-  const bool is_line = determinant > 1e-12 * aa * bb;  // otherwise there is one batch only
+  const bool is_line = determinant > 1e-12 * aa * bb;  // otherwise the batches are all but one
   if (is_line) {
     engine.base_ms = (a * bb - b * ab) / determinant;
     engine.per_item_ms = (b * aa - a * ab) / determinant;
@@ -111,6 +111,7 @@ std::vector<Settings> Combine(const Settings& base,
 }
 
 Result<std::string> KeyMeant(const Table& table, const std::string& text, std::string_view what) {
+  if (text.empty()) return Refuse(fmt::format("{} \"\" names nothing: say which, or leave it out", what));
   if (table.RowOf(text) >= 0) return text;
   const std::vector<std::string> alike = table.KeysBeginning(text);
   if (alike.empty()) return text;
@@ -176,6 +177,10 @@ Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Predict
   answer.low = answer.hours * (rate ? 1 / second : first);
   answer.high = answer.hours * (rate ? 1 / first : second);
   if (job.price_per_hour) answer.cost = answer.hours * devices * *job.price_per_hour;
+  if (!(answer.low > 0) || !std::isfinite(std::max(answer.high, answer.cost.value_or(0))))
+    return Refuse(fmt::format("{:g} items, {:g} epochs, {} {:g}, {:g} devices: the time of such a job is "
+                              "no number: look at them",
+                              job.items, job.epochs, spec.batch, *batch, devices));
   return answer;
 }
 
@@ -183,7 +188,8 @@ Result<EmulatedEngine> AsEngine(const Predictor& predictor, const Settings& row,
                                 const std::vector<int>& batches) {
   const Spec& spec = predictor.spec();
   if (spec.batch.empty()) return Refuse("the SPEC names no batch: it says nothing of latency against batch");
-  if (batches.empty()) return Refuse("an engine wants at least one batch");
+  if (std::set<int>(batches.begin(), batches.end()).size() < 2)
+    return Refuse("an engine is a line through the times of batches: it wants two different ones at least");
   std::vector<Settings> rows;
   for (const int batch : batches) {
     rows.push_back(row);

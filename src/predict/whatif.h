@@ -52,12 +52,13 @@ struct JobAnswer {
   std::optional<double> cost;
 };
 // The time of a whole job: items x epochs x the time of an item, by all devices. kInvalidArgument where the
-// prediction was refused, or the spec does not say what its time is of.
+// prediction was refused, the spec does not say what its time is of, or a figure is not finite and above 0.
 Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Prediction& prediction,
                             const Job& job);
 
 // "emulated:base=1.2ms,per_item=0.34ms,batch=32": the line of least relative error through the predicted
 // time of a step against its batch, neither part negative, and how far it is off at most. One device.
+// kInvalidArgument for fewer than two different batches, and where one is refused.
 struct EmulatedEngine {
   std::string text;
   double base_ms = 0, per_item_ms = 0;

@@ -58,6 +58,7 @@ TEST(KeyMeant, IsTheOnlyOneThatBeginsSo) {
   EXPECT_EQ(KeyMeant(*table, "h100-sxm", "gpu"), "H100-SXM5-80GB");
   EXPECT_EQ(KeyMeant(*table, "T4", "gpu"), "T4");
   EXPECT_EQ(KeyMeant(*table, "B200", "gpu"), "B200");
+  EXPECT_THAT(KeyMeant(*table, "", "gpu").error().message, HasSubstr("gpu \"\" names nothing"));
   EXPECT_THAT(KeyMeant(*table, "h100", "gpu").error().message,
               HasSubstr("gpu \"h100\" may be H100-PCIe, H100-SXM5-80GB"));
 }
@@ -89,6 +90,21 @@ TEST(TimeOfJob, IsStepsTimesTheTimeOfAStep) {
   EXPECT_FALSE(TimeOfJob(spec, row, {.outside = "why"}, {.items = 1}).has_value());
   EXPECT_FALSE(TimeOfJob(spec, row, prediction, {.items = 0}).has_value());
   EXPECT_THAT(TimeOfJob(spec, {}, prediction, {.items = 1}).error().message, HasSubstr("batch above 0"));
+}
+
+TEST(TimeOfJob, IsANumberOrRefused) {
+  const Spec spec = *ParseSpec(MadeSet::Make().spec);
+  const Prediction prediction{.regime = Regime::kInside, .value = 100, .low = 80, .high = 125, .time_ms = 36};
+  const auto refusal = [&](const Settings& row, const Job& job) {
+    const auto answer = TimeOfJob(spec, row, prediction, job);
+    return answer ? "nothing" : answer.error().message;
+  };
+  const Settings row = {{"batch", "10"}, {"gpu_count", "4"}};
+  EXPECT_EQ(refusal(row, {.items = 1e300}), "nothing");
+  EXPECT_THAT(refusal(row, {.items = 1e300, .epochs = 1e9}), HasSubstr("1e+300 items, 1e+09 epochs"));
+  EXPECT_THAT(refusal(row, {.items = 1e300, .price_per_hour = 1e20}), HasSubstr("is no number"));
+  // More devices than a number holds would take no step at all.
+  EXPECT_THAT(refusal({{"batch", "1e308"}, {"gpu_count", "1e6"}}, {.items = 9}), HasSubstr("is no number"));
 }
 
 TEST(TimeOfJob, OfAStepIsNotTimesTheBatch) {
@@ -123,13 +139,11 @@ TEST(AsEngine, IsTheLineThroughTheTimesOfBatches) {
   ASSERT_TRUE(beyond.has_value());
   EXPECT_EQ(beyond->outside, 2);
   EXPECT_THAT(beyond->why, HasSubstr("batch 640 is 10 times beyond"));
-  const auto one = AsEngine(*predictor, row, {32});
-  ASSERT_TRUE(one.has_value());
-  EXPECT_EQ(one->base_ms, 0);
+  for (const std::vector<int>& few : std::vector<std::vector<int>>{{}, {32}, {32, 32}})
+    EXPECT_THAT(AsEngine(*predictor, row, few).error().message, HasSubstr("two different ones at least"));
 
-  EXPECT_THAT(AsEngine(*predictor, {{"gpu", "gpu-z"}, {"network", "large"}}, {8}).error().message,
+  EXPECT_THAT(AsEngine(*predictor, {{"gpu", "gpu-z"}, {"network", "large"}}, {8, 32}).error().message,
               HasSubstr("batch 8: gpu \"gpu-z\" is not in the hardware table; add it to hardware.csv"));
-  EXPECT_THAT(AsEngine(*predictor, row, {}).error().message, HasSubstr("at least one batch"));
 
   EXPECT_THAT(Unsaid(*predictor, row), ElementsAre("batch", "gpu_count", "precision"));
   EXPECT_TRUE(CheckSettings(predictor->spec(), row).has_value());

@@ -26,7 +26,8 @@ Chart ToChart(const Json& figure, double confidence) {
               .x_unit = figure.value("x", "") == "batch" ? "pictures" : "",
               .y_label = figure["metric"].get<std::string>(),
               .y_unit = unit.name,
-              .note = fmt::format("Error bars: the {} interval of the mean (Student's t over the repeats).",
+              .note = fmt::format("Error bars: the {} interval of the mean (Student's t over the repeats), "
+                                  "none below 0.",
                                   Percent(confidence))};
   for (const Json& one : figure["series"]) {
     Series series{.name = one["name"].get<std::string>()};
@@ -37,7 +38,7 @@ Chart ToChart(const Json& figure, double confidence) {
       series.points.push_back({.x = NumberAt(point, "x"),
                                .name = point.value("name", ""),
                                .value = point["mean"].get<double>() * unit.scale,
-                               .low = NumberAt(point, "low", unit.scale),
+                               .low = LowAt(point, "mean", unit.scale),
                                .high = NumberAt(point, "high", unit.scale),
                                .note = std::move(note)});
     }

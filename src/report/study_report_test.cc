@@ -49,6 +49,13 @@ TEST(StudyDocument, BeginsWithTheAnswer) {
       "(in 1 of 2 trials).");
 }
 
+TEST(IntervalText, BeginsAtZeroWhereNoTrialWasBelow) {
+  Json figures{{"mean", 3.0}, {"low", -22.4}, {"high", 28.4}, {"min", 1.0}};
+  EXPECT_EQ(IntervalText(figures), "3 (0 to 28.4)");
+  figures["min"] = -1.0;
+  EXPECT_EQ(IntervalText(figures), "3 (-22.4 to 28.4)");
+}
+
 TEST(AnswerSection, SaysWhatStandsAgainstIt) {
   const Json result = SmallResult();
   const std::string text = TextOf(AnswerSection(StudyView(result)));

@@ -83,8 +83,9 @@ Section ConfigurationsSection(const StudyView& study) {
   const Json& options = study.At("options");
   table.notes = {
       fmt::format("In brackets {} intervals: of the mean Student's t over the repeats, of the median order "
-                  "statistics, of the ratio Student's "
-                  "t over the logarithms of the blocks' ratios.",
+                  "statistics, of the ratio Student's t over the logarithms of the blocks' ratios. One of "
+                  "the mean that would reach below 0, where no such figure can be, begins at 0; JSON and "
+                  "CSV have it whole.",
                   Percent(options["confidence"].get<double>())),
       fmt::format(
           "Higher or lower: the interval of the ratio excludes 1, and the difference is above the margin of "

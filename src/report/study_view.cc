@@ -1,5 +1,7 @@
 #include "report/study_view.h"
 
+#include <algorithm>
+
 #include "report/number.h"
 
 namespace weir::report {
@@ -61,10 +63,16 @@ std::string ReasonsText(const Json& verdict) {
   return text;
 }
 
+std::optional<double> LowAt(const Json& figures, const char* middle, double scale) {
+  const auto low = NumberAt(figures, "low", scale);
+  const auto least = NumberAt(figures, figures.contains("min") ? "min" : middle);
+  if (low && least && *least >= 0) return std::max(0.0, *low);
+  return low;
+}
+
 std::string IntervalText(const Json& figures, const char* middle, double scale) {
   const auto value = NumberAt(figures, middle, scale);
-  return value ? WithInterval(*value, NumberAt(figures, "low", scale), NumberAt(figures, "high", scale))
-               : "-";
+  return value ? WithInterval(*value, LowAt(figures, middle, scale), NumberAt(figures, "high", scale)) : "-";
 }
 
 }  // namespace weir::report

@@ -45,6 +45,9 @@ class StudyView {
 std::optional<double> NumberAt(const Json& object, const char* key, double scale = 1);
 // Why a verdict is not VALID: "steal: 3.1 %; slip: ..."; empty without reasons.
 std::string ReasonsText(const Json& verdict);
+// Where the interval of {"mean" or "ratio", "low", "min"} begins as people read it, times `scale`: one of few
+// trials may reach below 0, where no rate, time or share is, and begins at 0 then; nothing without one.
+std::optional<double> LowAt(const Json& figures, const char* middle, double scale);
 // "412.1 (409 to 415)" of {"mean" or "ratio", "low", "high"}, times `scale`; "-" of null.
 std::string IntervalText(const Json& figures, const char* middle = "mean", double scale = 1);
 

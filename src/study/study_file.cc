@@ -18,6 +18,7 @@ constexpr size_t kMaxBytes = 1 << 20;
 constexpr int64_t kMaxNodes = 100'000;  // aliases of aliases make a small file endless
 constexpr int kMaxDepth = 20;
 
+using yaml::Into;
 using yaml::Node;
 using yaml::NumberInto;
 using yaml::Place;
@@ -36,6 +37,13 @@ Status CheckFactor(std::string_view name, const Place& place) {
   return Refuse(place,
                 fmt::format("no factor \"{}\"{}; there are: {}", name,
                             meant ? fmt::format(", did you mean {}?", *meant) : "", fmt::join(names, ", ")));
+}
+
+Result<std::string> ReadName(const Node& node, const Place& place) {
+  std::string name = TRY(ReadText(node, place));
+  const auto is_odd = [](unsigned char c) { return c < ' ' || c == 0x7f || c == '/'; };
+  if (std::ranges::none_of(name, is_odd)) return name;
+  return Refuse(place, "a name has no / and no control character: what it is about goes under question");
 }
 
 // Plain words are numbers and truths where they look like it (YAML 1.2, core schema); quoted ones are texts.
@@ -363,7 +371,7 @@ Status Reader::Read(const Node& root, const Place& top) {
     return [this, read](const Node& node, const Place& place) { return (this->*read)(node, place); };
   };
   TRY_STATUS(ReadMap(root, top,
-                     {{"study", TextInto(file_.name)},
+                     {{"study", Into(file_.name, ReadName)},
                       {"question", TextInto(file_.question)},
                       {"model", FactorAtTop("model")},
                       {"data", TextInto(file_.data)},

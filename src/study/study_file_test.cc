@@ -77,6 +77,15 @@ TEST(ParseStudy, NamesTheLineOfALevelThatIsWrong) {
             "line 3: factors.batch: the level 1 is there twice");
 }
 
+TEST(ParseStudy, RefusesANameThatIsNoOneLine) {
+  for (const char* name : {"\"a\\nb\"", "\"a\\tb\"", "\"a\\x7fb\"", "../a", "a/b"}) {
+    EXPECT_THAT(WhyNot("model: m\nstudy: " + std::string(name) + "\n"),
+                StartsWith("line 2: study: a name has no / and no control character"))
+        << name;
+  }
+  EXPECT_EQ(WhyNot("study: Größe, 2 Kerne\nmodel: m\n"), "");
+}
+
 TEST(ParseStudy, RefusesUnknownKeysWithTheNearestKnown) {
   EXPECT_THAT(WhyNot("study: s\nmodel: m\nrepeat: 3\n"),
               StartsWith("line 3: repeat: no such key, did you mean repeats?"));

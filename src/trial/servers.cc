@@ -15,7 +15,8 @@
 namespace weir::trial {
 namespace {
 
-constexpr double kUnshaped = 100;  // Gbit/s: more than any loopback carries
+constexpr double kUnshaped = 100;    // Gbit/s: more than any loopback carries
+constexpr int kNoSuchProgram = 127;  // as a shell's exit status
 
 // A copy that shares the bytes where the file system can.
 Status LinkTree(const std::string& from, const std::string& to) {
@@ -128,7 +129,7 @@ Result<launch::StartedServer> Servers::StartContainer(const Setting& setting, la
                             {"--ipc=host", fmt::format("--user={}:{}", getuid(), getgid())});
   image.container.cpu_list = setting.server_cpus;
   image.start_timeout = options_.start_timeout;
-  return launch::StartServer(image, tool, clock_);
+  return TRY(launch::StartServer(image, tool, clock_));
 }
 
 Result<launch::StartedServer> Servers::StartOwn(const Setting& setting, const model::Model& model,
@@ -153,12 +154,12 @@ Result<launch::StartedServer> Servers::StartOwn(const Setting& setting, const mo
   arguments.insert(arguments.begin(), {options_.host ? "weir" : options_.program, "serve"});
   command.command = std::move(arguments);
   auto started = launch::StartServer(command, clock_);
-  if (!started && options_.host && started.error().message.contains("exit status 127"))
+  if (!started && options_.host && started.error().ending == launch::Ending{.exit_status = kNoSuchProgram})
     return Fail(ErrorCode::kUnsupported,
                 fmt::format("{0} has no weir in its PATH: install it there; \"ssh {0} weir --version\" must "
                             "answer",
                             options_.host->destination));
-  return started;
+  return TRY(std::move(started));
 }
 
 Result<launch::StartedServer> Servers::StartOther(const Setting& setting, const OtherServer& other,
@@ -173,14 +174,14 @@ Result<launch::StartedServer> Servers::StartOther(const Setting& setting, const 
     return StartContainer(
         setting, {.container = {.image = other.image, .command = other.arguments}, .ready = other.ready});
   }
-  return launch::StartServer(
+  return TRY(launch::StartServer(
       {.command = other.command,
        .ready = other.ready,
        .cpus = setting.server_cpus,
        .link = link,
        .host = setting.architecture == Architecture::kDistributed ? options_.host : std::nullopt,
        .start_timeout = 3 * options_.start_timeout},
-      clock_);
+      clock_));
 }
 
 Result<RunningServer> Servers::Start(const Setting& setting, const model::Model& model, Seed seed) {
