@@ -132,6 +132,33 @@ TEST_P(ClientTest, APreparedRequestIsSentAsOftenAsOneLikes) {
   }
 }
 
+TEST_P(ClientTest, AnAnswerThatIsNotReadIsHeldToWhatItSaysOfItself) {
+  std::atomic<int64_t> said = 2;
+  api_.infer = [&](InferRequest, infer::Completion completion) {
+    infer::Tensor y = FloatTensor("y", {2}, {1, 2});
+    y.shape = {said};
+    infer::Response response;
+    response.model = "identity";
+    response.outputs.push_back(std::move(y));
+    completion.Answer(std::move(response), {});
+  };
+  const auto client = Open();
+  const infer::Call call = MakeCall("", {FloatTensor("INPUT0", {1}, {1})});
+  const auto prepared =
+      client->Prepare(call.request, {.outputs = infer::RequestForm::Outputs::kPassOver});
+  for (const int64_t elements : {2, 2, 3, 1, 2}) {  // two are there
+    said = elements;
+    infer::Call next = MakeCall("", {});
+    next.request = {};
+    next.request.prepared = prepared;
+    const Answered answer = Ask(*client, std::move(next));
+    EXPECT_EQ(answer.result.has_value(), elements == 2) << elements;
+    if (!answer.result) {
+      EXPECT_EQ(answer.result.error().code, ErrorCode::kCorrupt) << answer.result.error().message;
+    }
+  }
+}
+
 TEST_P(ClientTest, DurationsComeWhereTheyAreAskedForHoweverTheRequestIsSent) {
   const infer::ServerDurations told{.queue = 2ms, .compute_infer = 3ms, .rest = -1us};
   bool tells = true;
