@@ -14,8 +14,8 @@ namespace {
 std::vector<std::pair<const char*, double>> StagesOf(const prepare::PrepareSummary& summary) {
   const prepare::StageTimes& times = summary.times;
   return {{summary.source_stage, Seconds(times.read)}, {"hash and judge", Seconds(times.check)},
-          {"decode", Seconds(times.decode)},  {"resize", Seconds(times.resize)},
-          {"encode", Seconds(times.encode)},  {"disk write", Seconds(times.write)}};
+          {"decode", Seconds(times.decode)},           {"resize", Seconds(times.resize)},
+          {"encode", Seconds(times.encode)},           {"disk write", Seconds(times.write)}};
 }
 
 // "; rejected: 3 damaged, 1 empty"; empty without rejects.

@@ -167,9 +167,10 @@ class Teller {
     std::vector<std::string> names;
     for (const auto& [name, value] : study::Flatten(played.record.metrics).numbers) names.push_back(name);
     for (const study::MissingMetric& one : study::FindMissing(due, names)) {
-      Note(fmt::format("{}: the first trial that ought to have it ({}) has no metric \"{}\"{}; {} has the names of all",
-                       one.wanted_by, configuration.label, one.metric,
-                       one.nearest ? fmt::format(", did you mean {}?", *one.nearest) : "", kJournalFile));
+      Note(fmt::format(
+          "{}: the first trial that ought to have it ({}) has no metric \"{}\"{}; {} has the names of all",
+          one.wanted_by, configuration.label, one.metric,
+          one.nearest ? fmt::format(", did you mean {}?", *one.nearest) : "", kJournalFile));
     }
     wanted_.erase(due.begin(), due.end());
   }

@@ -24,8 +24,8 @@ std::string Ending::ToString() const {
   return fmt::format("signal {} ({})", signal, description != nullptr ? description : "unknown");
 }
 
-LaunchResult<void> WaitUntilReady(Launched& launched, const std::function<Status()>& ready,
-                                  Instant deadline, const Clock& clock) {
+LaunchResult<void> WaitUntilReady(Launched& launched, const std::function<Status()>& ready, Instant deadline,
+                                  const Clock& clock) {
   const Instant begin = clock.Now();
   std::string missing;
   while (true) {
@@ -47,8 +47,8 @@ LaunchResult<void> WaitUntilReady(Launched& launched, const std::function<Status
   }
 }
 
-LaunchResult<void> WaitUntilReady(Launched& launched, const std::function<bool()>& ready,
-                                  Instant deadline, const Clock& clock) {
+LaunchResult<void> WaitUntilReady(Launched& launched, const std::function<bool()>& ready, Instant deadline,
+                                  const Clock& clock) {
   const std::function<Status()> ask = [&]() -> Status {
     if (ready()) return {};
     return Fail(ErrorCode::kIo, "");

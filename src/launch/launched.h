@@ -52,10 +52,10 @@ class Launched {
 // Asks `ready` every 5 ms until it says yes. kIo as soon as the program has ended, with its last words and
 // its ending; kDeadline with the words when `deadline` came first. `ready` blocks for a fraction of a second
 // at most.
-LaunchResult<void> WaitUntilReady(Launched& launched, const std::function<bool()>& ready,
-                                  Instant deadline, const Clock& clock);
+LaunchResult<void> WaitUntilReady(Launched& launched, const std::function<bool()>& ready, Instant deadline,
+                                  const Clock& clock);
 // The same, where `ready` says what is missing; the last that it said is in the error.
-LaunchResult<void> WaitUntilReady(Launched& launched, const std::function<Status()>& ready,
-                                  Instant deadline, const Clock& clock);
+LaunchResult<void> WaitUntilReady(Launched& launched, const std::function<Status()>& ready, Instant deadline,
+                                  const Clock& clock);
 
 }  // namespace weir::launch

@@ -168,9 +168,9 @@ TEST_F(SshTest, StartsAServerThatEndsWithItsHolder) {
 }
 
 TEST_F(SshTest, TellsTheEndingOfAServerThatIsNotThere) {
-  const auto started = StartServer({.command = {"no-such-server"},
-                                    .host = SshHost{.destination = "me@localhost", .address = "127.0.0.1"}},
-                                   clock_);
+  const auto started = StartServer(
+      {.command = {"no-such-server"}, .host = SshHost{.destination = "me@localhost", .address = "127.0.0.1"}},
+      clock_);
   ASSERT_FALSE(started.has_value());
   EXPECT_EQ(started.error().ending, Ending{.exit_status = 127}) << started.error().message;
 }

@@ -362,7 +362,7 @@ TEST(Validate, FindsAVerdictThatItsReasonsDoNotAllow) {
 TEST(Validate, FindsAClaimThatTheFiguresDoNotAllow) {
   ExpectBroken("/claim/percentile", 99.9, {"claim"});  // 2,000 answers do not support it
   ExpectBroken("/claim/percentile", 100, {"claim"});
-  ExpectBroken("/claim/latency_threshold_ms", 3, {"claim"});  // and no answer
+  ExpectBroken("/claim/latency_threshold_ms", 3, {"claim"});    // and no answer
   ExpectBroken("/levels/0/below_threshold", "yes", {"claim"});  // and no threshold
   const auto rules = [](double threshold_ms, const char* answer) {
     const Json claim = With(Good(), "/claim/latency_threshold_ms", threshold_ms);

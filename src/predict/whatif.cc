@@ -178,9 +178,10 @@ Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Predict
   answer.high = answer.hours * (rate ? 1 / first : second);
   if (job.price_per_hour) answer.cost = answer.hours * devices * *job.price_per_hour;
   if (!(answer.low > 0) || !std::isfinite(std::max(answer.high, answer.cost.value_or(0))))
-    return Refuse(fmt::format("{:g} items, {:g} epochs, {} {:g}, {:g} devices: the time of such a job is "
-                              "no number: look at them",
-                              job.items, job.epochs, spec.batch, *batch, devices));
+    return Refuse(
+        fmt::format("{:g} items, {:g} epochs, {} {:g}, {:g} devices: the time of such a job is "
+                    "no number: look at them",
+                    job.items, job.epochs, spec.batch, *batch, devices));
   return answer;
 }
 

@@ -14,6 +14,7 @@ constexpr double kBusy = 0.8;        // of the time: such a part holds the other
 constexpr double kLinkFull = 0.6;    // of what a shared link carries; TCP does not hold on to the rest
 constexpr double kCoresTaken = 0.9;  // of a machine's cores: none is left for more work
 constexpr double kStealLimit = 1, kThrottledLimit = 0.01;
+constexpr double kForeignLimit = 0.1;  // of a machine's cores: what the kernel does for a shaped link is less
 
 // What of the client's result is a metric; the rest describes the trial.
 constexpr std::array kRunKeys = {
@@ -53,10 +54,27 @@ double MeanOf(const Json& resources, const char* key) {
   return range != resources.end() && range->is_object() ? range->value("mean", 0.0) : 0.0;
 }
 
-// What the machine did meanwhile, for clients that do not judge themselves.
-record::Verdict JudgeMachine(const Json& resources) {
+// Cores of the client's machine that others than the system under test used; nothing where one cannot tell.
+std::optional<double> ForeignCpu(const Json& resources, const Setting& setting, const Seen& seen) {
+  if (!resources.contains("client_cpu") || !resources.contains("app_cpu")) return std::nullopt;
+  const bool is_server_here =
+      setting.architecture != Architecture::kInProcess && !seen.there && seen.there_absent.empty();
+  if (is_server_here && !resources.contains("recogniser_cpu")) return std::nullopt;
+  return MeanOf(resources, "client_cpu") - MeanOf(resources, "app_cpu") -
+         (is_server_here ? MeanOf(resources, "recogniser_cpu") : 0.0) - resources.value("observer_cpu", 0.0);
+}
+
+// What the machine did meanwhile, for clients that do not judge themselves. `resources`: of the client alone.
+record::Verdict JudgeMachine(const Json& resources, const Json& metrics, const Setting& setting,
+                             const Seen& seen) {
   using record::Reason, record::Standing;
   record::Verdict verdict;
+  const double cores = metrics.value("machine_cpus", 0.0);
+  const double foreign = ForeignCpu(metrics["resources"], setting, seen).value_or(0);
+  if (cores > 0 && foreign > kForeignLimit * cores)
+    verdict.Add(Standing::kSuspect,
+                {Reason::kForeignCpu, fmt::format("others used {:.2g} of {:g} cores, limit {:g} %", foreign,
+                                                  cores, 100 * kForeignLimit)});
   const double steal = resources.value("steal_percent", 0.0);
   if (steal > kStealLimit)
     verdict.Add(Standing::kSuspect,
@@ -200,7 +218,6 @@ Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Se
     sending_s = TRY(GetNumber(result, "wall_s"));
     Take(result, kRunKeys, metrics);
     metrics["resources"] = result.value("resources", Json::object());
-    outcome.verdict = JudgeMachine(metrics["resources"]);
   } else {
     const Json levels = result.value("levels", Json::array());
     if (levels.size() != 1) return Fail(ErrorCode::kCorrupt, "the load generator told of no level");
@@ -230,6 +247,8 @@ Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Se
     server.update(*seen.there);
   }
   AddServer(server, setting, metrics);
+  if (is_application)
+    outcome.verdict = JudgeMachine(result.value("resources", Json::object()), metrics, setting, seen);
   AddLink(seen, metrics);
   AddWall(result, setting, seen, sending_s, metrics);
   if (seen.answers_differ) {

@@ -42,6 +42,26 @@ TEST(MakeOutcome, SuspectsWhatTheMachineDisturbed) {
   EXPECT_EQ(MakeOutcome(result, {}, {})->verdict.standing, Standing::kInvalid);
 }
 
+TEST(MakeOutcome, SuspectsWhatOthersTookOfTheCores) {
+  Json result = RunResult();  // one of two cores is busy
+  const Setting alone, beside{.architecture = Architecture::kMicroservice};
+  const auto standing = [&](double app, const Setting& setting, const Seen& seen) {
+    result["resources"]["app_cpu"] = {{"mean", app}, {"max", 1}, {"min", 0}};
+    return MakeOutcome(result, setting, seen)->verdict.standing;
+  };
+  EXPECT_EQ(standing(0.9, alone, {}), Standing::kValid);
+  EXPECT_EQ(standing(0.2, alone, {}), Standing::kSuspect);
+  EXPECT_EQ(standing(0.2, beside, {}),
+            Standing::kValid);  // the rest may be the server's, which nobody watched
+  result["server_resources"]["app_cpu"] = {{"mean", 0.7}, {"max", 1}, {"min", 0}};
+  EXPECT_EQ(standing(0.2, beside, {}), Standing::kValid);
+  EXPECT_EQ(standing(0.01, beside, {}), Standing::kSuspect);
+  Seen elsewhere;
+  elsewhere.there = Json::object();
+  EXPECT_EQ(standing(0.2, beside, elsewhere),
+            Standing::kSuspect);  // a server on another node takes none here
+}
+
 TEST(MakeOutcome, PutsTheServersSideBesideTheClients) {
   Json result = RunResult();
   result["wall"]["stage"] = "server";

@@ -144,8 +144,7 @@ TEST_P(ClientTest, AnAnswerThatIsNotReadIsHeldToWhatItSaysOfItself) {
   };
   const auto client = Open();
   const infer::Call call = MakeCall("", {FloatTensor("INPUT0", {1}, {1})});
-  const auto prepared =
-      client->Prepare(call.request, {.outputs = infer::RequestForm::Outputs::kPassOver});
+  const auto prepared = client->Prepare(call.request, {.outputs = infer::RequestForm::Outputs::kPassOver});
   for (const int64_t elements : {2, 2, 3, 1, 2}) {  // two are there
     said = elements;
     infer::Call next = MakeCall("", {});

@@ -477,8 +477,8 @@ TEST(GrpcResponse, OutputsThatArePassedOverMustBeAsLongAsTheirShapesSay) {
   output.add_shape(2);
   Random random = Seed(5).MakeRandom();
   const auto fault = [&] {
-    const auto read = ParseGrpcResponse(Cut(message.SerializeAsString(), random),
-                                        infer::RequestForm::Outputs::kPassOver);
+    const auto read =
+        ParseGrpcResponse(Cut(message.SerializeAsString(), random), infer::RequestForm::Outputs::kPassOver);
     return read ? "" : read.error().message;
   };
   EXPECT_EQ(fault(), "output 'y': has no data: the message has 0 raw tensors");

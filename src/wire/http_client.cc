@@ -74,9 +74,8 @@ bool WholeAnswers::Has(const HttpAnswer& answer) const {
   if (!answer.header_length) return false;  // how long it is lies in its JSON alone
   const std::string_view json = JsonOf(answer);
   MutexLock lock(mutex_);
-  return std::ranges::any_of(forms_, [&](const Form& form) {
-    return form.size == answer.body.size() && form.json == json;
-  });
+  return std::ranges::any_of(
+      forms_, [&](const Form& form) { return form.size == answer.body.size() && form.json == json; });
 }
 
 void WholeAnswers::Add(const HttpAnswer& answer) {

@@ -264,7 +264,7 @@ void Connection::Read() {
 void Connection::OnRead(const error_code& error, size_t size) {
   if (error) return Ended(error);
   if (!pending_) return Ended(asio::error::eof);  // an answer to nothing
-  pending_->stamps.done = lane_.Now();  // of what has come so far
+  pending_->stamps.done = lane_.Now();            // of what has come so far
   if (!pending_->stamps.first_byte) pending_->stamps.first_byte = pending_->stamps.done;
   const Result<bool> whole = reader_.Filled(size);
   if (!whole) return FailPending(Named(whole.error()));
