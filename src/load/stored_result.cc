@@ -91,9 +91,12 @@ Result<Times> GetTimes(const Json& json, const char* key) {
 }
 
 Result<Law> LawOf(const Json& json) {
-  return Law{.in_flight = TRY(GetFigure(json, "in_flight")),
-             .expected = TRY(GetFigure(json, "expected")),
-             .difference = TRY(GetFigure(json, "difference"))};
+  Law law{.in_flight = TRY(GetFigure(json, "in_flight")),
+          .expected = TRY(GetFigure(json, "expected")),
+          .difference = TRY(GetFigure(json, "difference")),
+          .straddling = {}};
+  if (json.contains("straddling")) law.straddling = TRY(GetFigure(json, "straddling"));
+  return law;
 }
 
 Result<Run> RunOf(const Json& json) {

@@ -33,6 +33,7 @@ struct Times {
 
 struct Law {
   double in_flight = 0, expected = 0, difference = 0;
+  std::optional<double> straddling;  // what requests across the run's ends may make of it
 };
 
 struct Run {

@@ -264,13 +264,18 @@ void LevelCheck::RunLaw(const Run& run, const Law& law, const std::string& where
         fmt::format("{} and {} in flight are {} apart, not {}", law.in_flight, law.expected, difference,
                     law.difference));
   }
-  // What requests across the run's ends may make of it: their mean time in flight over the run's time. How
-  // many ended within it is not told, so it is at least so much as allows for no less than Judge did.
-  const double answers = run.throughput_per_s * run.measured_s;
-  const double ended = std::max(1.0, answers - static_cast<double>(level_.concurrency.value_or(0)));
-  double straddling = law.expected / ended;
-  if (run.measured_s > 0)
-    straddling = std::max(straddling, 1e-3 * run.response.mean.value_or(0) / run.measured_s);
+  // What requests across the run's ends may make of it, as it is told: at each end no more than are in
+  // flight, for no longer than the longest. Where it is not told, their mean time in flight over the run's
+  // time; how many ended within that is not told either, so it is rather too much.
+  double straddling = 0;
+  if (law.straddling && run.response.max && run.measured_s > 0) {
+    straddling = std::min(*law.straddling, 2e-3 * *run.response.max / run.measured_s);
+  } else {
+    const double answers = run.throughput_per_s * run.measured_s;
+    straddling = law.expected / std::max(1.0, answers - static_cast<double>(level_.concurrency.value_or(0)));
+    if (run.measured_s > 0)
+      straddling = std::max(straddling, 1e-3 * run.response.mean.value_or(0) / run.measured_s);
+  }
   if (difference <= kLimits.littles_law + straddling + kRounding) return;
   const bool told = level_.IsInvalidFor(Reason::kLittlesLaw);
   Add(rule::kLittlesLaw, where,

@@ -183,6 +183,21 @@ TEST(Validate, ARunMayBeApartFromLittlesLawByWhatStraddlesItsEnds) {
   EXPECT_THAT(Rules(result), ::testing::IsEmpty());
 }
 
+TEST(Validate, WhatStraddlesARunsEndsIsBelievedAsFarAsItsLongestRequestAllows) {
+  const auto law = [](double straddling) {
+    return Json{{"in_flight", 2}, {"expected", 1.85}, {"difference", 0.075}, {"straddling", straddling}};
+  };
+  Json result = Good();
+  for (const char* path : {"/levels/0/runs/0/response_ms/max", "/levels/0/response_ms/max"})
+    result = With(result, path, 40);
+  result = With(result, "/levels/0/response_ms/standard_deviation", 1);
+  EXPECT_THAT(Rules(With(result, "/levels/0/runs/0/littles_law", law(0.06))), ::testing::IsEmpty());
+  EXPECT_THAT(Rules(With(Good(), "/levels/0/runs/0/littles_law", law(0.06))),
+              ::testing::Not(::testing::IsEmpty()));
+  EXPECT_THAT(Rules(With(result, "/levels/0/runs/0/littles_law", law(0.04))),
+              ::testing::Not(::testing::IsEmpty()));
+}
+
 TEST(Validate, AResultThatSaysWhyItIsInvalidKeepsTheRules) {
   Json result = With(Good(), "/levels/0/verdict", {{"throughput", "INVALID"}, {"latency", "INVALID"}});
   result = With(result, "/levels/0/reasons/0",
