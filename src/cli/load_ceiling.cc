@@ -10,6 +10,7 @@ namespace weir::cli {
 namespace {
 
 constexpr int kInFlight = 16;
+constexpr int64_t kFew = 1000;
 
 Result<load::Played> PlayClosed(LoadTarget& target, const load::Requests& requests, int in_flight,
                                 Duration length, const LoadFlags& flags, const Clock& clock,
@@ -20,7 +21,7 @@ Result<load::Played> PlayClosed(LoadTarget& target, const load::Requests& reques
   hooks.give_up = [&] { target.GiveUp(); };
   return load::Play(target.service(), requests, clock,
                     {.scenario = load::Concurrency{in_flight, flags.sync ? Wait::kSync : Wait::kAsync},
-                     .warm_up = 5ms,
+                     .warm_up = 4ms,
                      .length = length,
                      .drain = 5s},
                     hooks, stop);
@@ -40,8 +41,10 @@ Result<Ceiling> MeasureCeiling(const LoadFlags& flags, const LoadTarget& target,
   const std::unique_ptr<LoadTarget> null = TRY(OpenLoadTarget(null_flags, clock, kInFlight));
   load::Requests pool{.pool = requests, .check = {}};
   TRY_STATUS(null->Prepare(pool));
-  const load::Played alone = TRY(PlayClosed(*null, pool, 1, 30ms, null_flags, clock, stop));
-  const load::Played most = TRY(PlayClosed(*null, pool, kInFlight, 60ms, null_flags, clock, stop));
+  const load::Played alone = TRY(PlayClosed(*null, pool, 1, 10ms, null_flags, clock, stop));
+  load::Played most = TRY(PlayClosed(*null, pool, kInFlight, 40ms, null_flags, clock, stop));
+  if (most.tally.answered() < kFew)  // large ones
+    most = TRY(PlayClosed(*null, pool, kInFlight, 120ms, null_flags, clock, stop));
   if (most.tally.answered() == 0)
     return Fail(ErrorCode::kInternal,
                 most.errors.empty() ? "a null server answered nothing" : most.errors.front());
