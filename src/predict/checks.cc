@@ -31,6 +31,7 @@ constexpr double kFarFactor = 4, kFarDeviations = 12;
 constexpr std::pair<Fault, std::string_view> kFaults[] = {{Fault::kNotANumber, "not_a_number"},
                                                           {Fault::kUnusable, "unusable"},
                                                           {Fault::kDuplicate, "duplicate"},
+                                                          {Fault::kSameId, "same_id"},
                                                           {Fault::kAbovePeak, "above_peak"},
                                                           {Fault::kScaling, "scaling"},
                                                           {Fault::kUnit, "unit"},
@@ -282,7 +283,19 @@ std::vector<Finding> CheckCells(const Spec& spec, const Table& rows) {
     }
   }
   std::unordered_map<std::string, int64_t> seen;
+  std::unordered_map<std::string_view, int64_t> ids;
   for (int64_t row = 0; row < rows.rows(); ++row) {
+    const auto [named, is_named] = ids.emplace(rows.Cell(row, id), row);
+    const Csv& csv = rows.csv();
+    if (!is_named && !std::ranges::equal(csv.row(row), csv.row(named->second))) {
+      findings.push_back(
+          {Fault::kSameId,
+           fmt::format("line {}: {} \"{}\" is that of line {}, too: give every row its own",
+                       csv.lines[static_cast<size_t>(row)], spec.id, rows.Cell(row, id).substr(0, 40),
+                       csv.lines[static_cast<size_t>(named->second)]),
+           {std::string(rows.Cell(row, id))},
+           {row}});
+    }
     std::vector<std::string> cells(rows.csv().row(row).begin(), rows.csv().row(row).end());
     cells[static_cast<size_t>(id)].clear();
     const auto [first, is_new] = seen.emplace(CsvLine(cells), row);
@@ -295,21 +308,6 @@ std::vector<Finding> CheckCells(const Spec& spec, const Table& rows) {
                         {row}});
   }
   return findings;
-}
-
-Status CheckIds(const Spec& spec, const Table& rows) {
-  std::unordered_map<std::string_view, int64_t> seen;
-  const int id = rows.Column(spec.id);
-  const Csv& csv = rows.csv();
-  for (int64_t row = 0; row < rows.rows() && id >= 0; ++row) {
-    const auto [first, is_new] = seen.emplace(rows.Cell(row, id), row);
-    if (is_new || std::ranges::equal(csv.row(row), csv.row(first->second))) continue;
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("line {}: {} \"{}\" is that of line {}, too: give every row one of its own",
-                            csv.lines[static_cast<size_t>(row)], spec.id, rows.Cell(row, id).substr(0, 40),
-                            csv.lines[static_cast<size_t>(first->second)]));
-  }
-  return {};
 }
 
 Result<std::vector<Finding>> CheckTimes(const Data& data, Seed seed, int threads) {

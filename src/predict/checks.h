@@ -14,6 +14,7 @@ enum class Fault {
   kNotANumber,    // a cell of a column of numbers that is none, or not finite
   kUnusable,      // hardware that is in no table, an unknown term, a target that is not above 0
   kDuplicate,     // the same as an earlier row in all but its id
+  kSameId,        // another row than an earlier one of the same id
   kAbovePeak,     // more work a second than the device's peak allows
   kScaling,       // the time of one device changes by more than 0.35 to 1.3 would allow with several
   kUnit,          // far from peers, by what a swapped unit makes
@@ -34,12 +35,8 @@ struct Finding {
 // architecture. A finding for each fact that is 4.5 times off, with every row of `rows` that uses it.
 std::vector<Finding> CheckHardware(const Spec& spec, const Facts& facts, const Table& rows);
 
-// Cells and copies.
+// Cells, copies, and ids that come twice.
 std::vector<Finding> CheckCells(const Spec& spec, const Table& rows);
-
-// What a row is called by stands once: kInvalidArgument with both lines where two rows that are not copies of
-// each other have one id.
-Status CheckIds(const Spec& spec, const Table& rows);
 
 // Times: against peaks, against one device, against what is predicted without them (trees, cross-fitted,
 // absolute loss, so that a few wrong rows do not pull). One finding a row at most for each fault. Errors are

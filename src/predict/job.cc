@@ -85,7 +85,6 @@ Result<Checked> ReadAndCheck(const JobPaths& paths, uint64_t seed, int threads) 
   if (const Status known = CheckNames(spec, checked.facts, checked.table); !known)
     return Context(paths.spec, known.error());
   std::vector<Row> made = TRY_CONTEXT(MakeRows(spec, checked.facts, checked.table, WithTarget::kYes), path);
-  if (const Status ids = CheckIds(spec, checked.table); !ids) return Context(path, ids.error());
   checked.findings = CheckCells(spec, checked.table);
   std::ranges::move(CheckHardware(spec, checked.facts, checked.table), std::back_inserter(checked.findings));
   Sort(std::move(made), SkippedRows(spec, checked.facts, checked.table), checked);

@@ -92,6 +92,13 @@ TEST_F(Job, TellsBadRowsApartAndFitsTheOthers) {
   EXPECT_EQ(CheckJson(*checked)["findings"].size(), checked->findings.size());
 }
 
+TEST_F(Job, TellsOfTwoRowsOfOneId) {
+  set_.rows += "r1,gpu-a,small,8,1,fp32,100\n";
+  const auto checked = Check();
+  ASSERT_TRUE(checked.has_value()) << checked.error().message;
+  EXPECT_THAT(Found(checked->findings, Fault::kSameId), ElementsAre("r1"));
+}
+
 // Both ways of what a model's sums can hold, and a count that is none.
 TEST_F(Job, ATimeThatCannotBeIsNotLearned) {
   set_.rows += "fast,gpu-a,small,8,1,fp32,1e307\nslow,gpu-a,small,8,1,fp32,1e-307\n";
@@ -123,9 +130,6 @@ TEST_F(Job, NamesThePathOfWhatIsWrong) {
   EXPECT_THAT(refusal(ragged), HasSubstr("made.csv: line 218, column 1: 2 fields where the header has 7"));
   spec.spec += "ranges2: [batch]\n";
   EXPECT_THAT(refusal(spec), HasSubstr("made.yaml: line"));
-  MadeSet twice = MadeSet::Make();
-  twice.rows += "r1,gpu-a,small,8,1,fp32,100\n";
-  EXPECT_THAT(refusal(twice), HasSubstr("made.csv: line 218: row_id \"r1\" is that of line 3, too"));
   hardware.hardware += "gpu-a,1,1\n";
   EXPECT_THAT(refusal(hardware), HasSubstr("hardware.csv: line 9: gpu \"gpu-a\" is there twice"));
 }
