@@ -158,7 +158,7 @@ std::shared_ptr<const infer::PreparedRequest> HttpClient::Prepare(const infer::R
   }
   prepared->head = Bytes::Copy(head);
   prepared->parts = std::move(body.parts);
-  prepared->wanted = {form.outputs, request.durations, !form.output_regions.empty()};
+  prepared->wanted = {.outputs = form.outputs, .durations = request.durations};
   return prepared;
 }
 
