@@ -8,6 +8,7 @@
 #include "base/seed.h"
 #include "predict/neighbours.h"
 #include "predict/physical.h"
+#include "predict/rehearse.h"
 #include "predict/spread.h"
 #include "predict/trees.h"
 
@@ -59,6 +60,19 @@ TEST(Physical, AFewWrongRowsDoNotDecide) {
   rows[10].time = *rows[10].time * 1000;
   rows[30].time = *rows[30].time * 1000;
   EXPECT_NEAR(Physical::Fit(rows, All(rows.size()), {.pull = INFINITY}).weights()[0], 3, 0.15);
+}
+
+TEST(Physical, EvenlyEveryHardwareSaysAboutAsMuch) {
+  std::vector<Row> rows;
+  for (int i = 1; i <= 100; ++i) rows.push_back(TermsRow({i * 0.1}, i * 0.1));
+  for (int i = 1; i <= 5; ++i) {
+    rows.push_back(TermsRow({i * 0.1}, i * 0.1 * 1.5));
+    rows.back().hardware = "rare";
+  }
+  EXPECT_NEAR(Physical::Fit(rows, All(rows.size()), {.pull = INFINITY}).weights()[0], 1.02, 0.01);
+  // Of the logarithm of 1.5, 5 / 6 to 100 / 101.
+  EXPECT_NEAR(Physical::Fit(rows, All(rows.size()), {.pull = INFINITY, .even = true}).weights()[0],
+              std::pow(1.5, 5.0 / 6 / (5.0 / 6 + 100.0 / 101)), 0.01);
 }
 
 // Of which a row's logarithm, taken as linear, asks for less than no time.
@@ -206,8 +220,11 @@ TEST(Spread, HoldsTheShareAskedForOnRowsItNeverSaw) {
   std::vector<double> misses, new_misses;
   make(random, 2000, x, misses);
   make(random, 2000, new_x, new_misses);
-  const auto spread = Spread::Learn(x, 1, misses, All(2000), 0.9, Seed(1));
-  ASSERT_TRUE(spread.has_value());
+  const auto learned = Spread::Learn(x, 1, misses, std::vector<double>(2000, 1.0), All(2000), 0.9, Seed(1));
+  ASSERT_TRUE(learned.has_value());
+  const Spread* spread = &learned->spread;
+  // Those of the samples are by trees that did not see them: like those of rows to come.
+  EXPECT_NEAR(learned->half_widths[1], spread->HalfWidth(std::vector<float>{1}), 0.03);
   int held = 0;
   for (size_t i = 0; i < new_misses.size(); ++i) {
     held += std::abs(new_misses[i]) <= spread->HalfWidth(std::span(new_x).subspan(i, 1)) ? 1 : 0;
@@ -223,8 +240,43 @@ TEST(Spread, HoldsTheShareAskedForOnRowsItNeverSaw) {
 TEST(Spread, OfFewSamplesIsTheConformalQuantile) {
   // ceil(10 * 0.8) = 8th of 9 sizes.
   const std::vector<double> misses = {0.1, -0.2, 0.3, -0.4, 0.5, -0.6, 0.7, -0.8, 0.9};
-  const auto spread = Spread::Learn({}, 0, misses, All(9), 0.8, Seed(1));
-  EXPECT_DOUBLE_EQ(spread->HalfWidth({}), 0.8);
+  const auto learned = Spread::Learn({}, 0, misses, std::vector<double>(9, 1.0), All(9), 0.8, Seed(1));
+  EXPECT_DOUBLE_EQ(learned->spread.HalfWidth({}), 0.8);
+  EXPECT_EQ(learned->half_widths, std::vector<double>(9, 0.8));
+}
+
+TEST(Spread, IsNoWiderThanWhatNearlyAllWereMissedBy) {
+  // Two marks, each of which makes a miss ten times as large; no row had both.
+  std::vector<float> x;
+  std::vector<double> misses;
+  Random random(3);
+  for (int i = 0; i < 900; ++i) {
+    x.push_back(i % 3 == 1 ? 1.0F : 0.0F);
+    x.push_back(i % 3 == 2 ? 1.0F : 0.0F);
+    misses.push_back(random.Normal() * (i % 3 == 0 ? 0.01 : 0.1));
+  }
+  const auto learned = Spread::Learn(x, 2, misses, std::vector<double>(900, 1.0), All(900), 0.9, Seed(1));
+  ASSERT_TRUE(learned.has_value());
+  const double one = learned->spread.HalfWidth(std::vector<float>{1, 0});
+  EXPECT_NEAR(one, 0.1645, 0.05);
+  const double both = learned->spread.HalfWidth(std::vector<float>{1, 1});
+  EXPECT_GE(both, one);
+  EXPECT_LT(both, 0.4);
+}
+
+TEST(WeightedQuantile, IsWhereThePartOfTheImportanceLies) {
+  const std::vector<double> values = {3, 1, 2}, alike = {1, 1, 1}, one = {8, 1, 1};
+  EXPECT_EQ(WeightedQuantile(values, alike, 0.5), 2);
+  EXPECT_EQ(WeightedQuantile(values, one, 0.5), 3);
+  EXPECT_EQ(WeightedQuantile(values, one, 0.1), 1);
+  EXPECT_EQ(WeightedQuantile(values, one, 1.0), 3);
+}
+
+TEST(LossOf, IsTheMeanAndTheMedianByImportance) {
+  // 100 % too long, 50 % too short.
+  const std::vector<double> said = {std::log(2.0), std::log(0.5)}, measured = {0, 0};
+  EXPECT_NEAR(LossOf(said, measured, std::vector<double>{1, 3}), (1 + 3 * 0.5) / 4 + 0.5, 1e-12);
+  EXPECT_NEAR(LossOf(said, measured, std::vector<double>{3, 1}), (3 + 0.5) / 4 + 1, 1e-12);
 }
 
 TEST(ForAnotherGroup, GoesByStudentAsFarAsMissesAreCommonToAGroup) {

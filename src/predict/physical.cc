@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "predict/median.h"
@@ -43,6 +44,21 @@ void DescendNonNegative(const std::vector<double>& a, const std::vector<double>&
   }
 }
 
+// What each row counts: 1 in the mean.
+std::vector<double> ImportanceOf(const std::vector<Row>& rows, std::span<const int> use, bool even) {
+  std::vector<double> importance(use.size(), 1.0);
+  if (!even) return importance;
+  std::map<std::string_view, double> sizes;
+  for (const int i : use) sizes[rows[static_cast<size_t>(i)].hardware] += 1;
+  double total = 0;
+  for (size_t i = 0; i < use.size(); ++i) {
+    importance[i] = 1 / (sizes[rows[static_cast<size_t>(use[i])].hardware] + 1);
+    total += importance[i];
+  }
+  for (double& one : importance) one *= static_cast<double>(use.size()) / total;
+  return importance;
+}
+
 double Square(double x) { return x * x; }
 
 // Rows of one group, and what their weights are pulled to.
@@ -50,6 +66,7 @@ struct Problem {
   const std::vector<Row>& rows;
   std::span<const int> use;
   const std::vector<double>& prior;
+  const std::vector<double>& importance;  // of the rows in `use`, 1 in the mean
 
   // log(measured / predicted).
   double Residual(int row, const std::vector<double>& w) const {
@@ -59,9 +76,9 @@ struct Problem {
 
   double Loss(const std::vector<double>& w, const std::vector<double>& penalty) const {
     double loss = 0;
-    for (const int i : use) {
-      const double size = std::abs(Residual(i, w));
-      loss += size < kHuber ? size * size : kHuber * (2 * size - kHuber);
+    for (size_t i = 0; i < use.size(); ++i) {
+      const double size = std::abs(Residual(use[i], w));
+      loss += importance[i] * (size < kHuber ? size * size : kHuber * (2 * size - kHuber));
     }
     for (size_t k = 0; k < w.size(); ++k) loss += penalty[k] * Square(w[k] - prior[k]);
     return loss;
@@ -72,10 +89,10 @@ struct Problem {
   std::vector<double> Step(const std::vector<double>& w, double pull, std::vector<double>& penalty) const {
     const size_t n = w.size();
     std::vector<double> a(n * n, 0.0), b(n, 0.0);
-    for (const int i : use) {
-      const Row& row = rows[static_cast<size_t>(i)];
-      const double predicted = std::max(Dot(row.terms, w), 1e-300), residual = Residual(i, w);
-      const double weight = std::min(1.0, kHuber / std::max(std::abs(residual), 1e-12));
+    for (size_t i = 0; i < use.size(); ++i) {
+      const Row& row = rows[static_cast<size_t>(use[i])];
+      const double predicted = std::max(Dot(row.terms, w), 1e-300), residual = Residual(use[i], w);
+      const double weight = importance[i] * std::min(1.0, kHuber / std::max(std::abs(residual), 1e-12));
       for (size_t k = 0; k < n; ++k) {
         const double x = row.terms[k] / predicted;
         b[k] += weight * x * (1 + residual);
@@ -95,11 +112,12 @@ struct Problem {
 // the linear view of the logarithm asks for less than nothing, and every weight would vanish; so a step is
 // halved until the loss falls.
 std::vector<double> FitWeights(const std::vector<Row>& rows, std::span<const int> use,
-                               const std::vector<double>& prior, double pull) {
-  const Problem problem{rows, use, prior};
+                               const std::vector<double>& prior, const Physical::Options& options) {
+  const std::vector<double> importance = ImportanceOf(rows, use, options.even);
+  const Problem problem{rows, use, prior, importance};
   std::vector<double> w = prior, penalty(prior.size(), 0.0);
   for (int step = 0; step < kSteps; ++step) {
-    const std::vector<double> next = problem.Step(w, pull, penalty);
+    const std::vector<double> next = problem.Step(w, options.pull, penalty);
     const double before = problem.Loss(w, penalty);
     std::optional<std::vector<double>> better;
     double part = 1;
@@ -150,7 +168,9 @@ std::vector<double> AtLevel(std::vector<double> weights, const std::vector<Row>&
 
 Physical Physical::Fit(const std::vector<Row>& rows, std::span<const int> use, const Options& options) {
   Physical physical;
-  physical.common_ = FitWeights(rows, use, Start(rows, use), 0);
+  Options together = options;
+  together.pull = 0;
+  physical.common_ = FitWeights(rows, use, Start(rows, use), together);
   if (!std::isfinite(options.pull)) return physical;
   std::map<std::string, std::vector<int>> groups;
   for (const int i : use) groups[rows[static_cast<size_t>(i)].group].push_back(i);
@@ -158,7 +178,7 @@ Physical Physical::Fit(const std::vector<Row>& rows, std::span<const int> use, c
   for (const auto& [group, members] : groups) {
     const std::vector<double> prior =
         options.own_level ? AtLevel(physical.common_, rows, members) : physical.common_;
-    physical.groups_[group] = FitWeights(rows, members, prior, options.pull);
+    physical.groups_[group] = FitWeights(rows, members, prior, options);
   }
   return physical;
 }

@@ -26,6 +26,9 @@ class Physical {
     // The common weights that a group is pulled to are those at the level of its rows. Without, what all of
     // its rows are off by is left for a correction that knows the group.
     bool own_level = true;
+    // Each row of a hardware that has n of them counts 1 / (n + 1), not 1: what the rows of one hardware have
+    // in common is as large as what each has of its own, so n of them say of others what n / (n + 1) would.
+    bool even = false;
   };
   static Physical Fit(const std::vector<Row>& rows, std::span<const int> use, const Options& options);
 

@@ -24,10 +24,43 @@ constexpr double kBeyond = 1.25;  // of a range: less far out is still inside
 // Asked of rows that fits to three quarters did not see; fits to all then hold 90 % of new ones.
 constexpr double kCoverage = 0.88;
 constexpr double kOutsideCoverage =
-    0.93;                          // asked of questions whose groups are few, to hold for the next one
+    0.92;                          // asked of questions whose groups are few, to hold for the next one
 constexpr double kBorrowed = 1.5;  // an interval of a question that could not be rehearsed is wider by this
 constexpr size_t kFewestRows = 20;
+constexpr double kNormal = 1.645;      // the quantile that 90 % of a normal distribution lie within
 constexpr size_t kMostSamples = 4000;  // of a rehearsal: more would only take time
+
+// What makes a fit: the same for recipes that give the same estimator from all rows.
+std::string KeyOf(const Recipe& recipe) {
+  return fmt::format("{} {} {} {} ", recipe.name, recipe.physical.pull, recipe.physical.own_level,
+                     recipe.physical.even);
+}
+
+// Whether rows that ask this are of hardware and networks that the fit knows.
+bool KnowsItsGroups(Question question) {
+  return question == Question::kInside || question == Question::kCount;
+}
+
+// What is taken off the logarithm in the middle of an interval; not more than leads to its end.
+double Lowered(double lean, double half_width) {
+  const double deviation = half_width / kNormal;
+  return std::min(half_width, lean * deviation * deviation);
+}
+
+// The lean of least mean + median error on rows that were left out.
+double ChooseLean(std::span<const double> middles, std::span<const double> half_widths,
+                  const Rehearsal& rehearsal) {
+  double best = 0, least = std::numeric_limits<double>::infinity();
+  std::vector<double> said(middles.size());
+  for (const double lean : {0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0}) {
+    for (size_t i = 0; i < said.size(); ++i) said[i] = middles[i] - Lowered(lean, half_widths[i]);
+    const double loss = LossOf(said, rehearsal.measured, rehearsal.importance);
+    if (loss >= 0.999 * least) continue;
+    least = loss;
+    best = lean;
+  }
+  return best;
+}
 
 std::string JoinParts(const std::vector<std::string>& parts) {
   std::string text;
@@ -167,14 +200,16 @@ Prediction Predictor::PredictRow(const Row& row) const {
     half *= shift->second.narrower;
   }
   const auto target = [&](double log) { return TargetFromTime(spec(), row, std::exp(log)); };
-  const double value = target(log_time), one = target(log_time - half), other = target(log_time + half);
+  const double said = log_time - Lowered(answer.lean, half);
+  const double value = target(said), one = target(log_time - half), other = target(log_time + half);
   if (!(std::abs(log_time) <= kMostLogTime) || !std::isfinite(value) || !std::isfinite(one + other)) {
     prediction.outside = "the models do not give a number for this row";
     return prediction;
   }
   prediction.regime = place.outside ? Regime::kOutside : Regime::kInside;
   prediction.outside = place.why;
-  prediction.time_ms = std::exp(log_time);
+  prediction.time_ms = std::exp(said);
+  prediction.middle_ms = std::exp(log_time);
   prediction.value = value;
   prediction.low = std::min(one, other);
   prediction.high = std::max(one, other);
@@ -193,8 +228,8 @@ Result<std::vector<std::string>> Predictor::Calibrate(const Table& measured) {
   std::string problem;
   for (const Row& row : TRY(MakeRows(spec(), facts_, measured, WithTarget::kYes))) {
     const Prediction prediction = PredictRow(row);
-    if (prediction.time_ms) {
-      misses[row.hardware].push_back(std::log(*row.time / *prediction.time_ms));
+    if (prediction.middle_ms) {
+      misses[row.hardware].push_back(std::log(*row.time / *prediction.middle_ms));
     } else if (problem.empty()) {
       problem = fmt::format("; the first: {}: {}", row.id, prediction.outside);
     }
@@ -272,6 +307,7 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
   };
   Rehearsal rehearsal = TRY(Rehearse(*data_, question, folds, RecipesFor(question, folds, options, seed),
                                      {.threads = options.threads, .seed = seed, .progress = progress}));
+  rehearsal.importance = ImportanceOf(rehearsal);
   rehearsal.weights =
       ChooseMixture(rehearsal, [&](const Recipe& recipe) { return BelongsTo(recipe, options.estimator); });
 
@@ -282,12 +318,11 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
     scores_.push_back({question, recipe.name, rehearsal.ScoreOf(r), rehearsal.weights[r]});
     if (rehearsal.weights[r] == 0) continue;
     // Those with neighbours were tuned for the question.
-    const std::string key = fmt::format("{} {} {}", recipe.name, recipe.physical.pull,
-                                        recipe.neighbours ? ToString(question) : "");
+    const std::string key = KeyOf(recipe) + (recipe.neighbours ? std::string(ToString(question)) : "");
     answer.mixture.emplace_back(Want(recipe, key), rehearsal.weights[r]);
   }
-  if (options.left_out) options.left_out(question, rehearsal.row, rehearsal.Mixture(), rehearsal.measured);
-  TRY_STATUS(LearnSpread(rehearsal, answer, seed.Stream("spread")));
+  const std::vector<double> said = TRY(LearnSpread(rehearsal, answer, seed.Stream("spread")));
+  if (options.left_out) options.left_out(question, rehearsal.row, said, rehearsal.measured);
   answers_.push_back(std::move(answer));
   return {};
 }
@@ -304,11 +339,28 @@ std::string Predictor::KeptApart(const Rehearsal& rehearsal, size_t sample) cons
   }
 }
 
-Status Predictor::LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed) {
+std::vector<double> Predictor::ImportanceOf(const Rehearsal& rehearsal) const {
+  std::vector<double> importance(rehearsal.row.size(), 1.0);
+  if (rehearsal.question == Question::kInside) return importance;
+  std::map<std::string, double> sizes;
+  for (size_t i = 0; i < importance.size(); ++i) sizes[KeptApart(rehearsal, i)] += 1;
+  double total = 0;
+  for (size_t i = 0; i < importance.size(); ++i) {
+    importance[i] = 1 / std::sqrt(sizes[KeptApart(rehearsal, i)]);
+    total += importance[i];
+  }
+  for (double& one : importance) one *= static_cast<double>(importance.size()) / total;
+  return importance;
+}
+
+Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed) {
   const std::vector<double> mixture = rehearsal.Mixture();
   std::vector<double> misses;
   std::vector<float> inputs;
   std::vector<int> parts;
+  std::map<std::string_view, int> place_of;
+  for (const std::string& hardware : known_.hardware)
+    place_of.emplace(hardware, static_cast<int>(place_of.size()));
   for (size_t i = 0; i < mixture.size(); ++i) {
     const auto row = static_cast<size_t>(rehearsal.row[i]);
     std::vector<double> logs;
@@ -318,30 +370,53 @@ Status Predictor::LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed s
     const auto x = SpreadInput({data_->rows[row], data_->numbers[row], data_->codes[row]}, logs);
     inputs.insert(inputs.end(), x.begin(), x.end());
     misses.push_back(mixture[i] - rehearsal.measured[i]);
-    parts.push_back(answer.question == Question::kInside ? static_cast<int>(i) : rehearsal.fold[i]);
+    // Of larger counts there are two folds at most: what is difficult on some hardware is asked of others'.
+    parts.push_back(answer.question == Question::kInside  ? static_cast<int>(i)
+                    : answer.question == Question::kCount ? place_of.at(data_->rows[row].hardware)
+                                                          : rehearsal.fold[i]);
   }
   const int columns = SpreadColumns(spec());
-  const double coverage = answer.question == Question::kInside ? kCoverage : kOutsideCoverage;
-  answer.spread = TRY(Spread::Learn(inputs, columns, misses, parts, coverage, seed));
+  const double coverage = KnowsItsGroups(answer.question) ? kCoverage : kOutsideCoverage;
+  auto [spread, half_widths] =
+      TRY(Spread::Learn(inputs, columns, misses, rehearsal.importance, parts, coverage, seed));
 
   if (answer.question != Question::kInside) {
     std::vector<std::string> keys;
     for (size_t i = 0; i < misses.size(); ++i) keys.push_back(KeptApart(rehearsal, i));
-    answer.spread = answer.spread.Times(ForAnotherGroup(misses, keys));
+    // One group says nothing of how far another may be off.
+    if (answer.question != Question::kCount &&
+        std::ranges::adjacent_find(keys, std::not_equal_to()) == keys.end()) {
+      spread = Spread::Constant(BorrowedHalfWidth());
+      half_widths.assign(half_widths.size(), BorrowedHalfWidth());
+    }
+    const double wider = ForAnotherGroup(misses, keys);
+    spread = spread.Times(wider);
+    for (double& half : half_widths) half *= wider;
     if (answer.question == Question::kHardware) calibration_ = LearnCalibration(misses, keys);
   }
 
-  Rehearsed rehearsed{.question = answer.question, .score = ScoreOf(mixture, rehearsal.measured)};
-  std::vector<double> widths;
+  answer.spread = std::move(spread);
+  answer.lean = ChooseLean(mixture, half_widths, rehearsal);
+  std::vector<double> said = mixture;
+  for (size_t i = 0; i < said.size(); ++i) said[i] -= Lowered(answer.lean, half_widths[i]);
+
+  Rehearsed rehearsed{.question = answer.question, .score = ScoreOf(said, rehearsal.measured)};
   for (size_t i = 0; i < misses.size(); ++i) {
-    widths.push_back(answer.spread.HalfWidth(
-        std::span(inputs).subspan(i * static_cast<size_t>(columns), static_cast<size_t>(columns))));
     rehearsed.coverage +=
-        (std::abs(misses[i]) <= widths.back() ? 1.0 : 0.0) / static_cast<double>(misses.size());
+        (std::abs(misses[i]) <= half_widths[i] ? 1.0 : 0.0) / static_cast<double>(misses.size());
   }
-  rehearsed.half_width = Median(std::move(widths));
+  rehearsed.half_width = Median(std::move(half_widths));
   rehearsed_.push_back(rehearsed);
-  return {};
+  return said;
+}
+
+double Predictor::BorrowedHalfWidth() const {
+  double half = 0.7;
+  for (const CandidateScore& score : scores_) {
+    if (score.recipe == "physical-own" || score.recipe == "physical")
+      half = std::max(half, std::log1p(score.score.p90));
+  }
+  return kBorrowed * half;
 }
 
 // A question that the rows cannot rehearse is answered by the physical model, with the widest interval there
@@ -349,13 +424,8 @@ Status Predictor::LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed s
 void Predictor::Borrow(Question question) {
   Answer answer{.question = question};
   const Recipe recipe{.name = "physical-own"};
-  answer.mixture.emplace_back(Want(recipe, fmt::format("{} {} ", recipe.name, recipe.physical.pull)), 1.0);
-  double half = 0.7;
-  for (const CandidateScore& score : scores_) {
-    if (score.recipe == "physical-own" || score.recipe == "physical")
-      half = std::max(half, std::log1p(score.score.p90));
-  }
-  answer.spread = Spread::Constant(kBorrowed * half);
+  answer.mixture.emplace_back(Want(recipe, KeyOf(recipe)), 1.0);
+  answer.spread = Spread::Constant(BorrowedHalfWidth());
   answers_.push_back(std::move(answer));
 }
 

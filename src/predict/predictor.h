@@ -25,6 +25,7 @@ struct Prediction {
   std::string outside;  // what is outside and how far; of a refusal, why. Parts are joined by "; "
   std::optional<double> value, low, high;  // of the target, in its unit; nothing when refused
   std::optional<double> time_ms;           // per Spec::per
+  std::optional<double> middle_ms;         // as likely to be too long as too short; see Answer::lean
   std::vector<double> shares;              // of Spec::terms in the physical model's time
 };
 
@@ -99,6 +100,10 @@ class Predictor {
     // Count: how many doublings the rehearsal went beyond what its fits saw. Further out what is missed, and
     // so the interval, goes with the distance, as a slope that is off does. 0: not rehearsed.
     double reach = 0;
+    // The relative error of a time that is exp(N(m, s^2)) is least, in the mean, at exp(m - s^2): a time that
+    // is said twice too long is off by 100 %, one twice too short by 50. What is said is the interval's
+    // middle less lean s^2, with its half-width being 1.645 s.
+    double lean = 0;
   };
   // What the fit saw.
   struct Known {
@@ -127,9 +132,14 @@ class Predictor {
                                  Seed seed) const;
   // What a sample was left out with: its hardware, its network, all above its bound.
   std::string KeptApart(const Rehearsal& rehearsal, size_t sample) const;
-  // The answer's interval and what the rehearsal says of it.
-  Status LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed);
+  // Of each sample: rows that were left out together are not as many as they seem, so the next ones will be
+  // like the n of them by as much as sqrt(n) rows.
+  std::vector<double> ImportanceOf(const Rehearsal& rehearsal) const;
+  // The answer's interval and lean, and what the rehearsal says of them. Gives what is said of its samples,
+  // logarithms of ms.
+  Result<std::vector<double>> LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed);
   void Borrow(Question question);
+  double BorrowedHalfWidth() const;
   // The index that the recipe will have in estimators_; the same for the same key.
   int Want(const Recipe& recipe, const std::string& key);
   // Fits what is wanted to all rows.

@@ -10,7 +10,7 @@
 namespace weir::predict {
 namespace {
 
-constexpr int kFormat = 3;
+constexpr int kFormat = 4;
 
 template <typename T>
 std::vector<T> Flat(const std::vector<std::vector<T>>& rows) {
@@ -93,7 +93,8 @@ Json Predictor::ToJson() const {
     answers.push_back({{"question", ToString(answer.question)},
                        {"mixture", std::move(mixture)},
                        {"spread", answer.spread.ToJson()},
-                       {"reach", answer.reach}});
+                       {"reach", answer.reach},
+                       {"lean", answer.lean}});
   }
   for (const Estimator& estimator : estimators_) estimators.push_back(estimator.ToJson());
   json["rehearsed"] = std::move(rehearsed);
@@ -196,6 +197,7 @@ Result<Predictor> Predictor::Load(std::string_view text) {
     if (answer.mixture.empty()) return corrupt("a mixture is empty");
     answer.spread = TRY(Spread::FromJson(item["spread"], SpreadColumns(spec)));
     answer.reach = TRY(GetNumber(item, "reach"));
+    answer.lean = TRY(GetNumber(item, "lean"));
     predictor.answers_.push_back(std::move(answer));
   }
   if (predictor.answers_.empty()) return corrupt("there are no answers");

@@ -191,6 +191,33 @@ void KeptPredictor::ADamagedFileIsRefused() const {
 }
 
 // A fit takes seconds, and every test is a process of its own: so few tests, of several facts each.
+// Times that are twice as long or half as long by chance: nobody can say which, so the least relative error,
+// in the mean, is below the middle.
+TEST(Predictor, LeansToTheShorterTimeWhereMuchIsUncertain) {
+  const Spec spec = MadeSpec();
+  std::vector<Row> rows = Rows(spec);
+  Random random(4);
+  for (Row& row : rows) row.time = *row.time * std::exp(0.7 * random.Normal());
+  const auto predictor = Predictor::Fit(spec, MakeFacts(), rows, {.threads = 2});
+  ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
+  const auto asked = predictor->Predict(MadeTable());
+  ASSERT_TRUE(asked.has_value());
+  const auto exactly = Predictor::Fit(spec, MakeFacts(), Rows(spec), {.threads = 2})->Predict(MadeTable());
+  double lowered = 0, lowered_exact = 0;
+  for (size_t i = 0; i < asked->size(); ++i) {
+    const Prediction& p = (*asked)[i];
+    EXPECT_LE(*p.time_ms, *p.middle_ms);
+    EXPECT_GE(*p.value, *p.low);
+    EXPECT_LE(*p.value, *p.high);
+    lowered += std::log(*p.middle_ms / *p.time_ms) / static_cast<double>(asked->size());
+    lowered_exact +=
+        std::log(*(*exactly)[i].middle_ms / *(*exactly)[i].time_ms) / static_cast<double>(asked->size());
+  }
+  // s^2 would be 0.49.
+  EXPECT_GT(lowered, 0.1);
+  EXPECT_LT(lowered_exact, 0.01);
+}
+
 TEST_F(MadePredictor, AnswersWithARegimeAndAnInterval) {
   IsRightInsideTheData();
   GoesTheWayOfThePhysicsOnHardwareNeverSeen();

@@ -39,9 +39,11 @@ std::vector<Recipe> Candidates(Question question, size_t rows, Groups groups) {
       .rounds = 150, .rate = 0.08, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
 
   const bool inside = question == Question::kInside;
-  const Physical::Options common{.pull = kNoGroups},
+  const bool even = question == Question::kHardware;
+  const Physical::Options common{.pull = kNoGroups, .even = even},
       own{.pull = groups == Groups::kCommon ? kNoGroups : (inside ? kPullInside : kPull),
-          .own_level = !inside};
+          .own_level = !inside,
+          .even = even};
   std::vector<Recipe> recipes = {
       {.name = "physical", .physical = common},
       {.name = "physical-own", .physical = own},

@@ -19,6 +19,10 @@ double Quantile(std::vector<double>& values, double p) {
   return values[static_cast<size_t>(rank)];
 }
 
+double RelativeError(double log_predicted, double log_measured) {
+  return std::abs(std::expm1(std::clamp(log_predicted - log_measured, -50.0, 50.0)));
+}
+
 }  // namespace
 
 Score ScoreOf(std::span<const double> log_predicted, std::span<const double> log_measured) {
@@ -26,13 +30,41 @@ Score ScoreOf(std::span<const double> log_predicted, std::span<const double> log
   std::vector<double> errors(log_predicted.size());
   double sum = 0;
   for (size_t i = 0; i < errors.size(); ++i) {
-    errors[i] = std::abs(std::expm1(std::clamp(log_predicted[i] - log_measured[i], -50.0, 50.0)));
+    errors[i] = RelativeError(log_predicted[i], log_measured[i]);
     sum += errors[i];
   }
   return {.mean = sum / static_cast<double>(errors.size()),
           .median = Quantile(errors, 0.5),
           .p90 = Quantile(errors, 0.9),
           .rows = std::ssize(errors)};
+}
+
+double WeightedQuantile(std::span<const double> values, std::span<const double> importance, double p) {
+  std::vector<std::pair<double, double>> sorted;
+  double total = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    sorted.emplace_back(values[i], importance[i]);
+    total += importance[i];
+  }
+  std::ranges::sort(sorted);
+  double sum = 0;
+  for (const auto& [value, weight] : sorted) {
+    sum += weight;
+    if (sum >= p * total) return value;
+  }
+  return sorted.back().first;
+}
+
+double LossOf(std::span<const double> log_predicted, std::span<const double> log_measured,
+              std::span<const double> importance) {
+  std::vector<double> errors(log_predicted.size());
+  double sum = 0, total = 0;
+  for (size_t i = 0; i < errors.size(); ++i) {
+    errors[i] = RelativeError(log_predicted[i], log_measured[i]);
+    sum += importance[i] * errors[i];
+    total += importance[i];
+  }
+  return sum / total + WeightedQuantile(errors, importance, 0.5);
 }
 
 std::vector<double> Rehearsal::Mixture() const {
@@ -55,6 +87,7 @@ Result<Rehearsal> Rehearse(const Data& data, Question question, const std::vecto
       rehearsal.measured.push_back(std::log(*data.rows[static_cast<size_t>(i)].time));
     }
   }
+  rehearsal.importance.assign(rehearsal.row.size(), 1.0);
   rehearsal.predicted.assign(rehearsal.recipes.size(), std::vector<double>(rehearsal.row.size(), 0.0));
 
   const auto jobs = std::ssize(folds) * std::ssize(rehearsal.recipes);
@@ -93,8 +126,7 @@ std::vector<double> ChooseMixture(const Rehearsal& rehearsal,
     for (size_t r = 0; r < recipes; ++r) {
       if (!allowed(rehearsal.recipes[r])) continue;
       for (size_t i = 0; i < samples; ++i) trial[i] = (sum[i] + rehearsal.predicted[r][i]) / picks;
-      const Score score = ScoreOf(trial, rehearsal.measured);
-      const double loss = score.mean + score.median;
+      const double loss = LossOf(trial, rehearsal.measured, rehearsal.importance);
       if (loss < least || (picks == 1 && !next)) {
         least = loss;
         next = r;

@@ -18,6 +18,14 @@ struct Score {
 // Of logarithms. REQUIRES: as many of both.
 Score ScoreOf(std::span<const double> log_predicted, std::span<const double> log_measured);
 
+// Mean + median of the same, by which candidates are chosen; each counts as its `importance`.
+double LossOf(std::span<const double> log_predicted, std::span<const double> log_measured,
+              std::span<const double> importance);
+
+// The least of `values` up to which the part `p` of the importance lies. REQUIRES: not empty, as many of
+// both.
+double WeightedQuantile(std::span<const double> values, std::span<const double> importance, double p);
+
 // One question rehearsed: every candidate on every left-out row. A row that is left out by several folds is
 // there several times.
 struct Rehearsal {
@@ -25,6 +33,7 @@ struct Rehearsal {
   std::vector<Recipe> recipes;
   std::vector<int> row, fold;                  // of each sample
   std::vector<double> measured;                // log ms
+  std::vector<double> importance;              // of each sample where they are weighed; 1 in the mean
   std::vector<std::vector<double>> predicted;  // by recipe, log ms
   std::vector<double> weights;                 // of the recipes in the mixture of logarithms; together 1
 

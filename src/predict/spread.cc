@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
+#include "predict/rehearse.h"
 #include "stats/summary.h"
 
 namespace weir::predict {
@@ -13,25 +15,33 @@ namespace {
 constexpr int kParts = 5;
 constexpr size_t kFewest = 120;   // samples from which difficulty can be learned
 constexpr double kFloor = 0.004;  // added to a miss before its logarithm: below it all are noise
-constexpr double kLeastWidth = 0.002;
+constexpr double kLeastWidth = 0.002, kGreatestWidth = 20, kGreatestCoverage = 0.99;
 constexpr double kConfidence = 0.9, kNormal = 1.645;  // the normal distribution's quantile of it
 constexpr double kMostWider = 2;                      // of an interval that says nothing nobody learns
 
+double WithinLimits(double half_width, double greatest) {
+  return std::clamp(half_width, kLeastWidth, std::clamp(greatest, kLeastWidth, kGreatestWidth));
+}
+
 // The (n + 1) coverage / n quantile: conformal's.
-double Conformal(std::vector<double> scores, double coverage) {
+double Conformal(std::span<const double> scores, std::span<const double> importance, double coverage) {
   const auto n = static_cast<double>(scores.size());
-  const auto rank = static_cast<size_t>(std::clamp(std::ceil((n + 1) * coverage), 1.0, n)) - 1;
-  std::ranges::nth_element(scores, scores.begin() + static_cast<std::ptrdiff_t>(rank));
-  return scores[rank];
+  return WeightedQuantile(scores, importance, std::min(1.0, coverage * (n + 1) / n));
 }
 
 }  // namespace
 
-Result<Spread> Spread::Learn(std::span<const float> x, int columns, std::span<const double> misses,
-                             std::span<const int> parts, double coverage, Seed seed) {
+Result<Spread::Learned> Spread::Learn(std::span<const float> x, int columns, std::span<const double> misses,
+                                      std::span<const double> importance, std::span<const int> parts,
+                                      double coverage, Seed seed) {
   std::vector<double> sizes(misses.size());
   std::ranges::transform(misses, sizes.begin(), [](double miss) { return std::abs(miss); });
-  if (columns == 0 || sizes.size() < kFewest) return Constant(Conformal(sizes, coverage));
+  const double constant = Conformal(sizes, importance, coverage);
+  // Of rows unlike all others trees add up what made each kind of those difficult; but this width would hold
+  // nearly all rows.
+  const double greatest = Conformal(sizes, importance, kGreatestCoverage);
+  const Learned same{Constant(constant), std::vector<double>(sizes.size(), constant)};
+  if (columns == 0 || sizes.size() < kFewest) return same;
 
   const Trees::Options options{.rounds = 120,
                                .rate = 0.06,
@@ -50,58 +60,82 @@ Result<Spread> Spread::Learn(std::span<const float> x, int columns, std::span<co
     }
     return Trees::Fit(rows, columns, y, options);
   };
-  std::vector<double> scores(sizes.size());
-  double difficulty = 0;  // the mean of its logarithm
+  std::vector<double> difficulty(sizes.size());  // logarithm of the miss to be expected
+  double middle = 0;
   for (int part = 0; part < kParts; ++part) {
     const auto mine = [&](size_t i) { return parts[i] % kParts == part; };
     size_t others = 0;
     for (size_t i = 0; i < sizes.size(); ++i) others += mine(i) ? 0 : 1;
-    if (others < kFewest / 2) return Constant(Conformal(sizes, coverage));
+    if (others < kFewest / 2) return same;
     const Trees trees = TRY(fit([&](size_t i) { return !mine(i); }));
     for (size_t i = 0; i < sizes.size(); ++i) {
       if (!mine(i)) continue;
       const auto row = x.subspan(i * static_cast<size_t>(columns), static_cast<size_t>(columns));
-      const double log_miss = trees.Predict(row);
-      difficulty += log_miss / static_cast<double>(sizes.size());
-      scores[i] = sizes[i] / std::exp(log_miss);
+      difficulty[i] = trees.Predict(row);
+      middle += difficulty[i] / static_cast<double>(sizes.size());
     }
   }
-  const double scale = Conformal(std::move(scores), coverage), constant = Conformal(sizes, coverage);
-  // What made rows of some hardware difficult may say nothing of others': then one width for all is narrower.
-  if (constant <= scale * std::exp(difficulty)) return Constant(constant);
-  Spread spread;
-  spread.difficulty_ = TRY(fit([](size_t) { return true; }));
-  spread.scale_ = scale;
-  return spread;
+  // What made rows of some hardware difficult may say little of others', so it is believed as far as the
+  // interval score is least by it (Gneiting and Raftery 2007): half-width + miss beyond it / (1 - coverage).
+  Learned best = same;
+  double least = std::numeric_limits<double>::infinity();
+  for (const double belief : {0.0, 0.5, 1.0}) {
+    std::vector<double> expected(sizes.size()), scores(sizes.size());
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      expected[i] = std::exp(belief * (difficulty[i] - middle));
+      scores[i] = sizes[i] / expected[i];
+    }
+    const double scale = Conformal(scores, importance, coverage);
+    double score = 0;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      expected[i] = WithinLimits(scale * expected[i], greatest);
+      score += importance[i] * (expected[i] + std::max(0.0, sizes[i] - expected[i]) / (1 - coverage));
+    }
+    if (score >= least) continue;
+    least = score;
+    best.half_widths = std::move(expected);
+    best.spread.scale_ = scale * std::exp(-belief * middle);
+    best.spread.belief_ = belief;
+  }
+  best.spread.greatest_ = greatest;
+  if (best.spread.belief_ > 0) best.spread.difficulty_ = TRY(fit([](size_t) { return true; }));
+  return best;
 }
 
 Spread Spread::Constant(double half_width) {
   Spread spread;
   spread.scale_ = half_width;
+  spread.greatest_ = half_width;
   return spread;
 }
 
 Spread Spread::Times(double factor) const {
   Spread wider = *this;
   wider.scale_ *= factor;
+  wider.greatest_ *= factor;
   return wider;
 }
 
 double Spread::HalfWidth(std::span<const float> x) const {
-  const double difficulty = difficulty_ ? std::exp(difficulty_->Predict(x)) : 1;
-  return std::clamp(scale_ * difficulty, kLeastWidth, 20.0);
+  const double difficulty = difficulty_ ? std::exp(belief_ * difficulty_->Predict(x)) : 1;
+  return WithinLimits(scale_ * difficulty, greatest_);
 }
 
 Json Spread::ToJson() const {
-  Json json{{"scale", scale_}};
-  if (difficulty_) json["difficulty"] = difficulty_->ToJson();
+  Json json{{"scale", scale_}, {"greatest", greatest_}};
+  if (difficulty_) {
+    json["belief"] = belief_;
+    json["difficulty"] = difficulty_->ToJson();
+  }
   return json;
 }
 
 Result<Spread> Spread::FromJson(const Json& json, int columns) {
   Spread spread;
   spread.scale_ = TRY(GetNumber(json, "scale"));
+  spread.greatest_ = TRY(GetNumber(json, "greatest"));
   if (json.contains("difficulty")) {
+    spread.belief_ = TRY(GetNumber(json, "belief"));
     spread.difficulty_ = TRY(Trees::FromJson(json["difficulty"]));
     if (spread.difficulty_->columns() != columns) {
       return Fail(ErrorCode::kCorrupt, "the trees of an interval do not fit the spec");

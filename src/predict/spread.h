@@ -22,8 +22,10 @@ class Spread {
   // `x`, row-major, tells of each sample; `misses` are log(predicted / measured); samples of one `part` are
   // kept together when it is checked (a row by itself inside, hardware outside). Few samples, or columns 0:
   // one width for all, and where that is narrower on the whole.
-  static Result<Spread> Learn(std::span<const float> x, int columns, std::span<const double> misses,
-                              std::span<const int> parts, double coverage, Seed seed);
+  struct Learned;
+  static Result<Learned> Learn(std::span<const float> x, int columns, std::span<const double> misses,
+                               std::span<const double> importance, std::span<const int> parts,
+                               double coverage, Seed seed);
   static Spread Constant(double half_width);
   // The same, all wider by `factor`.
   Spread Times(double factor) const;
@@ -35,8 +37,14 @@ class Spread {
   static Result<Spread> FromJson(const Json& json, int columns);
 
  private:
-  double scale_ = 1;
+  double scale_ = 1, greatest_ = 1;  // greatest: of the half-widths
+  double belief_ = 0;                // in what the trees say: a power of the expected miss
   std::optional<Trees> difficulty_;  // log of the expected miss
+};
+
+struct Spread::Learned {
+  Spread spread;
+  std::vector<double> half_widths;  // of the samples, each by what those of other parts told
 };
 
 // How many times wider an interval must be that was learned from rows of few groups (hardware left out,
