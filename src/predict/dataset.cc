@@ -201,6 +201,10 @@ class RowMaker {
     for (const Category& category : spec_.categories) {
       row.categories.emplace_back(TextOf(place, category.column));
     }
+    row.kin = row.network;
+    for (size_t j = 0; spec_.networks && j < spec_.categories.size(); ++j) {
+      if (spec_.categories[j].column == spec_.networks->kin) row.kin = row.categories[j];
+    }
     for (const std::string& name : spec_.ranges)
       row.ranges.push_back(names_.Find(place, name).number.value_or(kUnknown));
     for (const std::string& name : spec_.peaks)

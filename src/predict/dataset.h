@@ -30,6 +30,7 @@ struct Row {
   std::vector<double> ranges;           // as Spec::ranges; NaN: unknown
   std::vector<double> peaks;            // as Spec::peaks
   std::string hardware, network;        // keys; empty where the spec joins none
+  std::string kin;                      // of the network, by Join::kin; itself where that says nothing
   std::string group;                    // of the physical model's weights
   double devices = 1;
 };

@@ -24,7 +24,7 @@ constexpr double kBeyond = 1.25;  // of a range: less far out is still inside
 // Asked of rows that fits to three quarters did not see; fits to all then hold 90 % of new ones.
 constexpr double kCoverage = 0.88;
 constexpr double kOutsideCoverage =
-    0.92;                          // asked of questions whose groups are few, to hold for the next one
+    0.93;                          // asked of questions whose groups are few, to hold for the next one
 constexpr double kBorrowed = 1.5;  // an interval of a question that could not be rehearsed is wider by this
 constexpr size_t kFewestRows = 20;
 constexpr double kNormal = 1.645;      // the quantile that 90 % of a normal distribution lie within
@@ -34,11 +34,6 @@ constexpr size_t kMostSamples = 4000;  // of a rehearsal: more would only take t
 std::string KeyOf(const Recipe& recipe) {
   return fmt::format("{} {} {} {} ", recipe.name, recipe.physical.pull, recipe.physical.own_level,
                      recipe.physical.even);
-}
-
-// Whether rows that ask this are of hardware and networks that the fit knows.
-bool KnowsItsGroups(Question question) {
-  return question == Question::kInside || question == Question::kCount;
 }
 
 // What is taken off the logarithm in the middle of an interval; not more than leads to its end.
@@ -333,7 +328,7 @@ std::string Predictor::KeptApart(const Rehearsal& rehearsal, size_t sample) cons
     case Question::kHardware:
       return row.hardware;
     case Question::kNetwork:
-      return row.network;
+      return row.kin;
     default:
       return fmt::format("{}", rehearsal.fold[sample]);
   }
@@ -376,7 +371,7 @@ Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, A
                                                           : rehearsal.fold[i]);
   }
   const int columns = SpreadColumns(spec());
-  const double coverage = KnowsItsGroups(answer.question) ? kCoverage : kOutsideCoverage;
+  const double coverage = answer.question == Question::kInside ? kCoverage : kOutsideCoverage;
   auto [spread, half_widths] =
       TRY(Spread::Learn(inputs, columns, misses, rehearsal.importance, parts, coverage, seed));
 
@@ -396,7 +391,8 @@ Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, A
   }
 
   answer.spread = std::move(spread);
-  answer.lean = ChooseLean(mixture, half_widths, rehearsal);
+  // What two bounds have in common is how times go on, not chance.
+  if (answer.question != Question::kCount) answer.lean = ChooseLean(mixture, half_widths, rehearsal);
   std::vector<double> said = mixture;
   for (size_t i = 0; i < said.size(); ++i) said[i] -= Lowered(answer.lean, half_widths[i]);
 

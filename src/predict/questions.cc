@@ -130,7 +130,7 @@ std::vector<Fold> MakeFolds(const std::vector<Row>& rows, Question question, See
     case Question::kHardware:
       return ByKey(rows, &Row::hardware, seed);
     case Question::kNetwork:
-      return ByKey(rows, &Row::network, seed);
+      return ByKey(rows, &Row::kin, seed);
   }
   return {};
 }

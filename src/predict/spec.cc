@@ -62,9 +62,11 @@ Result<std::vector<Named>> ReadNamed(const Node& node, const Place& place) {
 
 Result<Join> ReadJoin(const Node& node, const Place& place) {
   Join join;
-  TRY_STATUS(ReadMap(
-      node, place,
-      {{"file", TextInto(join.file)}, {"key", TextInto(join.key)}, {"table_key", TextInto(join.table_key)}}));
+  TRY_STATUS(ReadMap(node, place,
+                     {{"file", TextInto(join.file)},
+                      {"key", TextInto(join.key)},
+                      {"table_key", TextInto(join.table_key)},
+                      {"kin", TextInto(join.kin)}}));
   if (join.key.empty()) return Refuse(place, "wants a key, and a file where there is a table of facts");
   if (join.table_key.empty()) join.table_key = join.key;
   return join;
@@ -214,6 +216,14 @@ Status ReadAll(const Node& root, const Place& top, Spec& spec) {
   TRY_STATUS(wants(!spec.target.empty(), "target"));
   TRY_STATUS(wants(!spec.terms.empty(), "terms"));
   TRY_STATUS(wants(!spec.numbers.empty(), "numbers"));
+  if (spec.hardware && !spec.hardware->kin.empty()) {
+    return Refuse(PlaceOf(root["hardware"], "hardware.kin"), "is for networks only");
+  }
+  if (spec.networks && !spec.networks->kin.empty() &&
+      !Contains(spec.categories, spec.networks->kin, &Category::column)) {
+    return Refuse(PlaceOf(root["networks"], "networks.kin"),
+                  fmt::format("\"{}\" is none of the categories", spec.networks->kin));
+  }
   TRY_STATUS(CheckDerive(spec));
   return CheckTarget(root, top, spec);
 }

@@ -37,6 +37,9 @@ struct Join {
   std::string file;       // empty: no table, the key is a name only
   std::string key;        // the column of the rows
   std::string table_key;  // the column of the table; the same name unless said
+  // Of networks: the category by which they are alike. One that was never seen is rehearsed without all that
+  // are like it. Empty: each by itself.
+  std::string kin;
 };
 
 struct Spec {

@@ -35,6 +35,19 @@ TEST(Spec, WantsBothPeakAndWork) {
   }
 }
 
+TEST(Spec, SaysByWhichCategoryNetworksAreAlike) {
+  const auto with = [](std::string_view from, std::string_view to) {
+    std::string yaml = MadeSet::Make().spec;
+    yaml.replace(yaml.find(from), from.size(), to);
+    return ParseSpec(yaml);
+  };
+  EXPECT_EQ(with("key: network}", "key: network, kin: precision}")->networks->kin, "precision");
+  EXPECT_THAT(with("key: network}", "key: network, kin: colour}").error().message,
+              HasSubstr("networks.kin: \"colour\" is none of the categories"));
+  EXPECT_THAT(with("key: gpu}", "key: gpu, kin: precision}").error().message,
+              HasSubstr("hardware.kin: is for networks only"));
+}
+
 TEST(Spec, SaysWhatATimeIsOf) {
   EXPECT_TRUE(ParseSpec(MadeSet::Make().spec)->time_is_of_item);
   std::string yaml = MadeSet::Make().spec;
