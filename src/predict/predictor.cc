@@ -375,6 +375,8 @@ Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, A
   auto [spread, half_widths] =
       TRY(Spread::Learn(inputs, columns, misses, rehearsal.importance, parts, coverage, seed));
 
+  // What two bounds have in common is how times go on, not chance.
+  bool leans = answer.question != Question::kCount;
   if (answer.question != Question::kInside) {
     std::vector<std::string> keys;
     for (size_t i = 0; i < misses.size(); ++i) keys.push_back(KeptApart(rehearsal, i));
@@ -383,6 +385,7 @@ Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, A
         std::ranges::adjacent_find(keys, std::not_equal_to()) == keys.end()) {
       spread = Spread::Constant(BorrowedHalfWidth());
       half_widths.assign(half_widths.size(), BorrowedHalfWidth());
+      leans = false;
     }
     const double wider = ForAnotherGroup(misses, keys);
     spread = spread.Times(wider);
@@ -391,8 +394,7 @@ Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, A
   }
 
   answer.spread = std::move(spread);
-  // What two bounds have in common is how times go on, not chance.
-  if (answer.question != Question::kCount) answer.lean = ChooseLean(mixture, half_widths, rehearsal);
+  if (leans) answer.lean = ChooseLean(mixture, half_widths, rehearsal);
   std::vector<double> said = mixture;
   for (size_t i = 0; i < said.size(); ++i) said[i] -= Lowered(answer.lean, half_widths[i]);
 

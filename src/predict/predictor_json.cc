@@ -198,6 +198,7 @@ Result<Predictor> Predictor::Load(std::string_view text) {
     answer.spread = TRY(Spread::FromJson(item["spread"], SpreadColumns(spec)));
     answer.reach = TRY(GetNumber(item, "reach"));
     answer.lean = TRY(GetNumber(item, "lean"));
+    if (!(answer.lean >= 0 && answer.lean <= 1)) return corrupt("a lean is not from 0 to 1");
     predictor.answers_.push_back(std::move(answer));
   }
   if (predictor.answers_.empty()) return corrupt("there are no answers");

@@ -275,6 +275,33 @@ TEST(Predictor, AQuestionThatIsNotRehearsedBorrowsAnIntervalFromAllThatAre) {
               1.5 * std::log1p(physical.score.p90), 1e-6);
 }
 
+// All rows but a few are of one GPU, so only those few can be left out; they happen to be three times slower.
+TEST(Predictor, OneGroupLeftOutSaysNothingOfAnother) {
+  const Spec spec = MadeSpec();
+  std::vector<Row> rows;
+  size_t few = 0;
+  for (Row& row : Rows(spec)) {
+    if (row.hardware == "gpu-b" && ++few <= 12) {
+      row.time = *row.time * 3;
+    } else if (row.hardware != "gpu-a") {
+      continue;
+    }
+    rows.push_back(std::move(row));
+  }
+  const auto predictor = Predictor::Fit(spec, MakeFacts(), rows, {.threads = 2});
+  ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
+  double p90 = 0;
+  for (const CandidateScore& score : predictor->scores()) {
+    if (score.recipe.starts_with("physical") && score.question != Question::kNetwork)
+      p90 = std::max(p90, score.score.p90);
+  }
+  const auto predictions =
+      predictor->Predict(Table(*ParseCsv("row_id,gpu,network,batch,gpu_count\nq,gpu-new,small,8,1\n")));
+  const Prediction& p = predictions->front();
+  EXPECT_NEAR(std::log(*p.high / *p.low) / 2, 1.5 * std::max(0.7, std::log1p(p90)), 1e-6);
+  EXPECT_EQ(*p.time_ms, *p.middle_ms);
+}
+
 // The made set's terms say nothing of the count, so what is left of the answer is the correction.
 TEST(Estimator, CarriesCorrectionsBeyondTheLastCount) {
   const Spec spec = MadeSpec();

@@ -55,22 +55,22 @@ double MeanOf(const Json& resources, const char* key) {
 }
 
 // Cores of the client's machine that others than the system under test used; nothing where one cannot tell.
-std::optional<double> ForeignCpu(const Json& resources, const Setting& setting, const Seen& seen) {
+std::optional<double> ForeignCpu(const Json& resources, const Seen& seen) {
   if (!resources.contains("client_cpu") || !resources.contains("app_cpu")) return std::nullopt;
-  const bool is_server_here =
-      setting.architecture != Architecture::kInProcess && !seen.there && seen.there_absent.empty();
-  if (is_server_here && !resources.contains("recogniser_cpu")) return std::nullopt;
+  // The recogniser is counted apart from the application, in its process and in a server's.
+  const bool is_recogniser_here = !seen.there && seen.there_absent.empty();
+  if (is_recogniser_here && !resources.contains("recogniser_cpu")) return std::nullopt;
   return MeanOf(resources, "client_cpu") - MeanOf(resources, "app_cpu") -
-         (is_server_here ? MeanOf(resources, "recogniser_cpu") : 0.0) - resources.value("observer_cpu", 0.0);
+         (is_recogniser_here ? MeanOf(resources, "recogniser_cpu") : 0.0) -
+         resources.value("observer_cpu", 0.0);
 }
 
 // What the machine did meanwhile, for clients that do not judge themselves. `resources`: of the client alone.
-record::Verdict JudgeMachine(const Json& resources, const Json& metrics, const Setting& setting,
-                             const Seen& seen) {
+record::Verdict JudgeMachine(const Json& resources, const Json& metrics, const Seen& seen) {
   using record::Reason, record::Standing;
   record::Verdict verdict;
   const double cores = metrics.value("machine_cpus", 0.0);
-  const double foreign = ForeignCpu(metrics["resources"], setting, seen).value_or(0);
+  const double foreign = ForeignCpu(metrics["resources"], seen).value_or(0);
   if (cores > 0 && foreign > kForeignLimit * cores)
     verdict.Add(Standing::kSuspect,
                 {Reason::kForeignCpu, fmt::format("others used {:.2g} of {:g} cores, limit {:g} %", foreign,
@@ -248,7 +248,7 @@ Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Se
   }
   AddServer(server, setting, metrics);
   if (is_application)
-    outcome.verdict = JudgeMachine(result.value("resources", Json::object()), metrics, setting, seen);
+    outcome.verdict = JudgeMachine(result.value("resources", Json::object()), metrics, seen);
   AddLink(seen, metrics);
   AddWall(result, setting, seen, sending_s, metrics);
   if (seen.answers_differ) {

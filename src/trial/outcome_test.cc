@@ -49,8 +49,15 @@ TEST(MakeOutcome, SuspectsWhatOthersTookOfTheCores) {
     result["resources"]["app_cpu"] = {{"mean", app}, {"max", 1}, {"min", 0}};
     return MakeOutcome(result, setting, seen)->verdict.standing;
   };
+  const auto with_recogniser = [&](double cores) {
+    result["resources"]["recogniser_cpu"] = {{"mean", cores}, {"max", 1}, {"min", 0}};
+  };
+  with_recogniser(0);
   EXPECT_EQ(standing(0.9, alone, {}), Standing::kValid);
   EXPECT_EQ(standing(0.2, alone, {}), Standing::kSuspect);
+  with_recogniser(0.7);  // an engine of the process itself is counted apart
+  EXPECT_EQ(standing(0.2, alone, {}), Standing::kValid);
+  result["resources"].erase("recogniser_cpu");
   EXPECT_EQ(standing(0.2, beside, {}),
             Standing::kValid);  // the rest may be the server's, which nobody watched
   result["server_resources"]["app_cpu"] = {{"mean", 0.7}, {"max", 1}, {"min", 0}};
