@@ -70,7 +70,7 @@ def after_requests(server, count, act):
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-@pytest.mark.parametrize("mode", [[], ["--sync"], ["--io-threads", 2], ["--busy-poll"]])
+@pytest.mark.parametrize("mode", [[], ["--sync"], ["--io-threads", 2]])
 def test_a_closed_loop_counts_every_request(weir, server, protocol, mode):
     result = weir.json("load", *at(server, "quick", protocol), "--concurrency-range", "1:4:3", "--request-count", 300, "--warmup", 0, *mode, status=None)
     assert [level["concurrency"] for level in result["levels"]] == [1, 4]
@@ -91,17 +91,6 @@ def test_a_known_delay_is_what_it_measures(weir, server, protocol):
         assert 5 <= level["response_ms"]["min"] < 5 + 2 * SLOW  # one of some hundred that nobody disturbed
         assert level["response_ms"]["p50"] < 5 + 5 * SLOW
         assert 5 <= level["server_ms"]["compute_infer"] <= level["response_ms"]["mean"]
-
-    measured(check)
-
-
-@pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_busy_polling_waits_awake_and_tells_what_that_took(weir, server, protocol):
-    def check():
-        level, = weir.json("load", *at(server, "five", protocol), "--request-rate-range", 20, "--duration", 1, "--warmup", 0.2, "--busy-poll", status=None)["levels"]
-        assert level["answered"] == level["planned"] == 20 and whole(level)
-        assert 0.3 < level["spin_cpu_s"] < 1.1  # nearly all of the second, and none of it is a request's
-        assert level["client_cpu_us_per_request"] < 5000 * SLOW
 
     measured(check)
 
@@ -455,8 +444,6 @@ def test_ctrl_c_keeps_what_there_is(server, tmp_path):
     (["-m", "quick", "--request-rate-range", "1:1e300:2x"], b"at most"),
     (["-m", "quick", "-l", "nan"], b"not a number"),
     (["-m", "quick", "--max-threads", "4"], b"--io-threads"),
-    (["-m", "quick", "--busy-poll", "--sync"], b"--busy-poll says nothing here"),
-    (["-m", "quick", "--busy-poll", "--io-threads", "2"], b"--busy-poll says nothing here"),
     (["-m", "quick", "--depth", "4"], b"--scenario offline"),
     (["-m", "quick", "--scenario", "server", "--target-rate", "9", "--depth", "4"], b"--scenario offline"),
     (["-m", "quick", "--scenario", "offline", "--depth", "4", "--target-rate", "9"], b"--scenario server"),

@@ -88,8 +88,6 @@ Status CheckLoad(const LoadFlags& f) {
         "it is of --request-rate-range"},
        {"--gamma-variation", f.variation != usual.variation && f.distribution != "gamma",
         "it is of --request-distribution gamma"},
-       {"--busy-poll", f.busy_poll && f.sync, "--sync has a thread wait for each answer"},
-       {"--busy-poll", f.busy_poll && f.threads > 0, "with --io-threads others wait for the answers"},
        {"--max-in-flight", f.most_in_flight != usual.most_in_flight && !f.is_open(), "it is of a rate"}}));
   if (f.async && f.sync) return Invalid("--async and --sync contradict each other: leave one out");
   if (f.is_open() && !f.concurrency_range.empty())

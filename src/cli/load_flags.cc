@@ -49,9 +49,6 @@ void AddWhere(Flags& flags, LoadFlags& w) {
   flags.Integer(
       "--io-threads", w.threads, 0, 256,
       "threads that send and read beside the one that keeps the schedule; 0: that one does all (async)");
-  flags.Switch(
-      "--busy-poll", w.busy_poll,
-      "wait for answers on the spot, not asleep: exact where a core wakes slowly, for a core of its own");
   flags.Optional(
       "--endpoint", w.endpoint,
       "http://HOST:PORT/PATH instead of a model: anything that answers HTTP, with 2xx when all is well");

@@ -25,7 +25,7 @@ struct LoadFlags {
   std::vector<std::string> bodies, headers;
   std::string concurrency_range, rate_range, distribution = "constant", intervals, scenario;
   double variation = 2;
-  bool async = false, sync = false, busy_poll = false;
+  bool async = false, sync = false;
   int batch = 1, connections = 0, channels = 1, threads = 0;
   std::vector<std::string> shapes, input_data, data;
   std::string payload = "tensor", recipe, string_data, shared_memory = "none";

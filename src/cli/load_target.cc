@@ -204,7 +204,6 @@ Result<std::unique_ptr<LoadTarget>> OpenPlain(const LoadFlags& flags, const Cloc
   std::string path = slash == std::string::npos ? "/" : std::string(url.substr(slash));
   const wire::ClientOptions options{.connections = flags.connections,
                                     .threads = flags.sync ? std::max(1, flags.threads) : flags.threads,
-                                    .busy_poll = flags.busy_poll,
                                     .headers = flags.headers};
   auto target = std::make_unique<PlainTarget>(server, std::move(path), options, flags, clock);
   const Status opened = target->Open();
@@ -308,7 +307,6 @@ Result<std::unique_ptr<LoadTarget>> OpenRemote(const LoadFlags& flags, const std
     return Invalid("--channels is of gRPC: over HTTP it is --connections");
   const wire::ClientOptions options{.connections = grpc ? flags.channels : flags.connections,
                                     .threads = flags.sync ? std::max(1, flags.threads) : flags.threads,
-                                    .busy_poll = flags.busy_poll,
                                     .headers = flags.headers};
   // One thread does nearly all. What the timers of the gRPC library leave in heaps of their own would come to
   // half as much again where thousands of calls at a time run into their limit.
@@ -340,8 +338,6 @@ Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const
       flags.threads != usual.threads)
     return Invalid(
         "--connections, --channels and --io-threads are of a server: in this process there is no way to it");
-  if (flags.busy_poll)
-    return Invalid("--busy-poll waits for a server's answers: in this process none is on its way");
   if (flags.calibrate)
     return Invalid("--calibrate measures the way to a server: in this process there is none");
   if (flags.splits_responses())

@@ -18,9 +18,6 @@ struct ClientOptions {
   // I/O threads, "client-N". 0: none, inferences go on while the owner calls Drive; over HTTP nothing else
   // can then be asked.
   int threads = 1;
-  // Drive turns on the spot and never sleeps: an answer is read the moment it is there, not after the wake of
-  // an idle core, for all of a core's time.
-  bool busy_poll = false;
   std::chrono::milliseconds connect_timeout{5000};
   std::vector<std::string> headers;      // "Name: value", of every request; over gRPC its metadata
   std::chrono::milliseconds timeout{0};  // of a call from sent to done; 0: only its own deadline

@@ -104,8 +104,8 @@ struct Flight {
 class Lane {
  public:
   enum class Runs { kItself, kWhenDriven };
-  Lane(const std::string& address, const ClientOptions& options, const Clock& clock, int number, Runs runs)
-      : address_(address), busy_poll_(options.busy_poll), clock_(clock) {
+  Lane(const std::string& address, const Clock& clock, int number, Runs runs)
+      : address_(address), clock_(clock) {
     if (runs == Runs::kItself)
       thread_ = StartThread(fmt::format("client-{}", number), [this](std::stop_token) { Work(); });
   }
@@ -125,7 +125,6 @@ class Lane {
   Result<infer::Response> FindWhole(const grpc::ByteBuffer& answer);
 
   const std::string& address_;
-  const bool busy_poll_;
   const Clock& clock_;
   grpc::CompletionQueue queue_;
   // Of whoever takes calls from the queue.
@@ -217,7 +216,7 @@ Duration Lane::Drive(Instant until) {
   while (true) {
     void* tag = nullptr;
     bool ok = false;
-    const bool sleeps = !busy_poll_ && until - now > kNear;
+    const bool sleeps = until - now > kNear;
     const auto limit = sleeps ? ToTimespec(until - kNear) : gpr_time_0(GPR_CLOCK_MONOTONIC);
     const bool got = queue_.AsyncNext(&tag, &ok, limit) == grpc::CompletionQueue::GOT_EVENT;
     if (got) {
@@ -289,7 +288,7 @@ class GrpcClient final : public infer::Endpoint {
     questions_ = inference::GRPCInferenceService::NewStub(channels_.front());
     const Lane::Runs runs = options.threads > 0 ? Lane::Runs::kItself : Lane::Runs::kWhenDriven;
     for (int i = 0; i < std::max(1, options.threads); ++i)
-      lanes_.push_back(std::make_unique<Lane>(address_, options, clock, i, runs));
+      lanes_.push_back(std::make_unique<Lane>(address_, clock, i, runs));
   }
 
   void Submit(infer::Call call) override;

@@ -104,7 +104,6 @@ class Lane {
       : server_(server),
         timeout_(options.connect_timeout),
         most_(connections),
-        busy_poll_(options.busy_poll),
         clock_(clock),
         io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),  // its sockets and timers are of one thread
         work_(io_.get_executor()),
@@ -147,7 +146,6 @@ class Lane {
   const ServerUrl server_;
   const Duration timeout_;
   const int most_;  // connections; 0: as many as are needed
-  const bool busy_poll_;
   const Clock& clock_;
   std::atomic<int> load_ = 0;  // calls sent here and not yet answered
 
@@ -344,7 +342,7 @@ void Lane::Send(PendingPtr pending) {
 // is late already gets several done each time, or its calls would pile up faster than they are answered.
 Duration Lane::Drive(Instant until) {
   Instant now = Now();
-  if (!busy_poll_ && until - now > kNear) {
+  if (until - now > kNear) {
     near_ = false;
     wake_.expires_at(ToSteady(until - kNear));
     wake_.async_wait([this](const error_code& error) { near_ = !error; });
