@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""predict_scores.py DATA [SET ...]: the scores of docs/prediction.md, by `weir fit` and `weir predict --in` on rows that the fit did not see.
+"""predict_scores.py DATA [--without GPU] [SET ...]: the scores of docs/prediction.md, by `weir fit` and `weir predict --in` on rows that the fit did not see.
 
 DATA holds the rows of the SPECs of studies/predict and the tables of facts. Of each set one fit, without 15 % of the rows by hash, without whole GPUs, without
 the larger counts and without whole networks; rows that would be left out twice are dropped, and larger counts are asked of GPUs that the fit has rows of. Columns
-with the target in another form are not given to predict.
+with the target in another form are not given to predict. --without: that GPU alone, all counts and networks are learned from.
 """
 import csv
 import hashlib
@@ -100,8 +100,13 @@ def measure(data, name):
         print(f"| {name} | {part} | {len(asked)} | {mean:.1f} / {median:.1f} | {held:.1f} | {half:.1f} | {answered:.1f} | {seconds:.0f} |", flush=True)
 
 
-if len(sys.argv) < 2 or not set(sys.argv[2:]) <= set(SETS):
-    sys.exit(f"usage: predict_scores.py DATA [SET ...]; sets: {', '.join(SETS)}")
+words = sys.argv[1:]
+if "--without" in words[:-1]:
+    place = words.index("--without")
+    SETS = {name: {"target": about["target"], "gpus": [words[place + 1]]} for name, about in SETS.items()}
+    del words[place:place + 2]
+if not words or not set(words[1:]) <= set(SETS):
+    sys.exit(f"usage: predict_scores.py DATA [--without GPU] [SET ...]; sets: {', '.join(SETS)}")
 print("| set | part | rows | error, mean / median % | in the interval, % | half of it, median errors | answered, % | fit, s |\n|---|---|---|---|---|---|---|---|")
-for one in sys.argv[2:] or SETS:
-    measure(pathlib.Path(sys.argv[1]), one)
+for one in words[1:] or SETS:
+    measure(pathlib.Path(words[0]), one)
