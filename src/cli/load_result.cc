@@ -283,8 +283,7 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
     text += fmt::format("  {:<10} {} us of CPU a request",
                         result.target.protocol() == "in-process" ? "process" : "client",
                         Short(CpuMicroseconds(level)));
-    if (level.spin_s > 0)
-      text += fmt::format(", and {} s of waiting for the schedule's moments", Short(level.spin_s));
+    if (level.spin_s > 0) text += fmt::format(", and {} s of waiting on the spot", Short(level.spin_s));
     text += "\n";
   }
   text += ErrorsText(level);

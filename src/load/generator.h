@@ -89,7 +89,7 @@ struct Played {
   // warm-up.
   double measured_s = 0;
   double cpu_s = 0;           // of this process within it, without `spin_s`
-  double spin_s = 0;          // CPU time of waiting on the spot for the schedule's moments
+  double spin_s = 0;          // CPU time of waiting on the spot, for the schedule's moments or for answers
   double busiest_thread = 0;  // share of the time in which the busiest of the generator's threads had a CPU
   std::string busiest_thread_name;  // empty: none was seen
   int64_t samples_lost = 0;         // that hooks.samples was too slow for

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/seed.h"
+#include "predict/median.h"
 #include "predict/neighbours.h"
 #include "predict/physical.h"
 #include "predict/rehearse.h"

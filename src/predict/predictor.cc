@@ -27,7 +27,6 @@ constexpr double kOutsideCoverage =
     0.93;                          // asked of questions whose groups are few, to hold for the next one
 constexpr double kBorrowed = 1.5;  // an interval of a question that could not be rehearsed is wider by this
 constexpr size_t kFewestRows = 20;
-constexpr double kNormal = 1.645;      // the quantile that 90 % of a normal distribution lie within
 constexpr size_t kMostSamples = 4000;  // of a rehearsal: more would only take time
 
 // What makes a fit: the same for recipes that give the same estimator from all rows.
@@ -36,19 +35,13 @@ std::string KeyOf(const Recipe& recipe) {
                      recipe.physical.even);
 }
 
-// What is taken off the logarithm in the middle of an interval; not more than leads to its end.
-double Lowered(double lean, double half_width) {
-  const double deviation = half_width / kNormal;
-  return std::min(half_width, lean * deviation * deviation);
-}
-
 // The lean of least mean + median error on rows that were left out.
 double ChooseLean(std::span<const double> middles, std::span<const double> half_widths,
                   const Rehearsal& rehearsal) {
   double best = 0, least = std::numeric_limits<double>::infinity();
   std::vector<double> said(middles.size());
   for (const double lean : {0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0}) {
-    for (size_t i = 0; i < said.size(); ++i) said[i] = middles[i] - Lowered(lean, half_widths[i]);
+    for (size_t i = 0; i < said.size(); ++i) said[i] = middles[i] - BelowMiddle(lean, half_widths[i]);
     const double loss = LossOf(said, rehearsal.measured, rehearsal.importance);
     if (loss >= 0.999 * least) continue;
     least = loss;
@@ -195,7 +188,7 @@ Prediction Predictor::PredictRow(const Row& row) const {
     half *= shift->second.narrower;
   }
   const auto target = [&](double log) { return TargetFromTime(spec(), row, std::exp(log)); };
-  const double said = log_time - Lowered(answer.lean, half);
+  const double said = log_time - BelowMiddle(answer.lean, half);
   const double value = target(said), one = target(log_time - half), other = target(log_time + half);
   if (!(std::abs(log_time) <= kMostLogTime) || !std::isfinite(value) || !std::isfinite(one + other)) {
     prediction.outside = "the models do not give a number for this row";
@@ -396,7 +389,7 @@ Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, A
   answer.spread = std::move(spread);
   if (leans) answer.lean = ChooseLean(mixture, half_widths, rehearsal);
   std::vector<double> said = mixture;
-  for (size_t i = 0; i < said.size(); ++i) said[i] -= Lowered(answer.lean, half_widths[i]);
+  for (size_t i = 0; i < said.size(); ++i) said[i] -= BelowMiddle(answer.lean, half_widths[i]);
 
   Rehearsed rehearsed{.question = answer.question, .score = ScoreOf(said, rehearsal.measured)};
   for (size_t i = 0; i < misses.size(); ++i) {

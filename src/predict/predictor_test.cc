@@ -190,7 +190,6 @@ void KeptPredictor::ADamagedFileIsRefused() const {
                     [](Json& json) { json["answers"][0]["spread"]["difficulty"]["columns"] = 60'000; });
 }
 
-// A fit takes seconds, and every test is a process of its own: so few tests, of several facts each.
 // Times that are twice as long or half as long by chance: nobody can say which, so the least relative error,
 // in the mean, is below the middle.
 TEST(Predictor, LeansToTheShorterTimeWhereMuchIsUncertain) {
@@ -218,6 +217,7 @@ TEST(Predictor, LeansToTheShorterTimeWhereMuchIsUncertain) {
   EXPECT_LT(lowered_exact, 0.01);
 }
 
+// A fit takes seconds, and every test is a process of its own: so few tests, of several facts each.
 TEST_F(MadePredictor, AnswersWithARegimeAndAnInterval) {
   IsRightInsideTheData();
   GoesTheWayOfThePhysicsOnHardwareNeverSeen();

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "predict/median.h"
 #include "predict/parallel.h"
 
 namespace weir::predict {
@@ -37,22 +38,6 @@ Score ScoreOf(std::span<const double> log_predicted, std::span<const double> log
           .median = Quantile(errors, 0.5),
           .p90 = Quantile(errors, 0.9),
           .rows = std::ssize(errors)};
-}
-
-double WeightedQuantile(std::span<const double> values, std::span<const double> importance, double p) {
-  std::vector<std::pair<double, double>> sorted;
-  double total = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    sorted.emplace_back(values[i], importance[i]);
-    total += importance[i];
-  }
-  std::ranges::sort(sorted);
-  double sum = 0;
-  for (const auto& [value, weight] : sorted) {
-    sum += weight;
-    if (sum >= p * total) return value;
-  }
-  return sorted.back().first;
 }
 
 double LossOf(std::span<const double> log_predicted, std::span<const double> log_measured,

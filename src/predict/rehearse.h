@@ -22,10 +22,6 @@ Score ScoreOf(std::span<const double> log_predicted, std::span<const double> log
 double LossOf(std::span<const double> log_predicted, std::span<const double> log_measured,
               std::span<const double> importance);
 
-// The least of `values` up to which the part `p` of the importance lies. REQUIRES: not empty, as many of
-// both.
-double WeightedQuantile(std::span<const double> values, std::span<const double> importance, double p);
-
 // One question rehearsed: every candidate on every left-out row. A row that is left out by several folds is
 // there several times.
 struct Rehearsal {

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "predict/rehearse.h"
+#include "predict/median.h"
 #include "stats/summary.h"
 
 namespace weir::predict {
@@ -142,6 +142,11 @@ Result<Spread> Spread::FromJson(const Json& json, int columns) {
     }
   }
   return spread;
+}
+
+double BelowMiddle(double lean, double half_width) {
+  const double deviation = half_width / kNormal;
+  return std::min(half_width, lean * deviation * deviation);
 }
 
 double ForAnotherGroup(std::span<const double> misses, std::span<const std::string> groups) {

@@ -20,8 +20,9 @@ namespace weir::predict {
 class Spread {
  public:
   // `x`, row-major, tells of each sample; `misses` are log(predicted / measured); samples of one `part` are
-  // kept together when it is checked (a row by itself inside, hardware outside). Few samples, or columns 0:
-  // one width for all, and where that is narrower on the whole.
+  // kept together when it is checked (a row by itself inside, hardware outside); each counts as its
+  // `importance`, 1 in the mean. What the trees say of difficulty is believed wholly, half or not at all, as
+  // the interval score on samples of other parts is least. Few samples, or columns 0: one width for all.
   struct Learned;
   static Result<Learned> Learn(std::span<const float> x, int columns, std::span<const double> misses,
                                std::span<const double> importance, std::span<const int> parts,
@@ -46,6 +47,10 @@ struct Spread::Learned {
   Spread spread;
   std::vector<double> half_widths;  // of the samples, each by what those of other parts told
 };
+
+// What is taken off the logarithm in the middle of an interval, `lean` times the square of the deviation that
+// its half-width stands for (see Predictor::Answer::lean); not more than leads to its end.
+double BelowMiddle(double lean, double half_width);
 
 // How many times wider an interval must be that was learned from rows of few groups (hardware left out,
 // counts above a bound) to hold for the rows of another: what the rows of a group have in common was seen
