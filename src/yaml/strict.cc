@@ -1,10 +1,59 @@
 #include "yaml/strict.h"
 
+#include <yaml-cpp/eventhandler.h>
+
 #include <algorithm>
+#include <sstream>
+#include <vector>
 
 #include "base/nearest.h"
 
 namespace weir::yaml {
+namespace {
+
+// Where each document begins, and nothing else of it.
+class Beginnings final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override { marks_.push_back(mark); }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                       YAML::EmitterStyle::value /*style*/) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapEnd() override {}
+
+  const std::vector<YAML::Mark>& marks() const { return marks_; }
+
+ private:
+  std::vector<YAML::Mark> marks_;
+};
+
+// Two documents at most are looked for: where a comma stands for one the library finds empty ones without
+// end.
+Status CheckIsOne(const std::string& text, std::string_view kind) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  Beginnings beginnings;
+  if (!parser.HandleNextDocument(beginnings) || !parser.HandleNextDocument(beginnings)) return {};
+  const YAML::Mark& second = beginnings.marks().back();
+  const auto at = static_cast<size_t>(std::max(second.pos, 0));
+  if (at < text.size() && std::string_view(",]}").contains(text[at])) {
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("line {}: not YAML: \"{}\" stands where a key should", second.line + 1, text[at]));
+  }
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("line {}: a second document begins here (---): a {} is one", second.line + 1, kind));
+}
+
+}  // namespace
+
 Place PlaceOf(const Node& node, std::string key) { return {node.Mark().line + 1, std::move(key)}; }
 
 std::unexpected<Error> Refuse(const Place& place, std::string_view what) {
@@ -60,13 +109,9 @@ Status ReadFile(std::string_view text, size_t most_bytes, std::string_view kind,
                 fmt::format("{} bytes are no {}: the limit is {}", text.size(), kind, most_bytes));
   }
   try {
-    const std::vector<Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("line {}: a second document begins here (---): a {} is one",
-                              documents[1].Mark().line + 1, kind));
-    }
-    const Node root = documents.empty() ? Node() : documents[0];
+    const std::string whole(text);
+    TRY_STATUS(CheckIsOne(whole, kind));
+    const Node root = YAML::Load(whole);
     return read(root,
                 {std::max(root.Mark().line + 1, 1), std::string(kind), true});  // an empty file has no mark
   } catch (const YAML::Exception& error) {

@@ -67,8 +67,16 @@ TEST(Strict, HoldsValuesWithinTheirLimits) {
 
 TEST(Strict, RefusesASecondDocument) {
   EXPECT_EQ(WhyNot("name: a\n---\nloud: true\n"),
-            "line 3: a second document begins here (---): a fact sheet is one");
+            "line 2: a second document begins here (---): a fact sheet is one");
   EXPECT_EQ(WhyNot("---\nname: a\n"), "it was read");
+}
+
+// Of which the library makes documents without end.
+TEST(Strict, RefusesACommaWhereADocumentWouldBegin) {
+  EXPECT_EQ(WhyNot(","), "line 1: not YAML: \",\" stands where a key should");
+  EXPECT_EQ(WhyNot(",# e.\nname: a"), "line 1: not YAML: \",\" stands where a key should");
+  for (const char* text : {"name: a\n,", "]", "}", "name: a\n]", "--- ,", "...\n,", "- a\n,", "? ,"})
+    EXPECT_THAT(WhyNot(text), StartsWith("line ")) << text;
 }
 
 TEST(Strict, RefusesWhatIsNoYaml) {
