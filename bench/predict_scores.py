@@ -96,8 +96,12 @@ def measure(data, name):
         write(work / "asked.csv", asked, [column for column in rows[0] if not TELLING.search(column)])
         subprocess.run([WEIR, "predict", work / "fit.json", "--in", work / "asked.csv", "--out", work / "answered.csv"], check=True, capture_output=True)
         with open(work / "answered.csv", newline="") as file:
-            mean, median, held, half, answered = score(asked, list(csv.DictReader(file)), about["target"])
-        print(f"| {name} | {part} | {len(asked)} | {mean:.1f} / {median:.1f} | {held:.1f} | {half:.1f} | {answered:.1f} | {seconds:.0f} |", flush=True)
+            both = list(zip(asked, csv.DictReader(file), strict=True))
+        for words, chosen in ((part, both), (f"{part}, of it rnnt", [pair for pair in both if pair[0].get("network") == "rnnt"])):
+            if not chosen:
+                continue
+            mean, median, held, half, answered = score(*zip(*chosen), about["target"])
+            print(f"| {name} | {words} | {len(chosen)} | {mean:.1f} / {median:.1f} | {held:.1f} | {half:.1f} | {answered:.1f} | {seconds:.0f} |", flush=True)
 
 
 words = sys.argv[1:]
