@@ -120,6 +120,11 @@ Json RepeatJson(const load::Played& played) {
   Json json = {{"throughput_per_s", played.throughput()}, {"measured_s", played.measured_s},
                {"answered", played.tally.answered()},     {"planned", played.tally.planned()},
                {"warm_up_s", played.warm_up_s},           {"warm_up_requests", played.warm_up_requests}};
+  json["by_count"] = played.by_count;
+  json["generator"] = {{"sent", played.tally.slip.count()},
+                       {"late", played.tally.late},
+                       {"sent_per_s", played.sent_per_s()},
+                       {"busiest_thread", played.busiest_thread}};
   json["response_ms"] = TimesJson(played.tally.response);
   if (const auto law = load::CheckLittlesLaw(played))
     json["littles_law"] = {{"in_flight", law->in_flight},

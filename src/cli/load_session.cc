@@ -27,9 +27,6 @@ Duration TimeoutOf(const LoadFlags& flags) {
   return ms > 0 ? std::max(Duration(1us), FromSeconds(ms / 1e3)) : Duration{};
 }
 
-// A generator this busy is held against what it can do.
-constexpr double kWorthCalibrating = 0.25;
-
 }  // namespace
 
 LoadSession::LoadSession(const LoadFlags& flags, LoadTarget& target, const load::Requests& requests,
@@ -127,7 +124,7 @@ load::Surroundings LoadSession::SurroundingsOf(const LevelResult& result, const 
                             .steal_percent = {},
                             .foreign_cpu = {},
                             .throttled_s = {}};
-  if (played.busiest_thread > kWorthCalibrating || flags_.calibrate) {
+  if (played.busiest_thread > load::Limits{}.worth_calibrating || flags_.calibrate) {
     if (const auto& ceiling = MeasuredCeiling()) around.ceiling_per_s = ceiling->per_s;
   }
   if (const auto* open = std::get_if<load::Rate>(&result.level.scenario)) around.rate = open->per_second;

@@ -101,6 +101,11 @@ struct Played {
   double throughput() const {
     return measured_s > 0 ? static_cast<double>(tally.answered_within) / measured_s : 0;
   }
+  // Requests a second that went out. By count some leave when the measured time has ended.
+  double sent_per_s() const {
+    const int64_t count = by_count ? tally.left : tally.slip.count();
+    return measured_s > 0 ? static_cast<double>(count) / measured_s : 0;
+  }
 };
 
 // `clock` is the steady one; it, the service and the requests must outlive the call. Blocks until every

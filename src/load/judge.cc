@@ -125,12 +125,10 @@ void Judgement::Generator() {
   Busy(played_.busiest_thread,
        fmt::format("thread {} of the generator was busy", played_.busiest_thread_name));
   if (around_.ceiling_per_s && *around_.ceiling_per_s > 0 && played_.measured_s > 0) {
-    // By count some leave when the measured time has ended.
-    const double rate = static_cast<double>(played_.by_count ? tally_.left : sent) / played_.measured_s;
-    Busy(rate / *around_.ceiling_per_s,
+    Busy(played_.sent_per_s() / *around_.ceiling_per_s,
          fmt::format("{:.4g} requests/s went out, and {:.4g} are all that the generator can send to a server "
                      "that does nothing:",
-                     rate, *around_.ceiling_per_s));
+                     played_.sent_per_s(), *around_.ceiling_per_s));
   }
 }
 

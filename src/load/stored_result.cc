@@ -99,12 +99,22 @@ Result<Law> LawOf(const Json& json) {
   return law;
 }
 
+Result<Generator> GeneratorOf(const Json& json) {
+  return Generator{.sent = TRY(GetCount(json, "sent")),
+                   .late = TRY(GetCount(json, "late")),
+                   .sent_per_s = TRY(GetFigure(json, "sent_per_s")),
+                   .busiest_thread = TRY(GetFigure(json, "busiest_thread"))};
+}
+
 Result<Run> RunOf(const Json& json) {
   Run run;
   run.throughput_per_s = TRY(GetFigure(json, "throughput_per_s"));
   run.measured_s = TRY(GetFigure(json, "measured_s"));
   run.planned = TRY(GetCount(json, "planned"));
   run.answered = TRY(GetCount(json, "answered"));
+  if (json.contains("by_count")) run.by_count = TRY(GetTruth(json, "by_count"));
+  if (json.contains("generator"))
+    run.generator = TRY_CONTEXT(GeneratorOf(*TRY(GetObject(json, "generator"))), "generator");
   run.response = TRY(GetTimes(json, "response_ms"));
   if (json.contains("littles_law"))
     run.law = TRY_CONTEXT(LawOf(*TRY(GetObject(json, "littles_law"))), "littles_law");
@@ -260,6 +270,10 @@ Result<Stored> Read(const Json& json) {
   TRY_STATUS(GetString(json, "protocol"));
   stored.batch = TRY(GetCount(json, "batch"));
   stored.claim = TRY(GetIfAny(json, "claim", ClaimOf));
+  if (json.contains("generator")) {
+    stored.ceiling_per_s =
+        TRY_CONTEXT(GetFigureIfAny(*TRY(GetObject(json, "generator")), "ceiling_per_s"), "generator");
+  }
   stored.levels = TRY(GetEach(json, "levels", LevelOf));
   stored.interrupted = TRY(GetTruth(json, "interrupted"));
   return stored;

@@ -36,9 +36,18 @@ struct Law {
   std::optional<double> straddling;  // what requests across the run's ends may make of it
 };
 
+// What the generator did in a run.
+struct Generator {
+  int64_t sent = 0, late = 0;  // late: more than 1 ms after the plan
+  double sent_per_s = 0;
+  double busiest_thread = 0;  // share of the time
+};
+
 struct Run {
   double throughput_per_s = 0, measured_s = 0;
   int64_t planned = 0, answered = 0;
+  bool by_count = false;
+  std::optional<Generator> generator;
   Times response;
   std::optional<Law> law;
 };
@@ -114,6 +123,7 @@ struct Claim {
 struct Stored {
   int64_t batch = 1;
   std::optional<Claim> claim;
+  std::optional<double> ceiling_per_s;  // requests that the generator can send to a server that does nothing
   std::vector<Level> levels;
   bool interrupted = false;
 };

@@ -14,6 +14,7 @@
 #include "load/sample.h"
 #include "load/stored_result.h"
 #include "load/validate_accounts.h"
+#include "load/validate_generator.h"
 #include "load/validate_statistics.h"
 #include "record/verdict.h"
 #include "stats/quantile.h"
@@ -366,6 +367,7 @@ Result<std::vector<Finding>> Validate(const Json& result) {
     const std::string where = fmt::format("levels[{}]", i);
     LevelCheck(stored.levels[i], stored.batch, where, findings).Check();
     CheckStatistics(stored.levels[i], stored.claim, where, findings);
+    CheckGenerator(stored.levels[i], stored.ceiling_per_s, where, findings);
   }
   if (stored.interrupted) {
     findings.push_back(

@@ -22,6 +22,7 @@ constexpr std::string_view kIntervals = "intervals";      // in order with the o
 constexpr std::string_view kService = "service";          // no longer than the response
 constexpr std::string_view kRuns = "runs";                // a level is the sum of its runs
 constexpr std::string_view kThroughput = "throughput";    // answers over time
+constexpr std::string_view kGenerator = "generator";      // late, busy and a rate missed are told
 constexpr std::string_view kLittlesLaw = "littles-law";   // in flight = throughput x time in flight
 constexpr std::string_view kSplit = "split";              // the parts of the mean response time are it
 constexpr std::string_view kSlowest = "slowest";          // those of the slow ones are theirs

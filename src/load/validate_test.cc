@@ -166,6 +166,51 @@ TEST(Validate, ALoopThatIsOpenMayAnswerAnyNumberAfterItsEnd) {
   EXPECT_THAT(Rules(With(result, "/levels/0/rows_per_s", 3000)), ::testing::IsEmpty());
 }
 
+// With what the generator did in the second run, in an open loop.
+Json OpenWith(int64_t sent, int64_t late, double busiest_thread) {
+  const Json generator = {
+      {"sent", sent}, {"late", late}, {"sent_per_s", sent}, {"busiest_thread", busiest_thread}};
+  return With(With(Good(), "/levels/0/load_model", "open"), "/levels/0/runs/1/generator", generator);
+}
+
+Json Told(Json json, const std::string& reason, const std::string& throughput, const std::string& latency) {
+  json = With(json, "/levels/0/verdict", {{"throughput", throughput}, {"latency", latency}});
+  return With(json, "/levels/0/reasons",
+              {{{"reason", reason}, {"about", {"throughput", "latency"}}, {"evidence", "as judged"}}});
+}
+
+TEST(Validate, FindsAGeneratorThatWasLateOrBusyAndDidNotSaySo) {
+  EXPECT_THAT(Rules(OpenWith(1000, 10, 0.5)), IsEmpty());
+  EXPECT_THAT(Rules(OpenWith(1001, 0, 0)), ElementsAre("generator"));  // more than were planned
+  EXPECT_THAT(Rules(OpenWith(10, 11, 0)), ElementsAre("generator"));
+  EXPECT_THAT(Rules(OpenWith(1000, 11, 0)), ElementsAre("generator"));
+  EXPECT_THAT(Rules(Told(OpenWith(1000, 11, 0), "generator-late", "SUSPECT", "INVALID")), IsEmpty());
+  EXPECT_THAT(Rules(Told(OpenWith(1000, 11, 0), "generator-late", "SUSPECT", "SUSPECT")),
+              ElementsAre("generator"));
+  EXPECT_THAT(Rules(With(OpenWith(1000, 11, 0), "/levels/0/load_model", "closed")), IsEmpty());
+  EXPECT_THAT(Rules(OpenWith(1000, 0, 0.6)), ElementsAre("generator"));
+  EXPECT_THAT(Rules(Told(OpenWith(1000, 0, 0.6), "generator-busy", "SUSPECT", "SUSPECT")), IsEmpty());
+  EXPECT_THAT(Rules(Told(OpenWith(1000, 0, 0.9), "generator-busy", "SUSPECT", "SUSPECT")),
+              ElementsAre("generator"));
+}
+
+TEST(Validate, HoldsAGeneratorAgainstWhatItCanSendWhereItWasAsked) {
+  EXPECT_THAT(Rules(With(OpenWith(1000, 0, 0.3), "/generator/ceiling_per_s", 1500)),
+              ElementsAre("generator"));
+  EXPECT_THAT(Rules(With(OpenWith(1000, 0, 0.3), "/generator/ceiling_per_s", 5000)), IsEmpty());
+  EXPECT_THAT(Rules(With(OpenWith(1000, 0, 0.2), "/generator/ceiling_per_s", 1500)), IsEmpty());
+}
+
+TEST(Validate, FindsARateThatWasMissedAndNotTold) {
+  Json result = OpenWith(1000, 0, 0);
+  for (const auto& [key, value] :
+       {std::pair("runs/1/throughput_per_s", 980), {"throughput_per_s", 990}, {"rows_per_s", 3960}})
+    result = With(result, fmt::format("/levels/0/{}", key), value);
+  EXPECT_THAT(Rules(result), ElementsAre("generator"));
+  EXPECT_THAT(Rules(Told(result, "rate-missed", "SUSPECT", "INVALID")), IsEmpty());
+  EXPECT_THAT(Rules(With(result, "/levels/0/runs/1/by_count", true)), IsEmpty());
+}
+
 TEST(Validate, FindsLittlesLawBroken) {
   ExpectBroken("/levels/0/runs/0/littles_law", {{"in_flight", 2}, {"expected", 1.9}, {"difference", 0.05}},
                {"littles-law"});

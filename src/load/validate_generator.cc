@@ -1,0 +1,98 @@
+#include "load/validate_generator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "load/judge.h"
+
+namespace weir::load {
+namespace {
+
+using record::Reason;
+using record::Standing;
+
+constexpr Limits kLimits{};
+
+// A level's verdict is the worst of its runs', so each run may ask for one.
+class GeneratorCheck {
+ public:
+  GeneratorCheck(const stored::Level& level, const stored::Run& run, std::string where,
+                 std::vector<Finding>& findings)
+      : level_(level), run_(run), where_(std::move(where)), findings_(findings) {}
+
+  void Check(std::optional<double> ceiling_per_s) {
+    RateMissed();
+    if (!run_.generator) return;
+    const stored::Generator& generator = *run_.generator;
+    if (generator.sent > run_.planned || generator.late > generator.sent) {
+      return Add(fmt::format("{} requests were planned, {} sent and {} of these late", run_.planned,
+                             generator.sent, generator.late));
+    }
+    Late(generator);
+    Busy(generator.busiest_thread, "of the time its busiest thread was busy");
+    if (ceiling_per_s.value_or(0) > 0 && generator.busiest_thread > kLimits.worth_calibrating)
+      Busy(generator.sent_per_s / *ceiling_per_s, "of what it can send went out");
+  }
+
+ private:
+  void Add(std::string what) { findings_.push_back({rule::kGenerator, where_, std::move(what)}); }
+
+  static bool IsAtLeast(const std::string& verdict, Standing standing) {
+    return verdict == ToString(Standing::kInvalid) ||
+           (standing == Standing::kSuspect && verdict == ToString(Standing::kSuspect));
+  }
+
+  void MustBeTold(Reason reason, Standing throughput, Standing latency, const std::string& what) {
+    if (level_.HasReason(reason) && IsAtLeast(level_.throughput_verdict, throughput) &&
+        IsAtLeast(level_.latency_verdict, latency)) {
+      return;
+    }
+    Add(fmt::format("{}; for \"{}\" the throughput should be {} at best and the latency {}", what,
+                    ToString(reason), ToString(throughput), ToString(latency)));
+  }
+
+  void RateMissed() {
+    if (level_.concurrency || run_.by_count || run_.planned == 0 || !run_.generator) return;
+    const double wanted = static_cast<double>(run_.planned),
+                 got = std::round(run_.throughput_per_s * run_.measured_s);
+    if (got >= (1 - kLimits.rate_share) * wanted - 1) return;
+    MustBeTold(Reason::kRateMissed, Standing::kSuspect, Standing::kInvalid,
+               fmt::format("{:g} of {:g} requests were answered in time, limit {:g} %", got, wanted,
+                           100 * (1 - kLimits.rate_share)));
+  }
+
+  void Late(const stored::Generator& generator) {
+    if (level_.concurrency || generator.sent == 0) return;
+    const double late = static_cast<double>(generator.late) / static_cast<double>(generator.sent);
+    if (late <= kLimits.late_share) return;
+    MustBeTold(Reason::kGeneratorLate, Standing::kSuspect, Standing::kInvalid,
+               fmt::format("{:.3g} % of the requests left more than 1 ms late, limit {:g} %", 100 * late,
+                           100 * kLimits.late_share));
+  }
+
+  void Busy(double share, const char* what) {
+    if (share <= kLimits.busy_suspect) return;
+    const Standing standing = share > kLimits.busy_invalid ? Standing::kInvalid : Standing::kSuspect;
+    MustBeTold(Reason::kGeneratorBusy, standing, standing,
+               fmt::format("{:.3g} % {}, limit {:g} %", 100 * share, what, 100 * kLimits.busy_suspect));
+  }
+
+  const stored::Level& level_;
+  const stored::Run& run_;
+  const std::string where_;
+  std::vector<Finding>& findings_;
+};
+
+}  // namespace
+
+void CheckGenerator(const stored::Level& level, std::optional<double> ceiling_per_s, const std::string& where,
+                    std::vector<Finding>& findings) {
+  for (size_t i = 0; i < level.runs.size(); ++i) {
+    GeneratorCheck(level, level.runs[i], fmt::format("{}.runs[{}]", where, i), findings).Check(ceiling_per_s);
+  }
+}
+
+}  // namespace weir::load
