@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The ratios of bench/compare.py, bench/serving.py, bench/remote.py and bench/load.py, and the micro-benchmarks:
-# bench.sh [engines|pipeline|prepare|workers|breakaway|serving|remote|load|micro ...]
+# The ratios of bench/compare.py, bench/serving.py, bench/remote.py, bench/load.py and bench/delay.py, and the micro-benchmarks:
+# bench.sh [engines|pipeline|prepare|workers|breakaway|serving|remote|load|delay|micro ...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if [ $# -eq 0 ]; then set -- engines pipeline prepare workers breakaway serving remote load micro; fi
+if [ $# -eq 0 ]; then set -- engines pipeline prepare workers breakaway serving remote load delay micro; fi
 for name in "$@"; do
   if [ "$name" = micro ]; then
     export WEIR_PICTURES=${WEIR_PICTURES:-${WEIR_SHARED:-$PWD/../shared}/data/images}
     for program in build/release/bench/*_bench; do "$program" --benchmark_min_time=0.5; done
-  elif [ "$name" = serving ] || [ "$name" = remote ] || [ "$name" = load ]; then
+  elif [ "$name" = serving ] || [ "$name" = remote ] || [ "$name" = load ] || [ "$name" = delay ]; then
     /usr/bin/python3 "bench/$name.py"
   else
     /usr/bin/python3 bench/compare.py "$name"

@@ -17,7 +17,9 @@ Result<load::Played> PlayClosed(LoadTarget& target, const load::Requests& reques
                                 const std::stop_token& stop) {
   using Wait = load::Concurrency::Wait;
   load::PlayHooks hooks;
-  if (target.is_driven()) hooks.drive = [&](Instant until) { return target.Drive(until); };
+  if (target.is_driven()) {
+    hooks.drive = [&](Instant until, Duration awake) { return target.Drive(until, awake); };
+  }
   hooks.give_up = [&] { target.GiveUp(); };
   return load::Play(target.service(), requests, clock,
                     {.scenario = load::Concurrency{in_flight, flags.sync ? Wait::kSync : Wait::kAsync},

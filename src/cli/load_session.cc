@@ -76,7 +76,8 @@ Result<load::Played> LoadSession::PlayOnce(LevelResult& result, const LoadLength
   std::optional<ServerWatch> server;
   Status watching;
   load::PlayHooks hooks;
-  if (target_.is_driven()) hooks.drive = [&](Instant until) { return target_.Drive(until); };
+  if (target_.is_driven())
+    hooks.drive = [&](Instant until, Duration awake) { return target_.Drive(until, awake); };
   hooks.give_up = [&] { target_.GiveUp(); };
   const bool warms_up = options.warm_up > Duration{} || options.warm_up_requests > 0;
   if (!warms_up) before = target_.Statistics();  // a short run may be over before it is asked

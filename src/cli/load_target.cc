@@ -33,7 +33,7 @@ class RemoteTarget final : public LoadTarget {
 
   infer::Service& service() override { return *client_; }
   bool is_driven() const override { return options_.threads == 0; }
-  Duration Drive(Instant until) override { return client_->Drive(until); }
+  Duration Drive(Instant until, Duration awake) override { return client_->Drive(until, awake); }
   void GiveUp() override {
     client_.reset();
     client_ = wire::MakeClient(url_.server, options_, clock_).value();  // as it was made before
@@ -132,7 +132,7 @@ class PlainTarget final : public LoadTarget {
 
   infer::Service& service() override { return *client_; }
   bool is_driven() const override { return options_.threads == 0; }
-  Duration Drive(Instant until) override { return client_->Drive(until); }
+  Duration Drive(Instant until, Duration awake) override { return client_->Drive(until, awake); }
   void GiveUp() override {
     client_.reset();
     client_ = wire::PlainHttp::Create(server_, options_, clock_).value();  // as it was made before

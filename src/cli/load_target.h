@@ -26,7 +26,7 @@ class LoadTarget {
   virtual std::string protocol() const = 0;  // "http", "grpc", "in-process"
   // infer::Endpoint::Drive of the service, where it has no threads.
   virtual bool is_driven() const { return false; }
-  virtual Duration Drive(Instant) { return {}; }
+  virtual Duration Drive(Instant /*until*/, Duration /*awake*/) { return {}; }
   // Has the service answer all that is out, at once: the service is another one afterwards.
   virtual void GiveUp() = 0;
   // What its server has counted so far; nothing where it does not tell.

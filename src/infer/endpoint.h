@@ -113,10 +113,11 @@ class Endpoint : public Service {
     return Fail(ErrorCode::kUnsupported, "there is no shared memory with it");
   }
   // Of an endpoint that was made without threads: sends, reads and answers on the calling thread until
-  // `until`, give or take what the answers at hand take. One thread at a time, the one that submits; to be
-  // stopped for good before the endpoint ends. Returns how much of it was turning on the spot for want of
-  // work. Others just wait.
-  virtual Duration Drive(Instant until) {
+  // `until`, give or take what the answers at hand take and, where `awake` is 0, how late a sleep ends. It
+  // does not sleep in the last `awake` (or more, where it cannot sleep so finely) but turns on the spot for
+  // want of work, and returns how long. One thread at a time, the one that submits; to be stopped for good
+  // before the endpoint ends. Others just wait.
+  virtual Duration Drive(Instant until, Duration /*awake*/) {
     SleepUntil(until);
     return {};
   }

@@ -96,7 +96,7 @@ void Player::TendPlaces() {
   bool done = false;
   while (!done && !given_up_) {
     KeepPlaces(TakeRested());
-    if (hooks_.drive) spun_ += hooks_.drive(NextStep()).count();
+    if (hooks_.drive) Drive(NextStep(), {});
     MutexLock lock(mutex_);
     if (!hooks_.drive) WaitForRested();
     const bool is_over = ledger_.phase() == Ledger::Phase::kOver;

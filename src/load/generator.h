@@ -69,7 +69,7 @@ struct Progress {
 struct PlayHooks {
   // Where the service has no threads (infer::Endpoint::Drive): called by the thread "load-0" alone, which
   // submits too. Empty: it has.
-  std::function<Duration(Instant)> drive;
+  std::function<Duration(Instant until, Duration awake)> drive;
   std::function<void()> measuring;                // the measured time has begun
   std::function<void()> measured;                 // and ended; answers may still be awaited
   std::function<void(const Progress&)> progress;  // some times a second

@@ -120,7 +120,7 @@ TEST(Play, DrivesAServiceWithoutThreads) {
   HoldingService service;
   std::atomic<int> drives = 0;
   PlayHooks hooks;
-  hooks.drive = [&](Instant until) {
+  hooks.drive = [&](Instant until, Duration) {
     ++drives;
     service.AnswerAll(infer::Response{});
     SleepUntil(std::min(until, SteadyClock().Now() + 100us));
@@ -153,7 +153,7 @@ TEST(Play, EndsThoughNothingIsAnsweredWhereItDrives) {
        {Scenario(Concurrency{.in_flight = 2}), Scenario(Rate{.per_second = 100})}) {
     HoldingService service;
     PlayHooks hooks;
-    hooks.drive = [](Instant until) {
+    hooks.drive = [](Instant until, Duration) {
       SleepUntil(until);
       return Duration{};
     };
@@ -197,7 +197,7 @@ TEST(Play, TellsEveryMeasuredRequest) {
 TEST(Play, CountsFailuresByTheirKindWithTheFirstWords) {
   HoldingService service;
   PlayHooks hooks;
-  hooks.drive = [&](Instant) {
+  hooks.drive = [&](Instant, Duration) {
     service.AnswerAll(Fail(ErrorCode::kOverloaded, "the queue is full"));
     return Duration{};
   };
@@ -218,7 +218,7 @@ TEST(Play, AsksAServerThatRefusesConnectionsLessAndLess) {
   ClosedPort service;
   ManualClock clock;
   PlayHooks hooks;
-  hooks.drive = [&](Instant until) {
+  hooks.drive = [&](Instant until, Duration) {
     clock.Advance(std::max(Duration{}, until - clock.Now()));
     return Duration{};
   };

@@ -36,7 +36,7 @@ Flight* Player::FreeFlight(int most) {
       }
       if (!none()) return &flights_.emplace_back();
     }
-    hooks_.drive(clock_.Now() + 100us);
+    hooks_.drive(clock_.Now() + 100us, 100us);
   }
 }
 
@@ -46,11 +46,12 @@ void Player::WaitUntil(Instant when) {
     if (ledger_.phase() == Ledger::Phase::kMeasuring) when = std::min(when, ledger_.to());
   }
   if (hooks_.drive) {
-    Instant next;
-    do {
-      next = std::min(when, clock_.Now() + kStep);
-      spun_ += hooks_.drive(next).count();
-    } while (next < when && !IsOver());
+    Instant now = clock_.Now();
+    do {  // once at least: who is late reads what has come
+      const bool is_near = when <= now + kStep;
+      Drive(is_near ? when : now + kStep, is_near ? Pacer::kNear : Duration{});
+      now = clock_.Now();
+    } while (now < when && !IsOver());
     return;
   }
   {
@@ -83,7 +84,7 @@ void Player::DriveUntilAnswered() {
   if (!hooks_.drive) return;
   bool done = false;
   while (!done && !given_up_) {
-    hooks_.drive(clock_.Now() + kStep);
+    hooks_.drive(clock_.Now() + kStep, {});
     MutexLock lock(mutex_);
     done = ledger_.in_flight() == 0 && ledger_.phase() == Ledger::Phase::kOver;
   }

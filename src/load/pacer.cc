@@ -9,9 +9,6 @@
 namespace weir::load {
 namespace {
 
-// A sleep ends up to so much late on most machines.
-constexpr Duration kNear = 120us;
-
 void Pause() {
 #if defined(__x86_64__)
   _mm_pause();

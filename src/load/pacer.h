@@ -9,6 +9,8 @@ namespace weir::load {
 // Of the thread that makes it, whose timer slack it sets to 1 ns.
 class Pacer {
  public:
+  static constexpr Duration kNear = 120us;  // a sleep ends up to so much late on most machines
+
   explicit Pacer(const Clock& clock);
 
   // Returns at `when`, or at once where that has passed.

@@ -38,6 +38,7 @@ void Player::Submit(Flight& flight) {
       infer::Completion([this, &flight](const Result<infer::Response>& result, const infer::Times& times) {
         Answered(flight, result, times);
       });
+  if (hooks_.drive) expectation_.Sent(flight.ticket.taken);
   service_.Submit(std::move(call));
 }
 
@@ -53,6 +54,7 @@ void Player::Answered(Flight& flight, const Result<infer::Response>& result, con
                       .request = flight.request,
                       .outcome = Check(flight, now, result, fault)};
   flight.rest = flight.backoff.After(sample.outcome);
+  if (hooks_.drive) expectation_.Ended(flight.ticket.taken, now, sample.outcome == Outcome::kAnswered);
   {
     MutexLock lock(mutex_);
     ledger_.Ended(flight.ticket, sample, result ? result->durations : std::nullopt);
@@ -94,6 +96,20 @@ void Player::Keep(const Sample& sample, bool measured, const std::string& fault)
   } else {
     played_.samples_lost += 1;
   }
+}
+
+// Once, until `until` or a little beyond the next answer. `awake`: of the end, if that is what it comes to.
+void Player::Drive(Instant until, Duration awake) {
+  const auto likely = expectation_.Next(clock_.Now());
+  const bool expects = likely && *likely - Expectation::kBefore < until;
+  if (expects) {
+    const Instant from = std::min(until - awake, *likely - Expectation::kBefore);
+    until = std::min(until, *likely + Expectation::kAfter);
+    awake = until - from;
+  }
+  const Duration spun = hooks_.drive(until, awake);
+  if (expects) expectation_.Waited(spun);
+  spun_ += spun.count();
 }
 
 void Player::EndDriving() {

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "load/backoff.h"
+#include "load/expectation.h"
 #include "load/generator.h"
 #include "load/ledger.h"
 #include "load/pacer.h"
@@ -70,6 +71,7 @@ class Player {
   std::deque<Flight*> TakeRested() EXCLUDES(mutex_);
   Instant NextRested() const REQUIRES(mutex_);
   Instant NextStep() const EXCLUDES(mutex_);
+  void Drive(Instant until, Duration awake);
   void WaitForRested() REQUIRES(mutex_);
   void TendPlaces() EXCLUDES(mutex_);
   void KeepSchedule(Schedule schedule, int most);
@@ -102,6 +104,7 @@ class Player {
   const Instant begin_;
   std::optional<Pacer> pacer_;           // of "load-0"
   std::atomic<Duration::rep> spun_ = 0;  // by "load-0"
+  Expectation expectation_;              // of "load-0", where it drives
   std::atomic<bool> given_up_ = false;
   std::atomic<bool> undriven_ = false;  // "load-0" drives no more
 

@@ -202,7 +202,7 @@ TEST_P(ClientTest, WithoutThreadsAllGoesOnWhileItIsDriven) {
     client->Submit(std::move(call));
   }
   const Instant until = clock.Now() + 10s;
-  while (answered < 10 && clock.Now() < until) client->Drive(clock.Now() + 1ms);
+  while (answered < 10 && clock.Now() < until) client->Drive(clock.Now() + 1ms, 0ms);
   EXPECT_EQ(answered, 10);
 }
 
@@ -471,14 +471,14 @@ TEST(GrpcClient, ReadsWhatComesWhereCallsTimeOutAsFastAsTheyAreTaken) {
     client->Submit(std::move(call));
   };
   submit(std::nullopt);
-  while (!peer.connected() && clock.Now() < until) client->Drive(clock.Now() + 1ms);
+  while (!peer.connected() && clock.Now() < until) client->Drive(clock.Now() + 1ms, 0ms);
   ASSERT_TRUE(peer.connected());
   // The library looks at every socket by itself each five seconds.
   until = clock.Now() + 4s;
   // As a generator does that is behind its schedule: calls, and no time for more than one that has ended.
   const auto fall_behind = [&](int calls) {
     for (int i = 0; i < calls; ++i) submit(clock.Now() - 1ms);
-    client->Drive(clock.Now());
+    client->Drive(clock.Now(), 0ms);
   };
   for (int i = 0; i < 1000; ++i) fall_behind(4);
   peer.Ping();

@@ -110,7 +110,7 @@ class Lane {
       thread_ = StartThread(fmt::format("client-{}", number), [this](std::stop_token) { Work(); });
   }
   ~Lane();
-  Duration Drive(Instant until);
+  Duration Drive(Instant until, Duration awake);
 
   void Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instant> due,
              const std::vector<RequestHeader>& metadata);
@@ -209,15 +209,16 @@ void Lane::TakeAll() {
 }
 
 // The library sleeps by whole milliseconds: nearer to the end it is asked without waiting.
-Duration Lane::Drive(Instant until) {
-  constexpr Duration kNear = 1500us;
+Duration Lane::Drive(Instant until, Duration awake) {
+  constexpr Duration kFinest = 1500us;
+  if (awake > Duration{}) awake = std::max(awake, kFinest);
   Duration spun{};
   Instant now = clock_.Now();
   while (true) {
     void* tag = nullptr;
     bool ok = false;
-    const bool sleeps = until - now > kNear;
-    const auto limit = sleeps ? ToTimespec(until - kNear) : gpr_time_0(GPR_CLOCK_MONOTONIC);
+    const bool sleeps = until - now > awake;
+    const auto limit = sleeps ? ToTimespec(until - awake) : gpr_time_0(GPR_CLOCK_MONOTONIC);
     const bool got = queue_.AsyncNext(&tag, &ok, limit) == grpc::CompletionQueue::GOT_EVENT;
     if (got) {
       Take(tag);
@@ -292,7 +293,7 @@ class GrpcClient final : public infer::Endpoint {
   }
 
   void Submit(infer::Call call) override;
-  Duration Drive(Instant until) override { return lanes_.front()->Drive(until); }
+  Duration Drive(Instant until, Duration awake) override { return lanes_.front()->Drive(until, awake); }
   std::shared_ptr<const infer::PreparedRequest> Prepare(const infer::Request& request,
                                                         const infer::RequestForm& form) override {
     auto prepared = std::make_shared<PreparedGrpc>();

@@ -104,7 +104,7 @@ class HttpClient final : public infer::Endpoint {
                                                         const infer::RequestForm& form) override;
   Status RegisterRegion(const std::string& name, const std::string& key, uint64_t byte_size) override;
   Status UnregisterRegion(const std::string& name) override;
-  Duration Drive(Instant until) override { return transport_->Drive(until); }
+  Duration Drive(Instant until, Duration awake) override { return transport_->Drive(until, awake); }
   Result<std::vector<std::string>> Models() override;
   Result<infer::ModelInfo> Info(const std::string& model, const std::string& version) override;
   Result<std::vector<std::string>> Extensions() override;

@@ -92,7 +92,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   uint64_t acknowledged_at_start_ = 0;
 };
 
-constexpr Duration kNear = 120us;  // a sleep ends up to so much late: the rest is waited for on the spot
 
 // One I/O thread, its connections and its calls. All but Send, load and Stop are of that thread, which is
 // that of whoever calls Drive where it has none of its own.
@@ -115,7 +114,7 @@ class Lane {
   ~Lane() { Stop(); }
 
   void Send(PendingPtr pending);
-  Duration Drive(Instant until);
+  Duration Drive(Instant until, Duration awake);
   int load() const { return load_.load(std::memory_order_relaxed); }
 
   // Where a connection goes for a new exchange, or the end of the one it had.
@@ -340,13 +339,13 @@ void Lane::Send(PendingPtr pending) {
 
 // One piece of work between looks at the clock: a heap of answers must not make the caller late. A caller who
 // is late already gets several done each time, or its calls would pile up faster than they are answered.
-Duration Lane::Drive(Instant until) {
+Duration Lane::Drive(Instant until, Duration awake) {
   Instant now = Now();
-  if (until - now > kNear) {
+  if (until - now > awake) {
     near_ = false;
-    wake_.expires_at(ToSteady(until - kNear));
+    wake_.expires_at(ToSteady(until - awake));
     wake_.async_wait([this](const error_code& error) { near_ = !error; });
-    while (!near_ && now < until - kNear) {
+    while (!near_ && now < until - awake) {
       io_.run_one();
       now = Now();
     }
@@ -507,7 +506,7 @@ class AsioTransport final : public HttpTransport {
     const auto& lane = *std::ranges::min_element(lanes_, {}, [](const auto& each) { return each->load(); });
     lane->Send(std::make_shared<Pending>(std::move(exchange)));
   }
-  Duration Drive(Instant until) override { return lanes_.front()->Drive(until); }
+  Duration Drive(Instant until, Duration awake) override { return lanes_.front()->Drive(until, awake); }
 
  private:
   std::vector<std::unique_ptr<Lane>> lanes_;

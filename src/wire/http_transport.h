@@ -43,7 +43,8 @@ class HttpTransport {
   // resolver of names.
   virtual ~HttpTransport() = default;
   virtual void Send(HttpExchange exchange) = 0;  // never blocks
-  virtual Duration Drive(Instant until) = 0;     // as infer::Endpoint's
+  // As infer::Endpoint's.
+  virtual Duration Drive(Instant until, Duration awake) = 0;
 };
 
 }  // namespace weir::wire

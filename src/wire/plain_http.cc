@@ -38,7 +38,7 @@ class PlainHttpClient final : public PlainHttp {
 
   void Submit(infer::Call call) override;
   Result<std::shared_ptr<const infer::PreparedRequest>> Prepare(const PlainRequest& request) const override;
-  Duration Drive(Instant until) override { return transport_->Drive(until); }
+  Duration Drive(Instant until, Duration awake) override { return transport_->Drive(until, awake); }
 
  private:
   const std::string address_;

@@ -32,7 +32,7 @@ class PlainHttp : public infer::Service {
   // kInvalidArgument for a method, a path or a header that would not stay one.
   virtual Result<std::shared_ptr<const infer::PreparedRequest>> Prepare(
       const PlainRequest& request) const = 0;
-  virtual Duration Drive(Instant until) = 0;
+  virtual Duration Drive(Instant until, Duration awake) = 0;  // as infer::Endpoint's
 };
 
 // The body of a page, got once, on a connection and a thread of its own. `url`: "http://HOST:PORT/PATH".

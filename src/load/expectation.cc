@@ -1,0 +1,36 @@
+#include "load/expectation.h"
+
+#include <algorithm>
+
+namespace weir::load {
+namespace {
+
+constexpr Duration kMostSpread = 150us;  // between the quartiles of times
+constexpr double kMostAwake = 1.0 / 12;  // of the time
+
+}  // namespace
+
+std::array<Duration, Expectation::Latest::kCount> Expectation::Latest::Sorted() const {
+  auto sorted = ring_;
+  std::ranges::sort(sorted);
+  return sorted;
+}
+
+void Expectation::Ended(Instant at, Instant now, bool answered) {
+  if (!sent_.empty()) sent_.pop_front();
+  if (answered) took_.Add(now - at);
+}
+
+std::optional<Instant> Expectation::Next(Instant now) const {
+  constexpr size_t kMiddle = Latest::kCount / 2, kQuarter = Latest::kCount / 4;
+  if (sent_.empty() || !took_.full()) return std::nullopt;
+  const auto took = took_.Sorted();
+  if (took[kMiddle + kQuarter] - took[kQuarter] > kMostSpread) return std::nullopt;
+  const Duration awake = awake_.full() ? awake_.Sorted()[kMiddle] : kBefore;
+  const double share = Seconds(awake) * static_cast<double>(sent_.size()) / Seconds(took[kMiddle]);
+  const Instant likely = sent_.front() + took[kMiddle];
+  if (share > kMostAwake || likely + kAfter <= now) return std::nullopt;
+  return likely;
+}
+
+}  // namespace weir::load

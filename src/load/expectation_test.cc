@@ -1,0 +1,93 @@
+#include "load/expectation.h"
+
+#include <gtest/gtest.h>
+
+namespace weir::load {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Instant kStart = Instant{} + 1s;
+
+// One at a time, each as long as `took` says for its number, the next sent at once; one is still out.
+template <typename Took>
+Expectation After(int answers, Took took, Instant& now) {
+  Expectation expectation;
+  for (int i = 0; i < answers; ++i) {
+    const Instant sent = now;
+    expectation.Sent(sent);
+    now += took(i);
+    expectation.Ended(sent, now, true);
+  }
+  expectation.Sent(now);
+  return expectation;
+}
+
+TEST(Expectation, IsTheUsualTimeAfterTheRequestLeft) {
+  Instant now = kStart;
+  const Expectation expectation = After(
+      20, [](int i) { return i == 17 ? 50ms : 5ms; }, now);
+  EXPECT_EQ(expectation.Next(now), now + 5ms);
+  EXPECT_EQ(expectation.Next(now + 5ms + 149us), now + 5ms);
+  EXPECT_EQ(expectation.Next(now + 5ms + 150us), std::nullopt);  // it did not come
+}
+
+TEST(Expectation, NeedsSomeAnswersFirstAndGoesWithThem) {
+  Instant now = kStart;
+  EXPECT_EQ(After(
+                15, [](int) { return 5ms; }, now)
+                .Next(now),
+            std::nullopt);
+  const Expectation slower = After(
+      40, [](int i) { return i < 20 ? 5ms : 10ms; }, now);
+  EXPECT_EQ(slower.Next(now), now + 10ms);
+}
+
+TEST(Expectation, IsNoneWhereTimesDiffer) {
+  Instant now = kStart;
+  EXPECT_EQ(After(
+                40, [](int i) { return 5ms + (i % 2) * 200us; }, now)
+                .Next(now),
+            std::nullopt);
+}
+
+TEST(Expectation, IsNoneWhereItWouldTakeMuchOfTheTime) {
+  Instant now = kStart;
+  const auto steady = [&](Duration took) {
+    return After(
+        40, [&](int) { return took; }, now);
+  };
+  EXPECT_EQ(steady(3500us).Next(now), std::nullopt);
+  Expectation expectation = steady(4ms);
+  EXPECT_EQ(expectation.Next(now), now + 4ms);
+  expectation.Sent(now + 1ms);
+  EXPECT_EQ(expectation.Next(now), std::nullopt);  // twice as often
+  for (int i = 0; i < 16; ++i) expectation.Waited(100us);
+  EXPECT_EQ(expectation.Next(now), now + 4ms);  // it takes less than was thought
+  for (int i = 0; i < 16; ++i) expectation.Waited(1500us);
+  EXPECT_EQ(expectation.Next(now), std::nullopt);
+}
+
+TEST(Expectation, OfSeveralTheFirstIsNext) {
+  Instant now = kStart;
+  Expectation expectation = After(
+      40, [](int) { return 20ms; }, now);
+  const Instant first = now;
+  expectation.Sent(first + 7ms);
+  EXPECT_EQ(expectation.Next(first), first + 20ms);
+  expectation.Ended(first, first + 20ms, true);
+  EXPECT_EQ(expectation.Next(first + 20ms), first + 27ms);
+}
+
+TEST(Expectation, AFailureTellsNothingOfTheTime) {
+  Instant now = kStart;
+  Expectation expectation = After(
+      40, [](int) { return 5ms; }, now);
+  expectation.Ended(now, now + 1us, false);
+  EXPECT_EQ(expectation.Next(now), std::nullopt);  // nothing is out
+  expectation.Sent(now);
+  EXPECT_EQ(expectation.Next(now), now + 5ms);
+}
+
+}  // namespace
+}  // namespace weir::load
