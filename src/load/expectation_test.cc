@@ -25,8 +25,7 @@ Expectation After(int answers, Took took, Instant& now) {
 
 TEST(Expectation, IsTheUsualTimeAfterTheRequestLeft) {
   Instant now = kStart;
-  const Expectation expectation = After(
-      20, [](int i) { return i == 17 ? 50ms : 5ms; }, now);
+  const Expectation expectation = After(20, [](int i) { return i == 17 ? 50ms : 5ms; }, now);
   EXPECT_EQ(expectation.Next(now), now + 5ms);
   EXPECT_EQ(expectation.Next(now + 5ms + 149us), now + 5ms);
   EXPECT_EQ(expectation.Next(now + 5ms + 150us), std::nullopt);  // it did not come
@@ -34,29 +33,19 @@ TEST(Expectation, IsTheUsualTimeAfterTheRequestLeft) {
 
 TEST(Expectation, NeedsSomeAnswersFirstAndGoesWithThem) {
   Instant now = kStart;
-  EXPECT_EQ(After(
-                15, [](int) { return 5ms; }, now)
-                .Next(now),
-            std::nullopt);
-  const Expectation slower = After(
-      40, [](int i) { return i < 20 ? 5ms : 10ms; }, now);
+  EXPECT_EQ(After(15, [](int) { return 5ms; }, now).Next(now), std::nullopt);
+  const Expectation slower = After(40, [](int i) { return i < 20 ? 5ms : 10ms; }, now);
   EXPECT_EQ(slower.Next(now), now + 10ms);
 }
 
 TEST(Expectation, IsNoneWhereTimesDiffer) {
   Instant now = kStart;
-  EXPECT_EQ(After(
-                40, [](int i) { return 5ms + (i % 2) * 200us; }, now)
-                .Next(now),
-            std::nullopt);
+  EXPECT_EQ(After(40, [](int i) { return 5ms + (i % 2) * 200us; }, now).Next(now), std::nullopt);
 }
 
 TEST(Expectation, IsNoneWhereItWouldTakeMuchOfTheTime) {
   Instant now = kStart;
-  const auto steady = [&](Duration took) {
-    return After(
-        40, [&](int) { return took; }, now);
-  };
+  const auto steady = [&](Duration took) { return After(40, [&](int) { return took; }, now); };
   EXPECT_EQ(steady(3500us).Next(now), std::nullopt);
   Expectation expectation = steady(4ms);
   EXPECT_EQ(expectation.Next(now), now + 4ms);
@@ -70,8 +59,7 @@ TEST(Expectation, IsNoneWhereItWouldTakeMuchOfTheTime) {
 
 TEST(Expectation, OfSeveralTheFirstIsNext) {
   Instant now = kStart;
-  Expectation expectation = After(
-      40, [](int) { return 20ms; }, now);
+  Expectation expectation = After(40, [](int) { return 20ms; }, now);
   const Instant first = now;
   expectation.Sent(first + 7ms);
   EXPECT_EQ(expectation.Next(first), first + 20ms);
@@ -81,8 +69,7 @@ TEST(Expectation, OfSeveralTheFirstIsNext) {
 
 TEST(Expectation, AFailureTellsNothingOfTheTime) {
   Instant now = kStart;
-  Expectation expectation = After(
-      40, [](int) { return 5ms; }, now);
+  Expectation expectation = After(40, [](int) { return 5ms; }, now);
   expectation.Ended(now, now + 1us, false);
   EXPECT_EQ(expectation.Next(now), std::nullopt);  // nothing is out
   expectation.Sent(now);

@@ -27,7 +27,7 @@ struct Limits {
   double slip_share = 0.05;  // slip's p99 of the median response time: above it the latency is suspect
   double busy_suspect = 0.5, busy_invalid = 0.8;
   double worth_calibrating = 0.25;  // of the busiest thread's time: above it the ceiling is asked for
-  double rate_share = 0.01;  // of the rate asked for, missed
+  double rate_share = 0.01;         // of the rate asked for, missed
   double littles_law = 0.02;
   double drift = 0.05;  // of the mean, between the first and the last third
   double drift_p_value = 0.01;

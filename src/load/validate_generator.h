@@ -10,9 +10,9 @@
 
 namespace weir::load {
 
-// Adds what breaks the rule kGenerator: requests that were late, a generator that was busy and a rate that was
-// missed are told by the verdicts. `ceiling_per_s`: Stored::ceiling_per_s; `where` is the level's place. Runs
-// of a result that does not tell are passed over.
+// Adds what breaks the rule kGenerator: requests that were late, a generator that was busy and a rate that
+// was missed are told by the verdicts. `ceiling_per_s`: Stored::ceiling_per_s; `where` is the level's place.
+// Runs of a result that does not tell are passed over.
 void CheckGenerator(const stored::Level& level, std::optional<double> ceiling_per_s, const std::string& where,
                     std::vector<Finding>& findings);
 

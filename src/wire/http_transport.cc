@@ -92,7 +92,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   uint64_t acknowledged_at_start_ = 0;
 };
 
-
 // One I/O thread, its connections and its calls. All but Send, load and Stop are of that thread, which is
 // that of whoever calls Drive where it has none of its own.
 class Lane {
