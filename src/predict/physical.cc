@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "predict/importance.h"
 #include "predict/median.h"
 
 namespace weir::predict {
@@ -44,19 +45,10 @@ void DescendNonNegative(const std::vector<double>& a, const std::vector<double>&
   }
 }
 
-// What each row counts: 1 in the mean.
-std::vector<double> ImportanceOf(const std::vector<Row>& rows, std::span<const int> use, bool even) {
-  std::vector<double> importance(use.size(), 1.0);
-  if (!even) return importance;
-  std::map<std::string_view, double> sizes;
-  for (const int i : use) sizes[rows[static_cast<size_t>(i)].hardware] += 1;
-  double total = 0;
-  for (size_t i = 0; i < use.size(); ++i) {
-    importance[i] = 1 / (sizes[rows[static_cast<size_t>(use[i])].hardware] + 1);
-    total += importance[i];
-  }
-  for (double& one : importance) one *= static_cast<double>(use.size()) / total;
-  return importance;
+std::vector<double> RowImportance(const std::vector<Row>& rows, std::span<const int> use, bool even) {
+  std::vector<std::string_view> hardware;
+  for (const int i : use) hardware.push_back(rows[static_cast<size_t>(i)].hardware);
+  return ImportanceOf(hardware, [even](double n) { return even ? 1 / (n + 1) : 1; });
 }
 
 double Square(double x) { return x * x; }
@@ -113,7 +105,7 @@ struct Problem {
 // halved until the loss falls.
 std::vector<double> FitWeights(const std::vector<Row>& rows, std::span<const int> use,
                                const std::vector<double>& prior, const Physical::Options& options) {
-  const std::vector<double> importance = ImportanceOf(rows, use, options.even);
+  const std::vector<double> importance = RowImportance(rows, use, options.even);
   const Problem problem{rows, use, prior, importance};
   std::vector<double> w = prior, penalty(prior.size(), 0.0);
   for (int step = 0; step < kSteps; ++step) {

@@ -12,6 +12,7 @@
 
 #include "predict/contains.h"
 #include "predict/fold_facts.h"
+#include "predict/importance.h"
 #include "predict/median.h"
 #include "predict/parallel.h"
 #include "predict/recipes.h"
@@ -295,9 +296,15 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
   };
   Rehearsal rehearsal = TRY(Rehearse(*data_, question, folds, RecipesFor(question, folds, options, seed),
                                      {.threads = options.threads, .seed = seed, .progress = progress}));
-  rehearsal.importance = ImportanceOf(rehearsal);
+  if (question != Question::kInside) {
+    // Rows that were left out together are not as many as they seem: the n of one group count as sqrt(n).
+    const std::vector<std::string> apart = KeptApart(rehearsal);
+    rehearsal.importance = ImportanceOf(std::vector<std::string_view>(apart.begin(), apart.end()),
+                                        [](double n) { return 1 / std::sqrt(n); });
+  }
   rehearsal.weights =
-      ChooseMixture(rehearsal, [&](const Recipe& recipe) { return BelongsTo(recipe, options.estimator); });
+      ChooseMixture(rehearsal, [&](const Recipe& recipe) { return BelongsTo(recipe, options.estimator); },
+                    PartsOf(rehearsal), {.threads = options.threads, .seed = seed.Stream("mixture")});
 
   Answer answer{.question = question};
   if (question == Question::kCount) answer.reach = Reach(data_->rows, folds);
@@ -315,30 +322,29 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
   return {};
 }
 
-std::string Predictor::KeptApart(const Rehearsal& rehearsal, size_t sample) const {
-  const Row& row = data_->rows[static_cast<size_t>(rehearsal.row[sample])];
-  switch (rehearsal.question) {
-    case Question::kHardware:
-      return row.hardware;
-    case Question::kNetwork:
-      return row.kin;
-    default:
-      return fmt::format("{}", rehearsal.fold[sample]);
+std::vector<std::string> Predictor::KeptApart(const Rehearsal& rehearsal) const {
+  std::vector<std::string> apart;
+  for (size_t i = 0; i < rehearsal.row.size(); ++i) {
+    const Row& row = data_->rows[static_cast<size_t>(rehearsal.row[i])];
+    apart.push_back(rehearsal.question == Question::kHardware  ? row.hardware
+                    : rehearsal.question == Question::kNetwork ? row.kin
+                                                               : fmt::format("{}", rehearsal.fold[i]));
   }
+  return apart;
 }
 
-std::vector<double> Predictor::ImportanceOf(const Rehearsal& rehearsal) const {
-  std::vector<double> importance(rehearsal.row.size(), 1.0);
-  if (rehearsal.question == Question::kInside) return importance;
-  std::map<std::string, double> sizes;
-  for (size_t i = 0; i < importance.size(); ++i) sizes[KeptApart(rehearsal, i)] += 1;
-  double total = 0;
-  for (size_t i = 0; i < importance.size(); ++i) {
-    importance[i] = 1 / std::sqrt(sizes[KeptApart(rehearsal, i)]);
-    total += importance[i];
+std::vector<int> Predictor::PartsOf(const Rehearsal& rehearsal) const {
+  std::vector<std::string> names = KeptApart(rehearsal);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (rehearsal.question == Question::kInside) names[i] = fmt::format("{}", i);
+    if (rehearsal.question == Question::kCount)
+      names[i] = data_->rows[static_cast<size_t>(rehearsal.row[i])].hardware;
   }
-  for (double& one : importance) one *= static_cast<double>(importance.size()) / total;
-  return importance;
+  std::map<std::string_view, int> numbers;
+  std::vector<int> parts;
+  for (const std::string& name : names)
+    parts.push_back(numbers.emplace(name, static_cast<int>(numbers.size())).first->second);
+  return parts;
 }
 
 Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed) {
@@ -371,8 +377,7 @@ Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, A
   // What two bounds have in common is how times go on, not chance.
   bool leans = answer.question != Question::kCount;
   if (answer.question != Question::kInside) {
-    std::vector<std::string> keys;
-    for (size_t i = 0; i < misses.size(); ++i) keys.push_back(KeptApart(rehearsal, i));
+    const std::vector<std::string> keys = KeptApart(rehearsal);
     // One group says nothing of how far another may be off.
     if (answer.question != Question::kCount &&
         std::ranges::adjacent_find(keys, std::not_equal_to()) == keys.end()) {

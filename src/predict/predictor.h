@@ -130,11 +130,10 @@ class Predictor {
   Status LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options);
   std::vector<Recipe> RecipesFor(Question question, const std::vector<Fold>& folds, const FitOptions& options,
                                  Seed seed) const;
-  // What a sample was left out with: its hardware, its network, all above its bound.
-  std::string KeptApart(const Rehearsal& rehearsal, size_t sample) const;
-  // Of each sample: rows that were left out together are not as many as they seem, so the next ones will be
-  // like the n of them by as much as sqrt(n) rows.
-  std::vector<double> ImportanceOf(const Rehearsal& rehearsal) const;
+  // What each sample was left out with: its hardware, its network, its fold.
+  std::vector<std::string> KeptApart(const Rehearsal& rehearsal) const;
+  // Numbers, from 0, of what samples that err alike belong to.
+  std::vector<int> PartsOf(const Rehearsal& rehearsal) const;
   // The answer's interval and lean, and what the rehearsal says of them. Gives what is said of its samples,
   // logarithms of ms.
   Result<std::vector<double>> LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed);

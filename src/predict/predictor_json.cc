@@ -10,7 +10,7 @@
 namespace weir::predict {
 namespace {
 
-constexpr int kFormat = 4;
+constexpr int kFormat = 5;
 
 template <typename T>
 std::vector<T> Flat(const std::vector<std::vector<T>>& rows) {
@@ -119,11 +119,11 @@ Json Predictor::ToJson() const {
   return json;
 }
 
-std::string Predictor::Save() const { return DumpJson(ToJson()) + "\n"; }
+std::string Predictor::Save() const { return DumpWithBlocks(ToJson()) + "\n"; }
 
 Result<Predictor> Predictor::Load(std::string_view text) {
   const auto corrupt = [](std::string what) { return Fail(ErrorCode::kCorrupt, std::move(what)); };
-  const Json json = TRY(ParseJson(text));
+  const Json json = TRY(ParseWithBlocks(text));
   if (!json.is_object() || !json.contains("weir_predictor"))
     return corrupt("this is no predictor; weir fit makes one");
   if (TRY(GetInteger(json, "weir_predictor")) != kFormat) {

@@ -13,6 +13,8 @@ namespace weir::predict {
 namespace {
 
 constexpr int kMostPicks = 24;
+constexpr int kDraws = 20;
+constexpr double kLeastWeight = 0.04;  // less is not worth its time
 
 double Quantile(std::vector<double>& values, double p) {
   const auto rank = static_cast<std::ptrdiff_t>(p * static_cast<double>(values.size() - 1) + 0.5);
@@ -60,6 +62,39 @@ std::vector<double> Rehearsal::Mixture() const {
   return mixture;
 }
 
+namespace {
+
+// The mixture of least loss, each sample counting as its `importance`.
+std::vector<double> ChooseFor(const Rehearsal& rehearsal, const std::function<bool(const Recipe&)>& allowed,
+                              std::span<const double> importance) {
+  const size_t recipes = rehearsal.recipes.size(), samples = rehearsal.measured.size();
+  std::vector<double> counts(recipes, 0.0), sum(samples, 0.0), trial(samples);
+  double best = std::numeric_limits<double>::infinity();
+  for (int picks = 1; picks <= kMostPicks; ++picks) {
+    std::optional<size_t> next;
+    double least = best * 0.999;
+    for (size_t r = 0; r < recipes; ++r) {
+      if (!allowed(rehearsal.recipes[r])) continue;
+      for (size_t i = 0; i < samples; ++i) trial[i] = (sum[i] + rehearsal.predicted[r][i]) / picks;
+      const double loss = LossOf(trial, rehearsal.measured, importance);
+      if (loss < least || (picks == 1 && !next)) {
+        least = loss;
+        next = r;
+      }
+    }
+    if (!next) break;
+    best = least;
+    counts[*next] += 1;
+    for (size_t i = 0; i < samples; ++i) sum[i] += rehearsal.predicted[*next][i];
+  }
+  double total = 0;
+  for (const double count : counts) total += count;
+  for (double& count : counts) count /= std::max(total, 1.0);
+  return counts;
+}
+
+}  // namespace
+
 Result<Rehearsal> Rehearse(const Data& data, Question question, const std::vector<Fold>& folds,
                            std::vector<Recipe> recipes, const RehearseOptions& options) {
   Rehearsal rehearsal{.question = question, .recipes = std::move(recipes)};
@@ -101,31 +136,30 @@ Result<Rehearsal> Rehearse(const Data& data, Question question, const std::vecto
 }
 
 std::vector<double> ChooseMixture(const Rehearsal& rehearsal,
-                                  const std::function<bool(const Recipe&)>& allowed) {
-  const size_t recipes = rehearsal.recipes.size(), samples = rehearsal.measured.size();
-  std::vector<double> counts(recipes, 0.0), sum(samples, 0.0), trial(samples);
-  double best = std::numeric_limits<double>::infinity();
-  for (int picks = 1; picks <= kMostPicks; ++picks) {
-    std::optional<size_t> next;
-    double least = best * 0.999;
-    for (size_t r = 0; r < recipes; ++r) {
-      if (!allowed(rehearsal.recipes[r])) continue;
-      for (size_t i = 0; i < samples; ++i) trial[i] = (sum[i] + rehearsal.predicted[r][i]) / picks;
-      const double loss = LossOf(trial, rehearsal.measured, rehearsal.importance);
-      if (loss < least || (picks == 1 && !next)) {
-        least = loss;
-        next = r;
-      }
-    }
-    if (!next) break;
-    best = least;
-    counts[*next] += 1;
-    for (size_t i = 0; i < samples; ++i) sum[i] += rehearsal.predicted[*next][i];
+                                  const std::function<bool(const Recipe&)>& allowed,
+                                  std::span<const int> parts, const RehearseOptions& options) {
+  int count = 0;
+  for (const int part : parts) count = std::max(count, part + 1);
+  std::vector<std::vector<double>> draws(kDraws);
+  ForEach(kDraws, options.threads, [&](int64_t draw) {
+    Random random = options.seed.Stream(static_cast<uint64_t>(draw)).MakeRandom();
+    std::vector<double> drawn(static_cast<size_t>(count));
+    for (double& one : drawn) one = -std::log1p(-random.Uniform());
+    std::vector<double> importance = rehearsal.importance;
+    for (size_t i = 0; i < importance.size(); ++i) importance[i] *= drawn[static_cast<size_t>(parts[i])];
+    draws[static_cast<size_t>(draw)] = ChooseFor(rehearsal, allowed, importance);
+  });
+  std::vector<double> weights(rehearsal.recipes.size(), 0.0);
+  for (const auto& draw : draws) {
+    for (size_t r = 0; r < weights.size(); ++r) weights[r] += draw[r] / kDraws;
   }
   double total = 0;
-  for (const double count : counts) total += count;
-  for (double& count : counts) count /= std::max(total, 1.0);
-  return counts;
+  for (double& weight : weights) {
+    if (weight < kLeastWeight) weight = 0;
+    total += weight;
+  }
+  for (double& weight : weights) weight /= total;
+  return weights;
 }
 
 }  // namespace weir::predict
