@@ -20,19 +20,28 @@ T Median(std::vector<T> values) {
 // The least of `values` up to which the part `p` of the importance lies. REQUIRES: not empty, as many of
 // both.
 inline double WeightedQuantile(std::span<const double> values, std::span<const double> importance, double p) {
-  std::vector<std::pair<double, double>> sorted;
+  std::vector<std::pair<double, double>> items;
   double total = 0;
   for (size_t i = 0; i < values.size(); ++i) {
-    sorted.emplace_back(values[i], importance[i]);
+    items.emplace_back(values[i], importance[i]);
     total += importance[i];
   }
-  std::ranges::sort(sorted);
-  double sum = 0;
-  for (const auto& [value, weight] : sorted) {
-    sum += weight;
-    if (sum >= p * total) return value;
+  // It lies in [first, last), with `before` of the importance below.
+  auto first = items.begin(), last = items.end();
+  double before = 0;
+  while (last - first > 1) {
+    const auto middle = first + (last - first - 1) / 2;
+    std::nth_element(first, middle, last);
+    double sum = before;
+    for (auto item = first; item <= middle; ++item) sum += item->second;
+    if (sum >= p * total) {
+      last = middle + 1;
+    } else {
+      before = sum;
+      first = middle + 1;
+    }
   }
-  return sorted.back().first;
+  return first->first;
 }
 
 }  // namespace weir::predict
