@@ -26,7 +26,7 @@ std::optional<Instant> Expectation::Next(Instant now) const {
   if (sent_.empty() || !took_.full()) return std::nullopt;
   const auto took = took_.Sorted();
   if (took[kMiddle + kQuarter] - took[kQuarter] > kMostSpread) return std::nullopt;
-  const Duration awake = awake_.full() ? awake_.Sorted()[kMiddle] : kBefore;
+  const Duration awake = awake_.full() ? std::max(kBefore, awake_.Sorted()[kMiddle]) : kBefore;
   const double share = Seconds(awake) * static_cast<double>(sent_.size()) / Seconds(took[kMiddle]);
   const Instant likely = sent_.front() + took[kMiddle];
   if (share > kMostAwake || likely + kAfter <= now) return std::nullopt;

@@ -151,7 +151,8 @@ class Lane {
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   asio::steady_timer timer_;
   asio::steady_timer wake_;  // of Drive
-  bool near_ = false;        // it has rung
+  int64_t wakes_ = 0;        // how often it was set
+  bool near_ = false;        // it has rung, as set last
   std::optional<Instant> armed_;
   std::multimap<Instant, PendingPtr> due_;
   std::unordered_set<std::shared_ptr<Connection>> connections_;
@@ -341,9 +342,13 @@ void Lane::Send(PendingPtr pending) {
 Duration Lane::Drive(Instant until, Duration awake) {
   Instant now = Now();
   if (until - now > awake) {
+    // One of before may be over and not yet told of.
+    const int64_t wake = ++wakes_;
     near_ = false;
     wake_.expires_at(ToSteady(until - awake));
-    wake_.async_wait([this](const error_code& error) { near_ = !error; });
+    wake_.async_wait([this, wake](const error_code& error) {
+      if (!error && wake == wakes_) near_ = true;
+    });
     while (!near_ && now < until - awake) {
       io_.run_one();
       now = Now();
