@@ -6,7 +6,7 @@ namespace weir::load {
 namespace {
 
 constexpr Duration kMostSpread = 150us;  // between the quartiles of times
-constexpr double kMostAwake = 1.0 / 12;  // of the time
+constexpr double kMostAwake = 1.0 / 8;   // of the time
 
 }  // namespace
 

@@ -12,13 +12,13 @@
 namespace weir::load {
 
 // Of requests that are answered in about the order in which they were sent, each about as fast as the ones
-// before it. Where they are not, or where being awake takes more than a twelfth of the time, nothing is
+// before it. Where they are not, or where being awake takes more than an eighth of the time, nothing is
 // expected. One thread.
 class Expectation {
  public:
   // Around the likely moment: from when on a thread should not sleep, for a sleep ends that much late, and
   // how long it should wait awake.
-  static constexpr Duration kBefore = 300us, kAfter = 150us;
+  static constexpr Duration kBefore = 400us, kAfter = 150us;
 
   void Sent(Instant at) { sent_.push_back(at); }
   // Of the one that was sent at `at`. `answered`: it tells how long one takes.
