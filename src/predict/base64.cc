@@ -34,6 +34,12 @@ std::string EncodeBase64(std::string_view bytes) {
   return text;
 }
 
+bool HasBase64Only(std::string_view text) {
+  bool all = true;  // without a branch for each: these are megabytes
+  for (const char c : text) all &= kValues[static_cast<unsigned char>(c)] >= 0 || c == '=';
+  return all;
+}
+
 Result<std::string> DecodeBase64(std::string_view text) {
   const auto corrupt = [] { return Fail(ErrorCode::kCorrupt, "a block of numbers is not base64"); };
   if (text.size() % 4 != 0) return corrupt();

@@ -9,6 +9,8 @@
 namespace weir::predict {
 
 std::string EncodeBase64(std::string_view bytes);
+// Whether it is made of its characters, wherever they stand.
+bool HasBase64Only(std::string_view text);
 // kCorrupt for other characters, or a length that is no multiple of 4.
 Result<std::string> DecodeBase64(std::string_view text);
 

@@ -1,7 +1,5 @@
 #include "predict/blocks.h"
 
-#include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -12,20 +10,6 @@ constexpr std::string_view kKey = "blocks", kReference = "block";
 constexpr std::string_view kMark = ",\"blocks\":[";
 constexpr size_t kLong = 1024;
 
-constexpr std::array<bool, 256> MakeDigits() {
-  std::array<bool, 256> digits{};
-  for (const char c : std::string_view("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="))
-    digits[static_cast<unsigned char>(c)] = true;
-  return digits;
-}
-constexpr std::array<bool, 256> kDigits = MakeDigits();
-
-bool IsBlock(std::string_view text) {
-  bool all = true;
-  for (const char c : text) all &= kDigits[static_cast<unsigned char>(c)];
-  return all;
-}
-
 void TakeOut(Json& json, std::vector<std::string>& blocks) {
   if (json.is_structured()) {
     for (Json& item : json) TakeOut(item, blocks);
@@ -33,7 +17,7 @@ void TakeOut(Json& json, std::vector<std::string>& blocks) {
   }
   if (!json.is_string()) return;
   auto& text = json.get_ref<std::string&>();
-  if (text.size() < kLong || !IsBlock(text)) return;
+  if (text.size() < kLong || !HasBase64Only(text)) return;
   blocks.push_back(std::move(text));
   json = Json{{kReference, blocks.size() - 1}};
 }
@@ -59,7 +43,7 @@ std::optional<std::vector<std::optional<std::string>>> ReadBlocks(std::string_vi
   std::vector<std::optional<std::string>> blocks;
   for (bool more = text.starts_with('"'); more;) {
     const size_t end = text.find('"', 1);
-    if (end == std::string_view::npos || !IsBlock(text.substr(1, end - 1))) return std::nullopt;
+    if (end == std::string_view::npos || !HasBase64Only(text.substr(1, end - 1))) return std::nullopt;
     blocks.emplace_back(text.substr(1, end - 1));
     text.remove_prefix(end + 1);
     more = text.starts_with(",\"");

@@ -9,8 +9,8 @@ namespace weir::predict {
 
 // Of items by group; one of n in its group counts each(n) to those of others, and all together as many as
 // they are.
-template <typename Each>
-std::vector<double> ImportanceOf(const std::vector<std::string_view>& groups, Each each) {
+template <typename Name, typename Each>
+std::vector<double> ImportanceOf(const std::vector<Name>& groups, Each each) {
   std::map<std::string_view, double> sizes;
   for (const std::string_view group : groups) sizes[group] += 1;
   std::vector<double> importance;

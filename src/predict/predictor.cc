@@ -298,9 +298,7 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
                                      {.threads = options.threads, .seed = seed, .progress = progress}));
   if (question != Question::kInside) {
     // Rows that were left out together are not as many as they seem: the n of one group count as sqrt(n).
-    const std::vector<std::string> apart = KeptApart(rehearsal);
-    rehearsal.importance = ImportanceOf(std::vector<std::string_view>(apart.begin(), apart.end()),
-                                        [](double n) { return 1 / std::sqrt(n); });
+    rehearsal.importance = ImportanceOf(KeptApart(rehearsal), [](double n) { return 1 / std::sqrt(n); });
   }
   rehearsal.weights =
       ChooseMixture(rehearsal, [&](const Recipe& recipe) { return BelongsTo(recipe, options.estimator); },

@@ -26,6 +26,35 @@ double RelativeError(double log_predicted, double log_measured) {
   return std::abs(std::expm1(std::clamp(log_predicted - log_measured, -50.0, 50.0)));
 }
 
+// The mixture of least loss, each sample counting as its `importance`.
+std::vector<double> ChooseFor(const Rehearsal& rehearsal, const std::function<bool(const Recipe&)>& allowed,
+                              std::span<const double> importance) {
+  const size_t recipes = rehearsal.recipes.size(), samples = rehearsal.measured.size();
+  std::vector<double> counts(recipes, 0.0), sum(samples, 0.0), trial(samples);
+  double best = std::numeric_limits<double>::infinity();
+  for (int picks = 1; picks <= kMostPicks; ++picks) {
+    std::optional<size_t> next;
+    double least = best * 0.999;
+    for (size_t r = 0; r < recipes; ++r) {
+      if (!allowed(rehearsal.recipes[r])) continue;
+      for (size_t i = 0; i < samples; ++i) trial[i] = (sum[i] + rehearsal.predicted[r][i]) / picks;
+      const double loss = LossOf(trial, rehearsal.measured, importance);
+      if (loss < least || (picks == 1 && !next)) {
+        least = loss;
+        next = r;
+      }
+    }
+    if (!next) break;
+    best = least;
+    counts[*next] += 1;
+    for (size_t i = 0; i < samples; ++i) sum[i] += rehearsal.predicted[*next][i];
+  }
+  double total = 0;
+  for (const double count : counts) total += count;
+  for (double& count : counts) count /= std::max(total, 1.0);
+  return counts;
+}
+
 }  // namespace
 
 Score ScoreOf(std::span<const double> log_predicted, std::span<const double> log_measured) {
@@ -61,39 +90,6 @@ std::vector<double> Rehearsal::Mixture() const {
   }
   return mixture;
 }
-
-namespace {
-
-// The mixture of least loss, each sample counting as its `importance`.
-std::vector<double> ChooseFor(const Rehearsal& rehearsal, const std::function<bool(const Recipe&)>& allowed,
-                              std::span<const double> importance) {
-  const size_t recipes = rehearsal.recipes.size(), samples = rehearsal.measured.size();
-  std::vector<double> counts(recipes, 0.0), sum(samples, 0.0), trial(samples);
-  double best = std::numeric_limits<double>::infinity();
-  for (int picks = 1; picks <= kMostPicks; ++picks) {
-    std::optional<size_t> next;
-    double least = best * 0.999;
-    for (size_t r = 0; r < recipes; ++r) {
-      if (!allowed(rehearsal.recipes[r])) continue;
-      for (size_t i = 0; i < samples; ++i) trial[i] = (sum[i] + rehearsal.predicted[r][i]) / picks;
-      const double loss = LossOf(trial, rehearsal.measured, importance);
-      if (loss < least || (picks == 1 && !next)) {
-        least = loss;
-        next = r;
-      }
-    }
-    if (!next) break;
-    best = least;
-    counts[*next] += 1;
-    for (size_t i = 0; i < samples; ++i) sum[i] += rehearsal.predicted[*next][i];
-  }
-  double total = 0;
-  for (const double count : counts) total += count;
-  for (double& count : counts) count /= std::max(total, 1.0);
-  return counts;
-}
-
-}  // namespace
 
 Result<Rehearsal> Rehearse(const Data& data, Question question, const std::vector<Fold>& folds,
                            std::vector<Recipe> recipes, const RehearseOptions& options) {
