@@ -49,7 +49,7 @@ void Player::WaitUntil(Instant when) {
     Instant now = clock_.Now();
     do {  // once at least: who is late reads what has come
       const bool is_near = when <= now + kStep;
-      Drive(is_near ? when : now + kStep, is_near ? Pacer::kNear : Duration{});
+      Drive(is_near ? when : now + kStep, is_near ? Pacer::Near(when - now) : Duration{});
       now = clock_.Now();
     } while (now < when && !IsOver());
     return;

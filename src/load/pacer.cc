@@ -22,8 +22,8 @@ Pacer::Pacer(const Clock& clock) : clock_(clock) { prctl(PR_SET_TIMERSLACK, 1, 0
 void Pacer::WaitUntil(Instant when) {
   Instant now = clock_.Now();
   if (now >= when) return;
-  if (when - now > kNear) {
-    SleepUntil(when - kNear);
+  if (const Duration near = Near(when - now); when - now > near) {
+    SleepUntil(when - near);
     now = clock_.Now();
   }
   const Instant begun = now;
