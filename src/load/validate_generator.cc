@@ -15,6 +15,7 @@ using record::Reason;
 using record::Standing;
 
 constexpr Limits kLimits{};
+constexpr double kRounding = 1e-9;  // relative, of figures that were calculated twice
 
 // A level's verdict is the worst of its runs', so each run may ask for one.
 class GeneratorCheck {
@@ -86,10 +87,26 @@ class GeneratorCheck {
   std::vector<Finding>& findings_;
 };
 
+// Of one run its level has the figures that it was judged by.
+void CheckSlip(const stored::Level& level, const std::string& where, std::vector<Finding>& findings) {
+  constexpr size_t kMedian = 0, kP99 = 3;
+  const auto &median = level.response.percentiles[kMedian], &slip = level.slip.percentiles[kP99];
+  if (level.concurrency || level.runs.size() != 1 || !median || !slip || *median <= 0) return;
+  if (*slip <= kLimits.slip_share * *median * (1 + kRounding)) return;
+  const bool is_valid = level.latency_verdict == ToString(Standing::kValid);
+  if (!is_valid && level.HasReason(Reason::kGeneratorLate)) return;
+  findings.push_back(
+      {rule::kGenerator, where,
+       fmt::format("p99 of the slip is {} ms, above {:g} % of the median of {} ms; the latency "
+                   "should be no more than SUSPECT for it",
+                   *slip, 100 * kLimits.slip_share, *median)});
+}
+
 }  // namespace
 
 void CheckGenerator(const stored::Level& level, std::optional<double> ceiling_per_s, const std::string& where,
                     std::vector<Finding>& findings) {
+  CheckSlip(level, where, findings);
   for (size_t i = 0; i < level.runs.size(); ++i) {
     GeneratorCheck(level, level.runs[i], fmt::format("{}.runs[{}]", where, i), findings).Check(ceiling_per_s);
   }

@@ -72,7 +72,6 @@ class StatisticsCheck {
     OneVerdict("throughput", level_.throughput_verdict);
     OneVerdict("latency", level_.latency_verdict);
     NoAnswers();
-    LateGenerator();
     if (claim_) Claim(*claim_);
   }
 
@@ -98,7 +97,6 @@ class StatisticsCheck {
   void SpreadOfRuns();
   void OneVerdict(std::string_view claim, const std::string& verdict);
   void NoAnswers();
-  void LateGenerator();
   void Claim(const stored::Claim& claim);
   void Threshold(double percentile, double threshold_ms);
 
@@ -279,20 +277,6 @@ void StatisticsCheck::NoAnswers() {
   const auto has_none = [](const Run& run) { return run.answered == 0; };
   if (std::ranges::none_of(level_.runs, has_none) || level_.IsInvalidFor(Reason::kTooFewSamples)) return;
   Add(rule::kTooFew, where_, "a run without an answer; both claims should be INVALID for it");
-}
-
-// Of one run its level has the figures that it was judged by.
-void StatisticsCheck::LateGenerator() {
-  constexpr size_t kMedian = 0, kP99 = 3;
-  const auto &median = level_.response.percentiles[kMedian], &slip = level_.slip.percentiles[kP99];
-  if (level_.concurrency || level_.runs.size() != 1 || !median || !slip || *median <= 0) return;
-  if (*slip <= kLimits.slip_share * *median * (1 + kRounding)) return;
-  const bool is_valid = level_.latency_verdict == ToString(Standing::kValid);
-  if (!is_valid && level_.HasReason(Reason::kGeneratorLate)) return;
-  Add(rule::kReasons, where_,
-      fmt::format("p99 of the slip is {} ms, above {:g} % of the median of {} ms; the latency should be no "
-                  "more than SUSPECT for it",
-                  *slip, 100 * kLimits.slip_share, *median));
 }
 
 void StatisticsCheck::Claim(const stored::Claim& claim) {

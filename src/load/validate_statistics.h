@@ -10,8 +10,8 @@
 
 namespace weir::load {
 
-// Adds what breaks the rules kDeviation, kIntervals and kClaim, and what breaks kRuns, kVerdict, kTooFew and
-// kReasons by the figures; `where` is the level's place. Nothing is held against an absent claim.
+// Adds what breaks the rules kDeviation, kIntervals and kClaim, and what breaks kRuns, kVerdict and kTooFew
+// by the figures; `where` is the level's place. Nothing is held against an absent claim.
 void CheckStatistics(const stored::Level& level, const std::optional<stored::Claim>& claim,
                      const std::string& where, std::vector<Finding>& findings);
 

@@ -13,9 +13,11 @@
 namespace weir::load {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::UnorderedElementsAreArray;
 using Pointer = Json::json_pointer;
 
@@ -105,7 +107,7 @@ void ExpectBroken(const std::string& pointer, const Json& value, const std::vect
   EXPECT_THAT(Rules(With(Good(), pointer, value)), UnorderedElementsAreArray(rules)) << pointer << value;
 }
 
-TEST(Validate, FindsNothingInAGoodResult) { EXPECT_THAT(Rules(Good()), ::testing::IsEmpty()); }
+TEST(Validate, FindsNothingInAGoodResult) { EXPECT_THAT(Rules(Good()), IsEmpty()); }
 
 TEST(Validate, FindsCountsThatDoNotAddUp) {
   ExpectBroken("/levels/0/failed", 2, {"counts", "error-kinds"});
@@ -147,7 +149,7 @@ TEST(Validate, FindsAServiceTimeAboveTheResponseTime) {
 TEST(Validate, FindsALevelThatIsNotTheSumOfItsRuns) {
   ExpectBroken("/levels/0/measured_s", 3, {"runs"});
   ExpectBroken("/levels/0/runs/1/measured_s", 2, {"runs", "throughput", "throughput"});
-  EXPECT_THAT(Rules(With(Good(), "/levels/0/runs", Json::array())), ::testing::Contains("runs"));
+  EXPECT_THAT(Rules(With(Good(), "/levels/0/runs", Json::array())), Contains("runs"));
 }
 
 TEST(Validate, FindsAThroughputThatIsNotAnswersOverTime) {
@@ -163,7 +165,7 @@ TEST(Validate, ALoopThatIsOpenMayAnswerAnyNumberAfterItsEnd) {
   Json result = With(Good(), "/levels/0/load_model", "open");
   result = With(result, "/levels/0/runs/1/throughput_per_s", 500);
   result = With(result, "/levels/0/throughput_per_s", 750);
-  EXPECT_THAT(Rules(With(result, "/levels/0/rows_per_s", 3000)), ::testing::IsEmpty());
+  EXPECT_THAT(Rules(With(result, "/levels/0/rows_per_s", 3000)), IsEmpty());
 }
 
 // With what the generator did in the second run, in an open loop.
@@ -192,6 +194,15 @@ TEST(Validate, FindsAGeneratorThatWasLateOrBusyAndDidNotSaySo) {
   EXPECT_THAT(Rules(Told(OpenWith(1000, 0, 0.6), "generator-busy", "SUSPECT", "SUSPECT")), IsEmpty());
   EXPECT_THAT(Rules(Told(OpenWith(1000, 0, 0.9), "generator-busy", "SUSPECT", "SUSPECT")),
               ElementsAre("generator"));
+}
+
+TEST(Validate, FindsASlipThatIsLargeForTheResponsesOfTheOnlyRun) {
+  Json result = With(Good(), "/levels/0/load_model", "open");
+  result = With(result, "/levels/0/runs", Json::array({result["levels"][0]["runs"][0]}));
+  EXPECT_THAT(Rules(With(result, "/levels/0/slip_ms/p99", 0.1)), Not(Contains("generator")));
+  result = With(result, "/levels/0/slip_ms/p99", 0.11);
+  EXPECT_THAT(Rules(result), Contains("generator"));
+  EXPECT_THAT(Rules(Told(result, "generator-late", "VALID", "SUSPECT")), Not(Contains("generator")));
 }
 
 TEST(Validate, HoldsAGeneratorAgainstWhatItCanSendWhereItWasAsked) {
@@ -225,7 +236,7 @@ TEST(Validate, ARunMayBeApartFromLittlesLawByWhatStraddlesItsEnds) {
                 {{"in_flight", 2}, {"expected", 1.92}, {"difference", 0.04}});
   for (const auto& [key, value] : {std::pair("mean", 16), {"max", 500}, {"standard_deviation", 20}})
     result = With(result, fmt::format("/levels/0/response_ms/{}", key), value);
-  EXPECT_THAT(Rules(result), ::testing::IsEmpty());
+  EXPECT_THAT(Rules(result), IsEmpty());
 }
 
 TEST(Validate, WhatStraddlesARunsEndsIsBelievedAsFarAsItsLongestRequestAllows) {
@@ -236,18 +247,16 @@ TEST(Validate, WhatStraddlesARunsEndsIsBelievedAsFarAsItsLongestRequestAllows) {
   for (const char* path : {"/levels/0/runs/0/response_ms/max", "/levels/0/response_ms/max"})
     result = With(result, path, 40);
   result = With(result, "/levels/0/response_ms/standard_deviation", 1);
-  EXPECT_THAT(Rules(With(result, "/levels/0/runs/0/littles_law", law(0.06))), ::testing::IsEmpty());
-  EXPECT_THAT(Rules(With(Good(), "/levels/0/runs/0/littles_law", law(0.06))),
-              ::testing::Not(::testing::IsEmpty()));
-  EXPECT_THAT(Rules(With(result, "/levels/0/runs/0/littles_law", law(0.04))),
-              ::testing::Not(::testing::IsEmpty()));
+  EXPECT_THAT(Rules(With(result, "/levels/0/runs/0/littles_law", law(0.06))), IsEmpty());
+  EXPECT_THAT(Rules(With(Good(), "/levels/0/runs/0/littles_law", law(0.06))), Not(IsEmpty()));
+  EXPECT_THAT(Rules(With(result, "/levels/0/runs/0/littles_law", law(0.04))), Not(IsEmpty()));
 }
 
 TEST(Validate, AResultThatSaysWhyItIsInvalidKeepsTheRules) {
   Json result = With(Good(), "/levels/0/verdict", {{"throughput", "INVALID"}, {"latency", "INVALID"}});
   result = With(result, "/levels/0/reasons/0",
                 {{"reason", "littles-law"}, {"about", {"throughput", "latency"}}, {"evidence", "apart"}});
-  EXPECT_THAT(Rules(result), ::testing::IsEmpty());
+  EXPECT_THAT(Rules(result), IsEmpty());
   result = With(result, "/levels/0/runs/0/littles_law",
                 {{"in_flight", 2}, {"expected", 1.9}, {"difference", 0.05}});
   EXPECT_THAT(Rules(result), UnorderedElementsAreArray({"littles-law (note)"}));
@@ -348,7 +357,7 @@ TEST(Validate, FindsTooManyErrorsThatAreNotInvalid) {
   result = With(result, "/levels/0/reasons/0/about", {"throughput", "latency"});
   EXPECT_THAT(Rules(result), UnorderedElementsAreArray({"errors", "errors", "verdict", "verdict"}))
       << "for a reason that makes nothing INVALID";
-  EXPECT_THAT(Rules(With(result, "/levels/0/reasons/0/reason", "errors")), ::testing::IsEmpty());
+  EXPECT_THAT(Rules(With(result, "/levels/0/reasons/0/reason", "errors")), IsEmpty());
 }
 
 TEST(Validate, FindsAValidClaimOfTooFewAnswers) {
@@ -437,8 +446,7 @@ TEST(Validate, FindsAClaimThatTheFiguresDoNotAllow) {
 
 TEST(Validate, SaysWhereARuleIsBroken) {
   const auto findings = Validate(With(Good(), "/levels/0/runs/1/response_ms/n", 7)).value();
-  EXPECT_THAT(findings,
-              ::testing::Contains(::testing::Field(&Finding::where, "levels[0].runs[1].response_ms")));
+  EXPECT_THAT(findings, Contains(::testing::Field(&Finding::where, "levels[0].runs[1].response_ms")));
 }
 
 TEST(Validate, NamesTheKeyThatIsMissing) {
