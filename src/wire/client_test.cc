@@ -206,6 +206,31 @@ TEST_P(ClientTest, WithoutThreadsAllGoesOnWhileItIsDriven) {
   EXPECT_EQ(answered, 10);
 }
 
+// Answers and the end of a wait that are there at once, more than are handed over in one go.
+TEST_P(ClientTest, AWaitThatIsOverEndsNoLaterOne) {
+  constexpr int kCalls = 16;
+  const auto client = Open({.connections = kCalls, .threads = 0});
+  const SteadyClock clock;
+  Duration spun{};
+  for (int i = 0; i < 40; ++i) {
+    int answered = 0;
+    for (int k = 0; k < kCalls; ++k) {
+      infer::Call call = MakeCall("", {FloatTensor("INPUT0", {2}, {1, 2})});
+      call.completion = infer::Completion([&](const auto&, const auto&) { ++answered; });
+      client->Submit(std::move(call));
+    }
+    const Instant there = clock.Now() + 2ms;  // most of them are by then
+    while (clock.Now() < there) {
+    }
+    client->Drive(clock.Now() + i * 250ns, 0ms);
+    spun += client->Drive(clock.Now() + 2ms, 0ms);
+    const Instant until = clock.Now() + 10s;
+    while (answered < kCalls && clock.Now() < until) spun += client->Drive(clock.Now() + 1ms, 0ms);
+    ASSERT_EQ(answered, kCalls);
+  }
+  EXPECT_LT(spun, 20ms);  // of the 80 ms that they wait
+}
+
 TEST_P(ClientTest, LargeTensorsGoBothWaysAndAreLetGoOfWhenSent) {
   const auto client = Open();
   auto payload = std::make_shared<std::vector<float>>(1 << 20);
