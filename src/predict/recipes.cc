@@ -35,6 +35,9 @@ std::string_view Without(std::string_view name, std::string_view end) {
 std::vector<Recipe> Candidates(Question question, size_t rows, Groups groups) {
   Trees::Options deep{.rounds = 300, .rate = 0.06, .depth = 6};
   if (rows > 6000) deep = {.rounds = 250, .rate = 0.1, .depth = 8, .child_weight = 4};
+  // Of a few thousand rows many are alike but for one thing: such pairs are told apart.
+  Trees::Options deeper = deep;
+  if (rows <= 6000) deeper = {.rounds = 300, .rate = 0.1, .depth = 8, .child_weight = 1};
   const Trees::Options shallow{
       .rounds = 150, .rate = 0.08, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
 
@@ -51,10 +54,16 @@ std::vector<Recipe> Candidates(Question question, size_t rows, Groups groups) {
       {.name = "trees-shape", .physical = own, .trees = true, .sees_hardware = false, .tree = shallow},
       {.name = "neighbours", .physical = common, .neighbours = true},
       {.name = "neighbours-own", .physical = own, .neighbours = true},
-      {.name = "trees-neighbours", .physical = own, .trees = true, .neighbours = true, .tree = shallow},
+      {.name = "trees-neighbours",
+       .physical = own,
+       .trees = true,
+       .neighbours = true,
+       .tree = inside ? deep : shallow},
       {.name = "lr-sfs", .base = Recipe::Base::kLinear},
       {.name = "lr-sfs-relative", .base = Recipe::Base::kLinear, .linear = {.relative = true}},
   };
+  // Elsewhere what tells one row from its twin says nothing.
+  if (inside) recipes.push_back({.name = "trees-own", .physical = own, .trees = true, .tree = deeper});
   // It asks for the neighbours of every row.
   if (rows > kMostStacked) {
     std::erase_if(recipes, [](const Recipe& recipe) { return recipe.trees && recipe.neighbours; });
