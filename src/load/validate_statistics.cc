@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "load/judge.h"
+#include "record/verdict.h"
 #include "stats/early_stopping.h"
 #include "stats/quantile.h"
 #include "stats/summary.h"
@@ -25,7 +25,6 @@ using stored::kPercentiles;
 using stored::Run;
 using stored::Times;
 
-constexpr Limits kLimits{};
 constexpr double kRounding = 1e-9;        // relative, of figures that were calculated twice
 constexpr double kBucket = 2e-3;          // relative, of a quantile and a bound: a Histogram's bucket each
 constexpr double kSquares = 1e-6;         // relative, of what differences of squares say
