@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""predict_scores.py DATA [--without GPU] [SET ...]: the scores of docs/prediction.md, by `weir fit` and `weir predict --in` on rows that the fit did not see.
+"""predict_scores.py DATA [--alone] [SET ...]: the scores of docs/prediction.md, by `weir fit` and `weir predict --in` on rows that the fit did not see.
 
-DATA holds the rows of the SPECs of studies/predict and the tables of facts. Of each set one fit, without 15 % of the rows by hash, without whole GPUs, without
-the larger counts and without whole networks; rows that would be left out twice are dropped, and larger counts are asked of GPUs that the fit has rows of. Columns
-with the target in another form are not given to predict. --without: that GPU alone, all counts and networks are learned from.
+DATA holds the rows of the SPECs of studies/predict and the tables of facts. Of each set one fit for each question: without 15 % of the rows by hash, without the
+larger counts (asked of GPUs that the fit has rows of), without some whole GPUs, without some whole networks. Rows of a benchmark, accuracy target, scenario and
+unit that the fit has no row of are not asked. Columns with the target in another form are not given to predict. --alone: each GPU that has a hundredth of the
+rows left out alone, as one that is held out has its kin in the data.
 """
+import collections
 import csv
 import hashlib
 import pathlib
@@ -38,15 +40,18 @@ SETS = {
 TELLING = re.compile(r"throughput_(?!unit)|time_|latency|ttft|tpot|gpu_minutes|rel_range|n_runs|n_steps")
 
 
-def part_of(row, about):
-    out = [name for name, left_out in {
-        "gpu": row["gpu"] in about["gpus"],
-        "count": "count" in about and float(row["gpu_count"]) >= about["count"],
-        "network": "networks" in about and row[about["networks"][0]] in about["networks"][1]}.items() if left_out]
-    if len(out) > 1:
-        return "dropped"
-    by_hash = int(hashlib.sha1((row["row_id"] + "x").encode()).hexdigest(), 16) % 100 < 15
-    return out[0] if out else "random" if by_hash else "fit"
+def questions_of(rows, about, alone):
+    """Name and what is left out of each question."""
+    if alone:
+        gpus = collections.Counter(row["gpu"] for row in rows)
+        return [(gpu, lambda row, gpu=gpu: row["gpu"] == gpu) for gpu in sorted(gpus) if gpus[gpu] >= len(rows) / 100]
+    questions = [("random", lambda row: int(hashlib.sha1((row["row_id"] + "x").encode()).hexdigest(), 16) % 100 < 15)]
+    if "count" in about:
+        questions.append(("count", lambda row: float(row["gpu_count"]) >= about["count"]))
+    questions.append(("gpu", lambda row: row["gpu"] in about["gpus"]))
+    if "networks" in about:
+        questions.append(("network", lambda row: row[about["networks"][0]] in about["networks"][1]))
+    return questions
 
 
 def write(path, rows, columns):
@@ -73,44 +78,47 @@ def score(rows, answers, target):
             100 * len(held) / len(rows))
 
 
-def measure(data, name):
+def kind_of(row):
+    return tuple(row.get(column, "") for column in ("network", "accuracy_target_pct", "scenario", "throughput_unit"))
+
+
+def ask(data, name, question, rows_file, rows, left_out):
     about, work = SETS[name], WORK / name
-    work.mkdir(parents=True, exist_ok=True)
-    rows_file = re.search(r"^rows: (\S+)", (SPECS / f"{name}.yaml").read_text(), re.M).group(1)
-    with open(data / rows_file, newline="") as file:
-        rows = list(csv.DictReader(file))
-    parts = {}
-    for row in rows:
-        parts.setdefault(part_of(row, about), []).append(row)
-    write(work / rows_file, parts["fit"], list(rows[0]))
-    known = {row["gpu"] for row in parts["fit"]}
+    fit = [row for row in rows if not left_out(row)]
+    gpus, kinds = {row["gpu"] for row in fit}, {kind_of(row) for row in fit}
+    asked = [row for row in rows if left_out(row) and not row.get("flag") and row[about["target"]] and (question != "count" or row["gpu"] in gpus)
+             and (not name.startswith("mlperf") or kind_of(row) in kinds)]
+    write(work / rows_file, fit, list(rows[0]))
     for table in ("hardware.csv", "networks.csv"):
         shutil.copyfile(data / table, work / table)
     begin = time.monotonic()
     subprocess.run([WEIR, "fit", SPECS / f"{name}.yaml", "--data-dir", work, "-o", work / "fit.json"], check=True, capture_output=True)
     seconds = time.monotonic() - begin
-    for part in ("random", "count", "gpu", "network"):
-        asked = [row for row in parts.get(part, []) if not row.get("flag") and row[about["target"]] and (part != "count" or row["gpu"] in known)]
-        if not asked:
+    write(work / "asked.csv", asked, [column for column in rows[0] if not TELLING.search(column)])
+    subprocess.run([WEIR, "predict", work / "fit.json", "--in", work / "asked.csv", "--out", work / "answered.csv"], check=True, capture_output=True)
+    with open(work / "answered.csv", newline="") as file:
+        both = list(zip(asked, csv.DictReader(file), strict=True))
+    for words, chosen in ((question, both), (f"{question}, of it rnnt", [pair for pair in both if pair[0].get("network") == "rnnt"])):
+        if not chosen:
             continue
-        write(work / "asked.csv", asked, [column for column in rows[0] if not TELLING.search(column)])
-        subprocess.run([WEIR, "predict", work / "fit.json", "--in", work / "asked.csv", "--out", work / "answered.csv"], check=True, capture_output=True)
-        with open(work / "answered.csv", newline="") as file:
-            both = list(zip(asked, csv.DictReader(file), strict=True))
-        for words, chosen in ((part, both), (f"{part}, of it rnnt", [pair for pair in both if pair[0].get("network") == "rnnt"])):
-            if not chosen:
-                continue
-            mean, median, held, half, answered = score(*zip(*chosen), about["target"])
-            print(f"| {name} | {words} | {len(chosen)} | {mean:.1f} / {median:.1f} | {held:.1f} | {half:.1f} | {answered:.1f} | {seconds:.0f} |", flush=True)
+        mean, median, held, half, answered = score(*zip(*chosen), about["target"])
+        print(f"| {name} | {words} | {len(chosen)} | {mean:.1f} / {median:.1f} | {held:.1f} | {half:.1f} | {answered:.1f} | {seconds:.0f} |", flush=True)
+
+
+def measure(data, name, alone):
+    (WORK / name).mkdir(parents=True, exist_ok=True)
+    rows_file = re.search(r"^rows: (\S+)", (SPECS / f"{name}.yaml").read_text(), re.M).group(1)
+    with open(data / rows_file, newline="") as file:
+        rows = list(csv.DictReader(file))
+    for question, left_out in questions_of(rows, SETS[name], alone):
+        ask(data, name, question, rows_file, rows, left_out)
 
 
 words = sys.argv[1:]
-if "--without" in words[:-1]:
-    place = words.index("--without")
-    SETS = {name: {"target": about["target"], "gpus": [words[place + 1]]} for name, about in SETS.items()}
-    del words[place:place + 2]
+alone = "--alone" in words
+words = [word for word in words if word != "--alone"]
 if not words or not set(words[1:]) <= set(SETS):
-    sys.exit(f"usage: predict_scores.py DATA [--without GPU] [SET ...]; sets: {', '.join(SETS)}")
+    sys.exit(f"usage: predict_scores.py DATA [--alone] [SET ...]; sets: {', '.join(SETS)}")
 print("| set | part | rows | error, mean / median % | in the interval, % | half of it, median errors | answered, % | fit, s |\n|---|---|---|---|---|---|---|---|")
 for one in words[1:] or SETS:
-    measure(pathlib.Path(words[0]), one)
+    measure(pathlib.Path(words[0]), one, alone)
