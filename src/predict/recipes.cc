@@ -11,7 +11,8 @@ constexpr std::string_view kOwn = "-own", kCarried = "-carried";
 // Rows. Outside, a group's own rows say best how it goes on; inside, neighbours know a group better
 // than its own weights do, and what is left to them should be like the others.
 constexpr double kPull = 3, kPullInside = 10;
-constexpr size_t kMostStacked = 10'000;  // rows whose neighbours are asked before trees
+constexpr size_t kMostStacked =
+    10'000;  // rows whose neighbours are asked before trees, or that get deep ones
 
 // What a configuration was off by at the largest count seen may go on beyond it.
 void AddCarried(std::vector<Recipe>& recipes) {
@@ -62,8 +63,9 @@ std::vector<Recipe> Candidates(Question question, size_t rows, Groups groups) {
       {.name = "lr-sfs", .base = Recipe::Base::kLinear},
       {.name = "lr-sfs-relative", .base = Recipe::Base::kLinear, .linear = {.relative = true}},
   };
-  // Elsewhere what tells one row from its twin says nothing.
-  if (inside) recipes.push_back({.name = "trees-own", .physical = own, .trees = true, .tree = deeper});
+  // Elsewhere what tells one row from its twin says nothing; of many rows such trees would take long to read.
+  if (inside && rows <= kMostStacked)
+    recipes.push_back({.name = "trees-own", .physical = own, .trees = true, .tree = deeper});
   // It asks for the neighbours of every row.
   if (rows > kMostStacked) {
     std::erase_if(recipes, [](const Recipe& recipe) { return recipe.trees && recipe.neighbours; });
