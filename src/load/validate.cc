@@ -35,8 +35,7 @@ using stored::Times;
 using Wide = __int128;  // sums of any counts
 
 constexpr Limits kLimits{};
-constexpr double kRounding = 1e-9;  // relative, of figures that were calculated twice
-constexpr double kBucket = 1e-3;    // relative, of a quantile: as fine as stats::Histogram is
+constexpr double kBucket = 1e-3;  // relative, of a quantile: as fine as stats::Histogram is
 
 bool IsNear(double a, double b, double share = kRounding) {
   return std::abs(a - b) <= share * std::max(std::abs(a), std::abs(b));

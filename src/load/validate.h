@@ -40,6 +40,8 @@ constexpr std::string_view kBuild = "build";              // of a source that ca
 constexpr std::string_view kInterrupted = "interrupted";  // not before its end
 }  // namespace rule
 
+inline constexpr double kRounding = 1e-9;  // relative, of figures that were calculated twice
+
 struct Finding {
   std::string_view rule;  // one of the above
   std::string where;      // "levels[0].runs[2]"; empty: the result itself

@@ -16,7 +16,6 @@ namespace {
 using record::Reason;
 
 constexpr Limits kLimits{};
-constexpr double kRounding = 1e-9;      // relative, of figures that were calculated twice
 constexpr double kWorthTelling = 0.01;  // of the mean response time, below 0
 
 double SumOf(const stored::Split& split) {

@@ -15,7 +15,6 @@ using record::Reason;
 using record::Standing;
 
 constexpr Limits kLimits{};
-constexpr double kRounding = 1e-9;  // relative, of figures that were calculated twice
 
 // A level's verdict is the worst of its runs', so each run may ask for one.
 class GeneratorCheck {

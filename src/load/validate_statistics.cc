@@ -25,7 +25,6 @@ using stored::kPercentiles;
 using stored::Run;
 using stored::Times;
 
-constexpr double kRounding = 1e-9;        // relative, of figures that were calculated twice
 constexpr double kBucket = 2e-3;          // relative, of a quantile and a bound: a Histogram's bucket each
 constexpr double kSquares = 1e-6;         // relative, of what differences of squares say
 constexpr double kConfidence = 0.95;      // of the intervals that are stored
