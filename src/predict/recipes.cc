@@ -11,8 +11,7 @@ constexpr std::string_view kOwn = "-own", kCarried = "-carried";
 // Rows. Outside, a group's own rows say best how it goes on; inside, neighbours know a group better
 // than its own weights do, and what is left to them should be like the others.
 constexpr double kPull = 3, kPullInside = 10;
-constexpr size_t kMostStacked =
-    10'000;  // rows whose neighbours are asked before trees, or that get deep ones
+constexpr size_t kMostStacked = 10'000;  // rows for trees upon neighbours, and for deep ones
 
 // What a configuration was off by at the largest count seen may go on beyond it.
 void AddCarried(std::vector<Recipe>& recipes) {
