@@ -67,6 +67,7 @@ struct Times {
   std::optional<Instant> planned;  // when the schedule wanted it sent
   std::optional<Instant>
       sent;  // handed to the Service; where that is left to a client, when it began to leave
+  std::optional<Instant> written;     // its last byte was handed to the kernel, where a client tells
   std::optional<Instant> first_byte;  // of the answer, where there is a wire
   std::optional<Instant> queued;      // in the queue of the Runner
   std::optional<Instant> taken;       // left the queue: its batch is being put together

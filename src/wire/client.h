@@ -26,9 +26,10 @@ struct ClientOptions {
 // `url`: "http://HOST:PORT" or "grpc://HOST:PORT" (a name that is resolved, an IPv4, or an IPv6 in brackets).
 // A call on a pooled connection that the server had closed before a byte of the answer came is sent again,
 // once, where the server can not have begun it; nothing else is. Times: sent (where the caller has not) and
-// done are set, over HTTP first_byte too (the gRPC library tells of a whole answer only). Errors are the
-// server's, with the first 1,000 bytes of its words; kIo names an address that cannot be reached; kDeadline;
-// kCancelled when the caller's stop token asked. The destructor cancels what is in flight.
+// done are set; over HTTP written and first_byte, too, and done is when the last byte came to this host, by
+// the kernel's stamp (the gRPC library tells of a whole answer only). Errors are the server's, with the first
+// 1,000 bytes of its words; kIo names an address that cannot be reached; kDeadline; kCancelled when the
+// caller's stop token asked. The destructor cancels what is in flight.
 Result<std::unique_ptr<infer::Endpoint>> MakeHttpClient(const std::string& url, ClientOptions options,
                                                         const Clock& clock);
 Result<std::unique_ptr<infer::Endpoint>> MakeGrpcClient(const std::string& url, ClientOptions options,

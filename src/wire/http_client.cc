@@ -181,6 +181,7 @@ void HttpClient::Submit(infer::Call call) {
 
                       Result<HttpAnswer> answer, const HttpExchange::Stamps& stamps) mutable {
     if (!times.sent) times.sent = stamps.begun;
+    times.written = stamps.written;
     times.first_byte = stamps.first_byte;
     times.done = stamps.done;
     completion.Answer(Understand(std::move(answer), wanted), times);

@@ -18,6 +18,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/thread.h"
+#include "wire/arrival.h"
 #include "wire/client_rules.h"
 #include "wire/tcp_acknowledged.h"
 
@@ -50,7 +51,7 @@ struct Pending {
 };
 using PendingPtr = std::shared_ptr<Pending>;
 
-// A socket, and the exchange it carries. A read is always under way, so an idle connection that the server
+// A socket, and the exchange it carries. Bytes are always awaited, so an idle connection that the server
 // closes is noticed then and not by the next call.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -68,8 +69,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void ConnectFailed(const std::string& why);
   void Write();
   void Written();
+  void AwaitBytes();
   void Read();
-  void OnRead(const error_code& error, size_t size);
+  void OnRead(size_t size, Instant came);
   void AnswerWhole();
   void Ended(const error_code& error);
   void FailPending(Error error);
@@ -125,6 +127,7 @@ class Lane {
   const ServerUrl& server() const { return server_; }
   Duration connect_timeout() const { return timeout_; }
   Instant Now() const { return clock_.Now(); }
+  Arrivals& arrivals() { return arrivals_; }
 
  private:
   void Stop();
@@ -145,6 +148,7 @@ class Lane {
   const Duration timeout_;
   const int most_;  // connections; 0: as many as are needed
   const Clock& clock_;
+  Arrivals arrivals_{clock_};
   std::atomic<int> load_ = 0;  // calls sent here and not yet answered
 
   asio::io_context io_;
@@ -196,11 +200,16 @@ void Connection::Connected(const error_code& error) {
   error_code ignored;
   if (error) return ConnectFailed(error.message());
   connect_timer_.cancel(ignored);
+  // Asio goes on to watch for room to write after a connect, and each wait for bytes would end at once for
+  // it.
+  const tcp protocol = socket_.local_endpoint(ignored).protocol();
+  socket_.assign(protocol, socket_.release(ignored), ignored);
   socket_.non_blocking(true, ignored);
   socket_.set_option(tcp::no_delay(true), ignored);
+  Arrivals::Stamp(socket_.native_handle());
   acknowledged_at_start_ = AcknowledgedBytes(socket_.native_handle()).value_or(0);
   Carry(Release());
-  if (open_) Read();
+  if (open_) AwaitBytes();
 }
 
 void Connection::ConnectFailed(const std::string& why) {
@@ -212,7 +221,7 @@ void Connection::Carry(PendingPtr pending) {
   pending_->on = this;
   written_ = false;
   const HttpExchange& exchange = pending_->exchange;
-  pending_->stamps.begun = lane_.Now();
+  pending_->stamps = {.begun = lane_.Now()};
   buffers_.assign(1, asio::const_buffer(exchange.head.data(), exchange.head.size()));
   for (const Bytes& part : exchange.parts) {
     if (!part.empty()) buffers_.emplace_back(part.data(), part.size());
@@ -221,8 +230,8 @@ void Connection::Carry(PendingPtr pending) {
   Write();
 }
 
-// As much as the socket takes, and the rest when it takes more. A fault is left to the read that is under
-// way: the server may have answered before it closed.
+// As much as the socket takes, and the rest when it takes more. A fault is left to the next
+// read: the server may have answered before it closed.
 void Connection::Write() {
   while (!unsent_.empty()) {
     error_code error;
@@ -244,6 +253,7 @@ void Connection::Write() {
     if (size > 0) unsent_.front() += size;
   }
   written_ = true;
+  pending_->stamps.written = lane_.Now();
   LetGoOfPayload();
 }
 
@@ -252,19 +262,38 @@ void Connection::LetGoOfPayload() {
   if (written_ && (!used_ || pending_->again || reader_.begun())) pending_->exchange.parts.clear();
 }
 
-void Connection::Read() {
-  const std::span<std::byte> room = reader_.Room();
-  socket_.async_read_some(asio::buffer(room.data(), room.size()),
-                          [self = shared_from_this()](const error_code& error, size_t size) {
-                            if (self->open_) self->OnRead(error, size);
-                          });
+void Connection::AwaitBytes() {
+  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& error) {
+    if (self->open_) error ? self->Ended(error) : self->Read();
+  });
 }
 
-void Connection::OnRead(const error_code& error, size_t size) {
-  if (error) return Ended(error);
-  if (!pending_) return Ended(asio::error::eof);  // an answer to nothing
-  pending_->stamps.done = lane_.Now();            // of what has come so far
-  if (!pending_->stamps.first_byte) pending_->stamps.first_byte = pending_->stamps.done;
+// Once: who has more to do than this connection has a turn before more is read from it.
+void Connection::Read() {
+  const std::span<std::byte> room = reader_.Room();
+  const Instant since = pending_ ? *pending_->stamps.begun : Instant{};
+  const Arrivals::Received received = lane_.arrivals().Receive(socket_.native_handle(), room, since);
+  if (received.size > 0) {
+    OnRead(static_cast<size_t>(received.size), received.came);
+  } else if (received.size == 0) {
+    Ended(asio::error::eof);
+  } else if (received.size != -EAGAIN && received.size != -EINTR) {
+    Ended(error_code(static_cast<int>(-received.size), boost::system::system_category()));
+  }
+  if (!open_) return;
+  if (reader_.begun() && received.size == std::ssize(room)) {
+    asio::post(socket_.get_executor(), [self = shared_from_this()] {
+      if (self->open_) self->Read();
+    });
+  } else {
+    AwaitBytes();
+  }
+}
+
+void Connection::OnRead(size_t size, Instant came) {
+  if (!pending_) return Ended(asio::error::eof);                                 // an answer to nothing
+  pending_->stamps.done = std::max(came, pending_->stamps.done.value_or(came));  // of what has come so far
+  if (!pending_->stamps.first_byte) pending_->stamps.first_byte = came;
   const Result<bool> whole = reader_.Filled(size);
   if (!whole) return FailPending(Named(whole.error()));
   if (*whole) {
@@ -272,7 +301,6 @@ void Connection::OnRead(const error_code& error, size_t size) {
   } else {
     LetGoOfPayload();
   }
-  if (open_) Read();
 }
 
 // The connection finds its next work before the answer is told: who is told may send again at once.
@@ -291,7 +319,6 @@ void Connection::AnswerWhole() {
 // The server has closed, or the connection broke.
 void Connection::Ended(const error_code& error) {
   if (pending_ && reader_.begun() && error == asio::error::eof) {
-    pending_->stamps.done = lane_.Now();
     const Result<bool> whole = reader_.Closed();
     return whole ? AnswerWhole() : FailPending(Named(whole.error()));
   }

@@ -21,7 +21,8 @@ namespace weir::wire {
 struct HttpExchange {
   struct Stamps {
     std::optional<Instant> begun;             // its first byte was handed to the kernel
-    std::optional<Instant> first_byte, done;  // of the answer: its first byte and its last
+    std::optional<Instant> written;           // its last byte was
+    std::optional<Instant> first_byte, done;  // of the answer: its first byte and its last came to this host
   };
   // Called exactly once, on a thread of the transport, never from within Send.
   using Done = std::move_only_function<void(Result<HttpAnswer>, const Stamps&)>;

@@ -56,6 +56,37 @@ TEST_F(TransportTest, OneConnectionCarriesOneCallAfterTheOther) {
   EXPECT_EQ(server.connections(), 1);
 }
 
+TEST_F(TransportTest, AnAnswerIsDoneWhenItCameHoweverLateItIsRead) {
+  std::binary_semaphore asked(0), go(0), written(0);
+  ScriptedServer server([&](Peer& peer, int) {
+    while (!peer.ReadRequest().empty()) {
+      asked.release();
+      go.acquire();
+      peer.WriteOk("here");
+      written.release();
+    }
+  });
+  const auto transport = Open(server, {.threads = 0});
+  constexpr Duration kReading = 1us;  // of two clocks, one after the other
+  bool came_before = false;
+  for (int i = 0; i < 100 && !came_before; ++i) {  // the kernel begins to stamp a while after it is asked to
+    auto told = Send(*transport, {});
+    while (!asked.try_acquire()) transport->Drive(clock_.Now() + 1ms, {});
+    const Instant before = clock_.Now();
+    go.release();
+    written.acquire();
+    const Instant after = clock_.Now();
+    while (told.wait_for(0s) != std::future_status::ready) transport->Drive(clock_.Now() + 1ms, {});
+    const HttpExchange::Stamps stamps = told.get().stamps;
+    EXPECT_LE(*stamps.begun, *stamps.written);
+    EXPECT_LE(*stamps.written, before);
+    EXPECT_GE(*stamps.first_byte, before - kReading);
+    EXPECT_LE(*stamps.first_byte, *stamps.done);
+    came_before = *stamps.done <= after + kReading;
+  }
+  EXPECT_TRUE(came_before);
+}
+
 TEST_F(TransportTest, CallsAtTheSameTimeHaveAConnectionEach) {
   std::counting_semaphore<> arrived(0), go(0);
   ScriptedServer server([&](Peer& peer, int) {

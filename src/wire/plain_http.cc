@@ -85,6 +85,7 @@ void PlainHttpClient::Submit(infer::Call call) {
   exchange.done = [completion = std::move(call.completion), times = call.times, reads](
                       Result<HttpAnswer> answer, const HttpExchange::Stamps& stamps) mutable {
     if (!times.sent) times.sent = stamps.begun;
+    times.written = stamps.written;
     times.first_byte = stamps.first_byte;
     times.done = stamps.done;
     if (!answer) return completion.Answer(std::unexpected(std::move(answer).error()), times);

@@ -1,0 +1,81 @@
+#include "wire/arrival.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace weir::wire {
+namespace {
+
+constexpr Duration kStep = 20us;  // more than two readings of an unstepped clock may differ by
+
+Duration SinceEpoch(const timespec& t) { return std::chrono::seconds(t.tv_sec) + Duration(t.tv_nsec); }
+
+std::optional<Duration> StampIn(msghdr& message) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_TIMESTAMPNS) continue;
+    timespec stamp{};
+    std::memcpy(&stamp, CMSG_DATA(part), sizeof stamp);
+    return SinceEpoch(stamp);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void WallMoments::Compare(Duration wall, Instant now) {
+  const Duration before = ahead_;
+  ahead_ = wall - now.time_since_epoch();
+  if (compared_ && std::chrono::abs(ahead_ - before) > kStep) stepped_ = now;
+  compared_ = now;
+}
+
+std::optional<Instant> WallMoments::At(Duration stamp, Instant since, Instant now) const {
+  CHECK(compared_.has_value());
+  if (stepped_ && since <= *stepped_) return std::nullopt;
+  return std::clamp(Instant(stamp - ahead_), std::min(since, now), now);
+}
+
+void Arrivals::Stamp(int fd) {
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
+}
+
+// Reads one after the other; again where something came between them.
+void Arrivals::CompareClocks() {
+  constexpr int kTries = 4;
+  timespec wall{};
+  Instant before = clock_.Now(), now = before;
+  for (int i = 0; i < kTries && (i == 0 || now - before >= 1us); ++i) {
+    before = now;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    now = clock_.Now();
+  }
+  moments_.Compare(SinceEpoch(wall), now);
+}
+
+Arrivals::Received Arrivals::Receive(int fd, std::span<std::byte> room, Instant since) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(timespec))];
+  iovec into{.iov_base = room.data(), .iov_len = room.size()};
+  msghdr message{};
+  message.msg_iov = &into;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  Received received{.size = recvmsg(fd, &message, MSG_DONTWAIT), .came = {}};
+  if (received.size < 0) received.size = -errno;
+  const auto stamp = received.size > 0 ? StampIn(message) : std::nullopt;
+  const Instant now = received.came = clock_.Now();
+  if (!stamp) return received;
+  if (!moments_.IsFresh(now)) CompareClocks();
+  received.came = moments_.At(*stamp, since, now).value_or(now);
+  return received;
+}
+
+}  // namespace weir::wire

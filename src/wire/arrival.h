@@ -1,0 +1,55 @@
+// When bytes came to this host. A thread that slept until they did is woken 0.1 to 0.3 ms late on an idle
+// core of a virtual machine; the kernel's stamp of a packet knows nothing of that.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "base/clock.h"
+
+namespace weir::wire {
+
+// Moments of the wall clock, in which the kernel stamps, as moments of the monotonic one. Pure; one thread.
+class WallMoments {
+ public:
+  // Once this long: the clocks are compared again.
+  static constexpr Duration kFresh = 1ms;
+
+  bool IsFresh(Instant now) const { return compared_ && now - *compared_ < kFresh; }
+  // Both were read at the same moment.
+  void Compare(Duration wall, Instant now);
+  // Of something that happened between `since` and `now`. Nothing where a step of the wall clock was found
+  // after `since`. REQUIRES: compared once.
+  std::optional<Instant> At(Duration stamp, Instant since, Instant now) const;
+
+ private:
+  Duration ahead_{};  // the wall clock, of the monotonic one
+  std::optional<Instant> compared_, stepped_;
+};
+
+// Of the sockets of one thread.
+class Arrivals {
+ public:
+  explicit Arrivals(const Clock& clock) : clock_(clock) {}
+
+  // Once for each socket, as soon as it is open.
+  static void Stamp(int fd);
+
+  struct Received {
+    ssize_t size = 0;  // 0: the other side has closed; below 0: -errno
+    Instant came;      // the last byte of these; now where the kernel does not tell
+  };
+  // What has come and goes into `room`, without waiting. Nothing came before `since`.
+  Received Receive(int fd, std::span<std::byte> room, Instant since);
+
+ private:
+  void CompareClocks();
+
+  const Clock& clock_;
+  WallMoments moments_;
+};
+
+}  // namespace weir::wire
