@@ -41,7 +41,9 @@ Json SplitJson(const LevelResult& level, const std::optional<ServerTimes>& times
              first_byte = MeanMs(level.tally.first_byte);
   if (!response || !service || !first_byte) return {};
   Json json = {{"slip", *response - *service}, {"client_receive", *service - *first_byte}};
-  json["wire_and_wait"] = *first_byte - (times ? times->request_ms : 0);
+  const auto send = MeanMs(level.tally.send);
+  PutIfAny(json, "client_send", send);
+  json["wire_and_wait"] = *first_byte - send.value_or(0) - (times ? times->request_ms : 0);
   if (!times) return json;
   PutIfAny(json, "receive", times->receive_ms);
   json["queue"] = times->queue_ms;
@@ -66,10 +68,12 @@ std::optional<Slowest> SlowestOf(const LevelResult& level, double percentile) {
   return mean ? std::optional(Slowest{requests, *mean}) : std::nullopt;
 }
 
-Json SlowestJson(const Slowest& slowest, double percentile) {
+// `sends`: the client tells how long it sent.
+Json SlowestJson(const Slowest& slowest, double percentile, bool sends) {
   Json parts = Json::object();
   for (int i = 0; i < load::kParts; ++i) {
     const auto part = static_cast<SplitPart>(i);
+    if (part == SplitPart::kClientSend && !sends) continue;
     parts[std::string(ToString(part))] = Ms(slowest.mean.of(part));
   }
   return {{"above_percentile", percentile},
@@ -134,7 +138,8 @@ void AddSplit(const LevelResult& level, double percentile, Json& json) {
   if (const auto service = MeanMs(level.tally.service); times && service)
     json["server_ms"] = ServerJson(*times, *service);
   if (Json split = SplitJson(level, times); !split.is_null()) json["split_ms"] = std::move(split);
-  if (const auto slowest = SlowestOf(level, percentile)) json["slowest"] = SlowestJson(*slowest, percentile);
+  if (const auto slowest = SlowestOf(level, percentile))
+    json["slowest"] = SlowestJson(*slowest, percentile, !level.tally.send.empty());
 }
 
 std::string SplitText(const LevelResult& level, double percentile) {

@@ -1,5 +1,6 @@
 // When the next answer is likely to come: a thread that sleeps is woken late, by tenths of a millisecond on
-// an idle core of a virtual machine, and what it times is that much too long. So it should be awake by then.
+// an idle core of a virtual machine. Where nobody stamps an answer's arrival what it times is that much too
+// long, and in a closed loop what it sends next leaves that much later. So it should be awake by then.
 #pragma once
 
 #include <array>

@@ -6,6 +6,7 @@
 
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "load/judge.h"
 
 namespace weir::load {
 namespace {
@@ -21,6 +22,20 @@ class InlineService final : public infer::Service {
     call.Answer(infer::Response{});
   }
   std::atomic<int64_t> submitted = 0;
+};
+
+// Answers before Submit returns, and says that the answer came at once, though it is told of later.
+class LateTellingService final : public infer::Service {
+ public:
+  void Submit(infer::Call call) override {
+    const SteadyClock clock;
+    const Instant came = clock.Now();
+    call.times.sent = call.times.first_byte = call.times.done = came;
+    call.times.written = came;
+    while (clock.Now() < came + kLater) continue;
+    call.Answer(infer::Response{});
+  }
+  static constexpr Duration kLater = 200us;
 };
 
 // Keeps calls until it is asked for them.
@@ -99,6 +114,15 @@ TEST(Play, KeepsARate) {
   EXPECT_EQ(played.tally.planned(), 200);
   EXPECT_GT(played.tally.answered(), 0);  // on a busy machine some leave too late
   EXPECT_DOUBLE_EQ(played.measured_s, 0.1);
+}
+
+TEST(Play, TakesAnAnswersArrivalForItsEnd) {
+  LateTellingService service;
+  const Played played =
+      MustPlay(service, {.scenario = Concurrency{.in_flight = 1}, .warm_up = 0s, .requests = 50});
+  EXPECT_LT(*played.tally.service.Quantile(0.5), 1000) << "ns";
+  const auto law = CheckLittlesLaw(played);
+  EXPECT_TRUE(!law || law->difference < 0.02);
 }
 
 TEST(Play, CountsAsUnsentWhatCouldNotLeave) {

@@ -52,8 +52,10 @@ Duration Ledger::WithinMeasured(Instant from, Instant to) const {
   return std::max(Duration{}, std::min(to, to_) - std::max(from, from_));
 }
 
+// What is told late was counted for too long: `now` lies before the last change.
 void Ledger::CountInFlight(int change, Instant now) {
   tally_.in_flight_seconds += in_flight_ * Seconds(WithinMeasured(last_change_, now));
+  tally_.in_flight_seconds += change * Seconds(WithinMeasured(now, last_change_));
   last_change_ = std::max(last_change_, now);
   in_flight_ += change;
 }

@@ -62,6 +62,21 @@ TEST(Ledger, SplitsWhatIsAnsweredAndMeasuredAlone) {
   EXPECT_DOUBLE_EQ(ledger.tally().split.Mean()->of(SplitPart::kQueue), 2e6);
 }
 
+// The first one's answer came before the second was sent, and was told of after that.
+TEST(Ledger, CountsNoRequestAsInFlightAfterItsAnswerCame) {
+  Ledger ledger = Make({.length = 10s});
+  const auto first = ledger.Plan(kStart, kStart);
+  const auto second = ledger.Plan(kStart + 3s, kStart + 3s);
+  ASSERT_TRUE(first && second);
+  const auto end = [&](const Ledger::Ticket& ticket, Instant done) {
+    ledger.Ended(ticket, {.planned = ticket.taken, .sent = ticket.taken, .first_byte = done, .done = done});
+  };
+  end(*first, kStart + 2s);
+  end(*second, kStart + 7s);
+  EXPECT_DOUBLE_EQ(ledger.tally().in_flight_seconds, 2 + 4);
+  EXPECT_DOUBLE_EQ(ledger.tally().in_flight_seconds, ledger.tally().sojourn_seconds);
+}
+
 TEST(Ledger, WarmsUpByCountToo) {
   Ledger ledger = Make({.warm_up = 0s, .warm_up_requests = 2, .length = 1s});
   Answer(ledger, kStart, 1ms);

@@ -8,6 +8,12 @@
 namespace weir::load {
 namespace {
 
+// Whoever sends may be kept from saying when that was over until the answer has come.
+Duration SendTime(const infer::Times& times, Instant sent, Instant done) {
+  const Instant latest = times.first_byte.value_or(done);
+  return times.written ? std::max(Duration{}, std::min(*times.written, latest) - sent) : Duration{};
+}
+
 constexpr size_t kMostSamplesKept = 1 << 20;  // between two calls of hooks.samples
 
 }  // namespace
@@ -44,17 +50,25 @@ void Player::Submit(Flight& flight) {
 
 void Player::Answered(Flight& flight, const Result<infer::Response>& result, const infer::Times& times) {
   const bool goes_on = !is_open_ && !is_sync_;  // once the last answer is counted the player may be gone
-  const Instant now = clock_.Now();
+  // Over a wire an answer's end is its last byte's arrival, however late this thread was woken for it.
+  const bool knows_arrival = result && times.first_byte && times.done;
+  const Instant now = knows_arrival ? *times.done : clock_.Now();
   std::string fault;
   if (!result) fault = result.error().message;
+  const Instant sent = std::max(flight.ticket.taken, times.sent.value_or(flight.ticket.taken));
   const Sample sample{.planned = flight.planned,
-                      .sent = std::max(flight.ticket.taken, times.sent.value_or(flight.ticket.taken)),
+                      .sent = sent,
                       .first_byte = times.first_byte.value_or(now),
                       .done = now,
+                      .send = SendTime(times, sent, now),
                       .request = flight.request,
                       .outcome = Check(flight, now, result, fault)};
   flight.rest = flight.backoff.After(sample.outcome);
-  if (hooks_.drive) expectation_.Ended(flight.ticket.taken, now, sample.outcome == Outcome::kAnswered);
+  if (hooks_.drive) {
+    // A schedule waits for no answer: where its arrival is known, it may be read late.
+    const bool tells = sample.outcome == Outcome::kAnswered && !(is_open_ && knows_arrival);
+    expectation_.Ended(flight.ticket.taken, now, tells);
+  }
   {
     MutexLock lock(mutex_);
     ledger_.Ended(flight.ticket, sample, result ? result->durations : std::nullopt);

@@ -32,6 +32,7 @@ struct Sample {
   Instant sent;        // began to leave
   Instant first_byte;  // of the answer; equal to `done` where it is not known
   Instant done;
+  Duration send{};       // from `sent` until its last byte was handed to the kernel; 0: not known
   uint32_t request = 0;  // its number in the pool
   Outcome outcome = Outcome::kAnswered;
 

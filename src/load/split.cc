@@ -21,8 +21,8 @@ int64_t BucketOf(Duration response) {
 
 std::string_view ToString(SplitPart part) {
   constexpr std::array<std::string_view, kParts> kNames = {
-      "slip",          "wire_and_wait",  "receive",     "queue",         "compute_input",
-      "compute_infer", "compute_output", "server_rest", "client_receive"};
+      "slip",          "client_send",   "wire_and_wait",  "receive",     "queue",
+      "compute_input", "compute_infer", "compute_output", "server_rest", "client_receive"};
   return kNames[static_cast<size_t>(part)];
 }
 
@@ -34,7 +34,8 @@ Split& Split::Add(const Split& more, double factor) {
 
 Split SplitOf(const Sample& sample, const infer::ServerDurations& server) {
   return {.response = Nanoseconds(sample.response()),
-          .parts = {Nanoseconds(sample.slip()), Nanoseconds(sample.first_byte - sample.sent - server.whole()),
+          .parts = {Nanoseconds(sample.slip()), Nanoseconds(sample.send),
+                    Nanoseconds(sample.first_byte - sample.sent - sample.send - server.whole()),
                     Nanoseconds(server.receive), Nanoseconds(server.queue), Nanoseconds(server.compute_input),
                     Nanoseconds(server.compute_infer), Nanoseconds(server.compute_output),
                     Nanoseconds(server.rest), Nanoseconds(sample.done - sample.first_byte)}};

@@ -17,6 +17,7 @@ namespace weir::load {
 // In the order of time, but that what lies on either side of the server is one part.
 enum class SplitPart : uint8_t {
   kSlip,
+  kClientSend,
   kWireAndWait,
   kReceive,
   kQueue,
@@ -26,7 +27,7 @@ enum class SplitPart : uint8_t {
   kServerRest,
   kClientReceive,
 };
-constexpr int kParts = 9;
+constexpr int kParts = 10;
 std::string_view ToString(SplitPart part);  // the key in results: "slip", "wire_and_wait", ...
 
 // A request's time in nanoseconds, or a mean of such. Every part stands as it comes out, below 0 too, and

@@ -18,7 +18,8 @@ Sample Lasting(Duration response) {
   return {.planned = kStart,
           .sent = kStart + 1ms,
           .first_byte = kStart + response - 1ms,
-          .done = kStart + response};
+          .done = kStart + response,
+          .send = 250us};
 }
 
 infer::ServerDurations Server(Duration queue) {
@@ -41,7 +42,8 @@ TEST(Split, PartsOfARequestAreItsTimeAndTheRemainderStandsAsItComesOut) {
   EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kQueue)), 2);
   EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kServerRest)), -0.05);
   EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kClientReceive)), 1);
-  EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kWireAndWait)), 8 - 5.55);
+  EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kClientSend)), 0.25);
+  EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kWireAndWait)), 8 - 0.25 - 5.55);
   EXPECT_DOUBLE_EQ(Ms(split.response), 10);
   EXPECT_DOUBLE_EQ(SumOf(split), split.response);
   // A server that says more than the client saw.

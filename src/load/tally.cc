@@ -20,6 +20,7 @@ void Tally::Add(const Sample& sample, Instant from, const std::optional<infer::S
   if (sample.outcome != Outcome::kAnswered) return;
   response.Add(Nanoseconds(sample.response()));
   service.Add(Nanoseconds(sample.service()));
+  if (sample.send > Duration{}) send.Add(sample.send.count());
   first_byte.Add(Nanoseconds(sample.first_byte - sample.sent));
   response_series.Add(std::max(Duration{}, sample.planned - from), Seconds(sample.response()));
   if (server) split.Add(sample, *server);
@@ -29,6 +30,7 @@ void Tally::Merge(const Tally& more) {
   for (size_t i = 0; i < ended.size(); ++i) ended[i] += more.ended[i];
   response.Merge(more.response);
   service.Merge(more.service);
+  send.Merge(more.send);
   first_byte.Merge(more.first_byte);
   slip.Merge(more.slip);
   split.Merge(more.split);

@@ -19,6 +19,7 @@ struct Tally {
   std::array<int64_t, kOutcomes> ended{};  // measured requests, by outcome
   // Of answered requests.
   stats::Histogram response, service;
+  stats::Histogram send;        // where it is known
   stats::Histogram first_byte;  // since it was sent
   stats::Histogram slip;        // of all that were sent; a request sent early (a clock step) counts 0
   SplitSums split;              // of answered requests whose server told where its time went
