@@ -268,6 +268,8 @@ def test_the_parts_of_a_response_time_add_up(weir, server, tmp_path, protocol, s
     assert level["answered"] == 120
     assert sum(level["split_ms"].values()) == pytest.approx(level["response_ms"]["mean"], rel=1e-6)
     assert level["split_ms"]["compute_infer"] >= 5
+    assert level["split_ms"].get("client_send", 0) == level.get("client_send_ms", {"mean": 0})["mean"]
+    assert ("client_send" in level["split_ms"]) == (protocol == "http")
     assert keeps_the_rules(weir, result, tmp_path)
     assert ("receive" in level["split_ms"]) == ("slowest" in level) == (split == "response")
     if split == "response":

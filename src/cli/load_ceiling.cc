@@ -43,8 +43,8 @@ Result<Ceiling> MeasureCeiling(const LoadFlags& flags, const LoadTarget& target,
   const std::unique_ptr<LoadTarget> null = TRY(OpenLoadTarget(null_flags, clock, kInFlight));
   load::Requests pool{.pool = requests, .check = {}};
   TRY_STATUS(null->Prepare(pool));
-  const load::Played alone = TRY(PlayClosed(*null, pool, 1, 10ms, null_flags, clock, stop));
-  load::Played most = TRY(PlayClosed(*null, pool, kInFlight, 40ms, null_flags, clock, stop));
+  const load::Played alone = TRY(PlayClosed(*null, pool, 1, 5ms, null_flags, clock, stop));
+  load::Played most = TRY(PlayClosed(*null, pool, kInFlight, 25ms, null_flags, clock, stop));
   if (most.tally.answered() < kFew)  // large ones
     most = TRY(PlayClosed(*null, pool, kInFlight, 120ms, null_flags, clock, stop));
   if (most.tally.answered() == 0)

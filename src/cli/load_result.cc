@@ -6,6 +6,7 @@
 #include <array>
 
 #include "cli/load_split.h"
+#include "load/judge.h"
 #include "stats/quantile.h"
 #include "stats/summary.h"
 
@@ -27,7 +28,8 @@ std::optional<double> ScaledMs(const auto& value) {
   return value ? std::optional(1e-6 * static_cast<double>(*value)) : std::nullopt;
 }
 
-Json TimesJson(const stats::Histogram& times) {
+// `send`: of the same requests, where that is a part of `times`.
+Json TimesJson(const stats::Histogram& times, const stats::Histogram& send = {}) {
   Json json = Json::object(), intervals = Json::object();
   PutIfAny(json, "mean", ScaledMs(times.Mean()));
   PutIfAny(json, "standard_deviation", ScaledMs(times.StandardDeviation()));
@@ -36,7 +38,8 @@ Json TimesJson(const stats::Histogram& times) {
     PutIfAny(json, name, QuantileMs(times, p));
     const auto ranks = stats::QuantileRanks(p, times.count(), kConfidence);
     if (!ranks || !json.contains(name)) continue;
-    intervals[name] = {*ScaledMs(times.AtRank(ranks->low)), *ScaledMs(times.AtRank(ranks->high))};
+    const double outside = load::OutsideOfServer(QuantileMs(send, p), ScaledMs(times.Min()));
+    intervals[name] = {*ScaledMs(times.AtRank(ranks->low)) - outside, *ScaledMs(times.AtRank(ranks->high))};
   }
   PutIfAny(json, "max", ScaledMs(times.Max()));
   json["n"] = times.count();
@@ -114,6 +117,10 @@ std::optional<double> HalfWidthMs(const LevelResult& level) {
   return (*summary->high - *summary->low) / 2;
 }
 
+double OutsideOfServerMs(const LevelResult& level) {
+  return load::OutsideOfServer(ScaledMs(level.tally.send.Mean()), ScaledMs(level.tally.response.Min()));
+}
+
 std::optional<double> MeanServiceMs(const LevelResult& level) { return ScaledMs(level.tally.service.Mean()); }
 
 Json RepeatJson(const load::Played& played) {
@@ -125,7 +132,8 @@ Json RepeatJson(const load::Played& played) {
                        {"late", played.tally.late},
                        {"sent_per_s", played.sent_per_s()},
                        {"busiest_thread", played.busiest_thread}};
-  json["response_ms"] = TimesJson(played.tally.response);
+  json["response_ms"] = TimesJson(played.tally.response, played.tally.send);
+  if (!played.tally.send.empty()) json["client_send_ms"] = TimesJson(played.tally.send);
   if (const auto law = load::CheckLittlesLaw(played))
     json["littles_law"] = {{"in_flight", law->in_flight},
                            {"expected", law->expected},
@@ -169,13 +177,15 @@ Json LevelJson(const LoadResult& result, const LevelResult& level) {
   json["answered"] = level.tally.answered();
   json["failed"] = level.tally.failed();
   json["unsent"] = level.tally.of(load::Outcome::kUnsent);
-  json["response_ms"] = TimesJson(level.tally.response);
+  const stats::Histogram& send = level.tally.send;
+  json["response_ms"] = TimesJson(level.tally.response, send);
   if (const auto half = HalfWidthMs(level)) {
     const double mean = 1e-6 * level.tally.response.Mean().value_or(0);
-    json["response_ms"]["intervals_95"]["mean"] = {mean - *half, mean + *half};
+    json["response_ms"]["intervals_95"]["mean"] = {mean - *half - OutsideOfServerMs(level), mean + *half};
   }
-  json["service_ms"] = TimesJson(level.tally.service);
-  json["first_byte_ms"] = TimesJson(level.tally.first_byte);
+  json["service_ms"] = TimesJson(level.tally.service, send);
+  json["first_byte_ms"] = TimesJson(level.tally.first_byte, send);
+  if (!send.empty()) json["client_send_ms"] = TimesJson(send);
   json["slip_ms"] = TimesJson(level.tally.slip);
   Json errors = Json::object();
   for (int i = 1; i < load::kOutcomes; ++i) {
@@ -279,8 +289,12 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
     }
   }
   text += TimesLine("response", level.tally.response);
-  if (const auto half = HalfWidthMs(level))
-    text += fmt::format("  {:<10} the mean to within {} ms (95 %)\n", "", Short(*half));
+  if (const auto half = HalfWidthMs(level)) {
+    text += fmt::format("  {:<10} the mean to within {} ms (95 %)", "", Short(*half));
+    if (!level.tally.send.empty())
+      text += fmt::format(", and the server alone up to {} ms less", Short(OutsideOfServerMs(level)));
+    text += "\n";
+  }
   text += TimesLine("service", level.tally.service);
   if (IsOpen(level)) text += TimesLine("slip", level.tally.slip);
   text += SplitText(level, SlowFrom(result.flags));
@@ -403,10 +417,13 @@ std::string ResultCsv(const LoadResult& result) {
     const double service = MeanServiceMs(level).value_or(0);
     const double inside =
         times.queue_ms + times.compute_input_ms + times.compute_infer_ms + times.compute_output_ms;
-    csv += fmt::format("{:g},{:.6g},0,{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},0", SettingOf(level),
-                       level.throughput() * result.batch, 1e3 * (service - inside), 1e3 * times.queue_ms,
-                       1e3 * times.compute_input_ms, 1e3 * times.compute_infer_ms,
-                       1e3 * times.compute_output_ms);
+    const double send = ScaledMs(level.tally.send.Mean()).value_or(0);
+    const double receive = service - ScaledMs(level.tally.first_byte.Mean()).value_or(0);
+    csv +=
+        fmt::format("{:g},{:.6g},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f}", SettingOf(level),
+                    level.throughput() * result.batch, 1e3 * send, 1e3 * (service - send - receive - inside),
+                    1e3 * times.queue_ms, 1e3 * times.compute_input_ms, 1e3 * times.compute_infer_ms,
+                    1e3 * times.compute_output_ms, 1e3 * receive);
     for (const double p : {0.5, 0.9, 0.95, 0.99}) {
       const auto ms = QuantileMs(level.tally.response, p);
       csv += ms ? fmt::format(",{:.0f}", 1e3 * *ms) : ",";

@@ -237,6 +237,11 @@ Claims Judge(const Played& played, const Surroundings& around, const Limits& lim
   return Judgement(played, around, limits).Judge();
 }
 
+double OutsideOfServer(std::optional<double> send, std::optional<double> fastest) {
+  constexpr double kCalls = 3;
+  return std::min(kCalls * send.value_or(0), fastest.value_or(0));
+}
+
 std::optional<LittlesLaw> CheckLittlesLaw(const Played& played) {
   const Tally& tally = played.tally;
   if (played.measured_s <= 0 || tally.left == 0 || tally.in_flight_seconds <= 0) return std::nullopt;

@@ -71,6 +71,13 @@ struct Drift {
 enum class Of { kMean, kCount };
 std::optional<Drift> FindDrift(const Series& series, Of of, double seconds);
 
+// How much of a request's time may lie outside of the server: the client's send, and the server's receive and
+// send, which its own clock does not see. None of the three is taken to last longer than the client's, and
+// all of them no longer than the fastest request. Chance does not tell of it, so intervals reach that much
+// lower: of a mean by the mean of `send`, of a percentile by the same one. Of any unit; 0 where `send` is not
+// known.
+double OutsideOfServer(std::optional<double> send, std::optional<double> fastest);
+
 // The mean response time with its interval by batch means, in seconds.
 std::optional<stats::MeanInterval> MeanResponse(const Played& played);
 

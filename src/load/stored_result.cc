@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "load/judge.h"
+
 namespace weir::load::stored {
 namespace {
 
@@ -90,6 +92,18 @@ Result<Times> GetTimes(const Json& json, const char* key) {
   return TRY_CONTEXT(TimesOf(*TRY(GetObject(json, key))), key);
 }
 
+// Here intervals tell of chance alone.
+Result<Times> GetTimesOfRequests(const Json& json, const char* key) {
+  Times times = TRY(GetTimes(json, key));
+  if (!json.contains("client_send_ms")) return times;
+  const Times send = TRY(GetTimes(json, "client_send_ms"));
+  if (times.mean_interval) times.mean_interval->low += OutsideOfServer(send.mean, times.min);
+  for (size_t i = 0; i < kPercentileCount; ++i) {
+    if (times.intervals[i]) times.intervals[i]->low += OutsideOfServer(send.percentiles[i], times.min);
+  }
+  return times;
+}
+
 Result<Law> LawOf(const Json& json) {
   Law law{.in_flight = TRY(GetFigure(json, "in_flight")),
           .expected = TRY(GetFigure(json, "expected")),
@@ -115,7 +129,7 @@ Result<Run> RunOf(const Json& json) {
   if (json.contains("by_count")) run.by_count = TRY(GetTruth(json, "by_count"));
   if (json.contains("generator"))
     run.generator = TRY_CONTEXT(GeneratorOf(*TRY(GetObject(json, "generator"))), "generator");
-  run.response = TRY(GetTimes(json, "response_ms"));
+  run.response = TRY(GetTimesOfRequests(json, "response_ms"));
   if (json.contains("littles_law"))
     run.law = TRY_CONTEXT(LawOf(*TRY(GetObject(json, "littles_law"))), "littles_law");
   return run;
@@ -155,6 +169,7 @@ Result<Split> SplitOf(const Json& json) {
   Split split{.slip = TRY(GetDifference(json, "slip")),
               .wire_and_wait = TRY(GetDifference(json, "wire_and_wait")),
               .client_receive = TRY(GetDifference(json, "client_receive")),
+              .client_send = TRY(GetFigureIfAny(json, "client_send")),
               .server = {}};
   if (!json.contains("queue")) return split;
   split.server = Split::Server{.receive = TRY(GetFigureIfAny(json, "receive")),
@@ -237,10 +252,11 @@ Result<Level> LevelOf(const Json& json) {
   level.answered = TRY(GetCount(json, "answered"));
   level.failed = TRY(GetCount(json, "failed"));
   level.unsent = TRY(GetCount(json, "unsent"));
-  level.response = TRY(GetTimes(json, "response_ms"));
-  level.service = TRY(GetTimes(json, "service_ms"));
-  level.first_byte = TRY(GetTimes(json, "first_byte_ms"));
+  level.response = TRY(GetTimesOfRequests(json, "response_ms"));
+  level.service = TRY(GetTimesOfRequests(json, "service_ms"));
+  level.first_byte = TRY(GetTimesOfRequests(json, "first_byte_ms"));
   level.slip = TRY(GetTimes(json, "slip_ms"));
+  if (json.contains("client_send_ms")) level.client_send = TRY(GetTimes(json, "client_send_ms"));
   const Json& errors = *TRY(GetObject(json, "errors"));
   for (const auto& [kind, _] : errors.items())
     level.errors.emplace_back(kind, TRY_CONTEXT(GetCount(errors, kind), "errors"));

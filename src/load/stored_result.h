@@ -62,6 +62,7 @@ struct ServerTimes {
 // Parts of the mean response time, milliseconds; they may be below 0.
 struct Split {
   double slip = 0, wire_and_wait = 0, client_receive = 0;
+  std::optional<double> client_send;  // where the client tells
   struct Server {
     std::optional<double> receive;
     double queue = 0, compute_input = 0, compute_infer = 0, compute_output = 0, rest = 0;
@@ -102,6 +103,7 @@ struct Level {
   std::string throughput_verdict, latency_verdict;
   std::vector<StoredReason> reasons;
   Times response, service, first_byte, slip;
+  std::optional<Times> client_send;
   std::vector<std::pair<std::string, int64_t>> errors;
   std::optional<ServerTimes> server;
   std::optional<Split> split;

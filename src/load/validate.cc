@@ -181,6 +181,12 @@ void LevelCheck::Distributions() {
   OneDistribution(level_.service, service);
   OneDistribution(level_.first_byte, first_byte);
   OneDistribution(level_.slip, slip);
+  if (const auto& send = level_.client_send) {
+    const std::string where = where_ + ".client_send_ms";
+    if (send->n > level_.answered)
+      Add(rule::kSamples, where, fmt::format("n is {}, and {} were answered", send->n, level_.answered));
+    OneDistribution(*send, where);
+  }
   const auto compare = [&](const std::optional<double>& service_ms, const std::optional<double>& response_ms,
                            const char* name, double share) {
     if (!service_ms || !response_ms || !IsAbove(*service_ms, *response_ms, share)) return;

@@ -19,7 +19,8 @@ constexpr Limits kLimits{};
 constexpr double kWorthTelling = 0.01;  // of the mean response time, below 0
 
 double SumOf(const stored::Split& split) {
-  const double client = split.slip + split.wire_and_wait + split.client_receive;
+  const double client =
+      split.slip + split.client_send.value_or(0) + split.wire_and_wait + split.client_receive;
   if (!split.server) return client;
   const stored::Split::Server& server = *split.server;
   return client + server.receive.value_or(0) + server.queue + server.compute_input + server.compute_infer +
@@ -84,9 +85,16 @@ void AccountCheck::Split(const stored::Split& split) {
   }
   MustBe(rule::kSplit, where, "the sum", SumOf(split), *response, "the mean response time is");
   MustBe(rule::kSplit, where, "slip", split.slip, *response - *service, "response less service time is");
+  if (split.client_send.has_value() != level_.client_send.has_value()) {
+    Add(rule::kSplit, where, "of client_send and client_send_ms there is one alone");
+  } else if (split.client_send) {
+    MustBe(rule::kSplit, where, "client_send", *split.client_send, level_.client_send->mean.value_or(0),
+           "client_send_ms has");
+  }
   MustBe(rule::kSplit, where, "client_receive", split.client_receive, *service - *first_byte,
          "service time less that of the first byte is");
-  MayBeNoLess(rule::kSplit, where, "wire_and_wait", split.wire_and_wait);
+  // A server receives while the client sends.
+  MayBeNoLess(rule::kSplit, where, "wire_and_wait", split.wire_and_wait + split.client_send.value_or(0));
   if (split.server.has_value() != level_.server.has_value()) {
     Add(rule::kSplit, where,
         split.server ? "it has the server's parts, and server_ms is missing"

@@ -18,6 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 using ::testing::UnorderedElementsAreArray;
 using Pointer = Json::json_pointer;
 
@@ -409,6 +410,27 @@ TEST(Validate, FindsIntervalsThatTheFiguresDoNotAllow) {
   ExpectBroken(intervals + "mean", {2, 2}, {});                // both runs have a mean of 2
   ExpectBroken(intervals + "mean", {1.9, 2.1}, {"intervals"});
   ExpectBroken(intervals + "mean", {1.9, 2.2}, {"intervals", "intervals"});
+}
+
+// Three times what sending took may lie outside of the server.
+TEST(Validate, TakesFromIntervalsWhatIsNotOfChance) {
+  const Json sending = ParseJson(R"({"mean": 0.02, "min": 0.01, "p99": 0.1, "max": 0.2, "n": 2000})").value();
+  const std::string intervals = "/levels/0/response_ms/intervals_95/";
+  const Json result = With(With(Good(), intervals + "mean", {1.94, 2}), intervals + "p99", {2.8, 4.5});
+  EXPECT_THAT(Rules(With(result, "/levels/0/client_send_ms", sending)), IsEmpty());
+  EXPECT_THAT(Rules(result), UnorderedElementsAre("intervals", "intervals", "intervals"));
+}
+
+TEST(Validate, FindsSendingThatIsNotAPartOfTheTime) {
+  const std::string split = "/levels/0/split_ms/";
+  Json json = With(With(Accounted(), split + "client_send", 0.1), split + "wire_and_wait", 0.4);
+  EXPECT_THAT(Rules(json), ElementsAre("split")) << "there is no client_send_ms";
+  const Json sending = ParseJson(R"({"mean": 0.1, "min": 0.01, "max": 0.2, "n": 2000})").value();
+  json = With(json, "/levels/0/client_send_ms", sending);
+  EXPECT_THAT(Rules(json), IsEmpty());
+  EXPECT_THAT(Rules(With(json, split + "client_send", 0.2)), ElementsAre("split", "split"));
+  EXPECT_THAT(Rules(With(json, "/levels/0/client_send_ms/n", 2001)), ElementsAre("samples"));
+  EXPECT_THAT(Rules(With(json, "/levels/0/client_send_ms/max", 0.05)), ElementsAre("order"));
 }
 
 TEST(Validate, FindsALevelThatHasNotTheTimesOfItsRuns) {
