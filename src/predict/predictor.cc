@@ -24,8 +24,10 @@ namespace {
 constexpr double kBeyond = 1.25;  // of a range: less far out is still inside
 // Asked of rows that fits to three quarters did not see; fits to all then hold 90 % of new ones.
 constexpr double kCoverage = 0.88;
-constexpr double kOutsideCoverage =
-    0.93;                          // asked of questions whose groups are few, to hold for the next one
+// Asked of questions whose groups are few, to hold for the next one. Those of larger counts, whose hardware
+// and networks are known, are their rows.
+constexpr double kOutsideCoverage = 0.93;
+constexpr size_t kManyCounts = 200;
 constexpr double kBorrowed = 1.5;  // an interval of a question that could not be rehearsed is wider by this
 constexpr size_t kFewestRows = 20;
 constexpr size_t kMostSamples = 4000;  // of a rehearsal: more would only take time
@@ -368,7 +370,9 @@ Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, A
                                                           : rehearsal.fold[i]);
   }
   const int columns = SpreadColumns(spec());
-  const double coverage = answer.question == Question::kInside ? kCoverage : kOutsideCoverage;
+  const bool has_many = answer.question == Question::kInside ||
+                        (answer.question == Question::kCount && misses.size() >= kManyCounts);
+  const double coverage = has_many ? kCoverage : kOutsideCoverage;
   auto [spread, half_widths] =
       TRY(Spread::Learn(inputs, columns, misses, rehearsal.importance, parts, coverage, seed));
 
