@@ -20,6 +20,8 @@ Instant SteadyClock::Now() const { return Instant(Read(CLOCK_MONOTONIC)); }
 Duration ThreadCpuTime() { return Read(CLOCK_THREAD_CPUTIME_ID); }
 Duration ProcessCpuTime() { return Read(CLOCK_PROCESS_CPUTIME_ID); }
 
+Duration WallTime() { return Read(CLOCK_REALTIME); }
+
 std::string WallTimeLabel() {
   const time_t now = ::time(nullptr);
   tm parts{};

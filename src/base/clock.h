@@ -58,6 +58,9 @@ Duration ProcessCpuTime();
 // Wall time as a label for records, UTC, "2026-11-21T08:20:06Z". Never subtract two of these.
 std::string WallTimeLabel();
 
+// Wall time since 1970, for what the kernel stamps in it: it may be stepped at any moment.
+Duration WallTime();
+
 // Blocks the calling thread until the monotonic clock reaches `when`; returns at once if it has passed.
 void SleepUntil(Instant when);
 

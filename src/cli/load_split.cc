@@ -41,7 +41,9 @@ Json SplitJson(const LevelResult& level, const std::optional<ServerTimes>& times
              first_byte = MeanMs(level.tally.first_byte);
   if (!response || !service || !first_byte) return {};
   Json json = {{"slip", *response - *service}, {"client_receive", *service - *first_byte}};
-  const auto send = MeanMs(level.tally.send);
+  auto send = MeanMs(level.tally.send);
+  // Of some it may not be known.
+  if (send) *send *= static_cast<double>(level.tally.send.count()) / static_cast<double>(level.answered());
   PutIfAny(json, "client_send", send);
   json["wire_and_wait"] = *first_byte - send.value_or(0) - (times ? times->request_ms : 0);
   if (!times) return json;

@@ -50,14 +50,14 @@ void Arrivals::Stamp(int fd) {
 // Reads one after the other; again where something came between them.
 void Arrivals::CompareClocks() {
   constexpr int kTries = 4;
-  timespec wall{};
+  Duration wall{};
   Instant before = clock_.Now(), now = before;
   for (int i = 0; i < kTries && (i == 0 || now - before >= 1us); ++i) {
     before = now;
-    clock_gettime(CLOCK_REALTIME, &wall);
+    wall = WallTime();
     now = clock_.Now();
   }
-  moments_.Compare(SinceEpoch(wall), now);
+  moments_.Compare(wall, now);
 }
 
 Arrivals::Received Arrivals::Receive(int fd, std::span<std::byte> room, Instant since) {

@@ -68,7 +68,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Connected(const error_code& error);
   void ConnectFailed(const std::string& why);
   void Write();
-  void Written();
   void AwaitBytes();
   void Read();
   void OnRead(size_t size, Instant came);
@@ -200,8 +199,7 @@ void Connection::Connected(const error_code& error) {
   error_code ignored;
   if (error) return ConnectFailed(error.message());
   connect_timer_.cancel(ignored);
-  // Asio goes on to watch for room to write after a connect, and each wait for bytes would end at once for
-  // it.
+  // After a connect asio goes on to watch for room to write: each wait for bytes would end at once.
   const tcp protocol = socket_.local_endpoint(ignored).protocol();
   socket_.assign(protocol, socket_.release(ignored), ignored);
   socket_.non_blocking(true, ignored);
@@ -230,8 +228,8 @@ void Connection::Carry(PendingPtr pending) {
   Write();
 }
 
-// As much as the socket takes, and the rest when it takes more. A fault is left to the next
-// read: the server may have answered before it closed.
+// As much as the socket takes, and the rest when it takes more. A fault is left to the next read: the server
+// may have answered before it closed.
 void Connection::Write() {
   while (!unsent_.empty()) {
     error_code error;
@@ -319,6 +317,7 @@ void Connection::AnswerWhole() {
 // The server has closed, or the connection broke.
 void Connection::Ended(const error_code& error) {
   if (pending_ && reader_.begun() && error == asio::error::eof) {
+    pending_->stamps.done = lane_.Now();  // the kernel stamps bytes alone
     const Result<bool> whole = reader_.Closed();
     return whole ? AnswerWhole() : FailPending(Named(whole.error()));
   }
