@@ -139,6 +139,18 @@ def test_a_stall_of_the_server_shows_in_the_response_time(server, weir):
     measured(check)
 
 
+def test_a_closed_loop_whose_generator_stood_still_says_so(server):
+    with subprocess.Popen([conftest.PROGRAM, "load", *map(str, at(server, "five")), "--concurrency-range", "1", "--duration", "2", "--warmup", "0", "--json", "-"],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            for act in (signal.SIGSTOP, signal.SIGCONT):
+                process.send_signal(act)
+                time.sleep(0.06)
+        level, = json.load(process.stdout)["levels"]
+    assert level["runs"][0]["generator"]["empty_share"] > 0.2
+    assert level["verdict"]["throughput"] == "INVALID" and "generator-late" in reasons(level) and whole(level)
+
+
 def test_what_takes_too_long_has_failed(server, weir):
     level, = weir.json("load", *at(server, "five"), "--concurrency-range", 4, "--duration", 1, "--warmup", 0, "--request-timeout-ms", 12, status=3)["levels"]
     assert level["errors"]["timeout"] > 0 and whole(level)

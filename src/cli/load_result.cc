@@ -131,6 +131,7 @@ Json RepeatJson(const load::Played& played) {
   json["generator"] = {{"sent", played.tally.slip.count()},
                        {"late", played.tally.late},
                        {"sent_per_s", played.sent_per_s()},
+                       {"empty_share", played.empty_share},
                        {"busiest_thread", played.busiest_thread}};
   json["response_ms"] = TimesJson(played.tally.response, played.tally.send);
   if (!played.tally.send.empty()) json["client_send_ms"] = TimesJson(played.tally.send);

@@ -147,6 +147,10 @@ Played Player::Sum() {
   played_.tally = ledger_.tally();
   played_.by_count = options_.requests > 0;
   played_.measured_s = Seconds(ledger_.to() - ledger_.from());
+  if (!is_open_ && played_.measured_s > 0) {
+    const double places = std::get<Concurrency>(options_.scenario).in_flight;
+    played_.empty_share = ledger_.tally().empty_seconds / (places * played_.measured_s);
+  }
   played_.warm_up_s = Seconds(ledger_.from() - begin_);
   played_.warm_up_requests = ledger_.warm_up_requests();
   return std::move(played_);

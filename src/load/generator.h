@@ -92,7 +92,10 @@ struct Played {
   double spin_s = 0;          // CPU time of waiting on the spot, for the schedule's moments or for answers
   double busiest_thread = 0;  // share of the time in which the busiest of the generator's threads had a CPU
   std::string busiest_thread_name;  // empty: none was seen
-  int64_t samples_lost = 0;         // that hooks.samples was too slow for
+  // Closed loop: of the time of its places, for how much they stood empty, the last answer there, for over
+  // 1 ms at a time.
+  double empty_share = 0;
+  int64_t samples_lost = 0;  // that hooks.samples was too slow for
   bool interrupted = false;
   bool by_count = false;            // the measured time is that of a number of requests
   std::vector<std::string> errors;  // the first words of each kind of failure

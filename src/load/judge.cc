@@ -122,6 +122,13 @@ void Judgement::Generator() {
                           slip, Percent(limits_.slip_share), median));
     }
   }
+  if (played_.empty_share > limits_.empty_suspect) {
+    const bool invalid = played_.empty_share > limits_.empty_invalid;
+    Both(invalid ? Standing::kInvalid : Standing::kSuspect, Reason::kGeneratorLate,
+         fmt::format("the places stood empty for {} of the time though their answers were there, limit {}",
+                     Percent(played_.empty_share),
+                     Percent(invalid ? limits_.empty_invalid : limits_.empty_suspect)));
+  }
   Busy(played_.busiest_thread,
        fmt::format("thread {} of the generator was busy", played_.busiest_thread_name));
   if (around_.ceiling_per_s && *around_.ceiling_per_s > 0 && played_.measured_s > 0) {

@@ -25,6 +25,7 @@ struct Surroundings {
 struct Limits {
   double late_share = 0.01;  // of requests, more than 1 ms late
   double slip_share = 0.05;  // slip's p99 of the median response time: above it the latency is suspect
+  double empty_suspect = 0.05, empty_invalid = 0.2;  // of a closed loop's places
   double busy_suspect = 0.5, busy_invalid = 0.8;
   double worth_calibrating = 0.25;  // of the busiest thread's time: above it the ceiling is asked for
   double rate_share = 0.01;         // of the rate asked for, missed

@@ -114,6 +114,17 @@ TEST(Judge, RefusesAThroughputThatTheGeneratorLimits) {
   EXPECT_EQ(Judge(played, {}).throughput.standing, Standing::kValid);
 }
 
+TEST(Judge, SaysWhenPlacesStoodEmpty) {
+  Played played = Play({});
+  for (const auto& [share, standing] :
+       {std::pair(0.05, Standing::kValid), {0.06, Standing::kSuspect}, {0.21, Standing::kInvalid}}) {
+    played.empty_share = share;
+    EXPECT_EQ(Judge(played, {}).throughput.standing, standing) << share;
+    EXPECT_EQ(Judge(played, {}).latency.standing, standing) << share;
+  }
+  EXPECT_THAT(Reasons(Judge(played, {}).latency), testing::ElementsAre(Reason::kGeneratorLate));
+}
+
 TEST(Judge, HoldsTheGeneratorAgainstWhatItCanSend) {
   const Played played = Play({});  // 1,000 a second
   const auto judged = [&](double ceiling) { return Judge(played, {.ceiling_per_s = ceiling}).throughput; };

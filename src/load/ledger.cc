@@ -18,7 +18,7 @@ bool Ledger::IsDue(Instant planned, Instant now) const {
   return planned < to_ && now < to_ + kGrace;
 }
 
-std::optional<Ledger::Ticket> Ledger::Plan(Instant planned, Instant now) {
+std::optional<Ledger::Ticket> Ledger::Plan(Instant planned, Instant now, Duration empty) {
   if (phase_ == Phase::kWarmUp && planned >= begin_ + options_.warm_up &&
       planned_ >= options_.warm_up_requests) {
     phase_ = Phase::kMeasuring;
@@ -34,6 +34,7 @@ std::optional<Ledger::Ticket> Ledger::Plan(Instant planned, Instant now) {
   CountInFlight(1, now);
   const Ticket ticket{.number = planned_++, .taken = now, .measured = phase_ == Phase::kMeasuring};
   if (ticket.measured) ++measured_, ++out_;
+  if (ticket.measured && empty > kLate) tally_.empty_seconds += Seconds(empty);
   if (by_count() && measured_ == options_.requests) EndByCount(now);
   return ticket;
 }

@@ -33,8 +33,8 @@ class Ledger {
     bool measured = false;
   };
   // A request planned for `planned` may leave now; the plans move the run from phase to phase. Nothing: the
-  // run is over.
-  std::optional<Ticket> Plan(Instant planned, Instant now);
+  // run is over. `empty`: in a closed loop, since its place's last answer came.
+  std::optional<Ticket> Plan(Instant planned, Instant now, Duration empty = {});
   // Its answer, or what stands for one, and what the server told of it. Every ticket comes back once.
   void Ended(const Ticket& ticket, const Sample& sample,
              const std::optional<infer::ServerDurations>& server = std::nullopt);

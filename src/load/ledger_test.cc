@@ -77,6 +77,15 @@ TEST(Ledger, CountsNoRequestAsInFlightAfterItsAnswerCame) {
   EXPECT_DOUBLE_EQ(ledger.tally().in_flight_seconds, ledger.tally().sojourn_seconds);
 }
 
+TEST(Ledger, AddsUpWhatPlacesStoodEmpty) {
+  Ledger ledger = Make({.warm_up = 1s, .length = 10s});
+  for (const auto& [at, empty] :
+       {std::pair<Duration, Duration>(0s, 50ms), {2s, 900us}, {3s, 20ms}, {4s, 30ms}})
+    EXPECT_TRUE(ledger.Plan(kStart + at, kStart + at, empty));
+  EXPECT_DOUBLE_EQ(ledger.tally().empty_seconds, 0.05)
+      << "in the measured time, and what is not just waking up";
+}
+
 TEST(Ledger, WarmsUpByCountToo) {
   Ledger ledger = Make({.warm_up = 0s, .warm_up_requests = 2, .length = 1s});
   Answer(ledger, kStart, 1ms);

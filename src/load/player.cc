@@ -22,7 +22,7 @@ bool Player::Plan(Flight& flight, Instant planned) {
   const Instant now = clock_.Now();
   MutexLock lock(mutex_);
   const Ledger::Phase before = ledger_.phase();
-  const auto ticket = ledger_.Plan(planned, now);
+  const auto ticket = ledger_.Plan(planned, now, now - flight.free_since.value_or(now));
   if (ledger_.phase() != before) {
     changed_.NotifyAll();
     freed_.NotifyAll();
@@ -64,6 +64,11 @@ void Player::Answered(Flight& flight, const Result<infer::Response>& result, con
                       .request = flight.request,
                       .outcome = Check(flight, now, result, fault)};
   flight.rest = flight.backoff.After(sample.outcome);
+  if (!is_open_ && flight.rest == Duration{}) {
+    flight.free_since = now;
+  } else {
+    flight.free_since.reset();
+  }
   if (hooks_.drive) {
     // A schedule waits for no answer: where its arrival is known, it may be read late.
     const bool tells = sample.outcome == Outcome::kAnswered && !(is_open_ && knows_arrival);

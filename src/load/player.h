@@ -38,6 +38,7 @@ struct Flight {
   // Closed loop: what the next request waits for, set before whoever goes on with the place does.
   Backoff backoff;
   Duration rest{};
+  std::optional<Instant> free_since;  // nothing: it has just been made, or rested
 };
 
 // Play of generator.h: Start, Watch, Sum, one after the other on its thread.

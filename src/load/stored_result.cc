@@ -117,6 +117,7 @@ Result<Generator> GeneratorOf(const Json& json) {
   return Generator{.sent = TRY(GetCount(json, "sent")),
                    .late = TRY(GetCount(json, "late")),
                    .sent_per_s = TRY(GetFigure(json, "sent_per_s")),
+                   .empty_share = TRY(GetFigureIfAny(json, "empty_share")).value_or(0),
                    .busiest_thread = TRY(GetFigure(json, "busiest_thread"))};
 }
 

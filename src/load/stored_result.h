@@ -40,6 +40,7 @@ struct Law {
 struct Generator {
   int64_t sent = 0, late = 0;  // late: more than 1 ms after the plan
   double sent_per_s = 0;
+  double empty_share = 0;     // of a closed loop's places, over 1 ms at a time
   double busiest_thread = 0;  // share of the time
 };
 

@@ -6,8 +6,6 @@
 namespace weir::load {
 namespace {
 
-constexpr Duration kLate = 1ms;
-
 int64_t Nanoseconds(Duration d) { return std::max<int64_t>(0, d.count()); }
 
 }  // namespace
@@ -35,6 +33,7 @@ void Tally::Merge(const Tally& more) {
   slip.Merge(more.slip);
   split.Merge(more.split);
   late += more.late;
+  empty_seconds += more.empty_seconds;
   in_flight_seconds += more.in_flight_seconds;
   sojourn_seconds += more.sojourn_seconds;
   straddling_seconds += more.straddling_seconds;

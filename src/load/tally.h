@@ -14,6 +14,8 @@
 
 namespace weir::load {
 
+constexpr Duration kLate = 1ms;  // a request that left so much after it could have is late
+
 // A value; Generator guards it while a run goes on. Times in nanoseconds.
 struct Tally {
   std::array<int64_t, kOutcomes> ended{};  // measured requests, by outcome
@@ -27,6 +29,8 @@ struct Tally {
   // Over the measured time, by the moment of the plan and of the end.
   Series response_series;  // seconds of answered requests
   Series done_series;      // answers
+  double empty_seconds =
+      0;  // closed loop: Ledger::Plan's `empty` of measured requests, where it is over 1 ms
   // For Little's law: over all requests in flight within the measured time, whatever their outcome.
   double in_flight_seconds = 0;   // the area under the number in flight
   double sojourn_seconds = 0;     // of these the parts of requests that were in flight within it only

@@ -271,11 +271,14 @@ void LevelCheck::RunLaw(const Run& run, const Law& law, const std::string& where
                     law.difference));
   }
   // What requests across the run's ends may make of it, as it is told: at each end no more than are in
-  // flight, for no longer than the longest. Where it is not told, their mean time in flight over the run's
-  // time; how many ended within that is not told either, so it is rather too much.
+  // flight, for no longer than the longest, which is not known where not all were answered. Where it is not
+  // told, their mean time in flight over the run's time; how many ended within that is not told either, so it
+  // is rather too much.
   double straddling = 0;
   if (law.straddling && run.response.max && run.measured_s > 0) {
-    straddling = std::min(*law.straddling, 2e-3 * *run.response.max / run.measured_s);
+    const bool all_answered = run.answered == run.planned;
+    straddling = *law.straddling;
+    if (all_answered) straddling = std::min(straddling, 2e-3 * *run.response.max / run.measured_s);
   } else {
     const double answers = run.throughput_per_s * run.measured_s;
     straddling = law.expected / std::max(1.0, answers - static_cast<double>(level_.concurrency.value_or(0)));

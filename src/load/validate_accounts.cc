@@ -88,7 +88,10 @@ void AccountCheck::Split(const stored::Split& split) {
   if (split.client_send.has_value() != level_.client_send.has_value()) {
     Add(rule::kSplit, where, "of client_send and client_send_ms there is one alone");
   } else if (split.client_send) {
-    MustBe(rule::kSplit, where, "client_send", *split.client_send, level_.client_send->mean.value_or(0),
+    const stored::Times& send = *level_.client_send;
+    const double share =
+        static_cast<double>(send.n) / static_cast<double>(std::max<int64_t>(1, level_.answered));
+    MustBe(rule::kSplit, where, "client_send", *split.client_send, share * send.mean.value_or(0),
            "client_send_ms has");
   }
   MustBe(rule::kSplit, where, "client_receive", split.client_receive, *service - *first_byte,

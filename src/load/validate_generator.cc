@@ -32,6 +32,7 @@ class GeneratorCheck {
                              generator.sent, generator.late));
     }
     Late(generator);
+    Empty(generator.empty_share);
     Busy(generator.busiest_thread, "of the time its busiest thread was busy");
     if (ceiling_per_s.value_or(0) > 0 && generator.busiest_thread > kLimits.worth_calibrating)
       Busy(generator.sent_per_s / *ceiling_per_s, "of what it can send went out");
@@ -71,6 +72,14 @@ class GeneratorCheck {
     MustBeTold(Reason::kGeneratorLate, Standing::kSuspect, Standing::kInvalid,
                fmt::format("{:.3g} % of the requests left more than 1 ms late, limit {:g} %", 100 * late,
                            100 * kLimits.late_share));
+  }
+
+  void Empty(double share) {
+    if (share <= kLimits.empty_suspect) return;
+    const Standing standing = share > kLimits.empty_invalid ? Standing::kInvalid : Standing::kSuspect;
+    MustBeTold(Reason::kGeneratorLate, standing, standing,
+               fmt::format("the places stood empty for {:.3g} % of the time, limit {:g} %", 100 * share,
+                           100 * kLimits.empty_suspect));
   }
 
   void Busy(double share, const char* what) {
