@@ -19,8 +19,9 @@ struct Ceiling {
   std::optional<double> floor_ms;  // the median response time of one request at a time
 };
 
-// Sends `requests`, made for `target`, to a NullServer for about a second, over the target's protocol and
-// with the client that `flags` ask for. Errors are those of starting it, or say that nothing came of it.
+// Sends `requests`, made for `target`, to a NullServer for some hundredths of a second, over the target's
+// protocol and with the client that `flags` ask for. Errors are those of starting it, or say that nothing
+// came of it.
 Result<Ceiling> MeasureCeiling(const LoadFlags& flags, const LoadTarget& target,
                                const std::vector<infer::Request>& requests, const Clock& clock,
                                const std::stop_token& stop);

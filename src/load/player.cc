@@ -52,27 +52,24 @@ void Player::Answered(Flight& flight, const Result<infer::Response>& result, con
   const bool goes_on = !is_open_ && !is_sync_;  // once the last answer is counted the player may be gone
   // Over a wire an answer's end is its last byte's arrival, however late this thread was woken for it.
   const bool knows_arrival = result && times.first_byte && times.done;
-  const Instant now = knows_arrival ? *times.done : clock_.Now();
+  const Instant done = knows_arrival ? *times.done : clock_.Now();
   std::string fault;
   if (!result) fault = result.error().message;
   const Instant sent = std::max(flight.ticket.taken, times.sent.value_or(flight.ticket.taken));
   const Sample sample{.planned = flight.planned,
                       .sent = sent,
-                      .first_byte = times.first_byte.value_or(now),
-                      .done = now,
-                      .send = SendTime(times, sent, now),
+                      .first_byte = times.first_byte.value_or(done),
+                      .done = done,
+                      .send = SendTime(times, sent, done),
                       .request = flight.request,
-                      .outcome = Check(flight, now, result, fault)};
+                      .outcome = Check(flight, done, result, fault)};
   flight.rest = flight.backoff.After(sample.outcome);
-  if (!is_open_ && flight.rest == Duration{}) {
-    flight.free_since = now;
-  } else {
-    flight.free_since.reset();
-  }
+  const bool goes_on_at_once = !is_open_ && flight.rest == Duration{};
+  flight.free_since = goes_on_at_once ? std::optional(done) : std::nullopt;
   if (hooks_.drive) {
     // A schedule waits for no answer: where its arrival is known, it may be read late.
     const bool tells = sample.outcome == Outcome::kAnswered && !(is_open_ && knows_arrival);
-    expectation_.Ended(flight.ticket.taken, now, tells);
+    expectation_.Ended(flight.ticket.taken, done, tells);
   }
   {
     MutexLock lock(mutex_);
@@ -91,9 +88,9 @@ void Player::Answered(Flight& flight, const Result<infer::Response>& result, con
   if (goes_on && flight.half_done.exchange(true)) KeepPlaces({&flight});
 }
 
-Outcome Player::Check(const Flight& flight, Instant now, const Result<infer::Response>& result,
+Outcome Player::Check(const Flight& flight, Instant done, const Result<infer::Response>& result,
                       std::string& fault) const {
-  if (options_.timeout > Duration{} && now - flight.ticket.taken > options_.timeout)
+  if (options_.timeout > Duration{} && done - flight.ticket.taken > options_.timeout)
     return Outcome::kTimedOut;
   if (!result) return OutcomeOf(result.error().code);
   if (!requests_.check) return Outcome::kAnswered;

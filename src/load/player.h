@@ -80,7 +80,7 @@ class Player {
   bool Plan(Flight& flight, Instant planned) EXCLUDES(mutex_);
   void Submit(Flight& flight);
   void Answered(Flight& flight, const Result<infer::Response>& result, const infer::Times& times);
-  Outcome Check(const Flight& flight, Instant now, const Result<infer::Response>& result,
+  Outcome Check(const Flight& flight, Instant done, const Result<infer::Response>& result,
                 std::string& fault) const;
   void Keep(const Sample& sample, bool measured, const std::string& fault) REQUIRES(mutex_);
 
