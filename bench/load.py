@@ -19,7 +19,7 @@ import serving
 from serving import SHAPES, WORK
 
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "4"))
-SECONDS = 2
+SECONDS = int(os.environ.get("WEIR_BENCH_SECONDS", "2"))  # of weir's and wrk's runs
 WEIR = serving.ROOT / "build/release/weir"
 HTTP, GRPC = "127.0.0.1:17500", "127.0.0.1:17501"
 
