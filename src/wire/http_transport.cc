@@ -1,40 +1,32 @@
 #include "wire/http_transport.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <deque>
-#include <map>
 #include <span>
+#include <system_error>
 #include <thread>
 #include <unordered_set>
 #include <utility>
 
-#include <boost/asio/connect.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-
 #include "base/thread.h"
 #include "wire/arrival.h"
 #include "wire/client_rules.h"
-#include "wire/tcp_acknowledged.h"
+#include "wire/event_loop.h"
+#include "wire/tcp.h"
 
 namespace weir::wire {
 namespace {
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
-using boost::system::error_code;
-
 class Connection;
 class Lane;
 
-asio::steady_timer::time_point ToSteady(Instant when) {  // both are CLOCK_MONOTONIC
-  return asio::steady_timer::time_point(when.time_since_epoch());
-}
+using TcpAddresses = std::vector<TcpAddress>;
 
 // An exchange on its way. Of its lane's thread once it has been sent there.
 struct Pending {
@@ -45,17 +37,16 @@ struct Pending {
   Connection* on = nullptr;  // none: it waits for a connection
   bool again = false;        // sent a second time: not a third
   bool over = false;         // answered, or about to be
-  std::multimap<Instant, std::shared_ptr<Pending>>::iterator due;
-  bool watched = false;  // `due` is valid
+  std::optional<EventLoop::Timer> deadline;
   std::optional<std::stop_callback<std::function<void()>>> on_cancel;
 };
 using PendingPtr = std::shared_ptr<Pending>;
 
-// A socket, and the exchange it carries. Bytes are always awaited, so an idle connection that the server
-// closes is noticed then and not by the next call.
-class Connection : public std::enable_shared_from_this<Connection> {
+// A socket, and the exchange it carries. An idle one is watched, too, so that the server's closing it is
+// noticed then and not by the next call.
+class Connection : public EventLoop::Watcher, public std::enable_shared_from_this<Connection> {
  public:
-  Connection(Lane& lane, asio::io_context& io) : lane_(lane), socket_(io), connect_timer_(io) {}
+  explicit Connection(Lane& lane) : lane_(lane) {}
 
   void Connect(PendingPtr first);
   void Carry(PendingPtr pending);  // REQUIRES: idle
@@ -63,30 +54,34 @@ class Connection : public std::enable_shared_from_this<Connection> {
   PendingPtr Release() { return std::exchange(pending_, nullptr); }
   bool open() const { return open_; }
 
+  void OnReady(EventLoop::Readiness ready) override;
+
  private:
-  void ConnectTo(const tcp::resolver::results_type& addresses);
-  void Connected(const error_code& error);
+  void TryAddress();
+  void Connected();
   void ConnectFailed(const std::string& why);
+  void AddBuffer(const Bytes& bytes);
   void Write();
-  void AwaitBytes();
   void Read();
   void OnRead(size_t size, Instant came);
   void AnswerWhole();
-  void Ended(const error_code& error);
+  void Ended(int error);
   void FailPending(Error error);
   Error Named(const Error& error) const;  // with the server's address in front
   bool ServerMayHaveAll() const;
   void LetGoOfPayload();
 
   Lane& lane_;
-  tcp::socket socket_;
-  asio::steady_timer connect_timer_;
-  std::unique_ptr<tcp::resolver> resolver_;
+  TcpAddresses addresses_;  // of the server, and how many of them were tried
+  size_t tried_ = 0;
+  std::optional<EventLoop::Timer> connect_timer_;  // there while it is not connected
+  UniqueFd socket_;
   HttpAnswerReader reader_;
   PendingPtr pending_;
-  std::vector<asio::const_buffer> buffers_;
-  std::span<asio::const_buffer> unsent_;  // of buffers_
+  std::vector<iovec> buffers_;
+  std::span<iovec> unsent_;  // of buffers_
   bool open_ = true;
+  bool ended_ = false;    // the other side has closed: there may be bytes before that
   bool written_ = false;  // the request whole, to the kernel
   bool used_ = false;     // has carried an exchange before this one
   uint64_t sent_ = 0;     // bytes to the kernel, ever
@@ -98,18 +93,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
 class Lane {
  public:
   enum class Runs { kItself, kWhenDriven };
-  Lane(const ServerUrl& server, const ClientOptions& options, int connections, const Clock& clock, int number,
-       Runs runs)
+  Lane(const ServerUrl& server, const ClientOptions& options, int connections, const Clock& clock,
+       std::unique_ptr<EventLoop> loop, int number, Runs runs)
       : server_(server),
         timeout_(options.connect_timeout),
         most_(connections),
         clock_(clock),
-        io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),  // its sockets and timers are of one thread
-        work_(io_.get_executor()),
-        timer_(io_),
-        wake_(io_) {
-    if (runs == Runs::kItself)
-      thread_ = StartThread(fmt::format("client-{}", number), [this](std::stop_token) { io_.run(); });
+        loop_(std::move(loop)) {
+    if (runs == Runs::kItself) {
+      thread_ = StartThread(fmt::format("client-{}", number), [this](std::stop_token) {
+        while (!stopping_) loop_->RunOne();
+      });
+    }
   }
   ~Lane() { Stop(); }
 
@@ -121,19 +116,20 @@ class Lane {
   void Freed(Connection& connection);
   void Gone(Connection& connection);  // closed
   void Again(PendingPtr pending);
+  void Locate(std::move_only_function<void(const Result<TcpAddresses>&)> then);
   void Answer(const PendingPtr& pending, Result<HttpAnswer> answer);
 
   const ServerUrl& server() const { return server_; }
   Duration connect_timeout() const { return timeout_; }
   Instant Now() const { return clock_.Now(); }
   Arrivals& arrivals() { return arrivals_; }
+  EventLoop& loop() { return *loop_; }
 
  private:
   void Stop();
   void Begin(PendingPtr pending);
   void Open(PendingPtr pending);
   void Watch(const PendingPtr& pending);
-  void Arm(Instant when);
   void Abort(const PendingPtr& pending, Error error);
   void AbortAll();
   std::optional<Error> TooLate(const HttpExchange& exchange) const;
@@ -150,64 +146,66 @@ class Lane {
   Arrivals arrivals_{clock_};
   std::atomic<int> load_ = 0;  // calls sent here and not yet answered
 
-  asio::io_context io_;
-  asio::executor_work_guard<asio::io_context::executor_type> work_;
-  asio::steady_timer timer_;
-  asio::steady_timer wake_;  // of Drive
-  int64_t wakes_ = 0;        // how often it was set
-  bool near_ = false;        // it has rung, as set last
-  std::optional<Instant> armed_;
-  std::multimap<Instant, PendingPtr> due_;
+  const std::unique_ptr<EventLoop> loop_;
   std::unordered_set<std::shared_ptr<Connection>> connections_;
   std::vector<Connection*> idle_;  // the one used last is used next
   std::deque<PendingPtr> waiting_;
+  std::vector<std::move_only_function<void(const Result<TcpAddresses>&)>> unlocated_;
   bool stopping_ = false;
 
+  std::jthread resolver_;  // asks the system where the server is, while somebody is unlocated
   std::jthread thread_;
 };
 
 void Connection::Connect(PendingPtr first) {
   pending_ = std::move(first);
   pending_->on = this;
-  connect_timer_.expires_after(lane_.connect_timeout());
-  connect_timer_.async_wait([self = shared_from_this()](const error_code& error) {
-    if (!error && self->open_) self->ConnectFailed("no answer in time");
+  connect_timer_ = lane_.loop().At(lane_.Now() + lane_.connect_timeout(), [self = shared_from_this()] {
+    if (self->open_) self->ConnectFailed("no answer in time");
   });
-  const ServerUrl& server = lane_.server();
-  if (server.literal()) {
-    error_code error;
-    const tcp::endpoint address(asio::ip::make_address(server.host, error), server.port);
-    return ConnectTo(tcp::resolver::results_type::create(address, server.host, ""));
+  lane_.Locate([self = shared_from_this()](const Result<TcpAddresses>& found) {
+    if (!self->open_) return;
+    if (!found) return self->ConnectFailed(found.error().message);
+    self->addresses_ = *found;
+    self->TryAddress();
+  });
+}
+
+// The next one. The last that fails says why there is no connection.
+void Connection::TryAddress() {
+  while (true) {
+    const bool is_last = tried_ + 1 == addresses_.size();
+    Result<UniqueFd> begun = BeginConnect(addresses_[tried_++]);
+    if (begun) {
+      socket_ = *std::move(begun);
+      const Status watched = lane_.loop().Watch(socket_.get(), shared_from_this());
+      return watched ? void() : ConnectFailed(watched.error().message);
+    }
+    if (is_last) return ConnectFailed(begun.error().message);
   }
-  resolver_ = std::make_unique<tcp::resolver>(socket_.get_executor());
-  resolver_->async_resolve(
-      server.host, fmt::format("{}", server.port),
-      [self = shared_from_this()](const error_code& error, const tcp::resolver::results_type& addresses) {
-        if (!self->open_) return;
-        error ? self->ConnectFailed(error.message()) : self->ConnectTo(addresses);
-      });
 }
 
-void Connection::ConnectTo(const tcp::resolver::results_type& addresses) {
-  asio::async_connect(socket_, addresses,
-                      [self = shared_from_this()](const error_code& error, const tcp::endpoint&) {
-                        if (self->open_) self->Connected(error);
-                      });
+void Connection::OnReady(EventLoop::Readiness ready) {
+  if (connect_timer_) {
+    const Status outcome = ConnectOutcome(socket_.get());
+    if (!outcome) {
+      lane_.loop().Forget(socket_.get());
+      return tried_ < addresses_.size() ? TryAddress() : ConnectFailed(outcome.error().message);
+    }
+    Connected();
+  } else if (ready.writable && pending_ && !unsent_.empty()) {
+    Write();
+  }
+  ended_ |= ready.ended;
+  if (open_ && ready.readable) Read();
 }
 
-void Connection::Connected(const error_code& error) {
-  error_code ignored;
-  if (error) return ConnectFailed(error.message());
-  connect_timer_.cancel(ignored);
-  // After a connect asio goes on to watch for room to write: each wait for bytes would end at once.
-  const tcp protocol = socket_.local_endpoint(ignored).protocol();
-  socket_.assign(protocol, socket_.release(ignored), ignored);
-  socket_.non_blocking(true, ignored);
-  socket_.set_option(tcp::no_delay(true), ignored);
-  Arrivals::Stamp(socket_.native_handle());
-  acknowledged_at_start_ = AcknowledgedBytes(socket_.native_handle()).value_or(0);
+void Connection::Connected() {
+  lane_.loop().Cancel(*std::exchange(connect_timer_, std::nullopt));
+  addresses_.clear();
+  Arrivals::Stamp(socket_.get());
+  acknowledged_at_start_ = AcknowledgedBytes(socket_.get()).value_or(0);
   Carry(Release());
-  if (open_) AwaitBytes();
 }
 
 void Connection::ConnectFailed(const std::string& why) {
@@ -220,35 +218,40 @@ void Connection::Carry(PendingPtr pending) {
   written_ = false;
   const HttpExchange& exchange = pending_->exchange;
   pending_->stamps = {.begun = lane_.Now()};
-  buffers_.assign(1, asio::const_buffer(exchange.head.data(), exchange.head.size()));
-  for (const Bytes& part : exchange.parts) {
-    if (!part.empty()) buffers_.emplace_back(part.data(), part.size());
-  }
+  buffers_.clear();
+  AddBuffer(exchange.head);
+  for (const Bytes& part : exchange.parts) AddBuffer(part);
   unsent_ = buffers_;
   Write();
+}
+
+void Connection::AddBuffer(const Bytes& bytes) {
+  if (!bytes.empty())
+    buffers_.push_back({.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()});
 }
 
 // As much as the socket takes, and the rest when it takes more. A fault is left to the next read: the server
 // may have answered before it closed.
 void Connection::Write() {
   while (!unsent_.empty()) {
-    error_code error;
-    size_t size = unsent_.size() == 1 ? socket_.write_some(asio::const_buffers_1(unsent_.front()), error)
-                                      : socket_.write_some(unsent_, error);
-    if (error == asio::error::would_block) {
-      socket_.async_wait(tcp::socket::wait_write,
-                         [self = shared_from_this(), pending = pending_](const error_code& failed) {
-                           if (!failed && self->open_ && self->pending_ == pending) self->Write();
-                         });
-      return;
-    }
-    if (error) return;
+    msghdr message{};
+    message.msg_iov = unsent_.data();
+    message.msg_iovlen = std::min<size_t>(unsent_.size(), IOV_MAX);
+    const ssize_t taken = unsent_.size() == 1
+                              ? send(socket_.get(), unsent_[0].iov_base, unsent_[0].iov_len, MSG_NOSIGNAL)
+                              : sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+    if (taken < 0 && errno == EINTR) continue;
+    if (taken < 0) return;
+    auto size = static_cast<size_t>(taken);
     sent_ += size;
-    while (!unsent_.empty() && size >= unsent_.front().size()) {
-      size -= unsent_.front().size();
+    while (!unsent_.empty() && size >= unsent_.front().iov_len) {
+      size -= unsent_.front().iov_len;
       unsent_ = unsent_.subspan(1);
     }
-    if (size > 0) unsent_.front() += size;
+    if (size > 0) {
+      unsent_.front().iov_base = static_cast<std::byte*>(unsent_.front().iov_base) + size;
+      unsent_.front().iov_len -= size;
+    }
   }
   written_ = true;
   pending_->stamps.written = lane_.Now();
@@ -260,36 +263,29 @@ void Connection::LetGoOfPayload() {
   if (written_ && (!used_ || pending_->again || reader_.begun())) pending_->exchange.parts.clear();
 }
 
-void Connection::AwaitBytes() {
-  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](const error_code& error) {
-    if (self->open_) error ? self->Ended(error) : self->Read();
-  });
-}
-
-// Once: who has more to do than this connection has a turn before more is read from it.
+// Once: who has more to do than this connection has a turn before more is read from it. What fits has been
+// all there was, but for the end, of which one is told together with the bytes before it.
 void Connection::Read() {
   const std::span<std::byte> room = reader_.Room();
   const Instant since = pending_ ? *pending_->stamps.begun : Instant{};
-  const Arrivals::Received received = lane_.arrivals().Receive(socket_.native_handle(), room, since);
+  const Arrivals::Received received = lane_.arrivals().Receive(socket_.get(), room, since);
   if (received.size > 0) {
     OnRead(static_cast<size_t>(received.size), received.came);
   } else if (received.size == 0) {
-    Ended(asio::error::eof);
-  } else if (received.size != -EAGAIN && received.size != -EINTR) {
-    Ended(error_code(static_cast<int>(-received.size), boost::system::system_category()));
+    Ended(0);
+  } else if (received.size == -EAGAIN) {
+    return;
+  } else if (received.size != -EINTR) {
+    Ended(static_cast<int>(-received.size));
   }
-  if (!open_) return;
-  if (reader_.begun() && received.size == std::ssize(room)) {
-    asio::post(socket_.get_executor(), [self = shared_from_this()] {
-      if (self->open_) self->Read();
-    });
-  } else {
-    AwaitBytes();
-  }
+  if (!open_ || (received.size >= 0 && received.size < std::ssize(room) && !ended_)) return;
+  lane_.loop().Post([self = shared_from_this()] {
+    if (self->open_) self->Read();
+  });
 }
 
 void Connection::OnRead(size_t size, Instant came) {
-  if (!pending_) return Ended(asio::error::eof);                                 // an answer to nothing
+  if (!pending_) return Ended(0);                                                // an answer to nothing
   pending_->stamps.done = std::max(came, pending_->stamps.done.value_or(came));  // of what has come so far
   if (!pending_->stamps.first_byte) pending_->stamps.first_byte = came;
   const Result<bool> whole = reader_.Filled(size);
@@ -314,9 +310,9 @@ void Connection::AnswerWhole() {
   lane_.Answer(pending, std::move(answer));
 }
 
-// The server has closed, or the connection broke.
-void Connection::Ended(const error_code& error) {
-  if (pending_ && reader_.begun() && error == asio::error::eof) {
+// The server has closed (0), or the connection broke.
+void Connection::Ended(int error) {
+  if (pending_ && reader_.begun() && error == 0) {
     pending_->stamps.done = lane_.Now();  // the kernel stamps bytes alone
     const Result<bool> whole = reader_.Closed();
     return whole ? AnswerWhole() : FailPending(Named(whole.error()));
@@ -326,8 +322,9 @@ void Connection::Ended(const error_code& error) {
     Close();
     return lane_.Again(std::move(pending));
   }
-  FailPending(
-      Named({ErrorCode::kIo, fmt::format("the connection ended before the answer: {}", error.message())}));
+  FailPending(Named(
+      {ErrorCode::kIo, fmt::format("the connection ended before the answer: {}",
+                                   error == 0 ? "End of file" : std::generic_category().message(error))}));
 }
 
 Error Connection::Named(const Error& error) const {
@@ -343,24 +340,23 @@ void Connection::FailPending(Error error) {
 // A server begins no request of which its kernel has not acknowledged every byte.
 bool Connection::ServerMayHaveAll() const {
   if (!written_) return false;
-  const auto acknowledged = AcknowledgedBytes(const_cast<tcp::socket&>(socket_).native_handle());
+  const auto acknowledged = AcknowledgedBytes(socket_.get());
   return !acknowledged || *acknowledged - acknowledged_at_start_ >= sent_;
 }
 
 void Connection::Close() {
   if (!open_) return;
   open_ = false;
-  error_code ignored;
-  connect_timer_.cancel(ignored);
-  if (resolver_) resolver_->cancel();
-  socket_.close(ignored);
+  if (connect_timer_) lane_.loop().Cancel(*connect_timer_);
+  if (socket_.valid()) lane_.loop().Forget(socket_.get());
+  socket_ = UniqueFd();
   lane_.Gone(*this);
 }
 
 void Lane::Send(PendingPtr pending) {
   load_.fetch_add(1, std::memory_order_relaxed);
-  if (!thread_.joinable() || io_.get_executor().running_in_this_thread()) return Begin(std::move(pending));
-  asio::post(io_, [this, pending = std::move(pending)] { Begin(pending); });
+  if (!thread_.joinable() || loop_->InLoop()) return Begin(std::move(pending));
+  loop_->Post([this, pending = std::move(pending)] { Begin(pending); });
 }
 
 // One piece of work between looks at the clock: a heap of answers must not make the caller late. A caller who
@@ -368,32 +364,28 @@ void Lane::Send(PendingPtr pending) {
 Duration Lane::Drive(Instant until, Duration awake) {
   Instant now = Now();
   if (until - now > awake) {
-    // One of before may be over and not yet told of.
-    const int64_t wake = ++wakes_;
-    near_ = false;
-    wake_.expires_at(ToSteady(until - awake));
-    wake_.async_wait([this, wake](const error_code& error) {
-      if (!error && wake == wakes_) near_ = true;
-    });
-    while (!near_ && now < until - awake) {
-      io_.run_one();
+    bool near = false;
+    const EventLoop::Timer wake = loop_->At(until - awake, [&near] { near = true; });
+    while (!near && now < until - awake) {
+      loop_->RunOne();
       now = Now();
     }
+    loop_->Cancel(wake);
   }
   constexpr int kAtLeast = 4;  // what opening a connection and a call on it take
   Duration spun{};
-  size_t ran = 0;
-  for (int done = 0; now < until || (done < kAtLeast && (done == 0 || ran > 0)); ++done) {
-    ran = io_.poll_one();
+  bool ran = false;
+  for (int done = 0; now < until || (done < kAtLeast && (done == 0 || ran)); ++done) {
+    ran = loop_->PollOne();
     const Instant before = std::exchange(now, Now());
-    if (ran == 0) spun += now - before;
+    if (!ran) spun += now - before;
   }
   return spun;
 }
 
 void Lane::Begin(PendingPtr pending) {
   if (std::optional<Error> error = TooLate(pending->exchange)) {
-    asio::post(io_, [this, pending = std::move(pending), error] { Abort(pending, *error); });
+    loop_->Post([this, pending = std::move(pending), error] { Abort(pending, *error); });
     return;
   }
   Watch(pending);
@@ -415,7 +407,7 @@ std::optional<Error> Lane::TooLate(const HttpExchange& exchange) const {
 }
 
 void Lane::Open(PendingPtr pending) {
-  const auto connection = std::make_shared<Connection>(*this, io_);
+  const auto connection = std::make_shared<Connection>(*this);
   connections_.insert(connection);
   connection->Connect(std::move(pending));
 }
@@ -445,34 +437,31 @@ void Lane::Gone(Connection& connection) {
   Open(std::move(next));
 }
 
+// Where the server is, as the system's resolver says now; who asks while it is at it waits for the same
+// answer. `then` runs from the loop, never from here.
+void Lane::Locate(std::move_only_function<void(const Result<TcpAddresses>&)> then) {
+  unlocated_.push_back(std::move(then));
+  if (unlocated_.size() > 1) return;
+  const auto tell = [this](const Result<TcpAddresses>& found) {
+    for (auto& each : std::exchange(unlocated_, {})) each(found);
+  };
+  if (server_.literal()) return loop_->Post([this, tell] { tell(Resolve(server_)); });
+  resolver_ = StartThread("resolver", [this, tell](std::stop_token) {
+    loop_->Post([tell, found = Resolve(server_)] { tell(found); });
+  });
+}
+
 // From now on its deadline and its caller's wish can end it. Both do so from the loop, never from here.
 void Lane::Watch(const PendingPtr& pending) {
-  if (const auto due = pending->exchange.due) {
-    pending->due = due_.emplace(*due, pending);
-    pending->watched = true;
-    if (!armed_ || *due < *armed_) Arm(*due);
-  }
+  if (const auto due = pending->exchange.due)
+    pending->deadline = loop_->At(*due, [this, pending] { Abort(pending, NoAnswerInTime()); });
   if (pending->exchange.cancelled.stop_possible()) {
     pending->on_cancel.emplace(pending->exchange.cancelled, [this, weak = std::weak_ptr(pending)] {
-      asio::post(io_, [this, weak] {
+      loop_->Post([this, weak] {
         if (const PendingPtr found = weak.lock()) Abort(found, Left());
       });
     });
   }
-}
-
-void Lane::Arm(Instant when) {
-  armed_ = when;
-  timer_.expires_at(ToSteady(when));
-  timer_.async_wait([this, when](const error_code& error) {
-    if (error) return;  // armed for an earlier time meanwhile
-    armed_.reset();
-    while (!due_.empty() && due_.begin()->first <= when) {
-      const PendingPtr late = due_.begin()->second;
-      Abort(late, NoAnswerInTime());
-    }
-    if (!due_.empty() && !armed_) Arm(due_.begin()->first);
-  });
 }
 
 void Lane::Abort(const PendingPtr& pending, Error error) {
@@ -488,7 +477,7 @@ void Lane::Abort(const PendingPtr& pending, Error error) {
 
 void Lane::Answer(const PendingPtr& pending, Result<HttpAnswer> answer) {
   CHECK(!std::exchange(pending->over, true));
-  if (pending->watched) due_.erase(pending->due);
+  if (pending->deadline) loop_->Cancel(*pending->deadline);
   pending->on_cancel.reset();
   load_.fetch_sub(1, std::memory_order_relaxed);
   pending->exchange.parts.clear();
@@ -506,30 +495,35 @@ void Lane::AbortAll() {
     connection->Close();
     if (pending) Answer(pending, std::unexpected(stopped));
   }
-  timer_.cancel();
-  wake_.cancel();
 }
 
 void Lane::Stop() {
-  asio::post(io_, [this] {
+  if (thread_.joinable()) {
+    loop_->Post([this] { AbortAll(); });
+    thread_.join();
+  } else {
     AbortAll();
-    work_.reset();
-  });
-  thread_.joinable() ? thread_.join() : static_cast<void>(io_.run());
+  }
+  while (loop_->PollOne()) {  // of calls that were late already
+  }
 }
 
-class AsioTransport final : public HttpTransport {
+class Lanes final : public HttpTransport {
  public:
-  AsioTransport(const ServerUrl& server, const ClientOptions& options, const Clock& clock) {
+  static Result<std::unique_ptr<HttpTransport>> Create(const ServerUrl& server, const ClientOptions& options,
+                                                       const Clock& clock) {
+    TRY_STATUS(CheckOptions(options));
     const int most = options.connections;
     const int threads = std::max(1, options.threads);
     const int lanes = most > 0 ? std::min(threads, most) : threads;
+    auto transport = std::make_unique<Lanes>();
     for (int i = 0; i < lanes; ++i) {
       const int share = most / lanes + (i < most % lanes ? 1 : 0);
-      lanes_.push_back(
-          std::make_unique<Lane>(server, options, share, clock, i,
+      transport->lanes_.push_back(
+          std::make_unique<Lane>(server, options, share, clock, TRY(EventLoop::Create(clock)), i,
                                  options.threads > 0 ? Lane::Runs::kItself : Lane::Runs::kWhenDriven));
     }
+    return transport;
   }
 
   void Send(HttpExchange exchange) override {
@@ -547,8 +541,7 @@ class AsioTransport final : public HttpTransport {
 Result<std::unique_ptr<HttpTransport>> HttpTransport::Create(const ServerUrl& server,
                                                              const ClientOptions& options,
                                                              const Clock& clock) {
-  TRY_STATUS(CheckOptions(options));
-  return std::make_unique<AsioTransport>(server, options, clock);
+  return Lanes::Create(server, options, clock);
 }
 
 }  // namespace weir::wire

@@ -170,6 +170,51 @@ TEST_F(TransportTest, NoServerIsAnErrorThatNamesTheAddress) {
   EXPECT_EQ(told.answer.error().message, "connect to " + url.substr(7) + ": Connection refused");
 }
 
+TEST_F(TransportTest, AConnectionThatFailsAtOnceIsNotToldFromWithinSend) {
+  const auto transport =
+      *HttpTransport::Create(*ParseServerUrl("http://255.255.255.255:1"), {.threads = 0}, clock_);
+  auto told = Send(*transport, {});
+  EXPECT_EQ(told.wait_for(0s), std::future_status::timeout);
+  while (told.wait_for(0s) != std::future_status::ready) transport->Drive(clock_.Now() + 1ms, {});
+  EXPECT_EQ(told.get().answer.error().code, ErrorCode::kIo);
+}
+
+TEST_F(TransportTest, AServerByNameIsFound) {
+  ScriptedServer server(AnswerAll);
+  const auto transport = *HttpTransport::Create(
+      {.scheme = "http", .host = "localhost", .port = static_cast<uint16_t>(server.port())}, {}, clock_);
+  std::vector<std::future<Told>> told;
+  for (int i = 0; i < 8; ++i) told.push_back(Send(*transport, {}));
+  for (auto& each : told) EXPECT_TRUE(each.get().answer);
+}
+
+TEST_F(TransportTest, ANameThatNobodyHasIsAnErrorThatNamesIt) {
+  const auto transport = *HttpTransport::Create(*ParseServerUrl("http://no.such.host.invalid:1"), {}, clock_);
+  const Told told = Send(*transport, {}).get();
+  ASSERT_FALSE(told.answer);
+  EXPECT_EQ(told.answer.error().code, ErrorCode::kIo);
+  EXPECT_TRUE(told.answer.error().message.starts_with("connect to no.such.host.invalid:1: "));
+}
+
+// The bytes and the end of the connection are told of together.
+TEST_F(TransportTest, AnAnswerThatTheCloseEndsIsWhole) {
+  std::binary_semaphore written(0);
+  ScriptedServer server([&](Peer& peer, int) {
+    peer.ReadRequest();
+    peer.Write("HTTP/1.1 200 OK\r\n\r\nall of it");
+    peer.EndAnswers();
+    written.release();
+    peer.WaitUntilClosed();
+  });
+  const auto transport = Open(server, {.threads = 0});
+  auto told = Send(*transport, {});
+  while (!written.try_acquire()) transport->Drive(clock_.Now() + 100us, {});
+  while (told.wait_for(0s) != std::future_status::ready) transport->Drive(clock_.Now() + 1ms, {});
+  const Told answer = told.get();
+  ASSERT_TRUE(answer.answer) << answer.answer.error().message;
+  EXPECT_EQ(answer.answer->body.text(), "all of it");
+}
+
 TEST_F(TransportTest, TheDeadlineEndsTheCallAndItsConnection) {
   std::binary_semaphore closed(0);
   ScriptedServer server([&](Peer& peer, int) {
