@@ -10,7 +10,7 @@ namespace weir::cli {
 namespace {
 
 constexpr int kInFlight = 16;
-constexpr int64_t kFew = 1000;
+constexpr int64_t kFew = 300;
 
 Result<load::Played> PlayClosed(LoadTarget& target, const load::Requests& requests, int in_flight,
                                 Duration length, const LoadFlags& flags, const Clock& clock,
@@ -23,7 +23,7 @@ Result<load::Played> PlayClosed(LoadTarget& target, const load::Requests& reques
   hooks.give_up = [&] { target.GiveUp(); };
   return load::Play(target.service(), requests, clock,
                     {.scenario = load::Concurrency{in_flight, flags.sync ? Wait::kSync : Wait::kAsync},
-                     .warm_up = 4ms,
+                     .warm_up = 2ms,
                      .length = length,
                      .drain = 5s},
                     hooks, stop);
@@ -43,8 +43,8 @@ Result<Ceiling> MeasureCeiling(const LoadFlags& flags, const LoadTarget& target,
   const std::unique_ptr<LoadTarget> null = TRY(OpenLoadTarget(null_flags, clock, kInFlight));
   load::Requests pool{.pool = requests, .check = {}};
   TRY_STATUS(null->Prepare(pool));
-  const load::Played alone = TRY(PlayClosed(*null, pool, 1, 5ms, null_flags, clock, stop));
-  load::Played most = TRY(PlayClosed(*null, pool, kInFlight, 25ms, null_flags, clock, stop));
+  const load::Played alone = TRY(PlayClosed(*null, pool, 1, 3ms, null_flags, clock, stop));
+  load::Played most = TRY(PlayClosed(*null, pool, kInFlight, 12ms, null_flags, clock, stop));
   if (most.tally.answered() < kFew)  // large ones
     most = TRY(PlayClosed(*null, pool, kInFlight, 120ms, null_flags, clock, stop));
   if (most.tally.answered() == 0)
