@@ -4,13 +4,15 @@
 
 #include <cerrno>
 
+#include "base/timespec.h"
+
 namespace weir {
 namespace {
 
 Duration Read(clockid_t id) {
   timespec t{};
   clock_gettime(id, &t);
-  return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+  return FromTimespec(t);
 }
 
 }  // namespace
@@ -32,11 +34,7 @@ std::string WallTimeLabel() {
 }
 
 void SleepUntil(Instant when) {
-  const auto since = when.time_since_epoch();
-  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(since);
-  timespec t{};
-  t.tv_sec = whole.count();
-  t.tv_nsec = (since - whole).count();
+  const timespec t = ToTimespec(when.time_since_epoch());
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, nullptr) == EINTR) {
   }
 }

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/timespec.h"
+
 namespace weir::wire {
 namespace {
 
@@ -98,11 +100,8 @@ void EventLoop::Arm() {
   const Instant first = timers_.begin()->first.first;
   if (armed_ && *armed_ <= first) return;
   armed_ = first;
-  const auto since_start = std::max<Duration>(first.time_since_epoch(), 1ns);  // 0 would be never
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_start);
   itimerspec at{};
-  at.it_value.tv_sec = seconds.count();
-  at.it_value.tv_nsec = (since_start - seconds).count();
+  at.it_value = ToTimespec(std::max<Duration>(first.time_since_epoch(), 1ns));  // 0 would be never
   timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &at, nullptr);
 }
 
