@@ -39,7 +39,7 @@ function(add_module name)
   if(tests)
     add_executable(${name}_test ${tests} ${fakes})
     target_link_libraries(${name}_test PRIVATE weir_${name} GTest::gmock GTest::gtest_main)
-    gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
+    gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES
       PROPERTIES LABELS unit TIMEOUT 120)
   endif()
 endfunction()
