@@ -9,20 +9,17 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/timespec.h"
 
 namespace weir::wire {
 namespace {
-
-constexpr Duration kStep = 20us;  // more than two readings of an unstepped clock may differ by
-
-Duration SinceEpoch(const timespec& t) { return std::chrono::seconds(t.tv_sec) + Duration(t.tv_nsec); }
 
 std::optional<Duration> StampIn(msghdr& message) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_TIMESTAMPNS) continue;
     timespec stamp{};
     std::memcpy(&stamp, CMSG_DATA(part), sizeof stamp);
-    return SinceEpoch(stamp);
+    return FromTimespec(stamp);
   }
   return std::nullopt;
 }
@@ -39,7 +36,7 @@ void WallMoments::Compare(Duration wall, Instant now) {
 std::optional<Instant> WallMoments::At(Duration stamp, Instant since, Instant now) const {
   CHECK(compared_.has_value());
   if (stepped_ && since <= *stepped_) return std::nullopt;
-  return std::clamp(Instant(stamp - ahead_), std::min(since, now), now);
+  return std::min(Instant(stamp - ahead_), now);
 }
 
 void Arrivals::Stamp(int fd) {
@@ -74,7 +71,13 @@ Arrivals::Received Arrivals::Receive(int fd, std::span<std::byte> room, Instant 
   const Instant now = received.came = clock_.Now();
   if (!stamp) return received;
   if (!moments_.IsFresh(now)) CompareClocks();
-  received.came = moments_.At(*stamp, since, now).value_or(now);
+  std::optional<Instant> came = moments_.At(*stamp, since, now);
+  if (came && *came + WallMoments::kStep < since) {
+    CompareClocks();  // or was it a step that nobody has seen yet?
+    came = moments_.At(*stamp, since, now);
+    received.is_early = came && *came + WallMoments::kStep < since;
+  }
+  if (came) received.came = std::max(*came, std::min(since, now));
   return received;
 }
 

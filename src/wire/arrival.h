@@ -18,11 +18,14 @@ class WallMoments {
   // Once this long: the clocks are compared again.
   static constexpr Duration kFresh = 1ms;
 
+  // Two readings of an unstepped clock differ by less.
+  static constexpr Duration kStep = 20us;
+
   bool IsFresh(Instant now) const { return compared_ && now - *compared_ < kFresh; }
   // Both were read at the same moment.
   void Compare(Duration wall, Instant now);
-  // Of something that happened between `since` and `now`. Nothing where a step of the wall clock was found
-  // after `since`. REQUIRES: compared once.
+  // Of something that was known of at `now`. Nothing where a step of the wall clock was found after `since`.
+  // REQUIRES: compared once.
   std::optional<Instant> At(Duration stamp, Instant since, Instant now) const;
 
  private:
@@ -39,10 +42,11 @@ class Arrivals {
   static void Stamp(int fd);
 
   struct Received {
-    ssize_t size = 0;  // 0: the other side has closed; below 0: -errno
-    Instant came;      // the last byte of these; now where the kernel does not tell
+    ssize_t size = 0;       // 0: the other side has closed; below 0: -errno
+    Instant came;           // the last byte of these; now where the kernel does not tell
+    bool is_early = false;  // it came before `since`, which `came` never does
   };
-  // What has come and goes into `room`, without waiting. Nothing came before `since`.
+  // What has come and goes into `room`, without waiting. What was asked for was asked for at `since`.
   Received Receive(int fd, std::span<std::byte> room, Instant since);
 
  private:

@@ -63,7 +63,7 @@ class Connection : public EventLoop::Watcher, public std::enable_shared_from_thi
   void AddBuffer(const Bytes& bytes);
   void Write();
   void Read();
-  void OnRead(size_t size, Instant came);
+  void OnRead(const Arrivals::Received& received);
   void AnswerWhole();
   void Ended(int error);
   void FailPending(Error error);
@@ -270,7 +270,7 @@ void Connection::Read() {
   const Instant since = pending_ ? *pending_->stamps.begun : Instant{};
   const Arrivals::Received received = lane_.arrivals().Receive(socket_.get(), room, since);
   if (received.size > 0) {
-    OnRead(static_cast<size_t>(received.size), received.came);
+    OnRead(received);
   } else if (received.size == 0) {
     Ended(0);
   } else if (received.size == -EAGAIN) {
@@ -284,11 +284,14 @@ void Connection::Read() {
   });
 }
 
-void Connection::OnRead(size_t size, Instant came) {
-  if (!pending_) return Ended(0);                                                // an answer to nothing
+void Connection::OnRead(const Arrivals::Received& received) {
+  if (!pending_) return Ended(0);  // an answer to nothing
+  if (received.is_early && !reader_.begun())
+    return FailPending(Named({ErrorCode::kCorrupt, "an answer came before the request"}));
+  const Instant came = received.came;
   pending_->stamps.done = std::max(came, pending_->stamps.done.value_or(came));  // of what has come so far
   if (!pending_->stamps.first_byte) pending_->stamps.first_byte = came;
-  const Result<bool> whole = reader_.Filled(size);
+  const Result<bool> whole = reader_.Filled(static_cast<size_t>(received.size));
   if (!whole) return FailPending(Named(whole.error()));
   if (*whole) {
     AnswerWhole();

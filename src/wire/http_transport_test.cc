@@ -1,11 +1,13 @@
 #include "wire/http_transport.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <future>
 #include <semaphore>
 #include <utility>
 
+#include "wire/arrival.h"
 #include "wire/testing/scripted_server.h"
 
 namespace weir::wire {
@@ -85,6 +87,38 @@ TEST_F(TransportTest, AnAnswerIsDoneWhenItCameHoweverLateItIsRead) {
     came_before = *stamps.done <= after + kReading;
   }
   EXPECT_TRUE(came_before);
+}
+
+TEST_F(TransportTest, AnAnswerOfBeforeTheRequestIsNotItsAnswer) {
+  std::binary_semaphore again(0), written(0);
+  ScriptedServer server([&](Peer& peer, int) {
+    peer.ReadRequest();
+    peer.WriteOk("first");
+    again.acquire();
+    peer.Write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    written.release();
+    peer.WaitUntilClosed();
+  });
+  const auto ask = [&](HttpTransport& transport) {
+    auto told = Send(transport, {});
+    while (told.wait_for(0s) != std::future_status::ready) transport.Drive(clock_.Now() + 1ms, {});
+    return told.get().answer;
+  };
+  bool is_refused = false;
+  for (int i = 0; i < 100 && !is_refused; ++i) {  // the kernel begins to stamp a while after it is asked to
+    const auto transport = Open(server, {.threads = 0});
+    ASSERT_TRUE(ask(*transport));
+    again.release();
+    written.acquire();
+    const Instant later = clock_.Now() + 10 * WallMoments::kStep;
+    while (clock_.Now() < later) continue;
+    const Result<HttpAnswer> second = ask(*transport);
+    is_refused = !second;
+    if (is_refused) {
+      EXPECT_THAT(second.error().message, ::testing::EndsWith("an answer came before the request"));
+    }
+  }
+  EXPECT_TRUE(is_refused);
 }
 
 TEST_F(TransportTest, CallsAtTheSameTimeHaveAConnectionEach) {
