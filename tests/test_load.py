@@ -95,6 +95,12 @@ def test_a_known_delay_is_what_it_measures(weir, server, protocol):
     measured(check)
 
 
+@pytest.mark.parametrize("connections, said", [(2, True), (4, False)])
+def test_fewer_connections_than_requests_in_flight_are_said(weir, server, connections, said):
+    done = weir.run("load", *at(server, "five"), "--concurrency-range", 4, "--connections", connections, "--request-count", 40, status=None)
+    assert ("no more than 2 of the requests in flight are on their way" in done.stderr.decode()) == said
+
+
 @pytest.mark.parametrize("distribution", ["constant", "poisson", "gamma"])
 def test_a_rate_is_planned_to_the_request(weir, server, distribution):
     level, = weir.json("load", *at(server, "quick"), "--request-rate-range", 200, "--request-distribution", distribution, "--duration", 1, "--warmup", 0.2,

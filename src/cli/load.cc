@@ -217,6 +217,16 @@ Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
           ? fmt::format("{} requests a level", Count(result.length.requests))
           : fmt::format("{:g} s a level", Seconds(result.length.length) * result.length.repeats)));
   if (!result.length.note.empty()) console.Note(result.length.note);
+  const bool waits = std::ranges::any_of(levels, [&](const LoadLevel& level) {
+    const auto* closed = std::get_if<load::Concurrency>(&level.scenario);
+    return closed && flags.connections > 0 && flags.connections < closed->in_flight;
+  });
+  if (waits) {
+    console.Note(
+        fmt::format("no more than {} of the requests in flight are on their way: the others wait for a "
+                    "connection, which their response times tell, as slip",
+                    flags.connections));
+  }
   LoadSession session(flags, *target, requests, std::move(probe), clock, console, stop);
   TRY_STATUS(session.KeepSamples(levels));
   if (flags.find_peak) {
