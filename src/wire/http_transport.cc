@@ -305,7 +305,7 @@ void Connection::AnswerWhole() {
   HttpAnswer answer = reader_.Take();
   const PendingPtr pending = Release();
   used_ = true;
-  if (answer.keep_alive && written_) {
+  if (answer.keep_alive && written_ && !ended_) {
     lane_.Freed(*this);
   } else {
     Close();

@@ -169,6 +169,38 @@ TEST_F(TransportTest, ACallOnAConnectionThatTheServerHadClosedIsSentAgain) {
   }
 }
 
+TEST_F(TransportTest, AConnectionThatEndsWithItsAnswerCarriesNoOther) {
+  constexpr int kCalls = 20;
+  std::binary_semaphore asked(0), go(0), closed(0);
+  ScriptedServer server([&](Peer& peer, int) {
+    peer.ReadRequest();
+    asked.release();
+    go.acquire();
+    peer.WriteOk("");
+    peer.EndAnswers();
+    closed.release();
+    EXPECT_EQ(peer.Read(1), "");
+  });
+  const auto transport = Open(server, {.threads = 0});
+  int answered = 0;
+  std::function<void()> send = [&] {
+    HttpExchange exchange{.head = Bytes::Copy("GET / HTTP/1.1\r\n\r\n")};
+    exchange.done = [&](const Result<HttpAnswer>& answer, const auto&) {
+      EXPECT_TRUE(answer);
+      if (++answered < kCalls) send();
+    };
+    transport->Send(std::move(exchange));
+  };
+  send();
+  for (int i = 0; i < kCalls; ++i) {
+    while (!asked.try_acquire()) transport->Drive(clock_.Now() + 1ms, {});
+    go.release();
+    closed.acquire();
+    while (answered <= i) transport->Drive(clock_.Now() + 1ms, {});
+  }
+  EXPECT_EQ(server.connections(), kCalls);
+}
+
 TEST_F(TransportTest, ACallThatTheServerMayHaveBegunIsNotSentAgain) {
   ScriptedServer server([](Peer& peer, int) {
     peer.ReadRequest();
