@@ -70,7 +70,7 @@ bool EventLoop::InLoop() const { return running == this; }
 Status EventLoop::Watch(int fd, std::shared_ptr<Watcher> watcher) {
   const auto [at, fresh] = watched_.emplace(fd, std::move(watcher));
   CHECK(fresh);
-  const Status registered = Register(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP, &*at);
+  const Status registered = Register(fd, EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLRDHUP, &*at);
   if (!registered) watched_.erase(at);
   return registered;
 }
@@ -130,7 +130,8 @@ bool EventLoop::Tell(const epoll_event& event) {
   const uint32_t broken = event.events & (EPOLLERR | EPOLLHUP);
   watcher->OnReady({.readable = ((event.events & (EPOLLIN | EPOLLRDHUP)) | broken) != 0,
                     .writable = ((event.events & EPOLLOUT) | broken) != 0,
-                    .ended = ((event.events & EPOLLRDHUP) | broken) != 0});
+                    .ended = ((event.events & EPOLLRDHUP) | broken) != 0,
+                    .urgent = (event.events & EPOLLPRI) != 0});
   return true;
 }
 

@@ -34,6 +34,7 @@ class EventLoop {
     bool readable = false;  // bytes, the end or an error
     bool writable = false;  // room, or an error
     bool ended = false;     // nothing will come after what has come
+    bool urgent = false;    // TCP's urgent data: a read ends before it, and what is behind it is not told of
   };
   class Watcher {
    public:

@@ -81,10 +81,11 @@ class Connection : public EventLoop::Watcher, public std::enable_shared_from_thi
   std::vector<iovec> buffers_;
   std::span<iovec> unsent_;  // of buffers_
   bool open_ = true;
-  bool ended_ = false;    // the other side has closed: there may be bytes before that
-  bool written_ = false;  // the request whole, to the kernel
-  bool used_ = false;     // has carried an exchange before this one
-  uint64_t sent_ = 0;     // bytes to the kernel, ever
+  bool ended_ = false;     // the other side has closed: there may be bytes before that
+  bool written_ = false;   // the request whole, to the kernel
+  bool used_ = false;      // has carried an exchange before this one
+  bool reads_on_ = false;  // a read is posted
+  uint64_t sent_ = 0;      // bytes to the kernel, ever
   uint64_t acknowledged_at_start_ = 0;
 };
 
@@ -137,6 +138,7 @@ class Lane {
     return {ErrorCode::kDeadline, fmt::format("{}: no answer in time", server_.Address())};
   }
   static Error Left() { return {ErrorCode::kCancelled, "the caller left"}; }
+  static Error Stopping() { return {ErrorCode::kCancelled, "the client is stopping"}; }
   bool Full() const { return most_ > 0 && std::ssize(connections_) >= most_; }
 
   const ServerUrl server_;
@@ -197,6 +199,8 @@ void Connection::OnReady(EventLoop::Readiness ready) {
     Write();
   }
   ended_ |= ready.ended;
+  if (open_ && ready.urgent)
+    return FailPending(Named({ErrorCode::kCorrupt, "urgent data, which HTTP has not"}));
   if (open_ && ready.readable) Read();
 }
 
@@ -279,7 +283,9 @@ void Connection::Read() {
     Ended(static_cast<int>(-received.size));
   }
   if (!open_ || (received.size >= 0 && received.size < std::ssize(room) && !ended_)) return;
+  if (std::exchange(reads_on_, true)) return;
   lane_.loop().Post([self = shared_from_this()] {
+    self->reads_on_ = false;
     if (self->open_) self->Read();
   });
 }
@@ -321,9 +327,8 @@ void Connection::Ended(int error) {
     return whole ? AnswerWhole() : FailPending(Named(whole.error()));
   }
   if (pending_ && used_ && !reader_.begun() && !pending_->again && !ServerMayHaveAll()) {
-    PendingPtr pending = Release();
-    Close();
-    return lane_.Again(std::move(pending));
+    lane_.Again(Release());  // before whoever waits for the place of this one
+    return Close();
   }
   FailPending(Named(
       {ErrorCode::kIo, fmt::format("the connection ended before the answer: {}",
@@ -340,7 +345,8 @@ void Connection::FailPending(Error error) {
   if (pending) lane_.Answer(pending, std::unexpected(std::move(error)));
 }
 
-// A server begins no request of which its kernel has not acknowledged every byte.
+// A server begins no request of which its kernel has not acknowledged every byte, or does so within
+// milliseconds: it would have to reset the connection before that.
 bool Connection::ServerMayHaveAll() const {
   if (!written_) return false;
   const auto acknowledged = AcknowledgedBytes(socket_.get());
@@ -404,6 +410,7 @@ void Lane::Begin(PendingPtr pending) {
 }
 
 std::optional<Error> Lane::TooLate(const HttpExchange& exchange) const {
+  if (stopping_) return Stopping();
   if (exchange.cancelled.stop_requested()) return Left();
   if (exchange.due && *exchange.due <= Now()) return NoAnswerInTime();
   return std::nullopt;
@@ -434,7 +441,7 @@ void Lane::Freed(Connection& connection) {
 void Lane::Gone(Connection& connection) {
   std::erase(idle_, &connection);
   connections_.erase(connection.shared_from_this());
-  if (waiting_.empty() || stopping_) return;
+  if (waiting_.empty() || stopping_ || Full()) return;
   PendingPtr next = std::move(waiting_.front());
   waiting_.pop_front();
   Open(std::move(next));
@@ -490,13 +497,12 @@ void Lane::Answer(const PendingPtr& pending, Result<HttpAnswer> answer) {
 
 void Lane::AbortAll() {
   stopping_ = true;
-  const Error stopped{ErrorCode::kCancelled, "the client is stopping"};
-  while (!waiting_.empty()) Abort(PendingPtr(waiting_.front()), stopped);
+  while (!waiting_.empty()) Abort(PendingPtr(waiting_.front()), Stopping());
   while (!connections_.empty()) {
     const auto connection = *connections_.begin();
     const PendingPtr pending = connection->Release();
     connection->Close();
-    if (pending) Answer(pending, std::unexpected(stopped));
+    if (pending) Answer(pending, std::unexpected(Stopping()));
   }
 }
 
@@ -507,7 +513,7 @@ void Lane::Stop() {
   } else {
     AbortAll();
   }
-  while (loop_->PollOne()) {  // of calls that were late already
+  while (loop_->PollOne()) {  // of calls that were too late
   }
 }
 

@@ -40,8 +40,9 @@ class HttpTransport {
  public:
   static Result<std::unique_ptr<HttpTransport>> Create(const ServerUrl& server, const ClientOptions& options,
                                                        const Clock& clock);
-  // Answers what is left kCancelled and joins; not to be run by a Done. May have to wait for the system's
-  // resolver of names.
+  // Answers what is left kCancelled and joins; not to be run by a Done. Of a transport of one thread a Done
+  // that is told so may Send, and is told so again; nobody else may meanwhile. May have to wait for the
+  // system's resolver of names.
   virtual ~HttpTransport() = default;
   virtual void Send(HttpExchange exchange) = 0;  // never blocks
   // As infer::Endpoint's.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <semaphore>
 #include <utility>
@@ -346,6 +347,55 @@ TEST_F(TransportTest, TheEndAnswersWhatIsUnderWayAndWhatWaits) {
   transport.reset();
   EXPECT_EQ(carried.get().answer.error().code, ErrorCode::kCancelled);
   EXPECT_EQ(waiting.get().answer.error().code, ErrorCode::kCancelled);
+}
+
+TEST_F(TransportTest, WhatIsSentWhileItEndsIsAnsweredToo) {
+  ScriptedServer server([](Peer& peer, int) { peer.WaitUntilClosed(); });
+  auto transport = Open(server, {.threads = 0});
+  HttpTransport& alive = *transport;
+  int told = 0;
+  std::function<void(Duration, int)> send = [&](Duration left, int more) {
+    HttpExchange exchange{.head = Bytes::Copy("GET / HTTP/1.1\r\n\r\n"), .due = clock_.Now() + left};
+    exchange.done = [&, more](const Result<HttpAnswer>& answer, const auto&) {
+      EXPECT_FALSE(answer);
+      ++told;
+      if (more > 0) send(1h, more - 1);
+    };
+    alive.Send(std::move(exchange));
+  };
+  send(1h, 3);
+  send(-1s, 3);  // too late, which it is told from the loop
+  transport.reset();
+  EXPECT_EQ(told, 8);
+}
+
+TEST_F(TransportTest, ARetryTakesNoMoreConnectionsThanThereMayBe) {
+  std::atomic<int> open = 0, most = 0;
+  ScriptedServer server([&](Peer& peer, int) {  // a keep-alive that is none
+    const int now = ++open;
+    for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
+    if (!peer.ReadRequest().empty()) peer.WriteOk("");
+    --open;
+  });
+  const auto transport = Open(server, {.connections = 2});
+  std::vector<std::future<Told>> told;
+  for (int i = 0; i < 200; ++i) told.push_back(Send(*transport, {}, std::string(1000, 'x')));
+  for (auto& each : told) each.wait();
+  EXPECT_LE(most, 4);  // a script may see the end of its connection late
+}
+
+TEST_F(TransportTest, UrgentDataEndTheConnection) {
+  ScriptedServer server([](Peer& peer, int) {
+    peer.ReadRequest();
+    peer.Write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab");
+    peer.WriteUrgent('!');
+    peer.Write("cd");
+    peer.WaitUntilClosed();
+  });
+  const auto transport = Open(server);
+  const Told told = Send(*transport, {}).get();
+  ASSERT_FALSE(told.answer);
+  EXPECT_EQ(told.answer.error().code, ErrorCode::kCorrupt);
 }
 
 TEST_F(TransportTest, AnAnswerThatComesBeforeTheRequestIsReadIsTheAnswer) {

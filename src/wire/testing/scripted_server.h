@@ -65,6 +65,7 @@ class Peer {
     std::string rest;
     while (ReadSome(rest)) rest.clear();
   }
+  void WriteUrgent(char byte) { ::send(fd_.get(), &byte, 1, MSG_OOB | MSG_NOSIGNAL); }
   // No more answers, but the client may go on to send.
   void EndAnswers() { ::shutdown(fd_.get(), SHUT_WR); }
 
