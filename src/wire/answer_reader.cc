@@ -190,6 +190,8 @@ std::span<std::byte> HttpAnswerReader::Room() {
   return std::span(s.room).subspan(s.held);
 }
 
+bool HttpAnswerReader::EndsWithRoom() const { return state_->phase == State::Phase::kSized; }
+
 Result<bool> HttpAnswerReader::Filled(size_t size) {
   State& s = *state_;
   CHECK(size <= Room().size());

@@ -32,6 +32,7 @@ class HttpAnswerReader {
 
   // Where the next bytes from the socket go: never empty, except once an answer is whole and not yet taken.
   std::span<std::byte> Room();
+  bool EndsWithRoom() const;  // of what comes behind Room() nothing is of this answer
   // The first `size` bytes of Room() are there. True: the answer is whole.
   Result<bool> Filled(size_t size);
   // The server has closed its side. True: that is how this answer ends. REQUIRES: begun().

@@ -57,16 +57,21 @@ void Arrivals::CompareClocks() {
   moments_.Compare(wall, now);
 }
 
-Arrivals::Received Arrivals::Receive(int fd, std::span<std::byte> room, Instant since) {
+Arrivals::Received Arrivals::Receive(int fd, std::span<std::byte> room, Behind behind, Instant since) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(timespec))];
-  iovec into{.iov_base = room.data(), .iov_len = room.size()};
+  std::byte spare;
+  iovec into[] = {{.iov_base = room.data(), .iov_len = room.size()}, {.iov_base = &spare, .iov_len = 1}};
   msghdr message{};
-  message.msg_iov = &into;
-  message.msg_iovlen = 1;
+  message.msg_iov = into;
+  message.msg_iovlen = behind == Behind::kIsSurplus ? 2 : 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   Received received{.size = recvmsg(fd, &message, MSG_DONTWAIT), .came = {}};
   if (received.size < 0) received.size = -errno;
+  if (received.size > std::ssize(room)) {
+    received.size = std::ssize(room);
+    received.is_surplus = true;
+  }
   const auto stamp = received.size > 0 ? StampIn(message) : std::nullopt;
   const Instant now = received.came = clock_.Now();
   if (!stamp) return received;

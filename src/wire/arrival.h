@@ -42,12 +42,14 @@ class Arrivals {
   static void Stamp(int fd);
 
   struct Received {
-    ssize_t size = 0;       // 0: the other side has closed; below 0: -errno
-    Instant came;           // the last byte of these; now where the kernel does not tell
-    bool is_early = false;  // it came before `since`, which `came` never does
+    ssize_t size = 0;         // 0: the other side has closed; below 0: -errno
+    Instant came;             // the last byte of these; now where the kernel does not tell
+    bool is_early = false;    // it came before `since`, which `came` never does
+    bool is_surplus = false;  // more came than there was room for; a byte of it is lost
   };
+  enum class Behind { kFollows, kIsSurplus };  // what may come behind `room`
   // What has come and goes into `room`, without waiting. What was asked for was asked for at `since`.
-  Received Receive(int fd, std::span<std::byte> room, Instant since);
+  Received Receive(int fd, std::span<std::byte> room, Behind behind, Instant since);
 
  private:
   void CompareClocks();

@@ -272,7 +272,9 @@ void Connection::LetGoOfPayload() {
 void Connection::Read() {
   const std::span<std::byte> room = reader_.Room();
   const Instant since = pending_ ? *pending_->stamps.begun : Instant{};
-  const Arrivals::Received received = lane_.arrivals().Receive(socket_.get(), room, since);
+  const bool ends = reader_.EndsWithRoom();
+  const auto behind = ends ? Arrivals::Behind::kIsSurplus : Arrivals::Behind::kFollows;
+  const Arrivals::Received received = lane_.arrivals().Receive(socket_.get(), room, behind, since);
   if (received.size > 0) {
     OnRead(received);
   } else if (received.size == 0) {
@@ -282,7 +284,8 @@ void Connection::Read() {
   } else if (received.size != -EINTR) {
     Ended(static_cast<int>(-received.size));
   }
-  if (!open_ || (received.size >= 0 && received.size < std::ssize(room) && !ended_)) return;
+  const ssize_t most = std::ssize(room) + (ends ? 1 : 0);  // that could have come
+  if (!open_ || (received.size >= 0 && received.size < most && !ended_)) return;
   if (std::exchange(reads_on_, true)) return;
   lane_.loop().Post([self = shared_from_this()] {
     self->reads_on_ = false;
@@ -292,9 +295,11 @@ void Connection::Read() {
 
 void Connection::OnRead(const Arrivals::Received& received) {
   if (!pending_) return Ended(0);  // an answer to nothing
-  if (received.is_early && !reader_.begun())
+  // On a new connection it is a server that refuses whatever may come.
+  if (received.is_early && used_ && !reader_.begun())
     return FailPending(Named({ErrorCode::kCorrupt, "an answer came before the request"}));
   const Instant came = received.came;
+  ended_ |= received.is_surplus;  // what it says is not to be trusted any more
   pending_->stamps.done = std::max(came, pending_->stamps.done.value_or(came));  // of what has come so far
   if (!pending_->stamps.first_byte) pending_->stamps.first_byte = came;
   const Result<bool> whole = reader_.Filled(static_cast<size_t>(received.size));

@@ -122,6 +122,31 @@ TEST_F(TransportTest, AnAnswerOfBeforeTheRequestIsNotItsAnswer) {
   EXPECT_TRUE(is_refused);
 }
 
+TEST_F(TransportTest, WhatComesBehindALargeBodyIsOfNoAnswer) {
+  const std::string body(20'000, 'x');  // more than is read with the head
+  std::binary_semaphore asked(0), go(0), written(0);
+  ScriptedServer server([&](Peer& peer, int) {
+    peer.ReadRequest();
+    asked.release();
+    go.acquire();
+    for (int i = 0; i < 2; ++i) peer.WriteOk(body);
+    written.release();
+    EXPECT_EQ(peer.Read(1), "");
+  });
+  const auto transport = Open(server, {.threads = 0});
+  for (int i = 0; i < 3; ++i) {
+    auto told = Send(*transport, {});
+    while (!asked.try_acquire()) transport->Drive(clock_.Now() + 1ms, {});
+    go.release();
+    written.acquire();
+    while (told.wait_for(0s) != std::future_status::ready) transport->Drive(clock_.Now() + 1ms, {});
+    const Told answer = told.get();
+    ASSERT_TRUE(answer.answer) << answer.answer.error().message;
+    EXPECT_TRUE(answer.answer->body.text() == body);
+  }
+  EXPECT_EQ(server.connections(), 3);
+}
+
 TEST_F(TransportTest, CallsAtTheSameTimeHaveAConnectionEach) {
   std::counting_semaphore<> arrived(0), go(0);
   ScriptedServer server([&](Peer& peer, int) {
