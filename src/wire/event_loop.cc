@@ -44,8 +44,6 @@ Result<std::unique_ptr<EventLoop>> EventLoop::Create(const Clock& clock) {
 EventLoop::EventLoop(const Clock& clock, UniqueFd poll, UniqueFd woken, UniqueFd timer)
     : clock_(clock), poll_(std::move(poll)), woken_(std::move(woken)), timer_(std::move(timer)) {}
 
-EventLoop::~EventLoop() = default;
-
 Status EventLoop::Register(int fd, uint32_t events, void* what) {
   epoll_event event{};
   event.events = events | EPOLLET;

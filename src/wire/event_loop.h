@@ -45,7 +45,6 @@ class EventLoop {
 
   // kIo where the process may have no more descriptors.
   static Result<std::unique_ptr<EventLoop>> Create(const Clock& clock);
-  ~EventLoop();
 
   // Thread-safe. Runs in its turn, after what was posted before.
   void Post(Work work);

@@ -40,6 +40,14 @@ class TransportTest : public ::testing::Test {
   std::unique_ptr<HttpTransport> Open(const ScriptedServer& server, const ClientOptions& options = {}) {
     return *HttpTransport::Create(*ParseServerUrl(server.url()), options, clock_);
   }
+  // Of a transport without threads.
+  void DriveUntil(HttpTransport& transport, const std::function<bool()>& done) const {
+    while (!done()) transport.Drive(clock_.Now() + 1ms, {});
+  }
+  Told DriveToEnd(HttpTransport& transport, std::future<Told> told) const {
+    DriveUntil(transport, [&] { return told.wait_for(0s) == std::future_status::ready; });
+    return told.get();
+  }
   const SteadyClock clock_;
 };
 
@@ -74,13 +82,12 @@ TEST_F(TransportTest, AnAnswerIsDoneWhenItCameHoweverLateItIsRead) {
   bool came_before = false;
   for (int i = 0; i < 100 && !came_before; ++i) {  // the kernel begins to stamp a while after it is asked to
     auto told = Send(*transport, {});
-    while (!asked.try_acquire()) transport->Drive(clock_.Now() + 1ms, {});
+    DriveUntil(*transport, [&] { return asked.try_acquire(); });
     const Instant before = clock_.Now();
     go.release();
     written.acquire();
     const Instant after = clock_.Now();
-    while (told.wait_for(0s) != std::future_status::ready) transport->Drive(clock_.Now() + 1ms, {});
-    const HttpExchange::Stamps stamps = told.get().stamps;
+    const HttpExchange::Stamps stamps = DriveToEnd(*transport, std::move(told)).stamps;
     EXPECT_LE(*stamps.begun, *stamps.written);
     EXPECT_LE(*stamps.written, before);
     EXPECT_GE(*stamps.first_byte, before - kReading);
@@ -101,9 +108,7 @@ TEST_F(TransportTest, AnAnswerOfBeforeTheRequestIsNotItsAnswer) {
     peer.WaitUntilClosed();
   });
   const auto ask = [&](HttpTransport& transport) {
-    auto told = Send(transport, {});
-    while (told.wait_for(0s) != std::future_status::ready) transport.Drive(clock_.Now() + 1ms, {});
-    return told.get().answer;
+    return DriveToEnd(transport, Send(transport, {})).answer;
   };
   bool is_refused = false;
   for (int i = 0; i < 100 && !is_refused; ++i) {  // the kernel begins to stamp a while after it is asked to
@@ -136,11 +141,10 @@ TEST_F(TransportTest, WhatComesBehindALargeBodyIsOfNoAnswer) {
   const auto transport = Open(server, {.threads = 0});
   for (int i = 0; i < 3; ++i) {
     auto told = Send(*transport, {});
-    while (!asked.try_acquire()) transport->Drive(clock_.Now() + 1ms, {});
+    DriveUntil(*transport, [&] { return asked.try_acquire(); });
     go.release();
     written.acquire();
-    while (told.wait_for(0s) != std::future_status::ready) transport->Drive(clock_.Now() + 1ms, {});
-    const Told answer = told.get();
+    const Told answer = DriveToEnd(*transport, std::move(told));
     ASSERT_TRUE(answer.answer) << answer.answer.error().message;
     EXPECT_TRUE(answer.answer->body.text() == body);
   }
@@ -219,10 +223,10 @@ TEST_F(TransportTest, AConnectionThatEndsWithItsAnswerCarriesNoOther) {
   };
   send();
   for (int i = 0; i < kCalls; ++i) {
-    while (!asked.try_acquire()) transport->Drive(clock_.Now() + 1ms, {});
+    DriveUntil(*transport, [&] { return asked.try_acquire(); });
     go.release();
     closed.acquire();
-    while (answered <= i) transport->Drive(clock_.Now() + 1ms, {});
+    DriveUntil(*transport, [&] { return answered > i; });
   }
   EXPECT_EQ(server.connections(), kCalls);
 }
@@ -267,8 +271,7 @@ TEST_F(TransportTest, AConnectionThatFailsAtOnceIsNotToldFromWithinSend) {
       *HttpTransport::Create(*ParseServerUrl("http://255.255.255.255:1"), {.threads = 0}, clock_);
   auto told = Send(*transport, {});
   EXPECT_EQ(told.wait_for(0s), std::future_status::timeout);
-  while (told.wait_for(0s) != std::future_status::ready) transport->Drive(clock_.Now() + 1ms, {});
-  EXPECT_EQ(told.get().answer.error().code, ErrorCode::kIo);
+  EXPECT_EQ(DriveToEnd(*transport, std::move(told)).answer.error().code, ErrorCode::kIo);
 }
 
 TEST_F(TransportTest, AServerByNameIsFound) {
@@ -300,9 +303,8 @@ TEST_F(TransportTest, AnAnswerThatTheCloseEndsIsWhole) {
   });
   const auto transport = Open(server, {.threads = 0});
   auto told = Send(*transport, {});
-  while (!written.try_acquire()) transport->Drive(clock_.Now() + 100us, {});
-  while (told.wait_for(0s) != std::future_status::ready) transport->Drive(clock_.Now() + 1ms, {});
-  const Told answer = told.get();
+  DriveUntil(*transport, [&] { return written.try_acquire(); });
+  const Told answer = DriveToEnd(*transport, std::move(told));
   ASSERT_TRUE(answer.answer) << answer.answer.error().message;
   EXPECT_EQ(answer.answer->body.text(), "all of it");
 }
