@@ -24,10 +24,6 @@ namespace {
 constexpr double kBeyond = 1.25;  // of a range: less far out is still inside
 // Asked of rows that fits to three quarters did not see; fits to all then hold 90 % of new ones.
 constexpr double kCoverage = 0.88;
-// Asked of questions whose groups are few, to hold for the next one. Those of larger counts, whose hardware
-// and networks are known, are their rows.
-constexpr double kOutsideCoverage = 0.93;
-constexpr size_t kManyCounts = 200;
 constexpr double kBorrowed = 1.5;  // an interval of a question that could not be rehearsed is wider by this
 constexpr size_t kFewestRows = 20;
 constexpr size_t kMostSamples = 4000;  // of a rehearsal: more would only take time
@@ -300,11 +296,12 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
                                      {.threads = options.threads, .seed = seed, .progress = progress}));
   if (question != Question::kInside) {
     // Rows that were left out together are not as many as they seem: the n of one group count as sqrt(n).
-    rehearsal.importance = ImportanceOf(KeptApart(rehearsal), [](double n) { return 1 / std::sqrt(n); });
+    rehearsal.importance = ImportanceOf(rehearsal.group, [](double n) { return 1 / std::sqrt(n); });
   }
+  const std::vector<int> parts = PartsOf(rehearsal);
   rehearsal.weights =
       ChooseMixture(rehearsal, [&](const Recipe& recipe) { return BelongsTo(recipe, options.estimator); },
-                    PartsOf(rehearsal), {.threads = options.threads, .seed = seed.Stream("mixture")});
+                    parts, {.threads = options.threads, .seed = seed.Stream("mixture")});
 
   Answer answer{.question = question};
   if (question == Question::kCount) answer.reach = Reach(data_->rows, folds);
@@ -316,25 +313,14 @@ Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds,
     const std::string key = KeyOf(recipe) + (recipe.neighbours ? std::string(ToString(question)) : "");
     answer.mixture.emplace_back(Want(recipe, key), rehearsal.weights[r]);
   }
-  const std::vector<double> said = TRY(LearnSpread(rehearsal, answer, seed.Stream("spread")));
+  const std::vector<double> said = TRY(LearnSpread(rehearsal, parts, answer, seed.Stream("spread")));
   if (options.left_out) options.left_out(question, rehearsal.row, said, rehearsal.measured);
   answers_.push_back(std::move(answer));
   return {};
 }
 
-std::vector<std::string> Predictor::KeptApart(const Rehearsal& rehearsal) const {
-  std::vector<std::string> apart;
-  for (size_t i = 0; i < rehearsal.row.size(); ++i) {
-    const Row& row = data_->rows[static_cast<size_t>(rehearsal.row[i])];
-    apart.push_back(rehearsal.question == Question::kHardware  ? row.hardware
-                    : rehearsal.question == Question::kNetwork ? row.kin
-                                                               : fmt::format("{}", rehearsal.fold[i]));
-  }
-  return apart;
-}
-
 std::vector<int> Predictor::PartsOf(const Rehearsal& rehearsal) const {
-  std::vector<std::string> names = KeptApart(rehearsal);
+  std::vector<std::string> names = rehearsal.group;
   for (size_t i = 0; i < names.size(); ++i) {
     if (rehearsal.question == Question::kInside) names[i] = fmt::format("{}", i);
     if (rehearsal.question == Question::kCount)
@@ -347,14 +333,11 @@ std::vector<int> Predictor::PartsOf(const Rehearsal& rehearsal) const {
   return parts;
 }
 
-Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed) {
+Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, std::span<const int> parts,
+                                                   Answer& answer, Seed seed) {
   const std::vector<double> mixture = rehearsal.Mixture();
   std::vector<double> misses;
   std::vector<float> inputs;
-  std::vector<int> parts;
-  std::map<std::string_view, int> place_of;
-  for (const std::string& hardware : known_.hardware)
-    place_of.emplace(hardware, static_cast<int>(place_of.size()));
   for (size_t i = 0; i < mixture.size(); ++i) {
     const auto row = static_cast<size_t>(rehearsal.row[i]);
     std::vector<double> logs;
@@ -364,33 +347,25 @@ Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, A
     const auto x = SpreadInput({data_->rows[row], data_->numbers[row], data_->codes[row]}, logs);
     inputs.insert(inputs.end(), x.begin(), x.end());
     misses.push_back(mixture[i] - rehearsal.measured[i]);
-    // Of larger counts there are two folds at most: what is difficult on some hardware is asked of others'.
-    parts.push_back(answer.question == Question::kInside  ? static_cast<int>(i)
-                    : answer.question == Question::kCount ? place_of.at(data_->rows[row].hardware)
-                                                          : rehearsal.fold[i]);
   }
   const int columns = SpreadColumns(spec());
-  const bool has_many = answer.question == Question::kInside ||
-                        (answer.question == Question::kCount && misses.size() >= kManyCounts);
-  const double coverage = has_many ? kCoverage : kOutsideCoverage;
   auto [spread, half_widths] =
-      TRY(Spread::Learn(inputs, columns, misses, rehearsal.importance, parts, coverage, seed));
+      TRY(Spread::Learn(inputs, columns, misses, rehearsal.importance, parts, kCoverage, seed));
 
   // What two bounds have in common is how times go on, not chance.
   bool leans = answer.question != Question::kCount;
   if (answer.question != Question::kInside) {
-    const std::vector<std::string> keys = KeptApart(rehearsal);
     // One group says nothing of how far another may be off.
     if (answer.question != Question::kCount &&
-        std::ranges::adjacent_find(keys, std::not_equal_to()) == keys.end()) {
+        std::ranges::adjacent_find(rehearsal.group, std::not_equal_to()) == rehearsal.group.end()) {
       spread = Spread::Constant(BorrowedHalfWidth());
       half_widths.assign(half_widths.size(), BorrowedHalfWidth());
       leans = false;
     }
-    const double wider = ForAnotherGroup(misses, keys);
+    const double wider = ForAnotherGroup(misses, rehearsal.group);
     spread = spread.Times(wider);
     for (double& half : half_widths) half *= wider;
-    if (answer.question == Question::kHardware) calibration_ = LearnCalibration(misses, keys);
+    if (answer.question == Question::kHardware) calibration_ = LearnCalibration(misses, rehearsal.group);
   }
 
   answer.spread = std::move(spread);

@@ -130,13 +130,12 @@ class Predictor {
   Status LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options);
   std::vector<Recipe> RecipesFor(Question question, const std::vector<Fold>& folds, const FitOptions& options,
                                  Seed seed) const;
-  // What each sample was left out with: its hardware, its network, its fold.
-  std::vector<std::string> KeptApart(const Rehearsal& rehearsal) const;
   // Numbers, from 0, of what samples that err alike belong to.
   std::vector<int> PartsOf(const Rehearsal& rehearsal) const;
-  // The answer's interval and lean, and what the rehearsal says of them. Gives what is said of its samples,
-  // logarithms of ms.
-  Result<std::vector<double>> LearnSpread(const Rehearsal& rehearsal, Answer& answer, Seed seed);
+  // The answer's interval and lean, and what the rehearsal, of such parts, says of them. Gives what is said
+  // of its samples, logarithms of ms.
+  Result<std::vector<double>> LearnSpread(const Rehearsal& rehearsal, std::span<const int> parts,
+                                          Answer& answer, Seed seed);
   void Borrow(Question question);
   double BorrowedHalfWidth() const;
   // The index that the recipe will have in estimators_; the same for the same key.

@@ -36,8 +36,11 @@ std::vector<Recipe> Candidates(Question question, size_t rows, Groups groups) {
   Trees::Options deep{.rounds = 300, .rate = 0.06, .depth = 6};
   if (rows > 6000) deep = {.rounds = 250, .rate = 0.1, .depth = 8, .child_weight = 4};
   // Of a few thousand rows many are alike but for one thing: such pairs are told apart.
-  Trees::Options deeper = deep;
-  if (rows <= 6000) deeper = {.rounds = 300, .rate = 0.1, .depth = 8, .child_weight = 1};
+  Trees::Options own_deep = deep, stacked = deep;
+  if (rows <= 6000) {
+    own_deep = {.rounds = 600, .rate = 0.05, .depth = 10, .child_weight = 1, .column_share = 0.8};
+    stacked = {.rounds = 600, .rate = 0.05, .depth = 8, .child_weight = 1, .penalty = 5};
+  }
   const Trees::Options shallow{
       .rounds = 150, .rate = 0.08, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
 
@@ -58,13 +61,13 @@ std::vector<Recipe> Candidates(Question question, size_t rows, Groups groups) {
        .physical = own,
        .trees = true,
        .neighbours = true,
-       .tree = inside ? deep : shallow},
+       .tree = inside ? stacked : shallow},
       {.name = "lr-sfs", .base = Recipe::Base::kLinear},
       {.name = "lr-sfs-relative", .base = Recipe::Base::kLinear, .linear = {.relative = true}},
   };
   // Elsewhere what tells one row from its twin says nothing; of many rows such trees would take long to read.
   if (inside && rows <= kMostStacked)
-    recipes.push_back({.name = "trees-own", .physical = own, .trees = true, .tree = deeper});
+    recipes.push_back({.name = "trees-own", .physical = own, .trees = true, .tree = own_deep});
   // It asks for the neighbours of every row.
   if (rows > kMostStacked) {
     std::erase_if(recipes, [](const Recipe& recipe) { return recipe.trees && recipe.neighbours; });

@@ -1,5 +1,7 @@
 #include "predict/rehearse.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -24,6 +26,12 @@ double Quantile(std::vector<double>& values, double p) {
 
 double RelativeError(double log_predicted, double log_measured) {
   return std::abs(std::expm1(std::clamp(log_predicted - log_measured, -50.0, 50.0)));
+}
+
+std::string GroupOf(const Row& row, Question question, size_t fold) {
+  if (question == Question::kHardware) return row.hardware;
+  if (question == Question::kNetwork) return row.kin;
+  return fmt::format("{}", fold);
 }
 
 // The mixture of least loss, each sample counting as its `importance`.
@@ -98,9 +106,10 @@ Result<Rehearsal> Rehearse(const Data& data, Question question, const std::vecto
   for (size_t f = 0; f < folds.size(); ++f) {
     begin.push_back(rehearsal.row.size());
     for (const int i : folds[f].test) {
+      const Row& row = data.rows[static_cast<size_t>(i)];
       rehearsal.row.push_back(i);
-      rehearsal.fold.push_back(static_cast<int>(f));
-      rehearsal.measured.push_back(std::log(*data.rows[static_cast<size_t>(i)].time));
+      rehearsal.group.push_back(GroupOf(row, question, f));
+      rehearsal.measured.push_back(std::log(*row.time));
     }
   }
   rehearsal.importance.assign(rehearsal.row.size(), 1.0);

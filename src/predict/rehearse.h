@@ -27,9 +27,10 @@ double LossOf(std::span<const double> log_predicted, std::span<const double> log
 struct Rehearsal {
   Question question = Question::kInside;
   std::vector<Recipe> recipes;
-  std::vector<int> row, fold;                  // of each sample
-  std::vector<double> measured;                // log ms
-  std::vector<double> importance;              // of each sample where they are weighed; 1 in the mean
+  std::vector<int> row;            // of each sample
+  std::vector<std::string> group;  // that it was left out with: its hardware, its kin, else its fold
+  std::vector<double> measured;    // log ms
+  std::vector<double> importance;  // of each sample where they are weighed; 1 in the mean
   std::vector<std::vector<double>> predicted;  // by recipe, log ms
   std::vector<double> weights;                 // of the recipes in the mixture of logarithms; together 1
 
