@@ -8,6 +8,8 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -124,13 +126,14 @@ class TimeChecks {
   void Scaling(std::vector<Finding>& findings) const {
     const Spec& spec = data_.spec;
     if (spec.devices.empty() || !spec.per || !Contains(spec.per->names(), spec.devices)) return;
+    const std::vector<size_t> equal = EqualCategories();
     std::map<std::string, std::vector<const Row*>> single;
     for (const Row& row : data_.rows) {
-      if (row.devices == 1) single[KeyOf(row)].push_back(&row);
+      if (row.devices == 1) single[KeyOf(row, equal)].push_back(&row);
     }
     for (const Row& row : data_.rows) {
       if (row.devices == 1) continue;
-      const auto peers = single.find(KeyOf(row));
+      const auto peers = single.find(KeyOf(row, equal));
       if (peers == single.end()) continue;
       std::vector<double> times;
       for (const Row* peer : peers->second) {
@@ -198,14 +201,23 @@ class TimeChecks {
         Fault::kFarFromPeers, seen + ": measure it again, or leave it out with skip", {row.id}, {row.place}};
   }
 
-  // All that must be equal for two rows to differ by their devices only.
-  std::string KeyOf(const Row& row) const {
-    std::string key = row.hardware + "|" + row.network + "|" + row.group;
-    for (size_t j = 0; j < row.categories.size(); ++j) {
-      const Category& category = data_.spec.categories[j];
-      // How devices are joined, and the machine, go with their number.
-      if (category.side == Side::kRun && category.column != "interconnect") key += "|" + row.categories[j];
+  // The categories that must be equal for two rows to differ by their devices only: of the run, but for those
+  // that go with the count, as how devices are joined: no word of theirs is of one device and of several.
+  std::vector<size_t> EqualCategories() const {
+    std::vector<size_t> equal;
+    for (size_t j = 0; j < data_.spec.categories.size(); ++j) {
+      std::set<std::string_view> of_one, of_several;
+      for (const Row& row : data_.rows) (row.devices == 1 ? of_one : of_several).insert(row.categories[j]);
+      const bool are_shared =
+          std::ranges::any_of(of_one, [&](std::string_view word) { return of_several.contains(word); });
+      if (are_shared && data_.spec.categories[j].side == Side::kRun) equal.push_back(j);
     }
+    return equal;
+  }
+
+  static std::string KeyOf(const Row& row, const std::vector<size_t>& equal) {
+    std::string key = row.hardware + "|" + row.network;
+    for (const size_t j : equal) key += "|" + row.categories[j];
     return key;
   }
   static bool Alike(const Row& a, const Row& b) {

@@ -49,5 +49,35 @@ TEST(CheckHardware, KnowsAKindByItsArchitectureWhereThereIsNoComputeCapability) 
   EXPECT_THAT(findings[0].rows, ElementsAre("c"));
 }
 
+// One row of four devices is a fifth as fast; how devices are joined is a category, as it is in real sets.
+TEST(CheckTimes, FindsARowThatDoesNotScaleThoughACategoryGoesWithTheCount) {
+  const MadeSet made = MadeSet::Make();
+  std::string text = made.spec;
+  text.replace(text.find("gflops}"), 7, "gflops, joined: gpu_count > 1}");
+  text.replace(text.find("[precision]"), 11, "[precision, joined]");
+  const Spec spec = *ParseSpec(text);
+  Csv csv = *ParseCsv(made.rows);
+  const size_t count = 4, rate = 6;  // columns
+  std::string slow;
+  for (size_t row = 0; slow.empty(); ++row) {
+    const auto cell = [&](size_t column) -> std::string& {
+      return csv.cells[row * csv.columns.size() + column];
+    };
+    if (cell(count) != "4") continue;
+    slow = cell(0);
+    cell(rate) = fmt::format("{}", *ParseNumber(cell(rate)) / 5);
+  }
+  const Facts facts{.hardware = *Table::WithKey(*ParseCsv(made.hardware), "gpu"),
+                    .networks = *Table::WithKey(*ParseCsv(made.networks), "network")};
+  auto rows = *MakeRows(spec, facts, Table(std::move(csv)), WithTarget::kYes);
+  const auto findings = CheckTimes(Data::Make(spec, std::move(rows)), Seed(1), 1);
+  ASSERT_TRUE(findings.has_value());
+  std::vector<std::string> found;
+  for (const Finding& finding : *findings) {
+    if (finding.fault == Fault::kScaling) found.push_back(finding.rows.front());
+  }
+  EXPECT_THAT(found, ElementsAre(slow));
+}
+
 }  // namespace
 }  // namespace weir::predict
