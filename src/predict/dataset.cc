@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
 #include <string_view>
@@ -15,6 +16,8 @@ namespace weir::predict {
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kMostWhole = 1e15;    // that a double holds with all its digits
+constexpr double kMostNumber = 1e100;  // of a feature: the square of a larger one is none
 
 // Where each name that a spec uses is found. A name is looked for in what was derived, in the row, in the
 // hardware's facts, in the network's.
@@ -130,9 +133,9 @@ class RowMaker {
   static std::string Unknown(const predict::Join& join, std::string_view kind, const std::string& name,
                              const Table& table) {
     const std::vector<std::string> alike = table.KeysBeginning(name);
-    return fmt::format("{} \"{}\" is not in the {} table; {}add it to {}", join.key, name, kind,
-                       alike.empty() ? "" : fmt::format("is it {}? Otherwise ", fmt::join(alike, " or ")),
-                       join.file);
+    return fmt::format(
+        "{} \"{}\" is not in the {} table; {}add it to {}, or its facts to the row", join.key, name, kind,
+        alike.empty() ? "" : fmt::format("is it {}? Otherwise ", fmt::join(alike, " or ")), join.file);
   }
 
   Status Join(Row& row, const Names::Place& place, int64_t index) const {
@@ -167,16 +170,39 @@ class RowMaker {
     }
     for (const Named& term : spec_.terms) {
       const auto value = names_.Work(place, term.expression);
-      if (!value || *value < 0) {
-        return Because(fmt::format("the physical term {} ({}) is {}", term.name, term.expression.text(),
-                                   value ? "below 0" : "unknown"));
-      }
+      if (!value) return Because(UnknownTerm(term, place));
+      if (*value < 0)
+        return Because(
+            fmt::format("the physical term {} ({}) is below 0", term.name, term.expression.text()));
       row.terms.push_back(*value);
     }
     if (std::ranges::none_of(row.terms, [](double term) { return term > 0; })) {
       return Because("no physical term is above 0");
     }
     return {};
+  }
+
+  // A term that cannot be worked out, and what the row lacks for it.
+  std::string UnknownTerm(const Named& term, const Names::Place& place) const {
+    std::vector<std::string> lacks;
+    AddLacking(term.expression, place, lacks);
+    return fmt::format("the physical term {} ({}) is unknown{}", term.name, term.expression.text(),
+                       lacks.empty() ? "" : fmt::format(": say {}", fmt::join(lacks, " and ")));
+  }
+
+  // The columns, not derived, that are no numbers in this row.
+  void AddLacking(const Expression& expression, const Names::Place& place,
+                  std::vector<std::string>& lacks) const {
+    for (const std::string& name : expression.names()) {
+      const Value value = names_.Find(place, name);
+      const auto derived = std::ranges::find(spec_.derive, name, &Named::name);
+      if (value.number || Contains(lacks, name)) continue;
+      if (derived != spec_.derive.end()) {
+        AddLacking(derived->expression, place, lacks);
+      } else if (value.text.empty() || ParseNumber(value.text)) {
+        lacks.push_back(name);
+      }
+    }
   }
 
   Status Target(Row& row, int64_t index) const {
@@ -197,6 +223,7 @@ class RowMaker {
   void Features(Row& row, const Names::Place& place) const {
     for (const Number& number : spec_.numbers) {
       row.numbers.push_back(names_.Work(place, number.named.expression).value_or(kUnknown));
+      if (row.problem.empty()) row.problem = ProblemOf(number.named, row.numbers.back(), place);
     }
     for (const Category& category : spec_.categories) {
       row.categories.emplace_back(TextOf(place, category.column));
@@ -212,9 +239,22 @@ class RowMaker {
     for (const std::string& name : spec_.physics_by) row.group += TextOf(place, name) + "|";
   }
 
-  // Of a derived number its digits.
+  // What a question asks by a slip of the pen. In a fit such cells are told of, and unknown.
+  std::string ProblemOf(const Named& named, double number, const Names::Place& place) const {
+    if (std::abs(number) > kMostNumber)
+      return fmt::format("{} is {:.3g}, no number that can be", named.expression.text(), number);
+    const std::string_view text = names_.Find(place, named.expression.text()).text;
+    if (with_ == WithTarget::kYes || !std::isnan(number) || text.empty()) return "";
+    return fmt::format("{} is \"{}\", not a number", named.expression.text(), text.substr(0, 40));
+  }
+
+  // Of a derived number its digits; a whole number is the same word however it is written (4, 4.0), which
+  // that of a version (1.10) is not.
   std::string TextOf(const Names::Place& place, const std::string& name) const {
     const Value value = names_.Find(place, name);
+    const bool is_whole =
+        value.number && *value.number == std::floor(*value.number) && std::abs(*value.number) < kMostWhole;
+    if (is_whole) return fmt::format("{:.0f}", *value.number);
     if (!value.text.empty() || !value.number) return std::string(value.text);
     return fmt::format("{:.6g}", *value.number);
   }
@@ -334,6 +374,20 @@ std::vector<int> Encoder::Codes(const Row& row) const {
     codes[j] = found == levels_[j].end() ? -1 : found->second;
   }
   return codes;
+}
+
+std::vector<std::string> Encoder::Levels(size_t category) const {
+  std::vector<std::string> names;
+  for (const auto& [name, code] : levels_[category]) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> Encoder::MostCommon(size_t category, size_t most) const {
+  std::vector<std::string> names = Levels(category);
+  const auto count = [&](const std::string& name) { return Count(category, levels_[category].at(name)); };
+  std::ranges::stable_sort(names, std::greater(), count);
+  names.resize(std::min(names.size(), most));
+  return names;
 }
 
 Json Encoder::ToJson() const {

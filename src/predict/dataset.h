@@ -74,6 +74,9 @@ class Encoder {
   std::vector<int> Codes(const Row& row) const;
   size_t numbers() const { return scales_.size(); }
   size_t categories() const { return levels_.size(); }
+  std::vector<std::string> Levels(size_t category) const;  // by their codes
+  std::vector<std::string> MostCommon(size_t category, size_t most) const;
+  bool Knows(size_t category, const std::string& level) const { return levels_[category].contains(level); }
   int levels(size_t category) const { return static_cast<int>(levels_[category].size()); }
   // Rows of the fit that have this code.
   int64_t Count(size_t category, int code) const { return counts_[category][static_cast<size_t>(code)]; }
