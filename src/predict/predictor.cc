@@ -21,11 +21,13 @@
 namespace weir::predict {
 namespace {
 
-constexpr double kBeyond = 1.25;  // of a range: less far out is still inside
+const double kGreatestHalf = std::log(1000.0);  // of an interval: one that is wider is no answer
 // Asked of rows that fits to three quarters did not see; fits to all then hold 90 % of new ones.
 constexpr double kCoverage = 0.88;
 constexpr double kBorrowed = 1.5;  // an interval of a question that could not be rehearsed is wider by this
 constexpr size_t kFewestRows = 20;
+constexpr size_t kMostWords = 8;       // of a category, that one not said may be
+constexpr double kNoMatter = 0.05;     // of the logarithm, by which they are apart
 constexpr size_t kMostSamples = 4000;  // of a rehearsal: more would only take time
 
 // What makes a fit: the same for recipes that give the same estimator from all rows.
@@ -49,10 +51,21 @@ double ChooseLean(std::span<const double> middles, std::span<const double> half_
   return best;
 }
 
-std::string JoinParts(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
-  return text;
+// The rows with `word` in the column wherever nothing stands there.
+Table WithWord(const Table& rows, const std::string& column, const std::string& word) {
+  const int place = rows.Column(column);
+  Csv csv;
+  csv.columns = rows.csv().columns;
+  csv.lines = rows.csv().lines;
+  if (place < 0) csv.columns.push_back(column);
+  for (int64_t row = 0; row < rows.rows(); ++row) {
+    const auto cells = rows.csv().row(row);
+    csv.cells.insert(csv.cells.end(), cells.begin(), cells.end());
+    if (place < 0) csv.cells.push_back(word);
+    if (place >= 0 && cells[static_cast<size_t>(place)].empty())
+      csv.cells[csv.cells.size() - cells.size() + static_cast<size_t>(place)] = word;
+  }
+  return Table(std::move(csv));
 }
 
 }  // namespace
@@ -74,64 +87,6 @@ std::vector<std::string> EstimatorNames() {
           "trees", "trees-shape", "neighbours",      "trees-neighbours"};
 }
 
-Predictor::Known Predictor::Learn(const Data& data) {
-  Known known;
-  std::set<std::string> hardware, networks;
-  const size_t ranges = data.spec.ranges.size();
-  known.least.assign(ranges, std::numeric_limits<double>::infinity());
-  known.greatest.assign(ranges, -std::numeric_limits<double>::infinity());
-  for (const Row& row : data.rows) {
-    hardware.insert(row.hardware);
-    networks.insert(row.network);
-    known.most_devices = std::max(known.most_devices, row.devices);
-    known.least_devices = std::min(known.least_devices, row.devices);
-    for (size_t j = 0; j < ranges; ++j) {
-      if (std::isnan(row.ranges[j])) continue;
-      known.least[j] = std::min(known.least[j], row.ranges[j]);
-      known.greatest[j] = std::max(known.greatest[j], row.ranges[j]);
-    }
-  }
-  known.hardware.assign(hardware.begin(), hardware.end());
-  known.networks.assign(networks.begin(), networks.end());
-  return known;
-}
-
-Predictor::Place Predictor::PlaceOf(const Row& row) const {
-  Place place;
-  std::vector<std::string> why;
-  const Spec& spec = data_->spec;
-  for (size_t j = 0; j < row.ranges.size(); ++j) {
-    const double x = row.ranges[j], least = known_.least[j], greatest = known_.greatest[j];
-    if (std::isnan(x) || !(least <= greatest)) continue;
-    // How many times beyond, where both are above 0.
-    const double beyond = x > greatest ? (greatest > 0 ? x / greatest : 2)
-                          : x < least  ? (x > 0 ? least / x : 2)
-                                       : 1;
-    if (beyond <= kBeyond) continue;
-    why.push_back(fmt::format("{} {:g} is {:.2g} times beyond {:g} to {:g}", spec.ranges[j], x, beyond, least,
-                              greatest));
-    place.widen = std::max(place.widen, 1 + 0.5 * std::log(beyond));
-  }
-  if (row.devices > known_.most_devices) {
-    why.push_back(fmt::format("{} {:g} is above {:g}", spec.devices, row.devices, known_.most_devices));
-    place.question = Question::kCount;
-  } else if (row.devices < known_.least_devices) {
-    why.push_back(fmt::format("{} {:g} is below {:g}", spec.devices, row.devices, known_.least_devices));
-    place.question = Question::kCount;
-  }
-  if (spec.networks && !std::ranges::binary_search(known_.networks, row.network)) {
-    why.push_back(fmt::format("{} {} was never measured", spec.networks->key, row.network));
-    place.question = Question::kNetwork;
-  }
-  if (spec.hardware && !std::ranges::binary_search(known_.hardware, row.hardware)) {
-    why.push_back(fmt::format("{} {} was never measured", spec.hardware->key, row.hardware));
-    place.question = Question::kHardware;
-  }
-  place.outside = !why.empty();
-  place.why = JoinParts(why);
-  return place;
-}
-
 const Predictor::Answer& Predictor::AnswerOf(Question question) const {
   for (const Answer& answer : answers_) {
     if (answer.question == question) return answer;
@@ -141,9 +96,7 @@ const Predictor::Answer& Predictor::AnswerOf(Question question) const {
 
 double Predictor::WidenByCount(const Row& row) const {
   const double reach = AnswerOf(Question::kCount).reach;
-  const double beyond = std::max(row.devices / known_.most_devices, known_.least_devices / row.devices);
-  if (!(beyond > 1) || !(reach > 0)) return 1;
-  return std::max(1.0, std::log2(beyond) / reach);
+  return reach > 0 ? std::max(1.0, known_.Doublings(row) / reach) : 1;
 }
 
 // What tells of a prediction's difficulty: the row, how far the candidates are apart, and what they say.
@@ -166,7 +119,11 @@ Prediction Predictor::PredictRow(const Row& row) const {
     prediction.outside = row.problem;
     return prediction;
   }
-  const Place place = PlaceOf(row);
+  const Applicability::Place place = known_.PlaceOf(spec(), data_->encoder, facts_, row);
+  if (place.is_refused) {
+    prediction.outside = place.outside + ": nothing measured supports an answer";
+    return prediction;
+  }
   const Answer& answer = AnswerOf(place.question);
   const std::vector<float> numbers = data_->encoder.Coordinates(row);
   const std::vector<int> codes = data_->encoder.Codes(row);
@@ -181,20 +138,30 @@ Prediction Predictor::PredictRow(const Row& row) const {
       prediction.shares = physical->Shares(row);
     }
   }
-  double half = place.widen * WidenByCount(row) * answer.spread.HalfWidth(SpreadInput(view, logs));
+  // The lean was rehearsed with the interval's own width; how far a row is outside says nothing of its sign.
+  const double rehearsed_half = answer.spread.HalfWidth(SpreadInput(view, logs));
+  double half = place.widen * WidenByCount(row) * rehearsed_half;
+  if (place.is_unheard) half = std::max(half, BorrowedHalfWidth());
   if (const auto shift = shifts_.find(row.hardware); shift != shifts_.end()) {
     log_time += shift->second.log_factor;
     half *= shift->second.narrower;
   }
   const auto target = [&](double log) { return TargetFromTime(spec(), row, std::exp(log)); };
-  const double said = log_time - BelowMiddle(answer.lean, half);
+  const double said = log_time - std::min(half, BelowMiddle(answer.lean, rehearsed_half));
   const double value = target(said), one = target(log_time - half), other = target(log_time + half);
   if (!(std::abs(log_time) <= kMostLogTime) || !std::isfinite(value) || !std::isfinite(one + other)) {
     prediction.outside = "the models do not give a number for this row";
     return prediction;
   }
-  prediction.regime = place.outside ? Regime::kOutside : Regime::kInside;
-  prediction.outside = place.why;
+  if (half > kGreatestHalf) {
+    prediction.outside = fmt::format(
+        "{}{}its interval would be from a thousandth to a thousand times: nothing measured "
+        "supports an answer",
+        place.outside, place.outside.empty() ? "" : "; ");
+    return prediction;
+  }
+  prediction.regime = place.outside.empty() ? Regime::kInside : Regime::kOutside;
+  prediction.outside = place.outside;
   prediction.time_ms = std::exp(said);
   prediction.middle_ms = std::exp(log_time);
   prediction.value = value;
@@ -203,10 +170,50 @@ Prediction Predictor::PredictRow(const Row& row) const {
   return prediction;
 }
 
+// A word that every row of the fit has and that is not said may be any that was measured: the interval
+// reaches as much farther as those are apart.
+Status Predictor::AllowForUnsaid(const Table& rows, size_t category,
+                                 std::vector<Prediction>& predictions) const {
+  const std::string& column = spec().categories[category].column;
+  const int place = rows.Column(column);
+  const auto is_unsaid = [&](int64_t row) { return place < 0 || rows.Cell(row, place).empty(); };
+  std::vector<double> apart(predictions.size(), 0.0);
+  for (const std::string& word : data_->encoder.MostCommon(category, kMostWords)) {
+    const std::vector<Row> made =
+        TRY(MakeRows(spec(), facts_, WithWord(rows, column, word), WithTarget::kNo));
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (!is_unsaid(static_cast<int64_t>(i)) || !predictions[i].middle_ms) continue;
+      const Prediction other = PredictRow(made[i]);
+      if (other.middle_ms)
+        apart[i] = std::max(apart[i], std::abs(std::log(*other.middle_ms / *predictions[i].middle_ms)));
+    }
+  }
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    Prediction& one = predictions[i];
+    if (apart[i] < kNoMatter || !one.value) continue;
+    one.low = *one.low / std::exp(apart[i]);
+    one.high = *one.high * std::exp(apart[i]);
+    one.regime = Regime::kOutside;
+    one.outside += fmt::format("{}{} is not said (its words are up to {:.2g} times apart)",
+                               one.outside.empty() ? "" : "; ", column, std::exp(apart[i]));
+  }
+  return {};
+}
+
 Result<std::vector<Prediction>> Predictor::Predict(const Table& rows) const {
   std::vector<Prediction> predictions;
   for (const Row& row : TRY(MakeRows(spec(), facts_, rows, WithTarget::kNo)))
     predictions.push_back(PredictRow(row));
+  for (size_t j = 0; j < spec().categories.size(); ++j) {
+    const auto& [column, side] = spec().categories[j];
+    if (side != Side::kRun || data_->encoder.Knows(j, "") || Contains(spec().derive, column, &Named::name))
+      continue;
+    const int place = rows.Column(column);
+    bool is_unsaid = false;
+    for (int64_t row = 0; row < rows.rows(); ++row)
+      is_unsaid = is_unsaid || place < 0 || rows.Cell(row, place).empty();
+    if (is_unsaid) TRY_STATUS(AllowForUnsaid(rows, j, predictions));
+  }
   return predictions;
 }
 
@@ -226,7 +233,7 @@ Result<std::vector<std::string>> Predictor::Calibrate(const Table& measured) {
   std::vector<std::string> said;
   for (const auto& [hardware, logs] : misses) {
     const auto n = std::ssize(logs);
-    if (std::ranges::binary_search(known_.hardware, hardware)) {
+    if (known_.KnowsHardware(hardware)) {
       said.push_back(fmt::format("{}: {} runs are not used: the fit knows this hardware", hardware, n));
     } else if (!calibration_ || !calibration_->helps()) {
       said.push_back(
@@ -353,7 +360,7 @@ Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, s
       TRY(Spread::Learn(inputs, columns, misses, rehearsal.importance, parts, kCoverage, seed));
 
   // What two bounds have in common is how times go on, not chance.
-  bool leans = answer.question != Question::kCount;
+  bool leans = answer.question != Question::kCount && estimator_ == "auto";  // the others are as published
   if (answer.question != Question::kInside) {
     // One group says nothing of how far another may be off.
     if (answer.question != Question::kCount &&
@@ -430,7 +437,7 @@ Result<Predictor> Predictor::Fit(Spec spec, Facts facts, std::vector<Row> rows, 
   Predictor predictor;
   predictor.data_ = std::make_shared<const Data>(Data::Make(std::move(spec), std::move(rows)));
   predictor.facts_ = std::move(facts);
-  predictor.known_ = Learn(*predictor.data_);
+  predictor.known_ = Applicability::Learn(*predictor.data_);
   predictor.seed_ = options.seed;
   predictor.estimator_ = options.estimator;
   TRY_STATUS(predictor.LearnAnswers(options));

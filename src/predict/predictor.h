@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "predict/applicability.h"
 #include "predict/calibration.h"
 #include "predict/rehearse.h"
 #include "predict/spread.h"
@@ -105,27 +105,13 @@ class Predictor {
     // middle less lean s^2, with its half-width being 1.645 s.
     double lean = 0;
   };
-  // What the fit saw.
-  struct Known {
-    std::vector<std::string> hardware, networks;  // sorted
-    double most_devices = 0, least_devices = std::numeric_limits<double>::infinity();
-    std::vector<double> least, greatest;  // of Spec::ranges
-  };
-
-  struct Place {
-    Question question = Question::kInside;
-    bool outside = false;
-    std::string why;
-    double widen = 1;  // of the interval
-  };
-  Place PlaceOf(const Row& row) const;
   const Answer& AnswerOf(Question question) const;
   // What the count of the row widens an interval by.
   double WidenByCount(const Row& row) const;
   Prediction PredictRow(const Row& row) const;
+  Status AllowForUnsaid(const Table& rows, size_t category, std::vector<Prediction>& predictions) const;
   static std::vector<float> SpreadInput(const View& view, std::span<const double> logs);
   static int SpreadColumns(const Spec& spec);
-  static Known Learn(const Data& data);
   Status LearnAnswers(const FitOptions& options);
   Status LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options);
   std::vector<Recipe> RecipesFor(Question question, const std::vector<Fold>& folds, const FitOptions& options,
@@ -146,7 +132,7 @@ class Predictor {
 
   std::shared_ptr<const Data> data_;  // estimators' points come from it
   Facts facts_;
-  Known known_;
+  Applicability known_;
   std::vector<Estimator> estimators_;
   struct Wanted {
     std::string key;

@@ -10,7 +10,7 @@
 namespace weir::predict {
 namespace {
 
-constexpr int kFormat = 5;
+constexpr int kFormat = 6;
 
 template <typename T>
 std::vector<T> Flat(const std::vector<std::vector<T>>& rows) {
@@ -27,17 +27,6 @@ Result<std::vector<std::vector<T>>> Split(const std::vector<T>& all, size_t widt
     split.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(i * width),
                        all.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
   return split;
-}
-
-Result<std::vector<std::string>> Strings(const Json& json, const char* key) {
-  std::vector<std::string> strings;
-  if (!json.contains(key) || !json[key].is_array())
-    return Fail(ErrorCode::kCorrupt, fmt::format("{} is missing", key));
-  for (const Json& item : json[key]) {
-    if (!item.is_string()) return Fail(ErrorCode::kCorrupt, fmt::format("{} holds what is no text", key));
-    strings.push_back(TRY(UnescapeBytes(item.get<std::string>())));
-  }
-  return strings;
 }
 
 Json ScoreJson(const Score& score) {
@@ -99,16 +88,7 @@ Json Predictor::ToJson() const {
   for (const Estimator& estimator : estimators_) estimators.push_back(estimator.ToJson());
   json["rehearsed"] = std::move(rehearsed);
   json["candidates"] = std::move(scores);
-  Json known{{"most_devices", known_.most_devices},
-             {"least_devices", known_.least_devices},
-             {"least", known_.least},
-             {"greatest", known_.greatest}};
-  for (const auto& [key, list] :
-       {std::pair{"hardware", &known_.hardware}, std::pair{"networks", &known_.networks}}) {
-    known[key] = Json::array();
-    for (const std::string& name : *list) known[key].push_back(EscapeBytes(name));
-  }
-  json["known"] = std::move(known);
+  json["known"] = known_.ToJson();
   if (spec().hardware) json["hardware"] = facts_.hardware.ToJson();
   if (spec().networks && !spec().networks->file.empty()) json["networks"] = facts_.networks.ToJson();
   json["encoder"] = data_->encoder.ToJson();
@@ -157,18 +137,7 @@ Result<Predictor> Predictor::Load(std::string_view text) {
   }
   predictor.seed_ = static_cast<uint64_t>(TRY(GetInteger(json, "seed")));
   predictor.estimator_ = TRY(GetString(json, "estimator"));
-  const Json& known = json["known"];
-  predictor.known_.hardware = TRY(Strings(known, "hardware"));
-  predictor.known_.networks = TRY(Strings(known, "networks"));
-  predictor.known_.most_devices = TRY(GetNumber(known, "most_devices"));
-  predictor.known_.least_devices = TRY(GetNumber(known, "least_devices"));
-  for (const auto& [key, list] :
-       {std::pair{"least", &predictor.known_.least}, std::pair{"greatest", &predictor.known_.greatest}}) {
-    if (!known.contains(key) || known[key].size() != spec.ranges.size())
-      return corrupt("the ranges do not fit the spec");
-    // A range nobody knows is infinite, which JSON has no number for.
-    for (const Json& item : known[key]) list->push_back(item.is_number() ? item.get<double>() : NAN);
-  }
+  predictor.known_ = TRY(Applicability::FromJson(json["known"], spec));
   if (json.contains("calibration")) predictor.calibration_ = TRY(CalibrationFrom(json["calibration"]));
   for (const Json& item : json["rehearsed"]) {
     predictor.rehearsed_.push_back({.question = TRY(QuestionFrom(item)),
@@ -185,16 +154,18 @@ Result<Predictor> Predictor::Load(std::string_view text) {
   for (const Json& item : json["answers"]) {
     Answer answer{.question = TRY(QuestionFrom(item))};
     if (!item.contains("mixture") || !item.contains("spread")) return corrupt("an answer is not whole");
+    double whole = 0;
     for (const Json& member : item["mixture"]) {
       if (!member.is_array() || member.size() != 2 || !member[0].is_number_integer() ||
           !member[1].is_number())
         return corrupt("a mixture is not whole");
-      const int index = member[0].get<int>();
+      const auto index = member[0].get<int64_t>();
       if (index < 0 || index >= std::ssize(predictor.estimators_))
         return corrupt("a mixture names an estimator that is not there");
-      answer.mixture.emplace_back(index, member[1].get<double>());
+      answer.mixture.emplace_back(static_cast<int>(index), member[1].get<double>());
+      whole += member[1].get<double>();
     }
-    if (answer.mixture.empty()) return corrupt("a mixture is empty");
+    if (!(std::abs(whole - 1) < 1e-6)) return corrupt("the parts of a mixture are not one");
     answer.spread = TRY(Spread::FromJson(item["spread"], SpreadColumns(spec)));
     answer.reach = TRY(GetNumber(item, "reach"));
     answer.lean = TRY(GetNumber(item, "lean"));
