@@ -8,12 +8,17 @@ namespace weir::predict {
 namespace {
 
 constexpr size_t kFewestRows = 10, kFewestGroups = 3, kRuns = 5;
+constexpr double kFarFactor = 4, kFarDeviations = 5;
 
 double Mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 }  // namespace
+
+bool Calibration::IsPlausible(double miss) const {
+  return std::abs(miss) <= std::max(std::log(kFarFactor), kFarDeviations * std::hypot(common, own));
+}
 
 double Calibration::Shift(std::span<const double> log_measured_over_predicted) const {
   if (log_measured_over_predicted.empty()) return 0;

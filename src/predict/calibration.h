@@ -24,6 +24,8 @@ struct Calibration {
   double error_without = 0, error_with = 0;
 
   bool helps() const { return error_with < 0.99 * error_without; }
+  // Whether a run may be so far off, log(measured / predicted): not five deviations, nor four times.
+  bool IsPlausible(double miss) const;
   // log factor for the times.
   double Shift(std::span<const double> log_measured_over_predicted) const;
   // What an interval is multiplied by after n runs.

@@ -55,6 +55,14 @@ TEST(Calibration, BelievesARunInPartAndManyNearlyWhole) {
   EXPECT_NEAR(calibration.Narrower(2), std::sqrt((0.005 + 0.02) / 0.03), 1e-12);
 }
 
+TEST(Calibration, BelievesNoRunInAnotherUnit) {
+  const Calibration usual{.k = 2, .common = 0.1, .own = 0.1}, wild{.k = 2, .common = 0.3, .own = 0.4};
+  EXPECT_TRUE(usual.IsPlausible(-std::log(3.9)));
+  EXPECT_FALSE(usual.IsPlausible(std::log(4.1)));
+  EXPECT_TRUE(wild.IsPlausible(2.4));  // five times 0.5
+  EXPECT_FALSE(wild.IsPlausible(-2.6));
+}
+
 TEST(Calibration, NeedsGroupsEnough) {
   const Made made = Make(0.2, 0.1, 2, 30);
   EXPECT_FALSE(LearnCalibration(made.misses, made.groups).has_value());

@@ -211,8 +211,8 @@ class RowMaker {
       return Because(
           fmt::format("{} is \"{}\", not a number above 0", spec_.target, value.text.substr(0, 40)));
     }
-    row.time =
-        spec_.target_kind == TargetKind::kTime ? *value.number / row.per : 1000 * row.per / *value.number;
+    row.time = spec_.unit_ms *
+               (spec_.target_kind == TargetKind::kTime ? *value.number / row.per : row.per / *value.number);
     if (*row.time > 0 && std::abs(std::log(*row.time)) <= kMostLogTime) return {};
     const double time = *row.time;
     row.time.reset();
@@ -317,7 +317,8 @@ std::vector<bool> SkippedRows(const Spec& spec, const Facts& facts, const Table&
 }
 
 double TargetFromTime(const Spec& spec, const Row& row, double time_ms) {
-  return spec.target_kind == TargetKind::kTime ? time_ms * row.per : 1000 * row.per / time_ms;
+  const double time = time_ms / spec.unit_ms;
+  return spec.target_kind == TargetKind::kTime ? time * row.per : row.per / time;
 }
 
 Encoder Encoder::Learn(const Spec& spec, const std::vector<Row>& rows) {

@@ -219,18 +219,29 @@ Result<std::vector<Prediction>> Predictor::Predict(const Table& rows) const {
 
 Result<std::vector<std::string>> Predictor::Calibrate(const Table& measured) {
   std::map<std::string, std::vector<double>> misses;
+  std::vector<std::string> said;
   std::string problem;
+  int64_t unusable = 0;
   for (const Row& row : TRY(MakeRows(spec(), facts_, measured, WithTarget::kYes))) {
     const Prediction prediction = PredictRow(row);
-    if (prediction.middle_ms) {
-      misses[row.hardware].push_back(std::log(*row.time / *prediction.middle_ms));
-    } else if (problem.empty()) {
-      problem = fmt::format("; the first: {}: {}", row.id, prediction.outside);
+    if (!prediction.middle_ms) {
+      if (unusable++ == 0) problem = fmt::format("the first: {}: {}", row.id, prediction.outside);
+      continue;
+    }
+    const double miss = std::log(*row.time / *prediction.middle_ms);
+    if (calibration_ && !known_.KnowsHardware(row.hardware) && !calibration_->IsPlausible(miss)) {
+      said.push_back(
+          fmt::format("{}: run {} is left out: it took {:.3g} times what is predicted: look at its unit",
+                      row.hardware, row.id, std::exp(miss)));
+    } else {
+      misses[row.hardware].push_back(miss);
     }
   }
-  if (misses.empty())
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("no row can be used to calibrate{}", problem));
-  std::vector<std::string> said;
+  if (misses.empty() && said.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("no row can be used to calibrate{}{}", unusable > 0 ? "; " : "", problem));
+  if (unusable > 0)
+    said.push_back(fmt::format("{} of {} rows cannot be used; {}", unusable, measured.rows(), problem));
   for (const auto& [hardware, logs] : misses) {
     const auto n = std::ssize(logs);
     if (known_.KnowsHardware(hardware)) {

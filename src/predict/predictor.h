@@ -66,8 +66,9 @@ class Predictor {
 
   // Corrects what it says of each hardware by `measured`, rows of it with their target: by as much of their
   // common error as rehearsals on hardware left out say is to be believed. Nothing is changed where that did
-  // not help there, or for hardware that the fit knew. Gives one line for each hardware in `measured`.
-  // kInvalidArgument where no row of it can be used.
+  // not help there, or for hardware that the fit knew. Gives one line for each hardware in `measured`, each
+  // run that is too far off to be one, and the rows that cannot be used. kInvalidArgument where no row of it
+  // can be used.
   Result<std::vector<std::string>> Calibrate(const Table& measured);
 
   const Spec& spec() const { return data_->spec; }

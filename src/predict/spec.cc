@@ -74,15 +74,22 @@ Result<Join> ReadJoin(const Node& node, const Place& place) {
 
 constexpr std::pair<std::string_view, TargetKind> kKinds[] = {{"rate", TargetKind::kRate},
                                                               {"time", TargetKind::kTime}};
+// In ms.
+constexpr std::pair<std::string_view, double> kUnits[] = {
+    {"us", 1e-3}, {"ms", 1}, {"s", 1000}, {"min", 60'000}, {"h", 3'600'000}};
 // Whether the time is that of an item.
 constexpr std::pair<std::string_view, bool> kOf[] = {{"item", true}, {"step", false}};
 
 Status ReadTarget(const Node& node, const Place& place, Spec& spec) {
-  TRY_STATUS(ReadMap(node, place,
-                     {{"column", TextInto(spec.target)},
-                      {"kind", Into(spec.target_kind,
-                                    [](const Node& n, const Place& p) { return ReadChoice(n, p, kKinds); })},
-                      {"per", Into(spec.per, ReadExpression)}}));
+  std::optional<double> unit;
+  TRY_STATUS(ReadMap(
+      node, place,
+      {{"column", TextInto(spec.target)},
+       {"kind",
+        Into(spec.target_kind, [](const Node& n, const Place& p) { return ReadChoice(n, p, kKinds); })},
+       {"unit", Into(unit, [](const Node& n, const Place& p) { return ReadChoice(n, p, kUnits); })},
+       {"per", Into(spec.per, ReadExpression)}}));
+  spec.unit_ms = unit.value_or(spec.target_kind == TargetKind::kTime ? 1 : 1000);
   return spec.target.empty() ? Refuse(place, "wants a column") : Status();
 }
 
@@ -225,6 +232,11 @@ Status ReadAll(const Node& root, const Place& top, Spec& spec) {
                   fmt::format("\"{}\" is none of the categories", spec.networks->kin));
   }
   TRY_STATUS(CheckDerive(spec));
+  for (const auto& [key, name] : {std::pair("devices", &spec.devices), std::pair("batch", &spec.batch)}) {
+    if (Contains(spec.derive, *name, &Named::name))
+      return Refuse(PlaceOf(root[key], key),
+                    fmt::format("{} is derived: name the column of the rows, which --{} sets", *name, key));
+  }
   return CheckTarget(root, top, spec);
 }
 

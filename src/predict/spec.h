@@ -51,7 +51,8 @@ struct Spec {
 
   std::string target;  // column
   TargetKind target_kind = TargetKind::kTime;
-  // What is modelled: a time in ms per `per`. Of a rate r a second it is 1000 per / r, of a time t t / per.
+  double unit_ms = 1;  // the target's unit of time; a rate is of one such
+  // What is modelled: a time in ms per `per`. Of a rate r it is unit per / r, of a time t unit t / per.
   std::optional<Expression> per;
 
   std::vector<Named> derive;  // columns to be worked out, in order; later ones may use earlier ones

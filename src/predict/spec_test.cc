@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "predict/dataset.h"
 #include "predict/testing/made_set.h"
 
 namespace weir::predict {
@@ -56,6 +57,33 @@ TEST(Spec, SaysWhatATimeIsOf) {
   yaml = MadeSet::Make().spec;
   yaml.replace(yaml.find("kind: rate"), 10, "kind: rote");
   EXPECT_THAT(ParseSpec(yaml).error().message, HasSubstr("target.kind: \"rote\" is none of rate, time"));
+}
+
+TEST(Spec, SaysInWhichUnitTheTargetIs) {
+  EXPECT_EQ(ParseSpec(MadeSet::Make().spec)->unit_ms, 1000);  // a rate is of a second, a time in ms
+  const auto with = [](std::string_view to) {
+    std::string yaml = MadeSet::Make().spec;
+    yaml.replace(yaml.find("kind: rate"), 10, to);
+    return ParseSpec(yaml);
+  };
+  EXPECT_EQ(with("kind: time")->unit_ms, 1);
+  EXPECT_EQ(with("kind: time, unit: min")->unit_ms, 60'000);
+  EXPECT_EQ(with("unit: us, kind: rate")->unit_ms, 0.001);
+  EXPECT_THAT(with("kind: time, unit: sec").error().message,
+              HasSubstr("target.unit: \"sec\" is none of us, ms, s, min, h"));
+  const Spec minutes = *with("kind: time, unit: min");
+  EXPECT_EQ(TargetFromTime(minutes, {.per = 2}, 90'000), 3);  // of two
+}
+
+TEST(Spec, WantsDevicesAndBatchToBeColumnsOfTheRows) {
+  const auto with = [](std::string_view from, std::string_view to) {
+    std::string yaml = MadeSet::Make().spec;
+    yaml.replace(yaml.find(from), from.size(), to);
+    return ParseSpec(yaml).error().message;
+  };
+  EXPECT_THAT(with("devices: gpu_count", "devices: work"),
+              HasSubstr("devices: work is derived: name the column of the rows, which --devices sets"));
+  EXPECT_THAT(with("batch: batch", "batch: work"), HasSubstr("batch: work is derived"));
 }
 
 TEST(Spec, LetsNothingLookAtTheTargetButSkip) {
