@@ -180,8 +180,8 @@ def test_several_sets_in_one_call(weir, folder, tmp_path):
     (["--gpu", "gamma", "--network", "small", "--as-engine", "--devices", "2"], "one device"),
     (["--gpu", "gamma", "--network", "small", "--as-engine", "--items", "2"], "leave out --items"),
     (["--gpu", "gamma", "--network", "small", "--as-engine", "--batch", "1"], "two different --batch"),
-    (["--gpu", "", "--network", "small", "--batch", "8"], "gpu \"\" names nothing"),
-    (["--gpu", "gamma", "--network", "", "--batch", "8"], "network \"\" names nothing"),
+    (["--gpu", "gamma", "", "--network", "small", "--batch", "8"], "--gpu: \"\" says nothing"),
+    (["--gpu", "gamma", "--network", "small", "--batch", "8", "--items", "0"], "--items: Value 0 not in range 1 to "),
     (["--gpu", "gamma", "--network", "small", "--batch", "8", "--devices", "1.5"], "\"1.5\" is not a whole number"),
     (["--gpu", "gamma", "--network", "small", "--batch", "8", "--items", "99999999999999999999"], "beyond what a whole number can be"),
 ])
@@ -189,6 +189,12 @@ def test_what_says_nothing_is_refused_with_words(weir, folder, physical, argumen
     (folder / "rows.csv").write_text("row_id,gpu,network,batch,gpu_count\na,gamma,small,8,1\n")
     done = weir.run("predict", physical, *arguments, status=2, cwd=folder)
     assert words in done.stderr.decode(), done.stderr.decode()
+
+
+@pytest.mark.parametrize("flag", ["--network", "--in", "--out", "--calibrate", "--json"])
+def test_an_empty_text_is_refused(weir, flag):
+    done = weir.run("predict", "p.json", "--gpu", "gamma", "--batch", 8, flag, "", status=2)
+    assert f'{flag}: "" says nothing: give it a value, or leave it out' in done.stderr.decode()
 
 
 def test_fit_refuses_what_would_be_lost(weir, folder):

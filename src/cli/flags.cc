@@ -25,6 +25,16 @@ std::string CheckWhole(const std::string& text) {
   return errno == ERANGE ? text + " is beyond what a whole number can be" : "";
 }
 
+// A variable of a script that was not set; as what the user left out it would be ignored without a word.
+std::string CheckText(const std::string& text) {
+  return text.empty() ? "\"\" says nothing: give it a value, or leave it out" : "";
+}
+
+template <typename Target>
+CLI::Option* AddText(CLI::App& app, const std::string& name, Target& target, const std::string& help) {
+  return app.add_option(name, target, help)->check(CheckText);
+}
+
 }  // namespace
 
 Flags::Flags(const std::string& verb, const std::string& summary, const std::string& example)
@@ -37,20 +47,20 @@ Flags::Flags(const std::string& verb, const std::string& summary, const std::str
 Flags::~Flags() = default;
 
 void Flags::Text(const std::string& name, std::string& target, const std::string& help) {
-  state_->app.add_option(name, target, help)->capture_default_str();
+  AddText(state_->app, name, target, help)->capture_default_str();
 }
 void Flags::Required(const std::string& name, std::string& target, const std::string& help) {
-  state_->app.add_option(name, target, help)->required();
+  AddText(state_->app, name, target, help)->required();
 }
 void Flags::Texts(const std::string& name, std::vector<std::string>& target, const std::string& help,
                   bool required) {
-  state_->app.add_option(name, target, help)->required(required);
+  AddText(state_->app, name, target, help)->required(required);
 }
 void Flags::Repeated(const std::string& name, std::vector<std::string>& target, const std::string& help) {
-  state_->app.add_option(name, target, help)->allow_extra_args(false);
+  AddText(state_->app, name, target, help)->allow_extra_args(false);
 }
 void Flags::Optional(const std::string& name, std::string& target, const std::string& help) {
-  state_->app.add_option(name, target, help);
+  AddText(state_->app, name, target, help);
 }
 void Flags::TextOrBare(const std::string& name, std::string& target, const std::string& bare,
                        const std::string& help) {

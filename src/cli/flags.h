@@ -15,7 +15,7 @@ class Flags {
   ~Flags();
 
   // Each puts what the user gave into its target, which keeps its default otherwise. `name` is "--name", or
-  // "-o,--output" with a short form, or "NAME" for what stands without a flag.
+  // "-o,--output" with a short form, or "NAME" for what stands without a flag. An empty text is refused.
   void Text(const std::string& name, std::string& target, const std::string& help);
   void Required(const std::string& name, std::string& target, const std::string& help);
   void Texts(const std::string& name, std::vector<std::string>& target, const std::string& help,
@@ -23,7 +23,7 @@ class Flags {
   // One value after each time it is given.
   void Repeated(const std::string& name, std::vector<std::string>& target, const std::string& help);
   void Optional(const std::string& name, std::string& target, const std::string& help);
-  // Without a value after it, it has the value `bare`.
+  // Without a value after it, or with an empty one, it has the value `bare`.
   void TextOrBare(const std::string& name, std::string& target, const std::string& bare,
                   const std::string& help);
   void Integers(const std::string& name, std::vector<int>& target, const std::string& help);

@@ -1,10 +1,8 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/file.h"
 #include "cli/console.h"
@@ -36,22 +34,19 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   flags.Optional("--out", w.out, "row_id,prediction,low,high,regime,outside (CSV)");
   flags.Optional("--calibrate", w.calibrate, "a few rows measured on the hardware asked for (CSV)");
   flags.Texts("--gpu", w.asked.gpus, "instead of --in: hardware, one or several", false);
-  std::string network;
-  flags.Optional("--network", network, "a name of the network table, or an ONNX file or model folder");
+  flags.Optional("--network", w.asked.network,
+                 "a name of the network table, or an ONNX file or model folder");
   flags.Integers("--batch", w.asked.batches, "items of a step on a device, one or several");
   flags.Integer("--devices", w.asked.devices, 0, 1'000'000, "how many work on it; 0: one");
   flags.Texts("--set", w.asked.set, "further columns of the row: column=value", false);
-  flags.Integer64("--items", w.asked.items, 0, INT64_MAX, "of one epoch: the time of the whole job");
+  flags.Integer64("--items", w.asked.items, 1, INT64_MAX, "of one epoch: the time of the whole job");
   flags.Number("--epochs", w.asked.epochs, 1e-9, 1e9, "of the job; left out: 1");
   flags.Texts("--price-per-hour", w.asked.prices,
               "of one device: the cost of the job; one price, or one for each --gpu", false);
   flags.Switch("--as-engine", w.asked.as_engine,
                "print the emulated engine that behaves so, for --engine of run and serve");
   flags.Text("--json", w.json, "write the result as JSON to this file; - for standard output");
-  const std::optional<int> status = flags.Parse(arguments);
-  const std::vector<std::string> given = flags.Given();
-  if (std::ranges::find(given, "--network") != given.end()) w.asked.network = network;
-  return status;
+  return flags.Parse(arguments);
 }
 
 Status CheckTogether(const Wanted& w) {

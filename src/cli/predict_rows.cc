@@ -44,21 +44,21 @@ bool IsModel(const std::string& network) {
 Status PutNetwork(const AskedRows& asked, const Predictor& predictor, const Console& console, Settings& row) {
   const Spec& spec = predictor.spec();
   if (!spec.networks) {
-    return asked.network ? Refuse("this predictor knows no networks: leave out --network") : Status();
+    return asked.network.empty() ? Status() : Refuse("this predictor knows no networks: leave out --network");
   }
   const std::string& key = spec.networks->key;
-  if (!asked.network)
+  if (asked.network.empty())
     return row.contains(key) ? Status() : Refuse(fmt::format("say --network: a {}, or an ONNX file", key));
   if (row.contains(key)) return Refuse(fmt::format("--network and --set {} say the same", key));
-  if (IsModel(*asked.network)) {
-    Settings facts = TRY(NetworkFacts(*asked.network));
+  if (IsModel(asked.network)) {
+    Settings facts = TRY(NetworkFacts(asked.network));
     if (const auto alike = predict::NetworkAlike(spec, predictor.networks(), facts))
-      console.Note(fmt::format("{} has the facts of {}: --network {} asks by its name", *asked.network,
-                               *alike, *alike));
-    row[key] = *asked.network;
+      console.Note(fmt::format("{} has the facts of {}: --network {} asks by its name", asked.network, *alike,
+                               *alike));
+    row[key] = asked.network;
     row.merge(std::move(facts));
   } else {
-    row[key] = TRY(predict::KeyMeant(predictor.networks(), *asked.network, key));
+    row[key] = TRY(predict::KeyMeant(predictor.networks(), asked.network, key));
   }
   return {};
 }

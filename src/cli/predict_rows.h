@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,7 @@ namespace weir::cli {
 
 struct AskedRows {
   std::vector<std::string> gpus, set, prices;
-  std::optional<std::string> network;
+  std::string network;
   std::vector<int> batches;
   int devices = 0;    // 0: not said
   int64_t items = 0;  // 0: no job is asked for
@@ -22,8 +21,8 @@ struct AskedRows {
   bool as_engine = false;
 
   bool any() const {
-    return !gpus.empty() || !set.empty() || !prices.empty() || network || !batches.empty() || devices > 0 ||
-           items > 0 || epochs > 0 || as_engine;
+    return !gpus.empty() || !set.empty() || !prices.empty() || !network.empty() || !batches.empty() ||
+           devices > 0 || items > 0 || epochs > 0 || as_engine;
   }
 };
 

@@ -111,7 +111,6 @@ std::vector<Settings> Combine(const Settings& base,
 }
 
 Result<std::string> KeyMeant(const Table& table, const std::string& text, std::string_view what) {
-  if (text.empty()) return Refuse(fmt::format("{} \"\" names nothing: say which, or leave it out", what));
   if (table.RowOf(text) >= 0) return text;
   const std::vector<std::string> alike = table.KeysBeginning(text);
   if (alike.empty()) return text;
