@@ -354,8 +354,47 @@ def test_numbers_beyond_all_measure_are_answered_or_refused(weir, physical, tmp_
         assert row["prediction"] == "" or math.isfinite(float(row["prediction"]))
 
 
-def test_the_rows_are_not_written_over(weir, tmp_path):
-    rows = tmp_path / "rows.csv"
-    rows.write_text("a\n1\n")
-    assert b"its rows would be lost" in weir.run("predict", "p.json", "--in", rows, "--out", rows, status=2).stderr
-    assert rows.read_text() == "a\n1\n"
+@pytest.mark.parametrize("arguments, one, other", [
+    (["--in", "rows.csv", "--out", "rows.csv"], "--in", "--out"),
+    (["--in", "rows.csv", "--out", "link.csv"], "--in", "--out"),
+    (["--in", "rows.csv", "--out", "p.json"], "PREDICTOR", "--out"),
+    (["--in", "rows.csv", "--out", "new", "--json", "./new"], "--out", "--json"),
+    (["--in", "rows.csv", "--out", "new", "--json", "folder/../rows.csv"], "--in", "--json"),
+    (["--in", "rows.csv", "--out", "runs.csv", "--calibrate", "runs.csv"], "--calibrate", "--out"),
+    (["--gpu", "gamma", "--json", "p.json"], "PREDICTOR", "--json"),
+    (["--gpu", "gamma", "--network", "net.onnx", "--json", "net.onnx"], "--network", "--json"),
+])
+def test_predict_writes_over_none_of_its_files(weir, tmp_path, arguments, one, other):
+    (tmp_path / "folder").mkdir()
+    for name in ("rows.csv", "runs.csv", "p.json", "net.onnx"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "link.csv").symlink_to("rows.csv")
+    done = weir.run("predict", "p.json", *arguments, status=2, cwd=tmp_path)
+    assert f"{one} and {other} are one file" in done.stderr.decode() and f"name another for {other}" in done.stderr.decode()
+    assert all((tmp_path / name).read_text() == name for name in ("rows.csv", "runs.csv", "p.json", "net.onnx"))
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("arguments, one, other", [
+    (["made.yaml", "-o", "made.yaml"], "SPEC", "-o"),
+    (["made.yaml", "-o", "data/made.csv"], "the rows of made.yaml", "-o"),
+    (["made.yaml", "-o", "p.json", "--html", "data/hardware.csv"], "the hardware table of made.yaml", "--html"),
+    (["made.yaml", "-o", "p.json", "--json", "data/../data/networks.csv"], "the network table of made.yaml", "--json"),
+    (["made.yaml", "--check", "--json", "data/made.csv"], "the rows of made.yaml", "--json"),
+    (["made.yaml", "-o", "p.json", "--html", "p.json"], "-o", "--html"),
+    (["made.yaml", "other.yaml", "--out", "out", "--json", "out/other.json"], "--json", "--out"),
+    (["made.yaml", "other.yaml", "--out", "out", "--html", "pages", "--json", "pages/made.html"], "--json", "--html"),
+])
+def test_fit_writes_over_none_of_its_files(weir, tmp_path, arguments, one, other):
+    (tmp_path / "data").mkdir()
+    spec = write_set(tmp_path / "data").rename(tmp_path / "made.yaml")
+    (tmp_path / "other.yaml").write_text(spec.read_text())
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    done = weir.run("fit", *arguments, "--data-dir", "data", status=2, cwd=tmp_path)
+    assert f"{one} and {other} are one file" in done.stderr.decode(), done.stderr.decode()
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_what_keeps_nothing_may_be_named_twice(weir, folder, physical):
+    (folder / "one.csv").write_text("row_id,gpu,network,batch,gpu_count\na,gamma,small,8,1\n")
+    weir.run("predict", physical, "--in", folder / "one.csv", "--out", "/dev/null", "--json", "/dev/null")

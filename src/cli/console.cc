@@ -9,11 +9,32 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/file.h"
 #include "base/thread.h"
 
 namespace weir::cli {
+namespace {
+
+bool IsFile(const std::string& path) {
+  std::error_code ignored;
+  return !path.empty() && path != "-" &&
+         !std::filesystem::is_other(path, ignored);  // /dev/null keeps nothing
+}
+
+bool IsSameFile(const std::string& one, const std::string& other) {
+  if (!IsFile(one) || !IsFile(other)) return false;
+  std::error_code error;
+  if (std::filesystem::equivalent(one, other, error)) return true;
+  const auto place = [&](const std::string& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  };
+  const std::filesystem::path first = place(one), second = place(other);
+  return !first.empty() && first == second;
+}
+
+}  // namespace
 
 int ExitStatus(const Error& error) {
   switch (error.code) {
@@ -39,6 +60,20 @@ Status CheckOutput(std::string_view flag, const std::string& path) {
   const Status writable = CheckWritable(path);
   if (writable) return {};
   return Fail(writable.error().code, fmt::format("{} {}", flag, writable.error().message));
+}
+
+Status CheckApart(std::vector<NamedFile> inputs, const std::vector<NamedFile>& outputs) {
+  std::vector<NamedFile> taken = std::move(inputs);
+  for (const NamedFile& output : outputs) {
+    for (const NamedFile& file : taken) {
+      if (IsSameFile(output.path, file.path))
+        return Fail(ErrorCode::kInvalidArgument,
+                    fmt::format("{} and {} are one file, {}: name another for {}", file.name, output.name,
+                                output.path, output.name));
+    }
+    taken.push_back(output);
+  }
+  return {};
 }
 
 Console::Console(std::string json, Stdout out)

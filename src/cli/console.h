@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/count.h"
@@ -24,6 +25,13 @@ int FailWith(const Error& error);
 // Whether what `flag` names can be written, told before the work; an empty `path` is none. As CheckWritable
 // of base/file.h, with the flag in front.
 Status CheckOutput(std::string_view flag, const std::string& path);
+
+// A file by what the command calls it: "--out", "the rows of train.yaml". An empty path, and -, are no file.
+struct NamedFile {
+  std::string name, path;
+};
+// kInvalidArgument where an output would be written over an input or over another output.
+Status CheckApart(std::vector<NamedFile> inputs, const std::vector<NamedFile>& outputs);
 
 // Where text goes: standard output, or standard error when standard output is taken by "--json -". Prints as
 // the terminal can: colour and width only where it is one.

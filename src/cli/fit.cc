@@ -49,6 +49,41 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
 
 std::string NameOf(const std::string& spec) { return std::filesystem::path(spec).stem().string(); }
 
+std::string PredictorOf(const Wanted& w, const std::string& spec) {
+  return w.out.empty() ? w.output : w.out + "/" + NameOf(spec) + ".json";
+}
+
+std::string PageOf(const Wanted& w, const std::string& spec) {
+  return w.html.empty() || w.out.empty() ? w.html : w.html + "/" + NameOf(spec) + ".html";
+}
+
+// What the SPECs read. One that is broken is told of when its turn comes.
+std::vector<NamedFile> Inputs(const Wanted& w) {
+  std::vector<NamedFile> files;
+  for (const std::string& path : w.specs) {
+    files.push_back({"SPEC", path});
+    const auto spec = predict::ReadSpec(path);
+    if (!spec) continue;
+    const auto add = [&](const char* what, const std::string& file) {
+      if (!file.empty())
+        files.push_back({fmt::format("the {} of {}", what, path), std::filesystem::path(w.data_dir) / file});
+    };
+    add("rows", spec->rows);
+    if (spec->hardware) add("hardware table", spec->hardware->file);
+    if (spec->networks) add("network table", spec->networks->file);
+  }
+  return files;
+}
+
+Status CheckFiles(const Wanted& w) {
+  std::vector<NamedFile> outputs = {{"--json", w.json}};
+  for (const std::string& spec : w.specs) {
+    outputs.push_back({w.out.empty() ? "-o" : "--out", PredictorOf(w, spec)});
+    outputs.push_back({"--html", PageOf(w, spec)});
+  }
+  return CheckApart(Inputs(w), outputs);
+}
+
 Status CheckTogether(const Wanted& w) {
   const auto refuse = [](std::string what) { return Fail(ErrorCode::kInvalidArgument, std::move(what)); };
   if (w.check) {
@@ -111,8 +146,7 @@ class Fitter {
     const auto job = predict::FitFromFiles({.spec = spec, .data_dir = wanted_.data_dir}, options);
     console_.EndProgress();
     if (!job) return std::unexpected(job.error());
-    const std::string output =
-        wanted_.out.empty() ? wanted_.output : wanted_.out + "/" + NameOf(spec) + ".json";
+    const std::string output = PredictorOf(wanted_, spec);
     TRY_STATUS(WriteFileWhole(output, job->predictor.Save()));
     console_.Text(predict::FitText(*job));
     Outcome outcome{.name = NameOf(spec), .wall_s = Elapsed() - begin, .json = predict::FitJson(*job)};
@@ -121,7 +155,8 @@ class Fitter {
     outcome.json["estimator"] = wanted_.estimator;
     outcome.json["wall_s"] = outcome.wall_s;
     outcome.json["command"] = record::CommandLine(CommandLine());
-    TRY_STATUS(WritePage(outcome));
+    if (const std::string page = PageOf(wanted_, spec); !page.empty())
+      TRY_STATUS(WriteFileWhole(page, report::ToHtml(report::FitDocument(outcome.json))));
     return outcome;
   }
 
@@ -135,12 +170,6 @@ class Fitter {
  private:
   int Threads() const { return wanted_.threads > 0 ? wanted_.threads : UsableCpus(); }
 
-  Status WritePage(const Outcome& outcome) const {
-    if (wanted_.html.empty()) return {};
-    const std::string page = wanted_.out.empty() ? wanted_.html : wanted_.html + "/" + outcome.name + ".html";
-    return WriteFileWhole(page, report::ToHtml(report::FitDocument(outcome.json)));
-  }
-
   const Wanted& wanted_;
   Console& console_;
   const SteadyClock clock_;
@@ -152,6 +181,7 @@ class Fitter {
 Result<int> FitVerb(const Wanted& w) {
   Console console(w.json);
   TRY_STATUS(CheckTogether(w));
+  TRY_STATUS(CheckFiles(w));
   TRY_STATUS(console.CheckJson());
   TRY_STATUS(CheckOutput("-o", w.output));
   if (w.out.empty()) TRY_STATUS(CheckOutput("--html", w.html));

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -55,15 +54,17 @@ Status CheckTogether(const Wanted& w) {
     return refuse(
         "--out is for the answers to the rows of --in; an answer to flags is printed (--json FILE)");
   if (!w.in.empty() && w.out.empty()) return refuse("--in wants --out, where the answers go");
-  std::error_code error;
-  if (!w.in.empty() && std::filesystem::equivalent(w.in, w.out, error))
-    return refuse(fmt::format("--out {} is the file of --in: its rows would be lost", w.out));
   if (!w.in.empty() && w.asked.any()) {
     return refuse(
         "the rows come from --in, so --gpu, --network, --batch, --devices, --set, --items, --epochs, "
         "--price-per-hour and --as-engine say nothing: leave them out, or leave out --in and --out");
   }
-  return CheckAsked(w.asked);
+  TRY_STATUS(CheckAsked(w.asked));
+  return CheckApart({{"PREDICTOR", w.predictor},
+                     {"--in", w.in},
+                     {"--calibrate", w.calibrate},
+                     {"--network", w.asked.network}},
+                    {{"--out", w.out}, {"--json", w.json}});
 }
 
 Status ScoreFile(const Wanted& w, const Predictor& predictor, const Console& console) {
