@@ -218,6 +218,15 @@ def test_a_table_over_hardware_and_batches_with_prices(weir, physical):
         assert abs(job["cost"] / (price * job["hours"]) - 1) < 1e-9
 
 
+def test_refused_answers_are_told_by_the_exit_status(weir, physical):
+    asked = ["predict", physical, "--network", "small", "--batch", 8, "--items", 9, "--gpu"]
+    assert b"nosuch: refused: " in weir.run(*asked, "nosuch", status=2).stdout
+    answer, = weir.json(*asked, "nosuch", status=2)["answers"]
+    assert answer["regime"] == "refused" and "hardware.csv" in answer["outside"] and "job" not in answer
+    assert len(weir.json(*asked, "nosuch", "nothing", status=2)["answers"]) == 2
+    assert {answer["regime"] for answer in weir.json(*asked, "nosuch", "gamma")["answers"]} == {"refused", "inside"}
+
+
 def test_says_what_it_took_as_unknown(weir, physical):
     done = weir.run("predict", physical, "--gpu", "gamma", "--network", "small", "--batch", 8)
     assert b"taken as unknown, --set tells them: precision" in done.stderr

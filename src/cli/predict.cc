@@ -97,7 +97,8 @@ Result<int> PredictVerb(const Wanted& w) {
     for (const std::string& line : TRY_CONTEXT(predictor.Calibrate(measured), w.calibrate))
       console.Note("calibrate: " + line);
   }
-  TRY_STATUS(w.in.empty() ? AnswerRows(w.asked, predictor, console) : ScoreFile(w, predictor, console));
+  if (w.in.empty()) return AnswerRows(w.asked, predictor, console);
+  TRY_STATUS(ScoreFile(w, predictor, console));
   return kDone;
 }
 

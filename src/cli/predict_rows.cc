@@ -283,7 +283,7 @@ Status CheckAsked(const AskedRows& asked) {
   return {};
 }
 
-Status AnswerRows(const AskedRows& asked, const Predictor& predictor, const Console& console) {
+Result<int> AnswerRows(const AskedRows& asked, const Predictor& predictor, const Console& console) {
   const Spec& spec = predictor.spec();
   const Settings base = TRY(BaseRow(asked, predictor, console));
   const std::vector<std::string> hardware = TRY(Hardware(asked, predictor, base));
@@ -291,7 +291,8 @@ Status AnswerRows(const AskedRows& asked, const Predictor& predictor, const Cons
   if (asked.as_engine) {
     if (base.contains(spec.batch))
       return Refuse(fmt::format("--as-engine asks for batches: say --batch, not --set {}", spec.batch));
-    return SayEngines(asked, predictor, base, hardware, console);
+    TRY_STATUS(SayEngines(asked, predictor, base, hardware, console));
+    return kDone;
   }
   if (!spec.batch.empty() && asked.batches.empty() && !base.contains(spec.batch))
     return Refuse(fmt::format("say --batch: {} of the row", spec.batch));
@@ -304,7 +305,10 @@ Status AnswerRows(const AskedRows& asked, const Predictor& predictor, const Cons
     console.Note(fmt::format("taken as unknown, --set tells them: {}", fmt::join(unsaid, ", ")));
   Json json{{"name", spec.name}, {"answers", std::move(list)}};
   if (!unsaid.empty()) json["taken_as_unknown"] = unsaid;
-  return console.Json(json);
+  TRY_STATUS(console.Json(json));
+  const bool any =
+      std::ranges::any_of(answers, [](const Answer& a) { return a.prediction.value.has_value(); });
+  return any ? kDone : kBadInput;
 }
 
 }  // namespace weir::cli

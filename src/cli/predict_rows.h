@@ -29,7 +29,8 @@ struct AskedRows {
 // Flags that say nothing together, before any work.
 Status CheckAsked(const AskedRows& asked);
 
-// Says the answers; kInvalidArgument names the flag that is missing, or that the predictor has no use for.
-Status AnswerRows(const AskedRows& asked, const predict::Predictor& predictor, const Console& console);
+// Says the answers and gives the exit status: kBadInput where every row is refused. kInvalidArgument names
+// the flag that is missing, or that the predictor has no use for.
+Result<int> AnswerRows(const AskedRows& asked, const predict::Predictor& predictor, const Console& console);
 
 }  // namespace weir::cli
