@@ -146,6 +146,16 @@ def test_findings_name_the_rows(weir, tmp_path):
     assert result["usable"] == 215 and result["left_out"] == 2
 
 
+def test_words_of_files_do_nothing_to_a_terminal(weir, tmp_path):
+    """An escape from the SPEC, U+009B from a row, and what is only unusual."""
+    lines = lines_of_rows() + ["\u009b2J 写真\\\t,omega,small,8,1,fp32,3"]
+    spec = write_set(tmp_path, lines)
+    spec.write_text(SPEC.replace("predict: made", 'predict: "ma\\e]0;de"'), encoding="utf-8")
+    text = weir.run("fit", spec, "--data-dir", tmp_path, "--check").stdout.decode()
+    assert "ma\\x1B]0;de: 217 rows" in text and "\\xC2\\x9B2J 写真\\\t: " in text
+    assert not set(text) & {"\x1b", "\u009b"}
+
+
 def test_several_sets_in_one_call(weir, folder, tmp_path):
     other = tmp_path / "other.yaml"
     other.write_text(SPEC.replace("predict: made", "predict: other"))

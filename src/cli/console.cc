@@ -17,6 +17,30 @@
 namespace weir::cli {
 namespace {
 
+constexpr std::string_view kBold = "\x1b[1m", kPlain = "\x1b[0m";
+
+// What begins `text` and is not to be escaped: a backslash, which may be that of an escaped name, and what
+// makes text bold.
+size_t Kept(std::string_view text, bool colour) {
+  if (text.starts_with('\\')) return 1;
+  return colour && (text.starts_with(kBold) || text.starts_with(kPlain)) ? kBold.size() : 0;
+}
+
+std::string ForTerminal(std::string_view text, bool colour) {
+  std::string shown;
+  while (!text.empty()) {
+    size_t length = Kept(text, colour);
+    if (length > 0) {
+      shown += text.substr(0, length);
+    } else {
+      length = std::min(text.find_first_of("\\\x1b", 1), text.size());
+      shown += EscapeForTerminal(text.substr(0, length));
+    }
+    text.remove_prefix(length);
+  }
+  return shown;
+}
+
 bool IsFile(const std::string& path) {
   std::error_code ignored;
   return !path.empty() && path != "-" &&
@@ -84,7 +108,8 @@ Console::Console(std::string json, Stdout out)
       live_(::isatty(STDERR_FILENO) != 0) {}
 
 void Console::Text(const std::string& text) const {
-  std::fwrite(text.data(), 1, text.size(), text_);
+  const std::string shown = ForTerminal(text, colour_);
+  std::fwrite(shown.data(), 1, shown.size(), text_);
   std::fflush(text_);
 }
 
@@ -93,7 +118,7 @@ void Console::Note(const std::string& text) const {
 }
 
 std::string Console::Bold(const std::string& text) const {
-  return colour_ ? "\x1b[1m" + text + "\x1b[0m" : text;
+  return colour_ ? fmt::format("{}{}{}", kBold, text, kPlain) : text;
 }
 
 std::string Console::Bar(double share, int width) {
@@ -112,8 +137,8 @@ void Console::Progress(double elapsed_s, const std::string& what, int64_t done, 
   const double rate = static_cast<double>(done) / elapsed_s;
   const std::string left =
       rate > 0 && total > 0 ? fmt::format(", {:.0f} s left", static_cast<double>(total - done) / rate) : "";
-  fmt::print(stderr, "\r\x1b[K{} {}{}, {}/s{}{}", what, Count(done), total > 0 ? " of " + Count(total) : "",
-             Short(rate), left, extra);
+  fmt::print(stderr, "\r\x1b[K{} {}{}, {}/s{}{}", EscapeForTerminal(what), Count(done),
+             total > 0 ? " of " + Count(total) : "", Short(rate), left, extra);
   std::fflush(stderr);
   progress_shown_ = true;
 }

@@ -34,16 +34,17 @@ struct NamedFile {
 Status CheckApart(std::vector<NamedFile> inputs, const std::vector<NamedFile>& outputs);
 
 // Where text goes: standard output, or standard error when standard output is taken by "--json -". Prints as
-// the terminal can: colour and width only where it is one.
+// the terminal can: colour and width only where it is one. Control characters in what it is given, which may
+// be words of others, are printed as "\xNN".
 class Console {
  public:
   // `json`: a file, "-" for standard output, or empty.
   enum class Stdout { kFree, kTaken };  // taken: text goes to standard error also without "--json -"
   explicit Console(std::string json, Stdout out = Stdout::kFree);
 
-  void Text(const std::string& text) const;  // with its newlines
-  void Note(const std::string& text) const;  // one line to standard error
-  std::string Bold(const std::string& text) const;
+  void Text(const std::string& text) const;         // with its newlines
+  void Note(const std::string& text) const;         // one line to standard error
+  std::string Bold(const std::string& text) const;  // for Text
   // A bar of `width` cells, `share` of it filled.
   static std::string Bar(double share, int width);
 
