@@ -271,8 +271,6 @@ Status CheckAsked(const AskedRows& asked) {
   if (!job && asked.epochs > 0) return Refuse("--epochs is of a job: say --items, too");
   if (!job && !asked.prices.empty()) return Refuse("--price-per-hour is of a job: say --items, too");
   if (asked.as_engine && job) return Refuse("--as-engine prints an engine, not a job: leave out --items");
-  if (asked.as_engine && asked.devices > 1)
-    return Refuse("--as-engine is the engine of one device: leave out --devices");
   for (const int batch : asked.batches) {
     if (batch < 1) return Refuse(fmt::format("--batch: {} is not at least 1", batch));
   }

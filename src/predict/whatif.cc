@@ -190,6 +190,10 @@ Result<EmulatedEngine> AsEngine(const Predictor& predictor, const Settings& row,
   if (spec.batch.empty()) return Refuse("the SPEC names no batch: it says nothing of latency against batch");
   if (std::set<int>(batches.begin(), batches.end()).size() < 2)
     return Refuse("an engine is a line through the times of batches: it wants two different ones at least");
+  const auto devices = row.find(spec.devices);
+  if (devices != row.end() && NumberIn(row, spec.devices) != 1)
+    return Refuse(
+        fmt::format("an engine is of one device: {} is {}: leave it out", spec.devices, devices->second));
   std::vector<Settings> rows;
   for (const int batch : batches) {
     rows.push_back(row);

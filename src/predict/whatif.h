@@ -57,8 +57,8 @@ Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Predict
                             const Job& job);
 
 // "emulated:base=1.2ms,per_item=0.34ms,batch=32": the line of least relative error through the predicted
-// time of a step against its batch, neither part negative, and how far it is off at most. One device.
-// kInvalidArgument for fewer than two different batches, and where one is refused.
+// time of a step against its batch, neither part negative, and how far it is off at most. kInvalidArgument
+// for fewer than two different batches, for a row of more than one device, and where one is refused.
 struct EmulatedEngine {
   std::string text;
   double base_ms = 0, per_item_ms = 0;

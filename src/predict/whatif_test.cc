@@ -141,6 +141,15 @@ TEST(AsEngine, IsTheLineThroughTheTimesOfBatches) {
   for (const std::vector<int>& few : std::vector<std::vector<int>>{{}, {32}, {32, 32}})
     EXPECT_THAT(AsEngine(*predictor, row, few).error().message, HasSubstr("two different ones at least"));
 
+  Settings several = row;
+  several["gpu_count"] = "1.0";
+  EXPECT_EQ(AsEngine(*predictor, several, {8, 32, 64})->text, engine->text);
+  for (const char* count : {"4", "many", ""}) {
+    several["gpu_count"] = count;
+    EXPECT_THAT(AsEngine(*predictor, several, {8, 32}).error().message,
+                HasSubstr(fmt::format("an engine is of one device: gpu_count is {}", count)));
+  }
+
   EXPECT_THAT(AsEngine(*predictor, {{"gpu", "gpu-z"}, {"network", "large"}}, {8, 32}).error().message,
               HasSubstr("batch 8: gpu \"gpu-z\" is not in the hardware table; add it to hardware.csv"));
 
