@@ -4,6 +4,7 @@ import json
 import math
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -257,6 +258,36 @@ def test_the_features_of_an_onnx_file(weir, made, physical):
     answer = weir.json("predict", physical, "--gpu", "gamma", "--network", model, "--batch", 8)["answers"][0]
     assert abs(float(answer["row"]["fwd_gflops_per_unit"]) / (2e-9 * facts["multiply_adds_per_item"]) - 1) < 1e-9
     assert answer["regime"] == "outside" and "never measured" in answer["outside"]
+
+
+@pytest.fixture(scope="module")
+def knows_tiny(weir, made, tmp_path_factory):
+    """A predictor whose network "middle" has the facts of the made model, to 1 %; beside it that model, in a folder of the same name and in another."""
+    folder = tmp_path_factory.mktemp("knows")
+    facts = weir.json("model", "show", made[0])
+    known = (1.01e-6 * facts["parameters"], 2e-9 * facts["multiply_adds_per_item"], 0.99e-6 * facts["activations_per_item"], facts["depth"])
+    spec = write_set(folder)
+    lines = ["network,params_m,fwd_gflops_per_unit,activations_m_per_unit,depth"]
+    lines += [",".join(map(str, (name, *(known if name == "middle" else (1, *NETWORKS[name], 3))))) for name in NETWORKS]
+    (folder / "networks.csv").write_text("\n".join(lines) + "\n")
+    weir.run("fit", spec, "--data-dir", folder, "-o", folder / "p.json", "--estimator", "physical")
+    (folder / "networks.csv").write_text("\n".join([*lines, lines[2].replace("middle", "twin")]) + "\n")
+    weir.run("fit", spec, "--data-dir", folder, "-o", folder / "twins.json", "--estimator", "physical")
+    for name in ("middle", "tiny"):
+        shutil.copytree(made[0] / "1", folder / name / "1")
+    return folder
+
+
+def test_a_model_that_the_table_knows_is_asked_by_its_name(weir, made, knows_tiny):
+    asked = ["predict", "p.json", "--gpu", "gamma", "--batch", 8, "--network"]
+    by_name = weir.json(*asked, "middle", cwd=knows_tiny)
+    assert "fwd_gflops_per_unit" not in by_name["answers"][0]["row"]  # the table's, not the folder's
+    for model in (made[0], made[0] / "1/model.onnx", "./middle", "tiny"):
+        done = weir.run(*asked, model, "--json", "-", cwd=knows_tiny)
+        assert f"{model} has the facts of middle: asked as middle" in done.stderr.decode()
+        assert json.loads(done.stdout) == by_name
+    asked[1] = "twins.json"
+    assert b"tiny has the facts of middle, twin: say which: --network middle" in weir.run(*asked, "tiny", cwd=knows_tiny, status=2).stderr
 
 
 def test_the_features_of_resnet50_are_those_of_the_table(weir, shared, physical):

@@ -36,9 +36,27 @@ Result<Settings> NetworkFacts(const std::string& network) {
   return settings;
 }
 
-bool IsModel(const std::string& network) {
+// A name of the table comes before a folder that is called so: ./NAME is the folder.
+bool IsModel(const std::string& network, const predict::Table& networks) {
   std::error_code ignored;
-  return network.ends_with(".onnx") || std::filesystem::is_directory(network, ignored);
+  return networks.KeysBeginning(network).empty() &&
+         (network.ends_with(".onnx") || std::filesystem::is_directory(network, ignored));
+}
+
+// A model that the table knows is asked for by its name, so that it gives the answer that the name gives.
+Status PutModel(const std::string& model, const Predictor& predictor, const Console& console, Settings& row) {
+  const Spec& spec = predictor.spec();
+  Settings facts = TRY(NetworkFacts(model));
+  const auto alike = predict::NetworksAlike(spec, predictor.networks(), facts);
+  if (alike.size() > 1)
+    return Refuse(fmt::format("{} has the facts of {}: say which: --network {}", model,
+                              fmt::join(alike, ", "), alike.front()));
+  row[spec.networks->key] = alike.empty() ? model : alike.front();
+  if (alike.empty())
+    row.merge(std::move(facts));
+  else
+    console.Note(fmt::format("{} has the facts of {}: asked as {}", model, alike.front(), alike.front()));
+  return {};
 }
 
 Status PutNetwork(const AskedRows& asked, const Predictor& predictor, const Console& console, Settings& row) {
@@ -50,16 +68,8 @@ Status PutNetwork(const AskedRows& asked, const Predictor& predictor, const Cons
   if (asked.network.empty())
     return row.contains(key) ? Status() : Refuse(fmt::format("say --network: a {}, or an ONNX file", key));
   if (row.contains(key)) return Refuse(fmt::format("--network and --set {} say the same", key));
-  if (IsModel(asked.network)) {
-    Settings facts = TRY(NetworkFacts(asked.network));
-    if (const auto alike = predict::NetworkAlike(spec, predictor.networks(), facts))
-      console.Note(fmt::format("{} has the facts of {}: --network {} asks by its name", asked.network, *alike,
-                               *alike));
-    row[key] = asked.network;
-    row.merge(std::move(facts));
-  } else {
-    row[key] = TRY(predict::KeyMeant(predictor.networks(), asked.network, key));
-  }
+  if (IsModel(asked.network, predictor.networks())) return PutModel(asked.network, predictor, console, row);
+  row[key] = TRY(predict::KeyMeant(predictor.networks(), asked.network, key));
   return {};
 }
 

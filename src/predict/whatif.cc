@@ -118,23 +118,25 @@ Result<std::string> KeyMeant(const Table& table, const std::string& text, std::s
   return Refuse(fmt::format("{} \"{}\" may be {}: say which", what, text, fmt::join(alike, ", ")));
 }
 
-std::optional<std::string> NetworkAlike(const Spec& spec, const Table& networks, const Settings& facts) {
-  if (!spec.networks) return std::nullopt;
+std::vector<std::string> NetworksAlike(const Spec& spec, const Table& networks, const Settings& facts) {
+  std::vector<std::string> keys;
+  if (!spec.networks) return keys;
   const int key = networks.Column(spec.networks->table_key);
   for (int64_t row = 0; row < networks.rows() && key >= 0; ++row) {
     int alike = 0;
     bool other = false;
     for (const auto& [name, text] : facts) {
       const int column = networks.Column(name);
-      const auto known = column < 0 ? std::nullopt : networks.At(row, column).number;
+      if (column < 0) continue;
+      const auto known = networks.At(row, column).number;
       const auto number = ParseNumber(text);
       if (!known || !number) continue;
       other = other || std::abs(*number - *known) > kAlike * std::abs(*known);
       ++alike;
     }
-    if (!other && alike >= kFewestAlike) return std::string(networks.Cell(row, key));
+    if (!other && alike >= kFewestAlike) keys.emplace_back(networks.Cell(row, key));
   }
-  return std::nullopt;
+  return keys;
 }
 
 Status CheckSettings(const Spec& spec, const Settings& row) {

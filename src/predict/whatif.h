@@ -32,9 +32,9 @@ std::vector<Settings> Combine(const Settings& base,
 // where several do.
 Result<std::string> KeyMeant(const Table& table, const std::string& text, std::string_view what);
 
-// The key of the network table whose numbers are those of `facts` within 2 %, all that both have and three at
-// least: what an ONNX file is, that does not say its name. Nothing where there is none.
-std::optional<std::string> NetworkAlike(const Spec& spec, const Table& networks, const Settings& facts);
+// The keys of the network table whose numbers are those of `facts` within 2 %, all that both have and three
+// at least: what an ONNX file may be, that does not say its name.
+std::vector<std::string> NetworksAlike(const Spec& spec, const Table& networks, const Settings& facts);
 
 // kInvalidArgument where a setting is no column that the predictor looks at: it would change nothing.
 Status CheckSettings(const Spec& spec, const Settings& row);

@@ -16,6 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 Result<Predictor> Fitted() {
   const std::string folder = testing::TempDir() + fmt::format("whatif_test_{}", ::getpid());
@@ -62,16 +63,22 @@ TEST(KeyMeant, IsTheOnlyOneThatBeginsSo) {
               HasSubstr("gpu \"h100\" may be H100-PCIe, H100-SXM5-80GB"));
 }
 
-TEST(NetworkAlike, HasTheSameFacts) {
+TEST(NetworksAlike, HaveTheSameFacts) {
   const Spec spec = *ParseSpec(MadeSet::Make().spec);
-  const Table table = *Table::WithKey(
-      *ParseCsv("network,family,params_m,gmacs,depth\nsmall,a,10,2,18\nlarge,a,25.56,4.1,50\n"), "network");
-  EXPECT_EQ(NetworkAlike(spec, table, {{"params_m", "25.53"}, {"gmacs", "4.09"}, {"depth", "50"}}), "large");
-  EXPECT_EQ(NetworkAlike(spec, table, {{"params_m", "25.53"}, {"gmacs", "4.4"}, {"depth", "50"}}),
-            std::nullopt);
-  EXPECT_EQ(NetworkAlike(spec, table, {{"params_m", "25.53"}, {"gmacs", "4.09"}}), std::nullopt);
-  EXPECT_EQ(NetworkAlike(spec, {}, {{"params_m", "25.53"}, {"gmacs", "4.09"}, {"depth", "50"}}),
-            std::nullopt);
+  const Table table = *Table::WithKey(*ParseCsv("network,family,params_m,gmacs,depth\nsmall,a,10,2,18\n"
+                                                "large,a,25.56,4.1,50\nvgg,b,138.36,15.5,16\n"
+                                                "vgg_bn,b,138.37,15.5,16\n"),
+                                      "network");
+  const auto alike = [&](const Table& networks, Settings facts) {
+    return NetworksAlike(spec, networks, facts);
+  };
+  EXPECT_THAT(alike(table, {{"params_m", "25.53"}, {"gmacs", "4.09"}, {"depth", "50"}}),
+              ElementsAre("large"));
+  EXPECT_THAT(alike(table, {{"params_m", "138.4"}, {"gmacs", "15.5"}, {"depth", "16"}}),
+              ElementsAre("vgg", "vgg_bn"));
+  EXPECT_THAT(alike(table, {{"params_m", "25.53"}, {"gmacs", "4.4"}, {"depth", "50"}}), IsEmpty());
+  EXPECT_THAT(alike(table, {{"params_m", "25.53"}, {"gmacs", "4.09"}}), IsEmpty());
+  EXPECT_THAT(alike({}, {{"params_m", "25.53"}, {"gmacs", "4.09"}, {"depth", "50"}}), IsEmpty());
 }
 
 TEST(TimeOfJob, IsStepsTimesTheTimeOfAStep) {
