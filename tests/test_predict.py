@@ -227,7 +227,10 @@ def test_a_table_over_hardware_and_batches_with_prices(weir, physical):
         row, job = answer["row"], answer["job"]
         hours = 3 * math.ceil(1e6 / int(row["batch"])) * step_ms(row["gpu"], "large", int(row["batch"])) / 3.6e6
         assert abs(job["hours"] / hours - 1) < 0.25 and job["low_hours"] < job["hours"] < job["high_hours"]
-        assert abs(job["cost"] / (price * job["hours"]) - 1) < 1e-9
+        for cost, hours in (("cost", "hours"), ("low_cost", "low_hours"), ("high_cost", "high_hours")):
+            assert abs(job[cost] / (price * job[hours]) - 1) < 1e-9
+    one = weir.run("predict", physical, "--gpu", "gamma", *asked[3:5], "--batch", 8, "--items", 1_000_000, "--price-per-hour", 2).stdout.decode()
+    assert re.search(r"the whole job: [0-9.,]+ h \([0-9.,]+ to [0-9.,]+\), cost [0-9.,]+ \([0-9.,]+ to [0-9.,]+\)\n", one), one
 
 
 def test_refused_answers_are_told_by_the_exit_status(weir, physical):

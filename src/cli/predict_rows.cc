@@ -153,13 +153,18 @@ Json ToJson(const Spec& spec, const Answer& answer) {
   if (!answer.job) return json;
   Json job{{"hours", answer.job->hours}, {"low_hours", answer.job->low}, {"high_hours", answer.job->high}};
   PutIfAny(job, "cost", answer.job->cost);
+  PutIfAny(job, "low_cost", answer.job->low_cost);
+  PutIfAny(job, "high_cost", answer.job->high_cost);
   json["job"] = std::move(job);
   return json;
 }
 
 std::string JobText(const predict::JobAnswer& job) {
+  const std::string cost = job.cost ? fmt::format(", cost {} ({} to {})", Short(*job.cost),
+                                                  Short(*job.low_cost), Short(*job.high_cost))
+                                    : "";
   return fmt::format("  the whole job: {} h ({} to {}){}\n", Short(job.hours), Short(job.low),
-                     Short(job.high), job.cost ? fmt::format(", {}", Short(*job.cost)) : "");
+                     Short(job.high), cost);
 }
 
 std::string OneText(const Spec& spec, const Answer& answer) {

@@ -177,8 +177,14 @@ Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Predict
   const bool rate = spec.target_kind == TargetKind::kRate;
   answer.low = answer.hours * (rate ? 1 / second : first);
   answer.high = answer.hours * (rate ? 1 / first : second);
-  if (job.price_per_hour) answer.cost = answer.hours * devices * *job.price_per_hour;
-  if (!(answer.low > 0) || !std::isfinite(std::max(answer.high, answer.cost.value_or(0))))
+  if (job.price_per_hour) {
+    const double price = devices * *job.price_per_hour;  // of an hour of all
+    answer.cost = answer.hours * price;
+    answer.low_cost = answer.low * price;
+    answer.high_cost = answer.high * price;
+  }
+  if (!(answer.low > 0) ||
+      !std::isfinite(answer.high + answer.cost.value_or(0) + answer.high_cost.value_or(0)))
     return Refuse(
         fmt::format("{:g} items, {:g} epochs, {} {:g}, {:g} devices: the time of such a job is "
                     "no number: look at them",

@@ -49,7 +49,7 @@ struct Job {
 };
 struct JobAnswer {
   double hours = 0, low = 0, high = 0;
-  std::optional<double> cost;
+  std::optional<double> cost, low_cost, high_cost;
 };
 // The time of a whole job: items x epochs x the time of an item, by all devices. kInvalidArgument where the
 // prediction was refused, the spec does not say what its time is of, or a figure is not finite and above 0.

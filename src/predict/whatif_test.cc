@@ -92,6 +92,8 @@ TEST(TimeOfJob, IsStepsTimesTheTimeOfAStep) {
   EXPECT_NEAR(answer->low, answer->hours * 100 / 125, 1e-12);
   EXPECT_NEAR(answer->high, answer->hours * 100 / 80, 1e-12);
   EXPECT_NEAR(*answer->cost, answer->hours * 4 * 3, 1e-12);
+  EXPECT_NEAR(*answer->low_cost, answer->low * 4 * 3, 1e-12);
+  EXPECT_NEAR(*answer->high_cost, answer->high * 4 * 3, 1e-12);
 
   EXPECT_FALSE(TimeOfJob(spec, row, {.outside = "why"}, {.items = 1}).has_value());
   EXPECT_FALSE(TimeOfJob(spec, row, prediction, {.items = 0}).has_value());
