@@ -110,6 +110,13 @@ def test_the_page_is_one_file_that_needs_nothing_else(auto, folder):
     assert not re.search(r"<script|<link|\bsrc=|url\(|@import", page)
 
 
+def test_a_predictor_shows_its_models(weir, auto):
+    path, fitted = auto
+    shown = weir.json("predict", path, "--explain")
+    assert shown == {"name": "made", "models": fitted["models"]} and "physical: time_ms = " in shown["models"]
+    assert weir.run("predict", path, "--explain").stdout.decode() == shown["models"]
+
+
 def test_the_same_seed_gives_the_same_bytes(weir, tmp_path):
     """Two questions of half the rows: the bytes do not hang on how much is fitted."""
     spec = write_set(tmp_path, lines_of_rows()[:109])
@@ -170,9 +177,15 @@ def test_several_sets_in_one_call(weir, folder, tmp_path):
     done = weir.run("fit", folder / "made.yaml", broken, *common, "--out", tmp_path / "more", status=2)
     assert (tmp_path / "more/made.json").exists() and b"broken.yaml: line 1: SPEC: the key rows is missing" in done.stderr
     assert b"made " in done.stdout and b"mean / median error" in done.stdout
+    assert done.stdout.decode().endswith(f"\nweir predict {tmp_path}/more/NAME.json --explain shows the models\n")
+    done = weir.run("fit", folder / "made.yaml", *common, "-o", tmp_path / "a b.json")
+    assert done.stdout.decode().endswith(f"\nweir predict '{tmp_path}/a b.json' --explain shows the models\n")
 
 
 @pytest.mark.parametrize("arguments, words", [
+    (["--explain", "--in", "rows.csv"], "--explain prints the models"),
+    (["--explain", "--calibrate", "rows.csv"], "--explain prints the models"),
+    (["--explain", "--gpu", "gamma"], "--explain prints the models"),
     (["--in", "rows.csv"], "--in wants --out"),
     (["--gpu", "gamma", "--out", "x.csv"], "--out is for the answers to the rows of --in"),
     (["--in", "rows.csv", "--out", "x.csv", "--gpu", "gamma"], "leave them out"),

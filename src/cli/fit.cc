@@ -214,6 +214,11 @@ Result<int> FitVerb(const Wanted& w) {
         fmt::format("\nmean / median error, %\n{:<18} {:>7} {:>6}  {:>13}  {:>13}  {:>13}  {:>13}\n{}", "",
                     "rows", "s", "inside", "count", "hardware", "network", table));
   }
+  if (!table.empty()) {
+    const std::string file = PredictorOf(w, w.specs.size() == 1 ? w.specs.front() : "NAME");
+    console.Text(record::CommandLine(std::vector<std::string>{"weir", "predict", file, "--explain"}) +
+                 " shows the models\n");
+  }
   Json json =
       w.specs.size() == 1 ? std::move(list.front()) : Json{{w.check ? "checks" : "fits", std::move(list)}};
   json["wall_s"] = fitter.Elapsed();

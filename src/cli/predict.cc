@@ -20,6 +20,7 @@ constexpr int kMostReasons = 10;
 
 struct Wanted {
   std::string predictor, in, out, calibrate, json;
+  bool explain = false;
   AskedRows asked;
 };
 
@@ -44,12 +45,20 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
               "of one device: the cost of the job; one price, or one for each --gpu", false);
   flags.Switch("--as-engine", w.asked.as_engine,
                "print the emulated engine that behaves so, for --engine of run and serve");
+  flags.Switch("--explain", w.explain,
+               "print the models of PREDICTOR, coefficients and terms; no row is asked");
   flags.Text("--json", w.json, "write the result as JSON to this file; - for standard output");
   return flags.Parse(arguments);
 }
 
 Status CheckTogether(const Wanted& w) {
   const auto refuse = [](std::string what) { return Fail(ErrorCode::kInvalidArgument, std::move(what)); };
+  if (w.explain && (w.asked.any() || !w.in.empty() || !w.out.empty() || !w.calibrate.empty())) {
+    return refuse(
+        "--explain prints the models and answers no row: leave out --in, --out, --calibrate and what asks "
+        "for "
+        "a row");
+  }
   if (w.in.empty() && !w.out.empty())
     return refuse(
         "--out is for the answers to the rows of --in; an answer to flags is printed (--json FILE)");
@@ -92,6 +101,11 @@ Result<int> PredictVerb(const Wanted& w) {
   TRY_STATUS(CheckOutput("--out", w.out));
   const Bytes saved = TRY(ReadFile(w.predictor, kMaxPredictorBytes));
   Predictor predictor = TRY_CONTEXT(Predictor::Load(saved.text()), w.predictor);
+  if (w.explain) {
+    console.Text(predictor.Explain());
+    TRY_STATUS(console.Json({{"name", predictor.spec().name}, {"models", predictor.Explain()}}));
+    return kDone;
+  }
   if (!w.calibrate.empty()) {
     const predict::Table measured(TRY(predict::ReadCsv(w.calibrate)));
     for (const std::string& line : TRY_CONTEXT(predictor.Calibrate(measured), w.calibrate))
