@@ -152,6 +152,8 @@ def test_findings_name_the_rows(weir, tmp_path):
     found = {row: finding["fault"] for finding in result["findings"] for row in finding["rows"]}
     assert found == {"r50": "unit", "copy": "duplicate", "nan": "not_a_number", "inf": "not_a_number", "omega": "unusable"}
     assert result["usable"] == 215 and result["left_out"] == 2
+    for what in (["--check"], ["-o", tmp_path / "p.json", "--estimator", "physical"]):
+        assert b"weir: --json FILE lists every finding with its rows\n" in weir.run("fit", tmp_path / "made.yaml", "--data-dir", tmp_path, *what).stderr
 
 
 def test_words_of_files_do_nothing_to_a_terminal(weir, tmp_path):
@@ -162,6 +164,10 @@ def test_words_of_files_do_nothing_to_a_terminal(weir, tmp_path):
     text = weir.run("fit", spec, "--data-dir", tmp_path, "--check").stdout.decode()
     assert "ma\\x1B]0;de: 217 rows" in text and "\\xC2\\x9B2J 写真\\\t: " in text
     assert not set(text) & {"\x1b", "\u009b"}
+
+
+def test_no_findings_are_not_told_of(weir, folder):
+    assert b"finding" not in weir.run("fit", folder / "made.yaml", "--data-dir", folder, "--check").stderr
 
 
 def test_several_sets_in_one_call(weir, folder, tmp_path):

@@ -149,6 +149,7 @@ class Fitter {
     const std::string output = PredictorOf(wanted_, spec);
     TRY_STATUS(WriteFileWhole(output, job->predictor.Save()));
     console_.Text(predict::FitText(*job));
+    NoteFindings(job->findings);
     Outcome outcome{.name = NameOf(spec), .wall_s = Elapsed() - begin, .json = predict::FitJson(*job)};
     outcome.json["predictor"] = EscapeBytes(output);
     outcome.json["seed"] = wanted_.seed;
@@ -164,10 +165,16 @@ class Fitter {
     const auto checked = TRY(predict::ReadAndCheck({.spec = spec, .data_dir = wanted_.data_dir},
                                                    static_cast<uint64_t>(wanted_.seed), Threads()));
     console_.Text(predict::CheckText(checked));
+    NoteFindings(checked.findings);
     return predict::CheckJson(checked);
   }
 
  private:
+  // The text has the first of each kind.
+  void NoteFindings(const std::vector<predict::Finding>& findings) const {
+    if (!findings.empty()) console_.Note("--json FILE lists every finding with its rows");
+  }
+
   int Threads() const { return wanted_.threads > 0 ? wanted_.threads : UsableCpus(); }
 
   const Wanted& wanted_;
