@@ -309,7 +309,7 @@ def test_a_model_that_the_table_knows_is_asked_by_its_name(weir, made, knows_tin
         assert f"{model} has the facts of middle: asked as middle" in done.stderr.decode()
         assert json.loads(done.stdout) == by_name
     asked[1] = "twins.json"
-    assert b"tiny has the facts of middle, twin: say which: --network middle" in weir.run(*asked, "tiny", cwd=knows_tiny, status=2).stderr
+    assert b"tiny has the facts of middle and twin: asked as middle, --network NAME" in weir.run(*asked, "tiny", cwd=knows_tiny).stderr
 
 
 def test_the_features_of_resnet50_are_those_of_the_table(weir, shared, physical):

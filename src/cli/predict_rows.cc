@@ -48,14 +48,12 @@ Status PutModel(const std::string& model, const Predictor& predictor, const Cons
   const Spec& spec = predictor.spec();
   Settings facts = TRY(NetworkFacts(model));
   const auto alike = predict::NetworksAlike(spec, predictor.networks(), facts);
-  if (alike.size() > 1)
-    return Refuse(fmt::format("{} has the facts of {}: say which: --network {}", model,
-                              fmt::join(alike, ", "), alike.front()));
   row[spec.networks->key] = alike.empty() ? model : alike.front();
   if (alike.empty())
     row.merge(std::move(facts));
   else
-    console.Note(fmt::format("{} has the facts of {}: asked as {}", model, alike.front(), alike.front()));
+    console.Note(fmt::format("{} has the facts of {}: asked as {}{}", model, fmt::join(alike, " and "),
+                             alike.front(), alike.size() > 1 ? ", --network NAME asks as another" : ""));
   return {};
 }
 
