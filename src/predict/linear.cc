@@ -290,7 +290,7 @@ std::string LinearFit::Text(const Spec& spec, const Factor& factor) {
 
 std::string LinearFit::Text(const Spec& spec) const {
   const auto line = [&](const std::string& name, const Function& function) {
-    std::string text = fmt::format("{}: time_ms = {:.6g}", name, function.intercept);
+    std::string text = fmt::format("  {}: time_ms = {:.6g}", name, function.intercept);
     for (const Feature& feature : function.features) {
       text += fmt::format(" {} {:.6g} * {}", feature.coefficient < 0 ? '-' : '+',
                           std::abs(feature.coefficient), Text(spec, feature.first));

@@ -1,5 +1,7 @@
 #include "predict/physical.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,6 +15,7 @@
 namespace weir::predict {
 namespace {
 
+constexpr int kMostGroups = 30;  // that are told of
 constexpr int kSteps = 8;        // of Gauss and Newton
 constexpr int kHalvings = 6;     // of a step that would make the fit worse
 constexpr int kSweeps = 80;      // of coordinate descent, at most, a step
@@ -194,6 +197,26 @@ std::vector<double> Physical::Shares(const Row& row) const {
   const double time = Dot(row.terms, weights);
   for (size_t k = 0; k < shares.size() && time > 0; ++k) shares[k] = weights[k] * row.terms[k] / time;
   return shares;
+}
+
+std::string Physical::Text(const Spec& spec) const {
+  const auto sum = [&spec](const std::vector<double>& weights) {
+    std::string text;
+    for (size_t k = 0; k < weights.size(); ++k) {
+      if (weights[k] > 0)
+        text += fmt::format("{}{:.4g} * {}", text.empty() ? "" : " + ", weights[k], spec.terms[k].name);
+    }
+    return text;
+  };
+  std::string text = fmt::format("  time_ms = {}\n", sum(common_));
+  int said = 0;
+  for (const auto& [group, weights] : groups_) {
+    if (said++ == kMostGroups) break;
+    text += fmt::format("  {}: time_ms = {}\n", group, sum(weights));
+  }
+  if (std::ssize(groups_) > kMostGroups)
+    text += fmt::format("  and {} more, each with weights of its own\n", std::ssize(groups_) - kMostGroups);
+  return text;
 }
 
 Json Physical::ToJson() const {

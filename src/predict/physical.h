@@ -37,6 +37,8 @@ class Physical {
   // The part of each term in Time, together 1.
   std::vector<double> Shares(const Row& row) const;
   const std::vector<double>& weights() const { return common_; }
+  // The common sum, and those of the first groups.
+  std::string Text(const Spec& spec) const;
 
   Json ToJson() const;
   static Result<Physical> FromJson(const Json& json);

@@ -177,22 +177,4 @@ Result<Predictor> Predictor::Load(std::string_view text) {
   return predictor;
 }
 
-std::string Predictor::Explain() const {
-  std::string text;
-  for (const Estimator& estimator : estimators_) {
-    text += estimator.recipe().name + "\n";
-    if (estimator.linear()) text += estimator.linear()->Text(spec());
-    if (const Physical* physical = estimator.physical()) {
-      std::string sum;
-      for (size_t k = 0; k < spec().terms.size(); ++k) {
-        if (physical->weights()[k] == 0) continue;
-        sum += fmt::format("{}{:.4g} * {}", sum.empty() ? "" : " + ", physical->weights()[k],
-                           spec().terms[k].name);
-      }
-      text += fmt::format("  physical: time_ms = {}\n", sum);
-    }
-  }
-  return text;
-}
-
 }  // namespace weir::predict
