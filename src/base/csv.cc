@@ -44,13 +44,13 @@ class Reader {
       if (csv_.rows() == limits_.max_rows) {
         return Refuse(fmt::format("more than {} rows", limits_.max_rows));
       }
-      const int64_t line = line_, before = std::ssize(csv_.cells);
+      const Place place = PlaceHere();
+      const int64_t before = std::ssize(csv_.cells);
       TRY_STATUS(ReadRow(csv_.cells, before + width));
       if (const int64_t got = std::ssize(csv_.cells) - before; got != width) {
-        return Fail(ErrorCode::kInvalidArgument,
-                    fmt::format("line {}, column 1: {} fields where the header has {}", line, got, width));
+        return RefuseAt(place, fmt::format("{} fields where the header has {}", got, width));
       }
-      csv_.lines.push_back(line);
+      csv_.lines.push_back(place.line);
     }
     return std::move(csv_);
   }
@@ -60,10 +60,17 @@ class Reader {
   char Here() const { return text_[at_]; }
   bool AtLineEnd() const { return Here() == '\n' || text_.substr(at_).starts_with("\r\n"); }
 
-  std::unexpected<Error> Refuse(std::string_view what) const {
+  struct Place {
+    int64_t line = 1;
+    size_t column = 1;
+  };
+  Place PlaceHere() const { return {line_, at_ - line_begin_ + 1}; }
+
+  static std::unexpected<Error> RefuseAt(Place place, std::string_view what) {
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("line {}, column {}: {}", line_, at_ - line_begin_ + 1, what));
+                fmt::format("line {}, column {}: {}", place.line, place.column, what));
   }
+  std::unexpected<Error> Refuse(std::string_view what) const { return RefuseAt(PlaceHere(), what); }
 
   void PassLineEnd() {
     at_ += Here() == '\r' ? 2 : 1;
@@ -75,11 +82,13 @@ class Reader {
 
   // Appends the fields of one row; no more than until `cells` has `most`.
   Status ReadRow(std::vector<std::string>& cells, int64_t most) {
+    const bool header = &cells == &csv_.columns;
     while (true) {
       if (std::ssize(cells) == most) {
-        return Refuse(fmt::format("more fields than the {} that {}", csv_.lines.empty() ? most : Width(),
-                                  &cells == &csv_.columns ? "a table may have" : "the header has"));
+        return Refuse(fmt::format("more fields than the {} that {}", header ? most : Width(),
+                                  header ? "a table may have" : "the header has"));
       }
+      if (header) names_.push_back(PlaceHere());
       cells.emplace_back();
       TRY_STATUS(ReadField(cells.back()));
       if (Ended()) return {};
@@ -103,14 +112,10 @@ class Reader {
   }
 
   Status ReadQuoted(std::string& cell) {
-    const int64_t line = line_;
-    const size_t column = at_ - line_begin_ + 1;
+    const Place opened = PlaceHere();
     ++at_;
     while (true) {
-      if (Ended()) {
-        return Fail(ErrorCode::kInvalidArgument,
-                    fmt::format("line {}, column {}: the quote that opens here is not closed", line, column));
-      }
+      if (Ended()) return RefuseAt(opened, "the quote that opens here is not closed");
       if (text_.substr(at_).starts_with("\"\"")) {
         cell += '"';
         at_ += 2;
@@ -149,15 +154,15 @@ class Reader {
 
   Status CheckHeader() {
     if (csv_.columns.size() == 1 && csv_.columns.front().empty()) {
-      return Fail(ErrorCode::kInvalidArgument, "line 1, column 1: the table is empty: it has no header");
+      return RefuseAt({}, "the table is empty: it has no header");
     }
     std::unordered_set<std::string_view> seen;
     for (size_t i = 0; i < csv_.columns.size(); ++i) {
       const std::string& name = csv_.columns[i];
       if (!name.empty() && seen.insert(name).second) continue;
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("line 1, column 1: field {} of the header {}", i + 1,
-                              name.empty() ? "has no name" : "\"" + name + "\" is there twice"));
+      return RefuseAt(names_[i],
+                      fmt::format("field {} of the header {}", i + 1,
+                                  name.empty() ? "has no name" : "\"" + name + "\" is there twice"));
     }
     return {};
   }
@@ -166,6 +171,7 @@ class Reader {
   const CsvLimits limits_;
   size_t at_ = 0, line_begin_ = 0;
   int64_t line_ = 1;
+  std::vector<Place> names_;  // where each field of the header begins
   Csv csv_;
 };
 

@@ -37,8 +37,10 @@ TEST(ParseCsv, NamesLineAndColumnOfWhatIsWrong) {
   EXPECT_THAT(Refusal("a,b\n1,\"2\n3,4\n"), HasSubstr("line 2, column 3: the quote"));
   EXPECT_THAT(Refusal("a,b\n1,2\"\n"), HasSubstr("line 2, column 4: a quote inside"));
   EXPECT_THAT(Refusal("a,b\n\"1\"x,2\n"), HasSubstr("line 2, column 4: text after"));
-  EXPECT_THAT(Refusal("a,a\n"), HasSubstr("\"a\" is there twice"));
-  EXPECT_THAT(Refusal("a,\n"), HasSubstr("field 2 of the header has no name"));
+  EXPECT_THAT(Refusal("ab,c,ab\n"),
+              HasSubstr("line 1, column 6: field 3 of the header \"ab\" is there twice"));
+  EXPECT_THAT(Refusal("\xEF\xBB\xBF\"a\nb\",c,\"c\"\n"), HasSubstr("line 2, column 6: field 3"));
+  EXPECT_THAT(Refusal("a,\n"), HasSubstr("line 1, column 3: field 2 of the header has no name"));
   EXPECT_THAT(Refusal(""), HasSubstr("line 1, column 1: the table is empty"));
   EXPECT_THAT(Refusal(std::string_view("a,b\n1,\0\n", 8)), HasSubstr("line 2, column 3: a control"));
   EXPECT_THAT(Refusal("a\n\xC3\x28\n"), HasSubstr("line 2, column 1: a byte (0xc3)"));
