@@ -44,6 +44,10 @@ class Reader {
       if (csv_.rows() == limits_.max_rows) {
         return Refuse(fmt::format("more than {} rows", limits_.max_rows));
       }
+      if (std::ssize(csv_.cells) > limits_.max_cells - width) {
+        return Refuse(
+            fmt::format("more than {} cells: leave out columns that nothing uses", limits_.max_cells));
+      }
       const Place place = PlaceHere();
       const int64_t before = std::ssize(csv_.cells);
       TRY_STATUS(ReadRow(csv_.cells, before + width));

@@ -14,6 +14,7 @@ namespace weir {
 struct CsvLimits {
   int64_t max_columns = 10'000;
   int64_t max_rows = 5'000'000;
+  int64_t max_cells = INT64_MAX;  // each takes 32 bytes of memory, an empty one, too
   int64_t max_cell_bytes = 64 << 10;
 };
 

@@ -52,6 +52,9 @@ TEST(ParseCsv, StopsAtTheLimits) {
   std::string wide(1'000'000, ',');
   EXPECT_THAT(Refusal(wide), HasSubstr("more fields than the 10000 that a table may have"));
   EXPECT_THAT(Refusal("a\n1\n2\n", {.max_rows = 1}), HasSubstr("more than 1 rows"));
+  EXPECT_THAT(Refusal("a,b\n1,2\n3,4\n5,6\n", {.max_cells = 5}),
+              HasSubstr("line 4, column 1: more than 5 cells: leave out columns"));
+  EXPECT_EQ(Refusal("a,b\n1,2\n3,4\n", {.max_cells = 4}), "read");
   EXPECT_THAT(Refusal("a\n123456\n", {.max_cell_bytes = 5}), HasSubstr("more than 5 bytes"));
   EXPECT_THAT(Refusal("a\n\"123456\"\n", {.max_cell_bytes = 5}), HasSubstr("more than 5 bytes"));
 }

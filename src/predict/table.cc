@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/file.h"
@@ -12,16 +14,17 @@ namespace weir::predict {
 namespace {
 
 constexpr uint64_t kMaxTableBytes = uint64_t{256} << 20;
+constexpr CsvLimits kTableLimits{.max_cells = 50'000'000};  // 2 GB with their numbers
 constexpr size_t kMostAlike = 5;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
 Table::Table(Csv csv) : csv_(std::move(csv)) {
   for (size_t i = 0; i < csv_.columns.size(); ++i) columns_.emplace(csv_.columns[i], static_cast<int64_t>(i));
-  values_.reserve(csv_.cells.size());
+  numbers_.reserve(csv_.cells.size());
   for (const std::string& cell : csv_.cells) {
-    const auto number = ParseNumber(cell);
-    values_.push_back({.number = number ? std::optional(*number) : std::nullopt, .text = {}});
+    numbers_.push_back(cell.empty() ? kNone : ParseNumber(cell).value_or(kNone));
   }
 }
 
@@ -70,9 +73,9 @@ std::string_view Table::Cell(int64_t row, int column) const {
 }
 
 Value Table::At(int64_t row, int column) const {
-  return {
-      .number = values_[static_cast<size_t>(row) * csv_.columns.size() + static_cast<size_t>(column)].number,
-      .text = Cell(row, column)};
+  const double number =
+      numbers_[static_cast<size_t>(row) * csv_.columns.size() + static_cast<size_t>(column)];
+  return {.number = std::isnan(number) ? std::nullopt : std::optional(number), .text = Cell(row, column)};
 }
 
 Json Table::ToJson() const {
@@ -112,7 +115,7 @@ Result<Table> Table::FromJson(const Json& json, const std::string& key) {
 
 Result<Csv> ReadCsv(const std::string& path) {
   const Bytes bytes = TRY(ReadFile(path, kMaxTableBytes));
-  return TRY_CONTEXT(ParseCsv(bytes.text()), path);
+  return TRY_CONTEXT(ParseCsv(bytes.text(), kTableLimits), path);
 }
 
 }  // namespace weir::predict

@@ -39,11 +39,11 @@ class Table {
   };
   using Index = std::unordered_map<std::string, int64_t, Hash, std::equal_to<>>;
   Csv csv_;
-  std::vector<Value> values_;  // of the cells; texts are looked up, so a copied table holds no stale view
+  std::vector<double> numbers_;  // of the cells; NaN: it is none
   Index columns_, keys_;
 };
 
-// Reads and parses; errors begin with the path.
+// Reads and parses, 256 MiB and 50 million cells at most; errors begin with the path.
 Result<Csv> ReadCsv(const std::string& path);
 
 }  // namespace weir::predict
