@@ -4,7 +4,6 @@
 
 #include <charconv>
 #include <cmath>
-#include <unordered_set>
 #include <utility>
 
 namespace weir {
@@ -198,6 +197,11 @@ std::string CsvLine(std::span<const std::string> cells) {
     line += '"';
   }
   return line + '\n';
+}
+
+std::string TakeMetricName(std::string metric, std::unordered_set<std::string>& taken) {
+  while (metric.empty() || !taken.insert(metric).second) metric.insert(0, "measured_");
+  return metric;
 }
 
 Result<double> ParseNumber(std::string_view cell) {

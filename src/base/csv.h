@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "base/error.h"
@@ -40,6 +41,11 @@ Result<Csv> ParseCsv(std::string_view text, const CsvLimits& limits = {});
 // One line with its newline; cells are quoted where they need it, so ParseCsv gives the same cells again.
 // REQUIRES: cells without control characters other than CR and LF.
 std::string CsvLine(std::span<const std::string> cells);
+
+// What a metric's column is called where `taken` are the columns before it: `metric`, or measured_METRIC
+// where one of them has that name (what was set beside what was measured: the pictures asked for, and those
+// that came). Becomes one of `taken`; never empty.
+std::string TakeMetricName(std::string metric, std::unordered_set<std::string>& taken);
 
 // A whole cell as a finite decimal number ("1e3", "-0.5"). kInvalidArgument for anything else, and for what
 // is too large for a double.

@@ -68,6 +68,15 @@ TEST(CsvLine, IsReadAgainAsTheSameCells) {
   EXPECT_THAT(ParseCsv("a\n" + CsvLine(lone))->cells, ElementsAre(""));
 }
 
+TEST(TakeMetricName, IsThereOnce) {
+  std::unordered_set<std::string> taken = {"images", "batch"};
+  EXPECT_EQ(TakeMetricName("rate", taken), "rate");
+  EXPECT_EQ(TakeMetricName("images", taken), "measured_images");
+  EXPECT_EQ(TakeMetricName("measured_images", taken), "measured_measured_images");
+  EXPECT_EQ(TakeMetricName("rate", taken), "measured_rate");
+  EXPECT_EQ(TakeMetricName("", taken), "measured_");
+}
+
 TEST(ParseNumber, TakesFiniteNumbersOnly) {
   EXPECT_EQ(ParseNumber("-1.5e3").value(), -1500);
   EXPECT_EQ(ParseNumber("+2").value(), 2);

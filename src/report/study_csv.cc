@@ -1,6 +1,7 @@
 #include "report/study_csv.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <vector>
 
 #include "base/csv.h"
@@ -86,7 +87,10 @@ std::string ResultsCsv(const Json& result) {
     AddNew(row["metrics"], metrics);
   }
   Names header;
-  for (const Names& names : {place, factors, verdict, metrics}) AddPrefixed("", names, header);
+  for (const Names& names : {place, factors, verdict}) AddPrefixed("", names, header);
+  std::unordered_set<std::string> taken(header.begin(), header.end());
+  taken.emplace("command");
+  for (const std::string& metric : metrics) header.push_back(TakeMetricName(metric, taken));
   header.emplace_back("command");
   std::string csv = CsvLine(header);
   for (const Json& row : result["rows"]) {

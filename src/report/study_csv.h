@@ -9,12 +9,13 @@
 namespace weir::report {
 
 // results.csv: a row for each try of each trial: id, place in the design, the level of each factor, verdict
-// and reasons, every metric (Table 2 among them), the command that repeats it.
+// and reasons, every metric (Table 2 among them), the command that repeats it. A metric that is named as a
+// column before it, or as the last one, is measured_NAME.
 std::string ResultsCsv(const Json& result);
 
-// summary.csv: a row for each configuration: its factors, its trials by verdict, and of each metric n, mean,
-// standard error and interval; of the objective also deviation, median with interval, and the ratio to the
-// reference.
+// summary.csv: a row for each configuration: its factors, its trials by verdict, and of each metric NAME:n,
+// mean, standard error and interval; of the objective also deviation, median with interval, and the ratio to
+// the reference.
 std::string SummaryCsv(const Json& result);
 
 }  // namespace weir::report

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "base/csv.h"
 #include "base/file.h"
 #include "report/html.h"
 #include "report/markdown.h"
@@ -238,6 +240,25 @@ TEST(ResultsCsv, HasARowForEachTry) {
             "b1,1,false,1,batch 8,trial,0,2,9,0.5,8,failed,,\"the \"\"server\"\" fell, <b>hard</b>\",,,\n"
             "b1,2,true,1,batch 8,trial,0,2,9,2.5,8,SUSPECT,steal: steal 3.1 %,,0.1,decode,weir run m|x d "
             "--batch 8\n");
+}
+
+TEST(StudyCsv, AMetricThatIsNamedAsAFactorHasAColumnOfItsOwn) {
+  Json result = SmallResult();
+  for (Json& row : result["rows"]) row["levels"]["images"] = "200";
+  for (const char* name : {"images", "seed", "command", "verdict"}) result["rows"][0]["metrics"][name] = 40;
+  const auto rows = ParseCsv(ResultsCsv(result));
+  ASSERT_TRUE(rows.has_value()) << rows.error().message;
+  EXPECT_THAT(rows->columns, testing::IsSupersetOf({"images", "measured_images", "measured_seed",
+                                                    "measured_command", "measured_verdict", "command"}));
+  const auto column = std::ranges::find(rows->columns, "measured_images") - rows->columns.begin();
+  EXPECT_EQ(rows->row(0)[static_cast<size_t>(column)], "40");
+
+  for (Json& one : result["configurations"]) one["levels"]["images"] = "200";
+  for (const char* name : {"images", "n", "label"})
+    result["configurations"][0]["metrics"][name] = {{"n", 2}, {"mean", 40}};
+  const auto summary = ParseCsv(SummaryCsv(result));
+  ASSERT_TRUE(summary.has_value()) << summary.error().message;
+  EXPECT_THAT(summary->columns, testing::IsSupersetOf({"images", "images:n", "images:mean", "n", "n:n"}));
 }
 
 TEST(WriteStudyReport, WritesEveryForm) {
