@@ -9,6 +9,8 @@
 namespace weir {
 namespace {
 
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 // Length of the UTF-8 sequence at the front of `text`; 0 where there is none (overlong forms, surrogates and
 // cut sequences included). Unicode 15, table 3-7.
 size_t Utf8Length(std::string_view text) {
@@ -35,7 +37,7 @@ class Reader {
   Reader(std::string_view text, const CsvLimits& limits) : text_(text), limits_(limits) {}
 
   Result<Csv> Read() {
-    if (text_.starts_with("\xEF\xBB\xBF")) at_ = line_begin_ = 3;
+    if (text_.starts_with(kByteOrderMark)) at_ = line_begin_ = 3;
     TRY_STATUS(ReadRow(csv_.columns, limits_.max_columns));
     TRY_STATUS(CheckHeader());
     const auto width = std::ssize(csv_.columns);
@@ -187,8 +189,9 @@ std::string CsvLine(std::span<const std::string> cells) {
   for (size_t i = 0; i < cells.size(); ++i) {
     if (i > 0) line += ',';
     const std::string& cell = cells[i];
-    // A lone empty cell would read as an empty line.
-    if (cell.find_first_of(",\"\r\n") == std::string::npos && (cells.size() > 1 || !cell.empty())) {
+    // A lone empty cell would read as an empty line, a byte order mark in front as none of the table's.
+    if (cell.find_first_of(",\"\r\n") == std::string::npos && (cells.size() > 1 || !cell.empty()) &&
+        !cell.starts_with(kByteOrderMark)) {
       line += cell;
       continue;
     }

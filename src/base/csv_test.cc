@@ -66,6 +66,8 @@ TEST(CsvLine, IsReadAgainAsTheSameCells) {
   EXPECT_EQ(csv->cells, cells);
   const std::vector<std::string> lone = {""};
   EXPECT_THAT(ParseCsv("a\n" + CsvLine(lone))->cells, ElementsAre(""));
+  const std::vector<std::string> marked = {"\xEF\xBB\xBFname"};
+  EXPECT_EQ(ParseCsv(CsvLine(marked))->columns, marked);
 }
 
 TEST(TakeMetricName, IsThereOnce) {
