@@ -471,3 +471,55 @@ def test_fit_writes_over_none_of_its_files(weir, tmp_path, arguments, one, other
 def test_what_keeps_nothing_may_be_named_twice(weir, folder, physical):
     (folder / "one.csv").write_text("row_id,gpu,network,batch,gpu_count\na,gamma,small,8,1\n")
     weir.run("predict", physical, "--in", folder / "one.csv", "--out", "/dev/null", "--json", "/dev/null")
+
+
+def test_the_rows_are_not_written_over(weir, tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("a\n1\n")
+    assert b"its rows would be lost" in weir.run("predict", "p.json", "--in", rows, "--out", rows, status=2).stderr
+    assert rows.read_text() == "a\n1\n"
+
+
+STUDY = """
+study: rows
+model: {model}
+data: {data}
+factors: {{batch: [1, 2, 3, 4]}}
+fixed: {{engine: "emulated:base=0.5ms,per_item=0.1ms", mode: sync, images: 20}}
+repeats: 4
+trial: {{images: 20}}
+"""
+OF_A_STUDY = """
+predict: engine
+rows: {rows}
+id: id
+skip: verdict == 'failed' or not (stages_ms.infer > 0)
+target: {{column: stages_ms.infer, kind: time, per: measured_images}}
+of: item
+terms: {{each: 1, batch: batch}}
+numbers: {{run: [batch]}}
+categories: {{run: [engine]}}
+"""
+
+
+def test_the_rows_of_a_study_are_its_journal_or_its_results(weir, made, tmp_path):
+    """The study fixes images, which is a metric, too. Of its journal the last line is torn, as after a kill."""
+    (tmp_path / "study.yaml").write_text(STUDY.format(model=made[0], data=made[1]))
+    weir.run("study", tmp_path / "study.yaml", "-o", tmp_path / "out")
+    with open(tmp_path / "out/journal.jsonl", "ab") as journal:
+        journal.write(b'{"entry":"trial","id":"')
+    (tmp_path / "rows.csv").write_text("id,batch,measured_images\nq,3,1\n")
+    said = {}
+    for rows in ("journal.jsonl", "results.csv"):
+        spec = tmp_path / f"{rows}.yaml"
+        spec.write_text(OF_A_STUDY.format(rows=rows))
+        result = weir.json("fit", spec, "--data-dir", tmp_path / "out", "-o", tmp_path / f"{rows}.json", "--estimator", "physical")
+        assert result["fitted"] >= 4 * (4 + 3) - result["left_out"] and result["unusable"] == 0
+        weir.run("predict", tmp_path / f"{rows}.json", "--in", tmp_path / "rows.csv", "--out", tmp_path / "scored.csv")
+        said[rows] = float(read(tmp_path / "scored.csv")["q"]["prediction"])
+        assert abs(said[rows] / (0.5 + 3 * 0.1) - 1) < 0.1  # a picture waits for the whole of its batch
+    assert said["journal.jsonl"] == pytest.approx(said["results.csv"], rel=1e-9)
+    lines = (tmp_path / "out/journal.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "out/journal.jsonl").write_text("".join([*lines[:3], "{}\n", *lines[3:]]))
+    error = weir.run("fit", tmp_path / "journal.jsonl.yaml", "--data-dir", tmp_path / "out", "--check", status=2).stderr.decode()
+    assert f"{tmp_path}/out/journal.jsonl: line 4: not the line of a trial" in error

@@ -79,7 +79,7 @@ Result<Checked> ReadAndCheck(const JobPaths& paths, uint64_t seed, int threads) 
   Checked checked{.spec = TRY(ReadSpec(paths.spec))};
   const Spec& spec = checked.spec;
   const std::string path = InFolder(paths.data_dir, spec.rows);
-  checked.table = Table(TRY(ReadCsv(path)));
+  checked.table = Table(TRY(ReadRows(path)));
   checked.facts = {.hardware = TRY(ReadFacts(spec.hardware, paths.data_dir)),
                    .networks = TRY(ReadFacts(spec.networks, paths.data_dir))};
   if (const Status known = CheckNames(spec, checked.facts, checked.table); !known)

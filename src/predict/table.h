@@ -45,5 +45,14 @@ class Table {
 
 // Reads and parses, 256 MiB and 50 million cells at most; errors begin with the path.
 Result<Csv> ReadCsv(const std::string& path);
+// The same of a study's journal where the name ends in .jsonl.
+Result<Csv> ReadRows(const std::string& path);
+
+// A study's journal as rows: one for each trial, of its last try, in the journal's order. Columns: id,
+// attempt, configuration, block, position, role, seed, took_s, verdict; the factors, a map as JSON; the
+// metrics, numbers and texts by flat names ({"stages_ms": {"infer": 3}} is stages_ms.infer) as TakeMetricName
+// has them; command. What is absent is empty. A last line that is not whole is left out: somebody may be
+// writing it. kCorrupt names the line; kNotFound: no trial was played yet.
+Result<Csv> ParseTrials(std::string_view journal);
 
 }  // namespace weir::predict
