@@ -30,7 +30,9 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
               "weir predict train.json --in rows.csv --out scored.csv\n  weir predict train.json --gpu "
               "H200-SXM-141GB --network resnet50 --batch 64 --set precision=fp32");
   flags.Required("PREDICTOR", w.predictor, "what weir fit made");
-  flags.Optional("--in", w.in, "rows (CSV); columns that the predictor does not know are ignored");
+  flags.Optional(
+      "--in", w.in,
+      "rows (CSV, or a study's journal.jsonl); columns that the predictor does not know are ignored");
   flags.Optional("--out", w.out, "row_id,prediction,low,high,regime,outside (CSV)");
   flags.Optional("--calibrate", w.calibrate, "a few rows measured on the hardware asked for (CSV)");
   flags.Texts("--gpu", w.asked.gpus, "instead of --in: hardware, one or several", false);
@@ -77,7 +79,7 @@ Status CheckTogether(const Wanted& w) {
 }
 
 Status ScoreFile(const Wanted& w, const Predictor& predictor, const Console& console) {
-  const predict::Table rows(TRY(predict::ReadCsv(w.in)));
+  const predict::Table rows(TRY(predict::ReadRows(w.in)));
   const auto predictions = TRY_CONTEXT(predictor.Predict(rows), w.in);
   TRY_STATUS(WriteFileWhole(w.out, predict::ScoredCsv(predictions)));
   const Json json = predict::PredictJson(predictor, predictions);
@@ -107,7 +109,7 @@ Result<int> PredictVerb(const Wanted& w) {
     return kDone;
   }
   if (!w.calibrate.empty()) {
-    const predict::Table measured(TRY(predict::ReadCsv(w.calibrate)));
+    const predict::Table measured(TRY(predict::ReadRows(w.calibrate)));
     for (const std::string& line : TRY_CONTEXT(predictor.Calibrate(measured), w.calibrate))
       console.Note("calibrate: " + line);
   }
