@@ -101,6 +101,31 @@ std::vector<std::pair<int64_t, double>> Breaches(const Law& law, const Table& ta
 // Two bandwidth laws must agree before a bandwidth is called wrong: either alone has honest exceptions.
 bool NeedsBoth(const Law& law) { return std::string_view(law.column) == "memory_bandwidth_gbps"; }
 
+// The rows of a table whose cell is no number in a column of numbers.
+struct OddCell {
+  int64_t row = 0;
+  std::string what;
+};
+std::vector<OddCell> OddCells(const Table& table) {
+  std::vector<OddCell> odd;
+  for (int column = 0; column < std::ssize(table.csv().columns); ++column) {
+    int64_t numbers = 0, others = 0;
+    for (int64_t row = 0; row < table.rows(); ++row) {
+      if (table.Cell(row, column).empty()) continue;
+      ++(table.At(row, column).number ? numbers : others);
+    }
+    if (others == 0 || others * 5 > numbers) continue;  // a column of texts
+    for (int64_t row = 0; row < table.rows(); ++row) {
+      const std::string_view cell = table.Cell(row, column);
+      if (cell.empty() || table.At(row, column).number) continue;
+      odd.push_back({row, fmt::format("line {}: {} is \"{}\", not a finite number",
+                                      table.csv().lines[static_cast<size_t>(row)],
+                                      table.csv().columns[static_cast<size_t>(column)], cell.substr(0, 40))});
+    }
+  }
+  return odd;
+}
+
 class TimeChecks {
  public:
   explicit TimeChecks(const Data& data) : data_(data) {}
@@ -239,8 +264,14 @@ std::string_view ToString(Fault fault) {
   return "";
 }
 
-std::vector<Finding> CheckHardware(const Spec& spec, const Facts& facts, const Table& rows) {
-  if (!spec.hardware || facts.hardware.rows() == 0) return {};
+std::vector<Finding> CheckFacts(const Spec& spec, const Facts& facts, const Table& rows) {
+  std::vector<Finding> findings;
+  for (const auto& [join, table] :
+       {std::pair(&spec.hardware, &facts.hardware), std::pair(&spec.networks, &facts.networks)}) {
+    for (const OddCell& cell : OddCells(*table))
+      findings.push_back({Fault::kNotANumber, fmt::format("{}, {}", (*join)->file, cell.what), {}, {}});
+  }
+  if (!spec.hardware || facts.hardware.rows() == 0) return findings;
   const int key = rows.Column(spec.hardware->key), name = facts.hardware.Column(spec.hardware->table_key);
   const int id = rows.Column(spec.id);
   std::map<std::pair<int64_t, std::string>, std::pair<int, double>> breaches;  // how many laws, how far
@@ -251,7 +282,6 @@ std::vector<Finding> CheckHardware(const Spec& spec, const Facts& facts, const T
       most = off;
     }
   }
-  std::vector<Finding> findings;
   for (const auto& [place, breach] : breaches) {
     if (breach.first < 2) continue;
     const std::string_view gpu = facts.hardware.Cell(place.first, name);
@@ -276,23 +306,9 @@ std::vector<Finding> CheckCells(const Spec& spec, const Table& rows) {
   std::vector<Finding> findings;
   const int id = rows.Column(spec.id);
   if (id < 0) return findings;
-  for (int column = 0; column < std::ssize(rows.csv().columns); ++column) {
-    int64_t numbers = 0, others = 0;
-    for (int64_t row = 0; row < rows.rows(); ++row) {
-      if (rows.Cell(row, column).empty()) continue;
-      ++(rows.At(row, column).number ? numbers : others);
-    }
-    if (others == 0 || others * 5 > numbers) continue;  // a column of texts
-    for (int64_t row = 0; row < rows.rows(); ++row) {
-      const std::string_view cell = rows.Cell(row, column);
-      if (cell.empty() || rows.At(row, column).number) continue;
-      findings.push_back({Fault::kNotANumber,
-                          fmt::format("line {}: {} is \"{}\", not a finite number",
-                                      rows.csv().lines[static_cast<size_t>(row)],
-                                      rows.csv().columns[static_cast<size_t>(column)], cell.substr(0, 40)),
-                          {std::string(rows.Cell(row, id))},
-                          {row}});
-    }
+  for (OddCell& cell : OddCells(rows)) {
+    findings.push_back(
+        {Fault::kNotANumber, std::move(cell.what), {std::string(rows.Cell(cell.row, id))}, {cell.row}});
   }
   std::unordered_map<std::string, int64_t> seen;
   std::unordered_map<std::string_view, int64_t> ids;

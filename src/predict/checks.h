@@ -30,10 +30,11 @@ struct Finding {
   std::vector<int64_t> places;    // of the rows in their table, from 0: a copy may have the id of its row
 };
 
-// Peaks of a GPU held against its cores and clock, as those of the same compute capability have them (of the
-// same architecture, where there is none); memory bandwidth against the same kind of memory and the same
-// architecture. A finding for each fact that is 4.5 times off, with every row of `rows` that uses it.
-std::vector<Finding> CheckHardware(const Spec& spec, const Facts& facts, const Table& rows);
+// Cells of the tables of facts that are no number, and peaks of a GPU held against its cores and clock, as
+// those of the same compute capability have them (of the same architecture, where there is none); memory
+// bandwidth against the same kind of memory and the same architecture. A finding for each fact that is 4.5
+// times off, with every row of `rows` that uses it.
+std::vector<Finding> CheckFacts(const Spec& spec, const Facts& facts, const Table& rows);
 
 // Cells, copies, and ids that come twice.
 std::vector<Finding> CheckCells(const Spec& spec, const Table& rows);

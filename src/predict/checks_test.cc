@@ -28,13 +28,13 @@ std::vector<Finding> FactsChecked(const std::string& wrong, double times) {
                             other ? "" : "8.9", cores, cores * 4000e-6, tensor);
   }
   const Facts facts{.hardware = *Table::WithKey(*ParseCsv(hardware), "gpu"), .networks = {}};
-  return CheckHardware(*ParseSpec(MadeSet::Make().spec), facts,
-                       Table(*ParseCsv("row_id,gpu\na,g7\nb,g1\nc,g9\nd,g7\n")));
+  return CheckFacts(*ParseSpec(MadeSet::Make().spec), facts,
+                    Table(*ParseCsv("row_id,gpu\na,g7\nb,g1\nc,g9\nd,g7\n")));
 }
 
-TEST(CheckHardware, LetsCardsOfOneKindDifferByHalf) { EXPECT_THAT(FactsChecked("", 1), testing::IsEmpty()); }
+TEST(CheckFacts, LetsCardsOfOneKindDifferByHalf) { EXPECT_THAT(FactsChecked("", 1), testing::IsEmpty()); }
 
-TEST(CheckHardware, FindsAPeakTenTimesTooHighOnACardOfHalfTheRate) {
+TEST(CheckFacts, FindsAPeakTenTimesTooHighOnACardOfHalfTheRate) {
   const auto findings = FactsChecked("g7", 10);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].fault, Fault::kHardwareFact);
@@ -43,10 +43,21 @@ TEST(CheckHardware, FindsAPeakTenTimesTooHighOnACardOfHalfTheRate) {
   EXPECT_THAT(findings[0].places, ElementsAre(0, 3));
 }
 
-TEST(CheckHardware, KnowsAKindByItsArchitectureWhereThereIsNoComputeCapability) {
+TEST(CheckFacts, KnowsAKindByItsArchitectureWhereThereIsNoComputeCapability) {
   const auto findings = FactsChecked("g9", 10);
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_THAT(findings[0].rows, ElementsAre("c"));
+}
+
+TEST(CheckFacts, FindsACellOfAFactThatIsNoNumber) {
+  std::string hardware = "gpu,l2_mb\n";
+  for (int i = 0; i < 9; ++i) hardware += fmt::format("g{},{}\n", i, i == 4 ? "6 MB" : "6");
+  const Facts facts{.hardware = *Table::WithKey(*ParseCsv(hardware), "gpu"), .networks = {}};
+  const auto findings =
+      CheckFacts(*ParseSpec(MadeSet::Make().spec), facts, Table(*ParseCsv("row_id,gpu\na,g7\n")));
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].fault, Fault::kNotANumber);
+  EXPECT_EQ(findings[0].what, "hardware.csv, line 6: l2_mb is \"6 MB\", not a finite number");
 }
 
 // One row of four devices is a fifth as fast; how devices are joined is a category, as it is in real sets.

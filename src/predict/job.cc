@@ -86,7 +86,7 @@ Result<Checked> ReadAndCheck(const JobPaths& paths, uint64_t seed, int threads) 
     return Context(paths.spec, known.error());
   std::vector<Row> made = TRY_CONTEXT(MakeRows(spec, checked.facts, checked.table, WithTarget::kYes), path);
   checked.findings = CheckCells(spec, checked.table);
-  std::ranges::move(CheckHardware(spec, checked.facts, checked.table), std::back_inserter(checked.findings));
+  std::ranges::move(CheckFacts(spec, checked.facts, checked.table), std::back_inserter(checked.findings));
   Sort(std::move(made), SkippedRows(spec, checked.facts, checked.table), checked);
   if (checked.rows.empty()) {
     const std::string why = checked.findings.empty() ? "" : "; the first: " + checked.findings.front().what;
