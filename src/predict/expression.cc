@@ -35,8 +35,8 @@ class ExpressionParser {
       {"!=", Op::kNotEqual, 2}, {"<=", Op::kLessEqual, 2}, {">=", Op::kGreaterEqual, 2},
       {"<", Op::kLess, 2},      {">", Op::kGreater, 2},    {"??", Op::kElse, 3},
       {"+", Op::kAdd, 4},       {"-", Op::kSubtract, 4},   {"*", Op::kMultiply, 5},
-      {"/", Op::kDivide, 5},    {"^", Op::kPower, 6}};
-  static constexpr int kHighest = 6;
+      {"/", Op::kDivide, 5}};
+  static constexpr int kHighest = 5, kComparison = 2;
   struct Function {
     std::string_view name;
     Op op;
@@ -76,6 +76,7 @@ class ExpressionParser {
   Status Binary(int level) {
     if (level > kHighest) return Unary();
     if (level == 0 && ++depth_ > 64) return Refuse("nested deeper than 64 levels");
+    if (level == kComparison && Take("not")) return Not();
     TRY_STATUS(Binary(level + 1));
     while (const Infix* infix = TakeInfix(level)) {
       TRY_STATUS(Binary(level + 1));
@@ -92,14 +93,27 @@ class ExpressionParser {
     return nullptr;
   }
 
+  // Of the whole comparison, as in Python: not a == b is not (a == b).
+  Status Not() {
+    if (++depth_ > 64) return Refuse("nested deeper than 64 levels");
+    TRY_STATUS(Binary(kComparison));
+    Emit(Op::kNot);
+    --depth_;
+    return {};
+  }
+
+  // A power binds before a minus in front of it, and from the right: -2^2 is -4, 2^3^2 is 512.
   Status Unary() {
     if (++depth_ > 64) return Refuse("nested deeper than 64 levels");
-    if (Take("-") || Take("not")) {
-      const Op op = text_[at_ - 1] == '-' ? Op::kNegate : Op::kNot;
+    if (Take("-")) {
       TRY_STATUS(Unary());
-      Emit(op);
+      Emit(Op::kNegate);
     } else {
       TRY_STATUS(Primary());
+      if (Take("^")) {
+        TRY_STATUS(Unary());
+        Emit(Op::kPower);
+      }
     }
     --depth_;
     return {};

@@ -23,8 +23,8 @@ struct Value {
 //   2 * work / peak     + - * / ^ on numbers; what is unknown makes the result unknown, as does x / 0 and
 //                       the logarithm of what is not above 0
 //   a ?? b              b where a is unknown
-//   a == 'x', !=, <, <=, >, >=, and, or, not      1 or 0; == and != compare texts where one side is in
-//                       quotes (an unknown cell is the text '')
+//   a == 'x', !=, <, <=, >, >=, not, and, or      1 or 0, in this order of binding; == and != compare texts
+//                       where one side is in quotes (an unknown cell is the text '')
 //   if(c, a, b) log(x) exp(x) sqrt(x) abs(x) floor(x) ceil(x) min(a, b) max(a, b)
 class Expression {
  public:

@@ -29,6 +29,10 @@ std::optional<double> Work(std::string_view text) {
 
 TEST(Expression, BindsAsArithmeticDoes) {
   EXPECT_EQ(Work("1 + 2 * x ^ 2"), 19);
+  EXPECT_EQ(Work("-x ^ 2"), -9);
+  EXPECT_EQ(Work("2 ^ x ^ 2"), 512);
+  EXPECT_EQ(Work("2 ^ -1 + 1"), 1.5);
+  EXPECT_EQ(Work("not x == 4 and not not x == 3"), 1);
   EXPECT_EQ(Work("(1 + 2) * x"), 9);
   EXPECT_EQ(Work("2 - 3 - 4"), -5);
   EXPECT_EQ(Work("-x + 12 / x / 2"), -1);
