@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(finding.rows.size() == 1);
     CHECK(finding.places.front() >= 0 && finding.places.front() < table.rows());
   }
-  (void)CheckHardware(spec, facts, table);
+  (void)CheckFacts(spec, facts, table);
   const auto rows = MakeRows(spec, facts, table, WithTarget::kYes);
   if (!rows) return 0;
   CHECK(std::ssize(*rows) == table.rows());

@@ -286,11 +286,9 @@ std::vector<Recipe> Predictor::RecipesFor(Question question, const std::vector<F
                                           const FitOptions& options, Seed seed) const {
   const Groups groups = KnowsGroups(data_->rows, folds) ? Groups::kOwn : Groups::kCommon;
   std::vector<Recipe> recipes = Candidates(question, data_->rows.size(), groups);
+  // With auto the second work's is there, too, to be compared with.
   std::erase_if(recipes, [&](const Recipe& recipe) {
-    if (options.estimator != "auto") return !BelongsTo(recipe, options.estimator);
-    // The second work's is there to be compared with, where it was measured; elsewhere it only takes time.
-    return recipe.base == Recipe::Base::kLinear && question != Question::kInside &&
-           question != Question::kCount;
+    return options.estimator != "auto" && !BelongsTo(recipe, options.estimator);
   });
   // Those with each group's own weights, where there are, leave the least to be learned of others.
   const auto by_pull = std::ranges::min_element(

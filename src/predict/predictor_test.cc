@@ -381,7 +381,7 @@ TEST(Checks, FindAPeakThatIsTenTimesTooHigh) {
                             (i == 3 ? 10 : 1) * (3.0 + 0.3 * i));
   }
   const Facts facts{.hardware = *Table::WithKey(*ParseCsv(hardware), "gpu")};
-  const auto findings = CheckHardware(MadeSpec(), facts, Table(*ParseCsv("row_id,gpu\np,g3\nq,g4\nr,g3\n")));
+  const auto findings = CheckFacts(MadeSpec(), facts, Table(*ParseCsv("row_id,gpu\np,g3\nq,g4\nr,g3\n")));
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings.front().rows, (std::vector<std::string>{"p", "r"}));
   EXPECT_THAT(findings.front().what, HasSubstr("hardware g3: fp32_tflops is 10 times"));
