@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -17,7 +18,12 @@ std::string InFolder(const std::string& folder, const std::string& file) {
 Result<Table> ReadFacts(const std::optional<Join>& join, const std::string& folder) {
   if (!join || join->file.empty()) return Table();
   const std::string path = InFolder(folder, join->file);
-  return TRY_CONTEXT(Table::WithKey(TRY(ReadCsv(path)), join->table_key), path);
+  auto facts = ReadCsv(path);
+  if (!facts && facts.error().code == ErrorCode::kNotFound)
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("{} (weir's own data/{} is one to begin with)", facts.error().message,
+                            std::filesystem::path(path).filename().string()));
+  return TRY_CONTEXT(Table::WithKey(TRY(std::move(facts)), join->table_key), path);
 }
 
 bool SpoilsAFit(Fault fault) { return fault == Fault::kDuplicate || fault == Fault::kUnit; }
@@ -90,8 +96,11 @@ Result<Checked> ReadAndCheck(const JobPaths& paths, uint64_t seed, int threads) 
   Sort(std::move(made), SkippedRows(spec, checked.facts, checked.table), checked);
   if (checked.rows.empty()) {
     const std::string why = checked.findings.empty() ? "" : "; the first: " + checked.findings.front().what;
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}: none of {} rows can be used{}", path, checked.counts.rows, why));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: none of {} rows can be used{}{}", path, checked.counts.rows,
+                    checked.counts.skipped > 0 ? fmt::format(", {} are skipped", checked.counts.skipped) : "",
+                    why));
   }
   TRY_STATUS(CheckTimesOf(checked, seed, threads));
   return checked;
