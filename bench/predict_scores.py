@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""predict_scores.py DATA [--alone] [SET ...]: the scores of docs/prediction.md, by `weir fit` and `weir predict --in` on rows that the fit did not see.
+"""predict_scores.py DATA [--alone | --folds] [SET ...]: the scores of docs/prediction.md, by `weir fit` and `weir predict --in` on rows that the fit did not see.
 
 DATA holds the rows of the SPECs of studies/predict and the tables of facts. Of each set one fit for each question: without 15 % of the rows by hash, without the
 larger counts (asked of GPUs that the fit has rows of), without some whole GPUs, without some whole networks. Rows of a benchmark, accuracy target, scenario and
 unit that the fit has no row of are not asked. Columns with the target in another form are not given to predict. --alone: each GPU that has a hundredth of the
-rows left out alone, as one that is held out has its kin in the data.
+rows left out alone, as one that is held out has its kin in the data. --folds: each row left out once, by chance, with a twelfth of the rows: what random rows are asked
+of a fit to nearly all.
 """
 import collections
 import csv
@@ -37,15 +38,22 @@ SETS = {
     "llm_serving_tpot": {"target": "tpot_ms"} | SERVED,
     "collectives": {"target": "time_median_ms", "gpus": ["A40"]},
 }
+FOLDS = 12
 TELLING = re.compile(r"throughput_(?!unit)|time_|latency|ttft|tpot|gpu_minutes|rel_range|n_runs|n_steps")
 
 
-def questions_of(rows, about, alone):
+def part_of(row, parts):
+    return int(hashlib.sha1((row["row_id"] + "x").encode()).hexdigest(), 16) % parts
+
+
+def questions_of(rows, about, how):
     """Name and what is left out of each question."""
-    if alone:
+    if how == "--folds":
+        return [("folds", lambda row, fold=fold: part_of(row, FOLDS) == fold) for fold in range(FOLDS)]
+    if how == "--alone":
         gpus = collections.Counter(row["gpu"] for row in rows)
         return [(gpu, lambda row, gpu=gpu: row["gpu"] == gpu) for gpu in sorted(gpus) if gpus[gpu] >= len(rows) / 100]
-    questions = [("random", lambda row: int(hashlib.sha1((row["row_id"] + "x").encode()).hexdigest(), 16) % 100 < 15)]
+    questions = [("random", lambda row: part_of(row, 100) < 15)]
     if "count" in about:
         questions.append(("count", lambda row: float(row["gpu_count"]) >= about["count"]))
     questions.append(("gpu", lambda row: row["gpu"] in about["gpus"]))
@@ -97,28 +105,36 @@ def ask(data, name, question, rows_file, rows, left_out):
     write(work / "asked.csv", asked, [column for column in rows[0] if not TELLING.search(column)])
     subprocess.run([WEIR, "predict", work / "fit.json", "--in", work / "asked.csv", "--out", work / "answered.csv"], check=True, capture_output=True)
     with open(work / "answered.csv", newline="") as file:
-        both = list(zip(asked, csv.DictReader(file), strict=True))
+        return list(zip(asked, csv.DictReader(file), strict=True)), seconds
+
+
+def say(name, question, both, seconds):
     for words, chosen in ((question, both), (f"{question}, of it rnnt", [pair for pair in both if pair[0].get("network") == "rnnt"])):
         if not chosen:
             continue
-        mean, median, held, half, answered = score(*zip(*chosen), about["target"])
+        mean, median, held, half, answered = score(*zip(*chosen), SETS[name]["target"])
         print(f"| {name} | {words} | {len(chosen)} | {mean:.1f} / {median:.1f} | {held:.1f} | {half:.1f} | {answered:.1f} | {seconds:.0f} |", flush=True)
 
 
-def measure(data, name, alone):
+def measure(data, name, how):
     (WORK / name).mkdir(parents=True, exist_ok=True)
     rows_file = re.search(r"^rows: (\S+)", (SPECS / f"{name}.yaml").read_text(), re.M).group(1)
     with open(data / rows_file, newline="") as file:
         rows = list(csv.DictReader(file))
-    for question, left_out in questions_of(rows, SETS[name], alone):
-        ask(data, name, question, rows_file, rows, left_out)
+    pooled, longest = [], 0
+    for question, left_out in questions_of(rows, SETS[name], how):
+        both, seconds = ask(data, name, question, rows_file, rows, left_out)
+        pooled, longest = pooled + both, max(longest, seconds)
+        if how != "--folds":
+            say(name, question, both, seconds)
+    if how == "--folds":
+        say(name, f"{FOLDS} folds", pooled, longest)
 
 
-words = sys.argv[1:]
-alone = "--alone" in words
-words = [word for word in words if word != "--alone"]
+words = [word for word in sys.argv[1:] if word not in ("--alone", "--folds")]
+how = next((word for word in sys.argv[1:] if word in ("--alone", "--folds")), "")
 if not words or not set(words[1:]) <= set(SETS):
-    sys.exit(f"usage: predict_scores.py DATA [--alone] [SET ...]; sets: {', '.join(SETS)}")
+    sys.exit(f"usage: predict_scores.py DATA [--alone | --folds] [SET ...]; sets: {', '.join(SETS)}")
 print("| set | part | rows | error, mean / median % | in the interval, % | half of it, median errors | answered, % | fit, s |\n|---|---|---|---|---|---|---|---|")
 for one in words[1:] or SETS:
-    measure(pathlib.Path(words[0]), one, alone)
+    measure(pathlib.Path(words[0]), one, how)

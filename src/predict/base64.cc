@@ -1,5 +1,6 @@
 #include "predict/base64.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -40,24 +41,34 @@ bool HasBase64Only(std::string_view text) {
   return all;
 }
 
-Result<std::string> DecodeBase64(std::string_view text) {
-  const auto corrupt = [] { return Fail(ErrorCode::kCorrupt, "a block of numbers is not base64"); };
-  if (text.size() % 4 != 0) return corrupt();
+size_t DecodedBytes(std::string_view text) {
   const size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3);
-  for (size_t i = 0; i < text.size(); i += 4) {
-    uint32_t group = 0;
-    for (size_t j = 0; j < 4; ++j) {
-      const bool padded = i + j >= text.size() - padding;
-      const int value = padded ? 0 : kValues[static_cast<unsigned char>(text[i + j])];
-      if (value < 0) return corrupt();
-      group = group << 6 | static_cast<uint32_t>(value);
-    }
-    for (const int shift : {16, 8, 0}) bytes += static_cast<char>(group >> shift & 255);
+  return text.size() / 4 * 3 - std::min(padding, text.size() / 4 * 3);
+}
+
+Status DecodeBase64(std::string_view text, std::span<char> to) {
+  int seen = 0;  // below 0 where a character is none
+  const auto value = [&](size_t at) {
+    const int one = kValues[static_cast<unsigned char>(text[at])];
+    seen |= one;
+    return static_cast<uint32_t>(one);
+  };
+  const size_t bytes = DecodedBytes(text), whole = bytes / 3;
+  for (size_t i = 0; i < whole; ++i) {
+    const size_t at = 4 * i;
+    const uint32_t group = value(at) << 18 | value(at + 1) << 12 | value(at + 2) << 6 | value(at + 3);
+    to[3 * i] = static_cast<char>(group >> 16);
+    to[3 * i + 1] = static_cast<char>(group >> 8);
+    to[3 * i + 2] = static_cast<char>(group);
   }
-  bytes.resize(bytes.size() - padding);
-  return bytes;
+  if (const size_t left = bytes - 3 * whole; left > 0) {
+    const size_t at = 4 * whole;
+    const uint32_t group = value(at) << 18 | value(at + 1) << 12 | (left == 2 ? value(at + 2) << 6 : 0);
+    to[3 * whole] = static_cast<char>(group >> 16);
+    if (left == 2) to[3 * whole + 1] = static_cast<char>(group >> 8);
+  }
+  if (seen >= 0 && text.size() % 4 == 0) return {};
+  return Fail(ErrorCode::kCorrupt, "a block of numbers is not base64");
 }
 
 }  // namespace weir::predict

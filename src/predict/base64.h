@@ -1,6 +1,7 @@
 // RFC 4648, section 4: for blocks of numbers in JSON.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,7 +12,9 @@ namespace weir::predict {
 std::string EncodeBase64(std::string_view bytes);
 // Whether it is made of its characters, wherever they stand.
 bool HasBase64Only(std::string_view text);
-// kCorrupt for other characters, or a length that is no multiple of 4.
-Result<std::string> DecodeBase64(std::string_view text);
+// How many bytes it stands for, by its length and padding.
+size_t DecodedBytes(std::string_view text);
+// kCorrupt for other characters, or a length that is no multiple of 4. REQUIRES: room for DecodedBytes.
+Status DecodeBase64(std::string_view text, std::span<char> to);
 
 }  // namespace weir::predict

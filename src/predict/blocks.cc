@@ -43,7 +43,8 @@ std::optional<std::vector<std::optional<std::string>>> ReadBlocks(std::string_vi
   std::vector<std::optional<std::string>> blocks;
   for (bool more = text.starts_with('"'); more;) {
     const size_t end = text.find('"', 1);
-    if (end == std::string_view::npos || !HasBase64Only(text.substr(1, end - 1))) return std::nullopt;
+    // Whatever is no base64 is refused when it is decoded; a text with a backslash is another one.
+    if (end == std::string_view::npos || text.substr(0, end).contains('\\')) return std::nullopt;
     blocks.emplace_back(text.substr(1, end - 1));
     text.remove_prefix(end + 1);
     more = text.starts_with(",\"");

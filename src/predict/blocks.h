@@ -2,7 +2,6 @@
 #pragma once
 
 #include <bit>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,10 +23,10 @@ std::string EncodeBlock(const std::vector<T>& numbers) {
 // kCorrupt for what is not base64, or no whole count of numbers.
 template <typename T>
 Result<std::vector<T>> DecodeBlock(std::string_view text) {
-  const std::string bytes = TRY(DecodeBase64(text));
-  if (bytes.size() % sizeof(T) != 0) return Fail(ErrorCode::kCorrupt, "a block of numbers is cut off");
-  std::vector<T> numbers(bytes.size() / sizeof(T));
-  if (!numbers.empty()) std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  const size_t bytes = DecodedBytes(text);
+  if (bytes % sizeof(T) != 0) return Fail(ErrorCode::kCorrupt, "a block of numbers is cut off");
+  std::vector<T> numbers(bytes / sizeof(T));
+  TRY_STATUS(DecodeBase64(text, {reinterpret_cast<char*>(numbers.data()), bytes}));
   return numbers;
 }
 

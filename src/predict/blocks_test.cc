@@ -54,11 +54,26 @@ TEST(Blocks, CutOffAnywhereAreNoJson) {
 
 TEST(Blocks, OfOtherCharactersAreReadAsJsonIs) {
   EXPECT_EQ(ParseWithBlocks(R"({"a":{"block":0},"blocks":["\u0041\n"]})").value(), (Json{{"a", "A\n"}}));
-  EXPECT_FALSE(
-      ParseWithBlocks("{\"a\":{\"block\":0},\"blocks\":[\"A\nB\"]}"));  // a raw line feed is not JSON
   EXPECT_FALSE(ParseWithBlocks(R"({"a":{"block":0},"blocks":["AAAA"]} more)"));
   EXPECT_FALSE(ParseWithBlocks(R"({"a":{"block":0},"blocks":["AAAA""BBBB"]})"));
   EXPECT_FALSE(ParseWithBlocks(R"({"a":{"block":0},"blocks":["AAAA",]})"));
+}
+
+TEST(Blocks, AreDecodedWhole) {
+  for (size_t size = 0; size < 70; ++size) {
+    std::vector<uint8_t> bytes(size);
+    for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<uint8_t>(i * 37 + 200);
+    const std::string text = EncodeBlock(bytes);
+    EXPECT_EQ(DecodeBlock<uint8_t>(text).value(), bytes);
+    for (size_t i = 0; i < text.size(); ++i) {
+      std::string damaged = text;
+      damaged[i] = i % 2 == 0 ? '\n' : '\xc3';
+      EXPECT_FALSE(DecodeBlock<uint8_t>(damaged)) << size << " " << i;
+    }
+    EXPECT_FALSE(DecodeBlock<uint8_t>(text + "A"));
+  }
+  EXPECT_FALSE(DecodeBlock<uint8_t>("A=A="));
+  EXPECT_FALSE(DecodeBlock<uint8_t>("===="));
 }
 
 }  // namespace
