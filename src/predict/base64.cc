@@ -49,7 +49,7 @@ size_t DecodedBytes(std::string_view text) {
 Status DecodeBase64(std::string_view text, std::span<char> to) {
   int seen = 0;  // below 0 where a character is none
   const auto value = [&](size_t at) {
-    const int one = kValues[static_cast<unsigned char>(text[at])];
+    const int one{kValues[static_cast<unsigned char>(text[at])]};
     seen |= one;
     return static_cast<uint32_t>(one);
   };
