@@ -17,6 +17,7 @@
 namespace weir::cli {
 namespace {
 
+constexpr int kMostLinks = 40;  // as the kernel follows
 constexpr std::string_view kBold = "\x1b[1m", kPlain = "\x1b[0m";
 
 // What begins `text` and is not to be escaped: a backslash, which may be that of an escaped name, and what
@@ -47,15 +48,23 @@ bool IsFile(const std::string& path) {
          !std::filesystem::is_other(path, ignored);  // /dev/null keeps nothing
 }
 
-bool IsSameFile(const std::string& one, const std::string& other) {
-  if (!IsFile(one) || !IsFile(other)) return false;
+// Where a write to `path` goes, whether or not it is there yet.
+std::filesystem::path PlaceOf(std::filesystem::path path) {
   std::error_code error;
-  if (std::filesystem::equivalent(one, other, error)) return true;
-  const auto place = [&](const std::string& path) {
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
-  };
-  const std::filesystem::path first = place(one), second = place(other);
-  return !first.empty() && first == second;
+  for (int link = 0; link < kMostLinks && std::filesystem::is_symlink(path, error); ++link)
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+}
+
+// Whether writing `output` changes `file`; of a folder, what is in it.
+bool Touches(const std::string& output, const std::string& file) {
+  if (!IsFile(output) || !IsFile(file)) return false;
+  std::error_code error;
+  if (std::filesystem::equivalent(output, file, error)) return true;
+  const std::filesystem::path first = PlaceOf(output), second = PlaceOf(file);
+  if (first.empty() || second.empty()) return false;
+  if (!std::filesystem::is_directory(second, error)) return first == second;
+  return std::ranges::mismatch(second, first).in1 == second.end();
 }
 
 }  // namespace
@@ -90,7 +99,7 @@ Status CheckApart(std::vector<NamedFile> inputs, const std::vector<NamedFile>& o
   std::vector<NamedFile> taken = std::move(inputs);
   for (const NamedFile& output : outputs) {
     for (const NamedFile& file : taken) {
-      if (IsSameFile(output.path, file.path))
+      if (Touches(output.path, file.path))
         return Fail(ErrorCode::kInvalidArgument,
                     fmt::format("{} and {} are one file, {}: name another for {}", file.name, output.name,
                                 output.path, output.name));

@@ -30,7 +30,8 @@ Status CheckOutput(std::string_view flag, const std::string& path);
 struct NamedFile {
   std::string name, path;
 };
-// kInvalidArgument where an output would be written over an input or over another output.
+// kInvalidArgument where an output would be written over an input, into a folder that is one, or over another
+// output.
 Status CheckApart(std::vector<NamedFile> inputs, const std::vector<NamedFile>& outputs);
 
 // Where text goes: standard output, or standard error when standard output is taken by "--json -". Prints as

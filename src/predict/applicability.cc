@@ -65,6 +65,9 @@ std::string WordsOf(const Encoder& encoder, size_t category) {
 std::string NearestText(const Table& table, const std::string& name, const std::vector<std::string>& known) {
   const int64_t asked = table.RowOf(name);
   if (asked < 0) return "";
+  int all = 0;
+  for (int column = 0; column < std::ssize(table.csv().columns); ++column)
+    all += table.At(asked, column).number ? 1 : 0;
   double least = kInfinity;
   std::string text;
   for (const std::string& other : known) {
@@ -82,7 +85,8 @@ std::string NearestText(const Table& table, const std::string& name, const std::
       farthest = off;
       of = table.csv().columns[static_cast<size_t>(column)];
     }
-    if (numbers == 0 || sum / numbers >= least) continue;
+    // One of which little is known is near to all.
+    if (2 * numbers < all || numbers == 0 || sum / numbers >= least) continue;
     least = sum / numbers;
     text = fmt::format(", {} is nearest: {:.2g} times off at most ({})", other, std::exp(farthest), of);
   }

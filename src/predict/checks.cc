@@ -226,16 +226,19 @@ class TimeChecks {
         Fault::kFarFromPeers, seen + ": measure it again, or leave it out with skip", {row.id}, {row.place}};
   }
 
-  // The categories that must be equal for two rows to differ by their devices only: of the run, but for those
-  // that go with the count, as how devices are joined: no word of theirs is of one device and of several.
+  // The categories that must be equal for two rows to differ by their devices only: of the run, but for what
+  // is worked out of the count, as how devices are joined.
   std::vector<size_t> EqualCategories() const {
+    std::set<std::string_view> counted = {data_.spec.devices};
+    for (const Named& named : data_.spec.derive) {  // each of those above it
+      const auto& names = named.expression.names();
+      if (std::ranges::any_of(names, [&](const std::string& name) { return counted.contains(name); }))
+        counted.insert(named.name);
+    }
     std::vector<size_t> equal;
     for (size_t j = 0; j < data_.spec.categories.size(); ++j) {
-      std::set<std::string_view> of_one, of_several;
-      for (const Row& row : data_.rows) (row.devices == 1 ? of_one : of_several).insert(row.categories[j]);
-      const bool are_shared =
-          std::ranges::any_of(of_one, [&](std::string_view word) { return of_several.contains(word); });
-      if (are_shared && data_.spec.categories[j].side == Side::kRun) equal.push_back(j);
+      const auto& [column, side] = data_.spec.categories[j];
+      if (side == Side::kRun && !counted.contains(column)) equal.push_back(j);
     }
     return equal;
   }

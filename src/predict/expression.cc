@@ -81,6 +81,8 @@ class ExpressionParser {
     while (const Infix* infix = TakeInfix(level)) {
       TRY_STATUS(Binary(level + 1));
       Emit(infix->op);
+      if (level == kComparison && TakeInfix(level))
+        return Refuse("comparisons are not chained: join two of them by and");
     }
     if (level == 0) --depth_;
     return {};

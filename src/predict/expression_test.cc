@@ -77,6 +77,7 @@ TEST(Expression, RefusesWithThePosition) {
   };
   EXPECT_THAT(refusal("1 +"), HasSubstr("position 4: something is missing"));
   EXPECT_THAT(refusal("(1"), HasSubstr("position 3: \")\" is missing"));
+  EXPECT_THAT(refusal("1 < x < 8"), HasSubstr("comparisons are not chained"));
   EXPECT_THAT(refusal("1 2"), HasSubstr("position 3: nothing more"));
   EXPECT_THAT(refusal("sin(1)"), HasSubstr("no function \"sin\""));
   EXPECT_THAT(refusal("if(1, 2)"), HasSubstr("if takes 3 values"));

@@ -52,19 +52,21 @@ double ChooseLean(std::span<const double> middles, std::span<const double> half_
   return best;
 }
 
-// The rows with `word` in the column wherever nothing stands there.
-Table WithWord(const Table& rows, const std::string& column, const std::string& word) {
+// Those rows with `word` in the column.
+Table WithWord(const Table& rows, std::span<const size_t> which, const std::string& column,
+               const std::string& word) {
   const int place = rows.Column(column);
   Csv csv;
   csv.columns = rows.csv().columns;
-  csv.lines = rows.csv().lines;
   if (place < 0) csv.columns.push_back(column);
-  for (int64_t row = 0; row < rows.rows(); ++row) {
-    const auto cells = rows.csv().row(row);
+  for (const size_t row : which) {
+    const auto cells = rows.csv().row(static_cast<int64_t>(row));
     csv.cells.insert(csv.cells.end(), cells.begin(), cells.end());
-    if (place < 0) csv.cells.push_back(word);
-    if (place >= 0 && cells[static_cast<size_t>(place)].empty())
+    if (place < 0)
+      csv.cells.push_back(word);
+    else
       csv.cells[csv.cells.size() - cells.size() + static_cast<size_t>(place)] = word;
+    csv.lines.push_back(rows.csv().lines[row]);
   }
   return Table(std::move(csv));
 }
@@ -173,25 +175,23 @@ Prediction Predictor::PredictRow(const Row& row) const {
 
 // A word that every row of the fit has and that is not said may be any that was measured: the interval
 // reaches as much farther as those are apart.
-Status Predictor::AllowForUnsaid(const Table& rows, size_t category,
+Status Predictor::AllowForUnsaid(const Table& rows, std::span<const size_t> unsaid, size_t category,
                                  std::vector<Prediction>& predictions) const {
   const std::string& column = spec().categories[category].column;
-  const int place = rows.Column(column);
-  const auto is_unsaid = [&](int64_t row) { return place < 0 || rows.Cell(row, place).empty(); };
-  std::vector<double> apart(predictions.size(), 0.0);
+  std::vector<double> apart(unsaid.size(), 0.0);
   for (const std::string& word : data_->encoder.MostCommon(category, kMostWords)) {
     const std::vector<Row> made =
-        TRY(MakeRows(spec(), facts_, WithWord(rows, column, word), WithTarget::kNo));
+        TRY(MakeRows(spec(), facts_, WithWord(rows, unsaid, column, word), WithTarget::kNo));
     for (size_t i = 0; i < made.size(); ++i) {
-      if (!is_unsaid(static_cast<int64_t>(i)) || !predictions[i].middle_ms) continue;
       const Prediction other = PredictRow(made[i]);
       if (other.middle_ms)
-        apart[i] = std::max(apart[i], std::abs(std::log(*other.middle_ms / *predictions[i].middle_ms)));
+        apart[i] =
+            std::max(apart[i], std::abs(std::log(*other.middle_ms / *predictions[unsaid[i]].middle_ms)));
     }
   }
-  for (size_t i = 0; i < predictions.size(); ++i) {
-    Prediction& one = predictions[i];
-    if (apart[i] < kNoMatter || !one.value) continue;
+  for (size_t i = 0; i < unsaid.size(); ++i) {
+    Prediction& one = predictions[unsaid[i]];
+    if (apart[i] < kNoMatter) continue;
     one.low = *one.low / std::exp(apart[i]);
     one.high = *one.high * std::exp(apart[i]);
     one.regime = Regime::kOutside;
@@ -202,18 +202,18 @@ Status Predictor::AllowForUnsaid(const Table& rows, size_t category,
 }
 
 Result<std::vector<Prediction>> Predictor::Predict(const Table& rows) const {
-  std::vector<Prediction> predictions;
-  for (const Row& row : TRY(MakeRows(spec(), facts_, rows, WithTarget::kNo)))
-    predictions.push_back(PredictRow(row));
+  const std::vector<Row> made = TRY(MakeRows(spec(), facts_, rows, WithTarget::kNo));
+  std::vector<Prediction> predictions(made.size());
+  std::ranges::transform(made, predictions.begin(), [this](const Row& row) { return PredictRow(row); });
   for (size_t j = 0; j < spec().categories.size(); ++j) {
     const auto& [column, side] = spec().categories[j];
     if (side != Side::kRun || data_->encoder.Knows(j, "") || Contains(spec().derive, column, &Named::name))
       continue;
-    const int place = rows.Column(column);
-    bool is_unsaid = false;
-    for (int64_t row = 0; row < rows.rows(); ++row)
-      is_unsaid = is_unsaid || place < 0 || rows.Cell(row, place).empty();
-    if (is_unsaid) TRY_STATUS(AllowForUnsaid(rows, j, predictions));
+    std::vector<size_t> unsaid;
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (made[i].categories[j].empty() && predictions[i].value) unsaid.push_back(i);
+    }
+    if (!unsaid.empty()) TRY_STATUS(AllowForUnsaid(rows, unsaid, j, predictions));
   }
   return predictions;
 }
@@ -345,6 +345,7 @@ std::vector<int> Predictor::PartsOf(const Rehearsal& rehearsal) const {
   }
   std::map<std::string_view, int> numbers;
   std::vector<int> parts;
+  parts.reserve(names.size());
   for (const std::string& name : names)
     parts.push_back(numbers.emplace(name, static_cast<int>(numbers.size())).first->second);
   return parts;

@@ -110,7 +110,8 @@ class Predictor {
   // What the count of the row widens an interval by.
   double WidenByCount(const Row& row) const;
   Prediction PredictRow(const Row& row) const;
-  Status AllowForUnsaid(const Table& rows, size_t category, std::vector<Prediction>& predictions) const;
+  Status AllowForUnsaid(const Table& rows, std::span<const size_t> unsaid, size_t category,
+                        std::vector<Prediction>& predictions) const;
   static std::vector<float> SpreadInput(const View& view, std::span<const double> logs);
   static int SpreadColumns(const Spec& spec);
   Status LearnAnswers(const FitOptions& options);
