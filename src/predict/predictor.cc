@@ -37,19 +37,28 @@ std::string KeyOf(const Recipe& recipe) {
                      recipe.physical.even);
 }
 
-// The lean of least mean + median error on rows that were left out.
+// The lean of least mean + median error on rows that were left out, the mean over draws.
 double ChooseLean(std::span<const double> middles, std::span<const double> half_widths,
-                  const Rehearsal& rehearsal) {
-  double best = 0, least = std::numeric_limits<double>::infinity();
-  std::vector<double> said(middles.size());
-  for (const double lean : {0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0}) {
-    for (size_t i = 0; i < said.size(); ++i) said[i] = middles[i] - BelowMiddle(lean, half_widths[i]);
-    const double loss = LossOf(said, rehearsal.measured, rehearsal.importance);
-    if (loss >= 0.999 * least) continue;
-    least = loss;
-    best = lean;
+                  const Rehearsal& rehearsal, std::span<const int> parts, Seed seed) {
+  constexpr double kLeans[] = {0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0};
+  std::vector<std::vector<double>> said;
+  for (const double lean : kLeans) {
+    auto& by_lean = said.emplace_back(middles.begin(), middles.end());
+    for (size_t i = 0; i < by_lean.size(); ++i) by_lean[i] -= BelowMiddle(lean, half_widths[i]);
   }
-  return best;
+  double sum = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const auto importance = DrawImportance(rehearsal, parts, seed.Stream(static_cast<uint64_t>(draw)));
+    double best = 0, least = std::numeric_limits<double>::infinity();
+    for (size_t j = 0; j < said.size(); ++j) {
+      const double loss = LossOf(said[j], rehearsal.measured, importance);
+      if (loss >= 0.999 * least) continue;
+      least = loss;
+      best = kLeans[j];
+    }
+    sum += best;
+  }
+  return sum / kDraws;
 }
 
 // Those rows with `word` in the column.
@@ -388,7 +397,7 @@ Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, s
   }
 
   answer.spread = std::move(spread);
-  if (leans) answer.lean = ChooseLean(mixture, half_widths, rehearsal);
+  if (leans) answer.lean = ChooseLean(mixture, half_widths, rehearsal, parts, seed.Stream("lean"));
   std::vector<double> said = mixture;
   for (size_t i = 0; i < said.size(); ++i) said[i] -= BelowMiddle(answer.lean, half_widths[i]);
 

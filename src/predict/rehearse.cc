@@ -15,7 +15,6 @@ namespace weir::predict {
 namespace {
 
 constexpr int kMostPicks = 24;
-constexpr int kDraws = 20;
 constexpr double kLeastWeight = 0.04;  // less is not worth its time
 
 double Quantile(std::vector<double>& values, double p) {
@@ -140,18 +139,22 @@ Result<Rehearsal> Rehearse(const Data& data, Question question, const std::vecto
   return rehearsal;
 }
 
+std::vector<double> DrawImportance(const Rehearsal& rehearsal, std::span<const int> parts, Seed seed) {
+  Random random = seed.MakeRandom();
+  std::vector<double> drawn(parts.empty() ? 0 : static_cast<size_t>(std::ranges::max(parts)) + 1);
+  for (double& one : drawn) one = -std::log1p(-random.Uniform());
+  std::vector<double> importance = rehearsal.importance;
+  for (size_t i = 0; i < importance.size(); ++i) importance[i] *= drawn[static_cast<size_t>(parts[i])];
+  return importance;
+}
+
 std::vector<double> ChooseMixture(const Rehearsal& rehearsal,
                                   const std::function<bool(const Recipe&)>& allowed,
                                   std::span<const int> parts, const RehearseOptions& options) {
-  int count = 0;
-  for (const int part : parts) count = std::max(count, part + 1);
   std::vector<std::vector<double>> draws(kDraws);
   ForEach(kDraws, options.threads, [&](int64_t draw) {
-    Random random = options.seed.Stream(static_cast<uint64_t>(draw)).MakeRandom();
-    std::vector<double> drawn(static_cast<size_t>(count));
-    for (double& one : drawn) one = -std::log1p(-random.Uniform());
-    std::vector<double> importance = rehearsal.importance;
-    for (size_t i = 0; i < importance.size(); ++i) importance[i] *= drawn[static_cast<size_t>(parts[i])];
+    const auto importance =
+        DrawImportance(rehearsal, parts, options.seed.Stream(static_cast<uint64_t>(draw)));
     draws[static_cast<size_t>(draw)] = ChooseFor(rehearsal, allowed, importance);
   });
   std::vector<double> weights(rehearsal.recipes.size(), 0.0);

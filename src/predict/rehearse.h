@@ -48,11 +48,15 @@ struct RehearseOptions {
 Result<Rehearsal> Rehearse(const Data& data, Question question, const std::vector<Fold>& folds,
                            std::vector<Recipe> recipes, const RehearseOptions& options);
 
+// What is chosen on the samples is the mean of what kDraws draws choose, in which each part of them counts as
+// chance has it (the Bayesian bootstrap, Rubin 1981), so that no single part decides between choices that are
+// nearly alike. `parts` numbers, from 0, what belongs together.
+inline constexpr int kDraws = 20;
+std::vector<double> DrawImportance(const Rehearsal& rehearsal, std::span<const int> parts, Seed seed);
+
 // Bagged ensemble selection (Caruana, Munson and Niculescu-Mizil 2006): beginning with the best candidate,
 // adds, with replacement, the one that lowers mean + median error most, until none does by a thousandth; the
-// mean over draws in which each part of the samples counts as chance has it (the Bayesian bootstrap, Rubin
-// 1981), so that no single part decides between candidates that are nearly alike. `parts` numbers, from 0,
-// what belongs together; `allowed` says which recipes may be in it.
+// mean over draws. `allowed` says which recipes may be in it.
 std::vector<double> ChooseMixture(const Rehearsal& rehearsal,
                                   const std::function<bool(const Recipe&)>& allowed,
                                   std::span<const int> parts, const RehearseOptions& options);
