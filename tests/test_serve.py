@@ -194,7 +194,7 @@ def test_the_configuration_tells_what_a_client_needs(shop):
     assert config["max_batch_size"] == 128
     assert config["input"][0]["dims"] == [3, 64, 64] and config["input"][0]["data_type"] == "TYPE_FP32"
     assert "short_side" in config["parameters"]["recipe"]["string_value"]
-    assert len(config["parameters"]["labels"]["string_value"].splitlines()) == 1000
+    assert config["output"][0]["label_filename"] == "labels.txt"
     waiting = shop.json("GET", "/v2/models/waiting/config")["dynamic_batching"]
     assert waiting["max_queue_delay_microseconds"] == 1000
     assert shop.json("GET", "/v2/models/tiny.pixels/config")["input"][0]["dims"] == [64, 64, 3]

@@ -96,6 +96,7 @@ class Reader {
       if (header) names_.push_back(PlaceHere());
       cells.emplace_back();
       TRY_STATUS(ReadField(cells.back()));
+      if (cells.back().starts_with('\'')) cells.back() = std::string(Armed(cells.back()));
       if (Ended()) return {};
       if (AtLineEnd()) {
         PassLineEnd();
@@ -180,15 +181,37 @@ class Reader {
   Csv csv_;
 };
 
+// Also behind apostrophes.
+bool BeginsFormula(std::string_view cell) {
+  const size_t first = cell.find_first_not_of('\'');
+  return first != std::string_view::npos && std::string_view("=+-@\t\r").contains(cell[first]);
+}
+
+bool IsNumber(std::string_view cell) {
+  const std::string_view digits = cell.starts_with('+') ? cell.substr(1) : cell;
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return end == digits.data() + digits.size() && error != std::errc::invalid_argument &&
+         !cell.starts_with("+-");
+}
+
 }  // namespace
 
 Result<Csv> ParseCsv(std::string_view text, const CsvLimits& limits) { return Reader(text, limits).Read(); }
+
+std::string Defused(std::string_view cell) {
+  return BeginsFormula(cell) && !IsNumber(cell) ? "'" + std::string(cell) : std::string(cell);
+}
+
+std::string_view Armed(std::string_view cell) {
+  return cell.starts_with('\'') && BeginsFormula(cell) ? cell.substr(1) : cell;
+}
 
 std::string CsvLine(std::span<const std::string> cells) {
   std::string line;
   for (size_t i = 0; i < cells.size(); ++i) {
     if (i > 0) line += ',';
-    const std::string& cell = cells[i];
+    const std::string cell = Defused(cells[i]);
     // A lone empty cell would read as an empty line, a byte order mark in front as none of the table's.
     if (cell.find_first_of(",\"\r\n") == std::string::npos && (cells.size() > 1 || !cell.empty()) &&
         !cell.starts_with(kByteOrderMark)) {

@@ -32,15 +32,22 @@ struct Csv {
 };
 
 // RFC 4180 in UTF-8: commas, LF or CRLF, fields in quotes with "" for a quote; a byte order mark in front is
-// skipped, as are empty lines at the end. kInvalidArgument "line L, column C: ..." (C counts bytes from 1)
-// for rows of another length than the header, a quote that is not closed or stands inside a bare field, text
-// after a closing quote, control characters (a binary file), bytes that are not UTF-8, names that are empty
-// or there twice, an empty file, and what is beyond `limits`.
+// skipped, as are empty lines at the end. Cells are as they were before Defused. kInvalidArgument "line L,
+// column C: ..." (C counts bytes from 1) for rows of another length than the header, a quote that is not
+// closed or stands inside a bare field, text after a closing quote, control characters (a binary file), bytes
+// that are not UTF-8, names that are empty or there twice, an empty file, and what is beyond `limits`.
 Result<Csv> ParseCsv(std::string_view text, const CsvLimits& limits = {});
 
-// One line with its newline; cells are quoted where they need it, so ParseCsv gives the same cells again.
-// REQUIRES: cells without control characters other than CR and LF.
+// One line with its newline; cells are quoted, and formulas defused, where they need it, so ParseCsv gives
+// the same cells again. REQUIRES: cells without control characters other than CR, LF and tab.
 std::string CsvLine(std::span<const std::string> cells);
+
+// Spreadsheets run a cell that begins with = + - @, tab or CR as a formula, and files are named by strangers.
+// Returns `cell` with an apostrophe in front where it begins so, and where apostrophes stand before such a
+// character, so that Armed gives the same cell again; numbers ("-0.5") and all else as they are.
+std::string Defused(std::string_view cell);
+// Returns `cell` without the apostrophe that Defused put in front. ParseCsv does this to every cell.
+std::string_view Armed(std::string_view cell);
 
 // What a metric's column is called where `taken` are the columns before it: `metric`, or measured_METRIC
 // where one of them has that name (what was set beside what was measured: the pictures asked for, and those

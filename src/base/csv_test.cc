@@ -1,5 +1,6 @@
 #include "base/csv.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -85,6 +86,26 @@ TEST(ParseNumber, TakesFiniteNumbersOnly) {
   for (const char* bad : {"", "1x", " 1", "nan", "inf", "1e999", "+-1", "0x10"}) {
     EXPECT_FALSE(ParseNumber(bad).has_value()) << bad;
   }
+}
+
+TEST(CsvLine, DefusesFormulasAndLeavesNumbers) {
+  const std::vector<std::string> formulas = {"=1+1", "+x",  "-x",  "@x", "\tx",
+                                             "\rx",  "'=1", "''@", "-",  "+-1"};
+  for (const std::string& formula : formulas) {
+    EXPECT_EQ(Defused(formula), "'" + formula);
+    EXPECT_EQ(Armed(Defused(formula)), formula);
+  }
+  for (const std::string cell : {"-0.5", "+3", "-1e-9", "-inf", "x=1", "'x", "", "'", "a-b"}) {
+    EXPECT_EQ(Defused(cell), cell);
+    EXPECT_EQ(Armed(cell), cell);
+  }
+  EXPECT_EQ(CsvLine(std::vector<std::string>{"=a,b", "-1"}), "\"'=a,b\",-1\n");
+  EXPECT_EQ(ParseCsv("'=a,b\n'=1,'x\n")->cells, (std::vector<std::string>{"=1", "'x"}));
+  std::vector<std::string> cells = formulas;
+  std::erase(cells, "\rx");  // ParseCsv takes no lone CR
+  std::string header = "a";
+  for (size_t i = 1; i < cells.size(); ++i) header += fmt::format(",a{}", i);
+  EXPECT_EQ(ParseCsv(header + "\n" + CsvLine(cells))->cells, cells);
 }
 
 }  // namespace

@@ -300,7 +300,7 @@ Result<std::unique_ptr<LoadTarget>> OpenRemote(const LoadFlags& flags, const std
           name));
   }
   wire::ModelUrl at = TRY(wire::ParseModelUrl(url));
-  if (flags.payload != "tensor") at.model += "." + flags.payload;
+  at.model = wire::ServedAs(at.model, flags.payload);
   const bool grpc = at.server.starts_with("grpc");
   if (grpc && flags.connections > 0) return Invalid("--connections is of HTTP: over gRPC it is --channels");
   if (!grpc && flags.channels != LoadFlags().channels)

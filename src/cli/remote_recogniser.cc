@@ -10,6 +10,7 @@
 #include "data/recipe.h"
 #include "model/fit.h"
 #include "wire/client.h"
+#include "wire/oip.h"
 
 namespace weir::cli {
 namespace {
@@ -99,7 +100,7 @@ Status RemoteRecogniser::Open() {
   const Instant begin = clock_.Now();
   url_ = TRY(wire::ParseModelUrl(flags_.model));
   name_ = url_.model;
-  served_as_ = flags_.payload == "tensor" ? url_.model : url_.model + "." + flags_.payload;
+  served_as_ = wire::ServedAs(url_.model, flags_.payload);
   client_ = TRY(wire::MakeClient(url_.server, {.timeout = kPatience}, clock_));
   info_ = TRY(Ask());
   TRY_STATUS(Aim(TRY_CONTEXT(FindTarget(), flags_.model),
@@ -109,7 +110,10 @@ Status RemoteRecogniser::Open() {
 }
 
 Result<infer::ModelInfo> RemoteRecogniser::Ask() {
-  auto info = client_->Info(served_as_, url_.version);
+  const auto questions = TRY(wire::MakeClient(
+      url_.server, {.headers = {fmt::format("{}: true", wire::kLabelsHeader)}, .timeout = kPatience},
+      clock_));
+  auto info = questions->Info(served_as_, url_.version);
   if (info || info.error().code != ErrorCode::kNotFound) return info;
   if (flags_.payload == "tensor") return Context(url_.server, info.error());
   return Fail(

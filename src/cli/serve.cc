@@ -21,7 +21,7 @@ struct Wanted {
   std::string address = "127.0.0.1", http_address, grpc_address, metrics_address;
   std::string control = "none", compat = "none", strict = "true";
   std::string allow_http = "true", allow_grpc = "true", allow_metrics = "true";
-  int64_t max_request_mb = 64, max_bytes_in_flight_mb = 1024;
+  int64_t max_request_mb = 64, max_bytes_in_flight_mb = 1024, max_client_shm_mb = 16384;
   double exit_timeout_s = 30, drain_delay_s = 0;
   std::string json;
 };
@@ -73,6 +73,8 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   AddDoorFlags(flags, w);
   AddLimitFlags(flags, w);
   flags.Switch("--allow-client-shm", s.allow_regions, "let clients register shared memory of this machine");
+  flags.Integer64("--max-client-shm-mb", w.max_client_shm_mb, 1, 1 << 24,
+                  "MiB of shared memory that clients may register together");
   flags.Choice("--strict-readiness", w.strict, {"true", "false"},
                "ready only when every model asked for is; false: as soon as loading is over");
   flags.Choice("--compat", w.compat, {"none", "triton"}, "triton: its status codes where they differ");
@@ -101,6 +103,7 @@ Status Complete(Wanted& w) {
   place(s.metrics, w.metrics_address, w.allow_metrics);
   s.max_request_bytes = static_cast<size_t>(w.max_request_mb) << 20;
   s.max_bytes_in_flight = static_cast<size_t>(w.max_bytes_in_flight_mb) << 20;
+  s.max_region_bytes = static_cast<uint64_t>(w.max_client_shm_mb) << 20;
   s.exit_timeout = std::chrono::milliseconds(static_cast<int64_t>(w.exit_timeout_s * 1e3));
   s.drain_delay = std::chrono::milliseconds(static_cast<int64_t>(w.drain_delay_s * 1e3));
   s.strict_readiness = w.strict == "true";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -61,7 +62,12 @@ Result<Recipe> ReadRecipe(const std::string& path);
 std::string FormatRecipe(const Recipe& recipe);
 std::string GeometryHash(const Geometry& geometry);
 
-// One label a line; line k is class k.
+inline constexpr size_t kMostLabels = size_t{1} << 20, kMostBytesOfALabel = 1024;
+inline constexpr uint64_t kMostLabelBytes = uint64_t{32} << 20;  // of all of them
+
+// Returns one label for each line; line k is class k. kInvalidArgument past the limits above; ReadLabels'
+// errors begin with the path.
+Result<std::vector<std::string>> ParseLabels(std::string_view text);
 Result<std::vector<std::string>> ReadLabels(const std::string& path);
 
 }  // namespace weir::data

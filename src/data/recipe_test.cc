@@ -155,5 +155,15 @@ TEST(ReadLabels, TakesALineForAClass) {
   EXPECT_FALSE(ReadLabels(path + ".none"));
 }
 
+TEST(ReadLabels, BoundsLabels) {
+  EXPECT_EQ(ParseLabels(std::string(kMostLabels, '\n'))->size(), kMostLabels);
+  EXPECT_THAT(ParseLabels(std::string(kMostLabels + 1, '\n')).error().message, HasSubstr("1048576 labels"));
+  EXPECT_TRUE(ParseLabels("a\n" + std::string(kMostBytesOfALabel, 'x')).has_value());
+  const auto long_one = ParseLabels("a\n" + std::string(kMostBytesOfALabel + 1, 'x'));
+  EXPECT_EQ(long_one.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(long_one.error().message, HasSubstr("line 2"));
+  EXPECT_THAT(ParseLabels(std::string(kMostLabelBytes + 1, 'x')).error().message, HasSubstr("32 MiB"));
+}
+
 }  // namespace
 }  // namespace weir::data

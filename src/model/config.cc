@@ -12,6 +12,8 @@
 #include <climits>
 #include <utility>
 
+#include "base/json.h"
+#include "model/config_keys.h"
 #include "model/config_message.h"
 
 namespace weir::model {
@@ -84,14 +86,15 @@ Result<pb::ModelConfig> ParseText(std::string_view text) {
 
 Result<pb::ModelConfig> ParseJsonText(std::string_view text) {
   if (text.size() > kMaxText) return Invalid("larger than 16 MiB");
+  const Result<Json> json = ParseJson(text);
+  if (!json) return Invalid(json.error().message);
+  TRY_STATUS(CheckConfigKeys(*json));
   pb::ModelConfig message;
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = false;
   const auto status = google::protobuf::util::JsonStringToMessage(std::string(text), &message, options);
   if (status.ok()) return message;
-  const std::string words(status.message().data(), status.message().size());
-  const bool unknown = words.find("Cannot find field") != std::string::npos;
-  return Fail(unknown ? ErrorCode::kUnsupported : ErrorCode::kInvalidArgument, words);
+  return Invalid(std::string(status.message().data(), status.message().size()));
 }
 
 template <typename Dims>

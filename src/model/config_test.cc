@@ -152,6 +152,22 @@ model_warmup { name: "w" batch_size: 2 inputs { key: "x" value { data_type: TYPE
   EXPECT_TRUE(config->warm_ups[0].inputs.at("x").random);
 }
 
+TEST(Config, NamesAnUnknownKeyOfJsonAndTheOneThatWasMeant) {
+  const auto error = [](const char* json) { return ParseConfigJson(json).error(); };
+  const Error typo = error(R"({"max_batch_sise": 4})");
+  EXPECT_EQ(typo.code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(typo.message, HasSubstr("max_batch_sise: no such key, did you mean max_batch_size?"));
+  EXPECT_THAT(error(R"({"input": [{"name": "x", "dim": [1]}]})").message,
+              HasSubstr("input.dim: no such key, did you mean dims?"));
+  EXPECT_THAT(error(R"({"parameters": {"threads": {"string_valu": "2"}}})").message,
+              HasSubstr("parameters.threads.string_valu: no such key, did you mean string_value?"));
+  EXPECT_EQ(error(R"({"instance_group": [{"gpus": [0]}]})").code, ErrorCode::kUnsupported);
+  EXPECT_THAT(error(R"({"instance_group": [{"gpus": [0]}]})").message,
+              HasSubstr("instance_group.gpus is not supported"));
+  EXPECT_LT(error(("{\"" + std::string(1 << 20, 'x') + "\": 1}").c_str()).message.size(), 1000U);
+  EXPECT_EQ(ParseConfigJson(R"({"maxBatchSize": 4})")->max_batch, 4);
+}
+
 TEST(Config, ReadsJsonAsItReadsText) {
   const Result<Config> config =
       ParseConfigJson(R"({"max_batch_size": 4, "parameters": {"threads": {"string_value": "2"}}})");

@@ -50,6 +50,8 @@ void PutTensors(const Model& model, const ServedForm& form, pb::ModelConfig& mes
     pb::ModelOutput& put = *message.add_output();
     PutTensor(output, configured, batched, put);
     if (configured != nullptr) put.set_label_filename(configured->label_filename);
+    if (put.label_filename().empty() && output.name == ScoresOf(model))
+      put.set_label_filename(model.label_file);
   }
 }
 

@@ -96,19 +96,30 @@ Result<Folder> Named(const std::string& path, const std::string& config) {
 
 }  // namespace
 
+// One message for all that leaves the folder, whether or not something lies there: a name in a configuration
+// must not find out which files there are.
 Result<std::string> PartOf(const Folder& folder, const std::string& name) {
-  const fs::path wanted = fs::path(folder.path) / name;
+  const auto refuse = [&] {
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}/{}: refused: it leads outside the model's folder; a model brings its own files",
+                    folder.path, name));
+  };
+  const auto leaves = [](const fs::path& relative) { return relative.empty() || *relative.begin() == ".."; };
+  const fs::path plain = fs::path(name).lexically_normal();
+  if (plain.is_absolute() || leaves(plain) || name.find('\0') != std::string::npos) return refuse();
+  const fs::path wanted = fs::path(folder.path) / plain;
   std::error_code error;
-  if (fs::symlink_status(wanted, error).type() == fs::file_type::not_found) return std::string();
-  const fs::path real = fs::canonical(wanted, error);
-  if (error) return FailErrno(wanted.string(), error.value());
-  const fs::path inside = real.lexically_relative(folder.path);
-  if (inside.empty() || *inside.begin() == "..") {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{}: refused: it lies outside the model's folder; a model brings its own files",
-                            wanted.string()));
+  const fs::path real = fs::weakly_canonical(wanted, error);
+  if (error || leaves(real.lexically_relative(folder.path))) return refuse();
+  if (fs::exists(wanted, error)) return real.string();
+  // A link that leads nowhere, on the way or at the end, could lead anywhere.
+  fs::path part = folder.path;
+  for (const fs::path& step : plain) {
+    part /= step;
+    if (fs::is_symlink(fs::symlink_status(part, error)) && !fs::exists(part, error)) return refuse();
   }
-  return real.string();
+  return std::string();
 }
 
 Result<Folder> OpenFolder(const std::string& path, const FolderOptions& options) {
@@ -130,7 +141,7 @@ Result<Folder> OpenFolder(const std::string& path, const FolderOptions& options)
       version ? fmt::format("{}", *version) : (options.version.empty() ? "1" : options.version);
   return Fail(ErrorCode::kNotFound,
               fmt::format("{}/{}/{}: no such file; a model folder holds its model as NAME/VERSION/model.onnx",
-                          path, wanted, config.model_file));
+                          folder.path, wanted, config.model_file));
 }
 
 Result<std::vector<std::string>> FolderVersions(const std::string& path, const std::string& config) {

@@ -29,8 +29,9 @@ Result<Folder> OpenFolder(const std::string& path, const FolderOptions& options)
 // The versions that the configuration wants served, rising: those there are, and those it names one by one.
 Result<std::vector<std::string>> FolderVersions(const std::string& path, const std::string& config);
 
-// The path of `name` in the folder; empty when it is not there. kInvalidArgument when it lies outside, by
-// ".." or a link: a model is untrusted data, and no file of somebody else's is read for it.
+// Returns the path of `name` in the folder; empty when it is not there. kInvalidArgument when it lies
+// outside, by "..", an absolute name or a link, and for a link that leads nowhere: a model is untrusted data,
+// and no file of somebody else's is read for it, or looked for.
 Result<std::string> PartOf(const Folder& folder, const std::string& name);
 
 }  // namespace weir::model

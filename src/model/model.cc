@@ -154,9 +154,7 @@ void FillServing(const Tensors& tensors, Model& model) {
 // The model's labels, by the index of its scores.
 void FillOutputLabels(Model& model) {
   if (model.labels.empty()) return;
-  const std::string scores = model.recipe && !model.recipe->output.empty() ? model.recipe->output
-                             : model.outputs.size() == 1                   ? model.outputs.front().name
-                                                                           : "";
+  const std::string scores = ScoresOf(model);
   if (scores.empty() || model.output_labels.contains(scores)) return;
   std::vector<std::string> labels(static_cast<size_t>(model.recipe ? model.recipe->first_class : 0));
   labels.insert(labels.end(), model.labels.begin(), model.labels.end());
@@ -198,6 +196,15 @@ Result<Tensors> ConfiguredTensors(const Config& config) {
               "config.pbtxt: an emulated model without a file needs its inputs and outputs declared here");
 }
 
+// The label file by its place in the folder, as config.pbtxt would name it. Empty where it lies elsewhere,
+// and where a line is not the label of the score of the same index.
+std::string LabelFile(const Folder& folder, const std::string& labels, int first_class) {
+  std::error_code error;
+  const fs::path inside = fs::canonical(labels, error).lexically_relative(folder.path);
+  const bool is_inside = !error && !inside.empty() && *inside.begin() != "..";
+  return is_inside && first_class == 0 ? inside.string() : "";
+}
+
 Status FillRecipeAndLabels(const Folder& folder, const OpenOptions& options, const Tensors& tensors,
                            Model& model) {
   const std::string own = options.recipe.empty() ? TRY(PartOf(folder, "recipe.yaml")) : "";
@@ -216,7 +223,10 @@ Status FillRecipeAndLabels(const Folder& folder, const OpenOptions& options, con
     if (!output.empty()) model.labels = model.output_labels.at(output);
   }
   if (labels.empty() && model.labels.empty()) labels = TRY(PartOf(folder, "labels.txt"));
-  if (!labels.empty()) model.labels = TRY(data::ReadLabels(labels));
+  if (!labels.empty()) {
+    model.labels = TRY(data::ReadLabels(labels));
+    model.label_file = LabelFile(folder, labels, model.recipe ? model.recipe->first_class : 0);
+  }
   FillOutputLabels(model);
   return {};
 }
@@ -233,9 +243,9 @@ Result<ModelAndFacts> OpenModelFolder(const std::string& path, const OpenOptions
   if (!folder.model.empty()) {
     opened.facts = TRY(onnx::ReadGraph(folder.model));
     tensors = TRY_CONTEXT(TensorsOf(*opened.facts), folder.model);
-    if (folder.config) tensors = TRY_CONTEXT(Narrow(tensors, *folder.config), path + "/config.pbtxt");
+    if (folder.config) tensors = TRY_CONTEXT(Narrow(tensors, *folder.config), folder.path + "/config.pbtxt");
   } else {
-    tensors = TRY_CONTEXT(ConfiguredTensors(*folder.config), path);
+    tensors = TRY_CONTEXT(ConfiguredTensors(*folder.config), folder.path);
   }
   if (folder.config) {
     model.config = *folder.config;
@@ -252,6 +262,11 @@ Result<ModelAndFacts> OpenModelFolder(const std::string& path, const OpenOptions
 }
 
 }  // namespace
+
+std::string ScoresOf(const Model& model) {
+  if (model.recipe && !model.recipe->output.empty()) return model.recipe->output;
+  return model.outputs.size() == 1 ? model.outputs.front().name : "";
+}
 
 Result<ModelAndFacts> OpenWithFacts(const std::string& path, const OpenOptions& options) {
   if (IsUrl(path)) {

@@ -29,6 +29,9 @@ struct Model {
   std::optional<int> max_batch;            // the largest that the configuration allows
   std::optional<data::Recipe> recipe;
   std::vector<std::string> labels;  // by class
+  // Where the scores' labels lie in the model folder, by index of the scores; empty: nowhere, or by class
+  // only.
+  std::string label_file;
   std::map<std::string, std::string>
       parameters;  // of the configuration: "engine", "precision", "threads", "streams", "cpus"
   // How it is served. The tensors as clients see them: where the configuration reshapes, not as the model has
@@ -56,6 +59,9 @@ struct OpenOptions {
 // NAME.recipe.yaml beside it. Labels are those of the recipe, else of the configuration's output, else
 // labels.txt of the folder.
 Result<Model> OpenModel(const std::string& path, const OpenOptions& options);
+
+// The output that the model's labels are of: the recipe's, or the only one; empty where that is open.
+std::string ScoresOf(const Model& model);
 
 // The versions of a model folder that its configuration wants served, rising; "1" for a bare file, and for an
 // emulated model that has no version. Not all need be there: OpenModel tells.

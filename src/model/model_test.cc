@@ -300,6 +300,47 @@ TEST_F(ModelFolder, RefusesPartsThatLieOutside) {
   EXPECT_THAT(Refusal("net").message, HasSubstr("outside the model's folder"));
 }
 
+// Whoever writes a configuration may not find out which files there are.
+TEST_F(ModelFolder, SaysTheSameOfPartsOutsideThatAreThereAndThatAreNot) {
+  Save("net/1/model.onnx");
+  Write("secret.txt", "password\n");
+  fs::create_directories(base_ / "net/warmup");
+  fs::create_directory_symlink(base_, base_ / "net/warmup/up");
+  fs::create_symlink(base_ / "secret.txt", base_ / "net/warmup/there");
+  fs::create_symlink(base_ / "nothing.txt", base_ / "net/warmup/gone");
+  const Model model = Open("net");
+  const auto refusal = [&](const std::string& name) {
+    const Error error = ReadWarmUpFile(model, name, 1000).error();
+    EXPECT_EQ(error.code, ErrorCode::kInvalidArgument) << name;
+    EXPECT_THAT(error.message, HasSubstr("outside the model's folder"));
+    std::string message = error.message;
+    const size_t at = message.find(name);
+    EXPECT_NE(at, std::string::npos);
+    return message.replace(at, name.size(), "NAME");
+  };
+  const std::string there = refusal("../../secret.txt");
+  for (const std::string& name :
+       {std::string("../../nothing.txt"), (base_ / "secret.txt").string(), (base_ / "nothing.txt").string(),
+        std::string("there"), std::string("gone"), std::string("up/secret.txt"), std::string("up/nothing.txt"),
+        std::string("../../no/such/folder")}) {
+    if (name.starts_with("/")) {
+      EXPECT_EQ(ReadWarmUpFile(model, name, 1000).error().code, ErrorCode::kNotFound) << name;
+    } else {
+      EXPECT_EQ(refusal(name), there) << name;
+    }
+  }
+  EXPECT_EQ(ReadWarmUpFile(model, "nothing", 1000).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(ModelFolder, NamesTheLabelFileWhereItsLinesAreThoseOfTheScores) {
+  Save("net/1/model.onnx");
+  EXPECT_EQ(Open("net").label_file, "");
+  Write("net/labels.txt", "cat\ndog\n");
+  EXPECT_EQ(Open("net").label_file, "labels.txt");
+  Write("net/recipe.yaml", std::string(kRecipe) + "first_class: 1\n");
+  EXPECT_EQ(Open("net").label_file, "");
+}
+
 TEST_F(ModelFolder, TakesLinksThatStayInTheFolder) {
   fs::create_directories(base_ / "net/blobs");
   Save("net/blobs/a");

@@ -14,6 +14,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "onnx/parse_cost.h"
 
 namespace weir::onnx {
 namespace {
@@ -46,12 +47,29 @@ Status CheckIsModel(const pb::ModelProto& model) {
 
 constexpr std::string_view kDoesNotParse = "it is damaged, cut, nested deeper than 100, or of another format";
 
+// Whether a file of `file_bytes`, which `input` is at the beginning of, can be parsed in a sensible memory.
+Status CheckParsedBytes(google::protobuf::io::CodedInputStream& input, uint64_t file_bytes) {
+  const uint64_t most = MostParsedBytes(file_bytes);
+  const auto parsed = EstimateParsedBytes(input, *pb::ModelProto::descriptor(), most);
+  if (!parsed) return NotOnnx(kDoesNotParse);
+  if (*parsed <= most) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("refused: its {} bytes would take more than {} MiB of memory, so it is made of "
+                          "millions of small parts; no tool writes such a network",
+                          file_bytes, most >> 20));
+}
+
 }  // namespace
 
 Result<pb::ModelProto> ParseModel(std::string_view bytes) {
   if (const std::string_view other = OtherFormat(bytes); !other.empty()) return NotOnnx(other);
   if (bytes.size() > INT_MAX)
     return Fail(ErrorCode::kUnsupported, "larger than 2 GiB; store its weights as external data");
+  {
+    google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                                 static_cast<int>(bytes.size()));
+    TRY_STATUS(CheckParsedBytes(input, bytes.size()));
+  }
   pb::ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return NotOnnx(kDoesNotParse);
   TRY_STATUS(CheckIsModel(model));
@@ -79,6 +97,14 @@ Result<LoadedModel> LoadModel(const std::string& path) {
   const std::string_view other = OtherFormat({head.data(), static_cast<size_t>(got)});
   if (!other.empty()) return Context(path, NotOnnx(other).error());
 
+  {
+    google::protobuf::io::FileInputStream stream(fd.get());
+    google::protobuf::io::CodedInputStream input(&stream);
+    const Status fits = CheckParsedBytes(input, loaded.bytes);
+    if (!fits && stream.GetErrno() != 0) return FailErrno(path, stream.GetErrno());
+    if (!fits) return Context(path, fits.error());
+  }
+  if (lseek(fd.get(), 0, SEEK_SET) != 0) return FailErrno(path, errno);
   google::protobuf::io::FileInputStream stream(fd.get());
   if (!loaded.model.ParseFromZeroCopyStream(&stream)) {
     if (stream.GetErrno() != 0) return FailErrno(path, stream.GetErrno());

@@ -3,12 +3,6 @@
 #include <google/protobuf/unknown_field_set.h>
 
 namespace weir::onnx {
-namespace {
-
-constexpr int kAttributeProtoField = 11;  // FunctionProto.attribute_proto, since IR 9
-
-}  // namespace
-
 std::optional<int64_t> ElementBits(int32_t data_type) {
   switch (data_type) {
     case pb::TensorProto::UINT8:

@@ -11,6 +11,7 @@
 #include <limits>
 #include <system_error>
 
+#include "base/csv.h"
 #include "base/file.h"
 #include "base/json.h"
 
@@ -84,9 +85,10 @@ Result<std::vector<Answer>> RankAnswers(const infer::Tensor& scores, int64_t ite
 }
 
 std::string CsvField(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string cell = Defused(text);
+  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
   std::string field = "\"";
-  for (const char c : text) {
+  for (const char c : cell) {
     if (c == '"') field += '"';
     field += c;
   }

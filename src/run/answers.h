@@ -25,7 +25,8 @@ struct Answer {
 Result<std::vector<Answer>> RankAnswers(const infer::Tensor& scores, int64_t items, int64_t item,
                                         const data::Recipe& recipe, int top);
 
-// One field of a CSV line (RFC 4180): quoted where it must be. Bytes are passed on as they are.
+// Returns one field of a CSV line (RFC 4180): quoted where it must be, and a formula defused (Defused of
+// base/csv.h). All other bytes are passed on as they are.
 std::string CsvField(std::string_view text);
 
 // Writes the protocol of answers: file,status,rank,class,label,score,reason. One thread at a time.

@@ -66,6 +66,13 @@ Result<wire::ModelConfig> ServerApi::Config(const std::string& model, const std:
   return wire::ModelConfig{.json = served->config.json, .message = served->config.message};
 }
 
+Result<std::string> ServerApi::Labels(const std::string& model, const std::string& version) {
+  const auto served = TRY(parts_.repository.Find(model, version));
+  std::string lines;
+  for (const std::string& label : served->loaded.model().labels) lines += label + '\n';
+  return lines;
+}
+
 Result<std::vector<wire::ModelStatistics>> ServerApi::Statistics(const std::string& model,
                                                                  const std::string& version) {
   std::vector<wire::ModelStatistics> statistics;

@@ -53,6 +53,7 @@ class ServerApi final : public wire::Api {
   wire::ServerMetadata Server() override;
   Result<wire::ModelMetadata> Metadata(const std::string& model, const std::string& version) override;
   Result<wire::ModelConfig> Config(const std::string& model, const std::string& version) override;
+  Result<std::string> Labels(const std::string& model, const std::string& version) override;
   Result<std::vector<wire::ModelStatistics>> Statistics(const std::string& model,
                                                         const std::string& version) override;
   std::vector<wire::IndexEntry> Index(bool ready_only) override;

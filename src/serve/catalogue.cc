@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/json.h"
+#include "wire/text.h"
+
 namespace weir::serve {
 namespace {
 
@@ -36,7 +39,8 @@ bool IsPictureSet(const fs::path& folder) {
   return fs::exists(folder / "set.json", ignored);
 }
 
-Status Add(const fs::path& path, const std::string& name, std::map<std::string, std::string>& models) {
+Status Add(const fs::path& path, const std::string& bytes, std::map<std::string, std::string>& models) {
+  const std::string name = wire::IsUtf8(bytes) ? bytes : EscapeBytes(bytes);
   const auto [at, is_new] = models.emplace(name, path.string());
   if (is_new) return {};
   return Fail(ErrorCode::kInvalidArgument,
@@ -58,6 +62,8 @@ Result<Catalogue> Catalogue::Open(std::vector<std::string> places) {
       return Fail(ErrorCode::kNotFound, fmt::format("model repository {}: no such file or folder", place));
     // "." has no name of its own.
     if (!IsPlainName(NameOf(place))) place = fs::canonical(place, error).string();
+    if (error) return FailErrno("model repository " + place, error.value());
+    place = fs::absolute(place, error).lexically_normal().string();
     if (error) return FailErrno("model repository " + place, error.value());
   }
   Catalogue catalogue(std::move(places));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "serve/classification.h"
 
 namespace weir::serve {
 namespace {
@@ -116,13 +117,30 @@ Status CheckPriority(const ServedModel& served, int priority) {
       fmt::format("{}: priority {}, and its priorities are 1 to {}", served.What(), priority, levels));
 }
 
+// Of outputs whose classes are known before the model has run; of others Classify finds out.
+Status CheckClassifications(const ServedModel& served, const std::vector<wire::OutputWish>& outputs,
+                            int64_t rows) {
+  for (const wire::OutputWish& wish : outputs) {
+    if (wish.classification <= 0) continue;
+    Shape shape = Find(served.outputs, wish.name)->shape;
+    if (served.loaded.max_batch() > 0 && !shape.empty()) shape.erase(shape.begin());
+    const auto classes = infer::ElementCount(shape);
+    if (!classes) continue;  // a free dimension
+    const Status results = CheckClassResults(rows, *classes, wish.classification);
+    if (!results) return Context(served.What("output", wish.name), results.error());
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<int64_t> CheckRequest(const ServedModel& served, const wire::InferRequest& request) {
   TRY_STATUS(CheckInputs(served, request.request));
   TRY_STATUS(CheckOutputs(served, request.outputs));
   TRY_STATUS(CheckPriority(served, request.request.priority));
-  return RowsOf(served, request.request);
+  const int64_t rows = TRY(RowsOf(served, request.request));
+  TRY_STATUS(CheckClassifications(served, request.outputs, rows));
+  return rows;
 }
 
 Shape Reshape(const Shape& actual, const Shape& from, const Shape& to) {

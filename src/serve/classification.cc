@@ -6,10 +6,10 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <functional>
-#include <numeric>
 #include <span>
 #include <utility>
+
+#include "serve/top_k.h"
 
 namespace weir::serve {
 namespace {
@@ -49,31 +49,53 @@ void Append(std::string_view text, std::string& out) {
   out.append(text);
 }
 
-// Appends the best `count` of one row. Value is what its elements, T, are compared and shown as.
-template <typename T, typename Value>
-void AppendBest(std::span<const std::byte> row, size_t count, const std::vector<std::string>& labels,
-                std::string& out) {
-  std::vector<Value> values(row.size() / sizeof(T));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<Value>(ElementAt<T>(row, i));
-  std::vector<size_t> order(values.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const auto better = [&](size_t a, size_t b) {
-    if constexpr (std::is_floating_point_v<Value>) {
-      const bool a_none = std::isnan(values[a]), b_none = std::isnan(values[b]);
-      if (a_none || b_none) return a_none == b_none ? a < b : b_none;
-    }
-    return values[a] != values[b] ? values[a] > values[b] : a < b;
-  };
-  const auto end = order.begin() + static_cast<ptrdiff_t>(count);
-  std::partial_sort(order.begin(), end, order.end(), better);
-  for (auto at = order.begin(); at != end; ++at) {
-    const std::string text = fmt::format("{}:{}", std::to_string(values[*at]), *at);
-    const bool labelled = *at < labels.size() && !labels[*at].empty();
-    Append(labelled ? text + ":" + labels[*at] : text, out);
+// Orders as the values do: NaN before all else, -0 like 0.
+uint64_t KeyOf(double value) {
+  constexpr uint64_t kSign = uint64_t{1} << 63;
+  if (std::isnan(value)) return 0;
+  const auto bits = std::bit_cast<uint64_t>(value == 0 ? 0.0 : value);
+  return (bits & kSign) != 0 ? ~bits : bits | kSign;
+}
+uint64_t KeyOf(float value) { return KeyOf(double{value}); }
+uint64_t KeyOf(int64_t value) { return static_cast<uint64_t>(value) ^ (uint64_t{1} << 63); }
+uint64_t KeyOf(int32_t value) { return KeyOf(int64_t{value}); }
+uint64_t KeyOf(uint64_t value) { return value; }
+uint64_t KeyOf(uint32_t value) { return value; }
+
+struct Candidate {
+  uint64_t key;
+  size_t index;
+};
+
+struct IsBetter {
+  bool operator()(const Candidate& a, const Candidate& b) const {
+    return a.key != b.key ? a.key > b.key : a.index < b.index;
   }
+};
+
+// Appends the best of one row. Value is what its elements, T, are compared and shown as. False: cancelled.
+template <typename T, typename Value>
+bool AppendBest(std::span<const std::byte> row, size_t count, const Classification& wanted,
+                std::string& out) {
+  constexpr size_t kBetweenLooks = 1 << 18;
+  const size_t classes = row.size() / sizeof(T);
+  TopK<Candidate, IsBetter> best(count, IsBetter());
+  for (size_t i = 0; i < classes; ++i) {
+    if (i % kBetweenLooks == 0 && wanted.cancelled.stop_requested()) return false;
+    best.Offer({KeyOf(static_cast<Value>(ElementAt<T>(row, i))), i});
+  }
+  for (const auto& [key, index] : best.Take()) {
+    std::string text =
+        fmt::format("{}:{}", std::to_string(static_cast<Value>(ElementAt<T>(row, index))), index);
+    const bool labelled =
+        wanted.labels != nullptr && index < wanted.labels->size() && !(*wanted.labels)[index].empty();
+    if (labelled) text += ":" + (*wanted.labels)[index];
+    Append(text, out);
+  }
+  return true;
 }
 
-using Appender = void (*)(std::span<const std::byte>, size_t, const std::vector<std::string>&, std::string&);
+using Appender = bool (*)(std::span<const std::byte>, size_t, const Classification&, std::string&);
 
 // Null for types that are not numbers.
 Appender AppenderOf(DType dtype) {
@@ -111,8 +133,18 @@ Appender AppenderOf(DType dtype) {
 
 }  // namespace
 
-Result<infer::Tensor> Classify(const infer::Tensor& scores, bool batched, int64_t count,
-                               const std::vector<std::string>& labels) {
+Status CheckClassResults(int64_t rows, int64_t classes, int64_t count) {
+  if (rows < 1 || classes < 1 || std::min(count, classes) <= kMostClassResults / rows) return {};
+  const std::string most = rows > kMostClassResults
+                               ? "send fewer rows"
+                               : fmt::format("ask for at most {}", kMostClassResults / rows);
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("classification of the best {} of {} classes in each of {} rows is more than {} "
+                          "results: {}, or take the output without classification",
+                          std::min(count, classes), classes, rows, kMostClassResults, most));
+}
+
+Result<infer::Tensor> Classify(const infer::Tensor& scores, const Classification& wanted) {
   const Appender append = AppenderOf(scores.dtype);
   if (append == nullptr) {
     return Fail(ErrorCode::kInvalidArgument,
@@ -120,17 +152,19 @@ Result<infer::Tensor> Classify(const infer::Tensor& scores, bool batched, int64_
                             ToString(scores.dtype)));
   }
   const int64_t elements = TRY(infer::ElementCount(scores.shape));
-  const int64_t rows = batched && !scores.shape.empty() ? scores.shape.front() : 1;
+  const int64_t rows = wanted.batched && !scores.shape.empty() ? scores.shape.front() : 1;
   const int64_t classes = rows > 0 ? elements / rows : 0;
-  const int64_t kept = std::min(count, classes);
+  TRY_STATUS(CheckClassResults(rows, classes, wanted.count));
+  const int64_t kept = std::min(wanted.count, classes);
   infer::Tensor answer{.name = scores.name, .dtype = DType::kBytes};
-  if (batched) answer.shape.push_back(rows);
+  if (wanted.batched) answer.shape.push_back(rows);
   answer.shape.push_back(kept);
   std::string text;
   const size_t row_bytes = rows > 0 ? scores.data.size() / static_cast<size_t>(rows) : 0;
-  for (int64_t row = 0; row < rows; ++row) {
-    append(scores.data.span().subspan(static_cast<size_t>(row) * row_bytes, row_bytes),
-           static_cast<size_t>(kept), labels, text);
+  for (int64_t row = 0; row < rows && kept > 0; ++row) {
+    const auto values = scores.data.span().subspan(static_cast<size_t>(row) * row_bytes, row_bytes);
+    if (!append(values, static_cast<size_t>(kept), wanted, text))
+      return Fail(ErrorCode::kCancelled, "the client left");
   }
   answer.data = Bytes::Copy(text);
   return answer;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <stop_token>
 #include <utility>
 
 #include "base/thread.h"
@@ -40,6 +42,21 @@ Refusal RefusalOf(ErrorCode code) {
   }
 }
 
+// Scores that a thread of the engine may rank: a fraction of a millisecond.
+constexpr int64_t kMostScoresInPlace = 1 << 16;
+
+// What is left to do with a response, on the pool.
+class AnswerWork final : public DecodePool::Work {
+ public:
+  explicit AnswerWork(std::move_only_function<void()> answer) : answer_(std::move(answer)) {}
+  size_t pieces() const override { return 1; }
+  void Do(size_t) override {}
+  void Finish() override { answer_(); }
+
+ private:
+  std::move_only_function<void()> answer_;
+};
+
 // A model that lists fewer outputs than its file has answers with those.
 bool WantsAll(const ServedModel& served) {
   return served.outputs.size() == served.loaded.session().outputs().size();
@@ -56,6 +73,7 @@ struct InferencePath::Inference {
   int64_t rows = 1;
   bool counted = false;                   // it came as far as the queue
   std::vector<ClientRegions::Lent> lent;  // where its inputs lie
+  std::stop_token cancelled;              // where an output is classified
 };
 
 InferencePath::InferencePath(Options options, const ClientRegions* regions, const Clock& clock,
@@ -175,7 +193,10 @@ void InferencePath::Submit(InferencePtr inference) {
   }
   call.request.outputs.clear();
   const auto& wishes = inference->request.outputs;
-  for (const wire::OutputWish& wish : wishes) call.request.outputs.push_back(wish.name);
+  for (const wire::OutputWish& wish : wishes) {
+    call.request.outputs.push_back(wish.name);
+    if (wish.classification > 0) inference->cancelled = call.request.cancelled;
+  }
   if (wishes.empty() && !WantsAll(served)) {
     for (const infer::TensorInfo& output : served.outputs) call.request.outputs.push_back(output.name);
   }
@@ -189,35 +210,61 @@ void InferencePath::Submit(InferencePtr inference) {
                     served.What(), served.version));
   }
   infer::Runner& runner = loaded.runner();
-  call.completion = infer::Completion(
-      [this, inference = std::move(inference)](Result<infer::Response> result, const infer::Times& times) {
-        Finish(*inference, std::move(result), times);
-      });
+  call.completion = infer::Completion([this, inference = std::move(inference)](
+                                          Result<infer::Response> result, const infer::Times& times) mutable {
+    Finish(std::move(inference), std::move(result), times);
+  });
   runner.Submit(std::move(call));
 }
 
-void InferencePath::Finish(Inference& inference, Result<infer::Response> result,
-                           const infer::Times& times) const {
-  const ServedModel& served = *inference.served;
-  served.loaded.NoteAnswer();
-  if (result) {
-    served.loaded.NoteEngine(true);
-    auto shaped = ShapeAnswer(inference, *std::move(result));
-    if (!shaped) return Refuse(inference, shaped.error(), times);
-    const Instant now = clock_.Now();
-    Count(inference, *shaped, times, now);
-    if (inference.request.request.durations) {
-      const Instant first_byte = inference.request.first_byte;
-      shaped->durations = DurationsOf({.first_byte = first_byte == Instant{} ? inference.begun : first_byte,
-                                       .received = inference.begun,
-                                       .answered = now},
-                                      times);
-    }
-    return inference.completion.Answer(std::move(shaped), times);
+void InferencePath::Finish(InferencePtr inference, Result<infer::Response> result,
+                           const infer::Times& times) {
+  const std::shared_ptr<ServedModel> served = inference->served;
+  served->loaded.NoteAnswer();
+  if (!result) {
+    const Error& error = result.error();
+    if (IsTheEngines(error.code)) served->loaded.NoteEngine(false);
+    return Refuse(*inference, Context(served->What(), error).error(), times);
   }
-  const Error& error = result.error();
-  if (IsTheEngines(error.code)) served.loaded.NoteEngine(false);
-  Refuse(inference, Context(served.What(), error).error(), times);
+  served->loaded.NoteEngine(true);
+  if (!IsLongToShape(*inference, *result)) return Answer(*inference, *std::move(result), times);
+  // Shared with the work, which may be refused and then leaves it here.
+  auto held = std::make_shared<InferencePtr>(std::move(inference));
+  const auto work =
+      std::make_shared<AnswerWork>([this, held, response = *std::move(result), times]() mutable {
+        const InferencePtr mine = std::move(*held);
+        Answer(*mine, std::move(response), times);
+      });
+  if (pool_.Offer(work)) return;
+  Refuse(**held,
+         {ErrorCode::kOverloaded,
+          fmt::format("{}: {} requests wait for the threads that rank classes: send slower, or try later",
+                      served->What(), options_.max_pictures_waiting)},
+         times);
+}
+
+bool InferencePath::IsLongToShape(const Inference& inference, const infer::Response& response) {
+  return std::ranges::any_of(inference.request.outputs, [&](const wire::OutputWish& wish) {
+    if (wish.classification <= 0) return false;
+    const auto output = std::ranges::find(response.outputs, wish.name, &infer::Tensor::name);
+    return output != response.outputs.end() &&
+           infer::ElementCount(output->shape).value_or(0) > kMostScoresInPlace;
+  });
+}
+
+void InferencePath::Answer(Inference& inference, infer::Response response, const infer::Times& times) const {
+  auto shaped = ShapeAnswer(inference, std::move(response));
+  if (!shaped) return Refuse(inference, shaped.error(), times);
+  const Instant now = clock_.Now();
+  Count(inference, *shaped, times, now);
+  if (inference.request.request.durations) {
+    const Instant first_byte = inference.request.first_byte;
+    shaped->durations = DurationsOf({.first_byte = first_byte == Instant{} ? inference.begun : first_byte,
+                                     .received = inference.begun,
+                                     .answered = now},
+                                    times);
+  }
+  inference.completion.Answer(std::move(shaped), times);
 }
 
 Result<infer::Response> InferencePath::ShapeAnswer(const Inference& inference,
@@ -261,10 +308,11 @@ Result<infer::Tensor> InferencePath::ShapeOutput(const Inference& inference, con
   }
   if (wish == nullptr) return output;
   if (wish->classification > 0) {
-    static const std::vector<std::string> kNone;
     const auto labels = model.output_labels.find(output.name);
-    output = TRY(Classify(output, loaded.max_batch() > 0, wish->classification,
-                          labels == model.output_labels.end() ? kNone : labels->second));
+    output = TRY(Classify(output, {.batched = loaded.max_batch() > 0,
+                                   .count = wish->classification,
+                                   .labels = labels == model.output_labels.end() ? nullptr : &labels->second,
+                                   .cancelled = inference.cancelled}));
   }
   if (!wish->region) return output;
   if (regions_ == nullptr) {

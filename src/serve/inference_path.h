@@ -42,7 +42,9 @@ class InferencePath {
   Status FetchInputs(Inference& inference) const;
   void Prepare(InferencePtr inference);
   void Submit(InferencePtr inference);
-  void Finish(Inference& inference, Result<infer::Response> result, const infer::Times& times) const;
+  void Finish(InferencePtr inference, Result<infer::Response> result, const infer::Times& times);
+  static bool IsLongToShape(const Inference& inference, const infer::Response& response);
+  void Answer(Inference& inference, infer::Response response, const infer::Times& times) const;
   Result<infer::Response> ShapeAnswer(const Inference& inference, infer::Response response) const;
   static bool IsLent(const Inference& inference, const Bytes& data);
   Result<infer::Tensor> ShapeOutput(const Inference& inference, const wire::OutputWish* wish,

@@ -75,12 +75,6 @@ std::optional<Form> FormOf(const model::Model& model, Payload payload) {
   return Form{{std::move(input)}, model.client_outputs};
 }
 
-std::string Join(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
-}
-
 }  // namespace
 
 std::string_view SuffixOf(Payload payload) {
@@ -127,10 +121,9 @@ Status LoadedModel::MakeServed(Metrics& metrics) {
         .parameters = {{"engine", parts_.engine_spec}, {"precision_in_force", parts_.session->precision()}}};
     if (m.recipe) {
       data::Recipe recipe = *m.recipe;
-      recipe.labels.clear();  // a path of this machine; the labels themselves are beside it
+      recipe.labels.clear();  // a path of this machine
       told.parameters["recipe"] = data::FormatRecipe(recipe);
     }
-    if (!m.labels.empty()) told.parameters["labels"] = Join(m.labels);
     model::EffectiveConfig config = TRY(model::MakeEffectiveConfig(m, told));
     ModelMetrics& own = metrics.OfModel(name, parts_.version);
     own.SetBatchingIdle(m.config.dynamic_batching && !CanCombine(m));

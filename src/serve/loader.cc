@@ -6,6 +6,7 @@
 
 #include "base/thread.h"
 #include "model/model.h"
+#include "wire/text.h"
 
 namespace weir::serve {
 namespace {
@@ -16,6 +17,11 @@ class FileLoader final : public Loader {
       : options_(std::move(options)), clock_(clock), metrics_(metrics), log_(std::move(log)) {}
 
   Result<std::vector<std::string>> Versions(const Wanted& wanted) override {
+    // Metrics and gRPC carry names as UTF-8 text.
+    if (!wire::IsUtf8(wanted.path.substr(wanted.path.rfind('/') + 1))) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  "the name of its folder is not UTF-8 text, which clients cannot send: rename the folder");
+    }
     return model::ServedVersions(wanted.path, wanted.config);
   }
 

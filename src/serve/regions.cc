@@ -33,15 +33,50 @@ Status CheckKey(const std::string& key) {
 
 }  // namespace
 
-struct ClientRegions::Mapping {
-  static Result<std::shared_ptr<const Mapping>> Open(const wire::Region& region);
+// A share of the address space for regions, given back by its destructor.
+class ClientRegions::Reservation {
+ public:
+  static Result<Reservation> Make(uint64_t bytes, uint64_t max_bytes,
+                                  const std::shared_ptr<std::atomic<uint64_t>>& mapped) {
+    constexpr std::string_view kRemedy = "raise --max-client-shm-mb of the server";
+    if (bytes > max_bytes) {
+      return Invalid(
+          fmt::format("its {} bytes are more than the {} MiB for all regions: register less, or {}", bytes,
+                      max_bytes >> 20, kRemedy));
+    }
+    uint64_t before = mapped->load();
+    do {
+      if (bytes > max_bytes - before) {
+        return Fail(ErrorCode::kOverloaded,
+                    fmt::format("{} of the {} MiB for all regions are in use: unregister some first, or {}",
+                                before >> 20, max_bytes >> 20, kRemedy));
+      }
+    } while (!mapped->compare_exchange_weak(before, before + bytes));
+    return Reservation(bytes, mapped);
+  }
+  Reservation(Reservation&& other) noexcept
+      : bytes_(std::exchange(other.bytes_, 0)), mapped_(std::move(other.mapped_)) {}
+  Reservation& operator=(Reservation&&) = delete;
+  ~Reservation() {
+    if (bytes_ > 0) mapped_->fetch_sub(bytes_);
+  }
 
-  const wire::Region region;
-  const std::shared_ptr<const GuardedMemory> memory;  // the object, from its beginning
+ private:
+  Reservation(uint64_t bytes, std::shared_ptr<std::atomic<uint64_t>> mapped)
+      : bytes_(bytes), mapped_(std::move(mapped)) {}
+
+  uint64_t bytes_;
+  std::shared_ptr<std::atomic<uint64_t>> mapped_;
 };
 
-Result<std::shared_ptr<const ClientRegions::Mapping>> ClientRegions::Mapping::Open(
-    const wire::Region& region) {
+struct ClientRegions::Mapping {
+  const wire::Region region;
+  const std::shared_ptr<const Reservation> reservation;
+  const std::shared_ptr<const GuardedMemory> memory;  // the pages in which the region lies
+  const uint64_t begin;                               // of the region in `memory`
+};
+
+Result<std::shared_ptr<const ClientRegions::Mapping>> ClientRegions::Open(const wire::Region& region) const {
   TRY_STATUS(CheckKey(region.key));
   if (region.byte_size == 0) return Invalid("byte_size is 0");
   const UniqueFd object(::shm_open(region.key.c_str(), O_RDWR | O_CLOEXEC, 0));
@@ -55,14 +90,19 @@ Result<std::shared_ptr<const ClientRegions::Mapping>> ClientRegions::Mapping::Op
     return Invalid(fmt::format("offset {} and byte_size {} do not lie within its object of {} bytes",
                                region.offset, region.byte_size, size));
   }
-  void* const data =
-      ::mmap(nullptr, region.offset + region.byte_size, PROT_READ | PROT_WRITE, MAP_SHARED, object.get(), 0);
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t begin = region.offset % page;
+  const uint64_t length = (begin + region.byte_size + page - 1) / page * page;
+  auto reservation = std::make_shared<const Reservation>(TRY(Reservation::Make(length, max_bytes_, mapped_)));
+  void* const data = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, object.get(),
+                            static_cast<off_t>(region.offset - begin));
   if (data == MAP_FAILED) return FailErrno("its shared-memory object", errno);
-  return std::make_shared<const Mapping>(region,
-                                         TRY(GuardedMemory::Own(data, region.offset + region.byte_size)));
+  return std::make_shared<const Mapping>(region, std::move(reservation),
+                                         TRY(GuardedMemory::Own(data, length)), begin);
 }
 
-ClientRegions::ClientRegions() = default;
+ClientRegions::ClientRegions(uint64_t max_bytes)
+    : max_bytes_(max_bytes), mapped_(std::make_shared<std::atomic<uint64_t>>(0)) {}
 ClientRegions::~ClientRegions() = default;
 
 Status ClientRegions::Register(const wire::Region& region) {
@@ -78,7 +118,7 @@ Status ClientRegions::Register(const wire::Region& region) {
     return {};
   };
   TRY_STATUS(free_name());
-  auto mapping = TRY_CONTEXT(Mapping::Open(region), what);
+  auto mapping = TRY_CONTEXT(Open(region), what);
   MutexLock lock(mutex_);
   if (regions_.emplace(region.name, std::move(mapping)).second) return {};
   return Invalid(what + " is already registered: unregister it first");
@@ -120,8 +160,10 @@ Result<ClientRegions::Lent> ClientRegions::Lend(const wire::RegionPart& part) co
     return Invalid(fmt::format("offset {} and byte_size {} do not lie within region \"{}\" of {} bytes",
                                part.offset, part.byte_size, part.region, size));
   }
-  std::byte* const data = mapping.memory->data() + mapping.region.offset + part.offset;
-  return Lent{Bytes::Wrap(mapping.memory, data, part.byte_size), mapping.memory, part.region};
+  std::byte* const data = mapping.memory->data() + mapping.begin + part.offset;
+  // The use keeps the whole mapping, so that its share of the address space stays taken.
+  const std::shared_ptr<const GuardedMemory> memory(found->second, mapping.memory.get());
+  return Lent{Bytes::Wrap(memory, data, part.byte_size), memory, part.region};
 }
 
 Status ClientRegions::Lent::Check() const {

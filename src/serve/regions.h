@@ -2,6 +2,7 @@
 // socket.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -31,12 +32,17 @@ class ClientRegions {
     Status Check() const;
   };
 
-  ClientRegions();
+  static constexpr uint64_t kDefaultMaxBytes = uint64_t{16} << 30;
+
+  // `max_bytes`: address space of all regions together. One that is unregistered counts until its use is
+  // over.
+  explicit ClientRegions(uint64_t max_bytes = kDefaultMaxBytes);
   ~ClientRegions();
 
-  // kInvalidArgument for a name in use, a key that is not that of one POSIX shared-memory object ("/name"),
-  // a part that does not lie within the object; kNotFound where there is no such object; kOverloaded past
-  // 4,096 regions.
+  // Maps the pages of the region, and no others of its object. kInvalidArgument for a name in use, a key that
+  // is not that of one POSIX shared-memory object ("/name"), a part that does not lie within the object, and
+  // a region larger than `max_bytes`; kNotFound where there is no such object; kOverloaded past 4,096
+  // regions, or `max_bytes` of them.
   Status Register(const wire::Region& region);
   Status Unregister(const std::string& name);                             // empty: all; kNotFound
   Result<std::vector<wire::Region>> List(const std::string& name) const;  // empty: all; kNotFound
@@ -49,6 +55,11 @@ class ClientRegions {
 
  private:
   struct Mapping;
+  class Reservation;
+  Result<std::shared_ptr<const Mapping>> Open(const wire::Region& region) const;
+
+  const uint64_t max_bytes_;
+  const std::shared_ptr<std::atomic<uint64_t>> mapped_;  // bytes; outlived by what is in use
 
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<const Mapping>, std::less<>> regions_ GUARDED_BY(mutex_);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <limits>
 #include <string>
 
@@ -164,6 +165,54 @@ TEST(ClientRegions, LivesThroughMemoryThatIsCutOff) {
   ASSERT_TRUE(regions.Unregister("r").has_value());
   ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 4096}).has_value());
   EXPECT_TRUE(regions.Read({"r", 0, 4096}).has_value());
+}
+
+// Bytes of address space of this process.
+uint64_t AddressSpace() {
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(ClientRegions, MapsNoMoreThanTheRegion) {
+  constexpr off_t kHuge = off_t{1} << 43;  // sparse: no memory behind it
+  const Memory memory(kHuge);
+  memory.Write("hello", kHuge - 5000);
+  const uint64_t before = AddressSpace();
+  ClientRegions regions;
+  for (int i = 0; i < 174; ++i) {
+    const std::string name = fmt::format("r{}", i);
+    ASSERT_TRUE(regions.Register({name, memory.key(), kHuge - 5000, 5000}).has_value());
+  }
+  EXPECT_LT(AddressSpace() - before, 64U << 20);
+  EXPECT_EQ(regions.Read({"r173", 0, 5})->text(), "hello");
+  const Status whole = regions.Register({"all", memory.key(), 0, kHuge});
+  EXPECT_EQ(whole.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(whole.error().message, HasSubstr("--max-client-shm-mb"));
+}
+
+TEST(ClientRegions, BoundsWhatAllOfThemMap) {
+  const Memory memory(1 << 20);
+  ClientRegions regions(1 << 20);
+  ASSERT_TRUE(regions.Register({"a", memory.key(), 0, 512 << 10}).has_value());
+  ASSERT_TRUE(regions.Register({"b", memory.key(), 0, 512 << 10}).has_value());
+  const Status third = regions.Register({"c", memory.key(), 4096, 1});
+  EXPECT_EQ(third.error().code, ErrorCode::kOverloaded);
+  EXPECT_THAT(third.error().message, HasSubstr("unregister some first"));
+  {
+    const auto lent = regions.Lend({"a", 0, 16});
+    ASSERT_TRUE(regions.Unregister("a").has_value());
+    EXPECT_FALSE(regions.Register({"c", memory.key(), 4096, 1}).has_value());  // it is still in use
+  }
+  EXPECT_TRUE(regions.Register({"c", memory.key(), 4096, 1}).has_value());
+}
+
+TEST(ClientRegions, GivesBackWhatARefusedRegionTook) {
+  const Memory memory(8192);
+  ClientRegions regions(8192);
+  ASSERT_TRUE(regions.Register({"a", memory.key(), 0, 100}).has_value());
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(regions.Register({"a", memory.key(), 0, 100}).has_value());
+  EXPECT_TRUE(regions.Register({"b", memory.key(), 100, 100}).has_value());
 }
 
 }  // namespace

@@ -229,6 +229,16 @@ TEST_F(RepositoryTest, AnswersTheJobsThatWaitWhenItEnds) {
   EXPECT_TRUE(said.has_value() || said.error().code == ErrorCode::kCancelled);
 }
 
+TEST_F(RepositoryTest, GivesNamesThatAreUtf8AndWholePaths) {
+  Add("caf\xE9");
+  fs::current_path(base_.parent_path());
+  const std::string relative = base_.filename().string() + "/./";
+  const auto models = Catalogue::Open({relative})->List();
+  ASSERT_TRUE(models.has_value());
+  EXPECT_TRUE(models->contains("caf\\xe9") || models->contains("caf\\xE9"));
+  for (const auto& [name, path] : *models) EXPECT_TRUE(path.starts_with(base_.string() + "/")) << path;
+}
+
 TEST_F(RepositoryTest, NamesWhatIsThereTwice) {
   const fs::path other = base_ / "other";
   fs::create_directories(other / "a");

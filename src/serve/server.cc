@@ -84,7 +84,7 @@ int ServerInstance::MostConnections() const {
 
 Status ServerInstance::Open() {
   max_connections_ = MostConnections();
-  if (options_.allow_regions) regions_.emplace();
+  if (options_.allow_regions) regions_.emplace(options_.max_region_bytes);
   path_ = std::make_unique<InferencePath>(
       InferencePath::Options{.decode_threads = options_.decode_threads,
                              .max_prepared_bytes = options_.max_bytes_in_flight,

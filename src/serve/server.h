@@ -40,6 +40,7 @@ struct ServerOptions {
   int max_queue = 256;  // calls, of models whose configuration does not say
 
   bool allow_regions = false;
+  uint64_t max_region_bytes = uint64_t{16} << 30;  // of all regions together
   bool strict_readiness = true;
   wire::Compat compat = wire::Compat::kNone;
   std::chrono::milliseconds drain_delay{0};       // between not being ready and refusing work

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "wire/health.pb.h"
+#include "wire/model_facts.h"
 #include "wire/oip.pb.h"
 #include "wire/proto_reader.h"
 #include "wire/repository_rules.h"
@@ -86,7 +87,9 @@ Status Metadata(const GrpcServing& serving, const inference::ModelMetadataReques
 
 Status Config(const GrpcServing& serving, const inference::ModelConfigRequest& in,
               inference::ModelConfigResponse& out) {
-  out.set_config(TRY(serving.api.Config(in.name(), in.version())).message);
+  std::string config = TRY(serving.api.Config(in.name(), in.version())).message;
+  if (serving.tells_labels) config += LabelsParameter(TRY(serving.api.Labels(in.name(), in.version())));
+  out.set_config(std::move(config));
   return {};
 }
 

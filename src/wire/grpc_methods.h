@@ -15,6 +15,7 @@ namespace weir::wire {
 struct GrpcServing {
   Api& api;
   bool allow_regions = false;
+  bool tells_labels = false;  // the client asks for them: kLabelsHeader
 };
 
 struct GrpcMethod {

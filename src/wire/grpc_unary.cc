@@ -85,7 +85,9 @@ void UnaryCall::Serve() {
   for (const grpc::Slice& slice : slices)
     message.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   const GrpcMethod& called = GrpcMethods()[static_cast<size_t>(method - GrpcMethodTable::kOthers)];
-  const GrpcServing serving{shared_.api, shared_.options.allow_regions};
+  const GrpcServing serving{.api = shared_.api,
+                            .allow_regions = shared_.options.allow_regions,
+                            .tells_labels = rpc_->context.client_metadata().contains(kLabelsHeader)};
   called.serve(serving, message, [this, gate = shared_.gate](Result<std::string> answer) {
     const GrpcGate::Pass pass(*gate);
     if (!pass) return;

@@ -146,8 +146,13 @@ Result<Json> Door::Tell(const HttpRoute& route, const HttpRequest& request) cons
       return ToJson(api_.Server());
     case HttpAction::kModelMetadata:
       return ToJson(TRY(api_.Metadata(route.model, route.version)));
-    case HttpAction::kModelConfig:
-      return TRY(api_.Config(route.model, route.version)).json;
+    case HttpAction::kModelConfig: {
+      Json config = TRY(api_.Config(route.model, route.version)).json;
+      if (!request.Header(kLabelsHeader)) return config;
+      const std::string labels = TRY(api_.Labels(route.model, route.version));
+      if (!labels.empty()) config["parameters"]["labels"]["string_value"] = labels;
+      return config;
+    }
     case HttpAction::kStatistics:
       return ToJson(TRY(api_.Statistics(route.model, route.version)));
     default:

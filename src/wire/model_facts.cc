@@ -12,6 +12,8 @@ namespace {
 using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 
+constexpr int kMaxBatchSize = 4, kParameters = 14;  // of inference.ModelConfig
+
 std::unexpected<Error> Corrupt(std::string_view what) { return Fail(ErrorCode::kCorrupt, std::string(what)); }
 
 // The member `key` of `json`, where it is there and an array; else an empty one.
@@ -138,7 +140,6 @@ Result<infer::PhaseTotals> ReadStatistics(const Json& statistics) {
 }
 
 Status AddConfigurationMessage(const std::string& message, infer::ModelInfo& info) {
-  constexpr int kMaxBatchSize = 4, kParameters = 14;  // of inference.ModelConfig
   UnknownFieldSet fields;
   if (!fields.ParseFromString(message)) return Corrupt("the configuration is not a protobuf message");
   for (int i = 0; i < fields.field_count(); ++i) {
@@ -150,6 +151,20 @@ Status AddConfigurationMessage(const std::string& message, infer::ModelInfo& inf
     }
   }
   return {};
+}
+
+std::string LabelsParameter(const std::string& labels) {
+  if (labels.empty()) return "";
+  UnknownFieldSet parameter, entry, config;
+  std::string text;
+  parameter.AddLengthDelimited(1, labels);
+  CHECK(parameter.SerializeToString(&text));
+  entry.AddLengthDelimited(1, "labels");
+  entry.AddLengthDelimited(2, text);
+  CHECK(entry.SerializeToString(&text));
+  config.AddLengthDelimited(kParameters, text);
+  CHECK(config.SerializeToString(&text));
+  return text;
 }
 
 }  // namespace weir::wire

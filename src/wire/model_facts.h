@@ -22,4 +22,7 @@ Result<infer::PhaseTotals> ReadStatistics(const Json& statistics);
 // The same from gRPC: the bytes of an inference.ModelConfig, of which only two fields are read.
 Status AddConfigurationMessage(const std::string& message, infer::ModelInfo& info);
 
+// Returns the bytes that add the parameter "labels" to those of an inference.ModelConfig; none for no labels.
+std::string LabelsParameter(const std::string& labels);
+
 }  // namespace weir::wire

@@ -77,5 +77,14 @@ TEST(ModelFacts, ListsReadyModelsOnce) {
   EXPECT_FALSE(ReadReadyModels(Parsed("[3]")));
 }
 
+TEST(ModelFacts, AddsLabelsToTheBytesOfAConfiguration) {
+  infer::ModelInfo info;
+  const std::string config("\x20\x08", 2);  // max_batch_size: 8
+  ASSERT_TRUE(AddConfigurationMessage(config + LabelsParameter("cat\ndog\n"), info).has_value());
+  EXPECT_EQ(info.max_batch, 8);
+  EXPECT_EQ(info.parameters.at("labels"), "cat\ndog\n");
+  EXPECT_EQ(LabelsParameter(""), "");
+}
+
 }  // namespace
 }  // namespace weir::wire

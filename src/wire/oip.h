@@ -64,6 +64,9 @@ struct ModelConfig {
   std::string message;
 };
 
+// Labels can be many times as long as the rest of a configuration, so they are told to who asks for them.
+inline constexpr const char* kLabelsHeader = "weir-labels";
+
 struct DurationCount {
   uint64_t count = 0;
   Duration total{};
@@ -119,6 +122,11 @@ class Api {
   virtual ServerMetadata Server() = 0;
   virtual Result<ModelMetadata> Metadata(const std::string& model, const std::string& version) = 0;
   virtual Result<ModelConfig> Config(const std::string& model, const std::string& version) = 0;
+  // The labels of the model's classes, one a line; empty where it has none. A client that sends the header
+  // kLabelsHeader gets them with the configuration, as the parameter "labels".
+  virtual Result<std::string> Labels(const std::string& /*model*/, const std::string& /*version*/) {
+    return std::string();
+  }
   // `model` empty: of all.
   virtual Result<std::vector<ModelStatistics>> Statistics(const std::string& model,
                                                           const std::string& version) = 0;
