@@ -4,7 +4,7 @@ import json
 import os
 import pathlib
 import resource
-import struct
+import shutil
 import subprocess
 import time
 
@@ -15,12 +15,6 @@ import conftest
 from test_serve import Server, put_identity, serve  # noqa: F401
 
 MIB = 1 << 20
-
-
-def server_memory(server):
-    """(resident bytes now, most ever)"""
-    facts = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{server.process.pid}/status").read_text().splitlines())
-    return int(facts["VmRSS"].split()[0]) * 1024, int(facts["VmHWM"].split()[0]) * 1024
 
 
 class Object:
@@ -107,7 +101,7 @@ def test_health_answers_while_classes_are_ranked(million):
     header = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [len(values)], "parameters": {"binary_data_size": 4 * len(values)}}],
                          "outputs": [{"name": "y", "parameters": {"classification": 1000}}]}).encode()
     connection = http.client.HTTPConnection(million.http, timeout=60)
-    connection.request("POST", "/v2/models/m/infer", header + values.tobytes(), {"Inference-Header-Content-Length": str(len(header))})
+    connection.request("POST", "/v2/models/m/infer", header + values.tobytes(), {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(header))})
     assert million.json("GET", "/v2/health/live") == {"live": True}
     data = json.loads(connection.getresponse().read())["outputs"][0]["data"]
     order = np.argsort(-values, kind="stable")[:1000]
@@ -167,7 +161,6 @@ def test_a_model_just_within_the_bound_takes_no_more_than_a_gigabyte(tmp_path):
 
 
 def test_labels_are_bounded(weir, made, tmp_path):
-    import shutil
     folder = tmp_path / "net"
     shutil.copytree(made[0], folder)
     (folder / "labels.txt").write_bytes(b"x\n" * 10_000_000)

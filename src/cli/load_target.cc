@@ -14,6 +14,7 @@
 #include "wire/client.h"
 #include "wire/infer_rules.h"
 #include "wire/plain_http.h"
+#include "wire/served_name.h"
 
 namespace weir::cli {
 namespace {

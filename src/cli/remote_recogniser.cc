@@ -11,6 +11,7 @@
 #include "model/fit.h"
 #include "wire/client.h"
 #include "wire/oip.h"
+#include "wire/served_name.h"
 
 namespace weir::cli {
 namespace {

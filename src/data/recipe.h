@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -62,12 +61,7 @@ Result<Recipe> ReadRecipe(const std::string& path);
 std::string FormatRecipe(const Recipe& recipe);
 std::string GeometryHash(const Geometry& geometry);
 
-inline constexpr size_t kMostLabels = size_t{1} << 20, kMostBytesOfALabel = 1024;
-inline constexpr uint64_t kMostLabelBytes = uint64_t{32} << 20;  // of all of them
-
-// Returns one label for each line; line k is class k. kInvalidArgument past the limits above; ReadLabels'
-// errors begin with the path.
-Result<std::vector<std::string>> ParseLabels(std::string_view text);
+// One label a line; line k is class k.
 Result<std::vector<std::string>> ReadLabels(const std::string& path);
 
 }  // namespace weir::data

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "data/labels.h"
 
 namespace weir::data {
 namespace {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "data/labels.h"
 #include "model/fit.h"
 #include "model/folder.h"
 #include "model/open.h"
@@ -95,6 +96,7 @@ std::string ConfiguredLabels(const Config& config, const std::string& output) {
 }
 
 Status ReadConfiguredLabels(const Folder& folder, Model& model) {
+  size_t total = 0;
   for (const ConfigTensor& tensor : model.config.outputs) {
     if (tensor.label_filename.empty()) continue;
     const std::string path = TRY(PartOf(folder, tensor.label_filename));
@@ -103,7 +105,14 @@ Status ReadConfiguredLabels(const Folder& folder, Model& model) {
                   fmt::format("{}/{}: no such file; config.pbtxt names it for the labels", folder.path,
                               tensor.label_filename));
     }
-    model.output_labels[tensor.info.name] = TRY(data::ReadLabels(path));
+    std::vector<std::string> labels = TRY(data::ReadLabels(path));
+    total += labels.size();
+    if (total > data::kMostLabels) {
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: the outputs have more than {} labels together", folder.path, data::kMostLabels));
+    }
+    model.output_labels[tensor.info.name] = std::move(labels);
   }
   return {};
 }

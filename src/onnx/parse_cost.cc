@@ -23,7 +23,7 @@ constexpr uint64_t kUnknownField = 16;
 
 enum WireType : uint8_t { kVarint, kFixed64, kBytes, kStartGroup, kEndGroup, kFixed32 };
 
-uint64_t SizeOf(const FieldDescriptor& field) {
+uint64_t NumberBytes(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return 1;
@@ -97,7 +97,7 @@ class Estimate {
     if (field == nullptr || !IsNumber(*field)) {
       bytes_ += kUnknownField;
     } else if (field->is_repeated()) {
-      bytes_ += SizeOf(*field);
+      bytes_ += NumberBytes(*field);
     }
   }
 
@@ -118,8 +118,10 @@ class Estimate {
     if (!input_.ReadVarintSizeAsInt(&length)) return false;
     const Descriptor* const message = type == nullptr ? nullptr : MessageIn(*type, field, number);
     if (message != nullptr) {
-      bytes_ += SizeOf(*message) + kAllocation + kPointer;
+      bytes_ += MessageBytes(*message) + kAllocation + kPointer;
       if (field == nullptr) bytes_ += kUnknownField + kString + static_cast<uint64_t>(length);
+      const int left = input_.BytesUntilLimit();
+      if (left >= 0 && length > left) return false;
       const CodedInputStream::Limit outer = input_.PushLimit(length);
       const bool whole = AddMessage(*message, depth + 1);
       input_.PopLimit(outer);
@@ -146,7 +148,7 @@ class Estimate {
       int size = 0;
       if (!input_.GetDirectBufferPointer(&data, &size)) return false;
       size = std::min(size, length);
-      bytes_ += SizeOf(field) * LastBytes(static_cast<const uint8_t*>(data), size);
+      bytes_ += NumberBytes(field) * LastBytes(static_cast<const uint8_t*>(data), size);
       if (!input_.Skip(size)) return false;
       length -= size;
     }
@@ -158,7 +160,7 @@ class Estimate {
     return static_cast<uint64_t>(std::count_if(data, data + size, [](uint8_t byte) { return byte < 0x80; }));
   }
 
-  uint64_t SizeOf(const Descriptor& type) {
+  uint64_t MessageBytes(const Descriptor& type) {
     uint64_t& size = sizes_[&type];
     if (size == 0) {
       const auto* const prototype =

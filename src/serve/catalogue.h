@@ -19,7 +19,8 @@ class Catalogue {
   // Each a folder of model folders, a model folder, or an .onnx file. kNotFound for what is not there.
   static Result<Catalogue> Open(std::vector<std::string> places);
 
-  // Name to path, as the folders are now. kInvalidArgument for a name that is there twice.
+  // Returns name to whole path, as the folders are now. A name that is not UTF-8 is there as EscapeBytes has
+  // it; the loader refuses its folder. kInvalidArgument for a name that is there twice.
   Result<std::map<std::string, std::string>> List() const;
 
  private:

@@ -219,14 +219,14 @@ void InferencePath::Submit(InferencePtr inference) {
 
 void InferencePath::Finish(InferencePtr inference, Result<infer::Response> result,
                            const infer::Times& times) {
-  const std::shared_ptr<ServedModel> served = inference->served;
-  served->loaded.NoteAnswer();
+  const ServedModel& served = *inference->served;
+  served.loaded.NoteAnswer();
   if (!result) {
     const Error& error = result.error();
-    if (IsTheEngines(error.code)) served->loaded.NoteEngine(false);
-    return Refuse(*inference, Context(served->What(), error).error(), times);
+    if (IsTheEngines(error.code)) served.loaded.NoteEngine(false);
+    return Refuse(*inference, Context(served.What(), error).error(), times);
   }
-  served->loaded.NoteEngine(true);
+  served.loaded.NoteEngine(true);
   if (!IsLongToShape(*inference, *result)) return Answer(*inference, *std::move(result), times);
   // Shared with the work, which may be refused and then leaves it here.
   auto held = std::make_shared<InferencePtr>(std::move(inference));
@@ -239,7 +239,7 @@ void InferencePath::Finish(InferencePtr inference, Result<infer::Response> resul
   Refuse(**held,
          {ErrorCode::kOverloaded,
           fmt::format("{}: {} requests wait for the threads that rank classes: send slower, or try later",
-                      served->What(), options_.max_pictures_waiting)},
+                      (*held)->served->What(), options_.max_pictures_waiting)},
          times);
 }
 

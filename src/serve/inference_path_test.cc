@@ -2,9 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
+#include <array>
 #include <cstring>
 #include <future>
+#include <numeric>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -134,6 +138,58 @@ TEST_F(InferencePathTest, RefusesWhatDoesNotFitAndNamesIt) {
   EXPECT_THAT(words({whole}), HasSubstr("INT32, and the model takes FP32"));
   EXPECT_EQ(Statistics().fail.count, 0U);  // they say nothing of the model
   EXPECT_TRUE(session_->batches().empty());
+}
+
+// A request for the best `count` of `classes` scores, which rise.
+wire::InferRequest Ranking(int64_t classes, int64_t count) {
+  std::vector<float> scores(static_cast<size_t>(classes));
+  std::iota(scores.begin(), scores.end(), 0.0F);
+  wire::InferRequest request;
+  request.request.inputs = {FloatTensor("x", {1, classes}, scores)};
+  request.input_regions.resize(1);
+  request.outputs = {{.name = "x", .classification = count}};
+  return request;
+}
+
+TEST_F(InferencePathTest, RanksManyClassesOnTheThreadsOfThePool) {
+  const infer::TensorInfo any{.name = "x", .shape = {-1, -1}};
+  Serve(4, {.inputs = {any}, .outputs = {any}});
+  const auto thread_of = [&](int64_t classes) {
+    std::promise<std::string> name;
+    path_.Start({loaded_, loaded_->Find(Payload::kTensor)}, Ranking(classes, 2),
+                infer::Completion([&](const Result<infer::Response>&, const infer::Times&) {
+                  std::array<char, 16> text{};
+                  ::pthread_getname_np(::pthread_self(), text.data(), text.size());
+                  name.set_value(text.data());
+                }));
+    return name.get_future().get().substr(0, 6);
+  };
+  EXPECT_EQ(thread_of(10), "engine");
+  EXPECT_EQ(thread_of(200'000), "decode");
+  const Answered many = Ask(Ranking(200'000, 2));
+  ASSERT_TRUE(many.result.has_value()) << many.result.error().message;
+  EXPECT_THAT(std::string(many.result->outputs[0].data.text()), HasSubstr("199999.000000:199999"));
+  EXPECT_EQ(Statistics().success.count, 3U);
+  EXPECT_THAT(Refusal(Ranking(200'000, 70'000)).message, HasSubstr("ask for at most 65536"));
+}
+
+TEST_F(InferencePathTest, RefusesTooManyClassesBeforeTheModelRuns) {
+  const infer::TensorInfo fixed{.name = "x", .shape = {-1, 70'000}};
+  Serve(4, {.inputs = {fixed}, .outputs = {fixed}});
+  EXPECT_THAT(Refusal(Ranking(70'000, 70'000)).message, HasSubstr("output \"x\": classification"));
+  EXPECT_TRUE(session_->batches().empty());
+}
+
+TEST_F(InferencePathTest, RanksNothingForAClientThatLeft) {
+  std::stop_source left;
+  const infer::TensorInfo any{.name = "x", .shape = {-1, -1}};
+  Serve(4, {.inputs = {any}, .outputs = {any}, .answer = [&](const std::vector<Tensor>& inputs) {
+              left.request_stop();
+              return infer::RunResult{.outputs = inputs};
+            }});
+  wire::InferRequest request = Ranking(200'000, 2);
+  request.request.cancelled = left.get_token();
+  EXPECT_EQ(Refusal(std::move(request)).code, ErrorCode::kCancelled);
 }
 
 TEST_F(InferencePathTest, RefusesOutputsThatAreNotThereOrCannotBeRanked) {

@@ -43,9 +43,6 @@ struct ModelUrl {
 };
 bool IsModelUrl(const std::string& text);
 Result<ModelUrl> ParseModelUrl(const std::string& text);
-// Returns the name under which a weir server serves `model` to those who send `payload` ("tensor", "pixels",
-// "image"): NAME, NAME.pixels, NAME.image. A name that ends so already is returned as it is.
-std::string ServedAs(const std::string& model, const std::string& payload);
 // By the scheme.
 Result<std::unique_ptr<infer::Endpoint>> MakeClient(const std::string& server, ClientOptions options,
                                                     const Clock& clock);

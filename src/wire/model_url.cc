@@ -129,9 +129,4 @@ Result<std::unique_ptr<infer::Endpoint>> MakeClient(const std::string& server, C
                                    : MakeHttpClient(server, options, clock);
 }
 
-std::string ServedAs(const std::string& model, const std::string& payload) {
-  if (payload == "tensor" || model.ends_with("." + payload)) return model;
-  return model + "." + payload;
-}
-
 }  // namespace weir::wire

@@ -72,12 +72,5 @@ TEST(ServerUrl, TellsLiteralAddressesFromNames) {
   EXPECT_EQ(ParseServerUrl("grpc://[::1]:80/")->Address(), "[::1]:80");
 }
 
-TEST(ModelUrl, NamesTheModelThatTakesThePayload) {
-  EXPECT_EQ(ServedAs("m", "tensor"), "m");
-  EXPECT_EQ(ServedAs("m", "image"), "m.image");
-  EXPECT_EQ(ServedAs("m.image", "image"), "m.image");
-  EXPECT_EQ(ServedAs("m.pixels", "tensor"), "m.pixels");
-}
-
 }  // namespace
 }  // namespace weir::wire

@@ -1,0 +1,10 @@
+#include "wire/served_name.h"
+
+namespace weir::wire {
+
+std::string ServedAs(const std::string& model, const std::string& payload) {
+  if (payload == "tensor" || model.ends_with("." + payload)) return model;
+  return model + "." + payload;
+}
+
+}  // namespace weir::wire
