@@ -27,6 +27,7 @@ std::vector<data::Geometry> GeometriesToMake(const MakerOptions& options) {
 
 StageTimes& StageTimes::operator+=(const StageTimes& other) {
   read += other.read;
+  network += other.network;
   check += other.check;
   decode += other.decode;
   resize += other.resize;
@@ -51,7 +52,7 @@ Result<Outcome> Maker::Make(const Feed& feed, int64_t index) {
   Outcome outcome;
   if (feed.state) outcome.state = feed.state(index);
   FedPicture picture = feed.get(index);
-  outcome.times.read = clock_.Now() - begin;
+  (picture.from_network ? outcome.times.network : outcome.times.read) = clock_.Now() - begin;
   outcome.source = std::move(picture.source);
   outcome.label = picture.label;
   if (!picture.encoded) {

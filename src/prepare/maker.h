@@ -43,7 +43,9 @@ struct MakerOptions {
 
 // Time spent on the stages of the work.
 struct StageTimes {
-  Duration read{}, check{}, decode{}, resize{}, encode{}, write{};  // check: hashes, and the judge
+  Duration read{}, network{};  // getting a picture: from the disk or a generator; from the network
+  Duration check{};            // hashes, and the judge
+  Duration decode{}, resize{}, encode{}, write{};
   StageTimes& operator+=(const StageTimes& other);
 };
 
