@@ -1,5 +1,6 @@
 #include "data/set.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -180,7 +181,8 @@ TEST_F(SetTest, FactsAreNotBelieved) {
   const std::string text = ReadTextFile(Path("set.json")).value();
   ASSERT_TRUE(ParseSetFacts(text));
   EXPECT_EQ(FormatSetFacts(ParseSetFacts(text).value()), text);
-  const std::vector<std::pair<std::string, Json>> wrong = {{"weir_set", 2},
+  const std::vector<std::pair<std::string, Json>> wrong = {{"weir_set", "1"},
+                                                           {"split", "../a"},
                                                            {"format", "zip"},
                                                            {"images", -1},
                                                            {"images", "1"},
@@ -202,6 +204,40 @@ TEST_F(SetTest, FactsAreNotBelieved) {
     ASSERT_FALSE(facts) << key;
     EXPECT_EQ(facts.error().code, ErrorCode::kCorrupt) << key;
   }
+}
+
+TEST_F(SetTest, AnotherVersionOfASetIsNamedWithTheRemedy) {
+  WriteRaw(1);
+  const std::string text = ReadTextFile(Path("set.json")).value();
+  for (const auto& [version, remedy] :
+       {std::pair(2, "or a newer one"), std::pair(0, "prepare the set again")}) {
+    Json json = ParseJson(text).value();
+    json["weir_set"] = version;
+    std::ofstream(Path("set.json")) << DumpJson(json);
+    const Error error = ListInputs({folder_}).error();
+    EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+    EXPECT_THAT(error.message, HasSubstr(fmt::format("{}/set.json: version {} of a prepared set, and this "
+                                                     "program reads version 1",
+                                                     folder_, version)));
+    EXPECT_THAT(error.message, HasSubstr(remedy));
+  }
+}
+
+TEST_F(SetTest, NamesOfSplitsAreNamesOfFolders) {
+  for (const char* good : {"train", "val_2", "a.b", "-x"}) EXPECT_TRUE(IsSplitName(good)) << good;
+  for (const char* bad : {"", ".", "..", ".a", "a/b", "a b", "part-1", "caf\xe9", "a=b"})
+    EXPECT_FALSE(IsSplitName(bad)) << bad;
+}
+
+TEST_F(SetTest, AnEntryIsReadBackWhileTheSetIsWritten) {
+  SetWriter writer = SetWriter::Create(folder_, {}).value();
+  const std::string name(3000, 'n');
+  ASSERT_TRUE(writer.Add(PictureOf("x")));
+  const int64_t at = writer.manifest_bytes();
+  ASSERT_TRUE(writer.Add({.source = name, .bytes = std::as_bytes(std::span("y", 1)), .extension = "png"}));
+  EXPECT_EQ(writer.EntryAt(at)->source, name);
+  EXPECT_EQ(writer.EntryAt(0)->source, "x");
+  EXPECT_EQ(writer.EntryAt(writer.manifest_bytes()).error().code, ErrorCode::kCorrupt);
 }
 
 TEST_F(SetTest, ManifestPathsStayInTheSet) {
