@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -130,6 +131,21 @@ TEST_F(SetTest, RepeatsAreRealCopies) {
   EXPECT_EQ(set->entries()[1].hash, entry.hash);
   EXPECT_EQ(set->entries()[1].source, entry.source);
   EXPECT_EQ(HashOf(set->ReadRecord(1)->span()), entry.hash);
+}
+
+TEST_F(SetTest, ASetMayHaveMoreShardsThanFilesMayBeOpen) {
+  SetWriter writer = SetWriter::Create(folder_, RawFacts(), 1).value();  // a record in each shard
+  const std::string record = Record(1);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(writer.Add(PictureOf(record)));
+  ASSERT_TRUE(writer.Finish());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 64, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto set = PreparedSet::Open(folder_);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_TRUE(set) << set.error().message;
+  EXPECT_EQ(set.value()->ReadRecord(99)->text(), record);
 }
 
 TEST_F(SetTest, AnEmptySetIsASet) {

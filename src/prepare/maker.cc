@@ -65,6 +65,12 @@ Result<Outcome> Maker::Make(const Feed& feed, int64_t index) {
     Reject(picture.encoded.error(), outcome);
     return outcome;
   }
+  if (feed.state && feed.state(index) != outcome.state) {
+    return Fail(ErrorCode::kIo,
+                fmt::format("{}: changed while it was read: run the same command again, which goes "
+                            "on from here",
+                            EscapeBytes(outcome.source)));
+  }
   const Bytes& encoded = *picture.encoded;
   outcome.bytes_in = std::ssize(encoded.span());
   const Instant read = clock_.Now();

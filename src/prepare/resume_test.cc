@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -233,6 +234,23 @@ TEST_F(ResumeTest, ASourceThatVanishesIsAnErrorAndItsReturnHeals) {
   EXPECT_EQ(Prepare(good, options)->begun_at, 12);
   ASSERT_TRUE(Prepare(good, OptionsFor(data::SetFormat::kTar, "whole")));
   EXPECT_TRUE(ReadAll(Path("set")) == ReadAll(Path("whole")));
+}
+
+// What was read may be a half of the old and a half of the new picture.
+TEST_F(ResumeTest, ASourceThatChangesWhileItIsReadIsAnErrorAndNoPicture) {
+  const Feed good = MakeFeed(20);
+  Feed bad = good;
+  std::atomic<int> version = 0;
+  bad.state = [&](int64_t i) { return i == 11 ? std::to_string(version.load()) : ""; };
+  bad.get = [&](int64_t i) {
+    if (i == 11) version = 1;
+    return good.get(i);
+  };
+  const Options options = OptionsFor(data::SetFormat::kTar, "set");
+  const auto failed = Prepare(bad, options);
+  EXPECT_EQ(failed.error().code, ErrorCode::kIo);
+  EXPECT_THAT(failed.error().message, HasSubstr("in/11\\xFF: changed while it was read"));
+  EXPECT_EQ(Prepare(bad, options)->begun_at, 11);
 }
 
 // A URL that is being fetched when the stop comes is given up: that is no reject of the set.
