@@ -52,7 +52,7 @@ def stopped(command, folder):
 
 
 class Slow:
-    """A list through a pipe that is never closed would hold up the listing; slow URLs hold up the reading instead."""
+    """A server of one picture under the names 0.jpg, 1.jpg and so on; from `wait_from` on each takes longer than checkpoints are apart, until `free`."""
 
     def __init__(self, body, wait_from):
         slow = self
@@ -60,7 +60,7 @@ class Slow:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 if int(self.path.strip("/").split(".")[0]) >= wait_from and not slow.free.is_set():
-                    slow.free.wait(60)
+                    slow.free.wait(0.7)
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -72,6 +72,7 @@ class Slow:
         self.free = threading.Event()
         socketserver.ThreadingTCPServer.daemon_threads = True
         self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self.server.handle_error = lambda *_: None  # a client that was killed
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.base = f"http://127.0.0.1:{self.server.server_address[1]}"
 
@@ -229,7 +230,7 @@ def test_what_could_block_is_an_error_or_a_reject(weir, pictures, tmp_path):
     shutil.copytree(pictures / "even", source)
     os.mkfifo(source / "pipe.jpg")
     os.symlink("loop.jpg", source / "loop.jpg")
-    os.symlink("..", source / "up")
+    os.symlink(".", source / "again")
     os.symlink("/dev/zero", source / "zero.jpg")
     result = weir.json("prepare", source, "-o", tmp_path / "set", timeout=120)
     assert result["rejected"] == {"empty": 1, "not-a-file": 2, "unreadable": 1} or result["rejected"] == {"not-a-file": 2, "unreadable": 1}

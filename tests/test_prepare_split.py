@@ -48,8 +48,8 @@ def recipe(tmp_path_factory):
     return path
 
 
-def arguments(pictures, recipe, name):
-    return ["prepare", pictures, "--recipe", recipe, "--labels", "folders", "--format", name, "--shard-bytes", 50_000, "--split", "0.8,0.1,0.1", "--seed", 5]
+def arguments(pictures, recipe, name, split="0.8,0.1,0.1", seed=5):
+    return ["prepare", pictures, "--recipe", recipe, "--labels", "folders", "--format", name, "--shard-bytes", 50_000, "--seed", seed] + (["--split", split] if split else [])
 
 
 @pytest.fixture(scope="module")
@@ -173,12 +173,11 @@ def test_kill_9_and_the_same_command_again(weir, whole, pictures, recipe, tmp_pa
 
 def test_other_splits_and_seeds_are_refused(weir, whole, pictures, recipe):
     before = read_tree(whole / "tar")
-    for more, word in ((["--seed", 6], b"seed: 5 then, 6 now"), (["--split", "0.7,0.2,0.1"], b"split: ")):
-        said = weir.run(*arguments(pictures, recipe, "tar"), *more, "-o", whole / "tar", status=2).stderr
+    for other, word in (({"seed": 6}, b"seed: 5 then, 6 now"), ({"split": "0.7,0.2,0.1"}, b"split: ")):
+        said = weir.run(*arguments(pictures, recipe, "tar", **other), "-o", whole / "tar", status=2).stderr
         assert b"other arguments" in said and word in said, said
     for split in ("a=0.5,b=0.5", None):
-        command = [argument for argument in arguments(pictures, recipe, "tar") if argument not in ("--split", "0.8,0.1,0.1")]
-        said = weir.run(*command, *(["--split", split] if split else []), "-o", whole / "tar", status=2).stderr
+        said = weir.run(*arguments(pictures, recipe, "tar", split=split), "-o", whole / "tar", status=2).stderr
         assert b"is not an empty folder" in said, said
     assert read_tree(whole / "tar") == before
 
