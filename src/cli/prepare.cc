@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <stop_token>
 
@@ -38,6 +39,9 @@ prepare::Feed FeedOfMadePictures(int64_t count, Seed seed) {
     }
     return {.source = picture->name, .label = picture->label, .encoded = Bytes::Copy(picture->jpeg)};
   };
+  feed.arguments["seed"] = seed.value();
+  feed.name = make::PictureName;
+  feed.label = make::PictureLabel;
   feed.describe = [seed](int64_t index) { return fmt::format("made {} of seed {}\n", index, seed.value()); };
   return feed;
 }
@@ -95,6 +99,10 @@ Result<prepare::Options> OptionsOf(const PrepareFlags& w) {
       options.variations = std::move(recipes);
     }
   }
+  if (!w.split.empty()) {
+    options.split = TRY(prepare::ParseSplit(w.split));
+    options.split_seed = static_cast<uint64_t>(w.seed);
+  }
   if (!w.part.empty()) {
     options.part = TRY(prepare::ParsePart(w.part, [](const char* name) -> std::optional<std::string> {
       const char* value = std::getenv(name);
@@ -104,13 +112,18 @@ Result<prepare::Options> OptionsOf(const PrepareFlags& w) {
   return options;
 }
 
-// Which folders hold a set of their own: the folder itself, or one for each variation.
-std::vector<std::string> SetFolders(const std::string& folder) {
+// Folders above a set: a part's, a variation's, a share's.
+constexpr int kFoldersAboveASet = 3;
+
+// Returns the folders that hold a set of their own, in byte order: the folder itself, or those that parts,
+// variations and shares have in it, `depth` levels down at most.
+std::vector<std::string> SetFolders(const std::string& folder, int depth = kFoldersAboveASet) {
   if (data::PreparedSet::IsSet(folder)) return {folder};
   std::vector<std::string> folders;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (data::PreparedSet::IsSet(entry.path())) folders.push_back(entry.path());
+    if (depth == 0 || !entry.is_directory(error)) continue;
+    std::ranges::move(SetFolders(entry.path(), depth - 1), std::back_inserter(folders));
   }
   std::ranges::sort(folders);
   return folders;
@@ -125,12 +138,17 @@ bool IsBelow(const std::string& path, const std::string& folder) {
   return !relative.empty() && relative != "." && *relative.begin() != "..";
 }
 
-// Of the first of several variations: they show the same pictures.
+// Of the set with the most pictures, the first of several: variations show the same ones.
 Status WritePreview(const PrepareFlags& w, const std::string& folder) {
-  const std::vector<std::string> folders = SetFolders(folder);
-  if (folders.empty()) return {};
-  const std::string sheet =
-      TRY(prepare::MakePreview(folders.front(), {.seed = static_cast<uint64_t>(w.seed)}));
+  std::string largest;
+  int64_t most = -1;
+  for (const std::string& set : SetFolders(folder)) {
+    const int64_t images = TRY(data::ReadSetFacts(set)).images;
+    if (images > most) largest = set;
+    most = std::max(most, images);
+  }
+  if (largest.empty()) return {};
+  const std::string sheet = TRY(prepare::MakePreview(largest, {.seed = static_cast<uint64_t>(w.seed)}));
   return WriteFileWhole(w.preview, sheet);
 }
 
@@ -164,7 +182,7 @@ class Teller {
 
 Json ResultJson(const PrepareFlags& w, const prepare::PrepareSummary& summary, const std::string& folder) {
   Json json = SummaryJson(summary, folder);
-  if (w.make > 0 || w.sample > 0) json["seed"] = w.seed;
+  if (w.make > 0 || w.sample > 0 || !w.split.empty()) json["seed"] = w.seed;
   json["provenance"] =
       record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(w.seed)}).ToJson();
   json["command"] = record::CommandLine(CommandLine());
@@ -206,6 +224,8 @@ Result<int> Make(const PrepareFlags& w, Console& console, const Clock& clock, co
   if (w.sample > 0) {
     std::vector<int64_t> chosen = prepare::SampleOf(feed.count, w.sample, static_cast<uint64_t>(w.seed));
     feed = prepare::Pick(std::move(feed), std::move(chosen));
+    feed.arguments["sample"] = w.sample;
+    feed.arguments["seed"] = w.seed;
   }
   Teller teller(console, clock, "prepare");
   const auto summary =

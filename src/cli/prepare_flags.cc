@@ -16,12 +16,14 @@ namespace {
 void AddSourceFlags(Flags& flags, PrepareFlags& w) {
   flags.Texts("SRC", w.sources,
               "files, folders (recursive), prepared sets or tar archives; with --join the parts", false);
-  flags.Text("--list", w.list,
-             "a file of names, - for standard input: one path or URL a line, behind a tab its label");
+  flags.Text(
+      "--list", w.list,
+      "a file of names, - for standard input: one path or URL a line, behind a tab its label; or paths "
+      "that each end with a zero byte (find -print0)");
   flags.Text("--labels", w.labels, "\"folders\": each picture's first folder; or a CSV file of name,label");
   flags.Integer64("--make", w.make, 0, 100'000'000,
                   "draw so many pictures in known classes instead of reading SRC");
-  flags.Integer64("--seed", w.seed, 0, INT64_MAX, "of the made pictures, of --sample and of --preview");
+  flags.Integer64("--seed", w.seed, 0, INT64_MAX, "of the made pictures, of --sample, --split and --preview");
   flags.Integer("--fetch-retries", w.fetch_retries, 0, 100, "of a URL that cannot be reached");
   flags.Number("--fetch-timeout", w.fetch_timeout_s, 0.001, 86400, "seconds for one try");
 }
@@ -47,6 +49,10 @@ void AddResultFlags(Flags& flags, PrepareFlags& w) {
   flags.Text("--recipe", w.recipe,
              "a recipe whose geometry the pictures get; else they go in as they are. Several, with commas: "
              "one set for each, in folders by their names, of one decode");
+  flags.Text(
+      "--split", w.split,
+      "shares that become sets of their own, in folders of --output: 0.8,0.1,0.1 (train, val, test) or "
+      "NAME=SHARE,NAME=SHARE; each label is split alike, by names and --seed");
   flags.Choice(
       "--format", w.format, {"files", "tar", "tfrecord", "raw"},
       "encoded files, WebDataset's tar, tf.Example records, or uint8 records of one size (--recipe)");

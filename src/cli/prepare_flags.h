@@ -15,7 +15,7 @@ namespace weir::cli {
 
 struct PrepareFlags {
   std::vector<std::string> sources;
-  std::string folder, recipe, list, labels, part, preview, verify, recognise, json;
+  std::string folder, recipe, list, labels, part, split, preview, verify, recognise, json;
   std::string format = "files", encoding = "jpeg", sampling = "420";
   int64_t make = 0, replicate = 0, sample = 0, min_bytes = 0, max_pixels = 100'000'000, seed = 1;
   int64_t max_file_bytes = data::kMaxFileBytes, shard_bytes = data::SetWriter::kShardBytes;

@@ -55,6 +55,17 @@ Status AppendFile::Flush() {
   return {};
 }
 
+Result<std::string> AppendFile::LineAt(int64_t offset) const {
+  std::string line;
+  for (size_t wanted = 1024;; wanted *= 2) {
+    line.resize(wanted);
+    line.resize(TRY(ReadAt(fd_, path_, std::as_writable_bytes(std::span(line)), offset)));
+    if (const size_t end = line.find('\n'); end != line.npos) return line.substr(0, end);
+    if (line.size() < wanted)
+      return Fail(ErrorCode::kCorrupt, fmt::format("{}: no line begins at byte {}", path_, offset));
+  }
+}
+
 Result<UniqueFd> AppendFile::Duplicate() const {
   UniqueFd copy(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) return FailErrno(path_, errno);

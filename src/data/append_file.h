@@ -25,6 +25,10 @@ class AppendFile {
   Status AddLine(std::string_view line);
   Status Flush();
 
+  // Returns the line that begins at byte `offset` of what was flushed, without its newline. kCorrupt where
+  // none ends.
+  Result<std::string> LineAt(int64_t offset) const;
+
   int64_t bytes() const { return written_ + std::ssize(buffer_); }
   std::string Hash() const { return hash_->Digest(); }  // of all that was flushed. REQUIRES: kYes
   // Another descriptor of the same file, for a thread that waits for the disk.

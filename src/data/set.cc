@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,6 +54,16 @@ Result<std::vector<SetEntry>> ParseManifest(std::string_view text, const SetFact
                 fmt::format("{} lines, and set.json tells of {} images", entries.size(), facts.images));
   }
   return entries;
+}
+
+// Raises the soft limit of open files where it is too low for `files` more; the hard limit is left.
+void AllowOpenFiles(size_t files) {
+  constexpr rlim_t kOthers = 256;  // of the rest of the program
+  const rlim_t wanted = files + kOthers;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(limit.rlim_max, wanted);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 }  // namespace
@@ -117,6 +128,7 @@ Status PreparedSet::OpenShards() {
     contents.back().end = std::max(contents.back().end, entry.offset + entry.bytes);
     shard_of_.push_back(static_cast<uint32_t>(shards_.size() - 1));
   }
+  AllowOpenFiles(shards_.size());
   for (size_t i = 0; i < shards_.size(); ++i) {
     const std::string path = folder_ + "/" + shards_[i].path;
     OpenedFile file = TRY(OpenRegularFile(path));

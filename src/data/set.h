@@ -56,6 +56,7 @@ struct SetFacts {
   int64_t inputs = 0;
   std::string inputs_hash;
   std::optional<Part> part;  // it holds a part of them only, and is to be joined
+  std::string split;         // which share of a split work it holds ("train"); empty: all of the work
 
   // Bytes of a raw record, and from one to the next. REQUIRES: size.
   int64_t record_bytes() const { return int64_t{size->width} * size->height * channels; }
@@ -87,14 +88,15 @@ inline constexpr const char* kPartSuffix = ".part";  // of a shard that is not w
 // are not there whole.
 Result<Bytes> ReadEntry(const std::string& folder, const SetEntry& entry);
 
-// What the set.json of a finished set says. kNotFound where there is none, kCorrupt names what is wrong.
+// What the set.json of a finished set says. kNotFound where there is none, kCorrupt names what is wrong,
+// kUnsupported names a version that this program does not read.
 Result<SetFacts> ReadSetFacts(const std::string& folder);
 
 // Opens a finished set. Thread-safe.
 class PreparedSet {
  public:
   // kNotFound when `folder` has no set.json; kCorrupt names what is wrong (a set whose making was broken off
-  // has no set.json).
+  // has no set.json); kUnsupported as ReadSetFacts.
   static Result<std::shared_ptr<const PreparedSet>> Open(const std::string& folder);
   // True for a folder whose set.json is one of ours (another program's is left alone).
   static bool IsSet(const std::string& folder);

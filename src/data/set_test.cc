@@ -1,7 +1,9 @@
 #include "data/set.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -131,6 +133,21 @@ TEST_F(SetTest, RepeatsAreRealCopies) {
   EXPECT_EQ(HashOf(set->ReadRecord(1)->span()), entry.hash);
 }
 
+TEST_F(SetTest, ASetMayHaveMoreShardsThanFilesMayBeOpen) {
+  SetWriter writer = SetWriter::Create(folder_, RawFacts(), 1).value();  // a record in each shard
+  const std::string record = Record(1);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(writer.Add(PictureOf(record)));
+  ASSERT_TRUE(writer.Finish());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{.rlim_cur = 64, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto set = PreparedSet::Open(folder_);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_TRUE(set) << set.error().message;
+  EXPECT_EQ(set.value()->ReadRecord(99)->text(), record);
+}
+
 TEST_F(SetTest, AnEmptySetIsASet) {
   WriteRaw(0);
   EXPECT_EQ(PreparedSet::Open(folder_).value()->facts().images, 0);
@@ -180,7 +197,8 @@ TEST_F(SetTest, FactsAreNotBelieved) {
   const std::string text = ReadTextFile(Path("set.json")).value();
   ASSERT_TRUE(ParseSetFacts(text));
   EXPECT_EQ(FormatSetFacts(ParseSetFacts(text).value()), text);
-  const std::vector<std::pair<std::string, Json>> wrong = {{"weir_set", 2},
+  const std::vector<std::pair<std::string, Json>> wrong = {{"weir_set", "1"},
+                                                           {"split", "../a"},
                                                            {"format", "zip"},
                                                            {"images", -1},
                                                            {"images", "1"},
@@ -202,6 +220,40 @@ TEST_F(SetTest, FactsAreNotBelieved) {
     ASSERT_FALSE(facts) << key;
     EXPECT_EQ(facts.error().code, ErrorCode::kCorrupt) << key;
   }
+}
+
+TEST_F(SetTest, AnotherVersionOfASetIsNamedWithTheRemedy) {
+  WriteRaw(1);
+  const std::string text = ReadTextFile(Path("set.json")).value();
+  for (const auto& [version, remedy] :
+       {std::pair(2, "or a newer one"), std::pair(0, "prepare the set again")}) {
+    Json json = ParseJson(text).value();
+    json["weir_set"] = version;
+    std::ofstream(Path("set.json")) << DumpJson(json);
+    const Error error = ListInputs({folder_}).error();
+    EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+    EXPECT_THAT(error.message, HasSubstr(fmt::format("{}/set.json: version {} of a prepared set, and this "
+                                                     "program reads version 1",
+                                                     folder_, version)));
+    EXPECT_THAT(error.message, HasSubstr(remedy));
+  }
+}
+
+TEST_F(SetTest, NamesOfSplitsAreNamesOfFolders) {
+  for (const char* good : {"train", "val_2", "a.b", "-x"}) EXPECT_TRUE(IsSplitName(good)) << good;
+  for (const char* bad : {"", ".", "..", ".a", "a/b", "a b", "part-1", "caf\xe9", "a=b"})
+    EXPECT_FALSE(IsSplitName(bad)) << bad;
+}
+
+TEST_F(SetTest, AnEntryIsReadBackWhileTheSetIsWritten) {
+  SetWriter writer = SetWriter::Create(folder_, {}).value();
+  const std::string name(3000, 'n');
+  ASSERT_TRUE(writer.Add(PictureOf("x")));
+  const int64_t at = writer.manifest_bytes();
+  ASSERT_TRUE(writer.Add({.source = name, .bytes = std::as_bytes(std::span("y", 1)), .extension = "png"}));
+  EXPECT_EQ(writer.EntryAt(at)->source, name);
+  EXPECT_EQ(writer.EntryAt(0)->source, "x");
+  EXPECT_EQ(writer.EntryAt(writer.manifest_bytes()).error().code, ErrorCode::kCorrupt);
 }
 
 TEST_F(SetTest, ManifestPathsStayInTheSet) {

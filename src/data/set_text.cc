@@ -124,6 +124,11 @@ Status ParseMaking(const Json& json, SetFacts& facts) {
     facts.part->count = TRY_CONTEXT(GetIntegerWithin(*part, "count", 1, kMaxParts), "part");
     facts.part->index = TRY_CONTEXT(GetIntegerWithin(*part, "index", 1, facts.part->count), "part");
   }
+  if (json.contains("split")) {
+    facts.split = TRY(GetString(json, "split"));
+    if (!IsSplitName(facts.split))
+      return Fail(ErrorCode::kCorrupt, "key \"split\" is not a name of a folder");
+  }
   return {};
 }
 
@@ -144,6 +149,16 @@ Status ParseLists(const Json& json, SetFacts& facts) {
     facts.rejected[item.key()] = TRY(GetIntegerWithin(*rejected, item.key(), 0, kMaxImages));
   }
   return {};
+}
+
+Status CheckVersion(const Json& json) {
+  const int64_t version = TRY(GetInteger(json, "weir_set"));
+  if (version == kVersion) return {};
+  return Fail(
+      ErrorCode::kUnsupported,
+      fmt::format(
+          "version {} of a prepared set, and this program reads version {}: {}", version, kVersion,
+          version > kVersion ? "use the program that made it, or a newer one" : "prepare the set again"));
 }
 
 bool StaysInside(std::string_view path) {
@@ -189,6 +204,7 @@ std::string FormatSetFacts(const SetFacts& facts) {
   if (facts.inputs > 0) json["inputs"] = facts.inputs;
   if (!facts.inputs_hash.empty()) json["inputs_hash"] = facts.inputs_hash;
   if (facts.part) json["part"] = {{"index", facts.part->index}, {"count", facts.part->count}};
+  if (!facts.split.empty()) json["split"] = facts.split;
   json["manifest_hash"] = facts.manifest_hash;
   if (!facts.rejects_hash.empty()) json["rejects_hash"] = facts.rejects_hash;
   return DumpJsonIndented(json) + "\n";
@@ -196,7 +212,7 @@ std::string FormatSetFacts(const SetFacts& facts) {
 
 Result<SetFacts> ParseSetFacts(std::string_view text) {
   const Json json = TRY(ParseJson(text));
-  TRY_STATUS(GetIntegerWithin(json, "weir_set", kVersion, kVersion));
+  TRY_STATUS(CheckVersion(json));
   SetFacts facts;
   facts.format = TRY(GetWord(json, "format", kFormats));
   facts.images = TRY(GetIntegerWithin(json, "images", 0, kMaxImages));
@@ -279,6 +295,11 @@ std::string FormatRejectEntry(const RejectEntry& entry) {
   if (entry.input >= 0) json["input"] = entry.input;
   json["reason"] = entry.reason;
   json["detail"] = entry.detail;
+  if (entry.twin_input >= 0) {
+    json["twin"] = entry.twin;
+    json["twin_input"] = entry.twin_input;
+  }
+  if (!entry.source_hash.empty()) json["source_hash"] = entry.source_hash;
   return DumpJson(json);
 }
 
@@ -289,7 +310,19 @@ Result<RejectEntry> ParseRejectEntry(std::string_view line) {
   if (json.contains("input")) entry.input = TRY(GetIntegerWithin(json, "input", 0, kMaxImages));
   entry.reason = TRY(GetString(json, "reason"));
   entry.detail = TRY(GetString(json, "detail"));
+  if (json.contains("twin_input")) {
+    entry.twin = TRY(GetString(json, "twin"));
+    entry.twin_input = TRY(GetIntegerWithin(json, "twin_input", 0, kMaxImages));
+  }
+  entry.source_hash = TRY(GetHashIfAny(json, "source_hash", 32));
   return entry;
+}
+
+bool IsSplitName(std::string_view name) {
+  constexpr size_t kMaxSplitName = 100;  // bytes
+  constexpr std::string_view kAllowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_";
+  return !name.empty() && name.size() <= kMaxSplitName && !name.starts_with('.') &&
+         !name.starts_with("part-") && name.find_first_not_of(kAllowed) == name.npos;
 }
 
 std::string_view ToString(SetFormat format) {

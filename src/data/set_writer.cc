@@ -328,9 +328,15 @@ Status SetWriter::Copy(const SetEntry& entry, std::span<const std::byte> bytes) 
 
 Status SetWriter::AddReject(std::string_view source, int64_t input, std::string_view reason,
                             std::string_view detail) {
-  state_->facts.rejected[std::string(reason)] += 1;
-  return state_->rejects->AddLine(
-      FormatRejectEntry({EscapeBytes(source), input, std::string(reason), EscapeBytes(detail)}));
+  return AddReject({.source = EscapeBytes(source),
+                    .input = input,
+                    .reason = std::string(reason),
+                    .detail = EscapeBytes(detail)});
+}
+
+Status SetWriter::AddReject(const RejectEntry& entry) {
+  state_->facts.rejected[entry.reason] += 1;
+  return state_->rejects->AddLine(FormatRejectEntry(entry));
 }
 
 Status SetWriter::AddReject(std::string_view source, const Reject& reject) {
@@ -368,6 +374,14 @@ Result<Unsettled> SetWriter::TakeUnsettled() {
 }
 
 int64_t SetWriter::images() const { return state_->facts.images; }
+
+int64_t SetWriter::manifest_bytes() const { return state_->manifest->bytes(); }
+
+Result<SetEntry> SetWriter::EntryAt(int64_t manifest_byte) {
+  TRY_STATUS(state_->manifest->Flush());
+  const std::string line = TRY(state_->manifest->LineAt(manifest_byte));
+  return TRY_CONTEXT(ParseSetEntry(line), state_->folder + kManifest);
+}
 
 Result<SetFacts> SetWriter::Finish() {
   State& s = *state_;

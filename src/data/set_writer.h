@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "data/reject.h"
 #include "data/set.h"
+#include "data/set_text.h"
 
 namespace weir::data {
 
@@ -92,6 +93,8 @@ class SetWriter {
   // stands there is not used. kCorrupt for bytes that are no record of a raw set.
   Status Copy(const SetEntry& entry, std::span<const std::byte> bytes);
   Status AddReject(std::string_view source, int64_t input, std::string_view reason, std::string_view detail);
+  // Adds the line as it is: its texts have gone through EscapeBytes.
+  Status AddReject(const RejectEntry& entry);
   Status AddReject(std::string_view source, const Reject& reject);
 
   // Hands all to the system, and tells how far it is.
@@ -100,6 +103,10 @@ class SetWriter {
   Result<Unsettled> TakeUnsettled();
 
   int64_t images() const;
+  // Returns the byte of the manifest at which the next entry's line will begin.
+  int64_t manifest_bytes() const;
+  // Returns the entry whose line begins at this byte of the manifest. kCorrupt where no line does; kIo.
+  Result<SetEntry> EntryAt(int64_t manifest_byte);
 
   // Settles the rest and writes set.json.
   Result<SetFacts> Finish();

@@ -200,8 +200,6 @@ Random RandomOf(Seed seed, int64_t index) {
   return seed.Stream("made pictures").Stream(static_cast<uint64_t>(index)).MakeRandom();
 }
 
-int LabelOf(int64_t index) { return static_cast<int>(index % ClassCount()); }
-
 }  // namespace
 
 int ClassCount() { return static_cast<int>(kPalettes.size() * kStyles.size()); }
@@ -211,9 +209,13 @@ std::string ClassName(int label) {
   return fmt::format("{} {}", kPalettes[label / kStyles.size()].name, kStyles[label % kStyles.size()].name);
 }
 
+std::string PictureName(int64_t index) { return fmt::format("{:06}.jpg", index); }
+
+int PictureLabel(int64_t index) { return static_cast<int>(index % ClassCount()); }
+
 data::Pixels DrawPixels(Seed seed, int64_t index) {
   CHECK(index >= 0);
-  const int label = LabelOf(index);
+  const int label = PictureLabel(index);
   const auto texture = static_cast<Texture>(label % kStyles.size());
   Random random = RandomOf(seed, index);
   const Look look = ChooseLook(random, kPalettes[label / kStyles.size()], texture);
@@ -236,8 +238,7 @@ data::Pixels DrawPixels(Seed seed, int64_t index) {
 Result<MadePicture> DrawPicture(Seed seed, int64_t index) {
   const data::Pixels pixels = DrawPixels(seed, index);
   std::string jpeg = TRY(data::EncodeJpeg(pixels, {.quality = 95, .sampling = data::Sampling::k444}));
-  return MadePicture{
-      .name = fmt::format("{:06}.jpg", index), .jpeg = std::move(jpeg), .label = LabelOf(index)};
+  return MadePicture{.name = PictureName(index), .jpeg = std::move(jpeg), .label = PictureLabel(index)};
 }
 
 }  // namespace weir::make

@@ -21,6 +21,10 @@ struct MadePicture {
   int label = 0;
 };
 
+// The name and the label of picture `index`, which do not depend on the seed.
+std::string PictureName(int64_t index);
+int PictureLabel(int64_t index);
+
 // Picture `index` (0 or more) of the endless row that `seed` stands for. The same bytes on every call, thread
 // and worker; thread-safe. Classes follow one another, so any run of ClassCount() pictures has each once.
 // Pattern, angle, scale, light, size (mostly 500x375 and 375x500) and noise are drawn by chance; the noise

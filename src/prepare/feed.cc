@@ -13,12 +13,35 @@ Feed Pick(Feed feed, std::vector<int64_t> indices) {
   Feed picked = feed;
   picked.count = static_cast<int64_t>(shared->size());
   picked.get = [get = feed.get, shared](int64_t index) { return get((*shared)[static_cast<size_t>(index)]); };
-  for (auto text : {&Feed::describe, &Feed::state}) {
+  for (auto text : {&Feed::describe, &Feed::state, &Feed::name}) {
     if (!(feed.*text)) continue;
     picked.*
         text = [of = feed.*text, shared](int64_t index) { return of((*shared)[static_cast<size_t>(index)]); };
   }
+  if (feed.label) {
+    picked.label = [of = feed.label, shared](int64_t index) {
+      return of((*shared)[static_cast<size_t>(index)]);
+    };
+  }
   return picked;
+}
+
+LabelReport ReportLabels(const Feed& feed) {
+  LabelReport report;
+  report.unused = feed.unused_labels;
+  report.unused_examples = feed.unused_label_examples;
+  if (!feed.label) return report;
+  for (int64_t i = 0; i < feed.count; ++i) {
+    if (feed.label(i)) {
+      report.labelled += 1;
+      continue;
+    }
+    report.unlabelled += 1;
+    if (report.unlabelled_examples.size() < LabelReport::kExamples && feed.name)
+      report.unlabelled_examples.push_back(feed.name(i));
+  }
+  report.asked_for = report.labelled > 0 || feed.arguments.contains("labels");
+  return report;
 }
 
 // Selection sampling (Knuth, The Art of Computer Programming, volume 2, section 3.4.2, algorithm S).

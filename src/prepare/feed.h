@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "data/reject.h"
 
 namespace weir::prepare {
@@ -18,16 +19,28 @@ struct FedPicture {
   std::string source;  // its name in the manifest, raw bytes; the same wherever the data lies
   std::optional<int> label;
   data::Accepted<Bytes> encoded;
+  bool from_network = false;
 };
 
 // `get` is called from several threads at once, once for each index of 0 to count - 1, roughly in order; what
 // it gives depends on the index alone.
+//
+// Its functions may be called from several threads at once.
 struct Feed {
   int64_t count = 0;
   std::vector<std::string> classes;  // names by label, where known
   int64_t skipped = 0;               // entries of the sources that are no pictures
   std::function<FedPicture(int64_t index)> get;
-  const char* stage = "disk read";  // what `get` takes its time for
+  const char* stage = "disk read";  // what `get` takes its time for, unless a picture is from the network
+  // The arguments that the pictures and their labels depend on, and that are no property of a picture, as an
+  // object: a set that was begun with others is not gone on with.
+  Json arguments = Json::object();
+  // The name and the label that `get` will give, without reading the picture.
+  std::function<std::string(int64_t index)> name;
+  std::function<std::optional<int>(int64_t index)> label;
+  // How many of the labels that were given belong to no picture, and the names of some.
+  int64_t unused_labels = 0;
+  std::vector<std::string> unused_label_examples;  // raw bytes
   // What tells one feed from another without reading its pictures: a text for each index, as name and label.
   // Absent: only the count does.
   std::function<std::string(int64_t index)> describe;
@@ -40,6 +53,18 @@ struct Feed {
 
 // The feed's pictures of these indices, in their order. `feed` is shared, not copied.
 Feed Pick(Feed feed, std::vector<int64_t> indices);
+
+// Which pictures of a feed have a label.
+struct LabelReport {
+  static constexpr size_t kExamples = 5;
+
+  bool asked_for = false;  // labels were given, or a picture has one
+  int64_t labelled = 0, unlabelled = 0;
+  std::vector<std::string> unlabelled_examples;  // names, raw bytes; the first kExamples
+  int64_t unused = 0;                            // Feed::unused_labels
+  std::vector<std::string> unused_examples;
+};
+LabelReport ReportLabels(const Feed& feed);
 
 // `count` of the numbers 0 to `total` - 1, rising, each choice as likely as any other; all where there are no
 // more. The same for the same seed.

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "base/file.h"
@@ -23,7 +26,7 @@ struct PartSet {
   std::string folder;
   data::SetFacts facts;
 };
-// By the name of the variation; "" where there are none.
+// By the name of the variation; "" where there are none. The sets of a part's shares follow one another.
 using Works = std::map<std::string, std::vector<PartSet>>;
 
 Result<PartSet> ReadPart(const std::string& folder) {
@@ -44,32 +47,70 @@ Result<std::vector<std::string>> SubFolders(const std::string& folder) {
   return names;
 }
 
-// The parts at `folder`: it is one, or holds one of each variation (`depth` 1), or holds such folders.
-Status FindParts(const std::string& folder, int depth, Works& works) {
+// Adds the set in `folder`, or the shares' sets below it, to variation `name`.
+Status AddVariation(const std::string& folder, const std::string& name, Works& works) {
   if (data::PreparedSet::IsSet(folder)) {
-    works[""].push_back(TRY(ReadPart(folder)));
+    works[name].push_back(TRY(ReadPart(folder)));
     return {};
   }
+  for (const std::string& share : TRY(SubFolders(folder))) {
+    const std::string inside = folder + "/" + share;
+    if (!data::PreparedSet::IsSet(inside)) continue;
+    PartSet part = TRY(ReadPart(inside));
+    if (!part.facts.split.empty()) works[name].push_back(std::move(part));
+  }
+  return {};
+}
+
+// The parts at `folder`: it is one, or holds one of each variation (`depth` 1), or holds such folders.
+Status FindParts(const std::string& folder, int depth, Works& works) {
+  if (data::PreparedSet::IsSet(folder)) return AddVariation(folder, "", works);
   if (Checkpoints::IsThere(folder) || data::PreparedSet::IsUnfinished(folder)) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{}: this part is not finished: run its command again", folder));
   }
   for (const std::string& name : TRY(SubFolders(folder))) {
     const std::string inside = folder + "/" + name;
-    const bool of_parts = name.starts_with("part-");
-    if (!of_parts && data::PreparedSet::IsSet(inside)) {
-      works[name].push_back(TRY(ReadPart(inside)));
-    } else if (depth > 0 && of_parts) {
-      TRY_STATUS(FindParts(inside, depth - 1, works));
+    if (name.starts_with("part-")) {
+      if (depth > 0) TRY_STATUS(FindParts(inside, depth - 1, works));
+      continue;
     }
+    const bool is_share = data::PreparedSet::IsSet(inside) && !TRY(data::ReadSetFacts(inside)).split.empty();
+    TRY_STATUS(AddVariation(inside, is_share ? "" : name, works));
   }
   return {};
 }
 
+// Of the parts' options, those that are for the whole.
+struct WholeOptions {
+  int64_t replicate = 0;
+  bool reject_duplicates = false;
+  std::vector<SplitShare> split;
+};
+Result<WholeOptions> ReadOptions(const data::SetFacts& facts) {
+  const Json json = TRY_CONTEXT(ParseJson(facts.options), "set.json: options");
+  WholeOptions options;
+  if (json.contains("replicate")) options.replicate = TRY(GetInteger(json, "replicate"));
+  options.reject_duplicates = json.contains("reject_duplicates");
+  if (json.contains("split")) options.split = TRY(ParseSplit(TRY(GetString(json, "split"))));
+  return options;
+}
+
+// The number of a set among its part's shares.
+Result<size_t> ShareOf(const data::SetFacts& facts, const WholeOptions& whole, const std::string& folder) {
+  if (whole.split.empty() && facts.split.empty()) return 0;
+  const auto found = std::ranges::find(whole.split, facts.split, &SplitShare::name);
+  if (found != whole.split.end()) return static_cast<size_t>(found - whole.split.begin());
+  return Fail(ErrorCode::kCorrupt,
+              fmt::format("{}/set.json: \"{}\" is no share of its split", folder, facts.split));
+}
+
 // That the parts are those of one work, and all of them; puts them in order.
 Status CheckParts(std::vector<PartSet>& parts) {
-  const data::SetFacts& first = parts.front().facts;
-  std::ranges::sort(parts, {}, [](const PartSet& part) { return part.facts.part->index; });
+  const data::SetFacts first = parts.front().facts;
+  const WholeOptions whole = TRY(ReadOptions(first));
+  const auto shares = std::max<int64_t>(1, std::ssize(whole.split));
+  std::vector<std::pair<int64_t, size_t>> order;  // place among all sets, number in `parts`
   for (size_t i = 0; i < parts.size(); ++i) {
     const data::SetFacts& facts = parts[i].facts;
     if (facts.part->count != first.part->count || facts.options != first.options ||
@@ -78,15 +119,31 @@ Status CheckParts(std::vector<PartSet>& parts) {
       return Fail(ErrorCode::kInvalidArgument, fmt::format("{} and {} are parts of different works",
                                                            parts.front().folder, parts[i].folder));
     }
-    if (facts.part->index == static_cast<int64_t>(i) + 1) continue;
-    const bool twice = i > 0 && parts[i - 1].facts.part->index == facts.part->index;
-    return Fail(ErrorCode::kInvalidArgument,
-                twice ? fmt::format("{}: part {} is there twice", parts[i].folder, facts.part->index)
-                      : fmt::format("part {} of {} is missing", i + 1, first.part->count));
+    const size_t share = TRY(ShareOf(facts, whole, parts[i].folder));
+    order.emplace_back((facts.part->index - 1) * shares + static_cast<int64_t>(share), i);
   }
-  if (std::ssize(parts) == first.part->count) return {};
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("part {} of {} is missing", parts.size() + 1, first.part->count));
+  std::ranges::sort(order);
+  std::vector<PartSet> sorted;
+  const auto missing = [&](int64_t place) -> Status {
+    const std::string share =
+        whole.split.empty() ? ""
+                            : fmt::format("{} of ", whole.split[static_cast<size_t>(place % shares)].name);
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}part {} of {} is missing", share, place / shares + 1, first.part->count));
+  };
+  for (const auto& [place, number] : order) {
+    const int64_t next = std::ssize(sorted);
+    if (place > next) return missing(next);
+    PartSet& part = parts[number];
+    if (place < next) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: part {} is there twice", part.folder, part.facts.part->index));
+    }
+    sorted.push_back(std::move(part));
+  }
+  if (std::ssize(sorted) != first.part->count * shares) return missing(std::ssize(sorted));
+  parts = std::move(sorted);
+  return {};
 }
 
 // The lines of both lists of one part, in the order of their inputs.
@@ -102,6 +159,8 @@ class PartReader {
 
   bool done() const { return !entry_ && !reject_; }
   bool entry_is_next() const { return entry_ && (!reject_ || entry_->input < reject_->input); }
+  // Returns the input of the line that comes next. REQUIRES: not done.
+  int64_t input() const { return entry_is_next() ? entry_->input : reject_->input; }
   // REQUIRES: that one is next.
   Result<data::SetEntry> TakeEntry() {
     data::SetEntry entry = *std::move(entry_);
@@ -137,54 +196,86 @@ class PartReader {
   std::optional<data::RejectEntry> reject_;
 };
 
-// Of the parts' options, those that are for the whole.
-struct WholeOptions {
-  int64_t replicate = 0;
-  bool reject_duplicates = false;
-};
-Result<WholeOptions> ReadOptions(const data::SetFacts& facts) {
-  const Json json = TRY_CONTEXT(ParseJson(facts.options), "set.json: options");
-  WholeOptions options;
-  if (json.contains("replicate")) options.replicate = TRY(GetInteger(json, "replicate"));
-  options.reject_duplicates = json.contains("reject_duplicates");
-  return options;
-}
+// The lines of a part's shares, together in the order of their inputs.
+class PartLines {
+ public:
+  static Result<PartLines> Open(std::span<const PartSet> shares) {
+    PartLines lines;
+    for (const PartSet& share : shares) lines.readers_.push_back(TRY(PartReader::Open(share.folder)));
+    return lines;
+  }
 
-// Writes one joined set.
+  // Returns the share whose line comes next; nullopt at the end.
+  std::optional<size_t> Next() const {
+    std::optional<size_t> next;
+    for (size_t i = 0; i < readers_.size(); ++i) {
+      if (readers_[i].done()) continue;
+      if (!next || readers_[i].input() < readers_[*next].input()) next = i;
+    }
+    return next;
+  }
+  PartReader& reader(size_t share) { return readers_[share]; }
+
+ private:
+  std::vector<PartReader> readers_;
+};
+
+// Writes the sets of one variation: one, or one for each share.
 class Joining {
  public:
-  Joining(data::SetWriter writer, const WholeOptions& whole, const JoinOptions& options, Progress& state)
-      : writer_(std::move(writer)), whole_(whole), options_(options), state_(state) {}
+  Joining(std::vector<data::SetWriter> writers, const WholeOptions& whole, const JoinOptions& options,
+          Progress& state)
+      : writers_(std::move(writers)), whole_(whole), options_(options), state_(state) {}
 
-  Status Add(const PartSet& part) {
-    PartReader reader = TRY(PartReader::Open(part.folder));
-    while (!reader.done()) {
+  // `shares`: the sets of one part.
+  Status Add(std::span<const PartSet> shares) {
+    PartLines lines = TRY(PartLines::Open(shares));
+    while (const std::optional<size_t> share = lines.Next()) {
       if (options_.stop.stop_requested())
         return Fail(ErrorCode::kCancelled, "stopped while joining: the same command begins it anew");
-      TRY_STATUS(reader.entry_is_next() ? AddEntry(part, TRY(reader.TakeEntry()))
-                                        : AddReject(TRY(reader.TakeReject())));
+      PartReader& reader = lines.reader(*share);
+      TRY_STATUS(reader.entry_is_next() ? AddEntry(shares[*share], *share, TRY(reader.TakeEntry()))
+                                        : AddReject(*share, TRY(reader.TakeReject())));
       Tell();
     }
     return {};
   }
 
-  Result<data::SetFacts> Finish(const std::string& folder) {
-    const Copies copies{
-        .folder = folder, .originals = writer_.images(), .wanted = whole_.replicate, .stop = options_.stop};
-    TRY_STATUS(AddCopies(writer_, copies, [this] {
-      Tell();
-      return Status();
-    }));
-    return writer_.Finish();
+  // `folders`: of the sets.
+  Result<std::vector<data::SetFacts>> Finish(const std::vector<std::string>& folders) {
+    const std::vector<int64_t> wanted =
+        whole_.split.empty() ? std::vector{whole_.replicate} : DivideByShares(whole_.replicate, whole_.split);
+    std::vector<data::SetFacts> facts;
+    for (size_t i = 0; i < writers_.size(); ++i) {
+      accepted_ += writers_[i].images();
+      const Copies copies{.folder = folders[i],
+                          .originals = writers_[i].images(),
+                          .wanted = wanted[i],
+                          .stop = options_.stop};
+      TRY_STATUS(AddCopies(writers_[i], copies, [this] {
+        Tell();
+        return Status();
+      }));
+    }
+    for (data::SetWriter& writer : writers_) facts.push_back(TRY(writer.Finish()));
+    return facts;
   }
 
+  int64_t accepted() const { return accepted_; }  // pictures without copies, after Finish
+
  private:
-  Status AddEntry(const PartSet& part, const data::SetEntry& entry) {
-    const std::string source = TRY(UnescapeBytes(entry.source));
-    if (whole_.reject_duplicates && !known_.Add(entry.source_hash)) {
-      state_.rejected += 1;
-      return writer_.AddReject(source, entry.input, data::ToString(data::RejectReason::kDuplicate),
-                               KnownContents::Detail(entry.source_hash));
+  Status AddEntry(const PartSet& part, size_t share, const data::SetEntry& entry) {
+    const bool keep_known = whole_.reject_duplicates || writers_.size() > 1;
+    if (keep_known) {
+      if (const auto twin = known_.Find(entry.source_hash)) {
+        if (whole_.reject_duplicates) {
+          const data::SetEntry first = TRY(writers_[twin->set].EntryAt(twin->manifest_byte));
+          state_.rejected += 1;
+          return writers_[share].AddReject(DuplicateOf(first, entry.source, entry.input, entry.source_hash));
+        }
+        share = twin->set;
+      }
+      known_.Add(entry.source_hash, {static_cast<uint32_t>(share), writers_[share].manifest_bytes()});
     }
     const Bytes bytes = TRY(data::ReadEntry(part.folder, entry));
     state_.bytes_in += std::ssize(bytes.span());
@@ -193,14 +284,19 @@ class Joining {
                   fmt::format("{}/{}: the bytes of {} are not those of its manifest: make this part anew",
                               part.folder, entry.path, entry.source));
     }
-    return writer_.Copy(entry, bytes.span());
+    return writers_[share].Copy(entry, bytes.span());
   }
 
-  Status AddReject(const data::RejectEntry& entry) {
-    const std::string source = TRY(UnescapeBytes(entry.source));
-    const std::string detail = TRY(UnescapeBytes(entry.detail));
+  // The first picture of a duplicate's bytes may lie in a part before its own.
+  Status AddReject(size_t share, data::RejectEntry reject) {
     state_.rejected += 1;
-    return writer_.AddReject(source, entry.input, entry.reason, detail);
+    if (reject.twin_input >= 0) {
+      if (const auto twin = known_.Find(reject.source_hash)) {
+        const data::SetEntry first = TRY(writers_[twin->set].EntryAt(twin->manifest_byte));
+        reject = DuplicateOf(first, reject.source, reject.input, reject.source_hash);
+      }
+    }
+    return writers_[share].AddReject(reject);
   }
 
   void Tell() {
@@ -209,22 +305,38 @@ class Joining {
     if (options_.progress) options_.progress(state_);
   }
 
-  data::SetWriter writer_;
+  std::vector<data::SetWriter> writers_;
   const WholeOptions whole_;
   const JoinOptions& options_;
   Progress& state_;
   KnownContents known_;
+  int64_t accepted_ = 0;
 };
 
-Result<data::SetFacts> JoinOne(const std::string& folder, const std::vector<PartSet>& parts,
-                               const JoinOptions& options, Progress& state) {
-  data::SetFacts facts = parts.front().facts;
-  facts.part.reset();
-  const WholeOptions whole = TRY(ReadOptions(facts));
-  data::SetWriter writer = TRY(data::SetWriter::Resume(folder, facts, facts.shard_bytes, {}));
-  Joining joining(std::move(writer), whole, options, state);
-  for (const PartSet& part : parts) TRY_STATUS(joining.Add(part));
-  return joining.Finish(folder);
+struct Joined {
+  std::vector<data::SetFacts> sets;
+  int64_t accepted = 0;  // pictures without copies
+};
+
+// `parts` in order.
+Result<Joined> JoinOne(const std::string& folder, const std::vector<PartSet>& parts,
+                       const JoinOptions& options, Progress& state) {
+  const WholeOptions whole = TRY(ReadOptions(parts.front().facts));
+  const size_t shares = std::max<size_t>(1, whole.split.size());
+  std::vector<data::SetWriter> writers;
+  std::vector<std::string> folders;
+  for (size_t i = 0; i < shares; ++i) {
+    data::SetFacts facts = parts[i].facts;
+    facts.part.reset();
+    folders.push_back(facts.split.empty() ? folder : folder + "/" + facts.split);
+    writers.push_back(TRY(data::SetWriter::Resume(folders.back(), facts, facts.shard_bytes, {})));
+  }
+  Joining joining(std::move(writers), whole, options, state);
+  for (size_t i = 0; i < parts.size(); i += shares)
+    TRY_STATUS(joining.Add(std::span(parts).subspan(i, shares)));
+  Joined joined{.sets = TRY(joining.Finish(folders))};
+  joined.accepted = joining.accepted();
+  return joined;
 }
 
 // What tells one join from another.
@@ -232,7 +344,7 @@ Json HeadOf(const Works& works) {
   Json head = {{"weir_join", 1}};
   for (const auto& [name, parts] : works) {
     for (const PartSet& part : parts) {
-      head[fmt::format("{} part {}", name, part.facts.part->index)] =
+      head[fmt::format("{} part {} {}", name, part.facts.part->index, part.facts.split)] =
           part.facts.manifest_hash + " " + part.facts.rejects_hash;
     }
   }
@@ -247,18 +359,22 @@ std::string FolderOf(const JoinOptions& options, const std::string& variation) {
 Result<std::optional<PrepareSummary>> FindFinished(const Works& works, const JoinOptions& options) {
   std::vector<data::SetFacts> sets;
   for (const auto& [name, parts] : works) {
-    const std::string folder = FolderOf(options, name);
-    if (!data::PreparedSet::IsSet(folder)) return std::nullopt;
-    data::SetFacts facts = TRY(data::ReadSetFacts(folder));
-    const data::SetFacts& wanted = parts.front().facts;
-    if (facts.part || facts.options != wanted.options || facts.inputs_hash != wanted.inputs_hash ||
-        facts.format != wanted.format || facts.geometry != wanted.geometry) {
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          fmt::format("{}: a finished set of another work is there; remove it, or choose another folder",
-                      folder));
+    for (const PartSet& part : parts) {
+      const data::SetFacts& wanted = part.facts;
+      if (wanted.part->index != 1) continue;
+      std::string folder = FolderOf(options, name);
+      if (!wanted.split.empty()) folder += "/" + wanted.split;
+      if (!data::PreparedSet::IsSet(folder)) return std::nullopt;
+      data::SetFacts facts = TRY(data::ReadSetFacts(folder));
+      if (facts.part || facts.options != wanted.options || facts.inputs_hash != wanted.inputs_hash ||
+          facts.format != wanted.format || facts.geometry != wanted.geometry || facts.split != wanted.split) {
+        return Fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{}: a finished set of another work is there; remove it, or choose another folder",
+                        folder));
+      }
+      sets.push_back(std::move(facts));
     }
-    sets.push_back(std::move(facts));
   }
   PrepareSummary summary = SummaryOf(sets);
   summary.was_finished = true;
@@ -289,14 +405,17 @@ Result<PrepareSummary> JoinParts(const JoinOptions& options, const Clock& clock)
   TRY_STATUS(MakeFolders(options.folder));
   const auto opened = TRY(Checkpoints::Open(options.folder, HeadOf(works)));
   std::vector<data::SetFacts> sets;
+  int64_t accepted = 0;
   for (const auto& [name, parts] : works) {
-    sets.push_back(TRY(JoinOne(FolderOf(options, name), parts, options, state)));
+    Joined joined = TRY(JoinOne(FolderOf(options, name), parts, options, state));
+    std::ranges::move(joined.sets, std::back_inserter(sets));
+    accepted += joined.accepted;
   }
   TRY_STATUS(opened.checkpoints->Remove());
   PrepareSummary summary = SummaryOf(sets);
   summary.bytes_in = state.bytes_in;
   summary.wall_s = Seconds(clock.Now() - start);
-  if (summary.wall_s > 0) summary.images_per_s = static_cast<double>(state.done) / summary.wall_s;
+  if (summary.wall_s > 0) summary.images_per_s = static_cast<double>(accepted) / summary.wall_s;
   return summary;
 }
 

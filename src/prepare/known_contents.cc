@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <utility>
 
 #include "data/line_reader.h"
 #include "data/set_text.h"
@@ -17,22 +18,38 @@ KnownContents::Key KnownContents::KeyOf(std::string_view hash) {
   return key;
 }
 
-bool KnownContents::Add(std::string_view hash) { return known_.insert(KeyOf(hash)).second; }
+void KnownContents::Add(std::string_view hash, Place place) {
+  if (!hash.empty()) known_.try_emplace(KeyOf(hash), place);
+}
 
-Status KnownContents::AddManifest(const std::string& path, int64_t bytes) {
+Status KnownContents::AddManifest(const std::string& path, int64_t bytes, uint32_t set) {
   data::LineReader lines = TRY(data::LineReader::Open(path));
   for (int64_t read = 0; read < bytes;) {
     const auto line = TRY(lines.Next());
     if (!line) break;
-    read += std::ssize(*line) + 1;
     const data::SetEntry entry = TRY_CONTEXT(data::ParseSetEntry(*line), path);
-    if (!entry.source_hash.empty()) Add(entry.source_hash);
+    Add(entry.source_hash, {set, read});
+    read += std::ssize(*line) + 1;
   }
   return {};
 }
 
-std::string KnownContents::Detail(std::string_view hash) {
-  return fmt::format("the same bytes as a picture before it, XXH3-128 {}", hash);
+std::optional<KnownContents::Place> KnownContents::Find(std::string_view hash) const {
+  if (hash.empty()) return std::nullopt;
+  const auto found = known_.find(KeyOf(hash));
+  if (found == known_.end()) return std::nullopt;
+  return found->second;
+}
+
+data::RejectEntry DuplicateOf(const data::SetEntry& twin, std::string source, int64_t input,
+                              std::string_view hash) {
+  return {.source = std::move(source),
+          .input = input,
+          .reason = std::string(data::ToString(data::RejectReason::kDuplicate)),
+          .detail = fmt::format("the same bytes as {} (input {})", twin.source, twin.input),
+          .twin = twin.source,
+          .twin_input = twin.input,
+          .source_hash = std::string(hash)};
 }
 
 }  // namespace weir::prepare

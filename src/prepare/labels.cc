@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "data/hash.h"
 #include "data/line_reader.h"
 
 namespace weir::prepare {
@@ -31,6 +32,11 @@ bool IsHeader(const std::vector<std::string>& fields) {
   static constexpr std::array<std::string_view, 6> kNames = {"file",   "path",  "name",
                                                              "source", "image", "filename"};
   return std::ranges::find(kNames, Lower(fields.front())) != kNames.end();
+}
+
+void AddLine(data::StreamHash& hash, std::string_view line) {
+  hash.Add(std::as_bytes(std::span(line)));
+  hash.Add(std::as_bytes(std::span("\n", 1)));
 }
 
 // Which column the labels are in.
@@ -75,32 +81,36 @@ Status CheckLabel(std::string_view text) {
                           text));
 }
 
-std::optional<std::vector<std::string>> SplitCsv(std::string_view line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
+CsvRecord::State CsvRecord::Add(std::string_view line) {
+  bytes_ += line.size() + 1;
+  if (quoted_) {
+    fields_.back() += '\n';
+  } else {
+    fields_.assign(1, "");
+  }
   for (size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
-    if (quoted) {
+    if (quoted_) {
       if (c != '"') {
-        fields.back() += c;
+        fields_.back() += c;
       } else if (i + 1 < line.size() && line[i + 1] == '"') {
-        fields.back() += '"';
+        fields_.back() += '"';
         i += 1;
       } else {
-        quoted = false;
-        if (i + 1 < line.size() && line[i + 1] != ',') return std::nullopt;
+        quoted_ = false;
+        const std::string_view rest = line.substr(i + 1);
+        if (!rest.empty() && rest.front() != ',' && rest != "\r") return State::kWrong;
       }
     } else if (c == ',') {
-      fields.emplace_back();
+      fields_.emplace_back();
     } else if (c == '"') {
-      if (!fields.back().empty()) return std::nullopt;
-      quoted = true;
-    } else {
-      fields.back() += c;
+      if (!fields_.back().empty()) return State::kWrong;
+      quoted_ = true;
+    } else if (c != '\r' || i + 1 < line.size()) {
+      fields_.back() += c;
     }
   }
-  if (quoted) return std::nullopt;
-  return fields;
+  return quoted_ ? State::kOpen : State::kWhole;
 }
 
 std::string_view WithoutMark(std::string_view first_line) {
@@ -109,43 +119,81 @@ std::string_view WithoutMark(std::string_view first_line) {
   return first_line;
 }
 
-Result<std::unique_ptr<const LabelFile>> LabelFile::Read(const std::string& path, LabelTexts& texts) {
+Result<std::unique_ptr<LabelFile>> LabelFile::Read(const std::string& path, LabelTexts& texts) {
   auto file = std::make_unique<LabelFile>();
   data::LineReader lines = TRY(data::LineReader::Open(path));
+  data::StreamHash hash;
   size_t column = 1;
   bool first = true;
   while (const auto next = TRY(lines.Next())) {
-    std::string_view line = lines.line() == 1 ? WithoutMark(*next) : *next;
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty() || line.starts_with('#')) continue;
-    auto fields = SplitCsv(line);
-    if (!fields || (fields->size() <= column && !first) || fields->size() < 2) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: line {}: wants a name, a comma and a label", path, lines.line()));
+    AddLine(hash, *next);
+    const std::string_view line = lines.line() == 1 ? WithoutMark(*next) : *next;
+    if (line.empty() || line == "\r" || line.starts_with('#')) continue;
+    const int64_t begin = lines.line();
+    const auto place = [&] { return fmt::format("{}: line {}", path, begin); };
+    CsvRecord record;
+    CsvRecord::State state = record.Add(line);
+    while (state == CsvRecord::State::kOpen && record.bytes() <= data::LineReader::kMaxLine) {
+      const auto more = TRY(lines.Next());
+      if (!more) break;
+      AddLine(hash, *more);
+      state = record.Add(*more);
     }
-    if (std::exchange(first, false) && IsHeader(*fields)) {
-      column = LabelColumn(*fields);
+    if (state == CsvRecord::State::kOpen) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: a quote that opens here is not closed: close it, or double it", place()));
+    }
+    std::vector<std::string>& fields = record.fields();
+    if (state == CsvRecord::State::kWrong || (fields.size() <= column && !first) || fields.size() < 2) {
+      return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: wants a name, a comma and a label", place()));
+    }
+    if (std::exchange(first, false) && IsHeader(fields)) {
+      column = LabelColumn(fields);
       continue;
     }
-    const std::string& label = (*fields)[column];
-    const auto place = [&] { return fmt::format("{}: line {}", path, lines.line()); };
+    const std::string& label = fields[column];
     if (const Status good = CheckLabel(label); !good) return Context(place(), good.error());
-    const Entry entry{.ticket = texts.TicketOf(label), .line = lines.line()};
-    const auto [known, is_new] = file->entries_.try_emplace(std::move(fields->front()), entry);
+    const Entry entry{.ticket = texts.TicketOf(label), .line = begin};
+    const auto [known, is_new] = file->entries_.try_emplace(std::move(fields.front()), entry);
     if (!is_new) {
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("{}: {} has a label already, of line {}: leave one of them out", place(),
                               EscapeBytes(known->first), known->second.line));
     }
   }
+  file->hash_ = hash.Digest();
   return file;
 }
 
-std::optional<int> LabelFile::TicketOf(std::string_view name) const {
+LabelFile::Entry* LabelFile::Find(std::string_view name) {
   auto found = entries_.find(name);
-  if (found == entries_.end()) found = entries_.find(name.substr(name.rfind('/') + 1));
-  if (found == entries_.end()) return std::nullopt;
-  return found->second.ticket;
+  if (found == entries_.end()) {
+    const std::string escaped = EscapeBytes(name);
+    if (escaped == name) return nullptr;
+    found = entries_.find(escaped);
+  }
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+std::optional<int> LabelFile::TicketOf(std::string_view name) {
+  Entry* entry = Find(name);
+  if (entry == nullptr) entry = Find(name.substr(name.rfind('/') + 1));
+  if (entry == nullptr) return std::nullopt;
+  entry->used = true;
+  return entry->ticket;
+}
+
+LabelFile::Unused LabelFile::FindUnused(size_t most) const {
+  Unused unused;
+  std::vector<std::pair<int64_t, const std::string*>> names;
+  for (const auto& [name, entry] : entries_) {
+    if (!entry.used) names.emplace_back(entry.line, &name);
+  }
+  unused.count = std::ssize(names);
+  const auto end = names.begin() + std::min(std::ssize(names), static_cast<ptrdiff_t>(most));
+  std::ranges::partial_sort(names, end);
+  for (auto name = names.begin(); name != end; ++name) unused.examples.push_back(*name->second);
+  return unused;
 }
 
 }  // namespace weir::prepare

@@ -27,6 +27,7 @@ std::vector<data::Geometry> GeometriesToMake(const MakerOptions& options) {
 
 StageTimes& StageTimes::operator+=(const StageTimes& other) {
   read += other.read;
+  network += other.network;
   check += other.check;
   decode += other.decode;
   resize += other.resize;
@@ -51,7 +52,7 @@ Result<Outcome> Maker::Make(const Feed& feed, int64_t index) {
   Outcome outcome;
   if (feed.state) outcome.state = feed.state(index);
   FedPicture picture = feed.get(index);
-  outcome.times.read = clock_.Now() - begin;
+  (picture.from_network ? outcome.times.network : outcome.times.read) = clock_.Now() - begin;
   outcome.source = std::move(picture.source);
   outcome.label = picture.label;
   if (!picture.encoded) {
@@ -63,6 +64,12 @@ Result<Outcome> Maker::Make(const Feed& feed, int64_t index) {
     }
     Reject(picture.encoded.error(), outcome);
     return outcome;
+  }
+  if (feed.state && feed.state(index) != outcome.state) {
+    return Fail(ErrorCode::kIo,
+                fmt::format("{}: changed while it was read: run the same command again, which goes "
+                            "on from here",
+                            EscapeBytes(outcome.source)));
   }
   const Bytes& encoded = *picture.encoded;
   outcome.bytes_in = std::ssize(encoded.span());

@@ -43,7 +43,9 @@ struct MakerOptions {
 
 // Time spent on the stages of the work.
 struct StageTimes {
-  Duration read{}, check{}, decode{}, resize{}, encode{}, write{};  // check: hashes, and the judge
+  Duration read{}, network{};  // getting a picture: from the disk or a generator; from the network
+  Duration check{};            // hashes, and the judge
+  Duration decode{}, resize{}, encode{}, write{};
   StageTimes& operator+=(const StageTimes& other);
 };
 
@@ -72,7 +74,7 @@ class Maker {
   Maker(const MakerOptions& options, Judge judge, const Clock& clock);
 
   // kIo for a source that was there when it was listed and is gone: without it the set would not be what was
-  // asked for, and it may come back. Other errors are our own.
+  // asked for, and it may come back; kIo for one that changed while it was read. Other errors are our own.
   Result<Outcome> Make(const Feed& feed, int64_t index);
 
  private:

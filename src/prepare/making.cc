@@ -26,6 +26,8 @@ void AddTo(data::StreamHash& hash, const Feed& feed, int64_t index) {
 
 data::SetFacts FactsToMake(const Feed& feed, const std::string& inputs_hash, const Options& options,
                            const std::optional<data::Geometry>& geometry) {
+  Json made_with = OptionsJson(options);
+  made_with.update(feed.arguments);
   data::SetFacts facts;
   facts.format = options.format;
   facts.geometry = geometry;
@@ -34,7 +36,7 @@ data::SetFacts FactsToMake(const Feed& feed, const std::string& inputs_hash, con
     facts.size = geometry->OutputSize();
     facts.channels = geometry->channel_count();
   }
-  facts.options = DumpJson(OptionsJson(options));
+  facts.options = DumpJson(made_with);
   facts.inputs = feed.count;
   facts.inputs_hash = inputs_hash;
   facts.part = options.part;
@@ -64,6 +66,15 @@ Json HeadOf(const data::SetFacts& facts) {
   return json;
 }
 
+// The sets of one geometry.
+void AddSets(const data::SetFacts& facts, const std::string& folder, const Options& options, Job& job) {
+  if (options.split.empty()) job.sets.push_back({folder, facts});
+  for (const SplitShare& share : options.split) {
+    job.sets.push_back({fmt::format("{}/{}", folder, share.name), facts});
+    job.sets.back().facts.split = share.name;
+  }
+}
+
 }  // namespace
 
 Job MakeJob(const Feed& feed, const Options& options) {
@@ -72,21 +83,26 @@ Job MakeJob(const Feed& feed, const Options& options) {
   if (options.part) job.folder += "/" + PartFolder(*options.part);
   const std::string inputs_hash = HashOfInputs(feed);
   if (options.variations.empty()) {
-    job.sets.push_back({job.folder, FactsToMake(feed, inputs_hash, options, options.geometry)});
+    AddSets(FactsToMake(feed, inputs_hash, options, options.geometry), job.folder, options, job);
   }
   for (const Variation& variation : options.variations) {
-    job.sets.push_back({fmt::format("{}/{}", job.folder, variation.name),
-                        FactsToMake(feed, inputs_hash, options, variation.geometry)});
+    AddSets(FactsToMake(feed, inputs_hash, options, variation.geometry),
+            fmt::format("{}/{}", job.folder, variation.name), options, job);
+  }
+  if (!options.split.empty()) {
+    job.plan = PlanSplit(feed, options.split, options.split_seed);
+    job.shares = options.split.size();
   }
   const Range range =
       options.part ? RangeOf(*options.part, feed.count) : Range{.first = 0, .end = feed.count};
   job.first = range.first;
   job.end = range.end;
   job.head["weir_prepare"] = 1;
-  for (size_t i = 0; i < job.sets.size(); ++i) {
+  for (size_t i = 0; i < job.sets.size(); i += job.shares) {
     const Json head = HeadOf(job.sets[i].facts);
     if (i == 0) job.head.update(head);
-    if (!options.variations.empty()) job.head["variation " + options.variations[i].name] = head["geometry"];
+    if (options.variations.empty()) continue;
+    job.head["variation " + options.variations[i / job.shares].name] = head["geometry"];
   }
   return job;
 }
@@ -123,19 +139,25 @@ Result<std::unique_ptr<Making>> Making::Open(const Job& job, const Feed& feed, c
 }
 
 Status Making::Begin() {
-  if (!Checkpoints::IsThere(job_.folder)) {
-    if (data::PreparedSet::IsSet(job_.folder)) TRY_STATUS(data::SetWriter::CheckIsFree(job_.folder));
-    for (const SetToMake& set : job_.sets) TRY_STATUS(data::SetWriter::CheckIsFree(set.folder));
-  }
+  const bool was_begun = Checkpoints::IsThere(job_.folder);
+  if (!was_begun) TRY_STATUS(data::SetWriter::CheckIsFree(job_.folder));
   TRY_STATUS(MakeFolders(job_.folder));
   auto [checkpoints, found] = TRY(Checkpoints::Open(job_.folder, job_.head));
+  // Another process may have made the whole set since the folder was found free.
+  const auto is_finished = [](const SetToMake& set) { return data::PreparedSet::IsSet(set.folder); };
+  if (!was_begun && std::ranges::any_of(job_.sets, is_finished)) {
+    TRY_STATUS(checkpoints->Remove());
+    return Fail(ErrorCode::kIo, fmt::format("{}: another run has just finished a set there", job_.folder));
+  }
   const Checkpoint from = LastGood(found);
   for (size_t i = 0; i < job_.sets.size(); ++i) {
     const SetToMake& set = job_.sets[i];
     writers_.push_back(
         TRY(data::SetWriter::Resume(set.folder, set.facts, options_.shard_bytes, from.sets[i])));
-    if (options_.reject_duplicates)
-      TRY_STATUS(known_.AddManifest(set.folder + "/manifest.jsonl", from.sets[i].manifest_bytes));
+    if (options_.reject_duplicates || job_.shares > 1) {
+      TRY_STATUS(known_.AddManifest(set.folder + "/manifest.jsonl", from.sets[i].manifest_bytes,
+                                    static_cast<uint32_t>(i)));
+    }
   }
   checkpoints_ = std::move(checkpoints);
   next_ = from.next;
@@ -143,7 +165,10 @@ Status Making::Begin() {
   for (int64_t i = job_.first; i < next_; ++i) AddTo(inputs_, feed_, i);
   state_.begun_at = state_.done = next_ - job_.first;
   for (size_t i = 0; i < originals_.size(); ++i) state_.done += from.sets[i].images - originals_[i];
-  for (const auto& [reason, count] : from.sets.front().rejected) state_.rejected += count;
+  for (size_t i = 0; i < job_.shares; ++i) {
+    for (const auto& [reason, count] : from.sets[i].rejected) state_.rejected += count;
+  }
+  if (!found.empty()) made_again_ = std::max<int64_t>(0, found.back().next - from.next);
   state_.total = std::max(job_.end - job_.first, options_.part ? 0 : options_.replicate);
   kept_ = clock_.Now();
   return {};
@@ -209,22 +234,52 @@ Status Making::WriteTo(data::SetWriter& writer, const Outcome& outcome, const da
   return {};
 }
 
+// Pictures of the same bytes go where the first of them went.
+size_t Making::ShareOf(const Outcome& outcome) const {
+  if (job_.shares == 1) return 0;
+  const auto accepted = [](const data::Accepted<Made>& made) { return made.has_value(); };
+  if (std::ranges::any_of(outcome.made, accepted)) {
+    if (const auto twin = known_.Find(outcome.source_hash)) return twin->set % job_.shares;
+  }
+  return job_.plan[static_cast<size_t>(next_)];
+}
+
+Status Making::AddToShare(const Outcome& outcome, size_t share) {
+  const bool keep_known = options_.reject_duplicates || job_.shares > 1;
+  for (size_t i = 0; i < outcome.made.size(); ++i) {
+    const size_t set = i * job_.shares + share;
+    const int64_t at = writers_[set].manifest_bytes();
+    TRY_STATUS(WriteTo(writers_[set], outcome, outcome.made[i]));
+    if (keep_known && outcome.made[i]) known_.Add(outcome.source_hash, {static_cast<uint32_t>(set), at});
+  }
+  return {};
+}
+
+// In each variation: the reject of its own, or else that of a duplicate.
+Status Making::AddDuplicate(const Outcome& outcome, const KnownContents::Place& twin) {
+  const data::SetEntry first = TRY(writers_[twin.set].EntryAt(twin.manifest_byte));
+  const data::RejectEntry reject =
+      DuplicateOf(first, EscapeBytes(outcome.source), next_, outcome.source_hash);
+  const size_t share = job_.shares == 1 ? 0 : job_.plan[static_cast<size_t>(next_)];
+  for (size_t i = 0; i < outcome.made.size(); ++i) {
+    data::SetWriter& writer = writers_[i * job_.shares + share];
+    TRY_STATUS(outcome.made[i] ? writer.AddReject(reject) : WriteTo(writer, outcome, outcome.made[i]));
+  }
+  return {};
+}
+
 Status Making::Write(const Outcome& outcome) {
-  CHECK(outcome.made.size() == writers_.size());
+  CHECK(outcome.made.size() * job_.shares == writers_.size());
   const Instant begin = clock_.Now();
   times_ += outcome.times;
   state_.bytes_in += outcome.bytes_in;
-  const auto accepted = [](const data::Accepted<Made>& made) { return made.has_value(); };
-  const bool duplicate = options_.reject_duplicates && std::ranges::any_of(outcome.made, accepted) &&
-                         !known_.Add(outcome.source_hash);
-  const data::Accepted<Made> reject =
-      std::unexpected(data::Reject{data::RejectReason::kDuplicate,
-                                   duplicate ? KnownContents::Detail(outcome.source_hash) : std::string()});
-  for (size_t i = 0; i < writers_.size(); ++i) {
-    const bool instead = duplicate && outcome.made[i];
-    TRY_STATUS(WriteTo(writers_[i], outcome, instead ? reject : outcome.made[i]));
-  }
-  if (duplicate || !outcome.made.front()) state_.rejected += 1;
+  const bool good =
+      std::ranges::any_of(outcome.made, [](const data::Accepted<Made>& made) { return made.has_value(); });
+  std::optional<KnownContents::Place> twin;
+  if (good && options_.reject_duplicates) twin = known_.Find(outcome.source_hash);
+  TRY_STATUS(twin ? AddDuplicate(outcome, *twin) : AddToShare(outcome, ShareOf(outcome)));
+  if (twin || !outcome.made.front()) state_.rejected += 1;
+  if (good && !twin) accepted_ += 1;
   AddTo(inputs_, feed_, next_, outcome.state);
   next_ += 1;
   const Status kept = KeepWhenDue();
@@ -266,9 +321,11 @@ Status Making::Replicate(const std::stop_token& stop) {
 }
 
 Status Making::ReplicateIn(size_t set, const std::stop_token& stop) {
+  const std::vector<int64_t> wanted =
+      job_.shares == 1 ? std::vector{options_.replicate} : DivideByShares(options_.replicate, options_.split);
   const Copies copies{.folder = job_.sets[set].folder,
                       .originals = originals_[set],
-                      .wanted = options_.replicate,
+                      .wanted = wanted[set % job_.shares],
                       .stop = stop};
   Instant begin = clock_.Now();
   return AddCopies(writers_[set], copies, [&] {

@@ -30,6 +30,8 @@ struct SetToMake {
 struct Job {
   std::string folder;  // of the journal: the set's own, or that of all variations
   std::vector<SetToMake> sets;
+  std::vector<uint8_t> plan;   // the share of each input, other parts' too; empty: no shares
+  size_t shares = 1;           // sets of each variation, which follow one another in `sets`
   int64_t first = 0, end = 0;  // inputs
   Json head;                   // what the sets depend on, but for the inputs: the journal's first line
 };
@@ -52,6 +54,10 @@ class Making {
   int64_t next() const { return next_; }  // the first input that is not in the sets
   const StageTimes& times() const { return times_; }
   int64_t bytes_in() const { return state_.bytes_in; }
+  int64_t accepted() const { return accepted_; }  // inputs that went into a set, by this object
+  int64_t made_again() const {
+    return made_again_;
+  }  // inputs of the last checkpoint that were not gone on with
 
   // Input `next()`.
   Status Write(const Outcome& outcome);
@@ -70,6 +76,9 @@ class Making {
   Status Begin();
   std::vector<std::string> HashesUpTo(const std::vector<Checkpoint>& checkpoints) const;
   Checkpoint LastGood(const std::vector<Checkpoint>& found) const;
+  size_t ShareOf(const Outcome& outcome) const;
+  Status AddDuplicate(const Outcome& outcome, const KnownContents::Place& twin);
+  Status AddToShare(const Outcome& outcome, size_t share);
   Status WriteTo(data::SetWriter& writer, const Outcome& outcome, const data::Accepted<Made>& made);
   Status ReplicateIn(size_t set, const std::stop_token& stop);
   Status KeepWhenDue();
@@ -87,6 +96,7 @@ class Making {
   int64_t next_ = 0;
   data::StreamHash inputs_;  // of the descriptions and states before next_
   Progress state_;
+  int64_t accepted_ = 0, made_again_ = 0;
   StageTimes times_;
   Instant kept_;
   std::unique_ptr<Checkpoints> checkpoints_;  // last: it settles what the writers wrote

@@ -77,7 +77,7 @@ Range RangeOf(const data::Part& part, int64_t inputs) {
 }
 
 std::string PartFolder(const data::Part& part) {
-  return fmt::format("part-{:05}-of-{:05}", part.index, part.count);
+  return fmt::format("part-{}-of-{}", part.index, part.count);
 }
 
 }  // namespace weir::prepare

@@ -27,7 +27,7 @@ struct Range {
 };
 Range RangeOf(const data::Part& part, int64_t inputs);
 
-// part-00002-of-00003: where a part's set lies in the folder that was asked for.
+// part-2-of-3: where a part's set lies in the folder that was asked for.
 std::string PartFolder(const data::Part& part);
 
 }  // namespace weir::prepare

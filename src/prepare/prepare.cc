@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/thread.h"
+#include "data/set_text.h"
 #include "prepare/in_order.h"
 #include "prepare/making.h"
 
@@ -61,6 +62,10 @@ Status CheckOptions(const Options& options) {
   if (options.jpeg.quality < 1 || options.jpeg.quality > 100) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("JPEG quality {} is not within 1 to 100", options.jpeg.quality));
+  }
+  for (const SplitShare& share : options.split) {
+    if (!data::IsSplitName(share.name) || !(share.share > 0) || options.split.size() > 100)
+      return Fail(ErrorCode::kInvalidArgument, fmt::format("\"{}\" cannot be a share", share.name));
   }
   if (options.workers < 0 || options.replicate < 0 || options.min_bytes < 0 || options.shard_bytes < 1) {
     return Fail(ErrorCode::kInvalidArgument,
@@ -158,6 +163,10 @@ Json OptionsJson(const Options& options) {
   if (options.min_bytes > 0) json["min_bytes"] = options.min_bytes;
   if (options.reject_duplicates) json["reject_duplicates"] = true;
   if (options.replicate > 0) json["replicate"] = options.replicate;
+  if (!options.split.empty()) {
+    json["split"] = SplitText(options.split);
+    json["seed"] = options.split_seed;
+  }
   if (options.make_judge) json["judged_by"] = EscapeBytes(options.judged_by);
   return json;
 }
@@ -169,6 +178,10 @@ PrepareSummary SummaryOf(const std::vector<data::SetFacts>& sets) {
     summary.images += facts.images;
     summary.bytes_out += facts.bytes;
     for (const auto& [reason, count] : facts.rejected) summary.rejected[reason] += count;
+    if (facts.split.empty()) continue;
+    auto found = std::ranges::find(summary.splits, facts.split, &std::pair<std::string, int64_t>::first);
+    if (found == summary.splits.end()) found = summary.splits.insert(found, {facts.split, 0});
+    found->second += facts.images;
   }
   return summary;
 }
@@ -182,6 +195,7 @@ Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, cons
   if (const auto finished = TRY(FindFinished(job))) {
     PrepareSummary summary = SummaryOf(*finished);
     summary.skipped = feed.skipped;
+    summary.labels = ReportLabels(feed);
     summary.source_stage = feed.stage;
     summary.was_finished = true;
     summary.begun_at = job.end - job.first;
@@ -200,13 +214,15 @@ Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, cons
   }
   PrepareSummary summary = SummaryOf(TRY(making->Finish()));
   summary.skipped = feed.skipped;
+  summary.labels = ReportLabels(feed);
   summary.source_stage = feed.stage;
   summary.begun_at = begun_at;
+  summary.made_again = making->made_again();
   summary.bytes_in = making->bytes_in();
   summary.times = making->times();
   summary.workers = workers;
   summary.wall_s = Seconds(clock.Now() - start);
-  if (summary.wall_s > 0) summary.images_per_s = static_cast<double>(left) / summary.wall_s;
+  if (summary.wall_s > 0) summary.images_per_s = static_cast<double>(making->accepted()) / summary.wall_s;
   return summary;
 }
 

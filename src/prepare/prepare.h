@@ -17,6 +17,7 @@
 #include "data/set_writer.h"
 #include "prepare/feed.h"
 #include "prepare/maker.h"
+#include "prepare/split.h"
 
 namespace weir::prepare {
 
@@ -32,6 +33,10 @@ struct Options {
   std::optional<data::Geometry>
       geometry;                       // absent: files go in byte for byte, once their decoder finds no fault
   std::vector<Variation> variations;  // instead of `geometry`: one set in each folder/NAME
+  // Empty: one set. Else one set in NAME for each share, in the set's or the variation's folder. Pictures of
+  // the same bytes go into the share of the first of them.
+  std::vector<SplitShare> split;
+  uint64_t split_seed = 1;
   Encoding encoding = Encoding::kJpeg;  // of pictures with a geometry that are not raw
   data::JpegOptions jpeg;
   data::DecodeOptions decode;
@@ -60,33 +65,36 @@ struct Progress {
 
 struct PrepareSummary {
   data::SetFormat format = data::SetFormat::kFiles;
-  int64_t images = 0;                       // in the sets, copies included
-  std::map<std::string, int64_t> rejected;  // by reason
-  int64_t skipped = 0;                      // as of the feed
-  int64_t bytes_in = 0;                     // of the encoded pictures that this call read
-  int64_t bytes_out = 0;                    // of the pictures in the sets
-  int64_t begun_at = 0;                     // inputs that an earlier call had done
-  bool was_finished = false;                // by an earlier call: nothing was left to do
+  int64_t images = 0;                                   // in the sets, copies included
+  std::map<std::string, int64_t> rejected;              // by reason
+  int64_t skipped = 0;                                  // as of the feed
+  int64_t bytes_in = 0;                                 // of the encoded pictures that this call read
+  int64_t bytes_out = 0;                                // of the pictures in the sets
+  std::vector<std::pair<std::string, int64_t>> splits;  // pictures by share, in the order of the shares
+  int64_t begun_at = 0;                                 // inputs that an earlier call had done
+  int64_t made_again = 0;  // of its inputs: done again, because inputs changed or files of the set are gone
+  bool was_finished = false;  // by an earlier call: nothing was left to do
   double wall_s = 0;
-  std::optional<double> images_per_s;  // of the inputs of this call, rejected ones included; absent where it
+  std::optional<double> images_per_s;  // pictures that this call took in, without copies; absent where it
                                        // took no time
-  const char* source_stage = "";       // what times.read went into, as of the feed
-  StageTimes times;                    // of all workers together; write: of the one thread that writes
+  LabelReport labels;             // of the whole feed, other parts included
+  const char* source_stage = "";  // what times.read went into, as of the feed
+  StageTimes times;               // of all workers together; write: of the one thread that writes
   int workers = 0;
 };
+
+// What finished sets say of themselves, together. REQUIRES: sets of one format, at least one.
+PrepareSummary SummaryOf(const std::vector<data::SetFacts>& sets);
 
 // Makes the set. The folder's content depends on the pictures and the options alone, not on `workers`. Memory
 // is bounded by the workers: each holds one picture, and four more wait to be written. `progress` is called
 // on this thread after each picture. kInvalidArgument for bad options, a folder in use, and a set that was
-// made, or begun, with other options or of other inputs (an unfinished one goes on where only inputs after
-// some were added, taken away or changed); kCancelled once `stop` is asked for, kIo where the disk is full or
-// a source has gone or changed: what was made stays, and the same call goes on with it. `clock` times the
-// summary.
+// made, or begun, with other options or arguments of the feed, or made of other inputs (an unfinished one
+// goes on up to the first input that was added, taken away or changed); kCancelled once `stop` is asked for,
+// kIo where the disk is full or a source has gone or changed: what was made stays, and the same call goes on
+// with it. `clock` times the summary.
 Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, const Clock& clock,
                                   std::stop_token stop, const std::function<void(const Progress&)>& progress);
-
-// What finished sets say of themselves, together. REQUIRES: sets of one format, at least one.
-PrepareSummary SummaryOf(const std::vector<data::SetFacts>& sets);
 
 // The options that a set's content depends on, as set.json keeps them.
 Json OptionsJson(const Options& options);

@@ -1,9 +1,12 @@
 // A making that is broken off, and gone on with.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "data/verify.h"
 #include "prepare/checkpoint.h"
@@ -126,6 +129,55 @@ TEST_F(ResumeTest, OtherArgumentsAreRefused) {
   EXPECT_THAT(Prepare(MakeFeed(21), options).error().message, HasSubstr("20 then, 21 now"));
 }
 
+// The labels, the sample and the seed are arguments, too: another choice would throw away all that was done.
+TEST_F(ResumeTest, OtherArgumentsOfTheFeedAreRefused) {
+  Feed feed = MakeFeed(20);
+  feed.arguments["labels"] = "folders";
+  const Options options = OptionsFor(data::SetFormat::kTar, "set");
+  StopAfter(5, feed, options);
+  const auto before = ReadAll(Path("set"));
+  EXPECT_THAT(Prepare(MakeFeed(20), options).error().message,
+              HasSubstr(R"(labels: "folders" then, nothing now)"));
+  Feed other = feed;
+  other.arguments["labels"] = "XXH3-128 0";
+  EXPECT_THAT(Prepare(other, options).error().message,
+              HasSubstr(R"(labels: "folders" then, "XXH3-128 0" now)"));
+  EXPECT_TRUE(ReadAll(Path("set")) == before);
+  EXPECT_EQ(Prepare(feed, options)->begun_at, 5);
+  EXPECT_THAT(Prepare(MakeFeed(20), options).error().message, HasSubstr("labels"));
+}
+
+TEST_F(ResumeTest, WhatIsMadeAgainIsTold) {
+  const Options options = OptionsFor(data::SetFormat::kTar, "set");
+  StopAfter(12, MakeFeed(30), options);
+  Feed other = MakeFeed(30);
+  other.describe = [](int64_t i) { return fmt::format("in/{}{}\n", i, i == 4 ? " changed" : ""); };
+  const auto summary = Prepare(other, options).value();
+  EXPECT_LE(summary.begun_at, 4);
+  EXPECT_EQ(summary.begun_at + summary.made_again, 12);
+}
+
+TEST_F(ResumeTest, ASecondWorkIntoTheFolderOfVariationsIsRefused) {
+  const auto with = [&](const std::string& name) {
+    Options options = OptionsFor(data::SetFormat::kFiles, "all");
+    options.geometry.reset();
+    options.variations = {{name, {.crop = data::Size{10, 10}}}};
+    return Prepare(MakeFeed(4), options);
+  };
+  ASSERT_TRUE(with("a"));
+  EXPECT_THAT(with("b").error().message, HasSubstr("is not an empty folder"));
+}
+
+TEST_F(ResumeTest, ADuplicateNamesThePictureThatCameFirst) {
+  // Input 8 is input 2, and lies in another part.
+  Options options = OptionsFor(data::SetFormat::kTar, "whole");
+  ASSERT_TRUE(Prepare(MakeFeed(31), options));
+  const std::string rejects = ReadAll(Path("whole")).at("rejects.jsonl");
+  EXPECT_THAT(
+      rejects,
+      HasSubstr(R"x("detail":"the same bytes as in/2\\xFF (input 2)","twin":"in/2\\xFF","twin_input":2)x"));
+}
+
 TEST_F(ResumeTest, AFinishedSetIsLeftAsItIs) {
   const Feed feed = MakeFeed(20);
   const Options options = OptionsFor(data::SetFormat::kRaw, "set");
@@ -184,6 +236,23 @@ TEST_F(ResumeTest, ASourceThatVanishesIsAnErrorAndItsReturnHeals) {
   EXPECT_TRUE(ReadAll(Path("set")) == ReadAll(Path("whole")));
 }
 
+// What was read may be a half of the old and a half of the new picture.
+TEST_F(ResumeTest, ASourceThatChangesWhileItIsReadIsAnErrorAndNoPicture) {
+  const Feed good = MakeFeed(20);
+  Feed bad = good;
+  std::atomic<int> version = 0;
+  bad.state = [&](int64_t i) { return i == 11 ? std::to_string(version.load()) : ""; };
+  bad.get = [&](int64_t i) {
+    if (i == 11) version = 1;
+    return good.get(i);
+  };
+  const Options options = OptionsFor(data::SetFormat::kTar, "set");
+  const auto failed = Prepare(bad, options);
+  EXPECT_EQ(failed.error().code, ErrorCode::kIo);
+  EXPECT_THAT(failed.error().message, HasSubstr("in/11\\xFF: changed while it was read"));
+  EXPECT_EQ(Prepare(bad, options)->begun_at, 11);
+}
+
 // A URL that is being fetched when the stop comes is given up: that is no reject of the set.
 TEST_F(ResumeTest, WhatAStopBrokeOffIsNotRejected) {
   const Feed good = MakeFeed(20);
@@ -194,7 +263,8 @@ TEST_F(ResumeTest, WhatAStopBrokeOffIsNotRejected) {
       if (i != last) return good.get(i);
       stop.request_stop();
       return FedPicture{
-          "url", {}, std::unexpected(data::Reject{data::RejectReason::kUnreachable, "stopped"})};
+          .source = "url",
+          .encoded = std::unexpected(data::Reject{data::RejectReason::kUnreachable, "stopped"})};
     };
     Options options = OptionsFor(data::SetFormat::kTar, "set");
     options.workers = 1;
@@ -282,11 +352,11 @@ TEST_F(ResumeTest, PartsThatDoNotBelongTogetherAreRefused) {
   StopAfter(1, feed, options);
   EXPECT_THAT(refusal({Path("parts")}), HasSubstr("this part is not finished"));
   ASSERT_TRUE(Prepare(feed, options));
-  EXPECT_THAT(refusal({Path("parts"), Path("parts/part-00001-of-00002")}), HasSubstr("is there twice"));
+  EXPECT_THAT(refusal({Path("parts"), Path("parts/part-1-of-2")}), HasSubstr("is there twice"));
   options.folder = Path("other");
   options.min_bytes = 1;
   ASSERT_TRUE(Prepare(feed, options));
-  EXPECT_THAT(refusal({Path("parts/part-00001-of-00002"), Path("other")}), HasSubstr("of different works"));
+  EXPECT_THAT(refusal({Path("parts/part-1-of-2"), Path("other")}), HasSubstr("of different works"));
   ASSERT_TRUE(Prepare(feed, OptionsFor(data::SetFormat::kTar, "whole")));
   EXPECT_THAT(refusal({Path("whole")}), HasSubstr("not a part of one"));
   EXPECT_FALSE(data::PreparedSet::IsSet(Path("joined")));

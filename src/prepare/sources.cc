@@ -54,6 +54,14 @@ Result<std::string> ReadSmall(const UniqueFd& fd, const std::string& path, int64
   return Fail(ErrorCode::kIo, fmt::format("{}: has become shorter while it was read", path));
 }
 
+// The first folder of a relative name; nullopt for a URL, an absolute path, and a name without a folder.
+std::optional<std::string_view> FirstFolderOf(std::string_view name) {
+  while (name.starts_with("./")) name.remove_prefix(2);
+  const size_t slash = name.find('/');
+  if (slash == name.npos || slash == 0 || IsUrl(name)) return std::nullopt;
+  return name.substr(0, slash);
+}
+
 data::StreamHash& Add(data::StreamHash& hash, std::string_view text) {
   hash.Add(std::as_bytes(std::span(text)));
   hash.Add(std::as_bytes(std::span("", 1)));
@@ -87,6 +95,10 @@ void AddContents(const data::Listing& listing, FolderContents& contents) {
 Result<std::unique_ptr<Sources>> Sources::Open(SourceOptions options) {
   std::unique_ptr<Sources> sources(new Sources(std::move(options)));
   const SourceOptions& wanted = sources->options_;
+  if (std::ranges::count(wanted.lists, "-") + (wanted.labels == "-" ? 1 : 0) > 1) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "standard input can be read only once: give the list or the labels as a file");
+  }
   const auto is_archive = [](const std::string& path) { return !IsFolder(path) && IsTarArgument(path); };
   sources->labels_are_tickets_ =
       !wanted.labels.empty() || !wanted.lists.empty() || std::ranges::any_of(wanted.paths, is_archive);
@@ -140,16 +152,29 @@ Status Sources::AddListing(data::Listing listing) {
   TRY_STATUS(TakeClasses(listing));
   skipped_ += std::ssize(listing.skipped);
   const auto container = static_cast<int32_t>(listings_.size());
+  std::vector<size_t> next_entry(listing.sets.size());  // a set's pictures are listed in its own order
   for (int64_t i = 0; i < std::ssize(listing.inputs); ++i) {
     const data::Input& input = listing.inputs[static_cast<size_t>(i)];
     std::optional<int> label = input.label;
     if (label && labels_are_tickets_) label = texts_.TicketOf(std::to_string(*label));
-    inputs_.Add({.kind = input.set >= 0 ? InputKind::kSetInput : InputKind::kFile,
-                 .name = input.name,
-                 .folder_bytes = static_cast<uint32_t>(input.folder_bytes),
-                 .label = label,
-                 .container = input.set >= 0 ? container : -1,
-                 .offset = i});
+    if (input.set < 0) {
+      inputs_.Add({.kind = InputKind::kFile,
+                   .name = input.name,
+                   .folder_bytes = static_cast<uint32_t>(input.folder_bytes),
+                   .label = label});
+      continue;
+    }
+    // The name that the picture had before the set was made.
+    const auto set_index = static_cast<size_t>(input.set);
+    const data::PreparedSet& set = *listing.sets[set_index];
+    const std::string place =
+        fmt::format("{}/manifest.jsonl: line {}", set.folder(), next_entry[set_index] + 1);
+    const data::SetEntry& entry = set.entries()[next_entry[set_index]++];
+    const std::string name = TRY_CONTEXT(UnescapeBytes(entry.source), place);
+    if (name.empty() || name.size() > InputList::kMaxName)
+      return Fail(ErrorCode::kCorrupt, fmt::format("{}: a source of {} bytes", place, name.size()));
+    inputs_.Add(
+        {.kind = InputKind::kSetInput, .name = name, .label = label, .container = container, .offset = i});
   }
   if (!listing.sets.empty()) listings_.push_back(std::make_unique<data::Listing>(std::move(listing)));
   return {};
@@ -157,8 +182,7 @@ Status Sources::AddListing(data::Listing listing) {
 
 Status Sources::AddTar(const std::string& path) {
   Archive archive{path, path.substr(path.rfind('/') + 1), StateOfFile(path),
-                  UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC))};
-  if (!archive.fd.valid()) return FailErrno(path, errno);
+                  TRY(data::OpenRegularFile(path)).fd};
   const auto container = static_cast<int32_t>(archives_.size());
   // The pictures of one key whose label has not been met yet: WebDataset keeps a key's members together.
   std::string key;
@@ -197,58 +221,54 @@ Status Sources::AddTar(const std::string& path) {
 
 Status Sources::AddList(const std::string& path) {
   data::LineReader lines = TRY(data::LineReader::Open(path));
+  // The first name ends within this many bytes, or is too long.
+  const bool zeros = TRY(lines.DetectZeroEnds(kMaxListedName + 1));
+  const char* unit = zeros ? "name" : "line";
   while (const auto next = TRY(lines.Next())) {
-    std::string_view name = lines.line() == 1 ? WithoutMark(*next) : *next;
-    if (name.ends_with('\r')) name.remove_suffix(1);
-    std::optional<int> label;
-    if (const size_t tab = name.find('\t'); tab != name.npos) {
-      const std::string_view text = Trimmed(name.substr(tab + 1));
-      if (const Status good = CheckLabel(text); !good && options_.labels.empty())
-        return Context(fmt::format("{}: line {}", path, lines.line()), good.error());
-      label = texts_.TicketOf(text);
-      name = name.substr(0, tab);
+    const std::string place = fmt::format("{}: {} {}", path, unit, lines.line());
+    std::string_view name = *next;
+    if (zeros) {
+      if (name.empty())
+        return Fail(ErrorCode::kInvalidArgument,
+                    fmt::format("{} is empty: two zero bytes follow one another", place));
+    } else {
+      if (lines.line() == 1) name = WithoutMark(name);
+      if (name.ends_with('\r')) name.remove_suffix(1);
+      if (name.contains('\0')) {
+        return Fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{}: holds a zero byte: end all names with a newline, or all with a zero byte "
+                        "(find -print0)",
+                        place));
+      }
     }
-    if (name.empty()) continue;
-    if (name.size() > kMaxListedName) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: line {}: a name of {} bytes, and {} are the most: one name a line", path,
-                              lines.line(), name.size(), kMaxListedName));
-    }
-    inputs_.Add(
-        {.kind = IsUrl(name) ? InputKind::kUrl : InputKind::kListedFile, .name = name, .label = label});
+    TRY_STATUS(AddListed(name, place, !zeros));
   }
   return {};
 }
 
+// `place` is for messages.
+Status Sources::AddListed(std::string_view name, const std::string& place, bool has_label) {
+  std::optional<int> label;
+  if (const size_t tab = name.find('\t'); has_label && tab != name.npos) {
+    const std::string_view text = Trimmed(name.substr(tab + 1));
+    if (const Status good = CheckLabel(text); !good && options_.labels.empty())
+      return Context(place, good.error());
+    label = texts_.TicketOf(text);
+    name = name.substr(0, tab);
+  }
+  if (name.empty()) return {};
+  if (name.size() > kMaxListedName) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: a name of {} bytes, and {} are the most: one name a line", place,
+                            name.size(), kMaxListedName));
+  }
+  inputs_.Add({.kind = IsUrl(name) ? InputKind::kUrl : InputKind::kListedFile, .name = name, .label = label});
+  return {};
+}
+
 Status Sources::FinishLabels() {
-  if (!options_.labels.empty()) {  // the sources' own count no longer
-    texts_ = {};
-    classes_.clear();
-  }
-  std::unique_ptr<const LabelFile> file;
-  const bool folders = options_.labels == "folders";
-  if (!options_.labels.empty() && !folders) {
-    file = TRY(LabelFile::Read(options_.labels, texts_));
-  }
-  bool any = false;
-  if (folders || file) {
-    for (int64_t i = 0; i < inputs_.size(); ++i) {
-      const std::string_view name = inputs_[i].relative_name();
-      std::optional<int> ticket;
-      if (file) ticket = file->TicketOf(name);
-      if (const size_t slash = name.find('/'); folders && slash != name.npos)
-        ticket = texts_.TicketOf(name.substr(0, slash));
-      any = any || ticket;
-      inputs_.SetLabel(i, ticket);
-    }
-    if (!any && inputs_.size() > 0) {
-      return Fail(ErrorCode::kInvalidArgument,
-                  folders ? std::string("--labels folders: no picture lies in a folder below its source")
-                          : fmt::format("--labels {}: it names none of the pictures; its names are those of "
-                                        "the manifest, or their last parts",
-                                        options_.labels));
-    }
-  }
+  if (!options_.labels.empty()) TRY_STATUS(ReplaceLabels());
   if (!labels_are_tickets_) return {};
   // A prepared set's classes stay those of its numbers, when nothing else was said.
   LabelTexts::Numbered numbered = texts_.Number();
@@ -257,6 +277,38 @@ Status Sources::FinishLabels() {
     const std::optional<int> ticket = inputs_[i].label;
     if (ticket) inputs_.SetLabel(i, numbered.labels[static_cast<size_t>(*ticket)]);
   }
+  return {};
+}
+
+// The sources' own labels no longer count.
+Status Sources::ReplaceLabels() {
+  texts_ = {};
+  classes_.clear();
+  std::unique_ptr<LabelFile> file;
+  if (options_.labels != "folders") file = TRY(LabelFile::Read(options_.labels, texts_));
+  bool any = false;
+  for (int64_t i = 0; i < inputs_.size(); ++i) {
+    const std::string_view name = inputs_[i].relative_name();
+    std::optional<int> ticket;
+    if (file) {
+      ticket = file->TicketOf(name);
+    } else if (const auto folder = FirstFolderOf(name)) {
+      ticket = texts_.TicketOf(*folder);
+    }
+    any = any || ticket;
+    inputs_.SetLabel(i, ticket);
+  }
+  if (!any) {
+    return Fail(ErrorCode::kInvalidArgument,
+                !file
+                    ? std::string("--labels folders: no picture lies in a folder below its source, or has a "
+                                  "relative name with a folder in a list")
+                    : fmt::format("--labels {}: it names none of the pictures; its names are those of "
+                                  "the manifest, or their last parts",
+                                  options_.labels));
+  }
+  labels_of_ = file ? "XXH3-128 " + file->hash() : options_.labels;
+  if (file) unused_labels_ = file->FindUnused(LabelReport::kExamples);
   return {};
 }
 
@@ -303,7 +355,10 @@ data::Accepted<Bytes> Sources::Load(const ListedInput& input) const {
 
 FedPicture Sources::Get(int64_t index) const {
   const ListedInput input = inputs_[index];
-  return {std::string(input.relative_name()), input.label, Load(input)};
+  return {.source = std::string(input.relative_name()),
+          .label = input.label,
+          .encoded = Load(input),
+          .from_network = input.kind == InputKind::kUrl};
 }
 
 std::string Sources::StateOf(int64_t index) const {
@@ -348,7 +403,12 @@ Feed Sources::MakeFeed() const {
   feed.count = inputs_.size();
   feed.classes = classes_;
   feed.skipped = skipped_;
+  if (!labels_of_.empty()) feed.arguments["labels"] = labels_of_;
+  feed.unused_labels = unused_labels_.count;
+  feed.unused_label_examples = unused_labels_.examples;
   feed.get = [this](int64_t index) { return Get(index); };
+  feed.name = [this](int64_t index) { return std::string(inputs_[index].relative_name()); };
+  feed.label = [this](int64_t index) { return inputs_[index].label; };
   feed.describe = [this](int64_t index) {
     const ListedInput input = inputs_[index];
     // With its class's name: a set holds that too, and is another where it is another.

@@ -21,7 +21,9 @@ struct SourceOptions {
   // gives its members that are named like pictures, with the label of the member KEY.cls beside each.
   std::vector<std::string> paths;
   // Files of names, one a line, "-" for standard input: a path, or a URL of http or https; behind a tab its
-  // label. Read once and not looked into: what is not there is a reject.
+  // label. A list whose first name ends with a zero byte (`find -print0`) has a zero byte behind each name,
+  // any other byte is part of a name, and it has no labels. Read once and not looked into: what is not there
+  // is a reject.
   std::vector<std::string> lists;
   std::string labels;  // "folders": the first folder of each name; else a CSV file of name,label; empty: as
                        // the sources have them
@@ -34,7 +36,8 @@ class Sources {
  public:
   // kNotFound where a path is not there; kUnsupported for raw sets, whose pictures have been prepared for
   // good, and compressed archives; kInvalidArgument for sources that hold no picture, sets that name their
-  // classes differently, labels that fit no input or are none, and lines of a list that are too long;
+  // classes differently, labels that fit no input or are none, lines of a list that are too long or hold a
+  // zero byte, and standard input asked for twice;
   // kCorrupt names a damaged set or archive.
   static Result<std::unique_ptr<Sources>> Open(SourceOptions options);
 
@@ -44,13 +47,14 @@ class Sources {
  private:
   explicit Sources(SourceOptions options) : options_(std::move(options)) {}
 
-  Status AddPath(const std::string& path);
   std::unexpected<Error> NoPictures() const;
   Status AddListing(data::Listing listing);
   Status AddTar(const std::string& path);
   Status AddList(const std::string& path);
+  Status AddListed(std::string_view name, const std::string& place, bool has_label);
   Status TakeClasses(const data::Listing& listing);
   Status FinishLabels();
+  Status ReplaceLabels();
   FedPicture Get(int64_t index) const;
   std::string StateOf(int64_t index) const;
   data::Accepted<Bytes> Load(const ListedInput& input) const;
@@ -73,6 +77,8 @@ class Sources {
   bool labels_are_tickets_ = false;
   std::string folders_hash_;  // of what the folders held
   int64_t folders_inputs_ = 0;
+  std::string labels_of_;  // what the labels were taken from, where they were given
+  LabelFile::Unused unused_labels_;
   int64_t skipped_ = 0;  // entries of folders and archives that are no pictures
 };
 

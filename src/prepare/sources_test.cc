@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -153,9 +154,12 @@ TEST_F(SourcesTest, LabelsThatAreGivenReplaceThoseOfTheSources) {
 
   const SteadyClock clock;
   ASSERT_TRUE(PrepareSet(MakeFeed(4), {.folder = Path("set")}, clock, {}, {}));  // of classes even and odd
-  Write("numbers.csv", "00000001.jpg,70\n");
-  const auto read = Read({.paths = {Path("set")}, .labels = Path("numbers.csv")});
-  EXPECT_THAT(read, Contains(HasSubstr("00000001.jpg 70")));
+  for (const char* name :
+       {"in/1\xff", "in/1\\xFF", "1\xff"}) {  // as it is, as the manifest has it, its last part
+    Write("numbers.csv", std::string(name) + ",70\n");
+    const auto read = Read({.paths = {Path("set")}, .labels = Path("numbers.csv")});
+    EXPECT_THAT(read, Contains(HasSubstr("in/1\xff 70"))) << name;
+  }
   EXPECT_TRUE(classes_.empty());
 }
 
@@ -281,10 +285,129 @@ TEST_F(SourcesTest, AClassOfAnotherNameMakesOtherInputs) {
   EXPECT_NE(hash_with("cat"), hash_with("bird"));
 }
 
-TEST(Csv, QuotesHoldCommasAndQuotes) {
-  EXPECT_EQ(SplitCsv(R"(a,"b,c","d""e",)"), (std::vector<std::string>{"a", "b,c", "d\"e", ""}));
-  EXPECT_EQ(SplitCsv(""), std::vector<std::string>{""});
-  for (const char* wrong : {R"("a)", R"(a"b)", R"("a"b)"}) EXPECT_FALSE(SplitCsv(wrong)) << wrong;
+std::vector<std::string> FieldsOf(std::string_view line) {
+  CsvRecord record;
+  EXPECT_EQ(record.Add(line), CsvRecord::State::kWhole) << line;
+  return record.fields();
+}
+
+TEST(CsvRecord, QuotesHoldCommasAndQuotes) {
+  EXPECT_EQ(FieldsOf(R"(a,"b,c","d""e",)"), (std::vector<std::string>{"a", "b,c", "d\"e", ""}));
+  EXPECT_EQ(FieldsOf(""), std::vector<std::string>{""});
+  EXPECT_EQ(FieldsOf("a,b\r"), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(FieldsOf("a,\"b\"\r"), (std::vector<std::string>{"a", "b"}));
+  for (const char* wrong : {R"(a"b)", R"("a"b)"})
+    EXPECT_EQ(CsvRecord().Add(wrong), CsvRecord::State::kWrong) << wrong;
+}
+
+TEST(CsvRecord, QuotesHoldLineBreaks) {
+  CsvRecord record;
+  EXPECT_EQ(record.Add("\"a\r"), CsvRecord::State::kOpen);
+  EXPECT_EQ(record.Add(""), CsvRecord::State::kOpen);
+  EXPECT_EQ(record.Add("b\"\"c\",7"), CsvRecord::State::kWhole);
+  EXPECT_EQ(record.fields(), (std::vector<std::string>{"a\r\n\nb\"c", "7"}));
+  EXPECT_EQ(record.Add("d,e"), CsvRecord::State::kWhole);
+  EXPECT_EQ(record.fields(), (std::vector<std::string>{"d", "e"}));
+}
+
+TEST_F(SourcesTest, ALabelFileMayHoldNamesWithLineBreaks) {
+  Write("in/two\nlines.jpg", "a");
+  Write("in/b.jpg", "b");
+  Write("labels.csv", "name,label\n\"two\nlines.jpg\",\"the\nfirst\"\nb.jpg,second\n");
+  EXPECT_THAT(Read({.paths = {Path("in")}, .labels = Path("labels.csv")}),
+              ElementsAre("b.jpg 0 b", "two\nlines.jpg 1 a"));
+  EXPECT_THAT(classes_, ElementsAre("second", "the\nfirst"));
+  Write("labels.csv", "b.jpg,1\nc.jpg,\"open\nd.jpg,2\n");
+  EXPECT_THAT(Refusal({.paths = {Path("in")}, .labels = Path("labels.csv")}).message,
+              HasSubstr("line 2: a quote that opens here is not closed"));
+  Write("labels.csv", "\"a\nb\",1\nc\n");  // the line where a record begins, not the number of records
+  EXPECT_THAT(Refusal({.paths = {Path("in")}, .labels = Path("labels.csv")}).message,
+              HasSubstr("line 3: wants"));
+}
+
+TEST_F(SourcesTest, PicturesWithoutALabelAndLabelsWithoutAPictureAreCounted) {
+  for (const char* name : {"in/a.jpg", "in/b.jpg", "in/c\xff.jpg"}) Write(name, "x");
+  Write("labels.csv", "none.jpg,1\na.jpg,1\nno more.jpg,2\n");
+  sources_ = Sources::Open({.paths = {Path("in")}, .labels = Path("labels.csv")}).value();
+  LabelReport report = ReportLabels(sources_->MakeFeed());
+  EXPECT_TRUE(report.asked_for);
+  EXPECT_EQ(report.labelled, 1);
+  EXPECT_EQ(report.unlabelled, 2);
+  EXPECT_THAT(report.unlabelled_examples, ElementsAre("b.jpg", "c\xff.jpg"));
+  EXPECT_EQ(report.unused, 2);
+  EXPECT_THAT(report.unused_examples, ElementsAre("none.jpg", "no more.jpg"));
+  report = ReportLabels(Pick(sources_->MakeFeed(), {0}));
+  EXPECT_EQ(report.unlabelled, 0);
+  sources_ = Sources::Open({.paths = {Path("in")}}).value();
+  EXPECT_FALSE(ReportLabels(sources_->MakeFeed()).asked_for);
+}
+
+TEST_F(SourcesTest, OtherLabelsAreAnotherArgument) {
+  Write("in/a/a.jpg", "x");
+  const auto arguments = [&](const std::string& labels) {
+    const auto sources = Sources::Open({.paths = {Path("in")}, .labels = labels}).value();
+    return DumpJson(sources->MakeFeed().arguments);
+  };
+  Write("one.csv", "a.jpg,1\n");
+  Write("same.csv", "a.jpg,1\n");
+  Write("other.csv", "a.jpg,2\n");
+  EXPECT_EQ(arguments(""), "{}");
+  EXPECT_EQ(arguments("folders"), R"({"labels":"folders"})");
+  EXPECT_EQ(arguments(Path("one.csv")), arguments(Path("same.csv")));
+  EXPECT_NE(arguments(Path("one.csv")), arguments(Path("other.csv")));
+}
+
+TEST_F(SourcesTest, AListOfNamesThatEndWithZeroBytesIsRecognised) {
+  Write("in/a\nb.jpg", "a");
+  Write("in/tab\tname.jpg", "t");
+  Write("list", Path("in/a\nb.jpg") + '\0' + Path("in/tab\tname.jpg") + '\0');
+  EXPECT_THAT(Read({.lists = {Path("list")}}),
+              ElementsAre(Path("in/a\nb.jpg") + " - a", Path("in/tab\tname.jpg") + " - t"));
+  Write("list", Path("in/a\nb.jpg") + '\0' + Path("in/tab\tname.jpg"));  // the last without its end
+  EXPECT_EQ(Read({.lists = {Path("list")}}).size(), 2u);
+  Write("list", std::string("a.jpg\0\0b.jpg\0", 13));
+  EXPECT_THAT(Refusal({.lists = {Path("list")}}).message, HasSubstr("name 2 is empty"));
+  Write("list", std::string(70'000, '\n') + std::string("a\0b\n", 4));
+  EXPECT_THAT(Refusal({.lists = {Path("list")}}).message, HasSubstr("line 70001: holds a zero byte"));
+}
+
+TEST_F(SourcesTest, FoldersOfListedNamesAreClassesOnlyWhereTheNameIsRelative) {
+  Write("list", "./cat/1.jpg\ndog/2.jpg\n/abs/3.jpg\nhttp://127.0.0.1:1/x/4.jpg\n5.jpg\n");
+  const auto read = Read({.lists = {Path("list")}, .labels = "folders", .fetch = {.retries = 0}});
+  EXPECT_THAT(read, ElementsAre("./cat/1.jpg 0 missing", "dog/2.jpg 1 missing", "/abs/3.jpg - missing",
+                                "http://127.0.0.1:1/x/4.jpg - unreachable", "5.jpg - missing"));
+}
+
+TEST_F(SourcesTest, StandardInputIsReadOnce) {
+  EXPECT_THAT(Refusal({.lists = {"-"}, .labels = "-"}).message, HasSubstr("only once"));
+}
+
+TEST_F(SourcesTest, APipeNamedLikeAnArchiveIsAnErrorAndNoWait) {
+  ASSERT_EQ(::mkfifo(Path("pipe.tar").c_str(), 0600), 0);
+  EXPECT_THAT(Refusal({.paths = {Path("pipe.tar")}}).message, HasSubstr("not a regular file"));
+}
+
+// The manifest of a set that is made of a set has the names of the pictures that the first was made of.
+TEST_F(SourcesTest, TheFirstNamesAreKeptThroughManyPreparations) {
+  const SteadyClock clock;
+  const auto sources_of = [&](const std::string& set) {
+    std::vector<std::string> names;
+    const auto opened = data::PreparedSet::Open(Path(set)).value();
+    for (const data::SetEntry& entry : opened->entries()) names.push_back(entry.source);
+    return names;
+  };
+  for (const auto format : {data::SetFormat::kFiles, data::SetFormat::kTar, data::SetFormat::kTfrecord}) {
+    ASSERT_TRUE(PrepareSet(MakeFeed(4), {.folder = Path("first"), .format = format}, clock, {}, {}));
+    EXPECT_THAT(sources_of("first"), Contains("in/3\\xFF"));
+    std::string before = "first";
+    for (const std::string next : {"second", "third"}) {
+      sources_ = Sources::Open({.paths = {Path(before)}}).value();
+      ASSERT_TRUE(PrepareSet(sources_->MakeFeed(), {.folder = Path(next), .format = format}, clock, {}, {}));
+      EXPECT_EQ(sources_of(next), sources_of("first"));
+      before = next;
+    }
+    std::filesystem::remove_all(folder_);
+  }
 }
 
 TEST_F(SourcesTest, APreviewShowsPicturesAndRejects) {

@@ -30,6 +30,8 @@ Feed MakeFeed(int64_t count) {
     picture.encoded = Bytes::Copy(file);
     return picture;
   };
+  feed.name = [](int64_t i) { return "in/" + std::to_string(i) + "\xff"; };
+  feed.label = [](int64_t i) { return static_cast<int>(i % 2); };
   feed.describe = [](int64_t i) { return "in/" + std::to_string(i) + "\n"; };
   return feed;
 }
