@@ -493,7 +493,6 @@ def test_ctrl_c_keeps_what_there_is(server, tmp_path):
     (["--validate", "x", "-m", "quick"], b"--validate runs nothing"),
     (["--validate", "x", "-f", "y"], b"--csv says nothing here: --validate runs nothing"),
     (["-m", "quick", "-r", "3", "--repeats", "2"], b"--repeats says how many"),
-    (["-m", "quick", "-r", "3", "--duration", "2"], b"--repeats says how many"),
     (["-m", "quick", "--duration", "2", "--measurement-mode", "count_windows"], b"the length is said already"),
     (["-m", "quick", "--scenario", "single-stream", "-s", "3"], b"one run"),
     (["-m", "quick", "-z", "--string-length", "3"], b"--string-length says nothing"),

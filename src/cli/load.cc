@@ -139,6 +139,10 @@ Status PlayLevels(const LoadFlags& flags, const std::vector<LoadLevel>& levels,
       const double bound = flags.latency_threshold_ms / 1e3;
       played.mlperf = load::Judge(mlperf->rules, played.repeats.front(), flags.batch,
                                   bound > 0 ? std::optional(bound) : std::nullopt);
+      if (played.server_share && load::IsShared(*played.server_share)) {
+        played.mlperf->valid = false;
+        played.mlperf->shortfalls.emplace_back("other clients used the server meanwhile");
+      }
     }
     result.levels.push_back(std::move(played));
     console.Text(LevelText(console, result, result.levels.back()));

@@ -72,9 +72,7 @@ Status CheckLength(const LoadFlags& f) {
   const bool is_timed = f.duration_s > 0 || f.request_count > 0;
   const bool trials = f.max_trials != usual.max_trials;
   return Refuse({{"-r", trials && f.repeats > 0, "--repeats says how many"},
-                 {"-r", trials && f.duration_s > 0, "--duration is one run: --repeats says how many"},
                  {"--measurement-mode", f.measurement_mode == "count_windows" && f.duration_s > 0, said},
-                 {"--measurement-interval", f.measurement_interval_ms > 0 && is_timed, said},
                  {"--measurement-request-count", f.measurement_request_count > 0 && is_timed, said},
                  {"--duration", f.duration_s > 0 && f.request_count > 0, "--request-count says the length"}});
 }

@@ -81,6 +81,9 @@ void AddLoad(Flags& flags, LoadFlags& w) {
   flags.Switch("-a,--async", w.async, "whoever reads an answer sends the next request (default)");
   flags.Switch("--sync", w.sync, "a thread for each request in flight, which waits");
   flags.Integer("-b,--batch-size", w.batch, 1, 65536, "rows in a request");
+  flags.Integer("--priority", w.priority, 0, 65536,
+                "priority of every request, 1 the highest; 0: the model's default (the request parameter "
+                "\"priority\", for models with priority_levels in dynamic_batching)");
   flags.Number("--request-timeout-ms", w.request_timeout_ms, 0, 3.6e6,
                "a request without an answer after so long has failed; 0: none");
 }
@@ -172,6 +175,7 @@ constexpr Foreign kForeign[] = {
     {"--profile-export-file", "--samples keeps every request, --json the result"},
     {"--verbose-csv", "-f writes the columns, --json everything"},
     {"--service-kind", "any server of the Open Inference Protocol, or a model in this process"},
+    {"--request-parameter", "--priority sends that parameter, and no other is sent"},
     {"--streaming", "gRPC calls are sent one by one"},
     {"--log-frequency", "each level is told when it ends"},
     {"--request-period", "--request-rate-range, or --request-intervals"},
@@ -297,18 +301,21 @@ Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags) {
 
 namespace {
 
-// perf_analyzer's words on its trials, which any of its lines may have, where there are no such trials.
-// Empty: it is not given any.
+// Names perf_analyzer's flags of its trials, which any of its lines may have, where they have no effect.
+// Empty where none is given.
 std::string IdleTrials(const LoadFlags& flags, int repeats) {
   const LoadFlags usual;
   std::vector<std::string> idle;
   if (flags.max_trials != usual.max_trials) idle.emplace_back("-r");
   if (flags.stability_percentage != usual.stability_percentage && repeats == 1) idle.emplace_back("-s");
+  const bool has_interval = flags.measurement_interval_ms > 0;
+  if (has_interval) idle.emplace_back("-p");
   if (idle.empty()) return "";
+  const char* const length = flags.request_count > 0 ? "--request-count" : "--duration";
   return fmt::format(
-      "{} {} nothing here, where each level is played {}: -p MS makes three repeats of so long",
-      fmt::join(idle, " and "), idle.size() == 1 ? "says" : "say",
-      repeats == 1 ? "once" : fmt::format("{} times", repeats));
+      "{} {} no effect: each level is played {}{}", fmt::join(idle, ", "), idle.size() == 1 ? "has" : "have",
+      repeats == 1 ? "once" : fmt::format("{} times", repeats),
+      has_interval ? fmt::format(", for as long as {} says", length) : "; --repeats N plays it more often");
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct LoadFlags {
   double variation = 2;
   bool async = false, sync = false;
   int batch = 1, connections = 0, channels = 1, threads = 0;
+  int priority = 0;  // 0: the model's default
   std::vector<std::string> shapes, input_data, data;
   std::string payload = "tensor", recipe, string_data, shared_memory = "none";
   int64_t output_shared_memory = 0;

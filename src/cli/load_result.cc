@@ -258,6 +258,18 @@ std::string ErrorsText(const LevelResult& level) {
   return text;
 }
 
+// perf_analyzer's "Network+Server Send/Recv" to "Server Compute Output", in microseconds; empty where the
+// server's account was left out. `between`: from the last byte sent to the first received, in milliseconds.
+std::string ServerColumns(const ServerAccount& account, double between_ms) {
+  if (!account.left_out.empty()) return ",,,,";
+  const ServerTimes times = account.times.value_or(ServerTimes{});
+  const double inside =
+      times.queue_ms + times.compute_input_ms + times.compute_infer_ms + times.compute_output_ms;
+  return fmt::format("{:.0f},{:.0f},{:.0f},{:.0f},{:.0f}", 1e3 * std::max(0.0, between_ms - inside),
+                     1e3 * times.queue_ms, 1e3 * times.compute_input_ms, 1e3 * times.compute_infer_ms,
+                     1e3 * times.compute_output_ms);
+}
+
 }  // namespace
 
 double LevelResult::throughput() const {
@@ -414,17 +426,12 @@ std::string ResultCsv(const LoadResult& result) {
       "latency,Avg latency\n",
       open ? "Request Rate" : "Concurrency");
   for (const LevelResult& level : result.levels) {
-    const ServerTimes times = ServerTimesOf(level).value_or(ServerTimes{});
     const double service = MeanServiceMs(level).value_or(0);
-    const double inside =
-        times.queue_ms + times.compute_input_ms + times.compute_infer_ms + times.compute_output_ms;
     const double send = ScaledMs(level.tally.send.Mean()).value_or(0);
     const double receive = service - ScaledMs(level.tally.first_byte.Mean()).value_or(0);
-    csv +=
-        fmt::format("{:g},{:.6g},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f}", SettingOf(level),
-                    level.throughput() * result.batch, 1e3 * send, 1e3 * (service - send - receive - inside),
-                    1e3 * times.queue_ms, 1e3 * times.compute_input_ms, 1e3 * times.compute_infer_ms,
-                    1e3 * times.compute_output_ms, 1e3 * receive);
+    csv += fmt::format("{:g},{:.6g},{:.0f},{},{:.0f}", SettingOf(level), level.throughput() * result.batch,
+                       1e3 * send, ServerColumns(ServerAccountOf(level), service - send - receive),
+                       1e3 * receive);
     for (const double p : {0.5, 0.9, 0.95, 0.99}) {
       const auto ms = QuantileMs(level.tally.response, p);
       csv += ms ? fmt::format(",{:.0f}", 1e3 * *ms) : ",";

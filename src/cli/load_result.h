@@ -29,6 +29,7 @@ struct LevelResult {
   load::Claims claims;
   double measured_s = 0, cpu_s = 0, spin_s = 0;                   // sums over the repeats
   infer::PhaseTotals server;                                      // what the server counted meanwhile
+  std::optional<load::ServerShare> server_share;                  // and how much of it was ours
   std::optional<monitor::Resources> resources, server_resources;  // of the last repeat
   std::optional<stats::Answer> below_threshold;
   std::optional<load::MlperfResult> mlperf;

@@ -62,6 +62,32 @@ Status LoadSession::KeepSamples(const std::vector<LoadLevel>& levels) {
   return {};
 }
 
+std::optional<LoadSession::Look> LoadSession::LookAtServer(const load::RequestCounter& so_far) {
+  const auto ours = [&] {
+    load::RequestsSoFar all = earlier_;
+    if (so_far) all += so_far();
+    return all;
+  };
+  const load::RequestsSoFar asked = ours();
+  const auto totals = target_.Statistics();
+  if (!totals) return std::nullopt;
+  return Look{.totals = *totals, .asked = asked, .told = ours()};
+}
+
+void LoadSession::AddServerCounts(const std::optional<Look>& before, const std::optional<Look>& after,
+                                  LevelResult& result) {
+  if (!before || !after) return;
+  // A server that was loaded anew meanwhile counts from 0.
+  if (after->totals.success.count < before->totals.success.count ||
+      after->totals.fail.count < before->totals.fail.count)
+    return;
+  const infer::PhaseTotals since = after->totals - before->totals;
+  result.server += since;
+  const load::ServerShare share = load::CompareCounts(
+      static_cast<int64_t>(since.success.count + since.fail.count), before->asked, after->told);
+  result.server_share = result.server_share.value_or(load::ServerShare{}) += share;
+}
+
 Result<load::Played> LoadSession::PlayOnce(LevelResult& result, const LoadLength& length, int number,
                                            int repeat, Seed seed) {
   load::PlayOptions options{.scenario = result.level.scenario,
@@ -71,7 +97,7 @@ Result<load::Played> LoadSession::PlayOnce(LevelResult& result, const LoadLength
                             .requests = length.requests,
                             .timeout = TimeoutOf(flags_)};
   options.seed = seed.Stream(static_cast<uint64_t>(repeat));
-  std::optional<infer::PhaseTotals> before;
+  std::optional<Look> before;
   std::unique_ptr<monitor::ResourceMonitor> own;
   std::optional<ServerWatch> server;
   Status watching;
@@ -80,9 +106,9 @@ Result<load::Played> LoadSession::PlayOnce(LevelResult& result, const LoadLength
     hooks.drive = [&](Instant until, Duration awake) { return target_.Drive(until, awake); };
   hooks.give_up = [&] { target_.GiveUp(); };
   const bool warms_up = options.warm_up > Duration{} || options.warm_up_requests > 0;
-  if (!warms_up) before = target_.Statistics();  // a short run may be over before it is asked
-  hooks.measuring = [&] {
-    if (warms_up) before = target_.Statistics();
+  if (!warms_up) before = LookAtServer({});  // a short run may be over before it is asked
+  hooks.measuring = [&](const load::RequestCounter& so_far) {
+    if (warms_up) before = LookAtServer(so_far);
     auto monitor = monitor::ResourceMonitor::Start(clock_, {});
     if (monitor) own = *std::move(monitor);
     if (!flags_.server.any()) return;
@@ -92,12 +118,10 @@ Result<load::Played> LoadSession::PlayOnce(LevelResult& result, const LoadLength
     else
       watching = std::unexpected(other.error());
   };
-  hooks.measured = [&] {
+  hooks.measured = [&](const load::RequestCounter& so_far) {
     if (own) result.resources = own->Stop();
     if (server) result.server_resources = server->Stop();
-    const auto after = target_.Statistics();
-    // A server that was loaded anew meanwhile counts from 0.
-    if (before && after && after->success.count >= before->success.count) result.server += *after - *before;
+    AddServerCounts(before, LookAtServer(so_far), result);
   };
   Status kept;
   if (samples_) {
@@ -113,6 +137,7 @@ Result<load::Played> LoadSession::PlayOnce(LevelResult& result, const LoadLength
   };
   Result<load::Played> played = load::Play(target_.service(), requests_, clock_, options, hooks, stop_);
   console_.EndProgress();
+  if (played) earlier_ += played->requests;
   TRY_STATUS(watching);
   TRY_STATUS(kept);
   return played;
@@ -188,6 +213,7 @@ Result<LevelResult> LoadSession::PlayLevel(const LoadLevel& level, const LoadLen
   }
   if (flags_.percentile > 0)
     load::JudgePercentile(result.tally.response, flags_.percentile / 100, result.claims.latency);
+  if (result.server_share) load::JudgeServerShare(*result.server_share, result.claims);
   JudgeSpread(result);
   AnswerThreshold(result);
   return result;

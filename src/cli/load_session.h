@@ -39,6 +39,14 @@ class LoadSession {
   const std::optional<Ceiling>& ceiling() const { return ceiling_; }
 
  private:
+  // What the server has counted, and our requests as the question left and as its answer came.
+  struct Look {
+    infer::PhaseTotals totals;
+    load::RequestsSoFar asked, told;
+  };
+  std::optional<Look> LookAtServer(const load::RequestCounter& so_far);
+  static void AddServerCounts(const std::optional<Look>& before, const std::optional<Look>& after,
+                              LevelResult& result);
   Result<load::Played> PlayOnce(LevelResult& result, const LoadLength& length, int number, int repeat,
                                 Seed seed);
   load::Surroundings SurroundingsOf(const LevelResult& result, const load::Played& played);
@@ -53,6 +61,7 @@ class LoadSession {
   Console& console_;
   const std::stop_token& stop_;
   const int cpus_;
+  load::RequestsSoFar earlier_;  // requests of the runs before
   bool asked_for_ceiling_ = false;
   std::optional<Ceiling> ceiling_;
   std::unique_ptr<load::SampleFile> samples_;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "load/judge.h"
 #include "load/split.h"
 #include "stats/quantile.h"
 
@@ -34,8 +35,8 @@ Json ServerJson(const ServerTimes& times, double service_ms) {
   return json;
 }
 
-// Where the mean response time went: its parts add up to it. What is left of the server's own time, and what
-// neither side saw, stands as it comes out, below zero too.
+// Where the mean response time went: its parts add up to it. What the client saw of its sending and the
+// server counts as its own time counts once.
 Json SplitJson(const LevelResult& level, const std::optional<ServerTimes>& times) {
   const auto response = MeanMs(level.tally.response), service = MeanMs(level.tally.service),
              first_byte = MeanMs(level.tally.first_byte);
@@ -44,8 +45,10 @@ Json SplitJson(const LevelResult& level, const std::optional<ServerTimes>& times
   auto send = MeanMs(level.tally.send);
   // Of some it may not be known.
   if (send) *send *= static_cast<double>(level.tally.send.count()) / static_cast<double>(level.answered());
+  double wire = *first_byte - send.value_or(0) - (times ? times->request_ms : 0);
+  if (send) load::CountOverlapOnce(wire, {&*send});
   PutIfAny(json, "client_send", send);
-  json["wire_and_wait"] = *first_byte - send.value_or(0) - (times ? times->request_ms : 0);
+  json["wire_and_wait"] = wire;
   if (!times) return json;
   PutIfAny(json, "receive", times->receive_ms);
   json["queue"] = times->queue_ms;
@@ -120,10 +123,12 @@ std::string SlowestText(const Slowest& slowest, const load::Split& all, double p
 
 }  // namespace
 
-std::optional<ServerTimes> ServerTimesOf(const LevelResult& level) {
-  std::optional<ServerTimes> counted = ServerTimesOf(level.server);
+namespace {
+
+// With each response; nothing where the server was not asked to.
+std::optional<ServerTimes> ToldTimes(const LevelResult& level, const std::optional<ServerTimes>& counted) {
   const auto told = level.tally.split.Mean();
-  if (!told) return counted;
+  if (!told) return std::nullopt;
   ServerTimes times{.requests = level.tally.split.count(),
                     .rows_per_batch = counted ? counted->rows_per_batch : 0,
                     .receive_ms = Ms(told->of(SplitPart::kReceive)),
@@ -135,8 +140,47 @@ std::optional<ServerTimes> ServerTimesOf(const LevelResult& level) {
   return times;
 }
 
+bool IsShared(const LevelResult& level) { return level.server_share && load::IsShared(*level.server_share); }
+
+std::string SharedText(const load::ServerShare& share) {
+  return fmt::format(
+      "the server's statistics count {} or more requests of other clients, {} in all; only "
+      "--split response, which weir's server knows, tells of ours alone",
+      Count(share.others_at_least()), Count(share.counted));
+}
+
+}  // namespace
+
+ServerAccount ServerAccountOf(const LevelResult& level) {
+  const std::optional<ServerTimes> counted = ServerTimesOf(level.server);
+  const std::optional<ServerTimes> told = ToldTimes(level, counted);
+  if (!told && !counted) return {};
+  if (!told && IsShared(level)) return {.times = {}, .left_out = SharedText(*level.server_share)};
+  const ServerTimes& times = told ? *told : *counted;
+  const auto first_byte = MeanMs(level.tally.first_byte);
+  if (!first_byte) return {};
+  if (times.request_ms > *first_byte) {
+    return {
+        .times = {},
+        .left_out = fmt::format("a request took {} ms on average by the server's account, and {} ms as the "
+                                "client saw it: they are not the same requests, or one of the clocks is "
+                                "wrong",
+                                Short(times.request_ms), Short(*first_byte))};
+  }
+  return {.times = times, .left_out = {}};
+}
+
 void AddSplit(const LevelResult& level, double percentile, Json& json) {
-  const auto times = ServerTimesOf(level);
+  if (level.server_share) {
+    json["server_requests"] = {{"counted", level.server_share->counted},
+                               {"ours_at_most", level.server_share->ours_at_most},
+                               {"others_at_least", level.server_share->others_at_least()}};
+  }
+  const auto [times, left_out] = ServerAccountOf(level);
+  if (!left_out.empty()) {
+    json["split_left_out"] = left_out;
+    return;
+  }
   if (const auto service = MeanMs(level.tally.service); times && service)
     json["server_ms"] = ServerJson(*times, *service);
   if (Json split = SplitJson(level, times); !split.is_null()) json["split_ms"] = std::move(split);
@@ -146,7 +190,8 @@ void AddSplit(const LevelResult& level, double percentile, Json& json) {
 
 std::string SplitText(const LevelResult& level, double percentile) {
   std::string text;
-  const auto times = ServerTimesOf(level);
+  const auto [times, left_out] = ServerAccountOf(level);
+  if (!left_out.empty()) return fmt::format("  {:<10} left out: {}\n", "server", left_out);
   if (const auto service = MeanMs(level.tally.service); times && service) text = ServerText(*times, *service);
   if (const auto slowest = SlowestOf(level, percentile))
     text += SlowestText(*slowest, *level.tally.split.Mean(), percentile);

@@ -11,10 +11,15 @@
 namespace weir::cli {
 
 // What its server says of a request on average: with each response where it was asked to, else by its
-// statistics. Nothing where it says nothing.
-std::optional<ServerTimes> ServerTimesOf(const LevelResult& level);
+// statistics.
+struct ServerAccount {
+  std::optional<ServerTimes> times;  // nothing where it says nothing, or what it says is not of our requests
+  std::string left_out;              // why not, where it says something
+};
+ServerAccount ServerAccountOf(const LevelResult& level);
 
-// "server_ms", "split_ms", and of those above this percentile, 0 to 100, "slowest", where they are known.
+// "server_ms", "split_ms" or, where the server's account is not of our requests, "split_left_out" with the
+// reason, "server_requests", and of those above this percentile, 0 to 100, "slowest", where they are known.
 void AddSplit(const LevelResult& level, double percentile, Json& json);
 std::string SplitText(const LevelResult& level, double percentile);
 

@@ -51,6 +51,7 @@ class RemoteTarget final : public LoadTarget {
 
  private:
   Status CheckTellsDurations();
+  Status CheckPriority() const;
 
   const wire::ModelUrl url_;
   const wire::ClientOptions options_;
@@ -70,6 +71,7 @@ Status RemoteTarget::Open() {
       url_.server, {.threads = is_grpc ? 0 : 1, .headers = flags_.headers, .timeout = kPatience}, clock_));
   info_ = TRY_CONTEXT(questions_->Info(url_.model, url_.version), url_.server);
   if (flags_.splits_responses()) TRY_STATUS(CheckTellsDurations());
+  TRY_STATUS(CheckPriority());
   client_ = TRY(wire::MakeClient(url_.server, options_, clock_));
   return {};
 }
@@ -83,6 +85,22 @@ Status RemoteTarget::CheckTellsDurations() {
       fmt::format("--split response: {} does not tell its durations with a response (it lists no extension "
                   "{}): leave it out, and its statistics are asked instead",
                   url_.server, wire::kDurations));
+}
+
+// A model without priorities takes any and passes it over, so that the flag would seem to work.
+Status RemoteTarget::CheckPriority() const {
+  if (flags_.priority == 0 || !info_.priority_levels) return {};
+  const int levels = *info_.priority_levels;
+  if (levels == 0) {
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format("--priority {}: {} at {} has no priorities; set dynamic_batching {{ priority_levels "
+                    "default_priority_level }} in its configuration, or leave --priority out",
+                    flags_.priority, info_.name, url_.server));
+  }
+  if (flags_.priority <= levels) return {};
+  return Invalid(fmt::format("--priority {}: the priorities of {} at {} are 1, the highest, to {}",
+                             flags_.priority, info_.name, url_.server, levels));
 }
 
 RemoteTarget::~RemoteTarget() {
@@ -111,6 +129,7 @@ Status RemoteTarget::Prepare(load::Requests& requests) {
     infer::RequestForm form = shared_.forms.empty() ? infer::RequestForm{} : std::move(shared_.forms[i]);
     if (!requests.check) form.outputs = infer::RequestForm::Outputs::kPassOver;
     requests.pool[i].durations = flags_.splits_responses();
+    requests.pool[i].priority = flags_.priority;
     infer::Request bare;
     bare.prepared = client_->Prepare(requests.pool[i], form);
     requests.pool[i] = std::move(bare);
@@ -184,6 +203,7 @@ Result<std::unique_ptr<LoadTarget>> OpenPlain(const LoadFlags& flags, const Cloc
       {"--engine", !flags.engine.empty()},
       {"--precision", !flags.precision.empty()},
       {"--channels", flags.channels != 1},
+      {"--priority", flags.priority > 0},
       {"--batch-size", flags.batch != 1},
       {"--zero-input", flags.zero_input},
       {"--string-data", !flags.string_data.empty()},
@@ -343,6 +363,8 @@ Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const
     return Invalid("--calibrate measures the way to a server: in this process there is none");
   if (flags.splits_responses())
     return Invalid("--split response asks a server: in this process there is none to tell");
+  if (flags.priority > 0)
+    return Invalid("--priority is for served models: in this process nothing waits beside these requests");
   if (!flags.headers.empty()) return Invalid("-H is of a server: in this process there is nobody to read it");
   if (flags.shared_memory != "none")
     return Invalid("--shared-memory is for servers: in this process the model is given its tensor");

@@ -27,6 +27,15 @@ Result<infer::TensorInfo> Pick(const ModelTensors& model, const std::vector<infe
       fmt::format("model {}: the recipe names {} \"{}\"; the model has {}", model.name, what, name, names));
 }
 
+// Of scores whose first dimension is the batch.
+std::optional<int64_t> ClassesOf(const infer::TensorInfo& output, int first_class) {
+  if (output.shape.size() < 2) return std::nullopt;
+  const infer::Shape item(output.shape.begin() + 1, output.shape.end());
+  const auto scores = infer::ElementCount(item);
+  if (!scores || *scores <= first_class) return std::nullopt;
+  return *scores - first_class;
+}
+
 }  // namespace
 
 Result<run::Target> MakeTarget(const ModelTensors& model, const std::optional<data::Recipe>& recipe,
@@ -41,7 +50,9 @@ Result<run::Target> MakeTarget(const ModelTensors& model, const std::optional<da
         "the recipe gives pictures of different sizes: it needs a crop, or a resize to a width and height");
   }
   target.input = TRY(Pick(model, model.inputs, recipe->input, "input"));
-  target.output = TRY(Pick(model, model.outputs, recipe->output, "output")).name;
+  const infer::TensorInfo output = TRY(Pick(model, model.outputs, recipe->output, "output"));
+  target.output = output.name;
+  target.classes = ClassesOf(output, recipe->first_class);
   if (model.inputs.size() == 1) return target;
   return Fail(ErrorCode::kUnsupported,
               fmt::format("model {} has {} inputs: pictures fill only one", model.name, model.inputs.size()));

@@ -14,6 +14,7 @@
 #include "record/provenance.h"
 #include "run/answers.h"
 #include "run/application.h"
+#include "run/label_check.h"
 
 namespace weir::cli {
 namespace {
@@ -169,6 +170,7 @@ Result<int> RunModel(const RunFlags& w, const std::stop_token& stop) {
     writer = TRY(run::AnswerWriter::Create(w.answers == "-" ? "/dev/stdout" : w.answers));
   Protocol protocol(std::move(writer), target.labels);
   RunResult result{.flags = w, .options = options, .recogniser = *recogniser, .listing = listing};
+  result.labels = run::CheckLabels(listing, target);
   run::Application application(recogniser->service(), target, listing, clock, options);
   {
     const std::stop_callback on_stop(stop, [&] { application.Stop(); });

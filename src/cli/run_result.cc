@@ -45,6 +45,10 @@ std::vector<std::string> Warnings(const RunResult& o) {
   return warnings;
 }
 
+bool HasAccuracy(const RunResult& o) {
+  return o.report.labelled > 0 && o.labels && !o.recogniser.invents_answers();
+}
+
 Json StagesJson(const RunResult& o) {
   const run::StageTimes& s = o.report.stages;
   Json stages;
@@ -155,11 +159,12 @@ Json ResultJson(const RunResult& o, const record::Provenance& provenance) {
                     {"gain_at_most", o.wall->gain},
                     {"text", o.wall->text}};
   }
-  if (r.labelled > 0 && !o.recogniser.invents_answers()) {
+  if (HasAccuracy(o)) {
     json["accuracy"] = {{"top1", static_cast<double>(r.top1_hits) / static_cast<double>(r.labelled)},
                         {"top5", static_cast<double>(r.top5_hits) / static_cast<double>(r.labelled)},
-                        {"images", r.labelled}};
+                        {"labelled", r.labelled}};
   }
+  if (!o.labels) json["accuracy_left_out"] = o.labels.error().message;
   json["warnings"] = Warnings(o);
   json["provenance"] = provenance.ToJson();
   json["command"] = record::CommandLine(CommandLine());
@@ -191,11 +196,16 @@ std::string ResultText(const Console& console, const RunResult& o) {
                         reject.detail.empty() ? "" : ": ", EscapeBytes(reject.detail));
   }
   if (r.rejected.total > std::ssize(r.rejected.first)) text += "  ...\n";
-  if (r.labelled > 0 && !o.recogniser.invents_answers()) {
-    text += fmt::format("{}   top-1 {:.1f} %, top-5 {:.1f} %\n", console.Bold("accuracy"),
+  if (HasAccuracy(o)) {
+    text += fmt::format("{}   top-1 {:.1f} %, top-5 {:.1f} %, of {}\n", console.Bold("accuracy"),
                         100.0 * static_cast<double>(r.top1_hits) / static_cast<double>(r.labelled),
-                        100.0 * static_cast<double>(r.top5_hits) / static_cast<double>(r.labelled));
+                        100.0 * static_cast<double>(r.top5_hits) / static_cast<double>(r.labelled),
+                        r.labelled == r.images ? Count(r.labelled, "picture")
+                                               : fmt::format("the {} of {} that have labels",
+                                                             Count(r.labelled), Count(r.images, "picture")));
   }
+  if (!o.labels)
+    text += fmt::format("{}   left out: {}\n", console.Bold("accuracy"), o.labels.error().message);
   if (const auto throughput = r.Throughput()) {
     text += fmt::format(
         "{} {} images/s in {:.2f} s; before that {} took {:.2f} s, the warm-up batch {:.2f} s{}\n",

@@ -22,6 +22,7 @@ struct RunResult {
   const Recogniser& recogniser;
   const data::Listing& listing;
   run::Report report;
+  Status labels;  // whether they are classes of the model: else the answers are not held against them
   run::Bounds bounds;
   std::optional<run::Wall> wall;
   monitor::Resources resources;

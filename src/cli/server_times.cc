@@ -1,5 +1,7 @@
 #include "cli/server_times.h"
 
+#include "load/split.h"
+
 namespace weir::cli {
 
 std::optional<ServerTimes> ServerTimesOf(const infer::PhaseTotals& since) {
@@ -8,7 +10,7 @@ std::optional<ServerTimes> ServerTimesOf(const infer::PhaseTotals& since) {
   const auto mean_ms = [&](const infer::PhaseTotals::Phase& phase) {
     return Milliseconds(phase.total) / requests;
   };
-  return ServerTimes{
+  ServerTimes times{
       .requests = static_cast<int64_t>(since.success.count),
       .rows_per_batch =
           since.batches > 0 ? static_cast<double>(since.rows) / static_cast<double>(since.batches) : 0,
@@ -17,6 +19,10 @@ std::optional<ServerTimes> ServerTimesOf(const infer::PhaseTotals& since) {
       .compute_infer_ms = mean_ms(since.compute_infer),
       .compute_output_ms = mean_ms(since.compute_output),
       .request_ms = mean_ms(since.success)};
+  double rest = times.rest_ms();
+  load::CountOverlapOnce(
+      rest, {&times.compute_input_ms, &times.queue_ms, &times.compute_infer_ms, &times.compute_output_ms});
+  return times;
 }
 
 }  // namespace weir::cli

@@ -15,14 +15,15 @@ struct ServerTimes {
   double queue_ms = 0, compute_input_ms = 0, compute_infer_ms = 0, compute_output_ms = 0;
   double request_ms = 0;  // from its arrival to its answer
 
-  // What the parts leave of it; below 0 where they overlap.
+  // What the parts leave of it.
   double rest_ms() const {
     return request_ms - receive_ms.value_or(0) - queue_ms - compute_input_ms - compute_infer_ms -
            compute_output_ms;
   }
 };
 
-// Of what has come since some moment; nothing where no request has.
+// Of what has come since some moment; nothing where no request has. Where parts overlap, the overlap counts
+// once (load::CountOverlapOnce), so that the rest is not below 0.
 std::optional<ServerTimes> ServerTimesOf(const infer::PhaseTotals& since);
 
 }  // namespace weir::cli

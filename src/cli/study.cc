@@ -47,13 +47,22 @@ std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
   return flags.Parse(arguments);
 }
 
+std::string InabilityText(const trial::Laboratory::Inability& one, const study::Design& design) {
+  return fmt::format("{} of {} cannot be played here and will be skipped: {}", Count(one.configurations),
+                     Count(std::ssize(design.configurations), "configuration"), EscapeBytes(one.why));
+}
+
 Result<trial::Laboratory::Options> LaboratoryOptions(const Options& options, const std::string& folder) {
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return FailErrno("/proc/self/exe", error.value());
   const std::string absolute = std::filesystem::absolute(folder, error).string();
   if (error) return FailErrno(folder, error.value());
-  return trial::Laboratory::Options{.program = program, .folder = absolute + "/work", .image = options.image};
+  return trial::Laboratory::Options{
+      .program = program,
+      .folder = absolute + "/work",
+      .image = options.image,
+      .study_folder = std::filesystem::path(options.file).parent_path().string()};
 }
 
 std::string DesignText(const Console& console, const study::StudyFile& file, const study::Design& design) {
@@ -73,6 +82,11 @@ std::vector<std::optional<double>> Pilot(const study::Design& design, trial::Lab
                                          const Clock& clock, const std::stop_token& stop, Console& console,
                                          bool& any_failed) {
   std::vector<std::optional<double>> seconds(design.configurations.size());
+  std::set<std::string> told;  // each reason once
+  for (const trial::Laboratory::Inability& one : laboratory.FindInabilities()) {
+    console.Note(InabilityText(one, design));
+    told.insert(one.why);
+  }
   for (const study::Trial& trial : study::PilotTrials(design)) {
     if (stop.stop_requested()) break;
     const Instant begin = clock.Now();
@@ -82,7 +96,8 @@ std::vector<std::optional<double>> Pilot(const study::Design& design, trial::Lab
       seconds[trial.configuration] = Seconds(clock.Now() - begin);
       continue;
     }
-    console.Note(fmt::format("{}: {}", label, record.error().message));
+    if (told.insert(record.error().message).second)
+      console.Note(fmt::format("{}: {}", label, record.error().message));
     any_failed = any_failed || record.error().code != ErrorCode::kUnsupported;  // which would be skipped
   }
   return seconds;
@@ -116,6 +131,7 @@ Result<Json> ProvenanceOf(const study::StudyFile& file, trial::Laboratory& labor
   Json provenance =
       record::CollectProvenance({.command = CommandLine(), .seed = file.seed, .libraries = {}}).ToJson();
   provenance["materials"] = TRY(laboratory.Materials());
+  provenance["resolved"] = laboratory.ResolvedPaths();
   return provenance;
 }
 
@@ -137,6 +153,14 @@ class Teller {
         console_(console),
         begin_(clock.Now()),
         wanted_(study::WantedMetrics(stored.file)) {}
+
+  // What this machine cannot do, before the first trial; its trials do not say it again.
+  void TellInabilities(const std::vector<trial::Laboratory::Inability>& inabilities) {
+    for (const trial::Laboratory::Inability& one : inabilities) {
+      told_.insert(EscapeBytes(one.why));
+      Note(InabilityText(one, stored_.design) + " (--resume plays them once that is mended)");
+    }
+  }
 
   void Tell(const study::Progress& progress, const study::Played& last) {
     const record::Verdict& verdict = last.record.verdict;
@@ -201,6 +225,7 @@ Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy
     TRY_STATUS(ReadStoredStudy(options.folder));  // what the report needs in the end
   }
   Teller teller(stored, clock, console);
+  teller.TellInabilities(laboratory.FindInabilities());
   const study::RunInputs inputs{.design = stored.design,
                                 .play = [&](const study::Trial& trial) { return laboratory.Play(trial); },
                                 .progress = [&](const study::Progress& progress,

@@ -22,7 +22,9 @@ struct ModelInfo {
   std::string platform;               // "onnxruntime_onnx", ...
   std::vector<TensorInfo> inputs;     // with the batch dimension, -1, where max_batch > 0
   std::vector<TensorInfo> outputs;
-  int max_batch = 0;                              // 0: the dimensions are all there are
+  int max_batch = 0;  // 0: the dimensions are all there are
+  // Of dynamic batching: 0 where the model has none. Absent where the server does not show its configuration.
+  std::optional<int> priority_levels;
   std::map<std::string, std::string> parameters;  // of its configuration; "recipe" and "labels" among them
 };
 

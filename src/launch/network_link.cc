@@ -109,17 +109,33 @@ Bucket BucketFor(double gbit_per_s, Duration queue) {
           .queue_bytes = static_cast<uint32_t>(std::min(queue_bytes, kMostQueued))};
 }
 
-std::vector<std::string> ShapeArguments(const std::string& device, QueuePlace place, const Bucket& bucket) {
+namespace {
+
+std::vector<std::string> QueueArguments(const std::string& device, QueuePlace place) {
   std::vector<std::string> arguments{"tc", "qdisc", "add", "dev", device};
   if (place.parent == TC_H_ROOT)
     arguments.emplace_back("root");
   else
     arguments.insert(arguments.end(),
                      {"parent", fmt::format("{:x}:{:x}", place.parent >> 16, place.parent & 0xFFFF)});
+  arguments.insert(arguments.end(), {"handle", fmt::format("{:x}:", place.handle >> 16)});
+  return arguments;
+}
+
+}  // namespace
+
+std::vector<std::string> ShapeArguments(const std::string& device, QueuePlace place, const Bucket& bucket) {
+  std::vector<std::string> arguments = QueueArguments(device, place);
   arguments.insert(arguments.end(),
-                   {"handle", fmt::format("{:x}:", place.handle >> 16), "tbf", "rate",
-                    fmt::format("{}bit", bucket.bytes_per_s * 8), "burst",
+                   {"tbf", "rate", fmt::format("{}bit", bucket.bytes_per_s * 8), "burst",
                     fmt::format("{}b", bucket.burst_bytes), "limit", fmt::format("{}b", bucket.queue_bytes)});
+  return arguments;
+}
+
+// The other end of a pair of virtual devices takes packets at once, so that none ever waits.
+std::vector<std::string> CountArguments(const std::string& device, QueuePlace place) {
+  std::vector<std::string> arguments = QueueArguments(device, place);
+  arguments.insert(arguments.end(), {"pfifo", "limit", "100000"});
   return arguments;
 }
 
@@ -149,7 +165,7 @@ Result<AddressPair> FreeAddresses(const std::vector<uint32_t>& taken, uint32_t s
 }
 
 Result<std::unique_ptr<NetworkLink>> NetworkLink::Create(Options options, const Clock& clock) {
-  TRY_STATUS(CheckRate(options.gbit_per_s));
+  if (options.gbit_per_s) TRY_STATUS(CheckRate(*options.gbit_per_s));
   if (options.mtu < 1280 || options.mtu > 65000)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("an MTU of {}: from 1280 to 65000 can be had", options.mtu));
@@ -219,8 +235,12 @@ Status NetworkLink::Delay() {
 }
 
 Status NetworkLink::Shape(const Options& options) {
-  const Bucket bucket = BucketFor(options.gbit_per_s, options.queue);
   const QueuePlace place = delay_ == Duration::zero() ? kRoot : kDelayed;
+  if (!options.gbit_per_s) {
+    TRY_STATUS(RunTool(CountArguments(device_, place), -1, clock_));
+    return RunTool(CountArguments(kFarDevice, place), namespace_.get(), clock_);
+  }
+  const Bucket bucket = BucketFor(*options.gbit_per_s, options.queue);
   TRY_STATUS(RunTool(ShapeArguments(device_, place, bucket), -1, clock_));
   TRY_STATUS(RunTool(ShapeArguments(kFarDevice, place, bucket), namespace_.get(), clock_));
   queue_bytes_ = bucket.queue_bytes;
@@ -244,6 +264,7 @@ Status NetworkLink::FindEnds() {
 }
 
 Status NetworkLink::SetRate(double gbit_per_s) {
+  CHECK(queue_bytes_ > 0);  // it was made with a rate
   TRY_STATUS(CheckRate(gbit_per_s));
   const QueuePlace place = delay_ == Duration::zero() ? kRoot : kDelayed;
   Bucket bucket = BucketFor(gbit_per_s, Duration::zero());

@@ -17,12 +17,14 @@ namespace weir::launch {
 
 // A pair of virtual Ethernet devices, one in this process's namespace and one in a namespace without a name
 // that this object holds open: when this process ends in whatever way, the kernel takes both away once
-// what runs there has ended. Both ends are shaped (tbf), so the rate holds each way on its own, as on a
-// full-duplex cable. One thread at a time, but where a method says otherwise.
+// what runs there has ended. With a rate both ends are shaped (tbf), so it holds each way on its own, as on a
+// full-duplex cable. Without one nothing holds packets back; a queue that passes all on at once (pfifo)
+// counts them. One thread at a time, but where a method says otherwise.
 class NetworkLink {
  public:
   struct Options {
-    double gbit_per_s = 5;  // each way, counted with Ethernet headers; 0.001 to 100
+    // Each way, counted with Ethernet headers; 0.001 to 100. Absent: not shaped.
+    std::optional<double> gbit_per_s = 5;
     int mtu =
         9000;  // bytes; 1,280 to 65,000. 9,000: what data centres use; a payload gets 99.3 % of the rate
     // What may wait at each end beside what leaves at once, as time at this rate; 0.1 ms to 1 s. In bytes it
@@ -36,9 +38,9 @@ class NetworkLink {
   static Result<std::unique_ptr<NetworkLink>> Create(Options options, const Clock& clock);
   ~NetworkLink();
 
-  // Takes effect at once, also with connections open; what is queued stays queued, and the queue stays as
-  // large as it was made, or as one bucket where that is more. (A sender that goes on at a higher rate fills
-  // it, and loses what comes then.) Some 50 us. Thread-safe.
+  // REQUIRES: a link with a rate. Takes effect at once, also with connections open; what is queued stays
+  // queued, and the queue stays as large as it was made, or as one bucket where that is more. (A sender that
+  // goes on at a higher rate fills it, and loses what comes then.) Some 50 us. Thread-safe.
   Status SetRate(double gbit_per_s);
 
   // Since the link was made: what near and far sent. Thread-safe.
@@ -89,6 +91,9 @@ Bucket BucketFor(double gbit_per_s, Duration queue);
 
 // Arguments for tc that shape what leaves `device`, at `place`.
 std::vector<std::string> ShapeArguments(const std::string& device, QueuePlace place, const Bucket& bucket);
+
+// Arguments for tc that count what leaves `device`, and hold nothing back.
+std::vector<std::string> CountArguments(const std::string& device, QueuePlace place);
 
 // Arguments for tc that delay what leaves `device` before it is shaped, by whole microseconds. The delay's
 // own queue is never what is full: a million packets.

@@ -49,6 +49,12 @@ TEST(ShapeArguments, SayTheBucketInTcsWords) {
                           "100000000bit", "burst", "70000b", "limit", "95000b"));
 }
 
+TEST(CountArguments, HoldNothingBack) {
+  EXPECT_THAT(
+      CountArguments("e", {.parent = 0xFFFFFFFF, .handle = 0x00100000}),
+      ElementsAre("tc", "qdisc", "add", "dev", "e", "root", "handle", "10:", "pfifo", "limit", "100000"));
+}
+
 TEST(DelayArguments, SayTheDelayInMicroseconds) {
   EXPECT_THAT(DelayArguments("e", 1500us), ElementsAre("tc", "qdisc", "add", "dev", "e", "root", "handle",
                                                        "1:", "netem", "delay", "1500us", "limit", "1000000"));
@@ -149,6 +155,19 @@ TEST_F(NetworkLinkTest, IsShapedAtBothEndsAndTakesAnotherRate) {
 }
 
 // A link that was made with a rate and one that was changed to it are the same to tc.
+TEST_F(NetworkLinkTest, IsNotShapedWithoutARateAndCountsAllTheSame) {
+  const auto link = Make({.gbit_per_s = std::nullopt});
+  if (link == nullptr) GTEST_SKIP() << reason_;
+  EXPECT_THAT(Shown(*link), HasSubstr("pfifo"));
+  EXPECT_THAT(Shown(*link), ::testing::Not(HasSubstr("rate")));
+  const Status asked = AskHttp("http://" + link->far_address() + ":8000/", 10s, clock_);
+  EXPECT_THAT(asked.error().message, HasSubstr("Connection refused")) << "that is: the far side was reached";
+  const auto counters = link->ReadCounters();
+  ASSERT_TRUE(counters.has_value()) << counters.error().message;
+  EXPECT_GT(counters->to_far.packets, 0U);
+  EXPECT_GT(counters->to_near.packets, 0U);
+}
+
 TEST_F(NetworkLinkTest, ChangesTheRateAsTcWouldHaveSetIt) {
   const auto one = Make({.gbit_per_s = 5}), other = Make({.gbit_per_s = 12.5});
   if (one == nullptr || other == nullptr) GTEST_SKIP() << reason_;

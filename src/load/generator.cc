@@ -96,6 +96,10 @@ void Player::Watch(const std::stop_token& stop) {
   Duration::rep spun_before = 0;
   ThreadUse use;
   bool measuring = false, measured = false, gave_up = false, over = false;
+  const RequestCounter so_far = [this] {
+    MutexLock lock(mutex_);
+    return ledger_.so_far();
+  };
   Instant ended;
   told_at_ = clock_.Now();
   Instant next = told_at_ + kProgressEvery;
@@ -113,14 +117,14 @@ void Player::Watch(const std::stop_token& stop) {
       cpu_before = ProcessCpuTime();
       spun_before = spun_;
       use = ReadThreadUse();
-      if (hooks_.measuring) hooks_.measuring();
+      if (hooks_.measuring) hooks_.measuring(so_far);
     }
     if (has_ended && !std::exchange(measured, true)) {
       ended = now;
       const Duration cpu = ProcessCpuTime() - cpu_before;
       const Duration spun(spun_ - spun_before);
       const Busiest busiest = BusiestThread(use, ReadThreadUse(), {"client", "load-"}, spun);
-      if (hooks_.measured) hooks_.measured();
+      if (hooks_.measured) hooks_.measured(so_far);
       MutexLock lock(mutex_);
       played_.spin_s = Seconds(spun);
       played_.cpu_s = std::max(0.0, Seconds(cpu - spun));
@@ -145,6 +149,7 @@ void Player::Watch(const std::stop_token& stop) {
 Played Player::Sum() {
   MutexLock lock(mutex_);
   played_.tally = ledger_.tally();
+  played_.requests = ledger_.so_far();
   played_.by_count = options_.requests > 0;
   played_.measured_s = Seconds(ledger_.to() - ledger_.from());
   if (!is_open_ && played_.measured_s > 0) {

@@ -17,6 +17,7 @@
 #include "load/answer_check.h"
 #include "load/sample.h"
 #include "load/schedule.h"
+#include "load/server_share.h"
 #include "load/tally.h"
 
 namespace weir::load {
@@ -65,14 +66,17 @@ struct Progress {
   std::optional<Duration> p99;       // of response times so far
 };
 
+// The requests of a run so far, its warm-up's too. To be called by hooks alone.
+using RequestCounter = std::function<RequestsSoFar()>;
+
 // Calls on the way, all but `drive` from the thread that runs Play, none in the way of a request.
 struct PlayHooks {
   // Where the service has no threads (infer::Endpoint::Drive): called by the thread "load-0" alone, which
   // submits too. Empty: it has.
   std::function<Duration(Instant until, Duration awake)> drive;
-  std::function<void()> measuring;                // the measured time has begun
-  std::function<void()> measured;                 // and ended; answers may still be awaited
-  std::function<void(const Progress&)> progress;  // some times a second
+  std::function<void(const RequestCounter&)> measuring;  // the measured time has begun
+  std::function<void(const RequestCounter&)> measured;   // and ended; answers may still be awaited
+  std::function<void(const Progress&)> progress;         // some times a second
   std::function<void(std::span<const Sample>)>
       samples;  // of measured requests, in the order in which they ended
   // What is out is overdue: whoever holds it must answer it now. Nothing is submitted or driven any more.
@@ -83,6 +87,7 @@ struct PlayHooks {
 // What a run came to.
 struct Played {
   Tally tally;
+  RequestsSoFar requests;        // of warm-up and measured time
   int64_t warm_up_requests = 0;  // sent before the measured time
   double warm_up_s = 0;
   // The measured time; by count, until the last request was planned (Ledger). 0: the run ended in its

@@ -193,12 +193,28 @@ TEST(Play, StopsWhenAskedAndTellsWhatThereWas) {
   ThreadedService service;
   std::stop_source stop;
   PlayHooks hooks;
-  hooks.measuring = [&] { stop.request_stop(); };
+  hooks.measuring = [&](const RequestCounter&) { stop.request_stop(); };
   const Played played =
       MustPlay(service, {.scenario = Concurrency{.in_flight = 2}, .warm_up = 0s, .length = 1h}, hooks,
                OneRequest(), stop.get_token());
   EXPECT_TRUE(played.interrupted);
   EXPECT_EQ(played.tally.planned(), played.tally.answered());
+}
+
+TEST(Play, CountsTheRequestsOfTheWarmUpToo) {
+  InlineService service;
+  PlayHooks hooks;
+  RequestsSoFar first, last;
+  hooks.measuring = [&](const RequestCounter& so_far) { first = so_far(); };
+  hooks.measured = [&](const RequestCounter& so_far) { last = so_far(); };
+  const Played played = MustPlay(
+      service,
+      {.scenario = Concurrency{.in_flight = 2}, .warm_up = 0s, .warm_up_requests = 10, .requests = 20},
+      hooks);
+  EXPECT_EQ(service.submitted, 30);
+  EXPECT_EQ(played.requests, (RequestsSoFar{.begun = 30, .answered = 30}));
+  EXPECT_GE(first.begun, 10);
+  EXPECT_EQ(last, played.requests);
 }
 
 TEST(Play, TellsEveryMeasuredRequest) {

@@ -231,6 +231,22 @@ void JudgePercentile(const stats::Histogram& response, double percentile, record
                                                    response.count(), 100 * percentile, std::ceil(needed))});
 }
 
+bool IsShared(const ServerShare& share, const Limits& limits) {
+  return share.others_at_least() >= 2 && share.others_share() > limits.shared_suspect;
+}
+
+void JudgeServerShare(const ServerShare& share, Claims& claims, const Limits& limits) {
+  if (!IsShared(share, limits)) return;
+  const bool invalid = share.others_share() > limits.shared_invalid;
+  const std::string evidence = fmt::format(
+      "{} or more of the {} requests that the server counted came from other clients ({}), limit {}",
+      share.others_at_least(), share.counted, Percent(share.others_share()),
+      Percent(invalid ? limits.shared_invalid : limits.shared_suspect));
+  const Standing standing = invalid ? Standing::kInvalid : Standing::kSuspect;
+  claims.throughput.Add(standing, {Reason::kServerShared, evidence});
+  claims.latency.Add(standing, {Reason::kServerShared, evidence});
+}
+
 bool IsSpoiled(const record::Verdict& latency, const Tally& tally) {
   if (latency.standing < Standing::kInvalid) return false;
   return std::ranges::none_of(latency.causes, [&](const record::Cause& cause) {

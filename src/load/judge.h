@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "load/generator.h"
+#include "load/server_share.h"
 #include "record/verdict.h"
 #include "stats/batch_means.h"
 
@@ -37,6 +38,9 @@ struct Limits {
   double foreign_share = 0.05;    // of the machine's CPUs
   double throttled_share = 0.01;  // of the time
   int64_t fewest = 30;            // samples
+  // Of the requests that the server counted, those of other clients; fewer than two are never held against
+  // it.
+  double shared_suspect = 0.01, shared_invalid = 0.1;
 };
 
 struct Claims {
@@ -49,6 +53,11 @@ bool IsSpoiled(const record::Verdict& latency, const Tally& tally);
 Claims Judge(const Played& played, const Surroundings& around, const Limits& limits = {});
 // Whether there are answers enough, those of all repeats together, for a claim of this percentile, 0 to 1.
 void JudgePercentile(const stats::Histogram& response, double percentile, record::Verdict& latency);
+
+// Whether the server worked for other clients while it was measured.
+bool IsShared(const ServerShare& share, const Limits& limits = {});
+// What that makes of the claims: response times and throughput are those of a server that others used.
+void JudgeServerShare(const ServerShare& share, Claims& claims, const Limits& limits = {});
 
 // Requests in flight and requests a second times their time in flight, and how far they are apart.
 struct LittlesLaw {

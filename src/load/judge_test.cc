@@ -230,6 +230,36 @@ TEST(Judge, SuspectsAMachineThatOthersUse) {
   EXPECT_EQ(Judge(played, {.throttled_s = 1}).latency.standing, Standing::kInvalid);
 }
 
+TEST(JudgeServerShare, SuspectsAServerThatOthersUse) {
+  Claims claims;
+  JudgeServerShare({.counted = 1000, .ours_at_most = 980}, claims);
+  EXPECT_EQ(claims.latency.standing, Standing::kSuspect);
+  EXPECT_EQ(claims.throughput.standing, Standing::kSuspect);
+  EXPECT_THAT(Reasons(claims.throughput), testing::ElementsAre(Reason::kServerShared));
+  EXPECT_EQ(
+      claims.latency.causes[0].evidence,
+      "20 or more of the 1000 requests that the server counted came from other clients (2 %), limit 1 %");
+}
+
+TEST(JudgeServerShare, RefusesTheClaimsWhereOthersAreMany) {
+  Claims claims;
+  JudgeServerShare({.counted = 2000, .ours_at_most = 1008}, claims);
+  EXPECT_EQ(claims.latency.standing, Standing::kInvalid);
+  EXPECT_EQ(claims.throughput.standing, Standing::kInvalid);
+  EXPECT_TRUE(IsSpoiled(claims.latency, {})) << "it says nothing of the system under this load alone";
+}
+
+TEST(JudgeServerShare, LetsASingleProbePass) {
+  for (const ServerShare& share :
+       {ServerShare{.counted = 1000, .ours_at_most = 1000}, ServerShare{.counted = 1000, .ours_at_most = 990},
+        ServerShare{.counted = 30, .ours_at_most = 29}, ServerShare{}}) {
+    Claims claims;
+    JudgeServerShare(share, claims);
+    EXPECT_EQ(claims.latency.standing, Standing::kValid) << share.counted;
+    EXPECT_FALSE(IsShared(share));
+  }
+}
+
 TEST(MeanResponse, HasAnIntervalThatHoldsTheMean) {
   const auto interval = MeanResponse(
       Play({.response = [](double at) { return FromSeconds(0.002 + 0.0005 * std::sin(1000 * at)); }}));

@@ -7,6 +7,11 @@ namespace {
 
 constexpr Duration kGrace = 10ms;  // a request planned for the last moment may leave so much after the end
 
+// Of the others the server may count one at any later time, or never.
+bool IsTheServersAnswer(Outcome outcome) {
+  return outcome != Outcome::kTimedOut && outcome != Outcome::kNoServer && outcome != Outcome::kUnsent;
+}
+
 }  // namespace
 
 Ledger::Ledger(const Options& options, Instant begin)
@@ -76,6 +81,7 @@ void Ledger::Ended(const Ticket& ticket, const Sample& sample,
     }
   }
   CountInFlight(-1, sample.done);
+  if (IsTheServersAnswer(sample.outcome)) ++answered_;
   if (!ticket.measured) return;
   --out_;
   last_done_ = std::max(last_done_, sample.done);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "load/sample.h"
+#include "load/server_share.h"
 #include "load/tally.h"
 
 namespace weir::load {
@@ -52,6 +53,8 @@ class Ledger {
   Instant to() const { return to_; }
   int in_flight() const { return in_flight_; }
   Instant last_change() const { return last_change_; }  // of the number in flight
+  // Of all requests, those of the warm-up too.
+  RequestsSoFar so_far() const { return {.begun = planned_, .answered = answered_}; }
   int64_t warm_up_requests() const { return warm_up_requests_; }
   const Tally& tally() const { return tally_; }
 
@@ -71,7 +74,8 @@ class Ledger {
   Instant last_done_;  // of a measured request
   int in_flight_ = 0;
   int64_t planned_ = 0;   // all there were
-  int64_t measured_ = 0;  // of these
+  int64_t answered_ = 0;  // of these, by the server, well or not
+  int64_t measured_ = 0;  // of all
   int64_t out_ = 0;       // of these, not yet ended
   int64_t warm_up_requests_ = 0;
   Tally tally_;

@@ -32,13 +32,29 @@ Split& Split::Add(const Split& more, double factor) {
   return *this;
 }
 
+void CountOverlapOnce(double& rest, std::initializer_list<double*> overlapping) {
+  for (double* const part : overlapping) {
+    if (rest >= 0) return;
+    const double taken = std::min(-rest, std::max(0.0, *part));
+    *part -= taken;
+    rest += taken;
+  }
+}
+
 Split SplitOf(const Sample& sample, const infer::ServerDurations& server) {
-  return {.response = Nanoseconds(sample.response()),
-          .parts = {Nanoseconds(sample.slip()), Nanoseconds(sample.send),
-                    Nanoseconds(sample.first_byte - sample.sent - sample.send - server.whole()),
-                    Nanoseconds(server.receive), Nanoseconds(server.queue), Nanoseconds(server.compute_input),
-                    Nanoseconds(server.compute_infer), Nanoseconds(server.compute_output),
-                    Nanoseconds(server.rest), Nanoseconds(sample.done - sample.first_byte)}};
+  Split split{
+      .response = Nanoseconds(sample.response()),
+      .parts = {Nanoseconds(sample.slip()), Nanoseconds(sample.send),
+                Nanoseconds(sample.first_byte - sample.sent - sample.send - server.whole()),
+                Nanoseconds(server.receive), Nanoseconds(server.queue), Nanoseconds(server.compute_input),
+                Nanoseconds(server.compute_infer), Nanoseconds(server.compute_output),
+                Nanoseconds(server.rest), Nanoseconds(sample.done - sample.first_byte)}};
+  const auto part = [&](SplitPart name) { return &split.parts[static_cast<size_t>(name)]; };
+  using enum SplitPart;
+  CountOverlapOnce(*part(kServerRest), {part(kComputeInput), part(kQueue), part(kComputeInfer),
+                                        part(kComputeOutput), part(kReceive)});
+  CountOverlapOnce(*part(kWireAndWait), {part(kReceive), part(kClientSend)});
+  return split;
 }
 
 void SplitSums::Add(const Sample& sample, const infer::ServerDurations& server) {

@@ -35,19 +35,46 @@ double SumOf(const Split& split) { return std::accumulate(split.parts.begin(), s
 
 double Ms(double ns) { return ns / 1e6; }
 
-TEST(Split, PartsOfARequestAreItsTimeAndTheRemainderStandsAsItComesOut) {
+TEST(Split, PartsOfARequestAreItsTimeAndWhatOverlapsCountsOnce) {
   const Split split = SplitOf(Lasting(10ms), Server(2ms));
   EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kSlip)), 1);
   EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kReceive)), 0.1);
   EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kQueue)), 2);
-  EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kServerRest)), -0.05);
+  EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kServerRest)), 0);
+  EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kComputeInput)), 0.15);
   EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kClientReceive)), 1);
   EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kClientSend)), 0.25);
   EXPECT_DOUBLE_EQ(Ms(split.of(SplitPart::kWireAndWait)), 8 - 0.25 - 5.55);
   EXPECT_DOUBLE_EQ(Ms(split.response), 10);
   EXPECT_DOUBLE_EQ(SumOf(split), split.response);
+  // The server receives while the client sends.
+  Sample sample = Lasting(10ms);
+  sample.send = 5ms;
+  infer::ServerDurations server = Server(2ms);
+  server.receive = 4ms;
+  const Split large = SplitOf(sample, server);
+  EXPECT_DOUBLE_EQ(Ms(large.of(SplitPart::kWireAndWait)), 0);
+  EXPECT_DOUBLE_EQ(Ms(large.of(SplitPart::kClientSend)), 2.55 - Ms(large.of(SplitPart::kReceive)));
+  EXPECT_GE(large.of(SplitPart::kReceive), 0);
+  EXPECT_DOUBLE_EQ(SumOf(large), large.response);
   // A server that says more than the client saw.
   EXPECT_LT(SplitOf(Lasting(10ms), Server(7ms)).of(SplitPart::kWireAndWait), 0);
+}
+
+TEST(CountOverlapOnce, TakesFromThePartsInTurnAndKeepsTheSum) {
+  double rest = -5, first = 2, second = 4, third = 7;
+  CountOverlapOnce(rest, {&first, &second, &third});
+  EXPECT_EQ(rest, 0);
+  EXPECT_EQ(first, 0);
+  EXPECT_EQ(second, 1);
+  EXPECT_EQ(third, 7);
+  rest = -10;
+  CountOverlapOnce(rest, {&second, &third});
+  EXPECT_EQ(rest, -2) << "more than all of them";
+  EXPECT_EQ(second + third, 0);
+  rest = 3;
+  CountOverlapOnce(rest, {&second});
+  EXPECT_EQ(rest, 3);
 }
 
 TEST(Split, EveryPartHasAKeyOfItsOwn) {

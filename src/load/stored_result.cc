@@ -166,6 +166,12 @@ Result<ServerTimes> ServerTimesOf(const Json& json) {
                      .outside = TRY(GetDifference(json, "outside"))};
 }
 
+Result<ServerRequests> ServerRequestsOf(const Json& json) {
+  return ServerRequests{.counted = TRY(GetCount(json, "counted")),
+                        .ours_at_most = TRY(GetCount(json, "ours_at_most")),
+                        .others_at_least = TRY(GetCount(json, "others_at_least"))};
+}
+
 Result<Split> SplitOf(const Json& json) {
   Split split{.slip = TRY(GetDifference(json, "slip")),
               .wire_and_wait = TRY(GetDifference(json, "wire_and_wait")),
@@ -262,6 +268,7 @@ Result<Level> LevelOf(const Json& json) {
   for (const auto& [kind, _] : errors.items())
     level.errors.emplace_back(kind, TRY_CONTEXT(GetCount(errors, kind), "errors"));
   level.server = TRY(GetIfAny(json, "server_ms", ServerTimesOf));
+  level.server_requests = TRY(GetIfAny(json, "server_requests", ServerRequestsOf));
   level.split = TRY(GetIfAny(json, "split_ms", SplitOf));
   level.slowest = TRY(GetIfAny(json, "slowest", SlowestOf));
   level.resources = TRY(GetIfAny(json, "resources", UsedOf));

@@ -60,7 +60,7 @@ struct ServerTimes {
   double outside = 0;  // may be below 0
 };
 
-// Parts of the mean response time, milliseconds; they may be below 0.
+// Parts of the mean response time, milliseconds; older results have some below 0.
 struct Split {
   double slip = 0, wire_and_wait = 0, client_receive = 0;
   std::optional<double> client_send;  // where the client tells
@@ -76,6 +76,11 @@ struct Slowest {
   double above_percentile = 0, mean = 0;
   int64_t n = 0;
   Split split;
+};
+
+// Requests that the server counted, and those of them that may be the generator's.
+struct ServerRequests {
+  int64_t counted = 0, ours_at_most = 0, others_at_least = 0;
 };
 
 struct Used {
@@ -107,6 +112,7 @@ struct Level {
   std::optional<Times> client_send;
   std::vector<std::pair<std::string, int64_t>> errors;
   std::optional<ServerTimes> server;
+  std::optional<ServerRequests> server_requests;
   std::optional<Split> split;
   std::optional<Slowest> slowest;
   std::optional<Used> resources, server_resources;

@@ -52,9 +52,9 @@ bool IsName(const std::array<Value, kCount>& values, std::string_view text) {
 
 bool IsReason(std::string_view text) {
   using enum record::Reason;
-  constexpr std::array kReasons = {kGeneratorLate, kGeneratorBusy, kRateMissed,   kLittlesLaw,
-                                   kNoSteadyState, kErrors,        kSteal,        kForeignCpu,
-                                   kThrottling,    kClockTrouble,  kTooFewSamples};
+  constexpr std::array kReasons = {kGeneratorLate, kGeneratorBusy, kRateMissed,    kLittlesLaw,
+                                   kNoSteadyState, kErrors,        kSteal,         kForeignCpu,
+                                   kThrottling,    kClockTrouble,  kTooFewSamples, kServerShared};
   return IsName(kReasons, text);
 }
 

@@ -36,6 +36,7 @@ class AccountCheck {
     if (level_.split) Split(*level_.split);
     if (level_.slowest) Slowest(*level_.slowest);
     if (level_.server) Server(*level_.server);
+    if (level_.server_requests) ServerRequests(*level_.server_requests);
     if (level_.resources) Used(*level_.resources, where_ + ".resources");
     if (level_.server_resources) Used(*level_.server_resources, where_ + ".server_resources");
     if (level_.resources) Machine(*level_.resources);
@@ -67,6 +68,7 @@ class AccountCheck {
   void SplitOfServer(const stored::Split::Server& parts, const std::string& where);
   void Slowest(const stored::Slowest& slowest);
   void Server(const stored::ServerTimes& server);
+  void ServerRequests(const stored::ServerRequests& requests);
   void Used(const stored::Used& used, const std::string& where);
   void Machine(const stored::Used& used);
 
@@ -91,8 +93,11 @@ void AccountCheck::Split(const stored::Split& split) {
     const stored::Times& send = *level_.client_send;
     const double share =
         static_cast<double>(send.n) / static_cast<double>(std::max<int64_t>(1, level_.answered));
-    MustBe(rule::kSplit, where, "client_send", *split.client_send, share * send.mean.value_or(0),
-           "client_send_ms has");
+    // What the server counts as its own time is left out of it, where nothing lies between the two.
+    const double wanted = share * send.mean.value_or(0);
+    const bool overlaps = split.wire_and_wait <= 0 && *split.client_send < wanted;
+    if (!overlaps)
+      MustBe(rule::kSplit, where, "client_send", *split.client_send, wanted, "client_send_ms has");
   }
   MustBe(rule::kSplit, where, "client_receive", split.client_receive, *service - *first_byte,
          "service time less that of the first byte is");
@@ -155,6 +160,32 @@ void AccountCheck::Server(const stored::ServerTimes& server) {
   } else {
     Add(rule::kServer, where, "there is no service time that it could be a part of");
   }
+}
+
+void AccountCheck::ServerRequests(const stored::ServerRequests& requests) {
+  const std::string where = where_ + ".server_requests";
+  if (requests.ours_at_most > requests.counted ||
+      requests.others_at_least != requests.counted - requests.ours_at_most) {
+    Add(rule::kServer, where,
+        fmt::format("{} at most of {} requests were ours, and {} at least were not", requests.ours_at_most,
+                    requests.counted, requests.others_at_least));
+    return;
+  }
+  const ServerShare share{.counted = requests.counted, .ours_at_most = requests.ours_at_most};
+  if (!IsShared(share)) return;
+  if (!level_.HasReason(Reason::kServerShared)) {
+    Add(rule::kServer, where,
+        fmt::format("{} of {} requests were not ours; no claim says so", share.others_at_least(),
+                    share.counted));
+  } else if (share.others_share() > kLimits.shared_invalid && !level_.IsInvalidFor(Reason::kServerShared)) {
+    Add(rule::kServer, where,
+        fmt::format("{} of {} requests were not ours; both claims should be INVALID for it",
+                    share.others_at_least(), share.counted));
+  }
+  // What a server tells with each response is of ours alone.
+  if (level_.server && !level_.server->receive)
+    Add(rule::kServer, where,
+        "the server's statistics are those of others, too, and server_ms is made of them");
 }
 
 void AccountCheck::Used(const stored::Used& used, const std::string& where) {

@@ -325,6 +325,35 @@ TEST(Validate, TellsOfPartsBelowZero) {
   EXPECT_THAT(Rules(With(json, "/levels/0/split_ms/wire_and_wait", -0.5)), ElementsAre("split (note)"));
 }
 
+TEST(Validate, WantsAServerThatOthersUsedToBeTold) {
+  const auto shared = [](int64_t counted, int64_t ours, int64_t others) {
+    return With(Good(), "/levels/0/server_requests",
+                {{"counted", counted}, {"ours_at_most", ours}, {"others_at_least", others}});
+  };
+  EXPECT_THAT(Rules(shared(2010, 2010, 0)), IsEmpty());
+  EXPECT_THAT(Rules(shared(2010, 2000, 10)), IsEmpty()) << "below the limit";
+  EXPECT_THAT(Rules(shared(2010, 2020, 0)), ElementsAre("server"));
+  EXPECT_THAT(Rules(shared(2010, 2000, 20)), ElementsAre("server"));
+  EXPECT_THAT(Rules(shared(4000, 2000, 2000)), ElementsAre("server"));
+  Json told = shared(4000, 2000, 2000);
+  told["levels"][0]["verdict"] = {{"throughput", "INVALID"}, {"latency", "INVALID"}};
+  told["levels"][0]["reasons"] = {
+      {{"reason", "server-shared"}, {"about", {"throughput", "latency"}}, {"evidence", "2000 of 4000"}}};
+  EXPECT_THAT(Rules(told), IsEmpty());
+  told["levels"][0].update(ParseJson(kAccounts).value());
+  told["levels"][0].erase("resources");
+  EXPECT_THAT(Rules(told), ElementsAre("server")) << "server_ms is of others' requests, too";
+}
+
+TEST(Validate, LetsTheClientsSendingOverlapTheServersTime) {
+  Json json =
+      With(Accounted(), "/levels/0/client_send_ms", {{"mean", 0.6}, {"min", 0.6}, {"max", 0.6}, {"n", 2000}});
+  // 0.5 ms lie between the two; 0.6 ms of sending leave nothing of them, and overlap for the rest.
+  json = With(json, "/levels/0/split_ms/client_send", 0.5);
+  json = With(json, "/levels/0/split_ms/wire_and_wait", 0.0);
+  EXPECT_THAT(Rules(json), Not(Contains("split")));
+}
+
 TEST(Validate, FindsAServersAccountThatIsNotOfTheServiceTime) {
   EXPECT_THAT(Rules(With(Accounted(), "/levels/0/server_ms/outside", 1)), ElementsAre("server"));
 }

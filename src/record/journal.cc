@@ -39,7 +39,12 @@ Result<JournalContents> ParseJournal(std::string_view text) {
         continue;
       }
       const std::string why = json ? "not an object" : json.error().message;
-      if (!last) return Fail(ErrorCode::kCorrupt, fmt::format("line {}: {}", line, why));
+      if (!last || rest[0] != '\0') {
+        return Fail(ErrorCode::kCorrupt,
+                    fmt::format("line {}: {}; something else has changed the file: bring the line back from "
+                                "a copy, or delete it and lose what it held",
+                                line, why));
+      }
     }
     if (line == 1 && rest[0] != '{' && rest[0] != '\0') {  // one line of somebody else's: not ours to cut off
       return Fail(ErrorCode::kCorrupt, "line 1: not a journal's");

@@ -15,11 +15,13 @@ namespace weir::record {
 struct JournalContents {
   std::vector<Json> entries;  // one object a line
   uint64_t whole_bytes = 0;   // of the file, up to the end of the last whole line
-  uint64_t torn_bytes = 0;    // after them: a last line without its end, or that is not a whole JSON object
+  // After them: a last line without its newline, which a kill or a full disk leaves, or one that begins with
+  // zero bytes, which a power cut leaves where the file had grown and the bytes had not come.
+  uint64_t torn_bytes = 0;
 };
 
-// What a journal's text holds. kCorrupt names the line (from 1) where one before the last is not a JSON
-// object.
+// What a journal's text holds. kCorrupt names the line (from 1) that has its newline and is no JSON object,
+// with the remedy: a write that was cut short does not leave one.
 Result<JournalContents> ParseJournal(std::string_view text);
 
 // Reads a journal without repairing it; somebody may be writing to it.

@@ -65,14 +65,17 @@ TEST_F(JournalTest, TakesALastLineOfZerosForATornOne) {
   EXPECT_EQ(Text(), "{\"a\":1}\n");
 }
 
-TEST_F(JournalTest, NamesACorruptLineBeforeTheLastAndLeavesTheFileAlone) {
-  const std::string text = "{\"a\":1}\n{\"b\":\n{\"c\":3}\n";
-  Write(text);
-  const auto opened = Journal::Open(path());
-  ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().code, ErrorCode::kCorrupt);
-  EXPECT_THAT(opened.error().message, testing::HasSubstr("journal.jsonl: line 2: not JSON"));
-  EXPECT_EQ(Text(), text);
+TEST_F(JournalTest, NamesACorruptLineAndLeavesTheFileAlone) {
+  for (const std::string_view text :
+       {"{\"a\":1}\n{\"b\":\n{\"c\":3}\n", "{\"a\":1}\n{\"b\":\n", "{\"a\":1}\n17\n", "{\"a\":1}\n\n"}) {
+    Write(text);
+    const auto opened = Journal::Open(path());
+    ASSERT_FALSE(opened) << text;
+    EXPECT_EQ(opened.error().code, ErrorCode::kCorrupt);
+    EXPECT_THAT(opened.error().message, testing::HasSubstr("journal.jsonl: line 2: not "));
+    EXPECT_THAT(opened.error().message, testing::HasSubstr("delete it"));
+    EXPECT_EQ(Text(), text);
+  }
 }
 
 TEST_F(JournalTest, DoesNotCutOffTheOnlyLineOfAFileThatIsNoJournal) {
@@ -82,7 +85,7 @@ TEST_F(JournalTest, DoesNotCutOffTheOnlyLineOfAFileThatIsNoJournal) {
 }
 
 TEST_F(JournalTest, HoldsObjectsOnly) {
-  EXPECT_EQ(ParseJournal("{}\n17\n{}\n").error().message, "line 2: not an object");
+  EXPECT_THAT(ParseJournal("{}\n17\n{}\n").error().message, testing::StartsWith("line 2: not an object"));
   EXPECT_EQ(ParseJournal("{}\n\n{}\n").error().code, ErrorCode::kCorrupt);
 }
 

@@ -29,6 +29,7 @@ constexpr std::array kReasons{
     std::pair{Reason::kThrottling, std::string_view("throttling")},
     std::pair{Reason::kClockTrouble, std::string_view("clock-trouble")},
     std::pair{Reason::kTooFewSamples, std::string_view("too-few-samples")},
+    std::pair{Reason::kServerShared, std::string_view("server-shared")},
 };
 
 template <typename Names, typename Value>

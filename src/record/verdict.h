@@ -32,6 +32,7 @@ enum class Reason {
   kThrottling,     // the control group's CPU quota held the work back
   kClockTrouble,   // the clock jumped or is too coarse
   kTooFewSamples,  // not enough of them for the figure
+  kServerShared,   // the server worked for other clients as well
 };
 std::string_view ToString(Reason reason);  // "generator-late", "generator-busy", ...
 

@@ -37,6 +37,7 @@ struct Target {
   std::string output;               // the scores
   data::Recipe recipe;              // its geometry has an output size
   std::vector<std::string> labels;  // by class
+  std::optional<int64_t> classes;   // how many the output has scores of; absent where its shape is open
   std::optional<int> fixed_batch;   // the only batch it takes: a part batch is padded
 };
 

@@ -72,9 +72,11 @@ struct MetricFamilies {
   Family<prometheus::Counter>& executions =
       Counters("nv_inference_exec_count", "Batches that the engine computed");
   Family<prometheus::Counter>& request_us =
-      Counters("nv_inference_request_duration_us", "Time of requests in the server, summed");
+      Counters("nv_inference_request_duration_us",
+               "Time of answered requests in the server, summed; without those refused, timed out or failed");
   Family<prometheus::Counter>& queue_us =
-      Counters("nv_inference_queue_duration_us", "Time of requests in the queue, summed");
+      Counters("nv_inference_queue_duration_us",
+               "Time of answered requests in the queue, summed; without those refused, timed out or failed");
   Family<prometheus::Counter>& input_us = Counters("nv_inference_compute_input_duration_us",
                                                    "Time of putting batches together, summed over requests");
   Family<prometheus::Counter>& infer_us =
@@ -98,9 +100,14 @@ struct MetricFamilies {
   Family<prometheus::Counter>& refused =
       Counters("weir_requests_refused_total", "Requests that were not inferred, by reason");
   Family<prometheus::Histogram>& phases =
-      Histograms("weir_phase_seconds", "Time of one phase of a request, by protocol and executed batch");
-  Family<prometheus::Histogram>& requests =
-      Histograms("weir_request_seconds", "Time from a request's first byte to the last of its answer");
+      Histograms("weir_phase_seconds",
+                 "Time of one phase of an answered request, by protocol and executed batch; without requests "
+                 "refused, timed out or failed");
+  Family<prometheus::Histogram>& requests = Histograms(
+      "weir_request_seconds",
+      "Time from a request's first byte to the last of its answer, of answered requests; those refused, "
+      "timed out or failed are counted in weir_requests_refused_total and nv_inference_request_failure "
+      "alone");
   std::array<prometheus::Counter*, kDoorRefusals.size()> no_model{};
 
   MetricFamilies() {

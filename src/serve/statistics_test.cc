@@ -112,6 +112,21 @@ TEST(Metrics, SpeaksThePrometheusText) {
   }
 }
 
+TEST(Metrics, SayThatTimesAreOfAnsweredRequests) {
+  Metrics metrics;
+  metrics.OfModel("m", "1").Succeeded({.rows = 1});
+  metrics.OfModel("m", "1").Observe({.first_byte = kStart, .received = kStart, .sent = kStart + 1ms});
+  const std::string text = metrics.Text();
+  for (const char* name :
+       {"nv_inference_request_duration_us", "nv_inference_queue_duration_us", "weir_request_seconds"}) {
+    const size_t help = text.find(std::string("# HELP ") + name);
+    ASSERT_NE(help, std::string::npos) << name;
+    const std::string line = text.substr(help, text.find('\n', help) - help);
+    EXPECT_NE(line.find("answered requests"), std::string::npos) << line;
+    EXPECT_NE(line.find("refused, timed out"), std::string::npos) << line;
+  }
+}
+
 TEST(Metrics, CountOnAfterAReload) {
   Metrics metrics;
   metrics.OfModel("m", "1").Succeeded({.rows = 3});

@@ -50,7 +50,7 @@ std::vector<std::string> Differences(const Json& before, const Json& now) {
 
 std::vector<std::string> ProvenanceDifferences(const Json& before, const Json& now) {
   Json then = before, here = now;
-  for (const char* key : {"command", "seed", "wall_time"}) {
+  for (const char* key : {"command", "seed", "wall_time", "resolved"}) {
     then.erase(key);
     here.erase(key);
   }

@@ -15,8 +15,8 @@ namespace weir::study {
 std::vector<std::string> Differences(const Json& before, const Json& now);
 
 // The same of two Provenances (record/provenance.h), without what may change from one run to the next: the
-// command, the seed (it is the study's) and the wall time. What a caller adds, such as the model's digest, is
-// compared.
+// command, the seed (it is the study's), the wall time, and where models and data lie ("resolved"). What a
+// caller adds, such as the model's digest, is compared.
 std::vector<std::string> ProvenanceDifferences(const Json& before, const Json& now);
 
 }  // namespace weir::study

@@ -139,9 +139,24 @@ Result<Opened> OpenStudy(const std::string& path, const Header& header, Begin be
 Result<Ending> PlayStudy(const RunInputs& inputs, record::Journal& journal, std::span<const Played> so_far) {
   const Design& design = inputs.design;
   Ledger ledger(design);
-  for (const Played& played : so_far) ledger.Add(played);
+  // What was skipped before is tried again: whoever resumes may have brought what was missing. What is
+  // skipped again for the same reason is in the journal already.
+  std::map<std::string, std::string> skipped_before;  // the reason, by the trial's id
+  for (const Played& played : so_far) {
+    if (played.record.verdict.standing == Standing::kSkipped) {
+      skipped_before[played.trial.id] = played.record.verdict.message;
+    } else {
+      skipped_before.erase(played.trial.id);
+      ledger.Add(played);
+    }
+  }
+  const auto is_known = [&](const Played& played) {
+    const auto before = skipped_before.find(played.trial.id);
+    return played.record.verdict.standing == Standing::kSkipped && before != skipped_before.end() &&
+           before->second == played.record.verdict.message;
+  };
   const auto keep = [&](const Played& played) -> Status {
-    TRY_STATUS(journal.Append(ToJson(played)));
+    if (!is_known(played)) TRY_STATUS(journal.Append(ToJson(played)));
     ledger.Add(played);
     if (inputs.progress) inputs.progress(ledger.Now(design), played);
     return {};

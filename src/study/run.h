@@ -53,8 +53,9 @@ struct Opened {
 enum class Begin { kNew, kResume };
 Result<Opened> OpenStudy(const std::string& path, const Header& header, Begin begin);
 
-// Plays, in the design's order, every trial that `so_far` does not hold; a trial that failed once is tried
-// once more, at once, and both tries are recorded. A trial is recorded, and waited for until it is on the
+// Plays, in the design's order, every trial that `so_far` does not hold, or holds as skipped; a trial that
+// failed once is tried once more, at once, and both tries are recorded. A trial that is skipped again for the
+// same reason is not recorded again. A trial is recorded, and waited for until it is on the
 // disk, before the next one begins: a kill at any moment loses the trial under way, which then is not in the
 // journal. A stop lets the trial under way end and keeps it. Blocks the caller; `play` runs on its thread.
 // Errors are the journal's.

@@ -139,6 +139,38 @@ TEST_F(RunTest, SkipsWhatThisMachineCannotAndAsksOnce) {
   ExpectWhole();
 }
 
+TEST_F(RunTest, TriesAgainAfterAResumeWhatWasSkipped) {
+  const auto unable = [&](const std::string& why) {
+    return [&, why](const Trial& trial) -> Result<Record> {
+      if (design_.configurations[trial.configuration].factors["batch"] == 8)
+        return Fail(ErrorCode::kUnsupported, why);
+      return Fine(trial);
+    };
+  };
+  ASSERT_TRUE(Play(unable("no podman here")));
+  const std::string text = *ReadTextFile(path());
+  ASSERT_TRUE(Play(unable("no podman here"), Begin::kResume));
+  EXPECT_EQ(*ReadTextFile(path()), text) << "nothing new is known";
+  ASSERT_TRUE(Play(unable("no image here"), Begin::kResume));
+  int played_again = 0;
+  ASSERT_TRUE(Play(
+      [&](const Trial& trial) {
+        ++played_again;
+        return Fine(trial);
+      },
+      Begin::kResume));
+  EXPECT_EQ(played_again, 2) << "what was skipped, and nothing else";
+  std::map<std::string, std::vector<Standing>> standings;
+  for (const Played& played : Read().played)
+    standings[played.trial.id].push_back(played.record.verdict.standing);
+  int mended = 0;
+  for (const auto& [id, each] : standings) {
+    EXPECT_EQ(each.back(), Standing::kValid);
+    mended += each == std::vector{Standing::kSkipped, Standing::kSkipped, Standing::kValid};
+  }
+  EXPECT_EQ(mended, 2);
+}
+
 TEST_F(RunTest, KeepsAllWhenItIsStoppedAndGoesOnFromThere) {
   std::stop_source source;
   int calls = 0;

@@ -1,6 +1,9 @@
 #include "trial/laboratory.h"
 
 #include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -12,56 +15,38 @@
 #include "launch/leftovers.h"
 #include "launch/page_cache.h"
 #include "launch/ssh_watch.h"
+#include "trial/page_cache_wish.h"
+#include "trial/places.h"
 
 namespace weir::trial {
 namespace {
 
-constexpr Duration kPatience = 20s;       // of a server that is to end: it finishes what it has begun
-constexpr Duration kLongest = 2h;         // of a client, whose work is counted and not timed
-constexpr int kTimesLonger = 10;          // of one whose work is timed: starts, warms up, waits for the last
+constexpr Duration kPatience = 20s;  // of a server that is to end: it finishes what it has begun
+constexpr Duration kLongest = 2h;    // of a client, whose work is counted and not timed
+constexpr int kTimesLonger = 10;     // of one whose work is timed: starts, warms up, waits for the last
+constexpr char kServer[] = "the server";
 constexpr double kMostDifferent = 0.002;  // of answers: another batch adds up in another order
-constexpr double kWarmShare = 0.1;        // of a cold data set that may still be in memory
-constexpr double kColdShare = 0.1;        // of a warm one that may not be
 
 std::string LastLine(std::string_view text) {
   while (text.ends_with('\n')) text.remove_suffix(1);
   return EscapeBytes(text.substr(text.rfind('\n') + 1));
 }
 
-// Lets go of what the page cache holds of a data set.
-Status MakeCold(const DataSet& data) {
-  const launch::CacheState state = TRY(launch::DropFromCache({data.path}));
-  if (state.unknown > 0)
-    return Fail(
-        ErrorCode::kUnsupported,
-        fmt::format("whether {} of the {} files of {} are still in memory the kernel tells only their "
-                    "owner, who may write them: for a cold page cache make the set as this user",
-                    state.unknown, state.files, data.path));
-  if (static_cast<double>(state.cached_bytes) <= kWarmShare * static_cast<double>(state.bytes)) return {};
-  return Fail(
-      ErrorCode::kUnsupported,
-      fmt::format(
-          "{} of {} MB of {} stay in memory whatever is asked: a cold page cache wants a file system on "
-          "a disk",
-          state.cached_bytes >> 20, state.bytes >> 20, data.path));
+CacheFacts FactsOf(const DataSet& data) {
+  CacheFacts facts{.path = data.path};
+  struct statfs system{};
+  if (::statfs(data.path.c_str(), &system) == 0)
+    facts.lives_in_memory = system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
+  const int64_t pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0) facts.memory_bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);
+  return facts;
 }
 
-// Reads what the page cache does not hold of a data set: an earlier trial may have let go of it, and what
-// else the machine does may have pushed it out. Files of which the kernel tells nothing were read too.
-Status MakeWarm(const DataSet& data) {
-  const launch::CacheState state = TRY(launch::ReadIntoCache({data.path}));
-  const double cold = static_cast<double>(state.bytes) - static_cast<double>(state.cached_bytes);
-  if (state.unknown > 0 || cold <= kColdShare * static_cast<double>(state.bytes)) return {};
-  return Fail(
-      ErrorCode::kUnsupported,
-      fmt::format("only {} of {} MB of {} stay in memory: a warm page cache wants data that fit in it; "
-                  "take fewer (images), or leave page_cache out",
-                  state.cached_bytes >> 20, state.bytes >> 20, data.path));
-}
-
+// An earlier trial may have let go of the pages, or read them; what else the machine does moves them, too.
 Status SetPageCache(PageCache wish, const DataSet& data) {
-  if (wish == PageCache::kCold) return MakeCold(data);
-  return wish == PageCache::kWarm ? MakeWarm(data) : Status{};
+  if (wish == PageCache::kCold) return CheckCold(TRY(launch::DropFromCache({data.path})), FactsOf(data));
+  if (wish == PageCache::kWarm) return CheckWarm(TRY(launch::ReadIntoCache({data.path})), FactsOf(data));
+  return {};
 }
 
 }  // namespace
@@ -72,13 +57,22 @@ Laboratory::Laboratory(Options options, const study::StudyFile& study, const stu
       study_(study),
       design_(design),
       clock_(clock),
-      shelf_({.program = options_.program, .source = study.data, .folder = options_.folder + "/data"}, clock),
+      shelf_({.program = options_.program,
+              .source = FindBeside(study.data, options_.study_folder),
+              .folder = options_.folder + "/data"},
+             clock),
       servers_({.program = options_.program,
                 .image = options_.image,
                 .folder = options_.folder + "/repositories",
                 .host = study.server_host ? std::optional(launch::SshHost{.destination = *study.server_host})
                                           : std::nullopt},
                clock) {}
+
+Result<Setting> Laboratory::SettingOf(const study::Configuration& configuration) const {
+  Setting setting = TRY(ReadSetting(configuration.factors));
+  setting.model = FindBeside(setting.model, options_.study_folder);
+  return setting;
+}
 
 Result<const model::Model*> Laboratory::ModelOf(const Setting& setting) {
   if (setting.model.empty()) return Fail(ErrorCode::kInvalidArgument, "the study names no model");
@@ -245,7 +239,7 @@ Status Laboratory::CheckNothingIsLeft() {
 
 Result<record::Record> Laboratory::Play(const study::Trial& trial) {
   const study::Configuration& configuration = design_.configurations[trial.configuration];
-  const Setting setting = TRY(ReadSetting(configuration.factors));
+  const Setting setting = TRY(SettingOf(configuration));
   const model::Model& model = *TRY(ModelOf(setting));
   const data::Recipe* recipe = model.recipe ? &*model.recipe : nullptr;
   const bool is_application = std::holds_alternative<ApplicationLoad>(setting.load);
@@ -263,7 +257,7 @@ Result<record::Record> Laboratory::Play(const study::Trial& trial) {
 
   std::optional<RunningServer> server;
   if (setting.architecture != Architecture::kInProcess)
-    server = TRY_CONTEXT(servers_.Start(setting, model, Seed(trial.seed)), "the server");
+    server = TRY_CONTEXT(servers_.Start(setting, model, Seed(trial.seed)), kServer);
   const std::string answers_file = options_.folder + "/answers.csv";
   const bool reads_answers = setting.payload != Payload::kSharedMemory;
   ClientPlaces places{.program = options_.program,
@@ -303,22 +297,61 @@ Result<Json> Laboratory::Materials() {
   };
   constexpr uint64_t kMostBytes = uint64_t{64} << 30;
   Json models = Json::object();
+  TRY_STATUS(CheckIsThere("data", study_.data, options_.study_folder));
   for (const study::Configuration& configuration : design_.configurations) {
-    const Setting setting = TRY(ReadSetting(configuration.factors));
-    const model::Model& model = *TRY(ModelOf(setting));
-    if (models.contains(setting.model)) continue;
+    const std::string name = TRY(ReadSetting(configuration.factors)).model;
+    if (models.contains(name)) continue;
+    TRY_STATUS(CheckIsThere("model", name, options_.study_folder));
+    const model::Model& model = *TRY(ModelOf(TRY(SettingOf(configuration))));
     Json facts{{"configuration", digest(model.config.message)}};
     if (!model.path.empty()) {
       const Bytes bytes = TRY(ReadFile(model.path, kMostBytes));
       facts["file_bytes"] = bytes.size();
       facts["file_hash"] = digest(bytes.text());
     }
-    models[setting.model] = std::move(facts);
+    models[name] = std::move(facts);
   }
   Json materials{{"program", digest(TRY(ReadFile(options_.program, kMostBytes)).text())},
                  {"models", std::move(models)}};
-  if (!study_.data.empty()) materials["pictures"] = std::ssize(TRY(data::ListInputs({study_.data})).inputs);
+  if (!study_.data.empty())
+    materials["pictures"] =
+        std::ssize(TRY(data::ListInputs({FindBeside(study_.data, options_.study_folder)})).inputs);
   return materials;
+}
+
+Json Laboratory::ResolvedPaths() const {
+  const auto resolved = [&](const std::string& name) {
+    std::error_code error;
+    const std::string path = FindBeside(name, options_.study_folder);
+    const auto absolute = std::filesystem::absolute(path, error);
+    return EscapeBytes(error || path.contains("://") ? path : absolute.lexically_normal().string());
+  };
+  Json paths{{"models", Json::object()}};
+  if (!study_.data.empty()) paths["data"] = resolved(study_.data);
+  for (const study::Configuration& configuration : design_.configurations) {
+    const auto setting = ReadSetting(configuration.factors);
+    if (setting && !setting->model.empty())
+      paths["models"][EscapeBytes(setting->model)] = resolved(setting->model);
+  }
+  return paths;
+}
+
+std::vector<Laboratory::Inability> Laboratory::FindInabilities() {
+  std::vector<Inability> inabilities;
+  for (const study::Configuration& configuration : design_.configurations) {
+    const auto setting = SettingOf(configuration);
+    if (!setting) continue;  // its trial says why
+    const Status able = servers_.Check(*setting);
+    if (able || able.error().code != ErrorCode::kUnsupported) continue;
+    const std::string why = fmt::format("{}: {}", kServer, able.error().message);
+    const auto known = std::ranges::find(inabilities, why, &Inability::why);
+    if (known != inabilities.end()) {
+      known->configurations += 1;
+    } else {
+      inabilities.push_back({.why = why, .configurations = 1});
+    }
+  }
+  return inabilities;
 }
 
 }  // namespace weir::trial

@@ -31,6 +31,7 @@ class Laboratory {
     std::string program;  // this program
     std::string folder;   // for the data sets, repositories and reference answers; kept between runs
     std::string image = "localhost/weir";  // of weir's server in a container
+    std::string study_folder;  // of the study file: what it names is looked for there first (FindBeside)
   };
   Laboratory(Options options, const study::StudyFile& study, const study::Design& design, const Clock& clock);
 
@@ -38,6 +39,16 @@ class Laboratory {
   // The answers are held against those of the model in this process over the same data. kUnsupported, with
   // the remedy: this machine cannot do it. Other errors fail the trial.
   Result<record::Record> Play(const study::Trial& trial);
+
+  // What of the study this machine cannot do, with the remedy, found out without a trial. Each reason once.
+  struct Inability {
+    std::string why;  // as the error of its trials says
+    int64_t configurations = 0;
+  };
+  std::vector<Inability> FindInabilities();
+
+  // The absolute paths of the models and the data that the study names.
+  Json ResolvedPaths() const;
 
   // What must not change while a study lasts and its file does not say: digests of this program and of the
   // models, and how many pictures the data have.
@@ -55,6 +66,8 @@ class Laboratory {
     std::string answers;  // the protocol's text; empty: none was written
     Seen seen;
   };
+  // With the model's path in the place of its name in the study.
+  Result<Setting> SettingOf(const study::Configuration& configuration) const;
   Result<const model::Model*> ModelOf(const Setting& setting);
   Result<const Reference*> ReferenceOf(const Setting& setting, const model::Model& model,
                                        const DataSet& data);

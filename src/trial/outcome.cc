@@ -20,19 +20,13 @@ constexpr double kForeignLimit = 0.1;  // of a machine's cores: what the kernel 
 constexpr std::array kRunKeys = {
     "throughput_images_per_s", "wall_s",           "images",   "rejected",  "stages_ms",
     "bound_images_per_s",      "cpu_ms_per_image", "accuracy", "server_ms", "server_mean_batch"};
-constexpr std::array kLevelKeys = {"throughput_per_s",
-                                   "rows_per_s",
-                                   "response_ms",
-                                   "service_ms",
-                                   "first_byte_ms",
-                                   "slip_ms",
-                                   "split_ms",
-                                   "server_ms",
-                                   "answered",
-                                   "failed",
-                                   "unsent",
-                                   "planned",
-                                   "client_cpu_us_per_request",
+constexpr std::array kLevelKeys = {"throughput_per_s", "rows_per_s",
+                                   "response_ms",      "service_ms",
+                                   "first_byte_ms",    "slip_ms",
+                                   "split_ms",         "server_ms",
+                                   "server_requests",  "answered",
+                                   "failed",           "unsent",
+                                   "planned",          "client_cpu_us_per_request",
                                    "spin_cpu_s"};
 
 template <typename Keys>
@@ -174,8 +168,11 @@ void AddWall(const Json& result, const Setting& setting, const Seen& seen, doubl
 }
 
 // Why Table 2 has holes.
-void AddAbsences(const Setting& setting, const Seen& seen, Json& metrics) {
+void AddAbsences(const Json& result, const Setting& setting, const Seen& seen, Json& metrics) {
   Json absent = Json::object();
+  for (const Json& level : result.value("levels", Json::array())) {
+    if (level.contains("split_left_out")) absent["split_ms"] = level["split_left_out"];
+  }
   const Json& resources = metrics["resources"];
   if (!metrics.contains("stages_ms"))
     absent["stages_ms"] =
@@ -255,7 +252,7 @@ Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Se
     metrics["answers_compared"] = seen.answers;
     metrics["answers_differ"] = *seen.answers_differ;
   }
-  AddAbsences(setting, seen, metrics);
+  AddAbsences(result, setting, seen, metrics);
   return outcome;
 }
 

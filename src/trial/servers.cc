@@ -15,7 +15,6 @@
 namespace weir::trial {
 namespace {
 
-constexpr double kUnshaped = 100;    // Gbit/s: more than any loopback carries
 constexpr int kNoSuchProgram = 127;  // as a shell's exit status
 
 // A copy that shares the bytes where the file system can.
@@ -99,9 +98,11 @@ Result<std::string> Servers::RepositoryOf(const Setting& setting, const model::M
 }
 
 Result<launch::NetworkLink*> Servers::LinkOf(const Network& network) {
-  const double mean = network.variable ? (network.variable->low + network.variable->high) / 2
-                                       : network.gbit_per_s.value_or(kUnshaped);
-  const std::string key = fmt::format("{} {}", mean, network.delay.count());
+  const std::optional<double> mean = network.variable
+                                         ? std::optional((network.variable->low + network.variable->high) / 2)
+                                         : network.gbit_per_s;
+  const std::string key =
+      fmt::format("{} {}", mean ? fmt::format("{}", *mean) : "unshaped", network.delay.count());
   auto found = links_.find(key);
   if (found == links_.end())
     found =
@@ -109,20 +110,35 @@ Result<launch::NetworkLink*> Servers::LinkOf(const Network& network) {
             .first;
   if (!found->second) return std::unexpected(found->second.error());
   launch::NetworkLink* link = found->second->get();
-  TRY_STATUS(link->SetRate(mean));
+  if (mean) TRY_STATUS(link->SetRate(*mean));
   return link;
 }
 
+Result<launch::ContainerTool> Servers::ToolFor(const std::string& image) {
+  auto found = tools_.find(image);
+  if (found == tools_.end()) found = tools_.emplace(image, launch::FindContainerTool(image, clock_)).first;
+  if (found->second) return *found->second;
+  Error error = found->second.error();
+  error.code = ErrorCode::kUnsupported;  // a missing image too is for the user to bring
+  return std::unexpected(std::move(error));
+}
+
+// The second node is one of this machine's.
+bool Servers::NeedsLink(const Setting& setting) const {
+  return setting.architecture == Architecture::kDistributed && !options_.host && !RunsAnyway(setting);
+}
+
+Status Servers::Check(const Setting& setting) {
+  if (setting.architecture == Architecture::kInProcess || RunsAnyway(setting)) return {};
+  if (NeedsLink(setting)) TRY(LinkOf(setting.network));
+  const bool is_in_container = setting.architecture == Architecture::kMicroservice &&
+                               (!setting.server || !setting.server->image.empty());
+  if (is_in_container) TRY(ToolFor(setting.server ? setting.server->image : options_.image));
+  return {};
+}
+
 Result<launch::StartedServer> Servers::StartContainer(const Setting& setting, launch::ServerImage image) {
-  const std::string name = image.container.image;
-  auto found = tools_.find(name);
-  if (found == tools_.end()) found = tools_.emplace(name, launch::FindContainerTool(name, clock_)).first;
-  if (!found->second) {
-    Error error = found->second.error();
-    error.code = ErrorCode::kUnsupported;  // a missing image too is for the user to bring
-    return std::unexpected(std::move(error));
-  }
-  launch::ContainerTool tool = *found->second;
+  launch::ContainerTool tool = TRY(ToolFor(image.container.image));
   // Regions are this user's, and for nobody else to open.
   if (setting.payload == Payload::kSharedMemory)
     tool.run_options.insert(tool.run_options.end(),
@@ -187,9 +203,8 @@ Result<launch::StartedServer> Servers::StartOther(const Setting& setting, const 
 Result<RunningServer> Servers::Start(const Setting& setting, const model::Model& model, Seed seed) {
   CHECK(setting.architecture != Architecture::kInProcess);
   RunningServer running;
-  const bool runs_anyway = setting.server && !setting.server->url.empty();
-  if (setting.architecture == Architecture::kDistributed && !options_.host && !runs_anyway)
-    running.link = TRY(LinkOf(setting.network));
+  const bool runs_anyway = RunsAnyway(setting);
+  if (NeedsLink(setting)) running.link = TRY(LinkOf(setting.network));
   if (!runs_anyway) {
     running.started = setting.server ? TRY(StartOther(setting, *setting.server, running.link))
                                      : TRY(StartOwn(setting, model, running.link));

@@ -45,7 +45,14 @@ class Servers {
   // kUnsupported, with the remedy, for what this machine cannot do. REQUIRES: not kInProcess.
   Result<RunningServer> Start(const Setting& setting, const model::Model& model, Seed seed);
 
+  // Whether this machine can start the server of that setting at all: containers and links are tried, once
+  // each. kUnsupported as Start.
+  Status Check(const Setting& setting);
+
  private:
+  Result<launch::ContainerTool> ToolFor(const std::string& image);
+  static bool RunsAnyway(const Setting& setting) { return setting.server && !setting.server->url.empty(); }
+  bool NeedsLink(const Setting& setting) const;
   Result<launch::StartedServer> StartOwn(const Setting& setting, const model::Model& model,
                                          launch::NetworkLink* link);
   Result<launch::StartedServer> StartOther(const Setting& setting, const OtherServer& other,

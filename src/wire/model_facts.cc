@@ -4,6 +4,7 @@
 #include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 
 namespace weir::wire {
@@ -12,7 +13,7 @@ namespace {
 using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 
-constexpr int kMaxBatchSize = 4, kParameters = 14;  // of inference.ModelConfig
+constexpr int kMaxBatchSize = 4, kDynamicBatching = 11, kParameters = 14;  // of inference.ModelConfig
 
 std::unexpected<Error> Corrupt(std::string_view what) { return Fail(ErrorCode::kCorrupt, std::string(what)); }
 
@@ -54,6 +55,47 @@ Status SetMaxBatch(int64_t max_batch, infer::ModelInfo& info) {
   return {};
 }
 
+Status SetPriorityLevels(uint64_t levels, infer::ModelInfo& info) {
+  if (levels > static_cast<uint64_t>(std::numeric_limits<int>::max()))
+    return Corrupt(fmt::format("priority_levels is {}", levels));
+  info.priority_levels = static_cast<int>(levels);
+  return {};
+}
+
+// An integer of 64 bits, which protobuf's own JSON writes as text.
+Result<uint64_t> ReadUnsigned(const Json& value, const char* key) {
+  if (value.is_number_unsigned()) return value.get<uint64_t>();
+  uint64_t number = 0;
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    const char* const last = text.data() + text.size();
+    const auto [end, fault] = std::from_chars(text.data(), last, number);
+    if (!text.empty() && fault == std::errc() && end == last) return number;
+  }
+  return Corrupt(fmt::format("{} is {}", key, DumpJson(value)));
+}
+
+Status AddBatching(const Json& configuration, infer::ModelInfo& info) {
+  info.priority_levels = 0;
+  const auto batching = configuration.find("dynamic_batching");
+  if (batching == configuration.end() || !batching->is_object()) return {};
+  const auto levels = batching->find("priority_levels");
+  if (levels == batching->end()) return {};
+  return SetPriorityLevels(TRY(ReadUnsigned(*levels, "priority_levels")), info);
+}
+
+Status AddBatchingMessage(const std::string& message, infer::ModelInfo& info) {
+  constexpr int kPriorityLevels = 4;  // of inference.ModelDynamicBatching
+  UnknownFieldSet fields;
+  if (!fields.ParseFromString(message)) return Corrupt("dynamic_batching of the configuration");
+  for (int i = 0; i < fields.field_count(); ++i) {
+    const UnknownField& field = fields.field(i);
+    if (field.number() == kPriorityLevels && field.type() == UnknownField::TYPE_VARINT)
+      TRY_STATUS(SetPriorityLevels(field.varint(), info));
+  }
+  return {};
+}
+
 const std::string* TextField(const UnknownFieldSet& fields, int number) {
   for (int i = 0; i < fields.field_count(); ++i) {
     const UnknownField& field = fields.field(i);
@@ -92,6 +134,7 @@ Result<infer::ModelInfo> ReadMetadata(const Json& metadata) {
 Status AddConfiguration(const Json& configuration, infer::ModelInfo& info) {
   if (!configuration.is_object()) return Corrupt("the configuration is not an object");
   TRY_STATUS(SetMaxBatch(GetInteger(configuration, "max_batch_size").value_or(0), info));
+  TRY_STATUS(AddBatching(configuration, info));
   const auto parameters = configuration.find("parameters");
   if (parameters == configuration.end() || !parameters->is_object()) return {};
   for (const auto& [key, value] : parameters->items()) {
@@ -140,12 +183,15 @@ Result<infer::PhaseTotals> ReadStatistics(const Json& statistics) {
 }
 
 Status AddConfigurationMessage(const std::string& message, infer::ModelInfo& info) {
+  info.priority_levels = 0;
   UnknownFieldSet fields;
   if (!fields.ParseFromString(message)) return Corrupt("the configuration is not a protobuf message");
   for (int i = 0; i < fields.field_count(); ++i) {
     const UnknownField& field = fields.field(i);
     if (field.number() == kMaxBatchSize && field.type() == UnknownField::TYPE_VARINT) {
       TRY_STATUS(SetMaxBatch(static_cast<int64_t>(field.varint()), info));
+    } else if (field.number() == kDynamicBatching && field.type() == UnknownField::TYPE_LENGTH_DELIMITED) {
+      TRY_STATUS(AddBatchingMessage(field.length_delimited(), info));
     } else if (field.number() == kParameters && field.type() == UnknownField::TYPE_LENGTH_DELIMITED) {
       TRY_STATUS(AddParameter(field.length_delimited(), info));
     }

@@ -12,14 +12,15 @@ namespace weir::wire {
 
 // Nothing a server says is trusted: kCorrupt names what is missing or of the wrong kind.
 Result<infer::ModelInfo> ReadMetadata(const Json& metadata);
-// Adds to `info` what its configuration knows: the largest batch and the parameters that are text.
+// Adds to `info` what its configuration knows: the largest batch, the number of priorities and the parameters
+// that are text.
 Status AddConfiguration(const Json& configuration, infer::ModelInfo& info);
 // Of a server's metadata; none where it lists none.
 std::vector<std::string> ReadExtensions(const Json& server);
 Result<std::vector<std::string>> ReadReadyModels(const Json& index);
 Result<infer::PhaseTotals> ReadStatistics(const Json& statistics);
 
-// The same from gRPC: the bytes of an inference.ModelConfig, of which only two fields are read.
+// The same from gRPC: the bytes of an inference.ModelConfig, of which only three fields are read.
 Status AddConfigurationMessage(const std::string& message, infer::ModelInfo& info);
 
 // Returns the bytes that add the parameter "labels" to those of an inference.ModelConfig; none for no labels.

@@ -49,6 +49,27 @@ TEST(ModelFacts, ReadsTheConfigurationAsAMessage) {
   EXPECT_FALSE(AddConfigurationMessage("\x72\x0d\x0a", info));
 }
 
+TEST(ModelFacts, ReadsThePrioritiesOfDynamicBatching) {
+  const auto of_json = [](std::string_view text) {
+    infer::ModelInfo info;
+    const Status read = AddConfiguration(Parsed(text), info);
+    return read ? info.priority_levels : std::nullopt;
+  };
+  EXPECT_EQ(of_json(R"({"dynamic_batching":{"priority_levels":3}})"), 3);
+  EXPECT_EQ(of_json(R"({"dynamic_batching":{"priority_levels":"3"}})"), 3) << "as protobuf writes uint64";
+  EXPECT_EQ(of_json(R"({"dynamic_batching":{}})"), 0);
+  EXPECT_EQ(of_json("{}"), 0);
+  EXPECT_EQ(of_json(R"({"dynamic_batching":{"priority_levels":-1}})"), std::nullopt) << "refused";
+  EXPECT_EQ(of_json(R"({"dynamic_batching":{"priority_levels":"3 "}})"), std::nullopt) << "refused";
+  infer::ModelInfo info;
+  EXPECT_EQ(info.priority_levels, std::nullopt) << "a server may show no configuration";
+  // dynamic_batching {priority_levels: 2}
+  ASSERT_TRUE(AddConfigurationMessage("\x5a\x02\x20\x02", info));
+  EXPECT_EQ(info.priority_levels, 2);
+  ASSERT_TRUE(AddConfigurationMessage("\x20\x08", info));
+  EXPECT_EQ(info.priority_levels, 0);
+}
+
 TEST(ModelFacts, AddsUpTheStatisticsOfAllVersions) {
   const auto sum = ReadStatistics(Parsed(R"({"model_stats":[
     {"inference_count":3,"execution_count":2,"inference_stats":{"queue":{"count":2,"ns":10}}},
