@@ -88,3 +88,11 @@ def test_a_call_that_expires_in_the_queue_is_answered_at_once(serve, tmp_path):
         took = time.monotonic() - begin
         assert all(call.result() for call in busy)
     assert "deadline" in told["error"] and took < 2
+
+
+def test_a_model_without_a_recipe_has_a_remedy_that_the_verb_takes(weir, made, tmp_path):
+    shutil.copy(made[0] / "1/model.onnx", tmp_path / "net.onnx")
+    done = weir.run("prepare", made[1], "--recognise", tmp_path / "net.onnx", "-o", tmp_path / "set", status=2)
+    assert "net.recipe.yaml" in done.stderr.decode() and "--recipe" not in done.stderr.decode()
+    done = weir.run("run", tmp_path / "net.onnx", made[1], status=2)
+    assert "--recipe FILE" in done.stderr.decode() and "net.recipe.yaml" in done.stderr.decode()
