@@ -32,7 +32,9 @@ Result<std::vector<int64_t>> VersionsIn(const std::string& folder) {
     if (error) return FailErrno(folder, error.value());
     const auto version = VersionOf(entries->path().filename().string());
     std::error_code ignored;
-    if (version && entries->is_directory(ignored)) versions.push_back(*version);
+    // A link to what is not there is a version, too, so that opening it tells what is wrong.
+    const bool dangles = entries->is_symlink(ignored) && !entries->exists(ignored);
+    if (version && (entries->is_directory(ignored) || dangles)) versions.push_back(*version);
   }
   std::ranges::sort(versions);
   return versions;
@@ -113,11 +115,14 @@ Result<std::string> PartOf(const Folder& folder, const std::string& name) {
   const fs::path real = fs::weakly_canonical(wanted, error);
   if (error || leaves(real.lexically_relative(folder.path))) return refuse();
   if (fs::exists(wanted, error)) return real.string();
-  // A link that leads nowhere, on the way or at the end, could lead anywhere.
-  fs::path part = folder.path;
-  for (const fs::path& step : plain) {
+  for (fs::path part = folder.path; const fs::path& step : plain) {
     part /= step;
-    if (fs::is_symlink(fs::symlink_status(part, error)) && !fs::exists(part, error)) return refuse();
+    if (!fs::is_symlink(fs::symlink_status(part, error)) || fs::exists(part, error)) continue;
+    const fs::path target = fs::read_symlink(part, error);
+    const fs::path leads_to = fs::weakly_canonical(part.parent_path() / target, error);
+    if (error || leaves(leads_to.lexically_relative(folder.path))) return refuse();
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("{} is a link to {}, which is not there: mend or remove it", part.string(), target.string()));
   }
   return std::string();
 }

@@ -13,6 +13,11 @@ namespace weir::serve {
 // no NUL, not hidden.
 bool IsPlainName(std::string_view name);
 
+// kNotFound for a link to what is not there.
+Status CheckPlace(const std::string& path);
+// Whether the model at `path` has a recipe of its own, so that it takes pictures.
+bool HasRecipe(const std::string& path);
+
 // A value.
 class Catalogue {
  public:
@@ -20,7 +25,8 @@ class Catalogue {
   static Result<Catalogue> Open(std::vector<std::string> places);
 
   // Returns name to whole path, as the folders are now. A name that is not UTF-8 is there as EscapeBytes has
-  // it; the loader refuses its folder. kInvalidArgument for a name that is there twice.
+  // it; the loader refuses its folder. A dangling link is listed, so that loading it reports the fault.
+  // kInvalidArgument for a name that is there twice.
   Result<std::map<std::string, std::string>> List() const;
 
  private:
