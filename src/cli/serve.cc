@@ -75,7 +75,8 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   flags.Switch("--allow-client-shm", s.allow_regions, "let clients register shared memory of this machine");
   flags.Choice("--strict-readiness", w.strict, {"true", "false"},
                "ready only when every model asked for is; false: as soon as loading is over");
-  flags.Choice("--compat", w.compat, {"none", "triton"}, "triton: its status codes where they differ");
+  flags.Choice("--compat", w.compat, {"none", "triton"},
+               "triton: its status codes, error texts, name and version, for clients that check them");
   flags.Text("--json", w.json,
              "write what is served and where to this file once it is; - for standard output");
   return flags.Parse(arguments);

@@ -9,12 +9,14 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "wire/oip.h"
+#include "wire/status.h"
 
 namespace weir::wire {
 
 struct GrpcServing {
   Api& api;
   bool allow_regions = false;
+  Compat compat = Compat::kNone;
 };
 
 struct GrpcMethod {

@@ -85,7 +85,7 @@ void UnaryCall::Serve() {
   for (const grpc::Slice& slice : slices)
     message.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   const GrpcMethod& called = GrpcMethods()[static_cast<size_t>(method - GrpcMethodTable::kOthers)];
-  const GrpcServing serving{shared_.api, shared_.options.allow_regions};
+  const GrpcServing serving{shared_.api, shared_.options.allow_regions, shared_.options.compat};
   called.serve(serving, message, [this, gate = shared_.gate](Result<std::string> answer) {
     const GrpcGate::Pass pass(*gate);
     if (!pass) return;
