@@ -86,7 +86,8 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
                   "MiB of shared memory that clients may register together");
   flags.Choice("--strict-readiness", w.strict, {"true", "false"},
                "ready only when every model asked for is; false: as soon as loading is over");
-  flags.Choice("--compat", w.compat, {"none", "triton"}, "triton: its status codes where they differ");
+  flags.Choice("--compat", w.compat, {"none", "triton"},
+               "triton: its status codes, error texts, name and version, for clients that check them");
   flags.Text("--json", w.json,
              "write what is served and where to this file once it is; - for standard output");
   return flags.Parse(arguments);
@@ -147,15 +148,13 @@ std::string CurlLine(const std::string& http, const wire::ModelMetadata& model) 
     infer::Shape shape = input.shape;
     std::ranges::replace_if(shape, [](int64_t dim) { return dim < 0; }, 1);
     const int64_t elements = infer::ElementCount(shape).value_or(kMostElements + 1);
-    const bool has_json = input.dtype != infer::DType::kFp16 && input.dtype != infer::DType::kBf16;
     if (input.dtype == infer::DType::kBytes &&
         model.name.ends_with(serve::SuffixOf(serve::Payload::kImage))) {
       return fmt::format(
           "curl -s {}/v2/models/{}/infer -H 'Inference-Header-Content-Length: 0' --data-binary @PICTURE.jpg",
           http, model.name);
     }
-    if (elements > kMostElements || !has_json)
-      return fmt::format("curl -s {}/v2/models/{}", http, model.name);
+    if (elements > kMostElements) return fmt::format("curl -s {}/v2/models/{}", http, model.name);
     Json zero = input.dtype == infer::DType::kBytes  ? Json("")
                 : input.dtype == infer::DType::kBool ? Json(false)
                                                      : Json(0);

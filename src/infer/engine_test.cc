@@ -12,6 +12,7 @@
 
 #include "base/seed.h"
 #include "base/thread.h"
+#include "infer/runner.h"
 #include "infer/testing/answers.h"
 #include "infer/testing/tiny_onnx.h"
 
@@ -195,7 +196,12 @@ TEST_P(FileEngine, RefusesWhatItCannotServe) {
   EXPECT_FALSE(engine_->Load({.path = broken}, {}));
   const auto strings = SaveTinyOnnx(folder, "weir_strings_" + GetParam() + ".onnx",
                                     {.input_type = OnnxType::kString, .output_type = OnnxType::kString});
-  EXPECT_EQ(engine_->Load({.path = strings}, {}).error().code, ErrorCode::kUnsupported);
+  if (GetParam() == "openvino") {
+    const auto refused = engine_->Load({.path = strings}, {});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+    EXPECT_NE(refused.error().message.find("use the onnxruntime engine"), std::string::npos);
+  }
   const auto tiny = SaveTinyOnnx(folder, "weir_precision_" + GetParam() + ".onnx", {});
   EXPECT_FALSE(engine_->Load({.path = tiny}, {.precision = "f8"}));
 }
@@ -258,6 +264,99 @@ TEST(OnnxRuntime, NamesTheEngineThatHasOtherPrecisions) {
   const auto session = (*engine)->Load({.path = "any.onnx"}, {.precision = "bf16"});
   EXPECT_EQ(session.error().code, ErrorCode::kUnsupported);
   EXPECT_NE(session.error().message.find("openvino"), std::string::npos);
+}
+
+// A tensor of strings as it comes over a wire.
+Tensor Strings(Shape shape, const std::vector<std::string>& elements) {
+  std::string data;
+  for (const std::string& element : elements) {
+    const auto length = static_cast<uint32_t>(element.size());
+    data.append(reinterpret_cast<const char*>(&length), sizeof length);
+    data += element;
+  }
+  return {.name = "x", .dtype = DType::kBytes, .shape = std::move(shape), .data = Bytes::Copy(data)};
+}
+
+class OnnxRuntimeStrings : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto engine = OpenEngine("onnxruntime", clock_);
+    if (!engine) GTEST_SKIP() << engine.error().message;
+    engine_ = *std::move(engine);
+    const auto path = SaveTinyOnnx(::testing::TempDir(), "weir_strings.onnx",
+                                   {.input_type = OnnxType::kString,
+                                    .output_type = OnnxType::kString,
+                                    .input_shape = {-1, 2},
+                                    .output_shape = {-1, 2}});
+    auto session = engine_->Load({.path = path}, {});
+    ASSERT_TRUE(session) << session.error().message;
+    session_ = *std::move(session);
+  }
+
+  SteadyClock clock_;
+  std::unique_ptr<Engine> engine_;
+  std::shared_ptr<Session> session_;
+};
+
+TEST_F(OnnxRuntimeStrings, ComeBackAsTheyWereSentWhateverTheirBytes) {
+  EXPECT_EQ(session_->inputs(), (std::vector<TensorInfo>{{"x", DType::kBytes, {-1, 2}}}));
+  EXPECT_EQ(session_->outputs(), (std::vector<TensorInfo>{{"y", DType::kBytes, {-1, 2}}}));
+  const std::vector<std::vector<std::string>> cases = {
+      {},
+      {"", ""},
+      {"plain", ""},
+      {std::string("zero\0inside", 11), "\xff\xfe not UTF-8", std::string(100'000, 'x'), "é"}};
+  for (const auto& elements : cases) {
+    const Tensor input = Strings({std::ssize(elements) / 2, 2}, elements);
+    const auto result = session_->Run({input}, {});
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(result->outputs[0].dtype, DType::kBytes);
+    EXPECT_EQ(result->outputs[0].shape, input.shape);
+    EXPECT_EQ(result->outputs[0].data.text(), input.data.text());
+  }
+}
+
+TEST_F(OnnxRuntimeStrings, AreRefusedWhereTheDataDoNotFitTheShape) {
+  const auto refusal = [&](Tensor input) { return session_->Run({std::move(input)}, {}).error(); };
+  EXPECT_EQ(refusal(Strings({2, 2}, {"a", "b", "c"})).code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(refusal(Strings({1, 2}, {"a", "b", "c"})).code, ErrorCode::kInvalidArgument);
+  Tensor cut = Strings({1, 2}, {"a", "b"});
+  cut.data = cut.data.Slice(0, cut.data.size() - 1);
+  EXPECT_EQ(refusal(cut).code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(OnnxRuntimeStrings, AreNotMoreThanTheLimit) {
+  const int64_t count = (int64_t{1} << 22) + 2;
+  const Tensor many{.name = "x",
+                    .dtype = DType::kBytes,
+                    .shape = {count / 2, 2},
+                    .data = Bytes::Allocate(static_cast<size_t>(count) * 4)};
+  const auto result = session_->Run({many}, {});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error(),
+            (Error{ErrorCode::kInvalidArgument,
+                   "input 'x' has 4194306 strings, at most 4194304 are taken: use smaller batches"}));
+}
+
+TEST_F(OnnxRuntimeStrings, OfSeveralCallsAreComputedAsOneBatch) {
+  auto runner = Runner::Create(
+      session_, clock_, {.batching = {.max_batch = 8, .combine = true, .preferred = {3}, .max_wait = 10s}});
+  ASSERT_TRUE(runner) << runner.error().message;
+  testing::Answers answers;
+  const std::vector<std::vector<std::string>> calls = {{"a", ""}, {"bcd", "e", "ff", std::string(300, 'g')}};
+  for (const auto& elements : calls) {
+    Call call = answers.MakeCall("");
+    call.request.inputs = {Strings({std::ssize(elements) / 2, 2}, elements)};
+    (*runner)->Submit(std::move(call));
+  }
+  const auto got = answers.Wait(2);
+  for (const auto& answered : got) {
+    ASSERT_TRUE(answered.result) << answered.result.error().message;
+    EXPECT_EQ(answered.result->executed_batch, 3);
+    const Tensor& output = answered.result->outputs[0];
+    const auto& sent = calls[output.shape[0] == 1 ? 0 : 1];
+    EXPECT_EQ(output.data.text(), Strings({std::ssize(sent) / 2, 2}, sent).data.text());
+  }
 }
 
 TEST(OpenEngine, NamesWhatThereIsInsteadOfAnUnknownEngine) {

@@ -32,6 +32,26 @@ void PutTensor(const infer::TensorInfo& tensor, const ConfigTensor* configured, 
     reshape.add_shape((*configured->reshape)[i]);
 }
 
+pb::ModelInput::Format FormatOf(data::Layout layout) {
+  return layout == data::Layout::kNhwc ? pb::ModelInput::FORMAT_NHWC : pb::ModelInput::FORMAT_NCHW;
+}
+
+// Puts the layout of pictures: the configuration's, or else that of the recipe, which has checked that the
+// input is one of pictures. Pixels that the server normalises are always in rows.
+void PutFormat(const Model& model, const infer::TensorInfo& input, const ConfigTensor* configured,
+               pb::ModelInput& put) {
+  const auto own = std::ranges::find(model.client_inputs, input.name, &infer::TensorInfo::name);
+  if (own != model.client_inputs.end() && *own == input) {
+    if (configured != nullptr && configured->format) {
+      put.set_format(FormatOf(*configured->format));
+    } else if (model.recipe && input.shape.size() == 4) {
+      put.set_format(FormatOf(model.recipe->layout));
+    }
+  } else if (model.recipe && input.shape.size() == 4) {
+    put.set_format(pb::ModelInput::FORMAT_NHWC);
+  }
+}
+
 void PutTensors(const Model& model, const ServedForm& form, pb::ModelConfig& message) {
   const bool batched = form.max_batch > 0;
   message.clear_input();
@@ -40,10 +60,7 @@ void PutTensors(const Model& model, const ServedForm& form, pb::ModelConfig& mes
     const ConfigTensor* configured = Find(model.config.inputs, input.name);
     pb::ModelInput& put = *message.add_input();
     PutTensor(input, configured, batched, put);
-    if (configured != nullptr && configured->format && configured->info.dtype == input.dtype) {
-      put.set_format(*configured->format == data::Layout::kNhwc ? pb::ModelInput::FORMAT_NHWC
-                                                                : pb::ModelInput::FORMAT_NCHW);
-    }
+    PutFormat(model, input, configured, put);
   }
   for (const infer::TensorInfo& output : form.outputs) {
     const ConfigTensor* configured = Find(model.config.outputs, output.name);

@@ -102,7 +102,7 @@ TEST_F(ModelFolder, ServesTheVersionsThatItsPolicyWants) {
 
 TEST_F(ModelFolder, TellsOfALinkToWhatIsNotThere) {
   Save("net/1/model.onnx");
-  fs::create_directory_symlink(base_ / "gone", base_ / "net/2");
+  fs::create_directory_symlink(base_ / "net/gone", base_ / "net/2");
   EXPECT_THAT(Refusal("net").message, HasSubstr("net/2 is a link to"));
   EXPECT_EQ(Open("net", {.version = "1"}).version, "1");
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "wire/infer_rules.h"
+#include "wire/triton_words.h"
 
 namespace weir::serve {
 namespace {
@@ -10,6 +11,10 @@ namespace {
 std::unexpected<Error> RegionsAreOff() {
   return Fail(ErrorCode::kUnsupported,
               "shared memory of clients is off: start the server with --allow-client-shm");
+}
+
+Error TritonsControlIsOff() {
+  return wire::triton::ControlIsOff("start the server with --model-control-mode explicit");
 }
 
 std::string PlatformOf(const std::string& engine) {
@@ -28,6 +33,22 @@ wire::ModelStatistics StatisticsOf(const ServedModel& served, const WallTime& wa
 ServerApi::ServerApi(Options options, Parts parts, const Clock& clock)
     : options_(std::move(options)), parts_(parts), clock_(clock), wall_(clock.Now()) {}
 
+// The error for a model that cannot be had, as Triton words it.
+Result<std::shared_ptr<ServedModel>> ServerApi::Find(const std::string& model,
+                                                     const std::string& version) const {
+  namespace triton = wire::triton;
+  if (!IsTriton()) return parts_.repository.Find(model, version);
+  TRY_STATUS(triton::CheckVersion(version));
+  auto served = parts_.repository.Find(model, version);
+  if (served) return served;
+  const Error& why = served.error();
+  if (!parts_.repository.Knows(model)) return std::unexpected(triton::UnknownModel(model));
+  if (version.empty()) return Fail(why.code, triton::NoVersions(model, why.message).message);
+  return std::unexpected(why.code == ErrorCode::kOverloaded
+                             ? triton::VersionNotReady(model, version, why.message)
+                             : triton::UnknownVersion(model, version));
+}
+
 Status ServerApi::Ready() {
   if (life_ != Life::kServing) return Fail(ErrorCode::kOverloaded, "the server is stopping");
   if (!options_.strict_readiness && parts_.repository.WaitUntilLoaded(Instant{})) return {};
@@ -35,7 +56,7 @@ Status ServerApi::Ready() {
 }
 
 Status ServerApi::ModelReady(const std::string& model, const std::string& version) {
-  const auto served = TRY(parts_.repository.Find(model, version));
+  const auto served = TRY(Find(model, version));
   if (life_ != Life::kServing) return Fail(ErrorCode::kOverloaded, "the server is stopping");
   if (const Status well = served->loaded.CheckEngine(clock_.Now()); !well)
     return Context(served->What(), well.error());
@@ -50,11 +71,16 @@ wire::ServerMetadata ServerApi::Server() {
   // The index is there always; loading and unloading only where they are allowed.
   if (options_.explicit_control) server.extensions.emplace_back("model_repository");
   if (options_.allow_regions) server.extensions.emplace_back("system_shared_memory");
+  if (IsTriton()) {
+    server.name = wire::triton::kServerName;
+    server.version = wire::triton::kServerVersion;
+    if (options_.explicit_control) server.extensions.emplace_back("model_repository(unload_dependents)");
+  }
   return server;
 }
 
 Result<wire::ModelMetadata> ServerApi::Metadata(const std::string& model, const std::string& version) {
-  const auto served = TRY(parts_.repository.Find(model, version));
+  const auto served = TRY(Find(model, version));
   return wire::ModelMetadata{.name = served->name,
                              .versions = parts_.repository.VersionsOf(model),
                              .platform = PlatformOf(served->loaded.engine()),
@@ -63,7 +89,7 @@ Result<wire::ModelMetadata> ServerApi::Metadata(const std::string& model, const 
 }
 
 Result<wire::ModelConfig> ServerApi::Config(const std::string& model, const std::string& version) {
-  const auto served = TRY(parts_.repository.Find(model, version));
+  const auto served = TRY(Find(model, version));
   return wire::ModelConfig{.json = served->config.json, .message = served->config.message};
 }
 
@@ -83,7 +109,7 @@ Result<std::vector<wire::ModelStatistics>> ServerApi::Statistics(const std::stri
     }
     if (model.empty() || !statistics.empty()) return statistics;
   }
-  statistics.push_back(StatisticsOf(*TRY(parts_.repository.Find(model, version)), wall_));
+  statistics.push_back(StatisticsOf(*TRY(Find(model, version)), wall_));
   return statistics;
 }
 
@@ -92,23 +118,35 @@ std::vector<wire::IndexEntry> ServerApi::Index(bool ready_only) {
 }
 
 void ServerApi::Load(const std::string& model, const std::string& config, Done done) {
-  parts_.repository.Load(model, config, std::move(done));
+  if (!IsTriton()) return parts_.repository.Load(model, config, std::move(done));
+  if (!options_.explicit_control) return done(std::unexpected(TritonsControlIsOff()));
+  parts_.repository.Load(model, config, [model, done = std::move(done)](Status loaded) mutable {
+    if (loaded) return done({});
+    done(std::unexpected(wire::triton::FailedToLoad(model, loaded.error())));
+  });
 }
 void ServerApi::Unload(const std::string& model, Done done) {
+  if (IsTriton() && !options_.explicit_control) return done(std::unexpected(TritonsControlIsOff()));
   parts_.repository.Unload(model, std::move(done));
 }
 
 Status ServerApi::RegisterRegion(const wire::Region& region) {
   if (parts_.regions == nullptr) return RegionsAreOff();
+  if (IsTriton() && !region.name.empty() && parts_.regions->List(region.name))
+    return std::unexpected(wire::triton::RegionExists(region.name));
   return parts_.regions->Register(region);
 }
 Status ServerApi::UnregisterRegion(const std::string& name) {
   if (parts_.regions == nullptr) return RegionsAreOff();
-  return parts_.regions->Unregister(name);
+  Status gone = parts_.regions->Unregister(name);
+  const bool unknown = !gone && gone.error().code == ErrorCode::kNotFound;
+  return unknown && IsTriton() ? Status() : gone;  // to Triton it is gone, too
 }
 Result<std::vector<wire::Region>> ServerApi::Regions(const std::string& name) {
   if (parts_.regions == nullptr) return RegionsAreOff();
-  return parts_.regions->List(name);
+  auto regions = parts_.regions->List(name);
+  if (!regions && IsTriton()) return std::unexpected(wire::triton::UnknownRegion("system", name));
+  return regions;
 }
 
 void ServerApi::Infer(wire::InferRequest request, infer::Completion completion) {
@@ -120,7 +158,7 @@ void ServerApi::Infer(wire::InferRequest request, infer::Completion completion) 
   if (life_ == Life::kStopping)
     return refuse(DoorRefusal::kStopping,
                   {ErrorCode::kOverloaded, "the server is stopping: send it elsewhere"});
-  auto served = parts_.repository.Find(request.request.model, request.request.version);
+  auto served = Find(request.request.model, request.request.version);
   if (!served) {
     const bool later = served.error().code == ErrorCode::kOverloaded;
     return refuse(later ? DoorRefusal::kNotReady : DoorRefusal::kUnknownModel, served.error());

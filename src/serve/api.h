@@ -14,6 +14,7 @@
 #include "serve/regions.h"
 #include "serve/repository.h"
 #include "wire/oip.h"
+#include "wire/status.h"
 
 namespace weir::serve {
 
@@ -32,6 +33,7 @@ class ServerApi final : public wire::Api {
     bool strict_readiness = true;  // ready only when all models asked for are; otherwise when it serves
     bool explicit_control = false;
     bool allow_regions = false;
+    wire::Compat compat = wire::Compat::kNone;  // kTriton: its name, its version and its words, too
   };
   struct Parts {
     Repository& repository;
@@ -66,6 +68,9 @@ class ServerApi final : public wire::Api {
   void Observe(const wire::Exchange& exchange) override;
 
  private:
+  Result<std::shared_ptr<ServedModel>> Find(const std::string& model, const std::string& version) const;
+  bool IsTriton() const { return options_.compat == wire::Compat::kTriton; }
+
   const Options options_;
   const Parts parts_;
   const Clock& clock_;

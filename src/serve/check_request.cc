@@ -8,6 +8,7 @@
 #include "base/cut.h"
 #include "base/json.h"
 #include "serve/classification.h"
+#include "wire/triton_words.h"
 
 namespace weir::serve {
 namespace {
@@ -33,45 +34,83 @@ std::string Names(const std::vector<TensorInfo>& tensors) {
 
 constexpr size_t kMaxName = 200;  // bytes of a client's name in a message
 
-std::unexpected<Error> NoSuch(const ServedModel& served, const char* kind, const std::string& name,
-                              const std::vector<TensorInfo>& there) {
-  return Invalid(fmt::format("{} has no {} \"{}\"; it has: {}", served.What(), kind,
-                             EscapeBytes(CutMiddle(name, kMaxName)), Names(there)));
-}
-
 bool Fits(const Shape& shape, const Shape& wanted) {
   return std::ranges::equal(shape, wanted,
                             [](int64_t is, int64_t wants) { return wants < 0 || is == wants; });
 }
 
-Status CheckTensor(const ServedModel& served, const Tensor& tensor, const TensorInfo& info) {
-  if (tensor.dtype != info.dtype) {
-    return Invalid(fmt::format("{} is {}, and the model takes {}", served.What("input", info.name),
+// The words of a refusal: our own, which name the remedy, or Triton's.
+class Words {
+ public:
+  Words(const ServedModel& served, const std::string& request_id, wire::Compat compat)
+      : served_(served), id_(request_id), triton_(compat == wire::Compat::kTriton) {}
+
+  std::unexpected<Error> UnknownInput(const std::string& name) const {
+    if (triton_) return std::unexpected(wire::triton::UnexpectedInput(served_.name, name));
+    return NoSuch("input", name, served_.inputs);
+  }
+  std::unexpected<Error> UnknownOutput(const std::string& name) const {
+    if (triton_) return std::unexpected(wire::triton::UnexpectedOutput(served_.name, name));
+    return NoSuch("output", name, served_.outputs);
+  }
+  std::unexpected<Error> Missing(const std::string& name, size_t given) const {
+    if (triton_) {
+      return std::unexpected(
+          wire::triton::MissingInput(id_, served_.name, served_.inputs.size(), given, name));
+    }
+    return Invalid(served_.What("input", name) + " is missing");
+  }
+  std::unexpected<Error> WrongType(const Tensor& tensor, const TensorInfo& info) const {
+    if (triton_) {
+      return std::unexpected(wire::triton::WrongType(id_, served_.name, info.name, tensor.dtype, info.dtype));
+    }
+    return Invalid(fmt::format("{} is {}, and the model takes {}", served_.What("input", info.name),
                                ToString(tensor.dtype), ToString(info.dtype)));
   }
-  if (Fits(tensor.shape, info.shape)) return {};
-  return Invalid(fmt::format("{} has shape {}, and the model takes {}", served.What("input", info.name),
-                             infer::ToString(tensor.shape), infer::ToString(info.shape)));
-}
+  std::unexpected<Error> WrongShape(const Tensor& tensor, const TensorInfo& info) const {
+    if (triton_) {
+      return std::unexpected(
+          wire::triton::WrongShape(id_, served_.name, info.name, tensor.shape, info.shape));
+    }
+    return Invalid(fmt::format("{} has shape {}, and the model takes {}", served_.What("input", info.name),
+                               infer::ToString(tensor.shape), infer::ToString(info.shape)));
+  }
+  std::unexpected<Error> UnequalBatch(const Tensor& input, const Tensor& first) const {
+    if (triton_) return std::unexpected(wire::triton::UnequalBatch(id_, served_.name, input.name));
+    return Invalid(fmt::format("{} has a batch of {}, and input \"{}\" one of {}",
+                               served_.What("input", input.name), input.shape.front(), first.name,
+                               first.shape.front()));
+  }
+  std::unexpected<Error> LargeBatch(int64_t rows) const {
+    const int most = served_.loaded.max_batch();
+    if (triton_) return std::unexpected(wire::triton::LargeBatch(id_, served_.name, most));
+    return Invalid(
+        fmt::format("{}: the batch of {} is over its max_batch_size of {}", served_.What(), rows, most));
+  }
 
-Result<int64_t> RowsOf(const ServedModel& served, const infer::Request& request) {
+ private:
+  std::unexpected<Error> NoSuch(const char* kind, const std::string& name,
+                                const std::vector<TensorInfo>& there) const {
+    return Invalid(fmt::format("{} has no {} \"{}\"; it has: {}", served_.What(), kind,
+                               EscapeBytes(CutMiddle(name, kMaxName)), Names(there)));
+  }
+
+  const ServedModel& served_;
+  const std::string& id_;
+  const bool triton_;
+};
+
+Result<int64_t> RowsOf(const ServedModel& served, const infer::Request& request, const Words& words) {
   const LoadedModel& loaded = served.loaded;
   const auto& fixed = loaded.model().fixed_batch;
   if (loaded.max_batch() == 0 || request.inputs.empty()) return 1;
   const int64_t rows = request.inputs.front().shape.front();
   for (const Tensor& input : request.inputs) {
-    if (input.shape.front() != rows) {
-      return Invalid(fmt::format("{} has a batch of {}, and input \"{}\" one of {}",
-                                 served.What("input", input.name), input.shape.front(),
-                                 request.inputs.front().name, rows));
-    }
+    if (input.shape.front() != rows) return words.UnequalBatch(input, request.inputs.front());
   }
   if (rows < 1)
     return Invalid(fmt::format("{}: the batch is {}; it must be at least 1", served.What(), rows));
-  if (rows > loaded.max_batch()) {
-    return Invalid(fmt::format("{}: the batch of {} is over its max_batch_size of {}", served.What(), rows,
-                               loaded.max_batch()));
-  }
+  if (rows > loaded.max_batch()) return words.LargeBatch(rows);
   if (fixed && rows != *fixed) {
     return Invalid(
         fmt::format("{}: the batch is {}, and the model takes {} only", served.What(), rows, *fixed));
@@ -79,25 +118,27 @@ Result<int64_t> RowsOf(const ServedModel& served, const infer::Request& request)
   return rows;
 }
 
-Status CheckInputs(const ServedModel& served, const infer::Request& request) {
+Status CheckInputs(const ServedModel& served, const infer::Request& request, const Words& words) {
   for (const Tensor& input : request.inputs) {
     const TensorInfo* info = Find(served.inputs, input.name);
-    if (info == nullptr) return NoSuch(served, "input", input.name, served.inputs);
-    TRY_STATUS(CheckTensor(served, input, *info));
+    if (info == nullptr) return words.UnknownInput(input.name);
+    if (input.dtype != info->dtype) return words.WrongType(input, *info);
+    if (!Fits(input.shape, info->shape)) return words.WrongShape(input, *info);
   }
   for (const TensorInfo& info : served.inputs) {
     if (std::ranges::find(request.inputs, info.name, &Tensor::name) == request.inputs.end())
-      return Invalid(served.What("input", info.name) + " is missing");
+      return words.Missing(info.name, request.inputs.size());
   }
   if (request.inputs.size() == served.inputs.size()) return {};
   return Invalid(served.What() + ": an input is there twice");
 }
 
-Status CheckOutputs(const ServedModel& served, const std::vector<wire::OutputWish>& outputs) {
+Status CheckOutputs(const ServedModel& served, const std::vector<wire::OutputWish>& outputs,
+                    const Words& words) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const wire::OutputWish& wish = outputs[i];
     const TensorInfo* info = Find(served.outputs, wish.name);
-    if (info == nullptr) return NoSuch(served, "output", wish.name, served.outputs);
+    if (info == nullptr) return words.UnknownOutput(wish.name);
     const bool number = info->dtype != infer::DType::kBytes && info->dtype != infer::DType::kBool;
     if (wish.classification > 0 && !number) {
       return Invalid(fmt::format("{} is {}: only numbers can be ranked as classes",
@@ -137,11 +178,13 @@ Status CheckClassifications(const ServedModel& served, const std::vector<wire::O
 
 }  // namespace
 
-Result<int64_t> CheckRequest(const ServedModel& served, const wire::InferRequest& request) {
-  TRY_STATUS(CheckInputs(served, request.request));
-  TRY_STATUS(CheckOutputs(served, request.outputs));
+Result<int64_t> CheckRequest(const ServedModel& served, const wire::InferRequest& request,
+                             wire::Compat compat) {
+  const Words words(served, request.request.id, compat);
+  TRY_STATUS(CheckInputs(served, request.request, words));
+  TRY_STATUS(CheckOutputs(served, request.outputs, words));
   TRY_STATUS(CheckPriority(served, request.request.priority));
-  const int64_t rows = TRY(RowsOf(served, request.request));
+  const int64_t rows = TRY(RowsOf(served, request.request, words));
   TRY_STATUS(CheckClassifications(served, request.outputs, rows));
   return rows;
 }

@@ -7,13 +7,15 @@
 #include "infer/tensor.h"
 #include "serve/loaded_model.h"
 #include "wire/oip.h"
+#include "wire/status.h"
 
 namespace weir::serve {
 
 // The rows of the request: its batch; 1 where the model has no batch dimension. kInvalidArgument names the
 // model and the tensor whose name, type, shape, size or number of rows does not fit, or a priority that the
-// model does not have.
-Result<int64_t> CheckRequest(const ServedModel& served, const wire::InferRequest& request);
+// model does not have. `compat` chooses the words.
+Result<int64_t> CheckRequest(const ServedModel& served, const wire::InferRequest& request,
+                             wire::Compat compat = wire::Compat::kNone);
 
 // `actual`, a shape of the form `from` (-1: free), in the form `to`: free dimensions keep their order.
 infer::Shape Reshape(const infer::Shape& actual, const infer::Shape& from, const infer::Shape& to);

@@ -12,6 +12,7 @@
 #include "serve/check_request.h"
 #include "serve/classification.h"
 #include "wire/infer_rules.h"
+#include "wire/triton_words.h"
 
 namespace weir::serve {
 namespace {
@@ -100,7 +101,7 @@ void InferencePath::Start(std::shared_ptr<ServedModel> served, wire::InferReques
 Status InferencePath::Admit(Inference& inference) const {
   wire::InferRequest& request = inference.request;
   const ServedModel& served = *inference.served;
-  inference.rows = TRY(CheckRequest(served, request));
+  inference.rows = TRY(CheckRequest(served, request, options_.compat));
   TRY_STATUS(FetchInputs(inference));
   if (served.payload != Payload::kTensor && request.request.inputs.front().shape.front() < 1)
     return Invalid(served.What() + ": there is no picture in the request");
@@ -134,14 +135,17 @@ Status InferencePath::FetchInputs(Inference& inference) const {
     if (const Status size = wire::CheckSize(input.dtype, elements, part->byte_size); !size)
       return Context(what, size.error());
     if (inference.served->payload == Payload::kTensor && IsFloat(input.dtype)) {
-      ClientRegions::Lent lent = TRY_CONTEXT(regions_->Lend(*part), what);
-      if (reinterpret_cast<uintptr_t>(lent.data.data()) % kAlignment == 0) {
-        input.data = lent.data;
-        inference.lent.push_back(std::move(lent));
+      Result<ClientRegions::Lent> lent = regions_->Lend(*part);
+      if (!lent) return std::unexpected(RegionFailed(what, part->region, lent.error()));
+      if (reinterpret_cast<uintptr_t>(lent->data.data()) % kAlignment == 0) {
+        input.data = lent->data;
+        inference.lent.push_back(*std::move(lent));
         continue;
       }
     }
-    input.data = TRY_CONTEXT(regions_->Read(*part), what);
+    Result<Bytes> data_read = regions_->Read(*part);
+    if (!data_read) return std::unexpected(RegionFailed(what, part->region, data_read.error()));
+    input.data = *std::move(data_read);
     if (const Status data = wire::CheckData(input); !data) return Context(what, data.error());
   }
   return {};
@@ -224,7 +228,7 @@ void InferencePath::Finish(InferencePtr inference, Result<infer::Response> resul
   if (!result) {
     const Error& error = result.error();
     if (IsTheEngines(error.code)) served.loaded.NoteEngine(false);
-    return Refuse(*inference, Context(served.What(), error).error(), times);
+    return Refuse(*inference, RunFailed(*inference, error), times);
   }
   served.loaded.NoteEngine(true);
   if (!IsLongToShape(*inference, *result)) return Answer(*inference, *std::move(result), times);
@@ -323,8 +327,26 @@ Result<infer::Tensor> InferencePath::ShapeOutput(const Inference& inference, con
     return Invalid(fmt::format("{} bytes do not fit into the {} of region \"{}\"", output.data.size(),
                                wish->region->byte_size, wish->region->region));
   }
-  TRY_STATUS(regions_->Write(*wish->region, output.data));
+  if (const Status written = regions_->Write(*wish->region, output.data); !written)
+    return std::unexpected(RegionFailed("", wish->region->region, written.error()));
   return output;
+}
+
+// The error of a region that cannot be used. `what` names the tensor.
+Error InferencePath::RegionFailed(std::string_view what, const std::string& region, Error error) const {
+  if (options_.compat == wire::Compat::kTriton && error.code == ErrorCode::kNotFound)
+    return wire::triton::UnknownRegion(region);
+  return what.empty() ? error : Context(what, std::move(error)).error();
+}
+
+// The error of a request that came as far as the queue.
+Error InferencePath::RunFailed(const Inference& inference, Error error) const {
+  const std::string& id = inference.request.request.id;
+  if (options_.compat == wire::Compat::kTriton && error.code == ErrorCode::kOverloaded)
+    return wire::triton::QueueIsFull(id, error.message);
+  if (options_.compat == wire::Compat::kTriton && error.code == ErrorCode::kDeadline)
+    return wire::triton::TimedOut(id, error.message);
+  return Context(inference.served->What(), std::move(error)).error();
 }
 
 void InferencePath::Count(Inference& inference, const infer::Response& response, const infer::Times& times,

@@ -15,6 +15,7 @@
 #include "serve/regions.h"
 #include "wire/byte_budget.h"
 #include "wire/oip.h"
+#include "wire/status.h"
 
 namespace weir::serve {
 
@@ -27,6 +28,7 @@ class InferencePath {
     size_t max_prepared_bytes = size_t{1} << 30;
     size_t max_region_bytes = size_t{64} << 20;  // of one request's inputs in shared memory
     data::DecodeOptions decode;
+    wire::Compat compat = wire::Compat::kNone;  // kTriton: its words for what clients match on
   };
   // `regions` may be null: none are served. All must outlive the path.
   InferencePath(Options options, const ClientRegions* regions, const Clock& clock, FailureLog& failures);
@@ -45,6 +47,8 @@ class InferencePath {
   void Finish(InferencePtr inference, Result<infer::Response> result, const infer::Times& times);
   static bool IsLongToShape(const Inference& inference, const infer::Response& response);
   void Answer(Inference& inference, infer::Response response, const infer::Times& times) const;
+  Error RegionFailed(std::string_view what, const std::string& region, Error error) const;
+  Error RunFailed(const Inference& inference, Error error) const;
   Result<infer::Response> ShapeAnswer(const Inference& inference, infer::Response response) const;
   static bool IsLent(const Inference& inference, const Bytes& data);
   Result<infer::Tensor> ShapeOutput(const Inference& inference, const wire::OutputWish* wish,

@@ -47,10 +47,13 @@ class InferencePathTest : public ::testing::Test {
   }
 
   Answered Ask(wire::InferRequest request, Payload payload = Payload::kTensor) {
+    return Ask(path_, std::move(request), payload);
+  }
+  Answered Ask(InferencePath& path, wire::InferRequest request, Payload payload = Payload::kTensor) {
     std::shared_ptr<ServedModel> served(loaded_, loaded_->Find(payload));
     const size_t before = answers_.count();
     infer::Call call = answers_.MakeCall("");
-    path_.Start(std::move(served), std::move(request), std::move(call.completion));
+    path.Start(std::move(served), std::move(request), std::move(call.completion));
     return answers_.Wait(before + 1).back();
   }
   static wire::InferRequest Request(std::vector<Tensor> inputs) {
@@ -77,6 +80,9 @@ class InferencePathTest : public ::testing::Test {
   FailureLog failures_{clock_, [](LogLevel, const std::string&) {}};
   Answers answers_;
   InferencePath path_{{.decode_threads = 2}, nullptr, clock_, failures_};
+  const ClientRegions regions_;
+  InferencePath as_triton_{
+      {.decode_threads = 1, .compat = wire::Compat::kTriton}, &regions_, clock_, failures_};
   std::shared_ptr<FakeSession> session_;
   std::promise<void> let_go_;
   std::unique_ptr<LoadedModel> owned_;
@@ -200,6 +206,34 @@ TEST_F(InferencePathTest, RefusesOutputsThatAreNotThereOrCannotBeRanked) {
   request = Request({Row()});
   request.outputs = {{.name = "x"}, {.name = "x"}};
   EXPECT_THAT(Refusal(std::move(request)).message, HasSubstr("asked for twice"));
+}
+
+TEST_F(InferencePathTest, RefusesInTritonsWordsWhereItIsAskedTo) {
+  Serve();
+  const auto words = [&](wire::InferRequest request) {
+    const Answered answered = Ask(as_triton_, std::move(request));
+    return answered.result ? "" : answered.result.error().message;
+  };
+  Tensor whole = Row();
+  whole.dtype = DType::kInt32;
+  EXPECT_EQ(words(Request({FloatTensor("z", {1, 4}, {1, 2, 3, 4})})),
+            "unexpected inference input 'z' for model 'm'");
+  EXPECT_EQ(words(Request({whole})),
+            "[request id: id] inference input 'x' data-type is 'INT32', but model 'm' expects 'FP32'");
+  EXPECT_EQ(words(Request({FloatTensor("x", {1, 3}, {1, 2, 3})})),
+            "[request id: id] unexpected shape for input 'x' for model 'm'. Expected [-1,4], got [1,3]. ");
+  EXPECT_EQ(words(Request({Row(5)})), "[request id: id] inference request batch-size must be <= 4 for 'm'");
+  EXPECT_THAT(words(Request({})), HasSubstr("expected 1 inputs but got 0 inputs for model 'm'"));
+  wire::InferRequest request = Request({Row()});
+  request.outputs = {{.name = "nope"}};
+  EXPECT_EQ(words(std::move(request)), "unexpected inference output 'nope' for model 'm'");
+  request = Request({Tensor{.name = "x", .shape = {1, 4}}});
+  request.input_regions = {wire::RegionPart{.region = "r", .byte_size = 16}};
+  EXPECT_EQ(words(std::move(request)), "Unable to find shared memory region: 'r'");
+  request = Request({Row()});
+  request.timeout = std::chrono::microseconds(1);
+  EXPECT_THAT(words(std::move(request)), HasSubstr("[request id: id] Request timeout expired ("));
+  EXPECT_EQ(words(Request({Row()})), "");
 }
 
 TEST_F(InferencePathTest, RanksWhereItIsAskedTo) {
@@ -413,6 +447,15 @@ TEST_F(PictureTest, TellsTheFormsOfItsNames) {
   EXPECT_EQ(loaded_->Find(Payload::kPixels)->inputs[0].shape, (infer::Shape{-1, 2, 2, 3}));
   EXPECT_EQ(loaded_->Find(Payload::kImage)->inputs[0].dtype, DType::kBytes);
   EXPECT_EQ(loaded_->Find(Payload::kImage)->inputs[0].shape, (infer::Shape{-1}));
+}
+
+TEST_F(PictureTest, TellsTheLayoutOfItsPictures) {
+  const auto format = [&](Payload payload) {
+    return loaded_->Find(payload)->config.json["input"][0]["format"].get<std::string>();
+  };
+  EXPECT_EQ(format(Payload::kTensor), "FORMAT_NCHW");
+  EXPECT_EQ(format(Payload::kPixels), "FORMAT_NHWC");
+  EXPECT_EQ(format(Payload::kImage), "FORMAT_NONE");
 }
 
 }  // namespace

@@ -182,6 +182,11 @@ std::vector<std::shared_ptr<ServedModel>> Repository::Ready() const {
   return ready;
 }
 
+bool Repository::Knows(std::string_view model) const {
+  MutexLock lock(mutex_);
+  return models_.contains(Resolve(model).first);
+}
+
 std::vector<std::string> Repository::VersionsOf(std::string_view model) const {
   std::vector<std::string> versions;
   MutexLock lock(mutex_);

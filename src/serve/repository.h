@@ -53,6 +53,8 @@ class Repository {
   Result<std::shared_ptr<ServedModel>> Find(std::string_view model, std::string_view version) const;
   // All that are ready, in the order of names and versions.
   std::vector<std::shared_ptr<ServedModel>> Ready() const;
+  // Whether there is a model that clients may call `model`, loaded or not.
+  bool Knows(std::string_view model) const;
   // The ready versions under `model`, rising.
   std::vector<std::string> VersionsOf(std::string_view model) const;
 

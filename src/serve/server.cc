@@ -100,7 +100,8 @@ Status ServerInstance::Open() {
   path_ = std::make_unique<InferencePath>(
       InferencePath::Options{.decode_threads = options_.decode_threads,
                              .max_prepared_bytes = options_.max_bytes_in_flight,
-                             .max_region_bytes = options_.max_request_bytes},
+                             .max_region_bytes = options_.max_request_bytes,
+                             .compat = options_.compat},
       regions_ ? &*regions_ : nullptr, clock_, failures_);
   auto loader = MakeFileLoader({.engine = options_.engine,
                                 .threads = options_.threads,
@@ -115,7 +116,8 @@ Status ServerInstance::Open() {
   api_ = std::make_unique<ServerApi>(ServerApi::Options{.version = options_.version,
                                                         .strict_readiness = options_.strict_readiness,
                                                         .explicit_control = options_.explicit_control,
-                                                        .allow_regions = options_.allow_regions},
+                                                        .allow_regions = options_.allow_regions,
+                                                        .compat = options_.compat},
                                      ServerApi::Parts{.repository = *repository_,
                                                       .path = *path_,
                                                       .regions = regions_ ? &*regions_ : nullptr,

@@ -124,6 +124,7 @@ Result<WarmUpSample> MakeSample(const model::Model& model, const model::WarmUp& 
 std::vector<WarmUpSample> OneRowOfZeros(const model::Model& model) {
   WarmUpSample sample;
   for (const TensorInfo& info : model.inputs) {
+    if (info.dtype == DType::kBytes) return {};  // a model may refuse any text that it was not made for
     infer::Shape shape = info.shape;
     if (!shape.empty() && shape.front() < 0) shape.front() = 1;
     if (std::ranges::any_of(shape, [](int64_t dim) { return dim < 0; })) return {};

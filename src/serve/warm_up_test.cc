@@ -50,6 +50,10 @@ TEST(WarmUp, IsNothingWhereTheShapesAreNotKnown) {
   EXPECT_TRUE(MakeWarmUpSamples(ModelOf({-1, -1}, 8))->empty());
 }
 
+TEST(WarmUp, IsNothingForTextsWhichOnlyTheModelKnows) {
+  EXPECT_TRUE(MakeWarmUpSamples(ModelOf({-1, 3}, 8, DType::kBytes))->empty());
+}
+
 TEST(WarmUp, RepeatsARowToTheBatchAsOftenAsItIsAskedTo) {
   model::Model model = ModelOf({-1, -1}, 8);
   Add(model, 3, {.dims = {2}, .random = true});

@@ -306,7 +306,8 @@ TEST(GrpcRequest, WhatDoesNotFitIsRefusedByName) {
   message.mutable_inputs(0)->mutable_contents();
   EXPECT_EQ(because(message), "input 'x': contents have 0 elements, the shape 1");
   message.mutable_inputs(0)->mutable_contents()->add_fp32_contents(1);
-  EXPECT_EQ(because(message), "input 'x': has typed contents, and the message raw ones");
+  EXPECT_EQ(because(message),
+            "contents field must not be specified when using raw_input_contents for 'x' for model 'm'");
   message = WithRaw("FP32", {1}, "1234");
   message.add_outputs()->set_name("y");
   message.add_outputs()->set_name("y");

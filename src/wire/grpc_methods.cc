@@ -11,6 +11,7 @@
 #include "wire/repository_rules.h"
 #include "wire/status.h"
 #include "wire/text.h"
+#include "wire/triton_words.h"
 
 namespace weir::wire {
 namespace {
@@ -172,7 +173,11 @@ void Load(const GrpcServing& serving, std::string_view bytes, Done done) {
   const auto request = Parse<inference::RepositoryModelLoadRequest>(bytes);
   if (!request) return done(std::unexpected(request.error()));
   const Result<std::string> config = LoadConfig(*request);
-  if (!config) return done(std::unexpected(config.error()));
+  if (!config) {
+    const bool as_triton = serving.compat == Compat::kTriton;
+    return done(std::unexpected(as_triton ? triton::FailedToLoad(request->model_name(), config.error())
+                                          : config.error()));
+  }
   serving.api.Load(request->model_name(), *config, Emptily(std::move(done)));
 }
 
@@ -214,6 +219,22 @@ Status UnregisterRegion(const GrpcServing& serving, const inference::SystemShare
   return serving.api.UnregisterRegion(in.name());
 }
 
+Status CudaStatus(const GrpcServing& serving, const inference::CudaSharedMemoryStatusRequest& in,
+                  inference::CudaSharedMemoryStatusResponse&) {
+  return CheckCudaStatus(in.name(), serving.compat);
+}
+
+Status RegisterCuda(const GrpcServing& serving, const inference::CudaSharedMemoryRegisterRequest& in,
+                    inference::CudaSharedMemoryRegisterResponse&) {
+  return std::unexpected(RefuseCudaRegion(in.name(), serving.compat));
+}
+
+// None is registered, so each is unregistered.
+Status UnregisterCuda(const GrpcServing&, const inference::CudaSharedMemoryUnregisterRequest&,
+                      inference::CudaSharedMemoryUnregisterResponse&) {
+  return {};
+}
+
 health::HealthCheckResponse::ServingStatus HealthOf(Api& api, const std::string& service) {
   if (!service.empty() && service != "inference.GRPCInferenceService") {
     return health::HealthCheckResponse::SERVICE_UNKNOWN;
@@ -245,6 +266,9 @@ constexpr GrpcMethod kMethods[] = {
     NOW(SystemSharedMemoryStatus, RegionStatus),
     NOW(SystemSharedMemoryRegister, RegisterRegion),
     NOW(SystemSharedMemoryUnregister, UnregisterRegion),
+    NOW(CudaSharedMemoryStatus, CudaStatus),
+    NOW(CudaSharedMemoryRegister, RegisterCuda),
+    NOW(CudaSharedMemoryUnregister, UnregisterCuda),
     {"/grpc.health.v1.Health/Check",
      Now<health::HealthCheckRequest, health::HealthCheckResponse, CheckHealth>},
 };

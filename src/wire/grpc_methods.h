@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "wire/oip.h"
+#include "wire/status.h"
 
 namespace weir::wire {
 
@@ -16,6 +17,7 @@ struct GrpcServing {
   Api& api;
   bool allow_regions = false;
   bool tells_labels = false;  // the client asks for them: kLabelsHeader
+  Compat compat = Compat::kNone;
 };
 
 struct GrpcMethod {

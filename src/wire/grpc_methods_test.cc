@@ -18,7 +18,7 @@ class GrpcMethodsTest : public testing::Test {
     Result<std::string> answer = Fail(ErrorCode::kInternal, "no such method");
     for (const GrpcMethod& method : GrpcMethods()) {
       if (!std::string_view(method.name).ends_with("/" + std::string(name))) continue;
-      method.serve({api_, allow_regions_}, message,
+      method.serve({api_, allow_regions_, compat_}, message,
                    [&](Result<std::string> given) { answer = std::move(given); });
     }
     return answer;
@@ -38,6 +38,7 @@ class GrpcMethodsTest : public testing::Test {
 
   FakeApi api_;
   bool allow_regions_ = true;
+  Compat compat_ = Compat::kNone;
 };
 
 TEST_F(GrpcMethodsTest, SayWhetherServerAndModelsAreReady) {
@@ -129,6 +130,36 @@ TEST_F(GrpcMethodsTest, RegisterAndForgetRegionsWhereTheyAreAllowed) {
   EXPECT_EQ(Refused("SystemSharedMemoryRegister", region), ErrorCode::kUnsupported);
   EXPECT_EQ(Refused("SystemSharedMemoryStatus", all), ErrorCode::kUnsupported);
   EXPECT_EQ(Refused("SystemSharedMemoryUnregister", every), ErrorCode::kUnsupported);
+}
+
+TEST_F(GrpcMethodsTest, KnowNoMemoryOfAGpu) {
+  inference::CudaSharedMemoryStatusRequest status;
+  EXPECT_EQ(Call<inference::CudaSharedMemoryStatusResponse>("CudaSharedMemoryStatus", status).regions_size(),
+            0);
+  status.set_name("r");
+  EXPECT_EQ(Refused("CudaSharedMemoryStatus", status), ErrorCode::kNotFound);
+  inference::CudaSharedMemoryUnregisterRequest unregister;
+  EXPECT_TRUE(CallBytes("CudaSharedMemoryUnregister", unregister.SerializeAsString()));
+  unregister.set_name("r");
+  EXPECT_TRUE(CallBytes("CudaSharedMemoryUnregister", unregister.SerializeAsString()));
+  inference::CudaSharedMemoryRegisterRequest region;
+  region.set_name("r");
+  EXPECT_EQ(Refused("CudaSharedMemoryRegister", region), ErrorCode::kUnsupported);
+  compat_ = Compat::kTriton;
+  EXPECT_EQ(Refused("CudaSharedMemoryRegister", region), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(GrpcMethodsTest, WordLoadsThatTheyCannotReadAsTritonDoes) {
+  inference::RepositoryModelLoadRequest load;
+  load.set_model_name("m");
+  (*load.mutable_parameters())["file:1/model.onnx"].set_bytes_param("x");
+  EXPECT_EQ(Refused("RepositoryModelLoad", load), ErrorCode::kUnsupported);
+  compat_ = Compat::kTriton;
+  const auto refused = CallBytes("RepositoryModelLoad", load.SerializeAsString());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInternal);
+  EXPECT_TRUE(refused.error().message.starts_with("failed to load 'm', failed to poll from model repository"))
+      << refused.error().message;
 }
 
 TEST_F(GrpcMethodsTest, TellTheHealthOfTheServiceAsked) {

@@ -130,6 +130,7 @@ struct TensorRead {
   infer::Tensor tensor;
   std::optional<RegionPart> region;
   bool has_contents = false;  // typed ones; they are in the tensor
+  Status contents;            // whether these are what the tensor says
 };
 
 Status ReadTensorMembers(ProtoReader message, TensorRead& read) {
@@ -165,7 +166,9 @@ Status ReadTensorMembers(ProtoReader message, TensorRead& read) {
   tensor.dtype = TRY(ReadDType(datatype));
   read.region = TRY(RegionOf(TRY(Known(parameters))));
   if (read.region && read.has_contents) return Bad("has contents, and shared_memory_region as well");
-  return read.has_contents ? ReadTypedContents(again, kContents, tensor) : Status();
+  // A message that has raw ones, too, is refused for that, whatever these are.
+  if (read.has_contents) read.contents = ReadTypedContents(again, kContents, tensor);
+  return {};
 }
 
 Result<TensorRead> ReadTensor(ProtoReader& reader, std::string_view kind, size_t index) {
@@ -204,7 +207,7 @@ Result<OutputWish> ReadWish(ProtoReader& reader) {
 // Gives every tensor that has neither typed contents nor a region the next of the raw ones. kPassOver: holds
 // their sizes against one another alone, so that no tensor in several pieces is joined.
 Status AssignRaw(std::span<TensorRead> tensors, std::span<const ProtoReader> raw, std::string_view kind,
-                 infer::RequestForm::Outputs wanted) {
+                 std::string_view model, infer::RequestForm::Outputs wanted) {
   size_t next = 0;
   for (TensorRead& read : tensors) {
     const auto bad = [&](Error error) {
@@ -212,8 +215,14 @@ Status AssignRaw(std::span<TensorRead> tensors, std::span<const ProtoReader> raw
     };
     if (read.region) continue;
     if (read.has_contents) {
-      if (raw.empty()) continue;
-      return bad({ErrorCode::kInvalidArgument, "has typed contents, and the message raw ones"});
+      if (!raw.empty()) {  // these words are what clients of Triton look for
+        return Bad(
+            fmt::format("contents field must not be specified when using raw_{}_contents for {} for "
+                        "model {}",
+                        kind, Quoted(read.tensor.name), Quoted(model)));
+      }
+      if (!read.contents) return bad(read.contents.error());
+      continue;
     }
     const bool is_sized = read.tensor.dtype != infer::DType::kBytes;
     if (next < raw.size() && is_sized && wanted == infer::RequestForm::Outputs::kPassOver) {
@@ -277,7 +286,7 @@ Result<InferRequest> ReadRequest(ProtoReader message) {
         if (!message.SkipValue(tag)) return Broken();
     }
   }
-  TRY_STATUS(AssignRaw(inputs, raw, "input", infer::RequestForm::Outputs::kRead));
+  TRY_STATUS(AssignRaw(inputs, raw, "input", request.model, infer::RequestForm::Outputs::kRead));
   for (auto& [name, value] : parameters) TRY_STATUS(SetRequestParameter(name, std::move(value), result));
   request.inputs.reserve(inputs.size());
   for (TensorRead& input : inputs) {
@@ -339,7 +348,7 @@ Result<infer::Response> ReadResponse(ProtoReader message, infer::RequestForm::Ou
     }
     raw = std::move(sent);
   }
-  TRY_STATUS(AssignRaw(outputs, raw, "output", wanted));
+  TRY_STATUS(AssignRaw(outputs, raw, "output", response.model, wanted));
   if (wanted == infer::RequestForm::Outputs::kPassOver) return response;
   response.outputs.reserve(outputs.size());
   for (TensorRead& output : outputs) response.outputs.push_back(std::move(output.tensor));

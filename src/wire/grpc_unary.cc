@@ -87,7 +87,8 @@ void UnaryCall::Serve() {
   const GrpcMethod& called = GrpcMethods()[static_cast<size_t>(method - GrpcMethodTable::kOthers)];
   const GrpcServing serving{.api = shared_.api,
                             .allow_regions = shared_.options.allow_regions,
-                            .tells_labels = rpc_->context.client_metadata().contains(kLabelsHeader)};
+                            .tells_labels = rpc_->context.client_metadata().contains(kLabelsHeader),
+                            .compat = shared_.options.compat};
   called.serve(serving, message, [this, gate = shared_.gate](Result<std::string> answer) {
     const GrpcGate::Pass pass(*gate);
     if (!pass) return;

@@ -43,10 +43,10 @@ struct ResponseForm {
   bool binary_by_default = false;
 };
 
-// kInvalidArgument where a type has no JSON form (FP16, BF16, BYTES that are not UTF-8) and binary was not
-// asked for. Outputs in a region are written without data. Floats are the shortest decimals that read back as
-// the same float. Where binary tensors follow, spaces after the JSON let the first of them lie on a multiple
-// of 64 of the body.
+// kInvalidArgument where data have no JSON form (BYTES that are not UTF-8) and binary was not asked for.
+// Outputs in a region are written without data. Floats are the shortest decimals that read back as the same
+// float. Where binary tensors follow, spaces after the JSON let the first of them lie on a multiple of 64 of
+// the body.
 Result<HttpBody> WriteHttpResponse(const infer::Response& response, const ResponseForm& form);
 
 // The client's side. All tensors go binary, and are asked for binary, but for those that `form` has in

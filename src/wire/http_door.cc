@@ -13,6 +13,7 @@
 #include "wire/repository_rules.h"
 #include "wire/status.h"
 #include "wire/text.h"
+#include "wire/triton_words.h"
 
 namespace weir::wire {
 namespace {
@@ -73,6 +74,7 @@ class Door : public std::enable_shared_from_this<Door> {
   }
   HttpReply Health(const char* key, const Status& status) const;
   HttpReply ModelReady(const HttpRoute& route) const;
+  Result<Json> TellOfCuda(const HttpRoute& route) const;
   Result<Json> Tell(const HttpRoute& route, const HttpRequest& request) const;
   void LoadOrUnload(const HttpRoute& route, const HttpRequest& request, HttpResponder responder) const;
   void Infer(HttpRoute route, HttpRequest request, HttpResponder responder) const;
@@ -160,6 +162,10 @@ Result<Json> Door::Tell(const HttpRoute& route, const HttpRequest& request) cons
       break;
   }
   TRY_STATUS(CheckControl(route, request));
+  if (route.action == HttpAction::kCudaRegionStatus || route.action == HttpAction::kCudaRegionRegister ||
+      route.action == HttpAction::kCudaRegionUnregister) {
+    return TellOfCuda(route);
+  }
   if (route.action == HttpAction::kIndex) return ToJson(api_.Index(TRY(ParseIndexBody(request.body.text()))));
   if (!options_.allow_regions) {
     return Fail(ErrorCode::kUnsupported,
@@ -177,6 +183,18 @@ Result<Json> Door::Tell(const HttpRoute& route, const HttpRequest& request) cons
   }
 }
 
+Result<Json> Door::TellOfCuda(const HttpRoute& route) const {
+  switch (route.action) {
+    case HttpAction::kCudaRegionStatus:
+      TRY_STATUS(CheckCudaStatus(route.region, options_.compat));
+      return Json::array();
+    case HttpAction::kCudaRegionRegister:
+      return std::unexpected(RefuseCudaRegion(route.region, options_.compat));
+    default:
+      return Json::object();  // none is registered, so each is unregistered
+  }
+}
+
 void Door::LoadOrUnload(const HttpRoute& route, const HttpRequest& request, HttpResponder responder) const {
   const auto parse = [&]() -> Result<std::string> {
     TRY_STATUS(CheckControl(route, request));
@@ -185,7 +203,11 @@ void Door::LoadOrUnload(const HttpRoute& route, const HttpRequest& request, Http
     return std::string();
   };
   const Result<std::string> config = parse();
-  if (!config) return responder.Send(Failed(config.error()));
+  if (!config) {
+    const bool as_triton = route.action == HttpAction::kLoad && options_.compat == Compat::kTriton;
+    return responder.Send(
+        Failed(as_triton ? triton::FailedToLoad(route.model, config.error()) : config.error()));
+  }
   auto done = [self = shared_from_this(), responder = std::move(responder)](Status status) mutable {
     responder.Send(status ? Reply(200, Json::object()) : self->Failed(status.error()));
   };

@@ -310,5 +310,36 @@ TEST_F(HttpDoor, RegistersAndForgetsRegionsWhereTheyAreAllowed) {
   EXPECT_EQ(Told("/v2/systemsharedmemory/status"), "[]");
 }
 
+TEST_F(HttpDoor, HasNoMemoryOfAGpuAndSaysSo) {
+  const auto post = [&](std::string_view path) {
+    return Send({.verb = "POST", .path = path, .body = R"({"raw_handle":{"b64":"AA=="},"byte_size":8})"});
+  };
+  EXPECT_EQ(Told("/v2/cudasharedmemory/status"), "[]");
+  EXPECT_EQ(Send({.path = "/v2/cudasharedmemory/region/r/status"}).status, 404);
+  EXPECT_EQ(post("/v2/cudasharedmemory/unregister").status, 200);
+  EXPECT_EQ(post("/v2/cudasharedmemory/region/r/unregister").status, 200);
+  HttpReply refused = post("/v2/cudasharedmemory/region/r/register");
+  EXPECT_EQ(refused.status, 501);
+  EXPECT_THAT(Text(refused), HasSubstr("no GPU memory"));
+
+  options_.compat = Compat::kTriton;
+  refused = post("/v2/cudasharedmemory/region/r/register");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(Text(refused),
+              HasSubstr("failed to register CUDA shared memory region: 'r', GPUs not supported"));
+}
+
+TEST_F(HttpDoor, WordsLoadsThatItCannotReadAsTritonDoes) {
+  const Ask with_file{.verb = "POST",
+                      .path = "/v2/repository/models/m/load",
+                      .body = R"({"parameters":{"config":"{}","file:1/model.onnx":"AA=="}})"};
+  EXPECT_EQ(Send(with_file).status, 501);
+  options_.compat = Compat::kTriton;
+  const HttpReply reply = Send(with_file);
+  EXPECT_EQ(reply.status, 500);
+  EXPECT_THAT(Text(reply), HasSubstr("failed to load 'm', failed to poll from model repository ("));
+  EXPECT_TRUE(api_.calls().empty());
+}
+
 }  // namespace
 }  // namespace weir::wire

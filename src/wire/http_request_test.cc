@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <vector>
 
 #include "wire/http_codec.h"
 #include "wire/testing/random_calls.h"
@@ -107,6 +109,19 @@ TEST(HttpRequest, ZeroSizedDimensionsHaveNoData) {
   EXPECT_TRUE(ParseJsonRequest(WithInput("FP32", "[2,0]", "[[],[]]")));
 }
 
+TEST(HttpRequest, SixteenBitFloatsAreTheNearestToTheDecimal) {
+  const auto bits = [](const char* datatype, const char* data) {
+    const auto request = ParseJsonRequest(WithInput(datatype, "[4]", data));
+    EXPECT_TRUE(request) << Because(request);
+    std::vector<uint16_t> values(4);
+    if (request) std::memcpy(values.data(), request->request.inputs[0].data.data(), 8);
+    return values;
+  };
+  EXPECT_EQ(bits("FP16", "[1, -2.0, 0.1, NaN]"), (std::vector<uint16_t>{0x3c00, 0xc000, 0x2e66, 0x7e00}));
+  EXPECT_EQ(bits("BF16", "[1, -2.0, 0.1, -Infinity]"),
+            (std::vector<uint16_t>{0x3f80, 0xc000, 0x3dcd, 0xff80}));
+}
+
 TEST(HttpRequest, AScalarHasTheEmptyShape) {
   EXPECT_TRUE(ParseJsonRequest(WithInput("FP32", "[]", "[1]")));
   EXPECT_FALSE(ParseJsonRequest(WithInput("FP32", "[]", "[]")));
@@ -150,8 +165,9 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{WithInput("FP32", "[1]", "[NaNa]"), "FP32"}, Fault{WithInput("FP32", "[1]", "[\"1\"]"), "FP32"},
         Fault{WithInput("BYTES", "[1]", "[1]"), "'1', which is no value of BYTES"},
         Fault{WithInput("BYTES", "[1]", R"(["\ud800"])"), "input 'x': malformed JSON"},
-        Fault{WithInput("FP16", "[1]", "[1]"), "FP16 has no JSON form: send it binary"},
-        Fault{WithInput("BF16", "[1]", "[1]"), "BF16 has no JSON form"},
+        Fault{WithInput("FP16", "[1]", "[65520]"), "'65520', which does not fit FP16"},
+        Fault{WithInput("BF16", "[1]", "[1e39]"), "'1e39', which does not fit BF16"},
+        Fault{WithInput("FP16", "[1]", "[true]"), "'true', which is no value of FP16"},
         Fault{WithInput("UINT8", "[1]", "1"), "'data' is not an array"},
         Fault{WithInput("UINT8", "[1]", "{}"), "'data' is not an array"},
         Fault{WithInput("BYTES", "[1]", "\"a\""), "'data' is not an array"}));

@@ -50,6 +50,11 @@ constexpr Entry kEntries[] = {
     {kRegionStatus, "GET", {"v2", "systemsharedmemory", "region", ":region", "status"}},
     {kRegionRegister, "POST", {"v2", "systemsharedmemory", "region", ":region", "register"}},
     {kRegionUnregister, "POST", {"v2", "systemsharedmemory", "region", ":region", "unregister"}},
+    {kCudaRegionStatus, "GET", {"v2", "cudasharedmemory", "status"}},
+    {kCudaRegionUnregister, "POST", {"v2", "cudasharedmemory", "unregister"}},
+    {kCudaRegionStatus, "GET", {"v2", "cudasharedmemory", "region", ":region", "status"}},
+    {kCudaRegionRegister, "POST", {"v2", "cudasharedmemory", "region", ":region", "register"}},
+    {kCudaRegionUnregister, "POST", {"v2", "cudasharedmemory", "region", ":region", "unregister"}},
 };
 
 int HexDigit(char c) {

@@ -22,6 +22,9 @@ enum class HttpAction {
   kRegionStatus,  // of all regions when `region` is empty
   kRegionRegister,
   kRegionUnregister,  // as kRegionStatus
+  kCudaRegionStatus,  // memory of a GPU: as kRegionStatus
+  kCudaRegionRegister,
+  kCudaRegionUnregister,
 };
 
 struct HttpRoute {

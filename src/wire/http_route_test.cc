@@ -42,6 +42,11 @@ TEST(HttpRoute, EveryRouteOfTheProtocolIsFound) {
       {"POST", "/v2/systemsharedmemory/region/r/register", {.action = kRegionRegister, .region = "r"}},
       {"POST", "/v2/systemsharedmemory/region/r/unregister", {.action = kRegionUnregister, .region = "r"}},
       {"POST", "/v2/systemsharedmemory/unregister", {kRegionUnregister}},
+      {"GET", "/v2/cudasharedmemory/status", {kCudaRegionStatus}},
+      {"GET", "/v2/cudasharedmemory/region/r/status", {.action = kCudaRegionStatus, .region = "r"}},
+      {"POST", "/v2/cudasharedmemory/region/r/register", {.action = kCudaRegionRegister, .region = "r"}},
+      {"POST", "/v2/cudasharedmemory/region/r/unregister", {.action = kCudaRegionUnregister, .region = "r"}},
+      {"POST", "/v2/cudasharedmemory/unregister", {kCudaRegionUnregister}},
   };
   for (const auto& entry : table) {
     const auto found = FindHttpRoute(entry.verb, entry.path);

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "infer/half.h"
 #include "wire/buffer.h"
 #include "wire/infer_rules.h"
 #include "wire/json_number.h"
@@ -66,6 +67,16 @@ Flaw ReadElement(Place& place, T& element) {
   element = static_cast<T>(*number);
   place.end = place.begin + token.size();
   return Flaw::kNone;
+}
+
+// The nearest double is rounded once more, which is the nearest 16-bit float but for a few ties.
+template <typename T>
+  requires std::is_same_v<T, infer::Fp16> || std::is_same_v<T, infer::Bf16>
+Flaw ReadElement(Place& place, T& element) {
+  double number = 0;
+  if (const Flaw flaw = ReadElement(place, number); flaw != Flaw::kNone) return flaw;
+  element = T(number);
+  return std::isinf(static_cast<float>(element)) && !std::isinf(number) ? Flaw::kRange : Flaw::kNone;
 }
 
 std::unexpected<Error> FlawOf(const infer::Tensor& tensor, std::string_view element, Flaw flaw) {
@@ -215,11 +226,11 @@ Status ReadJsonData(json::value value, infer::Tensor& tensor, std::string_view j
     case infer::DType::kBytes:
       return FillStrings(value, tensor, count);
     case infer::DType::kFp16:
+      return FillNumbers<infer::Fp16>(array, tensor, count);
     case infer::DType::kBf16:
-      break;
+      return FillNumbers<infer::Bf16>(array, tensor, count);
   }
-  return Bad(
-      fmt::format("{} has no JSON form: send it binary (binary_data_size)", infer::ToString(tensor.dtype)));
+  return Bad(fmt::format("{} has no JSON form", infer::ToString(tensor.dtype)));
 }
 
 }  // namespace weir::wire

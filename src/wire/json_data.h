@@ -13,7 +13,7 @@ namespace weir::wire {
 // is a part of. The array may be flat or nested in any way: the elements are taken in their order, and only
 // their number is held against the shape, as Triton does. BOOL is true or false; integers must be written as
 // such and fit; floats are the nearest to the decimal, and must be finite or say that they are not; BYTES are
-// strings. FP16 and BF16 have no JSON form.
+// strings.
 Status ReadJsonData(json::value value, infer::Tensor& tensor, std::string_view json_text);
 
 }  // namespace weir::wire

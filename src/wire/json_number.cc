@@ -34,6 +34,9 @@ T ReadByLibrary(const char* text, const char* end) {
   return *text == '-' ? -magnitude : magnitude;
 }
 
+// Behind a minus: many readers take -0 for an integer, which has no sign.
+constexpr std::string_view kZeroOfFloats = "0.0";
+
 char* Write(char* to, std::string_view text) { return std::copy(text.begin(), text.end(), to); }
 
 template <typename T>
@@ -95,7 +98,7 @@ char* WriteJsonNumber(char* to, float value) {
   }
   *to = '-';
   to += std::signbit(value);
-  if (value == 0) return Write(to, "0");
+  if (value == 0) return Write(to, std::signbit(value) ? kZeroOfFloats : "0");
   const auto decimal = fmt::detail::dragonbox::to_decimal(std::abs(value));
   const Digits digits(decimal.significand);
   const int point = digits.count() + decimal.exponent;  // so many digits stand before the point
@@ -125,7 +128,11 @@ char* WriteJsonNumber(char* to, float value) {
 }
 
 char* WriteJsonNumber(char* to, double value) {
-  return std::isfinite(value) ? fmt::format_to(to, FMT_COMPILE("{}"), value) : WriteNotFinite(to, value);
+  if (!std::isfinite(value)) [[unlikely]] {
+    return WriteNotFinite(to, value);
+  }
+  if (value == 0 && std::signbit(value)) return Write(Write(to, "-"), kZeroOfFloats);
+  return fmt::format_to(to, FMT_COMPILE("{}"), value);
 }
 
 }  // namespace weir::wire

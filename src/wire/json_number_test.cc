@@ -139,7 +139,9 @@ TEST(JsonNumber, IsWrittenAsShortAsCanBeAndReadsBackTheSame) {
 
 TEST(JsonNumber, IsWrittenAsPeopleWriteIt) {
   EXPECT_EQ(Written(0.f), "0");
-  EXPECT_EQ(Written(-0.f), "-0");
+  EXPECT_EQ(Written(-0.f), "-0.0");
+  EXPECT_EQ(Written(-0.0), "-0.0");
+  EXPECT_EQ(Written(0.0), "0");
   EXPECT_EQ(Written(1.f), "1");
   EXPECT_EQ(Written(-12.5f), "-12.5");
   EXPECT_EQ(Written(0.1f), "0.1");

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "base/json.h"
+#include "infer/half.h"
 #include "wire/json_number.h"
 #include "wire/text.h"
 
@@ -23,8 +24,10 @@ char* WriteNumber(char* to, T value) {
     return Write(to, value ? "true" : "false");
   } else if constexpr (std::is_integral_v<T>) {
     return std::to_chars(to, to + kNumberRoom, value).ptr;
-  } else {
+  } else if constexpr (std::is_floating_point_v<T>) {
     return WriteJsonNumber(to, value);
+  } else {
+    return WriteJsonNumber(to, static_cast<float>(value));  // 16 bits
   }
 }
 
@@ -150,10 +153,11 @@ Status AppendJsonData(const infer::Tensor& tensor, Buffer& out) {
       TRY_STATUS(AppendStrings(tensor, out));
       break;
     case infer::DType::kFp16:
+      AppendNumbers<infer::Fp16>(tensor, out);
+      break;
     case infer::DType::kBf16:
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          fmt::format("{} has no JSON form: ask for it binary (binary_data)", infer::ToString(tensor.dtype)));
+      AppendNumbers<infer::Bf16>(tensor, out);
+      break;
   }
   out.Append(']');
   return {};

@@ -19,8 +19,7 @@ void AppendJsonNumber(uint64_t value, Buffer& out);
 
 // The bytes that the array will take, about.
 size_t JsonSize(const infer::Tensor& tensor);
-// [1,2,3]: flat, whatever the shape. kInvalidArgument for what has no JSON form: FP16, BF16, and BYTES that
-// are not UTF-8.
+// [1,2,3]: flat, whatever the shape. kInvalidArgument for what has no JSON form: BYTES that are not UTF-8.
 Status AppendJsonData(const infer::Tensor& tensor, Buffer& out);
 
 }  // namespace weir::wire

@@ -5,6 +5,7 @@
 #include <onnxruntime_session_options_config_keys.h>
 
 #include <array>
+#include <cstring>
 #include <semaphore>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "infer/engines/binding.h"
 #include "infer/engines/quantised.h"
 #include "infer/engines/shared_library.h"
+#include "infer/engines/strings.h"
 #include "infer/engines/thread_share.h"
 
 namespace weir::infer {
@@ -125,6 +127,7 @@ constexpr std::pair<ONNXTensorElementDataType, DType> kTypes[] = {
     {ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16, DType::kBf16},
     {ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, DType::kFp32},
     {ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE, DType::kFp64},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, DType::kBytes},
 };
 
 Result<DType> FromOrt(ONNXTensorElementDataType type) {
@@ -132,9 +135,7 @@ Result<DType> FromOrt(ONNXTensorElementDataType type) {
     if (theirs == type) return ours;
   }
   return Fail(ErrorCode::kUnsupported,
-              type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING
-                  ? "tensors of strings are not served"
-                  : fmt::format("element type {} of onnxruntime is not served", static_cast<int>(type)));
+              fmt::format("element type {} of onnxruntime is not served", static_cast<int>(type)));
 }
 
 ONNXTensorElementDataType ToOrt(DType dtype) {
@@ -222,7 +223,9 @@ class OnnxRuntimeSession final : public Session {
  private:
   // `data` must outlive the value.
   Result<OrtValuePtr> Give(const Tensor& tensor, const Bytes& data) const;
+  Result<OrtValuePtr> GiveStrings(const Tensor& tensor) const;  // a copy
   Result<Tensor> Take(OrtValuePtr value, const std::string& name) const;
+  Result<Bytes> TakeStrings(const OrtValue* value, int64_t count, const std::string& name) const;
 
   const Loaded loaded_;
   const Clock& clock_;
@@ -263,6 +266,7 @@ Result<RunResult> OnnxRuntimeSession::Run(const std::vector<Tensor>& inputs,
 }
 
 Result<OrtValuePtr> OnnxRuntimeSession::Give(const Tensor& tensor, const Bytes& data) const {
+  if (tensor.dtype == DType::kBytes) return GiveStrings(tensor);
   OrtValue* value = nullptr;
   // The library does not write to its inputs; its C interface cannot say so.
   TRY_STATUS(loaded_.library->Check(
@@ -273,15 +277,61 @@ Result<OrtValuePtr> OnnxRuntimeSession::Give(const Tensor& tensor, const Bytes& 
   return Own(loaded_.library, value, &OrtApi::ReleaseValue);
 }
 
+// REQUIRES: BindInputs has found that the tensor's data are as many strings as its shape says.
+Result<OrtValuePtr> OnnxRuntimeSession::GiveStrings(const Tensor& tensor) const {
+  const OrtApi& api = loaded_.library->api();
+  const int64_t count = TRY(ElementCount(tensor.shape));
+  TRY_STATUS(PackedSize(fmt::format("input '{}'", tensor.name), count, tensor.data.size()));
+  OrtAllocator* allocator = nullptr;
+  TRY_STATUS(loaded_.library->Check(api.GetAllocatorWithDefaultOptions(&allocator), tensor.name));
+  OrtValue* value = nullptr;
+  TRY_STATUS(
+      loaded_.library->Check(api.CreateTensorAsOrtValue(allocator, tensor.shape.data(), tensor.shape.size(),
+                                                        ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, &value),
+                             tensor.name));
+  OrtValuePtr owned = Own(loaded_.library, value, &OrtApi::ReleaseValue);
+  std::string_view rest = tensor.data.text();
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    const std::string_view element = TakeString(rest);
+    // FillStringTensor ends a string at its first zero byte.
+    char* buffer = nullptr;
+    TRY_STATUS(loaded_.library->Check(
+        api.GetResizedStringTensorElementBuffer(value, i, element.size(), &buffer), tensor.name));
+    if (!element.empty()) std::memcpy(buffer, element.data(), element.size());
+  }
+  return owned;
+}
+
+Result<Bytes> OnnxRuntimeSession::TakeStrings(const OrtValue* value, int64_t count,
+                                              const std::string& name) const {
+  const OrtApi& api = loaded_.library->api();
+  size_t content = 0;
+  TRY_STATUS(loaded_.library->Check(api.GetStringTensorDataLength(value, &content), name));
+  const size_t size = TRY(PackedSize(fmt::format("output '{}'", name), count, content));
+  Bytes data = Bytes::AllocateUninitialized(size);
+  if (count == 0) return data;
+  std::vector<size_t> offsets(static_cast<size_t>(count));
+  TRY_STATUS(loaded_.library->Check(api.GetStringTensorContent(value, data.mutable_data() + (size - content),
+                                                               content, offsets.data(), offsets.size()),
+                                    name));
+  PackStrings(data.mutable_span(), offsets);
+  return data;
+}
+
 Result<Tensor> OnnxRuntimeSession::Take(OrtValuePtr value, const std::string& name) const {
   const OrtApi& api = loaded_.library->api();
   OrtTensorTypeAndShapeInfo* facts = nullptr;
   TRY_STATUS(loaded_.library->Check(api.GetTensorTypeAndShape(value.get(), &facts), name));
   const auto owned = Own(loaded_.library, facts, &OrtApi::ReleaseTensorTypeAndShapeInfo);
   TensorInfo info = TRY(Describe(*loaded_.library, facts));
+  const int64_t count = TRY(ElementCount(info.shape));
+  if (info.dtype == DType::kBytes) {
+    Bytes data = TRY(TakeStrings(value.get(), count, name));
+    return Tensor{.name = name, .dtype = info.dtype, .shape = std::move(info.shape), .data = std::move(data)};
+  }
   void* memory = nullptr;
   TRY_STATUS(loaded_.library->Check(api.GetTensorMutableData(value.get(), &memory), name));
-  const size_t size = static_cast<size_t>(TRY(ElementCount(info.shape))) * ByteSize(info.dtype);
+  const size_t size = static_cast<size_t>(count) * ByteSize(info.dtype);
   return Tensor{.name = name,
                 .dtype = info.dtype,
                 .shape = std::move(info.shape),

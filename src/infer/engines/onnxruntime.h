@@ -10,8 +10,9 @@
 namespace weir::infer {
 
 // kNotFound when the library is not here, kUnsupported when it is too old. Models compute at the precision
-// they declare, so any other than "f32" is kUnsupported, and so are tensors of strings. `cache_dir` says
-// nothing to it: it keeps no compiled models. `clock` must outlive the sessions.
+// they declare, so any other than "f32" is kUnsupported. Strings are copied in and out; a tensor of them has
+// the limits of strings.h. `cache_dir` says nothing to it: it keeps no compiled models. `clock` must outlive
+// the sessions.
 Result<std::unique_ptr<Engine>> OpenOnnxRuntime(const Clock& clock);
 
 }  // namespace weir::infer

@@ -71,7 +71,7 @@ Result<DType> FromOpenVino(ov_element_type_e type) {
   }
   return Fail(ErrorCode::kUnsupported,
               type == ov_element_type_e::STRING
-                  ? "tensors of strings are not served"
+                  ? "openvino computes no tensors of strings: use the onnxruntime engine"
                   : fmt::format("element type {} of openvino is not served", static_cast<int>(type)));
 }
 
