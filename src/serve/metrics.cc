@@ -20,7 +20,9 @@ template <typename T>
 using Family = prometheus::Family<T>;
 
 constexpr std::array kRefusals = {"queue_full", "deadline", "cancelled", "invalid"};
-constexpr std::array kDoorRefusals = {"unknown_model", "not_ready", "stopping"};
+constexpr std::array kDoorRefusals = {"unknown_model",        "not_ready",      "stopping",
+                                      "too_many_connections", "too_many_bytes", "too_slow",
+                                      "json_queue_full",      "cross_site"};
 constexpr std::array kFailures = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
 constexpr std::array kPhaseNames = {"receive", "decode", "queue", "compute_input", "infer", "output", "send"};
 // Seconds, from 10 us to 10 s.
@@ -101,6 +103,10 @@ struct MetricFamilies {
       Histograms("weir_phase_seconds", "Time of one phase of a request, by protocol and executed batch");
   Family<prometheus::Histogram>& requests =
       Histograms("weir_request_seconds", "Time from a request's first byte to the last of its answer");
+  prometheus::Counter& idle_closed =
+      Counters("weir_http_idle_connections_closed_total",
+               "Idle HTTP connections that were closed to make room for new ones")
+          .Add({});
   std::array<prometheus::Counter*, kDoorRefusals.size()> no_model{};
 
   MetricFamilies() {
@@ -205,6 +211,8 @@ ModelMetrics& Metrics::OfModel(const std::string& model, const std::string& vers
 }
 
 void Metrics::Refused(DoorRefusal refusal) { families_->no_model[static_cast<size_t>(refusal)]->Increment(); }
+
+void Metrics::IdleConnectionClosed() { families_->idle_closed.Increment(); }
 
 void Metrics::SetProcess(Duration cpu, int64_t resident_bytes) {
   families_->cpu.Set(Seconds(cpu));
