@@ -31,7 +31,8 @@ struct Wanted {
   std::string control = "none", compat = "none", strict = "true";
   std::string allow_http = "true", allow_grpc = "true", allow_metrics = "true";
   int64_t max_request_mb = 64, max_bytes_in_flight_mb = 1024, max_client_shm_mb = 16384;
-  double exit_timeout_s = 30, drain_delay_s = 0;
+  int64_t least_body_kib = 16;
+  double exit_timeout_s = 30, drain_delay_s = 0, request_timeout_s = 600;
   std::string json;
 };
 
@@ -57,7 +58,14 @@ void AddLimitFlags(Flags& flags, Wanted& w) {
   flags.Integer64("--max-request-mb", w.max_request_mb, 1, 2047, "MiB of one request");
   flags.Integer64("--max-in-flight-mb", w.max_bytes_in_flight_mb, 1, 1 << 20,
                   "MiB of all requests of a door together, and of prepared pictures");
-  flags.Integer("--max-connections", w.server.max_connections, 1, 1'000'000, "of the HTTP door");
+  flags.Integer(
+      "--max-connections", w.server.max_connections, 1, 1'000'000,
+      "HTTP connections (default 1024). Beyond it idle ones are closed and health probes answered.");
+  flags.Number("--request-timeout-secs", w.request_timeout_s, 1, 86400,
+               "Seconds for one HTTP request to arrive whole (default 600).");
+  flags.Integer64("--min-body-rate", w.least_body_kib, 0, 1 << 20,
+                  "Least KiB a second of an HTTP body, and of a response being read, after 20 s "
+                  "(default 16; 0 allows any).");
   flags.Integer("--max-queue", w.server.max_queue, 1, 1'000'000,
                 "calls that wait for a model whose configuration does not say");
   flags.Number("--exit-timeout-secs", w.exit_timeout_s, 0, 86400,
@@ -81,6 +89,12 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   flags.Text("--cache-dir", s.cache_dir, "where engines keep compiled models");
   AddDoorFlags(flags, w);
   AddLimitFlags(flags, w);
+  flags.Repeated("--allow-origin", s.allow_origins,
+                 "Origin whose web pages may call the server, such as https://example.com, or * for all. "
+                 "Loopback origins always may. May be given again.");
+  flags.Repeated("--allow-host", s.allow_hosts,
+                 "Name by which clients may call the server, such as weir.example.com, or * for all. IP "
+                 "addresses and loopback names are always allowed. May be given again.");
   flags.Switch("--allow-client-shm", s.allow_regions, "let clients register shared memory of this machine");
   flags.Integer64("--max-client-shm-mb", w.max_client_shm_mb, 1, 1 << 24,
                   "MiB of shared memory that clients may register together");
@@ -114,6 +128,8 @@ Status Complete(Wanted& w) {
   s.max_request_bytes = static_cast<size_t>(w.max_request_mb) << 20;
   s.max_bytes_in_flight = static_cast<size_t>(w.max_bytes_in_flight_mb) << 20;
   s.max_region_bytes = static_cast<uint64_t>(w.max_client_shm_mb) << 20;
+  s.least_body_rate = static_cast<size_t>(w.least_body_kib) << 10;
+  s.request_timeout = std::chrono::milliseconds(static_cast<int64_t>(w.request_timeout_s * 1e3));
   s.exit_timeout = std::chrono::milliseconds(static_cast<int64_t>(w.exit_timeout_s * 1e3));
   s.drain_delay = std::chrono::milliseconds(static_cast<int64_t>(w.drain_delay_s * 1e3));
   s.strict_readiness = w.strict == "true";
@@ -151,7 +167,8 @@ std::string CurlLine(const std::string& http, const wire::ModelMetadata& model) 
     if (input.dtype == infer::DType::kBytes &&
         model.name.ends_with(serve::SuffixOf(serve::Payload::kImage))) {
       return fmt::format(
-          "curl -s {}/v2/models/{}/infer -H 'Inference-Header-Content-Length: 0' --data-binary @PICTURE.jpg",
+          "curl -s {}/v2/models/{}/infer -H 'Inference-Header-Content-Length: 0' "
+          "-H 'Content-Type: application/octet-stream' --data-binary @PICTURE.jpg",
           http, model.name);
     }
     if (elements > kMostElements) return fmt::format("curl -s {}/v2/models/{}", http, model.name);

@@ -20,7 +20,9 @@ template <typename T>
 using Family = prometheus::Family<T>;
 
 constexpr std::array kRefusals = {"queue_full", "deadline", "cancelled", "invalid"};
-constexpr std::array kDoorRefusals = {"unknown_model", "not_ready", "stopping"};
+constexpr std::array kDoorRefusals = {"unknown_model",        "not_ready",      "stopping",
+                                      "too_many_connections", "too_many_bytes", "too_slow",
+                                      "json_queue_full",      "cross_site"};
 constexpr std::array kFailures = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
 constexpr std::array kPhaseNames = {"receive", "decode", "queue", "compute_input", "infer", "output", "send"};
 // Seconds, from 10 us to 10 s.
@@ -117,6 +119,10 @@ struct MetricFamilies {
       "Time from a request's first byte to the last of its answer, of answered requests; those refused, "
       "timed out or failed are counted in weir_requests_refused_total and nv_inference_request_failure "
       "alone");
+  prometheus::Counter& idle_closed =
+      Counters("weir_http_idle_connections_closed_total",
+               "Idle HTTP connections that were closed to make room for new ones")
+          .Add({});
   std::array<prometheus::Counter*, kDoorRefusals.size()> no_model{};
 
   MetricFamilies() {
@@ -223,6 +229,8 @@ ModelMetrics& Metrics::OfModel(const std::string& model, const std::string& vers
 }
 
 void Metrics::Refused(DoorRefusal refusal) { families_->no_model[static_cast<size_t>(refusal)]->Increment(); }
+
+void Metrics::IdleConnectionClosed() { families_->idle_closed.Increment(); }
 
 void Metrics::SetProcess(Duration cpu, int64_t resident_bytes) {
   MutexLock lock(mutex_);

@@ -25,7 +25,16 @@ namespace weir::serve {
 
 // Why a request was not inferred, as the label "reason" tells it: by a model, and before one was found.
 enum class Refusal { kQueueFull, kDeadline, kCancelled, kInvalid };
-enum class DoorRefusal { kUnknownModel, kNotReady, kStopping };
+enum class DoorRefusal {
+  kUnknownModel,
+  kNotReady,
+  kStopping,
+  kTooManyConnections,
+  kTooManyBytes,
+  kTooSlow,
+  kJsonQueueFull,
+  kCrossSite,
+};
 
 struct MetricFamilies;
 
@@ -80,6 +89,7 @@ class Metrics {
   // The same for the same name and version, as long as the Metrics live: counters outlive a reload.
   ModelMetrics& OfModel(const std::string& model, const std::string& version);
   void Refused(DoorRefusal refusal);
+  void IdleConnectionClosed();  // to make room for a new one
   // Of this process so far, and now.
   void SetProcess(Duration cpu, int64_t resident_bytes);
   // Lines of the log that nobody got, so far.

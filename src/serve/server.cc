@@ -15,16 +15,21 @@
 #include "serve/api.h"
 #include "serve/catalogue.h"
 #include "serve/loader.h"
+#include "serve/refusal_log.h"
 #include "wire/grpc_door.h"
+#include "wire/http_cross_site.h"
 #include "wire/http_door.h"
 #include "wire/http_server.h"
+#include "wire/work_pool.h"
 
 namespace weir::serve {
 namespace {
 
 constexpr Duration kPatience = 50ms;  // between two looks at whether to stop
 constexpr Duration kWatchEvery = 1s;
-constexpr Duration kLetGo = 5s;  // for letting go models that do nothing, at least
+constexpr Duration kLetGo = 5s;              // for letting go models that do nothing, at least
+constexpr int kMostMetricsConnections = 64;  // of scrapers
+constexpr int kJsonThreads = 2;
 
 class ServerInstance final : public Server {
  public:
@@ -33,7 +38,12 @@ class ServerInstance final : public Server {
         clock_(clock),
         logger_(logger),
         log_(logger.function()),
-        failures_(clock, log_) {}
+        failures_(clock, log_),
+        refusals_(clock, log_) {}
+  ~ServerInstance() override {
+    http_.reset();
+    json_pool_.Stop();  // what it runs calls the parts that go next
+  }
 
   Status Open();
 
@@ -57,8 +67,10 @@ class ServerInstance final : public Server {
   Status OpenDoors();
   void Watch(const std::stop_token& stop);
   int MostConnections() const;
-  Result<std::unique_ptr<wire::HttpServer>> OpenHttp(const DoorAddress& at, int threads,
-                                                     wire::HttpServer::Handler handler) const;
+  Result<std::unique_ptr<wire::HttpServer>> OpenHttp(wire::HttpServer::Options options, const DoorAddress& at,
+                                                     wire::HttpServer::Handler handler);
+  void OnHttpEvent(const wire::HttpServer::Options& server, wire::HttpEvent event);
+  void Refused(DoorRefusal refusal, const std::string& what);
   void Scrape(const wire::HttpRequest& request, wire::HttpResponder responder);
 
   const ServerOptions options_;
@@ -66,7 +78,9 @@ class ServerInstance final : public Server {
   const Logger& logger_;
   const Log log_;
   FailureLog failures_;
+  RefusalLog refusals_;
   Metrics metrics_;
+  wire::WorkPool json_pool_{{.name = "json", .threads = kJsonThreads}};
   std::optional<ClientRegions> regions_;
   std::unique_ptr<InferencePath> path_;
   std::unique_ptr<Repository> repository_;
@@ -146,24 +160,70 @@ void ServerInstance::Watch(const std::stop_token& stop) {
   }
 }
 
-Result<std::unique_ptr<wire::HttpServer>> ServerInstance::OpenHttp(const DoorAddress& at, int threads,
-                                                                   wire::HttpServer::Handler handler) const {
-  return wire::HttpServer::Create({.address = at.address,
-                                   .port = at.port,
-                                   .threads = threads,
-                                   .max_body = options_.max_request_bytes,
-                                   .max_connections = max_connections_,
-                                   .max_bytes_in_flight = options_.max_bytes_in_flight,
-                                   .align_after = std::string(wire::kHeaderLengthName)},
-                                  std::move(handler), clock_);
+void ServerInstance::Refused(DoorRefusal refusal, const std::string& what) {
+  metrics_.Refused(refusal);
+  refusals_.Tell(refusal, what);
+}
+
+void ServerInstance::OnHttpEvent(const wire::HttpServer::Options& server, wire::HttpEvent event) {
+  switch (event) {
+    case wire::HttpEvent::kTooManyConnections:
+      return Refused(DoorRefusal::kTooManyConnections,
+                     fmt::format("{}: a connection was refused: {} are open and none is idle; raise "
+                                 "--max-connections, or find out who holds them",
+                                 server.name, server.max_connections));
+    case wire::HttpEvent::kTooManyBytes:
+      return Refused(DoorRefusal::kTooManyBytes,
+                     fmt::format("{}: a request was refused: the requests under way hold {} MiB; raise "
+                                 "--max-in-flight-mb",
+                                 server.name, server.max_bytes_in_flight >> 20));
+    case wire::HttpEvent::kTooSlow:
+      return Refused(DoorRefusal::kTooSlow,
+                     fmt::format("{}: a client was too slow and was cut off; --min-body-rate and "
+                                 "--request-timeout-secs say how slow it may be",
+                                 server.name));
+    case wire::HttpEvent::kStopping:
+      return metrics_.Refused(DoorRefusal::kStopping);
+    case wire::HttpEvent::kIdleClosed:
+      return metrics_.IdleConnectionClosed();
+  }
+}
+
+Result<std::unique_ptr<wire::HttpServer>> ServerInstance::OpenHttp(wire::HttpServer::Options options,
+                                                                   const DoorAddress& at,
+                                                                   wire::HttpServer::Handler handler) {
+  auto policy = TRY(wire::CrossSitePolicy::Create(
+      {.address = at.address, .origins = options_.allow_origins, .hosts = options_.allow_hosts}));
+  options.address = at.address;
+  options.port = at.port;
+  options.max_body = options_.max_request_bytes;
+  options.max_bytes_in_flight = options_.max_bytes_in_flight;
+  options.timeouts.request = options_.request_timeout;
+  options.timeouts.least_rate = options_.least_body_rate;
+  options.align_after = std::string(wire::kHeaderLengthName);
+  options.on_event = [this, server = options](wire::HttpEvent event) { OnHttpEvent(server, event); };
+  const auto on_refused = [this, name = options.name](const std::string& reason) {
+    Refused(DoorRefusal::kCrossSite, fmt::format("{}: a request was refused: {}", name, reason));
+  };
+  return wire::HttpServer::Create(std::move(options),
+                                  GuardCrossSite(std::move(handler), std::move(policy), on_refused), clock_);
 }
 
 Status ServerInstance::OpenDoors() {
   if (options_.http.port >= 0) {
-    http_ = TRY(
-        OpenHttp(options_.http, options_.http_threads,
-                 wire::MakeHttpDoor(*api_, clock_,
-                                    {.compat = options_.compat, .allow_regions = options_.allow_regions})));
+    const wire::HttpDoorOptions door{
+        .compat = options_.compat,
+        .allow_regions = options_.allow_regions,
+        .json_pool = &json_pool_,
+        .on_pool_full = [this] {
+          Refused(
+              DoorRefusal::kJsonQueueFull,
+              "HTTP: a request was refused: too many large JSON bodies wait to be read; send binary tensors");
+        }};
+    http_ = TRY(OpenHttp({.threads = options_.http_threads,
+                          .max_connections = max_connections_,
+                          .is_probe = wire::IsHealthProbe},
+                         options_.http, wire::MakeHttpDoor(*api_, clock_, door)));
   }
   if (options_.grpc.port >= 0) {
     grpc_ = TRY(wire::GrpcDoor::Create({.address = options_.grpc.address,
@@ -176,7 +236,11 @@ Status ServerInstance::OpenDoors() {
                                        *api_, clock_));
   }
   if (options_.metrics.port >= 0) {
-    scraped_ = TRY(OpenHttp(options_.metrics, 1,
+    scraped_ = TRY(OpenHttp({.name = "metrics",
+                             .flag_prefix = "--metrics",
+                             .max_connections = std::min(max_connections_, kMostMetricsConnections),
+                             .is_probe = [](const wire::HttpRequest&) { return true; }},
+                            options_.metrics,
                             [this](const wire::HttpRequest& request, wire::HttpResponder responder) {
                               Scrape(request, std::move(responder));
                             }));

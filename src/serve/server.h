@@ -37,7 +37,10 @@ struct ServerOptions {
   size_t max_request_bytes = size_t{64} << 20;
   size_t max_bytes_in_flight = size_t{1} << 30;  // of each door, and of prepared pictures
   int max_connections = 1024;
-  int max_queue = 256;  // calls, of models whose configuration does not say
+  std::chrono::milliseconds request_timeout{600'000};  // for an HTTP request to come whole
+  size_t least_body_rate = 16384;  // bytes a second of an HTTP body, and of a response being read; 0: any
+  std::vector<std::string> allow_origins, allow_hosts;  // see wire::CrossSitePolicy::Options
+  int max_queue = 256;                                  // calls, of models whose configuration does not say
 
   bool allow_regions = false;
   uint64_t max_region_bytes = uint64_t{16} << 30;  // of all regions together
@@ -52,7 +55,7 @@ struct ServerOptions {
 class Server {
  public:
   // Listens, and loads its models in the background: it is live before it is ready. kIo names an address that
-  // cannot be had; Repository's errors.
+  // cannot be had; CrossSitePolicy's and Repository's errors.
   // `clock` and `logger` must outlive it.
   static Result<std::unique_ptr<Server>> Start(ServerOptions options, const Clock& clock, Logger& logger);
   virtual ~Server() = default;

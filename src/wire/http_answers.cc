@@ -10,6 +10,8 @@
 namespace weir::wire {
 namespace {
 
+constexpr std::string_view kVersion = "HTTP/1.1 ";
+
 std::string_view Reason(int status) {
   if (status == 499) return "Client Closed Request";
   return boost::beast::http::obsolete_reason(static_cast<boost::beast::http::status>(status));
@@ -29,7 +31,7 @@ void AppendNumber(std::string& out, size_t number) {
 std::string Head(const HttpReply& reply, const HttpAnswers::Form& form) {
   std::string head;
   head.reserve(192);
-  head += "HTTP/1.1 ";
+  head += kVersion;
   AppendNumber(head, static_cast<size_t>(reply.status));
   head += ' ';
   head += Reason(reply.status);
@@ -85,6 +87,11 @@ bool HttpAnswers::Put(uint64_t number, HttpReply reply, HttpResponder::Sent sent
   if (budget) slot.share.emplace(budget->Charge(slot.size()));
   slot.ready = true;
   return slot.form.close;
+}
+
+std::span<const std::byte> HttpAnswers::EarlyBytes() const {
+  if (slots_.empty() || slots_.front().ready || gone_ > 0) return {};
+  return std::as_bytes(std::span(kVersion));
 }
 
 size_t HttpAnswers::Gather(std::span<std::span<const std::byte>> parts) const {

@@ -35,6 +35,10 @@ class HttpAnswers {
   bool Put(uint64_t number, HttpReply reply, HttpResponder::Sent sent,
            const std::shared_ptr<ByteBudget>& budget = nullptr);
 
+  // How every answer begins. Sent early, it shows whether the client still listens: one that is gone resets
+  // the connection. Empty when the next answer has begun or is ready.
+  std::span<const std::byte> EarlyBytes() const;
+
   // The bytes to send next, as many parts as fit `parts`; returns how many. 0: nothing is ready.
   size_t Gather(std::span<std::span<const std::byte>> parts) const;
   // So many of them went. Calls what waits for that.

@@ -70,6 +70,20 @@ TEST(HttpAnswers, AreTheSameInWhateverPiecesTheyGo) {
   for (size_t piece = 1; piece < whole.size(); ++piece) EXPECT_EQ(all(piece), whole) << piece;
 }
 
+TEST(HttpAnswers, MayBeginBeforeTheyAreThere) {
+  HttpAnswers answers;
+  EXPECT_TRUE(answers.EarlyBytes().empty());
+  const uint64_t number = answers.Open({});
+  const std::span<const std::byte> early = answers.EarlyBytes();
+  const std::string text(reinterpret_cast<const char*>(early.data()), early.size());
+  answers.Advance(early.size(), kNow);
+  EXPECT_TRUE(answers.EarlyBytes().empty()) << "once";
+  answers.Put(number, Said("one"), {});
+  EXPECT_EQ(text + Send(answers),
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\none");
+  EXPECT_EQ(answers.open(), 0u);
+}
+
 TEST(HttpAnswers, TellWhenTheLastByteWent) {
   HttpAnswers answers;
   int sent = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <utility>
@@ -30,15 +31,22 @@ HttpReply ErrorReply(int status, const Error& error) {
   return reply;
 }
 
-bool KnownType(std::optional<std::string_view> type) {
-  if (!type || type->empty()) return true;
+// The libcurl that NVIDIA's C++ client is made of names a form's type for JSON, and cannot be told otherwise;
+// it does so under this name, which no web page can take.
+constexpr std::string_view kCppClient = "libcurl-agent/1.0";
+
+// Whether what a POST says of its body can be true. Only types for which a browser asks the server beforehand
+// (CORS) are taken; other types come from forms and scripts of any web page.
+bool HasKnownType(const HttpRequest& request) {
+  const auto type = request.Header("Content-Type");
+  if (!type || type->empty()) return !request.origin || request.body.empty();
   std::string_view name = type->substr(0, type->find(';'));
   while (name.ends_with(' ')) name.remove_suffix(1);
   std::string lower(name);
   for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  // What curl, and with it NVIDIA's C++ client, says unless it is told otherwise is no claim about the body.
-  return lower == "application/json" || lower == "application/octet-stream" ||
-         lower == "application/x-www-form-urlencoded";
+  if (lower == "application/json" || lower == "application/octet-stream") return true;
+  return lower == "application/x-www-form-urlencoded" && !request.origin &&
+         request.Header("User-Agent") == kCppClient;
 }
 
 Result<std::optional<uint64_t>> HeaderLength(const HttpRequest& request) {
@@ -54,7 +62,8 @@ Result<std::optional<uint64_t>> HeaderLength(const HttpRequest& request) {
 // Thread-safe: it holds nothing that changes.
 class Door : public std::enable_shared_from_this<Door> {
  public:
-  Door(Api& api, const Clock& clock, HttpDoorOptions options) : api_(api), clock_(clock), options_(options) {}
+  Door(Api& api, const Clock& clock, HttpDoorOptions options)
+      : api_(api), clock_(clock), options_(std::move(options)) {}
 
   void Serve(HttpRequest request, HttpResponder responder) const;
 
@@ -78,8 +87,12 @@ class Door : public std::enable_shared_from_this<Door> {
   Result<Json> Tell(const HttpRoute& route, const HttpRequest& request) const;
   void LoadOrUnload(const HttpRoute& route, const HttpRequest& request, HttpResponder responder) const;
   void Infer(HttpRoute route, HttpRequest request, HttpResponder responder) const;
+  void InferLater(HttpRoute route, HttpRequest request, HttpResponder responder) const;
   Result<InferRequest> Parse(const HttpRoute& route, const HttpRequest& request) const;
   static void Answer(std::unique_ptr<Flight> flight, Result<infer::Response> result);
+  static void Write(std::unique_ptr<Flight> flight, Result<infer::Response> result);
+  bool HasLargeJson(const HttpRequest& request) const;
+  bool HasLargeJson(const infer::Response& response, const ResponseForm& form) const;
 
   Api& api_;
   const Clock& clock_;
@@ -94,12 +107,15 @@ void Door::Serve(HttpRequest request, HttpResponder responder) const {
     return responder.Send(std::move(reply));
   }
   HttpRoute& route = std::get<HttpRoute>(found);
-  if (!request.body.empty() && !KnownType(request.Header("Content-Type"))) {
-    return responder.Send(ErrorReply(
-        415, {ErrorCode::kInvalidArgument, "the body must be application/json or application/octet-stream"}));
+  if (request.method == "POST" && !HasKnownType(request)) {
+    return responder.Send(ErrorReply(415, {ErrorCode::kInvalidArgument,
+                                           "the body must be application/json or application/octet-stream: "
+                                           "send a Content-Type that says which"}));
   }
   switch (route.action) {
     case HttpAction::kInfer:
+      if (options_.json_pool != nullptr && HasLargeJson(request))
+        return InferLater(std::move(route), std::move(request), std::move(responder));
       return Infer(std::move(route), std::move(request), std::move(responder));
     case HttpAction::kServerLive:
       return responder.Send(Health("live", api_.Live()));
@@ -215,6 +231,47 @@ void Door::LoadOrUnload(const HttpRoute& route, const HttpRequest& request, Http
   api_.Unload(route.model, std::move(done));
 }
 
+bool Door::HasLargeJson(const HttpRequest& request) const {
+  if (request.body.size() < options_.large_json) return false;
+  const Result<std::optional<uint64_t>> header_length = HeaderLength(request);
+  return header_length && header_length->value_or(request.body.size()) >= options_.large_json;
+}
+
+// About: an output takes more bytes in JSON than in memory.
+bool Door::HasLargeJson(const infer::Response& response, const ResponseForm& form) const {
+  size_t all = 0;
+  for (const infer::Tensor& output : response.outputs) all += output.data.size();
+  if (all < options_.large_json) return false;
+  size_t json = 0;
+  for (const infer::Tensor& output : response.outputs) {
+    const auto wish = std::ranges::find(form.outputs, output.name, &OutputWish::name);
+    const bool binary =
+        wish == form.outputs.end() ? form.binary_by_default : wish->binary || wish->region.has_value();
+    if (!binary) json += output.data.size();
+  }
+  return json >= options_.large_json;
+}
+
+void Door::InferLater(HttpRoute route, HttpRequest request, HttpResponder responder) const {
+  struct Job {
+    std::shared_ptr<const Door> door;
+    HttpRoute route;
+    HttpRequest request;
+    HttpResponder responder;
+  };
+  const auto job =
+      std::make_shared<Job>(shared_from_this(), std::move(route), std::move(request), std::move(responder));
+  WorkPool::Work work = [job] {
+    if (job->request.left.stop_requested()) {
+      return job->responder.Send(job->door->Failed({ErrorCode::kCancelled, "the client left"}));
+    }
+    job->door->Infer(std::move(job->route), std::move(job->request), std::move(job->responder));
+  };
+  if (options_.json_pool->Offer(work)) return;
+  if (options_.on_pool_full) options_.on_pool_full();
+  job->responder.Send(Failed({ErrorCode::kOverloaded, "too many large JSON bodies wait to be read"}));
+}
+
 void Door::Infer(HttpRoute route, HttpRequest request, HttpResponder responder) const {
   auto flight = std::make_unique<Flight>(shared_from_this(), std::move(responder));
   Result<InferRequest> parsed = Parse(route, request);
@@ -257,6 +314,20 @@ Result<InferRequest> Door::Parse(const HttpRoute& route, const HttpRequest& requ
 
 void Door::Answer(std::unique_ptr<Flight> flight, Result<infer::Response> result) {
   const Door& door = *flight->door;
+  if (door.options_.json_pool == nullptr || !result || !door.HasLargeJson(*result, flight->form))
+    return Write(std::move(flight), std::move(result));
+  struct Job {
+    std::unique_ptr<Flight> flight;
+    Result<infer::Response> result;
+  };
+  WorkPool& pool = *door.options_.json_pool;
+  const auto job = std::make_shared<Job>(std::move(flight), std::move(result));
+  WorkPool::Work work = [job] { Write(std::move(job->flight), std::move(job->result)); };
+  if (!pool.Offer(work)) work();
+}
+
+void Door::Write(std::unique_ptr<Flight> flight, Result<infer::Response> result) {
+  const Door& door = *flight->door;
   Exchange& exchange = flight->exchange;
   Result<HttpBody> body = Fail(ErrorCode::kInternal, {});
   if (result) {
@@ -288,9 +359,17 @@ void Door::Answer(std::unique_ptr<Flight> flight, Result<infer::Response> result
 
 }  // namespace
 
+bool IsHealthProbe(const HttpRequest& request) {
+  const auto found = FindHttpRoute(request.method, request.path);
+  const auto* const route = std::get_if<HttpRoute>(&found);
+  return route != nullptr &&
+         (route->action == HttpAction::kServerLive || route->action == HttpAction::kServerReady ||
+          route->action == HttpAction::kModelReady);
+}
+
 HttpServer::Handler MakeHttpDoor(Api& api, const Clock& clock, HttpDoorOptions options) {
-  return [door = std::make_shared<const Door>(api, clock, options)](HttpRequest request,
-                                                                    HttpResponder responder) {
+  return [door = std::make_shared<const Door>(api, clock, std::move(options))](HttpRequest request,
+                                                                               HttpResponder responder) {
     door->Serve(std::move(request), std::move(responder));
   };
 }

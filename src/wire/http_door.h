@@ -1,22 +1,37 @@
 // The protocol's routes over HTTP: every path, verb and error, before and behind the Api.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+
 #include "base/clock.h"
 #include "wire/http_server.h"
 #include "wire/oip.h"
 #include "wire/status.h"
+#include "wire/work_pool.h"
 
 namespace weir::wire {
 
 struct HttpDoorOptions {
   Compat compat = Compat::kNone;
   bool allow_regions = false;  // shared memory: 501 otherwise
+
+  // Where JSON of `large_json` bytes and more is read and written, so that it does not hold a thread of the
+  // HttpServer up. Must outlive `api`; requests are refused with 503 while its queue is full. Null: JSON is
+  // read on the server's thread, and written where the inference was answered.
+  WorkPool* json_pool = nullptr;
+  size_t large_json = 64 << 10;
+  std::function<void()> on_pool_full;  // called for each request that is refused; may be empty
 };
 
 // The handler of an HttpServer (whose align_after should be kHeaderLengthName). `api` and `clock` must
 // outlive it. Paths with and without version and trailing slash; 404 for others, 405 with Allow for a wrong
-// verb, 415 for a body of a type or coding it does not know.
+// verb, 415 for a POST of a type or coding that it does not know, or of a web page that names no type.
 HttpServer::Handler MakeHttpDoor(Api& api, const Clock& clock, HttpDoorOptions options);
+
+// Whether `request` asks only whether the server or a model is live or ready: see
+// HttpServer::Options::is_probe.
+bool IsHealthProbe(const HttpRequest& request);
 
 inline constexpr std::string_view kHeaderLengthName = "Inference-Header-Content-Length";
 

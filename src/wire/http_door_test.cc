@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <cstring>
 #include <optional>
@@ -40,7 +41,12 @@ struct Ask {
 class HttpDoor : public testing::Test {
  protected:
   HttpReply Send(const Ask& ask) {
+    const std::shared_ptr<Taker> taker = Begin(ask);
+    return taker->reply ? *std::move(taker->reply) : HttpReply{.status = 0};
+  }
+  std::shared_ptr<Taker> Begin(const Ask& ask) {
     HttpRequest request{.method = ask.verb, .path = ask.path, .headers = ask.headers};
+    request.origin = request.Header("Origin");
     request.body = Bytes::Copy(ask.body);
     request.first_byte = clock_.Now();
     clock_.Advance(1us);
@@ -48,7 +54,7 @@ class HttpDoor : public testing::Test {
     request.left = left_.get_token();
     const auto taker = std::make_shared<Taker>(clock_);
     MakeHttpDoor(api_, clock_, options_)(std::move(request), HttpResponder(taker, 0));
-    return taker->reply ? *std::move(taker->reply) : HttpReply{.status = 0};
+    return taker;
   }
   static std::string Text(const HttpReply& reply) {
     std::string text;
@@ -126,7 +132,7 @@ TEST_F(HttpDoor, AnswersEveryFaultWithAStatusAndAnError) {
       {{.path = "/v2/models/identity/versions/9"}, 404},
       {{.path = "/v2/models/a%00b"}, 400},
       {{.verb = "POST", .path = "/v2"}, 405},
-      {{.verb = "HEAD", .path = "/v2/health/live"}, 405},
+      {{.verb = "HEAD", .path = "/v2/repository/index"}, 405},
       {{.verb = "POST", .path = "/v2/models/none/infer", .body = kJsonRequest}, 404},
       {{.verb = "POST", .path = "/v2/models/identity/infer", .body = "{"}, 400},
       {{.verb = "POST", .path = "/v2/models/identity/infer"}, 400},
@@ -172,7 +178,99 @@ TEST_F(HttpDoor, AnswersEveryFaultWithAStatusAndAnError) {
     ASSERT_TRUE(json) << Text(reply);
     EXPECT_TRUE(json->contains("error")) << Text(reply);
   }
-  EXPECT_EQ(Header(Send({.verb = "POST", .path = "/v2"}), "Allow"), "GET");
+  EXPECT_EQ(Header(Send({.verb = "POST", .path = "/v2"}), "Allow"), "GET, HEAD");
+}
+
+TEST_F(HttpDoor, TakesBodiesOfTheTypesThatNoFormAndNoSimpleScriptCanSend) {
+  const auto unload = [&](std::vector<std::pair<std::string_view, std::string_view>> headers,
+                          std::string_view body = "{}") {
+    return Send({.verb = "POST", .path = "/v2/repository/models/m/unload", .body = body, .headers = headers})
+        .status;
+  };
+  EXPECT_EQ(unload({}), 200) << "Triton's Python client names no type";
+  EXPECT_EQ(unload({{"Content-Type", ""}}), 200);
+  EXPECT_EQ(unload({{"Content-Type", "Application/JSON ; charset=utf-8"}}), 200);
+  EXPECT_EQ(unload({{"Content-Type", "application/octet-stream"}}), 200);
+  for (const std::string_view type :
+       {"application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain", "text/json"}) {
+    EXPECT_EQ(unload({{"Content-Type", type}}), 415) << type;
+    EXPECT_EQ(unload({{"Content-Type", type}}, ""), 415) << type << ": a form without fields";
+  }
+  const std::string_view form = "application/x-www-form-urlencoded";
+  EXPECT_EQ(unload({{"Content-Type", form}, {"User-Agent", "libcurl-agent/1.0"}}), 200)
+      << "Triton's C++ client cannot do otherwise";
+  EXPECT_EQ(
+      unload({{"Content-Type", form}, {"User-Agent", "libcurl-agent/1.0"}, {"Origin", "http://localhost"}}),
+      415);
+  EXPECT_EQ(unload({{"Origin", "http://localhost"}}), 415) << "an untyped blob of a script";
+  EXPECT_EQ(unload({{"Origin", "http://localhost"}}, ""), 200);
+  EXPECT_EQ(unload({{"Origin", "http://localhost"}, {"Content-Type", "application/json"}}), 200);
+}
+
+TEST_F(HttpDoor, KnowsProbesFromWork) {
+  const auto is_probe = [](std::string_view method, std::string_view path) {
+    return IsHealthProbe({.method = method, .path = path});
+  };
+  EXPECT_TRUE(is_probe("GET", "/v2/health/live"));
+  EXPECT_TRUE(is_probe("HEAD", "/v2/health/ready/"));
+  EXPECT_TRUE(is_probe("GET", "/v2/models/m/versions/1/ready"));
+  EXPECT_FALSE(is_probe("POST", "/v2/health/live"));
+  EXPECT_FALSE(is_probe("GET", "/v2/models/m"));
+  EXPECT_FALSE(is_probe("POST", "/v2/models/m/infer"));
+  EXPECT_FALSE(is_probe("GET", "/v2/nothing"));
+}
+
+TEST_F(HttpDoor, ReadsAndWritesLargeJsonOnItsPool) {
+  std::string name(16, '\0');
+  api_.infer = [&](InferRequest request, infer::Completion completion) {
+    pthread_getname_np(pthread_self(), name.data(), name.size());
+    request.request.inputs.at(0).name = "OUTPUT0";
+    completion.Answer(infer::Response{.model = "identity", .version = "1", .outputs = request.request.inputs},
+                      {});
+  };
+  const std::string here = [] {
+    std::string text(16, '\0');
+    pthread_getname_np(pthread_self(), text.data(), text.size());
+    return text;
+  }();
+  WorkPool pool({.name = "json", .threads = 1});
+  options_.json_pool = &pool;
+  options_.large_json = kJsonRequest.size() + 1;
+  const Ask ask{.verb = "POST", .path = "/v2/models/identity/infer", .body = kJsonRequest};
+  EXPECT_EQ(Send(ask).status, 200);
+  EXPECT_EQ(name, here) << "a small body does not change threads";
+  options_.large_json = 8;
+  const std::shared_ptr<Taker> taker = Begin(ask);
+  pool.Stop();
+  ASSERT_TRUE(taker->reply);
+  EXPECT_EQ(taker->reply->status, 200);
+  EXPECT_THAT(Text(*taker->reply), HasSubstr("[1,2.5]"));
+  EXPECT_TRUE(name.starts_with("json-0")) << name;
+}
+
+TEST_F(HttpDoor, RefusesLargeJsonThatItsPoolHasNoRoomFor) {
+  WorkPool pool({.name = "json", .threads = 1});
+  pool.Stop();
+  int full = 0;
+  options_.json_pool = &pool;
+  options_.large_json = 8;
+  options_.on_pool_full = [&] { ++full; };
+  const HttpReply reply = Send({.verb = "POST", .path = "/v2/models/identity/infer", .body = kJsonRequest});
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(Header(reply, "Retry-After"), "1");
+  EXPECT_EQ(full, 1);
+}
+
+TEST_F(HttpDoor, BeginsNoLargeJsonOfAClientThatLeft) {
+  WorkPool pool({.name = "json", .threads = 1});
+  options_.json_pool = &pool;
+  options_.large_json = 8;
+  left_.request_stop();
+  const std::shared_ptr<Taker> taker =
+      Begin({.verb = "POST", .path = "/v2/models/identity/infer", .body = kJsonRequest});
+  pool.Stop();
+  ASSERT_TRUE(taker->reply);
+  EXPECT_EQ(taker->reply->status, 499);
 }
 
 TEST_F(HttpDoor, GivesAnInferenceInJsonItsAnswerInJson) {

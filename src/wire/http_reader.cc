@@ -16,12 +16,14 @@ namespace {
 namespace beast = boost::beast;
 using beast::http::field;
 
-// What is announced, a body or a chunk, is believed up to so much; what is counted beyond it follows the
-// bytes that really come.
-constexpr size_t kTrusted = 1 << 20;
+// The most that is read at once, which is also how far a body may pass the budget; and the most of an
+// announced chunk that memory is taken for.
+constexpr size_t kReadAtOnce = 1 << 20;
+constexpr size_t kLeastChunked = 4096;
 constexpr size_t kUsualHeaders = 16;
 
-HttpRefusal TooManyBytes() { return {503, "too many bytes of requests are in flight"}; }
+HttpRefusal BadChunkLine() { return {400, "not a request of HTTP/1.1: a line of a chunk ends badly"}; }
+HttpRefusal TooManyBytes() { return {503, "too many bytes of requests are in flight", true}; }
 
 // The length of the head with its empty line; 0 while it has not all come. Nothing when a line ends without
 // a carriage return or goes on in the next: what proxies read differently is not read at all. `scanned` is
@@ -42,6 +44,18 @@ std::optional<size_t> HeadLength(std::string_view text, size_t& scanned) {
     if (next[0] == '\r') return std::nullopt;
     ++scanned;
   }
+}
+
+// The end of a chunk and the header of the next one that have not all come, or trailers: no line of them may
+// end without a carriage return. `text` may go on with bytes of a body where `first_only`.
+bool HasBareLineFeed(std::string_view text, bool first_only) {
+  size_t at = text.starts_with("\r\n") ? 2 : 0;
+  while ((at = text.find('\n', at)) != text.npos) {
+    if (at == 0 || text[at - 1] != '\r') return true;
+    if (first_only) return false;
+    ++at;
+  }
+  return false;
 }
 
 HttpRefusal Refused(beast::error_code code, const HttpLimits& limits) {
@@ -72,20 +86,24 @@ class HttpReader::Parser final : public beast::http::basic_parser<true> {
   bool is_http10() const { return is_http10_; }
   bool expects_continue() const { return expects_continue_; }
   size_t aligned() const { return aligned_; }
+  bool in_chunk() const { return chunk_left_ > 0; }
 
  private:
   using string_view = beast::string_view;
   using error_code = beast::error_code;
 
-  void Refuse(int status, std::string message, error_code& error) {
-    refusal_ = HttpRefusal{status, std::move(message)};
+  void Refuse(HttpRefusal refusal, error_code& error) {
+    refusal_ = std::move(refusal);
     error = beast::http::error::bad_value;
+  }
+  void Refuse(int status, std::string message, error_code& error) {
+    Refuse(HttpRefusal{status, std::move(message)}, error);
   }
 
   void on_request_impl(beast::http::verb, string_view method, string_view target, int version,
                        error_code& error) override {
     std::string_view path = target;
-    if (!path.starts_with('/')) path = OfAbsolute(path);
+    if (!path.starts_with('/')) path = OfAbsolute(path, reader_.request_.host);
     if (path.empty()) return Refuse(400, "the request's target is no path", error);
     const size_t query = std::min(path.find('?'), path.size());
     reader_.request_.method = method;
@@ -94,19 +112,28 @@ class HttpReader::Parser final : public beast::http::basic_parser<true> {
     is_http10_ = version < 11;
   }
 
-  // The path of "http://host/path", which servers must take as well; "*" as it is.
-  static std::string_view OfAbsolute(std::string_view target) {
+  // The path of "http://host/path", which servers must take as well, and whose `host` overrules the header;
+  // "*" as it is.
+  static std::string_view OfAbsolute(std::string_view target, std::string_view& host) {
     if (target == "*") return target;
     const size_t scheme = target.find("://");
     if (scheme == target.npos) return {};
-    const size_t path = target.find('/', scheme + 3);
-    return path == target.npos ? "/" : target.substr(path);
+    const size_t path = std::min(target.find('/', scheme + 3), target.size());
+    host = target.substr(scheme + 3, path - scheme - 3);
+    if (host.empty()) return {};
+    return path == target.size() ? "/" : target.substr(path);
   }
 
   void on_field_impl(field name, string_view name_text, string_view value, error_code& error) override {
     if (in_body_) return;  // trailers say nothing to us
     reader_.request_.headers.emplace_back(name_text, value);
-    if (name == field::content_length) {
+    if (name == field::host) {
+      if (std::exchange(has_host_, true)) Refuse(400, "more than one Host", error);
+      if (reader_.request_.host.empty()) reader_.request_.host = value;
+    } else if (name == field::origin) {
+      if (reader_.request_.origin) Refuse(400, "more than one Origin", error);
+      reader_.request_.origin = value;
+    } else if (name == field::content_length) {
       if (std::exchange(has_length_, true)) Refuse(400, "more than one Content-Length", error);
       if (value.find(',') != value.npos) Refuse(400, "a list as Content-Length", error);
     } else if (name == field::transfer_encoding) {
@@ -127,21 +154,23 @@ class HttpReader::Parser final : public beast::http::basic_parser<true> {
     }
   }
 
-  void on_header_impl(error_code&) override {
+  void on_header_impl(error_code& error) override {
+    if (!has_host_ && !is_http10_)
+      return Refuse(400, "a request of HTTP/1.1 has a Host, and this has none", error);
     in_body_ = true;
     eager(true);
   }
   void on_body_init_impl(const boost::optional<std::uint64_t>&, error_code&) override {}
   size_t on_body_impl(string_view, error_code&) override { return 0; }  // the reader takes it itself
-  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
+  void on_chunk_header_impl(std::uint64_t size, string_view, error_code&) override { chunk_left_ = size; }
   size_t on_chunk_body_impl(std::uint64_t remaining, string_view data, error_code& error) override {
-    const size_t announced = std::min<std::uint64_t>(remaining, std::max(data.size(), kTrusted));
-    if (!reader_.Grow(reader_.body_filled_ + announced)) {
-      Refuse(503, "too many bytes of requests are in flight", error);
+    if (!reader_.Grow(data.size(), std::min<std::uint64_t>(remaining, kReadAtOnce))) {
+      Refuse(TooManyBytes(), error);
       return 0;
     }
     std::memcpy(reader_.request_.body.mutable_data() + reader_.body_filled_, data.data(), data.size());
     reader_.body_filled_ += data.size();
+    chunk_left_ -= data.size();
     return data.size();
   }
   void on_response_impl(int, string_view, int, error_code&) override {}
@@ -150,7 +179,9 @@ class HttpReader::Parser final : public beast::http::basic_parser<true> {
   HttpReader& reader_;
   std::optional<HttpRefusal> refusal_;
   size_t aligned_ = 0;
-  bool is_http10_ = false, has_length_ = false, expects_continue_ = false, in_body_ = false;
+  std::uint64_t chunk_left_ = 0;  // bytes of the chunk that are to come
+  bool is_http10_ = false, has_length_ = false, has_host_ = false, expects_continue_ = false,
+       in_body_ = false;
 };
 
 HttpReader::HttpReader(const HttpLimits& limits, std::shared_ptr<ByteBudget> budget)
@@ -166,8 +197,10 @@ std::span<const std::byte> HttpReader::Waiting() const {
 }
 
 std::span<std::byte> HttpReader::Space() {
-  if (state_ == State::kLength)
-    return request_.body.mutable_span().subspan(body_filled_, body_claimed_ - body_filled_);
+  if (state_ == State::kLength) {
+    return request_.body.mutable_span().subspan(body_filled_,
+                                                std::min(kReadAtOnce, body_size_ - body_filled_));
+  }
   if (!buffer_) buffer_ = std::make_unique_for_overwrite<std::byte[]>(capacity_);
   if (begin_ > 0 && (begin_ == end_ || end_ == capacity_)) {
     std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
@@ -181,6 +214,7 @@ void HttpReader::Filled(size_t size, Instant now) {
   filled_at_ = now;
   if (state_ == State::kLength) {
     body_filled_ += size;
+    over_budget_ = !body_share_->Grow(size);
     return;
   }
   if (phase() == Phase::kIdle) first_byte_ = now;
@@ -205,8 +239,11 @@ HttpReader::Step HttpReader::Next() {
   Step step = NeedMore{};
   if (state_ == State::kHead) step = ReadHead();
   if (state_ == State::kChunks) step = ReadChunks();
-  if (state_ == State::kLength && body_filled_ == body_size_) step = Finish();
-  if (state_ == State::kLength && body_filled_ == body_claimed_ && !Claim()) step = TooManyBytes();
+  if (state_ == State::kLength && over_budget_) {
+    step = TooManyBytes();
+  } else if (state_ == State::kLength && body_filled_ == body_size_) {
+    step = Finish();
+  }
   if (std::holds_alternative<HttpRefusal>(step)) Discard();
   return step;
 }
@@ -247,6 +284,7 @@ HttpReader::Step HttpReader::ReadHead() {
 
 HttpReader::Step HttpReader::StartBody(const Parser& parser) {
   aligned_ = parser.aligned();
+  body_began_ = filled_at_;
   body_filled_ = 0;
   expects_continue_ = parser.expects_continue() && Waiting().empty();
   if (parser.chunked()) {
@@ -255,12 +293,12 @@ HttpReader::Step HttpReader::StartBody(const Parser& parser) {
   }
   body_size_ = parser.content_length().value_or(0);
   if (body_size_ == 0) return Finish();
-  body_claimed_ = std::min(body_size_, std::max(kTrusted, Waiting().size()));
-  auto body = budget_->AllocatePartly(body_size_, aligned_, body_claimed_);
+  body_filled_ = std::min(body_size_, Waiting().size());
+  auto body = budget_->AllocatePartly(body_size_, aligned_, body_filled_);
   if (!body) return TooManyBytes();
   request_.body = std::move(body->bytes);
   body_share_ = body->share;
-  body_filled_ = std::min(body_size_, Waiting().size());
+  over_budget_ = false;
   std::memcpy(request_.body.mutable_data(), Waiting().data(), body_filled_);
   begin_ += body_filled_;
   state_ = State::kLength;
@@ -271,7 +309,13 @@ HttpReader::Step HttpReader::ReadChunks() {
   // The parser takes it for granted that the end of a chunked body has five bytes, and aborts when it is
   // asked with fewer; no body ends in fewer.
   constexpr std::string_view kEnd = "0\r\n\r\n";
-  if (Waiting().size() < kEnd.size()) return NeedMore{};
+  const auto waiting = [this] {
+    return std::string_view(reinterpret_cast<const char*>(Waiting().data()), Waiting().size());
+  };
+  if (waiting().size() < kEnd.size()) {
+    if (!(*parser_)->in_chunk() && HasBareLineFeed(waiting(), true)) return BadChunkLine();
+    return NeedMore{};
+  }
   auto put = (*parser_)->Put(Waiting());
   if (auto* refusal = std::get_if<HttpRefusal>(&put)) return std::move(*refusal);
   begin_ += std::get<size_t>(put);
@@ -279,25 +323,22 @@ HttpReader::Step HttpReader::ReadChunks() {
     request_.body = request_.body.Slice(0, body_filled_);
     return Finish();
   }
+  if (!(*parser_)->in_chunk() && HasBareLineFeed(waiting(), false)) return BadChunkLine();
   if (Waiting().size() >= capacity_) return HttpRefusal{400, "a chunk's header or the trailers are too long"};
   return NeedMore{};
 }
 
-bool HttpReader::Claim() {
-  const size_t more = std::min(kTrusted, body_size_ - body_claimed_);
-  if (!body_share_->Grow(more)) return false;
-  body_claimed_ += more;
-  return true;
-}
-
-bool HttpReader::Grow(size_t size) {
-  if (size <= request_.body.size()) return true;
-  const size_t capacity = std::min(std::max(size, 2 * request_.body.size()), limits_.max_body);
-  auto grown = budget_->Allocate(capacity, aligned_);
-  if (!grown) return false;
-  if (body_filled_ > 0) std::memcpy(grown->mutable_data(), request_.body.data(), body_filled_);
-  request_.body = *std::move(grown);
-  return true;
+bool HttpReader::Grow(size_t more, size_t announced) {
+  if (body_filled_ + more > request_.body.size()) {
+    const size_t wanted =
+        std::max({body_filled_ + std::max(more, announced), 2 * request_.body.size(), kLeastChunked});
+    auto grown = budget_->AllocatePartly(std::min(wanted, limits_.max_body), aligned_, body_filled_);
+    if (!grown) return false;
+    if (body_filled_ > 0) std::memcpy(grown->bytes.mutable_data(), request_.body.data(), body_filled_);
+    request_.body = std::move(grown->bytes);
+    body_share_ = grown->share;
+  }
+  return body_share_->Grow(more);
 }
 
 HttpReader::Step HttpReader::Finish() {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "wire/byte_budget.h"
 #include "wire/http_server.h"
+#include "wire/http_timeouts.h"
 
 namespace weir::wire {
 
@@ -23,6 +24,7 @@ struct HttpLimits {
 struct HttpRefusal {
   int status = 400;
   std::string message;
+  bool over_budget = false;  // the bytes that all connections may hold together are used up
 };
 
 // One connection's. Not thread-safe. `limits` must outlive it.
@@ -50,6 +52,8 @@ class HttpReader {
   enum class Phase { kIdle, kHead, kBody };  // between requests; in a request line or headers; in a body
   Phase phase() const;
   Instant first_byte() const { return first_byte_; }  // of the request that is being read
+  // The body that is being read; of Phase::kBody.
+  HttpTransfer body() const { return {body_began_, filled_at_, body_filled_}; }
 
   // Forgets what has come, so that what comes can be thrown away.
   void Discard();
@@ -63,8 +67,9 @@ class HttpReader {
   Step StartBody(const Parser& parser);
   Step ReadChunks();
   Step Finish();
-  bool Grow(size_t size);  // of a chunked body, to hold `size`; false when the budget is used up
-  bool Claim();            // room for more of a body of known length; false when the budget is used up
+  // Room for `more` bytes of a chunked body, of which `announced` are to come at least. False when the budget
+  // is used up.
+  bool Grow(size_t more, size_t announced);
 
   const HttpLimits& limits_;
   const std::shared_ptr<ByteBudget> budget_;
@@ -79,8 +84,9 @@ class HttpReader {
   HttpRequest request_;
   size_t aligned_ = 0;  // the byte of the body that is to be aligned
   size_t body_size_ = 0, body_filled_ = 0;
-  size_t body_claimed_ = 0;                  // of the budget: what is announced counts as it comes
-  ByteBudget::Share* body_share_ = nullptr;  // of request_.body
+  ByteBudget::Share* body_share_ = nullptr;  // of request_.body: what is announced counts as it comes
+  bool over_budget_ = false;
+  Instant body_began_{};
   enum class State { kHead, kLength, kChunks, kRefused } state_ = State::kHead;
   bool keep_alive_ = true, is_head_ = false, is_http10_ = false, expects_continue_ = false;
 };

@@ -125,8 +125,9 @@ std::variant<HttpRoute, NoHttpRoute> FindHttpRoute(std::string_view method, std:
   const auto segments = Split(path);
   for (const Entry& entry : kEntries) {
     if (!segments || !Fits(entry.pattern, *segments)) continue;
-    if (method != entry.verb) {
-      return NoHttpRoute{405, std::string(entry.verb),
+    const bool is_get = entry.verb == "GET";
+    if (method != entry.verb && !(is_get && method == "HEAD")) {
+      return NoHttpRoute{405, is_get ? "GET, HEAD" : std::string(entry.verb),
                          fmt::format("{} is asked for with {}", Quoted(path), entry.verb)};
     }
     if (auto route = Fill(entry, *segments)) return *std::move(route);

@@ -37,12 +37,13 @@ struct HttpRoute {
 
 struct NoHttpRoute {
   int status = 404;   // 404; 405; 400 for a path that is not one
-  std::string allow;  // with 405: the verb of this path
+  std::string allow;  // with 405: the verbs of this path
   std::string message;
 };
 
-// `path` as sent, without the query; one trailing slash is passed over. Names are whatever stands between two
-// slashes: they are looked up, never used as paths. Control characters and broken percent signs are refused.
+// HEAD takes the routes of GET. `path` as sent, without the query; one trailing slash is passed over. Names
+// are whatever stands between two slashes: they are looked up, never used as paths. Control characters and
+// broken percent signs are refused.
 std::variant<HttpRoute, NoHttpRoute> FindHttpRoute(std::string_view method, std::string_view path);
 
 }  // namespace weir::wire

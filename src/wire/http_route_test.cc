@@ -57,7 +57,8 @@ TEST(HttpRoute, EveryRouteOfTheProtocolIsFound) {
       const auto wrong = FindHttpRoute(verb, entry.path);
       ASSERT_TRUE(std::holds_alternative<NoHttpRoute>(wrong)) << entry.path;
       EXPECT_EQ(std::get<NoHttpRoute>(wrong).status, 405);
-      EXPECT_EQ(std::get<NoHttpRoute>(wrong).allow, entry.verb);
+      EXPECT_EQ(std::get<NoHttpRoute>(wrong).allow,
+                entry.verb == std::string_view("GET") ? "GET, HEAD" : entry.verb);
     }
   }
 }
@@ -76,6 +77,13 @@ TEST(HttpRoute, NamesAreDecodedAndNothingButNames) {
   EXPECT_EQ(model("/v2/models/a%/infer"), "refused");
   EXPECT_EQ(model("/v2/models/a%2/infer"), "refused");
   EXPECT_EQ(model("/v2/models/a%zz/infer"), "refused");
+}
+
+TEST(HttpRoute, HeadTakesTheRoutesOfGet) {
+  const auto found = FindHttpRoute("HEAD", "/v2/health/ready");
+  ASSERT_TRUE(std::holds_alternative<HttpRoute>(found));
+  EXPECT_EQ(std::get<HttpRoute>(found).action, HttpAction::kServerReady);
+  EXPECT_TRUE(std::holds_alternative<NoHttpRoute>(FindHttpRoute("HEAD", "/v2/models/m/infer")));
 }
 
 TEST(HttpRoute, WhatIsNoRouteIsNotFound) {

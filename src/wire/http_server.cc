@@ -1,12 +1,15 @@
 #include "wire/http_server.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <list>
 #include <span>
+#include <system_error>
 #include <thread>
 
 #include <boost/asio/io_context.hpp>
@@ -31,11 +34,12 @@ using boost::system::error_code;
 
 constexpr size_t kPipelined = 32;     // requests of one connection that may be open; the next is not read
 constexpr size_t kGathered = 64;      // parts in one write, Asio's own limit
-constexpr int kRefusedAtOnce = 64;    // connections beyond the limit that are told so; more are cut
 constexpr auto kSweep = 500ms;        // how often stalled connections are looked for
-constexpr auto kLinger = 2s;          // how long a client may take to close after the last answer
 constexpr auto kIdleGrace = 100ms;    // an idle connection stays open for after StopAccepting
+constexpr auto kLeastIdle = 100ms;    // before an idle connection may be closed for a new one
+constexpr int kIdleTried = 16;        // idle connections that are looked at for a new one
 constexpr auto kAcceptPause = 100ms;  // after descriptors ran out
+constexpr size_t kSentAtOnce = size_t{4} << 20;  // of one connection, before it is others' turn
 
 HttpReply ErrorReply(int status, std::string message) {
   HttpReply reply{.status = status,
@@ -54,6 +58,10 @@ struct Shared {
         clock(c),
         budget(std::make_shared<ByteBudget>(options.max_bytes_in_flight)) {}
 
+  void Tell(HttpEvent event) const {
+    if (options.on_event) options.on_event(event);
+  }
+
   const HttpServer::Options options;
   const HttpLimits limits;
   const HttpServer::Handler handler;
@@ -68,6 +76,14 @@ struct Shared {
 };
 
 class SocketConnection;
+using Connections = std::list<std::shared_ptr<SocketConnection>>;
+
+// How a connection is held.
+enum class Standing {
+  kBusy,   // a request is read or answered
+  kIdle,   // nothing is
+  kSpare,  // beyond the limit of connections, or accepted while the server stops
+};
 
 // One "http-N" thread and its connections. Outlives its server for as long as a responder holds a connection.
 class Loop : public std::enable_shared_from_this<Loop> {
@@ -75,10 +91,19 @@ class Loop : public std::enable_shared_from_this<Loop> {
   explicit Loop(std::shared_ptr<Shared> s) : shared(std::move(s)), sweep_(io) {}
 
   void Start(int number);
-  void Adopt(tcp::socket socket, bool refuse);  // on this thread
-  void Release(std::list<std::shared_ptr<SocketConnection>>::iterator at) { connections_.erase(at); }
+  // The following on this thread.
+  void Adopt(tcp::socket socket, bool spare);
+  void Release(Connections::iterator at, Standing standing) { Of(standing).erase(at); }
+  // To the end of those of standing `to`.
+  void Move(Connections::iterator at, Standing from, Standing to) {
+    Of(to).splice(Of(to).end(), Of(from), at);
+  }
+  // Closes the connection that has been idle for longest, and counts one in its place for `by`. False: none
+  // has been idle for long.
+  bool CloseOldestIdle(Loop& by);
+  void Drain();
+
   void SweepSoon(Duration in);
-  void Drain();  // on this thread
   // Ends every connection and the thread.
   void Stop();
 
@@ -94,13 +119,15 @@ class Loop : public std::enable_shared_from_this<Loop> {
 
   const std::shared_ptr<Shared> shared;
   asio::io_context io{1};
-  std::atomic<int> connections = 0;  // adopted, or about to be
+  std::atomic<int> connections = 0;  // adopted, or about to be; without spare ones
 
  private:
   void TakeDeliveries();
   void Sweep();
+  Connections& Of(Standing standing) { return connections_[static_cast<size_t>(standing)]; }
 
-  std::list<std::shared_ptr<SocketConnection>> connections_;  // of the thread, as the timer
+  // By standing, of the thread, as the timer. Those that are idle, or spare, for longest are the first.
+  std::array<Connections, 3> connections_;
   asio::steady_timer sweep_;
   bool stopping_ = false;
   std::atomic<std::thread::id> thread_id_{};
@@ -116,20 +143,25 @@ class Loop : public std::enable_shared_from_this<Loop> {
 class SocketConnection final : public HttpResponder::Connection,
                                public std::enable_shared_from_this<SocketConnection> {
  public:
-  SocketConnection(std::shared_ptr<Loop> loop, tcp::socket socket)
+  SocketConnection(std::shared_ptr<Loop> loop, tcp::socket socket, bool spare)
       : loop_(std::move(loop)),
         shared_(*loop_->shared),
         socket_(std::move(socket)),
         reader_(shared_.limits, shared_.budget),
-        last_progress_(shared_.clock.Now()) {}
+        standing_(spare ? Standing::kSpare : Standing::kIdle),
+        since_(shared_.clock.Now()),
+        last_progress_(since_) {}
 
-  std::list<std::shared_ptr<SocketConnection>>::iterator place;  // in the loop's list
+  Connections::iterator place;  // in the loop's list of its standing
+  Standing standing() const { return standing_; }
 
   void Start() {
-    if (shared_.draining) answers_.CloseWithLast();
+    if (shared_.draining || spare()) answers_.CloseWithLast();
     Read();
   }
   void Refuse(int status, std::string message);
+  // Tells what became of a spare connection whose request was not answered, and closes it.
+  void GiveUp();
 
   void Answer(uint64_t request, HttpReply reply, HttpResponder::Sent sent) override {
     if (!loop_->OnThread())
@@ -145,15 +177,26 @@ class SocketConnection final : public HttpResponder::Connection,
   }
   void CutIfStalled(Instant now);
   void Close();
+  // Nothing is read or answered, and nothing waits to be read.
+  bool IdleFor(Duration least, Instant now) const;
 
  private:
+  bool spare() const { return standing_ == Standing::kSpare; }
+  HttpActivity Activity() const;
   void Read();
   void OnRead(error_code error, size_t size);
+  void EndOfRequests();
   void Process();
   bool TakeRequests();  // true: it stopped for there are too many, and more may be waiting
   void Take(HttpRequest request);
+  void TakeSpare(HttpRequest request);
+  void RefuseSpare();
   void Flush();
   void WaitToWrite();
+  bool IsReset() const;
+  void WatchForReset();
+  void Leave();
+  void UpdateStanding();
   void Finish();
 
   const std::shared_ptr<Loop> loop_;
@@ -161,9 +204,12 @@ class SocketConnection final : public HttpResponder::Connection,
   tcp::socket socket_;
   HttpReader reader_;
   HttpAnswers answers_;
+  Standing standing_;
+  const Instant since_;      // accepted
   Instant last_progress_;    // bytes came, or went
   Instant last_answered_{};  // the last answer went out whole
-  bool reading_ = false, writing_ = false, processing_ = false;
+  HttpTransfer sending_;     // since the client did not read as fast as was sent
+  bool reading_ = false, writing_ = false, processing_ = false, watching_ = false;
   bool full_ = false;       // nothing is read before answers have gone out
   bool ending_ = false;     // no further request is read; the last answer is on its way
   bool left_ = false;       // the client sends no more: nothing follows the answers it is owed
@@ -184,13 +230,7 @@ void SocketConnection::Read() {
 
 void SocketConnection::OnRead(error_code error, size_t size) {
   if (closed_) return;
-  if (error) {
-    // Half a connection may still take what is owed; but who closed it is taken to have left.
-    answers_.ClientLeft();
-    ending_ = left_ = true;
-    if (answers_.open() == 0 || error != asio::error::eof) Close();
-    return;
-  }
+  if (error) return error == asio::error::eof && answers_.open() > 0 ? EndOfRequests() : Leave();
   last_progress_ = shared_.clock.Now();
   if (ending_) {
     reader_.Discard();
@@ -198,6 +238,48 @@ void SocketConnection::OnRead(error_code error, size_t size) {
   }
   reader_.Filled(size, last_progress_);
   Process();
+}
+
+void SocketConnection::Leave() {
+  answers_.ClientLeft();
+  Close();
+}
+
+// The client sends no more. Half a connection still takes what is owed; a client that has closed all of it
+// answers the first byte with a reset.
+void SocketConnection::EndOfRequests() {
+  ending_ = left_ = true;
+  const std::span<const std::byte> early = answers_.EarlyBytes();
+  if (!early.empty()) {
+    error_code error;
+    const size_t sent = socket_.write_some(asio::buffer(early.data(), early.size()), error);
+    if (error && error != asio::error::would_block) return Leave();
+    if (!error) answers_.Advance(sent, shared_.clock.Now());
+  }
+  WatchForReset();
+}
+
+bool SocketConnection::IsReset() const {
+  pollfd state{.fd = const_cast<tcp::socket&>(socket_).native_handle(), .events = 0, .revents = 0};
+  return ::poll(&state, 1, 0) == 1 && (state.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+}
+
+// While nothing is read: a client that leaves is found by its reset.
+void SocketConnection::WatchForReset() {
+  if (std::exchange(watching_, true)) return;
+  socket_.async_wait(tcp::socket::wait_error, [self = shared_from_this()](error_code error) {
+    self->watching_ = false;
+    if (self->closed_ || error == asio::error::operation_aborted) return;
+    if (self->IsReset()) return self->Leave();
+    if (self->left_ || self->full_) self->WatchForReset();
+  });
+}
+
+void SocketConnection::UpdateStanding() {
+  if (closed_ || spare()) return;
+  const bool idle = answers_.open() == 0 && !ending_ && reader_.phase() == HttpReader::Phase::kIdle;
+  const Standing now = idle ? Standing::kIdle : Standing::kBusy;
+  if (idle || now != standing_) loop_->Move(place, std::exchange(standing_, now), now);
 }
 
 // Answers that are there at once go out together.
@@ -208,22 +290,53 @@ void SocketConnection::Process() {
     processing_ = false;
     Flush();
   } while (full_ && !ending_ && !closed_ && answers_.open() < kPipelined);
+  UpdateStanding();
+  if (full_ && !closed_) WatchForReset();
   Read();
 }
 
 bool SocketConnection::TakeRequests() {
+  bool known_alive = false;
   while (!ending_ && answers_.open() < kPipelined) {
     auto next = reader_.Next();
     if (auto* request = std::get_if<HttpRequest>(&next)) {
-      Take(std::move(*request));
+      // One of several: those of a client that has left meanwhile are not begun. (A single one is not worth a
+      // call of the kernel.)
+      const bool pipelined = answers_.open() > 0 || reader_.phase() != HttpReader::Phase::kIdle;
+      if (pipelined && !std::exchange(known_alive, true) && IsReset()) {
+        Leave();
+        return false;
+      }
+      spare() ? TakeSpare(std::move(*request)) : Take(std::move(*request));
     } else if (auto* refusal = std::get_if<HttpRefusal>(&next)) {
+      if (refusal->over_budget) shared_.Tell(HttpEvent::kTooManyBytes);
       Refuse(refusal->status, std::move(refusal->message));
+    } else if (spare() && reader_.phase() == HttpReader::Phase::kBody) {
+      RefuseSpare();
     } else {
       if (reader_.TakeExpectsContinue()) answers_.Continue();
       return false;
     }
   }
   return !ending_;
+}
+
+void SocketConnection::TakeSpare(HttpRequest request) {
+  const auto& is_probe = shared_.options.is_probe;
+  if (!request.body.empty() || !is_probe || !is_probe(request)) return RefuseSpare();
+  Take(std::move(request));
+  ending_ = true;
+}
+
+void SocketConnection::RefuseSpare() {
+  const bool stopping = shared_.draining;
+  shared_.Tell(stopping ? HttpEvent::kStopping : HttpEvent::kTooManyConnections);
+  Refuse(503, stopping ? "the server is stopping" : "too many connections");
+}
+
+void SocketConnection::GiveUp() {
+  if (!ending_) shared_.Tell(shared_.draining ? HttpEvent::kStopping : HttpEvent::kTooManyConnections);
+  Close();
 }
 
 void SocketConnection::Take(HttpRequest request) {
@@ -249,10 +362,11 @@ void SocketConnection::Put(uint64_t request, HttpReply reply, HttpResponder::Sen
   ending_ |= answers_.Put(request, std::move(reply), std::move(sent), shared_.budget);
   if (processing_) return;  // sent together with what else is read now
   Flush();
-  if (full_) Process();
+  full_ ? Process() : UpdateStanding();
 }
 
 void SocketConnection::Flush() {
+  size_t sent_now = 0;
   while (!writing_ && !closed_ && answers_.ready()) {
     std::array<std::span<const std::byte>, kGathered> parts;
     std::array<asio::const_buffer, kGathered> buffers;
@@ -263,19 +377,28 @@ void SocketConnection::Flush() {
     if (error == asio::error::would_block) return WaitToWrite();
     if (error) return Close();
     last_progress_ = last_answered_ = shared_.clock.Now();
+    sending_.last_byte = last_progress_;
+    sending_.bytes += sent;
+    sent_now += sent;
     answers_.Advance(sent, last_progress_);
     if (answers_.closed()) return Finish();
+    if (sent_now >= kSentAtOnce && answers_.ready()) return WaitToWrite();
   }
+  if (!writing_) sending_ = {};
   if (left_ && answers_.open() == 0) Close();
 }
 
 void SocketConnection::WaitToWrite() {
   writing_ = true;
+  if (sending_.began == Instant{}) {
+    const Instant now = shared_.clock.Now();
+    sending_ = {now, now, 0};
+  }
   socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](error_code error) {
     self->writing_ = false;
     if (error) return self->Close();
     self->Flush();
-    if (self->full_) self->Process();
+    self->full_ ? self->Process() : self->UpdateStanding();
   });
 }
 
@@ -285,45 +408,67 @@ void SocketConnection::Finish() {
   lingering_ = ending_ = true;
   error_code ignored;
   socket_.shutdown(tcp::socket::shutdown_send, ignored);
-  {
+  if (!spare()) {
     MutexLock lock(shared_.mutex);
     --shared_.open;
     shared_.changed.NotifyAll();
   }
 }
 
-void SocketConnection::CutIfStalled(Instant now) {
-  const auto passed = [&](Instant since, Duration limit) { return now - since > limit; };
-  const HttpServer::Options& options = shared_.options;
-  if (lingering_) {
-    if (passed(last_answered_, kLinger)) Close();
-  } else if (writing_) {
-    if (passed(last_progress_, options.body_timeout)) Close();
-  } else if (answers_.open() > 0 || ending_) {
-    // The server's turn.
-  } else if (reader_.phase() == HttpReader::Phase::kIdle) {
-    if (shared_.draining || passed(last_progress_, options.idle_timeout)) Close();
-  } else if (reader_.phase() == HttpReader::Phase::kHead) {
-    const Instant since = std::max(reader_.first_byte(), last_answered_);
-    if (passed(since, options.header_timeout)) Refuse(408, "the headers took too long to come");
-  } else if (passed(last_progress_, options.body_timeout)) {
-    Refuse(408, "the body stopped coming");
+bool SocketConnection::IdleFor(Duration least, Instant now) const {
+  error_code ignored;
+  return standing_ == Standing::kIdle && now - last_progress_ >= least && socket_.available(ignored) == 0;
+}
+
+HttpActivity SocketConnection::Activity() const {
+  using Phase = HttpActivity::Phase;
+  HttpActivity activity{.spare = spare(), .draining = shared_.draining, .since = since_};
+  const auto in_phase = [&](Phase phase, Instant began) {
+    activity.phase = phase;
+    if (!activity.spare || phase == Phase::kLingering) activity.since = began;
+    return activity;
+  };
+  if (lingering_) return in_phase(Phase::kLingering, last_answered_);
+  if (writing_) {
+    activity.transfer = sending_;
+    return in_phase(Phase::kSending, sending_.began);
   }
+  if (answers_.open() > 0 || ending_) return in_phase(Phase::kWorking, last_progress_);
+  // A request may have waited for the answers before it.
+  const auto after_answers = [&](Instant at) { return std::max(at, last_answered_); };
+  activity.first_byte = after_answers(reader_.first_byte());
+  if (reader_.phase() == HttpReader::Phase::kIdle) return in_phase(Phase::kIdle, last_progress_);
+  if (reader_.phase() == HttpReader::Phase::kHead) return in_phase(Phase::kHead, activity.first_byte);
+  const HttpTransfer body = reader_.body();
+  activity.transfer = {after_answers(body.began), after_answers(body.last_byte), body.bytes};
+  return in_phase(Phase::kBody, activity.transfer.began);
+}
+
+void SocketConnection::CutIfStalled(Instant now) {
+  using Action = HttpTimeVerdict::Action;
+  const HttpActivity activity = Activity();
+  const HttpTimeVerdict verdict = JudgeTime(shared_.options.timeouts, activity, now);
+  if (verdict.action == Action::kKeep) return;
+  if (activity.spare && !ending_) return GiveUp();
+  if (verdict.action == Action::kRefuse || activity.phase == HttpActivity::Phase::kSending)
+    shared_.Tell(HttpEvent::kTooSlow);
+  verdict.action == Action::kRefuse ? Refuse(408, std::string(verdict.reason)) : Close();
 }
 
 void SocketConnection::Close() {
   if (std::exchange(closed_, true)) return;
+  ending_ = true;
   const auto self = shared_from_this();
   error_code ignored;
   socket_.close(ignored);
   answers_.Abandon(shared_.clock.Now());
-  if (!lingering_) {
+  if (!lingering_ && !spare()) {
     MutexLock lock(shared_.mutex);
     --shared_.open;
     shared_.changed.NotifyAll();
   }
-  --loop_->connections;
-  loop_->Release(place);
+  if (!spare()) --loop_->connections;
+  loop_->Release(place, standing_);
 }
 
 void Loop::Start(int number) {
@@ -334,19 +479,38 @@ void Loop::Start(int number) {
   });
 }
 
-void Loop::Adopt(tcp::socket socket, bool refuse) {
+void Loop::Adopt(tcp::socket socket, bool spare) {
   error_code ignored;
   socket.non_blocking(true, ignored);
   socket.set_option(tcp::no_delay(true), ignored);
-  {
+  if (!spare) {
     MutexLock lock(shared->mutex);
     ++shared->open;
   }
-  auto connection = std::make_shared<SocketConnection>(shared_from_this(), std::move(socket));
-  connection->place = connections_.insert(connections_.end(), connection);
+  auto connection = std::make_shared<SocketConnection>(shared_from_this(), std::move(socket), spare);
+  Connections& those = Of(connection->standing());
+  connection->place = those.insert(those.end(), connection);
   if (stopping_) return connection->Close();
-  if (refuse) return connection->Refuse(503, "too many connections");
+  if (spare && std::ssize(those) > shared->options.spare_connections()) {
+    const std::shared_ptr<SocketConnection> oldest = those.front();
+    oldest->GiveUp();
+  }
   connection->Start();
+}
+
+bool Loop::CloseOldestIdle(Loop& by) {
+  const Instant now = shared->clock.Now();
+  int tried = 0;
+  for (const std::shared_ptr<SocketConnection>& connection : Of(Standing::kIdle)) {
+    if (++tried > kIdleTried) return false;
+    if (!connection->IdleFor(kLeastIdle, now)) continue;
+    ++by.connections;
+    const std::shared_ptr<SocketConnection> oldest = connection;
+    oldest->Close();
+    shared->Tell(HttpEvent::kIdleClosed);
+    return true;
+  }
+  return false;
 }
 
 void Loop::SweepSoon(Duration in) {
@@ -359,15 +523,22 @@ void Loop::SweepSoon(Duration in) {
 
 void Loop::Sweep() {
   const Instant now = shared->clock.Now();
-  for (auto at = connections_.begin(); at != connections_.end();) {
-    const std::shared_ptr<SocketConnection> connection = *at++;  // it may take itself off the list
-    connection->CutIfStalled(now);
+  for (Connections& those : connections_) {
+    for (auto at = those.begin(); at != those.end();) {
+      const std::shared_ptr<SocketConnection> connection = *at++;  // it may take itself off the list
+      connection->CutIfStalled(now);
+    }
   }
   SweepSoon(shared->draining ? Duration(kIdleGrace) : Duration(kSweep));
 }
 
 void Loop::Drain() {
-  for (const auto& connection : connections_) connection->Drain();
+  for (const Standing standing : {Standing::kBusy, Standing::kIdle}) {
+    for (auto at = Of(standing).begin(); at != Of(standing).end();) {
+      const std::shared_ptr<SocketConnection> connection = *at++;  // it may take itself off the list
+      connection->Drain();
+    }
+  }
   SweepSoon(kIdleGrace);
 }
 
@@ -395,7 +566,12 @@ void Loop::TakeDeliveries() {
 void Loop::Stop() {
   asio::post(io, [this] {
     stopping_ = true;
-    while (!connections_.empty()) connections_.front()->Close();
+    for (Connections& those : connections_) {
+      while (!those.empty()) {
+        const std::shared_ptr<SocketConnection> first = those.front();
+        first->Close();
+      }
+    }
     sweep_.cancel();
   });
   if (thread_.joinable()) thread_.join();  // not begun where the address could not be had
@@ -414,7 +590,12 @@ class Server final : public HttpServer {
     pause_.emplace(loops_[0]->io);
   }
   ~Server() override {
-    StopAccepting();
+    asio::post(loops_[0]->io, [this] {
+      closing_ = true;
+      error_code ignored;
+      acceptor_->close(ignored);
+      pause_->cancel();
+    });
     for (const auto& loop : loops_) loop->Stop();
   }
 
@@ -426,32 +607,55 @@ class Server final : public HttpServer {
  private:
   void Accept();
   void OnAccepted(error_code error, tcp::socket socket, Loop& loop);
+  void Admit(tcp::socket socket, Loop& loop);
+  void MakeRoom(size_t looked_at, tcp::socket socket, Loop& loop);
+  static void Hand(Loop& loop, tcp::socket socket, bool spare);
   Loop& LeastBusy();
 
   const std::shared_ptr<Shared> shared_;
   std::vector<std::shared_ptr<Loop>> loops_;
   std::optional<tcp::acceptor> acceptor_;    // on the first loop's thread
   std::optional<asio::steady_timer> pause_;  // the same
+  bool closing_ = false;                     // the same
   int port_ = 0;
 };
 
+// Why a server cannot listen, and what to do about it.
+Error Unlistenable(const HttpServer::Options& o, int error) {
+  const std::string reason = std::generic_category().message(error);
+  switch (error) {
+    case EADDRINUSE:
+      return {ErrorCode::kIo, fmt::format("{} port {} is in use on {}; choose another with {}-port", o.name,
+                                          o.port, o.address, o.flag_prefix)};
+    case EADDRNOTAVAIL:
+    case EAFNOSUPPORT:
+      return {ErrorCode::kIo,
+              fmt::format("{} cannot listen on {}: {}; choose an address of this machine with {}-address",
+                          o.name, o.address, reason, o.flag_prefix)};
+    case EACCES:
+      return {ErrorCode::kIo, fmt::format("{} port {} on {}: {}; choose one above 1023 with {}-port", o.name,
+                                          o.port, o.address, reason, o.flag_prefix)};
+    default:
+      return {ErrorCode::kIo,
+              fmt::format("{} cannot listen on port {} of {}: {}", o.name, o.port, o.address, reason)};
+  }
+}
+
 Status Server::Listen() {
   const Options& options = shared_->options;
-  const auto fail = [&](const error_code& error) {
-    return FailErrno(fmt::format("listen on {}:{} for HTTP", options.address, options.port), error.value());
-  };
   error_code error;
   const auto address = asio::ip::make_address(options.address, error);
   if (error) {
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("listen on {}: not an IP address; give one such as 127.0.0.1", options.address));
+                fmt::format("{}-address {}: not an IP address; give one such as 127.0.0.1",
+                            options.flag_prefix, options.address));
   }
   const tcp::endpoint endpoint(address, static_cast<uint16_t>(options.port));
   acceptor_->open(endpoint.protocol(), error);
   if (!error) acceptor_->set_option(tcp::acceptor::reuse_address(true), error);
   if (!error) acceptor_->bind(endpoint, error);
   if (!error) acceptor_->listen(tcp::acceptor::max_listen_connections, error);
-  if (error) return fail(error);
+  if (error) return std::unexpected(Unlistenable(options, error.value()));
   port_ = acceptor_->local_endpoint(error).port();
   Accept();
   for (size_t i = 0; i < loops_.size(); ++i) loops_[i]->Start(static_cast<int>(i));
@@ -472,7 +676,7 @@ void Server::Accept() {
 }
 
 void Server::OnAccepted(error_code error, tcp::socket socket, Loop& loop) {
-  if (shared_->draining || error == asio::error::operation_aborted) return;
+  if (closing_ || error == asio::error::operation_aborted) return;
   if (error == asio::error::no_descriptors || error == asio::error::no_memory ||
       error == asio::error::no_buffer_space) {
     pause_->expires_after(kAcceptPause);
@@ -481,27 +685,35 @@ void Server::OnAccepted(error_code error, tcp::socket socket, Loop& loop) {
     });
     return;
   }
-  if (!error) {
-    int open = 0;
-    for (const auto& each : loops_) open += each->connections;
-    const int limit = shared_->options.max_connections;
-    if (open < limit + kRefusedAtOnce) {
-      ++loop.connections;
-      asio::post(loop.io, [&loop, refuse = open >= limit, s = std::move(socket)]() mutable {
-        loop.Adopt(std::move(s), refuse);
-      });
-    }
-  }
+  if (!error) Admit(std::move(socket), loop);
   Accept();
+}
+
+void Server::Admit(tcp::socket socket, Loop& loop) {
+  if (shared_->draining) return Hand(loop, std::move(socket), true);
+  int open = 0;
+  for (const auto& each : loops_) open += each->connections;
+  if (open >= shared_->options.max_connections) return MakeRoom(0, std::move(socket), loop);
+  ++loop.connections;
+  Hand(loop, std::move(socket), false);
+}
+
+// Looks for an idle connection in the place of which `loop` may take `socket`. On the thread of the loop of
+// that number.
+void Server::MakeRoom(size_t looked_at, tcp::socket socket, Loop& loop) {
+  if (loops_[looked_at]->CloseOldestIdle(loop)) return Hand(loop, std::move(socket), false);
+  if (looked_at + 1 == loops_.size()) return Hand(loop, std::move(socket), true);
+  asio::post(loops_[looked_at + 1]->io, [this, next = looked_at + 1, &loop, s = std::move(socket)]() mutable {
+    MakeRoom(next, std::move(s), loop);
+  });
+}
+
+void Server::Hand(Loop& loop, tcp::socket socket, bool spare) {
+  asio::post(loop.io, [&loop, spare, s = std::move(socket)]() mutable { loop.Adopt(std::move(s), spare); });
 }
 
 void Server::StopAccepting() {
   if (shared_->draining.exchange(true)) return;
-  asio::post(loops_[0]->io, [this] {
-    error_code ignored;
-    acceptor_->close(ignored);
-    pause_->cancel();
-  });
   for (const auto& loop : loops_) asio::post(loop->io, [&loop = *loop] { loop.Drain(); });
 }
 

@@ -1,7 +1,7 @@
 // HTTP/1.1 as bytes: connections, limits and timeouts. Knows nothing of inference.
 #pragma once
 
-#include <chrono>
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "wire/http_timeouts.h"
 
 namespace weir::wire {
 
@@ -23,6 +24,8 @@ struct HttpRequest {
   std::string_view method;
   std::string_view path;   // as sent, without the query
   std::string_view query;  // after '?'
+  std::string_view host;   // the target's own, or the header's; empty: none
+  std::optional<std::string_view> origin;
   std::vector<std::pair<std::string_view, std::string_view>> headers;
   Bytes body;
   Instant first_byte{}, received{};
@@ -64,35 +67,58 @@ class HttpResponder {
   uint64_t request_ = 0;
 };
 
+// What a server did to protect itself.
+enum class HttpEvent {
+  kTooManyConnections,  // a connection beyond the limit was refused
+  kTooManyBytes,        // a body was refused: the bytes in flight are used up
+  kTooSlow,             // a request or the reading of a response took too long
+  kStopping,            // a connection was refused: the server is stopping
+  kIdleClosed,          // an idle connection was closed to make room for a new one
+};
+
 // Thread-safe. Answers go out in the order of their requests (pipelining). What is not HTTP gets 400, headers
 // or bodies over their limit 431 and 413 before they are read, an unknown coding 415 or 501, a client that
-// stalls is cut off; connections and body bytes over their limit get 503 at once.
+// stalls or is slow is cut off; body bytes over their limit get 503.
+//
+// At the limit of connections a new one takes the place of the one that has been idle for longest. Where none
+// is idle, up to Options::spare_connections() more are accepted for a short time: probes on them are
+// answered, anything else gets 503 as soon as its headers have come. The newest of them wins, so clients that
+// hold connections open cannot keep a probe out.
 class HttpServer {
  public:
   struct Options {
+    std::string name = "HTTP";           // of the server, in errors
+    std::string flag_prefix = "--http";  // errors name the flags PREFIX-port and PREFIX-address
     std::string address = "127.0.0.1";
     int port = 8000;  // 0: any
     int threads = 1;  // named "http-N"
     size_t max_body = size_t{64} << 20;
     size_t max_header = 16 << 10;
     int max_connections = 1024;
-    size_t max_bytes_in_flight = size_t{1} << 30;  // bodies of all connections together
-    std::chrono::seconds header_timeout{10};  // from the first byte of a request to the end of its headers
-    std::chrono::seconds body_timeout{30};    // without a byte of the body, or of the answer being taken
-    std::chrono::seconds idle_timeout{120};   // between requests
+    size_t max_bytes_in_flight = size_t{1} << 30;  // bodies of all connections together, as they come
+    HttpTimeouts timeouts;
+    // Whether a request without a body is answered beyond the limit of connections, and on new connections
+    // while the server stops. Empty: none is. Thread-safe.
+    std::function<bool(const HttpRequest&)> is_probe;
+    // Called on an "http-N" thread; must not block. May be empty.
+    std::function<void(HttpEvent)> on_event;
     // A header that gives a number of bytes: the body is laid so that the byte after so many is aligned
     // to 64.
     std::string align_after;
+
+    // Connections beyond the limit that are held at once.
+    int spare_connections() const { return std::clamp(max_connections / 4, 8, 64); }
   };
   // Called on an "http-N" thread; must not block.
   using Handler = std::function<void(HttpRequest, HttpResponder)>;
 
-  // kIo names the address that cannot be had. `clock` must outlive the server.
+  // kIo says why the address or the port cannot be had, and names the flag. `clock` must outlive the server.
   static Result<std::unique_ptr<HttpServer>> Create(Options options, Handler handler, const Clock& clock);
   virtual ~HttpServer() = default;  // cuts what is still open
   virtual int port() const = 0;
-  // No new connections; those there close after their next answer ("Connection: close"), those with nothing
-  // to answer a tenth of a second later, so that a request on its way still gets its answer. Returns at once.
+  // Connections close after their next answer ("Connection: close"), those with nothing to answer a tenth of
+  // a second later, so that a request on its way still gets its answer. New connections get 503, but for
+  // probes, until the server goes. Returns at once.
   virtual void StopAccepting() = 0;
   // After StopAccepting: waits until all is answered and sent, or until `until`. False: something was left.
   virtual bool WaitUntilIdle(Instant until) = 0;

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <future>
 #include <latch>
 #include <string>
@@ -58,6 +60,11 @@ class Client {
     return Cut(waiting_.size());
   }
   void Close() { fd_ = UniqueFd(); }
+  void Reset() {
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    Close();
+  }
   void EndSending() { ::shutdown(fd_.get(), SHUT_WR); }
 
  private:
@@ -107,14 +114,15 @@ void Echo(HttpRequest request, HttpResponder responder) {
 }
 
 std::string Post(std::string_view body, std::string_view more = "") {
-  return "POST /p HTTP/1.1\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" + std::string(more) +
-         "\r\n" + std::string(body);
+  return "POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
+         std::string(more) + "\r\n" + std::string(body);
 }
 
 class HttpServerOnLoopback : public testing::Test {
  protected:
   std::unique_ptr<HttpServer> Serve(HttpServer::Handler handler, HttpServer::Options options = {}) {
     options.port = 0;
+    options.on_event = [this](HttpEvent event) { ++events_[static_cast<size_t>(event)]; };
     auto server = HttpServer::Create(std::move(options), std::move(handler), clock_);
     EXPECT_TRUE(server);
     return *std::move(server);
@@ -125,8 +133,14 @@ class HttpServerOnLoopback : public testing::Test {
     };
   }
 
+  static bool IsProbe(const HttpRequest& request) { return request.path == "/health"; }
+  int CountOf(HttpEvent event) const { return events_[static_cast<size_t>(event)]; }
+
   ManualClock clock_;
   Held held_;
+
+ private:
+  std::array<std::atomic<int>, 5> events_{};
 };
 
 TEST_F(HttpServerOnLoopback, AnswersManyRequestsOnOneConnection) {
@@ -143,7 +157,9 @@ TEST_F(HttpServerOnLoopback, AnswersManyRequestsOnOneConnection) {
 TEST_F(HttpServerOnLoopback, AnswersPipelinedRequestsInTheirOrder) {
   const auto server = Serve(Hold());
   Client client(server->port());
-  client.Send("GET /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\nGET /c HTTP/1.1\r\n\r\n");
+  client.Send(
+      "GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\nGET /c HTTP/1.1\r\nHost: "
+      "x\r\n\r\n");
   auto a = held_.Next(), b = held_.Next(), c = held_.Next();
   for (auto* each : {&c, &a, &b}) Echo(std::move(each->first), std::move(each->second));
   EXPECT_EQ(client.ReadAnswer().second, "/a");
@@ -182,7 +198,7 @@ TEST_F(HttpServerOnLoopback, SharesItsConnectionsOutToItsThreads) {
   std::vector<Client> clients;
   for (int i = 0; i < 4; ++i) {
     clients.emplace_back(server->port());
-    clients.back().Send("GET / HTTP/1.1\r\n\r\n");
+    clients.back().Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     names.push_back(clients.back().ReadAnswer().second);
   }
   std::ranges::sort(names);
@@ -192,7 +208,7 @@ TEST_F(HttpServerOnLoopback, SharesItsConnectionsOutToItsThreads) {
 TEST_F(HttpServerOnLoopback, WaitsForTheBodyOfAClientThatAsksFirst) {
   const auto server = Serve(Echo);
   Client client(server->port());
-  client.Send("POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  client.Send("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
   EXPECT_EQ(client.ReadUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   client.Send("ok");
   EXPECT_EQ(client.ReadAnswer().second, "ok");
@@ -201,7 +217,7 @@ TEST_F(HttpServerOnLoopback, WaitsForTheBodyOfAClientThatAsksFirst) {
 TEST_F(HttpServerOnLoopback, ClosesWhenTheClientWishesIt) {
   const auto server = Serve(Echo);
   Client one(server->port());
-  one.Send("GET /x HTTP/1.1\r\nConnection: close\r\n\r\nGET /never HTTP/1.1\r\n\r\n");
+  one.Send("GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\nGET /never HTTP/1.1\r\nHost: x\r\n\r\n");
   const std::string answer = one.ReadToEnd();
   EXPECT_NE(answer.find("Connection: close\r\n"), answer.npos);
   EXPECT_TRUE(answer.ends_with("\r\n\r\n/x"));
@@ -224,12 +240,86 @@ TEST_F(HttpServerOnLoopback, RefusesConnectionsBeyondTheLimit) {
   Client first(server->port());
   first.Send(Post("a"));
   EXPECT_EQ(first.ReadAnswer().second, "a");
+  first.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n");
   Client second(server->port());
+  second.Send(Post("x"));
   const std::string answer = second.ReadToEnd();
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 503 ")) << answer;
   EXPECT_NE(answer.find("Retry-After: 1\r\n"), answer.npos);
-  first.Send(Post("b"));
+  EXPECT_EQ(CountOf(HttpEvent::kTooManyConnections), 1);
+  first.Send("b");
   EXPECT_EQ(first.ReadAnswer().second, "b");
+}
+
+TEST_F(HttpServerOnLoopback, RefusesABodyBeyondTheLimitOfConnectionsBeforeItComes) {
+  const auto server = Serve(Echo, {.max_connections = 1});
+  Client first(server->port()), second(server->port());
+  first.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n");
+  second.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n");
+  EXPECT_TRUE(second.ReadToEnd().starts_with("HTTP/1.1 503 "));
+}
+
+TEST_F(HttpServerOnLoopback, AnswersProbesBeyondTheLimitOfConnectionsHoweverManyHoldOn) {
+  HttpServer::Options options{.max_connections = 4, .is_probe = IsProbe};
+  const auto server = Serve(Echo, options);
+  std::vector<Client> holding;
+  for (int i = 0; i < 4 + 3 * options.spare_connections(); ++i) {
+    holding.emplace_back(server->port());
+    holding.back().Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n");
+    holding.emplace_back(server->port());  // says nothing
+  }
+  for (int i = 0; i < 20; ++i) {
+    Client probe(server->port());
+    probe.Send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
+    const std::string answer = probe.ReadToEnd();
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 ")) << answer;
+    EXPECT_NE(answer.find("Connection: close\r\n"), answer.npos) << answer;
+  }
+  EXPECT_GT(CountOf(HttpEvent::kTooManyConnections), 0);
+}
+
+TEST_F(HttpServerOnLoopback, ClosesTheConnectionThatHasBeenIdleForLongestForANewOne) {
+  const auto server = Serve(Echo, {.max_connections = 2});
+  Client first(server->port());
+  first.Send(Post("a"));
+  first.ReadAnswer();
+  clock_.Advance(1s);
+  Client second(server->port());
+  second.Send(Post("b"));
+  second.ReadAnswer();
+  first.Send(Post("a"));  // the second has been idle for longer now
+  first.ReadAnswer();
+  clock_.Advance(1s);
+  Client third(server->port());
+  third.Send(Post("c"));
+  EXPECT_EQ(third.ReadAnswer().second, "c");
+  EXPECT_EQ(CountOf(HttpEvent::kIdleClosed), 1);
+  EXPECT_EQ(second.ReadToEnd(), "");
+  first.Send(Post("a"));
+  EXPECT_EQ(first.ReadAnswer().second, "a");
+}
+
+TEST_F(HttpServerOnLoopback, ClosesIdleConnectionsOfAllItsThreads) {
+  const auto server = Serve(Echo, {.threads = 3, .max_connections = 3});
+  std::vector<Client> clients;
+  for (int i = 0; i < 9; ++i) {
+    clients.emplace_back(server->port());
+    clients.back().Send(Post("a"));
+    ASSERT_EQ(clients.back().ReadAnswer().second, "a") << i;
+    clock_.Advance(1s);
+  }
+  EXPECT_EQ(CountOf(HttpEvent::kIdleClosed), 6);
+}
+
+TEST_F(HttpServerOnLoopback, CutsABodyThatComesTooSlowly) {
+  const auto server = Serve(Echo);
+  Client slow(server->port());
+  slow.Send("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n");
+  slow.ReadUntil("\r\n\r\n");
+  clock_.Advance(22s);
+  slow.Send("x");
+  EXPECT_TRUE(slow.ReadToEnd().starts_with("HTTP/1.1 408 "));
+  EXPECT_EQ(CountOf(HttpEvent::kTooSlow), 1);
 }
 
 TEST_F(HttpServerOnLoopback, RefusesBodiesBeyondTheBudget) {
@@ -257,17 +347,59 @@ TEST_F(HttpServerOnLoopback, AsksForAStopWhenTheClientLeaves) {
   sent.get_future().wait();
 }
 
-TEST_F(HttpServerOnLoopback, ClosesOnceAClientThatSendsNoMoreHasItsAnswer) {
+TEST_F(HttpServerOnLoopback, AnswersAClientThatSendsNoMoreAndCloses) {
   const auto server = Serve(Hold());
   Client client(server->port());
-  client.Send(Post("x"));
-  auto [request, responder] = held_.Next();
+  client.Send(Post("x") + Post("y"));
+  auto x = held_.Next(), y = held_.Next();
   client.EndSending();
+  EXPECT_EQ(client.ReadUntil("HTTP/1.1 "), "HTTP/1.1 ") << "the server has seen it";
+  EXPECT_FALSE(x.first.left.stop_requested());
+  Echo(std::move(y.first), std::move(y.second));
+  Echo(std::move(x.first), std::move(x.second));
+  const std::string rest = client.ReadToEnd();
+  EXPECT_TRUE(rest.starts_with("200 OK\r\n")) << rest;
+  EXPECT_NE(rest.find("\r\n\r\nxHTTP/1.1 200 OK\r\n"), rest.npos) << rest;
+  EXPECT_TRUE(rest.ends_with("\r\n\r\ny")) << rest;
+}
+
+TEST_F(HttpServerOnLoopback, BeginsNoPipelinedRequestOfAClientThatLeft) {
+  const auto server = Serve(Hold());
+  Client client(server->port());
+  std::string all;
+  for (int i = 0; i < 100; ++i) all += Post("x");
+  client.Send(all);
+  std::vector<std::pair<HttpRequest, HttpResponder>> begun;
+  for (int i = 0; i < 32; ++i) begun.push_back(held_.Next());
   std::promise<void> left;
-  const std::stop_callback on_left(request.left, [&] { left.set_value(); });
+  const std::stop_callback on_left(begun.back().first.left, [&] { left.set_value(); });
+  client.Reset();
   left.get_future().wait();
-  Echo(std::move(request), std::move(responder));
-  EXPECT_TRUE(client.ReadToEnd().ends_with("\r\n\r\nx"));
+  begun.clear();  // answers them
+  Client other(server->port());
+  other.Send(Post("other"));
+  EXPECT_EQ(held_.Next().first.body.text(), "other");
+}
+
+TEST_F(HttpServerOnLoopback, BeginsNoPipelinedRequestAfterAnAnswerShowsThatTheClientLeft) {
+  const auto server = Serve(Hold());
+  Client client(server->port());
+  std::string all;
+  for (int i = 0; i < 100; ++i) all += Post("x");
+  client.Send(all);
+  std::vector<std::pair<HttpRequest, HttpResponder>> begun;
+  for (int i = 0; i < 32; ++i) begun.push_back(held_.Next());
+  std::promise<void> left;
+  const std::stop_callback on_left(begun.back().first.left, [&] { left.set_value(); });
+  client.Close();  // what it sent before waits in front of its end
+  begun.erase(begun.begin());
+  left.get_future().wait();
+  begun.clear();
+  Client other(server->port());
+  other.Send(Post("other"));
+  int more = 0;
+  while (held_.Next().first.body.text() != "other") ++more;
+  EXPECT_LE(more, 1) << "the place of the one that was answered may have been taken before the reset came";
 }
 
 TEST_F(HttpServerOnLoopback, AnswersWhatTheHandlerDropped) {
@@ -280,12 +412,12 @@ TEST_F(HttpServerOnLoopback, AnswersWhatTheHandlerDropped) {
 }
 
 TEST_F(HttpServerOnLoopback, CutsAClientThatStalls) {
-  const auto server = Serve(Echo, {.header_timeout = 10s, .body_timeout = 30s, .idle_timeout = 120s});
+  const auto server = Serve(Echo, {.timeouts = {.header = 10s, .stall = 30s, .idle = 120s, .least_rate = 0}});
   Client head(server->port()), body(server->port()), idle(server->port()), last(server->port());
   idle.Send(Post("x"));
   idle.ReadAnswer();
   head.Send("GET / HT");
-  body.Send("POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n");
+  body.Send("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n");
   body.ReadUntil("\r\n\r\n");
   last.Send(Post("x"));  // once this is answered, the thread has done with all before
   last.ReadAnswer();
@@ -309,13 +441,38 @@ TEST_F(HttpServerOnLoopback, FinishesWhatIsUnderWayWhenItStops) {
   EXPECT_NE(answer.find("Connection: close\r\n"), answer.npos);
   EXPECT_TRUE(answer.ends_with("\r\n\r\nx"));
   EXPECT_TRUE(server->WaitUntilIdle(SteadyClock().Now() + 60s));
-  EXPECT_FALSE(Client(server->port()).connected());
+}
+
+TEST_F(HttpServerOnLoopback, RefusesNewConnectionsInWordsUntilItHasStopped) {
+  auto server = Serve(Hold(), {.is_probe = IsProbe});
+  const int port = server->port();
+  Client client(port);
+  client.Send(Post("x"));
+  auto [request, responder] = held_.Next();
+  server->StopAccepting();
+  for (int i = 0; i < 3; ++i) {
+    Client late(port);
+    late.Send(Post("y"));
+    const std::string answer = late.ReadToEnd();
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 503 ")) << answer;
+    EXPECT_NE(answer.find("the server is stopping"), answer.npos) << answer;
+  }
+  Client probe(port);
+  probe.Send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
+  auto asked = held_.Next();
+  Echo(std::move(asked.first), std::move(asked.second));
+  EXPECT_TRUE(probe.ReadToEnd().starts_with("HTTP/1.1 200 "));
+  Client silent(port);
+  Echo(std::move(request), std::move(responder));
+  EXPECT_TRUE(server->WaitUntilIdle(SteadyClock().Now() + 60s)) << "new connections do not hold it up";
+  server.reset();
+  EXPECT_FALSE(Client(port).connected());
 }
 
 TEST_F(HttpServerOnLoopback, WaitsForNoHalfRequestWhenItStops) {
   const auto server = Serve(Echo);
   Client half(server->port()), last(server->port());
-  half.Send("POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf");
+  half.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf");
   last.Send(Post("x"));  // once this is answered, the thread has done with all before
   last.ReadAnswer();
   server->StopAccepting();
@@ -339,8 +496,20 @@ TEST_F(HttpServerOnLoopback, SaysWhichAddressItCannotHave) {
   const auto server = Serve(Echo);
   const auto second = HttpServer::Create({.port = server->port()}, Echo, clock_);
   ASSERT_FALSE(second);
-  EXPECT_NE(second.error().message.find("127.0.0.1:" + std::to_string(server->port())), std::string::npos);
-  EXPECT_FALSE(HttpServer::Create({.address = "nowhere"}, Echo, clock_));
+  EXPECT_EQ(second.error().message, "HTTP port " + std::to_string(server->port()) +
+                                        " is in use on 127.0.0.1; choose another with --http-port");
+  const auto metrics = HttpServer::Create(
+      {.name = "metrics", .flag_prefix = "--metrics", .port = server->port()}, Echo, clock_);
+  ASSERT_FALSE(metrics);
+  EXPECT_EQ(metrics.error().message, "metrics port " + std::to_string(server->port()) +
+                                         " is in use on 127.0.0.1; choose another with --metrics-port");
+  const auto nowhere = HttpServer::Create({.address = "nowhere"}, Echo, clock_);
+  ASSERT_FALSE(nowhere);
+  EXPECT_NE(nowhere.error().message.find("--http-address nowhere: not an IP address"), std::string::npos);
+  const auto foreign = HttpServer::Create({.address = "192.0.2.1", .port = 0}, Echo, clock_);
+  ASSERT_FALSE(foreign);
+  EXPECT_NE(foreign.error().message.find("192.0.2.1: Cannot assign requested address"), std::string::npos);
+  EXPECT_NE(foreign.error().message.find("--http-address"), std::string::npos);
 }
 
 }  // namespace
