@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mutex.h"
+#include "wire/grpc_admission.h"
 #include "wire/oip.h"
 
 namespace prometheus {
@@ -79,6 +80,7 @@ class Metrics {
   // The same for the same name and version, as long as the Metrics live: counters outlive a reload.
   ModelMetrics& OfModel(const std::string& model, const std::string& version);
   void Refused(DoorRefusal refusal);
+  void Refused(wire::GrpcRefusal refusal);
   // Of this process so far, and now.
   void SetProcess(Duration cpu, int64_t resident_bytes);
 

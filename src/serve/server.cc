@@ -12,6 +12,7 @@
 #include "serve/api.h"
 #include "serve/catalogue.h"
 #include "serve/loader.h"
+#include "serve/refusal_log.h"
 #include "wire/grpc_door.h"
 #include "wire/http_door.h"
 #include "wire/http_server.h"
@@ -46,7 +47,8 @@ class ServerInstance final : public Server {
 
  private:
   Status OpenDoors();
-  int MostConnections() const;
+  int MostConnections(const char* door, int files_each) const;
+  void Refused(wire::GrpcRefusal refusal, const std::string& who);
   Result<std::unique_ptr<wire::HttpServer>> OpenHttp(const DoorAddress& at, int threads,
                                                      wire::HttpServer::Handler handler) const;
   void Scrape(const wire::HttpRequest& request, wire::HttpResponder responder);
@@ -56,6 +58,7 @@ class ServerInstance final : public Server {
   const Log log_;
   FailureLog failures_;
   Metrics metrics_;
+  RefusalLog refusals_;
   std::optional<ClientRegions> regions_;
   std::unique_ptr<InferencePath> path_;
   std::unique_ptr<Repository> repository_;
@@ -65,25 +68,25 @@ class ServerInstance final : public Server {
   int max_connections_ = 0;
 };
 
-// How many connections a door may have: the files that this process may open are for both doors and what
-// engines need. (gRPC's library never listens again after a moment without any.)
-int ServerInstance::MostConnections() const {
+// How many connections a door may have, each of which takes so many files: the files that this process may
+// open are for both doors and what engines need.
+int ServerInstance::MostConnections(const char* door, int files_each) const {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return options_.max_connections;
   files.rlim_cur = files.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &files);
-  const auto room = static_cast<int>(std::min<rlim_t>(files.rlim_max / 4, INT_MAX));
+  const rlim_t share = files.rlim_max / 4 / static_cast<rlim_t>(files_each);
+  const auto room = std::max(1, static_cast<int>(std::min<rlim_t>(share, INT_MAX)));
   if (room < options_.max_connections) {
-    log_(LogLevel::kWarning,
-         fmt::format("the HTTP door takes {} connections, not {}: this process may open {} "
-                     "files: raise the limit (ulimit -Hn)",
-                     room, options_.max_connections, files.rlim_max));
+    log_(LogLevel::kWarning, fmt::format("the {} door takes {} connections, not {}: this process may open {} "
+                                         "files: raise the limit (ulimit -Hn)",
+                                         door, room, options_.max_connections, files.rlim_max));
   }
   return std::min(room, options_.max_connections);
 }
 
 Status ServerInstance::Open() {
-  max_connections_ = MostConnections();
+  max_connections_ = MostConnections("HTTP", 1);
   if (options_.allow_regions) regions_.emplace();
   path_ = std::make_unique<InferencePath>(
       InferencePath::Options{.decode_threads = options_.decode_threads,
@@ -133,14 +136,19 @@ Status ServerInstance::OpenDoors() {
                                     {.compat = options_.compat, .allow_regions = options_.allow_regions})));
   }
   if (options_.grpc.port >= 0) {
-    grpc_ = TRY(wire::GrpcDoor::Create({.address = options_.grpc.address,
-                                        .port = options_.grpc.port,
-                                        .threads = options_.grpc_threads,
-                                        .max_message = options_.max_request_bytes,
-                                        .max_bytes_in_flight = options_.max_bytes_in_flight,
-                                        .compat = options_.compat,
-                                        .allow_regions = options_.allow_regions},
-                                       *api_, clock_));
+    grpc_ = TRY(wire::GrpcDoor::Create(
+        {.address = options_.grpc.address,
+         .port = options_.grpc.port,
+         .threads = options_.grpc_threads,
+         .max_message = options_.max_request_bytes,
+         .max_bytes_in_flight = options_.max_bytes_in_flight,
+         .max_connections = MostConnections("gRPC", 2),
+         .max_connections_per_address = options_.max_connections_per_address,
+         .message_timeout = options_.message_timeout,
+         .refused = [this](wire::GrpcRefusal refusal, const std::string& who) { Refused(refusal, who); },
+         .compat = options_.compat,
+         .allow_regions = options_.allow_regions},
+        *api_, clock_));
   }
   if (options_.metrics.port >= 0) {
     scraped_ = TRY(OpenHttp(options_.metrics, 1,
@@ -149,6 +157,11 @@ Status ServerInstance::OpenDoors() {
                             }));
   }
   return {};
+}
+
+void ServerInstance::Refused(wire::GrpcRefusal refusal, const std::string& who) {
+  metrics_.Refused(refusal);
+  if (const auto line = refusals_.Tell(refusal, who, clock_.Now())) log_(LogLevel::kWarning, *line);
 }
 
 void ServerInstance::Scrape(const wire::HttpRequest& request, wire::HttpResponder responder) {

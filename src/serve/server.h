@@ -35,9 +35,11 @@ struct ServerOptions {
   int http_threads = 1, grpc_threads = 1;
   int decode_threads = 0;  // 0: as many as this process may use CPUs
   size_t max_request_bytes = size_t{64} << 20;
-  size_t max_bytes_in_flight = size_t{1} << 30;  // of each door, and of prepared pictures
-  int max_connections = 1024;
-  int max_queue = 256;  // calls, of models whose configuration does not say
+  size_t max_bytes_in_flight = size_t{1} << 30;      // of each door, and of prepared pictures
+  int max_connections = 1024;                        // of each door
+  int max_connections_per_address = 0;               // of the gRPC door; 0: three quarters of max_connections
+  std::chrono::milliseconds message_timeout{30000};  // without progress of a gRPC request
+  int max_queue = 256;                               // calls, of models whose configuration does not say
 
   bool allow_regions = false;
   bool strict_readiness = true;
