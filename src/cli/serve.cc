@@ -32,7 +32,7 @@ struct Wanted {
   std::string allow_http = "true", allow_grpc = "true", allow_metrics = "true";
   int64_t max_request_mb = 64, max_bytes_in_flight_mb = 1024, max_client_shm_mb = 16384;
   int64_t least_body_kib = 16;
-  double exit_timeout_s = 30, drain_delay_s = 0, request_timeout_s = 600;
+  double exit_timeout_s = 30, drain_delay_s = 0, request_timeout_s = 600, message_timeout_s = 30;
   std::string json;
 };
 
@@ -58,9 +58,14 @@ void AddLimitFlags(Flags& flags, Wanted& w) {
   flags.Integer64("--max-request-mb", w.max_request_mb, 1, 2047, "MiB of one request");
   flags.Integer64("--max-in-flight-mb", w.max_bytes_in_flight_mb, 1, 1 << 20,
                   "MiB of all requests of a door together, and of prepared pictures");
-  flags.Integer(
-      "--max-connections", w.server.max_connections, 1, 1'000'000,
-      "HTTP connections (default 1024). Beyond it idle ones are closed and health probes answered.");
+  flags.Integer("--max-connections", w.server.max_connections, 1, 1'000'000,
+                "Connections of each server, HTTP and gRPC (default 1024). Beyond it idle ones are closed and "
+                "health probes answered.");
+  flags.Integer("--max-connections-per-address", w.server.max_connections_per_address, 0, 1'000'000,
+                "gRPC connections from one client address (default 0: three quarters of --max-connections).");
+  flags.Number("--message-timeout-secs", w.message_timeout_s, 0.1, 86400,
+               "Seconds in which an arriving gRPC request must make progress (default 30). It may take ten "
+               "times as long in all.");
   flags.Number("--request-timeout-secs", w.request_timeout_s, 1, 86400,
                "Seconds for one HTTP request to arrive whole (default 600).");
   flags.Integer64("--min-body-rate", w.least_body_kib, 0, 1 << 20,
@@ -131,6 +136,7 @@ Status Complete(Wanted& w) {
   s.least_body_rate = static_cast<size_t>(w.least_body_kib) << 10;
   s.request_timeout = std::chrono::milliseconds(static_cast<int64_t>(w.request_timeout_s * 1e3));
   s.exit_timeout = std::chrono::milliseconds(static_cast<int64_t>(w.exit_timeout_s * 1e3));
+  s.message_timeout = std::chrono::milliseconds(static_cast<int64_t>(w.message_timeout_s * 1e3));
   s.drain_delay = std::chrono::milliseconds(static_cast<int64_t>(w.drain_delay_s * 1e3));
   s.strict_readiness = w.strict == "true";
   s.compat = w.compat == "triton" ? wire::Compat::kTriton : wire::Compat::kNone;
@@ -145,6 +151,14 @@ std::string Url(const std::string& scheme, const std::string& address, int port)
   const std::string host = any ? (six ? "[::1]" : "127.0.0.1") : six ? "[" + address + "]" : address;
   return fmt::format("{}://{}:{}", scheme, host, port);
 }
+
+// The address and the port that a door listens on.
+std::string Listens(const std::string& address, int port) {
+  const bool six = address.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", six ? "[" : "", address, six ? "]" : "", port);
+}
+
+bool IsLoopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
 
 std::string TensorsText(const std::vector<infer::TensorInfo>& tensors) {
   std::string text;
@@ -188,6 +202,11 @@ struct Served {
   std::vector<wire::IndexEntry> index;
   std::vector<wire::ModelMetadata> models;  // of the entries that are ready, by name
   std::string http, grpc, metrics;          // URLs; empty: there is no such door
+  struct Door {
+    std::string url, listens;
+    bool loopback = true;
+  };
+  std::vector<Door> doors;  // those that are open
 };
 
 Served Look(const Wanted& w, serve::Server& server) {
@@ -196,6 +215,12 @@ Served Look(const Wanted& w, serve::Server& server) {
   if (ports.http >= 0) served.http = Url("http", w.server.http.address, ports.http);
   if (ports.grpc >= 0) served.grpc = Url("grpc", w.server.grpc.address, ports.grpc);
   if (ports.metrics >= 0) served.metrics = Url("http", w.server.metrics.address, ports.metrics) + "/metrics";
+  const auto add = [&](const std::string& url, const std::string& address, int port) {
+    if (port >= 0) served.doors.push_back({url, Listens(address, port), IsLoopback(address)});
+  };
+  add(served.http, w.server.http.address, ports.http);
+  add(served.grpc, w.server.grpc.address, ports.grpc);
+  add(served.metrics, w.server.metrics.address, ports.metrics);
   for (const wire::IndexEntry& entry : served.index) {
     const bool known = std::ranges::any_of(
         served.models, [&](const wire::ModelMetadata& model) { return model.name == entry.name; });
@@ -219,9 +244,8 @@ std::string Text(const Console& console, const Served& served, const Status& rea
                         EscapeBytes(entry.reason));
   }
   text += console.Bold("at\n");
-  for (const std::string& url : {served.http, served.grpc, served.metrics}) {
-    if (!url.empty()) text += "  " + url + "\n";
-  }
+  for (const Served::Door& door : served.doors)
+    text += fmt::format("  {:<40} listens on {}\n", door.url, door.listens);
   if (!served.models.empty() && !served.http.empty()) {
     const auto shortest = std::ranges::min_element(served.models, {}, [&](const wire::ModelMetadata& model) {
       return CurlLine(served.http, model).find("/infer") == std::string::npos;
@@ -229,6 +253,20 @@ std::string Text(const Console& console, const Served& served, const Status& rea
     text += console.Bold("try\n") + "  " + CurlLine(served.http, *shortest) + "\n";
   }
   return text + (ready ? "ready\n" : "not ready: " + EscapeBytes(ready.error().message) + "\n");
+}
+
+// What to know where others than this machine may reach the server; empty: they may not.
+std::string ExposureWarning(const Served& served) {
+  std::vector<std::string> open;
+  for (const Served::Door& door : served.doors) {
+    if (!door.loopback) open.push_back(door.listens);
+  }
+  if (open.empty()) return "";
+  return fmt::format(
+      "the server listens on {}, which is not loopback, and has neither TLS nor a token: whoever reaches it "
+      "may "
+      "use it. Put it behind a proxy that has them, or leave --address at 127.0.0.1.",
+      fmt::join(open, ", "));
 }
 
 std::unexpected<Error> NoModel(const Wanted& w, const Served& served) {
@@ -247,17 +285,17 @@ Json TensorsJson(const std::vector<infer::TensorInfo>& tensors) {
   return list;
 }
 
-Json ToJson(const Served& served, const serve::Server& server, const Status& ready) {
+Json ToJson(const Wanted& w, const Served& served, const serve::Server& server, const Status& ready) {
   Json json{{"ready", ready.has_value()}};
   if (!ready) json["not_ready"] = ready.error().message;
   json["pid"] = ::getpid();
   const serve::Server::Ports ports = server.ports();
-  const auto put = [&](const char* name, int port, const std::string& url) {
-    if (port >= 0) json[name] = {{"port", port}, {"url", url}};
+  const auto put = [&](const char* name, int port, const std::string& url, const std::string& address) {
+    if (port >= 0) json[name] = {{"port", port}, {"url", url}, {"address", address}};
   };
-  put("http", ports.http, served.http);
-  put("grpc", ports.grpc, served.grpc);
-  put("metrics", ports.metrics, served.metrics);
+  put("http", ports.http, served.http, w.server.http.address);
+  put("grpc", ports.grpc, served.grpc, w.server.grpc.address);
+  put("metrics", ports.metrics, served.metrics, w.server.metrics.address);
   json["models"] = Json::array();
   for (const wire::ModelMetadata& model : served.models) {
     json["models"].push_back({{"name", EscapeBytes(model.name)},
@@ -355,7 +393,9 @@ Result<int> ServeModels(Wanted& w, serve::Logger& logger, const std::stop_token&
     const Status ready = server->Ready();
     const Served served = Look(w, *server);
     if (served.models.empty() && !w.server.explicit_control) return NoModel(w, served);
-    stuck = !Announce(console, Text(console, served, ready), ToJson(served, *server, ready), logger, stop);
+    if (const std::string warning = ExposureWarning(served); !warning.empty())
+      logger.Write(serve::LogLevel::kWarning, warning);
+    stuck = !Announce(console, Text(console, served, ready), ToJson(w, served, *server, ready), logger, stop);
   }
   WaitFor(stop);
   if (server->Stop()) return kDone;

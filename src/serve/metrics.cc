@@ -124,8 +124,20 @@ struct MetricFamilies {
                "Idle HTTP connections that were closed to make room for new ones")
           .Add({});
   std::array<prometheus::Counter*, kDoorRefusals.size()> no_model{};
+  Family<prometheus::Counter>& grpc_refused =
+      Counters("weir_grpc_connections_refused_total", "gRPC connections that were not admitted, by reason");
+  Family<prometheus::Counter>& grpc_closed =
+      Counters("weir_grpc_connections_closed_total", "gRPC connections that the server closed, by reason");
+  std::array<prometheus::Counter*, wire::kGrpcRefusals> grpc{};
 
   MetricFamilies() {
+    for (size_t i = 0; i < grpc.size(); ++i) {
+      const auto refusal = static_cast<wire::GrpcRefusal>(i);
+      auto& family = refusal == wire::GrpcRefusal::kMessage ? refused
+                     : wire::IsClosing(refusal)             ? grpc_closed
+                                                            : grpc_refused;
+      grpc[i] = &family.Add({{"reason", std::string(wire::ToString(refusal))}});
+    }
     for (size_t i = 0; i < no_model.size(); ++i) no_model[i] = &refused.Add({{"reason", kDoorRefusals[i]}});
   }
 };
@@ -228,9 +240,15 @@ ModelMetrics& Metrics::OfModel(const std::string& model, const std::string& vers
   return *metrics;
 }
 
+std::string_view ToString(DoorRefusal refusal) { return kDoorRefusals.at(static_cast<size_t>(refusal)); }
+
 void Metrics::Refused(DoorRefusal refusal) { families_->no_model[static_cast<size_t>(refusal)]->Increment(); }
 
 void Metrics::IdleConnectionClosed() { families_->idle_closed.Increment(); }
+
+void Metrics::Refused(wire::GrpcRefusal refusal) {
+  families_->grpc[static_cast<size_t>(refusal)]->Increment();
+}
 
 void Metrics::SetProcess(Duration cpu, int64_t resident_bytes) {
   MutexLock lock(mutex_);

@@ -8,11 +8,13 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mutex.h"
+#include "wire/grpc_admission.h"
 #include "wire/oip.h"
 
 namespace prometheus {
@@ -35,6 +37,7 @@ enum class DoorRefusal {
   kJsonQueueFull,
   kCrossSite,
 };
+std::string_view ToString(DoorRefusal refusal);  // "unknown_model", ...: the label of a metric
 
 struct MetricFamilies;
 
@@ -90,6 +93,7 @@ class Metrics {
   ModelMetrics& OfModel(const std::string& model, const std::string& version);
   void Refused(DoorRefusal refusal);
   void IdleConnectionClosed();  // to make room for a new one
+  void Refused(wire::GrpcRefusal refusal);
   // Of this process so far, and now.
   void SetProcess(Duration cpu, int64_t resident_bytes);
   // Lines of the log that nobody got, so far.

@@ -9,12 +9,14 @@ namespace {
 constexpr Duration kPeriod = 10s;
 }  // namespace
 
-void RefusalLog::Tell(DoorRefusal kind, const std::string& what) {
+void RefusalLog::Tell(std::string_view kind, const std::string& what) {
   int64_t more = 0;
   {
     const Instant now = clock_.Now();
     MutexLock lock(mutex_);
-    Kind& state = kinds_.at(static_cast<size_t>(kind));
+    auto found = kinds_.find(kind);
+    if (found == kinds_.end()) found = kinds_.emplace(kind, Kind{}).first;
+    Kind& state = found->second;
     if (state.written && now - *state.written < kPeriod) {
       ++state.since;
       return;

@@ -1,26 +1,27 @@
-// What a server refused before it looked at it, as log lines at a rate that can be read.
+// Refused connections and requests, as log lines at a rate that a person can read.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "serve/log.h"
-#include "serve/metrics.h"
 
 namespace weir::serve {
 
-// Writes the first refusal of each kind at once, and then one line every ten seconds at most, with the number
-// of those since the last line. Thread-safe.
+// Writes the first refusal of each kind at once, and then at most one line every ten seconds, with the number
+// of refusals since the last line. Thread-safe.
 class RefusalLog {
  public:
   RefusalLog(const Clock& clock, Log log) : clock_(clock), log_(std::move(log)) {}
 
-  // `what` says what was refused, why, and which flag changes it.
-  void Tell(DoorRefusal kind, const std::string& what);
+  // `kind` is one of a closed list. `what` says what was refused, why, and which flag changes it.
+  void Tell(std::string_view kind, const std::string& what);
 
  private:
   struct Kind {
@@ -31,7 +32,7 @@ class RefusalLog {
   const Clock& clock_;
   const Log log_;
   Mutex mutex_;
-  std::array<Kind, 8> kinds_ GUARDED_BY(mutex_);
+  std::map<std::string, Kind, std::less<>> kinds_ GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::serve

@@ -66,10 +66,11 @@ class ServerInstance final : public Server {
  private:
   Status OpenDoors();
   void Watch(const std::stop_token& stop);
-  int MostConnections() const;
+  int MostConnections(const char* door, int files_each) const;
   Result<std::unique_ptr<wire::HttpServer>> OpenHttp(wire::HttpServer::Options options, const DoorAddress& at,
                                                      wire::HttpServer::Handler handler);
   void OnHttpEvent(const wire::HttpServer::Options& server, wire::HttpEvent event);
+  void Refused(wire::GrpcRefusal refusal, const std::string& who);
   void Refused(DoorRefusal refusal, const std::string& what);
   void Scrape(const wire::HttpRequest& request, wire::HttpResponder responder);
 
@@ -91,25 +92,25 @@ class ServerInstance final : public Server {
   std::jthread watch_;
 };
 
-// How many connections a door may have: the files that this process may open are for both doors and what
-// engines need. (gRPC's library never listens again after a moment without any.)
-int ServerInstance::MostConnections() const {
+// How many connections a door may have, each of which takes so many files: the files that this process may
+// open are for both doors and what engines need.
+int ServerInstance::MostConnections(const char* door, int files_each) const {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return options_.max_connections;
   files.rlim_cur = files.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &files);
-  const auto room = static_cast<int>(std::min<rlim_t>(files.rlim_max / 4, INT_MAX));
+  const rlim_t share = files.rlim_max / 4 / static_cast<rlim_t>(files_each);
+  const auto room = std::max(1, static_cast<int>(std::min<rlim_t>(share, INT_MAX)));
   if (room < options_.max_connections) {
-    log_(LogLevel::kWarning,
-         fmt::format("the HTTP door takes {} connections, not {}: this process may open {} "
-                     "files: raise the limit (ulimit -Hn)",
-                     room, options_.max_connections, files.rlim_max));
+    log_(LogLevel::kWarning, fmt::format("the {} door takes {} connections, not {}: this process may open {} "
+                                         "files: raise the limit (ulimit -Hn)",
+                                         door, room, options_.max_connections, files.rlim_max));
   }
   return std::min(room, options_.max_connections);
 }
 
 Status ServerInstance::Open() {
-  max_connections_ = MostConnections();
+  max_connections_ = MostConnections("HTTP", 1);
   if (options_.allow_regions) regions_.emplace(options_.max_region_bytes);
   path_ = std::make_unique<InferencePath>(
       InferencePath::Options{.decode_threads = options_.decode_threads,
@@ -162,7 +163,7 @@ void ServerInstance::Watch(const std::stop_token& stop) {
 
 void ServerInstance::Refused(DoorRefusal refusal, const std::string& what) {
   metrics_.Refused(refusal);
-  refusals_.Tell(refusal, what);
+  refusals_.Tell(ToString(refusal), what);
 }
 
 void ServerInstance::OnHttpEvent(const wire::HttpServer::Options& server, wire::HttpEvent event) {
@@ -226,14 +227,19 @@ Status ServerInstance::OpenDoors() {
                          options_.http, wire::MakeHttpDoor(*api_, clock_, door)));
   }
   if (options_.grpc.port >= 0) {
-    grpc_ = TRY(wire::GrpcDoor::Create({.address = options_.grpc.address,
-                                        .port = options_.grpc.port,
-                                        .threads = options_.grpc_threads,
-                                        .max_message = options_.max_request_bytes,
-                                        .max_bytes_in_flight = options_.max_bytes_in_flight,
-                                        .compat = options_.compat,
-                                        .allow_regions = options_.allow_regions},
-                                       *api_, clock_));
+    grpc_ = TRY(wire::GrpcDoor::Create(
+        {.address = options_.grpc.address,
+         .port = options_.grpc.port,
+         .threads = options_.grpc_threads,
+         .max_message = options_.max_request_bytes,
+         .max_bytes_in_flight = options_.max_bytes_in_flight,
+         .max_connections = MostConnections("gRPC", 2),
+         .max_connections_per_address = options_.max_connections_per_address,
+         .message_timeout = options_.message_timeout,
+         .refused = [this](wire::GrpcRefusal refusal, const std::string& who) { Refused(refusal, who); },
+         .compat = options_.compat,
+         .allow_regions = options_.allow_regions},
+        *api_, clock_));
   }
   if (options_.metrics.port >= 0) {
     scraped_ = TRY(OpenHttp({.name = "metrics",
@@ -246,6 +252,12 @@ Status ServerInstance::OpenDoors() {
                             }));
   }
   return {};
+}
+
+void ServerInstance::Refused(wire::GrpcRefusal refusal, const std::string& who) {
+  metrics_.Refused(refusal);
+  refusals_.Tell(fmt::format("grpc_{}", wire::ToString(refusal)),
+                 fmt::format("gRPC, {}: {}", who, wire::Explanation(refusal)));
 }
 
 void ServerInstance::Scrape(const wire::HttpRequest& request, wire::HttpResponder responder) {

@@ -35,9 +35,11 @@ struct ServerOptions {
   int http_threads = 1, grpc_threads = 1;
   int decode_threads = 0;  // 0: as many as this process may use CPUs
   size_t max_request_bytes = size_t{64} << 20;
-  size_t max_bytes_in_flight = size_t{1} << 30;  // of each door, and of prepared pictures
-  int max_connections = 1024;
-  std::chrono::milliseconds request_timeout{600'000};  // for an HTTP request to come whole
+  size_t max_bytes_in_flight = size_t{1} << 30;        // of each server, and of prepared pictures
+  int max_connections = 1024;                          // of each server
+  int max_connections_per_address = 0;                 // of gRPC; 0: three quarters of max_connections
+  std::chrono::milliseconds message_timeout{30'000};   // without progress of a gRPC request
+  std::chrono::milliseconds request_timeout{600'000};  // for an HTTP request to arrive whole
   size_t least_body_rate = 16384;  // bytes a second of an HTTP body, and of a response being read; 0: any
   std::vector<std::string> allow_origins, allow_hosts;  // see wire::CrossSitePolicy::Options
   int max_queue = 256;                                  // calls, of models whose configuration does not say

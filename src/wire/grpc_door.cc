@@ -2,14 +2,21 @@
 
 #include <fmt/format.h>
 #include <google/protobuf/stubs/logging.h>
+#include <grpcpp/resource_quota.h>
+#include <malloc.h>
 
 #include <utility>
 #include <vector>
 
 #include "wire/grpc_queue.h"
+#include "wire/memory_release.h"
 
 namespace weir::wire {
 namespace {
+
+// What the library may hold beside messages: connections, calls, headers.
+constexpr size_t kLibraryBytes = size_t{16} << 20;
+constexpr int kHandshakeTimeoutMs = 10'000;  // to the end of the client's first SETTINGS
 
 class Door final : public GrpcDoor {
  public:
@@ -17,30 +24,51 @@ class Door final : public GrpcDoor {
   ~Door() override;
 
   Status Open();
-  int port() const override { return port_; }
+  int port() const override { return shared_.acceptor->port(); }
   void StopAccepting() override;
   bool WaitUntilIdle(Instant until) override { return shared_.in_flight.WaitUntilIdle(until); }
 
  private:
+  bool Tick(const GrpcAcceptor::Load& load);
+
   GrpcShared shared_;
   std::unique_ptr<grpc::Server> server_;
   std::vector<std::unique_ptr<GrpcQueue>> queues_;
-  int port_ = 0;
+
+  // On the acceptor's thread.
+  bool was_ready_ = false;
+  MemoryRelease release_;
 };
 
 Status Door::Open() {
   const Options& options = shared_.options;
-  const bool is_ipv6 = options.address.find(':') != std::string::npos;
-  const std::string address =
-      fmt::format("{}{}{}:{}", is_ipv6 ? "[" : "", options.address, is_ipv6 ? "]" : "", options.port);
+  shared_.acceptor =
+      TRY(GrpcAcceptor::Listen({.address = options.address,
+                                .port = options.port,
+                                .admission = {.max_connections = options.max_connections,
+                                              .max_per_address = options.max_connections_per_address,
+                                              .max_bytes = options.max_bytes_in_flight,
+                                              .message_timeout = options.message_timeout},
+                                .refused =
+                                    [this](GrpcRefusal reason, const std::string& who) {
+                                      if (shared_.options.refused) shared_.options.refused(reason, who);
+                                    },
+                                .tick = [this](const GrpcAcceptor::Load& load) { return Tick(load); }},
+                               shared_.clock));
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+  auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      grpc::InsecureServerCredentials());
   builder.RegisterService(&shared_.methods);
   builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<size_t>(options.max_message, INT32_MAX)));
   builder.SetMaxSendMessageSize(-1);
-  // A second server on this port is an error, not a partner.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // The last resort: it resets a call at random. The acceptor closes those who hold most before.
+  grpc::ResourceQuota quota("weir");
+  quota.Resize(options.max_bytes_in_flight + kLibraryBytes);
+  builder.SetResourceQuota(quota);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_streams_per_connection);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);  // CountOpenStreams asks it
   // The library unpacks a message before it holds its size against the limit.
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
@@ -48,11 +76,22 @@ Status Door::Open() {
     queues_.push_back(std::make_unique<GrpcQueue>(shared_, builder.AddCompletionQueue()));
   }
   server_ = builder.BuildAndStart();
-  if (!server_ || port_ == 0) {
-    return Fail(ErrorCode::kIo, fmt::format("listen on {} for gRPC: the address cannot be had", address));
-  }
+  if (!server_) return Fail(ErrorCode::kIo, "the gRPC library cannot start a server");
   for (size_t i = 0; i < queues_.size(); ++i) queues_[i]->Start(static_cast<int>(i));
+  was_ready_ = shared_.api.Ready().has_value();
+  shared_.acceptor->Start(std::move(acceptor));
   return {};
+}
+
+bool Door::Tick(const GrpcAcceptor::Load& load) {
+  const bool ready = shared_.api.Ready().has_value();
+  if (std::exchange(was_ready_, ready) != ready) {
+    for (const auto& queue : queues_) queue->TellHealth();
+  }
+  const Instant now = shared_.clock.Now();
+  if (release_.IsDue(load.unfinished_bytes + shared_.budget->used(), load.received_bytes, now))
+    malloc_trim(0);
+  return release_.pending();
 }
 
 void Door::StopAccepting() {
@@ -60,9 +99,10 @@ void Door::StopAccepting() {
   for (const auto& queue : queues_) queue->Drain();
 }
 
-// The order is the library's: the server ends its calls, then nothing more is asked of the queues, then they
-// are emptied.
+// The order is the library's: no connection is handed over to a server that has shut down, the server ends
+// its calls, then nothing more is asked of the queues, then they are emptied.
 Door::~Door() {
+  if (shared_.acceptor) shared_.acceptor->Stop();
   if (server_) server_->Shutdown(gpr_inf_past(GPR_CLOCK_MONOTONIC));
   shared_.gate->Close();
   queues_.clear();

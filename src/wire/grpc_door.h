@@ -1,11 +1,13 @@
 // The protocol over gRPC: inference.GRPCInferenceService and grpc.health.v1 on completion queues.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "wire/grpc_admission.h"
 #include "wire/oip.h"
 #include "wire/status.h"
 
@@ -21,10 +23,17 @@ class GrpcDoor {
     size_t max_message = size_t{64} << 20;
     size_t max_bytes_in_flight = size_t{1} << 30;
     int max_streams_per_connection = 1024;
+    int max_connections = 1024;
+    int max_connections_per_address = 0;  // 0: three quarters of max_connections
+    Duration message_timeout = 30s;       // without progress of a request; ten times as long in all
+    // Told of every connection and message that is refused or closed, with the client's address. Called on
+    // any thread; must not block.
+    std::function<void(GrpcRefusal reason, const std::string& who)> refused;
     Compat compat = Compat::kNone;
     bool allow_regions = false;
   };
-  // kIo names the address that cannot be had. `api` and `clock` must outlive the door.
+  // kInvalidArgument for what is no IP address; kIo names the address that cannot be had. `api` and `clock`
+  // must outlive the door.
   static Result<std::unique_ptr<GrpcDoor>> Create(Options options, Api& api, const Clock& clock);
   virtual ~GrpcDoor() = default;  // cancels what is still open
   virtual int port() const = 0;

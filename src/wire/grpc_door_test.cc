@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <string>
 #include <thread>
@@ -252,8 +253,50 @@ TEST_F(GrpcDoorOnLoopback, TellsAWatcherTheHealthAndItsChange) {
   grpc::health::v1::HealthCheckResponse health;
   ASSERT_TRUE(watch->Read(&health));
   EXPECT_EQ(health.status(), grpc::health::v1::HealthCheckResponse::SERVING);
+  api_.leaving = true;
+  ASSERT_TRUE(watch->Read(&health));
+  EXPECT_EQ(health.status(), grpc::health::v1::HealthCheckResponse::NOT_SERVING);
+  api_.leaving = false;
+  ASSERT_TRUE(watch->Read(&health));
+  EXPECT_EQ(health.status(), grpc::health::v1::HealthCheckResponse::SERVING);
   door_.reset();
   EXPECT_FALSE(watch->Read(&health));
+}
+
+TEST_F(GrpcDoorOnLoopback, RefusesConnectionsOverTheLimitAndSaysWhy) {
+  std::promise<std::pair<GrpcRefusal, std::string>> refused;
+  std::atomic<bool> told = false;
+  Open({.max_connections = 1, .refused = [&](GrpcRefusal reason, const std::string& who) {
+          if (!told.exchange(true)) refused.set_value({reason, who});
+        }});
+  inference::ModelInferResponse response;
+  ASSERT_TRUE(Infer(Request("1"), response).ok());
+  grpc::ChannelArguments own;
+  own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto other = GRPCInferenceService::NewStub(grpc::CreateCustomChannel(
+      fmt::format("127.0.0.1:{}", door_->port()), grpc::InsecureChannelCredentials(), own));
+  grpc::ClientContext context;
+  EXPECT_EQ(other->ModelInfer(&context, Request("2"), &response).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(refused.get_future().get(), std::make_pair(GrpcRefusal::kAddress, std::string("127.0.0.1")));
+  EXPECT_TRUE(Infer(Request("3"), response).ok());
+}
+
+TEST_F(GrpcDoorOnLoopback, TellsOfRefusedMessages) {
+  std::promise<GrpcRefusal> refused;
+  Open({.max_bytes_in_flight = 1000,
+        .refused = [&](GrpcRefusal reason, const std::string&) { refused.set_value(reason); }});
+  inference::ModelInferResponse response;
+  EXPECT_FALSE(Infer(Request("1", std::vector<float>(1000)), response).ok());
+  EXPECT_EQ(refused.get_future().get(), GrpcRefusal::kMessage);
+}
+
+TEST_F(GrpcDoorOnLoopback, ServesOverIpv6) {
+  Open({.address = "::1"});
+  const auto stub = GRPCInferenceService::NewStub(
+      grpc::CreateChannel(fmt::format("[::1]:{}", door_->port()), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  inference::ModelInferResponse response;
+  EXPECT_TRUE(stub->ModelInfer(&context, Request("1"), &response).ok());
 }
 
 TEST_F(GrpcDoorOnLoopback, FinishesWhatIsUnderWayWhenItStops) {

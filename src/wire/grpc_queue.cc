@@ -24,14 +24,18 @@ std::optional<Instant> DeadlineOf(const grpc::ServerContext& context, Instant no
 }
 
 // The message as slices that keep it, and its share of the budget, for as long as they are held.
-Result<Slices> Receive(const GrpcShared& shared, const grpc::ByteBuffer& message) {
+Result<Slices> Receive(const GrpcShared& shared, const grpc::ServerContext& context,
+                       const grpc::ByteBuffer& message) {
   struct Received {
     explicit Received(ByteBudget::Share taken) : share(std::move(taken)) {}
     ByteBudget::Share share;
     std::vector<grpc::Slice> slices;
   };
   auto share = shared.budget->Take(message.Length());
-  if (!share) return Fail(ErrorCode::kOverloaded, "too many bytes of requests are in flight");
+  if (!share) {
+    if (shared.options.refused) shared.options.refused(GrpcRefusal::kMessage, context.peer());
+    return Fail(ErrorCode::kOverloaded, "too many bytes of requests are in flight");
+  }
   const auto received = std::make_shared<Received>(*std::move(share));
   if (!message.Dump(&received->slices).ok()) return Fail(ErrorCode::kInternal, "the message cannot be read");
   Slices pieces;
@@ -83,6 +87,25 @@ GrpcShared::GrpcShared(GrpcDoor::Options given, Api& a, const Clock& c)
       budget(std::make_shared<ByteBudget>(options.max_bytes_in_flight)),
       gate(std::make_shared<GrpcGate>()) {}
 
+GrpcOpenCall::GrpcOpenCall(const GrpcShared& shared, const grpc::ServerContext& context, Kind kind)
+    : connection_(shared.acceptor->Find(context.peer())), kind_(kind) {
+  if (!connection_) return;
+  connection_->open_calls.fetch_add(1, std::memory_order_relaxed);
+  if (kind_ == Kind::kStream) connection_->open_streams.fetch_add(1, std::memory_order_relaxed);
+}
+
+GrpcOpenCall::~GrpcOpenCall() {
+  if (!connection_) return;
+  connection_->open_calls.fetch_sub(1, std::memory_order_relaxed);
+  if (kind_ == Kind::kStream) connection_->open_streams.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void GrpcOpenCall::CountMessage(const grpc::ByteBuffer& message) {
+  if (!connection_) return;
+  connection_->messages.fetch_add(1, std::memory_order_relaxed);
+  connection_->message_bytes.fetch_add(message.Length(), std::memory_order_relaxed);
+}
+
 grpc::Status ToGrpc(const Error& error, Compat compat) {
   return {static_cast<grpc::StatusCode>(GrpcStatus(error.code, compat)), ErrorText(error)};
 }
@@ -98,7 +121,7 @@ Result<InferRequest> GrpcInference::Read(const GrpcShared& shared, const grpc::S
   id.clear();
   exchange = {.protocol = Protocol::kGrpc, .first_byte = now, .received = now, .decoded = now};
   if (shared.in_flight.draining()) return Fail(ErrorCode::kOverloaded, "the server is stopping");
-  const Slices pieces = TRY(Receive(shared, message));
+  const Slices pieces = TRY(Receive(shared, context, message));
   Result<InferRequest> parsed = ParseGrpcRequest(pieces);
   if (!parsed) {
     id = FindRequestId(pieces);
@@ -165,6 +188,11 @@ void GrpcQueue::Start(int number) {
 void GrpcQueue::Drain() {
   MutexLock lock(mutex_);
   for (const auto& call : calls_) call->Drain();
+}
+
+void GrpcQueue::TellHealth() {
+  MutexLock lock(mutex_);
+  for (const auto& call : calls_) call->TellHealth();
 }
 
 void GrpcQueue::Ask(int method) {

@@ -16,11 +16,8 @@
 #include <thread>
 #include <vector>
 
-// The library's headers bring macros of these names; ours are meant below.
-#undef GUARDED_BY
-#undef NO_THREAD_SAFETY_ANALYSIS
-#include "base/mutex.h"
 #include "wire/byte_budget.h"
+#include "wire/grpc_acceptor.h"  // after the library's headers: it undoes their macros
 #include "wire/grpc_codec.h"
 #include "wire/grpc_door.h"
 #include "wire/hand_over.h"
@@ -114,6 +111,23 @@ struct GrpcShared {
   const std::shared_ptr<GrpcGate> gate;
   GrpcInFlight in_flight;
   GrpcMethodTable methods;
+  std::unique_ptr<GrpcAcceptor> acceptor;
+};
+
+// Counts a call of a connection for as long as it is open.
+class GrpcOpenCall {
+ public:
+  enum class Kind { kOneMessage, kStream };
+  GrpcOpenCall(const GrpcShared& shared, const grpc::ServerContext& context, Kind kind);
+  GrpcOpenCall(const GrpcOpenCall&) = delete;
+  GrpcOpenCall& operator=(const GrpcOpenCall&) = delete;
+  ~GrpcOpenCall();
+  // Counts a message that is complete.
+  void CountMessage(const grpc::ByteBuffer& message);
+
+ private:
+  const std::shared_ptr<GrpcConnection> connection_;  // null: it has been closed
+  const Kind kind_;
 };
 
 grpc::Status ToGrpc(const Error& error, Compat compat);
@@ -135,8 +149,9 @@ struct GrpcInference {
 class GrpcCall {
  public:
   virtual ~GrpcCall() = default;
-  virtual void Ask() = 0;  // for the next call of its method, behind the gate
-  virtual void Drain() {}  // ends what has no end of its own; on any thread
+  virtual void Ask() = 0;       // for the next call of its method, behind the gate
+  virtual void Drain() {}       // ends what has no end of its own; on any thread
+  virtual void TellHealth() {}  // looks whether there is news for a watcher; on any thread
 
   const int method;
   std::list<std::unique_ptr<GrpcCall>>::iterator place;  // in its queue
@@ -154,6 +169,7 @@ class GrpcQueue {
   // Asks for the first calls of every method, and starts.
   void Start(int number);
   void Drain();
+  void TellHealth();
   // For a call of that method. On the queue's thread.
   void Ask(int method);
   // A call that is over and may be used again, or not. On the queue's thread.

@@ -1,5 +1,6 @@
 // ModelStreamInfer: inferences that know nothing of one another, answered as they are done.
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "wire/grpc_bytes.h"
@@ -48,6 +49,7 @@ class InferStream final : public GrpcCall {
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_{&context_};
   grpc::ByteBuffer incoming_;
+  std::optional<GrpcOpenCall> open_call_;
   std::stop_source left_;
 
   Mutex mutex_;
@@ -71,6 +73,7 @@ void InferStream::OnStarted(bool ok) {
   if (!ok) return;  // the door closes
   queue_.Ask(method);
   shared_.in_flight.Add();
+  open_call_.emplace(shared_, context_, GrpcOpenCall::Kind::kStream);
   {
     MutexLock lock(mutex_);
     begun_ = true;
@@ -105,7 +108,10 @@ void InferStream::Go() {
 }
 
 void InferStream::OnRead(bool ok) {
-  if (ok) Infer();
+  if (ok) {
+    open_call_->CountMessage(incoming_);
+    Infer();
+  }
   {
     MutexLock lock(mutex_);
     reading_ = false;

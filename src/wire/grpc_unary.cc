@@ -38,6 +38,7 @@ class UnaryCall final : public GrpcCall {
   GrpcEvent done_ = On<&UnaryCall::OnDone>(this);
 
   std::optional<Rpc> rpc_;
+  std::optional<GrpcOpenCall> open_;
   std::stop_source left_{std::nostopstate};
   GrpcInference inference_;
   int awaited_ = 0;  // events
@@ -56,6 +57,8 @@ void UnaryCall::OnStarted(bool ok) {
   queue_.Ask(method);
   shared_.in_flight.Add();
   awaited_ = 2;
+  open_.emplace(shared_, rpc_->context, GrpcOpenCall::Kind::kOneMessage);
+  open_->CountMessage(rpc_->message);
   if (method == GrpcMethodTable::kInfer) return Infer();
   Serve();
 }
@@ -120,6 +123,7 @@ void UnaryCall::OnDone(bool) {
 void UnaryCall::Settle() {
   if (--awaited_ > 0) return;
   rpc_.reset();
+  open_.reset();
   queue_.Reuse(*this);
 }
 

@@ -1,6 +1,4 @@
 // grpc.health.v1.Health/Watch: told at once, and of every change.
-#include <grpcpp/alarm.h>
-
 #include <optional>
 #include <utility>
 
@@ -10,29 +8,24 @@
 namespace weir::wire {
 namespace {
 
-constexpr int64_t kLookEveryMs = 500;
-
-// On the queue's thread.
+// Costs nothing while the health stays as it is. Events come on the queue's thread, news on any.
 class HealthWatch final : public GrpcCall {
  public:
   explicit HealthWatch(GrpcQueue& queue)
       : GrpcCall(GrpcMethodTable::kWatch), queue_(queue), shared_(queue.shared) {}
   void Ask() override;
+  void TellHealth() override;
 
  private:
   void OnStarted(bool ok);
-  void OnAlarm(bool) { Look(); }
-  void OnWritten(bool) { Wait(); }
+  void OnWritten(bool ok);
   void OnFinished(bool) { Settle(); }
   void OnDone(bool ok);
-  void Look();  // each of these takes an event and starts what comes next
-  void Wait();
-  void Settle();
+  void Settle();  // an event has been taken
 
   GrpcQueue& queue_;
   GrpcShared& shared_;
   GrpcEvent started_ = On<&HealthWatch::OnStarted>(this);
-  GrpcEvent alarmed_ = On<&HealthWatch::OnAlarm>(this);
   GrpcEvent written_ = On<&HealthWatch::OnWritten>(this);
   GrpcEvent finished_ = On<&HealthWatch::OnFinished>(this);
   GrpcEvent done_ = On<&HealthWatch::OnDone>(this);
@@ -40,11 +33,15 @@ class HealthWatch final : public GrpcCall {
   grpc::ServerContext context_;
   grpc::ByteBuffer message_;
   grpc::ServerAsyncWriter<grpc::ByteBuffer> writer_{&context_};
-  grpc::Alarm alarm_;
-  std::string request_;
-  std::optional<std::string> told_;
-  bool left_ = false;
-  int awaited_ = 2;  // OnDone, and one of the others
+  std::optional<GrpcOpenCall> open_call_;
+  std::string request_;  // constant once the watch has begun
+
+  Mutex mutex_;
+  std::optional<std::string> told_ GUARDED_BY(mutex_);
+  int awaited_ GUARDED_BY(mutex_) = 0;  // events
+  bool begun_ GUARDED_BY(mutex_) = false;
+  bool writing_ GUARDED_BY(mutex_) = false;
+  bool ended_ GUARDED_BY(mutex_) = false;  // the client has left, or the last word is on its way
 };
 
 void HealthWatch::Ask() {
@@ -57,41 +54,71 @@ void HealthWatch::Ask() {
 void HealthWatch::OnStarted(bool ok) {
   if (!ok) return;  // the door closes
   queue_.Ask(method);
+  open_call_.emplace(shared_, context_, GrpcOpenCall::Kind::kOneMessage);
+  open_call_->CountMessage(message_);
   std::vector<grpc::Slice> slices;
   if (message_.Dump(&slices).ok()) {
     for (const grpc::Slice& slice : slices) {
       request_.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
     }
   }
-  Look();
+  message_.Clear();
+  {
+    MutexLock lock(mutex_);
+    begun_ = true;
+    awaited_ = 1;  // OnDone
+  }
+  TellHealth();
 }
 
-void HealthWatch::Look() {
+// Every change is followed by a call of this, and so is every message: the last one tells the health as it
+// is.
+void HealthWatch::TellHealth() {
   const GrpcGate::Pass pass(*shared_.gate);
   if (!pass) return;
-  if (left_) return Settle();
+  {
+    MutexLock lock(mutex_);
+    if (!begun_ || writing_ || ended_) return;
+  }
   Result<std::string> health = WatchHealth(shared_.api, request_);
-  if (!health) return writer_.Finish(ToGrpc(health.error(), shared_.options.compat), &finished_);
-  if (told_ && *health == *told_) return Wait();
-  told_ = *std::move(health);
-  writer_.Write(ToGrpc(*told_), &written_);
+  {
+    MutexLock lock(mutex_);
+    if (writing_ || ended_ || (health && told_ == *health)) return;
+    ++awaited_;
+    if (health) {
+      told_ = *health;
+      writing_ = true;
+    } else {
+      ended_ = true;
+    }
+  }
+  if (health) return writer_.Write(ToGrpc(*health), &written_);
+  writer_.Finish(ToGrpc(health.error(), shared_.options.compat), &finished_);
 }
 
-void HealthWatch::Wait() {
-  const GrpcGate::Pass pass(*shared_.gate);
-  if (!pass) return;
-  if (left_) return Settle();
-  alarm_.Set(queue_.library.get(), gpr_time_from_millis(kLookEveryMs, GPR_TIMESPAN), &alarmed_);
+void HealthWatch::OnWritten(bool) {
+  {
+    MutexLock lock(mutex_);
+    writing_ = false;
+  }
+  TellHealth();
+  Settle();
 }
 
 void HealthWatch::OnDone(bool) {
-  left_ = true;
-  alarm_.Cancel();
+  {
+    MutexLock lock(mutex_);
+    ended_ = true;
+  }
   Settle();
 }
 
 void HealthWatch::Settle() {
-  if (--awaited_ == 0) queue_.Drop(*this);
+  {
+    MutexLock lock(mutex_);
+    if (--awaited_ > 0) return;
+  }
+  queue_.Drop(*this);
 }
 
 }  // namespace

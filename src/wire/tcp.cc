@@ -65,4 +65,12 @@ std::optional<uint64_t> AcknowledgedBytes(int fd) {
   return info.tcpi_bytes_acked;
 }
 
+std::optional<ByteCounts> CountBytes(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+  if (size < offsetof(tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received) return std::nullopt;
+  return ByteCounts{.received = info.tcpi_bytes_received, .acknowledged = info.tcpi_bytes_acked};
+}
+
 }  // namespace weir::wire

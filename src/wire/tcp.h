@@ -31,4 +31,11 @@ Status ConnectOutcome(int fd);
 // included; also after a reset. Nothing where the kernel does not tell.
 std::optional<uint64_t> AcknowledgedBytes(int fd);
 
+// Bytes that this side's kernel has received, and those that the other side's has acknowledged, since the
+// socket was opened. nullopt where the kernel does not tell.
+struct ByteCounts {
+  uint64_t received = 0, acknowledged = 0;
+};
+std::optional<ByteCounts> CountBytes(int fd);
+
 }  // namespace weir::wire

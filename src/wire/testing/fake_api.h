@@ -2,6 +2,7 @@
 // and benchmarks.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,11 +18,15 @@ class FakeApi final : public Api {
   using Inference = std::function<void(InferRequest, infer::Completion)>;
 
   Status ready;
-  Inference infer;  // empty: the identity, answered at once
-  Status load;      // what loading and unloading answer
+  std::atomic<bool> leaving = false;  // not ready any more; may change at any time
+  Inference infer;                    // empty: the identity, answered at once
+  Status load;                        // what loading and unloading answer
 
   Status Live() override { return {}; }
-  Status Ready() override { return ready; }
+  Status Ready() override {
+    if (leaving) return Fail(ErrorCode::kOverloaded, "leaving");
+    return ready;
+  }
   Status ModelReady(const std::string& model, const std::string& version) override;
   ServerMetadata Server() override { return {"weir", "0.1.0", {"binary_tensor_data", "statistics"}}; }
   Result<ModelMetadata> Metadata(const std::string& model, const std::string& version) override;
