@@ -96,7 +96,8 @@ def unlinked():
     documents = tracked("docs/*.md", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
     linked = {"README.md"}
     for name in documents:
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", read(name)):
+        prose = re.sub(r"```.*?```|`[^`\n]*`", "", read(name), flags=re.S)
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
             if not re.match(r"[a-z]+:", target):
                 path = (ROOT / name).parent.joinpath(target).resolve()
                 if path.is_relative_to(ROOT):
