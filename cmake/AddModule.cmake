@@ -4,7 +4,7 @@ include(GoogleTest)
 #
 # Makes the library weir_NAME (or, where PROGRAM is given, that program at the top of the build folder) of every .cc in this folder (and its sub-folders, but testing/) and, of every
 # *_test.cc, the test program NAME_test. USES names the modules whose headers this one may include; the
-# floor check (tools/check_house.py) holds the includes against it. Fakes in testing/*.cc are linked to the tests only.
+# layering check (tools/check_layering.py) holds the includes against it. Fakes in testing/*.cc are linked to the tests only.
 function(add_module name)
   cmake_parse_arguments(ARG "" "PROGRAM" "USES;LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "*.cc")
