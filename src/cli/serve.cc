@@ -58,9 +58,10 @@ void AddLimitFlags(Flags& flags, Wanted& w) {
   flags.Integer64("--max-request-mb", w.max_request_mb, 1, 2047, "MiB of one request");
   flags.Integer64("--max-in-flight-mb", w.max_bytes_in_flight_mb, 1, 1 << 20,
                   "MiB of all requests of a door together, and of prepared pictures");
-  flags.Integer("--max-connections", w.server.max_connections, 1, 1'000'000,
-                "Connections of each server, HTTP and gRPC (default 1024). Beyond it idle ones are closed and "
-                "health probes answered.");
+  flags.Integer(
+      "--max-connections", w.server.max_connections, 1, 1'000'000,
+      "Connections of each server, HTTP and gRPC (default 1024). Beyond it idle ones are closed and "
+      "health probes answered.");
   flags.Integer("--max-connections-per-address", w.server.max_connections_per_address, 0, 1'000'000,
                 "gRPC connections from one client address (default 0: three quarters of --max-connections).");
   flags.Number("--message-timeout-secs", w.message_timeout_s, 0.1, 86400,

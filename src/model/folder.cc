@@ -121,8 +121,8 @@ Result<std::string> PartOf(const Folder& folder, const std::string& name) {
     const fs::path target = fs::read_symlink(part, error);
     const fs::path leads_to = fs::weakly_canonical(part.parent_path() / target, error);
     if (error || leaves(leads_to.lexically_relative(folder.path))) return refuse();
-    return Fail(ErrorCode::kNotFound,
-                fmt::format("{} is a link to {}, which is not there: mend or remove it", part.string(), target.string()));
+    return Fail(ErrorCode::kNotFound, fmt::format("{} is a link to {}, which is not there: mend or remove it",
+                                                  part.string(), target.string()));
   }
   return std::string();
 }

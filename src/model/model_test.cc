@@ -328,8 +328,8 @@ TEST_F(ModelFolder, SaysTheSameOfPartsOutsideThatAreThereAndThatAreNot) {
   const std::string there = refusal("../../secret.txt");
   for (const std::string& name :
        {std::string("../../nothing.txt"), (base_ / "secret.txt").string(), (base_ / "nothing.txt").string(),
-        std::string("there"), std::string("gone"), std::string("up/secret.txt"), std::string("up/nothing.txt"),
-        std::string("../../no/such/folder")}) {
+        std::string("there"), std::string("gone"), std::string("up/secret.txt"),
+        std::string("up/nothing.txt"), std::string("../../no/such/folder")}) {
     if (name.starts_with("/")) {
       EXPECT_EQ(ReadWarmUpFile(model, name, 1000).error().code, ErrorCode::kNotFound) << name;
     } else {

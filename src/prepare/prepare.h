@@ -77,9 +77,9 @@ struct PrepareSummary {
   double wall_s = 0;
   std::optional<double> images_per_s;  // pictures that this call took in, without copies; absent where it
                                        // took no time
-  LabelReport labels;             // of the whole feed, other parts included
-  const char* source_stage = "";  // what times.read went into, as of the feed
-  StageTimes times;               // of all workers together; write: of the one thread that writes
+  LabelReport labels;                  // of the whole feed, other parts included
+  const char* source_stage = "";       // what times.read went into, as of the feed
+  StageTimes times;                    // of all workers together; write: of the one thread that writes
   int workers = 0;
 };
 
