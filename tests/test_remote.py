@@ -70,7 +70,7 @@ def test_the_result_has_both_sides(weir, shop, mixed):
     assert stages["infer"] > 0
     assert "recogniser_cpu" not in result["resources"] and "app_cpu" in result["resources"]
     assert "server" in result["bound_images_per_s"] and "infer" not in result["bound_images_per_s"]
-    assert result["wall"]["stage"] in {"read", "decode", "print", "client", "server"}
+    assert result["bottleneck"]["stage"] in {"read", "decode", "print", "client", "server"}
 
 
 def test_a_recipe_can_come_from_here(weir, made, shop, mixed, expected, tmp_path):

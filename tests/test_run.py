@@ -1,4 +1,4 @@
-"""weir run on made data: counts, modes, planted walls, interruption."""
+"""weir run on made data: counts, modes, planted bottlenecks, interruption."""
 import json
 import os
 import signal
@@ -25,7 +25,7 @@ def test_stage_times_sum_to_their_total(weir, made):
 def test_the_json_has_what_is_promised(weir, made):
     result = weir.json("run", *made)
     for key in ("images", "rejected", "skipped", "throughput_images_per_s", "wall_s", "precision", "stages_ms", "resources",
-                "bound_images_per_s", "wall", "accuracy"):
+                "bound_images_per_s", "bottleneck", "accuracy"):
         assert key in result, key
     assert {"model_prepare", "load_prepare", "wait", "send", "infer", "result_load", "print"} <= set(result["stages_ms"])
     assert {"decode", "infer", "pipeline"} <= set(result["bound_images_per_s"])
@@ -53,14 +53,14 @@ def test_a_raw_set_runs_as_its_pictures_do_and_fits_only_its_recipe(weir, made, 
     weir.run("run", model, tmp_path / "raw", status=2)
 
 
-@pytest.mark.parametrize("options,wall", [
+@pytest.mark.parametrize("options,bottleneck", [
     (("--engine", "emulated:base=12ms,per_item=0ms", "--batch", "1", "--repeat-data", "1"), "infer"),
     (("--engine", "emulated:base=0ms,per_item=0ms", "--decode-threads", "1", "--repeat-data", "3"), "decode"),
     (("--engine", "emulated:base=12ms,per_item=0ms,streams=8", "--batch", "1", "--in-flight", "1"), "in_flight"),
 ], ids=["slow engine", "one decode thread", "depth 1"])
-def test_a_planted_wall_is_named(weir, made, options, wall):
+def test_a_planted_wall_is_named(weir, made, options, bottleneck):
     result = weir.json("run", *made, *options)
-    assert result["wall"]["stage"] == wall, result["wall"]
+    assert result["bottleneck"]["stage"] == bottleneck, result["bottleneck"]
 
 
 def test_an_interrupted_run_keeps_what_is_done(made, tmp_path):

@@ -378,7 +378,7 @@ def test_the_page_is_whole_and_its_charts_show_the_numbers_of_the_json(played):
         for seen, point in zip(shown, points):
             wanted = [max(0, point[key]) for key in ("mean", "low", "high") if key in point]
             assert seen == pytest.approx(wanted, abs=highest / 1000), (figure["title"], point)  # a tenth of a pixel of 300 or more
-    table = page.table("configuration", "wall", "mean")
+    table = page.table("configuration", "bottleneck", "mean")
     for one in result["configurations"]:
         row = table.get(one["label"]) or table[one["label"] + " (reference)"]
         mean = one["metrics"].get("throughput_images_per_s", {}).get("mean")
@@ -418,7 +418,7 @@ def slow_disk(path, bytes_per_s):
 
 
 WALLS = """
-study: walls
+study: bottlenecks
 model: {model}
 data: {data}
 design: star
@@ -438,33 +438,33 @@ def walls_of(folder, study, join=None):
     done = subprocess.run([PROGRAM, "study", str(study), "-o", str(folder / "out")], preexec_fn=join, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     result = json.loads((folder / "out/report.json").read_text())
-    table = Page((folder / "out/report.html").read_text()).table("configuration", "wall", "mean")
+    table = Page((folder / "out/report.html").read_text()).table("configuration", "bottleneck", "mean")
     return [(one, table.get(one["label"]) or table[one["label"] + " (reference)"]) for one in result["configurations"]]
 
 
 @pytest.fixture(scope="module")
-def walls(weir, made, tmp_path_factory):
+def bottlenecks(weir, made, tmp_path_factory):
     """Of a study on a slow disk; and why there is none, where there is none."""
-    folder = tmp_path_factory.mktemp("walls")
+    folder = tmp_path_factory.mktemp("bottlenecks")
     with slow_disk(folder, 1_000_000) as join:
         rows = walls_of(folder, write(folder, made, repeats=1, images=34, text=WALLS), join if callable(join) else None)
     return rows, None if callable(join) else join
 
 
-@pytest.mark.parametrize("wall, factors", [
+@pytest.mark.parametrize("bottleneck, factors", [
     ("decode", {"decode_threads": 1, "page_cache": "warm"}),
     ("read", {"page_cache": "cold"}),
     ("infer", {"accelerator": "emulated:base=30ms,per_item=0ms"}),
     ("in_flight", {"in_flight": 1}),
 ], ids=["one decode thread", "slow disk", "slow engine", "depth 1"])
-def test_a_planted_wall_is_named_in_the_report(walls, wall, factors):
-    rows, no_slow_disk = walls
+def test_a_planted_wall_is_named_in_the_report(bottlenecks, bottleneck, factors):
+    rows, no_slow_disk = bottlenecks
     found = [(one, row) for one, row in rows if all(one["factors"].get(name) == level for name, level in factors.items())]
     assert len(found) == 1, factors
     one, row = found[0]
-    if wall == "read" and no_slow_disk:
+    if bottleneck == "read" and no_slow_disk:
         pytest.skip(no_slow_disk)
-    assert row["wall"] == wall, one["words"]
+    assert row["bottleneck"] == bottleneck, one["words"]
 
 
 # Seconds for a trial: on a link of its own a connection needs a while to find its rate.
@@ -484,6 +484,6 @@ def test_a_slow_link_is_named_in_the_report(weir, made, tmp_path):
     (one, row), = walls_of(tmp_path, write(tmp_path, made, repeats=1, images=6000, text=LINK_WALL))
     if "skipped_why" in one:
         pytest.skip(one["skipped_why"])
-    if row["wall"] == "cpu":
+    if row["bottleneck"] == "cpu":
         pytest.skip("others take all cores of this machine: nobody can fill a link of 1 Gbit/s")
-    assert row["wall"] == "network", (one["words"], one["metrics"]["throughput_images_per_s"])
+    assert row["bottleneck"] == "network", (one["words"], one["metrics"]["throughput_images_per_s"])

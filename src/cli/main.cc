@@ -37,8 +37,9 @@ constexpr Verb kVerbs[] = {
 std::vector<std::string> command_line;  // set once, before any thread
 
 void Usage(std::FILE* to) {
-  fmt::print(to,
-             "weir puts ready-made models to work and says which part is the wall.\n\n  weir VERB ...\n\n");
+  fmt::print(
+      to,
+      "weir puts ready-made models to work and says which part is the bottleneck.\n\n  weir VERB ...\n\n");
   for (const Verb& verb : kVerbs) fmt::print(to, "  {:<9} {}\n", verb.name, verb.summary);
   fmt::print(to, "\n  weir VERB --help tells what it takes; weir --version the build.\n");
 }

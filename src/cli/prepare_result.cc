@@ -84,16 +84,16 @@ std::string RejectedText(const prepare::PrepareSummary& summary) {
 
 }  // namespace
 
-PrepareWall WallOf(const prepare::PrepareSummary& summary) {
-  PrepareWall wall;
-  if (summary.wall_s <= 0 || summary.workers == 0) return wall;
+PrepareBottleneck BottleneckOf(const prepare::PrepareSummary& summary) {
+  PrepareBottleneck bottleneck;
+  if (summary.wall_s <= 0 || summary.workers == 0) return bottleneck;
   const auto stages = StagesOf(summary);
   for (size_t i = 0; i < stages.size(); ++i) {
     const bool write = i + 1 == stages.size();
     const double share = stages[i].second / (summary.wall_s * (write ? 1 : summary.workers));
-    if (share > wall.share) wall = {stages[i].first, share};
+    if (share > bottleneck.share) bottleneck = {stages[i].first, share};
   }
-  return wall;
+  return bottleneck;
 }
 
 int64_t RejectedCount(const prepare::PrepareSummary& summary) {
@@ -118,13 +118,14 @@ std::string SummaryText(const prepare::PrepareSummary& summary, const std::strin
     text += fmt::format("  made again: {} that were done before; inputs before them changed\n",
                         Count(summary.made_again));
   }
-  const PrepareWall wall = WallOf(summary);
-  if (wall.stage.empty()) return text;
+  const PrepareBottleneck bottleneck = BottleneckOf(summary);
+  if (bottleneck.stage.empty()) return text;
   std::string parts;
   for (const auto& [stage, seconds] : StagesOf(summary))
     parts += fmt::format("{}{} {:.2f} s", parts.empty() ? "" : ", ", stage, seconds);
-  text += fmt::format("  the wall: {} ({:.0f} %); {} in {}: {}\n", wall.stage, 100 * wall.share,
-                      Size(static_cast<double>(summary.bytes_in)), Count(summary.workers, "worker"), parts);
+  text +=
+      fmt::format("  the bottleneck: {} ({:.0f} %); {} in {}: {}\n", bottleneck.stage, 100 * bottleneck.share,
+                  Size(static_cast<double>(summary.bytes_in)), Count(summary.workers, "worker"), parts);
   return text;
 }
 
@@ -151,15 +152,15 @@ Json SummaryJson(const prepare::PrepareSummary& summary, const std::string& fold
                       {"unused", labels.unused},
                       {"unused_examples", NamesJson(labels.unused_examples)}};
   }
-  const PrepareWall wall = WallOf(summary);
-  if (wall.stage.empty()) return json;
+  const PrepareBottleneck bottleneck = BottleneckOf(summary);
+  if (bottleneck.stage.empty()) return json;
   json["workers"] = summary.workers;
   const prepare::StageTimes& t = summary.times;
   json["stages_s"] = {{"read", Seconds(t.read)},     {"network", Seconds(t.network)},
                       {"check", Seconds(t.check)},   {"decode", Seconds(t.decode)},
                       {"resize", Seconds(t.resize)}, {"encode", Seconds(t.encode)},
                       {"write", Seconds(t.write)}};
-  json["wall"] = {{"stage", wall.stage}, {"share", wall.share}};
+  json["bottleneck"] = {{"stage", bottleneck.stage}, {"share", bottleneck.share}};
   return json;
 }
 

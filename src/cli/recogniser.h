@@ -15,7 +15,7 @@
 #include "infer/service.h"
 #include "monitor/resources.h"
 #include "run/application.h"
-#include "run/wall.h"
+#include "run/bottleneck.h"
 
 namespace weir::cli {
 

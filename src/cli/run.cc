@@ -24,7 +24,7 @@ constexpr int kShownAnswers = 5;
 std::optional<int> ParseFlags(const Arguments& arguments, RunFlags& w) {
   Flags flags("run",
               "Runs a model over pictures: read, decode, prepare, infer, print; times every stage and names "
-              "the wall.",
+              "the bottleneck.",
               "weir run made/resnet50 made/pictures --answers answers.csv");
   flags.Required(
       "MODEL", w.model,
@@ -179,7 +179,7 @@ Result<int> RunModel(const RunFlags& w, const std::stop_token& stop) {
   TRY_STATUS(protocol.Finish());
   result.shown = protocol.shown();
   result.bounds = run::FindBounds(result.report.costs);
-  result.wall = run::FindWall(result.report.costs);
+  result.bottleneck = run::FindBottleneck(result.report.costs);
 
   const record::Provenance provenance =
       record::CollectProvenance({.command = CommandLine(), .libraries = recogniser->Libraries()});

@@ -152,12 +152,12 @@ Json ResultJson(const RunResult& o, const record::Provenance& provenance) {
                                             {"other", 1e3 * c.other_cpu_s / c.images}};
     if (!c.remote) cpu["infer"] = 1e3 * c.engine_cpu_s / c.images;
   }
-  if (o.wall) {
-    json["wall"] = {{"stage", o.wall->stage},
-                    {"share", o.wall->share},
-                    {"share_of", o.wall->share_of},
-                    {"gain_at_most", o.wall->gain},
-                    {"text", o.wall->text}};
+  if (o.bottleneck) {
+    json["bottleneck"] = {{"stage", o.bottleneck->stage},
+                          {"share", o.bottleneck->share},
+                          {"share_of", o.bottleneck->share_of},
+                          {"gain_at_most", o.bottleneck->gain},
+                          {"text", o.bottleneck->text}};
   }
   if (HasAccuracy(o)) {
     json["accuracy"] = {{"top1", static_cast<double>(r.top1_hits) / static_cast<double>(r.labelled)},
@@ -228,7 +228,7 @@ std::string ResultText(const Console& console, const RunResult& o) {
     text += fmt::format("\n{}     images/s each part alone could do: {}; together at most {}\n",
                         console.Bold("bounds"), parts, Short(o.bounds.pipeline));
   }
-  if (o.wall) text += fmt::format("{}       {}\n", console.Bold("wall"), o.wall->text);
+  if (o.bottleneck) text += fmt::format("{}       {}\n", console.Bold("bottleneck"), o.bottleneck->text);
   for (const std::string& warning : Warnings(o))
     text += fmt::format("{}    {}\n", console.Bold("warning"), warning);
   text += fmt::format("repeat     {}\n", record::CommandLine(CommandLine()));

@@ -12,7 +12,7 @@
 #include "monitor/resources.h"
 #include "record/provenance.h"
 #include "run/application.h"
-#include "run/wall.h"
+#include "run/bottleneck.h"
 
 namespace weir::cli {
 
@@ -24,7 +24,7 @@ struct RunResult {
   run::Report report;
   Status labels;  // whether they are classes of the model: else the answers are not held against them
   run::Bounds bounds;
-  std::optional<run::Wall> wall;
+  std::optional<run::Bottleneck> bottleneck;
   monitor::Resources resources;
   std::optional<monitor::Resources> server_resources;  // of the server, where it was watched
   std::vector<std::string> shown;                      // the first answers, a line each

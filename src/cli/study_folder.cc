@@ -49,14 +49,14 @@ std::string AnswerText(const Json& result, const std::string& folder) {
   const report::StudyView view(result);
   const report::Unit unit = report::UnitOf(view.objective());
   report::Table table{
-      .columns = {"configuration", report::WithUnit(view.objective(), unit.name), "n", "wall"},
+      .columns = {"configuration", report::WithUnit(view.objective(), unit.name), "n", "bottleneck"},
       .text_columns = 1};
   for (size_t i = 0; i < view.configurations(); ++i) {
     const Json& figures = view.Metric(i, view.objective());
-    const auto wall = view.CommonestWord(i, "wall");
+    const auto bottleneck = view.CommonestWord(i, "bottleneck");
     const auto n = report::NumberAt(figures, "n");
     table.rows.push_back({view.label(i), report::IntervalText(figures, "mean", unit.scale),
-                          n ? fmt::format("{:.0f}", *n) : "-", wall ? wall->word : "-"});
+                          n ? fmt::format("{:.0f}", *n) : "-", bottleneck ? bottleneck->word : "-"});
   }
   return report::ToText(report::AnswerSection(view)) + "\n" +
          report::ToText({.title = {}, .blocks = {std::move(table)}}) +

@@ -42,10 +42,11 @@ Paragraph BestParagraph(const StudyView& study, size_t best) {
                   study.objective(), IsPassed(study, best) ? " of those with a VALID trial" : "",
                   study.label(best), IntervalText(figures, "mean", unit.scale), unit.name.empty() ? "" : " ",
                   unit.name, Count(figures["n"].get<int64_t>(), "trial"), SuspectText(study, best));
-  if (const auto wall = study.CommonestWord(best, "wall")) {
-    const auto meaning = WallMeaning(wall->word);
-    text += fmt::format(" Its wall is {}{}{} (in {} of {}).", wall->word, meaning.empty() ? "" : ", ",
-                        meaning, wall->times, Count(wall->of, "trial"));
+  if (const auto bottleneck = study.CommonestWord(best, "bottleneck")) {
+    const auto meaning = BottleneckMeaning(bottleneck->word);
+    text +=
+        fmt::format(" Its bottleneck is {}{}{} (in {} of {}).", bottleneck->word, meaning.empty() ? "" : ", ",
+                    meaning, bottleneck->times, Count(bottleneck->of, "trial"));
   }
   return {std::move(text), Paragraph::Tone::kAnswer};
 }

@@ -44,11 +44,11 @@ TEST(StudyDocument, BeginsWithTheAnswer) {
   EXPECT_EQ(document.sections[0].title, "The answer");
   const auto& first = std::get<Paragraph>(document.sections[0].blocks[0]);
   EXPECT_EQ(first.tone, Paragraph::Tone::kAnswer);
-  EXPECT_EQ(
-      first.text,
-      "Highest throughput_images_per_s: batch 8, with 110.5 (108.8 to 112.2) images/s over 2 trials; "
-      "SUSPECT: 1 of them. Its wall is decode, reading and preparing the pictures, on the application's CPU "
-      "(in 1 of 2 trials).");
+  EXPECT_EQ(first.text,
+            "Highest throughput_images_per_s: batch 8, with 110.5 (108.8 to 112.2) images/s over 2 trials; "
+            "SUSPECT: 1 of them. Its bottleneck is decode, reading and preparing the pictures, on the "
+            "application's CPU "
+            "(in 1 of 2 trials).");
 }
 
 TEST(IntervalText, BeginsAtZeroWhereNoTrialWasBelow) {
@@ -235,7 +235,7 @@ TEST(StudyDocument, IsSafeAsHtmlWhateverItsNames) {
 TEST(ResultsCsv, HasARowForEachTry) {
   EXPECT_EQ(ResultsCsv(SmallResult()),
             "id,attempt,counts,configuration,label,role,block,position,seed,took_s,batch,verdict,reasons,"
-            "message,throughput_images_per_s,wall,command\n"
+            "message,throughput_images_per_s,bottleneck,command\n"
             "a1,1,true,0,batch 1,trial,0,1,9,1.5,1,VALID,,,100.1,infer,weir run m|x d --batch 1\n"
             "b1,1,false,1,batch 8,trial,0,2,9,0.5,8,failed,,\"the \"\"server\"\" fell, <b>hard</b>\",,,\n"
             "b1,2,true,1,batch 8,trial,0,2,9,2.5,8,SUSPECT,steal: steal 3.1 %,,0.1,decode,weir run m|x d "

@@ -26,23 +26,24 @@ std::string MedianText(const Json& figures, double scale) {
 }
 
 // The commonest, and how common it is where others were named too.
-std::string WallText(const std::optional<StudyView::Word>& wall) {
-  if (!wall) return "-";
-  return wall->times == wall->of ? wall->word
-                                 : fmt::format("{} ({} of {})", wall->word, wall->times, wall->of);
+std::string BottleneckText(const std::optional<StudyView::Word>& bottleneck) {
+  if (!bottleneck) return "-";
+  return bottleneck->times == bottleneck->of
+             ? bottleneck->word
+             : fmt::format("{} ({} of {})", bottleneck->word, bottleneck->times, bottleneck->of);
 }
 
-// Of the walls that are named there.
-std::string WallsNote(const StudyView& study) {
+// Of the bottlenecks that are named there.
+std::string BottlenecksNote(const StudyView& study) {
   std::string note;
   std::set<std::string> told;
   for (size_t i = 0; i < study.configurations(); ++i) {
-    const auto wall = study.CommonestWord(i, "wall");
-    if (!wall || !told.insert(wall->word).second) continue;
-    if (const auto meaning = WallMeaning(wall->word); !meaning.empty())
-      note += fmt::format("{}{}: {}", note.empty() ? "" : "; ", wall->word, meaning);
+    const auto bottleneck = study.CommonestWord(i, "bottleneck");
+    if (!bottleneck || !told.insert(bottleneck->word).second) continue;
+    if (const auto meaning = BottleneckMeaning(bottleneck->word); !meaning.empty())
+      note += fmt::format("{}{}: {}", note.empty() ? "" : "; ", bottleneck->word, meaning);
   }
-  return note.empty() ? note : "Wall: the part that holds the others back. " + note + ".";
+  return note.empty() ? note : "Bottleneck: the part that holds the others back. " + note + ".";
 }
 
 std::string TrialsText(const Json& trials) {
@@ -62,16 +63,17 @@ std::string TrialsText(const Json& trials) {
 Section ConfigurationsSection(const StudyView& study) {
   Section section{.title = "Configurations side by side"};
   const Unit unit = UnitOf(study.objective());
-  Table table{.caption = WithUnit(study.objective(), unit.name),
-              .columns = {"configuration", "wall", "trials", "mean", "deviation", "error", "of the mean",
-                          "median", "over the reference", "told apart", "smallest difference seen"},
-              .text_columns = 2};
+  Table table{
+      .caption = WithUnit(study.objective(), unit.name),
+      .columns = {"configuration", "bottleneck", "trials", "mean", "deviation", "error", "of the mean",
+                  "median", "over the reference", "told apart", "smallest difference seen"},
+      .text_columns = 2};
   for (size_t i = 0; i < study.configurations(); ++i) {
     const Json& figures = study.Metric(i, study.objective());
     const Json& comparison = study.Comparison(i, study.objective());
     const auto smallest = NumberAt(comparison, "smallest_difference");
     table.rows.push_back({study.label(i) + (i == study.reference() ? " (reference)" : ""),
-                          WallText(study.CommonestWord(i, "wall")),
+                          BottleneckText(study.CommonestWord(i, "bottleneck")),
                           TrialsText(study.configuration(i)["trials"]),
                           IntervalText(figures, "mean", unit.scale),
                           Optional(NumberAt(figures, "standard_deviation", unit.scale)),
@@ -93,7 +95,8 @@ Section ConfigurationsSection(const StudyView& study) {
           "difference is that which a paired t test at the level {} would have found with probability {}.",
           Percent(options["margin"].get<double>()), options["alpha"].get<double>(),
           options["power"].get<double>())};
-  if (std::string walls = WallsNote(study); !walls.empty()) table.notes.push_back(std::move(walls));
+  if (std::string bottlenecks = BottlenecksNote(study); !bottlenecks.empty())
+    table.notes.push_back(std::move(bottlenecks));
   section.blocks.emplace_back(std::move(table));
   return section;
 }

@@ -59,9 +59,9 @@ std::string WithUnit(const std::string& label, const std::string& unit) {
   return unit.empty() ? label : fmt::format("{} ({})", label, unit);
 }
 
-std::string_view WallMeaning(std::string_view wall) {
-  for (const auto& [word, meaning] : kWalls) {
-    if (word == wall) return meaning;
+std::string_view BottleneckMeaning(std::string_view bottleneck) {
+  for (const auto& [word, meaning] : kBottlenecks) {
+    if (word == bottleneck) return meaning;
   }
   return "";
 }

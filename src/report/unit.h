@@ -17,7 +17,7 @@ Unit UnitOf(std::string_view metric);
 // "throughput_images_per_s (images/s)"; the label alone without a unit.
 std::string WithUnit(const std::string& label, const std::string& unit);
 
-// What the metric "wall" names: "infer" is "the engine". Empty for a word that is not known.
-std::string_view WallMeaning(std::string_view wall);
+// What the metric "bottleneck" names: "infer" is "the engine". Empty for a word that is not known.
+std::string_view BottleneckMeaning(std::string_view bottleneck);
 
 }  // namespace weir::report

@@ -33,11 +33,11 @@ TEST(WithUnit, IsTheLabelAloneWithoutOne) {
   EXPECT_EQ(WithUnit("accuracy.top1", ""), "accuracy.top1");
 }
 
-TEST(WallMeaning, KnowsEveryWallThatIsNamed) {
-  for (const char* wall :
+TEST(BottleneckMeaning, KnowsEveryBottleneckThatIsNamed) {
+  for (const char* bottleneck :
        {"read", "decode", "infer", "network", "in_flight", "cpu", "print", "client", "server"})
-    EXPECT_NE(WallMeaning(wall), "") << wall;
-  EXPECT_EQ(WallMeaning("moon"), "");
+    EXPECT_NE(BottleneckMeaning(bottleneck), "") << bottleneck;
+  EXPECT_EQ(BottleneckMeaning("moon"), "");
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ class Inbox {
 };
 
 struct LoadCosts {
-  Duration wall{};     // between taking up a picture and having it
+  Duration elapsed{};  // between taking up a picture and having it
   Duration cpu{};      // of it, running
   Duration delayed{};  // of it, ready to run but without a core
 };
@@ -254,9 +254,9 @@ void Application::Flow::LoadUntilEnd(Assembly& assembly, const std::function<voi
   while (const std::optional<int64_t> index = assembly.Next()) {
     Stamps stamps{.load_begin = clock_.Now()};
     if (auto loaded = LoadOne(loader, assembly, *index, stamps)) {
-      costs.wall += stamps.ready - stamps.load_begin;
+      costs.elapsed += stamps.ready - stamps.load_begin;
     } else {
-      costs.wall += clock_.Now() - stamps.load_begin;
+      costs.elapsed += clock_.Now() - stamps.load_begin;
       reject({*index, std::move(loaded).error()});
       assembly.Reject();
     }
@@ -265,7 +265,7 @@ void Application::Flow::LoadUntilEnd(Assembly& assembly, const std::function<voi
   costs.cpu = ThreadCpuTime() - cpu_before;
   costs.delayed = RunDelay() - delay_before;
   MutexLock lock(mutex_);
-  load_costs_.wall += costs.wall;
+  load_costs_.elapsed += costs.elapsed;
   load_costs_.cpu += costs.cpu;
   load_costs_.delayed += costs.delayed;
 }
@@ -481,8 +481,8 @@ void Application::Flow::AddCosts(Report& report) {
   costs.loaders = options_.no_files ? 0 : options_.decode_threads;
   costs.load_cpu_s = Seconds(load_costs_.cpu);
   costs.load_blocked_s =
-      Seconds(std::max(Duration{}, load_costs_.wall - load_costs_.cpu - load_costs_.delayed));
-  costs.load_s = Seconds(load_costs_.wall) / options_.decode_threads;
+      Seconds(std::max(Duration{}, load_costs_.elapsed - load_costs_.cpu - load_costs_.delayed));
+  costs.load_s = Seconds(load_costs_.elapsed) / options_.decode_threads;
   costs.infer_s = costs.engine_busy_s;
   costs.send_s = std::max(0.0, costs.round_trip_s - costs.engine_busy_s);
   costs.held_back_s = Seconds(assembly_.HeldBack());

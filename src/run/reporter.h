@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "data/source.h"
 #include "run/answers.h"
+#include "run/bottleneck.h"
 #include "run/stages.h"
-#include "run/wall.h"
 
 namespace weir::run {
 

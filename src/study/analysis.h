@@ -62,7 +62,7 @@ struct Comparison {
 struct ConfigurationResult {
   Tally tally;
   std::vector<Figures> metrics;
-  std::map<std::string, std::map<std::string, int64_t>> words;  // "wall" to {"infer": 18, "decode": 2}
+  std::map<std::string, std::map<std::string, int64_t>> words;  // "bottleneck" to {"infer": 18, "decode": 2}
   std::string skipped_why;
 };
 

@@ -70,8 +70,9 @@ Case Two() {
     if (trial.role == Role::kReferenceStart) rate = 100.0 + trial.block;
     if (trial.role == Role::kReferenceMiddle) rate = 101.0 + trial.block;
     if (trial.role == Role::kReferenceEnd) rate = 99.0 + trial.block;
-    return Json{
-        {kRate, rate}, {"stages_ms", {{"infer", 2 * rate}}}, {"wall", trial.block == 0 ? "decode" : "infer"}};
+    return Json{{kRate, rate},
+                {"stages_ms", {{"infer", 2 * rate}}},
+                {"bottleneck", trial.block == 0 ? "decode" : "infer"}};
   });
 }
 
@@ -101,7 +102,7 @@ TEST(Analyse, GivesTheNumbersWorkedOutElsewhere) {
 TEST(Analyse, FlattensAllMetrics) {
   const Analysis analysis = Two().Analyse();
   EXPECT_NEAR(Of(analysis.configurations[0], "stages_ms.infer").summary.mean, 200.2, 1e-9);
-  EXPECT_EQ(analysis.configurations[1].words.at("wall"),
+  EXPECT_EQ(analysis.configurations[1].words.at("bottleneck"),
             (std::map<std::string, int64_t>{{"decode", 1}, {"infer", 4}}));
 }
 

@@ -19,7 +19,7 @@ namespace weir::study {
 // out.
 struct FlatMetrics {
   std::vector<std::pair<std::string, double>> numbers;
-  std::vector<std::pair<std::string, std::string>> words;  // such as the wall's name
+  std::vector<std::pair<std::string, std::string>> words;  // such as the bottleneck's name
 };
 FlatMetrics Flatten(const Json& metrics);
 

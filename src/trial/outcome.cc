@@ -74,8 +74,8 @@ record::Verdict JudgeMachine(const Json& resources, const Json& metrics, const S
     verdict.Add(Standing::kSuspect,
                 {Reason::kSteal, fmt::format("the hypervisor took {:.2g} % of the CPU time, limit {:g} %",
                                              steal, kStealLimit)});
-  const double wall = resources.value("wall_s", 0.0);
-  const double throttled = wall > 0 ? resources.value("throttled_s", 0.0) / wall : 0;
+  const double bottleneck = resources.value("wall_s", 0.0);
+  const double throttled = bottleneck > 0 ? resources.value("throttled_s", 0.0) / bottleneck : 0;
   if (throttled > kThrottledLimit)
     verdict.Add(Standing::kInvalid,
                 {Reason::kThrottling,
@@ -144,27 +144,28 @@ bool IsOverlapped(const Setting& setting) {
                                                           : setting.in_flight.value_or(2) > 1;
 }
 
-void PutWall(Json& metrics, const std::string& name, double share) {
-  metrics["wall"] = name;
-  metrics["wall_share"] = share;
+void PutBottleneck(Json& metrics, const std::string& name, double share) {
+  metrics["bottleneck"] = name;
+  metrics["bottleneck_share"] = share;
 }
 
-// The application names the wall on its own side; of what lies behind its client it only knows that it is
-// there.
-void AddWall(const Json& result, const Setting& setting, const Seen& seen, double sending_s, Json& metrics) {
-  const Json wall = result.value("wall", Json::object());
-  const std::string stage = wall.value("stage", std::string());
+// The application names the bottleneck on its own side; of what lies behind its client it only knows that it
+// is there.
+void AddBottleneck(const Json& result, const Setting& setting, const Seen& seen, double sending_s,
+                   Json& metrics) {
+  const Json bottleneck = result.value("bottleneck", Json::object());
+  const std::string stage = bottleneck.value("stage", std::string());
   const bool beyond = stage == "server" || stage.empty();
-  if (!beyond) return PutWall(metrics, stage, wall.value("share", 0.0));
+  if (!beyond) return PutBottleneck(metrics, stage, bottleneck.value("share", 0.0));
   if (setting.architecture == Architecture::kInProcess) return;
   const double cores = metrics.value("machine_cpus", 0.0);
   const double busy = cores > 0 ? MeanOf(metrics["resources"], "client_cpu") / cores : 0;
   const double stolen = metrics["resources"].value("steal_percent", 0.0) / 100;  // wanted, and not given
-  const Wall found = FindWall({.link = LinkBusy(seen, sending_s),
-                               .recogniser = RecogniserBusy(metrics, setting),
-                               .cores = std::min(1.0, busy + stolen),
-                               .overlapped = IsOverlapped(setting)});
-  PutWall(metrics, found.name, found.share);
+  const Bottleneck found = FindBottleneck({.link = LinkBusy(seen, sending_s),
+                                           .recogniser = RecogniserBusy(metrics, setting),
+                                           .cores = std::min(1.0, busy + stolen),
+                                           .overlapped = IsOverlapped(setting)});
+  PutBottleneck(metrics, found.name, found.share);
 }
 
 // Why Table 2 has holes.
@@ -192,10 +193,11 @@ void AddAbsences(const Json& result, const Setting& setting, const Seen& seen, J
 
 }  // namespace
 
-Wall FindWall(const Busy& busy) {
+Bottleneck FindBottleneck(const Busy& busy) {
   const double most = std::max(busy.link, busy.recogniser);
   if (most >= kBusy)
-    return busy.link > busy.recogniser ? Wall{"network", busy.link} : Wall{"infer", busy.recogniser};
+    return busy.link > busy.recogniser ? Bottleneck{"network", busy.link}
+                                       : Bottleneck{"infer", busy.recogniser};
   // More in flight would wait for the same cores, or the same link.
   if (busy.cores >= kCoresTaken) return {"cpu", busy.cores};
   if (busy.overlapped && busy.link >= kLinkFull && busy.link > busy.recogniser) return {"network", busy.link};
@@ -247,7 +249,7 @@ Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Se
   if (is_application)
     outcome.verdict = JudgeMachine(result.value("resources", Json::object()), metrics, seen);
   AddLink(seen, metrics);
-  AddWall(result, setting, seen, sending_s, metrics);
+  AddBottleneck(result, setting, seen, sending_s, metrics);
   if (seen.answers_differ) {
     metrics["answers_compared"] = seen.answers;
     metrics["answers_differ"] = *seen.answers_differ;

@@ -50,14 +50,14 @@ struct Busy {
   bool overlapped = false;  // more than one request may be under way
 };
 
-// Which part of a system with a server is the wall, as far as its own time tells nothing: "network" or
+// Which part of a system with a server is the bottleneck, as far as its own time tells nothing: "network" or
 // "infer" where that part was busy for most of the time; "cpu" where neither was and no core was left; the
 // "network", too, where requests waited behind each other for a link that its connections did not quite fill;
 // else "in_flight".
-struct Wall {
+struct Bottleneck {
   std::string name;
   double share = 0;
 };
-Wall FindWall(const Busy& busy);
+Bottleneck FindBottleneck(const Busy& busy);
 
 }  // namespace weir::trial

@@ -12,7 +12,7 @@ Json RunResult() {
   return Json::parse(
       R"({"images": 1000, "throughput_images_per_s": 500.0, "wall_s": 2.0, "stages_ms": {"infer": 7.5},
       "resources": {"client_cpu": {"mean": 1, "max": 1, "min": 1}, "steal_percent": 0.1, "wall_s": 2.0},
-      "wall": {"stage": "decode", "share": 0.9}, "provenance": {"usable_cpus": 2}, "accuracy": {"top1": 0.5}})");
+      "bottleneck": {"stage": "decode", "share": 0.9}, "provenance": {"usable_cpus": 2}, "accuracy": {"top1": 0.5}})");
 }
 
 Json LoadResult() {
@@ -24,10 +24,10 @@ Json LoadResult() {
                   {"reason": "generator-late", "about": ["latency"], "evidence": "2 %"}]}], "provenance": {"usable_cpus": 2}})");
 }
 
-TEST(MakeOutcome, TakesTheApplicationsOwnWall) {
+TEST(MakeOutcome, TakesTheApplicationsOwnBottleneck) {
   const auto outcome = MakeOutcome(RunResult(), {}, {});
   ASSERT_TRUE(outcome) << outcome.error().message;
-  EXPECT_EQ(outcome->metrics["wall"], "decode");
+  EXPECT_EQ(outcome->metrics["bottleneck"], "decode");
   EXPECT_EQ(outcome->metrics["stages_ms"]["infer"], 7.5);
   EXPECT_EQ(outcome->verdict.standing, Standing::kValid);
   EXPECT_THAT(outcome->metrics["absent"]["resources"]["gpu_percent"].get<std::string>(),
@@ -71,7 +71,7 @@ TEST(MakeOutcome, SuspectsWhatOthersTookOfTheCores) {
 
 TEST(MakeOutcome, PutsTheServersSideBesideTheClients) {
   Json result = RunResult();
-  result["wall"]["stage"] = "server";
+  result["bottleneck"]["stage"] = "server";
   const Setting setting{.architecture = Architecture::kMicroservice};
   result["server_resources"] = Json::parse(
       R"({"app_cpu": {"mean": 1.9, "max": 2, "min": 1}, "client_cpu": {"mean": 1.5, "max": 2, "min": 1},
@@ -80,17 +80,17 @@ TEST(MakeOutcome, PutsTheServersSideBesideTheClients) {
   EXPECT_EQ(outcome->metrics["resources"]["recogniser_cpu"]["mean"], 1.9);
   EXPECT_EQ(outcome->metrics["resources"]["server_cpu"]["mean"], 1.5);
   EXPECT_EQ(outcome->metrics["resources"]["container_memory_bytes"]["max"], 8);
-  EXPECT_EQ(outcome->metrics["wall"], "infer");  // 1.9 of 2 cores
+  EXPECT_EQ(outcome->metrics["bottleneck"], "infer");  // 1.9 of 2 cores
 }
 
 TEST(MakeOutcome, FindsAFullLink) {
   Json result = RunResult();
-  result["wall"]["stage"] = "server";
+  result["bottleneck"]["stage"] = "server";
   const Setting setting{.architecture = Architecture::kDistributed};
   // 1.2 GB in 2 s of 5 Gbit/s
   const auto outcome = MakeOutcome(result, setting, {.link = Seen::Link{1'200'000'000, 1000, 5}});
-  EXPECT_EQ(outcome->metrics["wall"], "network");
-  EXPECT_NEAR(outcome->metrics["wall_share"].get<double>(), 0.96, 1e-9);
+  EXPECT_EQ(outcome->metrics["bottleneck"], "network");
+  EXPECT_NEAR(outcome->metrics["bottleneck_share"].get<double>(), 0.96, 1e-9);
 }
 
 TEST(MakeOutcome, TellsHowOftenAndHowLateTheRateOfAVaryingLinkWasSet) {
@@ -137,23 +137,26 @@ TEST(MakeOutcome, FailsWhereNothingWasAnswered) {
   EXPECT_FALSE(MakeOutcome(Json::object(), {}, {}));
 }
 
-TEST(FindWall, IsTheDepthWhereNothingIsBusy) {
-  EXPECT_EQ(FindWall({.link = 0.1, .recogniser = 0.4, .cores = 0.3}).name, "in_flight");
-  EXPECT_EQ(FindWall({.link = 0.95, .recogniser = 0.9, .cores = 0.3}).name, "network");
-  EXPECT_EQ(FindWall({.link = 0.5, .recogniser = 0.9, .cores = 0.3}).name, "infer");
+TEST(FindBottleneck, IsTheDepthWhereNothingIsBusy) {
+  EXPECT_EQ(FindBottleneck({.link = 0.1, .recogniser = 0.4, .cores = 0.3}).name, "in_flight");
+  EXPECT_EQ(FindBottleneck({.link = 0.95, .recogniser = 0.9, .cores = 0.3}).name, "network");
+  EXPECT_EQ(FindBottleneck({.link = 0.5, .recogniser = 0.9, .cores = 0.3}).name, "infer");
 }
 
-TEST(FindWall, IsTheCoresWhereNoneIsLeft) {
-  EXPECT_EQ(FindWall({.link = 0.6, .recogniser = 0.4, .cores = 0.95}).name, "cpu");
-  EXPECT_EQ(FindWall({.link = 0.6, .recogniser = 0.4, .cores = 0.95}).share, 0.95);
-  EXPECT_EQ(FindWall({.link = 0.85, .recogniser = 0.4, .cores = 1}).name, "network");
+TEST(FindBottleneck, IsTheCoresWhereNoneIsLeft) {
+  EXPECT_EQ(FindBottleneck({.link = 0.6, .recogniser = 0.4, .cores = 0.95}).name, "cpu");
+  EXPECT_EQ(FindBottleneck({.link = 0.6, .recogniser = 0.4, .cores = 0.95}).share, 0.95);
+  EXPECT_EQ(FindBottleneck({.link = 0.85, .recogniser = 0.4, .cores = 1}).name, "network");
 }
 
-TEST(FindWall, IsTheLinkThatSeveralRequestsDidNotQuiteFill) {
-  EXPECT_EQ(FindWall({.link = 0.7, .recogniser = 0.1, .cores = 0.3, .overlapped = true}).name, "network");
-  EXPECT_EQ(FindWall({.link = 0.7, .recogniser = 0.1, .cores = 0.3}).name, "in_flight");
-  EXPECT_EQ(FindWall({.link = 0.7, .recogniser = 0.75, .cores = 0.3, .overlapped = true}).name, "in_flight");
-  EXPECT_EQ(FindWall({.link = 0.4, .recogniser = 0.1, .cores = 0.3, .overlapped = true}).name, "in_flight");
+TEST(FindBottleneck, IsTheLinkThatSeveralRequestsDidNotQuiteFill) {
+  EXPECT_EQ(FindBottleneck({.link = 0.7, .recogniser = 0.1, .cores = 0.3, .overlapped = true}).name,
+            "network");
+  EXPECT_EQ(FindBottleneck({.link = 0.7, .recogniser = 0.1, .cores = 0.3}).name, "in_flight");
+  EXPECT_EQ(FindBottleneck({.link = 0.7, .recogniser = 0.75, .cores = 0.3, .overlapped = true}).name,
+            "in_flight");
+  EXPECT_EQ(FindBottleneck({.link = 0.4, .recogniser = 0.1, .cores = 0.3, .overlapped = true}).name,
+            "in_flight");
 }
 
 }  // namespace

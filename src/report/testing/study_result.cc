@@ -27,12 +27,12 @@ Json SmallResult() {
                                             "median": 100.1, "min": 99, "max": 101},
                  "stages_ms.infer": {"n": 2, "mean": 12.5, "standard_error": 0.25, "low": 12, "high": 13, "median": 12.5, "min": 12, "max": 13},
                  "resources.host_memory_bytes.mean": {"n": 2, "mean": 250000000, "median": 250000000, "min": 250000000, "max": 250000000}},
-     "words": {"wall": {"infer": 2}, "absent.resources.server_cpu": {"the counters of the far host cannot be read": 2}}},
+     "words": {"bottleneck": {"infer": 2}, "absent.resources.server_cpu": {"the counters of the far host cannot be read": 2}}},
     {"index": 1, "label": "batch 8", "factors": {"batch": 8}, "levels": {"batch": "8"},
      "trials": {"valid": 1, "suspect": 1, "invalid": 0, "failed": 0, "skipped": 0},
      "metrics": {"throughput_images_per_s": {"n": 2, "mean": 110.5, "standard_deviation": 1.4, "standard_error": 0.6, "low": 108.8, "high": 112.2,
                                             "median": 110.2, "min": 109, "max": 112}},
-     "words": {"wall": {"decode": 1, "infer": 1}},
+     "words": {"bottleneck": {"decode": 1, "infer": 1}},
      "targets": {"p99_ms": {"at_most": 50, "verdict": "met"}, "price_per_million_images": 2.5}}],
   "comparisons": [{"configuration": 1, "against": 0, "metric": "throughput_images_per_s", "n": 2, "ratio": 1.104, "low": 1.0977, "high": 1.1101,
                    "told": "higher", "smallest_difference": 0.0076}],
@@ -44,13 +44,13 @@ Json SmallResult() {
   "rows": [
     {"id": "a1", "attempt": 1, "counts": true, "configuration": 0, "label": "batch 1", "block": 0, "position": 1, "role": "trial", "seed": 9,
      "took_s": 1.5, "levels": {"batch": "1"}, "verdict": {"verdict": "VALID", "reasons": []},
-     "metrics": {"throughput_images_per_s": 100.1, "wall": "infer"}, "command": "weir run m|x d --batch 1"},
+     "metrics": {"throughput_images_per_s": 100.1, "bottleneck": "infer"}, "command": "weir run m|x d --batch 1"},
     {"id": "b1", "attempt": 1, "counts": false, "configuration": 1, "label": "batch 8", "block": 0, "position": 2, "role": "trial", "seed": 9,
      "took_s": 0.5, "levels": {"batch": "8"}, "verdict": {"verdict": "failed", "reasons": [], "message": "the \"server\" fell, <b>hard</b>"},
      "metrics": {}, "command": ""},
     {"id": "b1", "attempt": 2, "counts": true, "configuration": 1, "label": "batch 8", "block": 0, "position": 2, "role": "trial", "seed": 9,
      "took_s": 2.5, "levels": {"batch": "8"}, "verdict": {"verdict": "SUSPECT", "reasons": [{"reason": "steal", "evidence": "steal 3.1 %"}]},
-     "metrics": {"throughput_images_per_s": 0.1, "wall": "decode"}, "command": "weir run m|x d --batch 8"}]
+     "metrics": {"throughput_images_per_s": 0.1, "bottleneck": "decode"}, "command": "weir run m|x d --batch 8"}]
 })json";
   return ParseJson(kText).value();
 }

@@ -1,4 +1,4 @@
-#include "run/wall.h"
+#include "run/bottleneck.h"
 
 #include <gtest/gtest.h>
 
@@ -36,54 +36,54 @@ TEST(FindBounds, TwoCoresSharedByDecodingAndInferenceGiveTwoOverTheirSum) {
   EXPECT_DOUBLE_EQ(FindBounds(costs).pipeline, 1000 * 2 / 4.0);
 }
 
-TEST(FindWall, ABusyAcceleratorIsTheWall) {
-  const auto wall = FindWall(Balanced());
-  EXPECT_EQ(wall->stage, "infer");
-  EXPECT_NEAR(wall->share, 1, 1e-9);
-  EXPECT_NEAR(wall->gain, 2, 1e-9);
+TEST(FindBottleneck, ABusyAcceleratorIsTheBottleneck) {
+  const auto bottleneck = FindBottleneck(Balanced());
+  EXPECT_EQ(bottleneck->stage, "infer");
+  EXPECT_NEAR(bottleneck->share, 1, 1e-9);
+  EXPECT_NEAR(bottleneck->gain, 2, 1e-9);
 }
 
-TEST(FindWall, OneDecodeThreadIsTheWallUnderAFastEngine) {
+TEST(FindBottleneck, OneDecodeThreadIsTheBottleneckUnderAFastEngine) {
   Costs costs = Balanced();
   costs.loaders = 1;
   costs.engine_busy_s = 0.1;
   costs.round_trip_s = 0.2;
-  const auto wall = FindWall(costs);
-  EXPECT_EQ(wall->stage, "decode");
-  EXPECT_NEAR(wall->gain, 2, 1e-9);
+  const auto bottleneck = FindBottleneck(costs);
+  EXPECT_EQ(bottleneck->stage, "decode");
+  EXPECT_NEAR(bottleneck->gain, 2, 1e-9);
 }
 
-TEST(FindWall, LoadersThatWaitForStorageNameReading) {
+TEST(FindBottleneck, LoadersThatWaitForStorageNameReading) {
   Costs costs = Balanced();
   costs.wall_s = 3;
   costs.load_blocked_s = 5;
   costs.engine_busy_s = 0.1;
   costs.round_trip_s = 0.2;
-  EXPECT_EQ(FindWall(costs)->stage, "read");
+  EXPECT_EQ(FindBottleneck(costs)->stage, "read");
 }
 
-TEST(FindWall, DepthIsTheWallWhereFullBatchesWaitAndTheEngineHasRoom) {
+TEST(FindBottleneck, DepthIsTheBottleneckWhereFullBatchesWaitAndTheEngineHasRoom) {
   Costs costs = Balanced();
   costs.engine_streams = 4;
   costs.in_flight = 1;
   costs.wall_s = 1.1;
   costs.held_back_s = 1.0;
-  const auto wall = FindWall(costs);
-  EXPECT_EQ(wall->stage, "in_flight");
-  EXPECT_GT(wall->gain, 1.5);
+  const auto bottleneck = FindBottleneck(costs);
+  EXPECT_EQ(bottleneck->stage, "in_flight");
+  EXPECT_GT(bottleneck->gain, 1.5);
 }
 
-TEST(FindWall, AnAcceleratorsDepthIsNamedOnABusyMachineToo) {
+TEST(FindBottleneck, AnAcceleratorsDepthIsNamedOnABusyMachineToo) {
   Costs costs = Balanced();
   costs.engine_streams = 8;
   costs.in_flight = 1;
   costs.wall_s = 1.1;
   costs.held_back_s = 1.0;
   costs.foreign_cpu_s = 2;
-  EXPECT_EQ(FindWall(costs)->stage, "in_flight");
+  EXPECT_EQ(FindBottleneck(costs)->stage, "in_flight");
 }
 
-TEST(FindWall, DepthIsNotBlamedForCoresThatOthersHold) {
+TEST(FindBottleneck, DepthIsNotBlamedForCoresThatOthersHold) {
   Costs costs = Balanced();
   costs.engine_threads = 2;
   costs.engine_streams = 2;
@@ -91,36 +91,36 @@ TEST(FindWall, DepthIsNotBlamedForCoresThatOthersHold) {
   costs.wall_s = 10;
   costs.held_back_s = 8;
   costs.foreign_cpu_s = 15;
-  EXPECT_EQ(FindWall(costs)->stage, "infer");
+  EXPECT_EQ(FindBottleneck(costs)->stage, "infer");
 }
 
-TEST(FindWall, FullCoresNameTheStageThatTakesMostOfThem) {
+TEST(FindBottleneck, FullCoresNameTheStageThatTakesMostOfThem) {
   Costs costs = Balanced();
   costs.engine_threads = 2;
   costs.engine_streams = 2;
   costs.engine_cpu_s = 3;
   costs.wall_s = 2;
   costs.engine_busy_s = 3.9;
-  EXPECT_EQ(FindWall(costs)->stage, "infer");
-  EXPECT_NEAR(FindWall(costs)->share, 0.75, 1e-9);
+  EXPECT_EQ(FindBottleneck(costs)->stage, "infer");
+  EXPECT_NEAR(FindBottleneck(costs)->share, 0.75, 1e-9);
   costs.load_cpu_s = 6;
   costs.wall_s = 4.5;
-  EXPECT_EQ(FindWall(costs)->stage, "decode");
+  EXPECT_EQ(FindBottleneck(costs)->stage, "decode");
 }
 
-TEST(FindWall, WithoutOverlapTheLongestStageIsTheWall) {
+TEST(FindBottleneck, WithoutOverlapTheLongestStageIsTheBottleneck) {
   Costs costs = Balanced();
   costs.overlapped = false;
   costs.loaders = 1;
   costs.load_s = 1;
   costs.infer_s = 3;
-  const auto wall = FindWall(costs);
-  EXPECT_EQ(wall->stage, "infer");
-  EXPECT_NEAR(wall->share, 3 / 4.01, 1e-6);
+  const auto bottleneck = FindBottleneck(costs);
+  EXPECT_EQ(bottleneck->stage, "infer");
+  EXPECT_NEAR(bottleneck->share, 3 / 4.01, 1e-6);
   EXPECT_NEAR(FindBounds(costs).pipeline, 1000 / 4.01, 1e-6);
 }
 
-TEST(FindWall, NothingDoneHasNoWall) { EXPECT_FALSE(FindWall(Costs{})); }
+TEST(FindBottleneck, NothingDoneHasNoBottleneck) { EXPECT_FALSE(FindBottleneck(Costs{})); }
 
 // 1,000 pictures, 2 ms to load on two cores, a server that keeps 4 batches on their way all the time.
 Costs AtAServer() {
@@ -145,38 +145,38 @@ TEST(FindBounds, AServerIsBoundByItsRoundTripsAndNoClaimIsMadeOfItsEngine) {
   EXPECT_DOUBLE_EQ(bounds.pipeline, *bounds.server);
 }
 
-TEST(FindWall, AServerIsTheWallWhereAllInFlightAreWithIt) {
+TEST(FindBottleneck, AServerIsTheBottleneckWhereAllInFlightAreWithIt) {
   Costs costs = AtAServer();
-  const auto wall = FindWall(costs);
-  EXPECT_EQ(wall->stage, "server");
-  EXPECT_NEAR(wall->share, 7.9 / 8, 1e-9);
-  EXPECT_GT(wall->gain, 1.5);
-  EXPECT_EQ(wall->text.find("other processes"), std::string::npos);
+  const auto bottleneck = FindBottleneck(costs);
+  EXPECT_EQ(bottleneck->stage, "server");
+  EXPECT_NEAR(bottleneck->share, 7.9 / 8, 1e-9);
+  EXPECT_GT(bottleneck->gain, 1.5);
+  EXPECT_EQ(bottleneck->text.find("other processes"), std::string::npos);
   costs.foreign_cpu_s = 2.0;
-  EXPECT_NE(FindWall(costs)->text.find("other processes"), std::string::npos);
+  EXPECT_NE(FindBottleneck(costs)->text.find("other processes"), std::string::npos);
 }
 
-TEST(FindWall, OurOwnPartsAreNamedWhereTheServerWaitsForThem) {
+TEST(FindBottleneck, OurOwnPartsAreNamedWhereTheServerWaitsForThem) {
   Costs costs = AtAServer();
   costs.held_back_s = 0;
   costs.round_trip_s = 2;
   costs.load_cpu_s = 3.7;
-  EXPECT_EQ(FindWall(costs)->stage, "decode");
+  EXPECT_EQ(FindBottleneck(costs)->stage, "decode");
   costs.load_cpu_s = 0.2;
   costs.loaders = 0;
   costs.other_cpu_s = 3.7;
-  EXPECT_EQ(FindWall(costs)->stage, "client");
+  EXPECT_EQ(FindBottleneck(costs)->stage, "client");
 }
 
-TEST(FindWall, WithoutOverlapTheWaitForTheServerIsAStage) {
+TEST(FindBottleneck, WithoutOverlapTheWaitForTheServerIsAStage) {
   Costs costs = AtAServer();
   costs.overlapped = false;
   costs.in_flight = 1;
   costs.load_s = 1;
   costs.send_s = 2;
-  const auto wall = FindWall(costs);
-  EXPECT_EQ(wall->stage, "server");
-  EXPECT_NEAR(wall->share, 2 / 3.01, 1e-9);
+  const auto bottleneck = FindBottleneck(costs);
+  EXPECT_EQ(bottleneck->stage, "server");
+  EXPECT_NEAR(bottleneck->share, 2 / 3.01, 1e-9);
 }
 
 }  // namespace

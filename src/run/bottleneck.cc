@@ -1,4 +1,4 @@
-#include "run/wall.h"
+#include "run/bottleneck.h"
 
 #include <fmt/format.h>
 
@@ -34,8 +34,8 @@ std::string Times(double gain) {
   return gain < 1.005 ? "would give nothing more" : fmt::format("would give at most {:.1f} times", gain);
 }
 
-// Without overlap every stage adds to the time; the wall is the longest.
-Wall LongestStage(const Costs& c) {
+// Without overlap every stage adds to the time; the bottleneck is the longest.
+Bottleneck LongestStage(const Costs& c) {
   const double read = std::min(c.load_blocked_s, c.load_s);
   const std::array<std::pair<const char*, double>, 4> stages{
       {{c.remote ? "server" : "infer", c.infer_s + c.send_s},
@@ -45,120 +45,128 @@ Wall LongestStage(const Costs& c) {
   double sum = 0;
   for (const auto& [name, seconds] : stages) sum += seconds;
   const auto longest = std::ranges::max_element(stages, {}, [](const auto& s) { return s.second; });
-  Wall wall{.stage = longest->first, .share = sum > 0 ? longest->second / sum : 0, .share_of = "the time"};
-  wall.gain = 1 / (1 - wall.share / 2);
+  Bottleneck bottleneck{
+      .stage = longest->first, .share = sum > 0 ? longest->second / sum : 0, .share_of = "the time"};
+  bottleneck.gain = 1 / (1 - bottleneck.share / 2);
   const double overlap = longest->second > 0 ? sum / longest->second : 1;
-  wall.text = fmt::format(
+  bottleneck.text = fmt::format(
       "{}: {:.0f} % of the time, and nothing overlaps in sync mode; twice as fast it would give at most "
       "{:.1f} times, "
       "--mode async at most {:.1f} times",
-      wall.stage == "decode" ? "decoding" : wall.stage, 100 * wall.share, wall.gain, overlap);
-  return wall;
+      bottleneck.stage == "decode" ? "decoding" : bottleneck.stage, 100 * bottleneck.share, bottleneck.gain,
+      overlap);
+  return bottleneck;
 }
 
 // The part with the most CPU time. Of a server's engine none is ours; sending to it is.
-Wall CpuWall(const Costs& c) {
+Bottleneck CpuBottleneck(const Costs& c) {
   const double partner = c.remote ? c.other_cpu_s : c.engine_cpu_s;
   const bool decode = c.load_cpu_s > partner;
-  Wall wall{.stage = decode ? "decode" : c.remote ? "client" : "infer", .share_of = "the CPU time"};
-  wall.share = (decode ? c.load_cpu_s : partner) / CpuSum(c);
+  Bottleneck bottleneck{.stage = decode     ? "decode"
+                                 : c.remote ? "client"
+                                            : "infer",
+                        .share_of = "the CPU time"};
+  bottleneck.share = (decode ? c.load_cpu_s : partner) / CpuSum(c);
   Costs more = c;
   more.cores *= 2;
   (decode ? more.loaders : more.engine_threads) *= 2;
   if (!decode) more.engine_streams *= 2;
   more.in_flight *= 2;
-  wall.gain = Gain(c, more);
-  const std::string stage = decode ? "decoding" : wall.stage;
+  bottleneck.gain = Gain(c, more);
+  const std::string stage = decode ? "decoding" : bottleneck.stage;
   const double foreign = c.foreign_cpu_s / c.wall_s;
   if (foreign > 0.25 * c.cores) {
-    wall.text = fmt::format(
+    bottleneck.text = fmt::format(
         "{}: {:.0f} % of this program's CPU time; other processes{} hold {:.1f} of the {:.3g} cores, alone "
         "it could reach {:.0f} images/s",
-        stage, 100 * wall.share, c.remote ? ", the server if it is here," : "", foreign, c.cores,
+        stage, 100 * bottleneck.share, c.remote ? ", the server if it is here," : "", foreign, c.cores,
         FindBounds(c).pipeline);
-    return wall;
+    return bottleneck;
   }
-  wall.text = fmt::format("{}: {:.0f} % of the CPU time, and all {:.3g} cores are taken; twice the cores {}",
-                          stage, 100 * wall.share, c.cores, Times(wall.gain));
-  return wall;
+  bottleneck.text =
+      fmt::format("{}: {:.0f} % of the CPU time, and all {:.3g} cores are taken; twice the cores {}", stage,
+                  100 * bottleneck.share, c.cores, Times(bottleneck.gain));
+  return bottleneck;
 }
 
-Wall LoaderWall(const Costs& c, bool read) {
+Bottleneck LoaderBottleneck(const Costs& c, bool read) {
   const double busy = c.load_cpu_s + c.load_blocked_s;
-  Wall wall{.stage = read ? "read" : "decode", .share_of = "the loaders' time"};
-  wall.share = busy > 0 ? (read ? c.load_blocked_s : c.load_cpu_s) / busy : 0;
+  Bottleneck bottleneck{.stage = read ? "read" : "decode", .share_of = "the loaders' time"};
+  bottleneck.share = busy > 0 ? (read ? c.load_blocked_s : c.load_cpu_s) / busy : 0;
   Costs more = c;
   if (read) {
     more.load_blocked_s /= 2;
-    wall.gain = Gain(c, more);
-    wall.text =
+    bottleneck.gain = Gain(c, more);
+    bottleneck.text =
         fmt::format("read: the loaders wait for storage {:.0f} % of their time; storage twice as fast {}",
-                    100 * wall.share, Times(wall.gain));
+                    100 * bottleneck.share, Times(bottleneck.gain));
   } else {
     more.loaders *= 2;
-    wall.gain = Gain(c, more);
-    wall.text = fmt::format("decoding: {:.0f} % of the time of its {} thread{}; twice the decode threads {}",
-                            100 * wall.share, c.loaders, c.loaders == 1 ? "" : "s", Times(wall.gain));
+    bottleneck.gain = Gain(c, more);
+    bottleneck.text =
+        fmt::format("decoding: {:.0f} % of the time of its {} thread{}; twice the decode threads {}",
+                    100 * bottleneck.share, c.loaders, c.loaders == 1 ? "" : "s", Times(bottleneck.gain));
   }
-  return wall;
+  return bottleneck;
 }
 
-Wall EngineWall(const Costs& c) {
-  Wall wall{.stage = "infer", .share_of = "the engine's time"};
-  wall.share = std::min(1.0, c.engine_busy_s / (c.engine_streams * c.wall_s));
+Bottleneck EngineBottleneck(const Costs& c) {
+  Bottleneck bottleneck{.stage = "infer", .share_of = "the engine's time"};
+  bottleneck.share = std::min(1.0, c.engine_busy_s / (c.engine_streams * c.wall_s));
   Costs more = c;
   more.engine_busy_s /= 2;
   more.engine_cpu_s /= 2;
   more.round_trip_s -= c.engine_busy_s / 2;
-  wall.gain = Gain(c, more);
-  wall.text = fmt::format("infer: the engine is busy {:.0f} % of the time; one twice as fast {}",
-                          100 * wall.share, Times(wall.gain));
-  return wall;
+  bottleneck.gain = Gain(c, more);
+  bottleneck.text = fmt::format("infer: the engine is busy {:.0f} % of the time; one twice as fast {}",
+                                100 * bottleneck.share, Times(bottleneck.gain));
+  return bottleneck;
 }
 
-Wall DepthWall(const Costs& c) {
-  Wall wall{.stage = "in_flight", .share_of = "the time"};
-  wall.share = std::min(1.0, c.held_back_s / c.wall_s);
+Bottleneck DepthBottleneck(const Costs& c) {
+  Bottleneck bottleneck{.stage = "in_flight", .share_of = "the time"};
+  bottleneck.share = std::min(1.0, c.held_back_s / c.wall_s);
   Costs more = c;
   more.in_flight *= 2;
-  wall.gain = Gain(c, more);
-  wall.text = fmt::format(
+  bottleneck.gain = Gain(c, more);
+  bottleneck.text = fmt::format(
       "in_flight: with {} batch{} in flight at most, full batches were held back {:.0f} % of the time while "
       "the "
       "engine had room; twice as many {}",
-      c.in_flight, c.in_flight == 1 ? "" : "es", 100 * wall.share, Times(wall.gain));
-  return wall;
+      c.in_flight, c.in_flight == 1 ? "" : "es", 100 * bottleneck.share, Times(bottleneck.gain));
+  return bottleneck;
 }
 
-Wall PrintWall(const Costs& c) {
-  Wall wall{.stage = "print", .share_of = "the time"};
-  wall.share = std::min(1.0, c.print_s / c.wall_s);
+Bottleneck PrintBottleneck(const Costs& c) {
+  Bottleneck bottleneck{.stage = "print", .share_of = "the time"};
+  bottleneck.share = std::min(1.0, c.print_s / c.wall_s);
   Costs more = c;
   more.print_s /= 2;
-  wall.gain = Gain(c, more);
-  wall.text = fmt::format("print: writing the answers takes {:.0f} % of the time; at half the cost it {}",
-                          100 * wall.share, Times(wall.gain));
-  return wall;
+  bottleneck.gain = Gain(c, more);
+  bottleneck.text =
+      fmt::format("print: writing the answers takes {:.0f} % of the time; at half the cost it {}",
+                  100 * bottleneck.share, Times(bottleneck.gain));
+  return bottleneck;
 }
 
-Wall ServerWall(const Costs& c) {
-  Wall wall{.stage = "server", .share_of = "the places in flight"};
-  wall.share = std::min(1.0, c.round_trip_s / (c.in_flight * c.wall_s));
+Bottleneck ServerBottleneck(const Costs& c) {
+  Bottleneck bottleneck{.stage = "server", .share_of = "the places in flight"};
+  bottleneck.share = std::min(1.0, c.round_trip_s / (c.in_flight * c.wall_s));
   Costs more = c;
   more.round_trip_s /= 2;
-  wall.gain = Gain(c, more);
-  wall.text = fmt::format(
+  bottleneck.gain = Gain(c, more);
+  bottleneck.text = fmt::format(
       "server: of {} batch{} in flight {:.0f} % are with it or on the way; answers in half the time {}, and "
       "more in flight helps where the server has room",
-      c.in_flight, c.in_flight == 1 ? "" : "es", 100 * wall.share, Times(wall.gain));
+      c.in_flight, c.in_flight == 1 ? "" : "es", 100 * bottleneck.share, Times(bottleneck.gain));
   const double foreign = c.foreign_cpu_s / c.wall_s;
   if (foreign > 0.25 * c.cores) {
-    wall.text += fmt::format(
+    bottleneck.text += fmt::format(
         "; other processes of this machine, the server if it is here, hold {:.1f} of its "
         "{:.3g} cores",
         foreign, c.cores);
   }
-  return wall;
+  return bottleneck;
 }
 
 // What an engine of this process gives: on its threads or streams alone, and, by Little's law, at the depth
@@ -198,7 +206,7 @@ Bounds FindBounds(const Costs& c) {
   return b;
 }
 
-std::optional<Wall> FindWall(const Costs& c) {
+std::optional<Bottleneck> FindBottleneck(const Costs& c) {
   if (c.images <= 0 || c.wall_s <= 0) return std::nullopt;
   if (!c.overlapped) return LongestStage(c);
   const Bounds b = FindBounds(c);
@@ -206,7 +214,7 @@ std::optional<Wall> FindWall(const Costs& c) {
   const double cpu = b.cpu.value_or(infinite), decode = b.decode.value_or(infinite),
                infer = b.infer.value_or(infinite);
   const double print = b.print.value_or(infinite), server = b.server.value_or(infinite);
-  if (c.remote && c.held_back_s > 0.5 * c.wall_s) return ServerWall(c);
+  if (c.remote && c.held_back_s > 0.5 * c.wall_s) return ServerBottleneck(c);
   const double bound = std::min({cpu, decode, infer, print, server});
   // Seen, not computed: work was ready, the engine had room (a CPU engine has none where the cores are
   // taken), and only the depth kept them apart.
@@ -214,15 +222,15 @@ std::optional<Wall> FindWall(const Costs& c) {
   const double cpu_share = (CpuSum(c) + c.foreign_cpu_s) / (c.cores * c.wall_s);
   if (!c.remote && c.held_back_s > 0.5 * c.wall_s && engine_share < 0.9 &&
       (c.engine_threads == 0 || cpu_share < 0.9)) {
-    if (Wall depth = DepthWall(c); depth.gain > 1.05) return depth;
+    if (Bottleneck depth = DepthBottleneck(c); depth.gain > 1.05) return depth;
   }
   // Cores first: where they are all taken, more threads of one kind only take them from the other.
-  if (cpu <= bound * 1.02 && c.load_blocked_s < c.load_cpu_s) return CpuWall(c);
-  if (decode <= bound) return LoaderWall(c, c.load_blocked_s > c.load_cpu_s);
-  if (infer <= bound) return EngineWall(c);
-  if (print <= bound) return PrintWall(c);
-  if (server <= bound) return ServerWall(c);
-  return CpuWall(c);
+  if (cpu <= bound * 1.02 && c.load_blocked_s < c.load_cpu_s) return CpuBottleneck(c);
+  if (decode <= bound) return LoaderBottleneck(c, c.load_blocked_s > c.load_cpu_s);
+  if (infer <= bound) return EngineBottleneck(c);
+  if (print <= bound) return PrintBottleneck(c);
+  if (server <= bound) return ServerBottleneck(c);
+  return CpuBottleneck(c);
 }
 
 }  // namespace weir::run

@@ -1,5 +1,5 @@
-// Which part is the wall: bounds on the rate from the measured cost of the parts, and what relieving one
-// would give.
+// Which part is the bottleneck: bounds on the rate from the measured cost of the parts, and what relieving
+// one would give.
 #pragma once
 
 #include <optional>
@@ -49,13 +49,13 @@ Bounds FindBounds(const Costs& costs);
 
 // The limiting part. `stage` is "read", "decode", "infer", "in_flight" or "print"; with a server "server"
 // (it, or the way to it) instead of "infer" and "in_flight", and "client" for the CPU time of the sending.
-struct Wall {
+struct Bottleneck {
   std::string stage;
   double share = 0;      // of `share_of`
   std::string share_of;  // "the CPU time", "the loaders' time", "the engine's time", "the time" ...
   double gain = 1;       // twice the named resource would give at most so many times the rate
   std::string text;      // one sentence for people
 };
-std::optional<Wall> FindWall(const Costs& costs);
+std::optional<Bottleneck> FindBottleneck(const Costs& costs);
 
 }  // namespace weir::run
