@@ -58,7 +58,7 @@ def test_a_raw_set_runs_as_its_pictures_do_and_fits_only_its_recipe(weir, made, 
     (("--engine", "emulated:base=0ms,per_item=0ms", "--decode-threads", "1", "--repeat-data", "3"), "decode"),
     (("--engine", "emulated:base=12ms,per_item=0ms,streams=8", "--batch", "1", "--in-flight", "1"), "in_flight"),
 ], ids=["slow engine", "one decode thread", "depth 1"])
-def test_a_planted_wall_is_named(weir, made, options, bottleneck):
+def test_a_planted_bottleneck_is_named(weir, made, options, bottleneck):
     result = weir.json("run", *made, *options)
     assert result["bottleneck"]["stage"] == bottleneck, result["bottleneck"]
 

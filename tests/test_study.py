@@ -457,7 +457,7 @@ def bottlenecks(weir, made, tmp_path_factory):
     ("infer", {"accelerator": "emulated:base=30ms,per_item=0ms"}),
     ("in_flight", {"in_flight": 1}),
 ], ids=["one decode thread", "slow disk", "slow engine", "depth 1"])
-def test_a_planted_wall_is_named_in_the_report(bottlenecks, bottleneck, factors):
+def test_a_planted_bottleneck_is_named_in_the_report(bottlenecks, bottleneck, factors):
     rows, no_slow_disk = bottlenecks
     found = [(one, row) for one, row in rows if all(one["factors"].get(name) == level for name, level in factors.items())]
     assert len(found) == 1, factors

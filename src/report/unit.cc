@@ -30,7 +30,7 @@ constexpr struct {
                 {"_s", "s", 1},
                 {"_cpu", "cores", 1}};
 
-constexpr std::pair<std::string_view, std::string_view> kWalls[] = {
+constexpr std::pair<std::string_view, std::string_view> kBottlenecks[] = {
     {"read", "storage: the loaders wait for it"},
     {"decode", "reading and preparing the pictures, on the application's CPU"},
     {"infer", "the engine"},
