@@ -104,6 +104,9 @@ def disk(tmp_path):
         with contextlib.suppress(OSError), open(place / "other", "wb", buffering=0) as other:
             while mounted:
                 other.write(b"x" * 512)
+        with contextlib.suppress(OSError):
+            while mounted:
+                file.write(b"\n")  # what its last page has room for
 
     with open(place / "log.txt" if mounted else "/dev/full", "wb", buffering=0) as file:
         yield file, fill
@@ -149,7 +152,7 @@ def restored_signals():
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # python ignores it, and a child would, too
 
 
-def test_a_full_disk_does_not_end_it(serve, disk):
+def test_a_full_disk_does_not_end_it(disk, serve):
     file, fill = disk
     server = serve(stderr=file).wait()
     fill()
