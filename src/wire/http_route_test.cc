@@ -105,7 +105,7 @@ TEST(HttpRoute, WhatIsNoRouteIsNotFound) {
                            "/v2/models/m/generate",
                            "/v2/repository",
                            "//v2",
-                           "/v2/cudasharedmemory/status",
+                           "/v2/cudasharedmemory/register",
                            "/v2/logging",
                            "/V2/health/live",
                            "v2"}) {
