@@ -69,12 +69,12 @@ def test_the_sum_of_all_regions_is_bounded(serve, tmp_path):
 
 @pytest.fixture
 def million(serve, tmp_path):
-    put_identity(tmp_path / "models", "m", dims="-1", batch=0)
+    put_identity(tmp_path / "models", "m", dims="-1", batch=1)
     return serve("--model-repository", tmp_path / "models")
 
 
 def classify(server, values, count, status=200, timeout=60):
-    header = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [len(values)], "parameters": {"binary_data_size": 4 * len(values)}}],
+    header = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, len(values)], "parameters": {"binary_data_size": 4 * len(values)}}],
                          "outputs": [{"name": "y", "parameters": {"classification": count}}]}).encode()
     got, _, data = server.call("POST", "/v2/models/m/infer", header + values.tobytes(),
                                {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(header))}, timeout)
@@ -91,14 +91,14 @@ def test_classes_of_15_million_values_are_ranked_in_bounds(million):
     used = stat()
     best = classify(million, values, 65_536)["outputs"][0]
     assert stat() - used < 10, "CPU seconds"  # a sort of all of them took minutes
-    assert best["shape"] == [65_536]
+    assert best["shape"] == [1, 65_536]
     assert best["data"][0] == "14999999.000000:14999999" and best["data"][-1].endswith(f":{15_000_000 - 65_536}")
     assert time.process_time() - before < 30
 
 
 def test_health_answers_while_classes_are_ranked(million):
     values = np.random.default_rng(1).random(15_000_000, dtype=np.float32)
-    header = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [len(values)], "parameters": {"binary_data_size": 4 * len(values)}}],
+    header = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, len(values)], "parameters": {"binary_data_size": 4 * len(values)}}],
                          "outputs": [{"name": "y", "parameters": {"classification": 1000}}]}).encode()
     connection = http.client.HTTPConnection(million.http, timeout=60)
     connection.request("POST", "/v2/models/m/infer", header + values.tobytes(), {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(header))})
@@ -161,7 +161,7 @@ def test_a_model_just_within_the_bound_takes_no_more_than_a_gigabyte(tmp_path):
 
 
 def test_labels_are_bounded(weir, made, tmp_path):
-    folder = tmp_path / "net"
+    folder = tmp_path / "tiny"
     shutil.copytree(made[0], folder)
     (folder / "labels.txt").write_bytes(b"x\n" * 10_000_000)
     status, said, most = show(folder)
@@ -279,6 +279,6 @@ def test_names_that_a_spreadsheet_would_run_are_defused_and_read_back(weir, made
         weir.run("run", made[0], name, "--answers", tmp_path / "answers.csv")
         rows = (tmp_path / "answers.csv").read_text().splitlines()
         assert rows[1].startswith("'=1+1")
-        weir.run("load", made[0], "--data", name, "--check", tmp_path / "answers.csv", "--concurrency-range", 1, "--request-count", 8)
+        weir.run("load", made[0], "--recipe", made[0] / "recipe.yaml", "--data", name, "--check", tmp_path / "answers.csv", "--concurrency-range", 1, "--request-count", 8)
     finally:
         os.chdir(here)
