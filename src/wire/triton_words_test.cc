@@ -47,7 +47,11 @@ TEST(TritonWords, TellAFolderThatCannotBeReadFromAModelThatCannotRun) {
 }
 
 TEST(TritonWords, ShowNamesOfClientsInOneShortLine) {
-  EXPECT_EQ(UnexpectedInput("m", "a\xff" "b").message, "unexpected inference input 'a\\xFFb' for model 'm'");
+  EXPECT_EQ(UnexpectedInput("m",
+                            "a\xff"
+                            "b")
+                .message,
+            "unexpected inference input 'a\\xFFb' for model 'm'");
   EXPECT_LT(UnknownModel(std::string(1'000'000, 'x')).message.size(), 400U);
 }
 
