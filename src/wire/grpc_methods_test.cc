@@ -18,7 +18,7 @@ class GrpcMethodsTest : public testing::Test {
     Result<std::string> answer = Fail(ErrorCode::kInternal, "no such method");
     for (const GrpcMethod& method : GrpcMethods()) {
       if (!std::string_view(method.name).ends_with("/" + std::string(name))) continue;
-      method.serve({api_, allow_regions_, compat_}, message,
+      method.serve({.api = api_, .allow_regions = allow_regions_, .compat = compat_}, message,
                    [&](Result<std::string> given) { answer = std::move(given); });
     }
     return answer;
