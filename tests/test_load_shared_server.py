@@ -1,5 +1,6 @@
 """weir load beside other clients: what it says of a server that is not its own, and what priorities do there."""
 import json
+import re
 import subprocess
 
 import pytest
@@ -77,7 +78,7 @@ def test_two_at_once_each_say_that_the_server_was_shared(weir, server, tmp_path)
     assert "--split response" in level["split_left_out"]
     assert min(times({name: level[name] for name in level if name.endswith("_ms")})) >= 0
     said = done.stdout.decode()
-    assert "server-shared" in said and "left out" in said and " -" not in said.split("server-shared")[0].split("response ")[1]
+    assert "server-shared" in said and "left out" in said and not re.search(r" -[0-9]", said)
     columns = (tmp_path / "table.csv").read_text().splitlines()[1].split(",")
     assert columns[3:8] == [""] * 5, "what others' requests took is no column of ours"
     assert b"it keeps the rules" in weir.run("load", "--validate", tmp_path / "result.json", status=None).stdout
@@ -101,7 +102,7 @@ def test_the_higher_priority_goes_first(server, protocol):
     low = begin(*at(server, "ranked", protocol), "--concurrency-range", 4, "--priority", 2, *length)
     high = begin(*at(server, "ranked", protocol), "--concurrency-range", 4, "--priority", 1, *length)
     high, low = end(high), end(low)
-    assert high["answered"] > 3 * max(1, low["answered"]), (high["answered"], low["answered"])
+    assert high["answered"] > 1.3 * low["answered"], (high["answered"], low["answered"])  # equal without priorities
     assert high["errors"] == {}
 
 
