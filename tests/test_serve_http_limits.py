@@ -282,7 +282,9 @@ EVIL = "Origin: http://evil.example"
     (request("GET", "/v2", "Origin: http://localhost:3000"), 200),
     (b"GET /v2 HTTP/1.1\r\nHost: 10.1.2.3:8000\r\n\r\n", 200),
     (b"GET /v2 HTTP/1.0\r\n\r\n", 200),
-])
+], ids=["unload without a type", "unload", "a page without an origin", "a region", "metadata", "a preflight", "a Host", "a rebound Host",
+        "a target of another host", "an empty form", "a form", "a multipart form", "inference as text", "a region as text",
+        "a page of this machine", "an address as Host", "HTTP 1.0"])
 def test_requests_of_other_sites_are_refused(serve, tmp_path, data, status):
     put_identity(tmp_path / "models", "m")
     server = serve("--model-repository", tmp_path / "models", "--model-control-mode", "explicit", "--load-model", "m", "--allow-client-shm")

@@ -24,6 +24,16 @@ std::string Lower(std::string_view text) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
+// What most clients on this machine send, with or without a port: no more than a comparison.
+bool IsUsualLoopback(std::string_view host) {
+  for (const std::string_view usual : {"127.0.0.1", "localhost"}) {
+    if (!host.starts_with(usual)) continue;
+    const std::string_view port = host.substr(usual.size());
+    return port.empty() || (port[0] == ':' && std::ranges::all_of(port.substr(1), IsDigit));
+  }
+  return false;
+}
+
 // The name or address of "name", "name:port", "[address]" or "[address]:port", without a dot at its end.
 // nullopt if it is none of them.
 std::optional<std::string_view> NameOf(std::string_view authority) {
@@ -127,7 +137,7 @@ Result<CrossSitePolicy> CrossSitePolicy::Create(Options options) {
 }
 
 bool CrossSitePolicy::AllowsHost(std::string_view host) const {
-  if (any_host_ || host.empty()) return true;
+  if (any_host_ || host.empty() || IsUsualLoopback(host)) return true;
   const auto given = NameOf(host);
   if (!given) return false;
   if (IsAddress(*given)) return true;
@@ -210,7 +220,7 @@ HttpReply PreflightReply(const HttpRequest& request) {
 HttpServer::Handler GuardCrossSite(HttpServer::Handler inner, CrossSitePolicy policy,
                                    std::function<void(const std::string&)> on_refused) {
   return [inner = std::move(inner), policy = std::move(policy), on_refused = std::move(on_refused)](
-             HttpRequest request, HttpResponder responder) {
+             HttpRequest&& request, HttpResponder&& responder) {
     if (const auto reason = policy.Refusal(request.host, request.origin)) {
       if (on_refused) on_refused(*reason);
       return responder.Send(

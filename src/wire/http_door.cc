@@ -7,6 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include <boost/beast/core/string.hpp>
+
 #include "base/json.h"
 #include "wire/http_codec.h"
 #include "wire/http_json.h"
@@ -40,10 +42,9 @@ bool HasKnownType(const HttpRequest& request) {
   if (!type || type->empty()) return !request.origin || request.body.empty();
   std::string_view name = type->substr(0, type->find(';'));
   while (name.ends_with(' ')) name.remove_suffix(1);
-  std::string lower(name);
-  for (char& c : lower) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  if (lower == "application/json" || lower == "application/octet-stream") return true;
-  return lower == "application/x-www-form-urlencoded" && !request.origin &&
+  const auto is = [name](std::string_view known) { return boost::beast::iequals(name, known); };
+  if (is("application/octet-stream") || is("application/json")) return true;
+  return is("application/x-www-form-urlencoded") && !request.origin &&
          request.Header("User-Agent") == kCppClient;
 }
 
@@ -63,7 +64,7 @@ class Door : public std::enable_shared_from_this<Door> {
   Door(Api& api, const Clock& clock, HttpDoorOptions options)
       : api_(api), clock_(clock), options_(std::move(options)) {}
 
-  void Serve(HttpRequest request, HttpResponder responder) const;
+  void Serve(HttpRequest&& request, HttpResponder&& responder) const;
 
  private:
   // An inference from its arrival to its last byte.
@@ -96,7 +97,7 @@ class Door : public std::enable_shared_from_this<Door> {
   const HttpDoorOptions options_;
 };
 
-void Door::Serve(HttpRequest request, HttpResponder responder) const {
+void Door::Serve(HttpRequest&& request, HttpResponder&& responder) const {
   auto found = FindHttpRoute(request.method, request.path);
   if (const auto* none = std::get_if<NoHttpRoute>(&found)) {
     HttpReply reply = ErrorReply(none->status, {ErrorCode::kNotFound, none->message});
@@ -340,8 +341,8 @@ bool IsHealthProbe(const HttpRequest& request) {
 }
 
 HttpServer::Handler MakeHttpDoor(Api& api, const Clock& clock, HttpDoorOptions options) {
-  return [door = std::make_shared<const Door>(api, clock, std::move(options))](HttpRequest request,
-                                                                               HttpResponder responder) {
+  return [door = std::make_shared<const Door>(api, clock, std::move(options))](HttpRequest&& request,
+                                                                               HttpResponder&& responder) {
     door->Serve(std::move(request), std::move(responder));
   };
 }
