@@ -370,7 +370,8 @@ def test_as_engine_serves(weir, physical, tmp_path):
                 time.sleep(0.05)
         request = {"inputs": [{"name": "x", "shape": [8, 4], "datatype": "FP32", "data": [0.5] * 32}]}
         begin = time.monotonic()
-        with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/ghost/infer", json.dumps(request).encode())) as answer:
+        with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/ghost/infer", json.dumps(request).encode(),
+                                                           {"Content-Type": "application/json"})) as answer:
             assert json.load(answer)["outputs"][0]["shape"] == [8, 4]
         assert time.monotonic() - begin >= 0.8 * step_ms("beta-30", "wide", 8) / 1000
     finally:

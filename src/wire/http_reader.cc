@@ -86,7 +86,7 @@ class HttpReader::Parser final : public beast::http::basic_parser<true> {
   bool is_http10() const { return is_http10_; }
   bool expects_continue() const { return expects_continue_; }
   size_t aligned() const { return aligned_; }
-  bool in_chunk() const { return chunk_left_ > 0; }
+  std::uint64_t chunk_left() const { return chunk_left_; }
 
  private:
   using string_view = beast::string_view;
@@ -309,11 +309,13 @@ HttpReader::Step HttpReader::ReadChunks() {
   // The parser takes it for granted that the end of a chunked body has five bytes, and aborts when it is
   // asked with fewer; no body ends in fewer.
   constexpr std::string_view kEnd = "0\r\n\r\n";
-  const auto waiting = [this] {
-    return std::string_view(reinterpret_cast<const char*>(Waiting().data()), Waiting().size());
+  // Behind what is left of a chunk.
+  const auto behind = [this] {
+    const std::string_view text(reinterpret_cast<const char*>(Waiting().data()), Waiting().size());
+    return text.substr(std::min<std::uint64_t>((*parser_)->chunk_left(), text.size()));
   };
-  if (waiting().size() < kEnd.size()) {
-    if (!(*parser_)->in_chunk() && HasBareLineFeed(waiting(), true)) return BadChunkLine();
+  if (Waiting().size() < kEnd.size()) {
+    if (HasBareLineFeed(behind(), true)) return BadChunkLine();
     return NeedMore{};
   }
   auto put = (*parser_)->Put(Waiting());
@@ -323,7 +325,7 @@ HttpReader::Step HttpReader::ReadChunks() {
     request_.body = request_.body.Slice(0, body_filled_);
     return Finish();
   }
-  if (!(*parser_)->in_chunk() && HasBareLineFeed(waiting(), false)) return BadChunkLine();
+  if (HasBareLineFeed(behind(), false)) return BadChunkLine();
   if (Waiting().size() >= capacity_) return HttpRefusal{400, "a chunk's header or the trailers are too long"};
   return NeedMore{};
 }

@@ -53,7 +53,7 @@ TEST(HttpRoute, EveryRouteOfTheProtocolIsFound) {
     ASSERT_TRUE(std::holds_alternative<HttpRoute>(found)) << entry.path;
     EXPECT_EQ(std::get<HttpRoute>(found), entry.route) << entry.path;
     const std::string other = std::string(entry.verb) == "GET" ? "POST" : "GET";
-    for (const std::string& verb : {other, std::string("HEAD"), std::string("DELETE")}) {
+    for (const std::string& verb : {other, std::string("PUT"), std::string("DELETE")}) {
       const auto wrong = FindHttpRoute(verb, entry.path);
       ASSERT_TRUE(std::holds_alternative<NoHttpRoute>(wrong)) << entry.path;
       EXPECT_EQ(std::get<NoHttpRoute>(wrong).status, 405);
