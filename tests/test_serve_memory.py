@@ -33,6 +33,13 @@ class Object:
         os.unlink(self.path)
 
 
+def check_load_runs(weir, *arguments):
+    """Its verdict depends on the machine (status 3), whether it runs at all does not."""
+    done = weir.run("load", *arguments, "--concurrency-range", 1, "--request-count", 40, status=None)
+    assert done.returncode in (0, 3), done.stderr.decode()
+    assert "failed" not in done.stdout.decode(), done.stdout.decode()
+
+
 # Shared memory
 
 def test_regions_of_a_huge_object_neither_end_the_server_nor_take_its_address_space(serve, tmp_path):
@@ -69,12 +76,12 @@ def test_the_sum_of_all_regions_is_bounded(serve, tmp_path):
 
 @pytest.fixture
 def million(serve, tmp_path):
-    put_identity(tmp_path / "models", "m", dims="-1", batch=0)
+    put_identity(tmp_path / "models", "m", dims="1, -1", batch=0)
     return serve("--model-repository", tmp_path / "models")
 
 
 def classify(server, values, count, status=200, timeout=60):
-    header = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [len(values)], "parameters": {"binary_data_size": 4 * len(values)}}],
+    header = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, len(values)], "parameters": {"binary_data_size": 4 * len(values)}}],
                          "outputs": [{"name": "y", "parameters": {"classification": count}}]}).encode()
     got, _, data = server.call("POST", "/v2/models/m/infer", header + values.tobytes(),
                                {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(header))}, timeout)
@@ -98,7 +105,7 @@ def test_classes_of_15_million_values_are_ranked_in_bounds(million):
 
 def test_health_answers_while_classes_are_ranked(million):
     values = np.random.default_rng(1).random(15_000_000, dtype=np.float32)
-    header = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [len(values)], "parameters": {"binary_data_size": 4 * len(values)}}],
+    header = json.dumps({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, len(values)], "parameters": {"binary_data_size": 4 * len(values)}}],
                          "outputs": [{"name": "y", "parameters": {"classification": 1000}}]}).encode()
     connection = http.client.HTTPConnection(million.http, timeout=60)
     connection.request("POST", "/v2/models/m/infer", header + values.tobytes(), {"Content-Type": "application/octet-stream", "Inference-Header-Content-Length": str(len(header))})
@@ -161,7 +168,7 @@ def test_a_model_just_within_the_bound_takes_no_more_than_a_gigabyte(tmp_path):
 
 
 def test_labels_are_bounded(weir, made, tmp_path):
-    folder = tmp_path / "net"
+    folder = tmp_path / "tiny"
     shutil.copytree(made[0], folder)
     (folder / "labels.txt").write_bytes(b"x\n" * 10_000_000)
     status, said, most = show(folder)
@@ -200,7 +207,7 @@ def test_a_name_that_has_the_payload_already_is_taken_as_it_is(serve, weir, made
         path.rename(pictures / f"{number}{path.suffix}")
     assert found
     weir.run("run", f"{url}/tiny.image", pictures, "--payload", "image")
-    weir.run("load", f"{url}/tiny.image", "--payload", "image", "--data", pictures, "--concurrency-range", 1, "--request-count", 8)
+    check_load_runs(weir, f"{url}/tiny.image", "--payload", "image", "--data", pictures)
 
 
 def test_an_unknown_key_of_a_configuration_is_named_with_the_one_that_was_meant(serve, tmp_path):
@@ -279,6 +286,6 @@ def test_names_that_a_spreadsheet_would_run_are_defused_and_read_back(weir, made
         weir.run("run", made[0], name, "--answers", tmp_path / "answers.csv")
         rows = (tmp_path / "answers.csv").read_text().splitlines()
         assert rows[1].startswith("'=1+1")
-        weir.run("load", made[0], "--data", name, "--check", tmp_path / "answers.csv", "--concurrency-range", 1, "--request-count", 8)
+        check_load_runs(weir, made[0], "--recipe", made[0] / "recipe.yaml", "--data", name, "--check", tmp_path / "answers.csv")
     finally:
         os.chdir(here)
