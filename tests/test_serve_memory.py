@@ -33,6 +33,13 @@ class Object:
         os.unlink(self.path)
 
 
+def check_load_runs(weir, *arguments):
+    """Its verdict depends on the machine (status 3), whether it runs at all does not."""
+    done = weir.run("load", *arguments, "--concurrency-range", 1, "--request-count", 40, status=None)
+    assert done.returncode in (0, 3), done.stderr.decode()
+    assert "failed" not in done.stdout.decode(), done.stdout.decode()
+
+
 # Shared memory
 
 def test_regions_of_a_huge_object_neither_end_the_server_nor_take_its_address_space(serve, tmp_path):
@@ -69,7 +76,7 @@ def test_the_sum_of_all_regions_is_bounded(serve, tmp_path):
 
 @pytest.fixture
 def million(serve, tmp_path):
-    put_identity(tmp_path / "models", "m", dims="-1", batch=1)
+    put_identity(tmp_path / "models", "m", dims="1, -1", batch=0)
     return serve("--model-repository", tmp_path / "models")
 
 
@@ -91,7 +98,7 @@ def test_classes_of_15_million_values_are_ranked_in_bounds(million):
     used = stat()
     best = classify(million, values, 65_536)["outputs"][0]
     assert stat() - used < 10, "CPU seconds"  # a sort of all of them took minutes
-    assert best["shape"] == [1, 65_536]
+    assert best["shape"] == [65_536]
     assert best["data"][0] == "14999999.000000:14999999" and best["data"][-1].endswith(f":{15_000_000 - 65_536}")
     assert time.process_time() - before < 30
 
@@ -200,7 +207,7 @@ def test_a_name_that_has_the_payload_already_is_taken_as_it_is(serve, weir, made
         path.rename(pictures / f"{number}{path.suffix}")
     assert found
     weir.run("run", f"{url}/tiny.image", pictures, "--payload", "image")
-    weir.run("load", f"{url}/tiny.image", "--payload", "image", "--data", pictures, "--concurrency-range", 1, "--request-count", 8)
+    check_load_runs(weir, f"{url}/tiny.image", "--payload", "image", "--data", pictures)
 
 
 def test_an_unknown_key_of_a_configuration_is_named_with_the_one_that_was_meant(serve, tmp_path):
@@ -279,6 +286,6 @@ def test_names_that_a_spreadsheet_would_run_are_defused_and_read_back(weir, made
         weir.run("run", made[0], name, "--answers", tmp_path / "answers.csv")
         rows = (tmp_path / "answers.csv").read_text().splitlines()
         assert rows[1].startswith("'=1+1")
-        weir.run("load", made[0], "--recipe", made[0] / "recipe.yaml", "--data", name, "--check", tmp_path / "answers.csv", "--concurrency-range", 1, "--request-count", 8)
+        check_load_runs(weir, made[0], "--recipe", made[0] / "recipe.yaml", "--data", name, "--check", tmp_path / "answers.csv")
     finally:
         os.chdir(here)

@@ -104,7 +104,7 @@ TEST(ParseTrials, ALastLineThatIsNotWholeIsLeftOut) {
 
 TEST(ParseTrials, NamesTheLineOfWhatIsWrong) {
   const std::string good = Line("a", 1, "VALID", "{}", "{}");
-  EXPECT_THAT(Refusal("id,t\n"), HasSubstr("line 1: not a journal's"));
+  EXPECT_THAT(Refusal("id,t\n"), HasSubstr("line 1: not JSON"));
   EXPECT_THAT(Refusal(Journal("{]\n" + good)), StartsWith("line 2: "));
   EXPECT_THAT(Refusal(Journal(good + "{\"a\": 1}\n")), StartsWith("line 3: not the line of a trial"));
   EXPECT_THAT(Refusal(Journal(good + R"({"entry": "trial", "id": [], "attempt": 1})" + "\n")),
