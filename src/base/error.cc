@@ -1,11 +1,15 @@
 #include "base/error.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <system_error>
+
+#include "base/bounded_write.h"
 
 namespace weir {
 
@@ -47,8 +51,14 @@ std::unexpected<Error> Context(std::string_view what, Error error) {
 
 namespace internal {
 void CheckFailed(const char* condition, const char* file, int line) {
-  std::fprintf(stderr, "weir: internal error: %s is false at %s:%d; please report this\n", condition, file,
-               line);
+  char text[1024];
+  const int size =
+      std::snprintf(text, sizeof text, "weir: internal error: %s is false at %s:%d; please report this\n",
+                    condition, file, line);
+  const size_t length = std::min(static_cast<size_t>(std::max(size, 0)), sizeof text - 1);
+  // Standard error may be a pipe that nobody reads: the program ends all the same.
+  const Status nobody_to_tell = BoundedWriter(STDERR_FILENO).WriteAll({text, length}, 1s);
+  static_cast<void>(nobody_to_tell);
   std::abort();
 }
 }  // namespace internal

@@ -1,0 +1,30 @@
+#include "base/cut.h"
+
+#include <gtest/gtest.h>
+
+namespace weir {
+namespace {
+
+TEST(CutMiddle, LeavesShortTextAsItIs) {
+  EXPECT_EQ(CutMiddle("", 8), "");
+  EXPECT_EQ(CutMiddle("12345678", 8), "12345678");
+}
+
+TEST(CutMiddle, KeepsTheBeginningAndTheEnd) {
+  EXPECT_EQ(CutMiddle("123456789", 8), "123456... (1 bytes left out) ...89");
+  EXPECT_EQ(CutMiddle("a" + std::string(1000, '-') + "z", 4), "a--... (998 bytes left out) ...z");
+}
+
+TEST(CutMiddle, DoesNotCutThroughACharacter) {
+  const std::string text = "12345\xC3\xA4" + std::string(100, '-') + "\xE2\x82\xAC" + "9";
+  // Bytes 6 and -2 are inside of the two characters.
+  EXPECT_EQ(CutMiddle(text, 8), "12345... (105 bytes left out) ...9");
+}
+
+TEST(CutMiddle, KeepsItsBoundWhereTextIsNotUtf8) {
+  const std::string text(1000, '\x80');
+  EXPECT_LT(CutMiddle(text, 100).size(), 160u);
+}
+
+}  // namespace
+}  // namespace weir
