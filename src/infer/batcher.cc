@@ -97,8 +97,9 @@ std::optional<Error> WhyNotComputed(const Request& request, std::optional<Instan
   if (request.cancelled.stop_requested()) return Error{ErrorCode::kCancelled, "cancelled while it waited"};
   if (!expires) return std::nullopt;
   if (*expires < now) {
-    return Error{ErrorCode::kDeadline, fmt::format("the deadline passed {:.3f} ms before the engine was free",
-                                                   Milliseconds(now - *expires))};
+    return Error{ErrorCode::kDeadline,
+                 fmt::format("the deadline passed {:.3f} ms ago while the call waited for the engine",
+                             Milliseconds(now - *expires))};
   }
   if (load.batch_time && now + *load.batch_time > *expires) {
     return Error{ErrorCode::kDeadline,
@@ -139,6 +140,8 @@ Status Batcher::Offer(Call& call, const EngineLoad& load, Instant now) {
   TRY_STATUS(CheckRoom(level, load));
   const auto expires = Expiry(level.policy, call.request, now);
   if (expires) TRY_STATUS(CheckDeadline(level, *expires, load, now));
+  if (expires && level.policy.on_timeout == QueuePolicy::OnTimeout::kReject)
+    next_expiry_ = std::min(*expires, next_expiry_.value_or(*expires));
   level.in_time.push_back({.call = std::move(call), .rows = rows, .expires = expires});
   ++level.calls;
   level.rows += rows;
@@ -221,6 +224,17 @@ void Batcher::Sweep(const EngineLoad& load, Instant now, std::vector<Refused>& r
     for (Queue* queue : {&level.in_time, &level.delayed}) {
       auto at = Clear(level, *queue, queue->begin(), load, now, refused);
       while (at != queue->end()) at = Clear(level, *queue, std::next(at), load, now, refused);
+    }
+  }
+}
+
+void Batcher::Expire(Instant now, std::vector<Refused>& refused) {
+  Sweep(EngineLoad{}, now, refused);
+  next_expiry_.reset();
+  for (const Level& level : levels_) {
+    if (level.policy.on_timeout != QueuePolicy::OnTimeout::kReject) continue;
+    for (const Entry& entry : level.in_time) {
+      if (entry.expires) next_expiry_ = std::min(*entry.expires, next_expiry_.value_or(*entry.expires));
     }
   }
 }

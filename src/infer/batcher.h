@@ -90,6 +90,12 @@ class Batcher {
   // every 10 ms all others.
   std::variant<Batch, Wait> Poll(const EngineLoad& load, Instant now, std::vector<Refused>& refused);
 
+  // A moment before which no call that waits expires to be refused; nothing: none does. Cheap: where calls
+  // have left since the last Expire, the next to expire may come later.
+  std::optional<Instant> next_expiry() const { return next_expiry_; }
+  // Adds to `refused` all calls that have expired or were cancelled. Not only for when a place is idle.
+  void Expire(Instant now, std::vector<Refused>& refused);
+
   // From now on no batch waits for company.
   void Hurry() { hurry_ = true; }
 
@@ -137,6 +143,7 @@ class Batcher {
   int calls_ = 0;
   int64_t rows_ = 0;
   Instant sweep_at_{};
+  std::optional<Instant> next_expiry_;
   bool hurry_ = false;
 };
 

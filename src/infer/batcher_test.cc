@@ -317,6 +317,33 @@ TEST(Batcher, CallsThatAreNeverReachedExpireAllTheSame) {
   EXPECT_EQ(Poll(batcher, kStart + 10ms), "b; low: deadline");
 }
 
+TEST(Batcher, RefusesWhatExpiresWithoutBeingAskedForABatch) {
+  Batcher batcher = MakeBatcher({.max_batch = 1});
+  EXPECT_FALSE(batcher.next_expiry());
+  ASSERT_TRUE(Offer(batcher, FakeCall(1, "patient")));
+  ASSERT_TRUE(Offer(batcher, WithDeadline(FakeCall(1, "late"), kStart + 3ms)));
+  ASSERT_TRUE(Offer(batcher, WithDeadline(FakeCall(1, "early"), kStart + 1ms)));
+  EXPECT_EQ(batcher.next_expiry(), kStart + 1ms);
+  std::vector<Batcher::Refused> refused;
+  batcher.Expire(kStart + 2ms, refused);
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0].call.request.id, "early");
+  EXPECT_EQ(refused[0].error.code, ErrorCode::kDeadline);
+  EXPECT_EQ(batcher.next_expiry(), kStart + 3ms);
+  EXPECT_EQ(batcher.calls(), 2);
+}
+
+TEST(Batcher, DoesNotExpireWhatIsOnlyToBeDelayed) {
+  Batcher batcher =
+      MakeBatcher({.max_batch = 1, .default_policy = {.on_timeout = QueuePolicy::OnTimeout::kDelay}});
+  ASSERT_TRUE(Offer(batcher, WithDeadline(FakeCall(1, "late"), kStart + 1ms)));
+  EXPECT_FALSE(batcher.next_expiry());
+  std::vector<Batcher::Refused> refused;
+  batcher.Expire(kStart + 2ms, refused);
+  EXPECT_TRUE(refused.empty());
+  EXPECT_EQ(Poll(batcher, kStart + 2ms), "late");
+}
+
 TEST(Batcher, ACallWithADeadlineDoesNotSpendItWaitingForCompany) {
   Batcher batcher = MakeBatcher({.max_batch = 4, .max_wait = 100ms});
   ASSERT_TRUE(Offer(batcher, WithDeadline(FakeCall(1, "a"), kStart + 10ms)));

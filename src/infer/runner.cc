@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "base/thread.h"
@@ -35,6 +36,14 @@ thread_local const Pumping* Pumping::innermost_ = nullptr;
 
 void Refuse(std::vector<Batcher::Refused> refused) {
   for (Batcher::Refused& each : refused) each.call.Answer(std::unexpected(std::move(each.error)));
+}
+
+size_t InputBytes(const Batch& batch) {
+  size_t bytes = 0;
+  for (const Call& call : batch.calls) {
+    for (const Tensor& input : call.request.inputs) bytes += input.data.size();
+  }
+  return bytes;
 }
 
 void Answer(Call& call, std::vector<Tensor> outputs, int64_t executed_batch) {
@@ -71,7 +80,9 @@ Runner::Runner(std::shared_ptr<Session> session, const Clock& clock, const Optio
       gathers_(asynchronous_ && options.batching.combine && options.batching.max_batch > 1 &&
                workers_ > session_->streams()),
       batcher_(std::move(batcher)),
-      idle_(workers_) {}
+      idle_(workers_) {
+  under_way_.reserve(static_cast<size_t>(workers_));
+}
 
 void Runner::StartThreads(bool waits) {
   for (int i = 0; i < workers_ && !asynchronous_; ++i) {
@@ -83,12 +94,16 @@ void Runner::StartThreads(bool waits) {
 }
 
 Runner::~Runner() {
+  std::jthread expiry;
   {
     MutexLock lock(mutex_);
     stopping_ = true;
     batcher_.Hurry();
+    expiry = std::move(expiry_thread_);
   }
+  expiry_changed_.NotifyAll();
   changed_.NotifyAll();
+  if (expiry.joinable()) expiry.join();
   if (asynchronous_) Drain();
   threads_.clear();
 }
@@ -106,7 +121,49 @@ Status Runner::Offer(Call& call) {
   const Instant now = clock_.Now();
   call.times.queued = now;
   if (stopping_) return Fail(ErrorCode::kCancelled, "the runner is stopping");
-  return batcher_.Offer(call, LoadAt(now), now);
+  TRY_STATUS(batcher_.Offer(call, LoadAt(now), now));
+  const auto expiry = batcher_.next_expiry();
+  if (expiry && (!expiry_at_ || *expiry < *expiry_at_)) WatchForExpiry();
+  return {};
+}
+
+void Runner::WatchForExpiry() {
+  expiry_at_ = batcher_.next_expiry();
+  if (expiry_thread_.joinable()) return expiry_changed_.NotifyOne();
+  try {
+    expiry_thread_ = StartThread("expiry", [this](const std::stop_token&) { RefuseExpired(); });
+  } catch (const std::system_error&) {  // too many threads: it is refused when its turn comes
+    expiry_at_.reset();
+  }
+}
+
+void Runner::RefuseExpired() {
+  while (SleepUntilExpiry()) {
+    constexpr Duration kRest = 1ms;  // those that expire close together are answered together
+    std::vector<Batcher::Refused> refused;
+    {
+      MutexLock lock(mutex_);
+      const Instant now = clock_.Now();
+      batcher_.Expire(now, refused);
+      expiry_at_ = batcher_.next_expiry();
+      if (expiry_at_) expiry_at_ = std::max(*expiry_at_, now + kRest);
+    }
+    Refuse(std::move(refused));
+  }
+}
+
+bool Runner::SleepUntilExpiry() {
+  MutexLock lock(mutex_);
+  while (!stopping_) {
+    if (!expiry_at_) {
+      expiry_changed_.Wait(mutex_);
+    } else if (clock_.Now() >= *expiry_at_) {
+      return true;
+    } else {
+      expiry_changed_.WaitUntil(mutex_, *expiry_at_);
+    }
+  }
+  return false;
 }
 
 Runner::Load Runner::load() const {
@@ -120,6 +177,16 @@ Runner::Load Runner::load() const {
     load.queued_rows += batch.rows[0];
   }
   return load;
+}
+
+std::optional<Hang> Runner::hang(Instant now) const {
+  MutexLock lock(mutex_);
+  std::optional<Hang> longest;
+  for (const UnderWay& batch : under_way_) {
+    const auto hang = JudgeHang(batch.since, expected_time_.Of(batch.bytes), now);
+    if (hang && (!longest || hang->running > longest->running)) longest = hang;
+  }
+  return longest;
 }
 
 EngineLoad Runner::LoadAt(Instant now) const {
@@ -156,8 +223,18 @@ Runner::Taken Runner::TakeNext() {
   if (taken.batch) {
     if (workers_ - idle_ < session_->streams()) computing_since_ = now;
     --idle_;
+    under_way_.push_back({.since = now, .bytes = InputBytes(*taken.batch)});
   }
   return taken;
+}
+
+Runner::UnderWay Runner::EndUnderWay(const Batch& batch) {
+  const auto ended = std::ranges::find(under_way_, *batch.calls[0].times.taken, &UnderWay::since);
+  CHECK(ended != under_way_.end());
+  const UnderWay found = *ended;
+  *ended = under_way_.back();
+  under_way_.pop_back();
+  return found;
 }
 
 bool Runner::Drained() const { return batcher_.empty() && alone_.empty() && unfinished_ == 0; }
@@ -181,7 +258,9 @@ void Runner::Complete(Batch batch, Result<RunResult> result) {
     MutexLock lock(mutex_);
     ++idle_;  // before the answer, so that who sends the next call on it finds a place
     computing_since_ = now;
-    if (result) batch_time_.Add(now - *batch.calls[0].times.taken, now);
+    const UnderWay ended = EndUnderWay(batch);
+    if (result) batch_time_.Add(now - ended.since, now);
+    if (result) expected_time_.Add(now - ended.since, ended.bytes);
   }
   for (Call& call : batch.calls) {
     call.request.inputs.clear();
@@ -204,6 +283,7 @@ void Runner::GiveBack(Batch batch) {
   {
     MutexLock lock(mutex_);
     ++idle_;
+    EndUnderWay(batch);
     for (size_t i = 0; i < batch.calls.size(); ++i) {
       Batch& one = alone_.emplace_back();
       one.calls.push_back(std::move(batch.calls[i]));

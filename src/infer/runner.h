@@ -12,14 +12,16 @@
 #include "infer/batch_time.h"
 #include "infer/batcher.h"
 #include "infer/engine.h"
+#include "infer/hang.h"
 #include "infer/service.h"
 
 namespace weir::infer {
 
 // One queue, a Batcher, in front of a Session, and at most `workers` batches in the Session at a time: each
 // run by a thread of its own, "engine-N", or, where the session is asynchronous, begun by whoever submits a
-// call or ends a batch. A full queue answers kOverloaded at once. A call that has expired when its turn comes
-// is answered kDeadline, one that was cancelled kCancelled, and neither is computed.
+// call or ends a batch. A full queue answers kOverloaded at once. A call that expires while it waits is
+// answered kDeadline within a millisecond, whatever the engine does. One that was cancelled is answered
+// kCancelled when its turn comes. Neither is computed.
 //
 // Where the session takes more batches than it computes at a time, so that the next is there when one ends, a
 // batch that others could still join leaves only when that end may come.
@@ -54,6 +56,8 @@ class Runner final : public Service {
   };
   // As of now; cheap.
   Load load() const;
+  // Returns the batch that has run longest, if it hangs.
+  std::optional<Hang> hang(Instant now) const;
 
  private:
   // What is to be done next, outside of the lock.
@@ -65,12 +69,19 @@ class Runner final : public Service {
     bool empty() const { return !batch && refused.empty(); }
   };
 
+  // A batch that the session has.
+  struct UnderWay {
+    Instant since;
+    size_t bytes = 0;  // of its inputs
+  };
+
   Runner(std::shared_ptr<Session> session, const Clock& clock, const Options& options, Batcher batcher);
   void StartThreads(bool waits);
   Status Offer(Call& call);
   EngineLoad LoadAt(Instant now) const REQUIRES(mutex_);
   std::optional<Instant> BusyUntil(std::optional<Duration> batch_time) const REQUIRES(mutex_);
   Taken TakeNext() REQUIRES(mutex_);
+  UnderWay EndUnderWay(const Batch& batch) REQUIRES(mutex_);
   bool Drained() const REQUIRES(mutex_);
 
   Result<std::vector<Tensor>> InputsOf(Batch& batch);
@@ -90,6 +101,12 @@ class Runner final : public Service {
   bool SleepUntilAsked();
   void Drain();
 
+  // Calls that expire while no place is idle: the thread "expiry", which the first call that can expire
+  // starts.
+  void WatchForExpiry() REQUIRES(mutex_);
+  void RefuseExpired();
+  bool SleepUntilExpiry();
+
   const std::shared_ptr<Session> session_;
   const Clock& clock_;
   const bool asynchronous_;
@@ -101,11 +118,16 @@ class Runner final : public Service {
   Batcher batcher_ GUARDED_BY(mutex_);
   std::deque<Batch> alone_ GUARDED_BY(mutex_);  // calls of batches that failed, before all others
   BatchTime batch_time_ GUARDED_BY(mutex_);
+  ExpectedTime expected_time_ GUARDED_BY(mutex_);
+  std::vector<UnderWay> under_way_ GUARDED_BY(mutex_);
   Instant computing_since_ GUARDED_BY(mutex_){};  // when a stream of the session last got its next batch
   int idle_ GUARDED_BY(mutex_);                   // places with nothing in the session
   int unfinished_ GUARDED_BY(mutex_) = 0;  // batches begun and not yet answered, of an asynchronous session
   std::optional<Instant> ask_again_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
+  CondVar expiry_changed_;
+  std::optional<Instant> expiry_at_ GUARDED_BY(mutex_);  // when the thread looks for expired calls
+  std::jthread expiry_thread_ GUARDED_BY(mutex_);
 
   std::vector<std::jthread> threads_;
 };

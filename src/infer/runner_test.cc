@@ -109,12 +109,86 @@ TEST(Runner, DoesNotComputeACallWhoseDeadlineHasPassed) {
   runner->Submit(std::move(late));
   runner->Submit(std::move(in_time));
   clock.Advance(2ms);
+  const auto expired = answers.Wait(1);
+  EXPECT_EQ(expired[0].id, "late");
+  EXPECT_EQ(expired[0].result.error().code, ErrorCode::kDeadline);
+  EXPECT_FALSE(expired[0].times.started);
   session->Open();
   const auto answered = answers.Wait(3);
-  EXPECT_EQ(answered[1].result.error().code, ErrorCode::kDeadline);
-  EXPECT_FALSE(answered[1].times.started);
+  EXPECT_TRUE(answered[1].result);
   EXPECT_TRUE(answered[2].result);
   EXPECT_EQ(session->batches().size(), 2u);
+}
+
+TEST(Runner, AnswersACallThatExpiresWhileTheEngineIsBusy) {
+  const SteadyClock clock;
+  for (const bool asynchronous : {false, true}) {
+    auto session = std::make_shared<FakeSession>(FakeSession::Options{.asynchronous = asynchronous});
+    session->Close();
+    Answers answers;
+    const auto runner = MakeRunner(session, clock);
+    runner->Submit(answers.MakeCall("runs"));
+    session->WaitForRuns(1);
+    for (const char* id : {"one", "another"}) {  // the second one after the thread has looked once
+      Call call = answers.MakeCall(id);
+      call.request.deadline = clock.Now() + 1ms;
+      const size_t before = answers.count();
+      runner->Submit(std::move(call));
+      const auto answered = answers.Wait(before + 1);  // the engine still has the first call
+      EXPECT_EQ(answered.back().id, id);
+      EXPECT_EQ(answered.back().result.error().code, ErrorCode::kDeadline);
+    }
+    session->Open();
+    EXPECT_TRUE(answers.Wait(3)[2].result);
+  }
+}
+
+TEST(Runner, TellsOfABatchThatHangs) {
+  for (const bool asynchronous : {false, true}) {
+    ManualClock clock;
+    auto session = std::make_shared<FakeSession>(FakeSession::Options{.asynchronous = asynchronous});
+    Answers answers;
+    const auto runner = MakeRunner(session, clock);
+    session->Close();
+    runner->Submit(answers.MakeCall("first"));
+    session->WaitForRuns(1);
+    EXPECT_FALSE(runner->hang(clock.Now() + 1h)) << "the first one may take its time";
+    session->Open();
+    answers.Wait(1);
+
+    session->Close();
+    runner->Submit(answers.MakeCall("hangs"));
+    session->WaitForRuns(2);
+    EXPECT_FALSE(runner->hang(clock.Now() + 9s));
+    const auto hang = runner->hang(clock.Now() + 11s);
+    ASSERT_TRUE(hang);
+    EXPECT_EQ(hang->running, Duration(11s));
+    session->Open();
+    answers.Wait(2);
+    EXPECT_FALSE(runner->hang(clock.Now() + 11s)) << "it has ended";
+  }
+}
+
+TEST(Runner, DoesNotTakeCallsThatAreComputedAgainForAHang) {
+  ManualClock clock;
+  int runs = 0;
+  auto session = std::make_shared<FakeSession>(
+      FakeSession::Options{.answer = [&](const auto& inputs) -> Result<RunResult> {
+        if (++runs == 3) return Fail(ErrorCode::kInternal, "only together");
+        return RunResult{.outputs = inputs, .started = {}};
+      }});
+  Answers answers;
+  const auto runner = MakeRunner(session, clock, {.batching = {.max_batch = 4}});
+  const auto row = [] { return std::vector{FloatTensor("x", {1, 4}, {1, 2, 3, 4})}; };
+  runner->Submit(answers.MakeCall("first", row()));
+  answers.Wait(1);
+  session->Close();
+  runner->Submit(answers.MakeCall("second", row()));
+  session->WaitForRuns(2);
+  for (const char* id : {"a", "b"}) runner->Submit(answers.MakeCall(id, row()));
+  session->Open();
+  for (const auto& answered : answers.Wait(4)) EXPECT_TRUE(answered.result);
+  EXPECT_FALSE(runner->hang(clock.Now() + 24h)) << "nothing is under way";
 }
 
 TEST(Runner, PassesTheErrorsOfTheSessionOn) {

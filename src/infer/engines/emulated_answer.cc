@@ -171,7 +171,7 @@ bool EmulatedAnswer::Hashes(const std::vector<size_t>& wanted) const {
 
 Result<std::vector<Tensor>> EmulatedAnswer::Make(const std::vector<const Tensor*>& bound,
                                                  const std::vector<size_t>& wanted) const {
-  const auto items = static_cast<size_t>(BatchSize(bound[0]->shape));
+  const auto items = static_cast<size_t>(bound.empty() ? 1 : BatchSize(bound[0]->shape));
   const auto hashes = Hashes(wanted) ? ItemHashes(bound, items) : std::vector<uint64_t>{};
   std::vector<Tensor> outputs;
   for (const size_t index : wanted) {
