@@ -19,6 +19,13 @@ Result<std::unique_ptr<PictureJudge>> PictureJudge::Open(const JudgeFlags& flags
   }
   std::unique_ptr<PictureJudge> judge(new PictureJudge(flags));
   const model::Model model = TRY(model::OpenModel(flags.model, {}));
+  if (!model.recipe) {
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("--recognise: model {} does not say how pictures become its input: put {}", model.name,
+                    model.folder.empty() ? fmt::format("{}.recipe.yaml beside it", model.name)
+                                         : "recipe.yaml into its folder"));
+  }
   judge->target_ = TRY(MakeTarget({model.name, model.inputs, model.outputs}, model.recipe, model.labels));
   judge->target_.fixed_batch = model.fixed_batch;
   infer::SessionOptions options = model::SessionDefaults(model);

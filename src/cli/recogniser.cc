@@ -32,8 +32,11 @@ Result<infer::TensorInfo> Pick(const ModelTensors& model, const std::vector<infe
 Result<run::Target> MakeTarget(const ModelTensors& model, const std::optional<data::Recipe>& recipe,
                                std::vector<std::string> labels) {
   if (!recipe) {
-    return Invalid(fmt::format(
-        "model {} has no recipe.yaml: say with --recipe FILE how pictures become its input", model.name));
+    return Invalid(
+        fmt::format("model {0} does not say how pictures become its input: put recipe.yaml into its folder "
+                    "(a bare file's "
+                    "lies beside it, as {0}.recipe.yaml), or give it to weir run with --recipe FILE",
+                    model.name));
   }
   run::Target target{.model = model.name, .version = {}, .recipe = *recipe, .labels = std::move(labels)};
   if (!recipe->geometry.OutputSize()) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 #include <google/protobuf/util/json_util.h>
 
@@ -31,6 +32,15 @@ std::unexpected<Error> Unsupported(std::string message) {
   return Fail(ErrorCode::kUnsupported, std::move(message));
 }
 std::unexpected<Error> Invalid(std::string message) { return InvalidConfig(std::move(message)); }
+
+// The text behind the byte order mark that some editors put in front of it.
+Result<std::string_view> WithoutMark(std::string_view text) {
+  constexpr std::string_view kUtf8 = "\xEF\xBB\xBF", kLittle16 = "\xFF\xFE", kBig16 = "\xFE\xFF";
+  if (text.starts_with(kUtf8)) return text.substr(kUtf8.size());
+  if (text.starts_with(kLittle16) || text.starts_with(kBig16))
+    return Invalid("is text in UTF-16: save it as UTF-8");
+  return text;
+}
 
 // "line 3: " where `value` stands in `text` in quotes; empty where it does not.
 std::string LineOf(std::string_view text, std::string_view value) {
@@ -68,8 +78,15 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
   Error error_;
 };
 
+// Faults come back as errors; the library would also write them to standard error, which may be full.
+void KeepLibraryQuiet() {
+  static const bool once = (google::protobuf::SetLogHandler(nullptr), true);
+  static_cast<void>(once);
+}
+
 Result<pb::ModelConfig> ParseText(std::string_view text) {
   if (text.size() > kMaxText) return Invalid("larger than 16 MiB");
+  KeepLibraryQuiet();
   FirstError errors;
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
@@ -84,6 +101,7 @@ Result<pb::ModelConfig> ParseText(std::string_view text) {
 
 Result<pb::ModelConfig> ParseJsonText(std::string_view text) {
   if (text.size() > kMaxText) return Invalid("larger than 16 MiB");
+  KeepLibraryQuiet();
   pb::ModelConfig message;
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = false;
@@ -227,8 +245,9 @@ Status ReadVersionPolicy(const pb::ModelConfig& message, Config& config) {
   const pb::ModelVersionPolicy& policy = message.version_policy();
   if (policy.has_all()) config.versions = AllVersions{};
   if (policy.has_latest()) {
-    const uint32_t count = std::clamp<uint32_t>(policy.latest().num_versions(), 1, INT_MAX);
-    config.versions = LatestVersions{static_cast<int>(count)};
+    const uint32_t count = policy.latest().num_versions();
+    if (count == 0) return Invalid("version_policy latest has a num_versions of 0; it must be at least 1");
+    config.versions = LatestVersions{static_cast<int>(std::min<uint32_t>(count, INT_MAX))};
   }
   if (!policy.has_specific()) return {};
   SpecificVersions specific;
@@ -269,9 +288,13 @@ Result<Config> ReadMessage(const pb::ModelConfig& message, std::string_view text
 
 }  // namespace
 
-Result<Config> ParseConfig(std::string_view text) { return ReadMessage(TRY(ParseText(text)), text); }
+Result<Config> ParseConfig(std::string_view bytes) {
+  const std::string_view text = TRY(WithoutMark(bytes));
+  return ReadMessage(TRY(ParseText(text)), text);
+}
 
-Result<Config> ParseConfigJson(std::string_view json) {
+Result<Config> ParseConfigJson(std::string_view bytes) {
+  const std::string_view json = TRY(WithoutMark(bytes));
   pb::ModelConfig message = TRY(ParseJsonText(json));
   for (const char* told : kToldParameters) message.mutable_parameters()->erase(told);
   return ReadMessage(message, json);

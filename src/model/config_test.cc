@@ -50,6 +50,16 @@ TEST(Config, AddsNoBatchDimensionWithoutAMaxBatchSize) {
   EXPECT_EQ(config->inputs[0].info.shape, (infer::Shape{1, 4}));
 }
 
+TEST(Config, TakesTextWithAByteOrderMarkAndNamesUtf16) {
+  const Result<Config> config = ParseConfig("\xEF\xBB\xBFmax_batch_size: 3");
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(config->max_batch, 3);
+  const Result<Config> json = ParseConfigJson("\xEF\xBB\xBF{\"max_batch_size\": 3}");
+  ASSERT_TRUE(json.has_value()) << json.error().message;
+  EXPECT_EQ(json->max_batch, 3);
+  EXPECT_THAT(ErrorOf(std::string("\xFF\xFEm\0", 4)).message, HasSubstr("UTF-16: save it as UTF-8"));
+}
+
 TEST(Config, TakesAnEmptyFileAsSayingNothing) {
   const Result<Config> config = ParseConfig("");
   ASSERT_TRUE(config.has_value());
@@ -89,6 +99,8 @@ TEST(Config, RefusesWhatMakesNoSense) {
         "output { name: \"x\" data_type: TYPE_FP32 dims: -2 }",
         "version_policy { specific { versions: 0 } }",
         "version_policy { specific { } }",
+        "version_policy { latest { num_versions: 0 } }",
+        "version_policy { latest { } }",
         "default_model_filename: \"../model.onnx\"",
         "parameters { key: \"threads\" value: { string_value: \"many\" } }",
         "parameters { key: \"cpus\" value: { string_value: \"3-1\" } }",

@@ -27,8 +27,26 @@ const TensorInfo* Find(const std::vector<TensorInfo>& tensors, std::string_view 
   return found == tensors.end() ? nullptr : &*found;
 }
 
-Result<TensorInfo> NarrowOne(const TensorInfo& file, const TensorInfo& config, std::string_view kind,
-                             int max_batch) {
+// Whether the first dimension of all `tensors` can be up to `max_batch` rows.
+Status CheckRows(const std::vector<TensorInfo>& tensors, std::string_view kind, int max_batch) {
+  if (max_batch == 0) return {};
+  constexpr std::string_view kRemedy =
+      "set max_batch_size to 0 and give the dims with their first dimension, or export the model with a free "
+      "one";
+  for (const TensorInfo& tensor : tensors) {
+    if (tensor.shape.empty()) {
+      return Invalid(fmt::format("max_batch_size is {}, but {} \"{}\" has no dimension for the rows: {}",
+                                 max_batch, kind, tensor.name, kRemedy));
+    }
+    if (tensor.shape[0] < 0 || tensor.shape[0] == max_batch) continue;
+    return Invalid(fmt::format("max_batch_size is {}, but {} \"{}\" has a fixed first dimension of {}: {}",
+                               max_batch, kind, tensor.name, tensor.shape[0], kRemedy));
+  }
+  if (kind != "input" || !tensors.empty()) return {};
+  return Invalid(fmt::format("max_batch_size is {}, but the model has no inputs: set it to 0", max_batch));
+}
+
+Result<TensorInfo> NarrowOne(const TensorInfo& file, const TensorInfo& config, std::string_view kind) {
   const auto contradict = [&](std::string_view configured, std::string_view found) {
     return Invalid(
         fmt::format("{} \"{}\" is {} there and {} in the model file", kind, file.name, configured, found));
@@ -38,11 +56,6 @@ Result<TensorInfo> NarrowOne(const TensorInfo& file, const TensorInfo& config, s
     return contradict(ToString(config.shape), ToString(file.shape));
   TensorInfo narrowed = file;
   for (size_t i = 0; i < file.shape.size(); ++i) {
-    const bool is_batch = i == 0 && max_batch > 0;
-    if (is_batch && file.shape[i] >= 0 && file.shape[i] != max_batch) {
-      return Invalid(fmt::format("max_batch_size is {}, but {} \"{}\" has a fixed first dimension of {}",
-                                 max_batch, kind, file.name, file.shape[i]));
-    }
     if (file.shape[i] < 0) narrowed.shape[i] = config.shape[i];
     if (file.shape[i] >= 0 && config.shape[i] >= 0 && file.shape[i] != config.shape[i]) {
       return contradict(ToString(config.shape), ToString(file.shape));
@@ -52,8 +65,7 @@ Result<TensorInfo> NarrowOne(const TensorInfo& file, const TensorInfo& config, s
 }
 
 Result<std::vector<TensorInfo>> NarrowAll(const std::vector<TensorInfo>& file,
-                                          const std::vector<ConfigTensor>& config, std::string_view kind,
-                                          int max_batch) {
+                                          const std::vector<ConfigTensor>& config, std::string_view kind) {
   if (config.empty()) return file;
   std::vector<TensorInfo> narrowed;
   for (const ConfigTensor& tensor : config) {
@@ -64,7 +76,7 @@ Result<std::vector<TensorInfo>> NarrowAll(const std::vector<TensorInfo>& file,
     }
     TensorInfo wanted = tensor.info;
     wanted.shape = tensor.model_shape();
-    narrowed.push_back(TRY(NarrowOne(*found, wanted, kind, max_batch)));
+    narrowed.push_back(TRY(NarrowOne(*found, wanted, kind)));
   }
   return narrowed;
 }
@@ -116,8 +128,10 @@ Status CheckInput(const data::Recipe& recipe, const TensorInfo& input) {
 }  // namespace
 
 Result<Tensors> Narrow(const Tensors& file, const Config& config) {
-  Tensors narrowed{.inputs = TRY(NarrowAll(file.inputs, config.inputs, "input", config.max_batch)),
-                   .outputs = TRY(NarrowAll(file.outputs, config.outputs, "output", config.max_batch))};
+  Tensors narrowed{.inputs = TRY(NarrowAll(file.inputs, config.inputs, "input")),
+                   .outputs = TRY(NarrowAll(file.outputs, config.outputs, "output"))};
+  TRY_STATUS(CheckRows(narrowed.inputs, "input", config.max_batch));
+  TRY_STATUS(CheckRows(narrowed.outputs, "output", config.max_batch));
   for (const TensorInfo& input : file.inputs) {
     if (Find(narrowed.inputs, input.name) == nullptr) {
       return Invalid(fmt::format("input \"{}\" of the model file is missing", input.name));

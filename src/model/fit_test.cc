@@ -96,5 +96,22 @@ TEST(Fit, RefusesAConfigurationThatContradictsTheFile) {
               HasSubstr("input \"data\" is not in the model file, which has: input"));
 }
 
+TEST(Fit, RefusesAMaxBatchSizeOnAFixedFirstDimensionWhateverIsListed) {
+  Config config;
+  config.max_batch = 8;
+  EXPECT_THAT(Contradiction(Classifier({1, 3, 224, 224}), config),
+              HasSubstr("input \"input\" has a fixed first dimension of 1"));
+  Tensors output = Classifier();
+  output.outputs[0].shape = {1, 1000};
+  EXPECT_THAT(Contradiction(output, config), HasSubstr("output \"logits\" has a fixed first dimension of 1"));
+  EXPECT_THAT(Contradiction(Classifier({}), config), HasSubstr("no dimension for the rows"));
+  EXPECT_THAT(Contradiction({.outputs = {{"y", DType::kFp32, {-1, 4}}}}, config), HasSubstr("no inputs"));
+  EXPECT_TRUE(Narrow(Classifier(), config).has_value());
+  config.max_batch = 1;
+  EXPECT_TRUE(Narrow(Classifier({1, 3, 224, 224}), config).has_value()) << "as many as it takes";
+  config.max_batch = 0;
+  EXPECT_TRUE(Narrow(Classifier({1, 3, 224, 224}), config).has_value());
+}
+
 }  // namespace
 }  // namespace weir::model

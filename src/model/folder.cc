@@ -32,7 +32,9 @@ Result<std::vector<int64_t>> VersionsIn(const std::string& folder) {
     if (error) return FailErrno(folder, error.value());
     const auto version = VersionOf(entries->path().filename().string());
     std::error_code ignored;
-    if (version && entries->is_directory(ignored)) versions.push_back(*version);
+    // A link to what is not there is a version, too, so that opening it tells what is wrong.
+    const bool dangles = entries->is_symlink(ignored) && !entries->exists(ignored);
+    if (version && (entries->is_directory(ignored) || dangles)) versions.push_back(*version);
   }
   std::ranges::sort(versions);
   return versions;
@@ -99,6 +101,14 @@ Result<Folder> Named(const std::string& path, const std::string& config) {
 Result<std::string> PartOf(const Folder& folder, const std::string& name) {
   const fs::path wanted = fs::path(folder.path) / name;
   std::error_code error;
+  for (fs::path part = folder.path; const fs::path& next : fs::path(name)) {
+    part /= next;
+    if (fs::is_symlink(part, error) && !fs::exists(part, error)) {
+      return Fail(ErrorCode::kNotFound,
+                  fmt::format("{} is a link to {}, which is not there: mend or remove it", part.string(),
+                              fs::read_symlink(part, error).string()));
+    }
+  }
   if (fs::symlink_status(wanted, error).type() == fs::file_type::not_found) return std::string();
   const fs::path real = fs::canonical(wanted, error);
   if (error) return FailErrno(wanted.string(), error.value());

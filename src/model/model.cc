@@ -139,7 +139,7 @@ int ServingMaxBatch(const Config& config, const Tensors& tensors, bool batchable
   const bool silent = config.inputs.empty() && config.outputs.empty() && !config.max_batch_size;
   if (!silent) return config.max_batch;
   const auto two_or_more = [](const TensorInfo& tensor) { return tensor.shape.size() >= 2; };
-  return batchable && std::ranges::all_of(tensors.inputs, two_or_more) &&
+  return batchable && !tensors.inputs.empty() && std::ranges::all_of(tensors.inputs, two_or_more) &&
                  std::ranges::all_of(tensors.outputs, two_or_more)
              ? kDefaultMaxBatch
              : 0;

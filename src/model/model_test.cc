@@ -100,6 +100,13 @@ TEST_F(ModelFolder, ServesTheVersionsThatItsPolicyWants) {
   EXPECT_THAT(Refusal("net", {.version = "../net/2"}).message, HasSubstr("no such file"));
 }
 
+TEST_F(ModelFolder, TellsOfALinkToWhatIsNotThere) {
+  Save("net/1/model.onnx");
+  fs::create_directory_symlink(base_ / "gone", base_ / "net/2");
+  EXPECT_THAT(Refusal("net").message, HasSubstr("net/2 is a link to"));
+  EXPECT_EQ(Open("net", {.version = "1"}).version, "1");
+}
+
 TEST_F(ModelFolder, MakesUpTheBatchThatNobodySaid) {
   Save("net/1/model.onnx");
   EXPECT_EQ(Open("net").serving_max_batch, kDefaultMaxBatch);
