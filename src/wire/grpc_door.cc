@@ -1,6 +1,7 @@
 #include "wire/grpc_door.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include <utility>
 #include <vector>
@@ -74,6 +75,7 @@ Result<std::unique_ptr<GrpcDoor>> GrpcDoor::Create(Options options, Api& api, co
   // A debugging aid of the library's locks, which some builds of it leave on: a tenth of a small call.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   gpr_set_log_function([](gpr_log_func_args*) {});  // what matters comes back as an error
+  google::protobuf::SetLogHandler(nullptr);         // a client's bad text would block on standard error
   auto door = std::make_unique<Door>(std::move(options), api, clock);
   TRY_STATUS(door->Open());
   return door;

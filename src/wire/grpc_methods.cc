@@ -8,6 +8,7 @@
 #include "wire/oip.pb.h"
 #include "wire/proto_reader.h"
 #include "wire/repository_rules.h"
+#include "wire/status.h"
 #include "wire/text.h"
 
 namespace weir::wire {
@@ -274,7 +275,7 @@ std::string FindRequestId(std::span<const Bytes> message) {
 
 std::string WriteStreamError(const std::string& id, const Error& error) {
   inference::ModelStreamInferResponse response;
-  response.set_error_message(IsUtf8(error.message) ? error.message : Quoted(error.message));
+  response.set_error_message(ErrorText(error));
   response.mutable_infer_response()->set_id(id);  // so that the client knows which of its requests failed
   return response.SerializeAsString();
 }

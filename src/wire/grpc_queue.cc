@@ -7,6 +7,7 @@
 
 #include "base/thread.h"
 #include "wire/grpc_methods.h"
+#include "wire/status.h"
 
 namespace weir::wire {
 namespace {
@@ -83,7 +84,7 @@ GrpcShared::GrpcShared(GrpcDoor::Options given, Api& a, const Clock& c)
       gate(std::make_shared<GrpcGate>()) {}
 
 grpc::Status ToGrpc(const Error& error, Compat compat) {
-  return {static_cast<grpc::StatusCode>(GrpcStatus(error.code, compat)), error.message};
+  return {static_cast<grpc::StatusCode>(GrpcStatus(error.code, compat)), ErrorText(error)};
 }
 
 grpc::ByteBuffer ToGrpc(const std::string& message) {

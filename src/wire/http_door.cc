@@ -11,6 +11,7 @@
 #include "wire/http_json.h"
 #include "wire/http_route.h"
 #include "wire/repository_rules.h"
+#include "wire/status.h"
 #include "wire/text.h"
 
 namespace weir::wire {
@@ -119,7 +120,7 @@ HttpReply Door::Health(const char* key, const Status& status) const {
   if (status) return Reply(200, {{key, true}});
   const int code = options_.compat == Compat::kTriton ? 400 : 503;
   HttpReply reply = ErrorReply(code, status.error());
-  reply.body = {Bytes::Copy(DumpJson({{key, false}, {"error", status.error().message}}))};
+  reply.body = {Bytes::Copy(DumpJson({{key, false}, {"error", ErrorText(status.error())}}))};
   return reply;
 }
 

@@ -1,6 +1,8 @@
 #include "wire/status.h"
 
+#include "base/cut.h"
 #include "base/json.h"
+#include "wire/text.h"
 
 namespace weir::wire {
 namespace {
@@ -120,11 +122,11 @@ ErrorCode FromGrpcStatus(int status) {
   }
 }
 
-std::string ErrorBody(const Error& error) {
-  std::string body = DumpJson({{"error", error.message}});
-  // DumpJson replaces what is not UTF-8: such messages, and only those, go through the escapes instead.
-  const bool replaced = body.find("\xEF\xBF\xBD") != std::string::npos;
-  return replaced ? DumpJson({{"error", EscapeBytes(error.message)}}) : body;
+std::string ErrorText(const Error& error) {
+  std::string text = CutMiddle(error.message, kMaxErrorText);
+  return IsUtf8(text) ? text : CutMiddle(EscapeBytes(text), kMaxErrorText);
 }
+
+std::string ErrorBody(const Error& error) { return DumpJson({{"error", ErrorText(error)}}); }
 
 }  // namespace weir::wire

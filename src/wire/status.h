@@ -1,6 +1,7 @@
 // The one table from our errors to what clients of each protocol see, and back.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "base/error.h"
@@ -21,7 +22,12 @@ ErrorCode FromHttpStatus(int status);
 int GrpcStatus(ErrorCode code, Compat compat);
 ErrorCode FromGrpcStatus(int status);
 
-// {"error": "..."}; bytes that are not UTF-8 are escaped.
+// The message as it goes to a client, over any protocol: names that clients choose may make it long, so it is
+// cut to about kMaxErrorText bytes; bytes that are not UTF-8 are escaped.
+constexpr size_t kMaxErrorText = 2048;  // what clients of gRPC take as a header
+std::string ErrorText(const Error& error);
+
+// {"error": ErrorText}.
 std::string ErrorBody(const Error& error);
 
 }  // namespace weir::wire

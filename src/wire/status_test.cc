@@ -73,5 +73,14 @@ TEST(Status, TheBodyOfAnErrorIsAlwaysJson) {
   EXPECT_EQ(GetString(*json, "error").value(), "bad \\xFF byte");
 }
 
+TEST(Status, ErrorsHaveABoundHoweverLongANameAClientChose) {
+  for (const char byte : {'x', '\xff', '\n'}) {
+    const Error error{ErrorCode::kNotFound, "no \"" + std::string(60 << 20, byte) + "\"; try another"};
+    EXPECT_LT(ErrorText(error).size(), kMaxErrorText + 100);
+    EXPECT_LT(ErrorBody(error).size(), 7 * kMaxErrorText);
+    EXPECT_TRUE(ErrorText(error).ends_with("try another")) << "the remedy stays";
+  }
+}
+
 }  // namespace
 }  // namespace weir::wire
