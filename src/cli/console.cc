@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/bounded_write.h"
 #include "base/file.h"
 #include "base/thread.h"
 
@@ -40,6 +41,14 @@ std::string ForTerminal(std::string_view text, bool colour) {
     text.remove_prefix(length);
   }
   return shown;
+}
+
+// To standard error. A full disk or a reader that is gone keeps no work from being done.
+void Say(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+void SayWithin(const std::string& text) {
+  BoundedWriter writer(STDERR_FILENO);
+  const Status nobody_to_tell = writer.WriteAll(text, 1s);
+  static_cast<void>(nobody_to_tell);
 }
 
 bool IsFile(const std::string& path) {
@@ -84,7 +93,12 @@ int ExitStatus(const Error& error) {
 }
 
 int FailWith(const Error& error) {
-  fmt::print(stderr, "weir: {}\n", EscapeForTerminal(error.message));
+  Say(fmt::format("weir: {}\n", EscapeForTerminal(error.message)));
+  return ExitStatus(error);
+}
+
+int FailWithin(const Error& error) {
+  SayWithin(fmt::format("weir: {}\n", EscapeForTerminal(error.message)));
   return ExitStatus(error);
 }
 
@@ -117,14 +131,18 @@ Console::Console(std::string json, Stdout out)
       live_(::isatty(STDERR_FILENO) != 0) {}
 
 void Console::Text(const std::string& text) const {
-  const std::string shown = ForTerminal(text, colour_);
-  std::fwrite(shown.data(), 1, shown.size(), text_);
-  std::fflush(text_);
+  const Status told_at_the_end = WriteText(text);  // main looks at what stdio knows of it
+  static_cast<void>(told_at_the_end);
 }
 
-void Console::Note(const std::string& text) const {
-  fmt::print(stderr, "weir: {}\n", EscapeForTerminal(text));
+Status Console::WriteText(const std::string& text) const {
+  const std::string shown = ForTerminal(text, colour_);
+  const bool whole = std::fwrite(shown.data(), 1, shown.size(), text_) == shown.size();
+  if (std::fflush(text_) == 0 && whole) return {};
+  return FailErrno(text_ == stdout ? "standard output" : "standard error", errno);
 }
+
+void Console::Note(const std::string& text) const { Say(fmt::format("weir: {}\n", EscapeForTerminal(text))); }
 
 std::string Console::Bold(const std::string& text) const {
   return colour_ ? fmt::format("{}{}{}", kBold, text, kPlain) : text;
@@ -146,14 +164,14 @@ void Console::Progress(double elapsed_s, const std::string& what, int64_t done, 
   const double rate = static_cast<double>(done) / elapsed_s;
   const std::string left =
       rate > 0 && total > 0 ? fmt::format(", {:.0f} s left", static_cast<double>(total - done) / rate) : "";
-  fmt::print(stderr, "\r\x1b[K{} {}{}, {}/s{}{}", EscapeForTerminal(what), Count(done),
-             total > 0 ? " of " + Count(total) : "", Short(rate), left, extra);
+  Say(fmt::format("\r\x1b[K{} {}{}, {}/s{}{}", EscapeForTerminal(what), Count(done),
+                  total > 0 ? " of " + Count(total) : "", Short(rate), left, extra));
   std::fflush(stderr);
   progress_shown_ = true;
 }
 
 void Console::EndProgress() {
-  if (std::exchange(progress_shown_, false)) fmt::print(stderr, "\r\x1b[K");
+  if (std::exchange(progress_shown_, false)) Say("\r\x1b[K");
 }
 
 Status Console::CheckJson() const {
@@ -224,8 +242,8 @@ void Interrupt::Watch(const std::stop_token& ended) {
     if (stop_.stop_requested() && clock.Now() - first < kSameWish) continue;
     if (stop_.stop_requested()) ::_exit(kInterrupted);
     first = clock.Now();
-    fmt::print(stderr, "\nweir: finishing what has begun; once more to end at once\n");
     stop_.request_stop();
+    SayWithin("\nweir: finishing what has begun; once more to end at once\n");
   }
 }
 

@@ -21,6 +21,8 @@ constexpr int kDone = 0, kJobFailed = 1, kBadInput = 2, kClaimInvalid = 3, kInte
 int ExitStatus(const Error& error);
 // Says the error on standard error, and gives its exit status.
 int FailWith(const Error& error);
+// The same where nobody may read standard error: gives up after a second.
+int FailWithin(const Error& error);
 
 // Whether what `flag` names can be written, told before the work; an empty `path` is none. As CheckWritable
 // of base/file.h, with the flag in front.
@@ -44,6 +46,7 @@ class Console {
   explicit Console(std::string json, Stdout out = Stdout::kFree);
 
   void Text(const std::string& text) const;         // with its newlines
+  Status WriteText(const std::string& text) const;  // the same; kIo where it could not be written
   void Note(const std::string& text) const;         // one line to standard error
   std::string Bold(const std::string& text) const;  // for Text
   // A bar of `width` cells, `share` of it filled.

@@ -72,7 +72,7 @@ int Main(const Arguments& arguments) {
   }
   const int status = verb->run({arguments.begin() + 1, arguments.end()});
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
-  fmt::print(stderr, "weir: standard output: not all of the text could be written\n");
+  std::fputs("weir: standard output: not all of the text could be written\n", stderr);
   return status == kDone ? kJobFailed : status;
 }
 

@@ -1,16 +1,25 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
+#include <stdio_ext.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
 
 #include "base/json.h"
 #include "base/mutex.h"
+#include "base/thread.h"
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
 #include "record/provenance.h"
 #include "serve/loaded_model.h"
+#include "serve/logger.h"
 #include "serve/server.h"
 
 namespace weir::cli {
@@ -250,11 +259,58 @@ Json ToJson(const Served& served, const serve::Server& server, const Status& rea
   return json;
 }
 
-void Say(serve::LogLevel level, const std::string& line) {
-  const char* const kind = level == serve::LogLevel::kError     ? "error: "
-                           : level == serve::LogLevel::kWarning ? "warning: "
-                                                                : "";
-  fmt::print(stderr, "{} {}{}\n", WallTimeLabel(), kind, EscapeBytes(line));
+// A descriptor of a standard stream that is closed would become that of a connection, which then got the log.
+void KeepStandardStreams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) < 0) static_cast<void>(::open("/dev/null", O_RDWR));
+  }
+}
+
+// Runs `work`, which may block for ever and owns what it uses, on a thread of its own. Returns nullopt where
+// it has not ended when `stop` was asked for: the thread is left behind.
+std::optional<Status> RunUntil(const std::stop_token& stop, std::function<Status()> work) {
+  constexpr Duration kGrace = 1s;
+  struct Ended {
+    Mutex mutex;
+    CondVar changed;
+    std::optional<Status> status GUARDED_BY(mutex);
+  };
+  const auto ended = std::make_shared<Ended>();
+  std::jthread thread = StartThread("announce", [ended, work = std::move(work)](const std::stop_token&) {
+    const Status status = work();
+    MutexLock lock(ended->mutex);
+    ended->status = status;
+    ended->changed.NotifyAll();
+  });
+  const std::stop_callback on_stop(stop, [&ended] {
+    MutexLock lock(ended->mutex);
+    ended->changed.NotifyAll();
+  });
+  const SteadyClock clock;
+  MutexLock lock(ended->mutex);
+  while (!ended->status && !stop.stop_requested()) ended->changed.Wait(ended->mutex);
+  const Instant until = clock.Now() + kGrace;
+  while (!ended->status && ended->changed.WaitUntil(ended->mutex, until)) {
+  }
+  if (!ended->status) thread.detach();
+  return ended->status;
+}
+
+// Prints what is served and writes --json. No fault of who reads it ends the server. False: nobody has read
+// it when `stop` was asked for.
+bool Announce(const Console& console, const std::string& text, const Json& json, serve::Logger& logger,
+              const std::stop_token& stop) {
+  const auto written = RunUntil(stop, [console, text, json] {
+    const Status printed = console.WriteText(text);
+    const Status saved = console.Json(json);
+    return saved ? printed : saved;
+  });
+  if (!written) return false;
+  if (*written) return true;
+  logger.Write(serve::LogLevel::kError, "what is served could not be told: " + written->error().message);
+  __fpurge(stdout);  // otherwise the end of the program tries again and fails for it
+  std::clearerr(stdout);
+  return true;
 }
 
 void WaitFor(const std::stop_token& stop) {
@@ -268,26 +324,28 @@ void WaitFor(const std::stop_token& stop) {
   while (!stop.stop_requested()) changed.Wait(mutex);
 }
 
-Result<int> ServeModels(Wanted& w, const std::stop_token& stop) {
+// Gives the exit status. Sets `stuck` where a thread is left that cannot be waited for.
+Result<int> ServeModels(Wanted& w, serve::Logger& logger, const std::stop_token& stop, bool& stuck) {
   TRY_STATUS(Complete(w));
   const Console console(w.json);
   TRY_STATUS(console.CheckJson());
   const SteadyClock clock;
-  const auto server = TRY(serve::Server::Start(w.server, clock, Say));
+  auto server = TRY(serve::Server::Start(w.server, clock, logger));
   server->WaitUntilLoaded(stop);
   if (!stop.stop_requested()) {
     const Status ready = server->Ready();
     const Served served = Look(w, *server);
     if (served.models.empty() && !w.server.explicit_control) return NoModel(w, served);
-    console.Text(Text(console, served, ready));
-    TRY_STATUS(console.Json(ToJson(served, *server, ready)));
+    stuck = !Announce(console, Text(console, served, ready), ToJson(served, *server, ready), logger, stop);
   }
   WaitFor(stop);
   if (server->Stop()) return kDone;
-  console.Note(
+  logger.Write(
+      serve::LogLevel::kError,
       fmt::format("some work was still under way after {} s: raise --exit-timeout-secs", w.exit_timeout_s));
-  std::fflush(nullptr);
-  ::_exit(kJobFailed);  // an engine that does not end its work would be waited for
+  stuck = true;
+  static_cast<void>(server.release());  // an engine that does not end its work would be waited for
+  return kJobFailed;
 }
 
 }  // namespace
@@ -295,9 +353,17 @@ Result<int> ServeModels(Wanted& w, const std::stop_token& stop) {
 int Serve(const Arguments& arguments) {
   Wanted wanted;
   if (const auto status = ParseFlags(arguments, wanted)) return *status;
+  KeepStandardStreams();
+  ::signal(SIGPIPE, SIG_IGN);
   const Interrupt interrupt;
-  const Result<int> status = ServeModels(wanted, interrupt.token());
-  return status ? *status : FailWith(status.error());
+  const SteadyClock clock;
+  bool stuck = false;
+  serve::Logger logger(serve::StandardErrorSink(), clock);
+  const Result<int> served = ServeModels(wanted, logger, interrupt.token(), stuck);
+  logger.Close();
+  const int status = served ? *served : FailWithin(served.error());
+  if (stuck) ::_exit(status);
+  return status;
 }
 
 }  // namespace weir::cli

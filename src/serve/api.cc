@@ -26,7 +26,7 @@ wire::ModelStatistics StatisticsOf(const ServedModel& served, const WallTime& wa
 }  // namespace
 
 ServerApi::ServerApi(Options options, Parts parts, const Clock& clock)
-    : options_(std::move(options)), parts_(parts), wall_(clock.Now()) {}
+    : options_(std::move(options)), parts_(parts), clock_(clock), wall_(clock.Now()) {}
 
 Status ServerApi::Ready() {
   if (life_ != Life::kServing) return Fail(ErrorCode::kOverloaded, "the server is stopping");
@@ -37,8 +37,9 @@ Status ServerApi::Ready() {
 Status ServerApi::ModelReady(const std::string& model, const std::string& version) {
   const auto served = TRY(parts_.repository.Find(model, version));
   if (life_ != Life::kServing) return Fail(ErrorCode::kOverloaded, "the server is stopping");
-  if (!served->loaded.dead()) return {};
-  return Fail(ErrorCode::kOverloaded, served->What() + ": its engine fails every call");
+  if (const Status well = served->loaded.CheckEngine(clock_.Now()); !well)
+    return Context(served->What(), well.error());
+  return {};
 }
 
 wire::ServerMetadata ServerApi::Server() {
@@ -127,8 +128,11 @@ void ServerApi::Observe(const wire::Exchange& exchange) {
 }
 
 void ServerApi::Gauge() {
+  const Instant now = clock_.Now();
   for (const auto& served : parts_.repository.Ready()) {
-    served->metrics.SetReady(!served->loaded.dead());
+    const bool hangs = served->loaded.hang(now).has_value();
+    served->metrics.SetHung(hangs);
+    served->metrics.SetReady(!hangs && !served->loaded.dead());
     // The queue is the model's own, whatever the name the call came under.
     if (served->payload != Payload::kTensor) continue;
     served->metrics.SetPending(served->loaded.runner().load().queued_calls);

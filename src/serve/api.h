@@ -67,6 +67,7 @@ class ServerApi final : public wire::Api {
  private:
   const Options options_;
   const Parts parts_;
+  const Clock& clock_;
   const WallTime wall_;
   std::atomic<Life> life_{Life::kServing};
 };

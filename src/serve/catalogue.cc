@@ -50,6 +50,19 @@ bool IsPlainName(std::string_view name) {
          name.find('\0') == std::string_view::npos && name.size() <= 255;
 }
 
+Status CheckPlace(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_symlink(fs::symlink_status(path, ignored)) || fs::exists(path, ignored)) return {};
+  return Fail(ErrorCode::kNotFound, fmt::format("{} is a link to {}, which is not there: mend or remove it",
+                                                path, fs::read_symlink(path, ignored).string()));
+}
+
+bool HasRecipe(const std::string& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return fs::exists(fs::path(path) / "recipe.yaml", ignored);
+  return fs::exists(fs::path(path).replace_extension(".recipe.yaml"), ignored);
+}
+
 Result<Catalogue> Catalogue::Open(std::vector<std::string> places) {
   if (places.empty()) return Fail(ErrorCode::kInvalidArgument, "no model repository is given");
   for (std::string& place : places) {
@@ -79,7 +92,8 @@ Result<std::map<std::string, std::string>> Catalogue::List() const {
       if (error) return FailErrno("model repository " + place, error.value());
       const std::string name = entries->path().filename().string();
       std::error_code ignored;
-      if (!IsPlainName(name) || !entries->is_directory(ignored) || IsPictureSet(entries->path())) continue;
+      const bool is_model = entries->is_directory(ignored) || !CheckPlace(entries->path().string());
+      if (!IsPlainName(name) || !is_model || IsPictureSet(entries->path())) continue;
       TRY_STATUS(Add(entries->path(), name, models));
     }
   }

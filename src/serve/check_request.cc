@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/cut.h"
 #include "base/json.h"
 
 namespace weir::serve {
@@ -29,10 +30,12 @@ std::string Names(const std::vector<TensorInfo>& tensors) {
   return names;
 }
 
+constexpr size_t kMaxName = 200;  // bytes of a client's name in a message
+
 std::unexpected<Error> NoSuch(const ServedModel& served, const char* kind, const std::string& name,
                               const std::vector<TensorInfo>& there) {
-  return Invalid(
-      fmt::format("{} has no {} \"{}\"; it has: {}", served.What(), kind, EscapeBytes(name), Names(there)));
+  return Invalid(fmt::format("{} has no {} \"{}\"; it has: {}", served.What(), kind,
+                             EscapeBytes(CutMiddle(name, kMaxName)), Names(there)));
 }
 
 bool Fits(const Shape& shape, const Shape& wanted) {
@@ -53,7 +56,7 @@ Status CheckTensor(const ServedModel& served, const Tensor& tensor, const Tensor
 Result<int64_t> RowsOf(const ServedModel& served, const infer::Request& request) {
   const LoadedModel& loaded = served.loaded;
   const auto& fixed = loaded.model().fixed_batch;
-  if (loaded.max_batch() == 0) return 1;
+  if (loaded.max_batch() == 0 || request.inputs.empty()) return 1;
   const int64_t rows = request.inputs.front().shape.front();
   for (const Tensor& input : request.inputs) {
     if (input.shape.front() != rows) {

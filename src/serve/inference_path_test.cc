@@ -198,12 +198,41 @@ TEST_F(InferencePathTest, CountsTheEnginesFailuresAndProbesBeforeItIsDead) {
   EXPECT_TRUE(loaded_->suspect());
   EXPECT_FALSE(loaded_->dead());
   EXPECT_EQ(Statistics().fail.count, 3U);
-  loaded_->Probe();
+  const auto probe = [&] {
+    std::promise<void> ended;
+    loaded_->BeginProbe([&] { ended.set_value(); });
+    ended.get_future().wait();
+  };
+  probe();
   EXPECT_TRUE(loaded_->dead());
+  EXPECT_THAT(loaded_->CheckEngine(clock_.Now()).error().message, HasSubstr("fails every call"));
   broken = false;
-  loaded_->Probe();
+  probe();
   EXPECT_FALSE(loaded_->dead());
   EXPECT_FALSE(loaded_->suspect());
+}
+
+TEST_F(InferencePathTest, BeginsAProbeWithoutWaitingForTheEngine) {
+  Serve();
+  ASSERT_TRUE(loaded_->WarmUp().has_value());
+  session_->Close();
+  int ended = 0;
+  loaded_->BeginProbe([&] { ++ended; });
+  loaded_->BeginProbe([&] { ended += 100; });  // one is under way
+  EXPECT_EQ(ended, 0);
+  session_->Open();
+  ASSERT_TRUE(Ask(Request({Row()})).result.has_value());  // behind the probe
+  EXPECT_EQ(ended, 1);
+}
+
+TEST_F(InferencePathTest, TakesAModelWithoutInputsForOneRow) {
+  auto session = std::make_shared<FakeSession>(FakeSession::Options{
+      .inputs = {}, .answer = [](const std::vector<Tensor>&) -> Result<infer::RunResult> {
+        return infer::RunResult{.outputs = {FloatTensor("x", {1, 4}, {1, 2, 3, 4})}};
+      }});
+  Serve(FakeModel("m", *session, 4), session);
+  EXPECT_TRUE(Ask(Request({})).result.has_value());
+  EXPECT_EQ(Statistics().inference_count, 1U);
 }
 
 TEST_F(InferencePathTest, SaysOnceThatLoneCallersFillNoBatches) {

@@ -146,14 +146,19 @@ Status LoadedModel::MakeServed(Metrics& metrics) {
   return {};
 }
 
-Status LoadedModel::Run(const std::vector<infer::Tensor>& inputs) {
-  std::promise<Status> answered;
+void LoadedModel::Submit(const std::vector<infer::Tensor>& inputs, std::function<void(Status)> done) {
   infer::Call call;
   call.request.inputs = inputs;
-  call.completion = infer::Completion([&](Result<infer::Response> response, const infer::Times&) {
-    answered.set_value(response ? Status{} : Status(std::unexpected(std::move(response).error())));
-  });
+  call.completion =
+      infer::Completion([done = std::move(done)](Result<infer::Response> response, const infer::Times&) {
+        done(response ? Status{} : Status(std::unexpected(std::move(response).error())));
+      });
   runner_->Submit(std::move(call));
+}
+
+Status LoadedModel::Run(const std::vector<infer::Tensor>& inputs) {
+  std::promise<Status> answered;
+  Submit(inputs, [&](Status status) { answered.set_value(std::move(status)); });
   return answered.get_future().get();
 }
 
@@ -179,11 +184,23 @@ void LoadedModel::NoteEngine(bool well) {
   }
 }
 
-void LoadedModel::Probe() {
+void LoadedModel::BeginProbe(std::function<void()> done) {
+  if (probe_.empty() || probing_.exchange(true)) return;
   failures_in_a_row_.store(0, std::memory_order_relaxed);
-  if (probe_.empty()) return;
-  const Status ran = Run(probe_);
-  dead_ = !ran && (ran.error().code == ErrorCode::kInternal || ran.error().code == ErrorCode::kIo);
+  Submit(probe_, [this, done = std::move(done)](const Status& ran) {
+    dead_ = !ran && (ran.error().code == ErrorCode::kInternal || ran.error().code == ErrorCode::kIo);
+    probing_ = false;
+    done();
+  });
+}
+
+Status LoadedModel::CheckEngine(Instant now) const {
+  if (dead()) return Fail(ErrorCode::kOverloaded, "its engine fails every call");
+  const auto hung = hang(now);
+  if (!hung) return {};
+  return Fail(ErrorCode::kOverloaded,
+              fmt::format("its engine hangs: a batch has run for {:.0f} s, and {:.3g} s was expected at most",
+                          Seconds(hung->running), Seconds(hung->expected)));
 }
 
 bool LoadedModel::NoteCall() {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,9 +82,14 @@ class LoadedModel {
   bool suspect() const {
     return dead() || failures_in_a_row_.load(std::memory_order_relaxed) >= kSuspectAfter;
   }
-  // Runs what it was warmed up with: dead when the engine fails at that too. Blocks.
-  void Probe();
+  // Begins to run what it was warmed up with, unless that runs already. When it ends the engine is dead if it
+  // failed at that too, and `done` is called, on any thread.
+  void BeginProbe(std::function<void()> done);
   bool dead() const { return dead_.load(std::memory_order_relaxed); }
+  // Returns the batch that has run longest, if it hangs.
+  std::optional<infer::Hang> hang(Instant now) const { return runner_->hang(now); }
+  // kOverloaded where the engine is dead or hangs.
+  Status CheckEngine(Instant now) const;
 
   // Notes that a call came while `others` were under way. Gives true once: when so many calls came one by one
   // that dynamic batching, which the configuration asks for, cannot help.
@@ -95,6 +101,7 @@ class LoadedModel {
 
   explicit LoadedModel(Parts parts) : parts_(std::move(parts)) {}
   Status MakeServed(Metrics& metrics);
+  void Submit(const std::vector<infer::Tensor>& inputs, std::function<void(Status)> done);
   Status Run(const std::vector<infer::Tensor>& inputs);
 
   const Parts parts_;
@@ -102,6 +109,7 @@ class LoadedModel {
   std::vector<infer::Tensor> probe_;  // set before others know of this; empty: there is none
   std::atomic<int> failures_in_a_row_{0};
   std::atomic<bool> dead_{false};
+  std::atomic<bool> probing_{false};
   std::atomic<int> under_way_{0};
   std::atomic<int64_t> lone_calls_{0};
   std::unique_ptr<infer::Runner> runner_;  // last: its threads use what is above

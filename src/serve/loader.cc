@@ -10,6 +10,25 @@
 namespace weir::serve {
 namespace {
 
+// Whether the session has the threads and streams that are asked for: an engine takes no more than there are.
+Status CheckShare(const infer::SessionOptions& asked, const infer::Session& session) {
+  const auto refuse = [](std::string what) { return Fail(ErrorCode::kUnsupported, std::move(what)); };
+  if (session.threads() > 0 && asked.threads > session.threads()) {
+    return refuse(
+        fmt::format("threads is {}, and this process may use {} CPUs: give at most {}, or 0 for all",
+                    asked.threads, session.threads(), session.threads()));
+  }
+  if (asked.streams <= session.streams()) return {};
+  const std::string remedy =
+      session.threads() == 0
+          ? "give its engine as many (streams=N)"
+          : fmt::format("give at most {}, one a thread, or leave it out", session.streams());
+  return refuse(
+      fmt::format("instance_group (or the parameter streams) asks for {} instances, and the engine "
+                  "computes {} side by side: {}",
+                  asked.streams, session.streams(), remedy));
+}
+
 class FileLoader final : public Loader {
  public:
   FileLoader(LoaderOptions options, const Clock& clock, Metrics& metrics, Log log)
@@ -38,6 +57,8 @@ class FileLoader final : public Loader {
     if (options_.threads > 0) wanted.threads = options_.threads;
     wanted.cache_dir = options_.cache_dir;
     model::OpenedSession opened = TRY(model::OpenSession(model, options_.engine, wanted, clock_));
+    if (const Status share = CheckShare(wanted, *opened.session); !share)
+      return Context("model " + model.name, share.error());
     LoadedModel::Parts parts{.version = version,
                              .engine = std::move(opened.engine),
                              .session = std::move(opened.session),

@@ -43,6 +43,11 @@ size_t FailureOf(ErrorCode code) {
   }
 }
 
+// A counter of something that is counted elsewhere. One thread at a time.
+void RaiseTo(double total, prometheus::Counter& counter) {
+  counter.Increment(std::max(0.0, total - counter.Value()));
+}
+
 // Of the powers of two, the first that is no less.
 int BatchIndex(int64_t batch, int sizes) {
   const auto rows = static_cast<uint64_t>(std::max<int64_t>(1, batch));
@@ -88,10 +93,14 @@ struct MetricFamilies {
              "Time in which the emulated accelerator's streams computed, since it was loaded");
   Family<prometheus::Gauge>& streams =
       Gauges("weir_accelerator_streams", "Streams of the emulated accelerator");
-  prometheus::Gauge& cpu =
-      Gauges("process_cpu_seconds_total", "CPU time of the server, user and system").Add({});
+  prometheus::Counter& cpu =
+      Counters("process_cpu_seconds_total", "CPU time of the server, user and system").Add({});
   prometheus::Gauge& resident =
       Gauges("process_resident_memory_bytes", "Memory of the server that is resident").Add({});
+  prometheus::Counter& log_dropped =
+      Counters("weir_log_lines_dropped_total", "Lines of the log that could not be written").Add({});
+  Family<prometheus::Gauge>& hung =
+      Gauges("weir_engine_hung", "1 where a batch takes ten times its expected time, and 10 s at least");
   Family<prometheus::Gauge>& ready = Gauges("weir_model_ready", "1 where the version takes requests");
   Family<prometheus::Gauge>& batching_idle =
       Gauges("weir_dynamic_batching_idle", "1 where dynamic batching is asked for and cannot help");
@@ -130,6 +139,7 @@ ModelMetrics::ModelMetrics(MetricFamilies& families, const std::string& model, c
     refusals_[i] = &families.refused.Add(with_reason(kRefusals[i]));
   pending_ = &families.pending.Add(labels);
   ready_ = &families.ready.Add(labels);
+  hung_ = &families.hung.Add(labels);
   batching_idle_ = &families.batching_idle.Add(labels);
 }
 
@@ -154,6 +164,7 @@ void ModelMetrics::SetBusy(Duration busy, int64_t streams) {
 
 void ModelMetrics::SetPending(int64_t calls) { pending_->Set(static_cast<double>(calls)); }
 void ModelMetrics::SetReady(bool ready) { ready_->Set(ready ? 1 : 0); }
+void ModelMetrics::SetHung(bool hung) { hung_->Set(hung ? 1 : 0); }
 void ModelMetrics::SetBatchingIdle(bool idle) { batching_idle_->Set(idle ? 1 : 0); }
 
 void ModelMetrics::Observe(const wire::Exchange& exchange) {
@@ -207,8 +218,14 @@ ModelMetrics& Metrics::OfModel(const std::string& model, const std::string& vers
 void Metrics::Refused(DoorRefusal refusal) { families_->no_model[static_cast<size_t>(refusal)]->Increment(); }
 
 void Metrics::SetProcess(Duration cpu, int64_t resident_bytes) {
-  families_->cpu.Set(Seconds(cpu));
+  MutexLock lock(mutex_);
+  RaiseTo(Seconds(cpu), families_->cpu);
   families_->resident.Set(static_cast<double>(resident_bytes));
+}
+
+void Metrics::SetLogDropped(uint64_t lines) {
+  MutexLock lock(mutex_);
+  RaiseTo(static_cast<double>(lines), families_->log_dropped);
 }
 
 std::string Metrics::Text() const {

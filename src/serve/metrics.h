@@ -50,6 +50,7 @@ class ModelMetrics {
 
   void SetPending(int64_t calls);
   void SetReady(bool ready);
+  void SetHung(bool hung);
   // What an accelerator that keeps its own time has computed since it was loaded: its streams together.
   void SetBusy(Duration busy, int64_t streams);
   void SetBatchingIdle(bool idle);  // dynamic batching is asked for and cannot help
@@ -65,7 +66,7 @@ class ModelMetrics {
       *output_us_;
   std::array<prometheus::Counter*, 4> failures_;
   std::array<prometheus::Counter*, 4> refusals_;
-  prometheus::Gauge *pending_, *ready_, *batching_idle_;
+  prometheus::Gauge *pending_, *ready_, *hung_, *batching_idle_;
   std::array<std::array<std::array<std::atomic<prometheus::Histogram*>, kBatchSizes>, 2>, kPhases>
       histograms_{};  // made when first seen
 };
@@ -81,6 +82,8 @@ class Metrics {
   void Refused(DoorRefusal refusal);
   // Of this process so far, and now.
   void SetProcess(Duration cpu, int64_t resident_bytes);
+  // Lines of the log that nobody got, so far.
+  void SetLogDropped(uint64_t lines);
 
   std::string Text() const;  // in Prometheus' text format
 

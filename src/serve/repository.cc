@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <ranges>
+#include <system_error>
 #include <utility>
 
+#include "base/cut.h"
 #include "base/json.h"
 #include "base/thread.h"
 
@@ -14,7 +16,6 @@ namespace weir::serve {
 namespace {
 
 constexpr size_t kMostJobs = 1024;
-constexpr Duration kProbeEvery = 1s;  // at the most: while there is nothing else to do
 
 // "3"; absent for what is no version's name, such as "03".
 std::optional<int64_t> VersionOf(std::string_view text) {
@@ -24,7 +25,10 @@ std::optional<int64_t> VersionOf(std::string_view text) {
   return whole && version > 0 && !text.starts_with('0') ? std::optional(version) : std::nullopt;
 }
 
-std::string Name(std::string_view model) { return fmt::format("model \"{}\"", EscapeBytes(model)); }
+// A client may ask for a name of any length.
+constexpr size_t kMaxName = 300;
+std::string Escaped(std::string_view text) { return EscapeBytes(CutMiddle(text, kMaxName)); }
+std::string Name(std::string_view model) { return fmt::format("model \"{}\"", Escaped(model)); }
 std::string Name(std::string_view model, int64_t version) {
   return fmt::format("{} version {}", Name(model), version);
 }
@@ -83,24 +87,40 @@ Repository::Repository(Catalogue catalogue, Options options, std::unique_ptr<Loa
       log_(std::move(log)) {}
 
 Repository::~Repository() {
-  {
-    MutexLock lock(mutex_);
-    stopping_ = true;
-  }
-  thread_.request_stop();
-  changed_.NotifyAll();
+  Stop(Instant{});
   if (thread_.joinable()) thread_.join();
 }
 
+bool Repository::Stop(Instant until) {
+  MutexLock lock(mutex_);
+  stopping_ = true;
+  thread_.request_stop();
+  changed_.NotifyAll();
+  while (!stopped_) {
+    if (!changed_.WaitUntil(mutex_, until)) return stopped_;
+  }
+  return true;
+}
+
 std::pair<std::string_view, Payload> Repository::Resolve(std::string_view name) const {
-  if (models_.contains(name)) return {name, Payload::kTensor};
+  const auto called = models_.find(name);
+  if (called != models_.end() && IsLoaded(called->second)) return {name, Payload::kTensor};
   for (const Payload payload : {Payload::kPixels, Payload::kImage}) {
     const std::string_view suffix = SuffixOf(payload);
     if (!name.ends_with(suffix)) continue;
     const std::string_view own = name.substr(0, name.size() - suffix.size());
-    if (models_.contains(own)) return {own, payload};
+    const auto owner = models_.find(own);
+    // A model that could not be loaded hides no other's name.
+    if (owner != models_.end() && (called == models_.end() || IsLoaded(owner->second, payload)))
+      return {own, payload};
   }
   return {name, Payload::kTensor};
+}
+
+bool Repository::IsLoaded(const Entry& entry, Payload payload) {
+  return std::ranges::any_of(entry.versions, [&](const auto& known) {
+    return known.second.loaded && known.second.loaded->Find(payload) != nullptr;
+  });
 }
 
 Result<std::shared_ptr<LoadedModel>> Repository::FindLoaded(std::string_view model,
@@ -110,7 +130,7 @@ Result<std::shared_ptr<LoadedModel>> Repository::FindLoaded(std::string_view mod
   const Entry& entry = found->second;
   const auto wanted = VersionOf(version);
   if (!version.empty() && !wanted)
-    return NotFound(fmt::format("{} has no version \"{}\"", Name(model), EscapeBytes(version)));
+    return NotFound(fmt::format("{} has no version \"{}\"", Name(model), Escaped(version)));
   if (!wanted) {
     for (const auto& [number, candidate] : std::views::reverse(entry.versions)) {
       if (candidate.loaded) return candidate.loaded;
@@ -183,8 +203,10 @@ Status Repository::AllReady() const {
     bool any = false;
     for (const auto& [number, version] : entry.versions) {
       any |= version.loaded != nullptr;
-      if (version.loaded && version.loaded->dead())
-        return Later(Name(name, number) + ": its engine fails every call");
+      if (version.loaded) {
+        const Status well = version.loaded->CheckEngine(clock_.Now());
+        if (!well) return Context(Name(name, number), well.error());
+      }
       if (version.loaded || entry.was_ready) continue;
       return Later(version.loading ? Name(name, number) + " is loading"
                                    : fmt::format("{} is not loaded: {}", Name(name, number), version.reason));
@@ -259,11 +281,9 @@ void Repository::Enqueue(Job job) {
 }
 
 std::optional<Repository::Job> Repository::Next(const std::stop_token& stop) {
-  const Instant until = clock_.Now() + kProbeEvery;
   MutexLock lock(mutex_);
-  while (jobs_.empty() && retired_.empty() && !stop.stop_requested()) {
-    if (!changed_.WaitUntil(mutex_, until)) break;
-  }
+  while (jobs_.empty() && retired_.empty() && let_go_.empty() && !stop.stop_requested())
+    changed_.Wait(mutex_);
   if (jobs_.empty() || stop.stop_requested()) return std::nullopt;
   Job job = std::move(jobs_.front());
   jobs_.pop_front();
@@ -274,7 +294,7 @@ void Repository::Work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     if (auto job = Next(stop)) Do(*std::move(job));
     LetGoOfRetired(stop);
-    ProbeSuspects();
+    JoinRetirers();
   }
   std::deque<Job> dropped;
   std::map<std::string, Entry, std::less<>> models;
@@ -293,9 +313,13 @@ void Repository::Work(const std::stop_token& stop) {
   while (true) {
     LetGoOfRetired(stop);
     MutexLock lock(mutex_);
-    if (alive_.empty()) return;
-    while (retired_.empty()) changed_.Wait(mutex_);
+    if (alive_.empty()) break;
+    if (retired_.empty()) changed_.Wait(mutex_);
   }
+  retirers_.clear();
+  MutexLock lock(mutex_);
+  stopped_ = true;
+  changed_.NotifyAll();  // under the lock: behind it the repository may end
 }
 
 void Repository::LetGoOfRetired(const std::stop_token& stop) {
@@ -304,12 +328,33 @@ void Repository::LetGoOfRetired(const std::stop_token& stop) {
     MutexLock lock(mutex_);
     retired.swap(retired_);
   }
+  const bool tells = !stop.stop_requested();
   for (auto& [number, loaded] : retired) {
-    const std::string name = Name(loaded->model().name) + " version " + loaded->version();
-    loaded.reset();  // answers what is queued, joins the engine's threads
-    if (!stop.stop_requested()) log_(LogLevel::kInfo, name + ": let go");
-    for (Done& done : Forget(number)) done({});
+    const auto held = std::make_shared<std::unique_ptr<LoadedModel>>(std::move(loaded));
+    const auto let_go = [this, number, held, tells] { LetGo(number, std::move(*held), tells); };
+    try {
+      retirers_[number] = StartThread("retire", [let_go](const std::stop_token&) { let_go(); });
+    } catch (const std::system_error&) {  // too many threads
+      let_go();
+    }
   }
+}
+
+void Repository::LetGo(uint64_t number, std::unique_ptr<LoadedModel> loaded, bool tells) {
+  const std::string name = Name(loaded->model().name) + " version " + loaded->version();
+  loaded.reset();  // answers what is queued, joins the engine's threads
+  if (tells) log_(LogLevel::kInfo, name + ": let go");
+  for (Done& done : Forget(number)) done({});
+}
+
+// Joins the threads that have let go of their model, which end now.
+void Repository::JoinRetirers() {
+  std::vector<uint64_t> let_go;
+  {
+    MutexLock lock(mutex_);
+    let_go.swap(let_go_);
+  }
+  for (const uint64_t number : let_go) retirers_.erase(number);
 }
 
 // Gives those who waited for it.
@@ -317,6 +362,8 @@ std::vector<Repository::Done> Repository::Forget(uint64_t gone) {
   std::vector<Done> done;
   MutexLock lock(mutex_);
   alive_.erase(gone);
+  let_go_.push_back(gone);
+  changed_.NotifyAll();
   for (Leaving& leaving : leaving_) {
     if (leaving.objects.erase(gone) == 0 || !leaving.objects.empty()) continue;
     done.push_back(std::move(leaving.done));
@@ -327,24 +374,32 @@ std::vector<Repository::Done> Repository::Forget(uint64_t gone) {
   return done;
 }
 
-void Repository::ProbeSuspects() {
+void Repository::WatchEngines() {
+  const Instant now = clock_.Now();
   std::vector<std::shared_ptr<LoadedModel>> suspects;
+  std::vector<std::pair<LogLevel, std::string>> lines;
   {
     MutexLock lock(mutex_);
-    for (const auto& [name, entry] : models_) {
-      for (const auto& [number, version] : entry.versions) {
-        if (version.loaded && version.loaded->suspect()) suspects.push_back(version.loaded);
+    for (auto& [name, entry] : models_) {
+      for (auto& [number, version] : entry.versions) {
+        if (!version.loaded) continue;
+        const LoadedModel& loaded = *version.loaded;
+        const bool hangs = loaded.hang(now).has_value(), dead = loaded.dead();
+        const Status well = loaded.CheckEngine(now);
+        const bool worse = (hangs && !version.told_hung) || (dead && !version.told_dead);
+        const bool better = well && (version.told_hung || version.told_dead);
+        const std::string what = Name(name, number) + ": ";
+        if (worse && !well) lines.emplace_back(LogLevel::kError, what + well.error().message);
+        if (better) lines.emplace_back(LogLevel::kInfo, what + "its engine answers again");
+        version.told_hung = hangs;
+        version.told_dead = dead;
+        if (loaded.suspect() && !hangs) suspects.push_back(version.loaded);
       }
     }
   }
-  for (const auto& loaded : suspects) {
-    const bool was_dead = loaded->dead();
-    loaded->Probe();
-    if (loaded->dead() == was_dead) continue;
-    const std::string name = Name(loaded->model().name) + " version " + loaded->version();
-    log_(was_dead ? LogLevel::kInfo : LogLevel::kError,
-         name + (was_dead ? ": the engine answers again" : ": the engine fails at every call"));
-  }
+  for (const auto& [level, line] : lines) log_(level, line);
+  // The result is for the next look.
+  for (const auto& loaded : suspects) loaded->BeginProbe([] {});
 }
 
 void Repository::Do(Job job) {
@@ -370,6 +425,7 @@ Result<Loader::Wanted> Repository::Locate(const Job& job) {
   const auto there = TRY(catalogue_.List());
   const auto found = there.find(job.model);
   if (!IsPlainName(job.model) || found == there.end()) {
+    ForgetGone(job.model);
     const size_t dot = job.model.rfind('.');
     const bool is_payload = dot != std::string::npos && there.contains(job.model.substr(0, dot));
     return NotFound(fmt::format(
@@ -384,14 +440,23 @@ Result<Loader::Wanted> Repository::Locate(const Job& job) {
   return Loader::Wanted{.name = job.model, .path = found->second, .config = job.config};
 }
 
-Status Repository::LoadNow(const Job& job) {
-  Loader::Wanted wanted = TRY(Locate(job));
+// The versions that are there to be loaded.
+Result<std::vector<int64_t>> Repository::VersionsThere(const Loader::Wanted& wanted) {
   std::vector<int64_t> versions;
   for (const std::string& name : TRY(loader_->Versions(wanted))) {
     const auto version = VersionOf(name);
     CHECK(version.has_value());
     versions.push_back(*version);
   }
+  return versions;
+}
+
+Status Repository::LoadNow(const Job& job) {
+  Loader::Wanted wanted = TRY(Locate(job));
+  TRY_STATUS(CheckPlace(wanted.path));
+  TRY_STATUS(CheckName(job.model));
+  const std::vector<int64_t> versions = TRY(VersionsThere(wanted));
+  ForgetVersions(job.model, versions);
   {
     MutexLock lock(mutex_);
     for (const int64_t version : versions) models_[job.model].versions[version].loading = true;
@@ -414,6 +479,47 @@ Status Repository::LoadNow(const Job& job) {
   return all;
 }
 
+// A name under which another model takes pictures is that model's: a folder of that name would hide it.
+Status Repository::CheckName(const std::string& model) {
+  const auto there = TRY(catalogue_.List());
+  for (const Payload payload : {Payload::kPixels, Payload::kImage}) {
+    const std::string_view suffix = SuffixOf(payload);
+    if (model.ends_with(suffix)) {
+      const auto owner = there.find(model.substr(0, model.size() - suffix.size()));
+      if (owner == there.end() || !HasRecipe(owner->second)) continue;
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{} ({}) has the name under which {} ({}) takes pictures: rename one of them",
+                              Name(model), there.at(model), Name(owner->first), owner->second));
+    }
+    const auto hiding = there.find(model + std::string(suffix));
+    if (hiding == there.end() || !HasRecipe(there.at(model))) continue;
+    log_(LogLevel::kWarning,
+         fmt::format("{} ({}) is not served: {} takes pictures under that name: rename one of them",
+                     Name(hiding->first), hiding->second, Name(model)));
+  }
+  return {};
+}
+
+// Forgets the model, which is not in the repository, but for what is loaded of it. One that was asked for
+// stays, with the reason.
+void Repository::ForgetGone(const std::string& model) {
+  ForgetVersions(model, {});
+  MutexLock lock(mutex_);
+  const auto entry = models_.find(model);
+  if (entry != models_.end() && entry->second.versions.empty() && !entry->second.asked_for)
+    models_.erase(entry);
+}
+
+// Forgets the versions that are not loaded and not among those that are `there`.
+void Repository::ForgetVersions(const std::string& model, const std::vector<int64_t>& there) {
+  MutexLock lock(mutex_);
+  const auto entry = models_.find(model);
+  if (entry == models_.end()) return;
+  std::erase_if(entry->second.versions, [&](const auto& known) {
+    return !known.second.loaded && std::ranges::find(there, known.first) == there.end();
+  });
+}
+
 void Repository::Put(const std::string& model, int64_t number, Result<std::unique_ptr<LoadedModel>> loaded) {
   std::shared_ptr<LoadedModel> old;  // dropped outside of the lock
   std::shared_ptr<LoadedModel> fresh = loaded ? Share(*std::move(loaded)) : nullptr;
@@ -423,6 +529,7 @@ void Repository::Put(const std::string& model, int64_t number, Result<std::uniqu
   version.reason = loaded ? "" : loaded.error().message;
   if (!fresh) return;
   old = std::exchange(version.loaded, std::move(fresh));
+  version.told_dead = version.told_hung = false;
 }
 
 void Repository::DropOthers(const std::string& model, const std::vector<int64_t>& versions) {
@@ -437,6 +544,16 @@ void Repository::DropOthers(const std::string& model, const std::vector<int64_t>
       at = known.erase(at);
     }
   }
+}
+
+// Forgets what is not loaded and whose files have been deleted.
+void Repository::ForgetDeleted(const std::string& model) {
+  const auto there = catalogue_.List();
+  if (!there) return;
+  const auto found = there->find(model);
+  if (found == there->end()) return ForgetGone(model);
+  if (const auto versions = VersionsThere({.name = model, .path = found->second}); versions)
+    ForgetVersions(model, *versions);
 }
 
 void Repository::UnloadNow(Job job) {
@@ -463,6 +580,7 @@ void Repository::UnloadNow(Job job) {
     return {};
   };
   const Status begun = begin();
+  ForgetDeleted(job.model);
   if (job.done) job.done(begun);
 }
 

@@ -26,7 +26,8 @@ namespace weir::serve {
 
 // A version is loaded, warmed up and ready before the one it replaces is let go; calls in flight finish on
 // the one they began on. A load that fails leaves what was there, and the index says why. All of that happens
-// on one thread, "repository"; looking a model up never waits for it. Thread-safe.
+// on one thread, "repository"; looking a model up never waits for it. What is let go ends on a short-lived
+// thread of its own, "retire", so that an engine that hangs holds nobody else up. Thread-safe.
 class Repository {
  public:
   enum class Control { kNone, kExplicit };
@@ -39,9 +40,13 @@ class Repository {
   static Result<std::unique_ptr<Repository>> Create(Catalogue catalogue, Options options,
                                                     std::unique_ptr<Loader> loader, const Clock& clock,
                                                     Log log);
-  // Answers the jobs that wait (kCancelled), finishes the one under way, and lets all models go: each answers
-  // what it has queued. No model may be held by then but by calls that these answers end.
+  // As Stop, without an end to waiting.
   ~Repository();
+
+  // Answers the jobs that wait (kCancelled), finishes the one under way, and lets all models go: each answers
+  // what it has queued. No model may be held by then but by calls that these answers end. Returns false where
+  // that was not done by `until`: an engine hangs, or a load.
+  bool Stop(Instant until);
 
   // `version` empty: the highest that is ready. kNotFound for what there is none of, or whose loading failed;
   // kOverloaded for what is being loaded or unloaded. What it gives may be dropped on any thread.
@@ -52,15 +57,19 @@ class Repository {
   std::vector<std::string> VersionsOf(std::string_view model) const;
 
   // What keeps the server from being ready: a model asked for that has no version ready, is still loading for
-  // the first time, or whose last load failed or whose engine is dead.
+  // the first time, or whose last load failed or whose engine is dead or hangs.
   Status AllReady() const;
   // Until what is to be served from the start is loaded, or has failed; false when `until` came first.
   bool WaitUntilLoaded(Instant until) const;
 
   std::vector<wire::IndexEntry> Index(bool ready_only) const;
 
-  // `done` is called when it is ready, or with the reason why not, on the repository's thread. kUnsupported
-  // unless models are controlled explicitly.
+  // Looks after the engines: logs which hang, fail at every call, or answer again, and begins to probe those
+  // that are suspect. Waits for none of them. To be called about every second.
+  void WatchEngines();
+
+  // `done` is called when it is ready, or with the reason why not, on a thread of the repository.
+  // kUnsupported unless models are controlled explicitly.
   using Done = wire::Api::Done;
   void Load(const std::string& model, const std::string& config, Done done);
   // `done` is called when the last call has been answered.
@@ -72,6 +81,8 @@ class Repository {
     std::shared_ptr<LoadedModel> loaded;
     bool loading = false;
     std::string reason;  // why it is not loaded, or not anew
+    // What the log has told of `loaded`.
+    bool told_dead = false, told_hung = false;
   };
   struct Entry {
     std::string path;
@@ -103,17 +114,24 @@ class Repository {
   void Enqueue(Job job);
   void Work(const std::stop_token& stop);
   std::optional<Job> Next(const std::stop_token& stop);
-  void ProbeSuspects();
   void LetGoOfRetired(const std::stop_token& stop) EXCLUDES(mutex_);
+  void LetGo(uint64_t number, std::unique_ptr<LoadedModel> loaded, bool tells);
+  void JoinRetirers() EXCLUDES(mutex_);
   std::vector<Done> Forget(uint64_t gone);
   void Do(Job job);
   Status LoadNow(const Job& job);
   Result<Loader::Wanted> Locate(const Job& job);
+  Result<std::vector<int64_t>> VersionsThere(const Loader::Wanted& wanted);
+  Status CheckName(const std::string& model);
+  void ForgetGone(const std::string& model);
+  void ForgetVersions(const std::string& model, const std::vector<int64_t>& there);
+  void ForgetDeleted(const std::string& model);
   void UnloadNow(Job job);
   void Put(const std::string& model, int64_t version, Result<std::unique_ptr<LoadedModel>> loaded);
   void DropOthers(const std::string& model, const std::vector<int64_t>& versions);
   std::shared_ptr<LoadedModel> Share(std::unique_ptr<LoadedModel> loaded);
 
+  static bool IsLoaded(const Entry& entry, Payload payload = Payload::kTensor);
   // The model's own name, and what follows it in `name`.
   std::pair<std::string_view, Payload> Resolve(std::string_view name) const REQUIRES(mutex_);
   Result<std::shared_ptr<LoadedModel>> FindLoaded(std::string_view model, std::string_view version) const
@@ -135,8 +153,11 @@ class Repository {
   // Those of which nobody knows any more: to be destroyed.
   std::vector<std::pair<uint64_t, std::unique_ptr<LoadedModel>>> retired_ GUARDED_BY(mutex_);
   std::vector<Leaving> leaving_ GUARDED_BY(mutex_);
+  std::vector<uint64_t> let_go_ GUARDED_BY(mutex_);  // whose thread is about to end
   bool stopping_ GUARDED_BY(mutex_) = false;
+  bool stopped_ GUARDED_BY(mutex_) = false;
 
+  std::map<uint64_t, std::jthread> retirers_;  // of the repository's thread
   std::jthread thread_;
 };
 

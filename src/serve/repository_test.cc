@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <string>
 
@@ -37,8 +38,12 @@ class RepositoryTest : public ::testing::Test {
 
   void Add(const std::string& name) const { fs::create_directories(base_ / name); }
   void Start(Repository::Options options) {
-    auto repository = Repository::Create(*Catalogue::Open({base_.string()}), std::move(options),
-                                         std::move(owned_), clock_, [](LogLevel, const std::string&) {});
+    auto repository =
+        Repository::Create(*Catalogue::Open({base_.string()}), std::move(options), std::move(owned_), clock_,
+                           [this](LogLevel, const std::string& line) {
+                             MutexLock lock(mutex_);
+                             lines_.push_back(line);
+                           });
     ASSERT_TRUE(repository.has_value()) << repository.error().message;
     repository_ = *std::move(repository);
   }
@@ -65,6 +70,27 @@ class RepositoryTest : public ::testing::Test {
     EXPECT_FALSE(found.has_value());
     return found ? ErrorCode::kInternal : found.error().code;
   }
+  std::vector<std::string> lines() {
+    MutexLock lock(mutex_);
+    return std::exchange(lines_, {});
+  }
+  // A call that is in the engine until Open, and that nobody waits for.
+  void HoldAlone(const std::string& model, Answers& answers, size_t runs) {
+    loader_->SessionOf(model + "/1")->Close();
+    infer::Call call = answers.MakeCall("held", {FloatTensor("x", {1, 4}, {1, 2, 3, 4})});
+    (*repository_->Find(model, ""))->loaded.runner().Submit(std::move(call));
+    loader_->SessionOf(model + "/1")->WaitForRuns(runs);
+  }
+  // The versions that the index has of `model`, with what it says of them: "1 READY, 2 UNAVAILABLE torn".
+  std::string Indexed(const std::string& model) {
+    std::string text;
+    for (const wire::IndexEntry& entry : repository_->Index(false)) {
+      if (entry.name != model) continue;
+      text += (text.empty() ? "" : ", ") + entry.version + " " + entry.state;
+      if (!entry.reason.empty()) text += " " + entry.reason;
+    }
+    return text;
+  }
   // A call that is in the engine of `what` until Open.
   void Hold(const std::string& model, Answers& answers) {
     loader_->SessionOf(model + "/1")->Close();
@@ -80,12 +106,14 @@ class RepositoryTest : public ::testing::Test {
     loader_->SessionOf(model + "/1")->WaitForRuns(1);
   }
 
-  const SteadyClock clock_;
+  ManualClock clock_;
   Metrics metrics_;
   std::unique_ptr<FakeLoader> owned_ = std::make_unique<FakeLoader>(clock_, metrics_);
   FakeLoader* const loader_ = owned_.get();
   std::unique_ptr<Repository> repository_;
   fs::path base_;
+  Mutex mutex_;
+  std::vector<std::string> lines_ GUARDED_BY(mutex_);
 };
 
 TEST_F(RepositoryTest, LoadsEverythingWhereNothingIsControlled) {
@@ -227,6 +255,96 @@ TEST_F(RepositoryTest, AnswersTheJobsThatWaitWhenItEnds) {
   later.join();
   const Status said = waiting.get();  // it may have got as far as that
   EXPECT_TRUE(said.has_value() || said.error().code == ErrorCode::kCancelled);
+}
+
+TEST_F(RepositoryTest, IsNotReadyWhileAnEngineHangsAndServesTheOthers) {
+  StartExplicit({"a", "b"});
+  Answers answers;
+  infer::Call first = answers.MakeCall("first", {FloatTensor("x", {1, 4}, {1, 2, 3, 4})});
+  (*repository_->Find("a", ""))->loaded.runner().Submit(std::move(first));
+  answers.Wait(1);
+  HoldAlone("a", answers, 2);
+  clock_.Advance(9s);
+  repository_->WatchEngines();
+  EXPECT_TRUE(repository_->AllReady().has_value());
+  lines();
+  clock_.Advance(3s);
+  repository_->WatchEngines();
+  repository_->WatchEngines();
+  const std::vector<std::string> told = lines();
+  ASSERT_EQ(told.size(), 1U) << "it is told once";
+  EXPECT_THAT(told[0], HasSubstr("model \"a\" version 1: its engine hangs: a batch has run for 12 s"));
+  EXPECT_THAT(repository_->AllReady().error().message, HasSubstr("its engine hangs"));
+  EXPECT_TRUE(Load("b").has_value());
+  EXPECT_TRUE(Unload("b").get().has_value());
+
+  loader_->SessionOf("a/1")->Open();
+  answers.Wait(2);
+  EXPECT_TRUE(repository_->AllReady().has_value());
+  repository_->WatchEngines();
+  EXPECT_THAT(lines().back(), HasSubstr("its engine answers again"));
+}
+
+TEST_F(RepositoryTest, LetsGoAModelWhoseEngineHangsWithoutHoldingUpOthers) {
+  StartExplicit({"a", "b"});
+  Answers answers;
+  HoldAlone("a", answers, 1);
+  std::future<Status> gone = Unload("a");
+  EXPECT_TRUE(Load("b").has_value());
+  EXPECT_TRUE(Unload("b").get().has_value()) << "also what is to be let go behind it";
+  EXPECT_EQ(gone.wait_for(0s), std::future_status::timeout);
+  EXPECT_FALSE(repository_->Stop(Instant{})) << "an engine that hangs is told, not waited for";
+  loader_->SessionOf("a/1")->Open();
+  EXPECT_TRUE(repository_->Stop(Instant::max()));
+  EXPECT_TRUE(gone.get().has_value());
+}
+
+TEST_F(RepositoryTest, ForgetsVersionsThatWereDeleted) {
+  loader_->SetVersions("a", {"1", "2"});
+  loader_->SetFault("a/2", "torn");
+  StartExplicit({"a"});
+  EXPECT_EQ(Indexed("a"), "1 READY torn, 2 UNAVAILABLE torn");
+  loader_->SetVersions("a", {"1", "3"});
+  loader_->SetFault("a/3", "torn, too");
+  EXPECT_FALSE(Load("a").has_value());
+  EXPECT_EQ(Indexed("a"), "1 READY torn, too, 3 UNAVAILABLE torn, too") << "2 is there no more";
+  loader_->SetVersions("a", {"3"});
+  ASSERT_TRUE(Unload("a").get().has_value());
+  EXPECT_EQ(Indexed("a"), "3 UNAVAILABLE unloaded");
+}
+
+TEST_F(RepositoryTest, ForgetsAModelThatWasDeleted) {
+  StartExplicit({"a"});
+  fs::remove_all(base_ / "a");
+  EXPECT_EQ(Load("a").error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(Indexed("a"), HasSubstr("1 READY")) << "what is loaded is served";
+  ASSERT_TRUE(Unload("a").get().has_value());
+  EXPECT_EQ(Indexed("a"), "");
+}
+
+TEST_F(RepositoryTest, TellsOfALinkToWhatIsNotThere) {
+  fs::create_directory_symlink(base_ / "gone", base_ / "dangling");
+  Start({});
+  ASSERT_TRUE(repository_->WaitUntilLoaded(Instant::max()));
+  EXPECT_THAT(Indexed("dangling"), HasSubstr("is a link to"));
+  EXPECT_THAT(repository_->AllReady().error().message, HasSubstr("dangling"));
+  EXPECT_EQ(Version("a"), "1");
+}
+
+TEST_F(RepositoryTest, NamesAFolderThatTakesTheNameOfAnothersPictures) {
+  Add("a.image");
+  std::ofstream(base_ / "a/recipe.yaml") << "layout: NCHW\n";
+  Start({});
+  ASSERT_TRUE(repository_->WaitUntilLoaded(Instant::max()));
+  EXPECT_THAT(repository_->AllReady().error().message, HasSubstr("takes pictures: rename one of them"));
+  EXPECT_THAT(Version("a.image"), HasSubstr("takes pictures: rename one of them"));
+}
+
+TEST_F(RepositoryTest, ServesAFolderWhoseNameIsNoOthers) {
+  Add("a.image");  // a has no recipe
+  Start({});
+  ASSERT_TRUE(repository_->WaitUntilLoaded(Instant::max()));
+  EXPECT_EQ(Version("a.image"), "1");
 }
 
 TEST_F(RepositoryTest, NamesWhatIsThereTwice) {

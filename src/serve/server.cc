@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <climits>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "monitor/proc.h"
 #include "serve/api.h"
@@ -20,11 +23,17 @@ namespace weir::serve {
 namespace {
 
 constexpr Duration kPatience = 50ms;  // between two looks at whether to stop
+constexpr Duration kWatchEvery = 1s;
+constexpr Duration kLetGo = 5s;  // for letting go models that do nothing, at least
 
 class ServerInstance final : public Server {
  public:
-  ServerInstance(ServerOptions options, const Clock& clock, const Log& log)
-      : options_(std::move(options)), clock_(clock), log_(log), failures_(clock, log) {}
+  ServerInstance(ServerOptions options, const Clock& clock, Logger& logger)
+      : options_(std::move(options)),
+        clock_(clock),
+        logger_(logger),
+        log_(logger.function()),
+        failures_(clock, log_) {}
 
   Status Open();
 
@@ -46,6 +55,7 @@ class ServerInstance final : public Server {
 
  private:
   Status OpenDoors();
+  void Watch(const std::stop_token& stop);
   int MostConnections() const;
   Result<std::unique_ptr<wire::HttpServer>> OpenHttp(const DoorAddress& at, int threads,
                                                      wire::HttpServer::Handler handler) const;
@@ -53,6 +63,7 @@ class ServerInstance final : public Server {
 
   const ServerOptions options_;
   const Clock& clock_;
+  const Logger& logger_;
   const Log log_;
   FailureLog failures_;
   Metrics metrics_;
@@ -63,6 +74,7 @@ class ServerInstance final : public Server {
   std::unique_ptr<wire::HttpServer> scraped_, http_;
   std::unique_ptr<wire::GrpcDoor> grpc_;
   int max_connections_ = 0;
+  std::jthread watch_;
 };
 
 // How many connections a door may have: the files that this process may open are for both doors and what
@@ -110,7 +122,26 @@ Status ServerInstance::Open() {
                                                       .metrics = metrics_,
                                                       .failures = failures_},
                                      clock_);
+  watch_ = StartThread("watch", [this](const std::stop_token& stop) { Watch(stop); });
   return OpenDoors();
+}
+
+// Looks after what nobody asks for, until it is to stop.
+void ServerInstance::Watch(const std::stop_token& stop) {
+  Mutex mutex;
+  CondVar changed;
+  const std::stop_callback on_stop(stop, [&] {
+    MutexLock lock(mutex);
+    changed.NotifyAll();
+  });
+  while (!stop.stop_requested()) {
+    repository_->WatchEngines();
+    failures_.TellCounts();
+    const Instant next = clock_.Now() + kWatchEvery;
+    MutexLock lock(mutex);
+    while (!stop.stop_requested() && changed.WaitUntil(mutex, next)) {
+    }
+  }
 }
 
 Result<std::unique_ptr<wire::HttpServer>> ServerInstance::OpenHttp(const DoorAddress& at, int threads,
@@ -166,6 +197,7 @@ void ServerInstance::Scrape(const wire::HttpRequest& request, wire::HttpResponde
     const auto stat = monitor::ReadSmall("/proc/self/stat");
     const auto process = stat ? monitor::ParseProcessStat(*stat) : std::nullopt;
     if (process) metrics_.SetProcess(ProcessCpuTime(), process->resident_bytes);
+    metrics_.SetLogDropped(logger_.dropped());
     reply.body = {Bytes::Copy(metrics_.Text())};
   }
   responder.Send(std::move(reply));
@@ -181,13 +213,16 @@ bool ServerInstance::Stop() {
   const bool http_idle = !http_ || http_->WaitUntilIdle(until);
   const bool grpc_idle = !grpc_ || grpc_->WaitUntilIdle(until);
   if (scraped_) scraped_->StopAccepting();
-  return http_idle && grpc_idle;
+  if (!http_idle || !grpc_idle) return false;
+  watch_ = {};
+  // An engine may hang in a call that nobody waits for any more.
+  return repository_->Stop(std::max(until, clock_.Now() + kLetGo));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock& clock, Log log) {
-  auto server = std::make_unique<ServerInstance>(std::move(options), clock, log);
+Result<std::unique_ptr<Server>> Server::Start(ServerOptions options, const Clock& clock, Logger& logger) {
+  auto server = std::make_unique<ServerInstance>(std::move(options), clock, logger);
   TRY_STATUS(server->Open());
   return server;
 }

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "serve/log.h"
+#include "serve/logger.h"
 #include "wire/oip.h"
 #include "wire/status.h"
 
@@ -51,8 +51,9 @@ struct ServerOptions {
 class Server {
  public:
   // Listens, and loads its models in the background: it is live before it is ready. kIo names an address that
-  // cannot be had; Repository's errors. `clock` must outlive it.
-  static Result<std::unique_ptr<Server>> Start(ServerOptions options, const Clock& clock, Log log);
+  // cannot be had; Repository's errors.
+  // `clock` and `logger` must outlive it.
+  static Result<std::unique_ptr<Server>> Start(ServerOptions options, const Clock& clock, Logger& logger);
   virtual ~Server() = default;
 
   struct Ports {
@@ -66,8 +67,9 @@ class Server {
   virtual std::vector<wire::IndexEntry> Index() = 0;
   virtual Result<wire::ModelMetadata> Metadata(const std::string& model) = 0;
 
-  // Not ready from now on; after the delay new work is refused and the work under way is finished. False:
-  // some was still there when the time was over.
+  // Not ready from now on; after the delay new work is refused, the work under way is finished, and the
+  // models are let go. False: some work was still there when the time was over, and destroying the server
+  // would block until it ends.
   virtual bool Stop() = 0;
 };
 

@@ -112,6 +112,22 @@ TEST(Metrics, SpeaksThePrometheusText) {
   }
 }
 
+TEST(Metrics, CountersOfTheProcessAreCounters) {
+  Metrics metrics;
+  metrics.SetProcess(2s, 4096);
+  metrics.SetProcess(3s, 4096);
+  metrics.SetLogDropped(5);
+  metrics.SetLogDropped(7);
+  metrics.OfModel("m", "1").SetHung(true);
+  const std::string text = metrics.Text();
+  for (const char* line :
+       {"# TYPE process_cpu_seconds_total counter", "\nprocess_cpu_seconds_total 3\n",
+        "# TYPE weir_log_lines_dropped_total counter", "\nweir_log_lines_dropped_total 7\n",
+        "\nweir_engine_hung{model=\"m\",version=\"1\"} 1\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  }
+}
+
 TEST(Metrics, CountOnAfterAReload) {
   Metrics metrics;
   metrics.OfModel("m", "1").Succeeded({.rows = 3});

@@ -59,7 +59,10 @@ model::ConfigChange ChangeFor(const Setting& setting, const model::Model& model)
   if (!setting.is_emulated()) {
     change.parameters["precision"] = setting.precision;
     if (setting.threads > 0) change.parameters["threads"] = fmt::format("{}", setting.threads);
-    change.parameters["streams"] = fmt::format("{}", StreamsOf(setting, model));
+    // One a thread where nobody asks for a number: the server may have fewer CPUs than this process.
+    const bool asked =
+        setting.streams > 0 || setting.instances > 1 || model::SessionDefaults(model).streams > 0;
+    change.parameters["streams"] = fmt::format("{}", asked ? StreamsOf(setting, model) : 0);
   }
   if (setting.server_batching) {
     change.dynamic_batching = {.on = setting.server_batching->max_batch > 0,
