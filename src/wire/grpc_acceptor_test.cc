@@ -138,7 +138,13 @@ TEST_F(GrpcAcceptorOnLoopback, KnowsItsConnectionsByThePeerAsTheLibraryNamesIt) 
   EXPECT_EQ(acceptor_->Find("ipv4:127.0.0.1:1"), nullptr);
 }
 
-TEST_F(GrpcAcceptorOnLoopback, ServesAgainAfterALackOfDescriptors) {
+// A connection takes two descriptors: with one number of free ones the first is missing, with the other the
+// second.
+class GrpcAcceptorWithFewDescriptors : public GrpcAcceptorOnLoopback,
+                                       public testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Free, GrpcAcceptorWithFewDescriptors, testing::Values(10, 11));
+
+TEST_P(GrpcAcceptorWithFewDescriptors, ServesAgain) {
   Listen({.silence = 1h});
   std::vector<UniqueFd> clients;
   for (int i = 0; i < 40; ++i) clients.push_back(Connect());  // the kernel holds them
@@ -146,12 +152,13 @@ TEST_F(GrpcAcceptorOnLoopback, ServesAgainAfterALackOfDescriptors) {
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const UniqueFd highest(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   rlimit few = before;
-  few.rlim_cur = static_cast<rlim_t>(highest.get()) + 10;
+  few.rlim_cur = static_cast<rlim_t>(highest.get() + GetParam());
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   Start();
   EXPECT_TRUE(IsClosed(clients.back())) << "all that do not fit are refused";
   EXPECT_FALSE(refusals().empty());
   for (const GrpcRefusal refusal : refusals()) EXPECT_EQ(refusal, GrpcRefusal::kDescriptors);
+  EXPECT_GT(taken_->size(), 0u);
   EXPECT_LT(taken_->size(), 10u);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   const size_t taken = taken_->size();
