@@ -271,9 +271,11 @@ def test_half_sent_messages_take_bounded_memory_for_a_bounded_time(model, serve,
     assert peak < (allowed if FULL_SIZE else before + allowed), (before, peak)
     assert live_within(server, 5)
     until = time.monotonic() + 20
-    while resident_mib(server) > before + 40 and time.monotonic() < until:
+    while resident_mib(server) > before + 64 and time.monotonic() < until:
         time.sleep(0.2)
-    assert resident_mib(server) <= before + 40, "memory goes back to the system"
+    after = resident_mib(server)
+    print(f"MiB resident: {before:.0f} before, {peak:.0f} at the most, {after:.0f} after")
+    assert after <= before + 64, "memory goes back to the system"
     metrics = server.metrics()
     assert metrics['weir_grpc_connections_closed_total{reason="bytes"}'] + metrics['weir_grpc_connections_closed_total{reason="stalled"}'] > 0
     assert "gRPC, 127.0.0.1: a connection was closed" in server.said()
