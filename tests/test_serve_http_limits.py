@@ -368,7 +368,7 @@ def test_odd_requests_are_refused_at_once(serve, tmp_path, data):
     assert raw(server, data, timeout=5)[0] == 400
 
 
-@pytest.mark.parametrize("kind,name", [("http", "HTTP"), ("metrics", "metrics")])
+@pytest.mark.parametrize("kind,name", [("http", "HTTP"), ("grpc", "gRPC"), ("metrics", "metrics")])
 def test_a_port_in_use_is_told_with_its_server_its_address_and_its_flag(weir, serve, tmp_path, kind, name):
     put_identity(tmp_path / "models", "m")
     server = serve("--model-repository", tmp_path / "models")

@@ -138,7 +138,13 @@ Status GrpcAcceptor::Bind() {
   const bool six = options_.address.find(':') != std::string::npos;
   const std::string name =
       fmt::format("{}{}{}:{}", six ? "[" : "", options_.address, six ? "]" : "", options_.port);
-  const auto failed = [&] { return FailErrno(fmt::format("listen on {} for gRPC", name), errno); };
+  const auto failed = [&]() -> std::unexpected<Error> {
+    if (errno == EADDRINUSE) {
+      return Fail(ErrorCode::kIo, fmt::format("gRPC port {} is in use on {}; choose another with --grpc-port",
+                                              options_.port, options_.address));
+    }
+    return FailErrno(fmt::format("listen on {} for gRPC", name), errno);
+  };
   SocketAddress address = TRY(ParseAddress(options_.address, options_.port));
   listener_ =
       UniqueFd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
