@@ -1,4 +1,4 @@
-// Questions of people, on a predictor whose law is known.
+// Splits of people, on a predictor whose law is known.
 #include "predict/whatif.h"
 
 #include <fmt/format.h>
