@@ -16,7 +16,7 @@ target: {column: items_per_s, kind: rate, per: gpu_count}
 devices: gpu_count
 batch: batch
 of: item
-derive: {work: 2 * fwd_gflops_per_unit, hosts: nodes ?? 1, wire: 'if(hosts > 1, network_gbit_per_s / 8, 50)'}
+derive: {work: 2 * fwd_gflops_per_unit, hosts: 'nodes ?? 1', wire: 'if(hosts > 1, network_gbit_per_s / 8, 50)'}
 optional: {nodes: gpu_count > 8, network_gbit_per_s: hosts > 1}
 memory: {capacity: memory_gb, weights: params_m * 16 / 1000, activations: 8 * activations_m_per_unit * batch / 1000}
 terms: {compute: work / tflops, memory: activations_m_per_unit / bandwidth, step: 1 / batch, link: 'if(gpu_count > 1, params_m / wire / batch, 0)'}
@@ -121,7 +121,7 @@ def plain_predictor(weir, made_predictor):
     """One whose SPEC has no nodes."""
     folder = made_predictor.parent / "plain"
     folder.mkdir(exist_ok=True)
-    spec = SPEC.replace("hosts: nodes ?? 1, wire: 'if(hosts > 1, network_gbit_per_s / 8, 50)'", "wire: 50 + 0 * batch").replace("optional: {nodes", "# {")
+    spec = SPEC.replace("hosts: 'nodes ?? 1', wire: 'if(hosts > 1, network_gbit_per_s / 8, 50)'", "wire: 50 + 0 * batch").replace("optional: {nodes", "# {")
     weir.run("fit", write_set(folder, spec), "--data-dir", folder, "-o", folder / "p.json", "--estimator", "physical")
     return folder / "p.json"
 

@@ -107,7 +107,7 @@ Prediction Predictor::PredictRow(const Row& row) const {
   const Applicability::Position position = known_.PositionOf(spec(), data_->encoder, row);
   prediction.outside = position.outside;
   if (!position.refusal.empty()) {
-    prediction.outside = position.refusal + ": no measurement supports an answer";
+    prediction.outside = position.refusal;
     return prediction;
   }
   const Model& model = ModelOf(position.split);

@@ -271,10 +271,12 @@ TEST(WeightedQuantile, IsWhereThePartOfTheImportanceLies) {
 }
 
 TEST(LossOf, IsTheMeanAndTheMedianByImportance) {
-  // 100 % too long, 50 % too short.
-  const std::vector<double> said = {std::log(2.0), std::log(0.5)}, measured = {0, 0};
-  EXPECT_NEAR(LossOf(said, measured, std::vector<double>{1, 3}), (1 + 3 * 0.5) / 4 + 0.5, 1e-12);
-  EXPECT_NEAR(LossOf(said, measured, std::vector<double>{3, 1}), (3 + 0.5) / 4 + 1, 1e-12);
+  // Three times too long, twice too short.
+  const std::vector<double> predicted = {std::log(3.0), std::log(0.5)}, measured = {0, 0};
+  EXPECT_NEAR(LossOf(predicted, measured, std::vector<double>{1, 3}),
+              (std::log(3.0) + 3 * std::log(2.0)) / 4 + std::log(2.0), 1e-12);
+  EXPECT_NEAR(LossOf(predicted, measured, std::vector<double>{3, 1}),
+              (3 * std::log(3.0) + std::log(2.0)) / 4 + std::log(3.0), 1e-12);
 }
 
 TEST(ForAnotherGroup, GoesByStudentAsFarAsMissesAreCommonToAGroup) {

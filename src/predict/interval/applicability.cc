@@ -24,6 +24,7 @@ constexpr double kDoesNotFit = 1.5;     // times the fullest memory that was mea
 constexpr double kAnotherVendor = 1.5;  // factor of the interval
 constexpr double kPerhapsNoFit = 1.25;  // the same
 constexpr size_t kMostLevels = 6, kFewestForEnds = 3;
+constexpr const char* kNoSupport = ": no measurement supports an answer";
 
 // Returns the second least and the second greatest value.
 std::pair<double, double> EndsOf(std::vector<double> values) {
@@ -215,7 +216,7 @@ void Applicability::PlaceRanges(const Spec& spec, const Row& row, std::vector<st
   const auto beyond = [&](const std::string& text, double times) {
     why.push_back(text);
     position.widen = std::max(position.widen, 1 + 0.5 * std::log(times));
-    if (times > kFarthest) position.refusal = text;
+    if (times > kFarthest) position.refusal = text + kNoSupport;
   };
   for (size_t j = 0; j < row.ranges.size(); ++j) {
     const double x = row.ranges[j];
@@ -233,7 +234,7 @@ void Applicability::PlaceRanges(const Spec& spec, const Row& row, std::vector<st
   why.push_back(fmt::format("{} {:g} is {} {:g}", spec.devices, row.devices, above ? "above" : "below",
                             above ? devices_.second : devices_.first));
   position.split = Split::kCount;
-  if (TimesBeyond(row.devices, devices_) > kFarthest) position.refusal = why.back();
+  if (TimesBeyond(row.devices, devices_) > kFarthest) position.refusal = why.back() + kNoSupport;
   const auto kink = kinks_.find(row.hardware);
   if (!above || kink == kinks_.end()) return;
   why.push_back(fmt::format("measured times of {} jump by up to {:.2g} times between counts", row.hardware,

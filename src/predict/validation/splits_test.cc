@@ -81,7 +81,7 @@ TEST(MakeFolds, ALargerCountIsAskedOfKnownHardwareAndNetworksOnly) {
   }
 }
 
-TEST(MakeFolds, CountsAreRehearsedAtTheLastAndAtMostHalfOfIt) {
+TEST(MakeFolds, CountsAreCrossValidatedAtTheLastAndAtMostHalfOfIt) {
   auto rows = MakeRows();
   for (size_t i = 0; i < rows.size(); ++i) rows[i].devices = std::vector<double>{1, 2, 4, 6, 8}[i % 5];
   const auto folds = MakeFolds(rows, Split::kCount, Seed(1));
@@ -90,7 +90,7 @@ TEST(MakeFolds, CountsAreRehearsedAtTheLastAndAtMostHalfOfIt) {
   EXPECT_EQ(folds[1].train.size(), 54U);   // below 4
 }
 
-TEST(MakeFolds, OneCountIsRehearsedFromOnlyWhereThereIsNoOther) {
+TEST(MakeFolds, OneCountTrainsAloneOnlyIfThereIsNoOther) {
   auto rows = MakeRows();
   for (Row& row : rows) row.devices = std::min(row.devices, 2.0);
   const auto folds = MakeFolds(rows, Split::kCount, Seed(1));
@@ -99,7 +99,7 @@ TEST(MakeFolds, OneCountIsRehearsedFromOnlyWhereThereIsNoOther) {
   EXPECT_EQ(folds[0].test.size(), 90U);
 }
 
-TEST(MakeFolds, SayNothingWhereRowsCannotRehearse) {
+TEST(MakeFolds, AreEmptyIfTheRowsCannotBeSplit) {
   auto rows = MakeRows();
   for (Row& row : rows) {
     row.hardware = "a";
