@@ -82,7 +82,7 @@ TEST(Spec, WantsDevicesAndBatchToBeColumnsOfTheRows) {
     return ParseSpec(yaml).error().message;
   };
   EXPECT_THAT(with("devices: gpu_count", "devices: work"),
-              HasSubstr("devices: work is derived: name the column of the rows, which --devices sets"));
+              HasSubstr("devices: work is derived: name the column of the rows that --devices sets"));
   EXPECT_THAT(with("batch: batch", "batch: work"), HasSubstr("batch: work is derived"));
 }
 
