@@ -124,9 +124,9 @@ Prediction Predictor::PredictRow(const Row& row) const {
       prediction.shares = physical->Shares(row);
     }
   }
-  double half = WidenByCount(row) * model.spread.HalfWidth(SpreadInput(view, logs));
+  double half = position.widen * WidenByCount(row) * model.spread.HalfWidth(SpreadInput(view, logs));
   if (position.is_unvalidated) half = std::max(half, BorrowedHalfWidth());
-  half = position.widen * half + position.add;
+  half += position.add;
   if (const auto shift = shifts_.find(row.hardware); shift != shifts_.end()) {
     log_time += shift->second.log_factor;
     half *= shift->second.narrower;
