@@ -36,7 +36,6 @@ class Door final : public GrpcDoor {
   std::vector<std::unique_ptr<GrpcQueue>> queues_;
 
   // On the acceptor's thread.
-  bool was_ready_ = false;
   MemoryRelease release_;
 };
 
@@ -78,16 +77,14 @@ Status Door::Open() {
   server_ = builder.BuildAndStart();
   if (!server_) return Fail(ErrorCode::kIo, "the gRPC library cannot start a server");
   for (size_t i = 0; i < queues_.size(); ++i) queues_[i]->Start(static_cast<int>(i));
-  was_ready_ = shared_.api.Ready().has_value();
   shared_.acceptor->Start(std::move(acceptor));
   return {};
 }
 
 bool Door::Tick(const GrpcAcceptor::Load& load) {
-  const bool ready = shared_.api.Ready().has_value();
-  if (std::exchange(was_ready_, ready) != ready) {
-    for (const auto& queue : queues_) queue->TellHealth();
-  }
+  // A watcher compares the health with its own last message. A comparison with the last tick would miss a
+  // health that changed twice in between.
+  for (const auto& queue : queues_) queue->TellHealth();
   const Instant now = shared_.clock.Now();
   if (release_.IsDue(load.unfinished_bytes + shared_.budget->used(), load.received_bytes, now))
     malloc_trim(0);

@@ -263,6 +263,19 @@ TEST_F(GrpcDoorOnLoopback, TellsAWatcherTheHealthAndItsChange) {
   EXPECT_FALSE(watch->Read(&health));
 }
 
+TEST_F(GrpcDoorOnLoopback, TellsAWatcherOfAChangeThatLastsForOneLook) {
+  Open();
+  grpc::ClientContext context;
+  const auto watch = grpc::health::v1::Health::NewStub(channel_)->Watch(&context, {});
+  grpc::health::v1::HealthCheckResponse health;
+  ASSERT_TRUE(watch->Read(&health));
+  api_.unready_looks = 1;
+  ASSERT_TRUE(watch->Read(&health));
+  EXPECT_EQ(health.status(), grpc::health::v1::HealthCheckResponse::NOT_SERVING);
+  ASSERT_TRUE(watch->Read(&health));
+  EXPECT_EQ(health.status(), grpc::health::v1::HealthCheckResponse::SERVING);
+}
+
 TEST_F(GrpcDoorOnLoopback, RefusesConnectionsOverTheLimitAndSaysWhy) {
   std::promise<std::pair<GrpcRefusal, std::string>> refused;
   std::atomic<bool> told = false;

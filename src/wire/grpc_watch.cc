@@ -8,7 +8,7 @@
 namespace weir::wire {
 namespace {
 
-// Costs nothing while the health stays as it is. Events come on the queue's thread, news on any.
+// One client that watches the health. Events come on the queue's thread; TellHealth is called on any.
 class HealthWatch final : public GrpcCall {
  public:
   explicit HealthWatch(GrpcQueue& queue)
@@ -71,8 +71,7 @@ void HealthWatch::OnStarted(bool ok) {
   TellHealth();
 }
 
-// Every change is followed by a call of this, and so is every message: the last one tells the health as it
-// is.
+// Called regularly and after every message, so the last message has the health as it is.
 void HealthWatch::TellHealth() {
   const GrpcGate::Pass pass(*shared_.gate);
   if (!pass) return;

@@ -19,12 +19,14 @@ class FakeApi final : public Api {
 
   Status ready;
   std::atomic<bool> leaving = false;  // not ready any more; may change at any time
+  std::atomic<int> unready_looks = 0;  // so many looks find it not ready, the next ones ready
   Inference infer;                    // empty: the identity, answered at once
   Status load;                        // what loading and unloading answer
 
   Status Live() override { return {}; }
   Status Ready() override {
-    if (leaving) return Fail(ErrorCode::kOverloaded, "leaving");
+    const bool unready = unready_looks > 0 && unready_looks.fetch_sub(1) > 0;
+    if (leaving || unready) return Fail(ErrorCode::kOverloaded, "leaving");
     return ready;
   }
   Status ModelReady(const std::string& model, const std::string& version) override;
