@@ -8,11 +8,11 @@
 
 #include "base/bytes.h"
 #include "base/seed.h"
+#include "base/utf8.h"
 #include "wire/grpc_codec.h"
 #include "wire/infer_rules.h"
 #include "wire/oip.pb.h"
 #include "wire/testing/random_calls.h"
-#include "wire/text.h"
 
 namespace {
 
@@ -74,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(message.ParseFromString(wire::testing::Join(wire::WriteGrpcRequest(whole->request))));
   } else {
     const std::string& why = whole.error().message;
-    CHECK(wire::IsUtf8(why) && !why.empty() && why.size() < 4096);
+    CHECK(IsUtf8(why) && !why.empty() && why.size() < 4096);
     if (is_message) CHECK(why.find("no protobuf") == why.npos);
   }
   return 0;

@@ -8,9 +8,9 @@
 
 #include "base/bytes.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "wire/http_codec.h"
 #include "wire/infer_rules.h"
-#include "wire/text.h"
 
 namespace {
 
@@ -18,7 +18,7 @@ using namespace weir;  // NOLINT: a program of one file
 
 void CheckRefusal(const Error& error) {
   CHECK(error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kUnsupported);
-  CHECK(!error.message.empty() && error.message.size() < 4096 && wire::IsUtf8(error.message));
+  CHECK(!error.message.empty() && error.message.size() < 4096 && IsUtf8(error.message));
   for (const char c : error.message) CHECK(static_cast<unsigned char>(c) >= 0x20);
 }
 
@@ -27,7 +27,7 @@ void CheckRequest(const wire::InferRequest& request) {
   CHECK(request.request.outputs.size() == request.outputs.size());
   for (size_t i = 0; i < request.request.inputs.size(); ++i) {
     const infer::Tensor& input = request.request.inputs[i];
-    CHECK(!input.name.empty() && wire::IsUtf8(input.name));
+    CHECK(!input.name.empty() && IsUtf8(input.name));
     if (!request.input_regions[i]) CHECK(wire::CheckData(input));
   }
 }

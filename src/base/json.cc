@@ -2,30 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+
 namespace weir {
 namespace {
-
-// Length of the UTF-8 sequence at the start of `s` (RFC 3629), or 0 when there is none.
-size_t Utf8Length(std::string_view s) {
-  const auto byte = [&](size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
-  const auto continues = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return continues(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef) {
-    if (!continues(1) || !continues(2)) return 0;
-    if (first == 0xe0 && byte(1) < 0xa0) return 0;
-    if (first == 0xed && byte(1) > 0x9f) return 0;  // surrogates
-    return 3;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    if (!continues(1) || !continues(2) || !continues(3)) return 0;
-    if (first == 0xf0 && byte(1) < 0x90) return 0;
-    if (first == 0xf4 && byte(1) > 0x8f) return 0;
-    return 4;
-  }
-  return 0;
-}
 
 // nlohmann's parser is recursive only in its destructor-free DOM builder, but a deep tree costs stack when it
 // is destroyed: refuse it while reading.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "wire/text.h"
+#include "base/utf8.h"
 
 namespace weir::serve {
 namespace {
@@ -40,7 +40,7 @@ bool IsPictureSet(const fs::path& folder) {
 }
 
 Status Add(const fs::path& path, const std::string& bytes, std::map<std::string, std::string>& models) {
-  const std::string name = wire::IsUtf8(bytes) ? bytes : EscapeBytes(bytes);
+  const std::string name = IsUtf8(bytes) ? bytes : EscapeBytes(bytes);
   const auto [at, is_new] = models.emplace(name, path.string());
   if (is_new) return {};
   return Fail(ErrorCode::kInvalidArgument,

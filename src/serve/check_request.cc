@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "base/cut.h"
+#include "base/text.h"
 #include "base/json.h"
 #include "serve/classification.h"
 #include "wire/triton_words.h"

@@ -6,7 +6,7 @@
 #include <functional>
 #include <tuple>
 
-#include "base/cut.h"
+#include "base/text.h"
 
 namespace weir::serve {
 namespace {

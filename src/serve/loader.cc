@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/thread.h"
+#include "base/utf8.h"
 #include "model/model.h"
-#include "wire/text.h"
 
 namespace weir::serve {
 namespace {
@@ -37,7 +37,7 @@ class FileLoader final : public Loader {
 
   Result<std::vector<std::string>> Versions(const Wanted& wanted) override {
     // Metrics and gRPC carry names as UTF-8 text.
-    if (!wire::IsUtf8(wanted.path.substr(wanted.path.rfind('/') + 1))) {
+    if (!IsUtf8(wanted.path.substr(wanted.path.rfind('/') + 1))) {
       return Fail(ErrorCode::kInvalidArgument,
                   "the name of its folder is not UTF-8 text, which clients cannot send: rename the folder");
     }

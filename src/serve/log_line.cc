@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/cut.h"
+#include "base/text.h"
 #include "base/json.h"
 
 namespace weir::serve {

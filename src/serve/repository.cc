@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/cut.h"
+#include "base/text.h"
 #include "base/json.h"
 #include "base/thread.h"
 

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "wire/error_body.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "monitor/proc.h"

@@ -11,9 +11,6 @@
 
 #include <boost/beast/http/basic_parser.hpp>
 
-#include "base/json.h"
-#include "wire/status.h"
-#include "wire/text.h"
 
 namespace weir::wire {
 namespace {
@@ -164,18 +161,6 @@ void HttpAnswerReader::State::TakeSizedFromRoom() {
   Consume(there);
   filled = there;
   if (filled == body.size()) phase = Phase::kWhole;
-}
-
-Error ErrorOf(const HttpAnswer& answer) {
-  constexpr size_t kMostWords = 200;
-  const ErrorCode code = FromHttpStatus(answer.status);
-  if (const auto json = ParseJson(answer.body.text())) {
-    if (const auto words = GetString(*json, "error")) return {code, WordsOf(*words)};
-  }
-  std::string words(answer.body.text().substr(0, kMostWords));
-  std::ranges::replace(words, '\n', ' ');
-  return {code, fmt::format("the server answered with HTTP status {}{}{}", answer.status,
-                            words.empty() ? "" : ": ", EscapeBytes(words))};
 }
 
 HttpAnswerReader::HttpAnswerReader() : state_(std::make_unique<State>()) {}

@@ -19,10 +19,6 @@ struct HttpAnswer {
   bool keep_alive = false;  // the connection may carry another request
 };
 
-// What an answer that is not 2xx says: the words of its JSON "error" (WordsOf) where it has those, else the
-// beginning of its body.
-Error ErrorOf(const HttpAnswer& answer);
-
 // One thread at a time. Nothing the server sends is trusted: an error is kCorrupt, and the connection is then
 // of no further use.
 class HttpAnswerReader {

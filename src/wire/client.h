@@ -9,19 +9,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "infer/endpoint.h"
+#include "wire/client_options.h"
 
 namespace weir::wire {
-
-struct ClientOptions {
-  // HTTP: the most connections; a call beyond them waits for one. gRPC: channels, used in turn.
-  int connections = 0;  // 0: HTTP as many as are in flight, gRPC 1
-  // I/O threads, "client-N". 0: none, inferences go on while the owner calls Drive; over HTTP nothing else
-  // can then be asked.
-  int threads = 1;
-  std::chrono::milliseconds connect_timeout{5000};
-  std::vector<std::string> headers;      // "Name: value", of every request; over gRPC its metadata
-  std::chrono::milliseconds timeout{0};  // of a call from sent to done; 0: only its own deadline
-};
 
 // `url`: "http://HOST:PORT" or "grpc://HOST:PORT" (a name that is resolved, an IPv4, or an IPv6 in brackets).
 // A call on a pooled connection that the server had closed before a byte of the answer came is sent again,

@@ -13,15 +13,6 @@
 
 namespace weir::wire {
 
-inline Status CheckOptions(const ClientOptions& options) {
-  if (options.threads < 0 || options.connections < 0 || options.connect_timeout.count() < 1 ||
-      options.timeout.count() < 0) {
-    return Fail(ErrorCode::kInvalidArgument,
-                "a client needs 0 or more threads and connections and times that are not negative");
-  }
-  return {};
-}
-
 // When the answer of a call is of no use any more.
 inline std::optional<Instant> DueOf(const infer::Call& call, const ClientOptions& options,
                                     const Clock& clock) {

@@ -18,6 +18,7 @@
 #undef NO_THREAD_SAFETY_ANALYSIS
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "base/text.h"
 #include "wire/client.h"
 #include "wire/client_rules.h"
 #include "wire/grpc_bytes.h"
@@ -28,7 +29,6 @@
 #include "wire/request_headers.h"
 #include "wire/server_url.h"
 #include "wire/status.h"
-#include "wire/text.h"
 
 namespace weir::wire {
 namespace {
@@ -77,8 +77,8 @@ Error ErrorOf(const grpc::Status& status, const grpc::ClientContext& context, co
   if (!from_server && status.error_code() == grpc::StatusCode::CANCELLED)
     return {ErrorCode::kCancelled, "the caller left"};
   if (!from_server && status.error_code() == grpc::StatusCode::UNAVAILABLE)
-    return {ErrorCode::kIo, fmt::format("connect to {}: {}", address, WordsOf(status.error_message()))};
-  return {FromGrpcStatus(status.error_code()), WordsOf(status.error_message())};
+    return {ErrorCode::kIo, fmt::format("connect to {}: {}", address, CutToOneLine(status.error_message(), kMaxServerErrorText))};
+  return {FromGrpcStatus(status.error_code()), CutToOneLine(status.error_message(), kMaxServerErrorText)};
 }
 
 // The message of a request. Copies of it share its bytes.

@@ -4,13 +4,15 @@
 
 #include <utility>
 
+#include "wire/error_body.h"
+#include "base/text.h"
+#include "base/utf8.h"
 #include "wire/health.pb.h"
 #include "wire/model_facts.h"
 #include "wire/oip.pb.h"
 #include "wire/proto_reader.h"
 #include "wire/repository_rules.h"
 #include "wire/status.h"
-#include "wire/text.h"
 #include "wire/triton_words.h"
 
 namespace weir::wire {

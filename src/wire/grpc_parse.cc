@@ -7,11 +7,12 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.h"
+#include "base/utf8.h"
 #include "wire/grpc_codec.h"
 #include "wire/grpc_contents.h"
 #include "wire/infer_rules.h"
 #include "wire/proto_reader.h"
-#include "wire/text.h"
 
 namespace weir::wire {
 namespace {

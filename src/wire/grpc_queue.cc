@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "wire/error_body.h"
 #include "base/thread.h"
 #include "wire/grpc_methods.h"
 #include "wire/status.h"

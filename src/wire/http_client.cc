@@ -4,6 +4,7 @@
 #include <future>
 #include <utility>
 
+#include "wire/http_response_error.h"
 #include "base/json.h"
 #include "base/mutex.h"
 #include "wire/answer_reader.h"

@@ -7,10 +7,10 @@
 #include <limits>
 #include <variant>
 
+#include "base/text.h"
 #include "wire/buffer.h"
 #include "wire/infer_rules.h"
 #include "wire/tensor_json.h"
-#include "wire/text.h"
 
 namespace weir::wire {
 namespace {

@@ -6,9 +6,10 @@
 #include <memory>
 #include <utility>
 
+#include "wire/error_body.h"
+#include "base/text.h"
 #include "wire/http_door.h"
 #include "wire/status.h"
-#include "wire/text.h"
 
 namespace weir::wire {
 namespace {

@@ -9,13 +9,14 @@
 
 #include <boost/beast/core/string.hpp>
 
+#include "wire/error_body.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "wire/http_codec.h"
 #include "wire/http_json.h"
 #include "wire/http_route.h"
 #include "wire/repository_rules.h"
 #include "wire/status.h"
-#include "wire/text.h"
 #include "wire/triton_words.h"
 
 namespace weir::wire {

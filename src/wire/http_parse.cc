@@ -9,11 +9,12 @@
 #include <span>
 #include <utility>
 
+#include "wire/status.h"
+#include "base/text.h"
 #include "wire/http_codec.h"
 #include "wire/infer_rules.h"
 #include "wire/json_data.h"
 #include "wire/json_value.h"
-#include "wire/text.h"
 
 namespace weir::wire {
 namespace {
@@ -317,7 +318,7 @@ Result<infer::Response> BodyReader::ReadResponse(json::object root, infer::Reque
         return {};
       });
     } else if (key == "error") {
-      return Bad("an error with status 200: " + WordsOf(TRY(ReadString(value, key))));
+      return Bad("an error with status 200: " + CutToOneLine(TRY(ReadString(value, key)), kMaxServerErrorText));
     } else {
       return Validate(value);
     }

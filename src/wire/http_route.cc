@@ -6,7 +6,8 @@
 #include <array>
 #include <optional>
 
-#include "wire/text.h"
+#include "base/text.h"
+
 
 namespace weir::wire {
 namespace {

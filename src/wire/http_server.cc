@@ -18,12 +18,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/string.hpp>
 
+#include "wire/error_body.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "wire/byte_budget.h"
 #include "wire/http_answers.h"
 #include "wire/http_reader.h"
-#include "wire/status.h"
 
 namespace weir::wire {
 namespace {

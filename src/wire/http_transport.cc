@@ -16,7 +16,7 @@
 
 #include "base/thread.h"
 #include "wire/arrival.h"
-#include "wire/client_rules.h"
+#include "wire/client_options.h"
 #include "wire/event_loop.h"
 #include "wire/tcp.h"
 

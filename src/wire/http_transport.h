@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "wire/answer_reader.h"
-#include "wire/client.h"
+#include "wire/client_options.h"
 #include "wire/server_url.h"
 
 namespace weir::wire {

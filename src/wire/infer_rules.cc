@@ -11,7 +11,8 @@
 #include <variant>
 #include <vector>
 
-#include "wire/text.h"
+#include "base/text.h"
+
 
 namespace weir::wire {
 namespace {

@@ -9,11 +9,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/text.h"
 #include "infer/half.h"
 #include "wire/buffer.h"
 #include "wire/infer_rules.h"
 #include "wire/json_number.h"
-#include "wire/text.h"
 
 namespace weir::wire {
 namespace {

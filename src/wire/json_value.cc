@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "base/text.h"
 #include "wire/infer_rules.h"
-#include "wire/text.h"
 
 namespace weir::wire {
 namespace {

@@ -6,6 +6,7 @@
 #include <future>
 #include <utility>
 
+#include "wire/http_response_error.h"
 #include "base/json.h"
 #include "wire/answer_reader.h"
 #include "wire/client_rules.h"

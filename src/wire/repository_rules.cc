@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "wire/text.h"
+#include "base/text.h"
 #include "wire/triton_words.h"
 
 namespace weir::wire {

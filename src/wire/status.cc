@@ -1,8 +1,5 @@
 #include "wire/status.h"
 
-#include "base/cut.h"
-#include "base/json.h"
-#include "wire/text.h"
 
 namespace weir::wire {
 namespace {
@@ -121,12 +118,5 @@ ErrorCode FromGrpcStatus(int status) {
       return ErrorCode::kInternal;
   }
 }
-
-std::string ErrorText(const Error& error) {
-  std::string text = CutMiddle(error.message, kMaxErrorText);
-  return IsUtf8(text) ? text : CutMiddle(EscapeBytes(text), kMaxErrorText);
-}
-
-std::string ErrorBody(const Error& error) { return DumpJson({{"error", ErrorText(error)}}); }
 
 }  // namespace weir::wire

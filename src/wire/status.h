@@ -22,12 +22,7 @@ ErrorCode FromHttpStatus(int status);
 int GrpcStatus(ErrorCode code, Compat compat);
 ErrorCode FromGrpcStatus(int status);
 
-// The message as it goes to a client, over any protocol: names that clients choose may make it long, so it is
-// cut to about kMaxErrorText bytes; bytes that are not UTF-8 are escaped.
-constexpr size_t kMaxErrorText = 2048;  // what clients of gRPC take as a header
-std::string ErrorText(const Error& error);
-
-// {"error": ErrorText}.
-std::string ErrorBody(const Error& error);
+// The error text of another server is kept up to this many bytes, in one line.
+constexpr size_t kMaxServerErrorText = 1000;
 
 }  // namespace weir::wire

@@ -9,9 +9,9 @@
 #include <type_traits>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "infer/half.h"
 #include "wire/json_number.h"
-#include "wire/text.h"
 
 namespace weir::wire {
 namespace {

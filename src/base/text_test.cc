@@ -1,6 +1,8 @@
-#include "base/cut.h"
+#include "base/text.h"
 
 #include <gtest/gtest.h>
+
+#include <string>
 
 namespace weir {
 namespace {
@@ -24,6 +26,19 @@ TEST(CutMiddle, DoesNotCutThroughACharacter) {
 TEST(CutMiddle, KeepsItsBoundWhereTextIsNotUtf8) {
   const std::string text(1000, '\x80');
   EXPECT_LT(CutMiddle(text, 100).size(), 160u);
+}
+
+TEST(CutToOneLine, KeepsTheBeginningWithoutLineBreaks) {
+  EXPECT_EQ(CutToOneLine("a\r\nb", 10), "a  b");
+  EXPECT_EQ(CutToOneLine("12345678", 8), "12345678");
+  EXPECT_EQ(CutToOneLine("1234567\xC3\xA4", 8), "1234567...");
+}
+
+TEST(Quoted, EscapesWhatATerminalWouldObey) {
+  EXPECT_EQ(Quoted("it's\n\x1B[0m\\"), "'it\\x27s\\x0A\\x1B[0m\\x5C'");
+  EXPECT_EQ(Quoted("\xC3\xA4"), "'\xC3\xA4'");
+  EXPECT_EQ(Quoted("\xC3"), "'\\xC3'");
+  EXPECT_EQ(Quoted(std::string(81, 'a')), "'" + std::string(80, 'a') + "...'");
 }
 
 }  // namespace
