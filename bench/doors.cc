@@ -6,16 +6,16 @@
 #include <cstdlib>
 
 #include "base/clock.h"
-#include "wire/grpc_door.h"
-#include "wire/http_door.h"
-#include "wire/http_server.h"
-#include "wire/testing/fake_api.h"
+#include "http/http_server.h"
+#include "oip/grpc/server.h"
+#include "oip/http/server.h"
+#include "oip/testing/fake_api.h"
 
 namespace {
 
 using namespace weir;
 
-void Identity(wire::InferRequest request, infer::Completion completion) {
+void Identity(oip::InferRequest request, infer::Completion completion) {
   infer::Response response{.model = std::move(request.request.model), .version = "1"};
   response.id = std::move(request.request.id);
   response.outputs = std::move(request.request.inputs);
@@ -45,22 +45,22 @@ int main(int argc, char** argv) {
   sigaddset(&stop, SIGINT);
   pthread_sigmask(SIG_BLOCK, &stop, nullptr);
   const SteadyClock clock;
-  wire::FakeApi api;
+  oip::FakeApi api;
   api.infer = Identity;
-  std::unique_ptr<wire::HttpServer> http;
-  std::unique_ptr<wire::GrpcDoor> grpc;
+  std::unique_ptr<http::HttpServer> http;
+  std::unique_ptr<oip::OipGrpcServer> grpc;
   if (http_port > 0) {
-    auto door = wire::MakeHttpDoor(api, clock, {});
-    auto handler = [door](wire::HttpRequest request, wire::HttpResponder responder) {
+    auto door = oip::MakeOipHttpHandler(api, clock, {});
+    auto handler = [door](http::HttpRequest request, http::HttpResponder responder) {
       if (request.path != "/echo") return door(std::move(request), std::move(responder));
       responder.Send({.content_type = "application/octet-stream", .body = {std::move(request.body)}});
     };
-    http = Opened(wire::HttpServer::Create(
-        {.port = http_port, .threads = threads, .align_after = std::string(wire::kHeaderLengthName)}, handler,
+    http = Opened(http::HttpServer::Create(
+        {.port = http_port, .threads = threads, .align_after = std::string(oip::kHeaderLengthName)}, handler,
         clock));
   }
   if (grpc_port > 0)
-    grpc = Opened(wire::GrpcDoor::Create({.port = grpc_port, .threads = threads}, api, clock));
+    grpc = Opened(oip::OipGrpcServer::Create({.port = grpc_port, .threads = threads}, api, clock));
   int signal = 0;
   sigwait(&stop, &signal);
 }

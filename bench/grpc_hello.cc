@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "wire/oip.grpc.pb.h"
+#include "oip/oip.grpc.pb.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "data/prepare.h"
+#include "dataset/preparer.h"
 
 namespace weir::data {
 namespace {

@@ -9,10 +9,10 @@
 
 #include "base/bytes.h"
 #include "base/seed.h"
-#include "wire/buffer.h"
-#include "wire/grpc_codec.h"
-#include "wire/http_codec.h"
-#include "wire/tensor_json.h"
+#include "oip/buffer.h"
+#include "oip/grpc/codec.h"
+#include "oip/http/codec.h"
+#include "oip/http/tensor_json.h"
 
 namespace weir::wire {
 namespace {

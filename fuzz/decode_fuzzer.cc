@@ -13,15 +13,16 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/decode.h"
-#include "data/encode.h"
-#include "data/prepare.h"
-#include "data/testing/pictures.h"
+#include "dataset/preparer.h"
+#include "image/decode.h"
+#include "image/encode.h"
+#include "image/testing/pictures.h"
 
 namespace {
 
 using namespace weir;
-using namespace weir::data;
+using namespace weir::image;
+using namespace weir::dataset;
 
 std::string Text(const Pixels& pixels) { return {pixels.data.begin(), pixels.data.end()}; }
 

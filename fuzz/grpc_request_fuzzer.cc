@@ -9,16 +9,16 @@
 #include "base/bytes.h"
 #include "base/seed.h"
 #include "base/utf8.h"
-#include "wire/grpc_codec.h"
-#include "wire/infer_rules.h"
-#include "wire/oip.pb.h"
-#include "wire/testing/random_calls.h"
+#include "oip/grpc/codec.h"
+#include "oip/infer_rules.h"
+#include "oip/testing/random_calls.h"
+#include "oip/oip.pb.h"
 
 namespace {
 
 using namespace weir;  // NOLINT: a program of one file
 
-void CheckSame(const Result<wire::InferRequest>& a, const Result<wire::InferRequest>& b) {
+void CheckSame(const Result<oip::InferRequest>& a, const Result<oip::InferRequest>& b) {
   CHECK(a.has_value() == b.has_value());
   if (!a) {
     CHECK(a.error() == b.error());
@@ -30,7 +30,7 @@ void CheckSame(const Result<wire::InferRequest>& a, const Result<wire::InferRequ
   }
 }
 
-void CheckAgainst(const inference::ModelInferRequest& message, const wire::InferRequest& read) {
+void CheckAgainst(const inference::ModelInferRequest& message, const oip::InferRequest& read) {
   CHECK(read.request.model == message.model_name() && read.request.version == message.model_version());
   CHECK(read.request.id == message.id());
   CHECK(static_cast<int>(read.request.inputs.size()) == message.inputs_size());
@@ -42,7 +42,7 @@ void CheckAgainst(const inference::ModelInferRequest& message, const wire::Infer
     CHECK(tensor.name == input.name() && infer::ToString(tensor.dtype) == input.datatype());
     CHECK((tensor.shape == infer::Shape(input.shape().begin(), input.shape().end())));
     if (read.input_regions[static_cast<size_t>(i)]) continue;
-    CHECK(wire::CheckData(tensor));
+    CHECK(oip::CheckData(tensor));
     if (!input.has_contents() && message.raw_input_contents_size() > 0) {
       CHECK(tensor.data.text() == message.raw_input_contents(raw++));
     }
@@ -62,8 +62,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1) return 0;
   Random random = Seed(data[0]).MakeRandom();
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const auto whole = wire::ParseGrpcRequest(std::vector{Bytes::Copy(text)});
-  CheckSame(whole, wire::ParseGrpcRequest(wire::testing::Cut(text, random)));
+  const auto whole = oip::ParseGrpcRequest(std::vector{Bytes::Copy(text)});
+  CheckSame(whole, oip::ParseGrpcRequest(oip::testing::Cut(text, random)));
 
   inference::ModelInferRequest message;
   const bool is_message = message.ParseFromArray(text.data(), static_cast<int>(text.size()));
@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(is_message);
     CheckAgainst(message, *whole);
     // Our client sends it on; the classes read that, too.
-    CHECK(message.ParseFromString(wire::testing::Join(wire::WriteGrpcRequest(whole->request))));
+    CHECK(message.ParseFromString(oip::testing::Join(oip::WriteGrpcRequest(whole->request))));
   } else {
     const std::string& why = whole.error().message;
     CHECK(IsUtf8(why) && !why.empty() && why.size() < 4096);

@@ -7,9 +7,9 @@
 
 #include "base/bytes.h"
 #include "base/seed.h"
-#include "wire/grpc_codec.h"
-#include "wire/oip.pb.h"
-#include "wire/testing/random_calls.h"
+#include "oip/grpc/codec.h"
+#include "oip/testing/random_calls.h"
+#include "oip/oip.pb.h"
 
 using namespace weir;  // NOLINT: a program of one file
 
@@ -17,8 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1) return 0;
   Random random = Seed(data[0]).MakeRandom();
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const auto whole = wire::ParseGrpcResponse(std::vector{Bytes::Copy(text)});
-  const auto cut = wire::ParseGrpcResponse(wire::testing::Cut(text, random));
+  const auto whole = oip::ParseGrpcResponse(std::vector{Bytes::Copy(text)});
+  const auto cut = oip::ParseGrpcResponse(oip::testing::Cut(text, random));
   CHECK(whole.has_value() == cut.has_value());
   inference::ModelInferResponse message;
   const bool is_message = message.ParseFromArray(text.data(), static_cast<int>(text.size()));
@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   const auto head =
-      wire::ParseGrpcResponse(std::vector{Bytes::Copy(text)}, infer::RequestForm::Outputs::kPassOver);
+      oip::ParseGrpcResponse(std::vector{Bytes::Copy(text)}, infer::RequestForm::Outputs::kPassOver);
   CHECK(head && head->outputs.empty() && head->durations == whole->durations);
   CHECK(whole->durations == cut->durations);
   if (!is_message) return 0;  // the fault lies in what a client passes over

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/seed.h"
-#include "wire/answer_reader.h"
+#include "http/http_response_reader.h"
 
 using namespace weir;  // NOLINT: a program of one file
 
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   Random random = Seed(*data++).MakeRandom();
   --size;
-  wire::HttpAnswerReader reader;
+  http::HttpResponseReader reader;
   while (size > 0) {
     const auto room = reader.Room();
     CHECK(!room.empty());
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto whole = reader.Filled(step);
     if (!whole) return 0;
     if (!*whole) continue;
-    const wire::HttpAnswer answer = reader.Take();
+    const http::HttpClientResponse answer = reader.Take();
     CHECK(answer.status >= 100 && answer.status < 1000);
     CHECK(answer.header_length.value_or(0) <= answer.body.size());
     if (!answer.keep_alive) return 0;

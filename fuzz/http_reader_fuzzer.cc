@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "wire/http_reader.h"
+#include "http/http_request_reader.h"
 
 namespace {
 
@@ -16,7 +16,7 @@ struct Read {
   int refused = 0;
 };
 
-std::string Text(const wire::HttpRequest& request) {
+std::string Text(const http::HttpRequest& request) {
   std::string text(request.method);
   for (const std::string_view part : {request.path, request.query, request.body.text()}) {
     text += '\n';
@@ -27,11 +27,11 @@ std::string Text(const wire::HttpRequest& request) {
 }
 
 Read ReadAll(std::string_view bytes, size_t piece) {
-  const wire::HttpLimits limits{.max_header = 1024, .max_body = 4096, .align_after = "n"};
-  const auto budget = std::make_shared<wire::ByteBudget>(10000);
+  const http::HttpLimits limits{.max_header = 1024, .max_body = 4096, .align_after = "n"};
+  const auto budget = std::make_shared<http::ByteBudget>(10000);
   Read read;
   {
-    wire::HttpReader reader(limits, budget);
+    http::HttpRequestReader reader(limits, budget);
     while (!bytes.empty() && read.refused == 0) {
       const std::span<std::byte> space = reader.Space();
       CHECK(!space.empty());
@@ -41,11 +41,11 @@ Read ReadAll(std::string_view bytes, size_t piece) {
       bytes.remove_prefix(size);
       for (bool more = true; more;) {
         auto next = reader.Next();
-        if (const auto* request = std::get_if<wire::HttpRequest>(&next)) {
+        if (const auto* request = std::get_if<http::HttpRequest>(&next)) {
           CHECK(request->body.size() <= limits.max_body);
           read.requests.push_back(Text(*request));
         } else {
-          if (const auto* refusal = std::get_if<wire::HttpRefusal>(&next)) read.refused = refusal->status;
+          if (const auto* refusal = std::get_if<http::HttpRefusal>(&next)) read.refused = refusal->status;
           more = false;
         }
       }

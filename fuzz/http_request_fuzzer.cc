@@ -9,8 +9,8 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "base/utf8.h"
-#include "wire/http_codec.h"
-#include "wire/infer_rules.h"
+#include "oip/http/codec.h"
+#include "oip/infer_rules.h"
 
 namespace {
 
@@ -22,22 +22,22 @@ void CheckRefusal(const Error& error) {
   for (const char c : error.message) CHECK(static_cast<unsigned char>(c) >= 0x20);
 }
 
-void CheckRequest(const wire::InferRequest& request) {
+void CheckRequest(const oip::InferRequest& request) {
   CHECK(request.request.inputs.size() == request.input_regions.size());
   CHECK(request.request.outputs.size() == request.outputs.size());
   for (size_t i = 0; i < request.request.inputs.size(); ++i) {
     const infer::Tensor& input = request.request.inputs[i];
     CHECK(!input.name.empty() && IsUtf8(input.name));
-    if (!request.input_regions[i]) CHECK(wire::CheckData(input));
+    if (!request.input_regions[i]) CHECK(oip::CheckData(input));
   }
 }
 
 // Our client sends what was read; our server reads the same.
 void CheckSentOn(const infer::Request& request) {
-  const wire::HttpBody body = wire::WriteHttpRequest(request);
+  const oip::HttpBody body = oip::WriteHttpRequest(request);
   std::string text;
   for (const Bytes& part : body.parts) text += part.text();
-  const auto again = wire::ParseHttpRequest(Bytes::Copy(text), body.header_length);
+  const auto again = oip::ParseHttpRequest(Bytes::Copy(text), body.header_length);
   CHECK(again && again->request.inputs.size() == request.inputs.size());
   CHECK(again->request.id == request.id && again->request.outputs == request.outputs);
   for (size_t i = 0; i < request.inputs.size(); ++i) {
@@ -54,8 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const unsigned length = data[0] | data[1] << 8;
   const Bytes body = Bytes::Copy({reinterpret_cast<const char*>(data) + 2, size - 2});
   const bool all_json = length == 0xffff;
-  const auto request =
-      wire::ParseHttpRequest(body, all_json ? std::nullopt : std::optional<uint64_t>(length));
+  const auto request = oip::ParseHttpRequest(body, all_json ? std::nullopt : std::optional<uint64_t>(length));
   if (!request) {
     CheckRefusal(request.error());
     return 0;

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "wire/http_codec.h"
-#include "wire/infer_rules.h"
+#include "oip/http/codec.h"
+#include "oip/infer_rules.h"
 
 using namespace weir;  // NOLINT: a program of one file
 
@@ -16,25 +16,25 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const unsigned length = data[0] | data[1] << 8;
   const Bytes body = Bytes::Copy({reinterpret_cast<const char*>(data) + 2, size - 2});
   const auto response =
-      wire::ParseHttpResponse(body, length == 0xffff ? std::nullopt : std::optional<uint64_t>(length));
+      oip::ParseHttpResponse(body, length == 0xffff ? std::nullopt : std::optional<uint64_t>(length));
   if (!response) {
     CHECK(!response.error().message.empty());
     return 0;
   }
   const auto head =
-      wire::ParseHttpResponse(body, length == 0xffff ? std::nullopt : std::optional<uint64_t>(length),
-                              infer::RequestForm::Outputs::kPassOver);
+      oip::ParseHttpResponse(body, length == 0xffff ? std::nullopt : std::optional<uint64_t>(length),
+                             infer::RequestForm::Outputs::kPassOver);
   CHECK(head && head->outputs.empty() && head->durations == response->durations);
   for (const infer::Tensor& output : response->outputs) {
-    if (!wire::CheckData(output)) return 0;  // it lies in a region
+    if (!oip::CheckData(output)) return 0;  // it lies in a region
   }
   for (const bool binary : {true, false}) {
-    const auto written = wire::WriteHttpResponse(*response, {.outputs = {}, .binary_by_default = binary});
+    const auto written = oip::WriteHttpResponse(*response, {.outputs = {}, .binary_by_default = binary});
     CHECK(written || !binary);
     if (!written) continue;  // no JSON form
     std::string text;
     for (const Bytes& part : written->parts) text += part.text();
-    const auto again = wire::ParseHttpResponse(Bytes::Copy(text), written->header_length);
+    const auto again = oip::ParseHttpResponse(Bytes::Copy(text), written->header_length);
     CHECK(again && again->outputs.size() == response->outputs.size());
     CHECK(again->durations == response->durations);
     for (size_t i = 0; i < again->outputs.size(); ++i) {

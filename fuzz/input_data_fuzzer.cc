@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "load/input_data.h"
+#include "load/inputs/input_data.h"
 
 namespace {
 

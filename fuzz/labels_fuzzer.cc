@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "data/set_text.h"
+#include "dataset/set_text.h"
 #include "prepare/labels.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -25,9 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const std::string& field : record.fields()) bytes += field.size();
     CHECK(bytes + record.fields().size() - 1 <= size || size == 0);
   }
-  if (const auto entry = data::ParseRejectEntry(text)) {
-    const std::string again = data::FormatRejectEntry(*entry);
-    CHECK(data::FormatRejectEntry(data::ParseRejectEntry(again).value()) == again);
+  if (const auto entry = dataset::ParseRejectEntry(text)) {
+    const std::string again = dataset::FormatRejectEntry(*entry);
+    CHECK(dataset::FormatRejectEntry(dataset::ParseRejectEntry(again).value()) == again);
   }
   return 0;
 }

@@ -4,17 +4,17 @@
 #include <string>
 
 #include "base/error.h"
-#include "data/recipe.h"
+#include "dataset/recipe.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace weir;
   const std::string_view yaml(reinterpret_cast<const char*>(data), size);
-  const Result<data::Recipe> recipe = data::ParseRecipe(yaml, "");
+  const Result<dataset::Recipe> recipe = dataset::ParseRecipe(yaml, "");
   if (!recipe) return 0;
-  const std::string text = data::FormatRecipe(*recipe);
-  const Result<data::Recipe> again = data::ParseRecipe(text, "");
+  const std::string text = dataset::FormatRecipe(*recipe);
+  const Result<dataset::Recipe> again = dataset::ParseRecipe(text, "");
   CHECK(again);
-  CHECK(data::FormatRecipe(*again) == text);
-  CHECK(data::GeometryHash(again->geometry) == data::GeometryHash(recipe->geometry));
+  CHECK(dataset::FormatRecipe(*again) == text);
+  CHECK(dataset::GeometryHash(again->geometry) == dataset::GeometryHash(recipe->geometry));
   return 0;
 }

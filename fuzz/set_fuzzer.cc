@@ -5,18 +5,18 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "data/set_text.h"
+#include "dataset/set_text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace weir;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (const Result<data::SetFacts> facts = data::ParseSetFacts(text)) {
-    const std::string again = data::FormatSetFacts(*facts);
-    CHECK(data::FormatSetFacts(data::ParseSetFacts(again).value()) == again);
+  if (const Result<dataset::SetFacts> facts = dataset::ParseSetFacts(text)) {
+    const std::string again = dataset::FormatSetFacts(*facts);
+    CHECK(dataset::FormatSetFacts(dataset::ParseSetFacts(again).value()) == again);
   }
-  if (const Result<data::SetEntry> entry = data::ParseSetEntry(text)) {
-    const std::string again = data::FormatSetEntry(*entry);
-    CHECK(data::FormatSetEntry(data::ParseSetEntry(again).value()) == again);
+  if (const Result<dataset::SetEntry> entry = dataset::ParseSetEntry(text)) {
+    const std::string again = dataset::FormatSetEntry(*entry);
+    CHECK(dataset::FormatSetEntry(dataset::ParseSetEntry(again).value()) == again);
   }
   return 0;
 }

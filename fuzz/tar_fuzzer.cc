@@ -5,19 +5,19 @@
 #include <string>
 
 #include "base/error.h"
-#include "data/tar.h"
+#include "dataset/tar.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace weir;
   const std::string archive(reinterpret_cast<const char*>(data), size);
   const auto bytes = static_cast<int64_t>(size);
-  const data::TarRead read = [&](int64_t offset, int64_t wanted) -> Result<std::string> {
+  const dataset::TarRead read = [&](int64_t offset, int64_t wanted) -> Result<std::string> {
     CHECK(offset >= 0 && wanted >= 0);
     if (offset >= bytes) return std::string();
     return archive.substr(static_cast<size_t>(offset), static_cast<size_t>(wanted));
   };
   int64_t before = 0;
-  const Status status = data::ScanTar(read, bytes, [&](const data::TarMember& member) -> Status {
+  const Status status = dataset::ScanTar(read, bytes, [&](const dataset::TarMember& member) -> Status {
     CHECK(member.offset > before && member.size >= 0 && member.size <= bytes - member.offset);
     before = member.offset;
     return {};

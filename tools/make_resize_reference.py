@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes src/data/testing/resize_reference.inc: what Pillow's BILINEAR makes of noise, for resize_test.cc to compare with.
+"""Writes src/image/testing/resize_reference.inc: what Pillow's BILINEAR makes of noise, for resize_test.cc to compare with.
 
-Run by hand where Pillow is installed (the file was made with 9.4): tools/make_resize_reference.py > src/data/testing/resize_reference.inc
+Run by hand where Pillow is installed (the file was made with 9.4): tools/make_resize_reference.py > src/image/testing/resize_reference.inc
 """
 from PIL import Image
 

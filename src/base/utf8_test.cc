@@ -17,7 +17,8 @@ TEST(IsUtf8, TakesCharactersOfEachLength) {
 TEST(IsUtf8, RefusesADamagedCharacterWhereverItIs) {
   const std::string around = "abcdefghijklmnopqrstuvwxyz";
   for (size_t i = 0; i <= around.size(); ++i) {
-    for (const char* const bad : {"\x80", "\xC3", "\xC0\xAF", "\xE2\x82", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xFF"}) {
+    for (const char* const bad :
+         {"\x80", "\xC3", "\xC0\xAF", "\xE2\x82", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xFF"}) {
       EXPECT_FALSE(IsUtf8(around.substr(0, i) + bad + around.substr(i))) << i << " " << around;
     }
   }

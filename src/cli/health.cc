@@ -3,7 +3,7 @@
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
-#include "launch/ready.h"
+#include "launch/process/ready.h"
 
 namespace weir::cli {
 

@@ -13,8 +13,8 @@
 #include "cli/load_session.h"
 #include "cli/load_target.h"
 #include "cli/verbs.h"
-#include "load/mlperf.h"
-#include "load/validate.h"
+#include "load/validate/validate.h"
+#include "load/verdict/mlperf.h"
 #include "stats/early_stopping.h"
 
 namespace weir::cli {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "cli/null_server.h"
-#include "load/generator.h"
+#include "load/generator/generator.h"
 
 namespace weir::cli {
 namespace {
@@ -12,9 +12,9 @@ namespace {
 constexpr int kInFlight = 16;
 constexpr int64_t kFew = 300;
 
-Result<load::Played> PlayClosed(LoadTarget& target, const load::Requests& requests, int in_flight,
-                                Duration length, const LoadFlags& flags, const Clock& clock,
-                                const std::stop_token& stop) {
+Result<load::RunOutcome> PlayClosed(LoadTarget& target, const load::Requests& requests, int in_flight,
+                                    Duration length, const LoadFlags& flags, const Clock& clock,
+                                    const std::stop_token& stop) {
   using Wait = load::Concurrency::Wait;
   load::PlayHooks hooks;
   if (target.is_driven()) {
@@ -43,8 +43,8 @@ Result<Ceiling> MeasureCeiling(const LoadFlags& flags, const LoadTarget& target,
   const std::unique_ptr<LoadTarget> null = TRY(OpenLoadTarget(null_flags, clock, kInFlight));
   load::Requests pool{.pool = requests, .check = {}};
   TRY_STATUS(null->Prepare(pool));
-  const load::Played alone = TRY(PlayClosed(*null, pool, 1, 3ms, null_flags, clock, stop));
-  load::Played most = TRY(PlayClosed(*null, pool, kInFlight, 12ms, null_flags, clock, stop));
+  const load::RunOutcome alone = TRY(PlayClosed(*null, pool, 1, 3ms, null_flags, clock, stop));
+  load::RunOutcome most = TRY(PlayClosed(*null, pool, kInFlight, 12ms, null_flags, clock, stop));
   if (most.tally.answered() < kFew)  // large ones
     most = TRY(PlayClosed(*null, pool, kInFlight, 120ms, null_flags, clock, stop));
   if (most.tally.answered() == 0)

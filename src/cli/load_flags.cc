@@ -261,7 +261,7 @@ Result<std::map<std::string, infer::Shape>> ParseShapes(const std::vector<std::s
 
 namespace {
 
-Result<load::Arrivals> ArrivalsOf(const LoadFlags& flags) {
+Result<load::RxTimestamps> ArrivalsOf(const LoadFlags& flags) {
   if (!flags.intervals.empty()) {
     const std::string text = TRY(ReadTextFile(flags.intervals));
     return TRY_CONTEXT(load::ParseTrace(text), flags.intervals);
@@ -276,7 +276,7 @@ Result<load::Arrivals> ArrivalsOf(const LoadFlags& flags) {
 Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags) {
   std::vector<LoadLevel> levels;
   if (!flags.intervals.empty()) {
-    const load::Arrivals arrivals = TRY(ArrivalsOf(flags));
+    const load::RxTimestamps arrivals = TRY(ArrivalsOf(flags));
     const double rate = load::RateOf(std::get<load::TraceArrivals>(arrivals));
     levels.push_back(
         {load::Rate{rate, arrivals, flags.most_in_flight}, fmt::format("trace, {:.6g}/s", rate)});

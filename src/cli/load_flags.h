@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "cli/server_watch.h"
 #include "infer/tensor.h"
-#include "load/generator.h"
+#include "load/generator/generator.h"
 
 namespace weir::cli {
 

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "base/file.h"
-#include "data/recipe.h"
-#include "load/answer_check.h"
-#include "load/input_data.h"
-#include "load/picture_requests.h"
-#include "load/requests.h"
+#include "dataset/recipe.h"
+#include "load/inputs/answer_check.h"
+#include "load/inputs/input_data.h"
+#include "load/inputs/picture_requests.h"
+#include "load/inputs/requests.h"
 
 namespace weir::cli {
 namespace {
@@ -22,19 +22,19 @@ std::unexpected<Error> Invalid(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-Result<data::Recipe> FindRecipe(const LoadFlags& flags, const LoadTarget& target) {
-  if (!flags.recipe.empty()) return data::ReadRecipe(flags.recipe);
+Result<dataset::Recipe> FindRecipe(const LoadFlags& flags, const LoadTarget& target) {
+  if (!flags.recipe.empty()) return dataset::ReadRecipe(flags.recipe);
   const auto told = target.info().parameters.find("recipe");
   if (told == target.info().parameters.end())
     return Invalid(
         "--data are pictures, and the model tells no recipe: say with --recipe FILE how they become its "
         "input");
-  return data::ParseRecipe(told->second, "");
+  return dataset::ParseRecipe(told->second, "");
 }
 
 // Each picture has the best class that the protocol of answers has for it.
 Result<load::AnswerCheck> TopClassCheck(const std::string& file, const load::PictureRequests& made,
-                                        const data::Recipe& recipe) {
+                                        const dataset::Recipe& recipe) {
   const load::TopClasses answers = TRY(load::TopClasses::Read(TRY(ReadTextFile(file))));
   std::vector<std::vector<int>> classes(made.requests.size());
   size_t number = 0;
@@ -47,7 +47,7 @@ Result<load::AnswerCheck> TopClassCheck(const std::string& file, const load::Pic
 
 Result<load::Requests> PictureRequests(const LoadFlags& flags, const LoadTarget& target,
                                        const Console& console) {
-  const data::Recipe recipe = TRY(FindRecipe(flags, target));
+  const dataset::Recipe recipe = TRY(FindRecipe(flags, target));
   load::PictureOptions options{.batch = flags.batch, .pool_limit = flags.pool};
   if (flags.payload == "pixels") options.payload = load::Payload::kPixels;
   if (flags.payload == "image") options.payload = load::Payload::kImage;

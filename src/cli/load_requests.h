@@ -6,7 +6,7 @@
 #include "cli/console.h"
 #include "cli/load_flags.h"
 #include "cli/load_target.h"
-#include "load/generator.h"
+#include "load/generator/generator.h"
 
 namespace weir::cli {
 

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "cli/load_split.h"
-#include "load/judge.h"
+#include "load/verdict/judge.h"
 #include "stats/quantile.h"
 #include "stats/summary.h"
 
@@ -80,7 +80,7 @@ bool IsOpen(const LevelResult& level) { return std::holds_alternative<load::Rate
 
 int64_t SamplesLost(const LevelResult& level) {
   int64_t lost = 0;
-  for (const load::Played& played : level.repeats) lost += played.samples_lost;
+  for (const load::RunOutcome& played : level.repeats) lost += played.samples_lost;
   return lost;
 }
 
@@ -92,7 +92,7 @@ double SettingOf(const LevelResult& level) {
 
 std::vector<double> Throughputs(const LevelResult& level) {
   std::vector<double> values;
-  for (const load::Played& played : level.repeats) values.push_back(played.throughput());
+  for (const load::RunOutcome& played : level.repeats) values.push_back(played.throughput());
   return values;
 }
 
@@ -109,7 +109,7 @@ std::optional<double> HalfWidthMs(const LevelResult& level) {
     return interval ? std::optional(500 * (interval->high - interval->low)) : std::nullopt;
   }
   std::vector<double> means;
-  for (const load::Played& played : level.repeats) {
+  for (const load::RunOutcome& played : level.repeats) {
     if (const auto mean = ScaledMs(played.tally.response.Mean())) means.push_back(*mean);
   }
   const auto summary = stats::Summarise(means);
@@ -123,7 +123,7 @@ double OutsideOfServerMs(const LevelResult& level) {
 
 std::optional<double> MeanServiceMs(const LevelResult& level) { return ScaledMs(level.tally.service.Mean()); }
 
-Json RepeatJson(const load::Played& played) {
+Json RepeatJson(const load::RunOutcome& played) {
   Json json = {{"throughput_per_s", played.throughput()}, {"measured_s", played.measured_s},
                {"answered", played.tally.answered()},     {"planned", played.tally.planned()},
                {"warm_up_s", played.warm_up_s},           {"warm_up_requests", played.warm_up_requests}};
@@ -211,9 +211,9 @@ Json LevelJson(const LoadResult& result, const LevelResult& level) {
   if (level.server_resources) json["server_resources"] = level.server_resources->ToJson();
   if (const int64_t lost = SamplesLost(level); lost > 0) json["samples_lost"] = lost;
   json["runs"] = Json::array();
-  for (const load::Played& played : level.repeats) json["runs"].push_back(RepeatJson(played));
+  for (const load::RunOutcome& played : level.repeats) json["runs"].push_back(RepeatJson(played));
   Json words = Json::array();
-  for (const load::Played& played : level.repeats) {
+  for (const load::RunOutcome& played : level.repeats) {
     for (const std::string& error : played.errors) words.push_back(EscapeBytes(error));
   }
   if (!words.empty()) json["error_messages"] = std::move(words);
@@ -250,7 +250,7 @@ std::string ErrorsText(const LevelResult& level) {
   }
   if (text.empty()) return "";
   text = fmt::format("  {:<10} {} of {} planned\n", "errors", text, Count(level.tally.planned()));
-  for (const load::Played& played : level.repeats) {
+  for (const load::RunOutcome& played : level.repeats) {
     for (const std::string& error : played.errors)
       text += fmt::format("  {:<10} {}\n", "", EscapeForTerminal(error));
     if (!played.errors.empty()) break;
@@ -274,13 +274,13 @@ std::string ServerColumns(const ServerAccount& account, double between_ms) {
 
 double LevelResult::throughput() const {
   double answers = 0;
-  for (const load::Played& played : repeats) answers += played.throughput() * played.measured_s;
+  for (const load::RunOutcome& played : repeats) answers += played.throughput() * played.measured_s;
   return measured_s > 0 ? answers / measured_s : 0;
 }
 
 double LevelResult::elapsed_s() const {
   double elapsed = 0;
-  for (const load::Played& played : repeats) elapsed += played.warm_up_s + played.measured_s;
+  for (const load::RunOutcome& played : repeats) elapsed += played.warm_up_s + played.measured_s;
   return elapsed;
 }
 
@@ -295,7 +295,7 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
               ? fmt::format("; {} answers in {} s\n", Count(level.answered()), Short(level.measured_s))
               : fmt::format("; nothing was measured in {} s\n", Short(level.elapsed_s()));
   if (result.flags.verbose && level.repeats.size() > 1) {
-    for (const load::Played& played : level.repeats) {
+    for (const load::RunOutcome& played : level.repeats) {
       text +=
           fmt::format("  {:<10} {} requests/s, mean {}, p50 {} ms\n", "repeat", Short(played.throughput()),
                       Ms(ScaledMs(played.tally.response.Mean())), Ms(QuantileMs(played.tally.response, 0.5)));

@@ -12,9 +12,9 @@
 #include "cli/load_target.h"
 #include "cli/server_times.h"
 #include "infer/endpoint.h"
-#include "load/judge.h"
-#include "load/mlperf.h"
-#include "load/peak_search.h"
+#include "load/session/peak_search.h"
+#include "load/verdict/judge.h"
+#include "load/verdict/mlperf.h"
 #include "monitor/resources.h"
 #include "record/provenance.h"
 #include "stats/early_stopping.h"
@@ -24,7 +24,7 @@ namespace weir::cli {
 // One level, over its repeats.
 struct LevelResult {
   LoadLevel level;
-  std::vector<load::Played> repeats;
+  std::vector<load::RunOutcome> repeats;
   load::Tally tally;  // of all repeats
   load::Claims claims;
   double measured_s = 0, cpu_s = 0, spin_s = 0;                   // sums over the repeats

@@ -88,8 +88,8 @@ void LoadSession::AddServerCounts(const std::optional<Look>& before, const std::
   result.server_share = result.server_share.value_or(load::ServerShare{}) += share;
 }
 
-Result<load::Played> LoadSession::PlayOnce(LevelResult& result, const LoadLength& length, int number,
-                                           int repeat, Seed seed) {
+Result<load::RunOutcome> LoadSession::PlayOnce(LevelResult& result, const LoadLength& length, int number,
+                                               int repeat, Seed seed) {
   load::PlayOptions options{.scenario = result.level.scenario,
                             .warm_up = FromSeconds(flags_.warm_up_s),
                             .warm_up_requests = flags_.warm_up_requests,
@@ -135,7 +135,7 @@ Result<load::Played> LoadSession::PlayOnce(LevelResult& result, const LoadLength
                                   p.p99 ? fmt::format(", p99 {} ms", Short(Milliseconds(*p.p99))) : "",
                                   p.failed > 0 ? fmt::format(", {} failed", Count(p.failed)) : ""));
   };
-  Result<load::Played> played = load::Play(target_.service(), requests_, clock_, options, hooks, stop_);
+  Result<load::RunOutcome> played = load::Play(target_.service(), requests_, clock_, options, hooks, stop_);
   console_.EndProgress();
   if (played) earlier_ += played->requests;
   TRY_STATUS(watching);
@@ -143,13 +143,13 @@ Result<load::Played> LoadSession::PlayOnce(LevelResult& result, const LoadLength
   return played;
 }
 
-load::Surroundings LoadSession::SurroundingsOf(const LevelResult& result, const load::Played& played) {
-  load::Surroundings around{.rate = {},
-                            .ceiling_per_s = {},
-                            .cpus = cpus_,
-                            .steal_percent = {},
-                            .foreign_cpu = {},
-                            .throttled_s = {}};
+load::Environment LoadSession::EnvironmentOf(const LevelResult& result, const load::RunOutcome& played) {
+  load::Environment around{.rate = {},
+                           .ceiling_per_s = {},
+                           .cpus = cpus_,
+                           .steal_percent = {},
+                           .foreign_cpu = {},
+                           .throttled_s = {}};
   if (played.busiest_thread > load::Limits{}.worth_calibrating || flags_.calibrate) {
     if (const auto& ceiling = MeasuredCeiling()) around.ceiling_per_s = ceiling->per_s;
   }
@@ -181,8 +181,8 @@ void LoadSession::JudgeSpread(LevelResult& result) const {
                  fmt::format("{} of the repeats lies between {} and {}, more than {:g} % apart", what,
                              Short(least), Short(most), flags_.stability_percentage)});
   };
-  judge([](const load::Played& p) { return p.throughput(); }, "the throughput", result.claims.throughput);
-  judge([](const load::Played& p) { return 1e-6 * p.tally.response.Mean().value_or(0); },
+  judge([](const load::RunOutcome& p) { return p.throughput(); }, "the throughput", result.claims.throughput);
+  judge([](const load::RunOutcome& p) { return 1e-6 * p.tally.response.Mean().value_or(0); },
         "the mean response time", result.claims.latency);
 }
 
@@ -201,8 +201,8 @@ Result<LevelResult> LoadSession::PlayLevel(const LoadLevel& level, const LoadLen
   LevelResult result;
   result.level = level;
   for (int repeat = 0; repeat < length.repeats && !stop_.stop_requested(); ++repeat) {
-    load::Played played = TRY(PlayOnce(result, length, number, repeat, seed));
-    const load::Claims claims = load::Judge(played, SurroundingsOf(result, played));
+    load::RunOutcome played = TRY(PlayOnce(result, length, number, repeat, seed));
+    const load::Claims claims = load::Judge(played, EnvironmentOf(result, played));
     Join(result.claims.throughput, claims.throughput);
     Join(result.claims.latency, claims.latency);
     result.tally.Merge(played.tally);

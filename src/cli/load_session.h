@@ -13,9 +13,9 @@
 #include "cli/load_flags.h"
 #include "cli/load_result.h"
 #include "cli/load_target.h"
-#include "load/generator.h"
-#include "load/judge.h"
-#include "load/sample_file.h"
+#include "load/generator/generator.h"
+#include "load/validate/sample_file.h"
+#include "load/verdict/judge.h"
 
 namespace weir::cli {
 
@@ -47,9 +47,9 @@ class LoadSession {
   std::optional<Look> LookAtServer(const load::RequestCounter& so_far);
   static void AddServerCounts(const std::optional<Look>& before, const std::optional<Look>& after,
                               LevelResult& result);
-  Result<load::Played> PlayOnce(LevelResult& result, const LoadLength& length, int number, int repeat,
-                                Seed seed);
-  load::Surroundings SurroundingsOf(const LevelResult& result, const load::Played& played);
+  Result<load::RunOutcome> PlayOnce(LevelResult& result, const LoadLength& length, int number, int repeat,
+                                    Seed seed);
+  load::Environment EnvironmentOf(const LevelResult& result, const load::RunOutcome& played);
   void JudgeSpread(LevelResult& result) const;
   void AnswerThreshold(LevelResult& result) const;
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "load/judge.h"
-#include "load/split.h"
+#include "load/verdict/judge.h"
+#include "load/verdict/split.h"
 #include "stats/quantile.h"
 
 namespace weir::cli {

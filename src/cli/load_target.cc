@@ -9,12 +9,12 @@
 
 #include "cli/console.h"
 #include "infer/runner.h"
-#include "load/shared_memory.h"
+#include "load/inputs/shared_memory.h"
 #include "model/model.h"
-#include "wire/client.h"
-#include "wire/infer_rules.h"
-#include "wire/plain_http.h"
-#include "wire/served_name.h"
+#include "oip/client.h"
+#include "oip/http/plain_http.h"
+#include "oip/infer_rules.h"
+#include "oip/served_name.h"
 
 namespace weir::cli {
 namespace {
@@ -27,7 +27,7 @@ constexpr std::chrono::seconds kPatience{5};  // with a question beside the load
 
 class RemoteTarget final : public LoadTarget {
  public:
-  RemoteTarget(wire::ModelUrl url, wire::ClientOptions options, const LoadFlags& flags, const Clock& clock)
+  RemoteTarget(oip::ModelUrl url, http::ClientOptions options, const LoadFlags& flags, const Clock& clock)
       : url_(std::move(url)), options_(options), flags_(flags), clock_(clock) {}
   ~RemoteTarget() override;
   Status Open();
@@ -37,7 +37,7 @@ class RemoteTarget final : public LoadTarget {
   Duration Drive(Instant until, Duration awake) override { return client_->Drive(until, awake); }
   void GiveUp() override {
     client_.reset();
-    client_ = wire::MakeClient(url_.server, options_, clock_).value();  // as it was made before
+    client_ = oip::MakeClient(url_.server, options_, clock_).value();  // as it was made before
   }
   const infer::ModelInfo& info() const override { return info_; }
   std::string version() const override { return url_.version; }
@@ -53,8 +53,8 @@ class RemoteTarget final : public LoadTarget {
   Status CheckTellsDurations();
   Status CheckPriority() const;
 
-  const wire::ModelUrl url_;
-  const wire::ClientOptions options_;
+  const oip::ModelUrl url_;
+  const http::ClientOptions options_;
   const LoadFlags& flags_;
   const Clock& clock_;
   load::SharedRequests shared_;
@@ -67,24 +67,24 @@ class RemoteTarget final : public LoadTarget {
 Status RemoteTarget::Open() {
   // Idle threads of the gRPC library take part in the polling of all its connections, so there must be none.
   const bool is_grpc = protocol() == "grpc";
-  questions_ = TRY(wire::MakeClient(
+  questions_ = TRY(oip::MakeClient(
       url_.server, {.threads = is_grpc ? 0 : 1, .headers = flags_.headers, .timeout = kPatience}, clock_));
   info_ = TRY_CONTEXT(questions_->Info(url_.model, url_.version), url_.server);
   if (flags_.splits_responses()) TRY_STATUS(CheckTellsDurations());
   TRY_STATUS(CheckPriority());
-  client_ = TRY(wire::MakeClient(url_.server, options_, clock_));
+  client_ = TRY(oip::MakeClient(url_.server, options_, clock_));
   return {};
 }
 
 // Asked beforehand: other servers take the parameter and tell nothing.
 Status RemoteTarget::CheckTellsDurations() {
   const auto extensions = TRY_CONTEXT(questions_->Extensions(), url_.server);
-  if (std::ranges::find(extensions, wire::kDurations) != extensions.end()) return {};
+  if (std::ranges::find(extensions, oip::kDurations) != extensions.end()) return {};
   return Fail(
       ErrorCode::kUnsupported,
       fmt::format("--split response: {} does not tell its durations with a response (it lists no extension "
                   "{}): leave it out, and its statistics are asked instead",
-                  url_.server, wire::kDurations));
+                  url_.server, oip::kDurations));
 }
 
 // A model without priorities takes any and passes it over, so that the flag would seem to work.
@@ -140,13 +140,13 @@ Status RemoteTarget::Prepare(load::Requests& requests) {
 // Requests of which each has one input, the body; see BodyRequests of load_requests.cc.
 class PlainTarget final : public LoadTarget {
  public:
-  PlainTarget(std::string server, std::string path, wire::ClientOptions options, const LoadFlags& flags,
+  PlainTarget(std::string server, std::string path, http::ClientOptions options, const LoadFlags& flags,
               const Clock& clock)
       : server_(std::move(server)), path_(std::move(path)), options_(options), flags_(flags), clock_(clock) {
     info_.name = path_;
   }
   Status Open() {
-    client_ = TRY(wire::PlainHttp::Create(server_, options_, clock_));
+    client_ = TRY(oip::PlainHttp::Create(server_, options_, clock_));
     return {};
   }
 
@@ -155,7 +155,7 @@ class PlainTarget final : public LoadTarget {
   Duration Drive(Instant until, Duration awake) override { return client_->Drive(until, awake); }
   void GiveUp() override {
     client_.reset();
-    client_ = wire::PlainHttp::Create(server_, options_, clock_).value();  // as it was made before
+    client_ = oip::PlainHttp::Create(server_, options_, clock_).value();  // as it was made before
   }
   const infer::ModelInfo& info() const override { return info_; }
   std::string version() const override { return ""; }
@@ -166,16 +166,16 @@ class PlainTarget final : public LoadTarget {
 
  private:
   const std::string server_, path_;
-  const wire::ClientOptions options_;
+  const http::ClientOptions options_;
   const LoadFlags& flags_;
   const Clock& clock_;
   infer::ModelInfo info_;
-  std::unique_ptr<wire::PlainHttp> client_;
+  std::unique_ptr<oip::PlainHttp> client_;
 };
 
 Status PlainTarget::Prepare(load::Requests& requests) {
   for (infer::Request& request : requests.pool) {
-    wire::PlainRequest plain{.method = flags_.method, .path = path_};
+    oip::PlainRequest plain{.method = flags_.method, .path = path_};
     if (!request.inputs.empty()) {
       plain.content_type = flags_.content_type;
       plain.body = request.inputs.front().data;
@@ -223,7 +223,7 @@ Result<std::unique_ptr<LoadTarget>> OpenPlain(const LoadFlags& flags, const Cloc
   const size_t slash = scheme == std::string::npos ? scheme : url.find('/', scheme + 3);
   const std::string server(url.substr(0, slash));
   std::string path = slash == std::string::npos ? "/" : std::string(url.substr(slash));
-  const wire::ClientOptions options{.connections = flags.connections,
+  const http::ClientOptions options{.connections = flags.connections,
                                     .threads = flags.sync ? std::max(1, flags.threads) : flags.threads,
                                     .headers = flags.headers};
   auto target = std::make_unique<PlainTarget>(server, std::move(path), options, flags, clock);
@@ -320,13 +320,13 @@ Result<std::unique_ptr<LoadTarget>> OpenRemote(const LoadFlags& flags, const std
           "{} is the server's to say: leave it out, and set it in the configuration of the model there",
           name));
   }
-  wire::ModelUrl at = TRY(wire::ParseModelUrl(url));
-  at.model = wire::ServedAs(at.model, flags.payload);
+  oip::ModelUrl at = TRY(oip::ParseModelUrl(url));
+  at.model = oip::ServedAs(at.model, flags.payload);
   const bool grpc = at.server.starts_with("grpc");
   if (grpc && flags.connections > 0) return Invalid("--connections is of HTTP: over gRPC it is --channels");
   if (!grpc && flags.channels != LoadFlags().channels)
     return Invalid("--channels is of gRPC: over HTTP it is --connections");
-  const wire::ClientOptions options{.connections = grpc ? flags.channels : flags.connections,
+  const http::ClientOptions options{.connections = grpc ? flags.channels : flags.connections,
                                     .threads = flags.sync ? std::max(1, flags.threads) : flags.threads,
                                     .headers = flags.headers};
   // One thread does nearly all. What the timers of the gRPC library leave in heaps of their own would come to
@@ -345,7 +345,7 @@ Result<std::unique_ptr<LoadTarget>> OpenLoadTarget(const LoadFlags& flags, const
   if (!flags.target.empty() && (!flags.model.empty() || !flags.url.empty()))
     return Invalid(fmt::format("{} names the model already: leave -m and -u out", flags.target));
   if (flags.target.empty()) return OpenRemote(flags, TRY(UrlOf(flags)), clock);
-  if (wire::IsModelUrl(flags.target)) {
+  if (oip::IsModelUrl(flags.target)) {
     if (!flags.version.empty())
       return Invalid(
           fmt::format("-x says nothing of a URL: {}/versions/{} names it", flags.target, flags.version));

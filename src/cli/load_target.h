@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "cli/load_flags.h"
 #include "infer/endpoint.h"
-#include "load/generator.h"
+#include "load/generator/generator.h"
 
 namespace weir::cli {
 

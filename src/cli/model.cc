@@ -5,9 +5,9 @@
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
-#include "make/make.h"
 #include "model/show.h"
 #include "record/provenance.h"
+#include "synth/synth.h"
 
 namespace weir::cli {
 namespace {
@@ -62,7 +62,7 @@ Result<int> Show(const Arguments& arguments) {
 }
 
 Result<int> Make(const Arguments& arguments, const std::stop_token& stop) {
-  make::MakeOptions options;
+  synth::MakeOptions options;
   std::string json;
   int64_t seed = 1;
   Flags flags("model make",
@@ -86,7 +86,7 @@ Result<int> Make(const Arguments& arguments, const std::stop_token& stop) {
   options.progress = [&](int64_t done, int64_t total) {
     console.Progress(Seconds(clock.Now() - begin), "fit", done, total, " pictures");
   };
-  const auto made = make::MakeModel(options, clock);
+  const auto made = synth::MakeModel(options, clock);
   console.EndProgress();
   if (!made) return std::unexpected(made.error());
   std::string text = fmt::format("{}: {} in {:.1f} s", EscapeBytes(made->folder),

@@ -4,16 +4,16 @@
 
 #include <utility>
 
-#include "cli/recogniser.h"
-#include "data/hash.h"
-#include "data/prepare.h"
+#include "cli/backend.h"
+#include "dataset/hash.h"
+#include "dataset/preparer.h"
+#include "oip/client.h"
 #include "run/answers.h"
-#include "wire/client.h"
 
 namespace weir::cli {
 
 Result<std::unique_ptr<PictureJudge>> PictureJudge::Open(const JudgeFlags& flags, const Clock& clock) {
-  if (wire::IsModelUrl(flags.model)) {
+  if (oip::IsModelUrl(flags.model)) {
     return Fail(ErrorCode::kUnsupported,
                 "--recognise: give a model's file or folder; a server's answers could change meanwhile");
   }
@@ -32,36 +32,37 @@ Result<std::unique_ptr<PictureJudge>> PictureJudge::Open(const JudgeFlags& flags
   options.batch = model.fixed_batch.value_or(1);
   judge->opened_ = TRY(model::OpenSession(model, "", options, clock));
   std::string hash = "no file";
-  if (!model.path.empty()) hash = TRY(data::HashOfFile(model.path));
+  if (!model.path.empty()) hash = TRY(dataset::HashOfFile(model.path));
   judge->identity_ = fmt::format("{} ({}), score at least {}", model.name, hash, flags.min_score);
   return judge;
 }
 
 prepare::Judge PictureJudge::MakeJudge() const {
-  const auto preparer = std::make_shared<data::Preparer>(target_.recipe.geometry, flags_.decode);
+  const auto preparer = std::make_shared<dataset::Preparer>(target_.recipe.geometry, flags_.decode);
   return [this, preparer](std::span<const std::byte> encoded) { return Judge(*preparer, encoded); };
 }
 
 // One picture a batch, so that its score does not depend on what else is judged; where the model takes only
 // larger batches, the others are zeros.
-data::Accepted<void> PictureJudge::Judge(data::Preparer& preparer, std::span<const std::byte> encoded) const {
-  const data::Pixels* pixels = TRY(preparer.Prepare(encoded));
-  const data::Recipe& recipe = target_.recipe;
-  const data::Size size{pixels->width, pixels->height};
+image::Accepted<void> PictureJudge::Judge(dataset::Preparer& preparer,
+                                          std::span<const std::byte> encoded) const {
+  const image::Pixels* pixels = TRY(preparer.Prepare(encoded));
+  const dataset::Recipe& recipe = target_.recipe;
+  const dataset::Size size{pixels->width, pixels->height};
   const int64_t items = target_.fixed_batch.value_or(1);
   const auto failed = [](std::string words) {
-    return std::unexpected(data::Reject{data::RejectReason::kFailed, std::move(words)});
+    return std::unexpected(image::Reject{image::RejectReason::kFailed, std::move(words)});
   };
   infer::Tensor tensor{target_.input.name, target_.input.dtype, {}, {}};
   const int64_t channels = recipe.geometry.channel_count();
-  if (recipe.layout == data::Layout::kNchw) {
+  if (recipe.layout == dataset::Layout::kNchw) {
     tensor.shape = {items, channels, size.height, size.width};
   } else {
     tensor.shape = {items, size.height, size.width, channels};
   }
-  const size_t item_bytes = data::InputBytes(recipe, size);
+  const size_t item_bytes = dataset::InputBytes(recipe, size);
   tensor.data = Bytes::Allocate(item_bytes * static_cast<size_t>(items));
-  data::WriteInput(recipe, *pixels, tensor.data.mutable_data());
+  dataset::WriteInput(recipe, *pixels, tensor.data.mutable_data());
   const auto result = opened_.session->Run({std::move(tensor)}, {target_.output});
   if (!result) return failed(result.error().message);
   const auto answers = run::RankAnswers(result->outputs.front(), items, 0, recipe, 1);
@@ -69,8 +70,8 @@ data::Accepted<void> PictureJudge::Judge(data::Preparer& preparer, std::span<con
   if (answers->empty()) return failed("the model gives no scores");
   const run::Answer& best = answers->front();
   if (best.score >= flags_.min_score) return {};
-  return std::unexpected(data::Reject{
-      data::RejectReason::kUnrecognised,
+  return std::unexpected(image::Reject{
+      image::RejectReason::kUnrecognised,
       fmt::format("class {} scores {:.6g}, under {}", best.class_index, best.score, flags_.min_score)});
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "data/decode.h"
+#include "image/decode.h"
 #include "model/model.h"
 #include "prepare/maker.h"
 #include "run/application.h"
@@ -16,7 +16,7 @@ namespace weir::cli {
 struct JudgeFlags {
   std::string model;     // a file or folder; a server's answers could not be had again the same
   double min_score = 0;  // of its best class: a probability where the recipe says softmax
-  data::DecodeOptions decode;
+  image::DecodeOptions decode;
 };
 
 // Thread-safe.
@@ -34,7 +34,7 @@ class PictureJudge {
 
  private:
   explicit PictureJudge(const JudgeFlags& flags) : flags_(flags) {}
-  data::Accepted<void> Judge(data::Preparer& preparer, std::span<const std::byte> encoded) const;
+  image::Accepted<void> Judge(dataset::Preparer& preparer, std::span<const std::byte> encoded) const;
 
   const JudgeFlags flags_;
   model::OpenedSession opened_;

@@ -16,32 +16,33 @@
 #include "cli/prepare_flags.h"
 #include "cli/prepare_result.h"
 #include "cli/verbs.h"
-#include "data/verify.h"
-#include "make/pictures.h"
+#include "dataset/verify.h"
 #include "prepare/join.h"
 #include "prepare/part.h"
 #include "prepare/preview.h"
 #include "prepare/sources.h"
 #include "record/provenance.h"
+#include "synth/pictures.h"
 
 namespace weir::cli {
 namespace {
 
 prepare::Feed FeedOfMadePictures(int64_t count, Seed seed) {
   prepare::Feed feed{.count = count};
-  for (int label = 0; label < make::ClassCount(); ++label) feed.classes.push_back(make::ClassName(label));
+  for (int label = 0; label < synth::ClassCount(); ++label) feed.classes.push_back(synth::ClassName(label));
   feed.stage = "drawing";
   feed.get = [seed](int64_t index) -> prepare::FedPicture {
-    auto picture = make::DrawPicture(seed, index);
+    auto picture = synth::DrawPicture(seed, index);
     if (!picture) {
-      return {.source = fmt::format("made {}", index),
-              .encoded = std::unexpected(data::Reject{data::RejectReason::kFailed, picture.error().message})};
+      return {
+          .source = fmt::format("made {}", index),
+          .encoded = std::unexpected(image::Reject{image::RejectReason::kFailed, picture.error().message})};
     }
     return {.source = picture->name, .label = picture->label, .encoded = Bytes::Copy(picture->jpeg)};
   };
   feed.arguments["seed"] = seed.value();
-  feed.name = make::PictureName;
-  feed.label = make::PictureLabel;
+  feed.name = synth::PictureName;
+  feed.label = synth::PictureLabel;
   feed.describe = [seed](int64_t index) { return fmt::format("made {} of seed {}\n", index, seed.value()); };
   return feed;
 }
@@ -57,7 +58,7 @@ Result<std::vector<prepare::Variation>> ReadRecipes(const std::string& text) {
   }
   std::vector<prepare::Variation> recipes;
   for (const std::string& path : paths) {
-    const data::Recipe recipe = TRY(data::ReadRecipe(path));
+    const dataset::Recipe recipe = TRY(dataset::ReadRecipe(path));
     const std::filesystem::path file(path);
     // A model's recipe is "recipe.yaml" in its folder, which then gives the name.
     const bool in_model = file.stem() == "recipe" && file.has_parent_path();
@@ -66,15 +67,15 @@ Result<std::vector<prepare::Variation>> ReadRecipes(const std::string& text) {
   return recipes;
 }
 
-data::SetFormat FormatOf(const std::string& name) {
-  if (name == "tar") return data::SetFormat::kTar;
-  if (name == "tfrecord") return data::SetFormat::kTfrecord;
-  return name == "raw" ? data::SetFormat::kRaw : data::SetFormat::kFiles;
+dataset::SetFormat FormatOf(const std::string& name) {
+  if (name == "tar") return dataset::SetFormat::kTar;
+  if (name == "tfrecord") return dataset::SetFormat::kTfrecord;
+  return name == "raw" ? dataset::SetFormat::kRaw : dataset::SetFormat::kFiles;
 }
 
-data::Sampling SamplingOf(const std::string& name) {
-  if (name == "444") return data::Sampling::k444;
-  return name == "422" ? data::Sampling::k422 : data::Sampling::k420;
+image::Sampling SamplingOf(const std::string& name) {
+  if (name == "444") return image::Sampling::k444;
+  return name == "422" ? image::Sampling::k422 : image::Sampling::k420;
 }
 
 Result<prepare::Options> OptionsOf(const PrepareFlags& w) {
@@ -118,7 +119,7 @@ constexpr int kFoldersAboveASet = 3;
 // Returns the folders that hold a set of their own, in byte order: the folder itself, or those that parts,
 // variations and shares have in it, `depth` levels down at most.
 std::vector<std::string> SetFolders(const std::string& folder, int depth = kFoldersAboveASet) {
-  if (data::PreparedSet::IsSet(folder)) return {folder};
+  if (dataset::PreparedSet::IsSet(folder)) return {folder};
   std::vector<std::string> folders;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
@@ -143,7 +144,7 @@ Status WritePreview(const PrepareFlags& w, const std::string& folder) {
   std::string largest;
   int64_t most = -1;
   for (const std::string& set : SetFolders(folder)) {
-    const int64_t images = TRY(data::ReadSetFacts(set)).images;
+    const int64_t images = TRY(dataset::ReadSetFacts(set)).images;
     if (images > most) largest = set;
     most = std::max(most, images);
   }
@@ -258,9 +259,9 @@ Result<int> Verify(const PrepareFlags& w, Console& console, const Clock& clock, 
   int64_t faults = 0;
   for (const std::string& folder : folders) {
     const auto report =
-        data::VerifySet(folder, {.stop = stop, .progress = [&](int64_t done, int64_t total) {
-                                   teller.Tell(done, total, [](double) { return std::string(); });
-                                 }});
+        dataset::VerifySet(folder, {.stop = stop, .progress = [&](int64_t done, int64_t total) {
+                                      teller.Tell(done, total, [](double) { return std::string(); });
+                                    }});
     console.EndProgress();
     if (!report) return std::unexpected(report.error());
     faults += report->faults;

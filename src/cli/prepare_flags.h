@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "cli/verbs.h"
-#include "data/set_writer.h"
-#include "data/source.h"
+#include "dataset/set_writer.h"
+#include "dataset/source.h"
 
 namespace weir::cli {
 
@@ -18,7 +18,7 @@ struct PrepareFlags {
   std::string folder, recipe, list, labels, part, split, preview, verify, recognise, json;
   std::string format = "files", encoding = "jpeg", sampling = "420";
   int64_t make = 0, replicate = 0, sample = 0, min_bytes = 0, max_pixels = 100'000'000, seed = 1;
-  int64_t max_file_bytes = data::kMaxFileBytes, shard_bytes = data::SetWriter::kShardBytes;
+  int64_t max_file_bytes = dataset::kMaxFileBytes, shard_bytes = dataset::SetWriter::kShardBytes;
   double min_score = 0.5, fetch_timeout_s = 30;
   int workers = 0, quality = 90, fetch_retries = 2;
   bool tolerate_damage = false, strict = false, sha256 = false, no_duplicates = false, shrink = false;

@@ -132,7 +132,7 @@ std::string SummaryText(const prepare::PrepareSummary& summary, const std::strin
 Json SummaryJson(const prepare::PrepareSummary& summary, const std::string& folder) {
   Json json;
   json["folder"] = EscapeBytes(folder);
-  json["format"] = data::ToString(summary.format);
+  json["format"] = ToString(summary.format);
   json["images"] = summary.images;
   json["rejected"] = Json::object();
   for (const auto& [reason, count] : summary.rejected) json["rejected"][reason] = count;

@@ -4,12 +4,12 @@
 #include <stop_token>
 
 #include "base/thread.h"
+#include "cli/backend.h"
 #include "cli/console.h"
 #include "cli/flags.h"
-#include "cli/recogniser.h"
 #include "cli/run_result.h"
 #include "cli/verbs.h"
-#include "data/source.h"
+#include "dataset/source.h"
 #include "monitor/resources.h"
 #include "record/provenance.h"
 #include "run/answers.h"
@@ -70,7 +70,7 @@ class Protocol final : public run::AnswerSink {
   Protocol(std::unique_ptr<run::AnswerWriter> writer, const std::vector<std::string>& labels)
       : writer_(std::move(writer)), labels_(labels) {}
 
-  void Answered(const data::Input& input, const std::vector<run::Answer>& answers) override {
+  void Answered(const dataset::Input& input, const std::vector<run::Answer>& answers) override {
     if (writer_) writer_->Write(input.name, answers, labels_);
     if (!writer_ && std::ssize(shown_) < kShownAnswers && !answers.empty()) {
       const auto index = static_cast<size_t>(answers[0].class_index);
@@ -79,7 +79,7 @@ class Protocol final : public run::AnswerSink {
                                    answers[0].score));
     }
   }
-  void Rejected(const data::Input& input, const data::Reject& reject) override {
+  void Rejected(const dataset::Input& input, const image::Reject& reject) override {
     if (writer_) writer_->WriteReject(input.name, reject);
   }
   Status Finish() { return writer_ ? writer_->Finish() : Status{}; }
@@ -91,7 +91,7 @@ class Protocol final : public run::AnswerSink {
   std::vector<std::string> shown_;
 };
 
-run::Options MakeOptions(const RunFlags& w, const Recogniser& recogniser) {
+run::Options MakeOptions(const RunFlags& w, const Backend& recogniser) {
   run::Options options;
   options.mode = w.sync() ? run::Mode::kSync : run::Mode::kAsync;
   options.batch = recogniser.batch();
@@ -107,7 +107,7 @@ run::Options MakeOptions(const RunFlags& w, const Recogniser& recogniser) {
 }
 
 // Of CPU time `cpu_s` of this process while `resources` were watched.
-void AddCosts(const Recogniser& recogniser, double cpu_s, monitor::Resources& resources, run::Costs& costs) {
+void AddCosts(const Backend& recogniser, double cpu_s, monitor::Resources& resources, run::Costs& costs) {
   if (resources.client_cpu) {
     const double others = resources.client_cpu->mean * resources.wall_s - cpu_s;
     costs.foreign_cpu_s = std::clamp(others, 0.0, std::max(0.0, costs.cores * resources.wall_s - cpu_s));
@@ -117,7 +117,7 @@ void AddCosts(const Recogniser& recogniser, double cpu_s, monitor::Resources& re
 
 // The measured part: from the first picture to the last answer.
 Status Measure(run::Application& application, Protocol& protocol, Console& console, const Clock& clock,
-               Recogniser& recogniser, const ServerPlace& place, RunResult& result) {
+               Backend& recogniser, const ServerPlace& place, RunResult& result) {
   TRY_STATUS(application.MakeReady());
   recogniser.Begin();
   const auto resources = TRY(monitor::ResourceMonitor::Start(clock, recogniser.WatchOptions()));
@@ -150,13 +150,13 @@ Result<int> RunModel(const RunFlags& w, const std::stop_token& stop) {
   const SteadyClock clock;
   ServerPlace server = w.server;
   TRY_STATUS(FindServer(server, clock));
-  const std::unique_ptr<Recogniser> recogniser = TRY(OpenRecogniser(w, clock));
+  const std::unique_ptr<Backend> recogniser = TRY(OpenRecogniser(w, clock));
   const run::Target& target = recogniser->target();
   if (w.batch > 0 && target.fixed_batch && w.batch != *target.fixed_batch) {
     console.Note(fmt::format("model {} has a fixed batch of {}: it runs at that, not at {}",
                              recogniser->name(), *target.fixed_batch, w.batch));
   }
-  const data::Listing listing = TRY(data::ListInputs(w.data));
+  const dataset::Listing listing = TRY(dataset::ListInputs(w.data));
   if (listing.inputs.empty()) {
     return Fail(ErrorCode::kNotFound, fmt::format("no pictures in {} ({} files skipped)",
                                                   record::CommandLine(w.data), listing.skipped.size()));

@@ -192,7 +192,7 @@ std::string ResultText(const Console& console, const RunResult& o) {
                       Count(r.rejected.total), Count(std::ssize(o.listing.skipped), "file"),
                       r.stopped ? "; broken off" : "");
   for (const auto& [name, reject] : r.rejected.first) {
-    text += fmt::format("  rejected {}: {}{}{}\n", EscapeBytes(name), data::ToString(reject.reason),
+    text += fmt::format("  rejected {}: {}{}{}\n", EscapeBytes(name), ToString(reject.reason),
                         reject.detail.empty() ? "" : ": ", EscapeBytes(reject.detail));
   }
   if (r.rejected.total > std::ssize(r.rejected.first)) text += "  ...\n";

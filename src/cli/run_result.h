@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/json.h"
+#include "cli/backend.h"
 #include "cli/console.h"
-#include "cli/recogniser.h"
-#include "data/source.h"
+#include "dataset/source.h"
 #include "monitor/resources.h"
 #include "record/provenance.h"
 #include "run/application.h"
@@ -19,8 +19,8 @@ namespace weir::cli {
 struct RunResult {
   const RunFlags& flags;
   const run::Options& options;
-  const Recogniser& recogniser;
-  const data::Listing& listing;
+  const Backend& recogniser;
+  const dataset::Listing& listing;
   run::Report report;
   Status labels;  // whether they are classes of the model: else the answers are not held against them
   run::Bounds bounds;

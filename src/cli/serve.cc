@@ -124,7 +124,7 @@ Status Complete(Wanted& w) {
     return Fail(ErrorCode::kInvalidArgument,
                 "--load-model is for --model-control-mode explicit; none serves everything there");
   }
-  const auto place = [&](serve::DoorAddress& door, const std::string& own, const std::string& allowed) {
+  const auto place = [&](serve::ListenAddress& door, const std::string& own, const std::string& allowed) {
     door.address = own.empty() ? w.address : own;
     if (allowed == "false") door.port = -1;
   };
@@ -140,7 +140,7 @@ Status Complete(Wanted& w) {
   s.message_timeout = std::chrono::milliseconds(static_cast<int64_t>(w.message_timeout_s * 1e3));
   s.drain_delay = std::chrono::milliseconds(static_cast<int64_t>(w.drain_delay_s * 1e3));
   s.strict_readiness = w.strict == "true";
-  s.compat = w.compat == "triton" ? wire::Compat::kTriton : wire::Compat::kNone;
+  s.compat = w.compat == "triton" ? oip::Compat::kTriton : oip::Compat::kNone;
   s.version = std::string(record::BuildDescription());
   return {};
 }
@@ -172,7 +172,7 @@ std::string TensorsText(const std::vector<infer::TensorInfo>& tensors) {
 
 // A command that gets an answer: an inference where its input is short enough to be written down, otherwise
 // what the server says of the model.
-std::string CurlLine(const std::string& http, const wire::ModelMetadata& model) {
+std::string CurlLine(const std::string& http, const oip::ModelMetadata& model) {
   constexpr int64_t kMostElements = 64;
   Json inputs = Json::array();
   for (const infer::TensorInfo& input : model.inputs) {
@@ -200,9 +200,9 @@ std::string CurlLine(const std::string& http, const wire::ModelMetadata& model) 
 }
 
 struct Served {
-  std::vector<wire::IndexEntry> index;
-  std::vector<wire::ModelMetadata> models;  // of the entries that are ready, by name
-  std::string http, grpc, metrics;          // URLs; empty: there is no such door
+  std::vector<oip::IndexEntry> index;
+  std::vector<oip::ModelMetadata> models;  // of the entries that are ready, by name
+  std::string http, grpc, metrics;         // URLs; empty: there is no such door
   struct Door {
     std::string url, listens;
     bool loopback = true;
@@ -222,9 +222,9 @@ Served Look(const Wanted& w, serve::Server& server) {
   add(served.http, w.server.http.address, ports.http);
   add(served.grpc, w.server.grpc.address, ports.grpc);
   add(served.metrics, w.server.metrics.address, ports.metrics);
-  for (const wire::IndexEntry& entry : served.index) {
+  for (const oip::IndexEntry& entry : served.index) {
     const bool known = std::ranges::any_of(
-        served.models, [&](const wire::ModelMetadata& model) { return model.name == entry.name; });
+        served.models, [&](const oip::ModelMetadata& model) { return model.name == entry.name; });
     if (entry.state != "READY" || known) continue;
     if (auto metadata = server.Metadata(entry.name)) served.models.push_back(*std::move(metadata));
   }
@@ -233,12 +233,12 @@ Served Look(const Wanted& w, serve::Server& server) {
 
 std::string Text(const Console& console, const Served& served, const Status& ready) {
   std::string text = console.Bold("served\n");
-  for (const wire::ModelMetadata& model : served.models) {
+  for (const oip::ModelMetadata& model : served.models) {
     text += fmt::format("  {:<24} version {:<6} {}: {} -> {}\n", EscapeBytes(model.name),
                         fmt::format("{}", fmt::join(model.versions, ", ")), model.platform,
                         TensorsText(model.inputs), TensorsText(model.outputs));
   }
-  for (const wire::IndexEntry& entry : served.index) {
+  for (const oip::IndexEntry& entry : served.index) {
     if (entry.state == "READY" || entry.reason.empty()) continue;
     const std::string version = entry.version.empty() ? "" : fmt::format("version {:<6} ", entry.version);
     text += fmt::format("  {:<24} {}not served: {}\n", EscapeBytes(entry.name), version,
@@ -248,7 +248,7 @@ std::string Text(const Console& console, const Served& served, const Status& rea
   for (const Served::Door& door : served.doors)
     text += fmt::format("  {:<40} listens on {}\n", door.url, door.listens);
   if (!served.models.empty() && !served.http.empty()) {
-    const auto shortest = std::ranges::min_element(served.models, {}, [&](const wire::ModelMetadata& model) {
+    const auto shortest = std::ranges::min_element(served.models, {}, [&](const oip::ModelMetadata& model) {
       return CurlLine(served.http, model).find("/infer") == std::string::npos;
     });
     text += console.Bold("try\n") + "  " + CurlLine(served.http, *shortest) + "\n";
@@ -298,7 +298,7 @@ Json ToJson(const Wanted& w, const Served& served, const serve::Server& server, 
   put("grpc", ports.grpc, served.grpc, w.server.grpc.address);
   put("metrics", ports.metrics, served.metrics, w.server.metrics.address);
   json["models"] = Json::array();
-  for (const wire::ModelMetadata& model : served.models) {
+  for (const oip::ModelMetadata& model : served.models) {
     json["models"].push_back({{"name", EscapeBytes(model.name)},
                               {"versions", model.versions},
                               {"platform", model.platform},
@@ -306,7 +306,7 @@ Json ToJson(const Wanted& w, const Served& served, const serve::Server& server, 
                               {"outputs", TensorsJson(model.outputs)}});
   }
   json["index"] = Json::array();
-  for (const wire::IndexEntry& entry : served.index) {
+  for (const oip::IndexEntry& entry : served.index) {
     json["index"].push_back({{"name", EscapeBytes(entry.name)},
                              {"version", entry.version},
                              {"state", entry.state},

@@ -1,6 +1,6 @@
 #include "cli/server_times.h"
 
-#include "load/split.h"
+#include "load/verdict/split.h"
 
 namespace weir::cli {
 

@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "base/json.h"
-#include "launch/command.h"
+#include "launch/process/command.h"
 #include "monitor/prometheus.h"
-#include "wire/plain_http.h"
+#include "oip/http/plain_http.h"
 
 namespace weir::cli {
 namespace {
@@ -66,14 +66,14 @@ Status FindServer(ServerPlace& place, const Clock& clock) {
       return Fail(ErrorCode::kNotFound, fmt::format("--server-pid {}: there is no such process", pid));
   }
   if (place.metrics_url.empty()) return {};
-  TRY_CONTEXT(wire::FetchText(place.metrics_url, kPatience, clock), "--metrics-url");
+  TRY_CONTEXT(oip::FetchText(place.metrics_url, kPatience, clock), "--metrics-url");
   return {};
 }
 
 Result<ServerWatch> ServerWatch::Start(const ServerPlace& place, const Clock& clock) {
   monitor::ResourceMonitor::Options options{.processes = place.pids};
   if (!place.metrics_url.empty()) {
-    const auto fetch = [url = place.metrics_url, &clock] { return wire::FetchText(url, kPatience, clock); };
+    const auto fetch = [url = place.metrics_url, &clock] { return oip::FetchText(url, kPatience, clock); };
     options.server_page = fetch;
     const auto page = std::make_shared<Result<std::string>>(fetch());
     if (const auto busy = BusyOn(*page)) {

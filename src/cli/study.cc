@@ -14,13 +14,13 @@
 #include "cli/flags.h"
 #include "cli/study_folder.h"
 #include "cli/verbs.h"
-#include "launch/leftovers.h"
-#include "launch/ssh_server.h"
+#include "launch/process/orphans.h"
+#include "launch/ssh/ssh_server.h"
 #include "record/provenance.h"
 #include "study/analysis.h"
 #include "study/figures.h"
 #include "study/run.h"
-#include "trial/laboratory.h"
+#include "trial/trial_runner.h"
 
 namespace weir::cli {
 namespace {
@@ -47,18 +47,18 @@ std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
   return flags.Parse(arguments);
 }
 
-std::string InabilityText(const trial::Laboratory::Inability& one, const study::Design& design) {
+std::string InabilityText(const trial::TrialRunner::Inability& one, const study::Design& design) {
   return fmt::format("{} of {} cannot be played here and will be skipped: {}", Count(one.configurations),
                      Count(std::ssize(design.configurations), "configuration"), EscapeBytes(one.why));
 }
 
-Result<trial::Laboratory::Options> LaboratoryOptions(const Options& options, const std::string& folder) {
+Result<trial::TrialRunner::Options> LaboratoryOptions(const Options& options, const std::string& folder) {
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return FailErrno("/proc/self/exe", error.value());
   const std::string absolute = std::filesystem::absolute(folder, error).string();
   if (error) return FailErrno(folder, error.value());
-  return trial::Laboratory::Options{
+  return trial::TrialRunner::Options{
       .program = program,
       .folder = absolute + "/work",
       .image = options.image,
@@ -78,12 +78,12 @@ std::string DesignText(const Console& console, const study::StudyFile& file, con
 
 // Seconds that a trial of each configuration took; nothing for those that were not tried, or failed, as
 // `any_failed` tells.
-std::vector<std::optional<double>> Pilot(const study::Design& design, trial::Laboratory& laboratory,
+std::vector<std::optional<double>> Pilot(const study::Design& design, trial::TrialRunner& laboratory,
                                          const Clock& clock, const std::stop_token& stop, Console& console,
                                          bool& any_failed) {
   std::vector<std::optional<double>> seconds(design.configurations.size());
   std::set<std::string> told;  // each reason once
-  for (const trial::Laboratory::Inability& one : laboratory.FindInabilities()) {
+  for (const trial::TrialRunner::Inability& one : laboratory.FindInabilities()) {
     console.Note(InabilityText(one, design));
     told.insert(one.why);
   }
@@ -107,7 +107,7 @@ Result<int> DryRun(const Options& options, const study::StudyFile& file, const s
                    const Clock& clock, const std::stop_token& stop, Console& console) {
   console.Text(DesignText(console, file, design));
   const TemporaryFolder folder = TRY(TemporaryFolder::Make("weir-study"));
-  trial::Laboratory laboratory(TRY(LaboratoryOptions(options, folder.path())), file, design, clock);
+  trial::TrialRunner laboratory(TRY(LaboratoryOptions(options, folder.path())), file, design, clock);
   bool any_failed = false;
   const auto pilot = Pilot(design, laboratory, clock, stop, console, any_failed);
   Json json = study::ToJson(design);
@@ -127,7 +127,7 @@ Result<int> DryRun(const Options& options, const study::StudyFile& file, const s
 }
 
 // What must be the same when a study goes on.
-Result<Json> ProvenanceOf(const study::StudyFile& file, trial::Laboratory& laboratory) {
+Result<Json> ProvenanceOf(const study::StudyFile& file, trial::TrialRunner& laboratory) {
   Json provenance =
       record::CollectProvenance({.command = CommandLine(), .seed = file.seed, .libraries = {}}).ToJson();
   provenance["materials"] = TRY(laboratory.Materials());
@@ -135,7 +135,7 @@ Result<Json> ProvenanceOf(const study::StudyFile& file, trial::Laboratory& labor
   return provenance;
 }
 
-std::string ProgressText(const study::Progress& progress, const study::Played& last,
+std::string ProgressText(const study::Progress& progress, const study::RunOutcome& last,
                          const study::Design& design) {
   std::string text = fmt::format(", {}", design.configurations[last.trial.configuration].label);
   if (progress.failed > 0) text += fmt::format(", {} failed", progress.failed);
@@ -155,14 +155,14 @@ class Teller {
         wanted_(study::WantedMetrics(stored.file)) {}
 
   // What this machine cannot do, before the first trial; its trials do not say it again.
-  void TellInabilities(const std::vector<trial::Laboratory::Inability>& inabilities) {
-    for (const trial::Laboratory::Inability& one : inabilities) {
+  void TellInabilities(const std::vector<trial::TrialRunner::Inability>& inabilities) {
+    for (const trial::TrialRunner::Inability& one : inabilities) {
       told_.insert(EscapeBytes(one.why));
       Note(InabilityText(one, stored_.design) + " (--resume plays them once that is mended)");
     }
   }
 
-  void Tell(const study::Progress& progress, const study::Played& last) {
+  void Tell(const study::Progress& progress, const study::RunOutcome& last) {
     const record::Verdict& verdict = last.record.verdict;
     const std::string& label = stored_.design.configurations[last.trial.configuration].label;
     const bool is_bad =
@@ -182,7 +182,7 @@ class Teller {
 
   // Early, as the study would be played to its end for an answer that nobody can give: each metric is looked
   // for in the first trial that ought to have it.
-  void TellMissing(const study::Played& played) {
+  void TellMissing(const study::RunOutcome& played) {
     const study::Configuration& configuration = stored_.design.configurations[played.trial.configuration];
     const auto due = std::ranges::stable_partition(wanted_, [&](const study::WantedMetric& one) {
       return !study::Shows(one.where, configuration.factors);
@@ -210,8 +210,8 @@ class Teller {
 Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy& stored, const Clock& clock,
                     const std::stop_token& stop, Console& console) {
   TRY_STATUS(MakeFolders(options.folder));
-  trial::Laboratory laboratory(TRY(LaboratoryOptions(options, options.folder)), stored.file, stored.design,
-                               clock);
+  trial::TrialRunner laboratory(TRY(LaboratoryOptions(options, options.folder)), stored.file, stored.design,
+                                clock);
   const study::Header header{.study = stored.file.ToJson(),
                              .provenance = TRY(ProvenanceOf(stored.file, laboratory))};
   study::Opened opened = TRY(study::OpenStudy(options.folder + "/" + kJournalFile, header,
@@ -226,12 +226,13 @@ Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy
   }
   Teller teller(stored, clock, console);
   teller.TellInabilities(laboratory.FindInabilities());
-  const study::RunInputs inputs{.design = stored.design,
-                                .play = [&](const study::Trial& trial) { return laboratory.Play(trial); },
-                                .progress = [&](const study::Progress& progress,
-                                                const study::Played& last) { teller.Tell(progress, last); },
-                                .stop = stop,
-                                .clock = clock};
+  const study::RunInputs inputs{
+      .design = stored.design,
+      .play = [&](const study::Trial& trial) { return laboratory.Play(trial); },
+      .progress = [&](const study::Progress& progress,
+                      const study::RunOutcome& last) { teller.Tell(progress, last); },
+      .stop = stop,
+      .clock = clock};
   const study::Ending ending = TRY(study::PlayStudy(inputs, opened.journal, opened.so_far.played));
   console.EndProgress();
   stored = TRY(ReadStoredStudy(options.folder));

@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "base/json.h"
-#include "launch/free_port.h"
-#include "launch/keeper.h"
-#include "launch/leftovers.h"
-#include "launch/network_link.h"
-#include "launch/ready.h"
-#include "launch/ssh_server.h"
+#include "launch/network/network_link.h"
+#include "launch/process/free_port.h"
+#include "launch/process/orphans.h"
+#include "launch/process/ready.h"
+#include "launch/process/supervisor.h"
+#include "launch/ssh/ssh_server.h"
 
 namespace weir::launch {
 namespace {

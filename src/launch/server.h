@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "launch/container.h"
-#include "launch/launched.h"
-#include "launch/ssh.h"
+#include "launch/container/container.h"
+#include "launch/process/launched.h"
+#include "launch/ssh/ssh.h"
 
 namespace weir::launch {
 

@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launch/free_port.h"
-#include "launch/leftovers.h"
-#include "launch/network_link.h"
-#include "launch/ready.h"
+#include "launch/network/network_link.h"
+#include "launch/process/free_port.h"
+#include "launch/process/orphans.h"
+#include "launch/process/ready.h"
 #include "launch/testing/processes.h"
 #include "launch/testing/small_server.h"
 #include "launch/testing/temporary_folder.h"

@@ -187,8 +187,8 @@ Status ReadTensors(const pb::ModelConfig& message, Config& config) {
   for (const auto& input : message.input()) {
     ConfigTensor tensor{.info = TRY(InfoOf(input, "input", config.max_batch))};
     tensor.reshape = TRY(ReshapeOf(input, tensor.info, config.max_batch));
-    if (input.format() == pb::ModelInput::FORMAT_NHWC) tensor.format = data::Layout::kNhwc;
-    if (input.format() == pb::ModelInput::FORMAT_NCHW) tensor.format = data::Layout::kNchw;
+    if (input.format() == pb::ModelInput::FORMAT_NHWC) tensor.format = dataset::Layout::kNhwc;
+    if (input.format() == pb::ModelInput::FORMAT_NCHW) tensor.format = dataset::Layout::kNchw;
     config.inputs.push_back(std::move(tensor));
   }
   for (const auto& output : message.output()) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/recipe.h"
+#include "dataset/recipe.h"
 #include "infer/tensor.h"
 
 namespace weir::model {
@@ -19,9 +19,9 @@ namespace weir::model {
 struct ConfigTensor {
   infer::TensorInfo info;  // as clients see it, with the batch dimension, -1, where max_batch > 0
   std::optional<infer::Shape>
-      reshape;                         // the model's own shape, where it is another, with the batch dimension
-  std::optional<data::Layout> format;  // of an input, where it is said
-  std::string label_filename;          // of an output; empty: none
+      reshape;  // the model's own shape, where it is another, with the batch dimension
+  std::optional<dataset::Layout> format;  // of an input, where it is said
+  std::string label_filename;             // of an output; empty: none
 
   const infer::Shape& model_shape() const { return reshape ? *reshape : info.shape; }
 };

@@ -35,7 +35,7 @@ TEST(Config, ReadsEverythingThatIsSupported) {
   EXPECT_EQ(config->backend, "onnxruntime");
   EXPECT_EQ(config->max_batch, 8);
   EXPECT_EQ(config->inputs[0].info, (infer::TensorInfo{"input", infer::DType::kFp32, {-1, 3, 224, -1}}));
-  EXPECT_EQ(config->inputs[0].format, data::Layout::kNchw);
+  EXPECT_EQ(config->inputs[0].format, dataset::Layout::kNchw);
   EXPECT_EQ(config->outputs[0].info, (infer::TensorInfo{"logits", infer::DType::kFp16, {-1, 10}}));
   EXPECT_EQ(config->outputs[0].label_filename, "labels.txt");
   EXPECT_EQ(std::get<SpecificVersions>(config->versions).versions, (std::vector<int64_t>{3, 1}));

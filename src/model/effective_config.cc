@@ -32,8 +32,8 @@ void PutTensor(const infer::TensorInfo& tensor, const ConfigTensor* configured, 
     reshape.add_shape((*configured->reshape)[i]);
 }
 
-pb::ModelInput::Format FormatOf(data::Layout layout) {
-  return layout == data::Layout::kNhwc ? pb::ModelInput::FORMAT_NHWC : pb::ModelInput::FORMAT_NCHW;
+pb::ModelInput::Format FormatOf(dataset::Layout layout) {
+  return layout == dataset::Layout::kNhwc ? pb::ModelInput::FORMAT_NHWC : pb::ModelInput::FORMAT_NCHW;
 }
 
 // Puts the layout of pictures: the configuration's, or else that of the recipe, which has checked that the

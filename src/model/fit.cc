@@ -92,9 +92,9 @@ Result<TensorInfo> Named(const std::vector<TensorInfo>& tensors, const std::stri
   return Invalid(fmt::format("{} \"{}\" is not in the model, which has: {}", kind, name, Names(tensors)));
 }
 
-Status CheckInput(const data::Recipe& recipe, const TensorInfo& input) {
+Status CheckInput(const dataset::Recipe& recipe, const TensorInfo& input) {
   const auto wanted =
-      recipe.datatype == data::ElementType::kFp32 ? infer::DType::kFp32 : infer::DType::kUint8;
+      recipe.datatype == dataset::ElementType::kFp32 ? infer::DType::kFp32 : infer::DType::kUint8;
   if (input.dtype != wanted) {
     return Invalid(fmt::format("makes {}, but input \"{}\" takes {}", ToString(wanted), input.name,
                                ToString(input.dtype)));
@@ -104,7 +104,7 @@ Status CheckInput(const data::Recipe& recipe, const TensorInfo& input) {
     return Invalid(
         fmt::format("makes pictures of four dimensions, but input \"{}\" is {}", input.name, shape));
   }
-  const bool planes = recipe.layout == data::Layout::kNchw;
+  const bool planes = recipe.layout == dataset::Layout::kNchw;
   const std::string_view layout = planes ? "NCHW" : "NHWC";
   const int64_t channels = input.shape[planes ? 1 : 3], height = input.shape[planes ? 2 : 1],
                 width = input.shape[planes ? 3 : 2];
@@ -113,7 +113,7 @@ Status CheckInput(const data::Recipe& recipe, const TensorInfo& input) {
     return Invalid(fmt::format("makes {} channels as {}, but input \"{}\" is {}",
                                recipe.geometry.channel_count(), layout, input.name, shape));
   }
-  const std::optional<data::Size> size = recipe.geometry.OutputSize();
+  const std::optional<dataset::Size> size = recipe.geometry.OutputSize();
   if (!size && (height >= 0 || width >= 0)) {
     return Invalid(fmt::format("gives every picture its own size, but input \"{}\" is {}; add a crop",
                                input.name, shape));
@@ -140,7 +140,7 @@ Result<Tensors> Narrow(const Tensors& file, const Config& config) {
   return narrowed;
 }
 
-Status CheckFits(const data::Recipe& recipe, const Tensors& tensors) {
+Status CheckFits(const dataset::Recipe& recipe, const Tensors& tensors) {
   const TensorInfo input = TRY(Named(tensors.inputs, recipe.input, "input"));
   if (tensors.inputs.size() > 1) {
     return Invalid(fmt::format("fills one input, and the model has {}: {}", tensors.inputs.size(),

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/recipe.h"
+#include "dataset/recipe.h"
 #include "infer/tensor.h"
 #include "model/config.h"
 
@@ -24,6 +24,6 @@ Result<Tensors> Narrow(const Tensors& file, const Config& config);
 
 // kInvalidArgument names what of `recipe` does not fit the model: input or output name, data type, layout,
 // channels, size.
-Status CheckFits(const data::Recipe& recipe, const Tensors& tensors);
+Status CheckFits(const dataset::Recipe& recipe, const Tensors& tensors);
 
 }  // namespace weir::model

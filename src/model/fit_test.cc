@@ -15,14 +15,14 @@ Tensors Classifier(infer::Shape shape = {-1, 3, 224, 224}, DType dtype = DType::
   return {.inputs = {{"input", dtype, std::move(shape)}}, .outputs = {{"logits", DType::kFp32, {-1, 1000}}}};
 }
 
-data::Recipe Recipe224() {
-  data::Recipe recipe;
+dataset::Recipe Recipe224() {
+  dataset::Recipe recipe;
   recipe.geometry.short_side = 256;
-  recipe.geometry.crop = data::Size{224, 224};
+  recipe.geometry.crop = dataset::Size{224, 224};
   return recipe;
 }
 
-std::string Misfit(const data::Recipe& recipe, const Tensors& tensors) {
+std::string Misfit(const dataset::Recipe& recipe, const Tensors& tensors) {
   const Status fits = CheckFits(recipe, tensors);
   EXPECT_FALSE(fits.has_value());
   return fits ? "" : fits.error().message;
@@ -44,9 +44,9 @@ std::string Contradiction(const Tensors& file, const Config& config) {
 TEST(Fit, TakesARecipeThatMakesWhatTheModelTakes) {
   EXPECT_TRUE(CheckFits(Recipe224(), Classifier()).has_value());
   EXPECT_TRUE(CheckFits(Recipe224(), Classifier({-1, -1, -1, -1})).has_value());
-  data::Recipe bytes = Recipe224();
-  bytes.layout = data::Layout::kNhwc;
-  bytes.datatype = data::ElementType::kUint8;
+  dataset::Recipe bytes = Recipe224();
+  bytes.layout = dataset::Layout::kNhwc;
+  bytes.datatype = dataset::ElementType::kUint8;
   EXPECT_TRUE(CheckFits(bytes, Classifier({-1, 224, 224, 3}, DType::kUint8)).has_value());
 }
 
@@ -57,13 +57,13 @@ TEST(Fit, RefusesARecipeOfAnotherTypeLayoutSizeOrColour) {
   EXPECT_THAT(Misfit(Recipe224(), Classifier({-1, 3, 128, 128})), HasSubstr("224x224"));
   EXPECT_THAT(Misfit(Recipe224(), Classifier({-1, 1, 224, 224})), HasSubstr("3 channels"));
   EXPECT_THAT(Misfit(Recipe224(), Classifier({-1, 1000})), HasSubstr("four dimensions"));
-  data::Recipe open = Recipe224();
+  dataset::Recipe open = Recipe224();
   open.geometry.crop.reset();
   EXPECT_THAT(Misfit(open, Classifier()), HasSubstr("add a crop"));
 }
 
 TEST(Fit, RefusesARecipeThatNamesWhatIsNotThere) {
-  data::Recipe recipe = Recipe224();
+  dataset::Recipe recipe = Recipe224();
   recipe.input = "data";
   EXPECT_THAT(Misfit(recipe, Classifier()),
               HasSubstr("input \"data\" is not in the model, which has: input"));

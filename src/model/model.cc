@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/file.h"
-#include "data/labels.h"
+#include "dataset/labels.h"
 #include "model/fit.h"
 #include "model/folder.h"
 #include "model/open.h"
@@ -76,7 +76,7 @@ void FillBatch(const Tensors& tensors, const std::optional<onnx::GraphFacts>& fa
   if (!model.not_batchable.empty()) model.fixed_batch = FixedBatch(tensors.inputs);
 }
 
-Status CheckFormats(const Config& config, const data::Recipe& recipe) {
+Status CheckFormats(const Config& config, const dataset::Recipe& recipe) {
   for (const ConfigTensor& input : config.inputs) {
     if (input.format && *input.format != recipe.layout) {
       return Fail(ErrorCode::kInvalidArgument,
@@ -105,12 +105,12 @@ Status ReadConfiguredLabels(const Folder& folder, Model& model) {
                   fmt::format("{}/{}: no such file; config.pbtxt names it for the labels", folder.path,
                               tensor.label_filename));
     }
-    std::vector<std::string> labels = TRY(data::ReadLabels(path));
+    std::vector<std::string> labels = TRY(dataset::ReadLabels(path));
     total += labels.size();
-    if (total > data::kMostLabels) {
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          fmt::format("{}: the outputs have more than {} labels together", folder.path, data::kMostLabels));
+    if (total > dataset::kMostLabels) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: the outputs have more than {} labels together", folder.path,
+                              dataset::kMostLabels));
     }
     model.output_labels[tensor.info.name] = std::move(labels);
   }
@@ -118,7 +118,7 @@ Status ReadConfiguredLabels(const Folder& folder, Model& model) {
 }
 
 // Of the model's own recipe; the one that the user names may have its labels anywhere.
-Status CheckLabelsInside(const Folder& folder, const data::Recipe& recipe) {
+Status CheckLabelsInside(const Folder& folder, const dataset::Recipe& recipe) {
   if (recipe.labels.empty()) return {};
   const fs::path relative = fs::path(recipe.labels).lexically_relative(folder.path);
   const std::string inside = TRY(PartOf(folder, relative.empty() ? recipe.labels : relative.string()));
@@ -128,7 +128,7 @@ Status CheckLabelsInside(const Folder& folder, const data::Recipe& recipe) {
 }
 
 Status ReadRecipeOf(const std::string& path, const Tensors& tensors, Model& model) {
-  data::Recipe recipe = TRY(data::ReadRecipe(path));
+  dataset::Recipe recipe = TRY(dataset::ReadRecipe(path));
   if (const Status fits = CheckFits(recipe, tensors); !fits) return Context(path, fits.error());
   model.recipe = std::move(recipe);
   return {};
@@ -187,7 +187,7 @@ Result<ModelAndFacts> OpenFile(const std::string& path, const OpenOptions& optio
   if (recipe.empty() && fs::exists(beside, ignored)) recipe = beside;
   if (!recipe.empty()) TRY_STATUS(ReadRecipeOf(recipe, tensors, model));
   if (model.recipe && !model.recipe->labels.empty())
-    model.labels = TRY(data::ReadLabels(model.recipe->labels));
+    model.labels = TRY(dataset::ReadLabels(model.recipe->labels));
   FillServing(tensors, model);
   FillOutputLabels(model);
   return opened;
@@ -233,7 +233,7 @@ Status FillRecipeAndLabels(const Folder& folder, const OpenOptions& options, con
   }
   if (labels.empty() && model.labels.empty()) labels = TRY(PartOf(folder, "labels.txt"));
   if (!labels.empty()) {
-    model.labels = TRY(data::ReadLabels(labels));
+    model.labels = TRY(dataset::ReadLabels(labels));
     model.label_file = LabelFile(folder, labels, model.recipe ? model.recipe->first_class : 0);
   }
   FillOutputLabels(model);

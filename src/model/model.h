@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "data/recipe.h"
+#include "dataset/recipe.h"
 #include "infer/engine.h"
 #include "model/config.h"
 
@@ -27,7 +27,7 @@ struct Model {
   std::optional<int> fixed_batch;          // the only batch it takes, where it is not batchable
   std::string not_batchable;               // why it takes no other batch; empty where it does
   std::optional<int> max_batch;            // the largest that the configuration allows
-  std::optional<data::Recipe> recipe;
+  std::optional<dataset::Recipe> recipe;
   std::vector<std::string> labels;  // by class
   // Where the scores' labels lie in the model folder, by index of the scores; empty: nowhere, or by class
   // only.

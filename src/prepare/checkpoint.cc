@@ -12,7 +12,7 @@ namespace weir::prepare {
 
 Json CheckpointJson(const Checkpoint& checkpoint) {
   Json sets = Json::array();
-  for (const data::SetPoint& point : checkpoint.sets) sets.push_back(data::SetPointJson(point));
+  for (const dataset::SetPoint& point : checkpoint.sets) sets.push_back(dataset::SetPointJson(point));
   return {{"next", checkpoint.next},
           {"inputs", checkpoint.inputs},
           {"sets", std::move(sets)},
@@ -28,7 +28,7 @@ Result<Checkpoint> ParseCheckpoint(const Json& json) {
       !originals->is_array()) {
     return Fail(ErrorCode::kCorrupt, "key \"next\", \"sets\" or \"originals\" is wrong");
   }
-  for (const Json& point : *sets) checkpoint.sets.push_back(TRY(data::ParseSetPoint(point)));
+  for (const Json& point : *sets) checkpoint.sets.push_back(TRY(dataset::ParseSetPoint(point)));
   for (const Json& images : *originals) {
     if (!images.is_number_unsigned()) return Fail(ErrorCode::kCorrupt, "key \"originals\" is wrong");
     checkpoint.originals.push_back(images.get<int64_t>());
@@ -105,8 +105,8 @@ void Checkpoints::Run(const std::stop_token&) {
       busy_ = true;
     }
     Status status;
-    for (data::Unsettled& unsettled : task.unsettled) {
-      if (status) status = data::Settle(unsettled);
+    for (dataset::Unsettled& unsettled : task.unsettled) {
+      if (status) status = dataset::Settle(unsettled);
     }
     if (status) status = journal_.Append(CheckpointJson(task.checkpoint));
     MutexLock lock(mutex_);
@@ -119,7 +119,7 @@ bool Checkpoints::Idle() {
   return tasks_.empty() && !busy_;
 }
 
-Status Checkpoints::Post(Checkpoint checkpoint, std::vector<data::Unsettled> unsettled) {
+Status Checkpoints::Post(Checkpoint checkpoint, std::vector<dataset::Unsettled> unsettled) {
   MutexLock lock(mutex_);
   if (!status_) return status_;
   tasks_.push_back({std::move(checkpoint), std::move(unsettled)});

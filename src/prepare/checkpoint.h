@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/mutex.h"
-#include "data/set_writer.h"
+#include "dataset/set_writer.h"
 #include "record/journal.h"
 
 namespace weir::prepare {
@@ -21,7 +21,7 @@ namespace weir::prepare {
 struct Checkpoint {
   int64_t next = 0;    // the first input that is not in them
   std::string inputs;  // hash of the descriptions and states of those before it
-  std::vector<data::SetPoint> sets;
+  std::vector<dataset::SetPoint> sets;
   std::vector<int64_t> originals;  // by set: its pictures before copies began; empty: they have not
 
   bool operator==(const Checkpoint&) const = default;
@@ -47,7 +47,7 @@ class Checkpoints {
   // Whether the last one that was posted has been settled.
   bool Idle();
   // Hands over; `unsettled` is all that was written since the last one. An error is one of an earlier one.
-  Status Post(Checkpoint checkpoint, std::vector<data::Unsettled> unsettled);
+  Status Post(Checkpoint checkpoint, std::vector<dataset::Unsettled> unsettled);
   // Until all is settled.
   Status Wait();
   // Takes the journal away: the sets are finished.
@@ -59,7 +59,7 @@ class Checkpoints {
 
   struct Task {
     Checkpoint checkpoint;
-    std::vector<data::Unsettled> unsettled;
+    std::vector<dataset::Unsettled> unsettled;
   };
 
   const std::string path_;

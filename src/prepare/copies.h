@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "data/set_writer.h"
+#include "dataset/set_writer.h"
 
 namespace weir::prepare {
 
@@ -21,6 +21,6 @@ struct Copies {
 // Adds copies until there are as many pictures as wanted, going on behind those that are there. Goes over the
 // originals' lines of the manifest again and again, so that they need not be held. `after_each` is called for
 // each copy, and may end it with an error. kCancelled; kIo.
-Status AddCopies(data::SetWriter& writer, const Copies& copies, const std::function<Status()>& after_each);
+Status AddCopies(dataset::SetWriter& writer, const Copies& copies, const std::function<Status()>& after_each);
 
 }  // namespace weir::prepare

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/seed.h"
-#include "data/hash.h"
+#include "dataset/hash.h"
 
 namespace weir::prepare {
 
@@ -56,7 +56,7 @@ std::vector<int64_t> SampleOf(int64_t total, int64_t count, uint64_t seed) {
 }
 
 std::string HashOfInputs(const Feed& feed) {
-  data::StreamHash hash;
+  dataset::StreamHash hash;
   for (int64_t i = 0; i < feed.count && feed.describe; ++i) {
     const std::string text = feed.describe(i);
     hash.Add(std::as_bytes(std::span(text)));

@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "data/reject.h"
+#include "image/reject.h"
 
 namespace weir::prepare {
 
@@ -18,7 +18,7 @@ namespace weir::prepare {
 struct FedPicture {
   std::string source;  // its name in the manifest, raw bytes; the same wherever the data lies
   std::optional<int> label;
-  data::Accepted<Bytes> encoded;
+  image::Accepted<Bytes> encoded;
   bool from_network = false;
 };
 

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "base/file.h"
-#include "data/hash.h"
-#include "data/line_reader.h"
-#include "data/set_text.h"
+#include "dataset/hash.h"
+#include "dataset/line_reader.h"
+#include "dataset/set_text.h"
 #include "prepare/checkpoint.h"
 #include "prepare/copies.h"
 #include "prepare/known_contents.h"
@@ -24,13 +24,13 @@ namespace {
 
 struct PartSet {
   std::string folder;
-  data::SetFacts facts;
+  dataset::SetFacts facts;
 };
 // By the name of the variation; "" where there are none. The sets of a part's shares follow one another.
 using Works = std::map<std::string, std::vector<PartSet>>;
 
 Result<PartSet> ReadPart(const std::string& folder) {
-  PartSet part{folder, TRY(data::ReadSetFacts(folder))};
+  PartSet part{folder, TRY(dataset::ReadSetFacts(folder))};
   if (part.facts.part) return part;
   return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: is a whole set, not a part of one", folder));
 }
@@ -49,13 +49,13 @@ Result<std::vector<std::string>> SubFolders(const std::string& folder) {
 
 // Adds the set in `folder`, or the shares' sets below it, to variation `name`.
 Status AddVariation(const std::string& folder, const std::string& name, Works& works) {
-  if (data::PreparedSet::IsSet(folder)) {
+  if (dataset::PreparedSet::IsSet(folder)) {
     works[name].push_back(TRY(ReadPart(folder)));
     return {};
   }
   for (const std::string& share : TRY(SubFolders(folder))) {
     const std::string inside = folder + "/" + share;
-    if (!data::PreparedSet::IsSet(inside)) continue;
+    if (!dataset::PreparedSet::IsSet(inside)) continue;
     PartSet part = TRY(ReadPart(inside));
     if (!part.facts.split.empty()) works[name].push_back(std::move(part));
   }
@@ -64,8 +64,8 @@ Status AddVariation(const std::string& folder, const std::string& name, Works& w
 
 // The parts at `folder`: it is one, or holds one of each variation (`depth` 1), or holds such folders.
 Status FindParts(const std::string& folder, int depth, Works& works) {
-  if (data::PreparedSet::IsSet(folder)) return AddVariation(folder, "", works);
-  if (Checkpoints::IsThere(folder) || data::PreparedSet::IsUnfinished(folder)) {
+  if (dataset::PreparedSet::IsSet(folder)) return AddVariation(folder, "", works);
+  if (Checkpoints::IsThere(folder) || dataset::PreparedSet::IsUnfinished(folder)) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{}: this part is not finished: run its command again", folder));
   }
@@ -75,7 +75,8 @@ Status FindParts(const std::string& folder, int depth, Works& works) {
       if (depth > 0) TRY_STATUS(FindParts(inside, depth - 1, works));
       continue;
     }
-    const bool is_share = data::PreparedSet::IsSet(inside) && !TRY(data::ReadSetFacts(inside)).split.empty();
+    const bool is_share =
+        dataset::PreparedSet::IsSet(inside) && !TRY(dataset::ReadSetFacts(inside)).split.empty();
     TRY_STATUS(AddVariation(inside, is_share ? "" : name, works));
   }
   return {};
@@ -87,7 +88,7 @@ struct WholeOptions {
   bool reject_duplicates = false;
   std::vector<SplitShare> split;
 };
-Result<WholeOptions> ReadOptions(const data::SetFacts& facts) {
+Result<WholeOptions> ReadOptions(const dataset::SetFacts& facts) {
   const Json json = TRY_CONTEXT(ParseJson(facts.options), "set.json: options");
   WholeOptions options;
   if (json.contains("replicate")) options.replicate = TRY(GetInteger(json, "replicate"));
@@ -97,7 +98,7 @@ Result<WholeOptions> ReadOptions(const data::SetFacts& facts) {
 }
 
 // The number of a set among its part's shares.
-Result<size_t> ShareOf(const data::SetFacts& facts, const WholeOptions& whole, const std::string& folder) {
+Result<size_t> ShareOf(const dataset::SetFacts& facts, const WholeOptions& whole, const std::string& folder) {
   if (whole.split.empty() && facts.split.empty()) return 0;
   const auto found = std::ranges::find(whole.split, facts.split, &SplitShare::name);
   if (found != whole.split.end()) return static_cast<size_t>(found - whole.split.begin());
@@ -107,12 +108,12 @@ Result<size_t> ShareOf(const data::SetFacts& facts, const WholeOptions& whole, c
 
 // That the parts are those of one work, and all of them; puts them in order.
 Status CheckParts(std::vector<PartSet>& parts) {
-  const data::SetFacts first = parts.front().facts;
+  const dataset::SetFacts first = parts.front().facts;
   const WholeOptions whole = TRY(ReadOptions(first));
   const auto shares = std::max<int64_t>(1, std::ssize(whole.split));
   std::vector<std::pair<int64_t, size_t>> order;  // place among all sets, number in `parts`
   for (size_t i = 0; i < parts.size(); ++i) {
-    const data::SetFacts& facts = parts[i].facts;
+    const dataset::SetFacts& facts = parts[i].facts;
     if (facts.part->count != first.part->count || facts.options != first.options ||
         facts.inputs_hash != first.inputs_hash || facts.format != first.format ||
         facts.geometry != first.geometry || facts.classes != first.classes) {
@@ -150,8 +151,8 @@ Status CheckParts(std::vector<PartSet>& parts) {
 class PartReader {
  public:
   static Result<PartReader> Open(const std::string& folder) {
-    PartReader reader(TRY(data::LineReader::Open(folder + "/manifest.jsonl")),
-                      TRY(data::LineReader::Open(folder + "/rejects.jsonl")), folder);
+    PartReader reader(TRY(dataset::LineReader::Open(folder + "/manifest.jsonl")),
+                      TRY(dataset::LineReader::Open(folder + "/rejects.jsonl")), folder);
     TRY_STATUS(reader.NextEntry());
     TRY_STATUS(reader.NextReject());
     return reader;
@@ -162,38 +163,38 @@ class PartReader {
   // Returns the input of the line that comes next. REQUIRES: not done.
   int64_t input() const { return entry_is_next() ? entry_->input : reject_->input; }
   // REQUIRES: that one is next.
-  Result<data::SetEntry> TakeEntry() {
-    data::SetEntry entry = *std::move(entry_);
+  Result<dataset::SetEntry> TakeEntry() {
+    dataset::SetEntry entry = *std::move(entry_);
     TRY_STATUS(NextEntry());
     return entry;
   }
-  Result<data::RejectEntry> TakeReject() {
-    data::RejectEntry entry = *std::move(reject_);
+  Result<dataset::RejectEntry> TakeReject() {
+    dataset::RejectEntry entry = *std::move(reject_);
     TRY_STATUS(NextReject());
     return entry;
   }
 
  private:
-  PartReader(data::LineReader manifest, data::LineReader rejects, std::string folder)
+  PartReader(dataset::LineReader manifest, dataset::LineReader rejects, std::string folder)
       : manifest_(std::move(manifest)), rejects_(std::move(rejects)), folder_(std::move(folder)) {}
 
   Status NextEntry() {
     const auto line = TRY(manifest_.Next());
     entry_.reset();
-    if (line) entry_ = TRY_CONTEXT(data::ParseSetEntry(*line), folder_ + "/manifest.jsonl");
+    if (line) entry_ = TRY_CONTEXT(dataset::ParseSetEntry(*line), folder_ + "/manifest.jsonl");
     return {};
   }
   Status NextReject() {
     const auto line = TRY(rejects_.Next());
     reject_.reset();
-    if (line) reject_ = TRY_CONTEXT(data::ParseRejectEntry(*line), folder_ + "/rejects.jsonl");
+    if (line) reject_ = TRY_CONTEXT(dataset::ParseRejectEntry(*line), folder_ + "/rejects.jsonl");
     return {};
   }
 
-  data::LineReader manifest_, rejects_;
+  dataset::LineReader manifest_, rejects_;
   std::string folder_;
-  std::optional<data::SetEntry> entry_;
-  std::optional<data::RejectEntry> reject_;
+  std::optional<dataset::SetEntry> entry_;
+  std::optional<dataset::RejectEntry> reject_;
 };
 
 // The lines of a part's shares, together in the order of their inputs.
@@ -223,7 +224,7 @@ class PartLines {
 // Writes the sets of one variation: one, or one for each share.
 class Joining {
  public:
-  Joining(std::vector<data::SetWriter> writers, const WholeOptions& whole, const JoinOptions& options,
+  Joining(std::vector<dataset::SetWriter> writers, const WholeOptions& whole, const JoinOptions& options,
           Progress& state)
       : writers_(std::move(writers)), whole_(whole), options_(options), state_(state) {}
 
@@ -242,10 +243,10 @@ class Joining {
   }
 
   // `folders`: of the sets.
-  Result<std::vector<data::SetFacts>> Finish(const std::vector<std::string>& folders) {
+  Result<std::vector<dataset::SetFacts>> Finish(const std::vector<std::string>& folders) {
     const std::vector<int64_t> wanted =
         whole_.split.empty() ? std::vector{whole_.replicate} : DivideByShares(whole_.replicate, whole_.split);
-    std::vector<data::SetFacts> facts;
+    std::vector<dataset::SetFacts> facts;
     for (size_t i = 0; i < writers_.size(); ++i) {
       accepted_ += writers_[i].images();
       const Copies copies{.folder = folders[i],
@@ -257,19 +258,19 @@ class Joining {
         return Status();
       }));
     }
-    for (data::SetWriter& writer : writers_) facts.push_back(TRY(writer.Finish()));
+    for (dataset::SetWriter& writer : writers_) facts.push_back(TRY(writer.Finish()));
     return facts;
   }
 
   int64_t accepted() const { return accepted_; }  // pictures without copies, after Finish
 
  private:
-  Status AddEntry(const PartSet& part, size_t share, const data::SetEntry& entry) {
+  Status AddEntry(const PartSet& part, size_t share, const dataset::SetEntry& entry) {
     const bool keep_known = whole_.reject_duplicates || writers_.size() > 1;
     if (keep_known) {
       if (const auto twin = known_.Find(entry.source_hash)) {
         if (whole_.reject_duplicates) {
-          const data::SetEntry first = TRY(writers_[twin->set].EntryAt(twin->manifest_byte));
+          const dataset::SetEntry first = TRY(writers_[twin->set].EntryAt(twin->manifest_byte));
           state_.rejected += 1;
           return writers_[share].AddReject(DuplicateOf(first, entry.source, entry.input, entry.source_hash));
         }
@@ -277,9 +278,9 @@ class Joining {
       }
       known_.Add(entry.source_hash, {static_cast<uint32_t>(share), writers_[share].manifest_bytes()});
     }
-    const Bytes bytes = TRY(data::ReadEntry(part.folder, entry));
+    const Bytes bytes = TRY(dataset::ReadEntry(part.folder, entry));
     state_.bytes_in += std::ssize(bytes.span());
-    if (data::HashOf(bytes.span()) != entry.hash) {
+    if (dataset::HashOf(bytes.span()) != entry.hash) {
       return Fail(ErrorCode::kCorrupt,
                   fmt::format("{}/{}: the bytes of {} are not those of its manifest: make this part anew",
                               part.folder, entry.path, entry.source));
@@ -288,11 +289,11 @@ class Joining {
   }
 
   // The first picture of a duplicate's bytes may lie in a part before its own.
-  Status AddReject(size_t share, data::RejectEntry reject) {
+  Status AddReject(size_t share, dataset::RejectEntry reject) {
     state_.rejected += 1;
     if (reject.twin_input >= 0) {
       if (const auto twin = known_.Find(reject.source_hash)) {
-        const data::SetEntry first = TRY(writers_[twin->set].EntryAt(twin->manifest_byte));
+        const dataset::SetEntry first = TRY(writers_[twin->set].EntryAt(twin->manifest_byte));
         reject = DuplicateOf(first, reject.source, reject.input, reject.source_hash);
       }
     }
@@ -305,7 +306,7 @@ class Joining {
     if (options_.progress) options_.progress(state_);
   }
 
-  std::vector<data::SetWriter> writers_;
+  std::vector<dataset::SetWriter> writers_;
   const WholeOptions whole_;
   const JoinOptions& options_;
   Progress& state_;
@@ -314,7 +315,7 @@ class Joining {
 };
 
 struct Joined {
-  std::vector<data::SetFacts> sets;
+  std::vector<dataset::SetFacts> sets;
   int64_t accepted = 0;  // pictures without copies
 };
 
@@ -323,13 +324,13 @@ Result<Joined> JoinOne(const std::string& folder, const std::vector<PartSet>& pa
                        const JoinOptions& options, Progress& state) {
   const WholeOptions whole = TRY(ReadOptions(parts.front().facts));
   const size_t shares = std::max<size_t>(1, whole.split.size());
-  std::vector<data::SetWriter> writers;
+  std::vector<dataset::SetWriter> writers;
   std::vector<std::string> folders;
   for (size_t i = 0; i < shares; ++i) {
-    data::SetFacts facts = parts[i].facts;
+    dataset::SetFacts facts = parts[i].facts;
     facts.part.reset();
     folders.push_back(facts.split.empty() ? folder : folder + "/" + facts.split);
-    writers.push_back(TRY(data::SetWriter::Resume(folders.back(), facts, facts.shard_bytes, {})));
+    writers.push_back(TRY(dataset::SetWriter::Resume(folders.back(), facts, facts.shard_bytes, {})));
   }
   Joining joining(std::move(writers), whole, options, state);
   for (size_t i = 0; i < parts.size(); i += shares)
@@ -357,15 +358,15 @@ std::string FolderOf(const JoinOptions& options, const std::string& variation) {
 
 // The summary of what an earlier join has finished; nullopt where there is none.
 Result<std::optional<PrepareSummary>> FindFinished(const Works& works, const JoinOptions& options) {
-  std::vector<data::SetFacts> sets;
+  std::vector<dataset::SetFacts> sets;
   for (const auto& [name, parts] : works) {
     for (const PartSet& part : parts) {
-      const data::SetFacts& wanted = part.facts;
+      const dataset::SetFacts& wanted = part.facts;
       if (wanted.part->index != 1) continue;
       std::string folder = FolderOf(options, name);
       if (!wanted.split.empty()) folder += "/" + wanted.split;
-      if (!data::PreparedSet::IsSet(folder)) return std::nullopt;
-      data::SetFacts facts = TRY(data::ReadSetFacts(folder));
+      if (!dataset::PreparedSet::IsSet(folder)) return std::nullopt;
+      dataset::SetFacts facts = TRY(dataset::ReadSetFacts(folder));
       if (facts.part || facts.options != wanted.options || facts.inputs_hash != wanted.inputs_hash ||
           facts.format != wanted.format || facts.geometry != wanted.geometry || facts.split != wanted.split) {
         return Fail(
@@ -400,11 +401,11 @@ Result<PrepareSummary> JoinParts(const JoinOptions& options, const Clock& clock)
   }
   if (!Checkpoints::IsThere(options.folder)) {
     if (const auto finished = TRY(FindFinished(works, options))) return *finished;
-    TRY_STATUS(data::SetWriter::CheckIsFree(options.folder));
+    TRY_STATUS(dataset::SetWriter::CheckIsFree(options.folder));
   }
   TRY_STATUS(MakeFolders(options.folder));
   const auto opened = TRY(Checkpoints::Open(options.folder, HeadOf(works)));
-  std::vector<data::SetFacts> sets;
+  std::vector<dataset::SetFacts> sets;
   int64_t accepted = 0;
   for (const auto& [name, parts] : works) {
     Joined joined = TRY(JoinOne(FolderOf(options, name), parts, options, state));

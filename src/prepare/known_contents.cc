@@ -5,8 +5,8 @@
 #include <charconv>
 #include <utility>
 
-#include "data/line_reader.h"
-#include "data/set_text.h"
+#include "dataset/line_reader.h"
+#include "dataset/set_text.h"
 
 namespace weir::prepare {
 
@@ -23,11 +23,11 @@ void KnownContents::Add(std::string_view hash, Place place) {
 }
 
 Status KnownContents::AddManifest(const std::string& path, int64_t bytes, uint32_t set) {
-  data::LineReader lines = TRY(data::LineReader::Open(path));
+  dataset::LineReader lines = TRY(dataset::LineReader::Open(path));
   for (int64_t read = 0; read < bytes;) {
     const auto line = TRY(lines.Next());
     if (!line) break;
-    const data::SetEntry entry = TRY_CONTEXT(data::ParseSetEntry(*line), path);
+    const dataset::SetEntry entry = TRY_CONTEXT(dataset::ParseSetEntry(*line), path);
     Add(entry.source_hash, {set, read});
     read += std::ssize(*line) + 1;
   }
@@ -41,11 +41,11 @@ std::optional<KnownContents::Place> KnownContents::Find(std::string_view hash) c
   return found->second;
 }
 
-data::RejectEntry DuplicateOf(const data::SetEntry& twin, std::string source, int64_t input,
-                              std::string_view hash) {
+dataset::RejectEntry DuplicateOf(const dataset::SetEntry& twin, std::string source, int64_t input,
+                                 std::string_view hash) {
   return {.source = std::move(source),
           .input = input,
-          .reason = std::string(data::ToString(data::RejectReason::kDuplicate)),
+          .reason = std::string(ToString(image::RejectReason::kDuplicate)),
           .detail = fmt::format("the same bytes as {} (input {})", twin.source, twin.input),
           .twin = twin.source,
           .twin_input = twin.input,

@@ -8,8 +8,8 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "data/reject.h"
-#include "data/set_writer.h"
+#include "dataset/set_writer.h"
+#include "image/reject.h"
 
 namespace weir::prepare {
 
@@ -44,7 +44,7 @@ class KnownContents {
 };
 
 // The reject of picture `input` named `source` (escaped), whose bytes of this hash are those of `twin`.
-data::RejectEntry DuplicateOf(const data::SetEntry& twin, std::string source, int64_t input,
-                              std::string_view hash);
+dataset::RejectEntry DuplicateOf(const dataset::SetEntry& twin, std::string source, int64_t input,
+                                 std::string_view hash);
 
 }  // namespace weir::prepare

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/json.h"
-#include "data/hash.h"
-#include "data/line_reader.h"
+#include "dataset/hash.h"
+#include "dataset/line_reader.h"
 
 namespace weir::prepare {
 namespace {
@@ -34,7 +34,7 @@ bool IsHeader(const std::vector<std::string>& fields) {
   return std::ranges::find(kNames, Lower(fields.front())) != kNames.end();
 }
 
-void AddLine(data::StreamHash& hash, std::string_view line) {
+void AddLine(dataset::StreamHash& hash, std::string_view line) {
   hash.Add(std::as_bytes(std::span(line)));
   hash.Add(std::as_bytes(std::span("\n", 1)));
 }
@@ -121,8 +121,8 @@ std::string_view WithoutMark(std::string_view first_line) {
 
 Result<std::unique_ptr<LabelFile>> LabelFile::Read(const std::string& path, LabelTexts& texts) {
   auto file = std::make_unique<LabelFile>();
-  data::LineReader lines = TRY(data::LineReader::Open(path));
-  data::StreamHash hash;
+  dataset::LineReader lines = TRY(dataset::LineReader::Open(path));
+  dataset::StreamHash hash;
   size_t column = 1;
   bool first = true;
   while (const auto next = TRY(lines.Next())) {
@@ -133,7 +133,7 @@ Result<std::unique_ptr<LabelFile>> LabelFile::Read(const std::string& path, Labe
     const auto place = [&] { return fmt::format("{}: line {}", path, begin); };
     CsvRecord record;
     CsvRecord::State state = record.Add(line);
-    while (state == CsvRecord::State::kOpen && record.bytes() <= data::LineReader::kMaxLine) {
+    while (state == CsvRecord::State::kOpen && record.bytes() <= dataset::LineReader::kMaxLine) {
       const auto more = TRY(lines.Next());
       if (!more) break;
       AddLine(hash, *more);

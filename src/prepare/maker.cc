@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/json.h"
-#include "data/hash.h"
-#include "data/shard_format.h"
+#include "dataset/hash.h"
+#include "dataset/shard_format.h"
 
 namespace weir::prepare {
 namespace {
@@ -14,11 +14,11 @@ namespace {
 size_t SetCount(const MakerOptions& options) { return std::max<size_t>(1, options.geometries.size()); }
 
 // BGR is an order for tensors and raw records; picture files are RGB, and whoever reads them swaps.
-std::vector<data::Geometry> GeometriesToMake(const MakerOptions& options) {
-  std::vector<data::Geometry> geometries = options.geometries;
-  for (data::Geometry& geometry : geometries) {
-    if (options.format != data::SetFormat::kRaw && geometry.channels == data::Channels::kBgr)
-      geometry.channels = data::Channels::kRgb;
+std::vector<dataset::Geometry> GeometriesToMake(const MakerOptions& options) {
+  std::vector<dataset::Geometry> geometries = options.geometries;
+  for (dataset::Geometry& geometry : geometries) {
+    if (options.format != dataset::SetFormat::kRaw && geometry.channels == dataset::Channels::kBgr)
+      geometry.channels = dataset::Channels::kRgb;
   }
   return geometries;
 }
@@ -39,11 +39,11 @@ StageTimes& StageTimes::operator+=(const StageTimes& other) {
 Maker::Maker(const MakerOptions& options, Judge judge, const Clock& clock)
     : options_(options), judge_(std::move(judge)), clock_(clock) {
   if (options.geometries.empty()) return;
-  preparer_.emplace(data::Preparer::OfAll(
+  preparer_.emplace(dataset::Preparer::OfAll(
       GeometriesToMake(options), {.decode = options.decode, .shrink = options.shrink, .clock = &clock}));
 }
 
-void Maker::Reject(const data::Reject& reject, Outcome& outcome) const {
+void Maker::Reject(const image::Reject& reject, Outcome& outcome) const {
   outcome.made.assign(SetCount(options_), std::unexpected(reject));
 }
 
@@ -56,7 +56,7 @@ Result<Outcome> Maker::Make(const Feed& feed, int64_t index) {
   outcome.source = std::move(picture.source);
   outcome.label = picture.label;
   if (!picture.encoded) {
-    if (picture.encoded.error().reason == data::RejectReason::kVanished) {
+    if (picture.encoded.error().reason == image::RejectReason::kVanished) {
       return Fail(ErrorCode::kIo,
                   fmt::format("{}: was there when it was listed, and is gone ({}): bring it back and run the "
                               "same command again, which goes on from here",
@@ -74,7 +74,7 @@ Result<Outcome> Maker::Make(const Feed& feed, int64_t index) {
   const Bytes& encoded = *picture.encoded;
   outcome.bytes_in = std::ssize(encoded.span());
   const Instant read = clock_.Now();
-  const data::Accepted<void> good = Check(encoded, outcome);
+  const image::Accepted<void> good = Check(encoded, outcome);
   outcome.times.check = clock_.Now() - read;
   if (!good) {
     Reject(good.error(), outcome);
@@ -88,47 +88,47 @@ Result<Outcome> Maker::Make(const Feed& feed, int64_t index) {
   return outcome;
 }
 
-data::Accepted<void> Maker::Check(const Bytes& encoded, Outcome& outcome) {
-  outcome.source_hash = data::HashOf(encoded.span());
-  if (options_.sha256) outcome.source_sha256 = data::Sha256Of(encoded.span());
+image::Accepted<void> Maker::Check(const Bytes& encoded, Outcome& outcome) {
+  outcome.source_hash = dataset::HashOf(encoded.span());
+  if (options_.sha256) outcome.source_sha256 = dataset::Sha256Of(encoded.span());
   if (outcome.bytes_in < options_.min_bytes) {
     return std::unexpected(
-        data::Reject{data::RejectReason::kTooFewBytes,
-                     fmt::format("{} bytes, under {}", outcome.bytes_in, options_.min_bytes)});
+        image::Reject{image::RejectReason::kTooFewBytes,
+                      fmt::format("{} bytes, under {}", outcome.bytes_in, options_.min_bytes)});
   }
-  return judge_ ? judge_(encoded.span()) : data::Accepted<void>();
+  return judge_ ? judge_(encoded.span()) : image::Accepted<void>();
 }
 
 // The file as it is, once it has been read to its end. One pixel is enough to ask for.
-data::Accepted<Made> Maker::TakeAsItIs(const Bytes& encoded) {
-  const data::PictureInfo info = TRY(data::ReadPictureInfo(encoded.span(), options_.decode));
-  const data::Window pixel{0, 0, 1, 1};
+image::Accepted<Made> Maker::TakeAsItIs(const Bytes& encoded) {
+  const image::PictureInfo info = TRY(image::ReadPictureInfo(encoded.span(), options_.decode));
+  const image::Window pixel{0, 0, 1, 1};
   TRY_STATUS(decoder_.Decode(encoded.span(), info, pixel, options_.decode, scratch_));
   return Made{.bytes = encoded,
-              .extension = data::ExtensionOf(info.format),
-              .hash = data::HashOf(encoded.span()),
-              .sha256 = options_.sha256 ? data::Sha256Of(encoded.span()) : "",
+              .extension = dataset::ExtensionOf(info.format),
+              .hash = dataset::HashOf(encoded.span()),
+              .sha256 = options_.sha256 ? dataset::Sha256Of(encoded.span()) : "",
               .width = info.width,
               .height = info.height};
 }
 
-Result<Made> Maker::Encode(const data::Pixels& pixels) {
+Result<Made> Maker::Encode(const image::Pixels& pixels) {
   Made made{.width = pixels.width, .height = pixels.height};
-  if (options_.format == data::SetFormat::kRaw) {
+  if (options_.format == dataset::SetFormat::kRaw) {
     made.bytes = Bytes::Copy(std::as_bytes(std::span(pixels.data)));
   } else {
     const bool jpeg = options_.encoding == Encoding::kJpeg;
-    made.bytes = Bytes::Copy(TRY(jpeg ? data::EncodeJpeg(pixels, options_.jpeg) : data::EncodePng(pixels)));
+    made.bytes = Bytes::Copy(TRY(jpeg ? image::EncodeJpeg(pixels, options_.jpeg) : image::EncodePng(pixels)));
     made.extension = jpeg ? "jpg" : "png";
   }
-  made.hash = data::HashOf(made.bytes.span());
-  if (options_.sha256) made.sha256 = data::Sha256Of(made.bytes.span());
+  made.hash = dataset::HashOf(made.bytes.span());
+  if (options_.sha256) made.sha256 = dataset::Sha256Of(made.bytes.span());
   return made;
 }
 
 Status Maker::Prepare(const Bytes& encoded, Outcome& outcome) {
   const auto results = preparer_->PrepareAll(encoded.span());
-  const data::PrepareTimes times = preparer_->TakeTimes();
+  const dataset::PrepareTimes times = preparer_->TakeTimes();
   outcome.times.decode += times.decode;
   outcome.times.resize += times.resize;
   const Instant begin = clock_.Now();

@@ -14,12 +14,12 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "data/decode.h"
-#include "data/encode.h"
-#include "data/prepare.h"
-#include "data/recipe.h"
-#include "data/reject.h"
-#include "data/set.h"
+#include "dataset/preparer.h"
+#include "dataset/recipe.h"
+#include "dataset/set.h"
+#include "image/decode.h"
+#include "image/encode.h"
+#include "image/reject.h"
 #include "prepare/feed.h"
 
 namespace weir::prepare {
@@ -28,15 +28,16 @@ namespace weir::prepare {
 enum class Encoding { kJpeg, kPng };
 
 // Whether a picture, encoded as it came, may go into the set. One thread at a time.
-using Judge = std::function<data::Accepted<void>(std::span<const std::byte> encoded)>;
+using Judge = std::function<image::Accepted<void>(std::span<const std::byte> encoded)>;
 
 struct MakerOptions {
-  data::SetFormat format = data::SetFormat::kFiles;
-  std::vector<data::Geometry> geometries;  // one for each set; empty: one set, of the pictures as they came
-  Encoding encoding = Encoding::kJpeg;     // of pictures with a geometry that are not raw
-  data::JpegOptions jpeg;
-  data::DecodeOptions decode;
-  bool shrink = false;  // data::PreparerOptions
+  dataset::SetFormat format = dataset::SetFormat::kFiles;
+  std::vector<dataset::Geometry>
+      geometries;                       // one for each set; empty: one set, of the pictures as they came
+  Encoding encoding = Encoding::kJpeg;  // of pictures with a geometry that are not raw
+  image::JpegOptions jpeg;
+  image::DecodeOptions decode;
+  bool shrink = false;  // dataset::PreparerOptions
   bool sha256 = false;
   int64_t min_bytes = 0;  // smaller files are rejected
 };
@@ -62,8 +63,8 @@ struct Outcome {
   std::string state;  // Feed::state, as it was before the picture was read
   std::optional<int> label;
   int64_t bytes_in = 0;
-  std::string source_hash, source_sha256;  // empty for what could not be read
-  std::vector<data::Accepted<Made>> made;  // one for each set
+  std::string source_hash, source_sha256;   // empty for what could not be read
+  std::vector<image::Accepted<Made>> made;  // one for each set
   StageTimes times;
 };
 
@@ -78,18 +79,18 @@ class Maker {
   Result<Outcome> Make(const Feed& feed, int64_t index);
 
  private:
-  data::Accepted<void> Check(const Bytes& encoded, Outcome& outcome);
-  data::Accepted<Made> TakeAsItIs(const Bytes& encoded);
-  Result<Made> Encode(const data::Pixels& pixels);
+  image::Accepted<void> Check(const Bytes& encoded, Outcome& outcome);
+  image::Accepted<Made> TakeAsItIs(const Bytes& encoded);
+  Result<Made> Encode(const image::Pixels& pixels);
   Status Prepare(const Bytes& encoded, Outcome& outcome);
-  void Reject(const data::Reject& reject, Outcome& outcome) const;
+  void Reject(const image::Reject& reject, Outcome& outcome) const;
 
   const MakerOptions& options_;
   const Judge judge_;
   const Clock& clock_;
-  std::optional<data::Preparer> preparer_;
-  data::Decoder decoder_;
-  data::Pixels scratch_;
+  std::optional<dataset::Preparer> preparer_;
+  image::Decoder decoder_;
+  image::Pixels scratch_;
 };
 
 }  // namespace weir::prepare

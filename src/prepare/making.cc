@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/file.h"
-#include "data/set_text.h"
+#include "dataset/set_text.h"
 #include "prepare/copies.h"
 #include "prepare/part.h"
 
@@ -14,21 +14,21 @@ namespace weir::prepare {
 namespace {
 
 // One input that is in the sets, as it was when it was read.
-void AddTo(data::StreamHash& hash, const Feed& feed, int64_t index, std::string_view state) {
+void AddTo(dataset::StreamHash& hash, const Feed& feed, int64_t index, std::string_view state) {
   const std::string text = fmt::format("{}{}\n", feed.describe ? feed.describe(index) : "", state);
   hash.Add(std::as_bytes(std::span(text)));
 }
 
 // The same as it is now.
-void AddTo(data::StreamHash& hash, const Feed& feed, int64_t index) {
+void AddTo(dataset::StreamHash& hash, const Feed& feed, int64_t index) {
   AddTo(hash, feed, index, feed.state ? feed.state(index) : "");
 }
 
-data::SetFacts FactsToMake(const Feed& feed, const std::string& inputs_hash, const Options& options,
-                           const std::optional<data::Geometry>& geometry) {
+dataset::SetFacts FactsToMake(const Feed& feed, const std::string& inputs_hash, const Options& options,
+                              const std::optional<dataset::Geometry>& geometry) {
   Json made_with = OptionsJson(options);
   made_with.update(feed.arguments);
-  data::SetFacts facts;
+  dataset::SetFacts facts;
   facts.format = options.format;
   facts.geometry = geometry;
   facts.classes = feed.classes;
@@ -44,8 +44,8 @@ data::SetFacts FactsToMake(const Feed& feed, const std::string& inputs_hash, con
 }
 
 // What must be the same for a set to be gone on with, but for the inputs.
-Json HeadOf(const data::SetFacts& facts) {
-  data::SetFacts kept;
+Json HeadOf(const dataset::SetFacts& facts) {
+  dataset::SetFacts kept;
   kept.format = facts.format;
   kept.geometry = facts.geometry;
   kept.size = facts.size;
@@ -67,7 +67,7 @@ Json HeadOf(const data::SetFacts& facts) {
 }
 
 // The sets of one geometry.
-void AddSets(const data::SetFacts& facts, const std::string& folder, const Options& options, Job& job) {
+void AddSets(const dataset::SetFacts& facts, const std::string& folder, const Options& options, Job& job) {
   if (options.split.empty()) job.sets.push_back({folder, facts});
   for (const SplitShare& share : options.split) {
     job.sets.push_back({fmt::format("{}/{}", folder, share.name), facts});
@@ -107,12 +107,12 @@ Job MakeJob(const Feed& feed, const Options& options) {
   return job;
 }
 
-Result<std::optional<std::vector<data::SetFacts>>> FindFinished(const Job& job) {
-  std::vector<data::SetFacts> found;
+Result<std::optional<std::vector<dataset::SetFacts>>> FindFinished(const Job& job) {
+  std::vector<dataset::SetFacts> found;
   const bool unfinished = Checkpoints::IsThere(job.folder);
   for (const SetToMake& set : job.sets) {
-    if (unfinished || !data::PreparedSet::IsSet(set.folder)) return std::nullopt;
-    data::SetFacts facts = TRY(data::ReadSetFacts(set.folder));
+    if (unfinished || !dataset::PreparedSet::IsSet(set.folder)) return std::nullopt;
+    dataset::SetFacts facts = TRY(dataset::ReadSetFacts(set.folder));
     std::string difference = Difference(HeadOf(facts), HeadOf(set.facts));
     if (difference.empty() && facts.inputs_hash != set.facts.inputs_hash) {
       difference = fmt::format("inputs: {} then, {} now, or others, or with other labels", facts.inputs,
@@ -140,11 +140,11 @@ Result<std::unique_ptr<Making>> Making::Open(const Job& job, const Feed& feed, c
 
 Status Making::Begin() {
   const bool was_begun = Checkpoints::IsThere(job_.folder);
-  if (!was_begun) TRY_STATUS(data::SetWriter::CheckIsFree(job_.folder));
+  if (!was_begun) TRY_STATUS(dataset::SetWriter::CheckIsFree(job_.folder));
   TRY_STATUS(MakeFolders(job_.folder));
   auto [checkpoints, found] = TRY(Checkpoints::Open(job_.folder, job_.head));
   // Another process may have made the whole set since the folder was found free.
-  const auto is_finished = [](const SetToMake& set) { return data::PreparedSet::IsSet(set.folder); };
+  const auto is_finished = [](const SetToMake& set) { return dataset::PreparedSet::IsSet(set.folder); };
   if (!was_begun && std::ranges::any_of(job_.sets, is_finished)) {
     TRY_STATUS(checkpoints->Remove());
     return Fail(ErrorCode::kIo, fmt::format("{}: another run has just finished a set there", job_.folder));
@@ -153,7 +153,7 @@ Status Making::Begin() {
   for (size_t i = 0; i < job_.sets.size(); ++i) {
     const SetToMake& set = job_.sets[i];
     writers_.push_back(
-        TRY(data::SetWriter::Resume(set.folder, set.facts, options_.shard_bytes, from.sets[i])));
+        TRY(dataset::SetWriter::Resume(set.folder, set.facts, options_.shard_bytes, from.sets[i])));
     if (options_.reject_duplicates || job_.shares > 1) {
       TRY_STATUS(known_.AddManifest(set.folder + "/manifest.jsonl", from.sets[i].manifest_bytes,
                                     static_cast<uint32_t>(i)));
@@ -177,11 +177,11 @@ Status Making::Begin() {
 // By checkpoint: the hash that its inputs have now; empty where there are not as many.
 std::vector<std::string> Making::HashesUpTo(const std::vector<Checkpoint>& checkpoints) const {
   std::vector<std::string> hashes(checkpoints.size());
-  data::StreamHash hash;
+  dataset::StreamHash hash;
   int64_t at = job_.first;
   for (size_t i = 0; i < checkpoints.size(); ++i) {  // `next` only grows, but after a step back
     if (checkpoints[i].next < at) {
-      hash = data::StreamHash();
+      hash = dataset::StreamHash();
       at = job_.first;
     }
     if (checkpoints[i].next > job_.end) continue;
@@ -199,13 +199,13 @@ Checkpoint Making::LastGood(const std::vector<Checkpoint>& found) const {
     if (!checkpoint.originals.empty() && checkpoint.next != job_.end) continue;
     bool all = true;
     for (size_t k = 0; k < job_.sets.size(); ++k) {
-      all = all && data::SetWriter::CanResume(job_.sets[k].folder, job_.sets[k].facts, checkpoint.sets[k]);
+      all = all && dataset::SetWriter::CanResume(job_.sets[k].folder, job_.sets[k].facts, checkpoint.sets[k]);
     }
     if (all) return checkpoint;
   }
   return {.next = job_.first,
           .inputs = "",
-          .sets = std::vector<data::SetPoint>(job_.sets.size()),
+          .sets = std::vector<dataset::SetPoint>(job_.sets.size()),
           .originals = {}};
 }
 
@@ -215,9 +215,10 @@ void Making::Tell() {
   if (progress_) progress_(state_);
 }
 
-Status Making::WriteTo(data::SetWriter& writer, const Outcome& outcome, const data::Accepted<Made>& made) {
+Status Making::WriteTo(dataset::SetWriter& writer, const Outcome& outcome,
+                       const image::Accepted<Made>& made) {
   if (!made) {
-    return writer.AddReject(outcome.source, next_, data::ToString(made.error().reason), made.error().detail);
+    return writer.AddReject(outcome.source, next_, ToString(made.error().reason), made.error().detail);
   }
   TRY_STATUS(writer.Add({.source = outcome.source,
                          .input = next_,
@@ -237,7 +238,7 @@ Status Making::WriteTo(data::SetWriter& writer, const Outcome& outcome, const da
 // Pictures of the same bytes go where the first of them went.
 size_t Making::ShareOf(const Outcome& outcome) const {
   if (job_.shares == 1) return 0;
-  const auto accepted = [](const data::Accepted<Made>& made) { return made.has_value(); };
+  const auto accepted = [](const image::Accepted<Made>& made) { return made.has_value(); };
   if (std::ranges::any_of(outcome.made, accepted)) {
     if (const auto twin = known_.Find(outcome.source_hash)) return twin->set % job_.shares;
   }
@@ -257,12 +258,12 @@ Status Making::AddToShare(const Outcome& outcome, size_t share) {
 
 // In each variation: the reject of its own, or else that of a duplicate.
 Status Making::AddDuplicate(const Outcome& outcome, const KnownContents::Place& twin) {
-  const data::SetEntry first = TRY(writers_[twin.set].EntryAt(twin.manifest_byte));
-  const data::RejectEntry reject =
+  const dataset::SetEntry first = TRY(writers_[twin.set].EntryAt(twin.manifest_byte));
+  const dataset::RejectEntry reject =
       DuplicateOf(first, EscapeBytes(outcome.source), next_, outcome.source_hash);
   const size_t share = job_.shares == 1 ? 0 : job_.plan[static_cast<size_t>(next_)];
   for (size_t i = 0; i < outcome.made.size(); ++i) {
-    data::SetWriter& writer = writers_[i * job_.shares + share];
+    dataset::SetWriter& writer = writers_[i * job_.shares + share];
     TRY_STATUS(outcome.made[i] ? writer.AddReject(reject) : WriteTo(writer, outcome, outcome.made[i]));
   }
   return {};
@@ -274,7 +275,7 @@ Status Making::Write(const Outcome& outcome) {
   times_ += outcome.times;
   state_.bytes_in += outcome.bytes_in;
   const bool good =
-      std::ranges::any_of(outcome.made, [](const data::Accepted<Made>& made) { return made.has_value(); });
+      std::ranges::any_of(outcome.made, [](const image::Accepted<Made>& made) { return made.has_value(); });
   std::optional<KnownContents::Place> twin;
   if (good && options_.reject_duplicates) twin = known_.Find(outcome.source_hash);
   TRY_STATUS(twin ? AddDuplicate(outcome, *twin) : AddToShare(outcome, ShareOf(outcome)));
@@ -298,8 +299,8 @@ Status Making::KeepWhenDue() {
 
 Status Making::Post() {
   Checkpoint checkpoint{.next = next_, .inputs = inputs_.Digest(), .sets = {}, .originals = originals_};
-  std::vector<data::Unsettled> unsettled;
-  for (data::SetWriter& writer : writers_) {
+  std::vector<dataset::Unsettled> unsettled;
+  for (dataset::SetWriter& writer : writers_) {
     checkpoint.sets.push_back(TRY(writer.Flush()));
     unsettled.push_back(TRY(writer.TakeUnsettled()));
   }
@@ -314,7 +315,7 @@ Status Making::Keep() {
 Status Making::Replicate(const std::stop_token& stop) {
   if (options_.part || options_.replicate == 0) return {};
   if (originals_.empty()) {
-    for (const data::SetWriter& writer : writers_) originals_.push_back(writer.images());
+    for (const dataset::SetWriter& writer : writers_) originals_.push_back(writer.images());
   }
   for (size_t i = 0; i < writers_.size(); ++i) TRY_STATUS(ReplicateIn(i, stop));
   return {};
@@ -338,10 +339,10 @@ Status Making::ReplicateIn(size_t set, const std::stop_token& stop) {
   });
 }
 
-Result<std::vector<data::SetFacts>> Making::Finish() {
+Result<std::vector<dataset::SetFacts>> Making::Finish() {
   TRY_STATUS(checkpoints_->Wait());
-  std::vector<data::SetFacts> facts;
-  for (data::SetWriter& writer : writers_) facts.push_back(TRY(writer.Finish()));
+  std::vector<dataset::SetFacts> facts;
+  for (dataset::SetWriter& writer : writers_) facts.push_back(TRY(writer.Finish()));
   TRY_STATUS(checkpoints_->Remove());
   return facts;
 }

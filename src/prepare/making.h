@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "data/hash.h"
-#include "data/set.h"
-#include "data/set_writer.h"
+#include "dataset/hash.h"
+#include "dataset/set.h"
+#include "dataset/set_writer.h"
 #include "prepare/checkpoint.h"
 #include "prepare/known_contents.h"
 #include "prepare/prepare.h"
@@ -23,7 +23,7 @@ namespace weir::prepare {
 // One set of a work: where it lies, and what it will say of itself.
 struct SetToMake {
   std::string folder;
-  data::SetFacts facts;
+  dataset::SetFacts facts;
 };
 
 // The whole work, as far as it is known before a picture is read.
@@ -40,7 +40,7 @@ Job MakeJob(const Feed& feed, const Options& options);
 
 // The facts of the sets where all of them are finished; nullopt where any is not. kInvalidArgument where a
 // finished one was made with other options, or of other inputs.
-Result<std::optional<std::vector<data::SetFacts>>> FindFinished(const Job& job);
+Result<std::optional<std::vector<dataset::SetFacts>>> FindFinished(const Job& job);
 
 // One thread at a time, but for the checkpoints' own.
 class Making {
@@ -66,7 +66,7 @@ class Making {
   // Tells how far it is, so that the next call goes on from here; for the end of a call that could not
   // finish.
   Status Keep();
-  Result<std::vector<data::SetFacts>> Finish();
+  Result<std::vector<dataset::SetFacts>> Finish();
 
  private:
   Making(const Job& job, const Feed& feed, const Options& options, const Clock& clock,
@@ -79,7 +79,7 @@ class Making {
   size_t ShareOf(const Outcome& outcome) const;
   Status AddDuplicate(const Outcome& outcome, const KnownContents::Place& twin);
   Status AddToShare(const Outcome& outcome, size_t share);
-  Status WriteTo(data::SetWriter& writer, const Outcome& outcome, const data::Accepted<Made>& made);
+  Status WriteTo(dataset::SetWriter& writer, const Outcome& outcome, const image::Accepted<Made>& made);
   Status ReplicateIn(size_t set, const std::stop_token& stop);
   Status KeepWhenDue();
   Status Post();
@@ -90,11 +90,11 @@ class Making {
   const Options& options_;
   const Clock& clock_;
   const std::function<void(const Progress&)>& progress_;
-  std::vector<data::SetWriter> writers_;
+  std::vector<dataset::SetWriter> writers_;
   std::vector<int64_t> originals_;  // of each set, once copies have begun
   KnownContents known_;
   int64_t next_ = 0;
-  data::StreamHash inputs_;  // of the descriptions and states before next_
+  dataset::StreamHash inputs_;  // of the descriptions and states before next_
   Progress state_;
   int64_t accepted_ = 0, made_again_ = 0;
   StageTimes times_;

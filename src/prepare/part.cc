@@ -19,8 +19,8 @@ std::optional<int64_t> NumberIn(std::string_view text) {
   return error == std::errc() ? number : kMaxParts + 1;
 }
 
-Result<data::Part> Checked(int64_t index, int64_t count, std::string_view what) {
-  if (count >= 1 && count <= kMaxParts && index >= 1 && index <= count) return data::Part{index, count};
+Result<dataset::Part> Checked(int64_t index, int64_t count, std::string_view what) {
+  if (count >= 1 && count <= kMaxParts && index >= 1 && index <= count) return dataset::Part{index, count};
   if (count > kMaxParts)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{}: more than {} parts: give fewer", what, kMaxParts));
@@ -34,7 +34,7 @@ std::optional<int64_t> Variable(const Environment& environment, const char* name
   return text ? NumberIn(*text) : std::nullopt;
 }
 
-Result<data::Part> FromEnvironment(std::optional<int64_t> count, const Environment& environment) {
+Result<dataset::Part> FromEnvironment(std::optional<int64_t> count, const Environment& environment) {
   const auto id = Variable(environment, "SLURM_ARRAY_TASK_ID");
   const auto completion = Variable(environment, "JOB_COMPLETION_INDEX");
   if (id) {
@@ -55,7 +55,7 @@ Result<data::Part> FromEnvironment(std::optional<int64_t> count, const Environme
 
 }  // namespace
 
-Result<data::Part> ParsePart(std::string_view text, const Environment& environment) {
+Result<dataset::Part> ParsePart(std::string_view text, const Environment& environment) {
   const size_t slash = text.find('/');
   const std::string_view index = text.substr(0, slash);
   std::optional<int64_t> count;
@@ -69,14 +69,14 @@ Result<data::Part> ParsePart(std::string_view text, const Environment& environme
   return Checked(*number, *count, fmt::format("--part {}", text));
 }
 
-Range RangeOf(const data::Part& part, int64_t inputs) {
+Range RangeOf(const dataset::Part& part, int64_t inputs) {
   // Without a product that could overflow: the first `longer` parts have one more.
   const int64_t size = inputs / part.count, longer = inputs % part.count;
   const auto begin = [&](int64_t index) { return index * size + std::min(index, longer); };
   return {begin(part.index - 1), begin(part.index)};
 }
 
-std::string PartFolder(const data::Part& part) {
+std::string PartFolder(const dataset::Part& part) {
   return fmt::format("part-{}-of-{}", part.index, part.count);
 }
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/thread.h"
-#include "data/set_text.h"
+#include "dataset/set_text.h"
 #include "prepare/in_order.h"
 #include "prepare/making.h"
 
@@ -19,13 +19,13 @@ namespace {
 constexpr int64_t kWaitingPerWorker = 16;
 constexpr int64_t kWaitingBytes = 64 << 20;
 
-std::string_view NameOf(data::Sampling sampling) {
+std::string_view NameOf(image::Sampling sampling) {
   switch (sampling) {
-    case data::Sampling::k444:
+    case image::Sampling::k444:
       return "444";
-    case data::Sampling::k422:
+    case image::Sampling::k422:
       return "422";
-    case data::Sampling::k420:
+    case image::Sampling::k420:
       return "420";
   }
   return "";
@@ -54,7 +54,7 @@ Status CheckOptions(const Options& options) {
   const auto has_size = [](const Variation& one) { return one.geometry.OutputSize().has_value(); };
   const bool sized = options.variations.empty() ? options.geometry && options.geometry->OutputSize()
                                                 : std::ranges::all_of(options.variations, has_size);
-  if (options.format == data::SetFormat::kRaw && !sized) {
+  if (options.format == dataset::SetFormat::kRaw && !sized) {
     return Fail(
         ErrorCode::kInvalidArgument,
         "raw records need pictures of one size: give a recipe with a crop, or a resize to width and height");
@@ -64,7 +64,7 @@ Status CheckOptions(const Options& options) {
                 fmt::format("JPEG quality {} is not within 1 to 100", options.jpeg.quality));
   }
   for (const SplitShare& share : options.split) {
-    if (!data::IsSplitName(share.name) || !(share.share > 0) || options.split.size() > 100)
+    if (!dataset::IsSplitName(share.name) || !(share.share > 0) || options.split.size() > 100)
       return Fail(ErrorCode::kInvalidArgument, fmt::format("\"{}\" cannot be a share", share.name));
   }
   if (options.workers < 0 || options.replicate < 0 || options.min_bytes < 0 || options.shard_bytes < 1) {
@@ -147,7 +147,7 @@ Status Run(const Job& job, const Feed& feed, const Options& options, int workers
 Json OptionsJson(const Options& options) {
   Json json = Json::object();
   const bool prepared = options.geometry || !options.variations.empty();
-  if (prepared && options.format != data::SetFormat::kRaw) {
+  if (prepared && options.format != dataset::SetFormat::kRaw) {
     const bool jpeg = options.encoding == Encoding::kJpeg;
     json["encoding"] = jpeg ? "jpeg" : "png";
     if (jpeg) {
@@ -155,7 +155,7 @@ Json OptionsJson(const Options& options) {
       json["sampling"] = NameOf(options.jpeg.sampling);
     }
   }
-  if (options.format != data::SetFormat::kFiles) json["shard_bytes"] = options.shard_bytes;
+  if (options.format != dataset::SetFormat::kFiles) json["shard_bytes"] = options.shard_bytes;
   json["max_pixels"] = options.decode.max_pixels;
   if (options.decode.tolerate_damage) json["tolerate_damage"] = true;
   if (options.shrink) json["shrink"] = true;
@@ -171,10 +171,10 @@ Json OptionsJson(const Options& options) {
   return json;
 }
 
-PrepareSummary SummaryOf(const std::vector<data::SetFacts>& sets) {
+PrepareSummary SummaryOf(const std::vector<dataset::SetFacts>& sets) {
   PrepareSummary summary;
   summary.format = sets.front().format;
-  for (const data::SetFacts& facts : sets) {
+  for (const dataset::SetFacts& facts : sets) {
     summary.images += facts.images;
     summary.bytes_out += facts.bytes;
     for (const auto& [reason, count] : facts.rejected) summary.rejected[reason] += count;

@@ -12,9 +12,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "data/recipe.h"
-#include "data/set.h"
-#include "data/set_writer.h"
+#include "dataset/recipe.h"
+#include "dataset/set.h"
+#include "dataset/set_writer.h"
 #include "prepare/feed.h"
 #include "prepare/maker.h"
 #include "prepare/split.h"
@@ -24,13 +24,13 @@ namespace weir::prepare {
 // One of several sets that are made of the same decode.
 struct Variation {
   std::string name;  // of its folder
-  data::Geometry geometry;
+  dataset::Geometry geometry;
 };
 
 struct Options {
   std::string folder;  // of the set: absent, empty, or what an earlier call with the same options has left
-  data::SetFormat format = data::SetFormat::kFiles;
-  std::optional<data::Geometry>
+  dataset::SetFormat format = dataset::SetFormat::kFiles;
+  std::optional<dataset::Geometry>
       geometry;                       // absent: files go in byte for byte, once their decoder finds no fault
   std::vector<Variation> variations;  // instead of `geometry`: one set in each folder/NAME
   // Empty: one set. Else one set in NAME for each share, in the set's or the variation's folder. Pictures of
@@ -38,15 +38,15 @@ struct Options {
   std::vector<SplitShare> split;
   uint64_t split_seed = 1;
   Encoding encoding = Encoding::kJpeg;  // of pictures with a geometry that are not raw
-  data::JpegOptions jpeg;
-  data::DecodeOptions decode;
-  bool shrink = false;  // JPEGs far too large are shrunk while they are decoded: data::PreparerOptions
+  image::JpegOptions jpeg;
+  image::DecodeOptions decode;
+  bool shrink = false;  // JPEGs far too large are shrunk while they are decoded: dataset::PreparerOptions
   bool sha256 = false;  // also SHA-256 in the manifest
-  int64_t shard_bytes = data::SetWriter::kShardBytes;
+  int64_t shard_bytes = dataset::SetWriter::kShardBytes;
   int64_t min_bytes = 0;           // smaller files are rejected
   bool reject_duplicates = false;  // by their bytes: the first stays
   int64_t replicate = 0;  // once all are in, real copies are added in turn until there are so many; 0: none
-  std::optional<data::Part> part;  // make only this part, to be joined
+  std::optional<dataset::Part> part;  // make only this part, to be joined
   // Rejects what it does not like; each worker has one of its own, made on its thread. `judged_by` tells what
   // it is, for whoever goes on with the set.
   std::function<Judge()> make_judge;
@@ -64,7 +64,7 @@ struct Progress {
 };
 
 struct PrepareSummary {
-  data::SetFormat format = data::SetFormat::kFiles;
+  dataset::SetFormat format = dataset::SetFormat::kFiles;
   int64_t images = 0;                                   // in the sets, copies included
   std::map<std::string, int64_t> rejected;              // by reason
   int64_t skipped = 0;                                  // as of the feed
@@ -84,7 +84,7 @@ struct PrepareSummary {
 };
 
 // What finished sets say of themselves, together. REQUIRES: sets of one format, at least one.
-PrepareSummary SummaryOf(const std::vector<data::SetFacts>& sets);
+PrepareSummary SummaryOf(const std::vector<dataset::SetFacts>& sets);
 
 // Makes the set. The folder's content depends on the pictures and the options alone, not on `workers`. Memory
 // is bounded by the workers: each holds one picture, and four more wait to be written. `progress` is called

@@ -12,8 +12,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/seed.h"
-#include "data/hash.h"
-#include "data/prepare.h"
+#include "dataset/hash.h"
+#include "dataset/preparer.h"
 #include "prepare/in_order.h"
 #include "prepare/testing/pictures.h"
 
@@ -44,7 +44,7 @@ class PrepareTest : public ::testing::Test {
 
   SteadyClock clock_;
   std::string folder_;
-  const data::Geometry geometry_{.short_side = 32, .crop = data::Size{24, 24}};
+  const dataset::Geometry geometry_{.short_side = 32, .crop = dataset::Size{24, 24}};
 };
 
 TEST_F(PrepareTest, TheSetDependsNeitherOnTheWorkersNorOnItsName) {
@@ -67,7 +67,7 @@ TEST_F(PrepareTest, EveryPictureIsInTheSetOrRejectedWithItsReason) {
   EXPECT_THAT(summary.rejected, ElementsAre(Pair("damaged", 8), Pair("unreadable", 1)));
   EXPECT_GT(summary.bytes_in, summary.bytes_out);
   EXPECT_GT(summary.images_per_s.value(), 0);
-  const auto set = data::PreparedSet::Open(Path("set")).value();
+  const auto set = dataset::PreparedSet::Open(Path("set")).value();
   EXPECT_EQ(set->facts().geometry, geometry_);
   EXPECT_EQ(set->facts().bytes, summary.bytes_out);
   EXPECT_THAT(set->facts().classes, ElementsAre("even", "odd"));
@@ -80,11 +80,11 @@ TEST_F(PrepareTest, EveryPictureIsInTheSetOrRejectedWithItsReason) {
 }
 
 TEST_F(PrepareTest, RawRecordsAreThePreparedPixels) {
-  data::Geometry bgr = geometry_;
-  bgr.channels = data::Channels::kBgr;
-  ASSERT_TRUE(Prepare(MakeFeed(4), {.format = data::SetFormat::kRaw, .geometry = bgr}));
-  const auto set = data::PreparedSet::Open(Path("set")).value();
-  data::Preparer preparer(bgr, {});
+  dataset::Geometry bgr = geometry_;
+  bgr.channels = dataset::Channels::kBgr;
+  ASSERT_TRUE(Prepare(MakeFeed(4), {.format = dataset::SetFormat::kRaw, .geometry = bgr}));
+  const auto set = dataset::PreparedSet::Open(Path("set")).value();
+  dataset::Preparer preparer(bgr, {});
   for (int64_t i = 0; i < 4; ++i) {
     const auto pixels = preparer.Prepare(MakeFeed(4).get(i).encoded->span());
     EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span((*pixels)->data)), set->ReadRecord(i)->span()));
@@ -92,8 +92,8 @@ TEST_F(PrepareTest, RawRecordsAreThePreparedPixels) {
 }
 
 TEST_F(PrepareTest, PicturesWrittenAsFilesAreRgbWhateverTheOrderOfTheRecipe) {
-  data::Geometry bgr = geometry_;
-  bgr.channels = data::Channels::kBgr;
+  dataset::Geometry bgr = geometry_;
+  bgr.channels = dataset::Channels::kBgr;
   ASSERT_TRUE(Prepare(MakeFeed(1), {.geometry = bgr, .encoding = Encoding::kPng}, "bgr"));
   ASSERT_TRUE(Prepare(MakeFeed(1), {.geometry = geometry_, .encoding = Encoding::kPng}, "rgb"));
   const std::string file = "/pictures/00000/00000000.png";
@@ -104,7 +104,7 @@ TEST_F(PrepareTest, WithoutAGeometryFilesKeepTheirBytes) {
   const PrepareSummary summary = Prepare(MakeFeed(8), {}).value();
   EXPECT_EQ(summary.images, 6);
   EXPECT_THAT(summary.rejected, ElementsAre(Pair("damaged", 1), Pair("unreadable", 1)));
-  const auto set = data::PreparedSet::Open(Path("set")).value();
+  const auto set = dataset::PreparedSet::Open(Path("set")).value();
   EXPECT_FALSE(set->facts().geometry);
   EXPECT_EQ(set->entries()[0].path, "pictures/00000/00000000.png");
   EXPECT_EQ(set->entries()[1].path, "pictures/00000/00000001.jpg");
@@ -114,7 +114,7 @@ TEST_F(PrepareTest, WithoutAGeometryFilesKeepTheirBytes) {
 TEST_F(PrepareTest, ReplicatesInTurnUpToTheNumber) {
   const PrepareSummary summary = Prepare(MakeFeed(4), {.replicate = 10}).value();
   EXPECT_EQ(summary.images, 10);
-  const auto set = data::PreparedSet::Open(Path("set")).value();
+  const auto set = dataset::PreparedSet::Open(Path("set")).value();
   for (int i = 4; i < 10; ++i) {
     EXPECT_EQ(set->entries()[i].hash, set->entries()[i % 4].hash);
     EXPECT_EQ(set->entries()[i].label, set->entries()[i % 4].label);
@@ -130,7 +130,7 @@ TEST_F(PrepareTest, SmallFilesAreRejectedOnlyBelowTheLimit) {
 }
 
 TEST_F(PrepareTest, OptionsThatCannotBeAreRefusedBeforeAnythingIsWritten) {
-  EXPECT_THAT(Prepare(MakeFeed(1), {.format = data::SetFormat::kRaw}).error().message,
+  EXPECT_THAT(Prepare(MakeFeed(1), {.format = dataset::SetFormat::kRaw}).error().message,
               HasSubstr("of one size"));
   EXPECT_THAT(Prepare(MakeFeed(1), {.jpeg = {.quality = 0}}).error().message, HasSubstr("quality"));
   EXPECT_THAT(Prepare(MakeFeed(1), {.workers = -1}).error().message, HasSubstr("negative"));
@@ -149,9 +149,9 @@ TEST_F(PrepareTest, TheSameBytesGoInOnce) {
 
 TEST_F(PrepareTest, AJudgeRejectsWhatItDoesNotLike) {
   const auto make_judge = [] {
-    return [](std::span<const std::byte> encoded) -> data::Accepted<void> {
+    return [](std::span<const std::byte> encoded) -> image::Accepted<void> {
       if (encoded.size() % 2 == 0) return {};
-      return std::unexpected(data::Reject{data::RejectReason::kUnrecognised, "odd"});
+      return std::unexpected(image::Reject{image::RejectReason::kUnrecognised, "odd"});
     };
   };
   const PrepareSummary all = Prepare(MakeFeed(30), {}, "all").value();
@@ -164,18 +164,18 @@ TEST_F(PrepareTest, AJudgeRejectsWhatItDoesNotLike) {
 
 TEST_F(PrepareTest, TheManifestTellsOfSourceAndResult) {
   ASSERT_TRUE(Prepare(MakeFeed(2), {.geometry = geometry_, .sha256 = true}));
-  const auto set = data::PreparedSet::Open(Path("set")).value();
-  const data::SetEntry& entry = set->entries()[1];
+  const auto set = dataset::PreparedSet::Open(Path("set")).value();
+  const dataset::SetEntry& entry = set->entries()[1];
   const Bytes source = *MakeFeed(2).get(1).encoded;
   const std::string result = ReadTextFile(Path("set/" + entry.path)).value();
   EXPECT_EQ(entry.input, 1);
-  EXPECT_EQ(entry.source_hash, data::HashOf(source.span()));
-  EXPECT_EQ(entry.source_sha256, data::Sha256Of(source.span()));
+  EXPECT_EQ(entry.source_hash, dataset::HashOf(source.span()));
+  EXPECT_EQ(entry.source_sha256, dataset::Sha256Of(source.span()));
   EXPECT_EQ(entry.source_bytes, static_cast<int64_t>(source.size()));
-  EXPECT_EQ(entry.sha256, data::Sha256Of(std::as_bytes(std::span(result))));
+  EXPECT_EQ(entry.sha256, dataset::Sha256Of(std::as_bytes(std::span(result))));
   EXPECT_EQ(entry.width, 24);
   EXPECT_EQ(entry.height, 24);
-  EXPECT_EQ(entry.recipe, data::GeometryHash(geometry_));
+  EXPECT_EQ(entry.recipe, dataset::GeometryHash(geometry_));
 }
 
 TEST(InOrder, HoldsTheWindowAndTheOrder) {

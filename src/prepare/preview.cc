@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "base/seed.h"
-#include "data/decode.h"
-#include "data/encode.h"
-#include "data/line_reader.h"
-#include "data/resize.h"
-#include "data/set.h"
-#include "data/set_text.h"
+#include "dataset/line_reader.h"
+#include "dataset/set.h"
+#include "dataset/set_text.h"
+#include "image/decode.h"
+#include "image/encode.h"
+#include "image/resize.h"
 
 namespace weir::prepare {
 namespace {
@@ -58,7 +58,7 @@ class Sheet {
   }
 
   // REQUIRES: it fits.
-  void Paste(const data::Pixels& picture, int left, int top) {
+  void Paste(const image::Pixels& picture, int left, int top) {
     for (int y = 0; y < picture.height; ++y) {
       for (int x = 0; x < picture.width; ++x) {
         const uint8_t* from = &picture.data[(static_cast<size_t>(y) * picture.width + x) * picture.channels];
@@ -78,7 +78,7 @@ class Sheet {
     }
   }
 
-  const data::Pixels& pixels() const { return pixels_; }
+  const image::Pixels& pixels() const { return pixels_; }
 
  private:
   void Put(int x, int y, std::array<uint8_t, 3> rgb) {
@@ -94,14 +94,14 @@ class Sheet {
     }
   }
 
-  data::Pixels pixels_;
+  image::Pixels pixels_;
 };
 
 // Reservoir sampling (Vitter 1985, algorithm R), then in the manifest's order.
-Result<std::vector<data::SetEntry>> Choose(const std::string& path, int count, uint64_t seed) {
+Result<std::vector<dataset::SetEntry>> Choose(const std::string& path, int count, uint64_t seed) {
   Random random = Seed(seed).Stream("preview").MakeRandom();
   std::vector<std::pair<int64_t, std::string>> chosen;
-  data::LineReader lines = TRY(data::LineReader::Open(path));
+  dataset::LineReader lines = TRY(dataset::LineReader::Open(path));
   for (int64_t i = 0;; ++i) {
     const auto line = TRY(lines.Next());
     if (!line) break;
@@ -112,52 +112,53 @@ Result<std::vector<data::SetEntry>> Choose(const std::string& path, int count, u
     }
   }
   std::ranges::sort(chosen);
-  std::vector<data::SetEntry> entries;
-  for (const auto& [number, line] : chosen) entries.push_back(TRY_CONTEXT(data::ParseSetEntry(line), path));
+  std::vector<dataset::SetEntry> entries;
+  for (const auto& [number, line] : chosen)
+    entries.push_back(TRY_CONTEXT(dataset::ParseSetEntry(line), path));
   return entries;
 }
 
 // A raw record's pixels in RGB, or a decoded file's; not turned.
-Result<data::Pixels> PixelsOf(const data::SetFacts& facts, const Bytes& bytes) {
-  data::Pixels pixels;
-  if (facts.format == data::SetFormat::kRaw) {
+Result<image::Pixels> PixelsOf(const dataset::SetFacts& facts, const Bytes& bytes) {
+  image::Pixels pixels;
+  if (facts.format == dataset::SetFormat::kRaw) {
     if (std::ssize(bytes.span()) != facts.record_bytes()) {
       return Fail(ErrorCode::kCorrupt,
                   fmt::format("{} bytes are no record of {}", bytes.size(), facts.record_bytes()));
     }
     const auto* at = reinterpret_cast<const uint8_t*>(bytes.data());
     pixels = {facts.size->width, facts.size->height, facts.channels, {at, at + bytes.size()}};
-    if (facts.geometry && facts.geometry->channels == data::Channels::kBgr) {
+    if (facts.geometry && facts.geometry->channels == dataset::Channels::kBgr) {
       for (size_t i = 0; i + 2 < pixels.data.size(); i += 3) std::swap(pixels.data[i], pixels.data[i + 2]);
     }
     return pixels;
   }
-  const data::DecodeOptions options{.tolerate_damage = true};
-  const auto info = data::ReadPictureInfo(bytes.span(), options);
+  const image::DecodeOptions options{.tolerate_damage = true};
+  const auto info = image::ReadPictureInfo(bytes.span(), options);
   if (!info) return Fail(ErrorCode::kCorrupt, info.error().detail);
   const auto decoded =
-      data::Decoder().Decode(bytes.span(), *info, {0, 0, info->width, info->height}, options, pixels);
+      image::Decoder().Decode(bytes.span(), *info, {0, 0, info->width, info->height}, options, pixels);
   if (!decoded) return Fail(ErrorCode::kCorrupt, decoded.error().detail);
   return pixels;
 }
 
-data::Pixels Fit(const data::Pixels& pixels, int side) {
+image::Pixels Fit(const image::Pixels& pixels, int side) {
   const int longest = std::max(pixels.width, pixels.height);
   const auto fitted = [&](int length) {
     return std::max<int64_t>(1, static_cast<int64_t>(length) * side / longest);
   };
   const int64_t width = fitted(pixels.width), height = fitted(pixels.height);
-  data::Pixels out;
-  data::Resizer().Resize(pixels, data::MakeAxis(pixels.width, width, 0, width),
-                         data::MakeAxis(pixels.height, height, 0, height), out);
+  image::Pixels out;
+  image::Resizer().Resize(pixels, image::MakeAxis(pixels.width, width, 0, width),
+                          image::MakeAxis(pixels.height, height, 0, height), out);
   return out;
 }
 
 }  // namespace
 
 Result<std::string> MakePreview(const std::string& folder, const PreviewOptions& options) {
-  const data::SetFacts facts = TRY(data::ReadSetFacts(folder));
-  const std::vector<data::SetEntry> entries =
+  const dataset::SetFacts facts = TRY(dataset::ReadSetFacts(folder));
+  const std::vector<dataset::SetEntry> entries =
       TRY(Choose(folder + "/manifest.jsonl", options.columns * options.rows, options.seed));
   const int rows = (static_cast<int>(entries.size()) + options.columns - 1) / options.columns;
   const int cell = options.side + kGap;
@@ -165,8 +166,8 @@ Result<std::string> MakePreview(const std::string& folder, const PreviewOptions&
   const int lines = 1 + static_cast<int>(facts.rejected.size());
   Sheet sheet(options.columns * cell + kGap, pictures_height + lines * kLine + kGap);
   for (size_t i = 0; i < entries.size(); ++i) {
-    const Bytes bytes = TRY(data::ReadEntry(folder, entries[i]));
-    const data::Pixels small = Fit(TRY_CONTEXT(PixelsOf(facts, bytes), entries[i].source), options.side);
+    const Bytes bytes = TRY(dataset::ReadEntry(folder, entries[i]));
+    const image::Pixels small = Fit(TRY_CONTEXT(PixelsOf(facts, bytes), entries[i].source), options.side);
     const int column = static_cast<int>(i) % options.columns, row = static_cast<int>(i) / options.columns;
     sheet.Paste(small, kGap + column * cell + (options.side - small.width) / 2,
                 kGap + row * cell + (options.side - small.height) / 2);
@@ -178,7 +179,7 @@ Result<std::string> MakePreview(const std::string& folder, const PreviewOptions&
     top += kLine;
     sheet.Write(fmt::format("rejected: {} {}", count, reason), kGap, top);
   }
-  return data::EncodeJpeg(sheet.pixels(), {.quality = 90, .sampling = data::Sampling::k420});
+  return image::EncodeJpeg(sheet.pixels(), {.quality = 90, .sampling = image::Sampling::k420});
 }
 
 }  // namespace weir::prepare

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <utility>
 
-#include "data/verify.h"
+#include "dataset/verify.h"
 #include "prepare/checkpoint.h"
 #include "prepare/join.h"
 #include "prepare/part.h"
@@ -33,10 +33,10 @@ class ResumeTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
-  Options OptionsFor(data::SetFormat format, const std::string& name) const {
+  Options OptionsFor(dataset::SetFormat format, const std::string& name) const {
     return {.folder = Path(name),
             .format = format,
-            .geometry = data::Geometry{.short_side = 32, .crop = data::Size{24, 24}},
+            .geometry = dataset::Geometry{.short_side = 32, .crop = dataset::Size{24, 24}},
             .shard_bytes = 20'000,
             .reject_duplicates = true,
             .replicate = 50,
@@ -70,12 +70,12 @@ TEST_F(ResumeTest, AStoppedMakingGoesOnAndEndsWithTheSameBytes) {
     for (const int64_t after : {1, 7, 23, 39, 40, 45}) {
       const Options broken = OptionsFor(format, "broken");
       EXPECT_EQ(StopAfter(after, feed, broken).code, ErrorCode::kCancelled) << after;
-      EXPECT_FALSE(data::PreparedSet::IsSet(Path("broken")));
+      EXPECT_FALSE(dataset::PreparedSet::IsSet(Path("broken")));
       const auto summary = Prepare(feed, broken);
       ASSERT_TRUE(summary) << summary.error().message;
       EXPECT_EQ(summary->begun_at, std::min<int64_t>(after, 40));
       EXPECT_TRUE(ReadAll(Path("broken")) == whole) << after;
-      EXPECT_EQ(data::VerifySet(Path("broken"), {})->faults, 0);
+      EXPECT_EQ(dataset::VerifySet(Path("broken"), {})->faults, 0);
       std::filesystem::remove_all(Path("broken"));
     }
     std::filesystem::remove_all(folder_);
@@ -97,8 +97,8 @@ TEST_F(ResumeTest, WhatStandsBehindTheLastCheckpointIsMadeAgain) {
       if (!entry.is_regular_file() || closed || path.find("/pictures/") != path.npos) continue;
       std::ofstream(entry.path(), std::ios::app) << "{\"torn";
     }
-    std::ofstream(Path("torn") + (format == data::SetFormat::kFiles ? "/pictures/00000/00000030.jpg"
-                                                                    : "/shards/000009.tar.part"))
+    std::ofstream(Path("torn") + (format == dataset::SetFormat::kFiles ? "/pictures/00000/00000030.jpg"
+                                                                       : "/shards/000009.tar.part"))
         << "stale";
     ASSERT_TRUE(Prepare(feed, options));
     EXPECT_TRUE(ReadAll(Path("torn")) == whole);
@@ -114,13 +114,13 @@ TEST_F(ResumeTest, WhatStandsBehindTheLastCheckpointIsMadeAgain) {
 
 TEST_F(ResumeTest, OtherArgumentsAreRefused) {
   const Feed feed = MakeFeed(20);
-  Options options = OptionsFor(data::SetFormat::kTar, "set");
+  Options options = OptionsFor(dataset::SetFormat::kTar, "set");
   StopAfter(5, feed, options);
   Options other = options;
   other.jpeg.quality = 80;
   EXPECT_THAT(Prepare(feed, other).error().message, HasSubstr("quality: 90 then, 80 now"));
   other = options;
-  other.geometry->crop = data::Size{20, 20};
+  other.geometry->crop = dataset::Size{20, 20};
   EXPECT_EQ(Prepare(feed, other).error().code, ErrorCode::kInvalidArgument);
   ASSERT_TRUE(Prepare(feed, options));
   other.geometry = options.geometry;
@@ -133,7 +133,7 @@ TEST_F(ResumeTest, OtherArgumentsAreRefused) {
 TEST_F(ResumeTest, OtherArgumentsOfTheFeedAreRefused) {
   Feed feed = MakeFeed(20);
   feed.arguments["labels"] = "folders";
-  const Options options = OptionsFor(data::SetFormat::kTar, "set");
+  const Options options = OptionsFor(dataset::SetFormat::kTar, "set");
   StopAfter(5, feed, options);
   const auto before = ReadAll(Path("set"));
   EXPECT_THAT(Prepare(MakeFeed(20), options).error().message,
@@ -148,7 +148,7 @@ TEST_F(ResumeTest, OtherArgumentsOfTheFeedAreRefused) {
 }
 
 TEST_F(ResumeTest, WhatIsMadeAgainIsTold) {
-  const Options options = OptionsFor(data::SetFormat::kTar, "set");
+  const Options options = OptionsFor(dataset::SetFormat::kTar, "set");
   StopAfter(12, MakeFeed(30), options);
   Feed other = MakeFeed(30);
   other.describe = [](int64_t i) { return fmt::format("in/{}{}\n", i, i == 4 ? " changed" : ""); };
@@ -159,9 +159,9 @@ TEST_F(ResumeTest, WhatIsMadeAgainIsTold) {
 
 TEST_F(ResumeTest, ASecondWorkIntoTheFolderOfVariationsIsRefused) {
   const auto with = [&](const std::string& name) {
-    Options options = OptionsFor(data::SetFormat::kFiles, "all");
+    Options options = OptionsFor(dataset::SetFormat::kFiles, "all");
     options.geometry.reset();
-    options.variations = {{name, {.crop = data::Size{10, 10}}}};
+    options.variations = {{name, {.crop = dataset::Size{10, 10}}}};
     return Prepare(MakeFeed(4), options);
   };
   ASSERT_TRUE(with("a"));
@@ -170,7 +170,7 @@ TEST_F(ResumeTest, ASecondWorkIntoTheFolderOfVariationsIsRefused) {
 
 TEST_F(ResumeTest, ADuplicateNamesThePictureThatCameFirst) {
   // Input 8 is input 2, and lies in another part.
-  Options options = OptionsFor(data::SetFormat::kTar, "whole");
+  Options options = OptionsFor(dataset::SetFormat::kTar, "whole");
   ASSERT_TRUE(Prepare(MakeFeed(31), options));
   const std::string rejects = ReadAll(Path("whole")).at("rejects.jsonl");
   EXPECT_THAT(
@@ -180,7 +180,7 @@ TEST_F(ResumeTest, ADuplicateNamesThePictureThatCameFirst) {
 
 TEST_F(ResumeTest, AFinishedSetIsLeftAsItIs) {
   const Feed feed = MakeFeed(20);
-  const Options options = OptionsFor(data::SetFormat::kRaw, "set");
+  const Options options = OptionsFor(dataset::SetFormat::kRaw, "set");
   const auto made = Prepare(feed, options).value();
   EXPECT_FALSE(made.was_finished);
   Feed unread = feed;
@@ -193,9 +193,9 @@ TEST_F(ResumeTest, AFinishedSetIsLeftAsItIs) {
 }
 
 TEST_F(ResumeTest, InputsThatCameOrWentAreTakenUpFromWhereTheListsPart) {
-  const Options options = OptionsFor(data::SetFormat::kTfrecord, "set");
+  const Options options = OptionsFor(dataset::SetFormat::kTfrecord, "set");
   for (const int64_t now : {15, 30, 60}) {
-    ASSERT_TRUE(Prepare(MakeFeed(now), OptionsFor(data::SetFormat::kTfrecord, "whole")));
+    ASSERT_TRUE(Prepare(MakeFeed(now), OptionsFor(dataset::SetFormat::kTfrecord, "whole")));
     StopAfter(20, MakeFeed(30), options);
     const auto summary = Prepare(MakeFeed(now), options);
     ASSERT_TRUE(summary) << summary.error().message;
@@ -211,10 +211,10 @@ TEST_F(ResumeTest, SourcesThatChangedMeanwhileAreAnErrorAndNothingIsFinished) {
   feed.check_unchanged = [&]() -> Status {
     return changed ? Status(Fail(ErrorCode::kIo, "the sources changed")) : Status();
   };
-  const Options options = OptionsFor(data::SetFormat::kFiles, "set");
+  const Options options = OptionsFor(dataset::SetFormat::kFiles, "set");
   const auto failed = Prepare(feed, options);
   EXPECT_THAT(failed.error().message, HasSubstr("the sources changed: run the same command again"));
-  EXPECT_FALSE(data::PreparedSet::IsSet(Path("set")));
+  EXPECT_FALSE(dataset::PreparedSet::IsSet(Path("set")));
   changed = false;
   EXPECT_EQ(Prepare(feed, options)->begun_at, 10);
 }
@@ -224,15 +224,15 @@ TEST_F(ResumeTest, ASourceThatVanishesIsAnErrorAndItsReturnHeals) {
   Feed bad = good;
   bad.get = [&](int64_t i) {
     FedPicture picture = good.get(i);
-    if (i == 12) picture.encoded = std::unexpected(data::Reject{data::RejectReason::kVanished, "gone"});
+    if (i == 12) picture.encoded = std::unexpected(image::Reject{image::RejectReason::kVanished, "gone"});
     return picture;
   };
-  const Options options = OptionsFor(data::SetFormat::kTar, "set");
+  const Options options = OptionsFor(dataset::SetFormat::kTar, "set");
   const auto failed = Prepare(bad, options);
   EXPECT_EQ(failed.error().code, ErrorCode::kIo);
   EXPECT_THAT(failed.error().message, HasSubstr("in/12\\xFF: was there when it was listed, and is gone"));
   EXPECT_EQ(Prepare(good, options)->begun_at, 12);
-  ASSERT_TRUE(Prepare(good, OptionsFor(data::SetFormat::kTar, "whole")));
+  ASSERT_TRUE(Prepare(good, OptionsFor(dataset::SetFormat::kTar, "whole")));
   EXPECT_TRUE(ReadAll(Path("set")) == ReadAll(Path("whole")));
 }
 
@@ -246,7 +246,7 @@ TEST_F(ResumeTest, ASourceThatChangesWhileItIsReadIsAnErrorAndNoPicture) {
     if (i == 11) version = 1;
     return good.get(i);
   };
-  const Options options = OptionsFor(data::SetFormat::kTar, "set");
+  const Options options = OptionsFor(dataset::SetFormat::kTar, "set");
   const auto failed = Prepare(bad, options);
   EXPECT_EQ(failed.error().code, ErrorCode::kIo);
   EXPECT_THAT(failed.error().message, HasSubstr("in/11\\xFF: changed while it was read"));
@@ -264,13 +264,13 @@ TEST_F(ResumeTest, WhatAStopBrokeOffIsNotRejected) {
       stop.request_stop();
       return FedPicture{
           .source = "url",
-          .encoded = std::unexpected(data::Reject{data::RejectReason::kUnreachable, "stopped"})};
+          .encoded = std::unexpected(image::Reject{image::RejectReason::kUnreachable, "stopped"})};
     };
-    Options options = OptionsFor(data::SetFormat::kTar, "set");
+    Options options = OptionsFor(dataset::SetFormat::kTar, "set");
     options.workers = 1;
     EXPECT_EQ(PrepareSet(stopped, options, clock_, stop.get_token(), {}).error().code, ErrorCode::kCancelled);
     ASSERT_TRUE(Prepare(good, options));
-    ASSERT_TRUE(Prepare(good, OptionsFor(data::SetFormat::kTar, "whole")));
+    ASSERT_TRUE(Prepare(good, OptionsFor(dataset::SetFormat::kTar, "whole")));
     EXPECT_TRUE(ReadAll(Path("set")) == ReadAll(Path("whole"))) << last;
     std::filesystem::remove_all(folder_);
   }
@@ -279,9 +279,9 @@ TEST_F(ResumeTest, WhatAStopBrokeOffIsNotRejected) {
 TEST_F(ResumeTest, VariationsAreTheSetsThatEachRecipeGivesAlone) {
   const Feed feed = MakeFeed(30);
   const std::vector<Variation> variations = {
-      {"small", {.short_side = 20, .crop = data::Size{16, 16}}},
-      {"grey", {.resize = data::Size{12, 30}, .channels = data::Channels::kGrey}},
-      {"part", {.crop = data::Size{10, 10}}}};
+      {"small", {.short_side = 20, .crop = dataset::Size{16, 16}}},
+      {"grey", {.resize = dataset::Size{12, 30}, .channels = dataset::Channels::kGrey}},
+      {"part", {.crop = dataset::Size{10, 10}}}};
   for (const auto format : kFormats) {
     Options options = OptionsFor(format, "all");
     options.geometry.reset();
@@ -305,7 +305,7 @@ TEST_F(ResumeTest, JoinedPartsAreTheSetOfOneMachine) {
     ASSERT_TRUE(Prepare(feed, OptionsFor(format, "whole")));
     Options options = OptionsFor(format, "parts");
     for (const int64_t index : {2, 3, 1}) {
-      options.part = data::Part{index, 3};
+      options.part = dataset::Part{index, 3};
       options.workers = static_cast<int>(index);
       ASSERT_TRUE(Prepare(feed, options));
     }
@@ -321,9 +321,9 @@ TEST_F(ResumeTest, JoinedPartsAreTheSetOfOneMachine) {
 // Pictures 2 and 8, which are one, lie in different parts.
 TEST_F(ResumeTest, ADuplicateThatTheJoinFindsIsCounted) {
   const Feed feed = MakeFeed(31);
-  Options options = OptionsFor(data::SetFormat::kTar, "parts");
+  Options options = OptionsFor(dataset::SetFormat::kTar, "parts");
   for (const int64_t index : {1, 2, 3, 4, 5}) {
-    options.part = data::Part{index, 5};
+    options.part = dataset::Part{index, 5};
     EXPECT_FALSE(Prepare(feed, options)->rejected.contains("duplicate"));
   }
   Progress last;
@@ -333,7 +333,7 @@ TEST_F(ResumeTest, ADuplicateThatTheJoinFindsIsCounted) {
                                 clock_);
   ASSERT_TRUE(joined);
   EXPECT_EQ(joined->rejected.at("duplicate"), 1);
-  EXPECT_EQ(joined->format, data::SetFormat::kTar);
+  EXPECT_EQ(joined->format, dataset::SetFormat::kTar);
   int64_t rejected = 0;
   for (const auto& [reason, count] : joined->rejected) rejected += count;
   EXPECT_EQ(last.rejected, rejected);
@@ -341,14 +341,14 @@ TEST_F(ResumeTest, ADuplicateThatTheJoinFindsIsCounted) {
 
 TEST_F(ResumeTest, PartsThatDoNotBelongTogetherAreRefused) {
   const Feed feed = MakeFeed(9);
-  Options options = OptionsFor(data::SetFormat::kTar, "parts");
-  options.part = data::Part{1, 2};
+  Options options = OptionsFor(dataset::SetFormat::kTar, "parts");
+  options.part = dataset::Part{1, 2};
   ASSERT_TRUE(Prepare(feed, options));
   const auto refusal = [&](const std::vector<std::string>& parts) {
     return JoinParts({.parts = parts, .folder = Path("joined")}, clock_).error().message;
   };
   EXPECT_THAT(refusal({Path("parts")}), HasSubstr("part 2 of 2 is missing"));
-  options.part = data::Part{2, 2};
+  options.part = dataset::Part{2, 2};
   StopAfter(1, feed, options);
   EXPECT_THAT(refusal({Path("parts")}), HasSubstr("this part is not finished"));
   ASSERT_TRUE(Prepare(feed, options));
@@ -357,9 +357,9 @@ TEST_F(ResumeTest, PartsThatDoNotBelongTogetherAreRefused) {
   options.min_bytes = 1;
   ASSERT_TRUE(Prepare(feed, options));
   EXPECT_THAT(refusal({Path("parts/part-1-of-2"), Path("other")}), HasSubstr("of different works"));
-  ASSERT_TRUE(Prepare(feed, OptionsFor(data::SetFormat::kTar, "whole")));
+  ASSERT_TRUE(Prepare(feed, OptionsFor(dataset::SetFormat::kTar, "whole")));
   EXPECT_THAT(refusal({Path("whole")}), HasSubstr("not a part of one"));
-  EXPECT_FALSE(data::PreparedSet::IsSet(Path("joined")));
+  EXPECT_FALSE(dataset::PreparedSet::IsSet(Path("joined")));
 }
 
 TEST(Part, IsReadFromTheTextOrTheBatchSystem) {
@@ -367,7 +367,7 @@ TEST(Part, IsReadFromTheTextOrTheBatchSystem) {
   const Environment environment = [&](const char* name) -> std::optional<std::string> {
     return set.contains(name) ? std::optional(set.at(name)) : std::nullopt;
   };
-  EXPECT_EQ(ParsePart("2/3", environment), (data::Part{2, 3}));
+  EXPECT_EQ(ParsePart("2/3", environment), (dataset::Part{2, 3}));
   for (const char* text : {"", "0/3", "4/3", "1", "1/", "/3", "1/x", "auto/", "1/0", "-1/3", "1/2/3"}) {
     EXPECT_EQ(ParsePart(text, environment).error().code, ErrorCode::kInvalidArgument) << text;
   }
@@ -375,13 +375,13 @@ TEST(Part, IsReadFromTheTextOrTheBatchSystem) {
     EXPECT_THAT(ParsePart(text, environment).error().message, HasSubstr("more than 1000000 parts")) << text;
   EXPECT_THAT(ParsePart("auto", environment).error().message, HasSubstr("neither SLURM_ARRAY_TASK_ID"));
   set = {{"JOB_COMPLETION_INDEX", "0"}};
-  EXPECT_EQ(ParsePart("auto/5", environment), (data::Part{1, 5}));
+  EXPECT_EQ(ParsePart("auto/5", environment), (dataset::Part{1, 5}));
   EXPECT_THAT(ParsePart("auto", environment).error().message, HasSubstr("auto/N"));
   set = {{"SLURM_ARRAY_TASK_ID", "14"},
          {"SLURM_ARRAY_TASK_MIN", "10"},
          {"SLURM_ARRAY_TASK_STEP", "2"},
          {"SLURM_ARRAY_TASK_COUNT", "4"}};
-  EXPECT_EQ(ParsePart("auto", environment), (data::Part{3, 4}));
+  EXPECT_EQ(ParsePart("auto", environment), (dataset::Part{3, 4}));
   set["SLURM_ARRAY_TASK_ID"] = "18";
   EXPECT_FALSE(ParsePart("auto", environment));
 }

@@ -10,12 +10,12 @@
 #include <optional>
 #include <utility>
 
-#include "data/decode.h"
-#include "data/file_at.h"
-#include "data/hash.h"
-#include "data/line_reader.h"
-#include "data/set.h"
-#include "data/tar.h"
+#include "dataset/file_at.h"
+#include "dataset/hash.h"
+#include "dataset/line_reader.h"
+#include "dataset/set.h"
+#include "dataset/tar.h"
+#include "image/decode.h"
 
 namespace weir::prepare {
 namespace {
@@ -30,7 +30,7 @@ bool IsTarArgument(const std::string& path) {
   for (const std::string_view ending : {".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst"}) {
     if (path.ends_with(ending)) return true;
   }
-  return data::IsTar(path);
+  return dataset::IsTar(path);
 }
 
 // What WebDataset calls a sample's key: the name up to the first dot of its last part.
@@ -50,7 +50,7 @@ Result<std::string> ReadSmall(const UniqueFd& fd, const std::string& path, int64
   if (size > 4096) return Fail(ErrorCode::kCorrupt, fmt::format("{}: a label of {} bytes", path, size));
   std::string text(static_cast<size_t>(size), '\0');
   const auto into = std::as_writable_bytes(std::span(text));
-  if (TRY(data::ReadAt(fd, path, into, offset)) == into.size()) return text;
+  if (TRY(dataset::ReadAt(fd, path, into, offset)) == into.size()) return text;
   return Fail(ErrorCode::kIo, fmt::format("{}: has become shorter while it was read", path));
 }
 
@@ -62,7 +62,7 @@ std::optional<std::string_view> FirstFolderOf(std::string_view name) {
   return name.substr(0, slash);
 }
 
-data::StreamHash& Add(data::StreamHash& hash, std::string_view text) {
+dataset::StreamHash& Add(dataset::StreamHash& hash, std::string_view text) {
   hash.Add(std::as_bytes(std::span(text)));
   hash.Add(std::as_bytes(std::span("", 1)));
   return hash;
@@ -82,12 +82,12 @@ bool IsFolder(const std::string& path) {
 
 struct FolderContents {
   int64_t inputs = 0;
-  data::StreamHash hash;
+  dataset::StreamHash hash;
 };
 
-void AddContents(const data::Listing& listing, FolderContents& contents) {
+void AddContents(const dataset::Listing& listing, FolderContents& contents) {
   contents.inputs += std::ssize(listing.inputs);
-  for (const data::Input& input : listing.inputs) Add(contents.hash, input.name);
+  for (const dataset::Input& input : listing.inputs) Add(contents.hash, input.name);
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ Result<std::unique_ptr<Sources>> Sources::Open(SourceOptions options) {
       TRY_STATUS(sources->AddTar(path));
       continue;
     }
-    data::Listing listing = TRY(data::ListInputs({path}));
+    dataset::Listing listing = TRY(dataset::ListInputs({path}));
     if (IsFolder(path)) AddContents(listing, folders);
     TRY_STATUS(sources->AddListing(std::move(listing)));
   }
@@ -129,9 +129,9 @@ std::unexpected<Error> Sources::NoPictures() const {
                           fmt::join(names, ", "), skipped_));
 }
 
-Status Sources::TakeClasses(const data::Listing& listing) {
+Status Sources::TakeClasses(const dataset::Listing& listing) {
   for (const auto& set : listing.sets) {
-    if (set->facts().format == data::SetFormat::kRaw) {
+    if (set->facts().format == dataset::SetFormat::kRaw) {
       return Fail(ErrorCode::kUnsupported,
                   fmt::format("{}: raw records cannot be prepared again; give the pictures they were made of",
                               set->folder()));
@@ -148,13 +148,13 @@ Status Sources::TakeClasses(const data::Listing& listing) {
 }
 
 // A set's own labels are numbers; among tickets they go by their text.
-Status Sources::AddListing(data::Listing listing) {
+Status Sources::AddListing(dataset::Listing listing) {
   TRY_STATUS(TakeClasses(listing));
   skipped_ += std::ssize(listing.skipped);
   const auto container = static_cast<int32_t>(listings_.size());
   std::vector<size_t> next_entry(listing.sets.size());  // a set's pictures are listed in its own order
   for (int64_t i = 0; i < std::ssize(listing.inputs); ++i) {
-    const data::Input& input = listing.inputs[static_cast<size_t>(i)];
+    const dataset::Input& input = listing.inputs[static_cast<size_t>(i)];
     std::optional<int> label = input.label;
     if (label && labels_are_tickets_) label = texts_.TicketOf(std::to_string(*label));
     if (input.set < 0) {
@@ -166,23 +166,23 @@ Status Sources::AddListing(data::Listing listing) {
     }
     // The name that the picture had before the set was made.
     const auto set_index = static_cast<size_t>(input.set);
-    const data::PreparedSet& set = *listing.sets[set_index];
+    const dataset::PreparedSet& set = *listing.sets[set_index];
     const std::string place =
         fmt::format("{}/manifest.jsonl: line {}", set.folder(), next_entry[set_index] + 1);
-    const data::SetEntry& entry = set.entries()[next_entry[set_index]++];
+    const dataset::SetEntry& entry = set.entries()[next_entry[set_index]++];
     const std::string name = TRY_CONTEXT(UnescapeBytes(entry.source), place);
     if (name.empty() || name.size() > InputList::kMaxName)
       return Fail(ErrorCode::kCorrupt, fmt::format("{}: a source of {} bytes", place, name.size()));
     inputs_.Add(
         {.kind = InputKind::kSetInput, .name = name, .label = label, .container = container, .offset = i});
   }
-  if (!listing.sets.empty()) listings_.push_back(std::make_unique<data::Listing>(std::move(listing)));
+  if (!listing.sets.empty()) listings_.push_back(std::make_unique<dataset::Listing>(std::move(listing)));
   return {};
 }
 
 Status Sources::AddTar(const std::string& path) {
   Archive archive{path, path.substr(path.rfind('/') + 1), StateOfFile(path),
-                  TRY(data::OpenRegularFile(path)).fd};
+                  TRY(dataset::OpenRegularFile(path)).fd};
   const auto container = static_cast<int32_t>(archives_.size());
   // The pictures of one key whose label has not been met yet: WebDataset keeps a key's members together.
   std::string key;
@@ -194,7 +194,7 @@ Status Sources::AddTar(const std::string& path) {
     label.reset();
     first = inputs_.size();
   };
-  TRY_STATUS(data::ScanTar(path, [&](const data::TarMember& member) -> Status {
+  TRY_STATUS(dataset::ScanTar(path, [&](const dataset::TarMember& member) -> Status {
     begin_key(KeyOf(member.name));
     if (member.name.ends_with(".cls")) {
       const std::string text = TRY(ReadSmall(archive.fd, path, member.offset, member.size));
@@ -202,7 +202,7 @@ Status Sources::AddTar(const std::string& path) {
         return Context(fmt::format("{}: {}", path, member.name), good.error());
       label = texts_.TicketOf(Trimmed(text));
       for (int64_t i = first; i < inputs_.size(); ++i) inputs_.SetLabel(i, label);
-    } else if (data::IsNamedLikeAPicture(member.name)) {
+    } else if (dataset::IsNamedLikeAPicture(member.name)) {
       const std::string name = fmt::format("{}/{}", archive.name, member.name);
       inputs_.Add({.kind = InputKind::kTarMember,
                    .name = name,
@@ -220,7 +220,7 @@ Status Sources::AddTar(const std::string& path) {
 }
 
 Status Sources::AddList(const std::string& path) {
-  data::LineReader lines = TRY(data::LineReader::Open(path));
+  dataset::LineReader lines = TRY(dataset::LineReader::Open(path));
   // The first name ends within this many bytes, or is too long.
   const bool zeros = TRY(lines.DetectZeroEnds(kMaxListedName + 1));
   const char* unit = zeros ? "name" : "line";
@@ -312,43 +312,43 @@ Status Sources::ReplaceLabels() {
   return {};
 }
 
-data::Accepted<Bytes> Sources::LoadMember(const ListedInput& input) const {
+image::Accepted<Bytes> Sources::LoadMember(const ListedInput& input) const {
   const Archive& archive = archives_[static_cast<size_t>(input.container)];
   if (static_cast<uint64_t>(input.bytes) > options_.max_file_bytes) {
-    return std::unexpected(data::Reject{
-        data::RejectReason::kTooManyBytes,
+    return std::unexpected(image::Reject{
+        image::RejectReason::kTooManyBytes,
         fmt::format("{} bytes are more than the limit of {}", input.bytes, options_.max_file_bytes)});
   }
   Bytes bytes = Bytes::AllocateUninitialized(static_cast<size_t>(input.bytes));
   const std::span<std::byte> into(bytes.mutable_data(), bytes.size());
-  const Result<size_t> got = data::ReadAt(archive.fd, archive.path, into, input.offset);
-  if (!got) return std::unexpected(data::RejectOf(got.error()));
+  const Result<size_t> got = dataset::ReadAt(archive.fd, archive.path, into, input.offset);
+  if (!got) return std::unexpected(image::RejectOf(got.error()));
   if (*got == bytes.size()) return bytes;
   return std::unexpected(
-      data::Reject{data::RejectReason::kVanished, fmt::format("{} has become shorter", archive.path)});
+      image::Reject{image::RejectReason::kVanished, fmt::format("{} has become shorter", archive.path)});
 }
 
-data::Accepted<Bytes> Sources::Load(const ListedInput& input) const {
+image::Accepted<Bytes> Sources::Load(const ListedInput& input) const {
   switch (input.kind) {
     case InputKind::kTarMember:
       return LoadMember(input);
     case InputKind::kUrl:
-      return data::Fetch(std::string(input.name), options_.max_file_bytes, options_.fetch);
+      return dataset::Fetch(std::string(input.name), options_.max_file_bytes, options_.fetch);
     case InputKind::kSetInput: {
-      const data::Listing& listing = *listings_[static_cast<size_t>(input.container)];
-      return data::LoadInput(listing, listing.inputs[static_cast<size_t>(input.offset)],
-                             options_.max_file_bytes);
+      const dataset::Listing& listing = *listings_[static_cast<size_t>(input.container)];
+      return dataset::LoadInput(listing, listing.inputs[static_cast<size_t>(input.offset)],
+                                options_.max_file_bytes);
     }
     case InputKind::kFile:
     case InputKind::kListedFile:
       break;
   }
-  data::Input file;
+  dataset::Input file;
   file.name = input.name;
-  auto loaded = data::LoadInput({}, file, options_.max_file_bytes);
+  auto loaded = dataset::LoadInput({}, file, options_.max_file_bytes);
   if (!loaded && input.kind == InputKind::kListedFile &&
-      loaded.error().reason == data::RejectReason::kVanished) {
-    loaded.error().reason = data::RejectReason::kMissing;
+      loaded.error().reason == image::RejectReason::kVanished) {
+    loaded.error().reason = image::RejectReason::kMissing;
   }
   return loaded;
 }
@@ -370,7 +370,7 @@ std::string Sources::StateOf(int64_t index) const {
     case InputKind::kTarMember:
       return archives_[static_cast<size_t>(input.container)].state;
     case InputKind::kSetInput: {
-      const data::Listing& listing = *listings_[static_cast<size_t>(input.container)];
+      const dataset::Listing& listing = *listings_[static_cast<size_t>(input.container)];
       const int set = listing.inputs[static_cast<size_t>(input.offset)].set;
       return listing.sets[static_cast<size_t>(set)]->facts().manifest_hash;
     }
@@ -384,7 +384,7 @@ Status Sources::CheckUnchanged() const {
   FolderContents now;
   for (const std::string& path : options_.paths) {
     if (!IsFolder(path)) continue;
-    const Result<data::Listing> listing = data::ListInputs({path});
+    const Result<dataset::Listing> listing = dataset::ListInputs({path});
     if (!listing) {
       return Fail(ErrorCode::kIo,
                   fmt::format("the sources changed while they were read: {}", listing.error().message));

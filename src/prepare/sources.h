@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/fetch.h"
-#include "data/source.h"
+#include "dataset/fetch.h"
+#include "dataset/source.h"
 #include "prepare/feed.h"
 #include "prepare/input_list.h"
 #include "prepare/labels.h"
@@ -17,8 +17,8 @@
 namespace weir::prepare {
 
 struct SourceOptions {
-  // Files, folders (recursive), prepared sets and tar archives, as data::ListInputs takes them. A tar archive
-  // gives its members that are named like pictures, with the label of the member KEY.cls beside each.
+  // Files, folders (recursive), prepared sets and tar archives, as dataset::ListInputs takes them. A tar
+  // archive gives its members that are named like pictures, with the label of the member KEY.cls beside each.
   std::vector<std::string> paths;
   // Files of names, one a line, "-" for standard input: a path, or a URL of http or https; behind a tab its
   // label. A list whose first name ends with a zero byte (`find -print0`) has a zero byte behind each name,
@@ -27,8 +27,8 @@ struct SourceOptions {
   std::vector<std::string> lists;
   std::string labels;  // "folders": the first folder of each name; else a CSV file of name,label; empty: as
                        // the sources have them
-  uint64_t max_file_bytes = data::kMaxFileBytes;
-  data::FetchOptions fetch;
+  uint64_t max_file_bytes = dataset::kMaxFileBytes;
+  dataset::FetchOptions fetch;
 };
 
 // The listing; small: 1,000,000 names of 60 bytes are some 110 MB. Reading from it is thread-safe.
@@ -48,17 +48,17 @@ class Sources {
   explicit Sources(SourceOptions options) : options_(std::move(options)) {}
 
   std::unexpected<Error> NoPictures() const;
-  Status AddListing(data::Listing listing);
+  Status AddListing(dataset::Listing listing);
   Status AddTar(const std::string& path);
   Status AddList(const std::string& path);
   Status AddListed(std::string_view name, const std::string& place, bool has_label);
-  Status TakeClasses(const data::Listing& listing);
+  Status TakeClasses(const dataset::Listing& listing);
   Status FinishLabels();
   Status ReplaceLabels();
   FedPicture Get(int64_t index) const;
   std::string StateOf(int64_t index) const;
-  data::Accepted<Bytes> Load(const ListedInput& input) const;
-  data::Accepted<Bytes> LoadMember(const ListedInput& input) const;
+  image::Accepted<Bytes> Load(const ListedInput& input) const;
+  image::Accepted<Bytes> LoadMember(const ListedInput& input) const;
   Status CheckUnchanged() const;
 
   struct Archive {
@@ -69,7 +69,7 @@ class Sources {
 
   const SourceOptions options_;
   InputList inputs_;
-  std::vector<std::unique_ptr<const data::Listing>> listings_;  // of prepared sets
+  std::vector<std::unique_ptr<const dataset::Listing>> listings_;  // of prepared sets
   std::vector<Archive> archives_;
   std::vector<std::string> classes_;
   bool has_classes_ = false;

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "base/file.h"
-#include "data/tar.h"
+#include "dataset/tar.h"
 #include "prepare/labels.h"
 #include "prepare/prepare.h"
 #include "prepare/preview.h"
@@ -49,7 +49,7 @@ class SourcesTest : public ::testing::Test {
       const FedPicture picture = feed.get(i);
       lines.push_back(picture.source + " " + (picture.label ? std::to_string(*picture.label) : "-") + " " +
                       (picture.encoded ? std::string(picture.encoded->text().substr(0, 1))
-                                       : std::string(data::ToString(picture.encoded.error().reason))));
+                                       : std::string(ToString(picture.encoded.error().reason))));
     }
     classes_ = feed.classes;
     return lines;
@@ -57,7 +57,7 @@ class SourcesTest : public ::testing::Test {
   Error Refusal(SourceOptions options) { return Sources::Open(std::move(options)).error(); }
   static std::string Member(const std::string& name, const std::string& contents) {
     const auto size = static_cast<int64_t>(contents.size());
-    return data::FormatTarHeader(name, size) + contents + data::TarPadding(size);
+    return dataset::FormatTarHeader(name, size) + contents + dataset::TarPadding(size);
   }
 
   std::string folder_;
@@ -191,8 +191,9 @@ TEST_F(SourcesTest, ATarMemberIsAPictureByAnyEndingThatAFileIsOneBy) {
 
 TEST_F(SourcesTest, PreparedSetsGiveTheirPicturesAndClasses) {
   const SteadyClock clock;
-  for (const auto format : {data::SetFormat::kFiles, data::SetFormat::kTar, data::SetFormat::kTfrecord}) {
-    const std::string name(data::ToString(format));
+  for (const auto format :
+       {dataset::SetFormat::kFiles, dataset::SetFormat::kTar, dataset::SetFormat::kTfrecord}) {
+    const std::string name(ToString(format));
     ASSERT_TRUE(PrepareSet(MakeFeed(4), {.folder = Path(name), .format = format}, clock, {}, {}));
     const auto read = Read({.paths = {Path(name)}});
     ASSERT_EQ(read.size(), 4u);
@@ -201,8 +202,8 @@ TEST_F(SourcesTest, PreparedSetsGiveTheirPicturesAndClasses) {
   }
   ASSERT_TRUE(PrepareSet(MakeFeed(2),
                          {.folder = Path("raw"),
-                          .format = data::SetFormat::kRaw,
-                          .geometry = data::Geometry{.resize = data::Size{8, 8}}},
+                          .format = dataset::SetFormat::kRaw,
+                          .geometry = dataset::Geometry{.resize = dataset::Size{8, 8}}},
                          clock, {}, {}));
   EXPECT_EQ(Refusal({.paths = {Path("raw")}}).code, ErrorCode::kUnsupported);
 }
@@ -216,7 +217,7 @@ TEST_F(SourcesTest, AFolderThatChangesIsTold) {
   EXPECT_THAT(feed.check_unchanged().error().message, HasSubstr("held 1 pictures, and now hold 2"));
   std::filesystem::remove_all(Path("in"));
   EXPECT_EQ(feed.check_unchanged().error().code, ErrorCode::kIo);
-  EXPECT_EQ(feed.get(0).encoded.error().reason, data::RejectReason::kVanished);
+  EXPECT_EQ(feed.get(0).encoded.error().reason, image::RejectReason::kVanished);
 }
 
 // A making that is gone on with makes again what has changed since it was broken off, and what follows it.
@@ -226,7 +227,7 @@ TEST_F(SourcesTest, AFileThatChangedIsMadeAgain) {
     Write(fmt::format("in/{}.png", i), EncodedNoise(20, 20, static_cast<uint64_t>(i), true));
   Write("list", Path("in/0.png") + "\n" + Path("late.png") + "\n" + Path("in/1.png") + "\n");
   const Options options{
-      .folder = Path("set"), .format = data::SetFormat::kTar, .workers = 1, .checkpoint_every = 0ms};
+      .folder = Path("set"), .format = dataset::SetFormat::kTar, .workers = 1, .checkpoint_every = 0ms};
   const auto prepare = [&](const std::string& folder, int64_t stop_after) {
     std::stop_source stop;
     Options mine = options;
@@ -392,11 +393,12 @@ TEST_F(SourcesTest, TheFirstNamesAreKeptThroughManyPreparations) {
   const SteadyClock clock;
   const auto sources_of = [&](const std::string& set) {
     std::vector<std::string> names;
-    const auto opened = data::PreparedSet::Open(Path(set)).value();
-    for (const data::SetEntry& entry : opened->entries()) names.push_back(entry.source);
+    const auto opened = dataset::PreparedSet::Open(Path(set)).value();
+    for (const dataset::SetEntry& entry : opened->entries()) names.push_back(entry.source);
     return names;
   };
-  for (const auto format : {data::SetFormat::kFiles, data::SetFormat::kTar, data::SetFormat::kTfrecord}) {
+  for (const auto format :
+       {dataset::SetFormat::kFiles, dataset::SetFormat::kTar, dataset::SetFormat::kTfrecord}) {
     ASSERT_TRUE(PrepareSet(MakeFeed(4), {.folder = Path("first"), .format = format}, clock, {}, {}));
     EXPECT_THAT(sources_of("first"), Contains("in/3\\xFF"));
     std::string before = "first";
@@ -413,11 +415,11 @@ TEST_F(SourcesTest, TheFirstNamesAreKeptThroughManyPreparations) {
 TEST_F(SourcesTest, APreviewShowsPicturesAndRejects) {
   const SteadyClock clock;
   const Options options{.folder = Path("set"),
-                        .format = data::SetFormat::kRaw,
-                        .geometry = data::Geometry{.resize = data::Size{40, 20}}};
+                        .format = dataset::SetFormat::kRaw,
+                        .geometry = dataset::Geometry{.resize = dataset::Size{40, 20}}};
   ASSERT_TRUE(PrepareSet(MakeFeed(20), options, clock, {}, {}));
   const std::string sheet = MakePreview(Path("set"), {.columns = 4, .rows = 3}).value();
-  const auto info = data::ReadPictureInfo(std::as_bytes(std::span(sheet)), {});
+  const auto info = image::ReadPictureInfo(std::as_bytes(std::span(sheet)), {});
   ASSERT_TRUE(info);
   EXPECT_EQ(info->width, 4 * 116 + 4);
   EXPECT_EQ(info->height, 3 * 116 + 4 + 3 * 18 + 4);  // three lines: the count, and two reasons

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "base/seed.h"
-#include "data/hash.h"
-#include "data/set_text.h"
+#include "dataset/hash.h"
+#include "dataset/set_text.h"
 
 namespace weir::prepare {
 namespace {
@@ -74,7 +74,7 @@ struct Ranked {
 
 uint64_t RankOf(std::string_view name, uint64_t seed) {
   const std::string text = fmt::format("{}\n{}", seed, name);
-  const std::string hash = data::HashOf(std::as_bytes(std::span(text)));
+  const std::string hash = dataset::HashOf(std::as_bytes(std::span(text)));
   uint64_t rank = 0;
   std::from_chars(hash.data(), hash.data() + 16, rank, 16);
   return rank;
@@ -100,7 +100,7 @@ Result<std::vector<SplitShare>> ParseSplit(std::string_view text) {
       share.name = item.substr(0, equals);
       item.remove_prefix(equals + 1);
       named += 1;
-      if (!data::IsSplitName(share.name))
+      if (!dataset::IsSplitName(share.name))
         return refuse(fmt::format("\"{}\" is no name for a folder", share.name));
     }
     const std::optional<double> number = ShareIn(item);

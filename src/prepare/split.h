@@ -14,7 +14,7 @@ namespace weir::prepare {
 
 // One share of a set, which becomes a set of its own.
 struct SplitShare {
-  std::string name;  // of its folder: data::IsSplitName
+  std::string name;  // of its folder: dataset::IsSplitName
   double share = 0;  // of the pictures, above 0
   bool operator==(const SplitShare&) const = default;
 };

@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "data/verify.h"
+#include "dataset/verify.h"
 #include "prepare/join.h"
 #include "prepare/part.h"
 #include "prepare/prepare.h"
@@ -119,10 +119,10 @@ class SplitTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
-  Options OptionsFor(data::SetFormat format, const std::string& name) const {
+  Options OptionsFor(dataset::SetFormat format, const std::string& name) const {
     return {.folder = Path(name),
             .format = format,
-            .geometry = data::Geometry{.short_side = 32, .crop = data::Size{24, 24}},
+            .geometry = dataset::Geometry{.short_side = 32, .crop = dataset::Size{24, 24}},
             .split = {{"train", 0.5}, {"val", 0.3}, {"test", 0.2}},
             .shard_bytes = 20'000,
             .replicate = 60,
@@ -157,18 +157,18 @@ class SplitTest : public ::testing::Test {
 
 TEST_F(SplitTest, EachShareIsASetAndTogetherTheyAreAllPictures) {
   const Feed feed = MakeFeed(40);
-  Options options = OptionsFor(data::SetFormat::kTar, "split");
+  Options options = OptionsFor(dataset::SetFormat::kTar, "split");
   options.replicate = 0;
   const PrepareSummary summary = Prepare(feed, options).value();
   std::set<int64_t> inputs;
   ASSERT_EQ(summary.splits.size(), 3u);
   for (const auto& [name, images] : summary.splits) {
     const std::string folder = Path("split/" + name);
-    EXPECT_EQ(data::VerifySet(folder, {})->faults, 0);
-    const auto set = data::PreparedSet::Open(folder).value();
+    EXPECT_EQ(dataset::VerifySet(folder, {})->faults, 0);
+    const auto set = dataset::PreparedSet::Open(folder).value();
     EXPECT_EQ(set->facts().split, name);
     EXPECT_EQ(set->facts().images, images);
-    for (const data::SetEntry& entry : set->entries()) EXPECT_TRUE(inputs.insert(entry.input).second);
+    for (const dataset::SetEntry& entry : set->entries()) EXPECT_TRUE(inputs.insert(entry.input).second);
   }
   EXPECT_EQ(summary.splits[0].first, "train");
   EXPECT_EQ(std::ssize(inputs), summary.images);
@@ -180,13 +180,13 @@ TEST_F(SplitTest, EachShareIsASetAndTogetherTheyAreAllPictures) {
 
 TEST_F(SplitTest, TheSameBytesNeverLandInTwoShares) {
   const Feed feed = ManyDuplicates();
-  Options options = OptionsFor(data::SetFormat::kFiles, "split");
+  Options options = OptionsFor(dataset::SetFormat::kFiles, "split");
   ASSERT_TRUE(Prepare(feed, options));
   std::map<std::string, std::string> share_of;
   int64_t twins = 0;
   for (const SplitShare& share : options.split) {
-    const auto set = data::PreparedSet::Open(Path("split/" + share.name)).value();
-    for (const data::SetEntry& entry : set->entries()) {
+    const auto set = dataset::PreparedSet::Open(Path("split/" + share.name)).value();
+    for (const dataset::SetEntry& entry : set->entries()) {
       const auto [known, is_new] = share_of.try_emplace(entry.source_hash, share.name);
       EXPECT_EQ(known->second, share.name) << entry.source;
       twins += is_new ? 0 : 1;
@@ -214,13 +214,13 @@ TEST_F(SplitTest, StopsPartsAndWorkersGiveTheSameBytes) {
       }
       options.folder = Path("parts");
       for (const int64_t index : {3, 1, 2}) {
-        options.part = data::Part{index, 3};
+        options.part = dataset::Part{index, 3};
         ASSERT_TRUE(Prepare(feed, options));
       }
       const JoinOptions join{.parts = {Path("parts")}, .folder = Path("joined")};
       const auto joined = JoinParts(join, clock_);
       ASSERT_TRUE(joined) << joined.error().message;
-      EXPECT_TRUE(ReadAll(Path("joined")) == whole) << data::ToString(format) << reject_duplicates;
+      EXPECT_TRUE(ReadAll(Path("joined")) == whole) << ToString(format) << reject_duplicates;
       EXPECT_TRUE(JoinParts(join, clock_)->was_finished);
       std::filesystem::remove_all(folder_);
     }
@@ -229,20 +229,21 @@ TEST_F(SplitTest, StopsPartsAndWorkersGiveTheSameBytes) {
 
 TEST_F(SplitTest, VariationsAreSplitAlike) {
   const Feed feed = MakeFeed(30);
-  Options options = OptionsFor(data::SetFormat::kRaw, "all");
+  Options options = OptionsFor(dataset::SetFormat::kRaw, "all");
   options.geometry.reset();
-  options.variations = {{"small", {.resize = data::Size{8, 8}}}, {"wide", {.resize = data::Size{20, 8}}}};
+  options.variations = {{"small", {.resize = dataset::Size{8, 8}}},
+                        {"wide", {.resize = dataset::Size{20, 8}}}};
   StopAfter(11, feed, options);
   ASSERT_TRUE(Prepare(feed, options));
   for (const Variation& variation : options.variations) {
-    Options alone = OptionsFor(data::SetFormat::kRaw, variation.name);
+    Options alone = OptionsFor(dataset::SetFormat::kRaw, variation.name);
     alone.geometry = variation.geometry;
     ASSERT_TRUE(Prepare(feed, alone));
     EXPECT_TRUE(ReadAll(Path("all/" + variation.name)) == ReadAll(Path(variation.name))) << variation.name;
   }
   options.folder = Path("parts");
   for (const int64_t index : {1, 2}) {
-    options.part = data::Part{index, 2};
+    options.part = dataset::Part{index, 2};
     ASSERT_TRUE(Prepare(feed, options));
   }
   ASSERT_TRUE(JoinParts({.parts = {Path("parts")}, .folder = Path("joined")}, clock_));
@@ -251,7 +252,7 @@ TEST_F(SplitTest, VariationsAreSplitAlike) {
 
 TEST_F(SplitTest, AnotherSplitOrSeedIsRefused) {
   const Feed feed = MakeFeed(20);
-  const Options options = OptionsFor(data::SetFormat::kTar, "set");
+  const Options options = OptionsFor(dataset::SetFormat::kTar, "set");
   StopAfter(5, feed, options);
   Options other = options;
   other.split_seed = 2;
@@ -271,9 +272,9 @@ TEST_F(SplitTest, AnotherSplitOrSeedIsRefused) {
 
 TEST_F(SplitTest, AMissingShareOfAPartIsNamed) {
   const Feed feed = MakeFeed(20);
-  Options options = OptionsFor(data::SetFormat::kTar, "parts");
+  Options options = OptionsFor(dataset::SetFormat::kTar, "parts");
   for (const int64_t index : {1, 2}) {
-    options.part = data::Part{index, 2};
+    options.part = dataset::Part{index, 2};
     ASSERT_TRUE(Prepare(feed, options));
   }
   std::filesystem::remove_all(Path("parts/part-2-of-2/val"));

@@ -46,7 +46,7 @@ void TurnIntoProbabilities(const T* scores, int64_t count, std::vector<Answer>& 
 }
 
 template <typename T>
-Result<std::vector<Answer>> Rank(const T* scores, int64_t count, const data::Recipe& recipe, int top) {
+Result<std::vector<Answer>> Rank(const T* scores, int64_t count, const dataset::Recipe& recipe, int top) {
   if (std::any_of(scores, scores + count, [](T score) { return std::isnan(score); })) {
     return Fail(ErrorCode::kCorrupt, "the model's scores are not numbers (NaN)");
   }
@@ -58,7 +58,7 @@ Result<std::vector<Answer>> Rank(const T* scores, int64_t count, const data::Rec
 }  // namespace
 
 Result<std::vector<Answer>> RankAnswers(const infer::Tensor& scores, int64_t items, int64_t item,
-                                        const data::Recipe& recipe, int top) {
+                                        const dataset::Recipe& recipe, int top) {
   const int64_t elements = TRY(infer::ElementCount(scores.shape));
   const size_t element = infer::ByteSize(scores.dtype);
   if (scores.shape.empty() || scores.shape[0] != items || item >= items || elements % scores.shape[0] != 0 ||
@@ -128,10 +128,10 @@ void AnswerWriter::Write(std::string_view file, const std::vector<Answer>& answe
   Put();
 }
 
-void AnswerWriter::WriteReject(std::string_view file, const data::Reject& reject) {
+void AnswerWriter::WriteReject(std::string_view file, const image::Reject& reject) {
   const std::string detail = reject.detail.empty() ? "" : ": " + EscapeBytes(reject.detail);
   line_ = fmt::format("{},rejected,,,,,{}\n", CsvField(file),
-                      CsvField(fmt::format("{}{}", data::ToString(reject.reason), detail)));
+                      CsvField(fmt::format("{}{}", ToString(reject.reason), detail)));
   Put();
 }
 

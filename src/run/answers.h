@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/recipe.h"
-#include "data/reject.h"
+#include "dataset/recipe.h"
+#include "image/reject.h"
 #include "infer/tensor.h"
 
 namespace weir::run {
@@ -23,7 +23,7 @@ struct Answer {
 // answer. Scores that are not numbers are kCorrupt. kInvalidArgument when the tensor is not a batch of
 // scores.
 Result<std::vector<Answer>> RankAnswers(const infer::Tensor& scores, int64_t items, int64_t item,
-                                        const data::Recipe& recipe, int top);
+                                        const dataset::Recipe& recipe, int top);
 
 // Returns one field of a CSV line (RFC 4180): quoted where it must be, and a formula defused (Defused of
 // base/csv.h). All other bytes are passed on as they are.
@@ -40,7 +40,7 @@ class AnswerWriter {
   // One row per rank.
   void Write(std::string_view file, const std::vector<Answer>& answers,
              const std::vector<std::string>& labels);
-  void WriteReject(std::string_view file, const data::Reject& reject);
+  void WriteReject(std::string_view file, const image::Reject& reject);
   Status Finish();  // kIo when anything could not be written
 
  private:

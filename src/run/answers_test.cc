@@ -71,7 +71,7 @@ TEST(AnswerWriter, TheFileAppearsWholeOnFinishAndNotBefore) {
   {
     auto writer = *AnswerWriter::Create(path);
     writer->Write("a,b.jpg", {{1, 0.5}, {0, 0.25}}, {"zero", "one, uno"});
-    writer->WriteReject("c.jpg", {data::RejectReason::kDamaged, "cut"});
+    writer->WriteReject("c.jpg", {image::RejectReason::kDamaged, "cut"});
     EXPECT_FALSE(std::filesystem::exists(path));
     ASSERT_TRUE(writer->Finish());
   }

@@ -14,7 +14,7 @@
 
 #include "base/mutex.h"
 #include "base/thread.h"
-#include "data/set.h"
+#include "dataset/set.h"
 #include "run/assembly.h"
 #include "run/encoded.h"
 
@@ -31,7 +31,7 @@ struct BatchDone {
 };
 struct Rejected {
   int64_t index = 0;
-  data::Reject reject;
+  image::Reject reject;
 };
 struct FeedDone {};  // a loader, or the feeder, has ended
 using Event = std::variant<BatchDone, Rejected, FeedDone>;
@@ -89,10 +89,10 @@ std::optional<uint64_t> AvailableMemory() {
 
 }  // namespace
 
-Status CheckListing(const data::Listing& listing, const Target& target) {
+Status CheckListing(const dataset::Listing& listing, const Target& target) {
   if (target.form == Form::kTensor) return CheckGeometry(listing, target.recipe.geometry);
   for (const auto& set : listing.sets) {
-    if (!set->facts().geometry && set->facts().format != data::SetFormat::kRaw) continue;
+    if (!set->facts().geometry && set->facts().format != dataset::SetFormat::kRaw) continue;
     return Fail(
         ErrorCode::kInvalidArgument,
         fmt::format("set {} is prepared already, and the server would prepare its pictures again: send "
@@ -104,7 +104,7 @@ Status CheckListing(const data::Listing& listing, const Target& target) {
 
 class Application::Flow {
  public:
-  Flow(infer::Service& service, const Target& target, const data::Listing& listing, const Clock& clock,
+  Flow(infer::Service& service, const Target& target, const dataset::Listing& listing, const Clock& clock,
        Options options)
       : service_(service),
         target_(target),
@@ -113,7 +113,7 @@ class Application::Flow {
         options_(std::move(options)),
         item_bytes_(target.form == Form::kFile
                         ? 0
-                        : data::InputBytes(target.recipe, *target.recipe.geometry.OutputSize())),
+                        : dataset::InputBytes(target.recipe, *target.recipe.geometry.OutputSize())),
         assembly_(clock, AssemblyOptions()) {}
 
   Status MakeReady();
@@ -128,7 +128,7 @@ class Application::Flow {
   };
   int64_t Inputs() const { return std::ssize(listing_.inputs); }
   int64_t Total() const { return Inputs() * options_.repeat_data; }
-  const data::Input& InputAt(int64_t index) const {
+  const dataset::Input& InputAt(int64_t index) const {
     return listing_.inputs[static_cast<size_t>(index % Inputs())];
   }
   Assembly::Options AssemblyOptions() const;
@@ -137,7 +137,7 @@ class Application::Flow {
   Result<Loaded> LoadBefore();
   void LoadUntilEnd(Assembly& assembly, const std::function<void()>& send_due,
                     const std::function<void(Rejected)>& reject);
-  data::Accepted<void> LoadOne(Loader& loader, Assembly& assembly, int64_t index, Stamps& stamps);
+  image::Accepted<void> LoadOne(Loader& loader, Assembly& assembly, int64_t index, Stamps& stamps);
   std::vector<std::jthread> StartLoaders(Assembly& assembly, std::function<void()> send_due,
                                          std::function<void(Rejected)> reject, std::function<void()> done);
   void Feed(const Loaded& loaded);
@@ -149,17 +149,17 @@ class Application::Flow {
   uint64_t BytesToHold() const;
   void SubmitDue();
   void Submit(BatchPtr batch);
-  void SubmitAlone(BatchPtr batch, size_t place);
+  void SubmitAlone(BatchPtr batch, size_t slot);
 
   int64_t Take(BatchDone done, Reporter& reporter, Report& report);
-  data::Accepted<std::vector<Answer>> Judge(const BatchDone& done, size_t place) const;
-  Reporter::Outcome Conclude(const BatchDone& done, size_t place);
+  image::Accepted<std::vector<Answer>> Judge(const BatchDone& done, size_t slot) const;
+  Reporter::Outcome Conclude(const BatchDone& done, size_t slot);
   void CountBatch(const BatchDone& done, Report& report) const;
   void AddCosts(Report& report);
 
   infer::Service& service_;
   const Target& target_;
-  const data::Listing& listing_;
+  const dataset::Listing& listing_;
   const Clock& clock_;
   const Options options_;
   const size_t item_bytes_;
@@ -195,10 +195,10 @@ infer::Request Application::Flow::MakeRequest(infer::Tensor input) const {
 }
 
 infer::Tensor Application::Flow::PixelsTensor(const Bytes& buffer, int64_t items) const {
-  const data::Size size = *target_.recipe.geometry.OutputSize();
+  const dataset::Size size = *target_.recipe.geometry.OutputSize();
   const int64_t channels = target_.recipe.geometry.channel_count();
   infer::Tensor tensor{.name = target_.input.name, .dtype = target_.input.dtype};
-  tensor.shape = target_.recipe.layout == data::Layout::kNchw
+  tensor.shape = target_.recipe.layout == dataset::Layout::kNchw
                      ? infer::Shape{items, channels, size.height, size.width}
                      : infer::Shape{items, size.height, size.width, channels};
   tensor.data = buffer.Slice(0, item_bytes_ * static_cast<size_t>(items));
@@ -225,24 +225,24 @@ Status Application::Flow::WarmUp() {
   return {};
 }
 
-// Into its place in the batch; where it is no input, the reason.
-data::Accepted<void> Application::Flow::LoadOne(Loader& loader, Assembly& assembly, int64_t index,
-                                                Stamps& stamps) {
-  Assembly::Spot spot;
+// Into its slot in the batch; where it is no input, the reason.
+image::Accepted<void> Application::Flow::LoadOne(Loader& loader, Assembly& assembly, int64_t index,
+                                                 Stamps& stamps) {
+  Assembly::ClaimedSlot claimed;
   if (target_.form == Form::kFile) {
-    auto file = data::LoadInput(listing_, InputAt(index), options_.loading.max_file_bytes);
+    auto file = dataset::LoadInput(listing_, InputAt(index), options_.loading.max_file_bytes);
     if (!file) return std::unexpected(std::move(file).error());
-    if (file->empty()) return std::unexpected(data::Reject{data::RejectReason::kEmpty, "no bytes"});
-    spot = assembly.Claim(index);
-    spot.batch->files[spot.place] = *std::move(file);
+    if (file->empty()) return std::unexpected(image::Reject{image::RejectReason::kEmpty, "no bytes"});
+    claimed = assembly.Claim(index);
+    claimed.batch->files[claimed.slot] = *std::move(file);
   } else {
     const auto pixels = loader.Load(InputAt(index));
     if (!pixels) return std::unexpected(pixels.error());
-    spot = assembly.Claim(index);
-    data::WriteInput(target_.recipe, *pixels, spot.data);
+    claimed = assembly.Claim(index);
+    dataset::WriteInput(target_.recipe, *pixels, claimed.data);
   }
   stamps.ready = clock_.Now();
-  assembly.Commit(spot, stamps);
+  assembly.Commit(claimed, stamps);
   return {};
 }
 
@@ -287,7 +287,7 @@ std::vector<std::jthread> Application::Flow::StartLoaders(Assembly& assembly, st
 uint64_t Application::Flow::BytesToHold() const {
   if (target_.form == Form::kTensor) return static_cast<uint64_t>(Inputs()) * item_bytes_;
   uint64_t sum = 0;
-  for (const data::Input& input : listing_.inputs) {
+  for (const dataset::Input& input : listing_.inputs) {
     std::error_code unreadable;
     const uint64_t size = std::filesystem::file_size(input.name, unreadable);
     if (!unreadable) sum += size;
@@ -330,7 +330,7 @@ Result<Application::Flow::Loaded> Application::Flow::LoadBefore() {
   }
   while (BatchPtr batch = assembly.TakeDue()) loaded.batches.push_back(std::move(batch));
   // Batches in the order of their first pictures, so that answers need not wait long for their turn.
-  std::ranges::sort(loaded.batches, {}, [](const BatchPtr& b) { return b->places.front().index; });
+  std::ranges::sort(loaded.batches, {}, [](const BatchPtr& b) { return b->slots.front().index; });
   MutexLock lock(mutex_);
   load_costs_ = {};
   return loaded;
@@ -348,13 +348,13 @@ void Application::Flow::Feed(const Loaded& loaded) {
       if (!batch) return;
       batch->buffer = ready->buffer;
       batch->files = ready->files;
-      batch->places = ready->places;
+      batch->slots = ready->slots;
       const Instant now = clock_.Now();
-      for (Batch::Place& place : batch->places) {
-        place.index += offset;
-        place.stamps = {.load_begin = now, .ready = now};
+      for (Batch::Slot& slot : batch->slots) {
+        slot.index += offset;
+        slot.stamps = {.load_begin = now, .ready = now};
       }
-      fed_ += std::ssize(batch->places);
+      fed_ += std::ssize(batch->slots);
       assembly_.Push(std::move(batch));
       SubmitDue();
     }
@@ -371,9 +371,9 @@ void Application::Flow::Submit(BatchPtr batch) {
     MutexLock lock(mutex_);
     if (!first_submit_) first_submit_ = now;
   }
-  for (Batch::Place& place : batch->places) place.stamps.send_begin = now;
+  for (Batch::Slot& slot : batch->slots) slot.stamps.send_begin = now;
   infer::Call call;
-  const int64_t items = ItemsFor(batch->places.size());
+  const int64_t items = ItemsFor(batch->slots.size());
   call.request = MakeRequest(target_.form == Form::kFile ? JoinFiles(target_.input.name, batch->files, items)
                                                          : PixelsTensor(batch->buffer, items));
   call.times.sent = now;
@@ -390,14 +390,14 @@ void Application::Flow::Submit(BatchPtr batch) {
 
 // One file of a batch that was refused. It goes beside those that the Assembly counts as in flight: one for
 // each such batch.
-void Application::Flow::SubmitAlone(BatchPtr batch, size_t place) {
+void Application::Flow::SubmitAlone(BatchPtr batch, size_t slot) {
   infer::Call call;
   call.request =
-      MakeRequest(JoinFiles(target_.input.name, std::span(batch->files).subspan(place, 1), ItemsFor(1)));
+      MakeRequest(JoinFiles(target_.input.name, std::span(batch->files).subspan(slot, 1), ItemsFor(1)));
   call.completion =
-      infer::Completion([this, place, batch = std::move(batch)](Result<infer::Response> response,
-                                                                const infer::Times& times) mutable {
-        inbox_.Push(BatchDone{std::move(batch), place, std::move(response), times, clock_.Now()});
+      infer::Completion([this, slot, batch = std::move(batch)](Result<infer::Response> response,
+                                                               const infer::Times& times) mutable {
+        inbox_.Push(BatchDone{std::move(batch), slot, std::move(response), times, clock_.Now()});
       });
   service_.Submit(std::move(call));
 }
@@ -491,7 +491,7 @@ void Application::Flow::AddCosts(Report& report) {
 
 // The answer to a batch, or its failure, to the fates of its pictures; how many of them are sealed by it.
 int64_t Application::Flow::Take(BatchDone done, Reporter& reporter, Report& report) {
-  const size_t pictures = done.batch->places.size();
+  const size_t pictures = done.batch->slots.size();
   const bool refused = !done.response && done.response.error().code == ErrorCode::kInvalidArgument;
   if (target_.form == Form::kFile && refused && !done.alone && pictures > 1) {
     SubmitAlone(std::move(done.batch), 0);
@@ -499,15 +499,15 @@ int64_t Application::Flow::Take(BatchDone done, Reporter& reporter, Report& repo
   }
   int64_t sealed = 1;
   if (done.alone) {
-    const size_t place = *done.alone;
-    reporter.Add(done.batch->places[place].index, Conclude(done, place));
-    if (place + 1 < pictures) {
-      SubmitAlone(std::move(done.batch), place + 1);
+    const size_t slot = *done.alone;
+    reporter.Add(done.batch->slots[slot].index, Conclude(done, slot));
+    if (slot + 1 < pictures) {
+      SubmitAlone(std::move(done.batch), slot + 1);
       return sealed;
     }
   } else {
-    for (size_t place = 0; place < pictures; ++place)
-      reporter.Add(done.batch->places[place].index, Conclude(done, place));
+    for (size_t slot = 0; slot < pictures; ++slot)
+      reporter.Add(done.batch->slots[slot].index, Conclude(done, slot));
     CountBatch(done, report);
     sealed = static_cast<int64_t>(pictures);
   }
@@ -519,36 +519,36 @@ int64_t Application::Flow::Take(BatchDone done, Reporter& reporter, Report& repo
   return sealed;
 }
 
-data::Accepted<std::vector<Answer>> Application::Flow::Judge(const BatchDone& done, size_t place) const {
+image::Accepted<std::vector<Answer>> Application::Flow::Judge(const BatchDone& done, size_t slot) const {
   if (!done.response) {
     const Error& error = done.response.error();
     return std::unexpected(target_.form == Form::kFile
                                ? RejectOfRefusal(error)
-                               : data::Reject{data::RejectReason::kFailed, error.message});
+                               : image::Reject{image::RejectReason::kFailed, error.message});
   }
   const auto scores = std::ranges::find(done.response->outputs, target_.output, &infer::Tensor::name);
   if (scores == done.response->outputs.end()) {
-    return std::unexpected(data::Reject{data::RejectReason::kFailed,
-                                        fmt::format("the answer has no output {}", target_.output)});
+    return std::unexpected(image::Reject{image::RejectReason::kFailed,
+                                         fmt::format("the answer has no output {}", target_.output)});
   }
-  const int64_t items = ItemsFor(done.alone ? 1 : done.batch->places.size());
+  const int64_t items = ItemsFor(done.alone ? 1 : done.batch->slots.size());
   auto answers =
-      RankAnswers(*scores, items, done.alone ? 0 : static_cast<int64_t>(place), target_.recipe, options_.top);
+      RankAnswers(*scores, items, done.alone ? 0 : static_cast<int64_t>(slot), target_.recipe, options_.top);
   if (answers) return *std::move(answers);
-  return std::unexpected(data::Reject{data::RejectReason::kFailed, answers.error().message});
+  return std::unexpected(image::Reject{image::RejectReason::kFailed, answers.error().message});
 }
 
 // The fate of one picture. Where the service tells nothing of its engine, all
 // from the sending to the last byte of the answer is inference.
-Reporter::Outcome Application::Flow::Conclude(const BatchDone& done, size_t place) {
+Reporter::Outcome Application::Flow::Conclude(const BatchDone& done, size_t slot) {
   const infer::Times& times = done.times;
-  Stamps s = done.batch->places[place].stamps;
+  Stamps s = done.batch->slots[slot].stamps;
   s.sent = std::max(s.send_begin, times.queued.value_or(s.send_begin));
   s.infer_begin = std::max(s.sent, times.started.value_or(s.sent));
   s.infer_end = std::max(s.infer_begin, times.done.value_or(s.infer_begin));
   s.result_begin = std::max(s.infer_end, clock_.Now());
   Reporter::Outcome outcome;
-  if (auto answers = Judge(done, place)) {
+  if (auto answers = Judge(done, slot)) {
     outcome.fate = *std::move(answers);
   } else {
     outcome.fate = std::move(answers).error();
@@ -561,7 +561,7 @@ Reporter::Outcome Application::Flow::Conclude(const BatchDone& done, size_t plac
 
 void Application::Flow::CountBatch(const BatchDone& done, Report& report) const {
   const infer::Times& times = done.times;
-  const Duration round_trip = done.answered - done.batch->places.front().stamps.send_begin;
+  const Duration round_trip = done.answered - done.batch->slots.front().stamps.send_begin;
   if (times.started && times.done && times.queued) {
     report.batches += 1;
     report.costs.engine_busy_s += Seconds(*times.done - *times.started);
@@ -578,7 +578,7 @@ void Application::Flow::Stop() {
   SubmitDue();
 }
 
-Application::Application(infer::Service& service, const Target& target, const data::Listing& listing,
+Application::Application(infer::Service& service, const Target& target, const dataset::Listing& listing,
                          const Clock& clock, Options options)
     : flow_(std::make_unique<Flow>(service, target, listing, clock, std::move(options))) {}
 Application::~Application() = default;

@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "data/recipe.h"
-#include "data/source.h"
+#include "dataset/recipe.h"
+#include "dataset/source.h"
 #include "infer/service.h"
 #include "run/loader.h"
 #include "run/reporter.h"
@@ -35,14 +35,14 @@ struct Target {
   Form form = Form::kTensor;
   infer::TensorInfo input;
   std::string output;               // the scores
-  data::Recipe recipe;              // its geometry has an output size
+  dataset::Recipe recipe;           // its geometry has an output size
   std::vector<std::string> labels;  // by class
   std::optional<int64_t> classes;   // how many the output has scores of; absent where its shape is open
   std::optional<int> fixed_batch;   // the only batch it takes: a part batch is padded
 };
 
 // kInvalidArgument names a set of `listing` whose pictures are not what `target` wants, and the remedy.
-Status CheckListing(const data::Listing& listing, const Target& target);
+Status CheckListing(const dataset::Listing& listing, const Target& target);
 
 struct Options {
   Mode mode = Mode::kAsync;
@@ -67,8 +67,8 @@ struct Progress {
 // "decode-N" load, or "feed" passes on what was loaded before; the thread that calls Run ranks and reports.
 class Application {
  public:
-  Application(infer::Service& service, const Target& target, const data::Listing& listing, const Clock& clock,
-              Options options);
+  Application(infer::Service& service, const Target& target, const dataset::Listing& listing,
+              const Clock& clock, Options options);
   ~Application();
 
   // What is outside the measurement: one warm-up batch of zeros at the size of the run and, with no_files,

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/mutex.h"
 #include "base/thread.h"
-#include "data/encode.h"
+#include "image/encode.h"
 
 namespace weir::run {
 namespace {
@@ -57,18 +57,18 @@ class MeanService final : public infer::Service {
 };
 
 struct Seen final : AnswerSink {
-  void Answered(const data::Input& input, const std::vector<Answer>& answers) override {
+  void Answered(const dataset::Input& input, const std::vector<Answer>& answers) override {
     names.push_back(input.name);
     scores.push_back(answers.at(0).class_index == 0 ? answers[0].score : answers[1].score);
   }
-  void Rejected(const data::Input& input, const data::Reject& reject) override {
+  void Rejected(const dataset::Input& input, const image::Reject& reject) override {
     names.push_back(input.name);
     scores.push_back(-1);
     reasons.push_back(reject.reason);
   }
   std::vector<std::string> names;
   std::vector<double> scores;  // the picture's mean; -1 where rejected
-  std::vector<data::RejectReason> reasons;
+  std::vector<image::RejectReason> reasons;
 };
 
 class ApplicationTest : public ::testing::Test {
@@ -79,28 +79,28 @@ class ApplicationTest : public ::testing::Test {
     target_.model = "mean";
     target_.input = {"pixels", infer::DType::kFp32, {-1, 3, kSide, kSide}};
     target_.output = "scores";
-    target_.recipe.geometry.resize = data::Size{kSide, kSide};
+    target_.recipe.geometry.resize = dataset::Size{kSide, kSide};
     target_.recipe.scale = 1 / 255.0;
   }
   ~ApplicationTest() override { std::filesystem::remove_all(folder_); }
 
   // Grey pictures of levels 0, 10, 20 ...; every `broken`-th is cut.
-  data::Listing MakePictures(int count, int broken) {
+  dataset::Listing MakePictures(int count, int broken) {
     for (int i = 0; i < count; ++i) {
-      data::Pixels pixels{.width = kSide, .height = kSide, .channels = 3};
+      image::Pixels pixels{.width = kSide, .height = kSide, .channels = 3};
       pixels.data.assign(kSide * kSide * 3, static_cast<uint8_t>(i * 10 % 250));
-      std::string png = *data::EncodePng(pixels);
+      std::string png = *image::EncodePng(pixels);
       if (broken > 0 && i % broken == 0) png.resize(png.size() / 2);
       EXPECT_TRUE(WriteFileWhole(folder_ / ("picture" + std::to_string(1000 + i) + ".png"), png));
     }
-    return *data::ListInputs({folder_});
+    return *dataset::ListInputs({folder_});
   }
-  Result<Report> RunOver(const data::Listing& listing, Options options, Seen& seen) {
+  Result<Report> RunOver(const dataset::Listing& listing, Options options, Seen& seen) {
     Application application(service_, target_, listing, clock_, options);
     TRY_STATUS(application.MakeReady());
     return application.Run(seen, nullptr);
   }
-  static void ExpectInOrder(const data::Listing& listing, const Seen& seen, int passes, int broken) {
+  static void ExpectInOrder(const dataset::Listing& listing, const Seen& seen, int passes, int broken) {
     const size_t count = listing.inputs.size();
     ASSERT_EQ(seen.names.size(), count * static_cast<size_t>(passes));
     for (size_t i = 0; i < seen.names.size(); ++i) {
@@ -118,7 +118,7 @@ class ApplicationTest : public ::testing::Test {
 };
 
 TEST_F(ApplicationTest, EveryPictureIsAnsweredOrRejectedInTheOrderOfTheInput) {
-  const data::Listing listing = MakePictures(37, 5);
+  const dataset::Listing listing = MakePictures(37, 5);
   for (const Mode mode : {Mode::kSync, Mode::kAsync}) {
     for (const int threads : {1, 3}) {
       for (const int batch : {1, 4, 64}) {
@@ -145,7 +145,7 @@ TEST_F(ApplicationTest, EveryPictureIsAnsweredOrRejectedInTheOrderOfTheInput) {
 }
 
 TEST_F(ApplicationTest, TheStagesOfPicturesSumToTheirTotalExactly) {
-  const data::Listing listing = MakePictures(25, 0);
+  const dataset::Listing listing = MakePictures(25, 0);
   for (const Mode mode : {Mode::kSync, Mode::kAsync}) {
     Seen seen;
     const auto report = RunOver(listing, {.mode = mode, .batch = 4, .decode_threads = 2}, seen);
@@ -157,17 +157,17 @@ TEST_F(ApplicationTest, TheStagesOfPicturesSumToTheirTotalExactly) {
 }
 
 TEST_F(ApplicationTest, AFailedBatchRejectsItsPicturesAndTheRunGoesOn) {
-  const data::Listing listing = MakePictures(12, 0);
+  const dataset::Listing listing = MakePictures(12, 0);
   service_.fail_batch_ = 2;
   Seen seen;
   const auto report = RunOver(listing, {.batch = 4, .decode_threads = 1}, seen);
   EXPECT_EQ(report->images, 8);
   EXPECT_EQ(report->failed, 4);
-  EXPECT_EQ(seen.reasons, std::vector<data::RejectReason>(4, data::RejectReason::kFailed));
+  EXPECT_EQ(seen.reasons, std::vector<image::RejectReason>(4, image::RejectReason::kFailed));
 }
 
 TEST_F(ApplicationTest, AModelThatFailsTheWarmUpFailsTheRun) {
-  const data::Listing listing = MakePictures(2, 0);
+  const dataset::Listing listing = MakePictures(2, 0);
   service_.fail_batch_ = 1;
   Seen seen;
   EXPECT_EQ(RunOver(listing, {}, seen).error().message, "the warm-up batch: broken on purpose");
@@ -175,7 +175,7 @@ TEST_F(ApplicationTest, AModelThatFailsTheWarmUpFailsTheRun) {
 }
 
 TEST_F(ApplicationTest, AFixedBatchIsPadded) {
-  const data::Listing listing = MakePictures(6, 0);
+  const dataset::Listing listing = MakePictures(6, 0);
   target_.fixed_batch = 4;
   Seen seen;
   const auto report = RunOver(listing, {.batch = 4, .decode_threads = 1}, seen);
@@ -185,13 +185,13 @@ TEST_F(ApplicationTest, AFixedBatchIsPadded) {
 }
 
 TEST_F(ApplicationTest, StopFinishesWhatHasBegun) {
-  const data::Listing listing = MakePictures(40, 0);
+  const dataset::Listing listing = MakePictures(40, 0);
   for (const bool no_files : {false, true}) {
     struct StopAfter final : AnswerSink {
-      void Answered(const data::Input&, const std::vector<Answer>&) override {
+      void Answered(const dataset::Input&, const std::vector<Answer>&) override {
         if (++count == 10) application->Stop();
       }
-      void Rejected(const data::Input&, const data::Reject&) override {}
+      void Rejected(const dataset::Input&, const image::Reject&) override {}
       Application* application = nullptr;
       int64_t count = 0;
     } sink;
@@ -254,7 +254,7 @@ TEST_F(ApplicationTest, FilesAreSentAsTheyAreAndThoseRefusedTogetherAloneAgain) 
                                            : std::string(1, static_cast<char>('A' + i)) + "file";
     ASSERT_TRUE(WriteFileWhole(folder_ / ("picture" + std::to_string(1000 + i) + ".png"), bytes));
   }
-  const data::Listing listing = *data::ListInputs({folder_});
+  const dataset::Listing listing = *dataset::ListInputs({folder_});
   target_.form = Form::kFile;
   for (const Mode mode : {Mode::kSync, Mode::kAsync}) {
     for (const bool no_files : {false, true}) {
@@ -292,7 +292,7 @@ TEST_F(ApplicationTest, AServersRoundTripsAreCountedWithoutItsEnginesTimes) {
     infer::Service& inner_;
     const Clock& clock_;
   } remote(service_, clock_);
-  const data::Listing listing = MakePictures(10, 0);
+  const dataset::Listing listing = MakePictures(10, 0);
   Application application(remote, target_, listing, clock_, {.batch = 4});
   ASSERT_TRUE(application.MakeReady());
   Seen seen;

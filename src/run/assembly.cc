@@ -16,9 +16,9 @@ Assembly::Assembly(const Clock& clock, Options options) : clock_(clock), options
 }
 
 bool Assembly::HasRoom() const {
-  int places = static_cast<int>(free_.size()) * options_.batch;
-  if (!filling_.empty()) places += options_.batch - filling_.back().claimed;
-  return places > reserved_;
+  int slots = static_cast<int>(free_.size()) * options_.batch;
+  if (!filling_.empty()) slots += options_.batch - filling_.back().claimed;
+  return slots > reserved_;
 }
 
 std::optional<int64_t> Assembly::Next() {
@@ -30,29 +30,29 @@ std::optional<int64_t> Assembly::Next() {
   return next_++;
 }
 
-Assembly::Spot Assembly::Claim(int64_t index) {
+Assembly::ClaimedSlot Assembly::Claim(int64_t index) {
   MutexLock lock(mutex_);
   if (filling_.empty() || filling_.back().claimed == options_.batch) {
     CHECK(!free_.empty());
     filling_.push_back({.batch = std::move(free_.back())});
     free_.pop_back();
-    filling_.back().batch->places.resize(static_cast<size_t>(options_.batch));
+    filling_.back().batch->slots.resize(static_cast<size_t>(options_.batch));
     filling_.back().batch->files.resize(static_cast<size_t>(options_.batch));
   }
   Filling& open = filling_.back();
-  const auto place = static_cast<size_t>(open.claimed++);
+  const auto slot = static_cast<size_t>(open.claimed++);
   reserved_ -= 1;
-  open.batch->places[place].index = index;
+  open.batch->slots[slot].index = index;
   return {.batch = open.batch.get(),
-          .place = place,
-          .data = open.batch->buffer.mutable_data() + place * options_.item_bytes};
+          .slot = slot,
+          .data = open.batch->buffer.mutable_data() + slot * options_.item_bytes};
 }
 
-void Assembly::Commit(const Spot& spot, const Stamps& stamps) {
+void Assembly::Commit(const ClaimedSlot& claimed, const Stamps& stamps) {
   MutexLock lock(mutex_);
-  spot.batch->places[spot.place].stamps = stamps;
+  claimed.batch->slots[claimed.slot].stamps = stamps;
   const auto filling =
-      std::ranges::find_if(filling_, [&](const Filling& f) { return f.batch.get() == spot.batch; });
+      std::ranges::find_if(filling_, [&](const Filling& f) { return f.batch.get() == claimed.batch; });
   CHECK(filling != filling_.end());
   filling->committed += 1;
   if (filling->committed == options_.batch) {
@@ -78,7 +78,7 @@ void Assembly::EndOne() {
 void Assembly::SendPartBatch() {
   if (active_ > 0 || filling_.empty() || !(Exhausted() || WindowClosed())) return;
   Filling& open = filling_.back();
-  open.batch->places.resize(static_cast<size_t>(open.committed));
+  open.batch->slots.resize(static_cast<size_t>(open.committed));
   open.batch->files.resize(static_cast<size_t>(open.committed));
   Wait(std::move(open.batch));
   filling_.pop_back();
@@ -121,7 +121,7 @@ void Assembly::Answered() {
 
 void Assembly::Release(BatchPtr batch) {
   MutexLock lock(mutex_);
-  batch->places.clear();
+  batch->slots.clear();
   batch->files.clear();
   free_.push_back(std::move(batch));
   changed_.NotifyAll();

@@ -16,13 +16,13 @@ namespace weir::run {
 
 // A batch on its way. It belongs to the Assembly's pool and comes back by Release.
 struct Batch {
-  struct Place {
+  struct Slot {
     int64_t index = 0;  // of the picture, in the order of the input
     Stamps stamps;
   };
   Bytes buffer;              // the items of the input tensor, one after the other
-  std::vector<Bytes> files;  // or, where a picture goes as it is, one for each place
-  std::vector<Place> places;
+  std::vector<Bytes> files;  // or, where a picture goes as it is, one for each slot
+  std::vector<Slot> slots;
 };
 using BatchPtr = std::unique_ptr<Batch>;
 
@@ -30,7 +30,7 @@ using BatchPtr = std::unique_ptr<Batch>;
 // After Commit, Reject, Answered, Push and Stop the caller submits what TakeDue gives, until it gives
 // nothing.
 //
-// Memory: `buffers` batches. A loader gets an index only with a place kept for it, so places can't run out
+// Memory: `buffers` batches. A loader gets an index only with a slot kept for it, so slots can't run out
 // under it. A picture that takes long holds back what comes after it by at most `window` pictures; then a
 // part batch goes rather than wait for pictures that can't come.
 class Assembly {
@@ -49,13 +49,13 @@ class Assembly {
   // room.
   std::optional<int64_t> Next();
 
-  struct Spot {
+  struct ClaimedSlot {
     Batch* batch = nullptr;
-    size_t place = 0;
-    std::byte* data = nullptr;  // item_bytes, the caller's to fill; or batch->files[place]
+    size_t slot = 0;
+    std::byte* data = nullptr;  // item_bytes, the caller's to fill; or batch->files[slot]
   };
-  Spot Claim(int64_t index);  // never blocks
-  void Commit(const Spot& spot, const Stamps& stamps);
+  ClaimedSlot Claim(int64_t index);  // never blocks
+  void Commit(const ClaimedSlot& claimed, const Stamps& stamps);
   void Reject();
 
   // For batches made beforehand: an empty one (nothing once stopped; blocks while all are on their way), and
@@ -95,10 +95,10 @@ class Assembly {
   int64_t finished_ GUARDED_BY(mutex_) = 0;
   bool stopped_ GUARDED_BY(mutex_) = false;
   int active_ GUARDED_BY(mutex_) = 0;    // loaders between Next and Commit or Reject
-  int reserved_ GUARDED_BY(mutex_) = 0;  // of those, the ones that have not claimed their place
+  int reserved_ GUARDED_BY(mutex_) = 0;  // of those, the ones that have not claimed their slot
   int flying_ GUARDED_BY(mutex_) = 0;
   std::vector<BatchPtr> free_ GUARDED_BY(mutex_);
-  std::deque<Filling> filling_ GUARDED_BY(mutex_);  // the last one may have places left
+  std::deque<Filling> filling_ GUARDED_BY(mutex_);  // the last one may have slots left
   std::deque<BatchPtr> waiting_ GUARDED_BY(mutex_);
   std::optional<Instant> held_since_ GUARDED_BY(mutex_);
   Duration held_back_ GUARDED_BY(mutex_){};

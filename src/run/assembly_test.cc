@@ -13,7 +13,7 @@ namespace {
 
 class AssemblyTest : public ::testing::Test {
  protected:
-  // Takes the next picture and puts it into its place.
+  // Takes the next picture and puts it into its slot.
   static void LoadOne(Assembly& assembly) {
     const auto index = assembly.Next();
     ASSERT_TRUE(index);
@@ -29,15 +29,15 @@ TEST_F(AssemblyTest, ABatchIsDueOnceItIsFull) {
   LoadOne(assembly);
   const BatchPtr batch = assembly.TakeDue();
   ASSERT_NE(batch, nullptr);
-  EXPECT_EQ(batch->places.size(), 2u);
-  EXPECT_EQ(batch->places[1].index, 1);
+  EXPECT_EQ(batch->slots.size(), 2u);
+  EXPECT_EQ(batch->slots[1].index, 1);
 }
 
 TEST_F(AssemblyTest, TheLastPicturesGoAsAPartBatch) {
   Assembly assembly(clock_, {.pictures = 3, .batch = 2, .item_bytes = 4, .buffers = 3, .in_flight = 3});
   for (int i = 0; i < 3; ++i) LoadOne(assembly);
-  EXPECT_EQ(assembly.TakeDue()->places.size(), 2u);
-  EXPECT_EQ(assembly.TakeDue()->places.size(), 1u);
+  EXPECT_EQ(assembly.TakeDue()->slots.size(), 2u);
+  EXPECT_EQ(assembly.TakeDue()->slots.size(), 1u);
   EXPECT_EQ(assembly.Next(), std::nullopt);
 }
 
@@ -46,7 +46,7 @@ TEST_F(AssemblyTest, ARejectedLastPictureSendsWhatTheBatchHolds) {
   LoadOne(assembly);
   ASSERT_TRUE(assembly.Next());
   assembly.Reject();
-  EXPECT_EQ(assembly.TakeDue()->places.size(), 1u);
+  EXPECT_EQ(assembly.TakeDue()->slots.size(), 1u);
 }
 
 TEST_F(AssemblyTest, HoldsBackWhatExceedsTheDepthAndTellsForHowLong) {
@@ -70,14 +70,14 @@ TEST_F(AssemblyTest, APartBatchGoesWhenTheWindowIsClosed) {
   LoadOne(assembly);
   const BatchPtr batch = assembly.TakeDue();
   ASSERT_NE(batch, nullptr);
-  EXPECT_EQ(batch->places.size(), 2u);
+  EXPECT_EQ(batch->slots.size(), 2u);
 }
 
 TEST_F(AssemblyTest, StopSendsWhatHasBegunAndHandsOutNoMore) {
   Assembly assembly(clock_, {.pictures = 100, .batch = 4, .item_bytes = 4, .buffers = 1, .in_flight = 1});
   LoadOne(assembly);
   assembly.Stop();
-  EXPECT_EQ(assembly.TakeDue()->places.size(), 1u);
+  EXPECT_EQ(assembly.TakeDue()->slots.size(), 1u);
   EXPECT_EQ(assembly.Next(), std::nullopt);
   EXPECT_EQ(assembly.Begun(), 1);
 }
@@ -111,9 +111,9 @@ TEST_F(AssemblyTest, EveryPictureComesOutOnceWhateverTheSizes) {
     };
     const auto answer_due = [&] {
       while (BatchPtr due = assembly.TakeDue()) {
-        EXPECT_LE(std::ssize(due->places), batch);
+        EXPECT_LE(std::ssize(due->slots), batch);
         std::vector<int64_t> indices;
-        for (const auto& place : due->places) indices.push_back(place.index);
+        for (const auto& slot : due->slots) indices.push_back(slot.index);
         assembly.Answered();
         assembly.Release(std::move(due));
         finish(indices);

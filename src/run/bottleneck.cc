@@ -150,7 +150,7 @@ Bottleneck PrintBottleneck(const Costs& c) {
 }
 
 Bottleneck ServerBottleneck(const Costs& c) {
-  Bottleneck bottleneck{.stage = "server", .share_of = "the places in flight"};
+  Bottleneck bottleneck{.stage = "server", .share_of = "the slots in flight"};
   bottleneck.share = std::min(1.0, c.round_trip_s / (c.in_flight * c.wall_s));
   Costs more = c;
   more.round_trip_s /= 2;

@@ -6,12 +6,12 @@
 #include <limits>
 #include <string_view>
 
-#include "data/encode.h"
+#include "image/encode.h"
 
 namespace weir::run {
 namespace {
 
-using data::RejectReason;
+using image::RejectReason;
 
 // Those that a decoder tells.
 constexpr std::array kVerdicts = {RejectReason::kEmpty,         RejectReason::kNotAPicture,
@@ -41,13 +41,13 @@ infer::Tensor JoinFiles(const std::string& name, std::span<const Bytes> files, i
   return tensor;
 }
 
-Bytes BlackPicture(const data::Size& size) {
-  data::Pixels pixels{.width = size.width, .height = size.height, .channels = 1};
+Bytes BlackPicture(const dataset::Size& size) {
+  image::Pixels pixels{.width = size.width, .height = size.height, .channels = 1};
   pixels.data.assign(static_cast<size_t>(size.width) * static_cast<size_t>(size.height), 0);
-  return Bytes::Copy(std::string_view(*data::EncodePng(pixels)));
+  return Bytes::Copy(std::string_view(*image::EncodePng(pixels)));
 }
 
-data::Reject RejectOfRefusal(const Error& error) {
+image::Reject RejectOfRefusal(const Error& error) {
   constexpr std::string_view kMark = " is rejected: ";
   std::string_view words = error.message;
   if (const size_t at = words.find(kMark); at != std::string_view::npos) {

@@ -7,8 +7,8 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "data/recipe.h"
-#include "data/reject.h"
+#include "dataset/recipe.h"
+#include "image/reject.h"
 #include "infer/tensor.h"
 
 namespace weir::run {
@@ -18,10 +18,10 @@ namespace weir::run {
 infer::Tensor JoinFiles(const std::string& name, std::span<const Bytes> files, int64_t items);
 
 // An encoded picture of that size, all black: what a warm-up can send.
-Bytes BlackPicture(const data::Size& size);
+Bytes BlackPicture(const dataset::Size& size);
 
 // What a server's refusal of one picture means: its own verdict where the words hold one ("picture 0 is
 // rejected: damaged: ..."), else that the service failed.
-data::Reject RejectOfRefusal(const Error& error);
+image::Reject RejectOfRefusal(const Error& error);
 
 }  // namespace weir::run

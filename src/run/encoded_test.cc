@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "data/prepare.h"
+#include "dataset/preparer.h"
 
 namespace weir::run {
 namespace {
@@ -19,7 +19,7 @@ TEST(JoinFiles, GivesEachFileItsLengthAndRepeatsTheLast) {
 }
 
 TEST(BlackPicture, IsAPictureOfThatSize) {
-  data::Preparer preparer({.resize = data::Size{20, 10}}, {});
+  dataset::Preparer preparer({.resize = dataset::Size{20, 10}}, {});
   const auto pixels = preparer.Prepare(BlackPicture({20, 10}).span());
   ASSERT_TRUE(pixels);
   EXPECT_EQ((*pixels)->data, std::vector<uint8_t>(20 * 10 * 3, 0));
@@ -28,17 +28,17 @@ TEST(BlackPicture, IsAPictureOfThatSize) {
 TEST(RejectOfRefusal, TakesTheServersVerdictWhereItsWordsHoldOne) {
   const struct {
     const char* words;
-    data::RejectReason reason;
+    image::RejectReason reason;
     const char* detail;
   } rows[] = {
-      {"model \"m.image\": picture 0 is rejected: damaged: cut: at 12", data::RejectReason::kDamaged,
+      {"model \"m.image\": picture 0 is rejected: damaged: cut: at 12", image::RejectReason::kDamaged,
        "cut: at 12"},
-      {"model \"m.image\": picture 3 is rejected: not-a-picture", data::RejectReason::kNotAPicture, ""},
-      {"picture 0 is rejected: by chance", data::RejectReason::kFailed, "picture 0 is rejected: by chance"},
-      {"the shape is wrong", data::RejectReason::kFailed, "the shape is wrong"},
+      {"model \"m.image\": picture 3 is rejected: not-a-picture", image::RejectReason::kNotAPicture, ""},
+      {"picture 0 is rejected: by chance", image::RejectReason::kFailed, "picture 0 is rejected: by chance"},
+      {"the shape is wrong", image::RejectReason::kFailed, "the shape is wrong"},
   };
   for (const auto& row : rows) {
-    const data::Reject reject = RejectOfRefusal({ErrorCode::kInvalidArgument, row.words});
+    const image::Reject reject = RejectOfRefusal({ErrorCode::kInvalidArgument, row.words});
     EXPECT_EQ(reject.reason, row.reason) << row.words;
     EXPECT_EQ(reject.detail, row.detail);
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "data/set.h"
+#include "dataset/set.h"
 
 namespace weir::run {
 namespace {
@@ -54,9 +54,9 @@ bool IsSameClass(std::string_view a, std::string_view b) {
   return std::ranges::any_of(Synonyms(a), [&](const std::string& name) { return others.contains(name); });
 }
 
-Status CheckLabels(const data::Listing& listing, const Target& target) {
+Status CheckLabels(const dataset::Listing& listing, const Target& target) {
   std::set<std::pair<int, int>> seen;  // set and label
-  for (const data::Input& input : listing.inputs) {
+  for (const dataset::Input& input : listing.inputs) {
     if (!input.label || !seen.emplace(input.set, *input.label).second) continue;
     const int label = *input.label;
     if (label < 0 || (target.classes && label >= *target.classes)) {
@@ -67,7 +67,7 @@ Status CheckLabels(const data::Listing& listing, const Target& target) {
                       EscapeBytes(input.name), label, target.classes.value_or(0)));
     }
     if (input.set < 0) continue;
-    const data::PreparedSet& set = *listing.sets[static_cast<size_t>(input.set)];
+    const dataset::PreparedSet& set = *listing.sets[static_cast<size_t>(input.set)];
     const std::string_view theirs = NameOf(set.facts().classes, label), ours = NameOf(target.labels, label);
     if (theirs.empty() || ours.empty() || IsSameClass(theirs, EscapeBytes(ours))) continue;
     return Fail(ErrorCode::kInvalidArgument,

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "data/source.h"
+#include "dataset/source.h"
 #include "run/application.h"
 
 namespace weir::run {
@@ -17,6 +17,6 @@ bool IsSameClass(std::string_view a, std::string_view b);
 // kInvalidArgument says why the labels of `listing` cannot be held against the answers of `target`: one lies
 // outside its classes, or the set calls it by another name than the model does. Names are compared for labels
 // that pictures have, where both sides have one.
-Status CheckLabels(const data::Listing& listing, const Target& target);
+Status CheckLabels(const dataset::Listing& listing, const Target& target);
 
 }  // namespace weir::run

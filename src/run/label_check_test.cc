@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "data/set_writer.h"
+#include "dataset/set_writer.h"
 
 namespace weir::run {
 namespace {
@@ -38,11 +38,11 @@ class CheckLabelsTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // A set with these classes, and a picture for each label.
-  data::Listing ListSet(const std::vector<std::string>& classes,
-                        const std::vector<std::optional<int>>& labels) const {
-    data::SetFacts facts;
+  dataset::Listing ListSet(const std::vector<std::string>& classes,
+                           const std::vector<std::optional<int>>& labels) const {
+    dataset::SetFacts facts;
     facts.classes = classes;
-    data::SetWriter writer = data::SetWriter::Create(folder_, facts).value();
+    dataset::SetWriter writer = dataset::SetWriter::Create(folder_, facts).value();
     for (const auto& label : labels) {
       const std::string bytes = "\x89PNG\r\n\x1A\n" + std::to_string(writer.images());
       const std::string source = "picture" + std::to_string(writer.images());
@@ -56,10 +56,10 @@ class CheckLabelsTest : public testing::Test {
                               .source_sha256 = {}}));
     }
     EXPECT_TRUE(writer.Finish());
-    return data::ListInputs({folder_}).value();
+    return dataset::ListInputs({folder_}).value();
   }
 
-  static std::string Refusal(const data::Listing& listing, const Target& target) {
+  static std::string Refusal(const dataset::Listing& listing, const Target& target) {
     const Status checked = CheckLabels(listing, target);
     return checked ? "" : checked.error().message;
   }
@@ -68,7 +68,7 @@ class CheckLabelsTest : public testing::Test {
 };
 
 TEST_F(CheckLabelsTest, LetsLabelsOfTheModelPass) {
-  const data::Listing listing = ListSet({"cat", "dog"}, {0, 1, 1, std::nullopt});
+  const dataset::Listing listing = ListSet({"cat", "dog"}, {0, 1, 1, std::nullopt});
   EXPECT_EQ(Refusal(listing, {.labels = {"cat", "dog", "bird"}, .classes = 3}), "");
   EXPECT_EQ(Refusal(listing, {.labels = {}, .classes = 2}), "") << "a model without names";
   EXPECT_EQ(Refusal(listing, {.labels = {}, .classes = {}}), "") << "nor a known number";
@@ -81,7 +81,7 @@ TEST_F(CheckLabelsTest, RefusesALabelBeyondTheClasses) {
 }
 
 TEST_F(CheckLabelsTest, RefusesAClassThatTheModelCallsOtherwise) {
-  const data::Listing listing = ListSet({"cat", "dog"}, {1});
+  const dataset::Listing listing = ListSet({"cat", "dog"}, {1});
   EXPECT_THAT(
       Refusal(listing, {.labels = {"tench", "goldfish"}, .classes = 2}),
       HasSubstr("class 1 is \"dog\" in the set " + folder_ + ", and \"goldfish\" by the model's labels"));

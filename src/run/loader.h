@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "data/prepare.h"
-#include "data/recipe.h"
-#include "data/source.h"
+#include "dataset/preparer.h"
+#include "dataset/recipe.h"
+#include "dataset/source.h"
 
 namespace weir::run {
 
@@ -14,25 +14,25 @@ namespace weir::run {
 class Loader {
  public:
   struct Options {
-    data::DecodeOptions decode;
+    image::DecodeOptions decode;
     uint64_t max_file_bytes = 256 << 20;
   };
-  Loader(const data::Listing& listing, const data::Geometry& geometry, const Options& options);
+  Loader(const dataset::Listing& listing, const dataset::Geometry& geometry, const Options& options);
 
   // Valid until the next call.
-  data::Accepted<data::PixelView> Load(const data::Input& input);
+  image::Accepted<dataset::PixelView> Load(const dataset::Input& input);
 
  private:
-  const data::Listing& listing_;
-  const data::Geometry geometry_;
+  const dataset::Listing& listing_;
+  const dataset::Geometry geometry_;
   const Options options_;
   Bytes encoded_;
-  data::Preparer from_pictures_;  // as they come: the whole geometry
-  data::Preparer from_prepared_;  // already of the geometry: decoded only
+  dataset::Preparer from_pictures_;  // as they come: the whole geometry
+  dataset::Preparer from_prepared_;  // already of the geometry: decoded only
 };
 
 // The sets of a listing hold pictures of another geometry than `geometry`: kInvalidArgument, naming the set
 // and the remedy.
-Status CheckGeometry(const data::Listing& listing, const data::Geometry& geometry);
+Status CheckGeometry(const dataset::Listing& listing, const dataset::Geometry& geometry);
 
 }  // namespace weir::run

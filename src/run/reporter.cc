@@ -29,7 +29,7 @@ void Reporter::TellRest() {
 }
 
 void Reporter::Tell(int64_t index, Outcome outcome) {
-  const data::Input& input = listing_.inputs[static_cast<size_t>(index % std::ssize(listing_.inputs))];
+  const dataset::Input& input = listing_.inputs[static_cast<size_t>(index % std::ssize(listing_.inputs))];
   Stamps& stamps = outcome.stamps;
   stamps.print_begin = clock_.Now();
   if (const auto* answers = std::get_if<std::vector<Answer>>(&outcome.fate)) {
@@ -38,13 +38,13 @@ void Reporter::Tell(int64_t index, Outcome outcome) {
     report_.stages.Add(stamps);
     Count(input, *answers);
   } else {
-    const auto& reject = std::get<data::Reject>(outcome.fate);
+    const auto& reject = std::get<image::Reject>(outcome.fate);
     sink_.Rejected(input, reject);
     Count(input, reject);
   }
 }
 
-void Reporter::Count(const data::Input& input, const std::vector<Answer>& answers) {
+void Reporter::Count(const dataset::Input& input, const std::vector<Answer>& answers) {
   report_.images += 1;
   if (!input.label || answers.empty()) return;
   report_.labelled += 1;
@@ -55,13 +55,13 @@ void Reporter::Count(const data::Input& input, const std::vector<Answer>& answer
   }
 }
 
-void Reporter::Count(const data::Input& input, const data::Reject& reject) {
+void Reporter::Count(const dataset::Input& input, const image::Reject& reject) {
   report_.rejected.total += 1;
   report_.rejected.by_reason[std::string(ToString(reject.reason))] += 1;
-  if (reject.reason == data::RejectReason::kFailed) report_.failed += 1;
+  if (reject.reason == image::RejectReason::kFailed) report_.failed += 1;
   auto& first = report_.rejected.first;
   const bool known =
-      std::ranges::find(first, input.name, &std::pair<std::string, data::Reject>::first) != first.end();
+      std::ranges::find(first, input.name, &std::pair<std::string, image::Reject>::first) != first.end();
   if (first.size() < 20 && !known) first.emplace_back(input.name, reject);
 }
 

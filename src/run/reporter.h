@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "data/source.h"
+#include "dataset/source.h"
 #include "run/answers.h"
 #include "run/bottleneck.h"
 #include "run/stages.h"
@@ -20,7 +20,7 @@ namespace weir::run {
 // A reject on its way to people: counted by reason, the first 20 kept whole, each once however many passes.
 struct RejectCount {
   std::map<std::string, int64_t> by_reason;
-  std::vector<std::pair<std::string, data::Reject>> first;
+  std::vector<std::pair<std::string, image::Reject>> first;
   int64_t total = 0;
 };
 
@@ -45,8 +45,8 @@ struct Report {
 class AnswerSink {
  public:
   virtual ~AnswerSink() = default;
-  virtual void Answered(const data::Input& input, const std::vector<Answer>& answers) = 0;
-  virtual void Rejected(const data::Input& input, const data::Reject& reject) = 0;
+  virtual void Answered(const dataset::Input& input, const std::vector<Answer>& answers) = 0;
+  virtual void Rejected(const dataset::Input& input, const image::Reject& reject) = 0;
 };
 
 // Fates wait here for their turn. Of one thread. What is passed by reference must outlive it.
@@ -54,10 +54,10 @@ class Reporter {
  public:
   struct Outcome {
     Stamps stamps;  // up to result_end
-    std::variant<std::vector<Answer>, data::Reject> fate;
+    std::variant<std::vector<Answer>, image::Reject> fate;
   };
 
-  Reporter(const data::Listing& listing, const Clock& clock, AnswerSink& sink, Report& report)
+  Reporter(const dataset::Listing& listing, const Clock& clock, AnswerSink& sink, Report& report)
       : listing_(listing), clock_(clock), sink_(sink), report_(report) {}
 
   // `index` counts the pictures over all passes, from 0.
@@ -68,10 +68,10 @@ class Reporter {
 
  private:
   void Tell(int64_t index, Outcome outcome);
-  void Count(const data::Input& input, const std::vector<Answer>& answers);
-  void Count(const data::Input& input, const data::Reject& reject);
+  void Count(const dataset::Input& input, const std::vector<Answer>& answers);
+  void Count(const dataset::Input& input, const image::Reject& reject);
 
-  const data::Listing& listing_;
+  const dataset::Listing& listing_;
   const Clock& clock_;
   AnswerSink& sink_;
   Report& report_;

@@ -8,11 +8,11 @@ namespace {
 
 class Lines final : public AnswerSink {
  public:
-  void Answered(const data::Input& input, const std::vector<Answer>& answers) override {
+  void Answered(const dataset::Input& input, const std::vector<Answer>& answers) override {
     told.push_back(fmt::format("{}: {}", input.name, answers.front().class_index));
   }
-  void Rejected(const data::Input& input, const data::Reject& reject) override {
-    told.push_back(fmt::format("{}: {}", input.name, data::ToString(reject.reason)));
+  void Rejected(const dataset::Input& input, const image::Reject& reject) override {
+    told.push_back(fmt::format("{}: {}", input.name, ToString(reject.reason)));
   }
   std::vector<std::string> told;
 };
@@ -25,14 +25,14 @@ std::vector<Answer> Ranked(std::initializer_list<int> classes) {
 
 TEST(Reporter, TellsInTheOrderOfTheInputWhateverComesFirst) {
   const ManualClock clock;
-  data::Listing listing;
+  dataset::Listing listing;
   for (const char* name : {"a", "b", "c"}) listing.inputs.push_back({.name = name});
   Lines lines;
   Report report;
   Reporter reporter(listing, clock, lines, report);
   reporter.Add(1, {{}, Ranked({7})});
   EXPECT_EQ(reporter.TellDue(), 0);
-  reporter.Add(0, {{}, data::Reject{data::RejectReason::kEmpty, "no bytes"}});
+  reporter.Add(0, {{}, image::Reject{image::RejectReason::kEmpty, "no bytes"}});
   EXPECT_EQ(reporter.TellDue(), 2);
   reporter.Add(4, {{}, Ranked({9})});  // "b" in the second pass
   EXPECT_EQ(reporter.TellDue(), 0);
@@ -46,7 +46,7 @@ TEST(Reporter, TellsInTheOrderOfTheInputWhateverComesFirst) {
 
 TEST(Reporter, CountsHitsAmongTheFirstFive) {
   const ManualClock clock;
-  data::Listing listing;
+  dataset::Listing listing;
   listing.inputs = {{.name = "first", .label = 1},
                     {.name = "fifth", .label = 1},
                     {.name = "sixth", .label = 1},
@@ -66,12 +66,12 @@ TEST(Reporter, CountsHitsAmongTheFirstFive) {
 
 TEST(Reporter, KeepsTheFirstTwentyRejectsEachOnce) {
   const ManualClock clock;
-  data::Listing listing;
+  dataset::Listing listing;
   for (int i = 0; i < 30; ++i) listing.inputs.push_back({.name = fmt::format("{}", i)});
   Lines lines;
   Report report;
   Reporter reporter(listing, clock, lines, report);
-  for (int i = 0; i < 60; ++i) reporter.Add(i, {{}, data::Reject{data::RejectReason::kFailed, "no"}});
+  for (int i = 0; i < 60; ++i) reporter.Add(i, {{}, image::Reject{image::RejectReason::kFailed, "no"}});
   EXPECT_EQ(reporter.TellDue(), 60);
   EXPECT_EQ(report.rejected.total, 60);
   EXPECT_EQ(report.failed, 60);

@@ -12,7 +12,7 @@ namespace weir::run {
 // stamps are equal.
 struct Stamps {
   Instant load_begin;    // the picture is taken up: reading begins
-  Instant ready;         // decoded, resized, and written into its place in the batch
+  Instant ready;         // decoded, resized, and written into its slot in the batch
   Instant send_begin;    // its batch is full and may go
   Instant sent;          // the service has taken the batch
   Instant infer_begin;   // the engine began
@@ -26,7 +26,7 @@ struct Stamps {
 // Totals over pictures.
 struct StageTimes {
   Duration load_prepare{};
-  Duration wait{};  // between stages: for the batch to fill, for a place in flight, for the engine, for its
+  Duration wait{};  // between stages: for the batch to fill, for a slot in flight, for the engine, for its
                     // turn to be printed
   Duration send{};
   Duration infer{};

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "wire/infer_rules.h"
-#include "wire/triton_words.h"
+#include "oip/infer_rules.h"
+#include "oip/triton_names.h"
 
 namespace weir::serve {
 namespace {
@@ -14,15 +14,15 @@ std::unexpected<Error> RegionsAreOff() {
 }
 
 Error TritonsControlIsOff() {
-  return wire::triton::ControlIsOff("start the server with --model-control-mode explicit");
+  return oip::triton::ControlIsOff("start the server with --model-control-mode explicit");
 }
 
 std::string PlatformOf(const std::string& engine) {
   return engine == "onnxruntime" ? "onnxruntime_onnx" : engine;
 }
 
-wire::ModelStatistics StatisticsOf(const ServedModel& served, const WallTime& wall) {
-  wire::ModelStatistics statistics = served.statistics.Get(wall);
+oip::ModelStatistics StatisticsOf(const ServedModel& served, const WallTime& wall) {
+  oip::ModelStatistics statistics = served.statistics.Get(wall);
   statistics.name = served.name;
   statistics.version = served.version;
   return statistics;
@@ -36,7 +36,7 @@ ServerApi::ServerApi(Options options, Parts parts, const Clock& clock)
 // The error for a model that cannot be had, as Triton words it.
 Result<std::shared_ptr<ServedModel>> ServerApi::Find(const std::string& model,
                                                      const std::string& version) const {
-  namespace triton = wire::triton;
+  namespace triton = oip::triton;
   if (!IsTriton()) return parts_.repository.Find(model, version);
   TRY_STATUS(triton::CheckVersion(version));
   auto served = parts_.repository.Find(model, version);
@@ -63,34 +63,34 @@ Status ServerApi::ModelReady(const std::string& model, const std::string& versio
   return {};
 }
 
-wire::ServerMetadata ServerApi::Server() {
-  wire::ServerMetadata server{.name = "weir", .version = options_.version};
+oip::ServerMetadata ServerApi::Server() {
+  oip::ServerMetadata server{.name = "weir", .version = options_.version};
   server.extensions = {"binary_tensor_data", "classification",  "model_configuration",
                        "parameters",         "schedule_policy", "statistics"};
-  server.extensions.emplace_back(wire::kDurations);
+  server.extensions.emplace_back(oip::kDurations);
   // The index is there always; loading and unloading only where they are allowed.
   if (options_.explicit_control) server.extensions.emplace_back("model_repository");
   if (options_.allow_regions) server.extensions.emplace_back("system_shared_memory");
   if (IsTriton()) {
-    server.name = wire::triton::kServerName;
-    server.version = wire::triton::kServerVersion;
+    server.name = oip::triton::kServerName;
+    server.version = oip::triton::kServerVersion;
     if (options_.explicit_control) server.extensions.emplace_back("model_repository(unload_dependents)");
   }
   return server;
 }
 
-Result<wire::ModelMetadata> ServerApi::Metadata(const std::string& model, const std::string& version) {
+Result<oip::ModelMetadata> ServerApi::Metadata(const std::string& model, const std::string& version) {
   const auto served = TRY(Find(model, version));
-  return wire::ModelMetadata{.name = served->name,
-                             .versions = parts_.repository.VersionsOf(model),
-                             .platform = PlatformOf(served->loaded.engine()),
-                             .inputs = served->inputs,
-                             .outputs = served->outputs};
+  return oip::ModelMetadata{.name = served->name,
+                            .versions = parts_.repository.VersionsOf(model),
+                            .platform = PlatformOf(served->loaded.engine()),
+                            .inputs = served->inputs,
+                            .outputs = served->outputs};
 }
 
-Result<wire::ModelConfig> ServerApi::Config(const std::string& model, const std::string& version) {
+Result<oip::ModelConfig> ServerApi::Config(const std::string& model, const std::string& version) {
   const auto served = TRY(Find(model, version));
-  return wire::ModelConfig{.json = served->config.json, .message = served->config.message};
+  return oip::ModelConfig{.json = served->config.json, .message = served->config.message};
 }
 
 Result<std::string> ServerApi::Labels(const std::string& model, const std::string& version) {
@@ -100,9 +100,9 @@ Result<std::string> ServerApi::Labels(const std::string& model, const std::strin
   return lines;
 }
 
-Result<std::vector<wire::ModelStatistics>> ServerApi::Statistics(const std::string& model,
-                                                                 const std::string& version) {
-  std::vector<wire::ModelStatistics> statistics;
+Result<std::vector<oip::ModelStatistics>> ServerApi::Statistics(const std::string& model,
+                                                                const std::string& version) {
+  std::vector<oip::ModelStatistics> statistics;
   if (model.empty() || version.empty()) {
     for (const auto& served : parts_.repository.Ready()) {
       if (model.empty() || served->name == model) statistics.push_back(StatisticsOf(*served, wall_));
@@ -113,16 +113,14 @@ Result<std::vector<wire::ModelStatistics>> ServerApi::Statistics(const std::stri
   return statistics;
 }
 
-std::vector<wire::IndexEntry> ServerApi::Index(bool ready_only) {
-  return parts_.repository.Index(ready_only);
-}
+std::vector<oip::IndexEntry> ServerApi::Index(bool ready_only) { return parts_.repository.Index(ready_only); }
 
 void ServerApi::Load(const std::string& model, const std::string& config, Done done) {
   if (!IsTriton()) return parts_.repository.Load(model, config, std::move(done));
   if (!options_.explicit_control) return done(std::unexpected(TritonsControlIsOff()));
   parts_.repository.Load(model, config, [model, done = std::move(done)](Status loaded) mutable {
     if (loaded) return done({});
-    done(std::unexpected(wire::triton::FailedToLoad(model, loaded.error())));
+    done(std::unexpected(oip::triton::FailedToLoad(model, loaded.error())));
   });
 }
 void ServerApi::Unload(const std::string& model, Done done) {
@@ -130,10 +128,10 @@ void ServerApi::Unload(const std::string& model, Done done) {
   parts_.repository.Unload(model, std::move(done));
 }
 
-Status ServerApi::RegisterRegion(const wire::Region& region) {
+Status ServerApi::RegisterRegion(const oip::Region& region) {
   if (parts_.regions == nullptr) return RegionsAreOff();
   if (IsTriton() && !region.name.empty() && parts_.regions->List(region.name))
-    return std::unexpected(wire::triton::RegionExists(region.name));
+    return std::unexpected(oip::triton::RegionExists(region.name));
   return parts_.regions->Register(region);
 }
 Status ServerApi::UnregisterRegion(const std::string& name) {
@@ -142,31 +140,31 @@ Status ServerApi::UnregisterRegion(const std::string& name) {
   const bool unknown = !gone && gone.error().code == ErrorCode::kNotFound;
   return unknown && IsTriton() ? Status() : gone;  // to Triton it is gone, too
 }
-Result<std::vector<wire::Region>> ServerApi::Regions(const std::string& name) {
+Result<std::vector<oip::Region>> ServerApi::Regions(const std::string& name) {
   if (parts_.regions == nullptr) return RegionsAreOff();
   auto regions = parts_.regions->List(name);
-  if (!regions && IsTriton()) return std::unexpected(wire::triton::UnknownRegion("system", name));
+  if (!regions && IsTriton()) return std::unexpected(oip::triton::UnknownRegion("system", name));
   return regions;
 }
 
-void ServerApi::Infer(wire::InferRequest request, infer::Completion completion) {
-  const auto refuse = [&](DoorRefusal refusal, Error error) {
+void ServerApi::Infer(oip::InferRequest request, infer::Completion completion) {
+  const auto refuse = [&](RequestRefusal refusal, Error error) {
     parts_.metrics.Refused(refusal);
     parts_.failures.Tell(error, request.request.id);
     completion.Answer(std::unexpected(std::move(error)), {});
   };
   if (life_ == Life::kStopping)
-    return refuse(DoorRefusal::kStopping,
+    return refuse(RequestRefusal::kStopping,
                   {ErrorCode::kOverloaded, "the server is stopping: send it elsewhere"});
   auto served = Find(request.request.model, request.request.version);
   if (!served) {
     const bool later = served.error().code == ErrorCode::kOverloaded;
-    return refuse(later ? DoorRefusal::kNotReady : DoorRefusal::kUnknownModel, served.error());
+    return refuse(later ? RequestRefusal::kNotReady : RequestRefusal::kUnknownModel, served.error());
   }
   parts_.path.Start(*std::move(served), std::move(request), std::move(completion));
 }
 
-void ServerApi::Observe(const wire::Exchange& exchange) {
+void ServerApi::Observe(const oip::RequestTrace& exchange) {
   if (exchange.error) return;
   if (const auto served = parts_.repository.Find(exchange.model, exchange.version))
     (*served)->metrics.Observe(exchange);

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "oip/api.h"
+#include "oip/status.h"
 #include "serve/failure_log.h"
 #include "serve/inference_path.h"
 #include "serve/metrics.h"
-#include "serve/regions.h"
 #include "serve/repository.h"
-#include "wire/oip.h"
-#include "wire/status.h"
+#include "serve/shared_memory_registry.h"
 
 namespace weir::serve {
 
@@ -26,19 +26,19 @@ enum class Life {
 };
 
 // Thread-safe.
-class ServerApi final : public wire::Api {
+class ServerApi final : public oip::Api {
  public:
   struct Options {
     std::string version;           // of the program
     bool strict_readiness = true;  // ready only when all models asked for are; otherwise when it serves
     bool explicit_control = false;
     bool allow_regions = false;
-    wire::Compat compat = wire::Compat::kNone;  // kTriton: its name, its version and its words, too
+    oip::Compat compat = oip::Compat::kNone;  // kTriton: its name, its version and its words, too
   };
   struct Parts {
     Repository& repository;
     InferencePath& path;
-    ClientRegions* regions = nullptr;  // null: off
+    SharedMemoryRegistry* regions = nullptr;  // null: off
     Metrics& metrics;
     FailureLog& failures;
   };
@@ -52,24 +52,24 @@ class ServerApi final : public wire::Api {
   Status Live() override { return {}; }
   Status Ready() override;
   Status ModelReady(const std::string& model, const std::string& version) override;
-  wire::ServerMetadata Server() override;
-  Result<wire::ModelMetadata> Metadata(const std::string& model, const std::string& version) override;
-  Result<wire::ModelConfig> Config(const std::string& model, const std::string& version) override;
+  oip::ServerMetadata Server() override;
+  Result<oip::ModelMetadata> Metadata(const std::string& model, const std::string& version) override;
+  Result<oip::ModelConfig> Config(const std::string& model, const std::string& version) override;
   Result<std::string> Labels(const std::string& model, const std::string& version) override;
-  Result<std::vector<wire::ModelStatistics>> Statistics(const std::string& model,
-                                                        const std::string& version) override;
-  std::vector<wire::IndexEntry> Index(bool ready_only) override;
+  Result<std::vector<oip::ModelStatistics>> Statistics(const std::string& model,
+                                                       const std::string& version) override;
+  std::vector<oip::IndexEntry> Index(bool ready_only) override;
   void Load(const std::string& model, const std::string& config, Done done) override;
   void Unload(const std::string& model, Done done) override;
-  Status RegisterRegion(const wire::Region& region) override;
+  Status RegisterRegion(const oip::Region& region) override;
   Status UnregisterRegion(const std::string& name) override;
-  Result<std::vector<wire::Region>> Regions(const std::string& name) override;
-  void Infer(wire::InferRequest request, infer::Completion completion) override;
-  void Observe(const wire::Exchange& exchange) override;
+  Result<std::vector<oip::Region>> Regions(const std::string& name) override;
+  void Infer(oip::InferRequest request, infer::Completion completion) override;
+  void Observe(const oip::RequestTrace& exchange) override;
 
  private:
   Result<std::shared_ptr<ServedModel>> Find(const std::string& model, const std::string& version) const;
-  bool IsTriton() const { return options_.compat == wire::Compat::kTriton; }
+  bool IsTriton() const { return options_.compat == oip::Compat::kTriton; }
 
   const Options options_;
   const Parts parts_;

@@ -40,7 +40,7 @@ class ServerApiTest : public ::testing::Test {
     fs::remove_all(base_);
   }
 
-  ServerApi Api(wire::Compat compat, bool explicit_control = true) {
+  ServerApi Api(oip::Compat compat, bool explicit_control = true) {
     return ServerApi({.version = "9.9.9", .explicit_control = explicit_control, .compat = compat},
                      {.repository = *repository_,
                       .path = path_,
@@ -49,7 +49,7 @@ class ServerApiTest : public ::testing::Test {
                       .failures = failures_},
                      clock_);
   }
-  static Status Wait(ServerApi& api, void (ServerApi::*act)(const std::string&, wire::Api::Done),
+  static Status Wait(ServerApi& api, void (ServerApi::*act)(const std::string&, oip::Api::Done),
                      const std::string& model) {
     std::promise<Status> done;
     (api.*act)(model, [&](Status status) { done.set_value(std::move(status)); });
@@ -64,16 +64,16 @@ class ServerApiTest : public ::testing::Test {
   const SteadyClock clock_;
   Metrics metrics_;
   FailureLog failures_{clock_, [](LogLevel, const std::string&) {}};
-  ClientRegions regions_;
+  SharedMemoryRegistry regions_;
   InferencePath path_{{.decode_threads = 1}, &regions_, clock_, failures_};
   fs::path base_;
   std::unique_ptr<Repository> repository_;
 };
 
 TEST_F(ServerApiTest, IsItselfUnlessItIsAskedToBeTriton) {
-  EXPECT_EQ(Api(wire::Compat::kNone).Server().name, "weir");
-  EXPECT_EQ(Api(wire::Compat::kNone).Server().version, "9.9.9");
-  const wire::ServerMetadata triton = Api(wire::Compat::kTriton).Server();
+  EXPECT_EQ(Api(oip::Compat::kNone).Server().name, "weir");
+  EXPECT_EQ(Api(oip::Compat::kNone).Server().version, "9.9.9");
+  const oip::ServerMetadata triton = Api(oip::Compat::kTriton).Server();
   EXPECT_EQ(triton.name, "triton");
   EXPECT_THAT(triton.version, ::testing::MatchesRegex("2[.][0-9]+[.][0-9]+"));
   EXPECT_THAT(triton.extensions, Contains("model_repository(unload_dependents)"));
@@ -81,7 +81,7 @@ TEST_F(ServerApiTest, IsItselfUnlessItIsAskedToBeTriton) {
 }
 
 TEST_F(ServerApiTest, NamesModelsItDoesNotHaveInTheWordsAskedFor) {
-  ServerApi own = Api(wire::Compat::kNone), triton = Api(wire::Compat::kTriton);
+  ServerApi own = Api(oip::Compat::kNone), triton = Api(oip::Compat::kTriton);
   EXPECT_THAT(own.Metadata("none", "").error().message, HasSubstr("not in the model repository"));
   EXPECT_EQ(triton.Metadata("none", "").error(),
             (Error{ErrorCode::kNotFound, "Request for unknown model: 'none' is not found"}));
@@ -95,14 +95,14 @@ TEST_F(ServerApiTest, NamesModelsItDoesNotHaveInTheWordsAskedFor) {
   EXPECT_TRUE(triton.Metadata("a", "1"));
 
   infer::testing::Answers answers;
-  wire::InferRequest request;
+  oip::InferRequest request;
   request.request.model = "none";
   triton.Infer(std::move(request), answers.MakeCall("").completion);
   EXPECT_EQ(answers.Wait(1)[0].result.error().message, "Request for unknown model: 'none' is not found");
 }
 
 TEST_F(ServerApiTest, NamesALoadThatFailsInTheWordsAskedFor) {
-  ServerApi own = Api(wire::Compat::kNone), triton = Api(wire::Compat::kTriton);
+  ServerApi own = Api(oip::Compat::kNone), triton = Api(oip::Compat::kTriton);
   EXPECT_EQ(Load(own, "none").error().code, ErrorCode::kNotFound);
   const Error error = Load(triton, "none").error();
   EXPECT_EQ(error.code, ErrorCode::kInternal);
@@ -111,13 +111,13 @@ TEST_F(ServerApiTest, NamesALoadThatFailsInTheWordsAskedFor) {
   EXPECT_TRUE(Wait(triton, &ServerApi::Unload, "b"));
   EXPECT_THAT(triton.Metadata("b", "").error().message,
               HasSubstr("Request for unknown model: 'b' has no available versions ("));
-  ServerApi fixed = Api(wire::Compat::kTriton, false);
+  ServerApi fixed = Api(oip::Compat::kTriton, false);
   EXPECT_EQ(Load(fixed, "b").error().code, ErrorCode::kOverloaded);
   EXPECT_THAT(Wait(fixed, &ServerApi::Unload, "a").error().message, HasSubstr("is not allowed"));
 }
 
 TEST_F(ServerApiTest, ForgetsRegionsItDoesNotHaveAsTritonDoes) {
-  ServerApi own = Api(wire::Compat::kNone), triton = Api(wire::Compat::kTriton);
+  ServerApi own = Api(oip::Compat::kNone), triton = Api(oip::Compat::kTriton);
   EXPECT_EQ(own.UnregisterRegion("r").error().code, ErrorCode::kNotFound);
   EXPECT_TRUE(triton.UnregisterRegion("r"));
   EXPECT_TRUE(triton.UnregisterRegion(""));

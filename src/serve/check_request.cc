@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <string>
 
-#include "base/text.h"
 #include "base/json.h"
+#include "base/text.h"
+#include "oip/triton_names.h"
 #include "serve/classification.h"
-#include "wire/triton_words.h"
 
 namespace weir::serve {
 namespace {
@@ -42,48 +42,47 @@ bool Fits(const Shape& shape, const Shape& wanted) {
 // The words of a refusal: our own, which name the remedy, or Triton's.
 class Words {
  public:
-  Words(const ServedModel& served, const std::string& request_id, wire::Compat compat)
-      : served_(served), id_(request_id), triton_(compat == wire::Compat::kTriton) {}
+  Words(const ServedModel& served, const std::string& request_id, oip::Compat compat)
+      : served_(served), id_(request_id), triton_(compat == oip::Compat::kTriton) {}
 
   std::unexpected<Error> UnknownInput(const std::string& name) const {
-    if (triton_) return std::unexpected(wire::triton::UnexpectedInput(served_.name, name));
+    if (triton_) return std::unexpected(oip::triton::UnexpectedInput(served_.name, name));
     return NoSuch("input", name, served_.inputs);
   }
   std::unexpected<Error> UnknownOutput(const std::string& name) const {
-    if (triton_) return std::unexpected(wire::triton::UnexpectedOutput(served_.name, name));
+    if (triton_) return std::unexpected(oip::triton::UnexpectedOutput(served_.name, name));
     return NoSuch("output", name, served_.outputs);
   }
   std::unexpected<Error> Missing(const std::string& name, size_t given) const {
     if (triton_) {
       return std::unexpected(
-          wire::triton::MissingInput(id_, served_.name, served_.inputs.size(), given, name));
+          oip::triton::MissingInput(id_, served_.name, served_.inputs.size(), given, name));
     }
     return Invalid(served_.What("input", name) + " is missing");
   }
   std::unexpected<Error> WrongType(const Tensor& tensor, const TensorInfo& info) const {
     if (triton_) {
-      return std::unexpected(wire::triton::WrongType(id_, served_.name, info.name, tensor.dtype, info.dtype));
+      return std::unexpected(oip::triton::WrongType(id_, served_.name, info.name, tensor.dtype, info.dtype));
     }
     return Invalid(fmt::format("{} is {}, and the model takes {}", served_.What("input", info.name),
                                ToString(tensor.dtype), ToString(info.dtype)));
   }
   std::unexpected<Error> WrongShape(const Tensor& tensor, const TensorInfo& info) const {
     if (triton_) {
-      return std::unexpected(
-          wire::triton::WrongShape(id_, served_.name, info.name, tensor.shape, info.shape));
+      return std::unexpected(oip::triton::WrongShape(id_, served_.name, info.name, tensor.shape, info.shape));
     }
     return Invalid(fmt::format("{} has shape {}, and the model takes {}", served_.What("input", info.name),
                                infer::ToString(tensor.shape), infer::ToString(info.shape)));
   }
   std::unexpected<Error> UnequalBatch(const Tensor& input, const Tensor& first) const {
-    if (triton_) return std::unexpected(wire::triton::UnequalBatch(id_, served_.name, input.name));
+    if (triton_) return std::unexpected(oip::triton::UnequalBatch(id_, served_.name, input.name));
     return Invalid(fmt::format("{} has a batch of {}, and input \"{}\" one of {}",
                                served_.What("input", input.name), input.shape.front(), first.name,
                                first.shape.front()));
   }
   std::unexpected<Error> LargeBatch(int64_t rows) const {
     const int most = served_.loaded.max_batch();
-    if (triton_) return std::unexpected(wire::triton::LargeBatch(id_, served_.name, most));
+    if (triton_) return std::unexpected(oip::triton::LargeBatch(id_, served_.name, most));
     return Invalid(
         fmt::format("{}: the batch of {} is over its max_batch_size of {}", served_.What(), rows, most));
   }
@@ -133,10 +132,10 @@ Status CheckInputs(const ServedModel& served, const infer::Request& request, con
   return Invalid(served.What() + ": an input is there twice");
 }
 
-Status CheckOutputs(const ServedModel& served, const std::vector<wire::OutputWish>& outputs,
+Status CheckOutputs(const ServedModel& served, const std::vector<oip::RequestedOutput>& outputs,
                     const Words& words) {
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const wire::OutputWish& wish = outputs[i];
+    const oip::RequestedOutput& wish = outputs[i];
     const TensorInfo* info = Find(served.outputs, wish.name);
     if (info == nullptr) return words.UnknownOutput(wish.name);
     const bool number = info->dtype != infer::DType::kBytes && info->dtype != infer::DType::kBool;
@@ -162,9 +161,9 @@ Status CheckPriority(const ServedModel& served, int priority) {
 }
 
 // Of outputs whose classes are known before the model has run; of others Classify finds out.
-Status CheckClassifications(const ServedModel& served, const std::vector<wire::OutputWish>& outputs,
+Status CheckClassifications(const ServedModel& served, const std::vector<oip::RequestedOutput>& outputs,
                             int64_t rows) {
-  for (const wire::OutputWish& wish : outputs) {
+  for (const oip::RequestedOutput& wish : outputs) {
     if (wish.classification <= 0) continue;
     Shape shape = Find(served.outputs, wish.name)->shape;
     if (served.loaded.max_batch() > 0 && !shape.empty()) shape.erase(shape.begin());
@@ -178,8 +177,8 @@ Status CheckClassifications(const ServedModel& served, const std::vector<wire::O
 
 }  // namespace
 
-Result<int64_t> CheckRequest(const ServedModel& served, const wire::InferRequest& request,
-                             wire::Compat compat) {
+Result<int64_t> CheckRequest(const ServedModel& served, const oip::InferRequest& request,
+                             oip::Compat compat) {
   const Words words(served, request.request.id, compat);
   TRY_STATUS(CheckInputs(served, request.request, words));
   TRY_STATUS(CheckOutputs(served, request.outputs, words));

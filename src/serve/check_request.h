@@ -5,17 +5,17 @@
 
 #include "base/error.h"
 #include "infer/tensor.h"
+#include "oip/api.h"
+#include "oip/status.h"
 #include "serve/loaded_model.h"
-#include "wire/oip.h"
-#include "wire/status.h"
 
 namespace weir::serve {
 
 // The rows of the request: its batch; 1 where the model has no batch dimension. kInvalidArgument names the
 // model and the tensor whose name, type, shape, size or number of rows does not fit, or a priority that the
 // model does not have. `compat` chooses the words.
-Result<int64_t> CheckRequest(const ServedModel& served, const wire::InferRequest& request,
-                             wire::Compat compat = wire::Compat::kNone);
+Result<int64_t> CheckRequest(const ServedModel& served, const oip::InferRequest& request,
+                             oip::Compat compat = oip::Compat::kNone);
 
 // `actual`, a shape of the form `from` (-1: free), in the form `to`: free dimensions keep their order.
 infer::Shape Reshape(const infer::Shape& actual, const infer::Shape& from, const infer::Shape& to);

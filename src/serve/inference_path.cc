@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "base/thread.h"
+#include "oip/infer_rules.h"
+#include "oip/triton_names.h"
 #include "serve/check_request.h"
 #include "serve/classification.h"
-#include "wire/infer_rules.h"
-#include "wire/triton_words.h"
 
 namespace weir::serve {
 namespace {
@@ -68,27 +68,27 @@ bool WantsAll(const ServedModel& served) {
 // One request on its way.
 struct InferencePath::Inference {
   std::shared_ptr<ServedModel> served;
-  wire::InferRequest request;
+  oip::InferRequest request;
   infer::Completion completion;
   Instant begun;
   int64_t rows = 1;
-  bool counted = false;                   // it came as far as the queue
-  std::vector<ClientRegions::Lent> lent;  // where its inputs lie
-  std::stop_token cancelled;              // where an output is classified
+  bool counted = false;                          // it came as far as the queue
+  std::vector<SharedMemoryRegistry::Lent> lent;  // where its inputs lie
+  std::stop_token cancelled;                     // where an output is classified
 };
 
-InferencePath::InferencePath(Options options, const ClientRegions* regions, const Clock& clock,
+InferencePath::InferencePath(Options options, const SharedMemoryRegistry* regions, const Clock& clock,
                              FailureLog& failures)
     : options_(options),
       regions_(regions),
       clock_(clock),
       failures_(failures),
-      prepared_(std::make_shared<wire::ByteBudget>(options.max_prepared_bytes)),
+      prepared_(std::make_shared<http::ByteBudget>(options.max_prepared_bytes)),
       preparers_(options.decode),
       pool_(options.decode_threads > 0 ? options.decode_threads : UsableCpus(),
             options.max_pictures_waiting) {}
 
-void InferencePath::Start(std::shared_ptr<ServedModel> served, wire::InferRequest request,
+void InferencePath::Start(std::shared_ptr<ServedModel> served, oip::InferRequest request,
                           infer::Completion completion) {
   const Instant begun = request.received == Instant{} ? clock_.Now() : request.received;
   auto inference = std::make_unique<Inference>(
@@ -99,7 +99,7 @@ void InferencePath::Start(std::shared_ptr<ServedModel> served, wire::InferReques
 }
 
 Status InferencePath::Admit(Inference& inference) const {
-  wire::InferRequest& request = inference.request;
+  oip::InferRequest& request = inference.request;
   const ServedModel& served = *inference.served;
   inference.rows = TRY(CheckRequest(served, request, options_.compat));
   TRY_STATUS(FetchInputs(inference));
@@ -115,7 +115,7 @@ Status InferencePath::Admit(Inference& inference) const {
 // What lies in shared memory: numbers that say no place in memory in place; what is parsed, or may be an
 // index, as a copy that the client cannot change behind the check.
 Status InferencePath::FetchInputs(Inference& inference) const {
-  wire::InferRequest& request = inference.request;
+  oip::InferRequest& request = inference.request;
   uint64_t total = 0;
   for (size_t i = 0; i < request.input_regions.size(); ++i) {
     const auto& part = request.input_regions[i];
@@ -131,11 +131,11 @@ Status InferencePath::FetchInputs(Inference& inference) const {
                                  options_.max_region_bytes));
     }
     total += part->byte_size;
-    const int64_t elements = TRY_CONTEXT(wire::CountElements(input), what);
-    if (const Status size = wire::CheckSize(input.dtype, elements, part->byte_size); !size)
+    const int64_t elements = TRY_CONTEXT(oip::CountElements(input), what);
+    if (const Status size = oip::CheckSize(input.dtype, elements, part->byte_size); !size)
       return Context(what, size.error());
     if (inference.served->payload == Payload::kTensor && IsFloat(input.dtype)) {
-      Result<ClientRegions::Lent> lent = regions_->Lend(*part);
+      Result<SharedMemoryRegistry::Lent> lent = regions_->Acquire(*part);
       if (!lent) return std::unexpected(RegionFailed(what, part->region, lent.error()));
       if (reinterpret_cast<uintptr_t>(lent->data.data()) % kAlignment == 0) {
         input.data = lent->data;
@@ -146,7 +146,7 @@ Status InferencePath::FetchInputs(Inference& inference) const {
     Result<Bytes> data_read = regions_->Read(*part);
     if (!data_read) return std::unexpected(RegionFailed(what, part->region, data_read.error()));
     input.data = *std::move(data_read);
-    if (const Status data = wire::CheckData(input); !data) return Context(what, data.error());
+    if (const Status data = oip::CheckData(input); !data) return Context(what, data.error());
   }
   return {};
 }
@@ -197,7 +197,7 @@ void InferencePath::Submit(InferencePtr inference) {
   }
   call.request.outputs.clear();
   const auto& wishes = inference->request.outputs;
-  for (const wire::OutputWish& wish : wishes) {
+  for (const oip::RequestedOutput& wish : wishes) {
     call.request.outputs.push_back(wish.name);
     if (wish.classification > 0) inference->cancelled = call.request.cancelled;
   }
@@ -248,7 +248,7 @@ void InferencePath::Finish(InferencePtr inference, Result<infer::Response> resul
 }
 
 bool InferencePath::IsLongToShape(const Inference& inference, const infer::Response& response) {
-  return std::ranges::any_of(inference.request.outputs, [&](const wire::OutputWish& wish) {
+  return std::ranges::any_of(inference.request.outputs, [&](const oip::RequestedOutput& wish) {
     if (wish.classification <= 0) return false;
     const auto output = std::ranges::find(response.outputs, wish.name, &infer::Tensor::name);
     return output != response.outputs.end() &&
@@ -279,7 +279,7 @@ Result<infer::Response> InferencePath::ShapeAnswer(const Inference& inference,
   response.id = inference.request.request.id;
   const auto& wishes = inference.request.outputs;
   for (infer::Tensor& output : response.outputs) {
-    const auto wish = std::ranges::find(wishes, output.name, &wire::OutputWish::name);
+    const auto wish = std::ranges::find(wishes, output.name, &oip::RequestedOutput::name);
     const std::string name = output.name;
     output = TRY_CONTEXT(ShapeOutput(inference, wish == wishes.end() ? nullptr : &*wish, std::move(output)),
                          served.What("output", name));
@@ -287,17 +287,17 @@ Result<infer::Response> InferencePath::ShapeAnswer(const Inference& inference,
     const bool is_sent = wish == wishes.end() || !wish->region;
     if (is_sent && IsLent(inference, output.data)) output.data = Bytes::Copy(output.data.span());
   }
-  for (const ClientRegions::Lent& input : inference.lent) TRY_STATUS(input.Check());
+  for (const SharedMemoryRegistry::Lent& input : inference.lent) TRY_STATUS(input.Check());
   return response;
 }
 
 bool InferencePath::IsLent(const Inference& inference, const Bytes& data) {
-  return std::ranges::any_of(inference.lent, [&](const ClientRegions::Lent& input) {
+  return std::ranges::any_of(inference.lent, [&](const SharedMemoryRegistry::Lent& input) {
     return data.data() >= input.data.data() && data.data() < input.data.data() + input.data.size();
   });
 }
 
-Result<infer::Tensor> InferencePath::ShapeOutput(const Inference& inference, const wire::OutputWish* wish,
+Result<infer::Tensor> InferencePath::ShapeOutput(const Inference& inference, const oip::RequestedOutput* wish,
                                                  infer::Tensor output) const {
   const LoadedModel& loaded = inference.served->loaded;
   const model::Model& model = loaded.model();
@@ -334,18 +334,18 @@ Result<infer::Tensor> InferencePath::ShapeOutput(const Inference& inference, con
 
 // The error of a region that cannot be used. `what` names the tensor.
 Error InferencePath::RegionFailed(std::string_view what, const std::string& region, Error error) const {
-  if (options_.compat == wire::Compat::kTriton && error.code == ErrorCode::kNotFound)
-    return wire::triton::UnknownRegion(region);
+  if (options_.compat == oip::Compat::kTriton && error.code == ErrorCode::kNotFound)
+    return oip::triton::UnknownRegion(region);
   return what.empty() ? error : Context(what, std::move(error)).error();
 }
 
 // The error of a request that came as far as the queue.
 Error InferencePath::RunFailed(const Inference& inference, Error error) const {
   const std::string& id = inference.request.request.id;
-  if (options_.compat == wire::Compat::kTriton && error.code == ErrorCode::kOverloaded)
-    return wire::triton::QueueIsFull(id, error.message);
-  if (options_.compat == wire::Compat::kTriton && error.code == ErrorCode::kDeadline)
-    return wire::triton::TimedOut(id, error.message);
+  if (options_.compat == oip::Compat::kTriton && error.code == ErrorCode::kOverloaded)
+    return oip::triton::QueueIsFull(id, error.message);
+  if (options_.compat == oip::Compat::kTriton && error.code == ErrorCode::kDeadline)
+    return oip::triton::TimedOut(id, error.message);
   return Context(inference.served->What(), std::move(error)).error();
 }
 

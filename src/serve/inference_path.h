@@ -7,15 +7,15 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "http/byte_budget.h"
 #include "infer/call.h"
+#include "oip/api.h"
+#include "oip/status.h"
 #include "serve/decode_pool.h"
 #include "serve/failure_log.h"
 #include "serve/loaded_model.h"
 #include "serve/pictures.h"
-#include "serve/regions.h"
-#include "wire/byte_budget.h"
-#include "wire/oip.h"
-#include "wire/status.h"
+#include "serve/shared_memory_registry.h"
 
 namespace weir::serve {
 
@@ -27,14 +27,15 @@ class InferencePath {
     size_t max_pictures_waiting = 256;  // requests that wait for the decoders
     size_t max_prepared_bytes = size_t{1} << 30;
     size_t max_region_bytes = size_t{64} << 20;  // of one request's inputs in shared memory
-    data::DecodeOptions decode;
-    wire::Compat compat = wire::Compat::kNone;  // kTriton: its words for what clients match on
+    image::DecodeOptions decode;
+    oip::Compat compat = oip::Compat::kNone;  // kTriton: its words for what clients match on
   };
   // `regions` may be null: none are served. All must outlive the path.
-  InferencePath(Options options, const ClientRegions* regions, const Clock& clock, FailureLog& failures);
+  InferencePath(Options options, const SharedMemoryRegistry* regions, const Clock& clock,
+                FailureLog& failures);
 
   // Does not block. Answers exactly once.
-  void Start(std::shared_ptr<ServedModel> served, wire::InferRequest request, infer::Completion completion);
+  void Start(std::shared_ptr<ServedModel> served, oip::InferRequest request, infer::Completion completion);
 
  private:
   struct Inference;
@@ -51,17 +52,17 @@ class InferencePath {
   Error RunFailed(const Inference& inference, Error error) const;
   Result<infer::Response> ShapeAnswer(const Inference& inference, infer::Response response) const;
   static bool IsLent(const Inference& inference, const Bytes& data);
-  Result<infer::Tensor> ShapeOutput(const Inference& inference, const wire::OutputWish* wish,
+  Result<infer::Tensor> ShapeOutput(const Inference& inference, const oip::RequestedOutput* wish,
                                     infer::Tensor output) const;
   void Count(Inference& inference, const infer::Response& response, const infer::Times& times,
              Instant now) const;
   void Refuse(Inference& inference, const Error& error, const infer::Times& times) const;
 
   const Options options_;
-  const ClientRegions* const regions_;
+  const SharedMemoryRegistry* const regions_;
   const Clock& clock_;
   FailureLog& failures_;
-  const std::shared_ptr<wire::ByteBudget> prepared_;
+  const std::shared_ptr<http::ByteBudget> prepared_;
   Preparers preparers_;
   DecodePool pool_;  // last: its threads use what is above
 };

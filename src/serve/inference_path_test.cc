@@ -46,24 +46,24 @@ class InferencePathTest : public ::testing::Test {
     Serve(FakeModel("m", *session, max_batch), session);
   }
 
-  Answered Ask(wire::InferRequest request, Payload payload = Payload::kTensor) {
+  Answered Ask(oip::InferRequest request, Payload payload = Payload::kTensor) {
     return Ask(path_, std::move(request), payload);
   }
-  Answered Ask(InferencePath& path, wire::InferRequest request, Payload payload = Payload::kTensor) {
+  Answered Ask(InferencePath& path, oip::InferRequest request, Payload payload = Payload::kTensor) {
     std::shared_ptr<ServedModel> served(loaded_, loaded_->Find(payload));
     const size_t before = answers_.count();
     infer::Call call = answers_.MakeCall("");
     path.Start(std::move(served), std::move(request), std::move(call.completion));
     return answers_.Wait(before + 1).back();
   }
-  static wire::InferRequest Request(std::vector<Tensor> inputs) {
-    wire::InferRequest request;
+  static oip::InferRequest Request(std::vector<Tensor> inputs) {
+    oip::InferRequest request;
     request.request.inputs = std::move(inputs);
     request.request.id = "id";
     request.input_regions.resize(request.request.inputs.size());
     return request;
   }
-  Error Refusal(wire::InferRequest request) {
+  Error Refusal(oip::InferRequest request) {
     const Answered answered = Ask(std::move(request));
     EXPECT_FALSE(answered.result.has_value());
     return answered.result ? Error{} : answered.result.error();
@@ -71,7 +71,7 @@ class InferencePathTest : public ::testing::Test {
   static Tensor Row(int64_t rows = 1) {
     return FloatTensor("x", {rows, 4}, std::vector<float>(static_cast<size_t>(rows) * 4, 1));
   }
-  wire::ModelStatistics Statistics() {
+  oip::ModelStatistics Statistics() {
     return loaded_->Find(Payload::kTensor)->statistics.Get(WallTime(clock_.Now()));
   }
 
@@ -80,9 +80,9 @@ class InferencePathTest : public ::testing::Test {
   FailureLog failures_{clock_, [](LogLevel, const std::string&) {}};
   Answers answers_;
   InferencePath path_{{.decode_threads = 2}, nullptr, clock_, failures_};
-  const ClientRegions regions_;
+  const SharedMemoryRegistry regions_;
   InferencePath as_triton_{
-      {.decode_threads = 1, .compat = wire::Compat::kTriton}, &regions_, clock_, failures_};
+      {.decode_threads = 1, .compat = oip::Compat::kTriton}, &regions_, clock_, failures_};
   std::shared_ptr<FakeSession> session_;
   std::promise<void> let_go_;
   std::unique_ptr<LoadedModel> owned_;
@@ -104,7 +104,7 @@ TEST_F(InferencePathTest, AnswersUnderTheNameItWasAskedBy) {
 TEST_F(InferencePathTest, TellsItsDurationsWhereItIsAskedTo) {
   Serve();
   EXPECT_FALSE(Ask(Request({Row()})).result->durations);
-  wire::InferRequest request = Request({Row()});
+  oip::InferRequest request = Request({Row()});
   request.request.durations = true;
   request.received = clock_.Now();
   request.first_byte = request.received - 7ms;
@@ -147,10 +147,10 @@ TEST_F(InferencePathTest, RefusesWhatDoesNotFitAndNamesIt) {
 }
 
 // A request for the best `count` of `classes` scores, which rise.
-wire::InferRequest Ranking(int64_t classes, int64_t count) {
+oip::InferRequest Ranking(int64_t classes, int64_t count) {
   std::vector<float> scores(static_cast<size_t>(classes));
   std::iota(scores.begin(), scores.end(), 0.0F);
-  wire::InferRequest request;
+  oip::InferRequest request;
   request.request.inputs = {FloatTensor("x", {1, classes}, scores)};
   request.input_regions.resize(1);
   request.outputs = {{.name = "x", .classification = count}};
@@ -193,14 +193,14 @@ TEST_F(InferencePathTest, RanksNothingForAClientThatLeft) {
               left.request_stop();
               return infer::RunResult{.outputs = inputs};
             }});
-  wire::InferRequest request = Ranking(200'000, 2);
+  oip::InferRequest request = Ranking(200'000, 2);
   request.request.cancelled = left.get_token();
   EXPECT_EQ(Refusal(std::move(request)).code, ErrorCode::kCancelled);
 }
 
 TEST_F(InferencePathTest, RefusesOutputsThatAreNotThereOrCannotBeRanked) {
   Serve();
-  wire::InferRequest request = Request({Row()});
+  oip::InferRequest request = Request({Row()});
   request.outputs = {{.name = "nope"}};
   EXPECT_THAT(Refusal(std::move(request)).message, HasSubstr("no output \"nope\""));
   request = Request({Row()});
@@ -210,7 +210,7 @@ TEST_F(InferencePathTest, RefusesOutputsThatAreNotThereOrCannotBeRanked) {
 
 TEST_F(InferencePathTest, RefusesInTritonsWordsWhereItIsAskedTo) {
   Serve();
-  const auto words = [&](wire::InferRequest request) {
+  const auto words = [&](oip::InferRequest request) {
     const Answered answered = Ask(as_triton_, std::move(request));
     return answered.result ? "" : answered.result.error().message;
   };
@@ -224,11 +224,11 @@ TEST_F(InferencePathTest, RefusesInTritonsWordsWhereItIsAskedTo) {
             "[request id: id] unexpected shape for input 'x' for model 'm'. Expected [-1,4], got [1,3]. ");
   EXPECT_EQ(words(Request({Row(5)})), "[request id: id] inference request batch-size must be <= 4 for 'm'");
   EXPECT_THAT(words(Request({})), HasSubstr("expected 1 inputs but got 0 inputs for model 'm'"));
-  wire::InferRequest request = Request({Row()});
+  oip::InferRequest request = Request({Row()});
   request.outputs = {{.name = "nope"}};
   EXPECT_EQ(words(std::move(request)), "unexpected inference output 'nope' for model 'm'");
   request = Request({Tensor{.name = "x", .shape = {1, 4}}});
-  request.input_regions = {wire::RegionPart{.region = "r", .byte_size = 16}};
+  request.input_regions = {oip::RegionPart{.region = "r", .byte_size = 16}};
   EXPECT_EQ(words(std::move(request)), "Unable to find shared memory region: 'r'");
   request = Request({Row()});
   request.timeout = std::chrono::microseconds(1);
@@ -238,7 +238,7 @@ TEST_F(InferencePathTest, RefusesInTritonsWordsWhereItIsAskedTo) {
 
 TEST_F(InferencePathTest, RanksWhereItIsAskedTo) {
   Serve();
-  wire::InferRequest request = Request({FloatTensor("x", {1, 4}, {1, 4, 2, 3})});
+  oip::InferRequest request = Request({FloatTensor("x", {1, 4}, {1, 4, 2, 3})});
   request.outputs = {{.name = "x", .classification = 2}};
   const Answered answered = Ask(std::move(request));
   ASSERT_TRUE(answered.result.has_value());
@@ -352,8 +352,8 @@ TEST_F(InferencePathTest, SaysNothingWhereCallsCameTogether) {
 
 TEST_F(InferencePathTest, HasNoUseForSharedMemoryUnlessItIsAllowed) {
   Serve();
-  wire::InferRequest request = Request({Tensor{.name = "x", .shape = {1, 4}}});
-  request.input_regions = {wire::RegionPart{.region = "r", .byte_size = 16}};
+  oip::InferRequest request = Request({Tensor{.name = "x", .shape = {1, 4}}});
+  request.input_regions = {oip::RegionPart{.region = "r", .byte_size = 16}};
   EXPECT_EQ(Refusal(std::move(request)).code, ErrorCode::kUnsupported);
 }
 
@@ -366,7 +366,7 @@ class PictureTest : public InferencePathTest {
                              .outputs = {{.name = "x", .shape = {-1, 3, 2, 2}}}});
     model::Model model = FakeModel("m", *session, 4);
     model.recipe.emplace();
-    model.recipe->geometry.resize = data::Size{2, 2};
+    model.recipe->geometry.resize = dataset::Size{2, 2};
     model.recipe->scale = 1 / 255.0;
     model.recipe->mean = {0.5, 0.5, 0.5};
     Serve(std::move(model), session);
@@ -435,7 +435,7 @@ TEST_F(PictureTest, NamesTheFirstBrokenPictureAndItsReason) {
 TEST_F(PictureTest, DoesNotPrepareForAClientThatLeft) {
   std::stop_source left;
   left.request_stop();
-  wire::InferRequest request = Request({Pictures({Bmp()})});
+  oip::InferRequest request = Request({Pictures({Bmp()})});
   request.request.cancelled = left.get_token();
   EXPECT_EQ(Ask(std::move(request), Payload::kImage).result.error().code, ErrorCode::kCancelled);
   request = Request({Pictures({Bmp()})});

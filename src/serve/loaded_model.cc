@@ -120,9 +120,9 @@ Status LoadedModel::MakeServed(Metrics& metrics) {
         .engine = engine(),
         .parameters = {{"engine", parts_.engine_spec}, {"precision_in_force", parts_.session->precision()}}};
     if (m.recipe) {
-      data::Recipe recipe = *m.recipe;
+      dataset::Recipe recipe = *m.recipe;
       recipe.labels.clear();  // a path of this machine
-      told.parameters["recipe"] = data::FormatRecipe(recipe);
+      told.parameters["recipe"] = dataset::FormatRecipe(recipe);
     }
     model::EffectiveConfig config = TRY(model::MakeEffectiveConfig(m, told));
     ModelMetrics& own = metrics.OfModel(name, parts_.version);

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/text.h"
 #include "base/json.h"
+#include "base/text.h"
 
 namespace weir::serve {
 namespace {

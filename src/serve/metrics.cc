@@ -128,15 +128,15 @@ struct MetricFamilies {
       Counters("weir_grpc_connections_refused_total", "gRPC connections that were not admitted, by reason");
   Family<prometheus::Counter>& grpc_closed =
       Counters("weir_grpc_connections_closed_total", "gRPC connections that the server closed, by reason");
-  std::array<prometheus::Counter*, wire::kGrpcRefusals> grpc{};
+  std::array<prometheus::Counter*, oip::kGrpcRefusals> grpc{};
 
   MetricFamilies() {
     for (size_t i = 0; i < grpc.size(); ++i) {
-      const auto refusal = static_cast<wire::GrpcRefusal>(i);
-      auto& family = refusal == wire::GrpcRefusal::kMessage ? refused
-                     : wire::IsClosing(refusal)             ? grpc_closed
-                                                            : grpc_refused;
-      grpc[i] = &family.Add({{"reason", std::string(wire::ToString(refusal))}});
+      const auto refusal = static_cast<oip::GrpcRefusal>(i);
+      auto& family = refusal == oip::GrpcRefusal::kMessage ? refused
+                     : oip::IsClosing(refusal)             ? grpc_closed
+                                                           : grpc_refused;
+      grpc[i] = &family.Add({{"reason", std::string(ToString(refusal))}});
     }
     for (size_t i = 0; i < no_model.size(); ++i) no_model[i] = &refused.Add({{"reason", kDoorRefusals[i]}});
   }
@@ -192,7 +192,7 @@ void ModelMetrics::SetReady(bool ready) { ready_->Set(ready ? 1 : 0); }
 void ModelMetrics::SetHung(bool hung) { hung_->Set(hung ? 1 : 0); }
 void ModelMetrics::SetBatchingIdle(bool idle) { batching_idle_->Set(idle ? 1 : 0); }
 
-void ModelMetrics::Observe(const wire::Exchange& exchange) {
+void ModelMetrics::Observe(const oip::RequestTrace& exchange) {
   const auto took = [&](Phase phase, Duration duration) {
     HistogramOf(phase, exchange.protocol, exchange.executed_batch).Observe(Seconds(duration));
   };
@@ -213,9 +213,9 @@ void ModelMetrics::Observe(const wire::Exchange& exchange) {
   observe(kRequest, exchange.first_byte, exchange.sent);
 }
 
-prometheus::Histogram& ModelMetrics::HistogramOf(Phase phase, wire::Protocol protocol, int64_t batch) {
+prometheus::Histogram& ModelMetrics::HistogramOf(Phase phase, oip::Protocol protocol, int64_t batch) {
   const int index = BatchIndex(batch, kBatchSizes);
-  auto& place = histograms_[phase][protocol == wire::Protocol::kGrpc ? 1 : 0][static_cast<size_t>(index)];
+  auto& place = histograms_[phase][protocol == oip::Protocol::kGrpc ? 1 : 0][static_cast<size_t>(index)];
   if (prometheus::Histogram* made = place.load(std::memory_order_acquire)) return *made;
   const std::string size =
       index == kBatchSizes - 1 ? "more" : fmt::format("{}", uint64_t{1} << index);  // up to and with it
@@ -240,13 +240,15 @@ ModelMetrics& Metrics::OfModel(const std::string& model, const std::string& vers
   return *metrics;
 }
 
-std::string_view ToString(DoorRefusal refusal) { return kDoorRefusals.at(static_cast<size_t>(refusal)); }
+std::string_view ToString(RequestRefusal refusal) { return kDoorRefusals.at(static_cast<size_t>(refusal)); }
 
-void Metrics::Refused(DoorRefusal refusal) { families_->no_model[static_cast<size_t>(refusal)]->Increment(); }
+void Metrics::Refused(RequestRefusal refusal) {
+  families_->no_model[static_cast<size_t>(refusal)]->Increment();
+}
 
 void Metrics::IdleConnectionClosed() { families_->idle_closed.Increment(); }
 
-void Metrics::Refused(wire::GrpcRefusal refusal) {
+void Metrics::Refused(oip::GrpcRefusal refusal) {
   families_->grpc[static_cast<size_t>(refusal)]->Increment();
 }
 

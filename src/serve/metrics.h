@@ -14,8 +14,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mutex.h"
-#include "wire/grpc_admission.h"
-#include "wire/oip.h"
+#include "oip/api.h"
+#include "oip/grpc/admission.h"
 
 namespace prometheus {
 class Counter;
@@ -27,7 +27,7 @@ namespace weir::serve {
 
 // Why a request was not inferred, as the label "reason" tells it: by a model, and before one was found.
 enum class Refusal { kQueueFull, kDeadline, kCancelled, kInvalid };
-enum class DoorRefusal {
+enum class RequestRefusal {
   kUnknownModel,
   kNotReady,
   kStopping,
@@ -37,7 +37,7 @@ enum class DoorRefusal {
   kJsonQueueFull,
   kCrossSite,
 };
-std::string_view ToString(DoorRefusal refusal);  // "unknown_model", ...: the label of a metric
+std::string_view ToString(RequestRefusal refusal);  // "unknown_model", ...: the label of a metric
 
 struct MetricFamilies;
 
@@ -58,7 +58,7 @@ class ModelMetrics {
   void Failed(ErrorCode code);
   void Refused(Refusal refusal);
   // The histograms of an exchange that was answered well.
-  void Observe(const wire::Exchange& exchange);
+  void Observe(const oip::RequestTrace& exchange);
 
   void SetPending(int64_t calls);
   void SetReady(bool ready);
@@ -70,7 +70,7 @@ class ModelMetrics {
  private:
   enum Phase { kReceive, kDecode, kQueue, kComputeInput, kInfer, kOutput, kSend, kRequest, kPhases };
   static constexpr int kBatchSizes = 12;  // 1, 2, 4, ... 1,024, more
-  prometheus::Histogram& HistogramOf(Phase phase, wire::Protocol protocol, int64_t batch);
+  prometheus::Histogram& HistogramOf(Phase phase, oip::Protocol protocol, int64_t batch);
 
   MetricFamilies& families_;
   const std::string model_, version_;
@@ -91,9 +91,9 @@ class Metrics {
 
   // The same for the same name and version, as long as the Metrics live: counters outlive a reload.
   ModelMetrics& OfModel(const std::string& model, const std::string& version);
-  void Refused(DoorRefusal refusal);
+  void Refused(RequestRefusal refusal);
   void IdleConnectionClosed();  // to make room for a new one
-  void Refused(wire::GrpcRefusal refusal);
+  void Refused(oip::GrpcRefusal refusal);
   // Of this process so far, and now.
   void SetProcess(Duration cpu, int64_t resident_bytes);
   // Lines of the log that nobody got, so far.

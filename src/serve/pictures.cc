@@ -36,28 +36,28 @@ std::vector<std::span<const std::byte>> Rows(const infer::Tensor& tensor, size_t
   return parts;
 }
 
-data::Size SizeOf(const ServedModel& served) {
+dataset::Size SizeOf(const ServedModel& served) {
   return served.loaded.model().recipe->geometry.OutputSize().value();
 }
 
 }  // namespace
 
-data::Accepted<void> Preparers::Prepare(const data::Recipe& recipe, std::span<const std::byte> encoded,
-                                        std::byte* out) {
-  data::Preparer preparer = Take(recipe.geometry);
+image::Accepted<void> Preparers::Prepare(const dataset::Recipe& recipe, std::span<const std::byte> encoded,
+                                         std::byte* out) {
+  dataset::Preparer preparer = Take(recipe.geometry);
   const auto pixels = preparer.Prepare(encoded);
-  if (pixels) data::WriteInput(recipe, **pixels, out);
+  if (pixels) dataset::WriteInput(recipe, **pixels, out);
   Keep({recipe.geometry, std::move(preparer)});
   if (pixels) return {};
   return std::unexpected(pixels.error());
 }
 
-data::Preparer Preparers::Take(const data::Geometry& geometry) {
+dataset::Preparer Preparers::Take(const dataset::Geometry& geometry) {
   MutexLock lock(mutex_);
   const auto found =
       std::find_if(idle_.rbegin(), idle_.rend(), [&](const Idle& idle) { return idle.geometry == geometry; });
-  if (found == idle_.rend()) return data::Preparer(geometry, options_);
-  data::Preparer preparer = std::move(found->preparer);
+  if (found == idle_.rend()) return dataset::Preparer(geometry, options_);
+  dataset::Preparer preparer = std::move(found->preparer);
   idle_.erase(std::next(found).base());
   return preparer;
 }
@@ -72,11 +72,11 @@ void Preparers::Keep(Idle idle) {
 }
 
 PictureWork::PictureWork(std::shared_ptr<ServedModel> served, infer::Tensor input, Preparers& preparers,
-                         wire::ByteBudget& budget, std::move_only_function<Status() const> still_wanted,
+                         http::ByteBudget& budget, std::move_only_function<Status() const> still_wanted,
                          Done done)
     : served_(std::move(served)),
       input_(std::move(input)),
-      item_bytes_(data::InputBytes(*served_->loaded.model().recipe, SizeOf(*served_))),
+      item_bytes_(dataset::InputBytes(*served_->loaded.model().recipe, SizeOf(*served_))),
       preparers_(preparers),
       budget_(budget),
       still_wanted_(std::move(still_wanted)),
@@ -123,17 +123,17 @@ void PictureWork::Do(size_t piece) {
 }
 
 Status PictureWork::Make(size_t picture, std::byte* out) {
-  const data::Recipe& recipe = *served_->loaded.model().recipe;
+  const dataset::Recipe& recipe = *served_->loaded.model().recipe;
   const auto bytes = pictures_[picture];
   if (served_->payload == Payload::kPixels) {
-    const data::Size size = SizeOf(*served_);
+    const dataset::Size size = SizeOf(*served_);
     const auto* pixels = reinterpret_cast<const uint8_t*>(bytes.data());
-    data::WriteInput(recipe, {pixels, size.width, size.height, recipe.geometry.channel_count()}, out);
+    dataset::WriteInput(recipe, {pixels, size.width, size.height, recipe.geometry.channel_count()}, out);
     return {};
   }
   const auto prepared = preparers_.Prepare(recipe, bytes, out);
   if (prepared) return {};
-  const data::Reject& reject = prepared.error();
+  const image::Reject& reject = prepared.error();
   return Fail(
       ErrorCode::kInvalidArgument,
       fmt::format("{}: picture {} is rejected: {}{}{}", served_->What(), picture, ToString(reject.reason),
@@ -158,11 +158,11 @@ void PictureWork::Finish() {
   }
   if (error) return done_(std::unexpected(*std::move(error)));
   const model::Model& model = served_->loaded.model();
-  const data::Size size = SizeOf(*served_);
+  const dataset::Size size = SizeOf(*served_);
   const int64_t channels = model.recipe->geometry.channel_count(), rows = std::ssize(pictures_);
   done_(infer::Tensor{.name = model.inputs.front().name,
                       .dtype = model.inputs.front().dtype,
-                      .shape = model.recipe->layout == data::Layout::kNchw
+                      .shape = model.recipe->layout == dataset::Layout::kNchw
                                    ? infer::Shape{rows, channels, size.height, size.width}
                                    : infer::Shape{rows, size.height, size.width, channels},
                       .data = std::move(output)});

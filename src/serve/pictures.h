@@ -12,32 +12,32 @@
 
 #include "base/error.h"
 #include "base/mutex.h"
-#include "data/prepare.h"
+#include "dataset/preparer.h"
+#include "http/byte_budget.h"
 #include "infer/tensor.h"
 #include "serve/decode_pool.h"
 #include "serve/loaded_model.h"
-#include "wire/byte_budget.h"
 
 namespace weir::serve {
 
 // The decoders of one server, handed out for a picture and taken back. Thread-safe.
 class Preparers {
  public:
-  explicit Preparers(data::DecodeOptions options) : options_(options) {}
+  explicit Preparers(image::DecodeOptions options) : options_(options) {}
 
   // Prepares a picture by the recipe's geometry and writes its part of the input.
-  data::Accepted<void> Prepare(const data::Recipe& recipe, std::span<const std::byte> encoded,
-                               std::byte* out);
+  image::Accepted<void> Prepare(const dataset::Recipe& recipe, std::span<const std::byte> encoded,
+                                std::byte* out);
 
  private:
   struct Idle {
-    data::Geometry geometry;
-    data::Preparer preparer;
+    dataset::Geometry geometry;
+    dataset::Preparer preparer;
   };
-  data::Preparer Take(const data::Geometry& geometry);
+  dataset::Preparer Take(const dataset::Geometry& geometry);
   void Keep(Idle idle);
 
-  const data::DecodeOptions options_;
+  const image::DecodeOptions options_;
   Mutex mutex_;
   std::list<Idle> idle_ GUARDED_BY(mutex_);  // the last used at the end
 };
@@ -52,7 +52,7 @@ class PictureWork final : public DecodePool::Work {
   // gets the model's input, or the error, which names the first picture that is broken, on a thread of the
   // pool.
   PictureWork(std::shared_ptr<ServedModel> served, infer::Tensor input, Preparers& preparers,
-              wire::ByteBudget& budget, std::move_only_function<Status() const> still_wanted, Done done);
+              http::ByteBudget& budget, std::move_only_function<Status() const> still_wanted, Done done);
 
   size_t pieces() const override { return pieces_; }
   void Do(size_t piece) override;
@@ -69,7 +69,7 @@ class PictureWork final : public DecodePool::Work {
   size_t pieces_, per_piece_;
   std::vector<std::span<const std::byte>> pictures_;
   Preparers& preparers_;
-  wire::ByteBudget& budget_;
+  http::ByteBudget& budget_;
   const std::move_only_function<Status() const> still_wanted_;
   Done done_;
 

@@ -8,8 +8,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/text.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "base/thread.h"
 
 namespace weir::serve {
@@ -229,8 +229,8 @@ bool Repository::WaitUntilLoaded(Instant until) const {
   return first_loads_ == 0;
 }
 
-std::vector<wire::IndexEntry> Repository::Index(bool ready_only) const {
-  std::vector<wire::IndexEntry> index;
+std::vector<oip::IndexEntry> Repository::Index(bool ready_only) const {
+  std::vector<oip::IndexEntry> index;
   MutexLock lock(mutex_);
   for (const auto& [name, entry] : models_) {
     if (entry.versions.empty() && !ready_only) {

@@ -16,11 +16,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mutex.h"
+#include "oip/api.h"
 #include "serve/catalogue.h"
 #include "serve/loaded_model.h"
 #include "serve/loader.h"
 #include "serve/log.h"
-#include "wire/oip.h"
 
 namespace weir::serve {
 
@@ -64,7 +64,7 @@ class Repository {
   // Until what is to be served from the start is loaded, or has failed; false when `until` came first.
   bool WaitUntilLoaded(Instant until) const;
 
-  std::vector<wire::IndexEntry> Index(bool ready_only) const;
+  std::vector<oip::IndexEntry> Index(bool ready_only) const;
 
   // Looks after the engines: logs which hang, fail at every call, or answer again, and begins to probe those
   // that are suspect. Waits for none of them. To be called about every second.
@@ -72,7 +72,7 @@ class Repository {
 
   // `done` is called when it is ready, or with the reason why not, on a thread of the repository.
   // kUnsupported unless models are controlled explicitly.
-  using Done = wire::Api::Done;
+  using Done = oip::Api::Done;
   void Load(const std::string& model, const std::string& config, Done done);
   // `done` is called when the last call has been answered.
   void Unload(const std::string& model, Done done);

@@ -84,7 +84,7 @@ class RepositoryTest : public ::testing::Test {
   // The versions that the index has of `model`, with what it says of them: "1 READY, 2 UNAVAILABLE torn".
   std::string Indexed(const std::string& model) {
     std::string text;
-    for (const wire::IndexEntry& entry : repository_->Index(false)) {
+    for (const oip::IndexEntry& entry : repository_->Index(false)) {
       if (entry.name != model) continue;
       text += (text.empty() ? "" : ", ") + entry.version + " " + entry.state;
       if (!entry.reason.empty()) text += " " + entry.reason;

@@ -9,19 +9,19 @@
 #include <thread>
 #include <utility>
 
-#include "wire/error_body.h"
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "http/error_body.h"
+#include "http/http_server.h"
+#include "http/work_pool.h"
 #include "monitor/proc.h"
+#include "oip/grpc/server.h"
+#include "oip/http/cross_site.h"
+#include "oip/http/server.h"
 #include "serve/api.h"
 #include "serve/catalogue.h"
 #include "serve/loader.h"
 #include "serve/refusal_log.h"
-#include "wire/grpc_door.h"
-#include "wire/http_cross_site.h"
-#include "wire/http_door.h"
-#include "wire/http_server.h"
-#include "wire/work_pool.h"
 
 namespace weir::serve {
 namespace {
@@ -58,22 +58,21 @@ class ServerInstance final : public Server {
     }
   }
   Status Ready() override { return api_->Ready(); }
-  std::vector<wire::IndexEntry> Index() override { return api_->Index(false); }
-  Result<wire::ModelMetadata> Metadata(const std::string& model) override {
-    return api_->Metadata(model, "");
-  }
+  std::vector<oip::IndexEntry> Index() override { return api_->Index(false); }
+  Result<oip::ModelMetadata> Metadata(const std::string& model) override { return api_->Metadata(model, ""); }
   bool Stop() override;
 
  private:
   Status OpenDoors();
   void Watch(const std::stop_token& stop);
   int MostConnections(const char* door, int files_each) const;
-  Result<std::unique_ptr<wire::HttpServer>> OpenHttp(wire::HttpServer::Options options, const DoorAddress& at,
-                                                     wire::HttpServer::Handler handler);
-  void OnHttpEvent(const wire::HttpServer::Options& server, wire::HttpEvent event);
-  void Refused(wire::GrpcRefusal refusal, const std::string& who);
-  void Refused(DoorRefusal refusal, const std::string& what);
-  void Scrape(const wire::HttpRequest& request, wire::HttpResponder responder);
+  Result<std::unique_ptr<http::HttpServer>> OpenHttp(http::HttpServer::Options options,
+                                                     const ListenAddress& at,
+                                                     http::HttpServer::Handler handler);
+  void OnHttpEvent(const http::HttpServer::Options& server, http::HttpEvent event);
+  void Refused(oip::GrpcRefusal refusal, const std::string& who);
+  void Refused(RequestRefusal refusal, const std::string& what);
+  void Scrape(const http::HttpRequest& request, http::HttpResponder responder);
 
   const ServerOptions options_;
   const Clock& clock_;
@@ -82,13 +81,13 @@ class ServerInstance final : public Server {
   FailureLog failures_;
   RefusalLog refusals_;
   Metrics metrics_;
-  wire::WorkPool json_pool_{{.name = "json", .threads = kJsonThreads}};
-  std::optional<ClientRegions> regions_;
+  http::WorkPool json_pool_{{.name = "json", .threads = kJsonThreads}};
+  std::optional<SharedMemoryRegistry> regions_;
   std::unique_ptr<InferencePath> path_;
   std::unique_ptr<Repository> repository_;
   std::unique_ptr<ServerApi> api_;
-  std::unique_ptr<wire::HttpServer> scraped_, http_;
-  std::unique_ptr<wire::GrpcDoor> grpc_;
+  std::unique_ptr<http::HttpServer> scraped_, http_;
+  std::unique_ptr<oip::OipGrpcServer> grpc_;
   int max_connections_ = 0;
   std::jthread watch_;
 };
@@ -162,39 +161,39 @@ void ServerInstance::Watch(const std::stop_token& stop) {
   }
 }
 
-void ServerInstance::Refused(DoorRefusal refusal, const std::string& what) {
+void ServerInstance::Refused(RequestRefusal refusal, const std::string& what) {
   metrics_.Refused(refusal);
   refusals_.Tell(ToString(refusal), what);
 }
 
-void ServerInstance::OnHttpEvent(const wire::HttpServer::Options& server, wire::HttpEvent event) {
+void ServerInstance::OnHttpEvent(const http::HttpServer::Options& server, http::HttpEvent event) {
   switch (event) {
-    case wire::HttpEvent::kTooManyConnections:
-      return Refused(DoorRefusal::kTooManyConnections,
+    case http::HttpEvent::kTooManyConnections:
+      return Refused(RequestRefusal::kTooManyConnections,
                      fmt::format("{}: a connection was refused: {} are open and none is idle; raise "
                                  "--max-connections, or find out who holds them",
                                  server.name, server.max_connections));
-    case wire::HttpEvent::kTooManyBytes:
-      return Refused(DoorRefusal::kTooManyBytes,
+    case http::HttpEvent::kTooManyBytes:
+      return Refused(RequestRefusal::kTooManyBytes,
                      fmt::format("{}: a request was refused: the requests under way hold {} MiB; raise "
                                  "--max-in-flight-mb",
                                  server.name, server.max_bytes_in_flight >> 20));
-    case wire::HttpEvent::kTooSlow:
-      return Refused(DoorRefusal::kTooSlow,
+    case http::HttpEvent::kTooSlow:
+      return Refused(RequestRefusal::kTooSlow,
                      fmt::format("{}: a client was too slow and was cut off; --min-body-rate and "
                                  "--request-timeout-secs say how slow it may be",
                                  server.name));
-    case wire::HttpEvent::kStopping:
-      return metrics_.Refused(DoorRefusal::kStopping);
-    case wire::HttpEvent::kIdleClosed:
+    case http::HttpEvent::kStopping:
+      return metrics_.Refused(RequestRefusal::kStopping);
+    case http::HttpEvent::kIdleClosed:
       return metrics_.IdleConnectionClosed();
   }
 }
 
-Result<std::unique_ptr<wire::HttpServer>> ServerInstance::OpenHttp(wire::HttpServer::Options options,
-                                                                   const DoorAddress& at,
-                                                                   wire::HttpServer::Handler handler) {
-  auto policy = TRY(wire::CrossSitePolicy::Create(
+Result<std::unique_ptr<http::HttpServer>> ServerInstance::OpenHttp(http::HttpServer::Options options,
+                                                                   const ListenAddress& at,
+                                                                   http::HttpServer::Handler handler) {
+  auto policy = TRY(oip::CrossSitePolicy::Create(
       {.address = at.address, .origins = options_.allow_origins, .hosts = options_.allow_hosts}));
   options.address = at.address;
   options.port = at.port;
@@ -202,33 +201,33 @@ Result<std::unique_ptr<wire::HttpServer>> ServerInstance::OpenHttp(wire::HttpSer
   options.max_bytes_in_flight = options_.max_bytes_in_flight;
   options.timeouts.request = options_.request_timeout;
   options.timeouts.least_rate = options_.least_body_rate;
-  options.align_after = std::string(wire::kHeaderLengthName);
-  options.on_event = [this, server = options](wire::HttpEvent event) { OnHttpEvent(server, event); };
+  options.align_after = std::string(oip::kHeaderLengthName);
+  options.on_event = [this, server = options](http::HttpEvent event) { OnHttpEvent(server, event); };
   const auto on_refused = [this, name = options.name](const std::string& reason) {
-    Refused(DoorRefusal::kCrossSite, fmt::format("{}: a request was refused: {}", name, reason));
+    Refused(RequestRefusal::kCrossSite, fmt::format("{}: a request was refused: {}", name, reason));
   };
-  return wire::HttpServer::Create(std::move(options),
+  return http::HttpServer::Create(std::move(options),
                                   GuardCrossSite(std::move(handler), std::move(policy), on_refused), clock_);
 }
 
 Status ServerInstance::OpenDoors() {
   if (options_.http.port >= 0) {
-    const wire::HttpDoorOptions door{
+    const oip::OipHttpOptions door{
         .compat = options_.compat,
         .allow_regions = options_.allow_regions,
         .json_pool = &json_pool_,
         .on_pool_full = [this] {
           Refused(
-              DoorRefusal::kJsonQueueFull,
+              RequestRefusal::kJsonQueueFull,
               "HTTP: a request was refused: too many large JSON bodies wait to be read; send binary tensors");
         }};
     http_ = TRY(OpenHttp({.threads = options_.http_threads,
                           .max_connections = max_connections_,
-                          .is_probe = wire::IsHealthProbe},
-                         options_.http, wire::MakeHttpDoor(*api_, clock_, door)));
+                          .is_probe = oip::IsHealthProbe},
+                         options_.http, oip::MakeOipHttpHandler(*api_, clock_, door)));
   }
   if (options_.grpc.port >= 0) {
-    grpc_ = TRY(wire::GrpcDoor::Create(
+    grpc_ = TRY(oip::OipGrpcServer::Create(
         {.address = options_.grpc.address,
          .port = options_.grpc.port,
          .threads = options_.grpc_threads,
@@ -237,7 +236,7 @@ Status ServerInstance::OpenDoors() {
          .max_connections = MostConnections("gRPC", 2),
          .max_connections_per_address = options_.max_connections_per_address,
          .message_timeout = options_.message_timeout,
-         .refused = [this](wire::GrpcRefusal refusal, const std::string& who) { Refused(refusal, who); },
+         .refused = [this](oip::GrpcRefusal refusal, const std::string& who) { Refused(refusal, who); },
          .compat = options_.compat,
          .allow_regions = options_.allow_regions},
         *api_, clock_));
@@ -246,31 +245,31 @@ Status ServerInstance::OpenDoors() {
     scraped_ = TRY(OpenHttp({.name = "metrics",
                              .flag_prefix = "--metrics",
                              .max_connections = std::min(max_connections_, kMostMetricsConnections),
-                             .is_probe = [](const wire::HttpRequest&) { return true; }},
+                             .is_probe = [](const http::HttpRequest&) { return true; }},
                             options_.metrics,
-                            [this](const wire::HttpRequest& request, wire::HttpResponder responder) {
+                            [this](const http::HttpRequest& request, http::HttpResponder responder) {
                               Scrape(request, std::move(responder));
                             }));
   }
   return {};
 }
 
-void ServerInstance::Refused(wire::GrpcRefusal refusal, const std::string& who) {
+void ServerInstance::Refused(oip::GrpcRefusal refusal, const std::string& who) {
   metrics_.Refused(refusal);
-  refusals_.Tell(fmt::format("grpc_{}", wire::ToString(refusal)),
-                 fmt::format("gRPC, {}: {}", who, wire::Explanation(refusal)));
+  refusals_.Tell(fmt::format("grpc_{}", ToString(refusal)),
+                 fmt::format("gRPC, {}: {}", who, oip::Explanation(refusal)));
 }
 
-void ServerInstance::Scrape(const wire::HttpRequest& request, wire::HttpResponder responder) {
-  wire::HttpReply reply{.content_type = "text/plain; version=0.0.4; charset=utf-8"};
+void ServerInstance::Scrape(const http::HttpRequest& request, http::HttpResponder responder) {
+  http::HttpResponse reply{.content_type = "text/plain; version=0.0.4; charset=utf-8"};
   if (request.path != "/metrics" && request.path != "/metrics/") {
     reply = {.status = 404,
-             .body = {Bytes::Copy(wire::ErrorBody({ErrorCode::kNotFound, "metrics are at /metrics"}))}};
+             .body = {Bytes::Copy(http::ErrorBody({ErrorCode::kNotFound, "metrics are at /metrics"}))}};
   } else if (request.method != "GET" && request.method != "HEAD") {
     reply = {
         .status = 405,
         .headers = {{"Allow", "GET, HEAD"}},
-        .body = {Bytes::Copy(wire::ErrorBody({ErrorCode::kInvalidArgument, "metrics are read with GET"}))}};
+        .body = {Bytes::Copy(http::ErrorBody({ErrorCode::kInvalidArgument, "metrics are read with GET"}))}};
   } else {
     api_->Gauge();
     const auto stat = monitor::ReadSmall("/proc/self/stat");

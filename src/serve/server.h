@@ -11,14 +11,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "oip/api.h"
+#include "oip/status.h"
 #include "serve/logger.h"
-#include "wire/oip.h"
-#include "wire/status.h"
 
 namespace weir::serve {
 
 // Where a door listens.
-struct DoorAddress {
+struct ListenAddress {
   std::string address = "127.0.0.1";
   int port = 0;  // 0: any; below 0: there is no such door
 };
@@ -31,7 +31,7 @@ struct ServerOptions {
   int threads = 0;                // of each model's engine, instead of its own; 0: its own
   std::string cache_dir;
 
-  DoorAddress http{.port = 8000}, grpc{.port = 8001}, metrics{.port = 8002};
+  ListenAddress http{.port = 8000}, grpc{.port = 8001}, metrics{.port = 8002};
   int http_threads = 1, grpc_threads = 1;
   int decode_threads = 0;  // 0: as many as this process may use CPUs
   size_t max_request_bytes = size_t{64} << 20;
@@ -41,13 +41,13 @@ struct ServerOptions {
   std::chrono::milliseconds message_timeout{30'000};   // without progress of a gRPC request
   std::chrono::milliseconds request_timeout{600'000};  // for an HTTP request to arrive whole
   size_t least_body_rate = 16384;  // bytes a second of an HTTP body, and of a response being read; 0: any
-  std::vector<std::string> allow_origins, allow_hosts;  // see wire::CrossSitePolicy::Options
+  std::vector<std::string> allow_origins, allow_hosts;  // see oip::CrossSitePolicy::Options
   int max_queue = 256;                                  // calls, of models whose configuration does not say
 
   bool allow_regions = false;
   uint64_t max_region_bytes = uint64_t{16} << 30;  // of all regions together
   bool strict_readiness = true;
-  wire::Compat compat = wire::Compat::kNone;
+  oip::Compat compat = oip::Compat::kNone;
   std::chrono::milliseconds drain_delay{0};       // between not being ready and refusing work
   std::chrono::milliseconds exit_timeout{30000};  // for the work under way, after the delay
   std::string version;                            // of the program
@@ -70,8 +70,8 @@ class Server {
   // Blocks until the models to begin with are loaded or have failed, or `stop` is asked for.
   virtual void WaitUntilLoaded(const std::stop_token& stop) = 0;
   virtual Status Ready() = 0;  // the reason why it is not
-  virtual std::vector<wire::IndexEntry> Index() = 0;
-  virtual Result<wire::ModelMetadata> Metadata(const std::string& model) = 0;
+  virtual std::vector<oip::IndexEntry> Index() = 0;
+  virtual Result<oip::ModelMetadata> Metadata(const std::string& model) = 0;
 
   // Not ready from now on; after the delay new work is refused, the work under way is finished, and the
   // models are let go. False: some work was still there when the time was over, and destroying the server

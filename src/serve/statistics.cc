@@ -8,7 +8,7 @@
 namespace weir::serve {
 namespace {
 
-void Add(wire::DurationCount& sum, Duration took) {
+void Add(oip::DurationCount& sum, Duration took) {
   sum.count += 1;
   sum.total += took;
 }
@@ -33,7 +33,7 @@ Phases PhasesOf(const infer::Times& times) {
           .done = times.done};
 }
 
-infer::ServerDurations DurationsOf(const Stay& stay, const infer::Times& times) {
+infer::ServerDurations DurationsOf(const ServerTimes& stay, const infer::Times& times) {
   const Phases phases = PhasesOf(times);
   infer::ServerDurations durations{.receive = Between(stay.first_byte, stay.received),
                                    .queue = phases.queue,
@@ -77,13 +77,13 @@ void Statistics::Failed(Duration took) {
   Add(totals_.fail, took);
 }
 
-wire::ModelStatistics Statistics::Get(const WallTime& wall) const {
+oip::ModelStatistics Statistics::Get(const WallTime& wall) const {
   MutexLock lock(mutex_);
-  wire::ModelStatistics statistics = totals_;
+  oip::ModelStatistics statistics = totals_;
   if (last_) statistics.last_inference_ms = wall.MillisecondsAt(*last_);
   for (const auto& [size, batch] : batches_) {
     const uint64_t executions = batch.rows / static_cast<uint64_t>(size);
-    const auto of_batches = [&](Duration total) { return wire::DurationCount{executions, total / size}; };
+    const auto of_batches = [&](Duration total) { return oip::DurationCount{executions, total / size}; };
     statistics.execution_count += executions;
     statistics.batches.push_back({.batch_size = static_cast<uint64_t>(size),
                                   .compute_input = of_batches(batch.compute_input),

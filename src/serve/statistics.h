@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "infer/call.h"
-#include "wire/oip.h"
+#include "oip/api.h"
 
 namespace weir::serve {
 
@@ -38,7 +38,7 @@ class Statistics {
   void Failed(Duration took);
 
   // Name and version are left empty.
-  wire::ModelStatistics Get(const WallTime& wall) const;
+  oip::ModelStatistics Get(const WallTime& wall) const;
 
  private:
   // Requests that were computed in batches of one size. Every request adds its rows, and its times once for
@@ -49,7 +49,7 @@ class Statistics {
   };
 
   mutable Mutex mutex_;
-  wire::ModelStatistics totals_ GUARDED_BY(mutex_);
+  oip::ModelStatistics totals_ GUARDED_BY(mutex_);
   std::optional<Instant> last_ GUARDED_BY(mutex_);
   std::map<int64_t, OfBatch> batches_ GUARDED_BY(mutex_);
 };
@@ -64,9 +64,9 @@ Phases PhasesOf(const infer::Times& times);
 
 // What the server tells of one request, whose first and last byte came and whose outputs were ready to send
 // at these moments.
-struct Stay {
+struct ServerTimes {
   Instant first_byte{}, received{}, answered{};
 };
-infer::ServerDurations DurationsOf(const Stay& stay, const infer::Times& times);
+infer::ServerDurations DurationsOf(const ServerTimes& stay, const infer::Times& times);
 
 }  // namespace weir::serve

@@ -31,7 +31,7 @@ TEST(Statistics, CountsABatchOnceHoweverManyRequestsItHad) {
   EXPECT_EQ(statistics.Succeeded(Of(2, 4)), 0U);
   EXPECT_EQ(statistics.Succeeded(Of(1, 4)), 1U);
   EXPECT_EQ(statistics.Succeeded(Of(2, 2)), 1U);
-  const wire::ModelStatistics told = statistics.Get(WallTime(kStart));
+  const oip::ModelStatistics told = statistics.Get(WallTime(kStart));
   EXPECT_EQ(told.inference_count, 6U);
   EXPECT_EQ(told.execution_count, 2U);
   EXPECT_EQ(told.success.count, 4U);
@@ -46,7 +46,7 @@ TEST(Statistics, SumsThePhasesOfRequests) {
   statistics.Succeeded(Of(1, 1));
   statistics.Succeeded(Of(1, 1));
   statistics.Failed(5ms);
-  const wire::ModelStatistics told = statistics.Get(WallTime(kStart));
+  const oip::ModelStatistics told = statistics.Get(WallTime(kStart));
   EXPECT_EQ(told.success.total, Duration(20ms));
   EXPECT_EQ(told.queue.total, Duration(2ms));
   EXPECT_EQ(told.compute_input.total, Duration(4ms));
@@ -95,7 +95,7 @@ TEST(Metrics, SpeaksThePrometheusText) {
   model.Succeeded({.rows = 3, .executions = 1, .request = 10us, .queue = 2us});
   model.Failed(ErrorCode::kDeadline);
   model.Refused(Refusal::kQueueFull);
-  metrics.Refused(DoorRefusal::kUnknownModel);
+  metrics.Refused(RequestRefusal::kUnknownModel);
   model.SetPending(7);
   metrics.SetProcess(2500ms, 4096);
   model.SetBusy(1s, 2);
@@ -152,14 +152,14 @@ TEST(Metrics, CountOnAfterAReload) {
 
 TEST(Metrics, ObservesPhasesByProtocolAndBatch) {
   Metrics metrics;
-  wire::Exchange exchange{.protocol = wire::Protocol::kGrpc,
-                          .first_byte = kStart,
-                          .received = kStart + 1ms,
-                          .decoded = kStart + 2ms,
-                          .encoded = kStart + 8ms,
-                          .sent = kStart + 9ms,
-                          .times = TimesAt(kStart + 2ms),
-                          .executed_batch = 5};
+  oip::RequestTrace exchange{.protocol = oip::Protocol::kGrpc,
+                             .first_byte = kStart,
+                             .received = kStart + 1ms,
+                             .decoded = kStart + 2ms,
+                             .encoded = kStart + 8ms,
+                             .sent = kStart + 9ms,
+                             .times = TimesAt(kStart + 2ms),
+                             .executed_batch = 5};
   metrics.OfModel("m", "1").Observe(exchange);
   exchange.times.done = std::nullopt;
   metrics.OfModel("m", "1").Observe(exchange);

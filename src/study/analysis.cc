@@ -32,9 +32,9 @@ void Count(Standing standing, Tally& tally) {
   }
 }
 
-void CountTrials(std::span<const Played> played, Analysis& analysis) {
-  for (const Played& one : played) analysis.retried += one.attempt > 1;
-  for (const Played* one : LastTries(played)) {
+void CountTrials(std::span<const PlayedTrials> played, Analysis& analysis) {
+  for (const PlayedTrials& one : played) analysis.retried += one.attempt > 1;
+  for (const PlayedTrials* one : LastTries(played)) {
     const record::Verdict& verdict = one->record.verdict;
     Count(verdict.standing, analysis.tally);
     if (one->trial.is_reference() || one->trial.configuration >= analysis.configurations.size()) continue;
@@ -161,7 +161,7 @@ std::optional<Comparison> Compare(const Measured& measured, size_t configuration
   return comparison;
 }
 
-Analysis Analyse(const StudyFile& study, const Design& design, std::span<const Played> played,
+Analysis Analyse(const StudyFile& study, const Design& design, std::span<const PlayedTrials> played,
                  const AnalysisOptions& options) {
   const Measured measured(design, played);
   Analysis analysis{.configurations = std::vector<ConfigurationResult>(design.configurations.size())};

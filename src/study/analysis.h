@@ -127,7 +127,7 @@ struct Analysis {
   std::vector<MissingMetric> missing;  // nothing before a trial counts
 };
 
-Analysis Analyse(const StudyFile& study, const Design& design, std::span<const Played> played,
+Analysis Analyse(const StudyFile& study, const Design& design, std::span<const PlayedTrials> played,
                  const AnalysisOptions& options = {});
 
 // The parts.

@@ -24,7 +24,7 @@ constexpr const char* kRate = "throughput_images_per_s";
 struct Case {
   StudyFile study;
   Design design;
-  std::vector<Played> played;
+  std::vector<PlayedTrials> played;
 
   Analysis Analyse() const { return study::Analyse(study, design, played); }
   Json Result() const {
@@ -32,8 +32,8 @@ struct Case {
                                .played = played};
     return ResultJson({.study = study, .design = design, .journal = journal});
   }
-  Played& Find(size_t configuration, int block, Role role = Role::kTrial) {
-    for (Played& one : played) {
+  PlayedTrials& Find(size_t configuration, int block, Role role = Role::kTrial) {
+    for (PlayedTrials& one : played) {
       if (one.trial.configuration == configuration && one.trial.block == block && one.trial.role == role)
         return one;
     }
@@ -50,7 +50,7 @@ Case Make(const std::string& yaml, const std::function<Json(const Trial&)>& meas
   EXPECT_TRUE(design) << design.error().message;
   Case made{.study = std::move(*study), .design = std::move(*design)};
   for (const Trial& trial : made.design.trials) {
-    Played played{.trial = trial};
+    PlayedTrials played{.trial = trial};
     played.record.factors = made.design.configurations[trial.configuration].factors;
     played.record.metrics = measure(trial);
     made.played.push_back(std::move(played));
@@ -160,7 +160,7 @@ TEST(Analyse, LeavesOutWhatIsInvalidOrFailedAndMarksWhatIsSuspect) {
 
 TEST(Analyse, CountsTheSecondTryInThePlaceOfTheFirst) {
   Case two = Two();
-  Played again = two.Find(1, 0);
+  PlayedTrials again = two.Find(1, 0);
   two.Find(1, 0).record.verdict.standing = Standing::kFailed;
   again.attempt = 2;
   two.played.push_back(again);
@@ -325,7 +325,7 @@ TEST(DrawFigures, TellsLinesApartWhereTheWantedSeriesDoNot) {
 TEST(ResultJson, HoldsEveryTryWithItsVerdict) {
   Case two = Two();
   two.Find(1, 0).record.verdict = {.standing = Standing::kFailed, .message = "fell"};
-  Played again = two.Find(1, 0);
+  PlayedTrials again = two.Find(1, 0);
   again.attempt = 2;
   again.record.verdict = {};
   two.played.push_back(again);

@@ -33,7 +33,7 @@ Json ToJson(const Header& header) {
   return {{"entry", "study"}, {"study", header.study}, {"provenance", header.provenance}};
 }
 
-Json ToJson(const Played& played) {
+Json ToJson(const PlayedTrials& played) {
   const Trial& trial = played.trial;
   return {{"entry", "trial"},
           {"id", trial.id},
@@ -47,9 +47,9 @@ Json ToJson(const Played& played) {
           {"record", played.record.ToJson()}};
 }
 
-Result<Played> PlayedFromJson(const Json& entry) {
+Result<PlayedTrials> PlayedFromJson(const Json& entry) {
   if (entry.value("entry", Json()) != "trial") return Fail(ErrorCode::kCorrupt, "not the line of a trial");
-  Played played;
+  PlayedTrials played;
   Trial& trial = played.trial;
   trial.id = TRY(GetString(entry, "id"));
   played.attempt = TRY(GetSmall(entry, "attempt", 1));

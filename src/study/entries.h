@@ -19,7 +19,7 @@ struct Header {
   Json provenance;  // Provenance::ToJson, and what else must not change while the study lasts
 };
 
-struct Played {
+struct PlayedTrials {
   Trial trial;
   int attempt = 1;    // 2: the first failed
   double took_s = 0;  // the whole trial, launch and stop included
@@ -28,12 +28,12 @@ struct Played {
 
 struct StudyJournal {
   Header header;
-  std::vector<Played> played;  // in the order in which they ended
+  std::vector<PlayedTrials> played;  // in the order in which they ended
 };
 
 Json ToJson(const Header& header);
-Json ToJson(const Played& played);
-Result<Played> PlayedFromJson(const Json& entry);  // kCorrupt names the key
+Json ToJson(const PlayedTrials& played);
+Result<PlayedTrials> PlayedFromJson(const Json& entry);  // kCorrupt names the key
 
 // kCorrupt names the line (from 1) that is no entry of a study; kNotFound where there is none at all.
 Result<StudyJournal> ReadEntries(const record::JournalContents& contents);

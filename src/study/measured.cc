@@ -29,10 +29,10 @@ FlatMetrics Flatten(const Json& metrics) {
   return flat;
 }
 
-std::vector<const Played*> LastTries(std::span<const Played> played) {
-  std::vector<const Played*> last;
+std::vector<const PlayedTrials*> LastTries(std::span<const PlayedTrials> played) {
+  std::vector<const PlayedTrials*> last;
   std::map<std::string, size_t> place;
-  for (const Played& one : played) {
+  for (const PlayedTrials& one : played) {
     const auto [known, is_new] = place.try_emplace(one.trial.id, last.size());
     if (is_new) {
       last.push_back(&one);
@@ -43,15 +43,15 @@ std::vector<const Played*> LastTries(std::span<const Played> played) {
   return last;
 }
 
-bool Counts(const Played& played) {
+bool Counts(const PlayedTrials& played) {
   const record::Standing standing = played.record.verdict.standing;
   return standing == record::Standing::kValid || standing == record::Standing::kSuspect;
 }
 
-Measured::Measured(const Design& design, std::span<const Played> played)
+Measured::Measured(const Design& design, std::span<const PlayedTrials> played)
     : by_configuration_(design.configurations.size()) {
   std::set<std::string> known;
-  for (const Played* one : LastTries(played)) {
+  for (const PlayedTrials* one : LastTries(played)) {
     if (!Counts(*one) || one->trial.configuration >= by_configuration_.size()) continue;
     if (!one->trial.is_reference()) by_configuration_[one->trial.configuration].push_back(counted_.size());
     FlatMetrics flat = Flatten(one->record.metrics);

@@ -24,15 +24,15 @@ struct FlatMetrics {
 FlatMetrics Flatten(const Json& metrics);
 
 // The last try of each trial, in the order of the journal.
-std::vector<const Played*> LastTries(std::span<const Played> played);
+std::vector<const PlayedTrials*> LastTries(std::span<const PlayedTrials> played);
 
 // Whether its figures count: VALID, or SUSPECT (which is marked wherever it is shown).
-bool Counts(const Played& played);
+bool Counts(const PlayedTrials& played);
 
 class Measured {
  public:
   // `played` must outlive this.
-  Measured(const Design& design, std::span<const Played> played);
+  Measured(const Design& design, std::span<const PlayedTrials> played);
 
   const std::vector<std::string>& metrics() const { return metrics_; }  // all there are, as first met
   // Of the trials of a configuration that count, references left out, by block.
@@ -45,7 +45,7 @@ class Measured {
 
  private:
   struct One {
-    const Played* played = nullptr;
+    const PlayedTrials* played = nullptr;
     std::map<std::string, double> numbers;
     std::vector<std::pair<std::string, std::string>> words;
   };

@@ -33,7 +33,7 @@ Json TwentyBlocks() {
   const auto design = MakeDesign(study).value();
   StudyJournal journal{.header = {.study = study.ToJson(), .provenance = Json::object()}, .played = {}};
   for (const Trial& trial : design.trials) {
-    Played played{.trial = trial};
+    PlayedTrials played{.trial = trial};
     played.record.factors = design.configurations[trial.configuration].factors;
     const auto block = static_cast<size_t>(trial.block);
     played.record.metrics = {{"throughput_images_per_s", trial.configuration == 0 ? kA[block] : kB[block]}};

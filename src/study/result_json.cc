@@ -57,7 +57,7 @@ Json ToJson(const std::vector<MissingMetric>& missing) {
   return list;
 }
 
-Json RowJson(const Played& played, const Design& design, bool last) {
+Json RowJson(const PlayedTrials& played, const Design& design, bool last) {
   const Trial& trial = played.trial;
   const bool known = trial.configuration < design.configurations.size();
   Json levels = Json::object();
@@ -83,10 +83,10 @@ Json RowJson(const Played& played, const Design& design, bool last) {
 }
 
 Json RowsJson(const ResultInputs& inputs) {
-  const std::vector<const Played*> tries = LastTries(inputs.journal.played);
-  const std::set<const Played*> last(tries.begin(), tries.end());
+  const std::vector<const PlayedTrials*> tries = LastTries(inputs.journal.played);
+  const std::set<const PlayedTrials*> last(tries.begin(), tries.end());
   Json rows = Json::array();
-  for (const Played& played : inputs.journal.played)
+  for (const PlayedTrials& played : inputs.journal.played)
     rows.push_back(RowJson(played, inputs.design, last.contains(&played)));
   return rows;
 }

@@ -23,7 +23,7 @@ class Ledger {
   explicit Ledger(const Design& design)
       : took_(design.configurations.size()), count_(design.configurations.size()) {}
 
-  void Add(const Played& played) {
+  void Add(const PlayedTrials& played) {
     State& state = states_[played.trial.id];
     state = {.attempts = played.attempt, .standing = played.record.verdict.standing};
     const size_t configuration = played.trial.configuration;
@@ -81,10 +81,10 @@ class Ledger {
   std::map<size_t, std::string> unsupported_;
 };
 
-Played TryOnce(const RunInputs& inputs, const Trial& trial, int attempt) {
+PlayedTrials TryOnce(const RunInputs& inputs, const Trial& trial, int attempt) {
   const Instant begin = inputs.clock.Now();
   Result<Record> result = inputs.play(trial);
-  Played played{.trial = trial, .attempt = attempt, .took_s = Seconds(inputs.clock.Now() - begin)};
+  PlayedTrials played{.trial = trial, .attempt = attempt, .took_s = Seconds(inputs.clock.Now() - begin)};
   if (result) {
     played.record = std::move(*result);
   } else {
@@ -97,8 +97,8 @@ Played TryOnce(const RunInputs& inputs, const Trial& trial, int attempt) {
   return played;
 }
 
-Played Skipped(const Design& design, const Trial& trial, const std::string& why) {
-  Played played{.trial = trial};
+PlayedTrials Skipped(const Design& design, const Trial& trial, const std::string& why) {
+  PlayedTrials played{.trial = trial};
   played.record.factors = design.configurations[trial.configuration].factors;
   played.record.verdict = {.standing = Standing::kSkipped, .message = why};
   return played;
@@ -136,13 +136,14 @@ Result<Opened> OpenStudy(const std::string& path, const Header& header, Begin be
   return study;
 }
 
-Result<Ending> PlayStudy(const RunInputs& inputs, record::Journal& journal, std::span<const Played> so_far) {
+Result<Ending> PlayStudy(const RunInputs& inputs, record::Journal& journal,
+                         std::span<const PlayedTrials> so_far) {
   const Design& design = inputs.design;
   Ledger ledger(design);
   // What was skipped before is tried again: whoever resumes may have brought what was missing. What is
   // skipped again for the same reason is in the journal already.
   std::map<std::string, std::string> skipped_before;  // the reason, by the trial's id
-  for (const Played& played : so_far) {
+  for (const PlayedTrials& played : so_far) {
     if (played.record.verdict.standing == Standing::kSkipped) {
       skipped_before[played.trial.id] = played.record.verdict.message;
     } else {
@@ -150,12 +151,12 @@ Result<Ending> PlayStudy(const RunInputs& inputs, record::Journal& journal, std:
       ledger.Add(played);
     }
   }
-  const auto is_known = [&](const Played& played) {
+  const auto is_known = [&](const PlayedTrials& played) {
     const auto before = skipped_before.find(played.trial.id);
     return played.record.verdict.standing == Standing::kSkipped && before != skipped_before.end() &&
            before->second == played.record.verdict.message;
   };
-  const auto keep = [&](const Played& played) -> Status {
+  const auto keep = [&](const PlayedTrials& played) -> Status {
     if (!is_known(played)) TRY_STATUS(journal.Append(ToJson(played)));
     ledger.Add(played);
     if (inputs.progress) inputs.progress(ledger.Now(design), played);

@@ -28,7 +28,7 @@ struct Progress {
   int64_t skipped = 0;
   std::optional<double> left_s;  // at the pace so far; nothing before the first trial
 };
-using ProgressFn = std::function<void(const Progress& progress, const Played& last)>;
+using ProgressFn = std::function<void(const Progress& progress, const PlayedTrials& last)>;
 
 enum class Ending { kDone, kStopped };
 
@@ -59,6 +59,7 @@ Result<Opened> OpenStudy(const std::string& path, const Header& header, Begin be
 // disk, before the next one begins: a kill at any moment loses the trial under way, which then is not in the
 // journal. A stop lets the trial under way end and keeps it. Blocks the caller; `play` runs on its thread.
 // Errors are the journal's.
-Result<Ending> PlayStudy(const RunInputs& inputs, record::Journal& journal, std::span<const Played> so_far);
+Result<Ending> PlayStudy(const RunInputs& inputs, record::Journal& journal,
+                         std::span<const PlayedTrials> so_far);
 
 }  // namespace weir::study

@@ -94,7 +94,7 @@ TEST_F(RunTest, TriesAFailedTrialOnceMoreAndKeepsBothTries) {
           return Fail(ErrorCode::kIo, "the server fell");
         return Fine(trial);
       },
-      Begin::kNew, {}, [&seen](const Progress& progress, const Played&) { seen.push_back(progress); }));
+      Begin::kNew, {}, [&seen](const Progress& progress, const PlayedTrials&) { seen.push_back(progress); }));
   EXPECT_EQ(calls[bad], 2);
   EXPECT_EQ(calls[hopeless], 2);
   const StudyJournal journal = Read();
@@ -130,7 +130,7 @@ TEST_F(RunTest, SkipsWhatThisMachineCannotAndAsksOnce) {
   }));
   EXPECT_EQ(asked, 1);
   int skipped = 0;
-  for (const Played& played : Read().played) {
+  for (const PlayedTrials& played : Read().played) {
     if (played.record.verdict.standing != Standing::kSkipped) continue;
     EXPECT_EQ(played.record.verdict.message, "no podman here; apt install podman");
     ++skipped;
@@ -161,7 +161,7 @@ TEST_F(RunTest, TriesAgainAfterAResumeWhatWasSkipped) {
       Begin::kResume));
   EXPECT_EQ(played_again, 2) << "what was skipped, and nothing else";
   std::map<std::string, std::vector<Standing>> standings;
-  for (const Played& played : Read().played)
+  for (const PlayedTrials& played : Read().played)
     standings[played.trial.id].push_back(played.record.verdict.standing);
   int mended = 0;
   for (const auto& [id, each] : standings) {
@@ -271,7 +271,7 @@ TEST_F(RunTest, TellsTheTimeLeftFromThePaceSoFar) {
   };
   ASSERT_TRUE(PlayStudy({.design = design_,
                          .play = play,
-                         .progress = [&](const Progress& p, const Played&) { seen.push_back(p); },
+                         .progress = [&](const Progress& p, const PlayedTrials&) { seen.push_back(p); },
                          .clock = clock},
                         opened.journal, {}));
   EXPECT_EQ(seen[0].left_s, 27);

@@ -49,7 +49,7 @@ double MeanOf(const Json& resources, const char* key) {
 }
 
 // Cores of the client's machine that others than the system under test used; nothing where one cannot tell.
-std::optional<double> ForeignCpu(const Json& resources, const Seen& seen) {
+std::optional<double> ForeignCpu(const Json& resources, const Observation& seen) {
   if (!resources.contains("client_cpu") || !resources.contains("app_cpu")) return std::nullopt;
   // The recogniser is counted apart from the application, in its process and in a server's.
   const bool is_recogniser_here = !seen.there && seen.there_absent.empty();
@@ -60,7 +60,7 @@ std::optional<double> ForeignCpu(const Json& resources, const Seen& seen) {
 }
 
 // What the machine did meanwhile, for clients that do not judge themselves. `resources`: of the client alone.
-record::Verdict JudgeMachine(const Json& resources, const Json& metrics, const Seen& seen) {
+record::Verdict JudgeMachine(const Json& resources, const Json& metrics, const Observation& seen) {
   using record::Reason, record::Standing;
   record::Verdict verdict;
   const double cores = metrics.value("machine_cpus", 0.0);
@@ -115,7 +115,7 @@ void AddServer(const Json& own, const Setting& setting, Json& metrics) {
   metrics["server_resources"] = own;
 }
 
-void AddLink(const Seen& seen, Json& metrics) {
+void AddLink(const Observation& seen, Json& metrics) {
   if (!seen.link) return;
   metrics["link"] = {{"to_server_bytes", seen.link->to_server},
                      {"from_server_bytes", seen.link->from_server}};
@@ -125,7 +125,7 @@ void AddLink(const Seen& seen, Json& metrics) {
 }
 
 // Share of the time that was measured, in which the busier direction of the link was full.
-double LinkBusy(const Seen& seen, double sending_s) {
+double LinkBusy(const Observation& seen, double sending_s) {
   if (!seen.link || seen.link->gbit_per_s <= 0 || sending_s <= 0) return 0;
   const auto bytes = static_cast<double>(std::max(seen.link->to_server, seen.link->from_server));
   return std::min(1.0, bytes * 8e-9 / seen.link->gbit_per_s / sending_s);
@@ -151,7 +151,7 @@ void PutBottleneck(Json& metrics, const std::string& name, double share) {
 
 // The application names the bottleneck on its own side; of what lies behind its client it only knows that it
 // is there.
-void AddBottleneck(const Json& result, const Setting& setting, const Seen& seen, double sending_s,
+void AddBottleneck(const Json& result, const Setting& setting, const Observation& seen, double sending_s,
                    Json& metrics) {
   const Json bottleneck = result.value("bottleneck", Json::object());
   const std::string stage = bottleneck.value("stage", std::string());
@@ -169,7 +169,7 @@ void AddBottleneck(const Json& result, const Setting& setting, const Seen& seen,
 }
 
 // Why Table 2 has holes.
-void AddAbsences(const Json& result, const Setting& setting, const Seen& seen, Json& metrics) {
+void AddAbsences(const Json& result, const Setting& setting, const Observation& seen, Json& metrics) {
   Json absent = Json::object();
   for (const Json& level : result.value("levels", Json::array())) {
     if (level.contains("split_left_out")) absent["split_ms"] = level["split_left_out"];
@@ -204,7 +204,7 @@ Bottleneck FindBottleneck(const Busy& busy) {
   return {"in_flight", 1 - most};
 }
 
-Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Seen& seen) {
+Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Observation& seen) {
   Outcome outcome;
   Json& metrics = outcome.metrics;
   const bool is_application = std::holds_alternative<ApplicationLoad>(setting.load);

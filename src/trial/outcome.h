@@ -13,7 +13,7 @@
 namespace weir::trial {
 
 // What was seen beside the client's own account.
-struct Seen {
+struct Observation {
   std::optional<double> server_start_s;  // from launch to ready
   // Of a link: bytes each way while the client lived, and what it could have carried, Gbit/s.
   struct Link {
@@ -41,7 +41,7 @@ struct Outcome {
 // figures are those of the server that the client watched, and all of them stand under server_resources too.
 // What an architecture has not stands as absent.NAME with the reason. kCorrupt names what `result` lacks, kIo
 // says that nothing was answered.
-Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Seen& seen);
+Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Observation& seen);
 
 // Shares of the time, from 0 to 1, in which a part was busy; `cores` are those of the application's machine,
 // taken by whomever.

@@ -45,7 +45,7 @@ TEST(MakeOutcome, SuspectsWhatTheMachineDisturbed) {
 TEST(MakeOutcome, SuspectsWhatOthersTookOfTheCores) {
   Json result = RunResult();  // one of two cores is busy
   const Setting alone, beside{.architecture = Architecture::kMicroservice};
-  const auto standing = [&](double app, const Setting& setting, const Seen& seen) {
+  const auto standing = [&](double app, const Setting& setting, const Observation& seen) {
     result["resources"]["app_cpu"] = {{"mean", app}, {"max", 1}, {"min", 0}};
     return MakeOutcome(result, setting, seen)->verdict.standing;
   };
@@ -63,7 +63,7 @@ TEST(MakeOutcome, SuspectsWhatOthersTookOfTheCores) {
   result["server_resources"]["app_cpu"] = {{"mean", 0.7}, {"max", 1}, {"min", 0}};
   EXPECT_EQ(standing(0.2, beside, {}), Standing::kValid);
   EXPECT_EQ(standing(0.01, beside, {}), Standing::kSuspect);
-  Seen elsewhere;
+  Observation elsewhere;
   elsewhere.there = Json::object();
   EXPECT_EQ(standing(0.2, beside, elsewhere),
             Standing::kSuspect);  // a server on another node takes none here
@@ -88,14 +88,14 @@ TEST(MakeOutcome, FindsAFullLink) {
   result["bottleneck"]["stage"] = "server";
   const Setting setting{.architecture = Architecture::kDistributed};
   // 1.2 GB in 2 s of 5 Gbit/s
-  const auto outcome = MakeOutcome(result, setting, {.link = Seen::Link{1'200'000'000, 1000, 5}});
+  const auto outcome = MakeOutcome(result, setting, {.link = Observation::Link{1'200'000'000, 1000, 5}});
   EXPECT_EQ(outcome->metrics["bottleneck"], "network");
   EXPECT_NEAR(outcome->metrics["bottleneck_share"].get<double>(), 0.96, 1e-9);
 }
 
 TEST(MakeOutcome, TellsHowOftenAndHowLateTheRateOfAVaryingLinkWasSet) {
   const Setting setting{.architecture = Architecture::kDistributed};
-  Seen::Link link{.to_server = 1000, .from_server = 1000, .gbit_per_s = 3};
+  Observation::Link link{.to_server = 1000, .from_server = 1000, .gbit_per_s = 3};
   EXPECT_FALSE(MakeOutcome(RunResult(), setting, {.link = link})->metrics["link"].contains("rate_changes"));
   link.rate_changes = 7;
   link.latest_change_ms = 0.25;
@@ -120,13 +120,13 @@ TEST(MakeOutcome, TakesTheServersNodeFromItsOwnMonitor) {
   Json result = RunResult();
   result["server_resources"] = {{"app_cpu", {{"mean", 9}}}, {"gpu_percent", {{"mean", 50}}}};
   const Setting setting{.architecture = Architecture::kDistributed};
-  Seen seen;
+  Observation seen;
   seen.there = Json{{"app_cpu", {{"mean", 1.5}}}, {"client_cpu", {{"mean", 1.75}}}};
   const Json resources = MakeOutcome(result, setting, seen)->metrics["resources"];
   EXPECT_EQ(resources["recogniser_cpu"]["mean"], 1.5);
   EXPECT_EQ(resources["server_cpu"]["mean"], 1.75);
   EXPECT_EQ(resources["gpu_percent"]["mean"], 50);
-  const Seen unseen{.there_absent = "no weir there"};
+  const Observation unseen{.there_absent = "no weir there"};
   EXPECT_EQ(MakeOutcome(result, setting, unseen)->metrics["absent"]["server_resources"], "no weir there");
 }
 

@@ -9,7 +9,7 @@
 #include "base/mutex.h"
 #include "infer/engines/binding.h"
 #include "infer/engines/emulated_answer.h"
-#include "infer/engines/pacer.h"
+#include "infer/engines/timer_thread.h"
 
 namespace weir::infer {
 namespace {
@@ -19,7 +19,7 @@ class EmulatedSession final : public Session {
   EmulatedSession(const EmulatedOptions& options, EmulatedAnswer answer, const Clock& clock)
       : options_(options), answer_(std::move(answer)), clock_(clock), schedule_(options.timing) {
     const bool takes_time = options.timing.base + options.timing.per_item > Duration::zero();
-    if (takes_time) pacer_ = std::make_unique<Pacer>(clock);
+    if (takes_time) pacer_ = std::make_unique<TimerThread>(clock);
   }
 
   const std::vector<TensorInfo>& inputs() const override { return answer_.inputs(); }
@@ -79,7 +79,7 @@ class EmulatedSession final : public Session {
   mutable Mutex mutex_;
   BusySchedule schedule_ GUARDED_BY(mutex_);
 
-  std::unique_ptr<Pacer> pacer_;  // none where nothing takes time
+  std::unique_ptr<TimerThread> pacer_;  // none where nothing takes time
 };
 
 class EmulatedEngine final : public Engine {

@@ -4,10 +4,10 @@
 
 #include <utility>
 
-#include "launch/command.h"
-#include "launch/leftovers.h"
-#include "launch/network_link.h"
-#include "launch/program.h"
+#include "launch/network/network_link.h"
+#include "launch/process/command.h"
+#include "launch/process/orphans.h"
+#include "launch/process/program.h"
 
 namespace weir::launch {
 

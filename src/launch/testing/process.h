@@ -1,4 +1,4 @@
-// A bare Program (program.h) for tests: no keeper, no ports, no question whether it is ready.
+// A bare Program (program.h) for tests: no supervisor, no ports, no question whether it is ready.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "launch/launched.h"
+#include "launch/process/launched.h"
 
 namespace weir::launch {
 
@@ -23,7 +23,7 @@ struct ProcessOptions {
 
 // The program runs in a process group of its own, so that a terminal's Ctrl-C does not reach it. When the
 // calling thread ends (however: kill -9 as well), the kernel kills it; what it started itself then is found
-// by RemoveLeftovers of leftovers.h. `clock` must outlive the process. kNotFound and kIo where it cannot be
+// by RemoveLeftovers of orphans.h. `clock` must outlive the process. kNotFound and kIo where it cannot be
 // started.
 Result<std::unique_ptr<Launched>> StartProcess(const ProcessOptions& options, const Clock& clock);
 

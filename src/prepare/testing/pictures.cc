@@ -4,15 +4,15 @@
 
 #include "base/file.h"
 #include "base/seed.h"
-#include "data/encode.h"
+#include "image/encode.h"
 
 namespace weir::prepare::testing_pictures {
 
 std::string EncodedNoise(int width, int height, uint64_t seed, bool png) {
-  data::Pixels pixels{width, height, 3, {}};
+  image::Pixels pixels{width, height, 3, {}};
   Random random = Seed(seed).MakeRandom();
   for (int i = 0; i < width * height * 3; ++i) pixels.data.push_back(static_cast<uint8_t>(random.Next()));
-  return (png ? data::EncodePng(pixels) : data::EncodeJpeg(pixels, {})).value();
+  return (png ? image::EncodePng(pixels) : image::EncodeJpeg(pixels, {})).value();
 }
 
 Feed MakeFeed(int64_t count) {
@@ -20,7 +20,7 @@ Feed MakeFeed(int64_t count) {
   feed.get = [](int64_t i) -> FedPicture {
     FedPicture picture{"in/" + std::to_string(i) + "\xff", static_cast<int>(i % 2), Bytes()};
     if (i == 5) {
-      picture.encoded = std::unexpected(data::Reject{data::RejectReason::kUnreadable, "Permission denied"});
+      picture.encoded = std::unexpected(image::Reject{image::RejectReason::kUnreadable, "Permission denied"});
       return picture;
     }
     const int64_t same_as = i == 8 ? 2 : i;

@@ -5,13 +5,13 @@
 #include <map>
 #include <string>
 
-#include "data/set.h"
+#include "dataset/set.h"
 #include "prepare/feed.h"
 
 namespace weir::prepare::testing_pictures {
 
-inline constexpr data::SetFormat kFormats[] = {data::SetFormat::kFiles, data::SetFormat::kTar,
-                                               data::SetFormat::kTfrecord, data::SetFormat::kRaw};
+inline constexpr dataset::SetFormat kFormats[] = {dataset::SetFormat::kFiles, dataset::SetFormat::kTar,
+                                                  dataset::SetFormat::kTfrecord, dataset::SetFormat::kRaw};
 
 // A picture of noise as a JPEG or PNG.
 std::string EncodedNoise(int width, int height, uint64_t seed, bool png);

@@ -1,0 +1,65 @@
+// What DATA on the command line stands for: a list of inputs in a fixed order, and what was passed over.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "dataset/recipe.h"
+#include "image/reject.h"
+
+namespace weir::dataset {
+
+// One picture to be answered for. Small: many are held.
+struct Input {
+  std::string name;  // as found: the path (raw bytes); of a record its shard's path, '#' and its number
+  std::optional<int> label;  // class, where the data set knows it
+  int64_t record = -1;       // number in a set with shards; -1: a file of its own
+  int set = -1;              // index of the prepared set it belongs to; -1: none
+  size_t folder_bytes = 0;   // how much of `name` is the folder that was asked for, its slash included
+
+  // The name without that folder: does not change when the data set is moved.
+  std::string_view relative_name() const { return std::string_view(name).substr(folder_bytes); }
+};
+
+struct Skipped {
+  std::string name;
+  std::string why;  // "hidden", "not a picture by name or content", "folder already visited", "unreadable
+                    // folder: ..."
+};
+
+// A prepared set: a folder with a set.json (see set.h).
+class PreparedSet;
+
+// A value; loading from it is thread-safe.
+struct Listing {
+  std::vector<Input> inputs;
+  std::vector<Skipped> skipped;
+  std::vector<std::shared_ptr<const PreparedSet>> sets;
+};
+
+// By its ending, in any case: .jpg .jpeg .jpe .jfif .png .tif .tiff .gif .bmp .dib .webp
+bool IsNamedLikeAPicture(std::string_view name);
+
+// Lists files, folders and prepared sets. A prepared set, asked for or met on the way, gives its pictures in
+// its manifest's order, with their labels. Folders: recursive, entries in byte order of their names; hidden
+// entries, and files that are neither named (IsNamedLikeAPicture) nor shaped (SniffFormat) like a picture,
+// are skipped. What is named on the command line itself is never skipped. A linked folder is entered once (by
+// device and inode, so circles end); every linked file is an input; links that lead nowhere, pipes, sockets
+// and folders by a picture's name are inputs that loading will reject (a folder by a picture's name is also
+// entered). kNotFound when an argument is not there; kCorrupt names a damaged set.
+Result<Listing> ListInputs(const std::vector<std::string>& arguments);
+
+inline constexpr uint64_t kMaxFileBytes = 256 << 20;
+
+// The bytes of one input: a file, or a record of a set (encoded, or of a raw set its pixels). Never blocks on
+// a pipe or a device. Rejects: kNotAFile, kTooManyBytes (before memory is asked for), kUnreadable, kVanished.
+image::Accepted<Bytes> LoadInput(const Listing& listing, const Input& input,
+                                 uint64_t max_bytes = kMaxFileBytes);
+
+}  // namespace weir::dataset

@@ -1,0 +1,86 @@
+// Encoded pictures to pixels. The content decides the format, never the name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "image/reject.h"
+
+namespace weir::image {
+
+enum class PictureFormat { kJpeg, kPng, kTiff, kGif, kBmp, kWebp };
+std::string_view ToString(PictureFormat format);  // "jpeg", "png", ...
+
+// The format by the first bytes (16 are enough), if they begin any picture known.
+std::optional<PictureFormat> SniffFormat(std::span<const std::byte> head);
+
+struct PictureInfo {
+  PictureFormat format = PictureFormat::kJpeg;
+  int width = 0;  // as stored, before orientation
+  int height = 0;
+  int orientation = 1;  // EXIF, 1 to 8; 1 where there is none or it is not legal
+};
+
+// Columns [x, x + width) and rows [y, y + height) of a stored picture.
+struct Window {
+  int x = 0;
+  int y = 0;
+  int width = 0;
+  int height = 0;
+  bool operator==(const Window&) const = default;
+};
+
+// Interleaved 8-bit pixels, rows without padding: pixels[(row * width + column) * channels + channel].
+// channels is 1 (grey) or 3 (RGB). Alpha has been put on black; 16 bits have been scaled to 8; CMYK and YCCK
+// have become RGB.
+struct Pixels {
+  int width = 0;
+  int height = 0;
+  int channels = 3;
+  std::vector<uint8_t> data;
+};
+
+struct DecodeOptions {
+  int64_t max_pixels = 100'000'000;  // declared by the header; more is refused before memory is asked for
+  bool tolerate_damage = false;      // let through what the decoder can still show
+  // JPEG only: 2, 4 or 8 has the inverse transform give a picture of 1/shrink of the size, sides rounded up.
+  // The window is then one of that picture.
+  int shrink = 1;
+};
+
+// A side of a picture that is decoded at 1/shrink of its size.
+inline int ShrunkSide(int side, int shrink) { return (side + shrink - 1) / shrink; }
+
+// Reads the header only. Rejects: kEmpty, kNotAPicture, kDamaged, kUnsupported, kTooManyPixels.
+Accepted<PictureInfo> ReadPictureInfo(std::span<const std::byte> encoded, const DecodeOptions& options);
+
+// Of a GIF and an animated WebP the first frame, on a black canvas; of a TIFF the first page. Inks are read
+// inverted, as every writer of CMYK JPEGs stores them. An interlaced or tiled picture is held in part like
+// any other; one that must be held whole (a large progressive JPEG, a TIFF of one strip) may take 400 MiB and
+// is refused beyond.
+//
+// Decodes pictures one after the other, keeping its buffers. One thread at a time; each thread has its own.
+class Decoder {
+ public:
+  Decoder();
+  ~Decoder();
+  Decoder(Decoder&&) noexcept;
+  Decoder& operator=(Decoder&&) noexcept;
+
+  // The pixels of `window` (stored coordinates, inside the picture) into `out`, whose memory is reused.
+  // Pixels outside the window may never be computed, but the whole stream is read to its end, so damage
+  // anywhere is found: a decoder warning that means wrong data rejects as kDamaged unless tolerated. The
+  // pixels inside are those a full decode gives. `info` is what ReadPictureInfo gave for the same bytes.
+  Accepted<void> Decode(std::span<const std::byte> encoded, const PictureInfo& info, const Window& window,
+                        const DecodeOptions& options, Pixels& out);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weir::image

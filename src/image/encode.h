@@ -1,0 +1,21 @@
+// Pixels to encoded pictures.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "image/decode.h"
+
+namespace weir::image {
+
+enum class Sampling { k444, k422, k420 };
+struct JpegOptions {
+  int quality = 90;  // 1 to 100
+  Sampling sampling = Sampling::k420;
+};
+// A baseline JPEG with optimised Huffman tables; the same bytes for the same pixels.
+Result<std::string> EncodeJpeg(const Pixels& pixels, const JpegOptions& options);
+Result<std::string> EncodePng(const Pixels& pixels);
+
+}  // namespace weir::image

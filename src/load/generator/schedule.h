@@ -1,0 +1,57 @@
+// When requests are wanted: moments fixed before the run from a seed, and never moved because the system is
+// slow. Pure: no thread, no clock.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/seed.h"
+
+namespace weir::load {
+
+struct ConstantArrivals {};  // one every 1 / rate
+struct PoissonArrivals {};   // exponential gaps: many independent callers
+struct GammaArrivals {
+  double variation =
+      2;  // the gaps' standard deviation over their mean: below 1 more even than Poisson's, above burstier
+};
+// Gaps between arrivals, taken in turn again and again; the rate is what they make.
+struct TraceArrivals {
+  std::vector<Duration> gaps;
+};
+using RxTimestamps = std::variant<ConstantArrivals, PoissonArrivals, GammaArrivals, TraceArrivals>;
+
+// One gap a line, in microseconds (perf_analyzer's --request-intervals). kInvalidArgument names the line.
+Result<TraceArrivals> ParseTrace(std::string_view text);
+// Requests a second of a trace.
+double RateOf(const TraceArrivals& trace);
+
+// A value that is used up. One thread at a time.
+class Schedule {
+ public:
+  // `rate`: requests a second, above 0; a trace has its own. kInvalidArgument names what is wrong.
+  static Result<Schedule> Create(RxTimestamps arrivals, double rate, Seed seed);
+
+  // The moment of the next request, counted from the start; never before the one given last. A constant
+  // schedule's n-th is n / rate to the nanosecond, whatever n.
+  Duration Next();
+
+ private:
+  Schedule(RxTimestamps arrivals, double rate, Seed seed);
+  double Gap();  // seconds
+
+  RxTimestamps arrivals_;
+  double rate_;
+  Random random_;
+  int64_t given_ = 0;
+  double seconds_ = 0;   // the sum of the whole seconds of the gaps
+  double fraction_ = 0;  // and of the rest, so that hours of small gaps lose nothing
+  Duration traced_{};
+};
+
+}  // namespace weir::load

@@ -1,0 +1,31 @@
+// Waiting for a moment to within microseconds: the kernel's timer brings a thread near, turning on the spot
+// does the rest.
+#pragma once
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace weir::load {
+
+// Of the thread that makes it, whose timer slack it sets to 1 ns.
+class SpinWaiter {
+ public:
+  // How long before its end to wait awake. A sleep ends up to 120 us late on most machines, up to 400 us on
+  // an idle core of a virtual one, for which a long wait spends an eighth of its time at most.
+  static constexpr Duration Near(Duration wait) {
+    return std::clamp(wait / 8, Duration{120us}, Duration{400us});
+  }
+
+  explicit SpinWaiter(const Clock& clock);
+
+  // Returns at `when`, or at once where that has passed.
+  void WaitUntil(Instant when);
+  Duration spun() const { return spun_; }  // time spent turning: CPU time that no request cost
+
+ private:
+  const Clock& clock_;
+  Duration spun_{};
+};
+
+}  // namespace weir::load

@@ -1,0 +1,29 @@
+// What a server's answers say of its models, as values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "infer/endpoint.h"
+
+namespace weir::oip {
+
+// Nothing a server says is trusted: kCorrupt names what is missing or of the wrong kind.
+Result<infer::ModelInfo> ReadMetadata(const Json& metadata);
+// Adds to `info` what its configuration knows: the largest batch, the number of priorities and the parameters
+// that are text.
+Status AddConfiguration(const Json& configuration, infer::ModelInfo& info);
+// Of a server's metadata; none where it lists none.
+std::vector<std::string> ReadExtensions(const Json& server);
+Result<std::vector<std::string>> ReadReadyModels(const Json& index);
+Result<infer::PhaseTotals> ReadStatistics(const Json& statistics);
+
+// The same from gRPC: the bytes of an inference.ModelConfig, of which only three fields are read.
+Status AddConfigurationMessage(const std::string& message, infer::ModelInfo& info);
+
+// Returns the bytes that add the parameter "labels" to those of an inference.ModelConfig; none for no labels.
+std::string LabelsParameter(const std::string& labels);
+
+}  // namespace weir::oip

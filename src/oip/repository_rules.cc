@@ -1,0 +1,57 @@
+#include "oip/repository_rules.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/text.h"
+#include "oip/triton_names.h"
+
+namespace weir::oip {
+namespace {
+
+std::unexpected<Error> Wrong(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+}  // namespace
+
+Status CheckRepository(std::string_view name) {
+  if (name.empty()) return {};
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("there is one repository, without a name; not {}", Quoted(name)));
+}
+
+Status SetLoadParameter(std::string_view name, const std::string* text, std::string& config) {
+  if (name.starts_with("file:")) {
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format("the parameter {}: files are not taken over the wire; put them into the repository",
+                    Quoted(name)));
+  }
+  if (name != "config") return Wrong(fmt::format("unknown parameter {}", Quoted(name)));
+  if (text == nullptr) return Wrong("the parameter 'config' is not a string");
+  config = *text;
+  return {};
+}
+
+Status CheckUnloadParameter(std::string_view name, bool is_truth) {
+  if (name != "unload_dependents") return Wrong(fmt::format("unknown parameter {}", Quoted(name)));
+  if (!is_truth) return Wrong("the parameter 'unload_dependents' is neither true nor false");
+  return {};
+}
+
+Status CheckCudaStatus(std::string_view region, Compat compat) {
+  if (region.empty()) return {};
+  if (compat == Compat::kTriton) return std::unexpected(triton::UnknownRegion("cuda", region));
+  return Fail(ErrorCode::kNotFound, fmt::format("region {} is not registered", Quoted(region)));
+}
+
+Error RefuseCudaRegion(std::string_view region, Compat compat) {
+  if (compat == Compat::kTriton) return triton::NoGpu(region);
+  return {ErrorCode::kUnsupported,
+          fmt::format("region {}: this server has no GPU memory; register memory of the system instead",
+                      Quoted(region))};
+}
+
+}  // namespace weir::oip

@@ -1,0 +1,16 @@
+#include "oip/served_name.h"
+
+#include <gtest/gtest.h>
+
+namespace weir::oip {
+namespace {
+
+TEST(ServedAs, NamesTheModelThatTakesThePayload) {
+  EXPECT_EQ(ServedAs("m", "tensor"), "m");
+  EXPECT_EQ(ServedAs("m", "image"), "m.image");
+  EXPECT_EQ(ServedAs("m.image", "image"), "m.image");
+  EXPECT_EQ(ServedAs("m.pixels", "tensor"), "m.pixels");
+}
+
+}  // namespace
+}  // namespace weir::oip

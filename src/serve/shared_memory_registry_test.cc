@@ -1,0 +1,219 @@
+#include "serve/shared_memory_registry.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "base/file.h"
+
+namespace weir::serve {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+
+// A client's shared memory.
+class Memory {
+ public:
+  explicit Memory(off_t size)
+      : key_(fmt::format("/weir-regions-{}-{}", ::getpid(), ++made)),
+        file_(::shm_open(key_.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600)) {
+    EXPECT_TRUE(file_.valid());
+    Resize(size);
+  }
+  ~Memory() { ::shm_unlink(key_.c_str()); }
+  const std::string& key() const { return key_; }
+  void Resize(off_t size) const { EXPECT_EQ(::ftruncate(file_.get(), size), 0); }
+  void Write(const std::string& text, off_t at) const {
+    EXPECT_EQ(::pwrite(file_.get(), text.data(), text.size(), at), static_cast<ssize_t>(text.size()));
+  }
+  std::string Read(size_t size, off_t at) const {
+    std::string text(size, '\0');
+    EXPECT_EQ(::pread(file_.get(), text.data(), size, at), static_cast<ssize_t>(size));
+    return text;
+  }
+
+ private:
+  static inline int made = 0;
+  const std::string key_;
+  const UniqueFd file_;
+};
+
+TEST(SharedMemoryRegistry, ReadsAndWritesAPart) {
+  const Memory memory(8192);
+  memory.Write("hello", 4100);
+  SharedMemoryRegistry regions;
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 4096, 4096}).has_value());
+  EXPECT_EQ(regions.Read({"r", 4, 5})->text(), "hello");
+  EXPECT_TRUE(regions.Write({"r", 100, 10}, Bytes::Copy("answer")).has_value());
+  EXPECT_EQ(memory.Read(6, 4196), "answer");
+}
+
+TEST(SharedMemoryRegistry, LendsAPartInPlace) {
+  const Memory memory(8192);
+  SharedMemoryRegistry regions;
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 4096, 4096}).has_value());
+  const auto acquired = regions.Acquire({"r", 4, 5});
+  ASSERT_TRUE(acquired.has_value());
+  ASSERT_TRUE(regions.Unregister("r").has_value());  // it lives until the use is over
+  memory.Write("hello", 4100);
+  EXPECT_EQ(acquired->data.text(), "hello");
+  EXPECT_TRUE(acquired->Check().has_value());
+}
+
+TEST(SharedMemoryRegistry, TellsThatWhatItLentHasBeenCutOff) {
+  const Memory memory(8192);
+  memory.Write("hello", 0);
+  memory.Write("hello", 4096);
+  SharedMemoryRegistry regions;
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 8192}).has_value());
+  const auto acquired = regions.Acquire({"r", 0, 8192});
+  memory.Resize(4096);
+  EXPECT_EQ(acquired->data.text().substr(0, 5), "hello");
+  EXPECT_TRUE(acquired->Check().has_value());
+  EXPECT_EQ(acquired->data.text()[4096], '\0');
+  EXPECT_THAT(acquired->Check().error().message, HasSubstr("cut off"));
+  memory.Resize(8192);  // too late: it is not the client's memory any more
+  EXPECT_EQ(regions.Read({"r", 0, 1}).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(SharedMemoryRegistry, ReadsACopy) {
+  const Memory memory(16);
+  memory.Write("before", 0);
+  SharedMemoryRegistry regions;
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 16}).has_value());
+  const auto read = regions.Read({"r", 0, 6});
+  memory.Write("after!", 0);
+  EXPECT_EQ(read->text(), "before");
+}
+
+TEST(SharedMemoryRegistry, RefusesPartsThatDoNotLieWithin) {
+  const Memory memory(4096);
+  SharedMemoryRegistry regions;
+  for (const auto& [offset, size] : {std::pair<uint64_t, uint64_t>{0, 4097},
+                                     {4096, 1},
+                                     {1, 4096},
+                                     {kMost, 1},
+                                     {kMost - 10, 20},
+                                     {1, kMost},
+                                     {0, 0}}) {
+    EXPECT_EQ(regions.Register({"bad", memory.key(), offset, size}).error().code, ErrorCode::kInvalidArgument)
+        << offset << " " << size;
+  }
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 1024, 1024}).has_value());
+  for (const auto& [offset, size] :
+       {std::pair<uint64_t, uint64_t>{0, 1025}, {1024, 1}, {kMost, 2}, {2, kMost}})
+    EXPECT_EQ(regions.Read({"r", offset, size}).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(SharedMemoryRegistry, TakesOnlyKeysOfSharedMemory) {
+  SharedMemoryRegistry regions;
+  for (const std::string& key :
+       {std::string("/../etc/passwd"), std::string("/a/b"), std::string(), std::string("/"),
+        std::string("/.."), std::string("/a\0b", 4), std::string(300, 'a')}) {
+    EXPECT_EQ(regions.Register({"r", key, 0, 1}).error().code, ErrorCode::kInvalidArgument) << key;
+  }
+  EXPECT_EQ(regions.Register({"r", "/weir-there-is-none", 0, 1}).error().code, ErrorCode::kNotFound);
+}
+
+TEST(SharedMemoryRegistry, TakesANameOnce) {
+  const Memory memory(16), other(16);
+  SharedMemoryRegistry regions;
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 16}).has_value());
+  const Status again = regions.Register({"r", other.key(), 0, 16});
+  EXPECT_EQ(again.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(again.error().message, Not(HasSubstr(memory.key())));
+  ASSERT_TRUE(regions.Unregister("r").has_value());
+  EXPECT_TRUE(regions.Register({"r", other.key(), 0, 16}).has_value());
+}
+
+TEST(SharedMemoryRegistry, ListsAndForgets) {
+  const Memory memory(16);
+  SharedMemoryRegistry regions;
+  EXPECT_EQ(regions.Unregister("r").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(regions.List("r").error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(regions.Register({"a", memory.key(), 0, 16}).has_value());
+  ASSERT_TRUE(regions.Register({"b", memory.key(), 8, 8}).has_value());
+  EXPECT_EQ(regions.List("")->size(), 2U);
+  EXPECT_EQ(regions.List("b")->at(0).offset, 8U);
+  EXPECT_TRUE(regions.Unregister("").has_value());
+  EXPECT_TRUE(regions.List("")->empty());
+  EXPECT_EQ(regions.Read({"a", 0, 1}).error().code, ErrorCode::kNotFound);
+}
+
+TEST(SharedMemoryRegistry, LivesThroughMemoryThatIsCutOff) {
+  const Memory memory(1 << 20);
+  SharedMemoryRegistry regions;
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 1 << 20}).has_value());
+  memory.Resize(4096);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(regions.Read({"r", 0, 1 << 20}).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(regions.Write({"r", 8192, 16}, Bytes::Copy("0123456789abcdef")).error().code,
+              ErrorCode::kInvalidArgument);
+  }
+  // What is left of it is found again by whoever registers it again.
+  EXPECT_EQ(regions.Read({"r", 0, 4096}).error().code, ErrorCode::kInvalidArgument);
+  ASSERT_TRUE(regions.Unregister("r").has_value());
+  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 4096}).has_value());
+  EXPECT_TRUE(regions.Read({"r", 0, 4096}).has_value());
+}
+
+// Bytes of address space of this process.
+uint64_t AddressSpace() {
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(SharedMemoryRegistry, MapsNoMoreThanTheRegion) {
+  constexpr off_t kHuge = off_t{1} << 43;  // sparse: no memory behind it
+  const Memory memory(kHuge);
+  memory.Write("hello", kHuge - 5000);
+  const uint64_t before = AddressSpace();
+  SharedMemoryRegistry regions;
+  for (int i = 0; i < 174; ++i) {
+    const std::string name = fmt::format("r{}", i);
+    ASSERT_TRUE(regions.Register({name, memory.key(), kHuge - 5000, 5000}).has_value());
+  }
+  EXPECT_LT(AddressSpace() - before, 64U << 20);
+  EXPECT_EQ(regions.Read({"r173", 0, 5})->text(), "hello");
+  const Status whole = regions.Register({"all", memory.key(), 0, kHuge});
+  EXPECT_EQ(whole.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(whole.error().message, HasSubstr("--max-client-shm-mb"));
+}
+
+TEST(SharedMemoryRegistry, BoundsWhatAllOfThemMap) {
+  const Memory memory(1 << 20);
+  SharedMemoryRegistry regions(1 << 20);
+  ASSERT_TRUE(regions.Register({"a", memory.key(), 0, 512 << 10}).has_value());
+  ASSERT_TRUE(regions.Register({"b", memory.key(), 0, 512 << 10}).has_value());
+  const Status third = regions.Register({"c", memory.key(), 4096, 1});
+  EXPECT_EQ(third.error().code, ErrorCode::kOverloaded);
+  EXPECT_THAT(third.error().message, HasSubstr("unregister some first"));
+  {
+    const auto acquired = regions.Acquire({"a", 0, 16});
+    ASSERT_TRUE(regions.Unregister("a").has_value());
+    EXPECT_FALSE(regions.Register({"c", memory.key(), 4096, 1}).has_value());  // it is still in use
+  }
+  EXPECT_TRUE(regions.Register({"c", memory.key(), 4096, 1}).has_value());
+}
+
+TEST(SharedMemoryRegistry, GivesBackWhatARefusedRegionTook) {
+  const Memory memory(8192);
+  SharedMemoryRegistry regions(8192);
+  ASSERT_TRUE(regions.Register({"a", memory.key(), 0, 100}).has_value());
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(regions.Register({"a", memory.key(), 0, 100}).has_value());
+  EXPECT_TRUE(regions.Register({"b", memory.key(), 100, 100}).has_value());
+}
+
+}  // namespace
+}  // namespace weir::serve

@@ -1,0 +1,358 @@
+#include "trial/trial_runner.h"
+
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/file.h"
+#include "dataset/source.h"
+#include "launch/page_cache.h"
+#include "launch/process/command.h"
+#include "launch/process/orphans.h"
+#include "launch/ssh/ssh_watch.h"
+#include "trial/page_cache_wish.h"
+#include "trial/places.h"
+
+namespace weir::trial {
+namespace {
+
+constexpr Duration kPatience = 20s;  // of a server that is to end: it finishes what it has begun
+constexpr Duration kLongest = 2h;    // of a client, whose work is counted and not timed
+constexpr int kTimesLonger = 10;     // of one whose work is timed: starts, warms up, waits for the last
+constexpr char kServer[] = "the server";
+constexpr double kMostDifferent = 0.002;  // of answers: another batch adds up in another order
+
+std::string LastLine(std::string_view text) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  return EscapeBytes(text.substr(text.rfind('\n') + 1));
+}
+
+CacheFacts FactsOf(const DataSet& data) {
+  CacheFacts facts{.path = data.path};
+  struct statfs system{};
+  if (::statfs(data.path.c_str(), &system) == 0)
+    facts.lives_in_memory = system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
+  const int64_t pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0) facts.memory_bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);
+  return facts;
+}
+
+// An earlier trial may have let go of the pages, or read them; what else the machine does moves them, too.
+Status SetPageCache(PageCache wish, const DataSet& data) {
+  if (wish == PageCache::kCold) return CheckCold(TRY(launch::DropFromCache({data.path})), FactsOf(data));
+  if (wish == PageCache::kWarm) return CheckWarm(TRY(launch::ReadIntoCache({data.path})), FactsOf(data));
+  return {};
+}
+
+}  // namespace
+
+TrialRunner::TrialRunner(Options options, const study::StudyFile& study, const study::Design& design,
+                         const Clock& clock)
+    : options_(std::move(options)),
+      study_(study),
+      design_(design),
+      clock_(clock),
+      shelf_({.program = options_.program,
+              .source = FindBeside(study.data, options_.study_folder),
+              .folder = options_.folder + "/data"},
+             clock),
+      servers_({.program = options_.program,
+                .image = options_.image,
+                .folder = options_.folder + "/repositories",
+                .host = study.server_host ? std::optional(launch::SshHost{.destination = *study.server_host})
+                                          : std::nullopt},
+               clock) {}
+
+Result<Setting> TrialRunner::SettingOf(const study::Configuration& configuration) const {
+  Setting setting = TRY(ReadSetting(configuration.factors));
+  setting.model = FindBeside(setting.model, options_.study_folder);
+  return setting;
+}
+
+Result<const model::Model*> TrialRunner::ModelOf(const Setting& setting) {
+  if (setting.model.empty()) return Fail(ErrorCode::kInvalidArgument, "the study names no model");
+  const auto found = models_.find(setting.model);
+  if (found != models_.end()) return &found->second;
+  return &models_.emplace(setting.model, TRY(model::OpenModel(setting.model, {}))).first->second;
+}
+
+// In this process, with an accelerator that takes no time in the place of an emulated one: what it answers
+// does not depend on that.
+Result<const TrialRunner::Reference*> TrialRunner::ReferenceOf(const Setting& setting,
+                                                               const model::Model& model,
+                                                               const DataSet& data) {
+  Setting plain{.model = setting.model,
+                .batch = setting.batch,
+                .engine = setting.is_emulated() ? "emulated:base=0ms" : setting.engine,
+                .precision = setting.precision};
+  // An accelerator's answers are the same at every batch; those of CPU engines nearly so.
+  if (plain.is_emulated()) plain.batch = 8;
+  const std::string key = fmt::format("{}|{}|{}|{}", model.path.empty() ? model.folder : model.path,
+                                      data.path, plain.engine, plain.precision);
+  const auto found = references_.find(key);
+  if (found != references_.end()) return &found->second;
+  const std::string folder = options_.folder + "/references";
+  TRY_STATUS(MakeFolders(folder));
+  Reference reference{.file = fmt::format("{}/{:016x}.csv", folder, Seed(1).Stream(key).value()),
+                      .answers = {}};
+  std::error_code error;
+  if (!std::filesystem::exists(reference.file, error)) {
+    const auto words = ClientArguments(plain, {.passes = 1},
+                                       {.program = options_.program,
+                                        .model = setting.model,
+                                        .data = {data.path},
+                                        .expected = {},
+                                        .answers = reference.file,
+                                        .streams = StreamsOf(plain, model),
+                                        .shapes = {}});
+    TRY_CONTEXT(launch::RunWell({.arguments = words, .timeout = kLongest}, clock_), "the reference answers");
+  }
+  reference.answers = TRY_CONTEXT(ReadAnswers(TRY(ReadTextFile(reference.file))), reference.file);
+  return &references_.emplace(key, std::move(reference)).first->second;
+}
+
+Result<Length> TrialRunner::LengthOf(const study::Trial& trial, const Setting& setting,
+                                     std::optional<int64_t> pictures) {
+  const study::Configuration& configuration = design_.configurations[trial.configuration];
+  const bool is_application = std::holds_alternative<ApplicationLoad>(setting.load);
+  if (study_.trial.seconds) {
+    CHECK(!is_application);  // study::MakeDesign
+    return Length{.seconds = study_.trial.seconds};
+  }
+  const auto images = study::ImagesPerTrial(study_.trial, configuration, pictures);
+  if (!images)
+    return Fail(ErrorCode::kInvalidArgument,
+                "passes say nothing of a trial without data: give its length in images");
+  Length length{.requests = (*images + setting.batch - 1) / setting.batch};
+  if (is_application && pictures) length.passes = std::max<int64_t>(1, (*images + *pictures - 1) / *pictures);
+  return length;
+}
+
+Result<TrialRunner::ClientRun> TrialRunner::Run(const std::vector<std::string>& arguments,
+                                                const std::string& answers_file, const Setting& setting,
+                                                RunningServer* server) {
+  ClientRun ran;
+  std::optional<launch::NetworkLink::Counters> before;
+  if (server != nullptr && server->link != nullptr) before = TRY(server->link->ReadCounters());
+  std::unique_ptr<launch::SshWatch> watch;
+  if (server != nullptr && server->host) watch = TRY(launch::SshWatch::Start(*server->host, clock_));
+  const Duration longest =
+      study_.trial.seconds ? 120s + kTimesLonger * FromSeconds(*study_.trial.seconds) : kLongest;
+  const Instant begin = clock_.Now();
+  const launch::Output output = TRY(
+      launch::RunCommand({.arguments = arguments, .cpus = setting.client_cpus, .timeout = longest}, clock_));
+  const Instant end = clock_.Now();
+  if (watch) {
+    auto there = watch->Stop();
+    if (there)
+      ran.seen.there = std::move(*there);
+    else
+      ran.seen.there_absent = there.error().message;
+  }
+  if (before) {
+    const auto after = TRY(server->link->ReadCounters());
+    const double rate = server->rate ? server->rate->schedule().MeanBetween(begin - server->rate->begin(),
+                                                                            end - server->rate->begin())
+                                     : setting.network.gbit_per_s.value_or(0);
+    ran.seen.link =
+        Observation::Link{.to_server = static_cast<int64_t>(after.to_far.bytes - before->to_far.bytes),
+                          .from_server = static_cast<int64_t>(after.to_near.bytes - before->to_near.bytes),
+                          .gbit_per_s = rate};
+  }
+  // Status 3: the load generator does not believe its own claim; its verdict says why.
+  constexpr int kClaimInvalid = 3;
+  if (output.ending.signal != 0 ||
+      (output.ending.exit_status != 0 && output.ending.exit_status != kClaimInvalid))
+    return Fail(ErrorCode::kIo,
+                fmt::format("the client ended with {}: {}", output.ending.ToString(), LastLine(output.err)));
+  ran.result = TRY_CONTEXT(ParseJson(output.out), "the client's result");
+  if (std::holds_alternative<ApplicationLoad>(setting.load)) ran.answers = TRY(ReadTextFile(answers_file));
+  return ran;
+}
+
+Status TrialRunner::CheckAnswers(const Reference& reference, const Setting& setting, ClientRun& ran) const {
+  if (ran.answers.empty()) return {};  // the load generator checks its own
+  const Answers answers = TRY(ReadAnswers(ran.answers));
+  const int64_t differ = TRY(CountDifferences(reference.answers, answers));
+  ran.seen.answers = std::ssize(answers.best);
+  ran.seen.answers_differ = differ;
+  const double most = setting.is_emulated() ? 0 : kMostDifferent * static_cast<double>(ran.seen.answers);
+  if (static_cast<double>(differ) <= most) return {};
+  return Fail(ErrorCode::kCorrupt, fmt::format("{} of {} answers are not those of the model in one process",
+                                               differ, ran.seen.answers));
+}
+
+Status TrialRunner::CheckSome(const Setting& setting, ClientPlaces places, const std::string& expected) {
+  places.expected = expected;
+  places.server_pid = 0;
+  places.metrics_url.clear();
+  Setting closed = setting;
+  closed.load = ClosedLoad{};
+  closed.in_flight = 1;
+  const launch::Output output = TRY(launch::RunCommand(
+      {.arguments = ClientArguments(closed, {.requests = 16}, places), .timeout = kLongest}, clock_));
+  const auto result = ParseJson(output.out);
+  if (!result) return Fail(ErrorCode::kIo, "the answers could not be checked: " + LastLine(output.err));
+  for (const Json& level : result->value("levels", Json::array())) {
+    if (level.value("failed", 0) == 0) continue;
+    const Json words = level.value("error_messages", Json::array());
+    return Fail(ErrorCode::kCorrupt, words.empty() ? "answers are wrong" : words.front().get<std::string>());
+  }
+  return {};
+}
+
+// What its server has to say goes with the client's error; where the client did well the server must have,
+// too.
+Status TrialRunner::TakeDown(RunningServer server, Result<ClientRun>& ran) {
+  if (server.rate) {
+    const auto report = server.rate->Stop();
+    if (!report && ran) return std::unexpected(report.error());
+    if (report && ran && ran->seen.link) {
+      ran->seen.link->rate_changes = report->changes;
+      ran->seen.link->latest_change_ms = Milliseconds(report->latest);
+    }
+  }
+  if (!server.started) return {};
+  launch::Launched& program = *server.started->launched;
+  if (ran) ran->seen.server_start_s = Seconds(server.started->start);
+  const launch::Ending ending = program.Stop(kPatience);
+  if (!ran)
+    return Fail(ran.error().code, fmt::format("{} (the server said last: {})", ran.error().message,
+                                              LastLine(program.LastWords())));
+  if (server.is_own && ending != launch::Ending{})
+    return Fail(ErrorCode::kIo,
+                fmt::format("the server ended with {}: {}", ending.ToString(), program.LastWords()));
+  return {};
+}
+
+Status TrialRunner::CheckNothingIsLeft() {
+  const auto left = launch::StillRunning(launch::ThisProcess(), clock_.Now() + 5s, clock_);
+  if (left.empty()) return {};
+  std::string names;
+  for (const launch::Started& each : left) names += (names.empty() ? "" : ", ") + each.ToString();
+  return Fail(ErrorCode::kInternal, "the trial left something running: " + names);
+}
+
+Result<record::Record> TrialRunner::Play(const study::Trial& trial) {
+  const study::Configuration& configuration = design_.configurations[trial.configuration];
+  const Setting setting = TRY(SettingOf(configuration));
+  const model::Model& model = *TRY(ModelOf(setting));
+  const dataset::Recipe* recipe = model.recipe ? &*model.recipe : nullptr;
+  const bool is_application = std::holds_alternative<ApplicationLoad>(setting.load);
+
+  std::optional<DataSet> data;
+  const Reference* reference = nullptr;
+  if (is_application || (recipe != nullptr && !study_.data.empty())) {
+    Setting wanted = setting;
+    if (!is_application && setting.payload != Payload::kImage) wanted.data_path = DataPath::kFilesAtModelSize;
+    data = TRY(shelf_.Get(wanted, recipe));
+    reference = TRY(ReferenceOf(setting, model, *data));
+    TRY_STATUS(SetPageCache(setting.page_cache, *data));
+  }
+  const Length length = TRY(LengthOf(trial, setting, data ? std::optional(data->pictures) : std::nullopt));
+
+  std::optional<RunningServer> server;
+  if (setting.architecture != Architecture::kInProcess)
+    server = TRY_CONTEXT(servers_.Start(setting, model, Seed(trial.seed)), kServer);
+  const std::string answers_file = options_.folder + "/answers.csv";
+  const bool reads_answers = setting.payload != Payload::kSharedMemory;
+  ClientPlaces places{.program = options_.program,
+                      .model = server ? server->model_url : setting.model,
+                      .data = data ? std::vector{data->path} : std::vector<std::string>{},
+                      .expected = {},
+                      .answers = answers_file,
+                      .streams = StreamsOf(setting, model),
+                      .server_pid = server && server->is_watched ? server->started->launched->pid() : 0,
+                      .metrics_url = server ? server->metrics_url : "",
+                      .shapes = {},
+                      .seed = trial.seed};
+  // They are of this model's inputs: a server of others tells its own.
+  if (!setting.server) places.shapes = {study_.shapes.begin(), study_.shapes.end()};
+  if (!is_application && reads_answers && server && !setting.server)
+    TRY_STATUS(CheckSome(setting, places, reference != nullptr ? reference->file : setting.model));
+  const std::vector<std::string> arguments = ClientArguments(setting, length, places);
+  auto ran = Run(arguments, answers_file, setting, server ? &*server : nullptr);
+  if (server) {
+    const Status ended = TakeDown(*std::exchange(server, std::nullopt), ran);
+    if (!ended) return std::unexpected(ended.error());
+  }
+  if (!ran) return std::unexpected(ran.error());
+  TRY_STATUS(CheckNothingIsLeft());
+  if (reference != nullptr) TRY_STATUS(CheckAnswers(*reference, setting, *ran));
+  Outcome outcome = TRY(MakeOutcome(ran->result, setting, ran->seen));
+  return record::Record{.factors = configuration.factors,
+                        .metrics = std::move(outcome.metrics),
+                        .verdict = std::move(outcome.verdict),
+                        .provenance = "provenance.json",
+                        .command = launch::ToShell(arguments)};
+}
+
+Result<Json> TrialRunner::Materials() {
+  const auto digest = [](std::string_view bytes) {
+    return fmt::format("{:016x}", Seed(1).Stream(bytes).value());
+  };
+  constexpr uint64_t kMostBytes = uint64_t{64} << 30;
+  Json models = Json::object();
+  TRY_STATUS(CheckIsThere("data", study_.data, options_.study_folder));
+  for (const study::Configuration& configuration : design_.configurations) {
+    const std::string name = TRY(ReadSetting(configuration.factors)).model;
+    if (models.contains(name)) continue;
+    TRY_STATUS(CheckIsThere("model", name, options_.study_folder));
+    const model::Model& model = *TRY(ModelOf(TRY(SettingOf(configuration))));
+    Json facts{{"configuration", digest(model.config.message)}};
+    if (!model.path.empty()) {
+      const Bytes bytes = TRY(ReadFile(model.path, kMostBytes));
+      facts["file_bytes"] = bytes.size();
+      facts["file_hash"] = digest(bytes.text());
+    }
+    models[name] = std::move(facts);
+  }
+  Json materials{{"program", digest(TRY(ReadFile(options_.program, kMostBytes)).text())},
+                 {"models", std::move(models)}};
+  if (!study_.data.empty())
+    materials["pictures"] =
+        std::ssize(TRY(dataset::ListInputs({FindBeside(study_.data, options_.study_folder)})).inputs);
+  return materials;
+}
+
+Json TrialRunner::ResolvedPaths() const {
+  const auto resolved = [&](const std::string& name) {
+    std::error_code error;
+    const std::string path = FindBeside(name, options_.study_folder);
+    const auto absolute = std::filesystem::absolute(path, error);
+    return EscapeBytes(error || path.contains("://") ? path : absolute.lexically_normal().string());
+  };
+  Json paths{{"models", Json::object()}};
+  if (!study_.data.empty()) paths["data"] = resolved(study_.data);
+  for (const study::Configuration& configuration : design_.configurations) {
+    const auto setting = ReadSetting(configuration.factors);
+    if (setting && !setting->model.empty())
+      paths["models"][EscapeBytes(setting->model)] = resolved(setting->model);
+  }
+  return paths;
+}
+
+std::vector<TrialRunner::Inability> TrialRunner::FindInabilities() {
+  std::vector<Inability> inabilities;
+  for (const study::Configuration& configuration : design_.configurations) {
+    const auto setting = SettingOf(configuration);
+    if (!setting) continue;  // its trial says why
+    const Status able = servers_.Check(*setting);
+    if (able || able.error().code != ErrorCode::kUnsupported) continue;
+    const std::string why = fmt::format("{}: {}", kServer, able.error().message);
+    const auto known = std::ranges::find(inabilities, why, &Inability::why);
+    if (known != inabilities.end()) {
+      known->configurations += 1;
+    } else {
+      inabilities.push_back({.why = why, .configurations = 1});
+    }
+  }
+  return inabilities;
+}
+
+}  // namespace weir::trial
