@@ -4,7 +4,8 @@ include(GoogleTest)
 #
 # Makes the library weir_NAME (or, where PROGRAM is given, that program at the top of the build folder) of every .cc in this folder (and its sub-folders, but testing/) and, of every
 # *_test.cc, the test program NAME_test. USES names the modules whose headers this one may include; the
-# layering check (tools/check_layering.py) holds the includes against it. Fakes in testing/*.cc are linked to the tests only.
+# layering check (tools/check_layering.py) holds the includes against it. Fakes in testing/*.cc make the
+# library weir_NAME_testing, which the tests of this module and of those that use it are linked to.
 function(add_module name)
   cmake_parse_arguments(ARG "" "PROGRAM" "USES;LIBS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "*.cc")
@@ -36,8 +37,17 @@ function(add_module name)
   target_include_directories(weir_${name} ${scope} ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(weir_${name} ${scope} ${modules} ${ARG_LIBS} fmt::fmt Threads::Threads)
 
+  if(fakes)
+    add_library(weir_${name}_testing STATIC EXCLUDE_FROM_ALL ${fakes})
+    target_link_libraries(weir_${name}_testing PUBLIC weir_${name} GTest::gmock)
+  endif()
   if(tests)
-    add_executable(${name}_test ${tests} ${fakes})
+    add_executable(${name}_test ${tests})
+    foreach(module ${name} ${ARG_USES})
+      if(TARGET weir_${module}_testing)
+        target_link_libraries(${name}_test PRIVATE weir_${module}_testing)
+      endif()
+    endforeach()
     target_link_libraries(${name}_test PRIVATE weir_${name} GTest::gmock GTest::gtest_main)
     gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES
       PROPERTIES LABELS unit TIMEOUT 120)

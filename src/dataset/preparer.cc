@@ -235,7 +235,7 @@ struct Preparer::State {
   void MakePlans(const image::PictureInfo& picture);
   bool AllResize() const;
   void Resample(const image::Pixels& rows, const image::Window& where);
-  image::Accepted<void> image::Decode(std::span<const std::byte> encoded);
+  image::Accepted<void> Decode(std::span<const std::byte> encoded);
 };
 
 Preparer::Preparer(std::unique_ptr<State> state) : state_(std::move(state)) {}

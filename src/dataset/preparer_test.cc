@@ -13,8 +13,8 @@
 namespace weir::dataset {
 namespace {
 
-using testing::AsBytes;
-using testing::MakePhoto;
+using image::testing::AsBytes;
+using image::testing::MakePhoto;
 
 uint8_t At(const image::Pixels& pixels, int x, int y, int c) {
   return pixels.data[(static_cast<size_t>(y) * pixels.width + x) * pixels.channels + c];
@@ -74,9 +74,9 @@ image::Pixels Prepare(std::string_view encoded, const Geometry& geometry) {
 
 TEST(Preparer, ObeysEachOrientationAsIfThePictureHadBeenTurnedFirst) {
   for (int orientation = 1; orientation <= 8; ++orientation) {
-    const std::string jpeg = testing::WriteJpeg(
+    const std::string jpeg = image::testing::WriteJpeg(
         MakePhoto(121, 80, 3, 3),
-        {.luma = {1, 1}, .exif = testing::ExifSegment(orientation, testing::ByteOrder::kLittle)});
+        {.luma = {1, 1}, .exif = image::testing::ExifSegment(orientation, image::testing::ByteOrder::kLittle)});
     const image::Pixels upright = Upright(DecodeWhole(jpeg), orientation);
     const image::Pixels& resized = ResizeWhole(upright, 50, 70);
     EXPECT_LE(LargestDifference(Prepare(jpeg, {.resize = Size{50, 70}}), resized), 1) << orientation;
@@ -176,9 +176,9 @@ TEST(Preparer, SeveralGeometriesGetWhatEachGetsAlone) {
                                             {.short_side = 8, .orientation = Orientation::kIgnore}};
   Preparer preparer = Preparer::OfAll(geometries, {});
   for (const int orientation : {1, 6, 8}) {
-    const std::string jpeg = testing::WriteJpeg(
+    const std::string jpeg = image::testing::WriteJpeg(
         MakePhoto(121, 80, 3, 3),
-        {.luma = {2, 2}, .exif = testing::ExifSegment(orientation, testing::ByteOrder::kLittle)});
+        {.luma = {2, 2}, .exif = image::testing::ExifSegment(orientation, image::testing::ByteOrder::kLittle)});
     const auto results = preparer.PrepareAll(AsBytes(jpeg));
     ASSERT_EQ(results.size(), geometries.size());
     for (size_t i = 0; i < results.size(); ++i) {
@@ -200,7 +200,7 @@ TEST(Preparer, OfAJpegGivesWhatTheWholePictureResizedGives) {
   for (const auto& luma : {std::array{1, 1}, std::array{2, 1}, std::array{2, 2}}) {
     for (const Size& size : {Size{121, 80}, Size{67, 301}, Size{640, 41}, Size{5, 9}}) {
       const std::string jpeg =
-          testing::WriteJpeg(MakePhoto(size.width, size.height, 3, 3), {.luma = luma, .restart_rows = 1});
+          image::testing::WriteJpeg(MakePhoto(size.width, size.height, 3, 3), {.luma = luma, .restart_rows = 1});
       const std::string_view cut = std::string_view(jpeg).substr(0, jpeg.size() * 3 / 4);
       for (const auto& result : all.PrepareAll(AsBytes(cut))) EXPECT_FALSE(result);
       const image::Pixels decoded = DecodeWhole(jpeg);
@@ -218,7 +218,7 @@ TEST(Preparer, OfAJpegGivesWhatTheWholePictureResizedGives) {
 // Whether it is asked for alone or beside others: what is wrong with the picture itself comes first.
 TEST(Preparer, ARejectDoesNotDependOnTheOtherGeometries) {
   const Geometry huge{.short_side = 16000}, small{.short_side = 8};
-  const std::string good = testing::WriteJpeg(MakePhoto(40, 30, 3, 1), {});
+  const std::string good = image::testing::WriteJpeg(MakePhoto(40, 30, 3, 1), {});
   const std::string cut = good.substr(0, good.size() / 2);
   for (const auto& [encoded, reason] : {std::pair(good, image::RejectReason::kTooManyPixels),
                                         std::pair(cut, image::RejectReason::kDamaged)}) {
@@ -263,8 +263,8 @@ TEST(Preparer, ShrinkingStaysNearTheWholeDecode) {
 TEST(Preparer, ShrinkingObeysOrientations) {
   const image::Pixels photo = MakePhoto(160, 121, 3, 3);
   for (int orientation = 1; orientation <= 8; ++orientation) {
-    const std::string jpeg = testing::WriteJpeg(
-        photo, {.luma = {1, 1}, .exif = testing::ExifSegment(orientation, testing::ByteOrder::kLittle)});
+    const std::string jpeg = image::testing::WriteJpeg(
+        photo, {.luma = {1, 1}, .exif = image::testing::ExifSegment(orientation, image::testing::ByteOrder::kLittle)});
     const Geometry geometry{.resize = Size{20, 20}};
     Preparer preparer = Preparer::OfAll({geometry}, {.shrink = true});
     const image::Pixels shrunk = **preparer.Prepare(AsBytes(jpeg));

@@ -33,7 +33,7 @@ Result<double> ReadFinite(const Node& node, const Place& place) {
 
 Result<double> ReadDivisor(const Node& node, const Place& place) {
   const double value = TRY(ReadFinite(node, place));
-  if (value == 0) return image::Refuse(place, "may not be 0");
+  if (value == 0) return Refuse(place, "may not be 0");
   return value;
 }
 
@@ -62,7 +62,7 @@ Result<Size> ReadSize(const Node& node, const Place& place) {
   Size size;
   TRY_STATUS(
       ReadMap(node, place, {{"width", Into(size.width, ReadSide)}, {"height", Into(size.height, ReadSide)}}));
-  if (size.width == 0 || size.height == 0) return image::Refuse(place, "wants both width and height");
+  if (size.width == 0 || size.height == 0) return Refuse(place, "wants both width and height");
   return size;
 }
 
@@ -77,9 +77,9 @@ Status ReadResize(const Node& node, const Place& place, Geometry& geometry) {
        {"filter", Into(filter, [](const Node& n, const Place& p) { return ReadChoice(n, p, kFilters); })}}));
   const bool sized = size.width != 0 || size.height != 0;
   if (sized == geometry.short_side.has_value())
-    return image::Refuse(place, "wants either short_side, or width and height");
+    return Refuse(place, "wants either short_side, or width and height");
   if (!sized) return {};
-  if (size.width == 0 || size.height == 0) return image::Refuse(place, "wants both width and height");
+  if (size.width == 0 || size.height == 0) return Refuse(place, "wants both width and height");
   geometry.resize = size;
   return {};
 }
@@ -98,7 +98,7 @@ Result<PerChannel> ReadPerChannel(const Node& node, const Place& place, ReadOne 
     return numbers;
   }
   for (const auto& item : node) {
-    if (numbers.values.size() == 3) return image::Refuse(place, "wants one number per channel");
+    if (numbers.values.size() == 3) return Refuse(place, "wants one number per channel");
     numbers.values.push_back(TRY(read_one(item, place)));
   }
   return numbers;
@@ -112,7 +112,7 @@ Status Spread(const std::optional<PerChannel>& numbers, int channels, std::array
   } else if (channels == 3 && values.size() == 3) {
     std::ranges::copy(values, out.begin());
   } else {
-    return image::Refuse(numbers->place,
+    return Refuse(numbers->place,
                          fmt::format("wants one number{}", channels == 3 ? ", or one per channel" : ""));
   }
   return {};
@@ -153,7 +153,7 @@ Result<Recipe> ReadTree(const Node& root, const Place& top, const std::string& f
   TRY_STATUS(Spread(mean, geometry.channel_count(), recipe.mean));
   TRY_STATUS(Spread(std, geometry.channel_count(), recipe.std));
   if (recipe.datatype == ElementType::kUint8 && scaling) {
-    return image::Refuse(*scaling,
+    return Refuse(*scaling,
                          "a UINT8 input takes the bytes as they are; leave it out, or use datatype: FP32");
   }
   if (!recipe.labels.empty())

@@ -39,7 +39,7 @@ void ExpectTheFormula(const Recipe& recipe) {
 }
 
 TEST(WriteInput, IsTheFormulaInDoubleRoundedOnceForEveryLevel) {
-  testing::OnEachTarget([] {
+  image::testing::OnEachTarget([] {
     for (const Layout layout : {Layout::kNchw, Layout::kNhwc}) {
       Recipe recipe{.layout = layout};
       ExpectTheFormula(recipe);

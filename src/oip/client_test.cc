@@ -347,7 +347,7 @@ TEST_P(ClientTest, TheEndCancelsWhatIsUnderWay) {
 TEST_P(ClientTest, NoServerIsAnErrorThatNamesTheAddress) {
   std::string address;
   {
-    const testing::ScriptedServer gone([](testing::Peer&, int) {});
+    const http::testing::ScriptedServer gone([](http::testing::Peer&, int) {});
     address = gone.url().substr(7);
   }
   const std::string scheme = std::string(ToString(GetParam())) + "://";
@@ -390,7 +390,7 @@ TEST(HttpClient, AnAnswerThatMakesNoSenseIsCorruptAndTheClientGoesOn) {
       "{",
       "{\"outputs\":3}",
       R"({"outputs":[{"name":"y","datatype":"FP32","shape":[9],"data":[1]}]})"};
-  testing::ScriptedServer server([&](testing::Peer& peer, int) {
+  http::testing::ScriptedServer server([&](http::testing::Peer& peer, int) {
     for (size_t i = 0; !peer.ReadRequest().empty(); ++i) peer.WriteOk(bodies[i % bodies.size()]);
   });
   const SteadyClock clock;
@@ -410,7 +410,7 @@ TEST(HttpClient, AnAnswerThatIsNotReadMustBeAsLongAsItSays) {
   const std::string json =
       R"({"outputs":[{"name":"y","datatype":"FP32","shape":[2],"parameters":{"binary_data_size":8}}]})";
   const std::vector<std::string> tensors = {"12345678", "12345678", "123", "12345678"};
-  testing::ScriptedServer server([&](testing::Peer& peer, int) {
+  http::testing::ScriptedServer server([&](http::testing::Peer& peer, int) {
     for (size_t i = 0; !peer.ReadRequest().empty(); ++i) {
       peer.Write(fmt::format(
           "HTTP/1.1 200 OK\r\nInference-Header-Content-Length: {}\r\nContent-Length: {}\r\n\r\n{}{}",
@@ -436,7 +436,7 @@ TEST(HttpClient, AnAnswerThatIsNotReadMustBeAsLongAsItSays) {
 }
 
 TEST(HttpClient, ServersWithoutTheExtensionsAreUnsupportedOrDoWithoutThem) {
-  testing::ScriptedServer server([&](testing::Peer& peer, int) {
+  http::testing::ScriptedServer server([&](http::testing::Peer& peer, int) {
     for (std::string request; !(request = peer.ReadRequest()).empty();) {
       if (request.starts_with("GET /v2/models/a%20b HTTP/1.1\r\n")) {
         peer.WriteOk(R"({"name":"a b","platform":"p","inputs":[],"outputs":[]})");
@@ -459,7 +459,7 @@ TEST(HttpClient, ServersWithoutTheExtensionsAreUnsupportedOrDoWithoutThem) {
 // too.
 class Http2Peer {
  public:
-  void Play(testing::Peer& peer) {
+  void Play(http::testing::Peer& peer) {
     using std::string_view_literals::operator""sv;
     constexpr size_t kPreface = 24, kHead = 9;
     constexpr char kSettings = 4, kPing = 6;
@@ -481,12 +481,12 @@ class Http2Peer {
   std::atomic<bool> answered = false;  // the ping
 
  private:
-  std::atomic<testing::Peer*> connected_ = nullptr;
+  std::atomic<http::testing::Peer*> connected_ = nullptr;
 };
 
 TEST(GrpcClient, ReadsWhatComesWhereCallsTimeOutAsFastAsTheyAreTaken) {
   Http2Peer peer;
-  const testing::ScriptedServer server([&](testing::Peer& connection, int) { peer.Play(connection); });
+  const http::testing::ScriptedServer server([&](http::testing::Peer& connection, int) { peer.Play(connection); });
   const SteadyClock clock;
   const auto client = *MakeClient(fmt::format("grpc://127.0.0.1:{}", server.port()), {.threads = 0}, clock);
   Instant until = clock.Now() + 20s;

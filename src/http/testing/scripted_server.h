@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/mutex.h"
 
-namespace weir::oip::testing {
+namespace weir::http::testing {
 
 // One accepted connection. Blocking; what the client has broken off is read as the end.
 class Peer {
@@ -133,4 +133,4 @@ class ScriptedServer {
   std::jthread acceptor_;
 };
 
-}  // namespace weir::oip::testing
+}  // namespace weir::http::testing

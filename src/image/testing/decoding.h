@@ -10,7 +10,7 @@
 #include "image/decode.h"
 #include "image/testing/pictures.h"
 
-namespace weir::dataset::testing {
+namespace weir::image::testing {
 
 inline Accepted<Pixels> DecodeWindow(std::string_view encoded, const Window& window,
                                      const DecodeOptions& options = {}) {
@@ -69,4 +69,4 @@ inline void ExpectEveryCutIsFound(std::string_view encoded) {
   }
 }
 
-}  // namespace weir::dataset::testing
+}  // namespace weir::image::testing

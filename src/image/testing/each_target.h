@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
-namespace weir::dataset::testing {
+namespace weir::image::testing {
 
 template <typename Body>
 void OnEachTarget(const Body& body) {
@@ -18,4 +18,4 @@ void OnEachTarget(const Body& body) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-}  // namespace weir::dataset::testing
+}  // namespace weir::image::testing

@@ -13,7 +13,7 @@
 
 #include "image/jpeg_guard.h"
 
-namespace weir::dataset::testing {
+namespace weir::image::testing {
 namespace {
 
 // Encoders here are given nothing they could refuse.
@@ -421,4 +421,4 @@ std::string WriteWebp(const Pixels& pixels, const WebpShape& shape) {
   return text;
 }
 
-}  // namespace weir::dataset::testing
+}  // namespace weir::image::testing

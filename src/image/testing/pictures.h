@@ -10,7 +10,7 @@
 
 #include "image/decode.h"
 
-namespace weir::dataset::testing {
+namespace weir::image::testing {
 
 // Smooth colours, edges and noise: what a codec finds neither trivial nor random.
 Pixels MakePhoto(int width, int height, int channels, uint64_t seed);
@@ -86,4 +86,4 @@ struct WebpShape {
 };
 std::string WriteWebp(const Pixels& pixels, const WebpShape& shape);
 
-}  // namespace weir::dataset::testing
+}  // namespace weir::image::testing

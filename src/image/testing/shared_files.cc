@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace weir::dataset::testing {
+namespace weir::image::testing {
 
 namespace fs = std::filesystem;
 
@@ -48,4 +48,4 @@ std::vector<std::vector<std::string>> ReadCsv(const std::string& path) {
   return rows;
 }
 
-}  // namespace weir::dataset::testing
+}  // namespace weir::image::testing

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace weir::dataset::testing {
+namespace weir::image::testing {
 
 // $WEIR_SHARED, or `shared` beside the checkout; nothing when `part` ("data/images") is not in it.
 std::optional<std::string> SharedFolder(const std::string& part);
@@ -16,4 +16,4 @@ std::vector<std::string> FilesIn(const std::string& folder);
 // The fields of each line of a CSV file after its first; quoted fields may hold commas.
 std::vector<std::vector<std::string>> ReadCsv(const std::string& path);
 
-}  // namespace weir::dataset::testing
+}  // namespace weir::image::testing
