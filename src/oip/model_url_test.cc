@@ -65,7 +65,7 @@ TEST(ModelUrl, FilesAreNotUrls) {
   EXPECT_TRUE(IsModelUrl("grpc://h:1/m"));
 }
 
-TEST(http::ServerUrl, TellsLiteralAddressesFromNames) {
+TEST(ServerUrl, TellsLiteralAddressesFromNames) {
   EXPECT_TRUE(http::ParseServerUrl("http://127.0.0.1:80")->literal());
   EXPECT_TRUE(http::ParseServerUrl("http://[::1]:80")->literal());
   EXPECT_FALSE(http::ParseServerUrl("grpc://localhost:80")->literal());

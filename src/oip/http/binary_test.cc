@@ -16,7 +16,7 @@ std::string Because(const Result<InferRequest>& result) {
   return result ? "accepted" : result.error().message;
 }
 
-TEST(http::HttpRequest, BinaryTensorsAreSlicesOfTheBodyInOrder) {
+TEST(HttpRequest, BinaryTensorsAreSlicesOfTheBodyInOrder) {
   std::string text =
       R"({"inputs":[{"name":"a","shape":[2],"datatype":"FP32","parameters":{"binary_data_size":8}},{"name":"b","shape":[1],"datatype":"UINT8","data":[9]},{"name":"c","shape":[3],"datatype":"INT8","parameters":{"binary_data_size":3}}]})";
   text.resize((text.size() + 63) / 64 * 64, ' ');
@@ -29,7 +29,7 @@ TEST(http::HttpRequest, BinaryTensorsAreSlicesOfTheBodyInOrder) {
   EXPECT_EQ(request->request.inputs[2].data.data(), body.data() + text.size() + 8);
 }
 
-TEST(http::HttpRequest, ABinaryTensorThatIsNotAlignedIsCopiedToWhereItIs) {
+TEST(HttpRequest, ABinaryTensorThatIsNotAlignedIsCopiedToWhereItIs) {
   const Bytes body = Bytes::Copy(
       R"({"inputs":[{"name":"a","shape":[1],"datatype":"UINT8","parameters":{"binary_data_size":1}},{"name":"b","shape":[1],"datatype":"FP64","parameters":{"binary_data_size":8}}]})"
       "112345678");
@@ -39,7 +39,7 @@ TEST(http::HttpRequest, ABinaryTensorThatIsNotAlignedIsCopiedToWhereItIs) {
   EXPECT_EQ(request->request.inputs[1].data.text(), "12345678");
 }
 
-TEST(http::HttpRequest, BinaryBodiesThatDoNotFitAreRefused) {
+TEST(HttpRequest, BinaryBodiesThatDoNotFitAreRefused) {
   const auto input = [](std::string_view datatype, std::string_view shape, std::string_view size) {
     return fmt::format(
         R"({{"inputs":[{{"name":"x","datatype":"{}","shape":{},"parameters":{{"binary_data_size":{}}}}}]}})",
@@ -74,14 +74,14 @@ TEST(http::HttpRequest, BinaryBodiesThatDoNotFitAreRefused) {
             "input 'x': element 0 has 3 of the 4 bytes of its length");
 }
 
-TEST(http::HttpRequest, AHeaderLengthBeyondTheBodyIsRefused) {
+TEST(HttpRequest, AHeaderLengthBeyondTheBodyIsRefused) {
   EXPECT_EQ(Because(ParseHttpRequest(Bytes::Copy("{}"), 3)),
             "Inference-Header-Content-Length is 3, but the body has 2 bytes");
   EXPECT_FALSE(ParseHttpRequest(Bytes::Copy("{}"), UINT64_MAX));
   EXPECT_FALSE(ParseHttpRequest(Bytes::Copy("{}"), 0));
 }
 
-TEST(http::HttpRequest, WhatLiesBehindTheJsonIsNotReadAsJson) {
+TEST(HttpRequest, WhatLiesBehindTheJsonIsNotReadAsJson) {
   // The header is cut short; the binary part would complete it.
   const std::string text = R"({"inputs":[{"name":"x","shape":[1],"datatype":"UINT8","data":[1]}]})";
   for (size_t length = 0; length < text.size(); ++length) {

@@ -42,7 +42,7 @@ void ExpectNumbers(std::string_view datatype, std::string_view data, const std::
   EXPECT_EQ(Numbers<T>(request->request.inputs[0]), wanted) << datatype;
 }
 
-TEST(http::HttpRequest, JsonNumbersOfEveryTypeReachTheirLimits) {
+TEST(HttpRequest, JsonNumbersOfEveryTypeReachTheirLimits) {
   ExpectNumbers<uint8_t>("BOOL", "[true,false , true]", {1, 0, 1});
   ExpectNumbers<uint8_t>("UINT8", "[0,255]", {0, 255});
   ExpectNumbers<uint16_t>("UINT16", "[0,65535]", {0, 65535});
@@ -59,7 +59,7 @@ TEST(http::HttpRequest, JsonNumbersOfEveryTypeReachTheirLimits) {
   ExpectNumbers<double>("FP64", "[0.1,5e-324,1.7976931348623157e308]", {0.1, 5e-324, 1.7976931348623157e308});
 }
 
-TEST(http::HttpRequest, AFloatIsTheNearestToItsDecimalEvenWhereADoubleBetweenWouldMislead) {
+TEST(HttpRequest, AFloatIsTheNearestToItsDecimalEvenWhereADoubleBetweenWouldMislead) {
   // Just above half way between 1 and the next float; as a double it is half way, which goes to even: 1.
   ExpectNumbers<float>("FP32", "[1.000000059604644775390625000000001]", {std::nextafter(1.f, 2.f)});
   ExpectNumbers<float>("FP32", "[1.000000059604644775390625]", {1.f});
@@ -69,7 +69,7 @@ TEST(http::HttpRequest, AFloatIsTheNearestToItsDecimalEvenWhereADoubleBetweenWou
                        {1e-45f, 0.f, 0.f});
 }
 
-TEST(http::HttpRequest, NumbersThatAreNotFiniteComeAsTritonAndPythonWriteThem) {
+TEST(HttpRequest, NumbersThatAreNotFiniteComeAsTritonAndPythonWriteThem) {
   const auto request = ParseJsonRequest(WithInput("FP32", "[5]", "[NaN,Infinity,-Infinity, Inf ,-Inf]"));
   ASSERT_TRUE(request) << Because(request);
   const auto numbers = Numbers<float>(request->request.inputs[0]);
@@ -81,14 +81,14 @@ TEST(http::HttpRequest, NumbersThatAreNotFiniteComeAsTritonAndPythonWriteThem) {
   EXPECT_EQ(numbers[4], -kInfinity);
 }
 
-TEST(http::HttpRequest, StringsOfJsonAreBytes) {
+TEST(HttpRequest, StringsOfJsonAreBytes) {
   const auto request = ParseJsonRequest(WithInput("BYTES", "[3]", R"(["", "a\u0000\"", ["é\ud83d\udc1f"]])"));
   ASSERT_TRUE(request) << Because(request);
   infer::Tensor wanted = BytesTensor("x", {"", std::string("a\0\"", 3), "\xC3\xA9\xF0\x9F\x90\x9F"});
   EXPECT_EQ(Describe(request->request.inputs[0]), Describe(wanted));
 }
 
-TEST(http::HttpRequest, NestedDataIsTheSameAsFlatAndItsOrderIsRowMajor) {
+TEST(HttpRequest, NestedDataIsTheSameAsFlatAndItsOrderIsRowMajor) {
   const std::vector<uint8_t> wanted{1, 2, 3, 4, 5, 6};
   for (const char* data :
        {"[1,2,3,4,5,6]", "[[1,2,3],[4,5,6]]", "[[[1],[2]],[[3],[4]],[[5],[6]]]", "[[1,2],3,[[4,5,6]]]"}) {
@@ -98,7 +98,7 @@ TEST(http::HttpRequest, NestedDataIsTheSameAsFlatAndItsOrderIsRowMajor) {
   }
 }
 
-TEST(http::HttpRequest, ZeroSizedDimensionsHaveNoData) {
+TEST(HttpRequest, ZeroSizedDimensionsHaveNoData) {
   for (const char* shape : {"[0]", "[3,0,5]", "[0,9223372036854775807,9223372036854775807]"}) {
     for (const char* datatype : {"FP32", "BYTES", "BOOL"}) {
       const auto request = ParseJsonRequest(WithInput(datatype, shape, "[]"));
@@ -109,7 +109,7 @@ TEST(http::HttpRequest, ZeroSizedDimensionsHaveNoData) {
   EXPECT_TRUE(ParseJsonRequest(WithInput("FP32", "[2,0]", "[[],[]]")));
 }
 
-TEST(http::HttpRequest, SixteenBitFloatsAreTheNearestToTheDecimal) {
+TEST(HttpRequest, SixteenBitFloatsAreTheNearestToTheDecimal) {
   const auto bits = [](const char* datatype, const char* data) {
     const auto request = ParseJsonRequest(WithInput(datatype, "[4]", data));
     EXPECT_TRUE(request) << Because(request);
@@ -122,7 +122,7 @@ TEST(http::HttpRequest, SixteenBitFloatsAreTheNearestToTheDecimal) {
             (std::vector<uint16_t>{0x3f80, 0xc000, 0x3dcd, 0xff80}));
 }
 
-TEST(http::HttpRequest, AScalarHasTheEmptyShape) {
+TEST(HttpRequest, AScalarHasTheEmptyShape) {
   EXPECT_TRUE(ParseJsonRequest(WithInput("FP32", "[]", "[1]")));
   EXPECT_FALSE(ParseJsonRequest(WithInput("FP32", "[]", "[]")));
 }
@@ -289,7 +289,7 @@ INSTANTIATE_TEST_SUITE_P(
                 R"("name":"x","datatype":"UINT8","shape":[2],"parameters":{"shared_memory_region":"r","shared_memory_byte_size":2,"shared_memory_offset":18446744073709551615})"),
             "ends beyond 2^64"}));
 
-TEST(http::HttpRequest, SequencesAreRefusedByNameAndTheirAbsenceIsNot) {
+TEST(HttpRequest, SequencesAreRefusedByNameAndTheirAbsenceIsNot) {
   for (const char* parameter : {R"("sequence_id":5)", R"("sequence_id":"a")", R"("sequence_start":true)"}) {
     const auto request =
         ParseJsonRequest(WithMembers(kInput, fmt::format(R"(,"parameters":{{{}}})", parameter)));
@@ -302,7 +302,7 @@ TEST(http::HttpRequest, SequencesAreRefusedByNameAndTheirAbsenceIsNot) {
   EXPECT_TRUE(ParseJsonRequest(WithMembers(kInput, R"(,"parameters":{"sequence_id":""})")));
 }
 
-TEST(http::HttpRequest, DeepNestingIsAnErrorAndNotACrash) {
+TEST(HttpRequest, DeepNestingIsAnErrorAndNotACrash) {
   for (const char open : {'[', '{'}) {
     std::string deep;
     for (int i = 0; i < 1'000'000; ++i) deep += open == '[' ? "[" : "{\"a\":";
@@ -321,7 +321,7 @@ TEST(http::HttpRequest, DeepNestingIsAnErrorAndNotACrash) {
             std::string::npos);
 }
 
-TEST(http::HttpRequest, WhatIsReadStandsInItsPlaces) {
+TEST(HttpRequest, WhatIsReadStandsInItsPlaces) {
   const auto request = ParseJsonRequest(
       R"({"id":"7\u00e9","other":{"a":[null,true,1e3,NaN]},"parameters":{"priority":2,"timeout":1500,"a":1,"b":-2.5,"c":"d",
           "e":true,"f":18446744073709551615,"triton_enable_empty_final_response":true,"g":null,"binary_data_output":true,"weir_durations":true},
@@ -359,14 +359,14 @@ TEST(http::HttpRequest, WhatIsReadStandsInItsPlaces) {
   EXPECT_EQ(request->outputs[2].region->byte_size, 64u);
 }
 
-TEST(http::HttpRequest, NullIsTheSameAsAbsent) {
+TEST(HttpRequest, NullIsTheSameAsAbsent) {
   const auto request = ParseJsonRequest(
       R"({"id":null,"parameters":null,"outputs":null,"inputs":[{"name":"x","shape":[1],"datatype":"UINT8","parameters":null,"data":[1]}]})");
   ASSERT_TRUE(request) << Because(request);
   EXPECT_TRUE(request->outputs.empty());
 }
 
-TEST(http::HttpRequest, NamesOfClientsAreEscapedInMessages) {
+TEST(HttpRequest, NamesOfClientsAreEscapedInMessages) {
   const std::string message = Because(ParseJsonRequest(WithMembers(
       "\"name\":\"a\\n'\\u0000" + std::string(1000, 'z') + "\",\"datatype\":\"FP32\",\"shape\":[0]")));
   EXPECT_TRUE(message.starts_with(R"(input 'a\x0A\x27\x00zz)")) << message;
