@@ -73,7 +73,7 @@ struct InferencePath::Inference {
   Instant begun;
   int64_t rows = 1;
   bool counted = false;                          // it came as far as the queue
-  std::vector<SharedMemoryRegistry::Lent> lent;  // where its inputs lie
+  std::vector<SharedMemoryRegistry::Acquired> acquired;  // where its inputs lie
   std::stop_token cancelled;                     // where an output is classified
 };
 
@@ -135,11 +135,11 @@ Status InferencePath::FetchInputs(Inference& inference) const {
     if (const Status size = oip::CheckSize(input.dtype, elements, part->byte_size); !size)
       return Context(what, size.error());
     if (inference.served->payload == Payload::kTensor && IsFloat(input.dtype)) {
-      Result<SharedMemoryRegistry::Lent> lent = regions_->Acquire(*part);
-      if (!lent) return std::unexpected(RegionFailed(what, part->region, lent.error()));
-      if (reinterpret_cast<uintptr_t>(lent->data.data()) % kAlignment == 0) {
-        input.data = lent->data;
-        inference.lent.push_back(*std::move(lent));
+      Result<SharedMemoryRegistry::Acquired> acquired = regions_->Acquire(*part);
+      if (!acquired) return std::unexpected(RegionFailed(what, part->region, acquired.error()));
+      if (reinterpret_cast<uintptr_t>(acquired->data.data()) % kAlignment == 0) {
+        input.data = acquired->data;
+        inference.acquired.push_back(*std::move(acquired));
         continue;
       }
     }
@@ -285,14 +285,14 @@ Result<infer::Response> InferencePath::ShapeAnswer(const Inference& inference,
                          served.What("output", name));
     // An engine may give an input back, and who sends it reads it later than the check.
     const bool is_sent = wish == wishes.end() || !wish->region;
-    if (is_sent && IsLent(inference, output.data)) output.data = Bytes::Copy(output.data.span());
+    if (is_sent && IsInSharedMemory(inference, output.data)) output.data = Bytes::Copy(output.data.span());
   }
-  for (const SharedMemoryRegistry::Lent& input : inference.lent) TRY_STATUS(input.Check());
+  for (const SharedMemoryRegistry::Acquired& input : inference.acquired) TRY_STATUS(input.Check());
   return response;
 }
 
-bool InferencePath::IsLent(const Inference& inference, const Bytes& data) {
-  return std::ranges::any_of(inference.lent, [&](const SharedMemoryRegistry::Lent& input) {
+bool InferencePath::IsInSharedMemory(const Inference& inference, const Bytes& data) {
+  return std::ranges::any_of(inference.acquired, [&](const SharedMemoryRegistry::Acquired& input) {
     return data.data() >= input.data.data() && data.data() < input.data.data() + input.data.size();
   });
 }

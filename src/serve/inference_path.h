@@ -51,7 +51,7 @@ class InferencePath {
   Error RegionFailed(std::string_view what, const std::string& region, Error error) const;
   Error RunFailed(const Inference& inference, Error error) const;
   Result<infer::Response> ShapeAnswer(const Inference& inference, infer::Response response) const;
-  static bool IsLent(const Inference& inference, const Bytes& data);
+  static bool IsInSharedMemory(const Inference& inference, const Bytes& data);
   Result<infer::Tensor> ShapeOutput(const Inference& inference, const oip::RequestedOutput* wish,
                                     infer::Tensor output) const;
   void Count(Inference& inference, const infer::Response& response, const infer::Times& times,

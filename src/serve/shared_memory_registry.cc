@@ -150,7 +150,7 @@ Result<std::vector<oip::Region>> SharedMemoryRegistry::List(const std::string& n
   return list;
 }
 
-Result<SharedMemoryRegistry::Mapping> SharedMemoryRegistry::Acquire(const oip::RegionPart& part) const {
+Result<SharedMemoryRegistry::Acquired> SharedMemoryRegistry::Acquire(const oip::RegionPart& part) const {
   MutexLock lock(mutex_);
   const auto found = regions_.find(part.region);
   if (found == regions_.end())
@@ -164,23 +164,23 @@ Result<SharedMemoryRegistry::Mapping> SharedMemoryRegistry::Acquire(const oip::R
   std::byte* const data = mapping.memory->data() + mapping.begin + part.offset;
   // The use keeps the whole mapping, so that its share of the address space stays taken.
   const std::shared_ptr<const GuardedMemory> memory(found->second, mapping.memory.get());
-  return Mapping{Bytes::Wrap(memory, data, part.byte_size), memory, part.region};
+  return Acquired{Bytes::Wrap(memory, data, part.byte_size), memory, part.region};
 }
 
-Status SharedMemoryRegistry::Mapping::Check() const {
+Status SharedMemoryRegistry::Acquired::Check() const {
   if (!memory->IsCut()) return {};
   return Invalid(fmt::format("region \"{}\" has been cut off by its owner: register it again", region));
 }
 
 Result<Bytes> SharedMemoryRegistry::Read(const oip::RegionPart& part) const {
-  const Mapping acquired = TRY(Acquire(part));
+  const Acquired acquired = TRY(Acquire(part));
   const Bytes copy = Bytes::Copy(acquired.data.span());
   TRY_STATUS(acquired.Check());
   return copy;
 }
 
 Status SharedMemoryRegistry::Write(const oip::RegionPart& part, const Bytes& data) const {
-  Mapping acquired = TRY(Acquire(part));
+  Acquired acquired = TRY(Acquire(part));
   CHECK(data.size() <= part.byte_size);
   // The answer may lie in that memory already: an input that is given back.
   if (!data.empty()) std::memmove(acquired.data.mutable_data(), data.data(), data.size());

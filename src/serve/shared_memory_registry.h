@@ -23,7 +23,7 @@ class SharedMemoryRegistry {
  public:
   // A part of a region, in place: a client may change it at any moment, and what it must not change between a
   // check and its use is for Read.
-  struct Mapping {
+  struct Acquired {
     Bytes data;
     std::shared_ptr<const GuardedMemory> memory;
     std::string region;
@@ -49,7 +49,7 @@ class SharedMemoryRegistry {
 
   // kNotFound for an unknown region, kInvalidArgument for a part that does not lie within it, or has been cut
   // off by the client.
-  Result<Mapping> Acquire(const oip::RegionPart& part) const;
+  Result<Acquired> Acquire(const oip::RegionPart& part) const;
   Result<Bytes> Read(const oip::RegionPart& part) const;               // a copy
   Status Write(const oip::RegionPart& part, const Bytes& data) const;  // data.size() <= part.byte_size
 

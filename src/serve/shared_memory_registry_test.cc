@@ -70,7 +70,7 @@ TEST(SharedMemoryRegistry, LendsAPartInPlace) {
   EXPECT_TRUE(acquired->Check().has_value());
 }
 
-TEST(SharedMemoryRegistry, TellsThatWhatItLentHasBeenCutOff) {
+TEST(SharedMemoryRegistry, ReportsThatAcquiredMemoryHasBeenCutOff) {
   const Memory memory(8192);
   memory.Write("hello", 0);
   memory.Write("hello", 4096);
