@@ -1,5 +1,5 @@
 // The least that a server on the gRPC library costs: one completion queue, one thread, the message sent back.
-// ./dev bench serving measures weir's own door beside it.
+// ./dev bench serving measures weir's own server beside it.
 #include <grpcpp/grpcpp.h>
 
 #include <cstdio>

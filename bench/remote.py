@@ -192,7 +192,7 @@ def memory():
     payload = 8 * 602112
     folder = emulated("slow", "emulated:base=20ms", "[ 3, 224, 224 ]", "[ 1000 ]", 8)
     print(f"\nMemory over that of one call in flight, in payloads ({payload:,} bytes) for each further call\n\n"
-          "| door | in flight | server | client |\n|---|---|---|---|")
+          "| protocol | in flight | server | client |\n|---|---|---|---|")
     for url in (HTTP, GRPC):
         base = None
         for depth in (1, 8, 32, 128, 512):

@@ -332,7 +332,7 @@ def test_urls_are_fetched_with_retries(weir, pictures, tmp_path):
     picture = sorted(pictures.rglob("*.jpg"))[0].read_bytes()
     asked = []
 
-    class Door(http.server.BaseHTTPRequestHandler):
+    class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             asked.append(self.path)
             busy = self.path == "/busy.jpg" and asked.count(self.path) == 1
@@ -350,7 +350,7 @@ def test_urls_are_fetched_with_retries(weir, pictures, tmp_path):
         def log_message(self, *_):
             pass
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Door) as server:
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         base = f"http://127.0.0.1:{server.server_address[1]}"
         text = "".join(f"{base}/{name}\t3\n" for name in ("a.jpg", "busy.jpg", "none.jpg", "moved.jpg", "large.jpg"))

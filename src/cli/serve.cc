@@ -36,20 +36,20 @@ struct Wanted {
   std::string json;
 };
 
-void AddDoorFlags(Flags& flags, Wanted& w) {
+void AddListenFlags(Flags& flags, Wanted& w) {
   serve::ServerOptions& s = w.server;
-  flags.Integer("--http-port", s.http.port, 0, 65535, "of the HTTP door; 0: any that is free");
-  flags.Integer("--grpc-port", s.grpc.port, 0, 65535, "of the gRPC door");
+  flags.Integer("--http-port", s.http.port, 0, 65535, "HTTP port (0: a free one)");
+  flags.Integer("--grpc-port", s.grpc.port, 0, 65535, "gRPC port (0: a free one)");
   flags.Integer("--metrics-port", s.metrics.port, 0, 65535, "of the metrics for Prometheus");
-  flags.Text("--address", w.address, "where all doors listen; loopback unless you say otherwise");
-  flags.Text("--http-address", w.http_address, "of the HTTP door alone");
-  flags.Text("--grpc-address", w.grpc_address, "of the gRPC door alone");
+  flags.Text("--address", w.address, "address that all servers listen on (default: loopback)");
+  flags.Text("--http-address", w.http_address, "address of the HTTP server alone");
+  flags.Text("--grpc-address", w.grpc_address, "address of the gRPC server alone");
   flags.Text("--metrics-address", w.metrics_address, "of the metrics alone");
-  flags.Choice("--allow-http", w.allow_http, {"true", "false"}, "open the HTTP door");
-  flags.Choice("--allow-grpc", w.allow_grpc, {"true", "false"}, "open the gRPC door");
-  flags.Choice("--allow-metrics", w.allow_metrics, {"true", "false"}, "open the door of the metrics");
-  flags.Integer("--http-threads", s.http_threads, 1, 256, "threads of the HTTP door");
-  flags.Integer("--grpc-threads", s.grpc_threads, 1, 256, "threads of the gRPC door");
+  flags.Choice("--allow-http", w.allow_http, {"true", "false"}, "serve HTTP");
+  flags.Choice("--allow-grpc", w.allow_grpc, {"true", "false"}, "serve gRPC");
+  flags.Choice("--allow-metrics", w.allow_metrics, {"true", "false"}, "serve metrics");
+  flags.Integer("--http-threads", s.http_threads, 1, 256, "event loop threads of the HTTP server");
+  flags.Integer("--grpc-threads", s.grpc_threads, 1, 256, "completion queue threads of the gRPC server");
   flags.Integer("--decode-threads", s.decode_threads, 0, 1024,
                 "threads that prepare pictures; 0: one per CPU");
 }
@@ -57,7 +57,7 @@ void AddDoorFlags(Flags& flags, Wanted& w) {
 void AddLimitFlags(Flags& flags, Wanted& w) {
   flags.Integer64("--max-request-mb", w.max_request_mb, 1, 2047, "MiB of one request");
   flags.Integer64("--max-in-flight-mb", w.max_bytes_in_flight_mb, 1, 1 << 20,
-                  "MiB of all requests of a door together, and of prepared pictures");
+                  "MiB of all requests of one protocol together, and of prepared pictures");
   flags.Integer(
       "--max-connections", w.server.max_connections, 1, 1'000'000,
       "Connections of each server, HTTP and gRPC (default 1024). Beyond it idle ones are closed and "
@@ -93,7 +93,7 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   flags.Text("--engine", s.engine, "onnxruntime, openvino or emulated:...; instead of the models' own");
   flags.Integer("--threads", s.threads, 0, 4096, "CPU threads of each model, instead of its own; 0: its own");
   flags.Text("--cache-dir", s.cache_dir, "where engines keep compiled models");
-  AddDoorFlags(flags, w);
+  AddListenFlags(flags, w);
   AddLimitFlags(flags, w);
   flags.Repeated("--allow-origin", s.allow_origins,
                  "Origin whose web pages may call the server, such as https://example.com, or * for all. "
@@ -124,9 +124,9 @@ Status Complete(Wanted& w) {
     return Fail(ErrorCode::kInvalidArgument,
                 "--load-model is for --model-control-mode explicit; none serves everything there");
   }
-  const auto place = [&](serve::ListenAddress& door, const std::string& own, const std::string& allowed) {
-    door.address = own.empty() ? w.address : own;
-    if (allowed == "false") door.port = -1;
+  const auto place = [&](serve::ListenAddress& listen, const std::string& own, const std::string& allowed) {
+    listen.address = own.empty() ? w.address : own;
+    if (allowed == "false") listen.port = -1;
   };
   place(s.http, w.http_address, w.allow_http);
   place(s.grpc, w.grpc_address, w.allow_grpc);
@@ -153,7 +153,7 @@ std::string Url(const std::string& scheme, const std::string& address, int port)
   return fmt::format("{}://{}:{}", scheme, host, port);
 }
 
-// The address and the port that a door listens on.
+// The address and the port that a server listens on.
 std::string Listens(const std::string& address, int port) {
   const bool six = address.find(':') != std::string::npos;
   return fmt::format("{}{}{}:{}", six ? "[" : "", address, six ? "]" : "", port);
@@ -202,12 +202,12 @@ std::string CurlLine(const std::string& http, const oip::ModelMetadata& model) {
 struct Served {
   std::vector<oip::IndexEntry> index;
   std::vector<oip::ModelMetadata> models;  // of the entries that are ready, by name
-  std::string http, grpc, metrics;         // URLs; empty: there is no such door
-  struct Door {
+  std::string http, grpc, metrics;         // URLs; empty: that server is disabled
+  struct Listener {
     std::string url, listens;
     bool loopback = true;
   };
-  std::vector<Door> doors;  // those that are open
+  std::vector<Listener> listeners;
 };
 
 Served Look(const Wanted& w, serve::Server& server) {
@@ -217,7 +217,7 @@ Served Look(const Wanted& w, serve::Server& server) {
   if (ports.grpc >= 0) served.grpc = Url("grpc", w.server.grpc.address, ports.grpc);
   if (ports.metrics >= 0) served.metrics = Url("http", w.server.metrics.address, ports.metrics) + "/metrics";
   const auto add = [&](const std::string& url, const std::string& address, int port) {
-    if (port >= 0) served.doors.push_back({url, Listens(address, port), IsLoopback(address)});
+    if (port >= 0) served.listeners.push_back({url, Listens(address, port), IsLoopback(address)});
   };
   add(served.http, w.server.http.address, ports.http);
   add(served.grpc, w.server.grpc.address, ports.grpc);
@@ -245,8 +245,8 @@ std::string Text(const Console& console, const Served& served, const Status& rea
                         EscapeBytes(entry.reason));
   }
   text += console.Bold("at\n");
-  for (const Served::Door& door : served.doors)
-    text += fmt::format("  {:<40} listens on {}\n", door.url, door.listens);
+  for (const Served::Listener& listener : served.listeners)
+    text += fmt::format("  {:<40} listens on {}\n", listener.url, listener.listens);
   if (!served.models.empty() && !served.http.empty()) {
     const auto shortest = std::ranges::min_element(served.models, {}, [&](const oip::ModelMetadata& model) {
       return CurlLine(served.http, model).find("/infer") == std::string::npos;
@@ -259,8 +259,8 @@ std::string Text(const Console& console, const Served& served, const Status& rea
 // What to know where others than this machine may reach the server; empty: they may not.
 std::string ExposureWarning(const Served& served) {
   std::vector<std::string> open;
-  for (const Served::Door& door : served.doors) {
-    if (!door.loopback) open.push_back(door.listens);
+  for (const Served::Listener& listener : served.listeners) {
+    if (!listener.loopback) open.push_back(listener.listens);
   }
   if (open.empty()) return "";
   return fmt::format(

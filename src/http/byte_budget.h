@@ -1,4 +1,4 @@
-// Bytes of requests and answers that may be in memory at once, over all connections of a door.
+// Bytes of requests and answers that may be in memory at once, over all connections of a server.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The Open Inference Protocol v2 with Triton's extensions, as values: what both doors (HTTP and gRPC) read
+// The Open Inference Protocol v2 with Triton's extensions, as values: what both servers (HTTP and gRPC) read
 // from clients and write to them. The codecs turn bytes into these and back; a server implements Api.
 #pragma once
 
@@ -41,7 +41,7 @@ struct InferRequest {
   bool binary_by_default = false;  // HTTP: outputs that are not wished for by name are binary
   std::optional<std::chrono::microseconds> timeout;  // "timeout": from the arrival on
   Protocol protocol = Protocol::kHttp;
-  // Stamps of the door: the request's first byte and its last, and when it was understood.
+  // Stamps of the server: the request's first byte and its last, and when it was understood.
   Instant first_byte{}, received{}, decoded{};
 };
 

@@ -21,7 +21,7 @@ using infer::testing::Answers;
 using infer::testing::Floats;
 using infer::testing::FloatTensor;
 
-// Both clients against our own doors, with a fake behind them.
+// Both clients against our own servers, with a fake behind them.
 class ClientTest : public ::testing::TestWithParam<Protocol> {
  protected:
   // After the fake has been told how to behave.

@@ -1,4 +1,4 @@
-// Threads for work that is too long for a door and no business of the engine: decoding and normalising.
+// Threads for work that is too long for a server's thread and not the engine's: decoding and normalising.
 #pragma once
 
 #include <atomic>

@@ -20,7 +20,7 @@ template <typename T>
 using Family = prometheus::Family<T>;
 
 constexpr std::array kRefusals = {"queue_full", "deadline", "cancelled", "invalid"};
-constexpr std::array kDoorRefusals = {"unknown_model",        "not_ready",      "stopping",
+constexpr std::array kRequestRefusals = {"unknown_model",        "not_ready",      "stopping",
                                       "too_many_connections", "too_many_bytes", "too_slow",
                                       "json_queue_full",      "cross_site"};
 constexpr std::array kFailures = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
@@ -123,7 +123,7 @@ struct MetricFamilies {
       Counters("weir_http_idle_connections_closed_total",
                "Idle HTTP connections that were closed to make room for new ones")
           .Add({});
-  std::array<prometheus::Counter*, kDoorRefusals.size()> no_model{};
+  std::array<prometheus::Counter*, kRequestRefusals.size()> no_model{};
   Family<prometheus::Counter>& grpc_refused =
       Counters("weir_grpc_connections_refused_total", "gRPC connections that were not admitted, by reason");
   Family<prometheus::Counter>& grpc_closed =
@@ -138,7 +138,7 @@ struct MetricFamilies {
                                                            : grpc_refused;
       grpc[i] = &family.Add({{"reason", std::string(ToString(refusal))}});
     }
-    for (size_t i = 0; i < no_model.size(); ++i) no_model[i] = &refused.Add({{"reason", kDoorRefusals[i]}});
+    for (size_t i = 0; i < no_model.size(); ++i) no_model[i] = &refused.Add({{"reason", kRequestRefusals[i]}});
   }
 };
 
@@ -240,7 +240,7 @@ ModelMetrics& Metrics::OfModel(const std::string& model, const std::string& vers
   return *metrics;
 }
 
-std::string_view ToString(RequestRefusal refusal) { return kDoorRefusals.at(static_cast<size_t>(refusal)); }
+std::string_view ToString(RequestRefusal refusal) { return kRequestRefusals.at(static_cast<size_t>(refusal)); }
 
 void Metrics::Refused(RequestRefusal refusal) {
   families_->no_model[static_cast<size_t>(refusal)]->Increment();

@@ -63,9 +63,9 @@ class ServerInstance final : public Server {
   bool Stop() override;
 
  private:
-  Status OpenDoors();
+  Status StartServers();
   void Watch(const std::stop_token& stop);
-  int MostConnections(const char* door, int files_each) const;
+  int MostConnections(const char* protocol, int files_each) const;
   Result<std::unique_ptr<http::HttpServer>> OpenHttp(http::HttpServer::Options options,
                                                      const ListenAddress& at,
                                                      http::HttpServer::Handler handler);
@@ -92,9 +92,9 @@ class ServerInstance final : public Server {
   std::jthread watch_;
 };
 
-// How many connections a door may have, each of which takes so many files: the files that this process may
-// open are for both doors and what engines need.
-int ServerInstance::MostConnections(const char* door, int files_each) const {
+// Returns how many connections a server may have if each takes so many files. The files that this process may
+// open are for both servers and for the engines.
+int ServerInstance::MostConnections(const char* protocol, int files_each) const {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return options_.max_connections;
   files.rlim_cur = files.rlim_max;
@@ -102,9 +102,9 @@ int ServerInstance::MostConnections(const char* door, int files_each) const {
   const rlim_t share = files.rlim_max / 4 / static_cast<rlim_t>(files_each);
   const auto room = std::max(1, static_cast<int>(std::min<rlim_t>(share, INT_MAX)));
   if (room < options_.max_connections) {
-    log_(LogLevel::kWarning, fmt::format("the {} door takes {} connections, not {}: this process may open {} "
+    log_(LogLevel::kWarning, fmt::format("the {} server takes {} connections, not {}: this process may open {} "
                                          "files: raise the limit (ulimit -Hn)",
-                                         door, room, options_.max_connections, files.rlim_max));
+                                         protocol, room, options_.max_connections, files.rlim_max));
   }
   return std::min(room, options_.max_connections);
 }
@@ -140,7 +140,7 @@ Status ServerInstance::Open() {
                                                       .failures = failures_},
                                      clock_);
   watch_ = StartThread("watch", [this](const std::stop_token& stop) { Watch(stop); });
-  return OpenDoors();
+  return StartServers();
 }
 
 // Looks after what nobody asks for, until it is to stop.
@@ -210,9 +210,9 @@ Result<std::unique_ptr<http::HttpServer>> ServerInstance::OpenHttp(http::HttpSer
                                   GuardCrossSite(std::move(handler), std::move(policy), on_refused), clock_);
 }
 
-Status ServerInstance::OpenDoors() {
+Status ServerInstance::StartServers() {
   if (options_.http.port >= 0) {
-    const oip::OipHttpOptions door{
+    const oip::OipHttpOptions http_options{
         .compat = options_.compat,
         .allow_regions = options_.allow_regions,
         .json_pool = &json_pool_,
@@ -224,7 +224,7 @@ Status ServerInstance::OpenDoors() {
     http_ = TRY(OpenHttp({.threads = options_.http_threads,
                           .max_connections = max_connections_,
                           .is_probe = oip::IsHealthProbe},
-                         options_.http, oip::MakeOipHttpHandler(*api_, clock_, door)));
+                         options_.http, oip::MakeOipHttpHandler(*api_, clock_, http_options)));
   }
   if (options_.grpc.port >= 0) {
     grpc_ = TRY(oip::OipGrpcServer::Create(

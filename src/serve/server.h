@@ -1,4 +1,4 @@
-// The server: models, doors, metrics, and their life from start to the last answer.
+// The server: models, protocol servers, metrics, and their life from start to the last answer.
 #pragma once
 
 #include <chrono>
@@ -17,10 +17,10 @@
 
 namespace weir::serve {
 
-// Where a door listens.
+// Where a protocol server listens.
 struct ListenAddress {
   std::string address = "127.0.0.1";
-  int port = 0;  // 0: any; below 0: there is no such door
+  int port = 0;  // 0: a free one; below 0: that server is disabled
 };
 
 struct ServerOptions {

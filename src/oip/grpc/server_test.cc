@@ -71,9 +71,9 @@ class OipGrpcServerOnLoopback : public testing::Test {
     options.port = 0;
     auto server = OipGrpcServer::Create(std::move(options), api_, clock_);
     ASSERT_TRUE(server) << server.error().message;
-    door_ = *std::move(server);
+    server_ = *std::move(server);
     channel_ =
-        grpc::CreateChannel(fmt::format("127.0.0.1:{}", door_->port()), grpc::InsecureChannelCredentials());
+        grpc::CreateChannel(fmt::format("127.0.0.1:{}", server_->port()), grpc::InsecureChannelCredentials());
     stub_ = GRPCInferenceService::NewStub(channel_);
   }
   grpc::Status Infer(const inference::ModelInferRequest& request, inference::ModelInferResponse& response) {
@@ -84,7 +84,7 @@ class OipGrpcServerOnLoopback : public testing::Test {
   const SteadyClock clock_;
   FakeApi api_;
   Held held_;
-  std::unique_ptr<OipGrpcServer> door_;
+  std::unique_ptr<OipGrpcServer> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<GRPCInferenceService::Stub> stub_;
 };
@@ -101,7 +101,7 @@ TEST_F(OipGrpcServerOnLoopback, AnswersInferencesAndTellsTheServerOfThem) {
     EXPECT_EQ(response.outputs(0).name(), "OUTPUT0");
     EXPECT_EQ(response.raw_output_contents(0), request.raw_input_contents(0));
   }
-  door_.reset();
+  server_.reset();
   const std::vector<RequestTrace> exchanges = api_.exchanges();
   ASSERT_GE(exchanges.size(), 99u) << "the last may have been cut by the end";
   EXPECT_EQ(exchanges[0].model, "identity");
@@ -242,8 +242,8 @@ TEST_F(OipGrpcServerOnLoopback, StopsAStreamWhoseClientLeft) {
   left.get_future().wait();
   Give(call);
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
-  door_->StopAccepting();
-  EXPECT_TRUE(door_->WaitUntilIdle(clock_.Now() + 60s));
+  server_->StopAccepting();
+  EXPECT_TRUE(server_->WaitUntilIdle(clock_.Now() + 60s));
 }
 
 TEST_F(OipGrpcServerOnLoopback, TellsAWatcherTheHealthAndItsChange) {
@@ -259,7 +259,7 @@ TEST_F(OipGrpcServerOnLoopback, TellsAWatcherTheHealthAndItsChange) {
   api_.leaving = false;
   ASSERT_TRUE(watch->Read(&health));
   EXPECT_EQ(health.status(), grpc::health::v1::HealthCheckResponse::SERVING);
-  door_.reset();
+  server_.reset();
   EXPECT_FALSE(watch->Read(&health));
 }
 
@@ -287,7 +287,7 @@ TEST_F(OipGrpcServerOnLoopback, RefusesConnectionsOverTheLimitAndSaysWhy) {
   grpc::ChannelArguments own;
   own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   const auto other = GRPCInferenceService::NewStub(grpc::CreateCustomChannel(
-      fmt::format("127.0.0.1:{}", door_->port()), grpc::InsecureChannelCredentials(), own));
+      fmt::format("127.0.0.1:{}", server_->port()), grpc::InsecureChannelCredentials(), own));
   grpc::ClientContext context;
   EXPECT_EQ(other->ModelInfer(&context, Request("2"), &response).error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(refused.get_future().get(), std::make_pair(GrpcRefusal::kAddress, std::string("127.0.0.1")));
@@ -306,7 +306,7 @@ TEST_F(OipGrpcServerOnLoopback, TellsOfRefusedMessages) {
 TEST_F(OipGrpcServerOnLoopback, ServesOverIpv6) {
   Open({.address = "::1"});
   const auto stub = GRPCInferenceService::NewStub(
-      grpc::CreateChannel(fmt::format("[::1]:{}", door_->port()), grpc::InsecureChannelCredentials()));
+      grpc::CreateChannel(fmt::format("[::1]:{}", server_->port()), grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
   inference::ModelInferResponse response;
   EXPECT_TRUE(stub->ModelInfer(&context, Request("1"), &response).ok());
@@ -322,8 +322,8 @@ TEST_F(OipGrpcServerOnLoopback, FinishesWhatIsUnderWayWhenItStops) {
   inference::ModelInferResponse response;
   std::jthread caller([&] { EXPECT_TRUE(Infer(Request("1"), response).ok()); });
   auto call = held_.Next();
-  door_->StopAccepting();
-  EXPECT_FALSE(door_->WaitUntilIdle(clock_.Now() + 1ms));
+  server_->StopAccepting();
+  EXPECT_FALSE(server_->WaitUntilIdle(clock_.Now() + 1ms));
   inference::ModelInferResponse refused;
   EXPECT_EQ(Infer(Request("2"), refused).error_code(), grpc::StatusCode::UNAVAILABLE);
   Give(call);
@@ -332,7 +332,7 @@ TEST_F(OipGrpcServerOnLoopback, FinishesWhatIsUnderWayWhenItStops) {
   EXPECT_TRUE(stream->Read(&answer));
   EXPECT_FALSE(stream->Read(&answer));
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_TRUE(door_->WaitUntilIdle(clock_.Now() + 60s));
+  EXPECT_TRUE(server_->WaitUntilIdle(clock_.Now() + 60s));
 }
 
 TEST_F(OipGrpcServerOnLoopback, MayBeGoneBeforeAnAnswerComes) {
@@ -344,7 +344,7 @@ TEST_F(OipGrpcServerOnLoopback, MayBeGoneBeforeAnAnswerComes) {
   const auto stream = stub_->ModelStreamInfer(&context);
   stream->Write(Request("streamed"));
   auto first = held_.Next(), second = held_.Next();
-  door_.reset();
+  server_.reset();
   EXPECT_TRUE(first.first.request.cancelled.stop_requested());
   EXPECT_TRUE(second.first.request.cancelled.stop_requested());
   Give(first);
@@ -353,12 +353,12 @@ TEST_F(OipGrpcServerOnLoopback, MayBeGoneBeforeAnAnswerComes) {
 
 TEST_F(OipGrpcServerOnLoopback, SaysWhichAddressItCannotHave) {
   Open();
-  const auto second = OipGrpcServer::Create({.port = door_->port()}, api_, clock_);
+  const auto second = OipGrpcServer::Create({.port = server_->port()}, api_, clock_);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kIo);
   EXPECT_EQ(
       second.error().message,
-      fmt::format("gRPC port {} is in use on 127.0.0.1; choose another with --grpc-port", door_->port()));
+      fmt::format("gRPC port {} is in use on 127.0.0.1; choose another with --grpc-port", server_->port()));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A server of one model, "identity", whose output OUTPUT0 is its input: what stands behind the doors in tests
+// A server of one model, "identity", whose output OUTPUT0 is its input: the API behind the servers in tests
 // and benchmarks.
 #pragma once
 

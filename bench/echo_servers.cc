@@ -1,5 +1,5 @@
-// The doors alone: an identity answered at once by a fake, so that what a request costs is the doors' own.
-//   doors HTTP_PORT GRPC_PORT [THREADS]   serves any model until it is killed; port 0: that door stays shut
+// The protocol servers alone: a fake answers an identity at once, so a request costs what the servers cost.
+//   echo_servers HTTP_PORT GRPC_PORT [THREADS]   serves any model until it is killed; port 0: that server stays disabled
 //   POST /echo over HTTP gives the body back without reading it: the transport alone
 #include <csignal>
 #include <cstdio>
@@ -24,9 +24,9 @@ void Identity(oip::InferRequest request, infer::Completion completion) {
 }
 
 template <typename T>
-std::unique_ptr<T> Opened(Result<std::unique_ptr<T>> door) {
-  if (door) return *std::move(door);
-  std::fprintf(stderr, "%s\n", door.error().message.c_str());
+std::unique_ptr<T> Opened(Result<std::unique_ptr<T>> server) {
+  if (server) return *std::move(server);
+  std::fprintf(stderr, "%s\n", server.error().message.c_str());
   std::exit(1);
 }
 
@@ -34,7 +34,7 @@ std::unique_ptr<T> Opened(Result<std::unique_ptr<T>> door) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "doors HTTP_PORT GRPC_PORT [THREADS]\n");
+    std::fprintf(stderr, "echo_servers HTTP_PORT GRPC_PORT [THREADS]\n");
     return 2;
   }
   const int http_port = std::atoi(argv[1]), grpc_port = std::atoi(argv[2]);
@@ -50,9 +50,9 @@ int main(int argc, char** argv) {
   std::unique_ptr<http::HttpServer> http;
   std::unique_ptr<oip::OipGrpcServer> grpc;
   if (http_port > 0) {
-    auto door = oip::MakeOipHttpHandler(api, clock, {});
-    auto handler = [door](http::HttpRequest request, http::HttpResponder responder) {
-      if (request.path != "/echo") return door(std::move(request), std::move(responder));
+    auto server = oip::MakeOipHttpHandler(api, clock, {});
+    auto handler = [server](http::HttpRequest request, http::HttpResponder responder) {
+      if (request.path != "/echo") return server(std::move(request), std::move(responder));
       responder.Send({.content_type = "application/octet-stream", .body = {std::move(request.body)}});
     };
     http = Opened(http::HttpServer::Create(
