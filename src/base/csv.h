@@ -49,7 +49,7 @@ std::string Defused(std::string_view cell);
 // Returns `cell` without the apostrophe that Defused put in front. ParseCsv does this to every cell.
 std::string_view Armed(std::string_view cell);
 
-// What a metric's column is called where `taken` are the columns before it: `metric`, or measured_METRIC
+// Returns the name of a metric's column if `taken` are the columns before it: `metric`, or measured_METRIC
 // where one of them has that name (what was set beside what was measured: the pictures asked for, and those
 // that came). Becomes one of `taken`; never empty.
 std::string TakeMetricName(std::string metric, std::unordered_set<std::string>& taken);

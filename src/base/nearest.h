@@ -1,4 +1,4 @@
-// What was probably meant.
+// Suggestions for misspelt words.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace weir {
 
-// Of what is known, the word that `word` was probably meant to be (edit distance); nothing where none is
+// Returns the known word that `word` was probably meant to be (edit distance); nullopt if none is
 // near.
 std::optional<std::string> Nearest(std::string_view word, std::span<const std::string_view> known);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr Duration kConnectTimeout = 10s, kFirstWait = 1s, kLongestWait = 60s;
 constexpr long kMaxRedirects = 5;
 
-// What has come of a body.
+// The part of a body that has come.
 struct Body {
   std::string bytes;
   uint64_t max_bytes = 0;

@@ -28,7 +28,7 @@ class StreamHash {
   StreamHash& operator=(StreamHash&&) noexcept;
 
   void Add(std::span<const std::byte> bytes);
-  // Of all that was added so far, 32 hex digits; more may be added.
+  // Returns the hash of all that was added so far, 32 hex digits; more may be added.
   std::string Digest() const;
 
  private:

@@ -48,7 +48,7 @@ Span MakeSpan(int64_t source, int64_t resized, int64_t output) {
   return {source, resized, output, first, end - first, first - offset};
 }
 
-// What is done to every picture of one stored size and orientation.
+// The steps for every picture of one stored size and orientation.
 struct Plan {
   Turn turn{};
   Span x, y;  // upright

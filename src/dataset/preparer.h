@@ -13,7 +13,7 @@
 
 namespace weir::dataset {
 
-// What a Preparer has done with its time.
+// The times that a Preparer spent in each step.
 struct PrepareTimes {
   Duration decode{}, resize{};
 };
@@ -31,7 +31,7 @@ struct PreparerOptions {
 class Preparer {
  public:
   Preparer(const Geometry& geometry, const image::DecodeOptions& options);
-  // Of several geometries, which are made of one decode. REQUIRES: at least one.
+  // Prepares for several geometries from one decode. REQUIRES: at least one.
   static Preparer OfAll(std::vector<Geometry> geometries, const PreparerOptions& options);
   ~Preparer();
   Preparer(Preparer&&) noexcept;

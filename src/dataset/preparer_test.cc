@@ -20,7 +20,7 @@ uint8_t At(const image::Pixels& pixels, int x, int y, int c) {
   return pixels.data[(static_cast<size_t>(y) * pixels.width + x) * pixels.channels + c];
 }
 
-// What the stored picture looks like upright: EXIF says where its first row and first column are to be seen.
+// Turns a stored picture upright: EXIF says where its first row and first column are to be seen.
 image::Pixels Upright(const image::Pixels& stored, int orientation) {
   const bool turned = orientation >= 5;
   image::Pixels upright{
@@ -76,7 +76,8 @@ TEST(Preparer, ObeysEachOrientationAsIfThePictureHadBeenTurnedFirst) {
   for (int orientation = 1; orientation <= 8; ++orientation) {
     const std::string jpeg = image::testing::WriteJpeg(
         MakePhoto(121, 80, 3, 3),
-        {.luma = {1, 1}, .exif = image::testing::ExifSegment(orientation, image::testing::ByteOrder::kLittle)});
+        {.luma = {1, 1},
+         .exif = image::testing::ExifSegment(orientation, image::testing::ByteOrder::kLittle)});
     const image::Pixels upright = Upright(DecodeWhole(jpeg), orientation);
     const image::Pixels& resized = ResizeWhole(upright, 50, 70);
     EXPECT_LE(LargestDifference(Prepare(jpeg, {.resize = Size{50, 70}}), resized), 1) << orientation;
@@ -178,7 +179,8 @@ TEST(Preparer, SeveralGeometriesGetWhatEachGetsAlone) {
   for (const int orientation : {1, 6, 8}) {
     const std::string jpeg = image::testing::WriteJpeg(
         MakePhoto(121, 80, 3, 3),
-        {.luma = {2, 2}, .exif = image::testing::ExifSegment(orientation, image::testing::ByteOrder::kLittle)});
+        {.luma = {2, 2},
+         .exif = image::testing::ExifSegment(orientation, image::testing::ByteOrder::kLittle)});
     const auto results = preparer.PrepareAll(AsBytes(jpeg));
     ASSERT_EQ(results.size(), geometries.size());
     for (size_t i = 0; i < results.size(); ++i) {
@@ -199,8 +201,8 @@ TEST(Preparer, OfAJpegGivesWhatTheWholePictureResizedGives) {
   Preparer all = Preparer::OfAll(geometries, {});
   for (const auto& luma : {std::array{1, 1}, std::array{2, 1}, std::array{2, 2}}) {
     for (const Size& size : {Size{121, 80}, Size{67, 301}, Size{640, 41}, Size{5, 9}}) {
-      const std::string jpeg =
-          image::testing::WriteJpeg(MakePhoto(size.width, size.height, 3, 3), {.luma = luma, .restart_rows = 1});
+      const std::string jpeg = image::testing::WriteJpeg(MakePhoto(size.width, size.height, 3, 3),
+                                                         {.luma = luma, .restart_rows = 1});
       const std::string_view cut = std::string_view(jpeg).substr(0, jpeg.size() * 3 / 4);
       for (const auto& result : all.PrepareAll(AsBytes(cut))) EXPECT_FALSE(result);
       const image::Pixels decoded = DecodeWhole(jpeg);
@@ -264,7 +266,8 @@ TEST(Preparer, ShrinkingObeysOrientations) {
   const image::Pixels photo = MakePhoto(160, 121, 3, 3);
   for (int orientation = 1; orientation <= 8; ++orientation) {
     const std::string jpeg = image::testing::WriteJpeg(
-        photo, {.luma = {1, 1}, .exif = image::testing::ExifSegment(orientation, image::testing::ByteOrder::kLittle)});
+        photo, {.luma = {1, 1},
+                .exif = image::testing::ExifSegment(orientation, image::testing::ByteOrder::kLittle)});
     const Geometry geometry{.resize = Size{20, 20}};
     Preparer preparer = Preparer::OfAll({geometry}, {.shrink = true});
     const image::Pixels shrunk = **preparer.Prepare(AsBytes(jpeg));

@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t kMaxFactsBytes = 64 << 20;
 constexpr uint64_t kMaxManifestBytes = uint64_t{16} << 30;
 
-// What a shard holds, as far as the manifest tells.
+// The contents of a shard according to the manifest.
 struct ShardContents {
   int64_t first = 0, records = 0;
   int64_t end = 0;  // of the last record's picture

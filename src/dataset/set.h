@@ -49,9 +49,9 @@ struct SetFacts {
   std::map<std::string, int64_t> rejected;  // inputs that are not in the set, by reason
   std::string manifest_hash;                // XXH3-128 of manifest.jsonl, 32 hex digits
   std::string rejects_hash;                 // the same of rejects.jsonl; empty: not known
-  // What made it, for whoever makes it again: the options as one line of JSON (base/json.h, an object), the
-  // number of inputs there were before any was split off or rejected, and a hash of their names and labels.
-  // Empty and 0 where nobody said.
+  // The way it was made, so that it can be made again: the options as one line of JSON (base/json.h, an
+  // object), the number of inputs there were before any was split off or rejected, and a hash of their names
+  // and labels. Empty and 0 where nobody said.
   std::string options;
   int64_t inputs = 0;
   std::string inputs_hash;
@@ -88,7 +88,7 @@ inline constexpr const char* kPartSuffix = ".part";  // of a shard that is not w
 // are not there whole.
 Result<Bytes> ReadEntry(const std::string& folder, const SetEntry& entry);
 
-// What the set.json of a finished set says. kNotFound where there is none, kCorrupt names what is wrong,
+// Reads the set.json of a finished set. kNotFound where there is none, kCorrupt names what is wrong,
 // kUnsupported names a version that this program does not read.
 Result<SetFacts> ReadSetFacts(const std::string& folder);
 

@@ -1,4 +1,4 @@
-// What is the same for every format of a prepared set: writing, going on, reading, checking.
+// Behaviour that every format of a prepared set shares: writing, resuming, reading, checking.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

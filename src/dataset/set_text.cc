@@ -111,7 +111,7 @@ Status ParseRawFacts(const Json& json, SetFacts& facts) {
   return {};
 }
 
-// What made it: all of these keys may be missing.
+// The keys about how it was made may all be missing.
 Status ParseMaking(const Json& json, SetFacts& facts) {
   if (const auto options = json.find("options"); options != json.end()) {
     if (!options->is_object()) return Fail(ErrorCode::kCorrupt, "key \"options\" is not an object");

@@ -25,7 +25,7 @@ struct RejectEntry {
   int64_t input = -1;  // as of a SetEntry
   std::string reason;  // of the closed list of reject.h
   std::string detail;  // text, bytes escaped
-  // Of a duplicate: the picture that came first, as its SetEntry has it, and the hash of the bytes of both.
+  // For a duplicate: the picture that came first, as its SetEntry has it, and the hash of the bytes of both.
   // Empty and -1 for other reasons.
   std::string twin;
   int64_t twin_input = -1;
@@ -38,7 +38,7 @@ Result<RejectEntry> ParseRejectEntry(std::string_view line);
 // the first is no dot, and it does not begin as the folders of parts do ("part-").
 bool IsSplitName(std::string_view name);
 
-// Of a raw set.
+// The header of a raw set's shard.
 inline constexpr int64_t kShardHeaderBytes = 4096;
 // The header's 4,096 bytes for the shard whose records begin with number `first`.
 std::string FormatShardHeader(const SetFacts& facts, int64_t first, int64_t records);

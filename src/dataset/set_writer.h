@@ -37,7 +37,8 @@ struct SetPoint {
 Json SetPointJson(const SetPoint& point);
 Result<SetPoint> ParseSetPoint(const Json& json);  // kCorrupt names the key
 
-// What has been written and may not be on the disk yet. May be settled on another thread than the writer's.
+// Data that has been written and may not be on the disk yet. May be settled on another thread than the
+// writer's.
 struct Unsettled {
   struct ClosedShard {
     UniqueFd fd;

@@ -1,4 +1,4 @@
-// What a picture looks like inside of a shard: its own bytes, and the bytes around them. Pure functions, so
+// A picture's form inside a shard: its own bytes, and the bytes around them. Pure functions, so
 // that a writer, a resumed writer, and whoever checks a set agree to the byte.
 #pragma once
 
@@ -19,9 +19,9 @@ struct Frame {
   std::string before, after;
 };
 
-// Of the record that holds `picture` and stands in the manifest as `entry`, whose record, source, label,
-// source_hash, hash, width and height are used; `extension` is that of the picture's format, without the dot.
-// Nothing of it depends on where the record stands. REQUIRES: a format with shards.
+// Returns the bytes around the record that holds `picture` and stands in the manifest as `entry`, whose
+// record, source, label, source_hash, hash, width and height are used; `extension` is that of the picture's
+// format, without the dot. Nothing of it depends on where the record stands. REQUIRES: a format with shards.
 //
 // tar, as WebDataset wants it: the members KEY.EXTENSION, KEY.cls (the label as text; none without a label)
 // and KEY.json, one after the other, KEY being the record's number in eight digits.

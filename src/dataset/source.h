@@ -1,4 +1,4 @@
-// What DATA on the command line stands for: a list of inputs in a fixed order, and what was passed over.
+// Resolves DATA of the command line to a list of inputs in a fixed order, and the files passed over.
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,7 @@ void PutOctal(std::string& block, Field field, int64_t value) {
   block.replace(field.at, field.size - 1, fmt::format("{:0{}o}", value, field.size - 1));
 }
 
-// Of all bytes, those of the checksum taken for blanks. Some old programs summed signed bytes.
+// The sums of all bytes, with the checksum's taken as blanks. Some old programs summed signed bytes.
 struct Sums {
   int64_t of_unsigned = 0, of_signed = 0;
 };
@@ -79,7 +79,7 @@ Result<int64_t> GetNumber(std::string_view block, Field field) {
   return value;
 }
 
-// What headers of type 'x' and 'L' say of the member that follows them.
+// The facts that headers of type 'x' and 'L' give about the member behind them.
 struct Words {
   std::string name;
   int64_t size = -1;

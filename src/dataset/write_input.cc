@@ -14,7 +14,7 @@
 #define WEIR_DATA_WRITE_INPUT
 namespace weir::dataset {
 
-// What one channel's 256 levels become. The formula is worked out in double and rounded once; where the sum
+// The values of one channel's 256 levels. The formula is worked out in double and rounded once; where the sum
 // (x * a_high + b_high) + (x * a_low + b_low) in float gives those very floats at every level, it stands for
 // the table, for it needs no look-up: the first bracket is exact, the second puts right what a_high and
 // b_high leave of a and b.

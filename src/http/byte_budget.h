@@ -34,8 +34,8 @@ class ByteBudget : public std::enable_shared_from_this<ByteBudget> {
   };
   // Nothing when they are not to be had now.
   std::optional<Share> Take(size_t size);
-  // What is there in any case, such as an answer: the limit may be passed, and nothing is to be had until it
-  // is not.
+  // Charges memory that exists in any case, such as a response: it may pass the limit, and Take fails until
+  // it is not.
   Share Charge(size_t size);
 
   // Memory that counts against the budget for as long as anyone holds a slice of it, so that the byte at

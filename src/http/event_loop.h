@@ -1,4 +1,4 @@
-// What there is to do for the sockets, the timers and the posted work of one thread. The server runs on
+// An event loop for the sockets, the timers and the posted work of one thread. The server runs on
 // Boost.Asio's loop, which arms every wait for bytes by a system call; here a socket is registered once,
 // which spares a load generator one system call at each answer.
 #pragma once
@@ -39,7 +39,7 @@ class EventLoop {
   class Watcher {
    public:
     virtual ~Watcher() = default;
-    // What is new since it was told last: bytes that were told of and not read are not told of again.
+    // Reports changes since the last call: bytes that were reported and not read are not reported again.
     virtual void OnReady(Readiness ready) = 0;
   };
 

@@ -42,7 +42,7 @@ class HttpRequestReader {
   // The next whole request, its `left` unset. After a refusal nothing more can be read.
   std::variant<NeedMore, HttpRequest, HttpRefusal> Next();
 
-  // Of the request that is being read, or was last given.
+  // Returns the flag of the request that is being read, or was last given.
   bool keep_alive() const { return keep_alive_; }
   bool is_head() const { return is_head_; }
   bool is_http10() const { return is_http10_; }

@@ -19,7 +19,7 @@ namespace weir::http {
 // Not thread-safe. No socket: the caller sends what Gather gives and says how much went.
 class HttpResponseQueue {
  public:
-  // What of a request its answer must know.
+  // The facts of a request that its response needs.
   struct Form {
     bool close = false;  // the connection ends with this answer
     bool is_head = false;

@@ -12,7 +12,7 @@ constexpr Instant kNow(1s);
 
 HttpResponse Said(std::string_view body) { return {.body = {Bytes::Copy(body)}}; }
 
-// What is ready, sent in pieces of at most `piece` bytes.
+// Sends the ready responses in pieces of at most `piece` bytes.
 std::string Send(HttpResponseQueue& answers, size_t piece = std::string::npos) {
   std::string text;
   std::array<std::span<const std::byte>, 3> parts;

@@ -49,7 +49,7 @@ HttpResponse ErrorResponse(int status, std::string message) {
   return reply;
 }
 
-// What the threads of a server share.
+// State that the threads of a server share.
 struct Shared {
   Shared(HttpServer::Options given, HttpServer::Handler called, const Clock& c)
       : options(std::move(given)),

@@ -67,7 +67,7 @@ class HttpResponder {
   uint64_t request_ = 0;
 };
 
-// What a server did to protect itself.
+// The actions of a server that protects itself.
 enum class HttpEvent {
   kTooManyConnections,  // a connection beyond the limit was refused
   kTooManyBytes,        // a body was refused: the bytes in flight are used up

@@ -28,7 +28,7 @@ struct HttpTransfer {
   size_t bytes = 0;
 };
 
-// What a connection is doing. All moments are on the server's clock.
+// The activity of a connection. All moments are on the server's clock.
 struct HttpActivity {
   enum class Phase {
     kIdle,       // between requests
@@ -46,7 +46,7 @@ struct HttpActivity {
   HttpTransfer transfer;  // of kBody and kSending
 };
 
-// What is to be done with a connection.
+// The decision about a connection.
 struct HttpTimeVerdict {
   enum class Action { kKeep, kClose, kRefuse };
   Action action = Action::kKeep;

@@ -40,7 +40,7 @@ class TransportTest : public ::testing::Test {
   std::unique_ptr<HttpTransport> Open(const ScriptedServer& server, const ClientOptions& options = {}) {
     return *HttpTransport::Create(*ParseServerUrl(server.url()), options, clock_);
   }
-  // Of a transport without threads.
+  // Drives a transport without threads.
   void DriveUntil(HttpTransport& transport, const std::function<bool()>& done) const {
     while (!done()) transport.Drive(clock_.Now() + 1ms, {});
   }

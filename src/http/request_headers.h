@@ -13,7 +13,7 @@ struct RequestHeader {
   std::string value;
 };
 
-// Of "Name: value" each. kInvalidArgument for what is not of that form, and for a header that the client sets
+// Parses lines of "Name: value". kInvalidArgument for any other form, and for a header that the client sets
 // itself.
 Result<std::vector<RequestHeader>> ParseRequestHeaders(const std::vector<std::string>& lines);
 

@@ -24,8 +24,8 @@ class WallClockConverter {
   bool IsFresh(Instant now) const { return compared_ && now - *compared_ < kFresh; }
   // Both were read at the same moment.
   void Compare(Duration wall, Instant now);
-  // Of something that was known of at `now`. Nothing where a step of the wall clock was found after `since`.
-  // REQUIRES: compared once.
+  // Returns the moment of an event that was seen at `now`. Nullopt if a step of the wall clock was found
+  // after `since`. REQUIRES: compared once.
   std::optional<Instant> At(Duration stamp, Instant since, Instant now) const;
 
  private:
@@ -33,7 +33,7 @@ class WallClockConverter {
   std::optional<Instant> compared_, stepped_;
 };
 
-// Of the sockets of one thread.
+// Receive timestamps for the sockets of one thread.
 class RxTimestamps {
  public:
   explicit RxTimestamps(const Clock& clock) : clock_(clock) {}
@@ -48,7 +48,7 @@ class RxTimestamps {
     bool is_surplus = false;  // more came than there was room for; a byte of it is lost
   };
   enum class Behind { kFollows, kIsSurplus };  // what may come behind `room`
-  // What has come and goes into `room`, without waiting. What was asked for was asked for at `since`.
+  // Receives without waiting the bytes that fit into `room`. Their request was sent at `since`.
   Received Receive(int fd, std::span<std::byte> room, Behind behind, Instant since);
 
  private:

@@ -58,7 +58,7 @@ inline int ShrunkSide(int side, int shrink) { return (side + shrink - 1) / shrin
 // Reads the header only. Rejects: kEmpty, kNotAPicture, kDamaged, kUnsupported, kTooManyPixels.
 Accepted<PictureInfo> ReadPictureInfo(std::span<const std::byte> encoded, const DecodeOptions& options);
 
-// Of a GIF and an animated WebP the first frame, on a black canvas; of a TIFF the first page. Inks are read
+// Decodes the first frame of a GIF or animated WebP, on black, and a TIFF's first page. Inks are read
 // inverted, as every writer of CMYK JPEGs stores them. An interlaced or tiled picture is held in part like
 // any other; one that must be held whole (a large progressive JPEG, a TIFF of one strip) may take 400 MiB and
 // is refused beyond.

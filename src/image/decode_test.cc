@@ -1,4 +1,4 @@
-// What is common to all formats, and the small ones.
+// Behaviour that all formats share, and the small formats.
 #include "image/decode.h"
 
 #include <gtest/gtest.h>
@@ -152,7 +152,7 @@ TEST(Bmp, ColoursAreThoseOfThePalette) {
   }
 }
 
-// What is not there is not taken from memory that happens to lie there.
+// A missing colour is not read from the memory behind the palette.
 TEST(Bmp, AColourThatThePaletteLacksIsDamage) {
   const std::string bmp = PaletteBmp(8, 9, false);
   EXPECT_EQ(ReasonFor(bmp, {}), RejectReason::kDamaged);

@@ -1,4 +1,4 @@
-// What each format's file gives to decode.cc. Private to the decoder.
+// The functions that each format's file gives to decode.cc. Private to the decoder.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace weir::image {
 
-// What a decoder may hold beside the window's pixels; pictures that need more (one strip of a hundred
+// The memory a decoder may hold beside the window's pixels; pictures that need more (one strip of a hundred
 // megapixels, the coefficients of a huge progressive JPEG) are refused before the memory is asked for.
 inline constexpr size_t kMaxDecoderBytes = size_t{400} << 20;
 

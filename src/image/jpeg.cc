@@ -66,7 +66,7 @@ void Start(Work& work) {
   cinfo.scale_num = 1;
   cinfo.scale_denom = static_cast<unsigned>(job.shrink);
   jpeg_start_decompress(&cinfo);
-  // What can be shown of a damaged picture is for libjpeg to say.
+  // Libjpeg decides which part of a damaged picture can be shown.
   work.own_codes = work.errors.strict && JpegHuffman::CanDecode(cinfo);
   if (work.own_codes) work.scratch->huffman->Install(cinfo);
 }
@@ -169,7 +169,7 @@ void ReadToEnd(Work& work) {
   jpeg_finish_decompress(&cinfo);
 }
 
-// Of the picture that is given, columns [first, end) are wanted.
+// Limits the decode to columns [first, end) of the picture.
 void WantColumns(Work& work, JDIMENSION first, JDIMENSION end) {
   const int across = work.cinfo.comps_in_scan == 1 ? 1 : work.cinfo.max_h_samp_factor;  // blocks in an MCU
   const auto shrink = static_cast<JDIMENSION>(work.job->shrink);

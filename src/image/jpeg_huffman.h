@@ -49,7 +49,7 @@ class JpegHuffman {
     uint8_t run;       // zeros before the coefficient
     int16_t offset;    // what makes the coefficient of its bits (T.81, F.2.2.1, EXTEND)
   };
-  // What the next kAcBits bits begin with: a code and the first bit of its coefficient, or the same after a
+  // The meaning of the next kAcBits bits: a code and the first bit of its coefficient, or the same after a
   // whole coefficient.
   struct Entry {
     uint8_t all_bits;  // of all codes and coefficients; 0: the bits do not tell

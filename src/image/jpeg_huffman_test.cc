@@ -99,7 +99,7 @@ TEST(JpegHuffman, MarkersMayHaveFillBytesBeforeThem) {
   ExpectSame(jpeg, "filled");
 }
 
-// What libjpeg can only show with a warning is rejected, and nothing else, but for bytes that it forgets to
+// Rejects what libjpeg decodes with a warning, and nothing else, but for bytes that it forgets to
 // warn of.
 TEST(JpegHuffman, RejectsWhatLibjpegWarnsOf) {
   std::mt19937 random(5);

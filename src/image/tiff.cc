@@ -14,7 +14,7 @@
 namespace weir::image {
 namespace {
 
-// What libtiff reads from, and what it had to say.
+// The bytes that libtiff reads, and its messages.
 struct Source {
   std::span<const uint8_t> bytes;
   size_t at = 0;
@@ -143,7 +143,8 @@ int BandRows(TIFF* tiff, int height) {
   return static_cast<int>(std::min<int64_t>(rows * units, height));
 }
 
-// What libtiff holds while it reads one band: the raster, one strip or row of tiles, and the strip's bytes.
+// Checks the memory that libtiff holds while it reads one band: the raster, one strip or row of tiles, and
+// the strip's bytes.
 Accepted<void> CheckMemory(TIFF* tiff, int width, int band_rows) {
   const int64_t unit = TIFFIsTiled(tiff) != 0 ? TIFFTileSize64(tiff) : TIFFStripSize64(tiff);
   const int64_t planes =

@@ -15,7 +15,7 @@
 
 namespace weir::infer {
 
-// What becomes of the calls that wait at one priority.
+// The treatment of calls that wait at one priority.
 struct QueuePolicy {
   enum class OnTimeout {
     kReject,  // answered kDeadline, not computed
@@ -52,7 +52,7 @@ struct Batch {
   int64_t total_rows = 0;     // 0 where rows are not counted
 };
 
-// What a Batcher is told of the engine that takes its batches.
+// The state of the engine that takes a Batcher's batches.
 struct EngineLoad {
   int places = 1;  // batches that it takes at a time
   int idle = 0;    // places with nothing in them

@@ -53,7 +53,7 @@ ErrorCode Refusal(Batcher& batcher, Call call, Instant now = kStart, EngineLoad 
   return status ? ErrorCode::kInternal : status.error().code;
 }
 
-// What one Poll gave: "a b" are the ids of a batch, "wait 500us" or "wait" the time until the next; those
+// The result of one Poll: "a b" are the ids of a batch, "wait 500us" or "wait" the time until the next; those
 // refused follow, as "; c: deadline".
 std::string Poll(Batcher& batcher, Instant now = kStart, EngineLoad load = kIdle) {
   std::vector<Batcher::Refused> refused;

@@ -15,7 +15,7 @@
 
 namespace weir::infer {
 
-// What one is told of a model before one calls it.
+// The facts of a model that a caller needs before its first call.
 struct ModelInfo {
   std::string name;
   std::vector<std::string> versions;  // ready ones, as the server names them
@@ -23,12 +23,12 @@ struct ModelInfo {
   std::vector<TensorInfo> inputs;     // with the batch dimension, -1, where max_batch > 0
   std::vector<TensorInfo> outputs;
   int max_batch = 0;  // 0: the dimensions are all there are
-  // Of dynamic batching: 0 where the model has none. Absent where the server does not show its configuration.
+  // Levels of dynamic batching; 0 if the model has none. Absent if the server hides its configuration.
   std::optional<int> priority_levels;
   std::map<std::string, std::string> parameters;  // of its configuration; "recipe" and "labels" among them
 };
 
-// What a server has counted of one model since it was loaded: the time of all requests, by phase.
+// A server's counters for one model since it was loaded: the time of all requests, by phase.
 struct PhaseTotals {
   struct Phase {
     uint64_t count = 0;  // requests
@@ -114,7 +114,7 @@ class Endpoint : public Service {
   virtual Status UnregisterRegion(const std::string&) {
     return Fail(ErrorCode::kUnsupported, "there is no shared memory with it");
   }
-  // Of an endpoint that was made without threads: sends, reads and answers on the calling thread until
+  // For an endpoint without threads: sends, reads and answers on the calling thread until
   // `until`, give or take what the answers at hand take and, where `awake` is 0, how late a sleep ends. It
   // does not sleep in the last `awake` (or more, where it cannot sleep so finely) but turns on the spot for
   // want of work, and returns how long. One thread at a time, the one that submits; to be stopped for good
@@ -123,9 +123,9 @@ class Endpoint : public Service {
     SleepUntil(until);
     return {};
   }
-  // What the server understands beyond the protocol, as its metadata lists it.
+  // Returns the server's extensions of the protocol, as its metadata lists them.
   virtual Result<std::vector<std::string>> Extensions() { return {}; }
-  // Of all versions where `version` is empty. kUnsupported where the server keeps none.
+  // Returns the sum over all versions if `version` is empty. kUnsupported if the server keeps no statistics.
   virtual Result<PhaseTotals> Statistics(const std::string& model, const std::string& version) = 0;
 };
 

@@ -1,4 +1,4 @@
-// What turns tensors into tensors: an inference library, or the emulated accelerator.
+// Engines turn tensors into tensors: an inference library, or the emulated accelerator.
 #pragma once
 
 #include <functional>
@@ -41,7 +41,7 @@ struct RunResult {
   std::optional<Instant> done;  // when it ended, where it keeps its own time: the caller may be woken later
 };
 
-// What an engine that keeps its own time has done since it was loaded.
+// The counters of an engine that keeps its own time, since it was loaded.
 struct EngineStats {
   std::vector<Duration> busy;  // of each stream: time in which it computed a batch
   Duration spin{};             // CPU time burned only to keep the time: the engine's own cost, not work
@@ -71,7 +71,7 @@ class Session {
   virtual void Start(std::vector<Tensor> inputs, std::vector<std::string> wanted, Done done) {
     done(Run(inputs, wanted));
   }
-  // Of engines that know their own load; the others are told by their threads' CPU time.
+  // Returns nullopt for engines that do not know their load; the CPU time of their threads is used instead.
   virtual std::optional<EngineStats> Stats() const { return std::nullopt; }
 };
 

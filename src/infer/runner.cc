@@ -203,7 +203,7 @@ std::optional<Instant> Runner::BusyUntil(std::optional<Duration> batch_time) con
   return computing_since_ + *batch_time / 4;
 }
 
-// What can be begun now.
+// Takes the work that can begin now.
 Runner::Taken Runner::TakeNext() {
   Taken taken;
   if (idle_ == 0 || (alone_.empty() && batcher_.empty())) return taken;

@@ -60,7 +60,7 @@ class Runner final : public Service {
   std::optional<Hang> hang(Instant now) const;
 
  private:
-  // What is to be done next, outside of the lock.
+  // The next work, done outside of the lock.
   struct Taken {
     std::optional<Batch> batch;
     std::vector<Batcher::Refused> refused;
@@ -88,12 +88,12 @@ class Runner final : public Service {
   void Complete(Batch batch, Result<RunResult> result);
   void GiveBack(Batch batch);  // its place, and its calls to be computed alone
 
-  // Of a session that blocks: the threads.
+  // The body of the threads of a blocking session.
   void Work();
   std::optional<Taken> WaitForNext();  // nothing once all is drained
   Result<RunResult> Run(Batch& batch);
 
-  // Of an asynchronous session: whoever submits a call or ends a batch.
+  // For asynchronous sessions: called by each thread that submits a call or ends a batch.
   void Pump();
   void Start(Batch batch);
   void Ended(Batch batch, Result<RunResult> result);

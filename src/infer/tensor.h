@@ -38,7 +38,7 @@ std::string ToString(const Shape& shape);  // "[8,3,224,224]"
 // The product of the dimensions; kInvalidArgument for a negative dimension or an overflow of 63 bits.
 Result<int64_t> ElementCount(const Shape& shape);
 
-// What a model says of one input or output.
+// A model's declaration of one input or output.
 struct TensorInfo {
   std::string name;
   DType dtype = DType::kFp32;

@@ -70,7 +70,7 @@ LaunchResult<StartedServer> StartServer(const ServerCommand& server, const Clock
 LaunchResult<StartedServer> StartServer(const ServerImage& server, const ContainerTool& tool,
                                         const Clock& clock);
 
-// What the placeholders stand for.
+// The values of the placeholders.
 struct Places {
   Ports ports;
   std::string address, model_repository;

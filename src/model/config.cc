@@ -27,7 +27,7 @@ constexpr size_t kMaxRank = 64;
 constexpr int kMaxNesting = 32;
 constexpr std::array<std::string_view, 3> kBackends = {"onnxruntime", "openvino", "emulated"};
 constexpr std::array<std::string_view, 5> kParameters = {"engine", "precision", "threads", "streams", "cpus"};
-// What a server adds to the configuration that it tells, and clients may send back.
+// Parameters that a server adds to the configuration it reports; clients may send them back.
 constexpr std::array kToldParameters = {"recipe", "labels", "precision_in_force"};
 
 std::unexpected<Error> Unsupported(std::string message) {

@@ -17,7 +17,7 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// Of Triton's model_config.proto; those that are supported are in ours.
+// Keys of Triton's model_config.proto that are not supported; supported ones are in our own file.
 constexpr std::array<std::string_view, 30> kOfTriton = {"allow_ragged_batch",
                                                         "batch_input",
                                                         "batch_output",

@@ -11,7 +11,7 @@
 
 namespace weir::model {
 
-// What clients see of a model under one of its names.
+// A model as clients see it under one of its names.
 struct ServedForm {
   std::string name;
   std::vector<infer::TensorInfo> inputs, outputs;  // with the batch dimension, -1, where max_batch > 0

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a version folder's name; absent for other names. As in Triton, "01" is none.
+// Returns the version in a folder's name; nullopt for other names. As in Triton, "01" is no version.
 std::optional<int64_t> VersionOf(const std::string& name) {
   int64_t version = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), version);

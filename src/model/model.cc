@@ -117,7 +117,7 @@ Status ReadConfiguredLabels(const Folder& folder, Model& model) {
   return {};
 }
 
-// Of the model's own recipe; the one that the user names may have its labels anywhere.
+// Checks the model's own recipe; a recipe that the user names may have its labels anywhere.
 Status CheckLabelsInside(const Folder& folder, const dataset::Recipe& recipe) {
   if (recipe.labels.empty()) return {};
   const fs::path relative = fs::path(recipe.labels).lexically_relative(folder.path);
@@ -134,7 +134,7 @@ Status ReadRecipeOf(const std::string& path, const Tensors& tensors, Model& mode
   return {};
 }
 
-// What clients see of tensors that the configuration may reshape.
+// Returns the tensors as clients see them; the configuration may reshape them.
 std::vector<TensorInfo> ClientView(std::vector<TensorInfo> tensors, const std::vector<ConfigTensor>& config) {
   for (TensorInfo& tensor : tensors) {
     const auto found =

@@ -37,7 +37,7 @@ struct Model {
   // How it is served. The tensors as clients see them: where the configuration reshapes, not as the model has
   // them.
   std::vector<infer::TensorInfo> client_inputs, client_outputs;
-  // Of requests; 0: the dimensions are all there are. Of the configuration; where that says nothing of
+  // Items in a request; 0: there is no batch dimension. From the configuration; where that says nothing of
   // tensors either, kDefaultMaxBatch if every tensor has two dimensions or more and the first is free.
   int serving_max_batch = 0;
   std::map<std::string, std::vector<std::string>> output_labels;  // by output, then by its index
@@ -70,7 +70,7 @@ Result<std::vector<std::string>> ServedVersions(const std::string& path, const s
 // The bytes of a file in the model folder's "warmup". Errors as OpenModel's for parts that lie outside.
 Result<Bytes> ReadWarmUpFile(const Model& model, const std::string& name, uint64_t max_bytes);
 
-// What the configuration's parameters "precision", "threads" and "streams" ask for, for the caller to
+// The settings of the configuration's parameters "precision", "threads" and "streams", for the caller to
 // override. Where it says nothing of streams, one a thread: batches side by side lose nothing to waiting for
 // one another.
 infer::SessionOptions SessionDefaults(const Model& model);
@@ -85,7 +85,7 @@ Status KeepToCpusOf(const Model& model);
 
 // The model on an engine. `engine` empty: the one the model's parameters name, or its backend, or
 // onnxruntime. The session is loaded on a thread named "engine", so that the threads its library starts can
-// be told apart. kUnsupported where the parameter "cpus" is not in force.
+// be recognised. kUnsupported where the parameter "cpus" is not in force.
 struct OpenedSession {
   std::unique_ptr<infer::Engine> engine;  // outlives the session
   std::shared_ptr<infer::Session> session;

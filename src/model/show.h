@@ -1,4 +1,4 @@
-// What `weir model show` tells.
+// The facts that `weir model show` prints.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What NVIDIA's GPUs do, by the management library (NVML) that comes with their driver. It is opened while
-// the program runs and nothing is linked: without it there are no GPUs to tell of, and no error.
+// Activity of NVIDIA's GPUs, by the management library (NVML) that comes with their driver. It is opened
+// while the program runs and nothing is linked: without it there are no GPUs to tell of, and no error.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 
 namespace weir::monitor {
 
-// What one device did, or all together. What was never told is absent.
+// Use of one device, or of all together. Values that were never reported are absent.
 struct GpuUse {
   std::string name;
   // Over the samples; several devices: their mean.

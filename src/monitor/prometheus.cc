@@ -132,7 +132,7 @@ Result<std::vector<Metric>> Parser::Parse(std::string_view text) {
   return std::move(metrics_);
 }
 
-// What follows the "#". Only TYPE and HELP say something.
+// Parses the text after the "#". Only TYPE and HELP have a meaning.
 Status Parser::ParseComment(Line line) {
   const std::string_view what = line.Word();
   if (what != "TYPE" && what != "HELP") return {};
@@ -172,7 +172,7 @@ Status Parser::ParseMetric(Line line) {
   return {};
 }
 
-// What follows the "{", with the "}".
+// Parses the text after the "{", up to the "}".
 Status Parser::ParseLabels(Line& line, Metric& metric) const {
   while (!line.Take('}')) {
     const std::string_view name = line.Word("=");

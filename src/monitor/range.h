@@ -1,4 +1,4 @@
-// What a quantity was on the whole and at its extremes. Pure; nothing here knows where the readings come
+// A quantity's mean and its extremes. Pure; nothing here knows where the readings come
 // from.
 #pragma once
 
@@ -34,7 +34,7 @@ struct Extremes {
 // Something that is counted upwards elsewhere, read now and then. A count that has fallen began anew, from 0.
 class Counter {
  public:
-  // Of two readings closer together than `shortest` no rate is made: the time joins the next one. A count
+  // Two readings closer together than `shortest` give no rate: the time joins the next one. A count
   // that is brought up to date in steps would else show peaks that never were.
   explicit Counter(Duration shortest) : shortest_(shortest) {}
 

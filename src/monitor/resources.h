@@ -1,4 +1,4 @@
-// What was used between two moments: by this machine, by a tree of processes, by the engine's threads apart
+// Resource use between two moments: by this machine, by a tree of processes, by the engine's threads apart
 // from the application's, by the control group, by the GPUs, and by a server that tells of itself.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace weir::monitor {
 
-// What cannot be read is absent. CPU is in cores (1 = one core busy all the time).
+// Values that cannot be read are absent. CPU is in cores (1 = one core busy all the time).
 struct Resources {
   std::optional<Range> server_cpu;      // everything on the machine that runs the recogniser
   std::optional<Range> recogniser_cpu;  // the engine's threads, or the inference server

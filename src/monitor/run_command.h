@@ -18,9 +18,9 @@ struct CommandUsage {
   int signal = 0;       // that ended it; 0: none
   double wall_s = 0;
   double user_s = 0, system_s = 0;  // CPU time of the command and of what it waited for, exact
-  // Of the largest of these processes. Exact where that is more than this program itself; what is smaller the
-  // kernel does not tell apart from the program it was started from, so the samples tell: the last part of a
-  // process that still grew at its end is missing. Absent where no sample saw it alive.
+  // The peak memory of the largest of these processes. Exact where that is more than this program itself;
+  // what is smaller the kernel does not tell apart from the program it was started from, so the samples tell:
+  // the last part of a process that still grew at its end is missing. Absent where no sample saw it alive.
   std::optional<int64_t> max_resident_bytes;
   Resources resources;
 

@@ -1,4 +1,4 @@
-// What an inference server tells of itself on its metrics page. Pure: the page is fetched by others.
+// An inference server's own metrics page, as values. Pure: the caller fetches the page.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,13 @@ namespace weir::monitor {
 // One reading. What the server does not tell is absent. Several samples of one name are those of several
 // processes or devices.
 struct ServerMetrics {
-  // Of the server's process (weir, MLServer and whatever uses Prometheus's own libraries).
+  // The server's process (weir, MLServer and others that use Prometheus's own libraries).
   std::optional<double> cpu_s;           // process_cpu_seconds_total: so far; the sum
   std::optional<double> resident_bytes;  // process_resident_memory_bytes; the sum
-  // Of its machine (Triton); absent until Triton has looked at it for the first time.
+  // Its machine (Triton); absent until Triton has looked at it for the first time.
   std::optional<double> machine_cpu_share;     // nv_cpu_utilization: 0 to 1
   std::optional<double> machine_memory_bytes;  // nv_cpu_memory_used_bytes
-  // Of its GPUs (Triton).
+  // Its GPUs (Triton).
   std::optional<double> gpu_share;         // nv_gpu_utilization: 0 to 1; the mean
   std::optional<double> gpu_memory_bytes;  // nv_gpu_memory_used_bytes; the sum
   std::optional<double> gpu_energy_j;      // nv_energy_consumption: so far; the sum
@@ -33,7 +33,7 @@ Result<ServerMetrics> PickServerMetrics(const std::vector<Metric>& metrics);
 // The whole way from a page's text. The errors of ParsePrometheus and PickServerMetrics.
 Result<ServerMetrics> ReadServerMetrics(std::string_view page);
 
-// What a server told over some time. Means of what is counted are differences of the counters between the
+// A server's reports over some time. Means of counters are differences of the counters between the
 // first and the last reading, over the time between these; other means, and all extremes, are over the
 // readings.
 struct ServerUse {

@@ -52,7 +52,7 @@ TEST(ReadServerMetrics, TellsOfTritonsMachineAndGpus) {
   EXPECT_FALSE(metrics->cpu_s);
 }
 
-// What tritonserver 2.51 answers in its first second.
+// The answer of tritonserver 2.51 in its first second.
 TEST(ReadServerMetrics, TakesZerosFromBeforeTritonLookedForNone) {
   const auto metrics = ReadServerMetrics(
       "# TYPE nv_cpu_utilization gauge\nnv_cpu_utilization 0\n# TYPE nv_cpu_memory_total_bytes gauge\n"

@@ -1,4 +1,4 @@
-// What the counters stood at in one moment, and the reading of it.
+// The values of all counters at one moment, and the reading of them.
 #pragma once
 
 #include <map>
@@ -96,7 +96,7 @@ class SnapshotReader {
   // stays ours; one that took the number of another does not become so.
   std::map<int, uint64_t> known_;
   std::map<int, KnownThread> threads_;
-  // What the machine's count of forks and the process's threads were when processes and threads were last
+  // The machine's count of forks and the process's threads at the time when processes and threads were last
   // looked for: where nothing was begun since, there is nothing to find.
   std::optional<int64_t> forks_;
   int listed_threads_ = 0;

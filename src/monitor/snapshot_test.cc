@@ -247,7 +247,7 @@ TEST(SnapshotReader, FindsANewEngineThreadAndForgetsOneThatEnded) {
   EXPECT_THAT(tids(reader.Read(Instant{})), ElementsAre(22));
 }
 
-// What a reading costs does not grow with the threads: to open a file for each of 500 would take several
+// The cost of a reading does not grow with the threads: to open a file for each of 500 would take several
 // times this.
 TEST(SnapshotReader, ReadsAProcessOfManyThreadsCheaply) {
   std::atomic<bool> over = false;

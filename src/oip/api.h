@@ -38,7 +38,7 @@ struct InferRequest {
   infer::Request request;
   std::vector<std::optional<RegionPart>> input_regions;  // one for each input
   std::vector<RequestedOutput> outputs;                  // empty: all, none of them special
-  bool binary_by_default = false;  // HTTP: outputs that are not wished for by name are binary
+  bool binary_by_default = false;  // HTTP: outputs that are not requested by name are binary
   std::optional<std::chrono::microseconds> timeout;  // "timeout": from the arrival on
   Protocol protocol = Protocol::kHttp;
   // Stamps of the server: the request's first byte and its last, and when it was understood.
@@ -99,7 +99,7 @@ struct Region {
   uint64_t offset = 0, byte_size = 0;
 };
 
-// What has become of one inference, told to the server once the answer is on its way.
+// The outcome of one inference, reported to the server once the response is on its way.
 struct RequestTrace {
   std::string model, version;
   Protocol protocol = Protocol::kHttp;
@@ -109,7 +109,7 @@ struct RequestTrace {
   int64_t executed_batch = 0;
 };
 
-// What a server of the protocol answers. Thread-safe; nothing in it blocks for longer than a table look-up,
+// The operations of a server. Thread-safe; nothing in it blocks for longer than a table look-up,
 // but Load and Unload, which answer when they are done, on a thread of their own.
 class Api {
  public:

@@ -1,4 +1,4 @@
-// What both clients hold to.
+// Rules that both clients follow.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ inline std::optional<Instant> DueOf(const infer::Call& call, const http::ClientO
   return deadline ? std::min(*deadline, limit) : limit;
 }
 
-// What is made of an inference's answer.
+// The treatment of an inference's response.
 struct Wanted {
   infer::RequestForm::Outputs outputs = infer::RequestForm::Outputs::kRead;
   bool durations = false;   // they were asked for

@@ -16,7 +16,7 @@
 
 namespace weir::oip {
 
-// What one message may hold. No model comes near; a small message must not become much memory.
+// The limits of one message. No model comes near; a small message must not become much memory.
 inline constexpr size_t kMaxTensors = 16384;  // inputs, and outputs
 inline constexpr size_t kMaxRank = 64;
 inline constexpr size_t kMaxParameters = 1024;
@@ -35,7 +35,7 @@ Status CheckData(const infer::Tensor& tensor);
 // The part of a region that an input is said to lie in has its size; any size is for kBytes.
 Status CheckRegion(const infer::Tensor& input, const RegionPart& region);
 
-// What stands in the parameters of an input or an output; others are passed over.
+// The known parameters of an input or an output; others are passed over.
 struct TensorParameters {
   std::optional<uint64_t> binary_data_size;
   std::optional<bool> binary_data;

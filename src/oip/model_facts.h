@@ -1,4 +1,4 @@
-// What a server's answers say of its models, as values.
+// A server's descriptions of its models, as values.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ Result<infer::ModelInfo> ReadMetadata(const Json& metadata);
 // Adds to `info` what its configuration knows: the largest batch, the number of priorities and the parameters
 // that are text.
 Status AddConfiguration(const Json& configuration, infer::ModelInfo& info);
-// Of a server's metadata; none where it lists none.
+// Returns the extensions in a server's metadata; empty if it lists none.
 std::vector<std::string> ReadExtensions(const Json& server);
 Result<std::vector<std::string>> ReadReadyModels(const Json& index);
 Result<infer::PhaseTotals> ReadStatistics(const Json& statistics);

@@ -14,7 +14,7 @@ enum class Compat { kNone, kTriton };
 // 400 invalid argument and corrupt, 404 not found, 499 cancelled, 501 unsupported, 503 overloaded and
 // deadline (with Retry-After), 500 the rest.
 int HttpStatus(ErrorCode code, Compat compat);
-// Of a code that a server sent; kInternal for what no table has.
+// Returns the code for a status that a server sent; kInternal for unknown ones.
 ErrorCode FromHttpStatus(int status);
 
 // gRPC's status codes by number: 3 INVALID_ARGUMENT, 5 NOT_FOUND, 1 CANCELLED, 12 UNIMPLEMENTED,

@@ -31,7 +31,7 @@ Status CheckVersion(std::string_view version);
 Error FailedToLoad(std::string_view model, const Error& why);
 Error ControlIsOff(std::string_view why);  // kOverloaded
 
-// What a request has and the model has not: kInvalidArgument.
+// The error of an input that the model does not have: kInvalidArgument.
 Error UnexpectedInput(std::string_view model, std::string_view input);
 Error UnexpectedOutput(std::string_view model, std::string_view output);
 Error MissingInput(std::string_view id, std::string_view model, size_t wanted, size_t given,

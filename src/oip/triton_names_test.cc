@@ -7,7 +7,7 @@
 namespace weir::oip::triton {
 namespace {
 
-// What clients and tests of Triton look for, word for word.
+// Clients and tests of Triton look for these texts, word for word.
 TEST(TritonWords, AreThoseThatClientsMatchOn) {
   EXPECT_EQ(UnknownModel("m").message, "Request for unknown model: 'm' is not found");
   EXPECT_EQ(NoVersions("m", "").message, "Request for unknown model: 'm' has no available versions");

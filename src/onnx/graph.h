@@ -1,4 +1,4 @@
-// What an ONNX file says of itself: its inputs and outputs, the work in it, and whether it is safe to load.
+// Facts of an ONNX file: its inputs and outputs, the work in it, and whether it is safe to load.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 
 namespace weir::onnx {
 
-// What a value is made of. kShape: of the shapes of values, or of nothing (Range, RandomNormal), but of no
+// The source of a value. kShape: the shapes of values, or nothing (Range, RandomNormal), but no
 // data.
 enum class Origin { kConstant, kShape, kData };
 

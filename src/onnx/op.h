@@ -43,7 +43,7 @@ class Op {
   std::string Text(std::string_view name, std::string_view fallback) const;
   const pb::TensorProto* Tensor(std::string_view name) const;
 
-  // What does not fit the limits above becomes "not known".
+  // Dimensions beyond the limits above become "not known".
   void SetDims(size_t output, Dims dims);
   void SetType(size_t output, int32_t type);
   void SetContent(size_t output, Content content);

@@ -1,4 +1,4 @@
-// What a file of messages would take in memory, found out before it is parsed.
+// Estimates the memory that a file of messages would take before it is parsed.
 #pragma once
 
 #include <google/protobuf/descriptor.h>

@@ -80,7 +80,7 @@ Checkpoints::Checkpoints(std::string path, record::Journal journal)
   thread_ = StartThread("settle", [this](const std::stop_token& stop) { Run(stop); });
 }
 
-// What has been posted is settled first: it is as far as the sets have come.
+// Settles all posted checkpoints first, so the last one covers the whole of the sets.
 Checkpoints::~Checkpoints() {
   {
     MutexLock lock(mutex_);

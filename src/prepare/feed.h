@@ -41,10 +41,10 @@ struct Feed {
   // How many of the labels that were given belong to no picture, and the names of some.
   int64_t unused_labels = 0;
   std::vector<std::string> unused_label_examples;  // raw bytes
-  // What tells one feed from another without reading its pictures: a text for each index, as name and label.
+  // Identifies a feed without reading its pictures: a text for each index, as name and label.
   // Absent: only the count does.
   std::function<std::string(int64_t index)> describe;
-  // What shows that a picture's bytes may be others than when a making was broken off: sizes and times, which
+  // Shows whether a picture's bytes may have changed since an interrupted making: sizes and times, which
   // a set itself must not depend on. Absent: nothing does. From several threads at once.
   std::function<std::string(int64_t index)> state;
   // Asked at the end: an error says how the sources have changed since they were listed. Absent: they cannot.

@@ -82,7 +82,7 @@ Status FindParts(const std::string& folder, int depth, Works& works) {
   return {};
 }
 
-// Of the parts' options, those that are for the whole.
+// The options of the parts that apply to the whole set.
 struct WholeOptions {
   int64_t replicate = 0;
   bool reject_duplicates = false;
@@ -340,7 +340,7 @@ Result<Joined> JoinOne(const std::string& folder, const std::vector<PartSet>& pa
   return joined;
 }
 
-// What tells one join from another.
+// Returns the identity of a join.
 Json HeadOf(const Works& works) {
   Json head = {{"weir_join", 1}};
   for (const auto& [name, parts] : works) {

@@ -24,7 +24,7 @@
 
 namespace weir::prepare {
 
-// What happens to a picture's pixels. Written as JPEG they lose what JPEG loses; PNG and raw keep them.
+// The encoding of a picture's pixels. JPEG is lossy; PNG and raw keep them.
 enum class Encoding { kJpeg, kPng };
 
 // Whether a picture, encoded as it came, may go into the set. One thread at a time.
@@ -68,7 +68,7 @@ struct Outcome {
   StageTimes times;
 };
 
-// What one worker keeps from picture to picture. One thread at a time.
+// The buffers that one worker keeps from picture to picture. One thread at a time.
 class Maker {
  public:
   // `options` and `clock` must outlive it. `judge` may be empty.

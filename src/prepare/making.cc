@@ -43,7 +43,7 @@ dataset::SetFacts FactsToMake(const Feed& feed, const std::string& inputs_hash, 
   return facts;
 }
 
-// What must be the same for a set to be gone on with, but for the inputs.
+// Returns the facts that must be the same to resume a set, inputs apart.
 Json HeadOf(const dataset::SetFacts& facts) {
   dataset::SetFacts kept;
   kept.format = facts.format;

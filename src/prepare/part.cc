@@ -28,7 +28,7 @@ Result<dataset::Part> Checked(int64_t index, int64_t count, std::string_view wha
               fmt::format("{}: part {} of {} cannot be: parts are numbered from 1", what, index, count));
 }
 
-// What the variable `name` says; nullopt where it is not set or no number.
+// Returns the number in the variable `name`; nullopt if it is not set or not a number.
 std::optional<int64_t> Variable(const Environment& environment, const char* name) {
   const std::optional<std::string> text = environment(name);
   return text ? NumberIn(*text) : std::nullopt;

@@ -83,7 +83,7 @@ struct PrepareSummary {
   int workers = 0;
 };
 
-// What finished sets say of themselves, together. REQUIRES: sets of one format, at least one.
+// Returns the sum of what finished sets record. REQUIRES: sets of one format, at least one.
 PrepareSummary SummaryOf(const std::vector<dataset::SetFacts>& sets);
 
 // Makes the set. The folder's content depends on the pictures and the options alone, not on `workers`. Memory

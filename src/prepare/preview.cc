@@ -68,7 +68,7 @@ class Sheet {
     }
   }
 
-  // What does not fit on the line is left out.
+  // Leaves out text that does not fit on the line.
   void Write(std::string_view text, int left, int top) {
     for (const char letter : text) {
       if (left + 6 * kScale > pixels_.width) return;

@@ -82,8 +82,8 @@ TEST_F(ResumeTest, AStoppedMakingGoesOnAndEndsWithTheSameBytes) {
   }
 }
 
-// What a kill leaves: files longer than the last checkpoint knows of, a torn journal, checkpoints whose files
-// are not there.
+// A kill leaves these behind: files longer than the last checkpoint knows of, a torn journal, checkpoints
+// whose files are not there.
 TEST_F(ResumeTest, WhatStandsBehindTheLastCheckpointIsMadeAgain) {
   const Feed feed = MakeFeed(40);
   for (const auto format : kFormats) {
@@ -236,7 +236,7 @@ TEST_F(ResumeTest, ASourceThatVanishesIsAnErrorAndItsReturnHeals) {
   EXPECT_TRUE(ReadAll(Path("set")) == ReadAll(Path("whole")));
 }
 
-// What was read may be a half of the old and a half of the new picture.
+// The bytes that were read may be half of the old and half of the new picture.
 TEST_F(ResumeTest, ASourceThatChangesWhileItIsReadIsAnErrorAndNoPicture) {
   const Feed good = MakeFeed(20);
   Feed bad = good;

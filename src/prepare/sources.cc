@@ -33,13 +33,13 @@ bool IsTarArgument(const std::string& path) {
   return dataset::IsTar(path);
 }
 
-// What WebDataset calls a sample's key: the name up to the first dot of its last part.
+// Returns the key of a sample as WebDataset defines it: the name up to the first dot of its last part.
 std::string_view KeyOf(std::string_view name) {
   const size_t part = name.rfind('/') + 1;
   return name.substr(0, std::min(name.find('.', part), name.size()));
 }
 
-// Of a small text: a label's.
+// Trims a small text, such as a label's.
 std::string_view Trimmed(std::string_view text) {
   while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
   while (!text.empty() && static_cast<unsigned char>(text.front()) <= ' ') text.remove_prefix(1);

@@ -1,4 +1,4 @@
-// What `weir prepare` reads: files, folders, prepared sets, tar archives, and lists of names.
+// The inputs of `weir prepare`: files, folders, prepared sets, tar archives, and lists of names.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What was found on a machine, what it means for a measurement, and what to do about it.
+// A finding on a machine, its meaning for a measurement, and the remedy.
 #pragma once
 
 #include <string>

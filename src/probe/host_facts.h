@@ -56,7 +56,7 @@ struct TimerFacts {
   int sleeps = 0;
 };
 
-// What went on while this process only watched.
+// Activity of the machine while this process only watched.
 struct LoadFacts {
   std::optional<double> foreign_cpus;          // cores that other processes kept busy
   std::optional<double> steal_percent;         // now

@@ -264,7 +264,7 @@ void JudgeLoad(const LoadFacts& load, int logical_cpus, std::vector<Finding>& ou
     }
   } else {
     out.push_back({FindingKind::kPressure, kNote, "the kernel does not tell pressure (PSI)",
-                   "waiting for CPU, memory and I/O cannot be told apart in results", "boot with psi=1"});
+                   "results cannot distinguish waiting for CPU, memory and I/O", "boot with psi=1"});
   }
 }
 

@@ -1,4 +1,4 @@
-// What this machine is, and what on it would spoil a measurement: `weir doctor`.
+// Properties of this machine, and conditions that would spoil a measurement: `weir doctor`.
 #pragma once
 
 #include <string>

@@ -20,7 +20,7 @@ struct JournalContents {
   uint64_t torn_bytes = 0;
 };
 
-// What a journal's text holds. kCorrupt names the line (from 1) that has its newline and is no JSON object,
+// Parses a journal's text. kCorrupt names the line (from 1) that has its newline and is no JSON object,
 // with the remedy: a write that was cut short does not leave one.
 Result<JournalContents> ParseJournal(std::string_view text);
 

@@ -51,7 +51,7 @@ std::string CommandLine(std::span<const std::string> arguments);
 // "model name" of /proc/cpuinfo, where it has one.
 std::optional<std::string> ParseCpuModel(std::string_view cpuinfo);
 
-// What `git describe --always --dirty` said when the program was built, or "unknown".
+// Returns the output of `git describe --always --dirty` at build time, or "unknown".
 std::string_view BuildDescription();
 
 }  // namespace weir::record

@@ -1,4 +1,4 @@
-// A model's scores to ranked classes, and the protocol of answers.
+// A model's scores to ranked classes, and the predictions file.
 #pragma once
 
 #include <cstdio>
@@ -29,7 +29,7 @@ Result<std::vector<Answer>> RankAnswers(const infer::Tensor& scores, int64_t ite
 // base/csv.h). All other bytes are passed on as they are.
 std::string CsvField(std::string_view text);
 
-// Writes the protocol of answers: file,status,rank,class,label,score,reason. One thread at a time.
+// Writes the predictions file: file,status,rank,class,label,score,reason. One thread at a time.
 // A regular file appears under its name, whole, when Finish is called; a kill before leaves only a ".tmp"
 // beside it (TemporaryBeside of base/file.h).
 class AnswerWriter {

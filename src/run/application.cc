@@ -21,7 +21,7 @@
 namespace weir::run {
 namespace {
 
-// What reaches the thread that ranks and reports.
+// The message to the thread that ranks and reports.
 struct BatchDone {
   BatchPtr batch;
   std::optional<size_t> alone;  // the place of the only picture that was sent; none: all
@@ -172,7 +172,7 @@ class Application::Flow {
   LoadCosts load_costs_ GUARDED_BY(mutex_);
   std::optional<Instant> first_submit_ GUARDED_BY(mutex_);
 
-  // Of the thread that calls MakeReady and Run, which ranks and reports.
+  // Used by the thread that calls MakeReady and Run, which ranks and reports.
   Duration warm_up_{}, load_before_{};
   Loaded loaded_;
   std::vector<BatchPtr> to_release_;  // sync: kept until printed, so that nothing overlaps
@@ -283,7 +283,7 @@ std::vector<std::jthread> Application::Flow::StartLoaders(Assembly& assembly, st
   return loaders;
 }
 
-// Of all pictures, loaded.
+// Returns the bytes of all pictures once loaded.
 uint64_t Application::Flow::BytesToHold() const {
   if (target_.form == Form::kTensor) return static_cast<uint64_t>(Inputs()) * item_bytes_;
   uint64_t sum = 0;

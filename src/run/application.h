@@ -23,13 +23,13 @@ enum class Mode {
   kAsync,  // up to in_flight batches at a time; loading, inference and printing overlap
 };
 
-// What of a picture the service is given.
+// The form in which the service gets a picture.
 enum class Form {
   kTensor,  // its pixels, as the recipe makes them
   kFile,    // its bytes as they are, for a server that decodes: an element of a BYTES tensor
 };
 
-// What is asked of the model, whoever runs it.
+// The model and its options, for any backend.
 struct Target {
   std::string model, version;  // version empty: the newest
   Form form = Form::kTensor;
@@ -71,16 +71,16 @@ class Application {
               const Clock& clock, Options options);
   ~Application();
 
-  // What is outside the measurement: one warm-up batch of zeros at the size of the run and, with no_files,
-  // the loading. Before Run. kInvalidArgument for a listing whose sets do not fit, or too little memory for
-  // no_files; the model's own error for a failed batch.
+  // Does the work outside the measurement: one warm-up batch of zeros at the size of the run and, with
+  // no_files, the loading. Before Run. kInvalidArgument for a listing whose sets do not fit, or too little
+  // memory for no_files; the model's own error for a failed batch.
   Status MakeReady();
   // Memory: batches in flight and two more; with no_files all pictures' tensors. Every input is answered or
   // rejected once a pass, and reported to `sink` in the order of the input. A batch that the service fails
   // rejects its pictures and the run goes on; files that are refused together are sent again one by one, so
   // that each gets its own verdict.
   Report Run(AnswerSink& sink, const std::function<void(const Progress&)>& progress);
-  // What has begun is finished and reported; then Run returns.
+  // Finishes and reports the work that has begun; then Run returns.
   void Stop();
 
  private:

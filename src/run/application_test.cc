@@ -56,7 +56,7 @@ class MeanService final : public infer::Service {
   int64_t largest_ = 0;
 };
 
-struct Seen final : AnswerSink {
+struct SeenAnswers final : AnswerSink {
   void Answered(const dataset::Input& input, const std::vector<Answer>& answers) override {
     names.push_back(input.name);
     scores.push_back(answers.at(0).class_index == 0 ? answers[0].score : answers[1].score);
@@ -95,12 +95,13 @@ class ApplicationTest : public ::testing::Test {
     }
     return *dataset::ListInputs({folder_});
   }
-  Result<Report> RunOver(const dataset::Listing& listing, Options options, Seen& seen) {
+  Result<Report> RunOver(const dataset::Listing& listing, Options options, SeenAnswers& seen) {
     Application application(service_, target_, listing, clock_, options);
     TRY_STATUS(application.MakeReady());
     return application.Run(seen, nullptr);
   }
-  static void ExpectInOrder(const dataset::Listing& listing, const Seen& seen, int passes, int broken) {
+  static void ExpectInOrder(const dataset::Listing& listing, const SeenAnswers& seen, int passes,
+                            int broken) {
     const size_t count = listing.inputs.size();
     ASSERT_EQ(seen.names.size(), count * static_cast<size_t>(passes));
     for (size_t i = 0; i < seen.names.size(); ++i) {
@@ -123,7 +124,7 @@ TEST_F(ApplicationTest, EveryPictureIsAnsweredOrRejectedInTheOrderOfTheInput) {
     for (const int threads : {1, 3}) {
       for (const int batch : {1, 4, 64}) {
         for (const bool no_files : {false, true}) {
-          Seen seen;
+          SeenAnswers seen;
           const auto report = RunOver(listing,
                                       {.mode = mode,
                                        .batch = batch,
@@ -147,7 +148,7 @@ TEST_F(ApplicationTest, EveryPictureIsAnsweredOrRejectedInTheOrderOfTheInput) {
 TEST_F(ApplicationTest, TheStagesOfPicturesSumToTheirTotalExactly) {
   const dataset::Listing listing = MakePictures(25, 0);
   for (const Mode mode : {Mode::kSync, Mode::kAsync}) {
-    Seen seen;
+    SeenAnswers seen;
     const auto report = RunOver(listing, {.mode = mode, .batch = 4, .decode_threads = 2}, seen);
     const StageTimes& s = report->stages;
     EXPECT_EQ(s.load_prepare + s.wait + s.send + s.infer + s.result_load + s.print, s.total);
@@ -159,7 +160,7 @@ TEST_F(ApplicationTest, TheStagesOfPicturesSumToTheirTotalExactly) {
 TEST_F(ApplicationTest, AFailedBatchRejectsItsPicturesAndTheRunGoesOn) {
   const dataset::Listing listing = MakePictures(12, 0);
   service_.fail_batch_ = 2;
-  Seen seen;
+  SeenAnswers seen;
   const auto report = RunOver(listing, {.batch = 4, .decode_threads = 1}, seen);
   EXPECT_EQ(report->images, 8);
   EXPECT_EQ(report->failed, 4);
@@ -169,7 +170,7 @@ TEST_F(ApplicationTest, AFailedBatchRejectsItsPicturesAndTheRunGoesOn) {
 TEST_F(ApplicationTest, AModelThatFailsTheWarmUpFailsTheRun) {
   const dataset::Listing listing = MakePictures(2, 0);
   service_.fail_batch_ = 1;
-  Seen seen;
+  SeenAnswers seen;
   EXPECT_EQ(RunOver(listing, {}, seen).error().message, "the warm-up batch: broken on purpose");
   EXPECT_TRUE(seen.names.empty());
 }
@@ -177,7 +178,7 @@ TEST_F(ApplicationTest, AModelThatFailsTheWarmUpFailsTheRun) {
 TEST_F(ApplicationTest, AFixedBatchIsPadded) {
   const dataset::Listing listing = MakePictures(6, 0);
   target_.fixed_batch = 4;
-  Seen seen;
+  SeenAnswers seen;
   const auto report = RunOver(listing, {.batch = 4, .decode_threads = 1}, seen);
   EXPECT_EQ(report->images, 6);
   ExpectInOrder(listing, seen, 1, 0);
@@ -262,7 +263,7 @@ TEST_F(ApplicationTest, FilesAreSentAsTheyAreAndThoseRefusedTogetherAloneAgain) 
       Application application(service, target_, listing, clock_,
                               {.mode = mode, .batch = 8, .decode_threads = 1, .no_files = no_files});
       ASSERT_TRUE(application.MakeReady());
-      Seen seen;
+      SeenAnswers seen;
       const Report report = application.Run(seen, nullptr);
       ASSERT_EQ(seen.names.size(), static_cast<size_t>(kFiles));
       for (int i = 0; i < kFiles; ++i) {
@@ -295,7 +296,7 @@ TEST_F(ApplicationTest, AServersRoundTripsAreCountedWithoutItsEnginesTimes) {
   const dataset::Listing listing = MakePictures(10, 0);
   Application application(remote, target_, listing, clock_, {.batch = 4});
   ASSERT_TRUE(application.MakeReady());
-  Seen seen;
+  SeenAnswers seen;
   const Report report = application.Run(seen, nullptr);
   EXPECT_EQ(report.batches, 3);
   EXPECT_GT(report.costs.round_trip_s, 0);

@@ -24,7 +24,7 @@ double Least(const Bounds& b) {
   return least;
 }
 
-// What the rate could become when one resource is doubled and the others stay.
+// Returns the factor by which the rate could rise if one resource doubled and the others stayed.
 double Gain(const Costs& before, const Costs& after) {
   const double rate = FindBounds(before).pipeline;
   return rate > 0 ? std::max(1.0, FindBounds(after).pipeline / rate) : 1;
@@ -169,9 +169,9 @@ Bottleneck ServerBottleneck(const Costs& c) {
   return bottleneck;
 }
 
-// What an engine of this process gives: on its threads or streams alone, and, by Little's law, at the depth
-// of this run. What a batch takes alone: for an accelerator as seen; for a CPU engine, whose times stretch
-// when others take its cores, from its CPU time.
+// Bounds the rate of an engine of this process: on its threads or streams alone, and, by Little's law, at the
+// depth of this run. What a batch takes alone: for an accelerator as seen; for a CPU engine, whose times
+// stretch when others take its cores, from its CPU time.
 void BoundEngine(const Costs& c, Bounds& b) {
   if (c.engine_threads > 0) {
     b.infer = Rate(c.images, c.engine_cpu_s / std::min<double>(c.engine_threads, c.cores));

@@ -8,7 +8,7 @@
 
 namespace weir::run {
 
-// What a run cost, summed over its pictures. Seconds.
+// The costs of a run, summed over its pictures. Seconds.
 struct Costs {
   double images = 0;
   double wall_s = 0;

@@ -20,8 +20,8 @@ infer::Tensor JoinFiles(const std::string& name, std::span<const Bytes> files, i
 // An encoded picture of that size, all black: what a warm-up can send.
 Bytes BlackPicture(const dataset::Size& size);
 
-// What a server's refusal of one picture means: its own verdict where the words hold one ("picture 0 is
-// rejected: damaged: ..."), else that the service failed.
+// Returns the reject that a server's refusal of one picture means: its own verdict where the words hold one
+// ("picture 0 is rejected: damaged: ..."), else that the service failed.
 image::Reject RejectOfRefusal(const Error& error);
 
 }  // namespace weir::run

@@ -20,7 +20,7 @@ struct Stamps {
   Instant result_begin;  // the application takes up the answer
   Instant result_end;    // scores turned into ranked classes
   Instant print_begin;   // its turn in the order of the input
-  Instant print_end;     // written into the protocol of answers
+  Instant print_end;     // written into the predictions file
 };
 
 // Totals over pictures.

@@ -1,4 +1,4 @@
-// What the server answers to clients of both protocols.
+// The server's operations for clients of both protocols.
 #pragma once
 
 #include <atomic>

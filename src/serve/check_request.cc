@@ -160,7 +160,7 @@ Status CheckPriority(const ServedModel& served, int priority) {
       fmt::format("{}: priority {}, and its priorities are 1 to {}", served.What(), priority, levels));
 }
 
-// Of outputs whose classes are known before the model has run; of others Classify finds out.
+// Checks outputs whose classes are known before the model has run; Classify checks the others.
 Status CheckClassifications(const ServedModel& served, const std::vector<oip::RequestedOutput>& outputs,
                             int64_t rows) {
   for (const oip::RequestedOutput& wish : outputs) {

@@ -14,7 +14,7 @@
 
 namespace weir::serve {
 
-// Of each kind of error the first few of every ten seconds are told, each message once. The others are
+// Logs the first few errors of each kind in every ten seconds, each message once. The others are
 // counted, and their number is told when the ten seconds are over. Thread-safe.
 class FailureLog {
  public:

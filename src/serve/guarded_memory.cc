@@ -13,7 +13,7 @@
 namespace weir::serve {
 namespace {
 
-// What the handler of the signal looks through: it may take no lock, and may run at any moment in any thread.
+// A table for the signal handler, which may take no lock and may run at any moment in any thread.
 struct Place {
   std::atomic<uintptr_t> begin = 0;  // 0: free; kTaken: being filled
   std::atomic<uintptr_t> end = 0;

@@ -46,7 +46,7 @@ Refusal RefusalOf(ErrorCode code) {
 // Scores that a thread of the engine may rank: a fraction of a millisecond.
 constexpr int64_t kMostScoresInPlace = 1 << 16;
 
-// What is left to do with a response, on the pool.
+// The remaining work on a response, done on the pool.
 class AnswerWork final : public DecodePool::Work {
  public:
   explicit AnswerWork(std::move_only_function<void()> answer) : answer_(std::move(answer)) {}
@@ -72,9 +72,9 @@ struct InferencePath::Inference {
   infer::Completion completion;
   Instant begun;
   int64_t rows = 1;
-  bool counted = false;                          // it came as far as the queue
+  bool counted = false;                                  // it came as far as the queue
   std::vector<SharedMemoryRegistry::Acquired> acquired;  // where its inputs lie
-  std::stop_token cancelled;                     // where an output is classified
+  std::stop_token cancelled;                             // where an output is classified
 };
 
 InferencePath::InferencePath(Options options, const SharedMemoryRegistry* regions, const Clock& clock,
@@ -112,7 +112,7 @@ Status InferencePath::Admit(Inference& inference) const {
   return {};
 }
 
-// What lies in shared memory: numbers that say no place in memory in place; what is parsed, or may be an
+// Fetches inputs from shared memory: plain numbers are used in place; what is parsed, or may be an
 // index, as a copy that the client cannot change behind the check.
 Status InferencePath::FetchInputs(Inference& inference) const {
   oip::InferRequest& request = inference.request;

@@ -55,7 +55,7 @@ infer::Runner::Options RunnerOptions(const model::Model& model, int max_queue) {
   return options;
 }
 
-// What clients see under one of a model's names.
+// A model as clients see it under one of its names.
 struct Form {
   std::vector<TensorInfo> inputs, outputs;
 };

@@ -20,7 +20,7 @@
 
 namespace weir::serve {
 
-// What a request carries: the model's own tensors (NAME), pixels at the recipe's size that the server
+// The payload of a request: the model's own tensors (NAME), pixels at the recipe's size that the server
 // normalises (NAME.pixels), or encoded pictures that it decodes and prepares (NAME.image).
 enum class Payload { kTensor, kPixels, kImage };
 inline constexpr std::array kPayloads = {Payload::kTensor, Payload::kPixels, Payload::kImage};

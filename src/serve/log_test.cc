@@ -44,7 +44,7 @@ TEST(LogLine, TellsTheLevel) {
   EXPECT_EQ(LogLine("T", LogLevel::kError, "m"), "T error: m\n");
 }
 
-// What the queue has to give, as one text.
+// Returns the lines of the queue as one text.
 std::string TakeAll(LogQueue& queue, Instant now = kStart) {
   std::string all;
   while (queue.ready(now)) all += queue.Take("T", now).text;

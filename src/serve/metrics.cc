@@ -21,8 +21,8 @@ using Family = prometheus::Family<T>;
 
 constexpr std::array kRefusals = {"queue_full", "deadline", "cancelled", "invalid"};
 constexpr std::array kRequestRefusals = {"unknown_model",        "not_ready",      "stopping",
-                                      "too_many_connections", "too_many_bytes", "too_slow",
-                                      "json_queue_full",      "cross_site"};
+                                         "too_many_connections", "too_many_bytes", "too_slow",
+                                         "json_queue_full",      "cross_site"};
 constexpr std::array kFailures = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
 constexpr std::array kPhaseNames = {"receive", "decode", "queue", "compute_input", "infer", "output", "send"};
 // Seconds, from 10 us to 10 s.
@@ -50,7 +50,7 @@ void RaiseTo(double total, prometheus::Counter& counter) {
   counter.Increment(std::max(0.0, total - counter.Value()));
 }
 
-// Of the powers of two, the first that is no less.
+// Returns the index of the first power of two that is not less.
 int BatchIndex(int64_t batch, int sizes) {
   const auto rows = static_cast<uint64_t>(std::max<int64_t>(1, batch));
   return std::min(sizes - 1, static_cast<int>(std::bit_width(rows - 1)));
@@ -138,7 +138,8 @@ struct MetricFamilies {
                                                            : grpc_refused;
       grpc[i] = &family.Add({{"reason", std::string(ToString(refusal))}});
     }
-    for (size_t i = 0; i < no_model.size(); ++i) no_model[i] = &refused.Add({{"reason", kRequestRefusals[i]}});
+    for (size_t i = 0; i < no_model.size(); ++i)
+      no_model[i] = &refused.Add({{"reason", kRequestRefusals[i]}});
   }
 };
 
@@ -240,7 +241,9 @@ ModelMetrics& Metrics::OfModel(const std::string& model, const std::string& vers
   return *metrics;
 }
 
-std::string_view ToString(RequestRefusal refusal) { return kRequestRefusals.at(static_cast<size_t>(refusal)); }
+std::string_view ToString(RequestRefusal refusal) {
+  return kRequestRefusals.at(static_cast<size_t>(refusal));
+}
 
 void Metrics::Refused(RequestRefusal refusal) {
   families_->no_model[static_cast<size_t>(refusal)]->Increment();

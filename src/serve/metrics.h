@@ -1,4 +1,4 @@
-// What a scraper reads: counters and gauges under Triton's names where they mean the same, and histograms by
+// The metrics page: counters and gauges under Triton's names where they mean the same, and histograms by
 // phase, protocol and batch size.
 #pragma once
 
@@ -63,7 +63,7 @@ class ModelMetrics {
   void SetPending(int64_t calls);
   void SetReady(bool ready);
   void SetHung(bool hung);
-  // What an accelerator that keeps its own time has computed since it was loaded: its streams together.
+  // Sets the computing time of an accelerator that keeps its own time, over all streams since it was loaded.
   void SetBusy(Duration busy, int64_t streams);
   void SetBatchingIdle(bool idle);  // dynamic batching is asked for and cannot help
 
@@ -94,7 +94,7 @@ class Metrics {
   void Refused(RequestRefusal refusal);
   void IdleConnectionClosed();  // to make room for a new one
   void Refused(oip::GrpcRefusal refusal);
-  // Of this process so far, and now.
+  // Sets the CPU time of this process so far, and its resident memory now.
   void SetProcess(Duration cpu, int64_t resident_bytes);
   // Lines of the log that nobody got, so far.
   void SetLogDropped(uint64_t lines);

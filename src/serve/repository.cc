@@ -479,7 +479,7 @@ Status Repository::LoadNow(const Job& job) {
     }
     Put(job.model, version, std::move(loaded));
   }
-  // What the configuration no longer wants goes once its successor is there.
+  // Versions that the configuration no longer wants are removed once their successor is there.
   if (all) DropOthers(job.model, versions);
   return all;
 }

@@ -58,8 +58,8 @@ class Repository {
   // The ready versions under `model`, rising.
   std::vector<std::string> VersionsOf(std::string_view model) const;
 
-  // What keeps the server from being ready: a model asked for that has no version ready, is still loading for
-  // the first time, or whose last load failed or whose engine is dead or hangs.
+  // Returns the reason why the server is not ready: a model asked for that has no version ready, is still
+  // loading for the first time, or whose last load failed or whose engine is dead or hangs.
   Status AllReady() const;
   // Until what is to be served from the start is loaded, or has failed; false when `until` came first.
   bool WaitUntilLoaded(Instant until) const;
@@ -78,12 +78,12 @@ class Repository {
   void Unload(const std::string& model, Done done);
 
  private:
-  // What is known of a version: it may be served and have a reason (a later load that failed) at once.
+  // The state of a version: it may be served and have a reason (a later load that failed) at once.
   struct Version {
     std::shared_ptr<LoadedModel> loaded;
     bool loading = false;
     std::string reason;  // why it is not loaded, or not anew
-    // What the log has told of `loaded`.
+    // The states of `loaded` that were logged.
     bool told_dead = false, told_hung = false;
   };
   struct Entry {

@@ -160,7 +160,7 @@ TEST(SharedMemoryRegistry, LivesThroughMemoryThatIsCutOff) {
     EXPECT_EQ(regions.Write({"r", 8192, 16}, Bytes::Copy("0123456789abcdef")).error().code,
               ErrorCode::kInvalidArgument);
   }
-  // What is left of it is found again by whoever registers it again.
+  // A later registration finds the remaining part again.
   EXPECT_EQ(regions.Read({"r", 0, 4096}).error().code, ErrorCode::kInvalidArgument);
   ASSERT_TRUE(regions.Unregister("r").has_value());
   ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 4096}).has_value());

@@ -17,7 +17,7 @@ Duration Between(const std::optional<Instant>& from, const std::optional<Instant
   return from && to ? std::max(Duration{}, *to - *from) : Duration{};
 }
 
-// Of the label that base gives: "2026-11-21T08:20:06Z".
+// Returns the milliseconds of the label that base gives: "2026-11-21T08:20:06Z".
 int64_t WallMilliseconds() {
   std::tm parts = {};
   if (::strptime(WallTimeLabel().c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts) == nullptr) return 0;

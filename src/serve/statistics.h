@@ -1,4 +1,4 @@
-// What a served model has done since it was loaded, as the protocol's statistics tell it.
+// A served model's counters since it was loaded, as the protocol's statistics report them.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ struct Phases {
 };
 Phases PhasesOf(const infer::Times& times);
 
-// What the server tells of one request, whose first and last byte came and whose outputs were ready to send
+// Returns the server's times of one request, whose first and last byte came and whose outputs were ready
 // at these moments.
 struct ServerTimes {
   Instant first_byte{}, received{}, answered{};

@@ -16,7 +16,7 @@ struct WarmUpSample {
   std::vector<infer::Tensor> inputs;  // as the model has them
 };
 
-// What the configuration's model_warmup asks for; one row of zeros where it asks for nothing and the shapes
+// Returns the samples of the configuration's model_warmup; one row of zeros if it has none and the shapes
 // are known. kInvalidArgument names what does not fit the model.
 Result<std::vector<WarmUpSample>> MakeWarmUpSamples(const model::Model& model);
 

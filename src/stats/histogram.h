@@ -36,8 +36,8 @@ class Histogram {
   int64_t count() const { return count_; }
   bool empty() const { return count_ == 0; }
   std::optional<double> Mean() const;
-  // Of a sample: divided by count - 1. Nothing below two values, or where the squares sum to 2^128 or more,
-  // as those of 10^10 values of three days in nanoseconds would.
+  // The deviation of a sample: divided by count - 1. Nullopt below two values, or if the squares sum to
+  // 2^128, as those of 10^10 values of three days in nanoseconds would.
   std::optional<double> StandardDeviation() const;
   std::optional<int64_t> Min() const;
   std::optional<int64_t> Max() const;

@@ -38,8 +38,8 @@ Status CheckShapes(const Matrix& x, const Matrix& y, double penalty) {
   return {};
 }
 
-// What both ways of solving give: the coefficients, and the leverage of each row without the intercept's 1 /
-// rows.
+// The result of both ways of solving: the coefficients, and the leverage of each row without the intercept's
+// 1 / rows.
 struct Solution {
   Dense coefficients;
   Eigen::VectorXd leverage;

@@ -15,10 +15,10 @@ struct Ratio {
   std::optional<double> log_deviation;  // of the logarithms of the pairs' ratios, divided by n - 1
 };
 
-// What block for block is divided: values[i] by references[i], so that what a block has in common (the hour,
-// the neighbours) falls out. The mean and its t interval are of the logarithms and carried back by exp, as
-// times and rates vary by factors (Box, Hunter and Hunter, Statistics for Experimenters, 2005, chapters 3 and
-// 4). Nothing without pairs, where the lengths differ, or where one value is not finite and above 0.
+// Divides values[i] by references[i], block for block, so that conditions that a block has in common (the
+// hour, the neighbours) falls out. The mean and its t interval are of the logarithms and carried back by exp,
+// as times and rates vary by factors (Box, Hunter and Hunter, Statistics for Experimenters, 2005, chapters 3
+// and 4). Nothing without pairs, where the lengths differ, or where one value is not finite and above 0.
 // confidence is in (0, 1).
 std::optional<Ratio> PairedRatio(std::span<const double> values, std::span<const double> references,
                                  double confidence = 0.95);
@@ -26,7 +26,7 @@ std::optional<Ratio> PairedRatio(std::span<const double> values, std::span<const
 // The same of logarithms that are already there.
 std::optional<Ratio> RatioOfLogs(std::span<const double> log_ratios, double confidence = 0.95);
 
-// Of two samples that share no blocks: the ratio of their geometric means, with Welch's interval of the
+// For two samples that share no blocks: the ratio of their geometric means, with Welch's interval of the
 // difference of the logarithms' means (Welch 1947; degrees of freedom by Satterthwaite 1946, not rounded). n
 // is the smaller sample's; no log_deviation. No interval where a sample has one value only, or none varies.
 // Nothing where one is empty, or a value is not finite and above 0.

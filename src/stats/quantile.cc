@@ -12,7 +12,7 @@ namespace {
 constexpr double kBeyond = 10;       // values to be expected beyond a quantile that is reported
 constexpr double kRounding = 1e-15;  // relative; p is rounded to a double, and the product once more
 
-// Of n values, the probability that at most k lie below the p-quantile (NIST DLMF 8.17.5).
+// Returns the probability that at most k of n values lie below the p-quantile (NIST DLMF 8.17.5).
 double AtMost(int64_t k, int64_t n, double p) {
   if (k < 0) return 0;
   if (k >= n) return 1;

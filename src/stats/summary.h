@@ -1,4 +1,4 @@
-// What a few independent values say together. Pure functions over numbers.
+// The summary of a few independent values. Pure functions over numbers.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace weir::stats {
 struct Summary {
   int64_t n = 0;
   double mean = 0;
-  // Of a sample, divided by n - 1; these four are nothing for a single value.
+  // The deviation of a sample, divided by n - 1; these four are absent for a single value.
   std::optional<double> standard_deviation;
   std::optional<double> standard_error;  // of the mean
   std::optional<double> low, high;       // Student's interval of the mean

@@ -1,4 +1,4 @@
-// What a network without its last layer makes of made pictures.
+// The outputs of a network without its last layer for made pictures.
 #pragma once
 
 #include <cstdint>

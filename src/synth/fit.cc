@@ -52,7 +52,7 @@ Matrix Standardised(const Matrix& x, const Standard& standard) {
   return out;
 }
 
-// Of the softmax of `row`, all scores multiplied by `stretch`, against a label believed by all but kDoubt.
+// Returns the loss of the softmax of `row` times `stretch` against a label believed by all but kDoubt.
 double LogLoss(std::span<const double> row, int label, double stretch) {
   const double top = std::ranges::max(row);
   const double mean = std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(row.size());

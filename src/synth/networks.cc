@@ -26,7 +26,7 @@ constexpr std::array<ResNet, 5> kResNets{{
     {"resnet152", Block::kBottleneck, {3, 8, 36, 3}},
 }};
 
-// Of a branch to its stage: small, and the smaller the more of them add up, so that depth does not wash the
+// Returns the gain of a branch: smaller the more branches add up in a stage, so that depth does not wash the
 // picture out.
 double BranchGain(int blocks) { return 0.5 / blocks; }
 

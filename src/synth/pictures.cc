@@ -40,7 +40,7 @@ struct Style {
 };
 constexpr std::array<Style, 3> kStyles{{{"stripes", 18}, {"checks", 5}, {"dots", 8}}};  // by Texture
 
-// What chance decides about one picture.
+// The random choices of one picture.
 struct Look {
   int width;
   int height;

@@ -1,4 +1,4 @@
-// Made pictures: classes told apart by colours and texture, each picture a pure function of a seed and its
+// Made pictures: classes differ in colours and texture, each picture a pure function of a seed and its
 // number.
 #pragma once
 

@@ -18,7 +18,7 @@ class WholeFolder {
   WholeFolder(WholeFolder&& other) noexcept;
   ~WholeFolder();
 
-  // Of the folder to be filled.
+  // Returns the path of the folder to be filled.
   const std::string& path() const { return filling_; }
 
   // Renames the folder to the wanted name, swapping it with the one to be replaced, which is then removed.

@@ -34,7 +34,7 @@ std::unexpected<Error> Refuse(const Place& place, std::string_view what);
 
 using Read = std::function<Status(const Node&, const Place&)>;
 
-// What is done with one key of a map.
+// The treatment of one key of a map.
 struct Key {
   std::string_view name;
   Read read;

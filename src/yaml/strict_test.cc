@@ -71,7 +71,7 @@ TEST(Strict, RefusesASecondDocument) {
   EXPECT_EQ(WhyNot("---\nname: a\n"), "it was read");
 }
 
-// Of which the library makes documents without end.
+// The library would make endless documents of this text.
 TEST(Strict, RefusesACommaWhereADocumentWouldBegin) {
   EXPECT_EQ(WhyNot(","), "line 1: not YAML: \",\" stands where a key should");
   EXPECT_EQ(WhyNot(",# e.\nname: a"), "line 1: not YAML: \",\" stands where a key should");

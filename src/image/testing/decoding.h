@@ -1,4 +1,4 @@
-// What the decoder's tests ask of every format.
+// Checks that the decoder's tests make for every format.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a caller gives and wants, held against what a model declares: shared by the engines.
+// Checks a caller's inputs and outputs against the model's declarations. Shared by the engines.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ BusySchedule::Slot BusySchedule::Reserve(int64_t items, Instant now) {
 std::vector<Duration> BusySchedule::BusyUntil(Instant now) const {
   std::vector<Duration> busy;
   for (const Stream& stream : streams_) {
-    // What lies ahead is one unbroken stretch: a batch waits only behind another.
+    // The time ahead is one unbroken stretch, because a batch waits only behind another.
     const Duration ahead = std::max(Duration::zero(), stream.busy_until - now);
     busy.push_back(stream.reserved - ahead);
   }

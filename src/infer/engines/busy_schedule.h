@@ -32,7 +32,7 @@ class BusySchedule {
   // backwards.
   Slot Reserve(int64_t items, Instant now);
 
-  // Of each stream, the time until `now` in which it computed.
+  // Returns for each stream its computing time until `now`.
   std::vector<Duration> BusyUntil(Instant now) const;
 
  private:

@@ -1,4 +1,4 @@
-// What an accelerator that is not there answers: a function of the bytes it is given, so that a payload that
+// The answers of an emulated accelerator: a function of the input's bytes, so that a payload that
 // was damaged, or swapped for another, shows.
 #pragma once
 

@@ -43,7 +43,7 @@ bool ReadDuration(std::string_view text, Duration& value) {
   return false;
 }
 
-// What a setting takes, when `value` is not it; empty when it has been taken; kUnknown when there is no such
+// Describes the allowed values if `value` is not one; empty if it was taken; kUnknown if there is no such
 // setting.
 constexpr std::string_view kUnknown = "?";
 std::string_view Apply(std::string_view key, std::string_view value, EmulatedOptions& options) {

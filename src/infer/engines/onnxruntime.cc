@@ -145,7 +145,7 @@ ONNXTensorElementDataType ToOrt(DType dtype) {
   return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
 }
 
-// What `facts` say; the name is left empty.
+// Returns the type and shape in `facts`; the name is left empty.
 Result<TensorInfo> Describe(const Library& library, const OrtTensorTypeAndShapeInfo* facts) {
   const OrtApi& api = library.api();
   ONNXTensorElementDataType type{};

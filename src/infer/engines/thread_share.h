@@ -10,8 +10,9 @@ struct ThreadShare {
   int threads = 1;  // in all
   int streams = 1;  // side by side; at most `threads`
 };
-// What SessionOptions ask for, within `usable` CPUs: 0 threads is all of them, 0 streams one per thread, and
-// more than there are is as many as there are. kInvalidArgument for negative numbers.
+// Returns the threads and streams that SessionOptions ask for, within `usable` CPUs: 0 threads is all of
+// them, 0 streams one per thread, and more than there are is as many as there are. kInvalidArgument for
+// negative numbers.
 Result<ThreadShare> ShareThreads(const SessionOptions& options, int usable);
 
 }  // namespace weir::infer

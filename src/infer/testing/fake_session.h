@@ -88,7 +88,7 @@ class FakeSession final : public Session {
     MutexLock lock(mutex_);
     while (batches_.size() < count) changed_.Wait(mutex_);
   }
-  // What each Run was given, in the order of their beginning.
+  // Returns the inputs of each Run, in the order of their beginning.
   std::vector<std::vector<Tensor>> batches() const {
     MutexLock lock(mutex_);
     return batches_;

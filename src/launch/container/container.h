@@ -58,7 +58,8 @@ Result<std::unique_ptr<Launched>> StartContainer(const ContainerTool& tool, cons
 std::vector<std::string> RunArguments(const ContainerTool& tool, const ContainerOptions& options,
                                       const std::string& name);
 
-// What to try with `program`, most usual first; `open_files` and `processes` are this process's hard limits.
+// Returns the tools to try with `program`, most usual first; `open_files` and `processes` are this process's
+// hard limits.
 std::vector<ContainerTool> ToolsToTry(const std::string& program, int64_t open_files, int64_t processes);
 
 }  // namespace weir::launch

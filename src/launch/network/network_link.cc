@@ -55,7 +55,7 @@ Result<UniqueFd> MakeNamespace() {
   return made;
 }
 
-// Runs `body` in that namespace, on a thread of its own: which one a thread is in cannot be lent.
+// Runs `body` in that namespace on its own thread, because a thread cannot pass its namespace to another.
 Status InNamespace(int network_namespace, const std::function<Status()>& body) {
   Status done;
   StartThread("launch-netns", [&](const std::stop_token&) {
@@ -83,7 +83,7 @@ std::string ToText(uint32_t address) {
   return fmt::format("{}.{}.{}.{}", address >> 24, address >> 16 & 255, address >> 8 & 255, address & 255);
 }
 
-// What these commands cannot do is not to be had on this machine.
+// A failure of these commands means that this machine lacks the ability.
 Status RunTool(const std::vector<std::string>& arguments, int network_namespace, const Clock& clock) {
   const auto done =
       RunWell({.arguments = arguments, .network_namespace = network_namespace, .timeout = 10s}, clock);

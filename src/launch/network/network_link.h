@@ -27,9 +27,9 @@ class NetworkLink {
     std::optional<double> gbit_per_s = 5;
     int mtu =
         9000;  // bytes; 1,280 to 65,000. 9,000: what data centres use; a payload gets 99.3 % of the rate
-    // What may wait at each end beside what leaves at once, as time at this rate; 0.1 ms to 1 s. In bytes it
-    // stays what it is whatever the rate becomes, as a port's memory does. 8 ms are 5 MB at 5 Gbit/s: about
-    // what a switch with 16 MB of shared memory grants a port that alone is congested.
+    // The queue at each end, beside the bucket that leaves at once, as time at this rate; 0.1 ms to 1 s. In
+    // bytes it stays what it is whatever the rate becomes, as a port's memory does. 8 ms are 5 MB at 5
+    // Gbit/s: about what a switch with 16 MB of shared memory grants a port that alone is congested.
     Duration queue = 8ms;
     Duration delay{};  // of each packet, each way, beside the queue's; up to 10 s. Wants netem in the kernel
   };
@@ -83,10 +83,11 @@ class NetworkLink {
 
 // The parts that only reckon.
 
-// What shapes to a rate. The bucket holds 157 us of the rate (96 KiB at 5 Gbit/s), the least with which bulk
-// transfers reach the rate on a busy machine, and never less than the largest packet that the kernel hands
-// over in one piece (64 KiB): a smaller one makes it cut packets here, and halves the rate. A larger one
-// would let short requests pass unshaped. The queue holds so much time of the rate beyond that.
+// Returns the bucket that shapes to a rate. The bucket holds 157 us of the rate (96 KiB at 5 Gbit/s), the
+// least with which bulk transfers reach the rate on a busy machine, and never less than the largest packet
+// that the kernel hands over in one piece (64 KiB): a smaller one makes it cut packets here, and halves the
+// rate. A larger one would let short requests pass unshaped. The queue holds so much time of the rate beyond
+// that.
 Bucket BucketFor(double gbit_per_s, Duration queue);
 
 // Arguments for tc that shape what leaves `device`, at `place`.

@@ -113,7 +113,7 @@ class NetworkLinkTest : public testing::Test {
     ::freeifaddrs(list);
     return device;
   }
-  // What tc tells of it.
+  // Returns the output of tc for it.
   std::string Shown(const NetworkLink& link) {
     return RunWell({.arguments = {"tc", "qdisc", "show", "dev", DeviceOf(link)}}, clock_).value_or("");
   }
@@ -243,7 +243,7 @@ TEST_F(NetworkLinkTest, PassesWhatItsRateAllowsAndCountsIt) {
     const uint64_t received = transfer.ReceiveUntil(begin + 600ms);
     const double allowed = rate * 1e9 / 8 * Seconds(clock_.Now() - begin);
     EXPECT_GE(static_cast<double>(received), allowed * 0.5) << rate;
-    // What lay in the receiver's buffer came at the rate before.
+    // Bytes in the receiver's buffer came at the rate before.
     EXPECT_LE(static_cast<double>(received), allowed * 1.2 + 500'000) << rate;
     total += received;
   }
@@ -255,7 +255,7 @@ TEST_F(NetworkLinkTest, PassesWhatItsRateAllowsAndCountsIt) {
   EXPECT_LT(counters->to_far.bytes, total / 10);
 }
 
-// What passes in whole rounds of the schedule is the mean, whatever the rates were.
+// Over whole rounds of the schedule the mean rate passes, whatever the rates were.
 TEST_F(NetworkLinkTest, PassesTheMeanOfAScheduleOfRates) {
   const auto link = Make({.gbit_per_s = 0.04});
   if (link == nullptr) GTEST_SKIP() << reason_;
@@ -311,7 +311,7 @@ TEST_F(NetworkLinkTest, LosesNothingThatWaitsWhenTheRateChanges) {
   EXPECT_EQ(after->to_far.dropped, 0U);
 }
 
-// What tc calls latency is the queue beside the bucket, as time at the rate.
+// The latency of tc is the queue beside the bucket, as time at the rate.
 TEST_F(NetworkLinkTest, KeepsItsQueueWhateverTheRateBecomes) {
   const auto link = Make({.gbit_per_s = 0.4, .queue = 20ms});
   if (link == nullptr) GTEST_SKIP() << reason_;

@@ -10,14 +10,14 @@
 
 namespace weir::launch {
 
-// What a token bucket (tbf) lets through. A value.
+// The parameters of a token bucket (tbf). A value.
 struct Bucket {
   uint64_t bytes_per_s = 0;
   uint32_t burst_bytes = 0;  // that may leave at once
   uint32_t queue_bytes = 0;  // that may wait; what comes beyond is dropped
 };
 
-// Of one queue, since it is there.
+// The counters of one queue since its creation.
 struct QueueCounters {
   uint64_t bytes = 0, packets = 0;  // that have left it, with Ethernet headers
   uint64_t dropped = 0;             // packets that found it full

@@ -23,7 +23,7 @@ class VariableRate {
                                                      const Clock& clock);
   ~VariableRate();  // Stop
 
-  // What was done: how often the rate was set, and the longest that one was set after its moment.
+  // How often the rate was set, and the longest delay of one after its moment.
   struct Report {
     int64_t changes = 0;
     Duration latest{};

@@ -12,7 +12,7 @@ RateSchedule Fast() {
   return std::move(*schedule);
 }
 
-// What was set, and by a thread that waits for it.
+// Records the rates that were set; a thread can wait for them.
 class Recorder {
  public:
   Status Set(double rate) {

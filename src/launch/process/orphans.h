@@ -1,5 +1,5 @@
-// What this program has started and what still runs of it, known by its mark; what runs that were killed have
-// left behind.
+// Finds processes and containers that this program started, by their owner tag, and those that killed runs
+// have left behind.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,12 @@ std::string MakeName(Instant now);
 // The owner in such a name; nothing for other names.
 std::optional<Owner> OwnerOfName(std::string_view name);
 
-// What every program started here has in its environment: "WEIR_OWNER=PID-TICKS".
+// Returns the environment variable of every program started here: "WEIR_OWNER=PID-TICKS".
 std::string OwnerVariable();
-// What a container has as its label: "weir.owner=PID-TICKS".
+// Returns the label of every container started here: "weir.owner=PID-TICKS".
 std::string OwnerLabel();
 
-// What a program that is kept (supervisor.h) has in its environment besides, here or on another node:
+// Returns a second variable, of a supervised program (supervisor.h), here or on another node:
 // "WEIR_KEPT=BOOT:weir-PID-TICKS-NOW". BOOT tells this machine, and its boot, from others.
 std::string MakeMark(Instant now);
 std::string MarkPrefix();  // "WEIR_KEPT=BOOT:": of all the marks made on this machine
@@ -61,8 +61,8 @@ struct Started {
 // with it). Some 0.1 s, most of it for podman.
 std::vector<Started> ListStarted(const Clock& clock);
 
-// What `owner` has started and still runs at `until`, or an empty list as soon as nothing does: what was told
-// to end may take a moment to go. A link is no trial's and is not counted.
+// Returns what `owner` has started and still runs at `until`, or an empty list as soon as nothing does: what
+// was told to end may take a moment to go. A link is no trial's and is not counted.
 std::vector<Started> StillRunning(const Owner& owner, Instant until, const Clock& clock);
 
 // Kills the processes whose mark names an owner that is dead, removes its containers and its links, waits

@@ -1,4 +1,4 @@
-// What a process and a container's front program have in common: a child whose last words are kept.
+// A child process whose last output is kept: a server, or a container's front program.
 #pragma once
 
 #include <memory>

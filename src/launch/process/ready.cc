@@ -77,7 +77,7 @@ Result<std::string> Ask(int socket, const HttpUrl& url, Instant until, const Clo
   return answer;
 }
 
-// What the server says of it, where it says it as the protocol does: {"error": "..."}.
+// Returns the server's error text if it has the protocol's form: {"error": "..."}.
 std::string ErrorOf(const std::string& answer) {
   const size_t body = answer.find("\r\n\r\n");
   if (body == std::string::npos) return "";

@@ -20,7 +20,7 @@
 namespace weir::launch {
 namespace {
 
-// What the child says through a pipe when a step fails before the program runs.
+// The child's message through a pipe if a step fails before the program runs.
 struct Fault {
   const char* step = nullptr;  // the same address in both: the child is a copy
   int error = 0;

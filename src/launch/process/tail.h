@@ -22,7 +22,7 @@ class Tail {
   // To be called when the program has been given its copy: the tail ends when the last copy is closed.
   void CloseWriteEnd() { write_end_ = UniqueFd(); }
 
-  // What has been read so far, and what lies in the pipe.
+  // Returns the text read so far, with the text that lies in the pipe.
   std::string Text();
 
  private:

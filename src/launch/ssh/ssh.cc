@@ -46,7 +46,7 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-// What runs on the node, in the words of its login's shell.
+// Returns the command for the node, quoted for the shell of its login.
 Result<std::vector<std::string>> With(const SshHost& host, const std::string& there) {
   std::vector<std::string> arguments = TRY(SshArguments(host));
   arguments.push_back(there);

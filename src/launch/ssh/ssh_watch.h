@@ -1,4 +1,4 @@
-// What the processes that this one started on another node use there, and that node.
+// Resource use of another node, and of the processes that this one started there.
 #pragma once
 
 #include <memory>

@@ -22,7 +22,7 @@ class FakeProgram {
   }
   ~FakeProgram() { ::setenv("PATH", path_.c_str(), 1); }  // NOLINT(concurrency-mt-unsafe)
 
-  // What the script has written to "$0.calls".
+  // Returns the lines that the script has written to "$0.calls".
   std::string Calls() const {
     std::ostringstream all;
     all << std::ifstream(program_ + ".calls").rdbuf();

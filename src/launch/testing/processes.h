@@ -1,4 +1,4 @@
-// What tests ask of processes that are not their own children.
+// Questions of tests about processes that are not their own children.
 #pragma once
 
 #include <fstream>

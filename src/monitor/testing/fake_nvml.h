@@ -4,7 +4,7 @@
 
 #include "monitor/nvml.h"
 
-// What one device answers. An error of NVML in the place of a success refuses all that the device is asked,
+// The answers of one device. An error of NVML in the place of a success refuses all that the device is asked,
 // but its handle.
 struct FakeNvmlDevice {
   weir::monitor::nvml::Return handle_error = 0, error = 0;

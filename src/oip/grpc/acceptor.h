@@ -24,7 +24,7 @@
 
 namespace weir::oip {
 
-// What the calls of a connection count. Thread-safe.
+// Counters that the calls of a connection keep. Thread-safe.
 struct GrpcConnection {
   std::atomic<uint64_t> messages = 0;       // complete
   std::atomic<uint64_t> message_bytes = 0;  // of these
@@ -35,7 +35,7 @@ struct GrpcConnection {
 // Thread-safe but for Start and Stop.
 class GrpcAcceptor {
  public:
-  // Of all connections.
+  // The load of all connections.
   struct Load {
     uint64_t unfinished_bytes = 0;  // of messages
     uint64_t received_bytes = 0;    // since the last look

@@ -16,7 +16,7 @@
 namespace weir::oip {
 namespace {
 
-// What was handed over, as the library would own it.
+// Owns the accepted sockets, as the library would.
 class Taken {
  public:
   void Add(int fd) {

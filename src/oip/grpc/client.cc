@@ -27,8 +27,8 @@
 #include "oip/grpc/codec.h"
 #include "oip/grpc/tsan_annotations.h"
 #include "oip/model_facts.h"
-#include "oip/status.h"
 #include "oip/oip.grpc.pb.h"
+#include "oip/status.h"
 
 namespace weir::oip {
 namespace {
@@ -129,7 +129,7 @@ class Lane {
   const std::string& address_;
   const Clock& clock_;
   grpc::CompletionQueue queue_;
-  // Of whoever takes calls from the queue.
+  // Used by the thread that takes calls from the queue.
   int in_a_row_ = 0;  // taken
   // The last answer that was found whole: what lies before its one tensor, and the size of all of it.
   std::string whole_head_;

@@ -26,7 +26,7 @@ void AppendLength(uint32_t number, size_t size, std::string& out) {
   AppendVarint(size, out);
 }
 
-// What is empty is not written, as proto3 has it.
+// Writes nothing for an empty text, as proto3 has it.
 void AppendText(uint32_t number, std::string_view text, std::string& out) {
   if (text.empty()) return;
   AppendLength(number, text.size(), out);
@@ -147,8 +147,8 @@ size_t ExpectedSize(std::span<const infer::Tensor> tensors) {
 }
 
 // Answers mostly come in the order of the wishes.
-const RequestedOutput* FindWish(std::span<const RequestedOutput> wishes, std::string_view name,
-                                size_t likely) {
+const RequestedOutput* FindRequested(std::span<const RequestedOutput> wishes, std::string_view name,
+                                     size_t likely) {
   if (likely < wishes.size() && wishes[likely].name == name) return &wishes[likely];
   const auto found = std::ranges::find(wishes, name, &RequestedOutput::name);
   return found == wishes.end() ? nullptr : &*found;
@@ -170,7 +170,7 @@ Slices WriteGrpcResponse(const infer::Response& response, std::span<const Reques
   std::string scratch;
   std::vector<bool> in_region(response.outputs.size());
   for (size_t i = 0; i < response.outputs.size(); ++i) {
-    const RequestedOutput* const wish = FindWish(outputs, response.outputs[i].name, i);
+    const RequestedOutput* const wish = FindRequested(outputs, response.outputs[i].name, i);
     in_region[i] = wish && wish->region;
     AppendTensor(response.outputs[i], in_region[i] ? wish->region : std::nullopt, scratch, text);
   }

@@ -22,7 +22,7 @@ using Slices = std::vector<Bytes>;
 // Unknown fields are passed over, as protobuf has it. All outputs are binary.
 Result<InferRequest> ParseGrpcRequest(std::span<const Bytes> message);
 // An inference.ModelInferResponse; all tensors raw, their data sent as it lies (but for those under a KiB,
-// which cost less as a copy than as a piece). `outputs` as they were wished for: those in a region carry no
+// which cost less as a copy than as a piece). `outputs` as they were requested: those in a region carry no
 // data.
 Slices WriteGrpcResponse(const infer::Response& response, std::span<const RequestedOutput> outputs);
 

@@ -33,7 +33,7 @@ inline constexpr const char* kModelInferName = "/inference.GRPCInferenceService/
 inline constexpr const char* kModelStreamInferName = "/inference.GRPCInferenceService/ModelStreamInfer";
 inline constexpr const char* kHealthWatchName = "/grpc.health.v1.Health/Watch";
 
-// What a grpc.health.v1 check of the service named in `message` answers: a HealthCheckResponse. An unknown
+// Returns the HealthCheckResponse for the service that the grpc.health.v1 request `message` names. An unknown
 // service is SERVICE_UNKNOWN. kInvalidArgument for what is no HealthCheckRequest.
 Result<std::string> WatchHealth(Api& api, std::string_view message);
 
@@ -41,7 +41,7 @@ Result<std::string> WatchHealth(Api& api, std::string_view message);
 std::string FindRequestId(std::span<const Bytes> message);
 // A ModelStreamInferResponse that says what went wrong with the request of that id.
 std::string WriteStreamError(const std::string& id, const Error& error);
-// What stands before a ModelInferResponse of `size` bytes to make it a ModelStreamInferResponse.
+// Returns the bytes before a ModelInferResponse of `size` bytes that make it a ModelStreamInferResponse.
 std::string WriteStreamPrefix(size_t size);
 
 }  // namespace weir::oip

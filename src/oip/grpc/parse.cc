@@ -183,7 +183,7 @@ Result<TensorRead> ReadTensor(ProtoReader& reader, std::string_view kind, size_t
   return read;
 }
 
-Result<RequestedOutput> ReadWish(ProtoReader& reader) {
+Result<RequestedOutput> ReadRequestedOutput(ProtoReader& reader) {
   ProtoReader message = reader;
   if (!reader.ReadMessage(message)) return Broken();
   std::string name;
@@ -278,7 +278,7 @@ Result<InferRequest> ReadRequest(ProtoReader message) {
       case Length(6):
         if (result.outputs.size() == kMaxTensors)
           return Bad(fmt::format("more than {} outputs", kMaxTensors));
-        result.outputs.push_back(TRY(ReadWish(message)));
+        result.outputs.push_back(TRY(ReadRequestedOutput(message)));
         break;
       case Length(7):
         TRY_STATUS(ReadRaw(message, raw));
@@ -302,7 +302,7 @@ Result<InferRequest> ReadRequest(ProtoReader message) {
   return result;
 }
 
-// What other servers say in the parameters of a response is their own.
+// Passes over parameters of other servers' responses that are unknown here.
 Status ReadResponseParameter(ProtoReader& reader, ResponseParameters& parameters) {
   std::string name;
   std::optional<infer::Parameter> value;

@@ -47,7 +47,7 @@ class ProtoReader {
     return tag >> 3 != 0 && (tag & 7) <= static_cast<uint32_t>(WireType::kFixed32);
   }
 
-  // Of so many bytes at most.
+  // The longest encoding, in bytes.
   static constexpr int kLong = 10;
   static constexpr int kShort = 5;  // tags and lengths
   bool ReadVarint(uint64_t& value, int most = kLong) {

@@ -100,7 +100,7 @@ class GrpcInFlight {
   CondVar idle_;
 };
 
-// What the queues of a server share.
+// State that the queues of a server share.
 struct GrpcShared {
   GrpcShared(OipGrpcServer::Options options, Api& api, const Clock& clock);
 

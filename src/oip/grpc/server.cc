@@ -14,7 +14,7 @@
 namespace weir::oip {
 namespace {
 
-// What the library may hold beside messages: connections, calls, headers.
+// Memory of the library beside messages: connections, calls, headers.
 constexpr size_t kLibraryBytes = size_t{16} << 20;
 constexpr int kHandshakeTimeoutMs = 10'000;  // to the end of the client's first SETTINGS
 

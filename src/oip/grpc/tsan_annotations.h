@@ -1,5 +1,5 @@
-// What one thread gives the gRPC library and another gets from it: the library orders the two, but it is
-// built without ThreadSanitizer, which has to be told. Nothing in any other build.
+// Annotations for objects that pass between threads through the gRPC library. The library orders them, but it
+// is built without ThreadSanitizer, which has to be told. Nothing in any other build.
 #pragma once
 
 #if defined(__has_feature)

@@ -159,7 +159,7 @@ HttpBody Finish(JsonWriter json, HttpBody body, bool binary) {
 }
 
 // Answers mostly come in the order of the wishes.
-const RequestedOutput* FindWish(const ResponseForm& form, std::string_view name, size_t likely) {
+const RequestedOutput* FindRequested(const ResponseForm& form, std::string_view name, size_t likely) {
   if (likely < form.outputs.size() && form.outputs[likely].name == name) return &form.outputs[likely];
   const auto found = std::ranges::find(form.outputs, name, &RequestedOutput::name);
   return found == form.outputs.end() ? nullptr : &*found;
@@ -212,13 +212,13 @@ Result<InferRequest> ParseRawHttpRequest(const Bytes& body, const infer::TensorI
 }
 
 Result<HttpBody> WriteHttpResponse(const infer::Response& response, const ResponseForm& form) {
-  const auto wish_of = [&](size_t i) { return FindWish(form, response.outputs[i].name, i); };
+  const auto requested_of = [&](size_t i) { return FindRequested(form, response.outputs[i].name, i); };
   const auto is_binary = [&](const RequestedOutput* wish) {
     return wish ? wish->binary : form.binary_by_default;
   };
   size_t expected = 320 + 96 * response.outputs.size() + (response.durations ? 256 : 0);
   for (size_t i = 0; i < response.outputs.size(); ++i) {
-    const RequestedOutput* const wish = wish_of(i);
+    const RequestedOutput* const wish = requested_of(i);
     if (!is_binary(wish) && !(wish && wish->region)) expected += JsonSize(response.outputs[i]);
   }
   JsonWriter json(expected);
@@ -234,7 +234,7 @@ Result<HttpBody> WriteHttpResponse(const infer::Response& response, const Respon
   json.Open('[');
   for (size_t i = 0; i < response.outputs.size(); ++i) {
     const infer::Tensor& tensor = response.outputs[i];
-    const RequestedOutput* const wish = wish_of(i);
+    const RequestedOutput* const wish = requested_of(i);
     json.Open('{');
     WriteTensorHead(tensor, json);
     // An output in a region has neither data nor parameters: NVIDIA's C++ client takes any for binary data.

@@ -37,7 +37,7 @@ Result<InferRequest> ParseHttpRequest(const Bytes& body, std::optional<uint64_t>
 // one. Its free dimension, one at most, follows from the size; BYTES is one element.
 Result<InferRequest> ParseRawHttpRequest(const Bytes& body, const infer::TensorInfo& input, bool batched);
 
-// What the answer must look like: the part of the request that outlives the inference.
+// The form of the response: the part of the request that outlives the inference.
 struct ResponseForm {
   std::vector<RequestedOutput> outputs;
   bool binary_by_default = false;

@@ -25,7 +25,7 @@ std::string Lower(std::string_view text) {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// What most clients on this machine send, with or without a port: no more than a comparison.
+// Compares with the hosts that most clients on this machine send, with or without a port.
 bool IsUsualLoopback(std::string_view host) {
   for (const std::string_view usual : {"127.0.0.1", "localhost"}) {
     if (!host.starts_with(usual)) continue;

@@ -10,7 +10,7 @@
 namespace weir::oip {
 namespace {
 
-// Of a number that is out of range: whether it is too large, and not too small.
+// Returns whether a number that is out of range is too large, not too small.
 bool IsHuge(const char* text, const char* end) {
   const std::string_view number(text, static_cast<size_t>(end - text));
   const size_t digits_end = std::min(number.find_first_of("eE"), number.size());

@@ -11,7 +11,7 @@
 
 namespace weir::oip {
 
-// What may stand behind the text that is read here: as many bytes can be read, and none of them is of a
+// The padding behind the text that is read here: as many bytes can be read, and none of them is of a
 // number.
 inline constexpr size_t kNumberPadding = 16;
 

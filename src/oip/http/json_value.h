@@ -17,7 +17,7 @@ namespace weir::oip {
 
 namespace json = simdjson::ondemand;
 
-// Of arrays and objects in one another, from the value at hand on.
+// The deepest nesting of arrays and objects, counted from the value at hand.
 inline constexpr int kMaxJsonDepth = 100;
 
 std::unexpected<Error> MalformedJson(simdjson::error_code code);
@@ -32,7 +32,7 @@ std::unexpected<Error> MalformedJson(simdjson::error_code code);
     std::move(try_json).value_unsafe();                       \
   })
 
-// What kind of value begins here, judged by its first character. kOther is NaN or Infinity, or not JSON.
+// The kind of a value, judged by its first character. kOther is NaN or Infinity, or not JSON.
 enum class Kind { kNull, kBool, kNumber, kString, kArray, kObject, kOther };
 Kind KindOf(json::value& value);
 

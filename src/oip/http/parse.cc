@@ -24,7 +24,7 @@ std::unexpected<Error> Bad(std::string message) {
 }
 
 // The keys of the protocol that an object has had: none may come twice.
-class Seen {
+class SeenKeys {
  public:
   Status Once(std::string_view key) {
     for (const std::string_view before : std::span(keys_).first(count_)) {
@@ -90,7 +90,7 @@ class BodyReader {
   // The data that lies after the JSON, or the region, of a tensor without data in the JSON.
   Status ReadElsewhere(const TensorParameters& parameters, TensorRead& read);
   Status TakeBinary(uint64_t size, infer::Tensor& tensor);
-  Result<RequestedOutput> ReadWish(json::value value, size_t index, std::vector<bool>& said);
+  Result<RequestedOutput> ReadRequestedOutput(json::value value, size_t index, std::vector<bool>& said);
   Status CheckEnd() const {
     if (offset_ == body_.size()) return {};
     return Bad(fmt::format("{} bytes are left over after the last binary tensor", body_.size() - offset_));
@@ -99,7 +99,7 @@ class BodyReader {
   const Bytes& body_;
   const std::string_view text_;  // the JSON, in its padded copy
   size_t offset_;                // where the next binary tensor begins
-  // What outputs hold is held against what their JSON says of them, and not kept.
+  // The values of outputs are checked against their JSON description, and not kept.
   bool passes_over_ = false;
 };
 
@@ -134,7 +134,7 @@ Result<TensorRead> BodyReader::ReadMembers(json::object object, std::string& nam
   TensorRead read;
   infer::Tensor& tensor = read.tensor;
   TensorParameters parameters;
-  Seen seen;
+  SeenKeys seen;
   bool has_shape = false, has_datatype = false, has_data = false;
   const char* late_data = nullptr;  // met before the shape and the type: it is read in a second pass
   std::optional<int64_t> items;     // of data that is counted alone
@@ -199,10 +199,11 @@ Result<TensorRead> BodyReader::ReadTensor(json::value value, std::string_view ki
   return read;
 }
 
-Result<RequestedOutput> BodyReader::ReadWish(json::value value, size_t index, std::vector<bool>& said) {
+Result<RequestedOutput> BodyReader::ReadRequestedOutput(json::value value, size_t index,
+                                                        std::vector<bool>& said) {
   std::string name;
   TensorParameters parameters;
-  Seen seen;
+  SeenKeys seen;
   const Status read = [&]() -> Status {
     return ForEachMember(TRY(AsObject(value, "it")), [&](std::string_view key, json::value member) -> Status {
       if (key == "name") {
@@ -232,7 +233,7 @@ Result<InferRequest> BodyReader::ReadRequest(json::object root) {
   InferRequest result;
   infer::Request& request = result.request;
   std::vector<bool> said;  // of each output: whether it says itself if it is to be binary
-  Seen seen;
+  SeenKeys seen;
   bool has_inputs = false;
   TRY_STATUS(ForEachMember(root, [&](std::string_view key, json::value value) -> Status {
     if (key == "id") {
@@ -261,7 +262,7 @@ Result<InferRequest> BodyReader::ReadRequest(json::object root) {
       return ForEachItem(value, key, [&](json::value item) -> Status {
         if (result.outputs.size() == kMaxTensors)
           return Bad(fmt::format("more than {} outputs", kMaxTensors));
-        result.outputs.push_back(TRY(ReadWish(item, result.outputs.size(), said)));
+        result.outputs.push_back(TRY(ReadRequestedOutput(item, result.outputs.size(), said)));
         return {};
       });
     } else {
@@ -279,7 +280,7 @@ Result<InferRequest> BodyReader::ReadRequest(json::object root) {
   return result;
 }
 
-// What other servers say in the parameters of a response is their own.
+// Passes over parameters of other servers' responses that are unknown here.
 Status ReadResponseParameters(json::value value, ResponseParameters& parameters) {
   if (KindOf(value) != Kind::kObject) return Validate(value);
   return ForEachMember(TRY(AsObject(value, "'parameters'")),
@@ -293,7 +294,7 @@ Result<infer::Response> BodyReader::ReadResponse(json::object root, infer::Reque
   passes_over_ = wanted == infer::RequestForm::Outputs::kPassOver;
   infer::Response response;
   ResponseParameters parameters;
-  Seen seen;
+  SeenKeys seen;
   bool has_outputs = false;
   TRY_STATUS(ForEachMember(root, [&](std::string_view key, json::value value) -> Status {
     if (key == "model_name") {
@@ -331,8 +332,8 @@ Result<infer::Response> BodyReader::ReadResponse(json::object root, infer::Reque
   return response;
 }
 
-// What parsing needs beside the body, kept for the next one of its thread: a padded copy of the JSON (what
-// simdjson reads beyond the end must not be the client's) and simdjson's index of it.
+// Memory that parsing needs beside the body, kept for the next one of its thread: a padded copy of the JSON
+// (what simdjson reads beyond the end must not be the client's) and simdjson's index of it.
 struct Scratch {
   static constexpr size_t kKept = size_t{4} << 20;  // longer JSON has one of its own, and gives it back
 

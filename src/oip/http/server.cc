@@ -155,7 +155,7 @@ http::HttpResponse OipHttpServer::ModelReady(const HttpRoute& route) const {
                                                      : Failed(status.error());
 }
 
-// Of a request that changes or lists what is served.
+// Checks a request that changes or lists the served models.
 Status CheckControl(const HttpRoute& route, const http::HttpRequest& request) {
   if (request.body.size() > kMostControlBytes) {
     return Fail(ErrorCode::kInvalidArgument,

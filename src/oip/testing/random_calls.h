@@ -15,7 +15,7 @@
 
 namespace weir::oip::testing {
 
-// Of any type, with any bytes, zero-size dimensions and large ones among them.
+// Returns a tensor of any type with any bytes; some dimensions are zero or large.
 infer::Tensor RandomTensor(Random& random, std::string name);
 // With an id, parameters of every kind, priority, outputs and a wish for durations, or without.
 infer::Request RandomRequest(Random& random);
@@ -38,7 +38,7 @@ infer::Tensor NumberTensor(std::string name, infer::DType dtype, infer::Shape sh
           .data = Bytes::Copy(std::as_bytes(std::span(numbers)))};
 }
 
-// What NumberTensor was given.
+// Returns the numbers that NumberTensor was given.
 template <typename T>
 std::vector<T> Numbers(const infer::Tensor& tensor) {
   std::vector<T> numbers(tensor.data.size() / sizeof(T));
