@@ -8,11 +8,47 @@ import subprocess
 import tempfile
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("WEIR_PROGRAM", str(ROOT / "build/release/weir"))
 SHARED = pathlib.Path(os.environ.get("WEIR_SHARED", ROOT.parent / "shared"))
 SANITIZED = any(name in PROGRAM for name in ("asan", "tsan"))
+
+
+MOST_TRIES = 5  # of a test that is marked `timing`
+repeated = {}  # test -> failed tries
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "timing: asserts a duration or a rate, which other processes can disturb; repeated when it fails, but not under sanitizers")
+
+
+def _may_repeat(reports):
+    """Returns whether only an assertion failed: a crash or a sanitizer's report is never repeated."""
+    failed = [str(report.longrepr) for report in reports if report.failed]
+    return failed and not any("Sanitizer" in text or "exit -" in text for text in failed)
+
+
+def pytest_runtest_protocol(item, nextitem):
+    if SANITIZED or item.get_closest_marker("timing") is None:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for _ in range(MOST_TRIES):
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        if not _may_repeat(reports):
+            break
+        repeated[item.nodeid] = repeated.get(item.nodeid, 0) + 1
+        item._initrequest()
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def pytest_terminal_summary(terminalreporter):
+    for test, times in repeated.items():
+        terminalreporter.write_line(f"timing: {test} failed {times} of at most {MOST_TRIES} tries")
 
 
 class Weir:

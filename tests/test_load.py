@@ -42,17 +42,6 @@ def reasons(level):
     return {each["reason"] for each in level["reasons"]}
 
 
-def measured(check, times=5):
-    """Facts of time hold on a machine that nobody disturbs: `check` measures and asserts, and does so again where it fails. A disturbed minute is no fault of
-    the program; what is wrong each time is."""
-    for _ in range(times - 1):
-        try:
-            return check()
-        except AssertionError:
-            pass
-    return check()
-
-
 def after_requests(server, count, act):
     """Acts once the server has answered so many more than now, in a thread of its own."""
     def answered():
@@ -84,15 +73,13 @@ def test_a_closed_loop_counts_every_request(weir, server, protocol, mode):
         assert set(level["server_ms"]) >= {"queue", "compute_input", "compute_infer", "compute_output"}
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_a_known_delay_is_what_it_measures(weir, server, protocol):
-    def check():
-        level, = weir.json("load", *at(server, "five", protocol), "--concurrency-range", 1, "--duration", 1, "--warmup", 0.2, status=None)["levels"]
-        assert 5 <= level["response_ms"]["min"] < 5 + 2 * SLOW  # one of some hundred that nobody disturbed
-        assert level["response_ms"]["p50"] < 5 + 5 * SLOW
-        assert 5 <= level["server_ms"]["compute_infer"] <= level["response_ms"]["mean"]
-
-    measured(check)
+    level, = weir.json("load", *at(server, "five", protocol), "--concurrency-range", 1, "--duration", 1, "--warmup", 0.2, status=None)["levels"]
+    assert 5 <= level["response_ms"]["min"] < 5 + 2 * SLOW  # one of some hundred that nobody disturbed
+    assert level["response_ms"]["p50"] < 5 + 5 * SLOW
+    assert 5 <= level["server_ms"]["compute_infer"] <= level["response_ms"]["mean"]
 
 
 @pytest.mark.parametrize("connections, said", [(2, True), (4, False)])
@@ -113,6 +100,7 @@ def test_a_rate_is_planned_to_the_request(weir, server, distribution):
     assert level["slip_ms"]["n"] == level["planned"] - level["unsent"]
 
 
+@pytest.mark.timing
 def test_at_twice_the_capacity_response_times_grow_as_theory_says_and_are_invalid(weir, server):
     # No machine makes the model faster than 200 a second: a disturbed one, slower. What theory says to the thousandth is held in imagined time.
     level, = weir.json("load", *at(server, "five"), "--request-rate-range", 400, "--duration", 2, "--warmup", 0, status=3)["levels"]
@@ -124,6 +112,7 @@ def test_at_twice_the_capacity_response_times_grow_as_theory_says_and_are_invali
     assert 0 < level["throughput_per_s"] < 210
 
 
+@pytest.mark.timing
 def test_a_stall_of_the_server_shows_in_the_response_time(server, weir):
     stood = []
 
@@ -134,15 +123,12 @@ def test_a_stall_of_the_server_shows_in_the_response_time(server, weir):
         server.process.send_signal(signal.SIGCONT)
         stood.append(time.monotonic() - begin)
 
-    def check():
-        thread = after_requests(server, 200, stall)  # some 0.5 s after its begin
-        level, = weir.json("load", *at(server, "quick"), "--request-rate-range", 400, "--duration", 4, "--warmup", 0.2, status=None)["levels"]
-        thread.join()
-        assert level["planned"] == 1600 and level["failed"] == 0 and whole(level)
-        # A quarter of the requests was due while it stood still; the worst hundredth of all waited for all of it but 16 gaps, or longer.
-        assert level["response_ms"]["p99"] == pytest.approx(1000 * (stood[-1] - 16 / 400), rel=0.1)
-
-    measured(check)
+    thread = after_requests(server, 200, stall)  # some 0.5 s after its begin
+    level, = weir.json("load", *at(server, "quick"), "--request-rate-range", 400, "--duration", 4, "--warmup", 0.2, status=None)["levels"]
+    thread.join()
+    assert level["planned"] == 1600 and level["failed"] == 0 and whole(level)
+    # A quarter of the requests was due while it stood still; the worst hundredth of all waited for all of it but 16 gaps, or longer.
+    assert level["response_ms"]["p99"] == pytest.approx(1000 * (stood[-1] - 16 / 400), rel=0.1)
 
 
 def test_a_closed_loop_whose_generator_stood_still_says_so(server):
@@ -257,19 +243,17 @@ def test_pictures_are_held_against_the_answers_of_a_run(weir, made, tmp_path):
     running.stop()
 
 
-def test_the_generator_is_held_against_what_it_can_do(weir, server):
-    def check(protocol):
-        result = weir.json("load", *at(server, "quick", protocol), "--request-count", 50, "--warmup", 0, "--calibrate", status=None)
-        assert result["generator"]["ceiling_per_s"] > result["levels"][0]["throughput_per_s"] and result["generator"]["floor_ms"] > 0
+@pytest.mark.timing
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_the_generator_is_compared_with_its_ceiling(weir, server, protocol):
+    result = weir.json("load", *at(server, "quick", protocol), "--request-count", 50, "--warmup", 0, "--calibrate", status=None)
+    assert result["generator"]["ceiling_per_s"] > result["levels"][0]["throughput_per_s"] and result["generator"]["floor_ms"] > 0
 
-    for protocol in ("http", "grpc"):
-        measured(lambda: check(protocol))  # pylint: disable=cell-var-from-loop
 
-    def idle():
-        result = weir.json("load", *at(server, "five"), "--request-count", 50, "--warmup", 0, status=None)
-        assert "generator" not in result  # it had nothing to do
-
-    measured(idle)
+@pytest.mark.timing
+def test_an_idle_generator_is_not_compared(weir, server):
+    result = weir.json("load", *at(server, "five"), "--request-count", 50, "--warmup", 0, status=None)
+    assert "generator" not in result
 
 
 def keeps_the_rules(weir, result, tmp_path):
@@ -299,6 +283,7 @@ def test_the_parts_of_a_response_time_add_up(weir, server, tmp_path, protocol, s
         assert not keeps_the_rules(weir, result, tmp_path)
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("protocol, more", [("http", []), ("grpc", []), ("http", ["--sync"]), ("grpc", ["--check"])])
 def test_the_slow_ones_say_where_they_spent_their_time(weir, server, tmp_path, protocol, more):
     # Ten at once to a model that takes 5 ms for each: the last waits for nine others.
@@ -307,15 +292,12 @@ def test_the_slow_ones_say_where_they_spent_their_time(weir, server, tmp_path, p
     load = ["--concurrency-range", 10] if more == ["--sync"] else ["--request-intervals", tmp_path / "gaps"]
     data = ["--input-data", tmp_path / "data.json"] if more == ["--check"] else []
 
-    def check():
-        result = weir.json("load", *at(server, "five", protocol), *load, "--split", "response", "--request-count", 100, "--percentile", 90, "--warmup", 0,
-                           *data, *more, status=None)
-        level, = result["levels"]
-        assert level["answered"] == 100 and keeps_the_rules(weir, result, tmp_path)
-        parts = level["slowest"]["split_ms"]
-        assert parts["queue"] >= 30 and parts["queue"] >= level["split_ms"]["queue"] and parts["queue"] == max(parts.values())
-
-    measured(check)
+    result = weir.json("load", *at(server, "five", protocol), *load, "--split", "response", "--request-count", 100, "--percentile", 90, "--warmup", 0,
+                       *data, *more, status=None)
+    level, = result["levels"]
+    assert level["answered"] == 100 and keeps_the_rules(weir, result, tmp_path)
+    parts = level["slowest"]["split_ms"]
+    assert parts["queue"] >= 30 and parts["queue"] >= level["split_ms"]["queue"] and parts["queue"] == max(parts.values())
 
 
 def test_durations_are_asked_of_who_tells_them(weir, server, made):
@@ -348,6 +330,7 @@ def test_shared_memory_that_the_server_refuses_is_said(weir, server):
     assert b"--shared-memory" in weir.run("load", *at(server, "quick"), "--shared-memory", "system", status=2).stderr
 
 
+@pytest.mark.timing
 def test_a_rate_by_count_leaves_nothing_unsent(weir, server):
     level, = weir.json("load", *at(server, "five"), "--request-rate-range", 150, "--request-count", 150, "--warmup", 0, status=None)["levels"]
     assert level["planned"] == level["answered"] == 150 and level["unsent"] == 0
@@ -381,6 +364,7 @@ def test_a_stored_result_is_held_against_the_rules(weir, server, tmp_path):
     assert b"model" in weir.run("load", "--validate", out, status=2).stderr
 
 
+@pytest.mark.timing
 def test_the_peak_is_searched_with_runs_that_are_told(server, tmp_path):
     out, said = tmp_path / "peak.json", tmp_path / "said.txt"
     with open(said, "wb") as log:

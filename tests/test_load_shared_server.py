@@ -95,6 +95,7 @@ def test_what_each_response_tells_is_of_our_requests_alone(weir, server):
     assert level["split_ms"]["queue"] > 2, "it waited for the others"
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_the_higher_priority_goes_first(server, protocol):
     """One engine, always busy: while the higher priority wants it, the lower one waits."""

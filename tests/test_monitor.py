@@ -35,6 +35,7 @@ def wait_for_thread(process, name):
     raise AssertionError(f"it ended with {process.returncode}")
 
 
+@pytest.mark.timing
 def test_tells_what_a_command_used(weir, tmp_path):
     work = tmp_path / "written"
     result = monitor(weir, *script(
@@ -62,6 +63,7 @@ def test_tells_what_a_command_used(weir, tmp_path):
         assert used["written_bytes"] >= 8_000_000
 
 
+@pytest.mark.timing
 def test_says_what_watching_cost(weir):
     used = monitor(weir, "--period-ms", 20, *script("import time; time.sleep(0.5)"))["resources"]
     assert used["samples"] >= 15 and used["period_ms"] == 20

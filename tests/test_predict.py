@@ -323,6 +323,7 @@ def test_the_features_of_resnet50_are_those_of_the_table(weir, shared, physical)
     assert row["depth"] == published["depth"] and row["blocks"] == published["blocks"]
 
 
+@pytest.mark.timing
 def test_as_engine_runs(weir, made, physical):
     """The engine that is printed is an engine of weir run, and as slow as the law says."""
     model, pictures = made

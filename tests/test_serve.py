@@ -443,6 +443,7 @@ def test_a_full_queue_refuses_at_once_and_says_so(shop):
     assert shop.metrics()['weir_requests_refused_total{model="waiting",reason="queue_full",version="1"}'] == len(refused)
 
 
+@pytest.mark.timing
 def test_a_deadline_that_cannot_be_met_is_refused_before_it_costs_anything(shop):
     for _ in range(10):  # it learns how long a call takes
         shop.infer("timed", x([1.0] * 16))
@@ -609,6 +610,7 @@ def test_told_to_stop_it_finishes_what_is_under_way(serve, tmp_path):
     assert server.stop() == 0
 
 
+@pytest.mark.timing
 def test_idle_connections_do_not_hold_it_up(serve, tmp_path):
     put_identity(tmp_path / "models", "m")
     server = serve("--model-repository", tmp_path / "models")

@@ -281,6 +281,7 @@ def test_half_sent_messages_take_bounded_memory_for_a_bounded_time(model, serve,
     assert "gRPC, 127.0.0.1: a connection was closed" in server.said()
 
 
+@pytest.mark.timing
 def test_a_trickle_is_no_progress(model, serve):
     server = serve("--model-repository", model, "--message-timeout-secs", 1.5)
     connection = Http2(grpc_address(server))
@@ -325,6 +326,7 @@ def test_messages_are_counted_for_their_connection(model, serve, host):
     assert not connection.closed
 
 
+@pytest.mark.timing
 def test_watching_costs_nothing_while_the_health_stays(model, serve):
     connections, streams = (20, 1000) if FULL_SIZE else (4, 500)
     server = serve("--model-repository", model, "--drain-delay-secs", 3)

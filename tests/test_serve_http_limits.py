@@ -88,6 +88,7 @@ def hold(server, count, data, kind="http"):
 
 @pytest.mark.parametrize("limit,slow", [(100, 300), pytest.param(1024, 1024, marks=pytest.mark.skipif(
     resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 8192, reason="this process may not open so many files"))])
+@pytest.mark.timing
 def test_clients_that_send_a_byte_at_a_time_do_not_lock_probes_out(serve, tmp_path, limit, slow):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
@@ -174,6 +175,7 @@ def numbers_body(megabytes):
     return b'{"inputs":[{"name":"x","datatype":"FP32","shape":[1,%d],"data":[%s]}]}' % (count // 1000 * 1000, data)
 
 
+@pytest.mark.timing
 def test_large_json_does_not_hold_health_up(serve, tmp_path):
     put_identity(tmp_path / "models", "m", dims="-1")
     server = serve("--model-repository", tmp_path / "models", "--max-in-flight-mb", 2048)
@@ -239,6 +241,7 @@ def test_a_client_that_sends_no_more_is_answered(serve, made, tmp_path):
     assert raw(server, tensor, half_close=True)[0] == 200
 
 
+@pytest.mark.timing
 def test_while_it_stops_it_tells_new_clients_so(serve, tmp_path):
     put_identity(tmp_path / "models", "m", engine="emulated:base=3000ms")
     server = serve("--model-repository", tmp_path / "models")

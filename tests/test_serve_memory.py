@@ -89,6 +89,7 @@ def classify(server, values, count, status=200, timeout=60):
     return json.loads(data)
 
 
+@pytest.mark.timing
 def test_classes_of_15_million_values_are_ranked_in_bounds(million):
     values = np.arange(15_000_000, dtype=np.float32)  # each better than the one before
     refused = classify(million, values, 15_000_000, 400)

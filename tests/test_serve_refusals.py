@@ -77,6 +77,7 @@ def test_a_deleted_version_leaves_the_index(serve, tmp_path):
     assert server.json("POST", "/v2/repository/index") == []
 
 
+@pytest.mark.timing
 def test_a_call_that_expires_in_the_queue_is_answered_at_once(serve, tmp_path):
     put_identity(tmp_path / "models", "m", engine="emulated:base=4s")
     server = serve("--model-repository", tmp_path / "models")
