@@ -135,7 +135,7 @@ Result<Json> ProvenanceOf(const study::StudyFile& file, trial::TrialRunner& labo
   return provenance;
 }
 
-std::string ProgressText(const study::Progress& progress, const study::RunOutcome& last,
+std::string ProgressText(const study::Progress& progress, const study::PlayedTrials& last,
                          const study::Design& design) {
   std::string text = fmt::format(", {}", design.configurations[last.trial.configuration].label);
   if (progress.failed > 0) text += fmt::format(", {} failed", progress.failed);
@@ -162,7 +162,7 @@ class Teller {
     }
   }
 
-  void Tell(const study::Progress& progress, const study::RunOutcome& last) {
+  void Tell(const study::Progress& progress, const study::PlayedTrials& last) {
     const record::Verdict& verdict = last.record.verdict;
     const std::string& label = stored_.design.configurations[last.trial.configuration].label;
     const bool is_bad =
@@ -182,7 +182,7 @@ class Teller {
 
   // Early, as the study would be played to its end for an answer that nobody can give: each metric is looked
   // for in the first trial that ought to have it.
-  void TellMissing(const study::RunOutcome& played) {
+  void TellMissing(const study::PlayedTrials& played) {
     const study::Configuration& configuration = stored_.design.configurations[played.trial.configuration];
     const auto due = std::ranges::stable_partition(wanted_, [&](const study::WantedMetric& one) {
       return !study::Shows(one.where, configuration.factors);
@@ -230,7 +230,7 @@ Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy
       .design = stored.design,
       .play = [&](const study::Trial& trial) { return laboratory.Play(trial); },
       .progress = [&](const study::Progress& progress,
-                      const study::RunOutcome& last) { teller.Tell(progress, last); },
+                      const study::PlayedTrials& last) { teller.Tell(progress, last); },
       .stop = stop,
       .clock = clock};
   const study::Ending ending = TRY(study::PlayStudy(inputs, opened.journal, opened.so_far.played));
