@@ -8,8 +8,8 @@
 
 #include "base/csv.h"
 #include "base/error.h"
-#include "predict/checks.h"
-#include "predict/dataset.h"
+#include "predict/validation/checks.h"
+#include "predict/table/dataset.h"
 #include "predict/testing/made_set.h"
 
 namespace {

@@ -10,7 +10,7 @@
 namespace weir::predict {
 namespace {
 
-constexpr int kFormat = 6;
+constexpr int kFormat = 7;
 
 template <typename T>
 std::vector<T> Flat(const std::vector<std::vector<T>>& rows) {
@@ -20,34 +20,36 @@ std::vector<T> Flat(const std::vector<std::vector<T>>& rows) {
 }
 
 template <typename T>
-Result<std::vector<std::vector<T>>> Split(const std::vector<T>& all, size_t width, size_t rows) {
+Result<std::vector<std::vector<T>>> Chunk(const std::vector<T>& all, size_t width, size_t rows) {
   if (all.size() != width * rows) return Fail(ErrorCode::kCorrupt, "the rows do not fit the spec");
-  std::vector<std::vector<T>> split;
+  std::vector<std::vector<T>> chunks;
   for (size_t i = 0; i < rows; ++i)
-    split.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(i * width),
-                       all.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
-  return split;
+    chunks.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(i * width),
+                        all.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
+  return chunks;
 }
 
 Json ScoreJson(const Score& score) {
-  return {{"mean_absolute_error", score.mean},
-          {"median_absolute_error", score.median},
-          {"p90_absolute_error", score.p90},
+  return {{"log_mean", score.log_mean},
+          {"median", score.median},
+          {"p90", score.p90},
+          {"mape", score.mape},
           {"rows", score.rows}};
 }
 
 Result<Score> ScoreFrom(const Json& json) {
-  return Score{.mean = TRY(GetNumber(json, "mean_absolute_error")),
-               .median = TRY(GetNumber(json, "median_absolute_error")),
-               .p90 = TRY(GetNumber(json, "p90_absolute_error")),
+  return Score{.log_mean = TRY(GetNumber(json, "log_mean")),
+               .median = TRY(GetNumber(json, "median")),
+               .p90 = TRY(GetNumber(json, "p90")),
+               .mape = TRY(GetNumber(json, "mape")),
                .rows = TRY(GetInteger(json, "rows"))};
 }
 
-Result<Question> QuestionFrom(const Json& json) {
-  const std::string name = TRY(GetString(json, "question"));
-  const auto question = QuestionNamed(name);
-  if (!question) return Fail(ErrorCode::kCorrupt, fmt::format("there is no question \"{}\"", name));
-  return *question;
+Result<Split> SplitFrom(const Json& json) {
+  const std::string name = TRY(GetString(json, "split"));
+  const auto split = SplitNamed(name);
+  if (!split) return Fail(ErrorCode::kCorrupt, fmt::format("there is no split \"{}\"", name));
+  return *split;
 }
 
 Json RowsToJson(const Data& data) {
@@ -61,41 +63,42 @@ Json RowsToJson(const Data& data) {
 Json Predictor::ToJson() const {
   Json json{{"weir_predictor", kFormat}, {"name", spec().name}, {"estimator", estimator_}, {"seed", seed_}};
   json["spec"] = EscapeBytes(spec().source);
-  Json scores = Json::array(), rehearsed = Json::array(), answers = Json::array(), estimators = Json::array();
-  for (const Rehearsed& r : rehearsed_) {
+  json["dropped_terms"] = spec().dropped_terms;
+  Json scores = Json::array(), validated = Json::array(), models = Json::array(), estimators = Json::array();
+  for (const Validated& r : validated_) {
     Json item = ScoreJson(r.score);
-    item["question"] = ToString(r.question);
+    item["split"] = ToString(r.split);
     item["coverage"] = r.coverage;
     item["median_half_width"] = r.half_width;
-    rehearsed.push_back(std::move(item));
+    item["interval_score_of_constant"] = r.score_of_constant;
+    validated.push_back(std::move(item));
   }
   for (const CandidateScore& s : scores_) {
     Json item = ScoreJson(s.score);
-    item["question"] = ToString(s.question);
+    item["split"] = ToString(s.split);
     item["candidate"] = s.recipe;
     item["weight"] = s.weight;
     scores.push_back(std::move(item));
   }
-  for (const Answer& answer : answers_) {
+  for (const Model& model : models_) {
     Json mixture = Json::array();
-    for (const auto& [index, weight] : answer.mixture) mixture.push_back({index, weight});
-    answers.push_back({{"question", ToString(answer.question)},
-                       {"mixture", std::move(mixture)},
-                       {"spread", answer.spread.ToJson()},
-                       {"reach", answer.reach},
-                       {"lean", answer.lean}});
+    for (const auto& [index, weight] : model.mixture) mixture.push_back({index, weight});
+    models.push_back({{"split", ToString(model.split)},
+                      {"mixture", std::move(mixture)},
+                      {"spread", model.spread.ToJson()},
+                      {"reach", model.reach}});
   }
   for (const Estimator& estimator : estimators_) estimators.push_back(estimator.ToJson());
-  json["rehearsed"] = std::move(rehearsed);
+  json["validated"] = std::move(validated);
   json["candidates"] = std::move(scores);
   json["known"] = known_.ToJson();
   if (spec().hardware) json["hardware"] = facts_.hardware.ToJson();
-  if (spec().networks && !spec().networks->file.empty()) json["networks"] = facts_.networks.ToJson();
+  if (facts_.networks.rows() > 0) json["networks"] = facts_.networks.ToJson();
   json["encoder"] = data_->encoder.ToJson();
   json["rows"] = RowsToJson(*data_);
   if (calibration_) json["calibration"] = predict::ToJson(*calibration_);
   json["estimators"] = std::move(estimators);
-  json["answers"] = std::move(answers);
+  json["models"] = std::move(models);
   return json;
 }
 
@@ -109,18 +112,24 @@ Result<Predictor> Predictor::Load(std::string_view text) {
   if (TRY(GetInteger(json, "weir_predictor")) != kFormat) {
     return corrupt("this predictor is of another version; fit it again");
   }
-  for (const char* key : {"rehearsed", "candidates", "known", "encoder", "rows", "estimators", "answers"}) {
+  for (const char* key : {"validated", "candidates", "known", "encoder", "rows", "estimators", "models"}) {
     if (!json.contains(key)) return corrupt(fmt::format("{} is missing", key));
   }
   Predictor predictor;
   auto data = std::make_shared<Data>();
   data->spec = TRY(ParseSpec(TRY(UnescapeBytes(TRY(GetString(json, "spec"))))));
+  if (!json.contains("dropped_terms") || !json["dropped_terms"].is_array())
+    return corrupt("dropped_terms is missing");
+  for (const Json& name : json["dropped_terms"]) {
+    if (!name.is_string()) return corrupt("dropped_terms holds other values");
+    data->spec.DropTerm(name.get<std::string>());
+  }
   data->encoder = TRY(Encoder::FromJson(json["encoder"]));
   const auto rows =
       static_cast<size_t>(std::clamp<int64_t>(TRY(GetInteger(json["rows"], "count")), 0, 1 << 26));
-  data->numbers = TRY(Split(TRY(DecodeBlock<float>(TRY(GetString(json["rows"], "numbers")))),
+  data->numbers = TRY(Chunk(TRY(DecodeBlock<float>(TRY(GetString(json["rows"], "numbers")))),
                             data->spec.numbers.size(), rows));
-  data->codes = TRY(Split(TRY(DecodeBlock<int>(TRY(GetString(json["rows"], "codes")))),
+  data->codes = TRY(Chunk(TRY(DecodeBlock<int>(TRY(GetString(json["rows"], "codes")))),
                           data->spec.categories.size(), rows));
   if (data->encoder.numbers() != data->spec.numbers.size() ||
       data->encoder.categories() != data->spec.categories.size()) {
@@ -131,29 +140,32 @@ Result<Predictor> Predictor::Load(std::string_view text) {
     if (!json.contains("hardware")) return corrupt("the hardware table is missing");
     predictor.facts_.hardware = TRY(Table::FromJson(json["hardware"], spec.hardware->table_key));
   }
-  if (spec.networks && !spec.networks->file.empty()) {
-    if (!json.contains("networks")) return corrupt("the network table is missing");
+  if (spec.networks && json.contains("networks")) {
     predictor.facts_.networks = TRY(Table::FromJson(json["networks"], spec.networks->table_key));
+  } else if (spec.networks && !spec.networks->file.empty()) {
+    return corrupt("the network table is missing");
   }
   predictor.seed_ = static_cast<uint64_t>(TRY(GetInteger(json, "seed")));
   predictor.estimator_ = TRY(GetString(json, "estimator"));
   predictor.known_ = TRY(Applicability::FromJson(json["known"], spec));
   if (json.contains("calibration")) predictor.calibration_ = TRY(CalibrationFrom(json["calibration"]));
-  for (const Json& item : json["rehearsed"]) {
-    predictor.rehearsed_.push_back({.question = TRY(QuestionFrom(item)),
+  for (const Json& item : json["validated"]) {
+    predictor.validated_.push_back({.split = TRY(SplitFrom(item)),
                                     .score = TRY(ScoreFrom(item)),
                                     .coverage = TRY(GetNumber(item, "coverage")),
-                                    .half_width = TRY(GetNumber(item, "median_half_width"))});
+                                    .half_width = TRY(GetNumber(item, "median_half_width")),
+                                    .score_of_constant = TRY(GetNumber(item, "interval_score_of_constant")),
+                                    .ablations = {}});
   }
   for (const Json& item : json["candidates"]) {
-    predictor.scores_.push_back({TRY(QuestionFrom(item)), TRY(GetString(item, "candidate")),
+    predictor.scores_.push_back({TRY(SplitFrom(item)), TRY(GetString(item, "candidate")),
                                  TRY(ScoreFrom(item)), TRY(GetNumber(item, "weight"))});
   }
   for (const Json& item : json["estimators"])
     predictor.estimators_.push_back(TRY(Estimator::FromJson(item, *data)));
-  for (const Json& item : json["answers"]) {
-    Answer answer{.question = TRY(QuestionFrom(item))};
-    if (!item.contains("mixture") || !item.contains("spread")) return corrupt("an answer is not whole");
+  for (const Json& item : json["models"]) {
+    Model model{.split = TRY(SplitFrom(item))};
+    if (!item.contains("mixture") || !item.contains("spread")) return corrupt("a model is not whole");
     double whole = 0;
     for (const Json& member : item["mixture"]) {
       if (!member.is_array() || member.size() != 2 || !member[0].is_number_integer() ||
@@ -162,17 +174,15 @@ Result<Predictor> Predictor::Load(std::string_view text) {
       const auto index = member[0].get<int64_t>();
       if (index < 0 || index >= std::ssize(predictor.estimators_))
         return corrupt("a mixture names an estimator that is not there");
-      answer.mixture.emplace_back(static_cast<int>(index), member[1].get<double>());
+      model.mixture.emplace_back(static_cast<int>(index), member[1].get<double>());
       whole += member[1].get<double>();
     }
     if (!(std::abs(whole - 1) < 1e-6)) return corrupt("the parts of a mixture are not one");
-    answer.spread = TRY(Spread::FromJson(item["spread"], SpreadColumns(spec)));
-    answer.reach = TRY(GetNumber(item, "reach"));
-    answer.lean = TRY(GetNumber(item, "lean"));
-    if (!(answer.lean >= 0 && answer.lean <= 1)) return corrupt("a lean is not from 0 to 1");
-    predictor.answers_.push_back(std::move(answer));
+    model.spread = TRY(Spread::FromJson(item["spread"], SpreadColumns(spec)));
+    model.reach = TRY(GetNumber(item, "reach"));
+    predictor.models_.push_back(std::move(model));
   }
-  if (predictor.answers_.empty()) return corrupt("there are no answers");
+  if (predictor.models_.empty()) return corrupt("there are no models");
   predictor.data_ = std::move(data);
   return predictor;
 }
