@@ -40,7 +40,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--program", default=ROOT / "build/release/weir")
     parser.add_argument("sets", nargs="*", metavar="SET")
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     names = asked.sets or sorted(path.stem for path in (ROOT / "studies/predict").glob("*.yaml"))
     wins = collections.Counter()
     print("| set | split | without | larger by, % | spread |\n|---|---|---|---|---|")

@@ -175,7 +175,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--program", default=ROOT / "build/release/weir")
     parser.add_argument("sets", nargs="*", metavar="SET", choices=[*SETS, []])
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     print(f"| set | left out | rows | {' | '.join(COLUMNS)} | fit, CPU s |\n|{'---|' * (len(COLUMNS) + 4)}")
     for name in asked.sets or SETS:
         measure(asked, name)

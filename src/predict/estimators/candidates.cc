@@ -56,6 +56,16 @@ std::vector<Recipe> Candidates(Split split, size_t rows, Groups groups, std::str
   // Deep trees separate rows that are nearly alike, which helps only inside the data.
   if (inside && rows <= kMostStacked)
     recipes.push_back({.name = "trees-own", .physical = own, .trees = true, .tree = own_deep});
+  if (split == Split::kCount) {
+    // A configuration's error at the largest measured count continues beyond it.
+    for (size_t r = 0, count = recipes.size(); r < count; ++r) {
+      if (!recipes[r].neighbours) continue;
+      Recipe carried = recipes[r];
+      carried.name = std::string(carried.kind()) + "-carried" + (carried.name.ends_with("-own") ? "-own" : "");
+      carried.carried = true;
+      recipes.push_back(std::move(carried));
+    }
+  }
   std::erase_if(recipes, [&](const Recipe& recipe) { return !BelongsTo(recipe, estimator); });
   return recipes;
 }

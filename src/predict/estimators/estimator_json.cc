@@ -63,6 +63,7 @@ Json Estimator::ToJson() const {
     json["kernel"] = KernelJson(neighbours_->kernel());
     json["count"] = neighbours_->count();
   }
+  if (recipe_.carried) json["range"] = {EncodeBlock(least_), EncodeBlock(greatest_)};
   return json;
 }
 
@@ -101,6 +102,17 @@ Result<Estimator> Estimator::FromJson(const Json& json, const Data& data) {
                            2 * data.spec.terms.size() + (json.contains("values") ? 1 : 0);
     if (static_cast<size_t>(estimator.trees_->columns()) != columns)
       return corrupt("the trees do not fit the spec");
+  }
+  if (json.contains("range")) {
+    const Json& range = json["range"];
+    if (!range.is_array() || range.size() != 2 || !range[0].is_string() || !range[1].is_string())
+      return corrupt("the range of an estimator is not whole");
+    estimator.recipe_.carried = true;
+    estimator.least_ = TRY(DecodeBlock<float>(range[0].get<std::string>()));
+    estimator.greatest_ = TRY(DecodeBlock<float>(range[1].get<std::string>()));
+    if (estimator.least_.size() != data.spec.numbers.size() ||
+        estimator.greatest_.size() != data.spec.numbers.size())
+      return corrupt("the range of an estimator does not fit the spec");
   }
   if (json.contains("values")) {
     const auto values = TRY(DecodeBlock<float>(TRY(GetString(json, "values"))));
