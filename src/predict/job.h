@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "predict/predictor.h"
 #include "predict/validation/checks.h"
 #include "predict/validation/evaluation.h"

@@ -34,6 +34,8 @@ struct CandidateScore {
   std::string recipe;
   Score score;
   double weight = 0;  // in the mixture
+
+  void Fields(Archive& archive);
 };
 
 struct FitOptions {
@@ -79,6 +81,7 @@ class Predictor {
     double coverage = 0, half_width = 0;  // half_width: median, of the logarithm
     double score_of_constant = 1;         // interval score over that of a constant width
     std::vector<Ablation> ablations;      // only while fitting, if asked for
+    void Fields(Archive& archive);
   };
   const std::vector<Validated>& validated() const { return validated_; }
   int64_t rows() const { return std::ssize(data_->numbers); }
@@ -101,6 +104,7 @@ class Predictor {
     // Count: how many doublings cross-validation went beyond the counts of its fits. Farther out the interval
     // grows with the distance, as the error of a slope does. 0: not cross-validated.
     double reach = 0;
+    void Fields(Archive& archive);
   };
   const Model& ModelOf(Split split) const;
   // Returns by how much the count of the row widens an interval.
@@ -125,7 +129,9 @@ class Predictor {
   int Want(const Recipe& recipe, const std::string& key);
   // Fits the wanted recipes to all rows.
   Status FitWanted(const FitOptions& options);
-  Json ToJson() const;
+  void Fields(Archive& archive, Data& data);
+  // Checks what was read; its parts refer to the data. Returns kCorrupt.
+  Status Join(std::shared_ptr<Data> data);
 
   std::shared_ptr<const Data> data_;  // the estimators' points refer to it
   Facts facts_;

@@ -223,9 +223,9 @@ TEST(Predictor, ADamagedLinearFileIsRefused) {
   const auto feature = [](Json& json) -> Json& {
     return json["estimators"][0]["linear"]["groups"]["small|"]["features"][0];
   };
-  ExpectRefusalWith(saved, [&](Json& json) { feature(json).erase("factors"); });
-  ExpectRefusalWith(saved, [&](Json& json) { feature(json)["factors"] = 7; });
-  ExpectRefusalWith(saved, [&](Json& json) { feature(json)["factors"][0][1] = 1000; });
+  ExpectRefusalWith(saved, [&](Json& json) { feature(json).erase("second"); });
+  ExpectRefusalWith(saved, [&](Json& json) { feature(json)["second"] = 7; });
+  ExpectRefusalWith(saved, [&](Json& json) { feature(json)["first"]["column"] = 1000; });
   ExpectRefusalWith(saved, [&](Json& json) { feature(json) = "no feature"; });
 }
 

@@ -61,7 +61,8 @@ std::vector<Recipe> Candidates(Split split, size_t rows, Groups groups, std::str
     for (size_t r = 0, count = recipes.size(); r < count; ++r) {
       if (!recipes[r].neighbours) continue;
       Recipe carried = recipes[r];
-      carried.name = std::string(carried.kind()) + "-carried" + (carried.name.ends_with("-own") ? "-own" : "");
+      carried.name =
+          std::string(carried.kind()) + "-carried" + (carried.name.ends_with("-own") ? "-own" : "");
       carried.carried = true;
       recipes.push_back(std::move(carried));
     }

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/seed.h"
 #include "predict/estimators/linear.h"
 #include "predict/estimators/neighbours.h"
@@ -29,6 +28,8 @@ struct Data {
   std::vector<std::vector<int>> codes;
 
   static Data Make(Spec spec, std::vector<Row> rows);
+  // Reads and writes all but the rows, whose coordinates are enough for predictions.
+  void Fields(Archive& archive);
 };
 
 // A row as estimators see it. Borrows all three.
@@ -70,9 +71,9 @@ class Estimator {
   const LinearFit* linear() const { return linear_ ? &*linear_ : nullptr; }
   const Recipe& recipe() const { return recipe_; }
 
-  // Neighbours refer to the rows of `data`.
-  Json ToJson() const;
-  static Result<Estimator> FromJson(const Json& json, const Data& data);
+  void Fields(Archive& archive);
+  // Checks what was read against `data`, whose rows the neighbours are. Returns false if it does not fit.
+  bool Join(const Data& data);
 
  private:
   double BaseLogTime(const Row& row) const;

@@ -10,8 +10,9 @@
 #include <utility>
 
 #include "base/shuffle.h"
-#include "predict/estimators/cholesky.h"
+#include "predict/archive.h"
 #include "predict/table/contains.h"
+#include "stats/cholesky.h"
 
 namespace weir::predict {
 
@@ -166,9 +167,9 @@ class LinearSelection {
     }
     for (size_t c = 1; c < k; ++c) a[c * k + c] += options_.penalty * a[0];
     a[0] *= 1 + 1e-12;
-    Decompose(a, k, 1e-300);
-    SolveLower(a, b);
-    SolveUpper(a, b);
+    stats::Decompose(a, k, 1e-300);
+    stats::SolveLower(a, b);
+    stats::SolveUpper(a, b);
     return b;
   }
 
@@ -303,71 +304,44 @@ std::string LinearFit::Text(const Spec& spec) const {
   return text + line("any other", all_);
 }
 
-Json LinearFit::ToJson() const {
-  const auto factor = [](const Factor& f) {
-    return Json{static_cast<int>(f.form), f.column, EscapeBytes(f.level)};
+void LinearFit::Factor::Fields(Archive& archive) {
+  archive("form", form);
+  archive("column", column);
+  archive("level", level);
+}
+
+void LinearFit::Feature::Fields(Archive& archive) {
+  archive("first", first);
+  archive("second", second);
+  archive("coefficient", coefficient);
+  archive.Require(second.size() <= 1, "a feature of the linear model");
+}
+
+void LinearFit::Function::Fields(Archive& archive) {
+  archive("intercept", intercept);
+  archive("features", features);
+  archive("least", least);
+  archive("greatest", greatest);
+  archive.Require(least <= greatest, "times of the linear model");
+}
+
+void LinearFit::Fields(Archive& archive) {
+  archive("all", all_);
+  archive("groups", groups_);
+}
+
+bool LinearFit::Fits(const Spec& spec) const {
+  const auto has = [&spec](const Factor& factor) {
+    const auto columns = factor.form == Form::kLevel ? std::ssize(spec.categories) : std::ssize(spec.numbers);
+    return factor.form <= Form::kLevel && factor.column >= 0 && factor.column < columns;
   };
-  const auto function = [&](const Function& f) {
-    Json features = Json::array();
-    for (const Feature& feature : f.features) {
-      Json factors = Json::array();
-      factors.push_back(factor(feature.first));
-      for (const Factor& second : feature.second) factors.push_back(factor(second));
-      features.push_back({{"factors", std::move(factors)}, {"coefficient", feature.coefficient}});
-    }
-    return Json{{"intercept", f.intercept},
-                {"least", f.least},
-                {"greatest", f.greatest},
-                {"features", std::move(features)}};
+  const auto fits = [&has](const Function& function) {
+    return std::ranges::all_of(function.features, [&has](const Feature& feature) {
+      return has(feature.first) && std::ranges::all_of(feature.second, has);
+    });
   };
-  Json groups = Json::object();
-  for (const auto& [key, f] : groups_) groups[EscapeBytes(key)] = function(f);
-  return {{"all", function(all_)}, {"groups", std::move(groups)}};
-}
-
-Result<LinearFit::Factor> LinearFit::FactorFrom(const Json& json, const Spec& spec) {
-  if (!json.is_array() || json.size() != 3 || !json[0].is_number_integer() || !json[1].is_number_integer() ||
-      !json[2].is_string() || json[0].get<int64_t>() < 0 || json[0].get<int64_t>() > 3) {
-    return Fail(ErrorCode::kCorrupt, "a factor of the linear model is not whole");
-  }
-  const auto form = static_cast<Form>(json[0].get<int>());
-  const auto column = json[1].get<int64_t>();
-  if (column < 0 || column >= (form == Form::kLevel ? std::ssize(spec.categories) : std::ssize(spec.numbers)))
-    return Fail(ErrorCode::kCorrupt, "a factor of the linear model is none of the spec");
-  return Factor{.form = form,
-                .column = static_cast<int>(column),
-                .level = TRY(UnescapeBytes(json[2].get<std::string>()))};
-}
-
-Result<LinearFit::Function> LinearFit::FunctionFrom(const Json& json, const Spec& spec) {
-  Function function{.intercept = TRY(GetNumber(json, "intercept")),
-                    .least = TRY(GetNumber(json, "least")),
-                    .greatest = TRY(GetNumber(json, "greatest"))};
-  if (!json.contains("features") || !json["features"].is_array())
-    return Fail(ErrorCode::kCorrupt, "features of the linear model are missing");
-  for (const Json& item : json["features"]) {
-    Feature feature{.coefficient = TRY(GetNumber(item, "coefficient"))};
-    if (!item.contains("factors") || !item["factors"].is_array() || item["factors"].empty() ||
-        item["factors"].size() > 2) {
-      return Fail(ErrorCode::kCorrupt, "a feature of the linear model has one or two factors");
-    }
-    feature.first = TRY(FactorFrom(item["factors"][0], spec));
-    if (item["factors"].size() == 2) feature.second.push_back(TRY(FactorFrom(item["factors"][1], spec)));
-    function.features.push_back(std::move(feature));
-  }
-  return function;
-}
-
-Result<LinearFit> LinearFit::FromJson(const Json& json, const Spec& spec) {
-  if (!json.is_object() || !json.contains("all") || !json.contains("groups") || !json["groups"].is_object()) {
-    return Fail(ErrorCode::kCorrupt, "the linear model is not whole");
-  }
-  LinearFit fit;
-  fit.all_ = TRY(FunctionFrom(json["all"], spec));
-  for (const auto& [key, function] : json["groups"].items()) {
-    fit.groups_[TRY(UnescapeBytes(key))] = TRY(FunctionFrom(function, spec));
-  }
-  return fit;
+  return fits(all_) &&
+         std::ranges::all_of(groups_, [&fits](const auto& group) { return fits(group.second); });
 }
 
 }  // namespace weir::predict

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
-#include "base/json.h"
 #include "base/seed.h"
 #include "predict/table/dataset.h"
 
 namespace weir::predict {
+
+class Archive;
 
 // Time as a linear function of columns, their inverses, logarithms and products of two, with a ridge penalty.
 // Features are added one at a time: of the thirty that correlate best with the residual, the one that lowers
@@ -36,9 +36,9 @@ class LinearFit {
   // Returns "time = 1.2 + 3.4 * x * (1 / y) + ...", one line for each function.
   std::string Text(const Spec& spec) const;
 
-  Json ToJson() const;
-  // Returns kCorrupt if a part is missing or names columns that the spec lacks.
-  static Result<LinearFit> FromJson(const Json& json, const Spec& spec);
+  void Fields(Archive& archive);
+  // Returns whether the spec has all columns.
+  bool Fits(const Spec& spec) const;
 
  private:
   friend class LinearSelection;
@@ -48,22 +48,23 @@ class LinearFit {
     Form form = Form::kPlain;
     int column = 0;
     std::string level;
+    void Fields(Archive& archive);
   };
   struct Feature {
     Factor first;
     std::vector<Factor> second;  // none or one
     double coefficient = 0;
+    void Fields(Archive& archive);
   };
   struct Function {
     double intercept = 0;
     std::vector<Feature> features;
     double least = 0, greatest = 0;  // times of the fit
+    void Fields(Archive& archive);
   };
   static double Evaluate(const Factor& factor, const Row& row);
   static double Evaluate(const Feature& feature, const Row& row);
   static std::string Text(const Spec& spec, const Factor& factor);
-  static Result<Factor> FactorFrom(const Json& json, const Spec& spec);
-  static Result<Function> FunctionFrom(const Json& json, const Spec& spec);
 
   Function all_;
   std::map<std::string, Function> groups_;  // and networks, which have no '|' at their end

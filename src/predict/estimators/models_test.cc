@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/seed.h"
+#include "predict/archive.h"
 #include "predict/estimators/neighbours.h"
 #include "predict/estimators/physical.h"
 #include "predict/estimators/trees.h"
@@ -122,7 +123,7 @@ TEST(Trees, SayWhatTheLibrarySaysAndAreKeptWhole) {
   ASSERT_TRUE(trees.has_value());
   EXPECT_NEAR(trees->Predict(std::vector<float>{0.2F, 0.5F}), 1, 0.05);
   EXPECT_NEAR(trees->Predict(std::vector<float>{0.8F, 0.5F}), 3.5, 0.15);
-  const auto again = Trees::FromJson(trees->ToJson());
+  const auto again = FromJson<Trees>(ToJson(*trees));
   ASSERT_TRUE(again.has_value());
   for (size_t i = 0; i < 400; ++i) {
     EXPECT_EQ(again->Predict(std::span(x).subspan(2 * i, 2)), trees->Predict(std::span(x).subspan(2 * i, 2)));
@@ -135,7 +136,7 @@ TEST(Trees, TheSameSeedGivesTheSameTrees) {
   for (float& value : x) value = static_cast<float>(random.Normal());
   for (float& value : y) value = static_cast<float>(random.Normal());
   const auto text = [&](uint64_t seed) {
-    return DumpJson(Trees::Fit(x, 3, y, {.rounds = 20, .seed = seed})->ToJson());
+    return DumpJson(ToJson(*Trees::Fit(x, 3, y, {.rounds = 20, .seed = seed})));
   };
   EXPECT_EQ(text(5), text(5));
   EXPECT_NE(text(5), text(6));
@@ -152,9 +153,9 @@ TEST(Trees, RefuseWhatIsNotWhole) {
   const auto trees =
       Trees::Fit(std::vector<float>{1, 2, 3, 4}, 1, std::vector<float>{1, 2, 3, 4}, {.rounds = 3});
   ASSERT_TRUE(trees.has_value());
-  Json json = trees->ToJson();
+  Json json = ToJson(*trees);
   json["roots"] = {1'000'000};
-  EXPECT_FALSE(Trees::FromJson(json).has_value());
+  EXPECT_FALSE(FromJson<Trees>(json).has_value());
   EXPECT_FALSE(Trees::Fit(std::vector<float>{1, 2, 3}, 2, std::vector<float>{1, 2}, {}).has_value());
 }
 
@@ -231,8 +232,10 @@ TEST(Spread, HoldsTheShareAskedForOnRowsItNeverSaw) {
   // 1.645 standard deviations hold 90 % of a normal distribution.
   EXPECT_NEAR(spread->HalfWidth(std::vector<float>{1}), 0.1645, 0.05);
   EXPECT_LT(spread->HalfWidth(std::vector<float>{0}), 0.05);
-  EXPECT_TRUE(Spread::FromJson(spread->ToJson(), 1).has_value());
-  EXPECT_FALSE(Spread::FromJson(spread->ToJson(), 2).has_value());
+  const auto again = FromJson<Spread>(ToJson(*spread));
+  ASSERT_TRUE(again.has_value());
+  EXPECT_TRUE(again->Takes(1));
+  EXPECT_FALSE(again->Takes(2));
 }
 
 TEST(Spread, OfFewSamplesIsTheConformalQuantile) {

@@ -6,7 +6,8 @@
 #include <numeric>
 #include <utility>
 
-#include "predict/estimators/cholesky.h"
+#include "predict/archive.h"
+#include "stats/cholesky.h"
 
 namespace weir::predict {
 namespace {
@@ -85,10 +86,36 @@ double Neighbours::At(std::span<const float> numbers, std::span<const int> codes
                                          points_.NumbersOf(other), points_.CodesOf(other));
     }
   }
-  Decompose(covariance, n, kLeastPivot);
-  SolveLower(covariance, right);
-  SolveLower(covariance, value);
+  stats::Decompose(covariance, n, kLeastPivot);
+  stats::SolveLower(covariance, right);
+  stats::SolveLower(covariance, value);
   return std::inner_product(right.begin(), right.end(), value.begin(), 0.0);
+}
+
+void Kernel::Fields(Archive& archive) {
+  archive("number_weights", number_weights);
+  archive("category_weights", category_weights);
+  archive("all", all);
+  archive("network", network);
+  archive("hardware", hardware);
+  archive("run", run);
+  archive("noise", noise);
+}
+
+void Neighbours::Fields(Archive& archive) {
+  std::vector<float> values(values_.begin(), values_.end());
+  archive.Block("values", values);
+  if (archive.is_reading()) values_.assign(values.begin(), values.end());
+  archive("kernel", kernel_);
+  archive("count", count_);
+  archive.Require(count_ >= 1 && count_ <= 2000, "the count of neighbours");
+}
+
+bool Neighbours::SetPoints(Points points) {
+  points_ = std::move(points);
+  return points_.size() == std::ssize(values_) &&
+         kernel_.number_weights.size() == points_.number_sides.size() &&
+         kernel_.category_weights.size() == points_.category_sides.size();
 }
 
 }  // namespace weir::predict

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "predict/archive.h"
 #include "predict/median.h"
 #include "predict/validation/importance.h"
 
@@ -218,32 +219,12 @@ std::string Physical::Text(const Spec& spec) const {
   return text;
 }
 
-Json Physical::ToJson() const {
-  Json groups = Json::object();
-  for (const auto& [group, weights] : groups_) groups[EscapeBytes(group)] = weights;
-  return {{"common", common_}, {"groups", std::move(groups)}};
-}
-
-Result<Physical> Physical::FromJson(const Json& json) {
-  Physical physical;
-  const auto numbers = [](const Json& list, std::vector<double>& to) {
-    if (!list.is_array()) return false;
-    for (const Json& item : list) {
-      if (!item.is_number()) return false;
-      to.push_back(item.get<double>());
-    }
-    return true;
-  };
-  const auto corrupt = [] { return Fail(ErrorCode::kCorrupt, "the physical model is not whole"); };
-  if (!json.is_object() || !json.contains("common") || !numbers(json["common"], physical.common_) ||
-      !json.contains("groups") || !json["groups"].is_object()) {
-    return corrupt();
-  }
-  for (const auto& [group, weights] : json["groups"].items()) {
-    auto& to = physical.groups_[TRY(UnescapeBytes(group))];
-    if (!numbers(weights, to) || to.size() != physical.common_.size()) return corrupt();
-  }
-  return physical;
+void Physical::Fields(Archive& archive) {
+  archive("common", common_);
+  archive("groups", groups_);
+  archive.Require(std::ranges::all_of(
+                      groups_, [this](const auto& group) { return group.second.size() == common_.size(); }),
+                  "weights of the physical model");
 }
 
 }  // namespace weir::predict

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
-#include "base/json.h"
 #include "predict/table/dataset.h"
 
 namespace weir::predict {
+
+class Archive;
 
 // time = sum over k of weight[k] * terms[k]: work over peaks, bytes over bandwidth, launches, transfers. A
 // weight is the inverse of an efficiency and never negative (Lawson and Hanson 1974, chapter 23), so faster
@@ -39,8 +39,7 @@ class Physical {
   // Returns the common sum and those of the first groups as text.
   std::string Text(const Spec& spec) const;
 
-  Json ToJson() const;
-  static Result<Physical> FromJson(const Json& json);
+  void Fields(Archive& archive);
 
  private:
   const std::vector<double>& WeightsOf(const Row& row) const;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "predict/blocks.h"
+#include "predict/archive.h"
 #include "predict/median.h"
 
 namespace weir::predict {
@@ -140,24 +140,13 @@ bool Trees::IsWhole() const {
   return true;
 }
 
-Json Trees::ToJson() const {
+void Trees::Fields(Archive& archive) {
   static_assert(sizeof(Node) == 12 && std::has_unique_object_representations_v<int32_t>);
-  return {{"columns", columns_}, {"base", base_}, {"roots", roots_}, {"nodes", EncodeBlock(nodes_)}};
-}
-
-Result<Trees> Trees::FromJson(const Json& json) {
-  Trees trees;
-  trees.columns_ = static_cast<int>(std::clamp<int64_t>(TRY(GetInteger(json, "columns")), 0, 60'000));
-  trees.base_ = TRY(GetNumber(json, "base"));
-  trees.nodes_ = TRY(DecodeBlock<Node>(TRY(GetString(json, "nodes"))));
-  const auto corrupt = [] { return Fail(ErrorCode::kCorrupt, "the trees are not whole"); };
-  if (!json.contains("roots") || !json["roots"].is_array()) return corrupt();
-  for (const Json& root : json["roots"]) {
-    if (!root.is_number_integer()) return corrupt();
-    trees.roots_.push_back(root.get<int32_t>());
-  }
-  if (!trees.IsWhole()) return corrupt();
-  return trees;
+  archive("columns", columns_);
+  archive("base", base_);
+  archive("roots", roots_);
+  archive.Block("nodes", nodes_);
+  archive.Require(columns_ >= 0 && columns_ <= 60'000 && IsWhole(), "trees");
 }
 
 }  // namespace weir::predict

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
 
 namespace weir::predict {
+
+class Archive;
 
 // An ensemble of trees over rows of numbers (NaN: unknown). A value. Evaluation takes at most a microsecond a
 // tree and equals the library's to rounding.
@@ -35,9 +36,7 @@ class Trees {
   double Predict(std::span<const float> x) const;
   int columns() const { return columns_; }
 
-  // Stores numbers as base64: an ensemble has hundreds of thousands of them.
-  Json ToJson() const;
-  static Result<Trees> FromJson(const Json& json);
+  void Fields(Archive& archive);
 
  private:
   // A leaf has left < 0 and its value in `threshold`. The right child follows the left one.

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "predict/archive.h"
+
 namespace weir::predict {
 namespace {
 
@@ -83,43 +85,24 @@ std::vector<std::string> Encoder::MostCommon(size_t category, size_t most) const
   return names;
 }
 
-Json Encoder::ToJson() const {
-  Json scales = Json::array(), categories = Json::array();
-  for (const Scale& scale : scales_) {
-    scales.push_back({{"log", scale.log}, {"mean", scale.mean}, {"deviation", scale.deviation}});
-  }
-  for (size_t j = 0; j < levels_.size(); ++j) {
-    Json levels = Json::array();  // in order of their codes, which is that of their names
-    for (const auto& [level, code] : levels_[j]) {
-      levels.push_back({EscapeBytes(level), counts_[j][static_cast<size_t>(code)]});
-    }
-    categories.push_back(std::move(levels));
-  }
-  return {{"scales", std::move(scales)}, {"categories", std::move(categories)}};
+void Encoder::Scale::Fields(Archive& archive) {
+  archive("log", log);
+  archive("mean", mean);
+  archive("deviation", deviation);
 }
 
-Result<Encoder> Encoder::FromJson(const Json& json) {
-  Encoder encoder;
-  const auto corrupt = [] { return Fail(ErrorCode::kCorrupt, "the encoder is not whole"); };
-  if (!json.is_object() || !json.contains("scales") || !json.contains("categories")) return corrupt();
-  for (const Json& item : json["scales"]) {
-    if (!item.is_object() || !item.contains("log") || !item["log"].is_boolean()) return corrupt();
-    encoder.scales_.push_back({.log = item["log"].get<bool>(),
-                               .mean = TRY(GetNumber(item, "mean")),
-                               .deviation = TRY(GetNumber(item, "deviation"))});
+void Encoder::Fields(Archive& archive) {
+  archive("scales", scales_);
+  archive("levels", levels_);
+  archive("counts", counts_);
+  bool is_whole = levels_.size() == counts_.size();
+  for (size_t j = 0; is_whole && j < levels_.size(); ++j) {
+    is_whole = levels_[j].size() == counts_[j].size() &&
+               std::ranges::all_of(levels_[j], [&, next = 0](const auto& level) mutable {
+                 return level.second == next++;  // codes are in the order of the names
+               });
   }
-  for (const Json& category : json["categories"]) {
-    auto& levels = encoder.levels_.emplace_back();
-    auto& counts = encoder.counts_.emplace_back();
-    for (const Json& level : category) {
-      if (!level.is_array() || level.size() != 2 || !level[0].is_string() || !level[1].is_number_integer()) {
-        return corrupt();
-      }
-      levels.emplace(TRY(UnescapeBytes(level[0].get<std::string>())), static_cast<int>(levels.size()));
-      counts.push_back(level[1].get<int64_t>());
-    }
-  }
-  return encoder;
+  archive.Require(is_whole, "the encoder");
 }
 
 }  // namespace weir::predict

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
-#include "base/json.h"
 #include "predict/table/dataset.h"
 
 namespace weir::predict {
+
+class Archive;
 
 // Maps numbers to coordinates and categories to codes, as learned from the rows of a fit. A number that is
 // always above 0 becomes its logarithm; every coordinate is divided by its standard deviation. A value.
@@ -29,13 +29,13 @@ class Encoder {
   // Rows of the fit with this code.
   int64_t Count(size_t category, int code) const { return counts_[category][static_cast<size_t>(code)]; }
 
-  Json ToJson() const;
-  static Result<Encoder> FromJson(const Json& json);
+  void Fields(Archive& archive);
 
  private:
   struct Scale {
     bool log = false;
     double mean = 0, deviation = 1;
+    void Fields(Archive& archive);
   };
   std::vector<Scale> scales_;
   std::vector<std::map<std::string, int>> levels_;

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "predict/archive.h"
 #include "predict/features/network_facts.h"
 #include "predict/table/contains.h"
 
@@ -54,66 +55,6 @@ std::string LevelsText(const Encoder& encoder, size_t category) {
   const size_t more = known.size() - std::min(known.size(), kMostLevels);
   known.resize(known.size() - more);
   return fmt::format("{}{}", fmt::join(known, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
-}
-
-Json NumbersJson(const std::vector<double>& numbers) {
-  Json json = Json::array();
-  for (const double x : numbers) json.push_back(std::isnan(x) ? Json() : Json(x));
-  return json;
-}
-
-Result<std::vector<double>> NumbersFrom(const Json& json) {
-  if (!json.is_array()) return Fail(ErrorCode::kCorrupt, "a list of numbers is missing");
-  std::vector<double> numbers;
-  for (const Json& item : json) {
-    if (!item.is_null() && !item.is_number()) return Fail(ErrorCode::kCorrupt, "a list holds other values");
-    numbers.push_back(item.is_null() ? kUnknown : item.get<double>());
-  }
-  return numbers;
-}
-
-std::vector<double> Flat(const std::vector<std::pair<double, double>>& ranges) {
-  std::vector<double> ends;
-  for (const auto& [least, greatest] : ranges) {
-    ends.push_back(least <= greatest ? least : kUnknown);
-    ends.push_back(least <= greatest ? greatest : kUnknown);
-  }
-  return ends;
-}
-
-Result<std::vector<std::pair<double, double>>> RangesFrom(const Json& json, size_t count) {
-  const std::vector<double> ends = TRY(NumbersFrom(json));
-  if (ends.size() != 2 * count) return Fail(ErrorCode::kCorrupt, "the ranges do not fit the spec");
-  std::vector<std::pair<double, double>> ranges;
-  for (size_t j = 0; j < ends.size(); j += 2) {
-    const bool known = ends[j] <= ends[j + 1];
-    ranges.emplace_back(known ? ends[j] : kInfinity, known ? ends[j + 1] : -kInfinity);
-  }
-  return ranges;
-}
-
-template <typename T, typename Put>
-Json MapJson(const std::map<std::string, T>& map, Put put) {
-  Json json = Json::array();
-  for (const auto& [name, value] : map) json.push_back({EscapeBytes(name), put(value)});
-  return json;
-}
-
-template <typename T, typename Get>
-Status MapFrom(const Json& json, const char* key, std::map<std::string, T>& map, Get get) {
-  if (!json.contains(key) || !json[key].is_array())
-    return Fail(ErrorCode::kCorrupt, fmt::format("{} is missing", key));
-  for (const Json& item : json[key]) {
-    if (!item.is_array() || item.size() != 2 || !item[0].is_string())
-      return Fail(ErrorCode::kCorrupt, fmt::format("{} is not whole", key));
-    map[TRY(UnescapeBytes(item[0].get<std::string>()))] = TRY(get(item[1]));
-  }
-  return {};
-}
-
-Result<double> NumberFrom(const Json& json) {
-  if (!json.is_number()) return Fail(ErrorCode::kCorrupt, "a number is missing");
-  return json.get<double>();
 }
 
 }  // namespace
@@ -313,62 +254,29 @@ double Applicability::Doublings(const Row& row) const {
   return std::log2(TimesBeyond(row.devices, devices_));
 }
 
-Json Applicability::ToJson() const {
-  Json new_words = Json::array();
-  for (const auto& [split, categories] : new_words_) new_words.push_back({ToString(split), categories});
-  const auto number = [](double x) { return Json(x); };
-  return {{"hardware", MapJson(hardware_, NumbersJson)},
-          {"networks", MapJson(networks_, NumbersJson)},
-          {"vendors", vendors_},
-          {"terms_use_network", terms_use_network_},
-          {"devices", NumbersJson(Flat({devices_}))},
-          {"ranges", NumbersJson(Flat(ranges_))},
-          {"ranges_of_network", MapJson(of_network_, [](const auto& r) { return NumbersJson(Flat(r)); })},
-          {"filled", filled_},
-          {"kinks", MapJson(kinks_, number)},
-          {"new_words", std::move(new_words)}};
+void Applicability::Fields(Archive& archive) {
+  archive.Sparse("hardware", hardware_);
+  archive.Sparse("networks", networks_);
+  archive("vendors", vendors_);
+  archive("terms_use_network", terms_use_network_);
+  archive.Sparse("devices", devices_);
+  archive.Sparse("ranges", ranges_);
+  archive.Sparse("ranges_of_network", of_network_);
+  archive("filled", filled_);
+  archive("kinks", kinks_);
+  archive("new_words", new_words_);
+  archive.Require(std::ranges::is_sorted(vendors_), "the vendors");
 }
 
-Result<Applicability> Applicability::FromJson(const Json& json, const Spec& spec) {
-  const auto corrupt = [](const char* what) { return Fail(ErrorCode::kCorrupt, what); };
-  for (const char* key : {"vendors", "terms_use_network", "devices", "ranges", "new_words"}) {
-    if (!json.contains(key)) return corrupt("the measured ranges are not whole");
-  }
-  Applicability known;
-  const auto known_from = [&spec](Side side) {
-    return [&spec, side](const Json& item) -> Result<std::vector<double>> {
-      std::vector<double> numbers = TRY(NumbersFrom(item));
-      if (std::ssize(numbers) != std::ranges::count(spec.numbers, side, &Number::side))
-        return Fail(ErrorCode::kCorrupt, "the known features do not fit the spec");
-      return numbers;
-    };
+bool Applicability::Fits(const Spec& spec) const {
+  const auto count = [&spec](Side side) {
+    return static_cast<size_t>(std::ranges::count(spec.numbers, side, &Number::side));
   };
-  TRY_STATUS(MapFrom(json, "hardware", known.hardware_, known_from(Side::kHardware)));
-  TRY_STATUS(MapFrom(json, "networks", known.networks_, known_from(Side::kNetwork)));
-  TRY_STATUS(MapFrom(json, "ranges_of_network", known.of_network_,
-                     [&](const Json& item) { return RangesFrom(item, spec.ranges.size()); }));
-  TRY_STATUS(MapFrom(json, "kinks", known.kinks_, NumberFrom));
-  for (const Json& item : json["vendors"]) {
-    if (!item.is_string()) return corrupt("vendors holds other values");
-    known.vendors_.push_back(item.get<std::string>());
-  }
-  std::ranges::sort(known.vendors_);
-  if (!json["terms_use_network"].is_boolean()) return corrupt("terms_use_network is no boolean");
-  known.terms_use_network_ = json["terms_use_network"].get<bool>();
-  known.devices_ = TRY(RangesFrom(json["devices"], 1)).front();
-  known.ranges_ = TRY(RangesFrom(json["ranges"], spec.ranges.size()));
-  known.filled_ = TRY(GetNumber(json, "filled"));
-  for (const Json& item : json["new_words"]) {
-    const auto split = item.is_array() && item.size() == 2 && item[0].is_string()
-                           ? SplitNamed(item[0].get<std::string>())
-                           : std::nullopt;
-    if (!split || !item[1].is_array()) return corrupt("new_words is not whole");
-    for (const Json& category : item[1]) {
-      if (!category.is_number_integer()) return corrupt("new_words is not whole");
-      known.new_words_[*split].push_back(category.get<int>());
-    }
-  }
-  return known;
+  const auto all = [](const auto& map, size_t size) {
+    return std::ranges::all_of(map, [size](const auto& item) { return item.second.size() == size; });
+  };
+  return all(hardware_, count(Side::kHardware)) && all(networks_, count(Side::kNetwork)) &&
+         all(of_network_, spec.ranges.size()) && ranges_.size() == spec.ranges.size();
 }
 
 }  // namespace weir::predict

@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
-#include "base/json.h"
 #include "predict/estimators/estimator.h"
 #include "predict/validation/kinks.h"
 #include "predict/validation/splits.h"
@@ -39,8 +37,9 @@ class Applicability {
   // Returns how many doublings the row's devices are beyond the measured counts; 0 within.
   double Doublings(const Row& row) const;
 
-  Json ToJson() const;
-  static Result<Applicability> FromJson(const Json& json, const Spec& spec);
+  void Fields(Archive& archive);
+  // Returns whether it was learned with this spec.
+  bool Fits(const Spec& spec) const;
 
  private:
   using Range = std::pair<double, double>;  // least and greatest; not in order: nothing was measured

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "predict/archive.h"
 #include "predict/testing/made_set.h"
 
 namespace weir::predict {
@@ -195,10 +196,10 @@ TEST(Applicability, AnOptionalColumnIsNamedWhereItMatters) {
 
 TEST(Applicability, IsTheSameAfterItWasKept) {
   const Measured measured;
-  const Json json = measured.known().ToJson();
-  const auto again = Applicability::FromJson(json, measured.data().spec);
+  const Json json = ToJson(measured.known());
+  const auto again = FromJson<Applicability>(json);
   ASSERT_TRUE(again.has_value());
-  EXPECT_EQ(again->ToJson(), json);
+  EXPECT_EQ(ToJson(*again), json);
 }
 
 }  // namespace

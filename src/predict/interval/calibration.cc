@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "predict/archive.h"
 namespace weir::predict {
 namespace {
 
@@ -77,20 +78,12 @@ std::optional<Calibration> LearnCalibration(std::span<const double> misses,
   return calibration;
 }
 
-Json ToJson(const Calibration& calibration) {
-  return {{"k", calibration.k},
-          {"common", calibration.common},
-          {"own", calibration.own},
-          {"error_without", calibration.error_without},
-          {"error_with", calibration.error_with}};
-}
-
-Result<Calibration> CalibrationFrom(const Json& json) {
-  return Calibration{.k = TRY(GetNumber(json, "k")),
-                     .common = TRY(GetNumber(json, "common")),
-                     .own = TRY(GetNumber(json, "own")),
-                     .error_without = TRY(GetNumber(json, "error_without")),
-                     .error_with = TRY(GetNumber(json, "error_with"))};
+void Calibration::Fields(Archive& archive) {
+  archive("k", k);
+  archive("common", common);
+  archive("own", own);
+  archive("error_without", error_without);
+  archive("error_with", error_with);
 }
 
 }  // namespace weir::predict

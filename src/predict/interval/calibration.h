@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
-#include "base/json.h"
-
 namespace weir::predict {
+
+class Archive;
 
 // The error on new hardware has a part common to the hardware and a part of each row. With n runs of mean
 // log(measured / predicted) m, the correction is n / (n + k) m. k is the ratio of the rows' variance to the
@@ -30,14 +29,12 @@ struct Calibration {
   double Shift(std::span<const double> log_measured_over_predicted) const;
   // Returns the factor of an interval after n runs.
   double Narrower(int64_t n) const;
+  void Fields(Archive& archive);
 };
 
 // Learns from log(predicted / measured) of left-out rows, by group (one hardware each). Returns nullopt if
 // fewer than three groups have ten rows.
 std::optional<Calibration> LearnCalibration(std::span<const double> misses,
                                             std::span<const std::string> groups);
-
-Json ToJson(const Calibration& calibration);
-Result<Calibration> CalibrationFrom(const Json& json);
 
 }  // namespace weir::predict

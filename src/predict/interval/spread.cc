@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "predict/archive.h"
 #include "predict/median.h"
 #include "stats/summary.h"
 
@@ -125,27 +126,11 @@ double Spread::HalfWidth(std::span<const float> x) const {
   return WithinLimits(scale_ * difficulty, greatest_);
 }
 
-Json Spread::ToJson() const {
-  Json json{{"scale", scale_}, {"greatest", greatest_}};
-  if (difficulty_) {
-    json["belief"] = belief_;
-    json["difficulty"] = difficulty_->ToJson();
-  }
-  return json;
-}
-
-Result<Spread> Spread::FromJson(const Json& json, int columns) {
-  Spread spread;
-  spread.scale_ = TRY(GetNumber(json, "scale"));
-  spread.greatest_ = TRY(GetNumber(json, "greatest"));
-  if (json.contains("difficulty")) {
-    spread.belief_ = TRY(GetNumber(json, "belief"));
-    spread.difficulty_ = TRY(Trees::FromJson(json["difficulty"]));
-    if (spread.difficulty_->columns() != columns) {
-      return Fail(ErrorCode::kCorrupt, "the trees of an interval do not fit the spec");
-    }
-  }
-  return spread;
+void Spread::Fields(Archive& archive) {
+  archive("scale", scale_);
+  archive("greatest", greatest_);
+  archive("belief", belief_);
+  archive("difficulty", difficulty_);
 }
 
 double ForAnotherGroup(std::span<const double> misses, std::span<const std::string> groups) {

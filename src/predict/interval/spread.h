@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/seed.h"
 #include "predict/estimators/trees.h"
 
 namespace weir::predict {
+
+class Archive;
 
 // Half-widths on the scale of logarithms. Trees learn each row's expected error from left-out rows; the scale
 // is set so that the share `coverage` of left-out rows lies within (split conformal prediction with a
@@ -31,9 +32,9 @@ class Spread {
 
   double HalfWidth(std::span<const float> x) const;
 
-  Json ToJson() const;
-  // Returns kCorrupt if the trees do not take rows of `columns` numbers.
-  static Result<Spread> FromJson(const Json& json, int columns);
+  void Fields(Archive& archive);
+  // Returns whether it takes rows of `columns` numbers.
+  bool Takes(int columns) const { return !difficulty_ || difficulty_->columns() == columns; }
 
  private:
   double scale_ = 1, greatest_ = 1;  // greatest half-width

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "predict/archive.h"
 #include "predict/table/trials.h"
 
 namespace weir::predict {
@@ -78,39 +79,17 @@ Value Table::At(int64_t row, int column) const {
   return {.number = std::isnan(number) ? std::nullopt : std::optional(number), .text = Cell(row, column)};
 }
 
-Json Table::ToJson() const {
-  Json rows = Json::array();
-  for (int64_t row = 0; row < csv_.rows(); ++row) {
-    Json cells = Json::array();
-    for (const std::string& cell : csv_.row(row)) cells.push_back(cell);
-    rows.push_back(std::move(cells));
+void Table::Fields(Archive& archive) {
+  archive("columns", csv_.columns);
+  archive("cells", csv_.cells);
+  if (!archive.is_reading()) return;
+  const size_t width = std::max<size_t>(csv_.columns.size(), 1), rows = csv_.cells.size() / width;
+  if (rows * width != csv_.cells.size() || csv_.columns.empty()) {
+    archive.Require(csv_.cells.empty(), "a table");
+    return;
   }
-  return {{"columns", csv_.columns}, {"rows", std::move(rows)}};
-}
-
-Result<Table> Table::FromJson(const Json& json, const std::string& key) {
-  Csv csv;
-  const auto strings = [](const Json& list, std::vector<std::string>& to) {
-    if (!list.is_array()) return false;
-    for (const Json& item : list) {
-      if (!item.is_string()) return false;
-      to.push_back(item.get<std::string>());
-    }
-    return true;
-  };
-  if (!json.is_object() || !json.contains("columns") || !json.contains("rows") || !json["rows"].is_array() ||
-      !strings(json["columns"], csv.columns)) {
-    return Fail(ErrorCode::kCorrupt, "a table wants \"columns\" and \"rows\"");
-  }
-  for (const Json& row : json["rows"]) {
-    const size_t before = csv.cells.size();
-    if (!strings(row, csv.cells) || csv.cells.size() - before != csv.columns.size()) {
-      return Fail(ErrorCode::kCorrupt,
-                  fmt::format("row {} of a table is not as long as its columns", csv.rows() + 1));
-    }
-    csv.lines.push_back(csv.rows() + 2);
-  }
-  return WithKey(std::move(csv), key);
+  for (size_t row = 0; row < rows; ++row) csv_.lines.push_back(static_cast<int64_t>(row + 2));
+  *this = Table(std::move(csv_));
 }
 
 Result<Csv> ReadCsv(const std::string& path) {

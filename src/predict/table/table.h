@@ -8,10 +8,11 @@
 
 #include "base/csv.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "predict/table/expression.h"
 
 namespace weir::predict {
+
+class Archive;
 
 // A Csv with lookup of columns by name and, with a key, of rows. A value.
 class Table {
@@ -30,8 +31,8 @@ class Table {
   std::string_view Cell(int64_t row, int column) const;
   Value At(int64_t row, int column) const;  // text and number
 
-  Json ToJson() const;  // columns and rows
-  static Result<Table> FromJson(const Json& json, const std::string& key);
+  // Reads and writes columns and cells; the key is lost.
+  void Fields(Archive& archive);
 
  private:
   struct Hash : std::hash<std::string_view> {

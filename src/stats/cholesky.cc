@@ -1,9 +1,9 @@
-#include "predict/estimators/cholesky.h"
+#include "stats/cholesky.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace weir::predict {
+namespace weir::stats {
 
 void Decompose(std::vector<double>& a, size_t n, double least) {
   for (size_t j = 0; j < n; ++j) {
@@ -35,4 +35,4 @@ void SolveUpper(const std::vector<double>& l, std::vector<double>& b) {
   }
 }
 
-}  // namespace weir::predict
+}  // namespace weir::stats

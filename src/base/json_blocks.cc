@@ -1,9 +1,9 @@
-#include "predict/blocks.h"
+#include "base/json_blocks.h"
 
 #include <optional>
 #include <utility>
 
-namespace weir::predict {
+namespace weir {
 namespace {
 
 constexpr std::string_view kKey = "blocks", kReference = "block";
@@ -93,4 +93,4 @@ Result<Json> ParseWithBlocks(std::string_view text) {
   return json;
 }
 
-}  // namespace weir::predict
+}  // namespace weir

@@ -1,10 +1,10 @@
-#include "predict/base64.h"
+#include "base/base64.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 
-namespace weir::predict {
+namespace weir {
 namespace {
 
 constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -71,4 +71,4 @@ Status DecodeBase64(std::string_view text, std::span<char> to) {
   return Fail(ErrorCode::kCorrupt, "a block of numbers is not base64");
 }
 
-}  // namespace weir::predict
+}  // namespace weir

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "predict/base64.h"
 
-namespace weir::predict {
+namespace weir {
 
 static_assert(std::endian::native == std::endian::little, "blocks of numbers are kept as they lie in memory");
 
@@ -38,4 +38,4 @@ std::string DumpWithBlocks(Json json);
 // that is not there, or asked for twice.
 Result<Json> ParseWithBlocks(std::string_view text);
 
-}  // namespace weir::predict
+}  // namespace weir

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace weir::predict {
+namespace weir::stats {
 
 // Replaces the lower triangle of a (n x n, row-major) by Cholesky's L; the upper triangle is not used. A
 // pivot is at least `least`, so that rounding gives no root of a negative number.
@@ -15,4 +15,4 @@ void SolveLower(const std::vector<double>& l, std::vector<double>& b);
 // Replaces b by L^-T b.
 void SolveUpper(const std::vector<double>& l, std::vector<double>& b);
 
-}  // namespace weir::predict
+}  // namespace weir::stats

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace weir::predict {
+namespace weir {
 
 std::string EncodeBase64(std::string_view bytes);
 // Whether it is made of its characters, wherever they stand.
@@ -17,4 +17,4 @@ size_t DecodedBytes(std::string_view text);
 // kCorrupt for other characters, or a length that is no multiple of 4. REQUIRES: room for DecodedBytes.
 Status DecodeBase64(std::string_view text, std::span<char> to);
 
-}  // namespace weir::predict
+}  // namespace weir

@@ -1,11 +1,11 @@
-#include "predict/blocks.h"
+#include "base/json_blocks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace weir::predict {
+namespace weir {
 namespace {
 
 using ::testing::HasSubstr;
@@ -77,4 +77,4 @@ TEST(Blocks, AreDecodedWhole) {
 }
 
 }  // namespace
-}  // namespace weir::predict
+}  // namespace weir
