@@ -247,6 +247,35 @@ TEST(Predictor, ASplitWithoutCrossValidationBorrowsAnInterval) {
               1.5 * std::log1p(physical.score.p90), 1e-6);
 }
 
+// Two counts do not cross-validate growth, so the mixture of rows inside continues beyond them.
+TEST(Predictor, FewCountsContinueWithTheMixtureOfRowsInside) {
+  const Spec spec = MadeSpec();
+  std::vector<Row> rows;
+  for (Row& row : Rows(spec)) {
+    if (row.devices <= 2) rows.push_back(std::move(row));
+  }
+  const auto predictor = Predictor::Fit(spec, MakeFacts(), rows, {.estimator = "neighbours", .threads = 2});
+  ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
+  double p90 = 0;
+  for (const Predictor::Validated& validated : predictor->validated()) {
+    EXPECT_NE(validated.split, Split::kCount);
+    p90 = std::max(p90, validated.score.p90);
+  }
+  const double half_width = std::max(0.4, std::log1p(p90));
+  EXPECT_THAT(predictor->Explain(), HasSubstr("neighbours-carried"));
+  const auto loaded = Predictor::Load(predictor->Save());
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  for (const Predictor& one : {*predictor, *loaded}) {
+    const auto predictions = one.Predict(
+        Table(*ParseCsv("row_id,gpu,network,batch,gpu_count\nq,gpu-a,small,8,4\nr,gpu-a,small,8,16\n")));
+    const auto half = [&](size_t i) {
+      return std::log((*predictions)[i].high.value() / (*predictions)[i].value.value());
+    };
+    EXPECT_NEAR(half(0), half_width, 1e-6);
+    EXPECT_NEAR(half(1), 3 * half_width, 1e-6);
+  }
+}
+
 // All rows but a few are of one GPU, so only those few can be left out; they happen to be three times slower.
 TEST(Predictor, OneGroupLeftOutSaysNothingOfAnother) {
   const Spec spec = MadeSpec();

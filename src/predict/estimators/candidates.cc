@@ -60,15 +60,17 @@ std::vector<Recipe> Candidates(Split split, size_t rows, Groups groups, std::str
     // A configuration's error at the largest measured count continues beyond it.
     for (size_t r = 0, count = recipes.size(); r < count; ++r) {
       if (!recipes[r].neighbours) continue;
-      Recipe carried = recipes[r];
-      carried.name =
-          std::string(carried.kind()) + "-carried" + (carried.name.ends_with("-own") ? "-own" : "");
-      carried.carried = true;
-      recipes.push_back(std::move(carried));
+      recipes.push_back(Carried(recipes[r]));
     }
   }
   std::erase_if(recipes, [&](const Recipe& recipe) { return !BelongsTo(recipe, estimator); });
   return recipes;
+}
+
+Recipe Carried(Recipe recipe) {
+  recipe.name = std::string(recipe.kind()) + "-carried" + (recipe.name.ends_with("-own") ? "-own" : "");
+  recipe.carried = true;
+  return recipe;
 }
 
 }  // namespace weir::predict

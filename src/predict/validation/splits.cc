@@ -92,8 +92,7 @@ std::vector<Fold> ByCount(const std::vector<Row>& rows) {
   while (!counts.empty() && folds.size() < kCounts) {
     const double bound = *counts.rbegin();
     counts.erase(bound);
-    // One count does not show how times grow, so it trains alone only if nothing else does.
-    if (counts.empty() || (counts.size() == 1 && !folds.empty())) break;
+    if (counts.size() < 2) break;  // one count does not show how times grow
     if (bound > next) continue;
     Fold fold = AtCount(rows, bound);
     if (fold.train.size() < rows.size() / kLeastTrained) break;

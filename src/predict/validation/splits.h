@@ -24,9 +24,8 @@ struct Fold {
 
 // Inside: four parts by chance. Hardware and network: whole keys in up to five parts of similar size; a part
 // that leaves less than a third of the rows to train on is dropped. Count: rows below a bound train, rows
-// from it on test if their hardware and network are known below; two bounds, the second at most half of the
-// first, with two counts below where possible. Returns no folds for one key, one count, or fewer than 20
-// rows.
+// from it on test if their hardware and network are known below; up to two bounds, the second at most half of
+// the first, each with two counts below. Returns no folds for one key, two counts, or fewer than 20 rows.
 std::vector<Fold> MakeFolds(const std::vector<Row>& rows, Split split, Seed seed);
 
 // Reduces the test rows to about `most`, by chance. Of the folds inside the data, at least two are kept.
