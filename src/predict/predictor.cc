@@ -384,8 +384,8 @@ double Predictor::BorrowedHalfWidth() const {
 }
 
 // A split without cross-validation is predicted by the physical model with the widest interval, wider still.
-// If several counts were measured, but too few to cross-validate them, the mixture of rows inside continues beyond
-// them, with an interval as wide as the worst split's.
+// If several counts were measured, but too few to cross-validate them, the mixture of rows inside continues
+// beyond them, with an interval as wide as the worst split's.
 void Predictor::Borrow(Split split) {
   Model model{.split = split};
   std::set<double> counts;
