@@ -1,4 +1,4 @@
-// RFC 4648, section 4: for blocks of numbers in JSON.
+// Base64 of RFC 4648, section 4, for blocks of numbers in JSON.
 #pragma once
 
 #include <span>
@@ -10,11 +10,11 @@
 namespace weir {
 
 std::string EncodeBase64(std::string_view bytes);
-// Whether it is made of its characters, wherever they stand.
+// Returns whether all characters are of base64, wherever they stand.
 bool HasBase64Only(std::string_view text);
-// How many bytes it stands for, by its length and padding.
+// Returns the count of decoded bytes, by length and padding.
 size_t DecodedBytes(std::string_view text);
-// kCorrupt for other characters, or a length that is no multiple of 4. REQUIRES: room for DecodedBytes.
+// Returns kCorrupt for other characters, or a length that is no multiple of 4. REQUIRES: room for DecodedBytes.
 Status DecodeBase64(std::string_view text, std::span<char> to);
 
 }  // namespace weir

@@ -38,7 +38,7 @@ Status PutBack(Json& json, std::vector<std::optional<std::string>>& blocks) {
   return {};
 }
 
-// What follows kMark as DumpWithBlocks writes it; nothing where it is written in another way.
+// Reads the text after kMark as DumpWithBlocks writes it. Returns nullopt if it is written in another way.
 std::optional<std::vector<std::optional<std::string>>> ReadBlocks(std::string_view text) {
   std::vector<std::optional<std::string>> blocks;
   for (bool more = text.starts_with('"'); more;) {

@@ -20,7 +20,7 @@ std::string EncodeBlock(const std::vector<T>& numbers) {
   return EncodeBase64({reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)});
 }
 
-// kCorrupt for what is not base64, or no whole count of numbers.
+// Returns kCorrupt for other texts than base64, and for no whole count of numbers.
 template <typename T>
 Result<std::vector<T>> DecodeBlock(std::string_view text) {
   const size_t bytes = DecodedBytes(text);

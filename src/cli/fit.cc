@@ -111,7 +111,7 @@ Status CheckTogether(const Wanted& w) {
   return {};
 }
 
-// What came of one SPEC.
+// The result of one SPEC.
 struct Outcome {
   std::string name;
   double wall_s = 0;

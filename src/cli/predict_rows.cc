@@ -19,7 +19,7 @@ using predict::Prediction, predict::Predictor, predict::Settings, predict::Spec;
 
 std::unexpected<Error> Refuse(std::string what) { return Fail(ErrorCode::kInvalidArgument, std::move(what)); }
 
-// What an ONNX file says of itself, as columns of the network table.
+// Reads the facts of an ONNX file, as columns of the network table.
 Result<Settings> NetworkFacts(const std::string& network) {
   const Json facts = TRY(model::DescribeModel(network));
   Settings settings;

@@ -85,7 +85,7 @@ TEST_F(Job, TellsBadRowsApartAndFitsTheOthers) {
   EXPECT_THAT(Found(checked->findings, Fault::kNotANumber), ElementsAre("nan"));
   EXPECT_THAT(Found(checked->findings, Fault::kUnit), Contains("milli"));
   EXPECT_EQ(checked->counts.unusable, 3);
-  // Of the two rows "copy" the first stays until its time is held against its peers.
+  // The first of the two rows "copy" stays until its time is held against its peers.
   EXPECT_EQ(checked->counts.rows, 222);
   EXPECT_EQ(std::ssize(checked->rows) + checked->counts.left_out + checked->counts.unusable, 222);
   EXPECT_THAT(CheckText(*checked), HasSubstr("unusable             2  e.g. nogpu: gpu \"gpu-z\" is not in"));

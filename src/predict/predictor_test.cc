@@ -83,7 +83,7 @@ void MadePredictor::SaysHowFarOutsideARowIs() {
   EXPECT_THAT(p.outside, HasSubstr("gpu_count 8 is above 4"));
 }
 
-// Of counts 1, 2 and 4 the last was validated: one doubling. Eight is one more, 64 are four.
+// The last of the counts 1, 2 and 4 was validated: one doubling. Eight is one more, 64 are four.
 void MadePredictor::WidensWithTheDistanceOfACount() {
   const auto half = [](const Prediction& p) { return std::log(*p.high / *p.value); };
   const Prediction eight = Ask("q,gpu-a,small,32,8\n"), many = Ask("q,gpu-a,small,32,64\n");
@@ -113,7 +113,7 @@ void MadePredictor::KnowsHowWellItDoesOnRowsLeftOut() {
   }
 }
 
-// What is kept in a file does not depend on how much was fitted: one split, on the first four kinds of
+// The content of a file does not depend on how much was fitted: one split, on the first four kinds of
 // hardware, is the least that has trees in its interval too.
 Result<Predictor> FitForAFile(int threads) {
   Spec spec = MadeSpec();

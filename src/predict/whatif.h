@@ -1,4 +1,4 @@
-// What-if calculations: one row from settings, a table over hardware and batches, a whole job, its cost, and
+// Calculations of what-if: one row from settings, a table over hardware and batches, a whole job, its cost, and
 // an emulated engine.
 #pragma once
 

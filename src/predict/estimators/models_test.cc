@@ -72,12 +72,12 @@ TEST(Physical, EvenlyEveryHardwareSaysAboutAsMuch) {
     rows.back().hardware = "rare";
   }
   EXPECT_NEAR(Physical::Fit(rows, All(rows.size()), {.pull = INFINITY}).weights()[0], 1.02, 0.01);
-  // Of the logarithm of 1.5, 5 / 6 to 100 / 101.
+  // Pulls the logarithm of 1.5 by 5 / 6 to 100 / 101.
   EXPECT_NEAR(Physical::Fit(rows, All(rows.size()), {.pull = INFINITY, .even = true}).weights()[0],
               std::pow(1.5, 5.0 / 6 / (5.0 / 6 + 100.0 / 101)), 0.01);
 }
 
-// Of which a row's logarithm, taken as linear, asks for less than no time.
+// A row's logarithm, taken as linear, asks for less than no time.
 TEST(Physical, AGroupFarFasterThanTheOthersIsFitted) {
   std::vector<Row> rows;
   for (int i = 1; i <= 200; ++i) rows.push_back(TermsRow({i * 0.1, 1}, 2 * i + 3, "slow"));
@@ -207,7 +207,7 @@ TEST(Neighbours, WhatANetworkDoesIsKnownOnHardwareNeverSeen) {
 }
 
 TEST(Spread, HoldsTheShareAskedForOnRowsItNeverSaw) {
-  // Misses of which a half is ten times as large as the other, told apart by x.
+  // Misses of which a half is ten times as large as the other; x tells which.
   const auto make = [](Random& random, int n, std::vector<float>& x, std::vector<double>& misses) {
     for (int i = 0; i < n; ++i) {
       x.push_back(static_cast<float>(i % 2));
@@ -295,7 +295,7 @@ TEST(ForAnotherGroup, GoesByStudentAsFarAsMissesAreCommonToAGroup) {
   // Student's t of 4 degrees is 2.132: 2.132 sqrt(1.2) / 1.645 = 1.42.
   for (size_t i = 0; i < misses.size(); ++i) misses[i] = i < 6 ? 0.2 : -0.2;
   EXPECT_NEAR(ForAnotherGroup(misses, groups), 1.42, 0.01);
-  // Of two groups it would be 4.7.
+  // Two groups would give 4.7.
   EXPECT_EQ(ForAnotherGroup(std::vector<double>{0.1, -0.3}, std::vector<std::string>{"a", "b"}), 2);
   EXPECT_EQ(ForAnotherGroup(std::vector<double>{0.1, -0.3}, std::vector<std::string>{"a", "a"}), 1);
 }

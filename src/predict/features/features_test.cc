@@ -1,4 +1,4 @@
-// What the rows of a fit say of their hardware and networks.
+// Facts that the rows of a fit give of their hardware and networks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

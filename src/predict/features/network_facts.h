@@ -1,4 +1,4 @@
-// What the rows of a fit say about their networks.
+// Facts that the rows of a fit give of their networks.
 #pragma once
 
 #include "predict/table/dataset.h"

@@ -12,7 +12,7 @@
 
 namespace weir::predict {
 
-// What was measured. A value.
+// The measured ranges, names and values. A value.
 class Applicability {
  public:
   // Counts and ranges need two rows at each end, so that one wrong row cannot move them; the range of one

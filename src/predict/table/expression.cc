@@ -95,7 +95,7 @@ class ExpressionParser {
     return nullptr;
   }
 
-  // Of the whole comparison, as in Python: not a == b is not (a == b).
+  // Negates the whole comparison, as in Python: not a == b is not (a == b).
   Status Not() {
     if (++depth_ > 64) return Refuse("nested deeper than 64 levels");
     TRY_STATUS(Binary(kComparison));

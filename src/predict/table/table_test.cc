@@ -60,11 +60,11 @@ TEST(ParseTrials, IsARowForTheLastTryOfEachTrial) {
   const auto csv = ParseTrials(
       Journal(Line("a", 1, "failed", R"({"batch": 8})", "{}") +
               Line("b", 1, "VALID", R"({"batch": 1})", R"({"rate": 1e22, "stages_ms": {"infer": 3}})") +
-              Line("a", 2, "SUSPECT", R"({"batch": 8})", R"({"rate": 4.5, "wall": "decode"})")));
+              Line("a", 2, "SUSPECT", R"({"batch": 8})", R"({"rate": 4.5, "bottleneck": "decode"})")));
   ASSERT_TRUE(csv.has_value()) << csv.error().message;
   EXPECT_THAT(csv->columns,
               ElementsAre("id", "attempt", "configuration", "block", "position", "role", "seed", "took_s",
-                          "verdict", "batch", "rate", "wall", "stages_ms.infer", "command"));
+                          "verdict", "batch", "rate", "bottleneck", "stages_ms.infer", "command"));
   EXPECT_THAT(csv->lines, ElementsAre(4, 3));
   EXPECT_THAT(RowOf(*csv, "a"), ElementsAre("a", "2", "1", "0", "2", "trial", "18446744073709551615", "0.25",
                                             "SUSPECT", "8", "4.5", "decode", "", "weir run m d"));

@@ -92,7 +92,7 @@ std::vector<std::pair<int64_t, double>> Breaches(const Law& law, const Table& ta
     if (name.empty()) continue;  // of no known kind
     std::vector<double> ratios;
     for (const auto& [row, ratio] : members) ratios.push_back(ratio);
-    // Of two the higher one counts as wrong; one alone has no peers.
+    // The higher one of two counts as wrong; one alone has no peers.
     const double usual = members.size() == 2 ? std::ranges::min(ratios) : Median(ratios);
     for (const auto& [row, ratio] : members) {
       if (std::abs(ratio - usual) > std::log(kFactOff)) breaches.emplace_back(row, std::exp(ratio - usual));

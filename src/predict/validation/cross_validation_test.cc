@@ -15,7 +15,7 @@ using ::testing::Gt;
 
 constexpr int kEach = 50;  // samples of each of two parts
 
-// Of two parts; each candidate is off by the same in all samples of a part.
+// Samples of two parts; each candidate is off by the same in all samples of a part.
 struct Off {
   double first = 0, second = 0;
 };
