@@ -113,6 +113,7 @@ def play(program, spec, data, seed):
     plant_nan(rows, planted, chance)
     plant_copies(rows, planted, chance)
     raised = raise_peak(hardware, rows, key, planted, chance)
+    own = check(program, spec, data).keys()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         write(folder / word(text, "rows"), rows)
@@ -121,7 +122,7 @@ def play(program, spec, data, seed):
         flagged = check(program, spec, folder)
     found = collections.Counter(kind for row, kind in planted.items() if row in flagged and (kind != "copy" or "duplicate" in flagged[row]))
     there = collections.Counter(planted.values())
-    others = {row["row_id"] for row in rows} - planted.keys()
+    others = {row["row_id"] for row in rows} - planted.keys() - own
     wrong = collections.Counter(fault for row in others & flagged.keys() for fault in sorted(flagged[row]))
     return raised, there, found, len(others), len(others & flagged.keys()), wrong
 

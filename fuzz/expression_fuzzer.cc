@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "predict/expression.h"
+#include "predict/table/expression.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace weir::predict;

@@ -8,9 +8,9 @@
 
 #include "base/csv.h"
 #include "base/error.h"
-#include "predict/checks.h"
-#include "predict/dataset.h"
+#include "predict/table/dataset.h"
 #include "predict/testing/made_set.h"
+#include "predict/validation/checks.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include "base/csv.h"
 #include "base/error.h"
-#include "predict/dataset.h"
+#include "predict/table/dataset.h"
 #include "predict/testing/made_set.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "predict/table.h"
+#include "predict/table/trials.h"
 #include "record/record.h"
 
 namespace {

@@ -94,18 +94,18 @@ def auto(weir, folder):
 def test_fits_and_says_how_well(auto):
     _, result = auto
     assert result["fitted"] == 216 and result["rows"] == 216
-    questions = {question["question"]: question for question in result["questions"]}
-    assert questions.keys() == {"inside", "count", "hardware", "network"}
-    assert questions["inside"]["mean_percent"] < 8
-    names = {candidate["candidate"] for candidate in questions["inside"]["candidates"]}
-    assert {"physical", "lr-sfs"} <= names
-    assert len(questions["hardware"]["by_hardware"]) == 6
+    splits = {split["split"]: split for split in result["splits"]}
+    assert splits.keys() == {"inside", "count", "hardware", "network"}
+    assert splits["inside"]["log_mean_percent"] < 8 and splits["inside"]["mean_percent"] < 8
+    names = {candidate["candidate"] for candidate in splits["inside"]["candidates"]}
+    assert {"physical", "trees", "neighbours"} <= names and not any(name.startswith("lr-sfs") for name in names)
+    assert len(splits["hardware"]["by_hardware"]) == 6
     assert [point["fitted"] for point in result["learning_curve"]] == [40, 81, 162]
 
 
 def test_the_page_is_one_file_that_needs_nothing_else(auto, folder):
     page = (folder / "auto.html").read_text()
-    for words in ("Predicted against measured", "What more rows would bring", "Mean error by hardware", "lr-sfs", "alpha-10"):
+    for words in ("Predicted against measured", "What more rows would bring", "Error by hardware", "neighbours", "alpha-10"):
         assert words in page
     assert not re.search(r"<script|<link|\bsrc=|url\(|@import", page)
 
@@ -118,9 +118,9 @@ def test_a_predictor_shows_its_models(weir, auto):
 
 
 def test_the_same_seed_gives_the_same_bytes(weir, tmp_path):
-    """Two questions of half the rows: the bytes do not hang on how much is fitted."""
+    """Two splits of half the rows: the bytes do not depend on how much is fitted."""
     spec = write_set(tmp_path, lines_of_rows()[:109])
-    spec.write_text(SPEC + "questions: [inside, hardware]\n")
+    spec.write_text(SPEC + "splits: [inside, hardware]\n")
     for name, threads in (("one", 1), ("two", 2)):
         weir.run("fit", spec, "--data-dir", tmp_path, "-o", tmp_path / f"{name}.json", "--threads", threads)
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
@@ -182,7 +182,7 @@ def test_several_sets_in_one_call(weir, folder, tmp_path):
     assert {path.name for path in (tmp_path / "pages").iterdir()} == {"made.html", "other.html"}
     done = weir.run("fit", folder / "made.yaml", broken, *common, "--out", tmp_path / "more", status=2)
     assert (tmp_path / "more/made.json").exists() and b"broken.yaml: line 1: SPEC: the key rows is missing" in done.stderr
-    assert b"made " in done.stdout and b"mean / median error" in done.stdout
+    assert b"made " in done.stdout and b"median error / exp(mean |log ratio|) - 1" in done.stdout
     assert done.stdout.decode().endswith(f"\nweir predict {tmp_path}/more/NAME.json --explain shows the models\n")
     done = weir.run("fit", folder / "made.yaml", *common, "-o", tmp_path / "a b.json")
     assert done.stdout.decode().endswith(f"\nweir predict '{tmp_path}/a b.json' --explain shows the models\n")
@@ -263,7 +263,7 @@ def test_refused_answers_are_told_by_the_exit_status(weir, physical):
 
 def test_says_what_it_took_as_unknown(weir, physical):
     done = weir.run("predict", physical, "--gpu", "gamma", "--network", "small", "--batch", 8)
-    assert b"taken as unknown, --set tells them: precision" in done.stderr
+    assert b"unknown (give them with --set): precision" in done.stderr
     assert b"unknown" not in weir.run("predict", physical, "--gpu", "gamma", "--network", "small", "--batch", 8, "--set", "precision=fp32").stderr
 
 

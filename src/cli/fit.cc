@@ -24,14 +24,15 @@ struct Wanted {
   std::string data_dir = ".", output, out, html, estimator = "auto", json;
   int64_t seed = 1;
   int threads = 0;
-  bool check = false;
+  bool check = false, ablation = false;
 };
 
 std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   Flags flags("fit", "Learns to predict times from rows of measurements, and says how well it can.",
               "weir fit studies/predict/train_pytorch.yaml --data-dir data -o train.json --html train.html\n"
               "  weir fit studies/predict/*.yaml --data-dir data --out predictors");
-  flags.Texts("SPEC", w.specs, "what is predicted from what (YAML), one or several; docs/prediction.md",
+  flags.Texts("SPEC", w.specs,
+              "SPEC files (YAML, docs/prediction.md), or folders of studies, whose factors make the SPEC",
               true);
   flags.Text("--data-dir", w.data_dir, "folder of the tables that SPEC names");
   flags.Optional("-o,--output", w.output, "the predictor of one SPEC (JSON)");
@@ -39,6 +40,7 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   flags.Optional("--html", w.html,
                  "a page on how well it does, with a learning curve; with --out, the folder of the pages");
   flags.Switch("--check", w.check, "only read and check the rows: what is wrong with which");
+  flags.Switch("--ablation", w.ablation, "also score the mixture without each kind of candidate");
   flags.Choice("--estimator", w.estimator, predict::EstimatorNames(),
                "auto: the mixture that does best on rows left out");
   flags.Integer64("--seed", w.seed, 0, INT64_MAX, "the same seed gives the same file");
@@ -47,7 +49,11 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   return flags.Parse(arguments);
 }
 
-std::string NameOf(const std::string& spec) { return std::filesystem::path(spec).stem().string(); }
+std::string NameOf(const std::string& spec) {
+  std::filesystem::path path(spec);
+  if (!path.has_filename()) path = path.parent_path();  // a folder with a slash at its end
+  return path.stem().string();
+}
 
 std::string PredictorOf(const Wanted& w, const std::string& spec) {
   return w.out.empty() ? w.output : w.out + "/" + NameOf(spec) + ".json";
@@ -57,20 +63,22 @@ std::string PageOf(const Wanted& w, const std::string& spec) {
   return w.html.empty() || w.out.empty() ? w.html : w.html + "/" + NameOf(spec) + ".html";
 }
 
-// What the SPECs read. One that is broken is told of when its turn comes.
+// Returns the files that the SPECs read. A broken SPEC is reported when its turn comes.
 std::vector<NamedFile> Inputs(const Wanted& w) {
   std::vector<NamedFile> files;
   for (const std::string& path : w.specs) {
     files.push_back({"SPEC", path});
-    const auto spec = predict::ReadSpec(path);
-    if (!spec) continue;
+    const auto read = predict::ReadNamedSpec({.spec = path, .data_dir = w.data_dir});
+    if (!read) continue;
     const auto add = [&](const char* what, const std::string& file) {
       if (!file.empty())
-        files.push_back({fmt::format("the {} of {}", what, path), std::filesystem::path(w.data_dir) / file});
+        files.push_back(
+            {fmt::format("the {} of {}", what, path), std::filesystem::path(read->data_dir) / file});
     };
-    add("rows", spec->rows);
-    if (spec->hardware) add("hardware table", spec->hardware->file);
-    if (spec->networks) add("network table", spec->networks->file);
+    const predict::Spec& spec = read->spec;
+    add("rows", spec.rows);
+    if (spec.hardware) add("hardware table", spec.hardware->file);
+    if (spec.networks) add("network table", spec.networks->file);
   }
   return files;
 }
@@ -103,23 +111,23 @@ Status CheckTogether(const Wanted& w) {
   return {};
 }
 
-// What came of one SPEC.
+// The result of one SPEC.
 struct Outcome {
   std::string name;
   double wall_s = 0;
   Json json;
 };
 
-// A row of the table of scores: mean and median error by question.
+// Returns a row of the table of scores: median error and exp(mean |log ratio|) - 1 by split.
 std::string ScoresText(const Outcome& outcome) {
   std::string text = fmt::format("{:<18} {:>7} {:>6.0f}", outcome.name,
                                  Count(outcome.json["fitted"].get<int64_t>()), outcome.wall_s);
   for (const char* name : {"inside", "count", "hardware", "network"}) {
     std::string cell = "-";
-    for (const Json& question : outcome.json["questions"]) {
-      if (question["question"] == name)
-        cell = fmt::format("{:.1f} / {:.1f}", question["mean_percent"].get<double>(),
-                           question["median_percent"].get<double>());
+    for (const Json& split : outcome.json["splits"]) {
+      if (split["split"] == name)
+        cell = fmt::format("{:.1f} / {:.1f}", split["median_percent"].get<double>(),
+                           split["log_mean_percent"].get<double>());
     }
     text += fmt::format("  {:>13}", cell);
   }
@@ -137,7 +145,8 @@ class Fitter {
     const double begin = Elapsed();
     predict::FitJobOptions options{.fit = {.estimator = wanted_.estimator,
                                            .seed = static_cast<uint64_t>(wanted_.seed),
-                                           .threads = Threads()},
+                                           .threads = Threads(),
+                                           .ablation = wanted_.ablation},
                                    .learning_curve = !wanted_.html.empty()};
     options.fit.progress = [this](const std::string& what, int64_t done, int64_t total) {
       const MutexLock lock(mutex_);
@@ -218,8 +227,9 @@ Result<int> FitVerb(const Wanted& w) {
   }
   if (w.specs.size() > 1 && !table.empty()) {
     console.Text(
-        fmt::format("\nmean / median error, %\n{:<18} {:>7} {:>6}  {:>13}  {:>13}  {:>13}  {:>13}\n{}", "",
-                    "rows", "s", "inside", "count", "hardware", "network", table));
+        fmt::format("\nmedian error / exp(mean |log ratio|) - 1, %\n{:<18} {:>7} {:>6}  {:>13}  {:>13}  "
+                    "{:>13}  {:>13}\n{}",
+                    "", "rows", "s", "inside", "count", "hardware", "network", table));
   }
   if (!table.empty()) {
     const std::string file = PredictorOf(w, w.specs.size() == 1 ? w.specs.front() : "NAME");

@@ -34,13 +34,17 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
       "--in", w.in,
       "rows (CSV, or a study's journal.jsonl); columns that the predictor does not know are ignored");
   flags.Optional("--out", w.out, "row_id,prediction,low,high,regime,outside (CSV)");
-  flags.Optional("--calibrate", w.calibrate, "a few rows measured on the hardware asked for (CSV)");
+  flags.Optional("--calibrate", w.calibrate,
+                 "rows measured on the new hardware, with their target (CSV); ids are optional");
   flags.Texts("--gpu", w.asked.gpus, "instead of --in: hardware, one or several", false);
   flags.Optional("--network", w.asked.network,
                  "a name of the network table, or an ONNX file or model folder");
   flags.Integers("--batch", w.asked.batches, "items of a step on a device, one or several");
   flags.Integer("--devices", w.asked.devices, 0, 1'000'000, "how many work on it; 0: one");
   flags.Texts("--set", w.asked.set, "further columns of the row: column=value", false);
+  flags.Integer("--nodes", w.asked.nodes, 0, 1'000'000, "hosts that share the devices; 0: unknown");
+  flags.Number("--network-gbit", w.asked.network_gbit, 0, 1e6,
+               "Gbit/s of each host's network card; 0: unknown");
   flags.Integer64("--items", w.asked.items, 1, INT64_MAX, "of one epoch: the time of the whole job");
   flags.Number("--epochs", w.asked.epochs, 1e-9, 1e9, "of the job; left out: 1");
   flags.Texts("--price-per-hour", w.asked.prices,
@@ -67,7 +71,8 @@ Status CheckTogether(const Wanted& w) {
   if (!w.in.empty() && w.out.empty()) return refuse("--in wants --out, where the answers go");
   if (!w.in.empty() && w.asked.any()) {
     return refuse(
-        "the rows come from --in, so --gpu, --network, --batch, --devices, --set, --items, --epochs, "
+        "the rows come from --in, so --gpu, --network, --batch, --devices, --nodes, --network-gbit, --set, "
+        "--items, --epochs, "
         "--price-per-hour and --as-engine say nothing: leave them out, or leave out --in and --out");
   }
   TRY_STATUS(CheckAsked(w.asked));
@@ -109,7 +114,7 @@ Result<int> PredictVerb(const Wanted& w) {
     return kDone;
   }
   if (!w.calibrate.empty()) {
-    const predict::Table measured(TRY(predict::ReadRows(w.calibrate)));
+    const predict::Table measured(predict::WithIds(TRY(predict::ReadRows(w.calibrate)), predictor.spec().id));
     for (const std::string& line : TRY_CONTEXT(predictor.Calibrate(measured), w.calibrate))
       console.Note("calibrate: " + line);
   }

@@ -19,7 +19,7 @@ using predict::Prediction, predict::Predictor, predict::Settings, predict::Spec;
 
 std::unexpected<Error> Refuse(std::string what) { return Fail(ErrorCode::kInvalidArgument, std::move(what)); }
 
-// What an ONNX file says of itself, as columns of the network table.
+// Reads the facts of an ONNX file, as columns of the network table.
 Result<Settings> NetworkFacts(const std::string& network) {
   const Json facts = TRY(model::DescribeModel(network));
   Settings settings;
@@ -80,10 +80,26 @@ Status PutDevices(const AskedRows& asked, const Spec& spec, Settings& row) {
   return {};
 }
 
-// What every row has: --set, --network, --devices.
+// Puts --nodes and --network-gbit into the columns of these names.
+Status PutCluster(const AskedRows& asked, const Spec& spec, Settings& row) {
+  const std::vector<std::string> columns = predict::ColumnsOf(spec);
+  const auto put = [&](const char* flag, const char* column, double value) -> Status {
+    if (value <= 0) return {};
+    if (!std::ranges::binary_search(columns, column))
+      return Refuse(fmt::format("this predictor uses no column {}: leave out {}", column, flag));
+    if (!row.emplace(column, fmt::format("{:g}", value)).second)
+      return Refuse(fmt::format("{} and --set {} say the same", flag, column));
+    return {};
+  };
+  TRY_STATUS(put("--nodes", "nodes", asked.nodes));
+  return put("--network-gbit", "network_gbit_per_s", asked.network_gbit);
+}
+
+// Returns the settings that every row has: --set, --network, --devices, --nodes, --network-gbit.
 Result<Settings> BaseRow(const AskedRows& asked, const Predictor& predictor, const Console& console) {
   Settings row = TRY(predict::ParseSettings(asked.set));
   TRY_STATUS(predict::CheckSettings(predictor.spec(), row));
+  TRY_STATUS(PutCluster(asked, predictor.spec(), row));
   TRY_STATUS(PutNetwork(asked, predictor, console, row));
   TRY_STATUS(PutDevices(asked, predictor.spec(), row));
   return row;
@@ -311,11 +327,11 @@ Result<int> AnswerRows(const AskedRows& asked, const Predictor& predictor, const
   Json list = Json::array();
   for (const Answer& answer : answers) list.push_back(ToJson(spec, answer));
   console.Text(answers.size() == 1 ? OneText(spec, answers.front()) : TableText(spec, answers));
-  const auto unsaid = predict::Unsaid(predictor, answers.front().row);
-  if (!unsaid.empty())
-    console.Note(fmt::format("taken as unknown, --set tells them: {}", fmt::join(unsaid, ", ")));
+  const auto unknown = predict::UnknownColumns(predictor, answers.front().row);
+  if (!unknown.empty())
+    console.Note(fmt::format("unknown (give them with --set): {}", fmt::join(unknown, ", ")));
   Json json{{"name", spec.name}, {"answers", std::move(list)}};
-  if (!unsaid.empty()) json["taken_as_unknown"] = unsaid;
+  if (!unknown.empty()) json["taken_as_unknown"] = unknown;
   TRY_STATUS(console.Json(json));
   const bool any =
       std::ranges::any_of(answers, [](const Answer& a) { return a.prediction.value.has_value(); });

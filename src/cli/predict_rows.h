@@ -1,4 +1,4 @@
-// `weir predict` for rows that are asked for by flags: one, or a table over hardware and batches.
+// `weir predict` for rows given by flags: one, or a table over hardware and batches.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,16 @@ struct AskedRows {
   std::vector<std::string> gpus, set, prices;
   std::string network;
   std::vector<int> batches;
-  int devices = 0;    // 0: not said
-  int64_t items = 0;  // 0: no job is asked for
-  double epochs = 0;  // 0: not said, 1
+  int devices = 0;          // 0: not said
+  int nodes = 0;            // 0: not given
+  double network_gbit = 0;  // 0: not given
+  int64_t items = 0;        // 0: no job is asked for
+  double epochs = 0;        // 0: not said, 1
   bool as_engine = false;
 
   bool any() const {
     return !gpus.empty() || !set.empty() || !prices.empty() || !network.empty() || !batches.empty() ||
-           devices > 0 || items > 0 || epochs > 0 || as_engine;
+           devices > 0 || nodes > 0 || network_gbit > 0 || items > 0 || epochs > 0 || as_engine;
   }
 };
 

@@ -2,11 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <optional>
 #include <utility>
+
+#include "base/file.h"
+#include "predict/features/hardware_terms.h"
+#include "predict/features/network_facts.h"
+#include "predict/table/trials.h"
 
 namespace weir::predict {
 namespace {
@@ -28,7 +34,7 @@ Result<Table> ReadFacts(const std::optional<Join>& join, const std::string& fold
 
 bool SpoilsAFit(Fault fault) { return fault == Fault::kDuplicate || fault == Fault::kUnit; }
 
-// A mark for each row of the table that a finding of this kind names.
+// Marks each row of the table that a finding of this kind names.
 std::vector<char> Marked(const std::vector<Finding>& findings, bool (*kind)(Fault), int64_t rows) {
   std::vector<char> marked(static_cast<size_t>(rows), 0);
   for (const Finding& finding : findings) {
@@ -38,8 +44,7 @@ std::vector<char> Marked(const std::vector<Finding>& findings, bool (*kind)(Faul
   return marked;
 }
 
-// The rows of `made` that can be used; the others are counted, and those nobody has told of yet become
-// findings.
+// Keeps the rows of `made` that can be used; the others are counted, and become findings unless they are.
 void Sort(std::vector<Row> made, const std::vector<bool>& skipped, Checked& checked) {
   Checked::Counts& counts = checked.counts;
   counts.rows = std::ssize(made);
@@ -61,6 +66,25 @@ void Sort(std::vector<Row> made, const std::vector<bool>& skipped, Checked& chec
   }
 }
 
+// Drops the terms that are one GPU's name, here and in the rows.
+Status DropOneHardwareTerms(Checked& checked) {
+  for (const OneHardwareTerm& one :
+       TRY(FindOneHardwareTerms(checked.spec, checked.facts, checked.table, checked.rows))) {
+    const auto term =
+        std::ranges::find(checked.spec.terms, one.term, &Named::name) - checked.spec.terms.begin();
+    for (Row& row : checked.rows) row.terms.erase(row.terms.begin() + term);
+    checked.spec.DropTerm(one.term);
+    checked.findings.push_back(
+        {Fault::kOneHardware,
+         fmt::format("the term {} separates {} from all other hardware and nothing else: it is left out of "
+                     "the physical model",
+                     one.term, one.hardware),
+         {},
+         {}});
+  }
+  return {};
+}
+
 Status CheckTimesOf(Checked& checked, uint64_t seed, int threads) {
   const Data data = Data::Make(checked.spec, checked.rows);
   std::vector<Finding> found = TRY(CheckTimes(data, Seed(seed).Stream("checks"), threads));
@@ -71,7 +95,7 @@ Status CheckTimesOf(Checked& checked, uint64_t seed, int threads) {
   return {};
 }
 
-// What a row is called in a report; the fit takes the rows themselves.
+// Returns what a report calls each row; the fit takes the rows themselves.
 std::vector<Case> NamesOf(const std::vector<Row>& rows) {
   std::vector<Case> names;
   for (const Row& row : rows)
@@ -81,8 +105,21 @@ std::vector<Case> NamesOf(const std::vector<Row>& rows) {
 
 }  // namespace
 
-Result<Checked> ReadAndCheck(const JobPaths& paths, uint64_t seed, int threads) {
-  Checked checked{.spec = TRY(ReadSpec(paths.spec))};
+Result<NamedSpec> ReadNamedSpec(const JobPaths& paths) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(paths.spec, ignored))
+    return NamedSpec{TRY(ReadSpec(paths.spec)), paths.data_dir};
+  const std::string journal = InFolder(paths.spec, "journal.jsonl");
+  const std::string text = TRY_CONTEXT(ReadTextFile(journal), "a folder is a study's, with its journal");
+  const std::string name = std::filesystem::weakly_canonical(paths.spec, ignored).filename().string();
+  return NamedSpec{TRY_CONTEXT(ParseSpec(TRY_CONTEXT(SpecOfTrials(text, name), journal)), journal),
+                   paths.spec};
+}
+
+Result<Checked> ReadAndCheck(const JobPaths& named, uint64_t seed, int threads) {
+  NamedSpec read = TRY(ReadNamedSpec(named));
+  Checked checked{.spec = std::move(read.spec)};
+  const JobPaths paths{.spec = named.spec, .data_dir = std::move(read.data_dir)};
   const Spec& spec = checked.spec;
   const std::string path = InFolder(paths.data_dir, spec.rows);
   checked.table = Table(TRY(ReadRows(path)));
@@ -102,7 +139,11 @@ Result<Checked> ReadAndCheck(const JobPaths& paths, uint64_t seed, int threads) 
                     checked.counts.skipped > 0 ? fmt::format(", {} are skipped", checked.counts.skipped) : "",
                     why));
   }
+  std::ranges::move(CheckExpectations(checked.rows), std::back_inserter(checked.findings));
+  TRY_STATUS(DropOneHardwareTerms(checked));
   TRY_STATUS(CheckTimesOf(checked, seed, threads));
+  if (spec.networks && spec.networks->file.empty())
+    checked.facts.networks = TRY_CONTEXT(NetworkFactsOf(spec, checked.table), path);
   return checked;
 }
 
@@ -119,9 +160,9 @@ Result<FitJob> FitFromFiles(const JobPaths& paths, const FitJobOptions& options)
   const std::vector<Case> names = NamesOf(checked.rows);
   std::vector<LeftOut> left_out;
   FitOptions fit = options.fit;
-  fit.left_out = [&](Question question, std::span<const int> rows, std::span<const double> predicted,
+  fit.left_out = [&](Split split, std::span<const int> rows, std::span<const double> predicted,
                      std::span<const double> measured) {
-    LeftOut& one = left_out.emplace_back(LeftOut{.question = question, .cases = {}});
+    LeftOut& one = left_out.emplace_back(LeftOut{.split = split, .cases = {}});
     for (size_t i = 0; i < rows.size(); ++i) {
       one.cases.push_back(names[static_cast<size_t>(rows[i])]);
       one.cases.back().measured = std::exp(measured[i]);

@@ -1,4 +1,4 @@
-// What `weir fit` and `weir predict` do, from files to text and JSON, without printing.
+// The work of `weir fit` and `weir predict`, from files to text and JSON, without printing.
 #pragma once
 
 #include <cstdint>
@@ -6,18 +6,26 @@
 #include <string>
 #include <vector>
 
-#include "predict/checks.h"
-#include "predict/evaluation.h"
+#include "base/json.h"
 #include "predict/predictor.h"
+#include "predict/validation/checks.h"
+#include "predict/validation/evaluation.h"
 
 namespace weir::predict {
 
 struct JobPaths {
-  std::string spec;
-  std::string data_dir;  // of the tables that the SPEC names; one that begins with / is itself
+  std::string spec;      // a SPEC file, or the folder of a study, whose factors make the SPEC
+  std::string data_dir;  // of the tables that the SPEC names; a path that begins with / is used as it is
 };
 
-// A SPEC with its rows, read and checked: what a fit begins with.
+// Returns the SPEC that `paths` names. The data folder of a study is the study's own.
+struct NamedSpec {
+  Spec spec;
+  std::string data_dir;
+};
+Result<NamedSpec> ReadNamedSpec(const JobPaths& paths);
+
+// A SPEC with its rows, read and checked.
 struct Checked {
   Spec spec;
   Facts facts;
@@ -29,15 +37,15 @@ struct Checked {
   } counts;
 };
 
-// Copies, and rows whose unit is wrong, are left out; other findings are told only. Errors begin with the
-// path; kInvalidArgument where no row is left.
+// Reads and checks rows. Copies and rows with a wrong unit are left out; other findings are reported only.
+// Errors begin with the path. Returns kInvalidArgument if no row is left.
 Result<Checked> ReadAndCheck(const JobPaths& paths, uint64_t seed, int threads);
 
 struct FitJob {
   Predictor predictor;
   std::vector<Finding> findings;
   Checked::Counts counts;
-  std::vector<LeftOut> left_out;        // by question that was rehearsed
+  std::vector<LeftOut> left_out;        // by split that was validated
   std::vector<LearningPoint> learning;  // where it was asked for
 };
 struct FitJobOptions {
@@ -50,13 +58,13 @@ Result<FitJob> FitFromFiles(const JobPaths& paths, const FitJobOptions& options)
 std::string CheckText(const Checked& checked);
 Json CheckJson(const Checked& checked);
 std::string FitText(const FitJob& job);
-// Scores of every candidate by question, and of the mixture by hardware, network and count; its errors over
-// the range of times; the worst rows; the learning curve; findings; the models as text.
+// Returns the scores of every candidate by split, and of the mixture by hardware, network and count; its
+// errors over the range of times; the worst rows; the learning curve; findings; the models as text.
 Json FitJson(const FitJob& job);
 
-// Columns row_id,prediction,low,high,regime,outside; a refused row has no numbers.
+// Returns the columns row_id,prediction,low,high,regime,outside; a refused row has no numbers.
 std::string ScoredCsv(std::span<const Prediction> predictions);
-// How many of each regime, and why rows were refused (each reason once).
+// Counts the regimes, and why rows were refused.
 Json PredictJson(const Predictor& predictor, std::span<const Prediction> predictions);
 
 }  // namespace weir::predict

@@ -16,7 +16,7 @@ std::string NameText(const Checked::Counts& counts, const std::string& name) {
                      counts.unusable, counts.left_out);
 }
 
-// A line for each kind of fault: how many, and the first.
+// Returns a line for each kind of fault: how many, and the first.
 std::string FindingsText(const std::vector<Finding>& findings) {
   std::map<std::string_view, std::pair<int64_t, std::string>> found;
   for (const Finding& finding : findings) {
@@ -49,9 +49,10 @@ Json BeginJson(const Spec& spec, const Checked::Counts& counts) {
 }
 
 Json ScoreJson(const Score& score) {
-  return {{"mean_percent", 100 * score.mean},
-          {"median_percent", 100 * score.median},
+  return {{"median_percent", 100 * score.median},
           {"p90_percent", 100 * score.p90},
+          {"log_mean_percent", 100 * score.log_mean},
+          {"mean_percent", 100 * score.mape},
           {"rows", score.rows}};
 }
 
@@ -65,14 +66,12 @@ Json GroupsJson(std::span<const Case> cases, std::string (*name_of)(const Case&)
   return list;
 }
 
-Json CasesJson(const LeftOut& left_out, const Spec& spec, Json question) {
+Json CasesJson(const LeftOut& left_out, const Spec& spec, Json split) {
   const std::vector<Case>& cases = left_out.cases;
-  if (spec.hardware)
-    question["by_hardware"] = GroupsJson(cases, [](const Case& one) { return one.hardware; });
-  if (spec.networks) question["by_network"] = GroupsJson(cases, [](const Case& one) { return one.network; });
+  if (spec.hardware) split["by_hardware"] = GroupsJson(cases, [](const Case& one) { return one.hardware; });
+  if (spec.networks) split["by_network"] = GroupsJson(cases, [](const Case& one) { return one.network; });
   if (!spec.devices.empty())
-    question["by_devices"] =
-        GroupsJson(cases, [](const Case& one) { return fmt::format("{:g}", one.devices); });
+    split["by_devices"] = GroupsJson(cases, [](const Case& one) { return fmt::format("{:g}", one.devices); });
   Json profile = Json::array(), worst = Json::array();
   for (const ProfilePoint& point : ErrorProfile(cases, kProfileParts)) {
     profile.push_back({{"measured_ms", point.measured},
@@ -89,15 +88,15 @@ Json CasesJson(const LeftOut& left_out, const Spec& spec, Json question) {
                      {"measured_ms", one.measured},
                      {"predicted_ms", one.predicted}});
   }
-  question["profile"] = std::move(profile);
-  question["worst"] = std::move(worst);
-  return question;
+  split["profile"] = std::move(profile);
+  split["worst"] = std::move(worst);
+  return split;
 }
 
-Json CandidatesJson(const Predictor& predictor, Question question) {
+Json CandidatesJson(const Predictor& predictor, Split split) {
   Json candidates = Json::array();
   for (const CandidateScore& candidate : predictor.scores()) {
-    if (candidate.question != question) continue;
+    if (candidate.split != split) continue;
     Json item = ScoreJson(candidate.score);
     item["candidate"] = candidate.recipe;
     item["weight"] = candidate.weight;
@@ -106,30 +105,46 @@ Json CandidatesJson(const Predictor& predictor, Question question) {
   return candidates;
 }
 
-Json QuestionsJson(const FitJob& job) {
-  Json questions = Json::array();
-  for (const Predictor::Rehearsed& rehearsed : job.predictor.rehearsed()) {
-    Json question = ScoreJson(rehearsed.score);
-    question["question"] = ToString(rehearsed.question);
-    question["interval_coverage_percent"] = 100 * rehearsed.coverage;
-    question["interval_half_width_percent"] = 100 * rehearsed.half_width;
-    question["candidates"] = CandidatesJson(job.predictor, rehearsed.question);
-    for (const LeftOut& left_out : job.left_out) {
-      if (left_out.question == rehearsed.question)
-        question = CasesJson(left_out, job.predictor.spec(), std::move(question));
-    }
-    questions.push_back(std::move(question));
+Json AblationsJson(const std::vector<Ablation>& ablations) {
+  Json list = Json::array();
+  for (const Ablation& ablation : ablations) {
+    Json item = ScoreJson(ablation.score);
+    item["without"] = ablation.without;
+    list.push_back(std::move(item));
   }
-  return questions;
+  return list;
 }
 
-std::string CandidatesText(const Predictor& predictor, Question question) {
+Json SplitsJson(const FitJob& job) {
+  Json splits = Json::array();
+  for (const Predictor::Validated& validated : job.predictor.validated()) {
+    Json split = ScoreJson(validated.score);
+    split["split"] = ToString(validated.split);
+    split["interval_coverage_percent"] = 100 * validated.coverage;
+    split["interval_half_width_percent"] = 100 * validated.half_width;
+    split["interval_score_of_constant"] = validated.score_of_constant;
+    if (!validated.ablations.empty()) split["ablation"] = AblationsJson(validated.ablations);
+    split["candidates"] = CandidatesJson(job.predictor, validated.split);
+    for (const LeftOut& left_out : job.left_out) {
+      if (left_out.split == validated.split)
+        split = CasesJson(left_out, job.predictor.spec(), std::move(split));
+    }
+    splits.push_back(std::move(split));
+  }
+  return splits;
+}
+
+// A line of the table of scores.
+std::string ScoreText(std::string_view split, std::string_view name, const Score& score) {
+  return fmt::format("{:<10} {:<24} {:>7.2f} {:>7.2f} {:>9.2f} {:>7.2f} {:>7}", split, name,
+                     100 * score.median, 100 * score.p90, 100 * score.log_mean, 100 * score.mape, score.rows);
+}
+
+std::string CandidatesText(const Predictor& predictor, Split split) {
   std::string text;
   for (const CandidateScore& candidate : predictor.scores()) {
-    if (candidate.question != question) continue;
-    text += fmt::format("{:<10}   {:<22} {:>7.2f} {:>7.2f} {:>7.2f} {:>7}   {}\n", "", candidate.recipe,
-                        100 * candidate.score.mean, 100 * candidate.score.median, 100 * candidate.score.p90,
-                        candidate.score.rows,
+    if (candidate.split != split) continue;
+    text += fmt::format("{}   {}\n", ScoreText("", "  " + candidate.recipe, candidate.score),
                         candidate.weight > 0 ? fmt::format("{:.2f}", candidate.weight) : "");
   }
   return text;
@@ -151,14 +166,19 @@ Json CheckJson(const Checked& checked) {
 std::string FitText(const FitJob& job) {
   const Predictor& predictor = job.predictor;
   std::string text = NameText(job.counts, predictor.spec().name) + FindingsText(job.findings);
-  text += "\nerror of time on rows left out, %       mean  median     p90    rows  weight\n";
-  for (const Predictor::Rehearsed& rehearsed : predictor.rehearsed()) {
-    text += fmt::format(
-        "{:<10} {:<24} {:>7.2f} {:>7.2f} {:>7.2f} {:>7}   intervals hold {:.1f} %, half-width {:.1f} %\n",
-        ToString(rehearsed.question), "the mixture", 100 * rehearsed.score.mean, 100 * rehearsed.score.median,
-        100 * rehearsed.score.p90, rehearsed.score.rows, 100 * rehearsed.coverage,
-        100 * rehearsed.half_width);
-    text += CandidatesText(predictor, rehearsed.question);
+  text +=
+      "\nerror of time on left-out rows, %     median     p90  exp|log|    mape    rows   weight\n"
+      "(exp|log|: exp(mean |log(predicted / measured)|) - 1)\n";
+  for (const Predictor::Validated& validated : predictor.validated()) {
+    text +=
+        fmt::format("{}   intervals hold {:.1f} %, half-width {:.1f} %, score {:.2f} of a constant width's\n",
+                    ScoreText(ToString(validated.split), "the mixture", validated.score),
+                    100 * validated.coverage, 100 * validated.half_width, validated.score_of_constant);
+    text += CandidatesText(predictor, validated.split);
+    for (const Ablation& ablation : validated.ablations)
+      text += ScoreText("", ablation.without.empty() ? "  nested: all" : "  nested: no " + ablation.without,
+                        ablation.score) +
+              "\n";
   }
   return text;
 }
@@ -167,7 +187,7 @@ Json FitJson(const FitJob& job) {
   const Predictor& predictor = job.predictor;
   Json json = BeginJson(predictor.spec(), job.counts);
   json["fitted"] = predictor.rows();
-  json["questions"] = QuestionsJson(job);
+  json["splits"] = SplitsJson(job);
   if (!job.learning.empty()) json["learning_curve"] = Json::array();
   for (const LearningPoint& point : job.learning) {
     Json item = ScoreJson(point.score);

@@ -1,4 +1,4 @@
-// The middle of some numbers, and other quantiles.
+// Medians and weighted quantiles.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace weir::predict {
 
-// The upper of the middle two for an even count. REQUIRES: at least one value.
+// Returns the median; for an even count the upper of the middle two. REQUIRES: at least one value.
 template <typename T>
 T Median(std::vector<T> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
@@ -17,8 +17,8 @@ T Median(std::vector<T> values) {
   return *middle;
 }
 
-// The least of `values` up to which the part `p` of the importance lies. REQUIRES: not empty, as many of
-// both.
+// Returns the least of `values` up to which the share `p` of the importance lies. REQUIRES: not empty, as
+// many of both.
 inline double WeightedQuantile(std::span<const double> values, std::span<const double> importance, double p) {
   std::vector<std::pair<double, double>> items;
   double total = 0;
@@ -26,7 +26,7 @@ inline double WeightedQuantile(std::span<const double> values, std::span<const d
     items.emplace_back(values[i], importance[i]);
     total += importance[i];
   }
-  // It lies in [first, last), with `before` of the importance below.
+  // The result lies in [first, last), with `before` of the importance below.
   auto first = items.begin(), last = items.end();
   double before = 0;
   while (last - first > 1) {

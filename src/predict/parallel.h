@@ -1,4 +1,4 @@
-// The same work on every core: results depend on the index alone, never on the number of threads.
+// Parallel loops whose results depend on the index alone, not on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace weir::predict {
 
 // Calls body(0) to body(count - 1), each once, on up to `threads` threads named "predict-N" (the caller's own
-// where that is 1), and returns when all have. `body` must not throw.
+// for one), and blocks until all are done. `body` must not throw.
 void ForEach(int64_t count, int threads, const std::function<void(int64_t)>& body);
 
 }  // namespace weir::predict

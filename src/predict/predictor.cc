@@ -10,58 +10,37 @@
 #include <set>
 #include <utility>
 
-#include "predict/contains.h"
-#include "predict/fold_facts.h"
-#include "predict/importance.h"
+#include "predict/estimators/candidates.h"
+#include "predict/estimators/tune_kernel.h"
 #include "predict/median.h"
 #include "predict/parallel.h"
-#include "predict/recipes.h"
-#include "predict/tune.h"
+#include "predict/table/contains.h"
+#include "predict/validation/fold_facts.h"
+#include "predict/validation/importance.h"
 
 namespace weir::predict {
 namespace {
 
-const double kGreatestHalf = std::log(1000.0);  // of an interval: one that is wider is no answer
-// Asked of rows left out. Those of known hardware and networks were left out of fits to three quarters; fits
-// to all then hold 90 % of new ones.
+const double kGreatestHalf = std::log(1000.0);  // half-width of an interval; a wider one is no answer
+// Shares of left-out rows that intervals hold. Rows of known hardware and networks were left out of fits to
+// three quarters of the rows; fits to all rows then hold 90 % of new ones.
 constexpr double kCoverage = 0.88, kCoverageOfNew = 0.9;
-constexpr double kBorrowed = 1.5;  // an interval of a question that could not be rehearsed is wider by this
+constexpr double kBorrowed = 1.5;  // factor of the interval of a split without cross-validation
+// Least half-width beyond two counts, about the 90 % quantile of errors at three devices where one and two
+// were measured (cnn_torchvision).
+constexpr double kFewCounts = 0.4;
 constexpr size_t kFewestRows = 20;
-constexpr size_t kMostWords = 8;       // of a category, that one not said may be
-constexpr double kNoMatter = 0.05;     // of the logarithm, by which they are apart
-constexpr size_t kMostSamples = 4000;  // of a rehearsal: more would only take time
+constexpr size_t kMostWords = 8;       // of a category, that an unknown one may be
+constexpr double kNoMatter = 0.05;     // difference of logarithms
+constexpr size_t kMostSamples = 4000;  // of a cross-validation
 
-// What makes a fit: the same for recipes that give the same estimator from all rows.
+// Returns a key that is the same for recipes that give the same estimator from all rows.
 std::string KeyOf(const Recipe& recipe) {
   return fmt::format("{} {} {} {} ", recipe.name, recipe.physical.pull, recipe.physical.own_level,
                      recipe.physical.even);
 }
 
-// The lean of least mean + median error on rows that were left out, the mean over draws.
-double ChooseLean(std::span<const double> middles, std::span<const double> half_widths,
-                  const Rehearsal& rehearsal, std::span<const int> parts, Seed seed) {
-  constexpr double kLeans[] = {0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0};
-  std::vector<std::vector<double>> said;
-  for (const double lean : kLeans) {
-    auto& by_lean = said.emplace_back(middles.begin(), middles.end());
-    for (size_t i = 0; i < by_lean.size(); ++i) by_lean[i] -= BelowMiddle(lean, half_widths[i]);
-  }
-  double sum = 0;
-  for (int draw = 0; draw < kDraws; ++draw) {
-    const auto importance = DrawImportance(rehearsal, parts, seed.Stream(static_cast<uint64_t>(draw)));
-    double best = 0, least = std::numeric_limits<double>::infinity();
-    for (size_t j = 0; j < said.size(); ++j) {
-      const double loss = LossOf(said[j], rehearsal.measured, importance);
-      if (loss >= 0.999 * least) continue;
-      least = loss;
-      best = kLeans[j];
-    }
-    sum += best;
-  }
-  return sum / kDraws;
-}
-
-// Those rows with `word` in the column.
+// Returns those rows with `word` in the column.
 Table WithWord(const Table& rows, std::span<const size_t> which, const std::string& column,
                const std::string& word) {
   const int place = rows.Column(column);
@@ -95,23 +74,20 @@ std::string_view ToString(Regime regime) {
 }
 
 std::vector<std::string> EstimatorNames() {
-  return {"auto",  "lr-sfs",      "lr-sfs-relative", "physical",
-          "trees", "trees-shape", "neighbours",      "trees-neighbours"};
+  return {"auto", "lr-sfs", "lr-sfs-relative", "physical", "trees", "neighbours", "trees-neighbours"};
 }
 
-const Predictor::Answer& Predictor::AnswerOf(Question question) const {
-  for (const Answer& answer : answers_) {
-    if (answer.question == question) return answer;
-  }
-  return answers_.front();
+const Predictor::Model& Predictor::ModelOf(Split split) const {
+  const auto found = std::ranges::find(models_, split, &Model::split);
+  return found == models_.end() ? models_.front() : *found;
 }
 
 double Predictor::WidenByCount(const Row& row) const {
-  const double reach = AnswerOf(Question::kCount).reach;
+  const double reach = ModelOf(Split::kCount).reach;
   return reach > 0 ? std::max(1.0, known_.Doublings(row) / reach) : 1;
 }
 
-// What tells of a prediction's difficulty: the row, how far the candidates are apart, and what they say.
+// Returns what tells of a prediction's difficulty: the row, how far the candidates differ, and the first one.
 std::vector<float> Predictor::SpreadInput(const View& view, std::span<const double> logs) {
   std::vector<float> x(view.numbers.begin(), view.numbers.end());
   const auto [least, greatest] = std::ranges::minmax(logs);
@@ -131,18 +107,19 @@ Prediction Predictor::PredictRow(const Row& row) const {
     prediction.outside = row.problem;
     return prediction;
   }
-  const Applicability::Place place = known_.PlaceOf(spec(), data_->encoder, facts_, row);
-  if (place.is_refused) {
-    prediction.outside = place.outside + ": nothing measured supports an answer";
+  const Applicability::Position position = known_.PositionOf(spec(), data_->encoder, row);
+  prediction.outside = position.outside;
+  if (!position.refusal.empty()) {
+    prediction.outside = position.refusal;
     return prediction;
   }
-  const Answer& answer = AnswerOf(place.question);
+  const Model& model = ModelOf(position.split);
   const std::vector<float> numbers = data_->encoder.Coordinates(row);
   const std::vector<int> codes = data_->encoder.Codes(row);
   const View view{row, numbers, codes};
   double log_time = 0;
   std::vector<double> logs;
-  for (const auto& [index, weight] : answer.mixture) {
+  for (const auto& [index, weight] : model.mixture) {
     const Estimator& estimator = estimators_[static_cast<size_t>(index)];
     logs.push_back(estimator.LogTime(view));
     log_time += weight * logs.back();
@@ -150,61 +127,55 @@ Prediction Predictor::PredictRow(const Row& row) const {
       prediction.shares = physical->Shares(row);
     }
   }
-  // The lean was rehearsed with the interval's own width; how far a row is outside says nothing of its sign.
-  const double rehearsed_half = answer.spread.HalfWidth(SpreadInput(view, logs));
-  double half = place.widen * WidenByCount(row) * rehearsed_half;
-  if (place.is_unheard) half = std::max(half, BorrowedHalfWidth());
+  double half = position.widen * WidenByCount(row) * model.spread.HalfWidth(SpreadInput(view, logs));
+  if (position.is_unvalidated) half = std::max(half, BorrowedHalfWidth());
+  half += position.add;
   if (const auto shift = shifts_.find(row.hardware); shift != shifts_.end()) {
     log_time += shift->second.log_factor;
     half *= shift->second.narrower;
   }
   const auto target = [&](double log) { return TargetFromTime(spec(), row, std::exp(log)); };
-  const double said = log_time - std::min(half, BelowMiddle(answer.lean, rehearsed_half));
-  const double value = target(said), one = target(log_time - half), other = target(log_time + half);
+  const double value = target(log_time), one = target(log_time - half), other = target(log_time + half);
   if (!(std::abs(log_time) <= kMostLogTime) || !std::isfinite(value) || !std::isfinite(one + other)) {
-    prediction.outside = "the models do not give a number for this row";
+    prediction.outside = "the models give no number for this row";
     return prediction;
   }
   if (half > kGreatestHalf) {
-    prediction.outside = fmt::format(
-        "{}{}its interval would be from a thousandth to a thousand times: nothing measured "
-        "supports an answer",
-        place.outside, place.outside.empty() ? "" : "; ");
+    prediction.outside += fmt::format(
+        "{}the interval would be from a thousandth to a thousand times: no measurement supports an answer",
+        prediction.outside.empty() ? "" : "; ");
     return prediction;
   }
-  prediction.regime = place.outside.empty() ? Regime::kInside : Regime::kOutside;
-  prediction.outside = place.outside;
-  prediction.time_ms = std::exp(said);
-  prediction.middle_ms = std::exp(log_time);
+  prediction.regime = position.outside.empty() ? Regime::kInside : Regime::kOutside;
+  prediction.time_ms = std::exp(log_time);
   prediction.value = value;
   prediction.low = std::min(one, other);
   prediction.high = std::max(one, other);
   return prediction;
 }
 
-// A word that every row of the fit has and that is not said may be any that was measured: the interval
-// reaches as much farther as those are apart.
-Status Predictor::AllowForUnsaid(const Table& rows, std::span<const size_t> unsaid, size_t category,
-                                 std::vector<Prediction>& predictions) const {
+// A category that every row of the fit has may, where it is unknown, be any measured one: the interval grows
+// by as much as their predictions differ.
+Status Predictor::WidenForUnknownWord(const Table& rows, std::span<const size_t> unknown, size_t category,
+                                      std::vector<Prediction>& predictions) const {
   const std::string& column = spec().categories[category].column;
-  std::vector<double> apart(unsaid.size(), 0.0);
+  std::vector<double> apart(unknown.size(), 0.0);
   for (const std::string& word : data_->encoder.MostCommon(category, kMostWords)) {
     const std::vector<Row> made =
-        TRY(MakeRows(spec(), facts_, WithWord(rows, unsaid, column, word), WithTarget::kNo));
+        TRY(MakeRows(spec(), facts_, WithWord(rows, unknown, column, word), WithTarget::kNo));
     for (size_t i = 0; i < made.size(); ++i) {
       const Prediction other = PredictRow(made[i]);
-      if (other.middle_ms)
-        apart[i] =
-            std::max(apart[i], std::abs(std::log(*other.middle_ms / *predictions[unsaid[i]].middle_ms)));
+      if (other.time_ms)
+        apart[i] = std::max(apart[i], std::abs(std::log(*other.time_ms / *predictions[unknown[i]].time_ms)));
     }
   }
-  for (size_t i = 0; i < unsaid.size(); ++i) {
-    Prediction& one = predictions[unsaid[i]];
+  for (size_t i = 0; i < unknown.size(); ++i) {
+    Prediction& one = predictions[unknown[i]];
     if (apart[i] < kNoMatter) continue;
     one.low = *one.low / std::exp(apart[i]);
     one.high = *one.high * std::exp(apart[i]);
     one.regime = Regime::kOutside;
-    one.outside += fmt::format("{}{} is not said (its words are up to {:.2g} times apart)",
+    one.outside += fmt::format("{}{} is not given (its values differ by up to {:.2g} times)",
                                one.outside.empty() ? "" : "; ", column, std::exp(apart[i]));
   }
   return {};
@@ -218,54 +189,55 @@ Result<std::vector<Prediction>> Predictor::Predict(const Table& rows) const {
     const auto& [column, side] = spec().categories[j];
     if (side != Side::kRun || data_->encoder.Knows(j, "") || Contains(spec().derive, column, &Named::name))
       continue;
-    std::vector<size_t> unsaid;
+    std::vector<size_t> unknown;
     for (size_t i = 0; i < made.size(); ++i) {
-      if (made[i].categories[j].empty() && predictions[i].value) unsaid.push_back(i);
+      if (made[i].categories[j].empty() && predictions[i].value) unknown.push_back(i);
     }
-    if (!unsaid.empty()) TRY_STATUS(AllowForUnsaid(rows, unsaid, j, predictions));
+    if (!unknown.empty()) TRY_STATUS(WidenForUnknownWord(rows, unknown, j, predictions));
   }
   return predictions;
 }
 
 Result<std::vector<std::string>> Predictor::Calibrate(const Table& measured) {
   std::map<std::string, std::vector<double>> misses;
-  std::vector<std::string> said;
+  std::vector<std::string> lines;
   std::string problem;
   int64_t unusable = 0;
   for (const Row& row : TRY(MakeRows(spec(), facts_, measured, WithTarget::kYes))) {
     const Prediction prediction = PredictRow(row);
-    if (!prediction.middle_ms) {
+    if (!prediction.time_ms) {
       if (unusable++ == 0) problem = fmt::format("the first: {}: {}", row.id, prediction.outside);
       continue;
     }
-    const double miss = std::log(*row.time / *prediction.middle_ms);
+    const double miss = std::log(*row.time / *prediction.time_ms);
     if (calibration_ && !known_.KnowsHardware(row.hardware) && !calibration_->IsPlausible(miss)) {
-      said.push_back(
-          fmt::format("{}: run {} is left out: it took {:.3g} times what is predicted: look at its unit",
+      lines.push_back(
+          fmt::format("{}: run {} is left out: it took {:.3g} times the prediction: check its unit",
                       row.hardware, row.id, std::exp(miss)));
     } else {
       misses[row.hardware].push_back(miss);
     }
   }
-  if (misses.empty() && said.empty())
+  if (misses.empty() && lines.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("no row can be used to calibrate{}{}", unusable > 0 ? "; " : "", problem));
   if (unusable > 0)
-    said.push_back(fmt::format("{} of {} rows cannot be used; {}", unusable, measured.rows(), problem));
+    lines.push_back(fmt::format("{} of {} rows cannot be used; {}", unusable, measured.rows(), problem));
   for (const auto& [hardware, logs] : misses) {
     const auto n = std::ssize(logs);
     if (known_.KnowsHardware(hardware)) {
-      said.push_back(fmt::format("{}: {} runs are not used: the fit knows this hardware", hardware, n));
+      lines.push_back(fmt::format("{}: {} runs are not used: the fit knows this hardware", hardware, n));
     } else if (!calibration_ || !calibration_->helps()) {
-      said.push_back(
-          fmt::format("{}: {} runs are not used: on hardware left out that did not help", hardware, n));
+      lines.push_back(
+          fmt::format("{}: {} runs are not used: in cross-validation on left-out hardware that did not help",
+                      hardware, n));
     } else {
       shifts_[hardware] = {calibration_->Shift(logs), calibration_->Narrower(n)};
-      said.push_back(fmt::format("{}: times {:+.1f} % by {} runs", hardware,
-                                 100 * std::expm1(shifts_[hardware].log_factor), n));
+      lines.push_back(fmt::format("{}: times {:+.1f} % by {} runs", hardware,
+                                  100 * std::expm1(shifts_[hardware].log_factor), n));
     }
   }
-  return said;
+  return lines;
 }
 
 int Predictor::Want(const Recipe& recipe, const std::string& key) {
@@ -292,65 +264,63 @@ Status Predictor::FitWanted(const FitOptions& options) {
   return {};
 }
 
-std::vector<Recipe> Predictor::RecipesFor(Question question, const std::vector<Fold>& folds,
+std::vector<Recipe> Predictor::RecipesFor(Split split, const std::vector<Fold>& folds,
                                           const FitOptions& options, Seed seed) const {
   const Groups groups = KnowsGroups(data_->rows, folds) ? Groups::kOwn : Groups::kCommon;
-  std::vector<Recipe> recipes = Candidates(question, data_->rows.size(), groups);
-  // With auto the second work's is there, too, to be compared with.
-  std::erase_if(recipes, [&](const Recipe& recipe) {
-    return options.estimator != "auto" && !BelongsTo(recipe, options.estimator);
-  });
-  // Those with each group's own weights, where there are, leave the least to be learned of others.
+  std::vector<Recipe> recipes = Candidates(split, data_->rows.size(), groups, options.estimator);
+  // Weights of each group leave least to learn from others, so the kernel is tuned on what they leave.
   const auto by_pull = std::ranges::min_element(
       recipes, {}, [](const Recipe& recipe) { return std::pair(!recipe.neighbours, recipe.physical.pull); });
   if (by_pull == recipes.end() || !by_pull->neighbours) return recipes;
-  const Likeness likeness = TuneLikeness(*data_, Residuals(*data_, by_pull->physical), folds,
-                                         {.threads = options.threads, .seed = seed});
+  const Kernel kernel = TuneKernel(*data_, Residuals(*data_, by_pull->physical), folds,
+                                   {.threads = options.threads, .seed = seed});
   for (Recipe& recipe : recipes) {
-    if (recipe.neighbours) recipe.likeness = likeness;
+    if (recipe.neighbours) recipe.kernel = kernel;
   }
   return recipes;
 }
 
-Status Predictor::LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options) {
-  const Seed seed = Seed(options.seed).Stream(ToString(question));
+Status Predictor::LearnModel(Split split, const std::vector<Fold>& folds, const FitOptions& options) {
+  const Seed seed = Seed(options.seed).Stream(ToString(split));
   const auto progress = [&](int64_t done, int64_t total) {
-    if (options.progress)
-      options.progress(fmt::format("{}: {}", spec().name, ToString(question)), done, total);
+    if (options.progress) options.progress(fmt::format("{}: {}", spec().name, ToString(split)), done, total);
   };
-  Rehearsal rehearsal = TRY(Rehearse(*data_, question, folds, RecipesFor(question, folds, options, seed),
-                                     {.threads = options.threads, .seed = seed, .progress = progress}));
-  if (question != Question::kInside) {
-    // Rows that were left out together are not as many as they seem: the n of one group count as sqrt(n).
-    rehearsal.importance = ImportanceOf(rehearsal.group, [](double n) { return 1 / std::sqrt(n); });
+  CrossValidation validation =
+      TRY(CrossValidate(*data_, split, folds, RecipesFor(split, folds, options, seed),
+                        {.threads = options.threads, .seed = seed, .progress = progress}));
+  if (split != Split::kInside) {
+    // Rows left out together err together: the n of one group count as sqrt(n).
+    validation.importance = ImportanceOf(validation.group, [](double n) { return 1 / std::sqrt(n); });
   }
-  const std::vector<int> parts = PartsOf(rehearsal);
-  rehearsal.weights =
-      ChooseMixture(rehearsal, [&](const Recipe& recipe) { return BelongsTo(recipe, options.estimator); },
-                    parts, {.threads = options.threads, .seed = seed.Stream("mixture")});
+  const std::vector<int> parts = PartsOf(validation);
+  const CrossValidateOptions choose{.threads = options.threads, .seed = seed.Stream("mixture")};
+  validation.weights = ChooseMixture(validation, [](const Recipe&) { return true; }, parts, choose);
 
-  Answer answer{.question = question};
-  if (question == Question::kCount) answer.reach = Reach(data_->rows, folds);
-  for (size_t r = 0; r < rehearsal.recipes.size(); ++r) {
-    const Recipe& recipe = rehearsal.recipes[r];
-    scores_.push_back({question, recipe.name, rehearsal.ScoreOf(r), rehearsal.weights[r]});
-    if (rehearsal.weights[r] == 0) continue;
-    // Those with neighbours were tuned for the question.
-    const std::string key = KeyOf(recipe) + (recipe.neighbours ? std::string(ToString(question)) : "");
-    answer.mixture.emplace_back(Want(recipe, key), rehearsal.weights[r]);
+  Model model{.split = split};
+  if (split == Split::kCount) model.reach = Reach(data_->rows, folds);
+  for (size_t r = 0; r < validation.recipes.size(); ++r) {
+    const Recipe& recipe = validation.recipes[r];
+    scores_.push_back({split, recipe.name, validation.ScoreOf(r), validation.weights[r]});
+    if (validation.weights[r] == 0) continue;
+    // Kernels are tuned for the split.
+    const std::string key = KeyOf(recipe) + (recipe.neighbours ? std::string(ToString(split)) : "");
+    model.mixture.emplace_back(Want(recipe, key), validation.weights[r]);
   }
-  const std::vector<double> said = TRY(LearnSpread(rehearsal, parts, answer, seed.Stream("spread")));
-  if (options.left_out) options.left_out(question, rehearsal.row, said, rehearsal.measured);
-  answers_.push_back(std::move(answer));
+  validated_.push_back(TRY(LearnSpread(validation, parts, model, seed.Stream("spread"))));
+  if (options.ablation)
+    validated_.back().ablations = Ablate(validation, [](const Recipe&) { return true; }, parts, choose);
+  known_.LearnNewWords(*data_, split, folds);
+  if (options.left_out) options.left_out(split, validation.row, validation.Mixture(), validation.measured);
+  models_.push_back(std::move(model));
   return {};
 }
 
-std::vector<int> Predictor::PartsOf(const Rehearsal& rehearsal) const {
-  std::vector<std::string> names = rehearsal.group;
+std::vector<int> Predictor::PartsOf(const CrossValidation& validation) const {
+  std::vector<std::string> names = validation.group;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (rehearsal.question == Question::kInside) names[i] = fmt::format("{}", i);
-    if (rehearsal.question == Question::kCount)
-      names[i] = data_->rows[static_cast<size_t>(rehearsal.row[i])].hardware;
+    if (validation.split == Split::kInside) names[i] = fmt::format("{}", i);
+    if (validation.split == Split::kCount)
+      names[i] = data_->rows[static_cast<size_t>(validation.row[i])].hardware;
   }
   std::map<std::string_view, int> numbers;
   std::vector<int> parts;
@@ -360,55 +330,48 @@ std::vector<int> Predictor::PartsOf(const Rehearsal& rehearsal) const {
   return parts;
 }
 
-Result<std::vector<double>> Predictor::LearnSpread(const Rehearsal& rehearsal, std::span<const int> parts,
-                                                   Answer& answer, Seed seed) {
-  const std::vector<double> mixture = rehearsal.Mixture();
+Result<Predictor::Validated> Predictor::LearnSpread(const CrossValidation& validation,
+                                                    std::span<const int> parts, Model& model, Seed seed) {
+  const std::vector<double> mixture = validation.Mixture();
   std::vector<double> misses;
   std::vector<float> inputs;
   for (size_t i = 0; i < mixture.size(); ++i) {
-    const auto row = static_cast<size_t>(rehearsal.row[i]);
+    const auto row = static_cast<size_t>(validation.row[i]);
     std::vector<double> logs;
-    for (size_t r = 0; r < rehearsal.weights.size(); ++r) {
-      if (rehearsal.weights[r] > 0) logs.push_back(rehearsal.predicted[r][i]);
+    for (size_t r = 0; r < validation.weights.size(); ++r) {
+      if (validation.weights[r] > 0) logs.push_back(validation.predicted[r][i]);
     }
     const auto x = SpreadInput({data_->rows[row], data_->numbers[row], data_->codes[row]}, logs);
     inputs.insert(inputs.end(), x.begin(), x.end());
-    misses.push_back(mixture[i] - rehearsal.measured[i]);
+    misses.push_back(mixture[i] - validation.measured[i]);
   }
-  const int columns = SpreadColumns(spec());
-  const bool is_known = answer.question == Question::kInside || answer.question == Question::kCount;
-  auto [spread, half_widths] = TRY(Spread::Learn(inputs, columns, misses, rehearsal.importance, parts,
-                                                 is_known ? kCoverage : kCoverageOfNew, seed));
-
-  // What two bounds have in common is how times go on, not chance.
-  bool leans = answer.question != Question::kCount && estimator_ == "auto";  // the others are as published
-  if (answer.question != Question::kInside) {
-    // One group says nothing of how far another may be off.
-    if (answer.question != Question::kCount &&
-        std::ranges::adjacent_find(rehearsal.group, std::not_equal_to()) == rehearsal.group.end()) {
+  const bool is_known = model.split == Split::kInside || model.split == Split::kCount;
+  auto [spread, half_widths, score_of_constant] =
+      TRY(Spread::Learn(inputs, SpreadColumns(spec()), misses, validation.importance, parts,
+                        is_known ? kCoverage : kCoverageOfNew, seed));
+  if (model.split != Split::kInside) {
+    // One group does not tell how far another may be off.
+    if (model.split != Split::kCount &&
+        std::ranges::adjacent_find(validation.group, std::not_equal_to()) == validation.group.end()) {
       spread = Spread::Constant(BorrowedHalfWidth());
       half_widths.assign(half_widths.size(), BorrowedHalfWidth());
-      leans = false;
     }
-    const double wider = ForAnotherGroup(misses, rehearsal.group);
+    const double wider = ForAnotherGroup(misses, validation.group);
     spread = spread.Times(wider);
     for (double& half : half_widths) half *= wider;
-    if (answer.question == Question::kHardware) calibration_ = LearnCalibration(misses, rehearsal.group);
+    if (model.split == Split::kHardware) calibration_ = LearnCalibration(misses, validation.group);
   }
-
-  answer.spread = std::move(spread);
-  if (leans) answer.lean = ChooseLean(mixture, half_widths, rehearsal, parts, seed.Stream("lean"));
-  std::vector<double> said = mixture;
-  for (size_t i = 0; i < said.size(); ++i) said[i] -= BelowMiddle(answer.lean, half_widths[i]);
-
-  Rehearsed rehearsed{.question = answer.question, .score = ScoreOf(said, rehearsal.measured)};
+  model.spread = std::move(spread);
+  Validated validated{.split = model.split,
+                      .score = ScoreOf(mixture, validation.measured),
+                      .score_of_constant = score_of_constant,
+                      .ablations = {}};
   for (size_t i = 0; i < misses.size(); ++i) {
-    rehearsed.coverage +=
+    validated.coverage +=
         (std::abs(misses[i]) <= half_widths[i] ? 1.0 : 0.0) / static_cast<double>(misses.size());
   }
-  rehearsed.half_width = Median(std::move(half_widths));
-  rehearsed_.push_back(rehearsed);
-  return said;
+  validated.half_width = Median(std::move(half_widths));
+  return validated;
 }
 
 double Predictor::BorrowedHalfWidth() const {
@@ -420,28 +383,44 @@ double Predictor::BorrowedHalfWidth() const {
   return kBorrowed * half;
 }
 
-// A question that the rows cannot rehearse is answered by the physical model, with the widest interval there
-// is, wider still.
-void Predictor::Borrow(Question question) {
-  Answer answer{.question = question};
-  const Recipe recipe{.name = "physical-own"};
-  answer.mixture.emplace_back(Want(recipe, KeyOf(recipe)), 1.0);
-  answer.spread = Spread::Constant(BorrowedHalfWidth());
-  answers_.push_back(std::move(answer));
+// A split without cross-validation is predicted by the physical model with the widest interval, wider still.
+// If several counts were measured, but too few to cross-validate them, the mixture of rows inside continues
+// beyond them, with an interval as wide as the worst split's.
+void Predictor::Borrow(Split split) {
+  Model model{.split = split};
+  std::set<double> counts;
+  for (const Row& row : data_->rows) counts.insert(row.devices);
+  const bool has_inside = !validated_.empty() && validated_.front().split == Split::kInside;
+  if (split == Split::kCount && has_inside && counts.size() > 1) {
+    for (const auto& [index, weight] : std::vector(models_.front().mixture)) {
+      const Recipe recipe = Carried(wanted_[static_cast<size_t>(index)].recipe);
+      model.mixture.emplace_back(Want(recipe, KeyOf(recipe) + std::string(ToString(Split::kInside))), weight);
+    }
+    double half = kFewCounts;
+    for (const Validated& validated : validated_) half = std::max(half, std::log1p(validated.score.p90));
+    model.spread = Spread::Constant(half);
+    model.reach = 1;
+    models_.push_back(std::move(model));
+    return;
+  }
+  const Recipe recipe = Candidates(split, data_->rows.size(), Groups::kOwn, "physical").back();
+  model.mixture.emplace_back(Want(recipe, KeyOf(recipe)), 1.0);
+  model.spread = Spread::Constant(BorrowedHalfWidth());
+  models_.push_back(std::move(model));
 }
 
-Status Predictor::LearnAnswers(const FitOptions& options) {
-  std::vector<Question> borrowing;
-  for (const Question question : kQuestions) {
-    const std::vector<Fold> folds = Thin(MakeFolds(data_->rows, question, Seed(options.seed)), question,
-                                         kMostSamples, Seed(options.seed));
-    if (!folds.empty() && Contains(spec().questions, std::string(ToString(question)))) {
-      TRY_STATUS(LearnAnswer(question, folds, options));
+Status Predictor::LearnModels(const FitOptions& options) {
+  std::vector<Split> borrowing;
+  for (const Split split : kSplits) {
+    const std::vector<Fold> folds =
+        Thin(MakeFolds(data_->rows, split, Seed(options.seed)), split, kMostSamples, Seed(options.seed));
+    if (!folds.empty() && Contains(spec().splits, std::string(ToString(split)))) {
+      TRY_STATUS(LearnModel(split, folds, options));
     } else {
-      borrowing.push_back(question);
+      borrowing.push_back(split);
     }
   }
-  for (const Question question : borrowing) Borrow(question);  // by what the others learned
+  for (const Split split : borrowing) Borrow(split);  // by the scores of the others
   return FitWanted(options);
 }
 
@@ -453,15 +432,15 @@ Result<Predictor> Predictor::Fit(Spec spec, Facts facts, std::vector<Row> rows, 
   }
   if (rows.size() < kFewestRows) {
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("a fit needs {} rows that can be used, there are {}", kFewestRows, rows.size()));
+                fmt::format("a fit needs {} usable rows, there are {}", kFewestRows, rows.size()));
   }
   Predictor predictor;
   predictor.data_ = std::make_shared<const Data>(Data::Make(std::move(spec), std::move(rows)));
   predictor.facts_ = std::move(facts);
-  predictor.known_ = Applicability::Learn(*predictor.data_);
+  predictor.known_ = Applicability::Learn(*predictor.data_, predictor.facts_, FindKinks(*predictor.data_));
   predictor.seed_ = options.seed;
   predictor.estimator_ = options.estimator;
-  TRY_STATUS(predictor.LearnAnswers(options));
+  TRY_STATUS(predictor.LearnModels(options));
   return predictor;
 }
 

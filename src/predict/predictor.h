@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "predict/applicability.h"
-#include "predict/calibration.h"
-#include "predict/rehearse.h"
-#include "predict/spread.h"
+#include "predict/interval/applicability.h"
+#include "predict/interval/calibration.h"
+#include "predict/interval/spread.h"
+#include "predict/validation/cross_validation.h"
 
 namespace weir::predict {
 
@@ -22,117 +22,118 @@ std::string_view ToString(Regime regime);  // "inside", "outside", "refused"
 struct Prediction {
   std::string id;
   Regime regime = Regime::kRefused;
-  std::string outside;  // what is outside and how far; of a refusal, why. Parts are joined by "; "
-  std::optional<double> value, low, high;  // of the target, in its unit; nothing when refused
+  std::string outside;  // what is outside and how far, or why there is no answer; joined by "; "
+  std::optional<double> value, low, high;  // of the target, in its unit; absent when refused
   std::optional<double> time_ms;           // per Spec::per
-  std::optional<double> middle_ms;         // as likely to be too long as too short; see Answer::lean
   std::vector<double> shares;              // of Spec::terms in the physical model's time
 };
 
-// A candidate under one question, as the fit found it.
+// A candidate in one split, as the fit found it.
 struct CandidateScore {
-  Question question = Question::kInside;
+  Split split = Split::kInside;
   std::string recipe;
   Score score;
   double weight = 0;  // in the mixture
+
+  void Fields(Archive& archive);
 };
 
 struct FitOptions {
   std::string estimator = "auto";  // or the name of one kind of candidate
   uint64_t seed = 1;
   int threads = 1;
+  bool ablation = false;  // also score the mixture without each kind of candidate
   std::function<void(const std::string& what, int64_t done, int64_t total)>
-      progress;  // from any thread; may be empty
-  // What the mixture said of rows that were left out, once for each question that is rehearsed: indices of
-  // the rows that the fit was given (one that several folds leave out is there several times), logarithms
-  // of ms. From the caller's thread; may be empty.
-  std::function<void(Question question, std::span<const int> rows, std::span<const double> predicted,
+      progress;  // called from any thread; may be empty
+  // Called once for each cross-validated split with the mixture's predictions of left-out rows: indices of
+  // the fit's rows (a row that several folds leave out comes several times) and logarithms of ms. Called from
+  // the caller's thread; may be empty.
+  std::function<void(Split split, std::span<const int> rows, std::span<const double> predicted,
                      std::span<const double> measured)>
       left_out;
 };
 
-// The names that FitOptions::estimator may have.
+// Returns the names that FitOptions::estimator may have.
 std::vector<std::string> EstimatorNames();
 
-// Immutable once made; any number of threads may ask it.
+// Immutable once fitted, so thread-safe.
 class Predictor {
  public:
-  // Of rows that can be used. kInvalidArgument for fewer than 20, and an estimator that is not known.
+  // Fits rows that can be used. Returns kInvalidArgument for fewer than 20 rows or an unknown estimator.
   static Result<Predictor> Fit(Spec spec, Facts facts, std::vector<Row> rows, const FitOptions& options);
 
-  // One answer for each row, in order; those of a bad row do not touch the others. kInvalidArgument where a
-  // key column is missing.
+  // Returns one answer for each row, in order. A bad row does not affect the others. Returns kInvalidArgument
+  // if a key column is missing.
   Result<std::vector<Prediction>> Predict(const Table& rows) const;
 
-  // Corrects what it says of each hardware by `measured`, rows of it with their target: by as much of their
-  // common error as rehearsals on hardware left out say is to be believed. Nothing is changed where that did
-  // not help there, or for hardware that the fit knew. Gives one line for each hardware in `measured`, each
-  // run that is too far off to be one, and the rows that cannot be used. kInvalidArgument where no row of it
-  // can be used.
+  // Corrects the predictions for each hardware in `measured`, rows with their target, by as much of their
+  // common error as cross-validation supports. Changes nothing for hardware that the fit knew, or if it did
+  // not help in cross-validation. Returns a line for each hardware, each implausible run, and the unusable
+  // rows. Returns kInvalidArgument if no row can be used.
   Result<std::vector<std::string>> Calibrate(const Table& measured);
 
   const Spec& spec() const { return data_->spec; }
   const std::vector<CandidateScore>& scores() const { return scores_; }
-  // What the mixture did on left-out rows, by question that could be rehearsed, and the share that its
-  // intervals held.
-  struct Rehearsed {
-    Question question = Question::kInside;
+  // The mixture's error on left-out rows of one split, and its intervals there.
+  struct Validated {
+    Split split = Split::kInside;
     Score score;
-    double coverage = 0, half_width = 0;  // median, of the logarithm
+    double coverage = 0, half_width = 0;  // half_width: median, of the logarithm
+    double score_of_constant = 1;         // interval score over that of a constant width
+    std::vector<Ablation> ablations;      // only while fitting, if asked for
+    void Fields(Archive& archive);
   };
-  const std::vector<Rehearsed>& rehearsed() const { return rehearsed_; }
+  const std::vector<Validated>& validated() const { return validated_; }
   int64_t rows() const { return std::ssize(data_->numbers); }
-  // The tables of facts, as they were when it was fitted; empty where the spec has none.
+  // The tables of facts of the fit; empty where the spec has none.
   const Table& hardware() const { return facts_.hardware; }
   const Table& networks() const { return facts_.networks; }
-  // Coefficients and terms as text.
+  // Returns coefficients and terms as text.
   std::string Explain() const;
 
-  // The same predictor always gives the same bytes.
+  // Returns the same bytes for the same predictor.
   std::string Save() const;
   static Result<Predictor> Load(std::string_view text);
 
  private:
-  // How one question is answered.
-  struct Answer {
-    Question question = Question::kInside;
+  // How rows of one split are predicted.
+  struct Model {
+    Split split = Split::kInside;
     std::vector<std::pair<int, double>> mixture;  // of estimators_, with weights
     Spread spread = Spread::Constant(1);
-    // Count: how many doublings the rehearsal went beyond what its fits saw. Further out what is missed, and
-    // so the interval, goes with the distance, as a slope that is off does. 0: not rehearsed.
+    // Count: how many doublings cross-validation went beyond the counts of its fits. Farther out the interval
+    // grows with the distance, as the error of a slope does. 0: not cross-validated.
     double reach = 0;
-    // The relative error of a time that is exp(N(m, s^2)) is least, in the mean, at exp(m - s^2): a time that
-    // is said twice too long is off by 100 %, one twice too short by 50. What is said is the interval's
-    // middle less lean s^2, with its half-width being 1.645 s.
-    double lean = 0;
+    void Fields(Archive& archive);
   };
-  const Answer& AnswerOf(Question question) const;
-  // What the count of the row widens an interval by.
+  const Model& ModelOf(Split split) const;
+  // Returns by how much the count of the row widens an interval.
   double WidenByCount(const Row& row) const;
   Prediction PredictRow(const Row& row) const;
-  Status AllowForUnsaid(const Table& rows, std::span<const size_t> unsaid, size_t category,
-                        std::vector<Prediction>& predictions) const;
+  Status WidenForUnknownWord(const Table& rows, std::span<const size_t> unknown, size_t category,
+                             std::vector<Prediction>& predictions) const;
   static std::vector<float> SpreadInput(const View& view, std::span<const double> logs);
   static int SpreadColumns(const Spec& spec);
-  Status LearnAnswers(const FitOptions& options);
-  Status LearnAnswer(Question question, const std::vector<Fold>& folds, const FitOptions& options);
-  std::vector<Recipe> RecipesFor(Question question, const std::vector<Fold>& folds, const FitOptions& options,
+  Status LearnModels(const FitOptions& options);
+  Status LearnModel(Split split, const std::vector<Fold>& folds, const FitOptions& options);
+  std::vector<Recipe> RecipesFor(Split split, const std::vector<Fold>& folds, const FitOptions& options,
                                  Seed seed) const;
-  // Numbers, from 0, of what samples that err alike belong to.
-  std::vector<int> PartsOf(const Rehearsal& rehearsal) const;
-  // The answer's interval and lean, and what the rehearsal, of such parts, says of them. Gives what is said
-  // of its samples, logarithms of ms.
-  Result<std::vector<double>> LearnSpread(const Rehearsal& rehearsal, std::span<const int> parts,
-                                          Answer& answer, Seed seed);
-  void Borrow(Question question);
+  // Numbers, from 0, the parts of samples that err alike.
+  std::vector<int> PartsOf(const CrossValidation& validation) const;
+  // Learns the model's interval and scores it.
+  Result<Validated> LearnSpread(const CrossValidation& validation, std::span<const int> parts, Model& model,
+                                Seed seed);
+  void Borrow(Split split);
   double BorrowedHalfWidth() const;
-  // The index that the recipe will have in estimators_; the same for the same key.
+  // Returns the index that the recipe will have in estimators_; one for each key.
   int Want(const Recipe& recipe, const std::string& key);
-  // Fits what is wanted to all rows.
+  // Fits the wanted recipes to all rows.
   Status FitWanted(const FitOptions& options);
-  Json ToJson() const;
+  void Fields(Archive& archive, Data& data);
+  // Checks what was read; its parts refer to the data. Returns kCorrupt.
+  Status Join(std::shared_ptr<Data> data);
 
-  std::shared_ptr<const Data> data_;  // estimators' points come from it
+  std::shared_ptr<const Data> data_;  // the estimators' points refer to it
   Facts facts_;
   Applicability known_;
   std::vector<Estimator> estimators_;
@@ -141,9 +142,9 @@ class Predictor {
     Recipe recipe;
   };
   std::vector<Wanted> wanted_;  // while fitting
-  std::vector<Answer> answers_;
+  std::vector<Model> models_;
   std::vector<CandidateScore> scores_;
-  std::vector<Rehearsed> rehearsed_;
+  std::vector<Validated> validated_;
   std::optional<Calibration> calibration_;
   struct Shift {
     double log_factor = 0, narrower = 1;

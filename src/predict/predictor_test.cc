@@ -6,13 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numeric>
 #include <optional>
 
-#include "predict/checks.h"
+#include "predict/estimators/candidates.h"
 #include "predict/job.h"
-#include "predict/recipes.h"
 #include "predict/testing/made_set.h"
+#include "predict/validation/checks.h"
 
 namespace weir::predict {
 namespace {
@@ -84,7 +83,7 @@ void MadePredictor::SaysHowFarOutsideARowIs() {
   EXPECT_THAT(p.outside, HasSubstr("gpu_count 8 is above 4"));
 }
 
-// Of counts 1, 2 and 4 the last was rehearsed: one doubling. Eight is one more, 64 are four.
+// The last of the counts 1, 2 and 4 was validated: one doubling. Eight is one more, 64 are four.
 void MadePredictor::WidensWithTheDistanceOfACount() {
   const auto half = [](const Prediction& p) { return std::log(*p.high / *p.value); };
   const Prediction eight = Ask("q,gpu-a,small,32,8\n"), many = Ask("q,gpu-a,small,32,64\n");
@@ -106,19 +105,19 @@ void MadePredictor::RefusesWhatItKnowsNothingOfAndAnswersTheOthers() {
 }
 
 void MadePredictor::KnowsHowWellItDoesOnRowsLeftOut() {
-  ASSERT_EQ(predictor_->rehearsed().size(), 4U);
-  for (const Predictor::Rehearsed& rehearsed : predictor_->rehearsed()) {
-    EXPECT_LT(rehearsed.score.mean, rehearsed.question == Question::kNetwork ? 0.4 : 0.15)
-        << ToString(rehearsed.question);
-    EXPECT_GT(rehearsed.coverage, 0.8) << ToString(rehearsed.question);
+  ASSERT_EQ(predictor_->validated().size(), 4U);
+  for (const Predictor::Validated& validated : predictor_->validated()) {
+    EXPECT_LT(validated.score.log_mean, validated.split == Split::kNetwork ? 0.4 : 0.15)
+        << ToString(validated.split);
+    EXPECT_GT(validated.coverage, 0.8) << ToString(validated.split);
   }
 }
 
-// What is kept in a file does not depend on how much was fitted: one question, on the first four kinds of
+// The content of a file does not depend on how much was fitted: one split, on the first four kinds of
 // hardware, is the least that has trees in its interval too.
 Result<Predictor> FitForAFile(int threads) {
   Spec spec = MadeSpec();
-  spec.questions = {"inside"};
+  spec.splits = {"inside"};
   std::vector<Row> rows = Rows(spec);
   rows.resize(144);
   return Predictor::Fit(std::move(spec), MakeFacts(), std::move(rows), {.threads = threads});
@@ -187,34 +186,7 @@ void KeptPredictor::ADamagedFileIsRefused() const {
   ExpectRefusalOrAnswers(saved_);
   // Intervals whose trees look beyond what a row has.
   ExpectRefusalWith(saved_,
-                    [](Json& json) { json["answers"][0]["spread"]["difficulty"]["columns"] = 60'000; });
-}
-
-// Times that are twice as long or half as long by chance: nobody can say which, so the least relative error,
-// in the mean, is below the middle.
-TEST(Predictor, LeansToTheShorterTimeWhereMuchIsUncertain) {
-  const Spec spec = MadeSpec();
-  std::vector<Row> rows = Rows(spec);
-  Random random(4);
-  for (Row& row : rows) row.time = *row.time * std::exp(0.7 * random.Normal());
-  const auto predictor = Predictor::Fit(spec, MakeFacts(), rows, {.threads = 2});
-  ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
-  const auto asked = predictor->Predict(MadeTable());
-  ASSERT_TRUE(asked.has_value());
-  const auto exactly = Predictor::Fit(spec, MakeFacts(), Rows(spec), {.threads = 2})->Predict(MadeTable());
-  double lowered = 0, lowered_exact = 0;
-  for (size_t i = 0; i < asked->size(); ++i) {
-    const Prediction& p = (*asked)[i];
-    EXPECT_LE(*p.time_ms, *p.middle_ms);
-    EXPECT_GE(*p.value, *p.low);
-    EXPECT_LE(*p.value, *p.high);
-    lowered += std::log(*p.middle_ms / *p.time_ms) / static_cast<double>(asked->size());
-    lowered_exact +=
-        std::log(*(*exactly)[i].middle_ms / *(*exactly)[i].time_ms) / static_cast<double>(asked->size());
-  }
-  // s^2 would be 0.49.
-  EXPECT_GT(lowered, 0.1);
-  EXPECT_LT(lowered_exact, 0.01);
+                    [](Json& json) { json["models"][0]["spread"]["difficulty"]["columns"] = 60'000; });
 }
 
 // A fit takes seconds, and every test is a process of its own: so few tests, of several facts each.
@@ -237,7 +209,7 @@ TEST(Predictor, LinearEstimatorsAreLinearAndSayTheirTerms) {
   const Spec spec = MadeSpec();
   const auto predictor = Predictor::Fit(spec, MakeFacts(), Rows(spec), {.estimator = "lr-sfs", .threads = 2});
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
-  EXPECT_LT(predictor->rehearsed().front().score.mean, 0.08);
+  EXPECT_LT(predictor->validated().front().score.log_mean, 0.08);
   EXPECT_THAT(predictor->Explain(), HasSubstr("small|: time_ms = "));
   EXPECT_THAT(predictor->Explain(), HasSubstr("(1 / tflops)"));
 }
@@ -251,17 +223,17 @@ TEST(Predictor, ADamagedLinearFileIsRefused) {
   const auto feature = [](Json& json) -> Json& {
     return json["estimators"][0]["linear"]["groups"]["small|"]["features"][0];
   };
-  ExpectRefusalWith(saved, [&](Json& json) { feature(json).erase("factors"); });
-  ExpectRefusalWith(saved, [&](Json& json) { feature(json)["factors"] = 7; });
-  ExpectRefusalWith(saved, [&](Json& json) { feature(json)["factors"][0][1] = 1000; });
+  ExpectRefusalWith(saved, [&](Json& json) { feature(json).erase("second"); });
+  ExpectRefusalWith(saved, [&](Json& json) { feature(json)["second"] = 7; });
+  ExpectRefusalWith(saved, [&](Json& json) { feature(json)["first"]["column"] = 1000; });
   ExpectRefusalWith(saved, [&](Json& json) { feature(json) = "no feature"; });
 }
 
-// Inside comes before hardware, but borrows what hardware's rehearsal says of the physical model.
-TEST(Predictor, AQuestionThatIsNotRehearsedBorrowsAnIntervalFromAllThatAre) {
+// Inside comes before hardware, but borrows what hardware's validation says of the physical model.
+TEST(Predictor, ASplitWithoutCrossValidationBorrowsAnInterval) {
   std::string text = MadeSet::Make().spec;
   const size_t terms = text.find("terms:");
-  text.replace(terms, text.find('\n', terms) - terms, "terms: {step: 1 / batch}\nquestions: [hardware]");
+  text.replace(terms, text.find('\n', terms) - terms, "terms: {step: 1 / batch}\nsplits: [hardware]");
   const Spec spec = *ParseSpec(text);
   const auto predictor =
       Predictor::Fit(spec, MakeFacts(), Rows(spec), {.estimator = "physical", .threads = 2});
@@ -273,6 +245,35 @@ TEST(Predictor, AQuestionThatIsNotRehearsedBorrowsAnIntervalFromAllThatAre) {
       predictor->Predict(Table(*ParseCsv("row_id,gpu,network,batch,gpu_count\nin,gpu-a,small,8,1\n")));
   EXPECT_NEAR(std::log(*predictions->front().high / *predictions->front().value),
               1.5 * std::log1p(physical.score.p90), 1e-6);
+}
+
+// Two counts do not cross-validate growth, so the mixture of rows inside continues beyond them.
+TEST(Predictor, FewCountsContinueWithTheMixtureOfRowsInside) {
+  const Spec spec = MadeSpec();
+  std::vector<Row> rows;
+  for (Row& row : Rows(spec)) {
+    if (row.devices <= 2) rows.push_back(std::move(row));
+  }
+  const auto predictor = Predictor::Fit(spec, MakeFacts(), rows, {.estimator = "neighbours", .threads = 2});
+  ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
+  double p90 = 0;
+  for (const Predictor::Validated& validated : predictor->validated()) {
+    EXPECT_NE(validated.split, Split::kCount);
+    p90 = std::max(p90, validated.score.p90);
+  }
+  const double half_width = std::max(0.4, std::log1p(p90));
+  EXPECT_THAT(predictor->Explain(), HasSubstr("neighbours-carried"));
+  const auto loaded = Predictor::Load(predictor->Save());
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+  for (const Predictor& one : {*predictor, *loaded}) {
+    const auto predictions = one.Predict(
+        Table(*ParseCsv("row_id,gpu,network,batch,gpu_count\nq,gpu-a,small,8,4\nr,gpu-a,small,8,16\n")));
+    const auto half = [&](size_t i) {
+      return std::log((*predictions)[i].high.value() / (*predictions)[i].value.value());
+    };
+    EXPECT_NEAR(half(0), half_width, 1e-6);
+    EXPECT_NEAR(half(1), 3 * half_width, 1e-6);
+  }
 }
 
 // All rows but a few are of one GPU, so only those few can be left out; they happen to be three times slower.
@@ -292,49 +293,26 @@ TEST(Predictor, OneGroupLeftOutSaysNothingOfAnother) {
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
   double p90 = 0;
   for (const CandidateScore& score : predictor->scores()) {
-    if (score.recipe.starts_with("physical") && score.question != Question::kNetwork)
+    if (score.recipe.starts_with("physical") && score.split != Split::kNetwork)
       p90 = std::max(p90, score.score.p90);
   }
   const auto predictions =
       predictor->Predict(Table(*ParseCsv("row_id,gpu,network,batch,gpu_count\nq,gpu-new,small,8,1\n")));
   const Prediction& p = predictions->front();
   EXPECT_NEAR(std::log(*p.high / *p.low) / 2, 1.5 * std::max(0.7, std::log1p(p90)), 1e-6);
-  EXPECT_EQ(*p.time_ms, *p.middle_ms);
 }
 
-// The made set's terms say nothing of the count, so what is left of the answer is the correction.
-TEST(Estimator, CarriesCorrectionsBeyondTheLastCount) {
-  const Spec spec = MadeSpec();
-  const Data data = Data::Make(spec, Rows(spec));
-  std::vector<int> all(data.rows.size());
-  std::iota(all.begin(), all.end(), 0);
-  const auto at = [&](bool carried, double devices) {
-    Recipe recipe{.name = "neighbours", .neighbours = true, .carried = carried};
-    recipe.likeness = Likeness{.number_weights = std::vector<double>(spec.numbers.size(), 0.2),
-                               .category_weights = std::vector<double>(spec.categories.size(), 0.2)};
-    const Estimator estimator = *Estimator::Fit(data, all, recipe, Seed(1));
-    Row row = data.rows.front();
-    for (size_t j = 0; j < spec.numbers.size(); ++j) {
-      if (spec.numbers[j].named.name == "gpu_count") row.numbers[j] = devices;
-    }
-    const auto numbers = data.encoder.Coordinates(row);
-    const auto codes = data.encoder.Codes(row);
-    return estimator.LogTime({row, numbers, codes});
+TEST(Candidates, OfAnEstimatorAreItsOwnKindOnly) {
+  const auto names = [](std::string_view estimator) {
+    std::vector<std::string> list;
+    for (const Recipe& recipe : Candidates(Split::kCount, 100, Groups::kOwn, estimator))
+      list.push_back(recipe.name);
+    return list;
   };
-  EXPECT_EQ(at(true, 4), at(false, 4));
-  EXPECT_EQ(at(true, 64), at(true, 4));
-  EXPECT_NE(at(false, 64), at(false, 4));
-}
-
-TEST(Recipes, AnEstimatorsNameTakesNoOtherAlong) {
-  std::vector<std::string> trees, neighbours;
-  for (const Recipe& recipe : Candidates(Question::kCount, 100, Groups::kOwn)) {
-    if (BelongsTo(recipe, "trees")) trees.push_back(recipe.name);
-    if (BelongsTo(recipe, "neighbours")) neighbours.push_back(recipe.name);
-  }
-  EXPECT_THAT(trees, testing::ElementsAre("trees"));
-  EXPECT_THAT(neighbours, testing::ElementsAre("neighbours", "neighbours-own", "neighbours-carried",
-                                               "neighbours-own-carried"));
+  EXPECT_THAT(names("trees"), testing::ElementsAre("trees"));
+  EXPECT_THAT(names("neighbours"), testing::ElementsAre("neighbours", "neighbours-own"));
+  EXPECT_THAT(names("lr-sfs"), testing::ElementsAre("lr-sfs"));
+  EXPECT_THAT(names("auto"), testing::Not(testing::Contains(HasSubstr("lr-sfs"))));
 }
 
 TEST(Predictor, RefusesTooFewRowsAndUnknownEstimators) {

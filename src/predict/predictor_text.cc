@@ -15,9 +15,9 @@ std::string Predictor::Explain() const {
     return number;
   };
   std::string text;
-  for (const Answer& answer : answers_) {
-    text += fmt::format("{}: log(time) is", ToString(answer.question));
-    for (const auto& [index, weight] : answer.mixture) {
+  for (const Model& model : models_) {
+    text += fmt::format("{}: log(time) is", ToString(model.split));
+    for (const auto& [index, weight] : model.mixture) {
       const Estimator& estimator = estimators_[static_cast<size_t>(index)];
       const std::string base =
           estimator.linear() ? estimator.linear()->Text(spec()) : estimator.physical()->Text(spec());

@@ -15,12 +15,12 @@ constexpr int kFewestAlike = 3;
 
 std::unexpected<Error> Refuse(std::string what) { return Fail(ErrorCode::kInvalidArgument, std::move(what)); }
 
-// ms of a step of `batch` items on one device.
+// Returns ms of a step of `batch` items on one device.
 double StepTime(const Spec& spec, double time_ms, double batch) {
   return spec.time_is_of_item ? time_ms * batch : time_ms;
 }
 
-// A number of the row, of a column that the spec names as devices or batch.
+// Returns the number in a column of the row, if it has one.
 std::optional<double> NumberIn(const Settings& row, const std::string& column) {
   const auto found = row.find(column);
   if (found == row.end()) return std::nullopt;
@@ -28,8 +28,9 @@ std::optional<double> NumberIn(const Settings& row, const std::string& column) {
   return number ? std::optional(*number) : std::nullopt;
 }
 
-// The line of least relative error through times of batches: least squares of base / t + per_item * b / t - 1
-// by the two normal equations; a part that comes out below 0 is 0.
+// Fits the line of least relative error through times of batches: least squares of base / t + per_item * b /
+// t
+// - 1, by the normal equations. A negative part becomes 0.
 void FitLine(const std::vector<int>& batches, const std::vector<double>& times, EmulatedEngine& engine) {
   double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
   for (size_t i = 0; i < times.size(); ++i) {
@@ -143,20 +144,22 @@ Status CheckSettings(const Spec& spec, const Settings& row) {
   const std::vector<std::string> columns = ColumnsOf(spec);
   for (const auto& [name, value] : row) {
     if (name == spec.id || std::ranges::binary_search(columns, name)) continue;
-    return Refuse(fmt::format("the predictor looks at no column \"{}\"; it looks at {}", name,
-                              fmt::join(columns, ", ")));
+    return Refuse(
+        fmt::format("the predictor uses no column \"{}\"; it uses {}", name, fmt::join(columns, ", ")));
   }
   return {};
 }
 
-std::vector<std::string> Unsaid(const Predictor& predictor, const Settings& row) {
-  std::vector<std::string> unsaid;
+std::vector<std::string> UnknownColumns(const Predictor& predictor, const Settings& row) {
+  std::vector<std::string> unknown;
   for (const std::string& column : ColumnsOf(predictor.spec())) {
-    if (!row.contains(column) && predictor.hardware().Column(column) < 0 &&
+    const bool is_optional =
+        std::ranges::find(predictor.spec().optional, column, &Named::name) != predictor.spec().optional.end();
+    if (!is_optional && !row.contains(column) && predictor.hardware().Column(column) < 0 &&
         predictor.networks().Column(column) < 0)
-      unsaid.push_back(column);
+      unknown.push_back(column);
   }
-  return unsaid;
+  return unknown;
 }
 
 Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Prediction& prediction,
@@ -172,7 +175,7 @@ Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Predict
   const double devices = spec.devices.empty() ? 1 : NumberIn(row, spec.devices).value_or(1);
   const double steps = std::ceil(job.items / (*batch * devices)) * job.epochs;
   JobAnswer answer{.hours = steps * StepTime(spec, *prediction.time_ms, *batch) / 3.6e6};
-  // A rate's high is a time's low.
+  // The high end of a rate is the low end of a time.
   const double first = *prediction.low / *prediction.value, second = *prediction.high / *prediction.value;
   const bool rate = spec.target_kind == TargetKind::kRate;
   answer.low = answer.hours * (rate ? 1 / second : first);

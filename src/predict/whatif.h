@@ -1,5 +1,5 @@
-// Questions of people: one row from settings, a table over hardware and batches, a whole job, its cost, and
-// an engine that behaves so.
+// Calculations of what-if: one row from settings, a table over hardware and batches, a whole job, its cost, and
+// an emulated engine.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +17,30 @@ namespace weir::predict {
 // A row as settings: column to text.
 using Settings = std::map<std::string, std::string>;
 
-// "column=value". kInvalidArgument for anything else, and for a column set twice.
+// Parses "column=value". Returns kInvalidArgument for other texts and for a column set twice.
 Result<Settings> ParseSettings(const std::vector<std::string>& texts);
 
-// The rows as a table with an id column; all settings of all rows are columns.
+// Makes a table with an id column; the settings of all rows are its columns.
 Result<Table> MakeTable(const Spec& spec, const std::vector<Settings>& rows);
 
-// Every combination of the lists, first list slowest, each over `base`.
+// Returns every combination of the lists over `base`; the first list changes slowest.
 std::vector<Settings> Combine(const Settings& base,
                               const std::vector<std::pair<std::string, std::vector<std::string>>>& lists);
 
-// The key of `table` that `text` means: the only one that begins with it, whatever the case ("h100-sxm" for
-// H100-SXM5-80GB), or the text itself where it is a key or no key begins so. kInvalidArgument, with the keys,
-// where several do.
+// Returns the only key of `table` that begins with `text`, whatever the case ("h100-sxm" for H100-SXM5-80GB),
+// or the text itself if it is a key or no key begins with it. Returns kInvalidArgument with the keys if
+// several do.
 Result<std::string> KeyMeant(const Table& table, const std::string& text, std::string_view what);
 
-// The keys of the network table whose numbers are those of `facts` within 2 %, all that both have and three
-// at least: what an ONNX file may be, that does not say its name.
+// Returns the keys of networks whose numbers equal those of `facts` within 2 %: all that both have, and at
+// least three. An ONNX file does not give its network's name.
 std::vector<std::string> NetworksAlike(const Spec& spec, const Table& networks, const Settings& facts);
 
-// kInvalidArgument where a setting is no column that the predictor looks at: it would change nothing.
+// Returns kInvalidArgument if the predictor uses no such column: the setting would change nothing.
 Status CheckSettings(const Spec& spec, const Settings& row);
-// Columns that the predictor looks at and that neither the row nor the tables of facts have: they are taken
-// as unknown.
-std::vector<std::string> Unsaid(const Predictor& predictor, const Settings& row);
+// Returns the columns that the predictor uses and that neither the row nor the tables of facts have, but for
+// optional ones. They count as unknown.
+std::vector<std::string> UnknownColumns(const Predictor& predictor, const Settings& row);
 
 struct Job {
   double items = 0;  // of one epoch
@@ -51,14 +51,14 @@ struct JobAnswer {
   double hours = 0, low = 0, high = 0;
   std::optional<double> cost, low_cost, high_cost;
 };
-// The time of a whole job: items x epochs x the time of an item, by all devices. kInvalidArgument where the
-// prediction was refused, the spec does not say what its time is of, or a figure is not finite and above 0.
+// Returns the time of a whole job: its steps times the time of a step. Returns kInvalidArgument if the
+// prediction was refused, the spec names no batch, or a figure is not finite and above 0.
 Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Prediction& prediction,
                             const Job& job);
 
-// "emulated:base=1.2ms,per_item=0.34ms,batch=32": the line of least relative error through the predicted
-// time of a step against its batch, neither part negative, and how far it is off at most. kInvalidArgument
-// for fewer than two different batches, for a row of more than one device, and where one is refused.
+// The line of least relative error through the predicted times of a step against its batch, as settings:
+// "emulated:base=1.2ms,per_item=0.34ms,batch=32". AsEngine returns kInvalidArgument for fewer than two
+// different batches, for more than one device, and if a batch is refused.
 struct EmulatedEngine {
   std::string text;
   double base_ms = 0, per_item_ms = 0;

@@ -1,4 +1,4 @@
-// Questions of people, on a predictor whose law is known.
+// Splits of people, on a predictor whose law is known.
 #include "predict/whatif.h"
 
 #include <fmt/format.h>
@@ -162,10 +162,10 @@ TEST(AsEngine, IsTheLineThroughTheTimesOfBatches) {
   EXPECT_THAT(AsEngine(*predictor, {{"gpu", "gpu-z"}, {"network", "large"}}, {8, 32}).error().message,
               HasSubstr("batch 8: gpu \"gpu-z\" is not in the hardware table; add it to hardware.csv"));
 
-  EXPECT_THAT(Unsaid(*predictor, row), ElementsAre("batch", "gpu_count", "precision"));
+  EXPECT_THAT(UnknownColumns(*predictor, row), ElementsAre("batch", "gpu_count", "precision"));
   EXPECT_TRUE(CheckSettings(predictor->spec(), row).has_value());
   EXPECT_THAT(CheckSettings(predictor->spec(), {{"precison", "fp32"}}).error().message,
-              HasSubstr("no column \"precison\"; it looks at bandwidth, batch"));
+              HasSubstr("no column \"precison\"; it uses bandwidth, batch"));
 }
 
 TEST(ShareText, BeginsWithTheLargestAndLeavesOutTheSmall) {

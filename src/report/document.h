@@ -9,7 +9,7 @@
 namespace weir::report {
 
 struct Paragraph {
-  enum class Tone { kPlain, kAnswer, kWarning, kCommand };
+  enum class Tone { kPlain, kAnswer, kWarning, kFailure, kCommand };
   std::string text;  // plain text, UTF-8; every format escapes it
   Tone tone = Tone::kPlain;
 };

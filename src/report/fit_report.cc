@@ -26,39 +26,59 @@ std::string Whole(const Json& object, const char* key) {
   return Number(static_cast<double>(object[key].get<int64_t>()));
 }
 
-std::string QuestionName(const Json& question) {
+std::string SplitName(const Json& split) {
   static const std::map<std::string, std::string> names = {{"inside", "inside the data"},
                                                            {"count", "more devices than were measured"},
                                                            {"hardware", "hardware that was never measured"},
                                                            {"network", "a network that was never measured"}};
-  const auto found = names.find(Text(question, "question"));
-  return found == names.end() ? Text(question, "question") : found->second;
+  const auto found = names.find(Text(split, "split"));
+  return found == names.end() ? Text(split, "split") : found->second;
+}
+
+// How far predictions of a split may be trusted: by how often the intervals hold, and by the 90 % quantile of
+// the errors.
+struct Reliability {
+  const char* words;
+  Paragraph::Tone tone;
+};
+Reliability ReliabilityOf(const Json& split) {
+  const double held = NumberOf(split, "interval_coverage_percent"), p90 = NumberOf(split, "p90_percent");
+  if (held >= 85 && p90 <= 50) return {"Reliable", Paragraph::Tone::kAnswer};
+  if (held >= 80 && p90 <= 200) return {"Use with care", Paragraph::Tone::kWarning};
+  return {"Not reliable", Paragraph::Tone::kFailure};
 }
 
 Section AnswerSection(const Json& fit) {
   Section section{.title = "How far off are its predictions?"};
-  Table table{.caption = "Error of predicted times of rows that were left out of the fit",
-              .columns = {"Asked", "mean %", "median %", "90 % of rows below %", "rows", "intervals hold %",
-                          "half-width of intervals %"}};
-  for (const Json& question : fit["questions"]) {
-    section.blocks.emplace_back(
-        Paragraph{fmt::format("{}: {} % off in the mean, {} % in the median.", QuestionName(question),
-                              Percents(question, "mean_percent"), Percents(question, "median_percent")),
-                  Paragraph::Tone::kAnswer});
-    table.rows.push_back({QuestionName(question), Percents(question, "mean_percent"),
-                          Percents(question, "median_percent"), Percents(question, "p90_percent"),
-                          Whole(question, "rows"), Percents(question, "interval_coverage_percent"),
-                          Percents(question, "interval_half_width_percent")});
+  Table table{
+      .caption = "Error of predicted times of rows that were left out of the fit",
+      .columns = {"Predicted", "median %", "90 % of rows below %", "exp|log| %", "mape %", "rows",
+                  "intervals hold %", "half-width of intervals %", "interval score of constant width"}};
+  for (const Json& split : fit["splits"]) {
+    const Reliability reliability = ReliabilityOf(split);
+    section.blocks.emplace_back(Paragraph{
+        fmt::format("{}, {}: {} % off in the median, at most {} % for 90 % of rows; intervals hold {} %.",
+                    reliability.words, SplitName(split), Percents(split, "median_percent"),
+                    Percents(split, "p90_percent"), Percents(split, "interval_coverage_percent")),
+        reliability.tone});
+    table.rows.push_back({SplitName(split), Percents(split, "median_percent"), Percents(split, "p90_percent"),
+                          Percents(split, "log_mean_percent"), Percents(split, "mean_percent"),
+                          Whole(split, "rows"), Percents(split, "interval_coverage_percent"),
+                          Percents(split, "interval_half_width_percent"),
+                          fmt::format("{:.2f}", NumberOf(split, "interval_score_of_constant"))});
   }
-  if (fit["questions"].empty()) {
+  if (fit["splits"].empty()) {
     section.blocks.emplace_back(
-        Paragraph{"The rows could rehearse no question: nothing is known of how far off the predictions are.",
-                  Paragraph::Tone::kWarning});
+        Paragraph{"The rows could not be cross-validated: the error of the predictions is unknown.",
+                  Paragraph::Tone::kFailure});
     return section;
   }
   table.notes.emplace_back(
-      "Hardware, networks and counts are left out whole. The weights of the mixture were chosen on the same "
-      "rows; the learning curve's were not.");
+      "Hardware, networks and counts are left out whole. exp|log| is exp(mean |log(predicted / measured)|) - "
+      "1; "
+      "mape is the mean absolute percentage error. The weights of the mixture were chosen on the same rows; "
+      "the "
+      "learning curve's were not.");
   section.blocks.emplace_back(std::move(table));
   return section;
 }
@@ -71,10 +91,10 @@ Chart ProfileChart(const Json& fit) {
       .y_label = "predicted / measured",
       .series = {},
       .note = "1 is right. Each point is the median of rows of like time; its bar holds 90 % of them."};
-  for (const Json& question : fit["questions"]) {
-    if (!question.contains("profile") || question["profile"].empty()) continue;
-    Series series{.name = QuestionName(question), .points = {}};
-    for (const Json& point : question["profile"]) {
+  for (const Json& split : fit["splits"]) {
+    if (!split.contains("profile") || split["profile"].empty()) continue;
+    Series series{.name = SplitName(split), .points = {}};
+    for (const Json& point : split["profile"]) {
       series.points.push_back({.x = NumberOf(point, "measured_ms"),
                                .name = {},
                                .value = NumberOf(point, "predicted_over_measured"),
@@ -92,7 +112,7 @@ Chart LearningChart(const Json& curve) {
               .title = "What more rows would bring",
               .x_label = "rows of the fit",
               .y_label = "error of rows that no fit saw, %",
-              .series = {{.name = "mean", .points = {}}, {.name = "median", .points = {}}},
+              .series = {{.name = "exp|log|", .points = {}}, {.name = "median", .points = {}}},
               .note =
                   "A curve that still falls says: measure more. The fits chose their mixture without the "
                   "rows that are predicted."};
@@ -108,7 +128,7 @@ Chart LearningChart(const Json& curve) {
                                .high = {},
                                .note = note});
     };
-    add(chart.series[0], "mean_percent");
+    add(chart.series[0], "log_mean_percent");
     add(chart.series[1], "median_percent");
   }
   return chart;
@@ -125,18 +145,19 @@ Section ChartsSection(const Json& fit) {
 }
 
 Table GroupTable(const Json& groups, std::string caption, const char* what) {
-  Table table{.caption = std::move(caption), .columns = {what, "mean %", "median %", "90 % below %", "rows"}};
+  Table table{.caption = std::move(caption),
+              .columns = {what, "exp|log| %", "median %", "90 % below %", "rows"}};
   for (const Json& group : groups)
-    table.rows.push_back({Text(group, "group"), Percents(group, "mean_percent"),
+    table.rows.push_back({Text(group, "group"), Percents(group, "log_mean_percent"),
                           Percents(group, "median_percent"), Percents(group, "p90_percent"),
                           Whole(group, "rows")});
   return table;
 }
 
-void AddGroups(const Json& question, const char* key, const char* what, Section& section) {
-  if (!question.contains(key) || question[key].size() < 2) return;
-  const Json& groups = question[key];
-  const std::string title = fmt::format("Mean error by {}, {}", what, QuestionName(question));
+void AddGroups(const Json& split, const char* key, const char* what, Section& section) {
+  if (!split.contains(key) || split[key].size() < 2) return;
+  const Json& groups = split[key];
+  const std::string title = fmt::format("Error by {}, {}", what, SplitName(split));
   if (groups.size() > kMostBars) {  // bars of hundreds of networks are no picture
     section.blocks.emplace_back(GroupTable(groups, title, what));
     return;
@@ -144,14 +165,14 @@ void AddGroups(const Json& question, const char* key, const char* what, Section&
   Chart chart{.kind = Chart::Kind::kBars,
               .title = title,
               .x_label = {},
-              .y_label = "mean error, %",
+              .y_label = "exp|log|, %",
               .series = {},
               .note = {}};
   Series& series = chart.series.emplace_back();
   for (const Json& group : groups)
     series.points.push_back({.x = {},
                              .name = Text(group, "group"),
-                             .value = NumberOf(group, "mean_percent"),
+                             .value = NumberOf(group, "log_mean_percent"),
                              .low = {},
                              .high = {},
                              .note = Count(group["rows"].get<int64_t>(), "row")});
@@ -160,10 +181,10 @@ void AddGroups(const Json& question, const char* key, const char* what, Section&
 
 Section GroupsSection(const Json& fit) {
   Section section{.title = "Error by group"};
-  for (const Json& question : fit["questions"]) {
-    AddGroups(question, "by_hardware", "hardware", section);
-    AddGroups(question, "by_network", "network", section);
-    AddGroups(question, "by_devices", "devices", section);
+  for (const Json& split : fit["splits"]) {
+    AddGroups(split, "by_hardware", "hardware", section);
+    AddGroups(split, "by_network", "network", section);
+    AddGroups(split, "by_devices", "devices", section);
   }
   if (section.blocks.empty())
     section.blocks.emplace_back(Paragraph{"The rows have no groups to tell apart."});
@@ -172,37 +193,34 @@ Section GroupsSection(const Json& fit) {
 
 Section CandidatesSection(const Json& fit) {
   Section section{.title = "Every candidate"};
-  for (const Json& question : fit["questions"]) {
-    Table table{.caption = QuestionName(question),
-                .columns = {"candidate", "mean %", "median %", "90 % below %", "rows", "weight"}};
+  for (const Json& split : fit["splits"]) {
+    Table table{.caption = SplitName(split),
+                .columns = {"candidate", "exp|log| %", "median %", "90 % below %", "rows", "weight"}};
     const auto row = [&](std::string name, const Json& scores, std::string weight) {
-      table.rows.push_back({std::move(name), Percents(scores, "mean_percent"),
+      table.rows.push_back({std::move(name), Percents(scores, "log_mean_percent"),
                             Percents(scores, "median_percent"), Percents(scores, "p90_percent"),
                             Whole(scores, "rows"), std::move(weight)});
     };
-    row(Text(fit, "estimator"), question, "");
-    for (const Json& candidate : question["candidates"]) {
+    row(Text(fit, "estimator"), split, "");
+    for (const Json& candidate : split["candidates"]) {
       const double weight = NumberOf(candidate, "weight");
       row(Text(candidate, "candidate"), candidate, weight > 0 ? fmt::format("{:.2f}", weight) : "");
     }
     section.blocks.emplace_back(std::move(table));
   }
-  section.blocks.emplace_back(
-      Paragraph{"The first line is the mixture of those with a weight. lr-sfs is linear regression with "
-                "sequential forward "
-                "selection; it is rehearsed to be compared with, and no part of auto."});
+  section.blocks.emplace_back(Paragraph{"The first line is the mixture of those with a weight."});
   return section;
 }
 
 Section WorstSection(const Json& fit) {
   Section section{.title = "The worst rows", .blocks = {}, .folded = true};
-  for (const Json& question : fit["questions"]) {
-    if (!question.contains("worst")) continue;
-    Table table{.caption = QuestionName(question),
+  for (const Json& split : fit["splits"]) {
+    if (!split.contains("worst")) continue;
+    Table table{.caption = SplitName(split),
                 .columns = {"row", "hardware", "network", "devices", "measured ms", "predicted ms", "times"},
                 .rows = {},
                 .text_columns = 3};
-    for (const Json& row : question["worst"]) {
+    for (const Json& row : split["worst"]) {
       const double measured = NumberOf(row, "measured_ms"), predicted = NumberOf(row, "predicted_ms");
       table.rows.push_back({Text(row, "row"), Text(row, "hardware"), Text(row, "network"),
                             Number(NumberOf(row, "devices")), Number(measured), Number(predicted),

@@ -1,4 +1,4 @@
-// What a fit found, as a document: how well times are predicted, of what, and by which candidate.
+// The result of a fit as a document: how well each candidate predicts the times of each group.
 #pragma once
 
 #include "base/json.h"

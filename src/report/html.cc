@@ -21,11 +21,11 @@ constexpr std::string_view kHead = R"(<!DOCTYPE html>
 )";
 
 constexpr std::string_view kStyle = R"(<style>
-:root { color-scheme: light dark; --ground: #fff; --ink: #1c2024; --soft: #5d666f; --line: #d8dde2; --band: #f4f6f8; --answer: #e8f3ec; --warning: #fdf1dc; }
-@media (prefers-color-scheme: dark) { :root { --ground: #15181b; --ink: #e6e9ec; --soft: #a0a8b0; --line: #3a4148; --band: #1e2327; --answer: #1c3526; --warning: #42351a; } }
+:root { color-scheme: light dark; --ground: #fff; --ink: #1c2024; --soft: #5d666f; --line: #d8dde2; --band: #f4f6f8; --answer: #e8f3ec; --warning: #fdf1dc; --failure: #fbe3e1; }
+@media (prefers-color-scheme: dark) { :root { --ground: #15181b; --ink: #e6e9ec; --soft: #a0a8b0; --line: #3a4148; --band: #1e2327; --answer: #1c3526; --warning: #42351a; --failure: #4a2320; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground); max-width: 66rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { margin-bottom: 0; } .subtitle { color: var(--soft); margin-top: .2rem; } h2 { margin-top: 2.2rem; border-bottom: 1px solid var(--line); }
-p.answer, p.warning { padding: .7rem 1rem; border-radius: 6px; } p.answer { background: var(--answer); font-size: 1.1rem; } p.warning { background: var(--warning); }
+p.answer, p.warning, p.failure { padding: .7rem 1rem; border-radius: 6px; } p.answer { background: var(--answer); font-size: 1.1rem; } p.warning { background: var(--warning); } p.failure { background: var(--failure); }
 pre { background: var(--band); padding: .6rem 1rem; border-radius: 6px; white-space: pre-wrap; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; margin: .6rem 0; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; } th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: right; vertical-align: top; }
@@ -75,6 +75,8 @@ class Writer {
         return Add("<p class=\"answer\">{}</p>\n", text);
       case Paragraph::Tone::kWarning:
         return Add("<p class=\"warning\" role=\"note\">{}</p>\n", text);
+      case Paragraph::Tone::kFailure:
+        return Add("<p class=\"failure\" role=\"note\">{}</p>\n", text);
       case Paragraph::Tone::kCommand:
         return Add("<pre>{}</pre>\n", text);
     }

@@ -23,6 +23,7 @@ std::string Markdown(const Paragraph& paragraph) {
     case Paragraph::Tone::kAnswer:
       return fmt::format("**{}**\n\n", text);
     case Paragraph::Tone::kWarning:
+    case Paragraph::Tone::kFailure:
       return fmt::format("> {}\n\n", text);
     case Paragraph::Tone::kCommand:
       break;

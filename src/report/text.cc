@@ -36,7 +36,9 @@ std::string Wrap(const std::string& text, size_t width, size_t indent) {
 
 std::string Text(const Paragraph& paragraph, size_t width) {
   if (paragraph.tone == Paragraph::Tone::kCommand) return "  " + paragraph.text + "\n";
-  return Wrap(paragraph.tone == Paragraph::Tone::kWarning ? "! " + paragraph.text : paragraph.text, width, 0);
+  const bool warns =
+      paragraph.tone == Paragraph::Tone::kWarning || paragraph.tone == Paragraph::Tone::kFailure;
+  return Wrap(warns ? "! " + paragraph.text : paragraph.text, width, 0);
 }
 
 std::string Text(const List& list, size_t width) {

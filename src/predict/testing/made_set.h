@@ -14,7 +14,7 @@ struct MadeSet {
   std::string rows;                // made.csv
   std::string hardware, networks;  // hardware.csv, networks.csv
 
-  // What the law says of one row, without the noise.
+  // Returns the rate that the law gives for one row, without the noise.
   static double ItemsPerSecond(const std::string& gpu, const std::string& network, double batch, int devices);
   static MadeSet Make();
   // Writes the four files; gives the path of the SPEC.

@@ -1,0 +1,104 @@
+// One way to predict a time: a physical model, and corrections of it.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/seed.h"
+#include "predict/estimators/linear.h"
+#include "predict/estimators/neighbours.h"
+#include "predict/estimators/physical.h"
+#include "predict/estimators/trees.h"
+#include "predict/features/encoder.h"
+#include "predict/table/dataset.h"
+
+namespace weir::predict {
+
+// Rows and their coordinates. Immutable; all fits share it.
+struct Data {
+  Spec spec;
+  Encoder encoder;
+  std::vector<Row> rows;
+  std::vector<std::vector<float>> numbers;  // of rows, by the encoder
+  std::vector<std::vector<int>> codes;
+
+  static Data Make(Spec spec, std::vector<Row> rows);
+  // Reads and writes all but the rows, whose coordinates are enough for predictions.
+  void Fields(Archive& archive);
+};
+
+// A row as estimators see it. Borrows all three.
+struct View {
+  const Row& row;
+  std::span<const float> numbers;
+  std::span<const int> codes;
+};
+
+// Everything about a candidate that is fixed before the rows are seen.
+struct Recipe {
+  std::string name;
+  enum class Base { kPhysical, kLinear };
+  Base base = Base::kPhysical;
+  Physical::Options physical;
+  LinearFit::Options linear;
+  bool trees = false, neighbours = false;  // with both, trees see and correct what neighbours predict
+  Trees::Options tree;
+  std::optional<Kernel> kernel;  // of neighbours, tuned for the split
+  int count = 64;                // neighbours for one answer
+  // Beyond the range of the fit's rows, corrections are those at its edge; only the base continues.
+  bool carried = false;
+
+  // Returns the name without "-own", the mark of a physical model with weights of each group.
+  std::string_view kind() const {
+    const std::string_view text = name;
+    return text.ends_with("-own") ? text.substr(0, text.size() - 4) : text;
+  }
+};
+
+// A Recipe fitted to rows. A value; thread-safe once fitted.
+class Estimator {
+ public:
+  // Fits rows `use`, each with a time. Returns the error of the library of trees.
+  static Result<Estimator> Fit(const Data& data, std::span<const int> use, const Recipe& recipe, Seed seed);
+
+  double LogTime(const View& view) const;  // of ms
+  const Physical* physical() const { return physical_ ? &*physical_ : nullptr; }
+  const LinearFit* linear() const { return linear_ ? &*linear_ : nullptr; }
+  const Recipe& recipe() const { return recipe_; }
+
+  void Fields(Archive& archive);
+  // Checks what was read against `data`, whose rows the neighbours are. Returns false if it does not fit.
+  bool Join(const Data& data);
+
+ private:
+  double BaseLogTime(const Row& row) const;
+  void ChooseTreeColumns(const Data& data);
+  Status FitTrees(const Data& data, std::span<const int> use, std::span<const double> left, Seed seed);
+  void LearnRange(const Data& data, std::span<const int> use);
+  // Returns the numbers, each no farther than the ends.
+  std::vector<float> WithinRange(std::span<const float> numbers) const;
+  // `guess` is what the neighbours predict, if there are any.
+  std::vector<float> TreeInput(const View& view, std::optional<double> guess) const;
+  static Points MakePoints(const Data& data, std::span<const int> use);
+
+  Recipe recipe_;
+  std::optional<Physical> physical_;
+  std::optional<LinearFit> linear_;
+  std::optional<Trees> trees_;
+  std::optional<Neighbours> neighbours_;
+  // Columns of the trees: numbers and one-hot levels of categories.
+  std::vector<int> tree_numbers_;
+  std::vector<std::pair<int, int>> tree_levels_;
+  // Ends of the numbers in the rows of the fit, if Recipe::carried.
+  std::vector<float> least_, greatest_;
+};
+
+// Returns log(time) less the logarithm of the physical model's time, for every row.
+std::vector<double> Residuals(const Data& data, const Physical::Options& options);
+
+}  // namespace weir::predict

@@ -1,0 +1,93 @@
+#include "predict/validation/cross_validation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace weir::predict {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::Gt;
+
+constexpr int kEach = 50;  // samples of each of two parts
+
+// Samples of two parts; each candidate is off by the same in all samples of a part.
+struct Off {
+  double first = 0, second = 0;
+};
+CrossValidation Of(const std::vector<Off>& candidates) {
+  CrossValidation validation;
+  validation.measured.assign(2 * kEach, 0.0);
+  validation.importance.assign(2 * kEach, 1.0);
+  validation.recipes.resize(candidates.size());
+  for (const Off& off : candidates) {
+    std::vector<double>& predicted = validation.predicted.emplace_back(kEach, off.first);
+    predicted.resize(2 * kEach, off.second);
+  }
+  return validation;
+}
+
+std::vector<double> Choose(const CrossValidation& validation, uint64_t seed = 1, int threads = 1) {
+  std::vector<int> parts(kEach, 0);
+  parts.resize(2 * kEach, 1);
+  return ChooseMixture(validation,
+                       [](const Recipe& recipe) { return recipe.base == Recipe::Base::kPhysical; }, parts,
+                       {.threads = threads, .seed = Seed(seed)});
+}
+
+TEST(ScoreOf, CountsThreeTimesTooLongAsThreeTimesTooShort) {
+  const std::vector<double> measured = {0, 0, 0}, same = {std::log(3), std::log(3), std::log(3)},
+                            both = {std::log(3), -std::log(3), std::log(3)};
+  EXPECT_NEAR(ScoreOf(both, measured).log_mean, 2, 1e-12);
+  EXPECT_EQ(ScoreOf(both, measured).log_mean, ScoreOf(same, measured).log_mean);
+  EXPECT_NEAR(ScoreOf(both, measured).median, 2, 1e-12);
+  EXPECT_NEAR(ScoreOf(both, measured).mape, (2 + 2 + 2.0 / 3) / 3, 1e-12);
+}
+
+TEST(Ablate, TellsWhatACandidateBrings) {
+  CrossValidation validation = Of({{0.3, 0.3}, {0.1, 0.1}});
+  validation.recipes[0].name = "poor";
+  validation.recipes[1].name = "good-own";
+  std::vector<int> parts;
+  for (int i = 0; i < 2 * kEach; ++i) parts.push_back(i % 8);
+  const auto ablations = Ablate(validation, [](const Recipe&) { return true; }, parts, {});
+  ASSERT_EQ(ablations.size(), 3U);
+  EXPECT_EQ(ablations[0].without, "");
+  EXPECT_NEAR(ablations[0].score.log_mean, std::expm1(0.1), 1e-9);
+  EXPECT_EQ(ablations[2].without, "good");
+  EXPECT_NEAR(ablations[2].score.log_mean, std::expm1(0.3), 1e-9);
+}
+
+TEST(ChooseMixture, TakesOneAloneThatIsBestInEveryPart) {
+  EXPECT_THAT(Choose(Of({{0.3, 0.2}, {0.1, 0.1}, {0.2, 0.4}})), ElementsAre(0, 1, 0));
+}
+
+TEST(ChooseMixture, SharesBetweenTwoThatTheirPartsDisagreeOn) {
+  const std::vector<double> weights = Choose(Of({{0.1, 0.3}, {0.31, 0.1}}));
+  EXPECT_THAT(weights, ElementsAre(Gt(0.2), Gt(0.2)));
+  EXPECT_THAT(weights[0] + weights[1], DoubleNear(1, 1e-12));
+}
+
+TEST(ChooseMixture, TakesTwoThatAreOffTheOtherWay) {
+  EXPECT_THAT(Choose(Of({{0.2, 0.2}, {-0.2, -0.2}})),
+              ElementsAre(DoubleNear(0.5, 0.1), DoubleNear(0.5, 0.1)));
+}
+
+TEST(ChooseMixture, LeavesOutWhatIsNotAllowed) {
+  CrossValidation validation = Of({{0.3, 0.3}, {0.0, 0.0}});
+  validation.recipes[1].base = Recipe::Base::kLinear;
+  EXPECT_THAT(Choose(validation), ElementsAre(1, 0));
+}
+
+TEST(ChooseMixture, IsTheSameForASeedWhateverTheThreads) {
+  const CrossValidation validation = Of({{0.1, 0.3}, {0.31, 0.1}});
+  EXPECT_EQ(Choose(validation, 1, 1), Choose(validation, 1, 3));
+  EXPECT_NE(Choose(validation, 1), Choose(validation, 2));
+}
+
+}  // namespace
+}  // namespace weir::predict
