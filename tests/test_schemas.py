@@ -40,7 +40,7 @@ def test_prepare(weir, made, tmp_path):
     result = weir.json("prepare", made[1], "-o", tmp_path / "set", "--format", "raw")
     check(result, "prepare")
     assert result["schema_version"] == 1
-    check(weir.json("prepare", "--check", tmp_path / "set"), "prepare-check")
+    check(weir.json("prepare", "--verify", tmp_path / "set"), "prepare-verify")
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])

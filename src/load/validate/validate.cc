@@ -26,7 +26,6 @@ using record::Reason;
 using record::Standing;
 using stored::kPercentileCount;
 using stored::kPercentiles;
-using stored::Law;
 using stored::Level;
 using stored::Run;
 using stored::Stored;
