@@ -361,7 +361,7 @@ def test_a_stored_result_is_held_against_the_rules(weir, server, tmp_path):
     out.write_text(json.dumps(result))
     assert b"counts" in weir.run("load", "--validate", out, status=3).stdout
     out.write_text("{}")
-    assert b"model" in weir.run("load", "--validate", out, status=2).stderr
+    assert b"schema_version" in weir.run("load", "--validate", out, status=2).stderr
 
 
 @pytest.mark.timing

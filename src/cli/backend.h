@@ -14,8 +14,8 @@
 #include "cli/server_watch.h"
 #include "infer/service.h"
 #include "monitor/resources.h"
+#include "results/bottleneck.h"
 #include "run/application.h"
-#include "run/bottleneck.h"
 
 namespace weir::cli {
 

@@ -7,6 +7,7 @@
 
 #include "cli/load_split.h"
 #include "load/verdict/judge.h"
+#include "results/schema_version.h"
 #include "stats/quantile.h"
 #include "stats/summary.h"
 
@@ -135,11 +136,6 @@ Json RepeatJson(const load::RunOutcome& played) {
                        {"busiest_thread", played.busiest_thread}};
   json["response_ms"] = TimesJson(played.tally.response, played.tally.send);
   if (!played.tally.send.empty()) json["client_send_ms"] = TimesJson(played.tally.send);
-  if (const auto law = load::CheckLittlesLaw(played))
-    json["littles_law"] = {{"in_flight", law->in_flight},
-                           {"expected", law->expected},
-                           {"difference", law->difference},
-                           {"straddling", law->straddling}};
   return json;
 }
 
@@ -395,8 +391,10 @@ std::string TableText(const LoadResult& result) {
 }
 
 Json ResultJson(const LoadResult& result, const record::Provenance& provenance) {
-  Json json = {
-      {"model", result.target.info().name}, {"protocol", result.target.protocol()}, {"batch", result.batch}};
+  Json json = {{results::kSchemaVersionKey, results::kSchemaVersion},
+               {"model", result.target.info().name},
+               {"protocol", result.target.protocol()},
+               {"batch", result.batch}};
   json["claim"] = {{"percentile", result.flags.percentile > 0 ? result.flags.percentile : 50}};
   if (result.flags.latency_threshold_ms > 0)
     json["claim"]["latency_threshold_ms"] = result.flags.latency_threshold_ms;

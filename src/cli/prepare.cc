@@ -182,12 +182,12 @@ class Teller {
 };
 
 Json ResultJson(const PrepareFlags& w, const prepare::PrepareSummary& summary, const std::string& folder) {
-  Json json = SummaryJson(summary, folder);
-  if (w.make > 0 || w.sample > 0 || !w.split.empty()) json["seed"] = w.seed;
-  json["provenance"] =
+  results::PrepareResult result = MakeResult(summary, folder);
+  if (w.make > 0 || w.sample > 0 || !w.split.empty()) result.seed = w.seed;
+  result.provenance =
       record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(w.seed)}).ToJson();
-  json["command"] = record::CommandLine(CommandLine());
-  return json;
+  result.command = record::CommandLine(CommandLine());
+  return result.ToJson();
 }
 
 Result<int> Finish(const PrepareFlags& w, const Console& console, const prepare::PrepareSummary& summary,

@@ -10,20 +10,21 @@
 namespace weir::cli {
 namespace {
 
-// Of all workers together, but for the last. The network is a stage only where it was used.
-std::vector<std::pair<const char*, double>> StagesOf(const prepare::PrepareSummary& summary) {
+// The network is a stage only where it was used.
+std::vector<results::StageTime> StagesOf(const prepare::PrepareSummary& summary) {
   const prepare::StageTimes& times = summary.times;
   const bool network = times.network > Duration::zero(), read = !network || times.read > Duration::zero();
-  std::vector<std::pair<const char*, double>> stages;
-  if (read) stages.emplace_back(summary.source_stage, Seconds(times.read));
-  if (network) stages.emplace_back("network", Seconds(times.network));
-  for (const auto& [name, time] : {std::pair("hash and judge", times.check),
-                                   {"decode", times.decode},
-                                   {"resize", times.resize},
-                                   {"encode", times.encode},
-                                   {"disk write", times.write}}) {
-    stages.emplace_back(name, Seconds(time));
-  }
+  std::vector<results::StageTime> stages;
+  const auto add = [&](const char* name, Duration time, int threads) {
+    stages.push_back({.name = name, .seconds = Seconds(time), .threads = threads});
+  };
+  if (read) add(summary.source_stage, times.read, summary.workers);
+  if (network) add("network", times.network, summary.workers);
+  add("hash and judge", times.check, summary.workers);
+  add("decode", times.decode, summary.workers);
+  add("resize", times.resize, summary.workers);
+  add("encode", times.encode, summary.workers);
+  add("disk write", times.write, summary.workers > 0 ? 1 : 0);
   return stages;
 }
 
@@ -61,10 +62,10 @@ std::string LabelText(const prepare::LabelReport& labels) {
   return text;
 }
 
-Json NamesJson(const std::vector<std::string>& names) {
-  Json json = Json::array();
-  for (const std::string& name : names) json.push_back(EscapeBytes(name));
-  return json;
+std::vector<std::string> Escaped(const std::vector<std::string>& names) {
+  std::vector<std::string> escaped;
+  for (const std::string& name : names) escaped.push_back(EscapeBytes(name));
+  return escaped;
 }
 
 std::string SplitsText(const prepare::PrepareSummary& summary) {
@@ -83,18 +84,6 @@ std::string RejectedText(const prepare::PrepareSummary& summary) {
 }
 
 }  // namespace
-
-PrepareBottleneck BottleneckOf(const prepare::PrepareSummary& summary) {
-  PrepareBottleneck bottleneck;
-  if (summary.wall_s <= 0 || summary.workers == 0) return bottleneck;
-  const auto stages = StagesOf(summary);
-  for (size_t i = 0; i < stages.size(); ++i) {
-    const bool write = i + 1 == stages.size();
-    const double share = stages[i].second / (summary.wall_s * (write ? 1 : summary.workers));
-    if (share > bottleneck.share) bottleneck = {stages[i].first, share};
-  }
-  return bottleneck;
-}
 
 int64_t RejectedCount(const prepare::PrepareSummary& summary) {
   int64_t rejected = 0;
@@ -118,50 +107,50 @@ std::string SummaryText(const prepare::PrepareSummary& summary, const std::strin
     text += fmt::format("  made again: {} that were done before; inputs before them changed\n",
                         Count(summary.made_again));
   }
-  const PrepareBottleneck bottleneck = BottleneckOf(summary);
-  if (bottleneck.stage.empty()) return text;
+  const auto bottleneck = results::FindBottleneck(StagesOf(summary), summary.wall_s);
+  if (!bottleneck) return text;
   std::string parts;
-  for (const auto& [stage, seconds] : StagesOf(summary))
+  for (const auto& [stage, seconds, threads] : StagesOf(summary))
     parts += fmt::format("{}{} {:.2f} s", parts.empty() ? "" : ", ", stage, seconds);
-  text +=
-      fmt::format("  the bottleneck: {} ({:.0f} %); {} in {}: {}\n", bottleneck.stage, 100 * bottleneck.share,
-                  Size(static_cast<double>(summary.bytes_in)), Count(summary.workers, "worker"), parts);
+  text += fmt::format("  the bottleneck: {} ({:.0f} %); {} in {}: {}\n", bottleneck->stage,
+                      100 * bottleneck->share, Size(static_cast<double>(summary.bytes_in)),
+                      Count(summary.workers, "worker"), parts);
   return text;
 }
 
-Json SummaryJson(const prepare::PrepareSummary& summary, const std::string& folder) {
-  Json json;
-  json["folder"] = EscapeBytes(folder);
-  json["format"] = ToString(summary.format);
-  json["images"] = summary.images;
-  json["rejected"] = Json::object();
-  for (const auto& [reason, count] : summary.rejected) json["rejected"][reason] = count;
-  json["skipped"] = summary.skipped;
-  PutIfAny(json, "images_per_s", summary.images_per_s);
-  json["wall_s"] = summary.wall_s;
-  json["bytes_in"] = summary.bytes_in;
-  json["bytes_out"] = summary.bytes_out;
-  json["was_finished"] = summary.was_finished;
-  json["begun_at"] = summary.begun_at;
-  json["made_again"] = summary.made_again;
-  for (const auto& [name, images] : summary.splits) json["splits"][name] = images;
+results::PrepareResult MakeResult(const prepare::PrepareSummary& summary, const std::string& folder) {
+  results::PrepareResult result{.folder = EscapeBytes(folder),
+                                .format = std::string(ToString(summary.format)),
+                                .images = summary.images,
+                                .rejected = summary.rejected,
+                                .skipped = summary.skipped,
+                                .images_per_s = summary.images_per_s,
+                                .wall_s = summary.wall_s,
+                                .bytes_in = summary.bytes_in,
+                                .bytes_out = summary.bytes_out,
+                                .was_finished = summary.was_finished,
+                                .begun_at = summary.begun_at,
+                                .made_again = summary.made_again};
+  for (const auto& [name, images] : summary.splits) result.splits[name] = images;
   if (const prepare::LabelReport& labels = summary.labels; labels.asked_for) {
-    json["labels"] = {{"labelled", labels.labelled},
-                      {"unlabelled", labels.unlabelled},
-                      {"unlabelled_examples", NamesJson(labels.unlabelled_examples)},
-                      {"unused", labels.unused},
-                      {"unused_examples", NamesJson(labels.unused_examples)}};
+    result.labels = {.labelled = labels.labelled,
+                     .unlabelled = labels.unlabelled,
+                     .unlabelled_examples = Escaped(labels.unlabelled_examples),
+                     .unused = labels.unused,
+                     .unused_examples = Escaped(labels.unused_examples)};
   }
-  const PrepareBottleneck bottleneck = BottleneckOf(summary);
-  if (bottleneck.stage.empty()) return json;
-  json["workers"] = summary.workers;
+  result.bottleneck = results::FindBottleneck(StagesOf(summary), summary.wall_s);
+  if (!result.bottleneck) return result;
+  result.workers = summary.workers;
   const prepare::StageTimes& t = summary.times;
-  json["stages_s"] = {{"read", Seconds(t.read)},     {"network", Seconds(t.network)},
-                      {"check", Seconds(t.check)},   {"decode", Seconds(t.decode)},
-                      {"resize", Seconds(t.resize)}, {"encode", Seconds(t.encode)},
-                      {"write", Seconds(t.write)}};
-  json["bottleneck"] = {{"stage", bottleneck.stage}, {"share", bottleneck.share}};
-  return json;
+  result.stages_s = {.read = Seconds(t.read),
+                     .network = Seconds(t.network),
+                     .check = Seconds(t.check),
+                     .decode = Seconds(t.decode),
+                     .resize = Seconds(t.resize),
+                     .encode = Seconds(t.encode),
+                     .write = Seconds(t.write)};
+  return result;
 }
 
 }  // namespace weir::cli

@@ -178,13 +178,13 @@ Result<int> RunModel(const RunFlags& w, const std::stop_token& stop) {
   }
   TRY_STATUS(protocol.Finish());
   result.shown = protocol.shown();
-  result.bounds = run::FindBounds(result.report.costs);
-  result.bottleneck = run::FindBottleneck(result.report.costs);
+  result.bounds = results::FindBounds(result.report.costs);
+  result.bottleneck = results::FindBottleneck(result.report.costs);
 
   const record::Provenance provenance =
       record::CollectProvenance({.command = CommandLine(), .libraries = recogniser->Libraries()});
   console.Text(ResultText(console, result));
-  TRY_STATUS(console.Json(ResultJson(result, provenance)));
+  TRY_STATUS(console.Json(TRY(MakeResult(result, provenance)).ToJson()));
   if (result.report.stopped) return kInterrupted;
   if (result.report.failed > 0 || (w.strict && result.report.rejected.total > 0)) return kJobFailed;
   return kDone;

@@ -6,9 +6,12 @@
 #include <array>
 
 #include "cli/verbs.h"
+#include "results/thresholds.h"
 
 namespace weir::cli {
 namespace {
+
+namespace threshold = results::threshold;
 
 // What makes the times of this run less than sure; each says what to do.
 std::vector<std::string> Warnings(const RunResult& o) {
@@ -16,7 +19,8 @@ std::vector<std::string> Warnings(const RunResult& o) {
   const monitor::Resources& r = o.resources;
   if (r.server_cpu && r.recogniser_cpu && r.app_cpu) {
     const double others = o.report.costs.foreign_cpu_s / std::max(o.report.costs.wall_s, 1e-9);
-    if (r.wall_s > 0.3 && others > 0.05 * o.report.costs.cores) {
+    if (r.wall_s > threshold::kShortestForForeign &&
+        others > threshold::kForeignShare * o.report.costs.cores) {
       warnings.push_back(
           fmt::format("other processes took {:.2f} of the machine's cores: throughput and times are theirs "
                       "too; trust the CPU time an image, or "
@@ -24,12 +28,12 @@ std::vector<std::string> Warnings(const RunResult& o) {
                       others));
     }
   }
-  if (r.steal_percent && *r.steal_percent > 1) {
+  if (r.steal_percent && *r.steal_percent > threshold::kStealPercent) {
     warnings.push_back(
         fmt::format("the hypervisor took {:.1f} % of the CPU time: repeat, and trust the CPU time an image",
                     *r.steal_percent));
   }
-  if (r.throttled_s && *r.throttled_s > 0.01 * r.wall_s) {
+  if (r.throttled_s && *r.throttled_s > threshold::kThrottledShare * r.wall_s) {
     warnings.push_back(fmt::format(
         "the control group's CPU quota held the run back for {:.2f} s: raise it, or give fewer threads",
         *r.throttled_s));
@@ -38,9 +42,9 @@ std::vector<std::string> Warnings(const RunResult& o) {
     warnings.push_back(
         "the engine is emulated: its answers are made from the input's bytes and mean nothing");
   }
-  if (o.report.batches > 0 && o.report.batches < 30) {
-    warnings.push_back(
-        fmt::format("{} batches are few for a rate: 30 or more (--repeat-data) steady it", o.report.batches));
+  if (o.report.batches > 0 && o.report.batches < threshold::kFewestBatches) {
+    warnings.push_back(fmt::format("{} batches are few for a rate: {} or more (--repeat-data) steady it",
+                                   o.report.batches, threshold::kFewestBatches));
   }
   return warnings;
 }
@@ -49,19 +53,17 @@ bool HasAccuracy(const RunResult& o) {
   return o.report.labelled > 0 && o.labels && !o.recogniser.invents_answers();
 }
 
-Json StagesJson(const RunResult& o) {
+results::RunResult::Stages StagesOf(const RunResult& o) {
   const run::StageTimes& s = o.report.stages;
-  Json stages;
-  stages["model_prepare"] = 1e3 * o.recogniser.prepare_s();
-  stages["warm_up"] = 1e3 * o.report.warm_up_s;
-  stages["load_prepare"] = Milliseconds(s.load_prepare);
-  stages["wait"] = Milliseconds(s.wait);
-  stages["send"] = Milliseconds(s.send);
-  stages["infer"] = Milliseconds(s.infer);
-  stages["result_load"] = Milliseconds(s.result_load);
-  stages["print"] = Milliseconds(s.print);
-  stages["total"] = Milliseconds(s.total);
-  return stages;
+  return {.model_prepare = 1e3 * o.recogniser.prepare_s(),
+          .warm_up = 1e3 * o.report.warm_up_s,
+          .load_prepare = Milliseconds(s.load_prepare),
+          .wait = Milliseconds(s.wait),
+          .send = Milliseconds(s.send),
+          .infer = Milliseconds(s.infer),
+          .result_load = Milliseconds(s.result_load),
+          .print = Milliseconds(s.print),
+          .total = Milliseconds(s.total)};
 }
 
 std::string RangeText(const std::optional<monitor::Range>& range, const char* unit, double scale) {
@@ -113,62 +115,49 @@ std::string ResourceLines(const Console& console, const RunResult& o) {
 
 }  // namespace
 
-Json ResultJson(const RunResult& o, const record::Provenance& provenance) {
+Result<results::RunResult> MakeResult(const RunResult& o, const record::Provenance& provenance) {
   const run::Report& r = o.report;
-  Json json;
-  json["model"] = EscapeBytes(o.recogniser.name());
-  o.recogniser.Describe(json);
-  json["batch"] = o.options.batch;
-  json["mode"] = o.flags.mode;
-  json["in_flight"] = r.costs.in_flight;
-  json["decode_threads"] = o.options.decode_threads;
-  json["no_files"] = o.options.no_files;
-  json["repeat_data"] = o.options.repeat_data;
-  json["images"] = r.images;
-  json["rejected"] = r.rejected.total;
-  json["rejected_by_reason"] = Json(r.rejected.by_reason);
-  if (r.rejected.by_reason.empty()) json["rejected_by_reason"] = Json::object();
-  json["skipped"] = o.listing.skipped.size();
-  json["interrupted"] = r.stopped;
-  PutIfAny(json, "throughput_images_per_s", r.Throughput());
-  json["wall_s"] = r.wall_s;
-  if (r.load_before_s > 0) json["load_before_s"] = r.load_before_s;
-  json["stages_ms"] = StagesJson(o);
-  json["resources"] = o.resources.ToJson();
-  if (o.server_resources) json["server_resources"] = o.server_resources->ToJson();
-  Json bounds = Json::object();
-  PutIfAny(bounds, "read", o.bounds.read);
-  PutIfAny(bounds, "decode", o.bounds.decode);
-  PutIfAny(bounds, "infer", o.bounds.infer);
-  PutIfAny(bounds, "in_flight", o.bounds.in_flight);
-  PutIfAny(bounds, "server", o.bounds.server);
-  PutIfAny(bounds, "print", o.bounds.print);
-  PutIfAny(bounds, "cpu", o.bounds.cpu);
-  if (o.bounds.pipeline > 0) bounds["pipeline"] = o.bounds.pipeline;
-  json["bound_images_per_s"] = bounds;
+  Json engine = Json::object();
+  o.recogniser.Describe(engine);
+  results::RunResult result{.model = EscapeBytes(o.recogniser.name()),
+                            .engine = TRY(results::EngineFromJson(engine)),
+                            .batch = o.options.batch,
+                            .mode = o.flags.mode,
+                            .in_flight = r.costs.in_flight,
+                            .decode_threads = o.options.decode_threads,
+                            .no_files = o.options.no_files,
+                            .repeat_data = o.options.repeat_data,
+                            .images = r.images,
+                            .rejected = r.rejected.total,
+                            .rejected_by_reason = r.rejected.by_reason,
+                            .skipped = std::ssize(o.listing.skipped),
+                            .interrupted = r.stopped,
+                            .throughput_images_per_s = r.Throughput(),
+                            .wall_s = r.wall_s,
+                            .load_before_s = r.load_before_s,
+                            .stages_ms = StagesOf(o),
+                            .resources = o.resources.ToJson(),
+                            .server_resources = {},
+                            .bounds = o.bounds,
+                            .bottleneck = o.bottleneck,
+                            .warnings = Warnings(o),
+                            .provenance = provenance.ToJson(),
+                            .command = record::CommandLine(CommandLine())};
+  if (o.server_resources) result.server_resources = o.server_resources->ToJson();
   if (r.images > 0) {
     const run::Costs& c = r.costs;
-    Json& cpu = json["cpu_ms_per_image"] = {{"load_prepare", 1e3 * c.load_cpu_s / c.images},
-                                            {"other", 1e3 * c.other_cpu_s / c.images}};
-    if (!c.remote) cpu["infer"] = 1e3 * c.engine_cpu_s / c.images;
-  }
-  if (o.bottleneck) {
-    json["bottleneck"] = {{"stage", o.bottleneck->stage},
-                          {"share", o.bottleneck->share},
-                          {"share_of", o.bottleneck->share_of},
-                          {"gain_at_most", o.bottleneck->gain},
-                          {"text", o.bottleneck->text}};
+    result.cpu_ms_per_image = {.load_prepare = 1e3 * c.load_cpu_s / c.images,
+                               .other = 1e3 * c.other_cpu_s / c.images};
+    if (!c.remote) result.cpu_ms_per_image->infer = 1e3 * c.engine_cpu_s / c.images;
   }
   if (HasAccuracy(o)) {
-    json["accuracy"] = {{"top1", static_cast<double>(r.top1_hits) / static_cast<double>(r.labelled)},
-                        {"top5", static_cast<double>(r.top5_hits) / static_cast<double>(r.labelled)},
-                        {"labelled", r.labelled}};
+    const auto labelled = static_cast<double>(r.labelled);
+    result.accuracy = {.top1 = static_cast<double>(r.top1_hits) / labelled,
+                       .top5 = static_cast<double>(r.top5_hits) / labelled,
+                       .labelled = r.labelled};
   }
-  if (!o.labels) json["accuracy_left_out"] = o.labels.error().message;
-  json["warnings"] = Warnings(o);
-  json["provenance"] = provenance.ToJson();
-  json["command"] = record::CommandLine(CommandLine());
-  return json;
+  if (!o.labels) result.accuracy_left_out = o.labels.error().message;
+  return result;
 }
 
 std::string ResultText(const Console& console, const RunResult& o) {

@@ -5,14 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/error.h"
 #include "cli/backend.h"
 #include "cli/console.h"
 #include "dataset/source.h"
 #include "monitor/resources.h"
 #include "record/provenance.h"
+#include "results/bottleneck.h"
+#include "results/run_result.h"
 #include "run/application.h"
-#include "run/bottleneck.h"
 
 namespace weir::cli {
 
@@ -23,15 +24,15 @@ struct RunResult {
   const dataset::Listing& listing;
   run::Report report;
   Status labels;  // whether they are classes of the model: else the answers are not held against them
-  run::Bounds bounds;
-  std::optional<run::Bottleneck> bottleneck;
+  results::Bounds bounds;
+  std::optional<results::Bottleneck> bottleneck;
   monitor::Resources resources;
   std::optional<monitor::Resources> server_resources;  // of the server, where it was watched
   std::vector<std::string> shown;                      // the first answers, a line each
 };
 
-// The same numbers in both.
+// The same numbers in both. MakeResult fails if the backend describes itself by a key of another kind.
 std::string ResultText(const Console& console, const RunResult& result);
-Json ResultJson(const RunResult& result, const record::Provenance& provenance);
+Result<results::RunResult> MakeResult(const RunResult& result, const record::Provenance& provenance);
 
 }  // namespace weir::cli

@@ -7,14 +7,14 @@
 #include <array>
 #include <cmath>
 
+#include "results/thresholds.h"
+
 namespace weir::probe {
 namespace {
 
 using enum Severity;
 
 // Limits above which a run is not to be trusted.
-constexpr double kForeignShare = 0.05;  // of the machine's CPUs
-constexpr double kStealPercent = 1;
 constexpr double kPressurePercent = 10;
 constexpr Duration kLongOvershoot = 200us;  // of the median sleep; a quiet machine has about 60
 constexpr Duration kCoarseClock = 1us;
@@ -227,7 +227,7 @@ void JudgeLoad(const LoadFacts& load, int logical_cpus, std::vector<Finding>& ou
     const std::string what =
         fmt::format("other processes use {:.2f} of {} (over {:.0f} ms)", *load.foreign_cpus,
                     Plural(logical_cpus, "CPU", "CPUs"), Milliseconds(load.watched));
-    if (*load.foreign_cpus > kForeignShare * logical_cpus) {
+    if (*load.foreign_cpus > results::threshold::kForeignShare * logical_cpus) {
       out.push_back({FindingKind::kForeignCpu, kWarning, what,
                      "they take cores and caches away: throughput falls and latency grows by an amount that "
                      "nobody knows",
@@ -241,8 +241,10 @@ void JudgeLoad(const LoadFacts& load, int logical_cpus, std::vector<Finding>& ou
     if (load.steal_percent_so_far) {
       what += fmt::format(", {:.1f} % since the machine started", *load.steal_percent_so_far);
     }
-    if (std::max(*load.steal_percent, load.steal_percent_so_far.value_or(0)) > kStealPercent) {
-      out.push_back({FindingKind::kSteal, *load.steal_percent > kStealPercent ? kWarning : kNote, what,
+    if (std::max(*load.steal_percent, load.steal_percent_so_far.value_or(0)) >
+        results::threshold::kStealPercent) {
+      out.push_back({FindingKind::kSteal,
+                     *load.steal_percent > results::threshold::kStealPercent ? kWarning : kNote, what,
                      "the hypervisor ran others in our place: wall times are too long",
                      "repeat at another time, compare CPU time per picture, or move to a dedicated host"});
     } else {

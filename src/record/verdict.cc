@@ -21,13 +21,11 @@ constexpr std::array kReasons{
     std::pair{Reason::kGeneratorLate, std::string_view("generator-late")},
     std::pair{Reason::kGeneratorBusy, std::string_view("generator-busy")},
     std::pair{Reason::kRateMissed, std::string_view("rate-missed")},
-    std::pair{Reason::kLittlesLaw, std::string_view("littles-law")},
     std::pair{Reason::kNoSteadyState, std::string_view("no-steady-state")},
     std::pair{Reason::kErrors, std::string_view("errors")},
     std::pair{Reason::kSteal, std::string_view("steal")},
     std::pair{Reason::kForeignCpu, std::string_view("foreign-cpu")},
     std::pair{Reason::kThrottling, std::string_view("throttling")},
-    std::pair{Reason::kClockTrouble, std::string_view("clock-trouble")},
     std::pair{Reason::kTooFewSamples, std::string_view("too-few-samples")},
     std::pair{Reason::kServerShared, std::string_view("server-shared")},
 };

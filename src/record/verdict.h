@@ -24,13 +24,11 @@ enum class Reason {
   kGeneratorLate,  // requests left later than planned
   kGeneratorBusy,  // a thread of the load generator had no time to spare: the generator was measured
   kRateMissed,     // fewer requests than asked for went out or came back
-  kLittlesLaw,     // requests in flight are not throughput x mean time: something was lost or miscounted
   kNoSteadyState,  // the figures still drift at the end
   kErrors,         // requests failed
   kSteal,          // the hypervisor took CPU time away
   kForeignCpu,     // other processes used the CPUs
   kThrottling,     // the control group's CPU quota held the work back
-  kClockTrouble,   // the clock jumped or is too coarse
   kTooFewSamples,  // not enough of them for the figure
   kServerShared,   // the server worked for other clients as well
 };

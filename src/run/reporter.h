@@ -11,11 +11,13 @@
 
 #include "base/clock.h"
 #include "dataset/source.h"
+#include "results/bottleneck.h"
 #include "run/answers.h"
-#include "run/bottleneck.h"
 #include "run/stages.h"
 
 namespace weir::run {
+
+using results::Costs;
 
 // A reject on its way to people: counted by reason, the first 20 kept whole, each once however many passes.
 struct RejectCount {

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "results/schema_version.h"
+
 namespace weir::study {
 namespace {
 
@@ -24,13 +26,17 @@ Result<int> GetSmall(const Json& json, const char* key, int64_t low) {
 Result<Header> HeaderFromJson(const Json& entry) {
   if (entry.value("entry", Json()) != "study")
     return Fail(ErrorCode::kCorrupt, "not the first line of a study");
+  TRY_STATUS(results::CheckSchemaVersion(entry, "a journal"));
   return Header{.study = TRY(GetMap(entry, "study")), .provenance = TRY(GetMap(entry, "provenance"))};
 }
 
 }  // namespace
 
 Json ToJson(const Header& header) {
-  return {{"entry", "study"}, {"study", header.study}, {"provenance", header.provenance}};
+  return {{"entry", "study"},
+          {results::kSchemaVersionKey, results::kSchemaVersion},
+          {"study", header.study},
+          {"provenance", header.provenance}};
 }
 
 Json ToJson(const PlayedTrials& played) {

@@ -35,7 +35,8 @@ Json ToJson(const Header& header);
 Json ToJson(const PlayedTrials& played);
 Result<PlayedTrials> PlayedFromJson(const Json& entry);  // kCorrupt names the key
 
-// kCorrupt names the line (from 1) that is no entry of a study; kNotFound where there is none at all.
+// kCorrupt names the line (from 1) that is no entry of a study; kUnsupported for another schema_version;
+// kNotFound where there is none at all.
 Result<StudyJournal> ReadEntries(const record::JournalContents& contents);
 
 }  // namespace weir::study

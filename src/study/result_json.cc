@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "results/schema_version.h"
 #include "study/factor.h"
 #include "study/figures.h"
 
@@ -174,7 +175,9 @@ Json TargetsJson(const Targets& targets, const Configuration& configuration,
 Json ResultJson(const ResultInputs& inputs) {
   const Analysis analysis = Analyse(inputs.study, inputs.design, inputs.journal.played, inputs.options);
   const Json design = ToJson(inputs.design);
-  Json json{{"study", inputs.study.ToJson()}, {"provenance", inputs.journal.header.provenance}};
+  Json json{{results::kSchemaVersionKey, results::kSchemaVersion},
+            {"study", inputs.study.ToJson()},
+            {"provenance", inputs.journal.header.provenance}};
   json["options"] = {{"confidence", inputs.options.confidence},
                      {"margin", inputs.options.margin},
                      {"alpha", inputs.options.alpha},

@@ -7,14 +7,13 @@
 #include <string>
 #include <variant>
 
+#include "results/bottleneck.h"
+#include "results/thresholds.h"
+
 namespace weir::trial {
 namespace {
 
-constexpr double kBusy = 0.8;        // of the time: such a part holds the others back
-constexpr double kLinkFull = 0.6;    // of what a shared link carries; TCP does not hold on to the rest
-constexpr double kCoresTaken = 0.9;  // of a machine's cores: none is left for more work
-constexpr double kStealLimit = 1, kThrottledLimit = 0.01;
-constexpr double kForeignLimit = 0.1;  // of a machine's cores: what the kernel does for a shaped link is less
+namespace threshold = results::threshold;
 
 // What of the client's result is a metric; the rest describes the trial.
 constexpr std::array kRunKeys = {
@@ -65,18 +64,18 @@ record::Verdict JudgeMachine(const Json& resources, const Json& metrics, const O
   record::Verdict verdict;
   const double cores = metrics.value("machine_cpus", 0.0);
   const double foreign = ForeignCpu(metrics["resources"], seen).value_or(0);
-  if (cores > 0 && foreign > kForeignLimit * cores)
+  if (cores > 0 && foreign > threshold::kForeignShare * cores)
     verdict.Add(Standing::kSuspect,
                 {Reason::kForeignCpu, fmt::format("others used {:.2g} of {:g} cores, limit {:g} %", foreign,
-                                                  cores, 100 * kForeignLimit)});
+                                                  cores, 100 * threshold::kForeignShare)});
   const double steal = resources.value("steal_percent", 0.0);
-  if (steal > kStealLimit)
+  if (steal > threshold::kStealPercent)
     verdict.Add(Standing::kSuspect,
                 {Reason::kSteal, fmt::format("the hypervisor took {:.2g} % of the CPU time, limit {:g} %",
-                                             steal, kStealLimit)});
+                                             steal, threshold::kStealPercent)});
   const double bottleneck = resources.value("wall_s", 0.0);
   const double throttled = bottleneck > 0 ? resources.value("throttled_s", 0.0) / bottleneck : 0;
-  if (throttled > kThrottledLimit)
+  if (throttled > threshold::kThrottledShare)
     verdict.Add(Standing::kInvalid,
                 {Reason::kThrottling,
                  fmt::format("the control group's quota held the work back for {:.2g} % of the time",
@@ -161,11 +160,12 @@ void AddBottleneck(const Json& result, const Setting& setting, const Observation
   const double cores = metrics.value("machine_cpus", 0.0);
   const double busy = cores > 0 ? MeanOf(metrics["resources"], "client_cpu") / cores : 0;
   const double stolen = metrics["resources"].value("steal_percent", 0.0) / 100;  // wanted, and not given
-  const Bottleneck found = FindBottleneck({.link = LinkBusy(seen, sending_s),
-                                           .recogniser = RecogniserBusy(metrics, setting),
-                                           .cores = std::min(1.0, busy + stolen),
-                                           .overlapped = IsOverlapped(setting)});
-  PutBottleneck(metrics, found.name, found.share);
+  const results::Bottleneck found =
+      FindBottleneck(results::Busy{.link = LinkBusy(seen, sending_s),
+                                   .recogniser = RecogniserBusy(metrics, setting),
+                                   .cores = std::min(1.0, busy + stolen),
+                                   .overlapped = IsOverlapped(setting)});
+  PutBottleneck(metrics, found.stage, found.share);
 }
 
 // Why Table 2 has holes.
@@ -192,17 +192,6 @@ void AddAbsences(const Json& result, const Setting& setting, const Observation& 
 }
 
 }  // namespace
-
-Bottleneck FindBottleneck(const Busy& busy) {
-  const double most = std::max(busy.link, busy.recogniser);
-  if (most >= kBusy)
-    return busy.link > busy.recogniser ? Bottleneck{"network", busy.link}
-                                       : Bottleneck{"infer", busy.recogniser};
-  // More in flight would wait for the same cores, or the same link.
-  if (busy.cores >= kCoresTaken) return {"cpu", busy.cores};
-  if (busy.overlapped && busy.link >= kLinkFull && busy.link > busy.recogniser) return {"network", busy.link};
-  return {"in_flight", 1 - most};
-}
 
 Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Observation& seen) {
   Outcome outcome;

@@ -43,21 +43,4 @@ struct Outcome {
 // says that nothing was answered.
 Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Observation& seen);
 
-// Shares of the time, from 0 to 1, in which a part was busy; `cores` are those of the application's machine,
-// taken by whomever.
-struct Busy {
-  double link = 0, recogniser = 0, cores = 0;
-  bool overlapped = false;  // more than one request may be under way
-};
-
-// Which part of a system with a server is the bottleneck, as far as its own time tells nothing: "network" or
-// "infer" where that part was busy for most of the time; "cpu" where neither was and no core was left; the
-// "network", too, where requests waited behind each other for a link that its connections did not quite fill;
-// else "in_flight".
-struct Bottleneck {
-  std::string name;
-  double share = 0;
-};
-Bottleneck FindBottleneck(const Busy& busy);
-
 }  // namespace weir::trial

@@ -137,27 +137,5 @@ TEST(MakeOutcome, FailsWhereNothingWasAnswered) {
   EXPECT_FALSE(MakeOutcome(Json::object(), {}, {}));
 }
 
-TEST(FindBottleneck, IsTheDepthWhereNothingIsBusy) {
-  EXPECT_EQ(FindBottleneck({.link = 0.1, .recogniser = 0.4, .cores = 0.3}).name, "in_flight");
-  EXPECT_EQ(FindBottleneck({.link = 0.95, .recogniser = 0.9, .cores = 0.3}).name, "network");
-  EXPECT_EQ(FindBottleneck({.link = 0.5, .recogniser = 0.9, .cores = 0.3}).name, "infer");
-}
-
-TEST(FindBottleneck, IsTheCoresWhereNoneIsLeft) {
-  EXPECT_EQ(FindBottleneck({.link = 0.6, .recogniser = 0.4, .cores = 0.95}).name, "cpu");
-  EXPECT_EQ(FindBottleneck({.link = 0.6, .recogniser = 0.4, .cores = 0.95}).share, 0.95);
-  EXPECT_EQ(FindBottleneck({.link = 0.85, .recogniser = 0.4, .cores = 1}).name, "network");
-}
-
-TEST(FindBottleneck, IsTheLinkThatSeveralRequestsDidNotQuiteFill) {
-  EXPECT_EQ(FindBottleneck({.link = 0.7, .recogniser = 0.1, .cores = 0.3, .overlapped = true}).name,
-            "network");
-  EXPECT_EQ(FindBottleneck({.link = 0.7, .recogniser = 0.1, .cores = 0.3}).name, "in_flight");
-  EXPECT_EQ(FindBottleneck({.link = 0.7, .recogniser = 0.75, .cores = 0.3, .overlapped = true}).name,
-            "in_flight");
-  EXPECT_EQ(FindBottleneck({.link = 0.4, .recogniser = 0.1, .cores = 0.3, .overlapped = true}).name,
-            "in_flight");
-}
-
 }  // namespace
 }  // namespace weir::trial

@@ -121,8 +121,6 @@ TEST(Play, TakesAnAnswersArrivalForItsEnd) {
   const RunOutcome played =
       MustPlay(service, {.scenario = Concurrency{.in_flight = 1}, .warm_up = 0s, .requests = 50});
   EXPECT_LT(*played.tally.service.Quantile(0.5), 1000) << "ns";
-  const auto law = CheckLittlesLaw(played);
-  EXPECT_TRUE(!law || law->difference < 0.02);
 }
 
 TEST(Play, CountsAsUnsentWhatCouldNotLeave) {

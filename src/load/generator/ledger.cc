@@ -44,7 +44,6 @@ std::optional<Ledger::Ticket> Ledger::Plan(Instant planned, Instant now, Duratio
   return ticket;
 }
 
-// REQUIRES: what is in flight now is counted.
 void Ledger::EndByCount(Instant now) {
   if (to_ == Instant::max() && tally_.left >= in_flight_) to_ = std::max(from_, now);
 }
@@ -53,15 +52,7 @@ void Ledger::EndWithLastAnswer() {
   if (to_ == Instant::max()) to_ = std::max(from_, last_done_);
 }
 
-Duration Ledger::WithinMeasured(Instant from, Instant to) const {
-  if (phase_ == Phase::kWarmUp) return {};
-  return std::max(Duration{}, std::min(to, to_) - std::max(from, from_));
-}
-
-// What is told late was counted for too long: `now` lies before the last change.
 void Ledger::CountInFlight(int change, Instant now) {
-  tally_.in_flight_seconds += in_flight_ * Seconds(WithinMeasured(last_change_, now));
-  tally_.in_flight_seconds += change * Seconds(WithinMeasured(now, last_change_));
   last_change_ = std::max(last_change_, now);
   in_flight_ += change;
 }
@@ -69,9 +60,6 @@ void Ledger::CountInFlight(int change, Instant now) {
 void Ledger::Ended(const Ticket& ticket, const Sample& sample,
                    const std::optional<infer::ServerDurations>& server) {
   if (phase_ != Phase::kWarmUp && sample.done >= from_) {
-    const double within = Seconds(WithinMeasured(ticket.taken, sample.done));
-    const bool whole = sample.done < to_ && ticket.taken >= from_;
-    (whole ? tally_.sojourn_seconds : tally_.straddling_seconds) += within;
     if (sample.done < to_) {
       tally_.left += 1;
       if (sample.outcome == Outcome::kAnswered) {

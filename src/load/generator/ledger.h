@@ -63,7 +63,6 @@ class Ledger {
   bool IsDue(Instant planned, Instant now) const;
   void EndByCount(Instant now);
   void EndWithLastAnswer();
-  Duration WithinMeasured(Instant from, Instant to) const;
   void CountInFlight(int change, Instant now);
 
   const Options options_;

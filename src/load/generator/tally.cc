@@ -34,9 +34,6 @@ void Tally::Merge(const Tally& more) {
   split.Merge(more.split);
   late += more.late;
   empty_seconds += more.empty_seconds;
-  in_flight_seconds += more.in_flight_seconds;
-  sojourn_seconds += more.sojourn_seconds;
-  straddling_seconds += more.straddling_seconds;
   left += more.left;
   answered_within += more.answered_within;
 }

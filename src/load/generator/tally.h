@@ -27,15 +27,11 @@ struct Tally {
   SplitSums split;              // of answered requests whose server told where its time went
   int64_t late = 0;             // sent more than 1 ms after the plan
   // Over the measured time, by the moment of the plan and of the end.
-  Series response_series;    // seconds of answered requests
-  Series done_series;        // answers
-  double empty_seconds = 0;  // Ledger::Plan's `empty` of measured requests, where it is over kLate
-  // For Little's law: over all requests in flight within the measured time, whatever their outcome.
-  double in_flight_seconds = 0;   // the area under the number in flight
-  double sojourn_seconds = 0;     // of these the parts of requests that were in flight within it only
-  double straddling_seconds = 0;  // and of those that came before it or ended after it
-  int64_t left = 0;               // requests that ended within it
-  int64_t answered_within = 0;    // answers that came within it: what throughput is counted from
+  Series response_series;       // seconds of answered requests
+  Series done_series;           // answers
+  double empty_seconds = 0;     // Ledger::Plan's `empty` of measured requests, where it is over kLate
+  int64_t left = 0;             // requests that ended within it
+  int64_t answered_within = 0;  // answers that came within it: what throughput is counted from
 
   // `from`: the start of the measured time. `server`: what it told with the answer, where it did.
   void Add(const Sample& sample, Instant from,

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "load/verdict/judge.h"
+#include "results/schema_version.h"
 
 namespace weir::load::stored {
 namespace {
@@ -104,15 +105,6 @@ Result<Times> GetTimesOfRequests(const Json& json, const char* key) {
   return times;
 }
 
-Result<Law> LawOf(const Json& json) {
-  Law law{.in_flight = TRY(GetFigure(json, "in_flight")),
-          .expected = TRY(GetFigure(json, "expected")),
-          .difference = TRY(GetFigure(json, "difference")),
-          .straddling = {}};
-  if (json.contains("straddling")) law.straddling = TRY(GetFigure(json, "straddling"));
-  return law;
-}
-
 Result<Generator> GeneratorOf(const Json& json) {
   return Generator{.sent = TRY(GetCount(json, "sent")),
                    .late = TRY(GetCount(json, "late")),
@@ -131,8 +123,6 @@ Result<Run> RunOf(const Json& json) {
   if (json.contains("generator"))
     run.generator = TRY_CONTEXT(GeneratorOf(*TRY(GetObject(json, "generator"))), "generator");
   run.response = TRY(GetTimesOfRequests(json, "response_ms"));
-  if (json.contains("littles_law"))
-    run.law = TRY_CONTEXT(LawOf(*TRY(GetObject(json, "littles_law"))), "littles_law");
   return run;
 }
 
@@ -290,6 +280,7 @@ bool Level::IsInvalidFor(record::Reason reason) const {
 
 Result<Stored> Read(const Json& json) {
   Stored stored;
+  TRY_STATUS(results::CheckSchemaVersion(json, "the result of weir load"));
   TRY_STATUS(GetString(json, "model"));
   TRY_STATUS(GetString(json, "protocol"));
   stored.batch = TRY(GetCount(json, "batch"));

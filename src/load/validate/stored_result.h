@@ -31,11 +31,6 @@ struct Times {
   int64_t n = 0;
 };
 
-struct Law {
-  double in_flight = 0, expected = 0, difference = 0;
-  std::optional<double> straddling;  // what requests across the run's ends may make of it
-};
-
 // What the generator did in a run.
 struct Generator {
   int64_t sent = 0, late = 0;  // late: more than 1 ms after the plan
@@ -50,7 +45,6 @@ struct Run {
   bool by_count = false;
   std::optional<Generator> generator;
   Times response;
-  std::optional<Law> law;
 };
 
 // Milliseconds of a request on average, by the server's account.
@@ -137,7 +131,7 @@ struct Stored {
   bool interrupted = false;
 };
 
-// kCorrupt names the key, with its place, that is missing or of another kind.
+// kCorrupt names the key, with its place, that is missing or of another kind; kUnsupported for another schema_version.
 Result<Stored> Read(const Json& json);
 
 }  // namespace weir::load::stored

@@ -26,7 +26,6 @@ using record::Reason;
 using record::Standing;
 using stored::kPercentileCount;
 using stored::kPercentiles;
-using stored::Law;
 using stored::Level;
 using stored::Run;
 using stored::Stored;
@@ -52,9 +51,9 @@ bool IsName(const std::array<Value, kCount>& values, std::string_view text) {
 
 bool IsReason(std::string_view text) {
   using enum record::Reason;
-  constexpr std::array kReasons = {kGeneratorLate, kGeneratorBusy, kRateMissed,    kLittlesLaw,
-                                   kNoSteadyState, kErrors,        kSteal,         kForeignCpu,
-                                   kThrottling,    kClockTrouble,  kTooFewSamples, kServerShared};
+  constexpr std::array kReasons = {kGeneratorLate, kGeneratorBusy, kRateMissed, kNoSteadyState,
+                                   kErrors,        kSteal,         kForeignCpu, kThrottling,
+                                   kTooFewSamples, kServerShared};
   return IsName(kReasons, text);
 }
 
@@ -99,7 +98,6 @@ class LevelCheck {
   void Sums();
   void CheckRun(const Run& run, const std::string& where);
   void RunThroughput(const Run& run, const std::string& where);
-  void RunLaw(const Run& run, const Law& law, const std::string& where);
   void Verdicts();
   void OneVerdict(const std::string& claim, const std::string& verdict);
   void Errors();
@@ -236,7 +234,6 @@ void LevelCheck::CheckRun(const Run& run, const std::string& where) {
   Samples(run.response, where + ".response_ms", run.answered, "answered");
   OneDistribution(run.response, where + ".response_ms");
   RunThroughput(run, where);
-  if (run.law) RunLaw(run, *run.law, where + ".littles_law");
   if (run.answered < kLimits.fewest && HasValidClaim()) {
     Add(rule::kTooFew, where,
         fmt::format("{} answers, a VALID claim needs at least {}", run.answered, kLimits.fewest));
@@ -260,39 +257,6 @@ void LevelCheck::RunThroughput(const Run& run, const std::string& where) {
                     "not explain it",
                     run.throughput_per_s, run.measured_s, whole, run.answered, *level_.concurrency));
   }
-}
-
-void LevelCheck::RunLaw(const Run& run, const Law& law, const std::string& where) {
-  const double larger = std::max(law.in_flight, law.expected);
-  const double difference = larger > 0 ? std::abs(law.in_flight - law.expected) / larger : 0;
-  if (std::abs(difference - law.difference) > 1e-6) {
-    Add(rule::kLittlesLaw, where,
-        fmt::format("{} and {} in flight are {} apart, not {}", law.in_flight, law.expected, difference,
-                    law.difference));
-  }
-  // What requests across the run's ends may make of it, as it is told: at each end no more than are in
-  // flight, for no longer than the longest, which is not known where not all were answered. Where it is not
-  // told, their mean time in flight over the run's time; how many ended within that is not told either, so it
-  // is rather too much.
-  double straddling = 0;
-  if (law.straddling && run.response.max && run.measured_s > 0) {
-    const bool all_answered = run.answered == run.planned;
-    straddling = *law.straddling;
-    if (all_answered) straddling = std::min(straddling, 2e-3 * *run.response.max / run.measured_s);
-  } else {
-    const double answers = run.throughput_per_s * run.measured_s;
-    straddling = law.expected / std::max(1.0, answers - static_cast<double>(level_.concurrency.value_or(0)));
-    if (run.measured_s > 0)
-      straddling = std::max(straddling, 1e-3 * run.response.mean.value_or(0) / run.measured_s);
-  }
-  if (difference <= kLimits.littles_law + straddling + kRounding) return;
-  const bool told = level_.IsInvalidFor(Reason::kLittlesLaw);
-  Add(rule::kLittlesLaw, where,
-      fmt::format("{:.4g} requests were in flight, throughput x time in flight is {:.4g}: {:.3g} % apart, "
-                  "limit {:.3g} %{}",
-                  law.in_flight, law.expected, 100 * difference, 100 * (kLimits.littles_law + straddling),
-                  told ? "" : "; both claims should be INVALID for it"),
-      !told);
 }
 
 void LevelCheck::Verdicts() {

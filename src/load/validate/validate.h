@@ -23,7 +23,6 @@ constexpr std::string_view kService = "service";          // no longer than the 
 constexpr std::string_view kRuns = "runs";                // a level is the sum of its runs
 constexpr std::string_view kThroughput = "throughput";    // answers over time
 constexpr std::string_view kGenerator = "generator";      // late, busy and a rate missed are told
-constexpr std::string_view kLittlesLaw = "littles-law";   // in flight = throughput x time in flight
 constexpr std::string_view kSplit = "split";              // the parts of the mean response time are it
 constexpr std::string_view kSlowest = "slowest";          // those of the slow ones are theirs
 constexpr std::string_view kServer = "server";            // the server's account fits the client's

@@ -40,8 +40,7 @@ int RankOf(Answer answer) { return answer == Answer::kYes ? 0 : answer == Answer
 
 // Reasons that make a claim INVALID wherever they are given, and those that never do.
 bool IsAlwaysInvalid(std::string_view reason, std::string_view claim) {
-  return reason == ToString(Reason::kErrors) || reason == ToString(Reason::kLittlesLaw) ||
-         reason == ToString(Reason::kThrottling) ||
+  return reason == ToString(Reason::kErrors) || reason == ToString(Reason::kThrottling) ||
          (reason == ToString(Reason::kRateMissed) && claim == "latency");
 }
 bool IsNeverInvalid(std::string_view reason, std::string_view claim) {

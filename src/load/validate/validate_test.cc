@@ -24,7 +24,7 @@ using Pointer = Json::json_pointer;
 
 // Of a closed loop of two, two runs of a second; of the second run's requests one was answered after its end.
 constexpr const char* kGood = R"({
-  "model": "m", "protocol": "http", "batch": 4, "claim": {"percentile": 50},
+  "schema_version": 1, "model": "m", "protocol": "http", "batch": 4, "claim": {"percentile": 50},
   "levels": [{
     "load_model": "closed", "concurrency": 2, "mode": "async",
     "verdict": {"throughput": "VALID", "latency": "SUSPECT"},
@@ -40,8 +40,7 @@ constexpr const char* kGood = R"({
     "runs": [
       {"throughput_per_s": 1000, "measured_s": 1, "answered": 1000, "planned": 1001, "warm_up_s": 1,
        "warm_up_requests": 900,
-       "response_ms": {"mean": 2, "min": 1, "p50": 2, "p90": 3, "max": 5, "n": 1000},
-       "littles_law": {"in_flight": 2, "expected": 1.99, "difference": 0.005}},
+       "response_ms": {"mean": 2, "min": 1, "p50": 2, "p90": 3, "max": 5, "n": 1000}},
       {"throughput_per_s": 999, "measured_s": 1, "answered": 1000, "planned": 1000, "warm_up_s": 1,
        "warm_up_requests": 900,
        "response_ms": {"mean": 2, "min": 1, "p50": 2, "p90": 3, "max": 5, "n": 1000}}]
@@ -234,46 +233,11 @@ TEST(Validate, FindsARateThatWasMissedAndNotTold) {
   EXPECT_THAT(Rules(With(result, "/levels/0/runs/1/by_count", true)), IsEmpty());
 }
 
-TEST(Validate, FindsLittlesLawBroken) {
-  ExpectBroken("/levels/0/runs/0/littles_law", {{"in_flight", 2}, {"expected", 1.9}, {"difference", 0.05}},
-               {"littles-law"});
-  ExpectBroken("/levels/0/runs/0/littles_law/difference", 0.001, {"littles-law"});
-}
-
-TEST(Validate, ARunMayBeApartFromLittlesLawByWhatStraddlesItsEnds) {
-  Json result = Good();
-  result = With(result, "/levels/0/runs/0/response_ms",
-                {{"mean", 30}, {"min", 1}, {"p50", 2}, {"p90", 3}, {"max", 500}, {"n", 1000}});
-  result = With(result, "/levels/0/runs/0/littles_law",
-                {{"in_flight", 2}, {"expected", 1.92}, {"difference", 0.04}});
-  for (const auto& [key, value] : {std::pair("mean", 16), {"max", 500}, {"standard_deviation", 20}})
-    result = With(result, fmt::format("/levels/0/response_ms/{}", key), value);
-  EXPECT_THAT(Rules(result), IsEmpty());
-}
-
-TEST(Validate, WhatStraddlesARunsEndsIsBelievedAsFarAsItsLongestRequestAllows) {
-  const auto law = [](double straddling) {
-    return Json{{"in_flight", 2}, {"expected", 1.85}, {"difference", 0.075}, {"straddling", straddling}};
-  };
-  Json result = Good();
-  for (const char* path : {"/levels/0/runs/1/response_ms/max", "/levels/0/response_ms/max"})
-    result = With(result, path, 40);
-  result = With(result, "/levels/0/response_ms/standard_deviation", 1);
-  EXPECT_THAT(Rules(With(result, "/levels/0/runs/1/littles_law", law(0.06))), IsEmpty());
-  EXPECT_THAT(Rules(With(Good(), "/levels/0/runs/1/littles_law", law(0.06))), Not(IsEmpty()));
-  EXPECT_THAT(Rules(With(result, "/levels/0/runs/1/littles_law", law(0.04))), Not(IsEmpty()));
-  EXPECT_THAT(Rules(With(Good(), "/levels/0/runs/0/littles_law", law(0.06))), IsEmpty())
-      << "how long the one that was not answered took is not known";
-}
-
 TEST(Validate, AResultThatSaysWhyItIsInvalidKeepsTheRules) {
   Json result = With(Good(), "/levels/0/verdict", {{"throughput", "INVALID"}, {"latency", "INVALID"}});
   result = With(result, "/levels/0/reasons/0",
-                {{"reason", "littles-law"}, {"about", {"throughput", "latency"}}, {"evidence", "apart"}});
+                {{"reason", "throttling"}, {"about", {"throughput", "latency"}}, {"evidence", "held back"}});
   EXPECT_THAT(Rules(result), IsEmpty());
-  result = With(result, "/levels/0/runs/0/littles_law",
-                {{"in_flight", 2}, {"expected", 1.9}, {"difference", 0.05}});
-  EXPECT_THAT(Rules(result), UnorderedElementsAreArray({"littles-law (note)"}));
 }
 
 TEST(Validate, FindsNothingInGoodAccounts) { EXPECT_THAT(Rules(Accounted()), IsEmpty()); }

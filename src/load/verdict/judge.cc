@@ -29,7 +29,6 @@ class Judgement {
   Claims Judge() {
     Counts();
     Generator();
-    Law();
     Steadiness();
     Machine();
     return std::move(claims_);
@@ -51,7 +50,6 @@ class Judgement {
   std::string TooFew() const;
   void Generator();
   void Busy(double share, const std::string& what);
-  void Law();
   void Steadiness();
   void OneDrift(const std::optional<Drift>& drift, const char* what, record::Verdict& verdict) const;
   void Machine();
@@ -145,15 +143,6 @@ void Judgement::Busy(double share, const std::string& what) {
   Both(invalid ? Standing::kInvalid : Standing::kSuspect, Reason::kGeneratorBusy,
        fmt::format("{} {}, limit {}", what, Percent(share),
                    Percent(invalid ? limits_.busy_invalid : limits_.busy_suspect)));
-}
-
-void Judgement::Law() {
-  const auto law = CheckLittlesLaw(played_);
-  if (!law || law->difference <= limits_.littles_law + law->straddling) return;
-  Both(
-      Standing::kInvalid, Reason::kLittlesLaw,
-      fmt::format("{:.4g} requests were in flight, throughput x time in flight is {:.4g}: {} apart, limit {}",
-                  law->in_flight, law->expected, Percent(law->difference), Percent(limits_.littles_law)));
 }
 
 void Judgement::OneDrift(const std::optional<Drift>& drift, const char* what,
@@ -263,16 +252,6 @@ Claims Judge(const RunOutcome& played, const Environment& around, const Limits& 
 double OutsideOfServer(std::optional<double> send, std::optional<double> fastest) {
   constexpr double kCalls = 3;
   return std::min(kCalls * send.value_or(0), fastest.value_or(0));
-}
-
-std::optional<LittlesLaw> CheckLittlesLaw(const RunOutcome& played) {
-  const Tally& tally = played.tally;
-  if (played.measured_s <= 0 || tally.left == 0 || tally.in_flight_seconds <= 0) return std::nullopt;
-  LittlesLaw law{.in_flight = tally.in_flight_seconds / played.measured_s,
-                 .expected = tally.sojourn_seconds / played.measured_s};
-  law.straddling = tally.straddling_seconds / tally.in_flight_seconds;
-  law.difference = std::abs(law.in_flight - law.expected) / std::max(law.in_flight, law.expected);
-  return law;
 }
 
 std::optional<Drift> FindDrift(const Series& series, Of of, double seconds) {

@@ -8,6 +8,7 @@
 #include "load/generator/generator.h"
 #include "load/verdict/server_share.h"
 #include "record/verdict.h"
+#include "results/thresholds.h"
 #include "stats/batch_means.h"
 
 namespace weir::load {
@@ -22,25 +23,25 @@ struct Environment {
   std::optional<double> throttled_s;    // held back by a control group's quota
 };
 
-// Where the lines are drawn; docs/measurement.md says why.
+// The limits behind the verdicts, with their reasons in results/thresholds.h. A test may set others.
 struct Limits {
-  double late_share = 0.01;  // of requests, more than 1 ms late
-  double slip_share = 0.05;  // slip's p99 of the median response time: above it the latency is suspect
-  double empty_suspect = 0.05, empty_invalid = 0.2;  // of a closed loop's places
-  double busy_suspect = 0.5, busy_invalid = 0.8;
-  double worth_calibrating = 0.25;  // of the busiest thread's time: above it the ceiling is asked for
-  double rate_share = 0.01;         // of the rate asked for, missed
-  double littles_law = 0.02;
-  double drift = 0.05;  // of the mean, between the first and the last third
-  double drift_p_value = 0.01;
-  double errors = 0.001;  // of the requests planned
-  double steal_percent = 1;
-  double foreign_share = 0.05;    // of the machine's CPUs
-  double throttled_share = 0.01;  // of the time
-  int64_t fewest = 30;            // samples
-  // Of the requests that the server counted, those of other clients; fewer than two are never held against
-  // it.
-  double shared_suspect = 0.01, shared_invalid = 0.1;
+  double late_share = results::threshold::kLateShare;
+  double slip_share = results::threshold::kSlipShare;
+  double empty_suspect = results::threshold::kEmptySuspect, empty_invalid = results::threshold::kEmptyInvalid;
+  double busy_suspect = results::threshold::kGeneratorBusySuspect,
+         busy_invalid = results::threshold::kGeneratorBusyInvalid;
+  double worth_calibrating = results::threshold::kWorthCalibrating;
+  double rate_share = results::threshold::kRateMissed;
+  double drift = results::threshold::kDrift;
+  double drift_p_value = results::threshold::kDriftPValue;
+  double errors = results::threshold::kErrors;
+  double steal_percent = results::threshold::kStealPercent;
+  double foreign_share = results::threshold::kForeignShare;
+  double throttled_share = results::threshold::kThrottledShare;
+  int64_t fewest = results::threshold::kFewestSamples;
+  // Fewer than two requests of others are never held against the server.
+  double shared_suspect = results::threshold::kSharedSuspect,
+         shared_invalid = results::threshold::kSharedInvalid;
 };
 
 struct Claims {
@@ -58,16 +59,6 @@ void JudgePercentile(const stats::Histogram& response, double percentile, record
 bool IsShared(const ServerShare& share, const Limits& limits = {});
 // What that makes of the claims: response times and throughput are those of a server that others used.
 void JudgeServerShare(const ServerShare& share, Claims& claims, const Limits& limits = {});
-
-// Requests in flight and requests a second times their time in flight, and how far they are apart.
-struct LittlesLaw {
-  double in_flight = 0;   // mean, counted
-  double expected = 0;    // throughput x mean time in flight
-  double difference = 0;  // of the larger
-  double straddling =
-      0;  // the mean time in flight over the run's: what requests across its ends may make of it
-};
-std::optional<LittlesLaw> CheckLittlesLaw(const RunOutcome& played);
 
 // How a figure went over the run: absent where there are too few slices to tell.
 struct Drift {

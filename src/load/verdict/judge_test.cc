@@ -169,15 +169,6 @@ TEST(Judge, HoldsTheCountOfFailuresAgainstBothClaims) {
   EXPECT_EQ(Judge(Play({.outcome = every(5000)}), {}).throughput.standing, Standing::kValid);
 }
 
-TEST(Judge, ChecksLittlesLaw) {
-  RunOutcome played = Play({});
-  ASSERT_TRUE(CheckLittlesLaw(played).has_value());
-  EXPECT_NEAR(CheckLittlesLaw(played)->in_flight, 2, 0.01);
-  EXPECT_LT(CheckLittlesLaw(played)->difference, 0.001);
-  played.tally.sojourn_seconds *= 0.95;  // a twentieth of the requests was lost from sight
-  EXPECT_THAT(Reasons(Judge(played, {}).throughput), testing::ElementsAre(Reason::kLittlesLaw));
-}
-
 TEST(Judge, WantsEnoughSamplesForThePercentile) {
   const auto standing = [](double seconds) {
     record::Verdict verdict;
@@ -226,7 +217,7 @@ TEST(Judge, SuspectsAMachineThatOthersUse) {
   EXPECT_THAT(Reasons(Judge(played, {.steal_percent = 3}).latency), testing::ElementsAre(Reason::kSteal));
   EXPECT_THAT(Reasons(Judge(played, {.cpus = 2, .foreign_cpu = 0.5}).latency),
               testing::ElementsAre(Reason::kForeignCpu));
-  EXPECT_THAT(Reasons(Judge(played, {.cpus = 2, .foreign_cpu = 0.05}).latency), testing::IsEmpty());
+  EXPECT_THAT(Reasons(Judge(played, {.cpus = 2, .foreign_cpu = 0.15}).latency), testing::IsEmpty());
   EXPECT_EQ(Judge(played, {.throttled_s = 1}).latency.standing, Standing::kInvalid);
 }
 

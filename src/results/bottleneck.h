@@ -1,12 +1,11 @@
-// Which part is the bottleneck: bounds on the rate from the measured cost of the parts, and what relieving
-// one would give.
+// The bottleneck of a run, a trial or a preparation, from measured costs, and the gain of relieving it. Pure.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
-namespace weir::run {
+namespace weir::results {
 
 // The costs of a run, summed over its pictures. Seconds.
 struct Costs {
@@ -44,18 +43,46 @@ struct Bounds {
   std::optional<double> print;
   std::optional<double> cpu;  // all CPU work of the process on all cores
   double pipeline = 0;        // the least of them; without overlap 1 / (sum of the stages)
+
+  bool operator==(const Bounds&) const = default;
 };
 Bounds FindBounds(const Costs& costs);
 
-// The limiting part. `stage` is "read", "decode", "infer", "in_flight" or "print"; with a server "server"
-// (it, or the way to it) instead of "infer" and "in_flight", and "client" for the CPU time of the sending.
+// The limiting part.
 struct Bottleneck {
+  // In one process: "read", "decode", "infer", "in_flight", "print", "cpu". With a server also "server" (it,
+  // or the way to it), "network", and "client" for the CPU time of sending. In a preparation: a stage's name.
   std::string stage;
   double share = 0;      // of `share_of`
-  std::string share_of;  // "the CPU time", "the loaders' time", "the engine's time", "the time" ...
-  double gain = 1;       // twice the named resource would give at most so many times the rate
-  std::string text;      // one sentence for people
+  std::string share_of;  // "the CPU time", "the loaders' time", "the engine's time"...; empty: the time
+  double gain = 0;       // twice the named resource would give at most so many times the rate; 0: not known
+  std::string text;      // one sentence for people; empty where the figures allow none
+
+  bool operator==(const Bottleneck&) const = default;
 };
+
+// Finds the bottleneck of a run from its costs. Returns nullopt if nothing was done.
 std::optional<Bottleneck> FindBottleneck(const Costs& costs);
 
-}  // namespace weir::run
+// Shares of the time, from 0 to 1, in which a part was busy, as seen from outside. `cores` are those of the
+// application's machine, taken by whomever.
+struct Busy {
+  double link = 0, recogniser = 0, cores = 0;
+  bool overlapped = false;  // more than one request may be under way
+};
+// Finds the bottleneck of a system with a server, as far as its own times do not show it: "network" or
+// "infer" where that part was busy for most of the time; "cpu" where no core was left; "network" also where
+// requests waited for a link that its connections did not quite fill; else "in_flight".
+Bottleneck FindBottleneck(const Busy& busy);
+
+// The time that a stage took, summed over its threads.
+struct StageTime {
+  std::string name;
+  double seconds = 0;
+  int threads = 1;
+};
+// Finds the stage whose threads were busy for the largest share of `wall_s` seconds. Returns nullopt if
+// nothing was done.
+std::optional<Bottleneck> FindBottleneck(std::span<const StageTime> stages, double wall_s);
+
+}  // namespace weir::results

@@ -1,8 +1,8 @@
-#include "run/bottleneck.h"
+#include "results/bottleneck.h"
 
 #include <gtest/gtest.h>
 
-namespace weir::run {
+namespace weir::results {
 namespace {
 
 // 1,000 pictures on two cores, 1 ms to load and an accelerator at 1,000 images/s with two in flight.
@@ -179,5 +179,37 @@ TEST(FindBottleneck, WithoutOverlapTheWaitForTheServerIsAStage) {
   EXPECT_NEAR(bottleneck->share, 2 / 3.01, 1e-9);
 }
 
+TEST(FindBottleneck, IsTheDepthWhereNothingIsBusy) {
+  EXPECT_EQ(FindBottleneck(Busy{.link = 0.1, .recogniser = 0.4, .cores = 0.3}).stage, "in_flight");
+  EXPECT_EQ(FindBottleneck(Busy{.link = 0.95, .recogniser = 0.9, .cores = 0.3}).stage, "network");
+  EXPECT_EQ(FindBottleneck(Busy{.link = 0.5, .recogniser = 0.9, .cores = 0.3}).stage, "infer");
+}
+
+TEST(FindBottleneck, IsTheCoresWhereNoneIsLeft) {
+  EXPECT_EQ(FindBottleneck(Busy{.link = 0.6, .recogniser = 0.4, .cores = 0.95}).stage, "cpu");
+  EXPECT_EQ(FindBottleneck(Busy{.link = 0.6, .recogniser = 0.4, .cores = 0.95}).share, 0.95);
+  EXPECT_EQ(FindBottleneck(Busy{.link = 0.85, .recogniser = 0.4, .cores = 1}).stage, "network");
+}
+
+TEST(FindBottleneck, IsTheLinkThatSeveralRequestsDidNotQuiteFill) {
+  EXPECT_EQ(FindBottleneck(Busy{.link = 0.7, .recogniser = 0.1, .cores = 0.3, .overlapped = true}).stage,
+            "network");
+  EXPECT_EQ(FindBottleneck(Busy{.link = 0.7, .recogniser = 0.1, .cores = 0.3}).stage, "in_flight");
+  EXPECT_EQ(FindBottleneck(Busy{.link = 0.7, .recogniser = 0.75, .cores = 0.3, .overlapped = true}).stage,
+            "in_flight");
+  EXPECT_EQ(FindBottleneck(Busy{.link = 0.4, .recogniser = 0.1, .cores = 0.3, .overlapped = true}).stage,
+            "in_flight");
+}
+
+TEST(FindBottleneck, IsTheStageWhoseThreadsAreBusiest) {
+  const StageTime stages[] = {{"read", 3, 4}, {"decode", 6, 4}, {"disk write", 1.8, 1}};
+  const auto bottleneck = FindBottleneck(stages, 2);
+  ASSERT_TRUE(bottleneck);
+  EXPECT_EQ(bottleneck->stage, "disk write");
+  EXPECT_DOUBLE_EQ(bottleneck->share, 0.9);
+  EXPECT_FALSE(FindBottleneck(stages, 0));
+  EXPECT_FALSE(FindBottleneck(std::span<const StageTime>(), 2));
+}
+
 }  // namespace
-}  // namespace weir::run
+}  // namespace weir::results

@@ -1,4 +1,4 @@
-#include "run/bottleneck.h"
+#include "results/bottleneck.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,9 @@
 #include <array>
 #include <limits>
 
-namespace weir::run {
+#include "results/thresholds.h"
+
+namespace weir::results {
 namespace {
 
 std::optional<double> Rate(double images, double seconds) {
@@ -75,7 +77,7 @@ Bottleneck CpuBottleneck(const Costs& c) {
   bottleneck.gain = Gain(c, more);
   const std::string stage = decode ? "decoding" : bottleneck.stage;
   const double foreign = c.foreign_cpu_s / c.wall_s;
-  if (foreign > 0.25 * c.cores) {
+  if (foreign > threshold::kForeignNamed * c.cores) {
     bottleneck.text = fmt::format(
         "{}: {:.0f} % of this program's CPU time; other processes{} hold {:.1f} of the {:.3g} cores, alone "
         "it could reach {:.0f} images/s",
@@ -160,7 +162,7 @@ Bottleneck ServerBottleneck(const Costs& c) {
       "more in flight helps where the server has room",
       c.in_flight, c.in_flight == 1 ? "" : "es", 100 * bottleneck.share, Times(bottleneck.gain));
   const double foreign = c.foreign_cpu_s / c.wall_s;
-  if (foreign > 0.25 * c.cores) {
+  if (foreign > threshold::kForeignNamed * c.cores) {
     bottleneck.text += fmt::format(
         "; other processes of this machine, the server if it is here, hold {:.1f} of its "
         "{:.3g} cores",
@@ -214,18 +216,18 @@ std::optional<Bottleneck> FindBottleneck(const Costs& c) {
   const double cpu = b.cpu.value_or(infinite), decode = b.decode.value_or(infinite),
                infer = b.infer.value_or(infinite);
   const double print = b.print.value_or(infinite), server = b.server.value_or(infinite);
-  if (c.remote && c.held_back_s > 0.5 * c.wall_s) return ServerBottleneck(c);
+  if (c.remote && c.held_back_s > threshold::kHeldBack * c.wall_s) return ServerBottleneck(c);
   const double bound = std::min({cpu, decode, infer, print, server});
   // Seen, not computed: work was ready, the engine had room (a CPU engine has none where the cores are
   // taken), and only the depth kept them apart.
   const double engine_share = c.engine_busy_s / (c.engine_streams * c.wall_s);
   const double cpu_share = (CpuSum(c) + c.foreign_cpu_s) / (c.cores * c.wall_s);
-  if (!c.remote && c.held_back_s > 0.5 * c.wall_s && engine_share < 0.9 &&
-      (c.engine_threads == 0 || cpu_share < 0.9)) {
-    if (Bottleneck depth = DepthBottleneck(c); depth.gain > 1.05) return depth;
+  if (!c.remote && c.held_back_s > threshold::kHeldBack * c.wall_s && engine_share < threshold::kTaken &&
+      (c.engine_threads == 0 || cpu_share < threshold::kTaken)) {
+    if (Bottleneck depth = DepthBottleneck(c); depth.gain > threshold::kWorthGain) return depth;
   }
   // Cores first: where they are all taken, more threads of one kind only take them from the other.
-  if (cpu <= bound * 1.02 && c.load_blocked_s < c.load_cpu_s) return CpuBottleneck(c);
+  if (cpu <= bound * threshold::kSameRate && c.load_blocked_s < c.load_cpu_s) return CpuBottleneck(c);
   if (decode <= bound) return LoaderBottleneck(c, c.load_blocked_s > c.load_cpu_s);
   if (infer <= bound) return EngineBottleneck(c);
   if (print <= bound) return PrintBottleneck(c);
@@ -233,4 +235,26 @@ std::optional<Bottleneck> FindBottleneck(const Costs& c) {
   return CpuBottleneck(c);
 }
 
-}  // namespace weir::run
+Bottleneck FindBottleneck(const Busy& busy) {
+  const double most = std::max(busy.link, busy.recogniser);
+  const bool is_link = busy.link > busy.recogniser;
+  if (most >= threshold::kBusy) return {.stage = is_link ? "network" : "infer", .share = most};
+  // More in flight would wait for the same cores, or the same link.
+  if (busy.cores >= threshold::kTaken) return {.stage = "cpu", .share = busy.cores};
+  if (busy.overlapped && busy.link >= threshold::kLinkFull && is_link)
+    return {.stage = "network", .share = busy.link};
+  return {.stage = "in_flight", .share = 1 - most};
+}
+
+std::optional<Bottleneck> FindBottleneck(std::span<const StageTime> stages, double wall_s) {
+  if (wall_s <= 0) return std::nullopt;
+  std::optional<Bottleneck> most;
+  for (const StageTime& stage : stages) {
+    if (stage.threads <= 0) continue;
+    const double share = stage.seconds / (wall_s * stage.threads);
+    if (share > (most ? most->share : 0)) most = Bottleneck{.stage = stage.name, .share = share};
+  }
+  return most;
+}
+
+}  // namespace weir::results

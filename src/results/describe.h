@@ -1,0 +1,18 @@
+// The fields that several results share. For the .cc files of this module.
+#pragma once
+
+#include "base/fields.h"
+#include "results/bottleneck.h"
+
+namespace weir::results {
+
+template <typename F>
+void Describe(F& fields, Described<F, Bottleneck>& bottleneck) {
+  fields("stage", bottleneck.stage);
+  fields("share", bottleneck.share);
+  fields.Unless("share_of", bottleneck.share_of);
+  fields.Unless("gain_at_most", bottleneck.gain);
+  fields.Unless("text", bottleneck.text);
+}
+
+}  // namespace weir::results

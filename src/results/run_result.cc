@@ -1,0 +1,116 @@
+#include "results/run_result.h"
+
+#include "results/describe.h"
+#include "results/schema_version.h"
+
+namespace weir::results {
+
+template <typename F>
+void Describe(F& fields, Described<F, RunResult::ServerTimes>& times) {
+  fields("queue", times.queue);
+  fields("compute_input", times.compute_input);
+  fields("compute_infer", times.compute_infer);
+  fields("compute_output", times.compute_output);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, RunResult::Engine>& engine) {
+  fields("server", engine.server);
+  fields("payload", engine.payload);
+  fields("platform", engine.platform);
+  fields("engine", engine.engine);
+  fields("engine_version", engine.engine_version);
+  fields("precision", engine.precision);
+  fields("threads", engine.threads);
+  fields("streams", engine.streams);
+  fields("not_batchable", engine.not_batchable);
+  fields("server_ms", engine.server_ms);
+  fields("server_requests", engine.server_requests);
+  fields("server_mean_batch", engine.server_mean_batch);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, RunResult::Stages>& stages) {
+  fields("model_prepare", stages.model_prepare);
+  fields("warm_up", stages.warm_up);
+  fields("load_prepare", stages.load_prepare);
+  fields("wait", stages.wait);
+  fields("send", stages.send);
+  fields("infer", stages.infer);
+  fields("result_load", stages.result_load);
+  fields("print", stages.print);
+  fields("total", stages.total);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, RunResult::CpuTimes>& times) {
+  fields("load_prepare", times.load_prepare);
+  fields("other", times.other);
+  fields("infer", times.infer);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, RunResult::Accuracy>& accuracy) {
+  fields("top1", accuracy.top1);
+  fields("top5", accuracy.top5);
+  fields("labelled", accuracy.labelled);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, Bounds>& bounds) {
+  fields("read", bounds.read);
+  fields("decode", bounds.decode);
+  fields("infer", bounds.infer);
+  fields("in_flight", bounds.in_flight);
+  fields("server", bounds.server);
+  fields("print", bounds.print);
+  fields("cpu", bounds.cpu);
+  fields.Unless("pipeline", bounds.pipeline);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, RunResult>& result) {
+  fields("model", result.model);
+  Describe(fields, result.engine);  // at the same level
+  fields("batch", result.batch);
+  fields("mode", result.mode);
+  fields("in_flight", result.in_flight);
+  fields("decode_threads", result.decode_threads);
+  fields("no_files", result.no_files);
+  fields("repeat_data", result.repeat_data);
+  fields("images", result.images);
+  fields("rejected", result.rejected);
+  fields("rejected_by_reason", result.rejected_by_reason);
+  fields("skipped", result.skipped);
+  fields("interrupted", result.interrupted);
+  fields("throughput_images_per_s", result.throughput_images_per_s);
+  fields("wall_s", result.wall_s);
+  fields.Unless("load_before_s", result.load_before_s);
+  fields("stages_ms", result.stages_ms);
+  fields("resources", result.resources);
+  fields.Unless("server_resources", result.server_resources);
+  fields("bound_images_per_s", result.bounds);
+  fields("cpu_ms_per_image", result.cpu_ms_per_image);
+  fields("bottleneck", result.bottleneck);
+  fields("accuracy", result.accuracy);
+  fields("accuracy_left_out", result.accuracy_left_out);
+  fields("warnings", result.warnings);
+  fields("provenance", result.provenance);
+  fields("command", result.command);
+}
+
+Json RunResult::ToJson() const {
+  Json json{{kSchemaVersionKey, kSchemaVersion}};
+  json.update(FieldsToJson(*this));
+  return json;
+}
+
+Result<RunResult> RunResult::FromJson(const Json& json) {
+  TRY_STATUS(CheckSchemaVersion(json, "the result of weir run"));
+  return FieldsFromJson<RunResult>(json);
+}
+
+Json ToJson(const RunResult::Engine& engine) { return FieldsToJson(engine); }
+Result<RunResult::Engine> EngineFromJson(const Json& json) { return FieldsFromJson<RunResult::Engine>(json); }
+
+}  // namespace weir::results
