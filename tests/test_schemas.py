@@ -37,7 +37,7 @@ def test_model(weir, made, tmp_path):
 
 
 def test_prepare(weir, made, tmp_path):
-    result = weir.json("prepare", made[1], "-o", tmp_path / "set", "--format", "raw")
+    result = weir.json("prepare", made[1], "-o", tmp_path / "set", "--format", "tar")
     check(result, "prepare")
     assert result["schema_version"] == 1
     check(weir.json("prepare", "--verify", tmp_path / "set"), "prepare-verify")

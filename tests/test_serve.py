@@ -62,6 +62,15 @@ class Server:
     def said(self):
         return self.log_path.read_text(errors="replace")
 
+    def says(self, *texts, within=60):
+        """Returns whether one of the texts comes to stand in the log, which has a thread of its own."""
+        until = time.monotonic() + within
+        while time.monotonic() < until:
+            if any(text in self.said() for text in texts):
+                return True
+            time.sleep(0.01)
+        return False
+
     def call(self, method, path, body=None, headers=None, timeout=60):
         """(status, headers, bytes)"""
         connection = http.client.HTTPConnection(self.http, timeout=timeout)

@@ -278,7 +278,7 @@ def test_half_sent_messages_take_bounded_memory_for_a_bounded_time(model, serve,
     assert after <= before + 64, "memory goes back to the system"
     metrics = server.metrics()
     assert metrics['weir_grpc_connections_closed_total{reason="bytes"}'] + metrics['weir_grpc_connections_closed_total{reason="stalled"}'] > 0
-    assert "gRPC, 127.0.0.1: a connection was closed" in server.said()
+    assert server.says("gRPC, 127.0.0.1: a connection was closed")
 
 
 @pytest.mark.timing

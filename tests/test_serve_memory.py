@@ -267,7 +267,7 @@ def test_paths_are_whole_whatever_the_repository_was_called(tmp_path):
     try:
         (reason,) = [entry["reason"] for entry in server.json("POST", "/v2/repository/index", {}) if entry["name"] == "broken"]
         assert reason.startswith(f"{broken}/1/model.onnx: ")
-        assert f"{broken}/1/model.onnx: " in server.said()
+        assert server.says(f"{broken}/1/model.onnx: ")
     finally:
         server.stop()
 

@@ -87,7 +87,7 @@ std::string ResourceText(const Console& console, const monitor::Resources& r) {
 
 std::string ResultText(const Console& console, const monitor::CommandUsage& usage) {
   std::string text = fmt::format("{} {:.3f} s; CPU {:.3f} s user, {:.3f} s system",
-                                 console.Bold("bottleneck"), usage.wall_s, usage.user_s, usage.system_s);
+                                 console.Bold("wall time"), usage.wall_s, usage.user_s, usage.system_s);
   if (usage.max_resident_bytes) {
     text += fmt::format("; largest process {}", Size(static_cast<double>(*usage.max_resident_bytes)));
   }
@@ -135,7 +135,7 @@ int MonitorProcesses(const Console& console, const monitor::ResourceMonitor::Opt
   const SteadyClock clock;
   const auto used = monitor::WatchUntilTheyEnd(clock, options, end.get_token());
   if (!used) return FailWith(used.error());
-  fmt::print(stderr, "{} {:.3f} s\n{}", console.Bold("bottleneck"), used->wall_s,
+  fmt::print(stderr, "{} {:.3f} s\n{}", console.Bold("wall time"), used->wall_s,
              ResourceText(console, *used));
   Json result{{"pids", options.processes}, {"wall_s", used->wall_s}};
   result["resources"] = used->ToJson();
