@@ -49,7 +49,7 @@ def test_run(weir, made, mode):
 
 
 def test_monitor(weir):
-    check(weir.json("monitor", "--", "true"), "monitor")
+    check(json.loads(weir.run("monitor", "--json", "-", "--", "true").stdout), "monitor")
 
 
 def test_doctor(weir):
