@@ -1,6 +1,6 @@
 // The protocol servers alone: a fake answers an identity at once, so a request costs what the servers cost.
-//   echo_servers HTTP_PORT GRPC_PORT [THREADS]   serves any model until it is killed; port 0: that server stays disabled
-//   POST /echo over HTTP gives the body back without reading it: the transport alone
+//   echo_servers HTTP_PORT GRPC_PORT [THREADS]   serves any model until it is killed; port 0: that server
+//   stays disabled POST /echo over HTTP gives the body back without reading it: the transport alone
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>

@@ -11,8 +11,8 @@
 #include "base/utf8.h"
 #include "oip/grpc/codec.h"
 #include "oip/infer_rules.h"
-#include "oip/testing/random_calls.h"
 #include "oip/oip.pb.h"
+#include "oip/testing/random_calls.h"
 
 namespace {
 

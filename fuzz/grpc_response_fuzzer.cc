@@ -8,8 +8,8 @@
 #include "base/bytes.h"
 #include "base/seed.h"
 #include "oip/grpc/codec.h"
-#include "oip/testing/random_calls.h"
 #include "oip/oip.pb.h"
+#include "oip/testing/random_calls.h"
 
 using namespace weir;  // NOLINT: a program of one file
 

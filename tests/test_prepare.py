@@ -428,7 +428,7 @@ def test_what_a_way_of_working_does_not_look_at_is_refused(weir, pictures, recip
                   ["--join", tmp_path, "-o", tmp_path / "x", "--part", "1/2"], ["--make", 3, "-o", tmp_path / "x", "--labels", "folders"],
                   ["--make", 3, "-o", tmp_path / "x", "--fetch-retries", 1]):
         said = weir.run("prepare", *flags, status=2).stderr.decode()
-        assert f"{flags[-2] if flags[-1] != '--strict' else '--strict'} has no meaning" in said.replace("--output", "-o"), said
+        assert f"{flags[-2] if flags[-1] != '--strict' else '--strict'} is not applicable" in said.replace("--output", "-o"), said
     assert not (tmp_path / "x").exists()
 
 

@@ -33,7 +33,7 @@ struct LoadFlags {
   int64_t output_shared_memory = 0;
   int string_length = 128, pool = 1024;
   bool zero_input = false;
-  std::string check;  // kCheckData, a protocol of answers or a model; empty: nothing is checked
+  std::string check;  // kCheckData, a predictions file or a model; empty: nothing is checked
   double duration_s = 0, warm_up_s = 1, request_timeout_ms = 0, measurement_interval_ms = 0;
   std::string measurement_mode = "time_windows";
   int64_t measurement_request_count = 0, request_count = 0, warm_up_requests = 0, seed = 1;

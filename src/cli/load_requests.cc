@@ -32,7 +32,7 @@ Result<dataset::Recipe> FindRecipe(const LoadFlags& flags, const LoadTarget& tar
   return dataset::ParseRecipe(told->second, "");
 }
 
-// Each picture has the best class that the protocol of answers has for it.
+// Each picture has the best class that the predictions file has for it.
 Result<load::AnswerCheck> TopClassCheck(const std::string& file, const load::PictureRequests& made,
                                         const dataset::Recipe& recipe) {
   const load::TopClasses answers = TRY(load::TopClasses::Read(TRY(ReadTextFile(file))));

@@ -86,8 +86,8 @@ std::string ResourceText(const Console& console, const monitor::Resources& r) {
 }
 
 std::string ResultText(const Console& console, const monitor::CommandUsage& usage) {
-  std::string text = fmt::format("{} {:.3f} s; CPU {:.3f} s user, {:.3f} s system",
-                                 console.Bold("wall time"), usage.wall_s, usage.user_s, usage.system_s);
+  std::string text = fmt::format("{} {:.3f} s; CPU {:.3f} s user, {:.3f} s system", console.Bold("wall time"),
+                                 usage.wall_s, usage.user_s, usage.system_s);
   if (usage.max_resident_bytes) {
     text += fmt::format("; largest process {}", Size(static_cast<double>(*usage.max_resident_bytes)));
   }

@@ -83,7 +83,7 @@ std::optional<std::string> FirstGiven(const PrepareFlags& w, Membership wanted, 
 Status Refuse(std::string_view why, const std::optional<std::string>& flag) {
   if (!flag) return {};
   return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("{}, so {} has no meaning beside it: leave it out", why, *flag));
+              fmt::format("{}, so {} is not applicable beside it: leave it out", why, *flag));
 }
 
 // A set within its own source would be one of the pictures' folders when its command is run again.

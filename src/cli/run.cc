@@ -52,7 +52,7 @@ std::optional<int> ParseFlags(const Arguments& arguments, RunFlags& w) {
   flags.Switch("--no-files", w.no_files, "load all data into memory before the clock starts");
   flags.Integer("--repeat-data", w.repeat_data, 1, 1'000'000, "passes over the data");
   flags.Integer("--top", w.top, 1, 1000, "classes in each answer");
-  flags.Text("--answers", w.answers, "the protocol of answers, a CSV file; - for standard output");
+  flags.Text("--answers", w.answers, "the predictions file, a CSV file; - for standard output");
   flags.Switch("--tolerate-damage", w.tolerate_damage,
                "let damaged pictures through as far as they can be shown");
   flags.Integer64("--max-pixels", w.max_pixels, 1, int64_t{1} << 40,
@@ -64,7 +64,7 @@ std::optional<int> ParseFlags(const Arguments& arguments, RunFlags& w) {
   return flags.Parse(arguments);
 }
 
-// Keeps the protocol of answers, and the first ones for the screen.
+// Keeps the predictions file, and the first ones for the screen.
 class Protocol final : public run::AnswerSink {
  public:
   Protocol(std::unique_ptr<run::AnswerWriter> writer, const std::vector<std::string>& labels)

@@ -113,7 +113,7 @@ Status Spread(const std::optional<PerChannel>& numbers, int channels, std::array
     std::ranges::copy(values, out.begin());
   } else {
     return Refuse(numbers->place,
-                         fmt::format("wants one number{}", channels == 3 ? ", or one per channel" : ""));
+                  fmt::format("wants one number{}", channels == 3 ? ", or one per channel" : ""));
   }
   return {};
 }
@@ -153,8 +153,7 @@ Result<Recipe> ReadTree(const Node& root, const Place& top, const std::string& f
   TRY_STATUS(Spread(mean, geometry.channel_count(), recipe.mean));
   TRY_STATUS(Spread(std, geometry.channel_count(), recipe.std));
   if (recipe.datatype == ElementType::kUint8 && scaling) {
-    return Refuse(*scaling,
-                         "a UINT8 input takes the bytes as they are; leave it out, or use datatype: FP32");
+    return Refuse(*scaling, "a UINT8 input takes the bytes as they are; leave it out, or use datatype: FP32");
   }
   if (!recipe.labels.empty())
     recipe.labels = (std::filesystem::path(folder) / recipe.labels).lexically_normal();

@@ -486,7 +486,8 @@ class Http2Peer {
 
 TEST(GrpcClient, ReadsWhatComesWhereCallsTimeOutAsFastAsTheyAreTaken) {
   Http2Peer peer;
-  const http::testing::ScriptedServer server([&](http::testing::Peer& connection, int) { peer.Play(connection); });
+  const http::testing::ScriptedServer server(
+      [&](http::testing::Peer& connection, int) { peer.Play(connection); });
   const SteadyClock clock;
   const auto client = *MakeClient(fmt::format("grpc://127.0.0.1:{}", server.port()), {.threads = 0}, clock);
   Instant until = clock.Now() + 20s;

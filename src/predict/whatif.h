@@ -1,5 +1,5 @@
-// Calculations of what-if: one row from settings, a table over hardware and batches, a whole job, its cost, and
-// an emulated engine.
+// Calculations of what-if: one row from settings, a table over hardware and batches, a whole job, its cost,
+// and an emulated engine.
 #pragma once
 
 #include <cstdint>

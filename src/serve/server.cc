@@ -102,9 +102,10 @@ int ServerInstance::MostConnections(const char* protocol, int files_each) const 
   const rlim_t share = files.rlim_max / 4 / static_cast<rlim_t>(files_each);
   const auto room = std::max(1, static_cast<int>(std::min<rlim_t>(share, INT_MAX)));
   if (room < options_.max_connections) {
-    log_(LogLevel::kWarning, fmt::format("the {} server takes {} connections, not {}: this process may open {} "
-                                         "files: raise the limit (ulimit -Hn)",
-                                         protocol, room, options_.max_connections, files.rlim_max));
+    log_(LogLevel::kWarning,
+         fmt::format("the {} server takes {} connections, not {}: this process may open {} "
+                     "files: raise the limit (ulimit -Hn)",
+                     protocol, room, options_.max_connections, files.rlim_max));
   }
   return std::min(room, options_.max_connections);
 }

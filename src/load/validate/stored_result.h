@@ -131,7 +131,8 @@ struct Stored {
   bool interrupted = false;
 };
 
-// kCorrupt names the key, with its place, that is missing or of another kind; kUnsupported for another schema_version.
+// kCorrupt names the key, with its place, that is missing or of another kind; kUnsupported for another
+// schema_version.
 Result<Stored> Read(const Json& json);
 
 }  // namespace weir::load::stored

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "base/seed.h"
-#include "oip/testing/random_calls.h"
 #include "oip/oip.pb.h"
+#include "oip/testing/random_calls.h"
 
 namespace weir::oip {
 namespace {

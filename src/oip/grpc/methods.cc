@@ -8,12 +8,12 @@
 #include "base/utf8.h"
 #include "http/error_body.h"
 #include "oip/grpc/proto_reader.h"
+#include "oip/health.pb.h"
 #include "oip/model_facts.h"
+#include "oip/oip.pb.h"
 #include "oip/repository_rules.h"
 #include "oip/status.h"
 #include "oip/triton_names.h"
-#include "oip/health.pb.h"
-#include "oip/oip.pb.h"
 
 namespace weir::oip {
 namespace {

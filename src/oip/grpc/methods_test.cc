@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "oip/testing/fake_api.h"
 #include "oip/health.pb.h"
 #include "oip/oip.pb.h"
+#include "oip/testing/fake_api.h"
 
 namespace weir::oip {
 namespace {

@@ -14,9 +14,9 @@
 #undef GUARDED_BY
 #undef NO_THREAD_SAFETY_ANALYSIS
 #include "base/mutex.h"
-#include "oip/testing/fake_api.h"
 #include "oip/health.grpc.pb.h"
 #include "oip/oip.grpc.pb.h"
+#include "oip/testing/fake_api.h"
 
 namespace weir::oip {
 namespace {
