@@ -8,7 +8,7 @@ src, faults, uses = root / "src", [], {}
 LAYERS = [["base"],
           ["yaml", "stats", "monitor", "record", "results", "image", "dataset", "infer", "onnx", "model", "http", "oip", "launch"],
           ["load", "synth", "prepare", "probe", "run", "serve", "study", "report", "predict"],
-          ["trial"],
+          ["trial", "advise"],
           ["cli"]]
 place = {module: (layer, position) for layer, modules in enumerate(LAYERS) for position, module in enumerate(modules)}
 for cmake in sorted(src.glob("*/CMakeLists.txt")):

@@ -26,6 +26,7 @@ constexpr Verb kVerbs[] = {
     {"model", "make a network, or show what a model file says of itself", ModelVerb},
     {"study", "an experiment: factors, randomised blocks, trials with servers and clients of their own",
      Study},
+    {"advise", "the configuration that meets a target, with the evidence and the files that use it", Advise},
     {"report", "what a study found, and how sure that is", Report},
     {"fit", "learn run times from measurements, for hardware and networks nobody measured", Fit},
     {"predict", "say what times to expect, how sure that is, and where nothing supports it", Predict},

@@ -8,6 +8,7 @@ namespace weir::cli {
 
 using Arguments = std::vector<std::string>;
 
+int Advise(const Arguments& arguments);
 int Doctor(const Arguments& arguments);
 int Fit(const Arguments& arguments);
 int Health(const Arguments& arguments);

@@ -1,0 +1,164 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+
+#include "advise/decision.h"
+#include "advise/files.h"
+
+namespace weir::advise {
+namespace {
+
+constexpr const char* kStudy =
+    "study: s\nmodel: m\ndata: d\nfactors: {batch: [1, 8, 32]}\nrepeats: 6\n"
+    "fixed: {architecture: microservice, engine: \"emulated:base=1ms\"}\n";
+
+struct Played {
+  study::Design design;
+  std::vector<study::PlayedTrials> trials;
+};
+
+// Every trial VALID, with the rate and the p99 that `measure` gives for its configuration and block.
+Played Play(const std::string& yaml, const std::function<std::pair<double, double>(size_t, int)>& measure) {
+  auto file = study::ParseStudy(yaml);
+  EXPECT_TRUE(file) << file.error().message;
+  auto design = study::MakeDesign(*file);
+  EXPECT_TRUE(design) << design.error().message;
+  Played played{.design = *std::move(design), .trials = {}};
+  for (const study::Trial& trial : played.design.trials) {
+    const auto [rate, p99] = measure(trial.configuration, trial.block);
+    study::PlayedTrials one{.trial = trial};
+    one.record.metrics = {{"throughput_images_per_s", rate}, {"response_ms", {{"p99", p99}}}};
+    played.trials.push_back(std::move(one));
+  }
+  return played;
+}
+
+// Batch 32 is fastest, but its p99 is over 15 ms; 8 is twice as fast as 1.
+std::pair<double, double> Usual(size_t configuration, int block) {
+  const double wobble = 1 + 0.002 * ((block * 7 + static_cast<int>(configuration) * 3) % 5 - 2);
+  const double rates[] = {100, 200, 300}, p99s[] = {5, 10, 30};
+  return {rates[configuration] * wobble, p99s[configuration] * wobble};
+}
+
+TEST(Decide, TakesTheFastestConfigurationThatMeetsTheTarget) {
+  const Played played = Play(kStudy, Usual);
+  const Wish wish{.targets = {*ParseTarget("p99<15ms")}};
+  const Decision decision = Decide(played.design, played.trials, wish);
+  ASSERT_TRUE(decision.best.has_value()) << decision.no_answer;
+  EXPECT_EQ(decision.candidates[*decision.best].configuration, 1u);
+  EXPECT_EQ(decision.candidates[*decision.runner_up].configuration, 0u);
+  EXPECT_TRUE(decision.significant);
+  EXPECT_NEAR(*decision.difference_low, 2, 0.05);
+  EXPECT_EQ(decision.candidates[2].standing, Standing::kMisses);
+  const Json json = ToJson(decision, played.design, wish);
+  for (const char* key : {"configuration", "expected", "runner_up", "significant", "measure_next"})
+    EXPECT_TRUE(json.contains(key)) << key;
+  EXPECT_EQ(json["configuration"]["batch"], 8);
+}
+
+TEST(Decide, CountsInstancesAndTheirPriceForARate) {
+  const Played played = Play(kStudy, Usual);
+  const Wish wish{
+      .targets = {}, .rate = 550, .objective = Objective::kCost, .price_per_hour = {{"microservice", 2}}};
+  const Decision decision = Decide(played.design, played.trials, wish);
+  const Candidate& best = decision.candidates[*decision.best];
+  EXPECT_EQ(best.configuration, 2u);
+  EXPECT_EQ(best.instances, 2);
+  EXPECT_DOUBLE_EQ(*best.cost_per_hour, 4);
+}
+
+TEST(Decide, GivesNoAnswerFromDisturbedTrialsNotEvenForOneThatIsValid) {
+  Played played = Play(kStudy, Usual);
+  bool first = true;
+  for (study::PlayedTrials& one : played.trials) {
+    if (!std::exchange(first, false)) one.record.verdict.standing = record::Standing::kSuspect;
+  }
+  const Decision decision = Decide(played.design, played.trials, {});
+  EXPECT_FALSE(decision.best.has_value());
+  EXPECT_NE(decision.no_answer.find("are not VALID"), std::string::npos) << decision.no_answer;
+  EXPECT_FALSE(decision.measure_next.empty());
+}
+
+TEST(Decide, DoesNotRankEmulatedAcceleratorsAgainstRealEngines) {
+  const Played played = Play(
+      "study: s\nmodel: m\ndata: d\nfactors: {engine: [onnxruntime, \"emulated:base=1ms\"]}\nrepeats: 4\n",
+      Usual);
+  const Decision decision = Decide(played.design, played.trials, {});
+  ASSERT_TRUE(decision.best.has_value()) << decision.no_answer;
+  EXPECT_EQ(decision.candidates[*decision.best].configuration, 0u);
+  EXPECT_FALSE(decision.runner_up.has_value());
+  EXPECT_EQ(decision.notes.size(), 1u);
+}
+
+TEST(Decide, ClaimsNoSignificanceWhereTwoAreAlike) {
+  const Played played = Play(kStudy, [](size_t configuration, int block) {
+    const double rate = 100 + 3 * std::sin(block * 5.0 + static_cast<double>(configuration) * 1.7);
+    return std::pair{rate, 5.0};
+  });
+  const Decision decision = Decide(played.design, played.trials, {});
+  ASSERT_TRUE(decision.runner_up.has_value());
+  EXPECT_FALSE(decision.significant);
+  EXPECT_FALSE(decision.measure_next.empty());
+}
+
+TEST(Decide, AsksForATrialThatMeasuresTheTarget) {
+  Played played = Play(kStudy, Usual);
+  for (study::PlayedTrials& one : played.trials) one.record.metrics.erase("response_ms");
+  const Decision decision = Decide(played.design, played.trials, {.targets = {*ParseTarget("p99<15ms")}});
+  EXPECT_FALSE(decision.best.has_value());
+  EXPECT_EQ(decision.candidates[0].standing, Standing::kNotMeasured);
+  EXPECT_EQ(decision.measure_next.size(), 3u);
+}
+
+const AdviceFile& FileNamed(const std::vector<AdviceFile>& files, const std::string& name) {
+  return *std::ranges::find(files, name, &AdviceFile::name);
+}
+
+TEST(MakeFiles, WritesTheConfigurationOfAServer) {
+  const auto files = MakeFiles({.factors = {{"architecture", "microservice"},
+                                            {"batch", 8},
+                                            {"instances", 2},
+                                            {"engine", "emulated:base=1ms"},
+                                            {"server_batching", {{"max_batch", 16}, {"delay_us", 500}}}},
+                                .model = "Res_Net50",
+                                .replicas = 3,
+                                .server_cores = 1.5,
+                                .memory_bytes = 200.0 * (1 << 20)});
+  ASSERT_TRUE(files.has_value()) << files.error().message;
+  EXPECT_EQ(FileNamed(*files, "config.pbtxt").contents,
+            "name: \"Res_Net50\"\nmax_batch_size: 16\n"
+            "dynamic_batching { max_queue_delay_microseconds: 500 }\ninstance_group { count: 2 }\n"
+            "parameters { key: \"engine\" value: { string_value: \"emulated:base=1ms\" } }\n");
+  const std::string& text = FileNamed(*files, "kubernetes.yaml").contents;
+  const size_t begin = text.find('\n') + 1;
+  const auto deployment = ParseJson(text.substr(begin, text.find("\n---\n") - begin));
+  ASSERT_TRUE(deployment.has_value());
+  EXPECT_EQ((*deployment)["metadata"]["name"], "weir-res-net50");
+  EXPECT_EQ((*deployment)["spec"]["replicas"], 3);
+  const Json& container = (*deployment)["spec"]["template"]["spec"]["containers"][0];
+  EXPECT_EQ(container["ports"].size(), 3u);
+  EXPECT_EQ(container["ports"][0]["containerPort"], 8000);
+  EXPECT_EQ(container["volumeMounts"][0]["mountPath"], "/models");
+  EXPECT_EQ(container["resources"]["requests"]["cpu"], "1500m");
+  EXPECT_EQ(container["resources"]["limits"]["memory"], "300Mi");
+  EXPECT_EQ((*deployment)["spec"]["template"]["spec"]["volumes"][0]["name"], "models");
+}
+
+TEST(MakeFiles, WritesTheFlagsOfAConfigurationWithoutAServer) {
+  const auto files = MakeFiles({.factors = {{"batch", 32}, {"mode", "sync"}, {"threads", 2}}, .model = "m"});
+  ASSERT_EQ(files->size(), 1u);
+  EXPECT_EQ((*files)[0].contents, "--mode sync --batch 32 --threads 2\n");
+}
+
+TEST(MakeFiles, RefusesNamesAndServersThatItCannotWriteFor) {
+  EXPECT_FALSE(MakeFiles({.model = "a b"}));
+  EXPECT_FALSE(MakeFiles({.model = ""}));
+  EXPECT_FALSE(MakeFiles({.model = "x\nExecStart=evil"}));
+  EXPECT_FALSE(MakeFiles({.factors = {{"server", {{"url", "grpc://h:1"}}}}, .model = "m"}));
+}
+
+}  // namespace
+}  // namespace weir::advise

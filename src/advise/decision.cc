@@ -1,0 +1,297 @@
+#include "advise/decision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "stats/family.h"
+#include "stats/paired.h"
+#include "stats/summary.h"
+#include "study/measured.h"
+
+namespace weir::advise {
+namespace {
+
+constexpr const char* kThroughput = kThroughputMetric;
+constexpr const char* kP99 = "response_ms.p99";
+constexpr const char* kMemory = kMemoryMetric;
+constexpr double kAlpha = 0.05;
+
+std::optional<Expected> ExpectedOf(const study::Measured& measured, size_t configuration,
+                                   const std::string& metric) {
+  const auto summary = stats::Summarise(measured.Values(configuration, metric));
+  if (!summary) return std::nullopt;
+  return Expected{.n = summary->n, .value = summary->mean, .low = summary->low, .high = summary->high};
+}
+
+struct Share {
+  int64_t valid = 0, all = 0;
+  bool mostly_valid() const { return 2 * valid > all; }
+};
+
+std::vector<Share> CountShares(const study::Design& design, std::span<const study::PlayedTrials> played) {
+  std::vector<Share> shares(design.configurations.size());
+  for (const study::PlayedTrials* one : study::LastTries(played)) {
+    if (one->trial.is_reference() || one->trial.configuration >= shares.size()) continue;
+    Share& share = shares[one->trial.configuration];
+    share.valid += one->record.verdict.standing == record::Standing::kValid;
+    share.all += one->record.verdict.standing != record::Standing::kSkipped;
+  }
+  return shares;
+}
+
+bool IsEmulated(const Json& factors) {
+  if (factors.contains("accelerator")) return true;
+  const auto engine = factors.find("engine");
+  return engine != factors.end() && engine->is_string() && engine->get<std::string>().starts_with("emulated");
+}
+
+Standing JudgeTarget(const Target& target, const std::optional<Expected>& figure) {
+  if (!figure) return Standing::kNotMeasured;
+  if (!figure->low || !figure->high) return Standing::kUndecided;
+  if (target.at_most ? *figure->high <= target.limit : *figure->low >= target.limit) return Standing::kMeets;
+  const bool misses = target.at_most ? *figure->low > target.limit : *figure->high < target.limit;
+  return misses ? Standing::kMisses : Standing::kUndecided;
+}
+
+void JudgeTargets(const study::Measured& measured, const Wish& wish, Candidate& candidate) {
+  for (const Target& target : wish.targets) {
+    const auto figure = ExpectedOf(measured, candidate.configuration, target.metric);
+    const Standing standing = JudgeTarget(target, figure);
+    if (standing == Standing::kMeets) continue;
+    if (candidate.standing != Standing::kMeets && standing != Standing::kMisses) continue;
+    candidate.standing = standing;
+    candidate.why = target.text;
+  }
+}
+
+void AddCost(const Json& factors, const Wish& wish, Candidate& candidate) {
+  const double sure = candidate.throughput.low.value_or(candidate.throughput.value);
+  if (wish.rate && sure > 0) candidate.instances = static_cast<int64_t>(std::ceil(*wish.rate / sure));
+  const auto price = PriceOf(factors, wish);
+  if (!price || !(candidate.throughput.value > 0)) return;
+  candidate.cost_per_million_images = *price / (3600 * candidate.throughput.value) * 1e6;
+  candidate.cost_per_hour = *price * static_cast<double>(candidate.instances.value_or(1));
+}
+
+// Returns the objective as a number of which less is better; nullopt if it was not measured.
+std::optional<double> ObjectiveOf(const Candidate& candidate, const Wish& wish) {
+  if (wish.objective == Objective::kThroughput) return 1 / candidate.throughput.value;
+  if (wish.objective == Objective::kMemory)
+    return candidate.memory_bytes ? std::optional(candidate.memory_bytes->value) : std::nullopt;
+  return wish.rate ? candidate.cost_per_hour : candidate.cost_per_million_images;
+}
+
+// Returns the log ratios of the objective, candidate over best and above 0 where the best is better, in the
+// blocks that both have.
+std::vector<double> LogRatios(const study::Measured& measured, const study::Design& design, const Wish& wish,
+                              const Candidate& best, const Candidate& other) {
+  const bool memory = wish.objective == Objective::kMemory;
+  const std::string metric = memory ? kMemory : kThroughput;
+  double constant = 0;
+  if (wish.objective == Objective::kCost)
+    constant = std::log(*PriceOf(design.configurations[other.configuration].factors, wish) /
+                        *PriceOf(design.configurations[best.configuration].factors, wish));
+  const auto of_best = measured.ByBlock(best.configuration, metric);
+  std::vector<double> logs;
+  for (const auto& [block, value] : measured.ByBlock(other.configuration, metric)) {
+    const auto found = of_best.find(block);
+    if (found == of_best.end() || !(value > 0) || !(found->second > 0)) continue;
+    const double log = std::log(value / found->second);
+    logs.push_back(constant + (memory ? log : -log));
+  }
+  return logs;
+}
+
+void CompareWithBest(const study::Measured& measured, const study::Design& design, const Wish& wish,
+                     const std::vector<size_t>& order, Decision& decision) {
+  decision.best = order[0];
+  if (order.size() < 2) return;
+  decision.runner_up = order[1];
+  std::vector<double> p;
+  for (size_t i = 1; i < order.size(); ++i) {
+    const auto logs =
+        LogRatios(measured, design, wish, decision.candidates[order[0]], decision.candidates[order[i]]);
+    p.push_back(stats::PairedP(logs));
+    if (i > 1) continue;
+    if (const auto ratio = stats::RatioOfLogs(logs)) {
+      decision.difference_low = ratio->low;
+      decision.difference_high = ratio->high;
+    }
+  }
+  decision.adjusted_p = stats::HolmAdjust(p)[0];
+  const bool better = decision.difference_low && *decision.difference_low > 1;
+  decision.significant = better && *decision.adjusted_p <= kAlpha;
+}
+
+void AddMeasureNext(const study::Design& design, const Wish& wish, Decision& decision) {
+  const auto label = [&](const Candidate& one) { return design.configurations[one.configuration].label; };
+  int64_t disturbed = 0;
+  for (const Candidate& one : decision.candidates) {
+    disturbed += one.standing == Standing::kDisturbed;
+    if (one.standing == Standing::kUndecided)
+      decision.measure_next.push_back(fmt::format("{}: more repeats, as {} trials do not decide {}",
+                                                  label(one), one.throughput.n, one.why));
+    if (one.standing == Standing::kNotMeasured)
+      decision.measure_next.push_back(
+          fmt::format("{}: a study whose trials measure {}", label(one), one.why));
+  }
+  if (disturbed > 0)
+    decision.measure_next.push_back(fmt::format(
+        "the disturbed configurations again on a quiet machine ({}): weir doctor names the disturbance",
+        disturbed));
+  if (decision.best && decision.runner_up && !decision.significant)
+    decision.measure_next.push_back(fmt::format("{} against {}, more repeats: no difference is shown",
+                                                label(decision.candidates[*decision.best]),
+                                                label(decision.candidates[*decision.runner_up])));
+  if (wish.objective == Objective::kCost && wish.price_per_hour.empty())
+    decision.measure_next.push_back("nothing before prices are given: --price NAME=VALUE");
+}
+
+std::string NoAnswer(const Decision& decision, int64_t valid, int64_t all) {
+  if (decision.candidates.empty()) return "no trial counts";
+  const auto count = [&](Standing standing) {
+    return std::ranges::count(decision.candidates, standing, &Candidate::standing);
+  };
+  const int64_t total = std::ssize(decision.candidates);
+  if (count(Standing::kDisturbed) == total)
+    return fmt::format("{} of {} trials are not VALID", all - valid, all);
+  if (count(Standing::kMisses) > 0 && count(Standing::kMisses) + count(Standing::kDisturbed) == total)
+    return "no configuration meets the targets";
+  if (count(Standing::kMeets) > 0) return "the objective was not measured, or a price is missing";
+  return "the trials do not decide whether a configuration meets the targets";
+}
+
+Json ExpectedJson(const Expected& expected) {
+  Json json{{"n", expected.n}, {"value", expected.value}};
+  PutIfAny(json, "low", expected.low);
+  PutIfAny(json, "high", expected.high);
+  return json;
+}
+
+Json CandidateJson(const Candidate& candidate, const study::Design& design) {
+  const study::Configuration& configuration = design.configurations[candidate.configuration];
+  Json json{{"label", configuration.label},
+            {"factors", configuration.factors},
+            {"standing", ToString(candidate.standing)}};
+  if (!candidate.why.empty()) json["why"] = candidate.why;
+  json["expected"] = {{"throughput_images_per_s", ExpectedJson(candidate.throughput)}};
+  if (candidate.p99_ms) json["expected"]["p99_ms"] = ExpectedJson(*candidate.p99_ms);
+  if (candidate.memory_bytes) json["expected"]["host_memory_bytes"] = ExpectedJson(*candidate.memory_bytes);
+  PutIfAny(json, "instances", candidate.instances);
+  PutIfAny(json, "cost_per_hour", candidate.cost_per_hour);
+  PutIfAny(json, "cost_per_million_images", candidate.cost_per_million_images);
+  return json;
+}
+
+}  // namespace
+
+std::optional<double> PriceOf(const Json& factors, const Wish& wish) {
+  for (const char* key : {"accelerator", "architecture"}) {
+    const auto level = factors.find(key);
+    if (level == factors.end() || !level->is_string()) continue;
+    const auto price = wish.price_per_hour.find(level->get<std::string>());
+    if (price != wish.price_per_hour.end()) return price->second;
+  }
+  return std::nullopt;
+}
+
+std::string_view ToString(Standing standing) {
+  switch (standing) {
+    case Standing::kMeets:
+      return "meets";
+    case Standing::kMisses:
+      return "misses";
+    case Standing::kUndecided:
+      return "undecided";
+    case Standing::kNotMeasured:
+      return "not measured";
+    case Standing::kDisturbed:
+      return "disturbed";
+  }
+  return "";
+}
+
+Decision Decide(const study::Design& design, std::span<const study::PlayedTrials> played, const Wish& wish) {
+  const study::Measured measured(design, played);
+  const std::vector<Share> shares = CountShares(design, played);
+  Decision decision;
+  int64_t valid = 0, all = 0, real = 0;
+  for (size_t i = 0; i < design.configurations.size(); ++i) {
+    valid += shares[i].valid;
+    all += shares[i].all;
+    const auto throughput = ExpectedOf(measured, i, kThroughput);
+    if (!throughput || !(throughput->value > 0)) continue;
+    const Json& factors = design.configurations[i].factors;
+    Candidate candidate{.configuration = i,
+                        .throughput = *throughput,
+                        .p99_ms = ExpectedOf(measured, i, kP99),
+                        .memory_bytes = ExpectedOf(measured, i, kMemory)};
+    if (shares[i].mostly_valid()) {
+      JudgeTargets(measured, wish, candidate);
+    } else {
+      candidate.standing = Standing::kDisturbed;
+      candidate.why =
+          fmt::format("{} of {} trials are not VALID", shares[i].all - shares[i].valid, shares[i].all);
+    }
+    AddCost(factors, wish, candidate);
+    real += !IsEmulated(factors);
+    decision.candidates.push_back(std::move(candidate));
+  }
+  std::vector<size_t> order;
+  int64_t emulated_left_out = 0;
+  for (size_t i = 0; i < decision.candidates.size(); ++i) {
+    const Candidate& one = decision.candidates[i];
+    const bool apart = real > 0 && IsEmulated(design.configurations[one.configuration].factors);
+    emulated_left_out += apart;
+    if (!apart && one.standing == Standing::kMeets && ObjectiveOf(one, wish)) order.push_back(i);
+  }
+  if (emulated_left_out > 0)
+    decision.notes.push_back(
+        fmt::format("{} configurations of an emulated accelerator are not ranked against real engines",
+                    emulated_left_out));
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return *ObjectiveOf(decision.candidates[i], wish); });
+  if (order.empty())
+    decision.no_answer = NoAnswer(decision, valid, all);
+  else
+    CompareWithBest(measured, design, wish, order, decision);
+  AddMeasureNext(design, wish, decision);
+  return decision;
+}
+
+Json ToJson(const Decision& decision, const study::Design& design, const Wish& wish) {
+  Json json{{"objective", ToString(wish.objective)}, {"targets", Json::array()}};
+  for (const Target& target : wish.targets) json["targets"].push_back(target.text);
+  PutIfAny(json, "rate_images_per_s", wish.rate);
+  if (decision.best) {
+    const Json best = CandidateJson(decision.candidates[*decision.best], design);
+    json["configuration"] = best["factors"];
+    json["label"] = best["label"];
+    const Expected& rate = decision.candidates[*decision.best].throughput;
+    json["expected"] = ExpectedJson(rate);
+    json["expected"]["metric"] = kThroughput;
+    json["expected"]["all"] = best["expected"];
+    for (const char* key : {"instances", "cost_per_hour", "cost_per_million_images"}) {
+      if (best.contains(key)) json[key] = best[key];
+    }
+  } else {
+    json["no_answer"] = decision.no_answer;
+  }
+  if (decision.runner_up) {
+    json["runner_up"] = CandidateJson(decision.candidates[*decision.runner_up], design);
+    json["significant"] = decision.significant;
+    PutIfAny(json, "adjusted_p", decision.adjusted_p);
+    PutIfAny(json, "advantage_low", decision.difference_low);
+    PutIfAny(json, "advantage_high", decision.difference_high);
+  }
+  json["notes"] = decision.notes;
+  json["measure_next"] = decision.measure_next;
+  json["candidates"] = Json::array();
+  for (const Candidate& one : decision.candidates) json["candidates"].push_back(CandidateJson(one, design));
+  return json;
+}
+
+}  // namespace weir::advise

@@ -1,0 +1,65 @@
+// The configuration that a study's trials support for a wish, or why they support none. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "advise/wish.h"
+#include "base/json.h"
+#include "study/design.h"
+#include "study/entries.h"
+
+namespace weir::advise {
+
+inline constexpr const char* kThroughputMetric = "throughput_images_per_s";
+inline constexpr const char* kMemoryMetric = "resources.host_memory_bytes.max";
+
+// Returns the price of one instance's hour: by its accelerator's name, else by its architecture; nullopt
+// without one.
+std::optional<double> PriceOf(const Json& factors, const Wish& wish);
+
+// A figure with the interval of its mean, at 95 %; no ends for a single trial.
+struct Expected {
+  int64_t n = 0;
+  double value = 0;
+  std::optional<double> low, high;
+};
+
+enum class Standing { kMeets, kMisses, kUndecided, kNotMeasured, kDisturbed };
+std::string_view ToString(Standing standing);  // "meets", "misses", "undecided", "not measured", "disturbed"
+
+// One configuration against the wish.
+struct Candidate {
+  size_t configuration = 0;
+  Standing standing = Standing::kMeets;
+  std::string why;  // the target, or the share of trials, that decides
+  Expected throughput;
+  std::optional<Expected> p99_ms, memory_bytes;
+  std::optional<int64_t> instances;  // that answer the rate, by the lower end of the throughput
+  std::optional<double> cost_per_hour, cost_per_million_images;
+};
+
+struct Decision {
+  std::vector<Candidate> candidates;      // in the order of the design; those that were measured
+  std::optional<size_t> best, runner_up;  // indices of `candidates`
+  bool significant = false;               // best against runner-up, by Holm over all that meet the wish
+  std::optional<double> adjusted_p;
+  std::optional<double> difference_low, difference_high;  // ratio of the objective, best over runner-up
+  std::string no_answer;                                  // why there is no best; empty with one
+  std::vector<std::string> notes;                         // what limits the answer
+  std::vector<std::string> measure_next;
+};
+
+// Ranks the configurations whose trials are VALID for the most part and meet every target with the whole
+// interval of the mean. Compares them with the best by the paired log ratios of their objective in shared
+// blocks, with Holm's correction. Where real engines and emulated ones were both measured, only the real ones
+// are ranked.
+Decision Decide(const study::Design& design, std::span<const study::PlayedTrials> played, const Wish& wish);
+
+// The keys of advice.json: configuration, expected, runner_up, significant, measure_next, ...
+Json ToJson(const Decision& decision, const study::Design& design, const Wish& wish);
+
+}  // namespace weir::advise

@@ -1,0 +1,121 @@
+#include "advise/run_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "advise/decision.h"
+#include "base/seed.h"
+#include "study/measured.h"
+
+namespace weir::advise {
+namespace {
+
+std::map<std::string, double> MetricsOf(const record::Record& record) {
+  const study::FlatMetrics flat = study::Flatten(record.metrics);
+  return {flat.numbers.begin(), flat.numbers.end()};
+}
+
+std::optional<double> Find(const std::map<std::string, double>& metrics, const std::string& name) {
+  const auto found = metrics.find(name);
+  return found == metrics.end() ? std::nullopt : std::optional(found->second);
+}
+
+SearchResult Judge(const record::Record& record, const Json& factors, const Wish& wish) {
+  if (record.verdict.standing >= record::Standing::kInvalid) return {.score = 0, .meets = false};
+  const auto metrics = MetricsOf(record);
+  SearchResult result;
+  for (const Target& target : wish.targets) {
+    const auto value = Find(metrics, target.metric);
+    result.meets =
+        result.meets && value && (target.at_most ? *value <= target.limit : *value >= target.limit);
+  }
+  const bool memory = wish.objective == Objective::kMemory;
+  const auto value = Find(metrics, memory ? kMemoryMetric : kThroughputMetric);
+  if (!value || !(*value > 0)) return {.score = 0, .meets = false};
+  result.score = memory ? 1 / *value : *value;
+  if (wish.objective == Objective::kCost) result.score /= *PriceOf(factors, wish);
+  return result;
+}
+
+Status CheckPrices(const study::Design& design, const Wish& wish) {
+  if (wish.objective != Objective::kCost) return {};
+  for (const study::Configuration& one : design.configurations) {
+    if (!PriceOf(one.factors, wish))
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: has no price: give one by --price ARCHITECTURE=VALUE", one.label));
+  }
+  return {};
+}
+
+record::Record RecordOf(Result<record::Record> played, const Json& factors) {
+  record::Record record;
+  if (played) {
+    record = *std::move(played);
+  } else {
+    const bool skipped = played.error().code == ErrorCode::kUnsupported;
+    record.verdict.standing = skipped ? record::Standing::kSkipped : record::Standing::kFailed;
+    record.verdict.message = played.error().message;
+  }
+  record.factors = factors;
+  return record;
+}
+
+}  // namespace
+
+std::vector<Point> PointsOf(const study::Design& design) {
+  std::vector<std::string> names;
+  for (const study::Configuration& one : design.configurations) {
+    for (const auto& [name, level] : one.factors.items()) {
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    }
+  }
+  std::vector<Point> points(design.configurations.size());
+  for (const std::string& name : names) {
+    std::vector<Json> levels;
+    for (const study::Configuration& one : design.configurations) {
+      const Json level = one.factors.contains(name) ? one.factors[name] : Json();
+      if (std::ranges::find(levels, level) == levels.end()) levels.push_back(level);
+    }
+    if (levels.size() < 2) continue;
+    if (std::ranges::all_of(levels, [](const Json& level) { return level.is_number(); }))
+      std::ranges::sort(levels, {}, [](const Json& level) { return level.get<double>(); });
+    for (size_t i = 0; i < points.size(); ++i) {
+      const Json& factors = design.configurations[i].factors;
+      const Json level = factors.contains(name) ? factors[name] : Json();
+      points[i].push_back(static_cast<int>(std::ranges::find(levels, level) - levels.begin()));
+    }
+  }
+  return points;
+}
+
+Result<SearchRun> RunSearch(const SearchInputs& inputs) {
+  TRY_STATUS(CheckPrices(inputs.design, inputs.wish));
+  Search search = TRY(Search::Create(PointsOf(inputs.design), inputs.options));
+  SearchRun run;
+  std::map<size_t, int> fresh;  // confirmation trials of each candidate so far: its block
+  while (const auto next = search.Next()) {
+    if (inputs.stop.stop_requested()) return run;
+    const bool confirms = search.phase() == Phase::kConfirmation;
+    const study::Configuration& configuration = inputs.design.configurations[*next];
+    const int block = confirms ? fresh[*next]++ : 0;
+    const Seed seed = Seed(inputs.options.seed)
+                          .Stream(confirms ? "confirm" : "explore")
+                          .Stream(static_cast<uint64_t>(block));
+    const study::Trial trial{.configuration = *next,
+                             .block = block,
+                             .seed = seed.value(),
+                             .id = fmt::format("{}-{}-{}", confirms ? "confirm" : "explore", *next, block)};
+    study::PlayedTrials played{.trial = trial, .record = RecordOf(inputs.play(trial), configuration.factors)};
+    search.Take(Judge(played.record, configuration.factors, inputs.wish));
+    (confirms ? run.confirmation : run.exploration).push_back(std::move(played));
+    if (inputs.progress)
+      inputs.progress({.phase = search.phase(), .trials = search.trials(), .label = configuration.label});
+  }
+  run.answer = search.answer();
+  return run;
+}
+
+}  // namespace weir::advise

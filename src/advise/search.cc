@@ -1,0 +1,246 @@
+#include "advise/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "base/seed.h"
+#include "base/shuffle.h"
+#include "stats/paired.h"
+
+namespace weir::advise {
+namespace {
+
+constexpr size_t kLeastScreened = 8;
+
+// Returns the greatest number of a level of each factor, at least 1.
+std::vector<double> Ranges(const std::vector<Point>& points) {
+  std::vector<double> ranges(points[0].size(), 1);
+  for (const Point& point : points) {
+    for (size_t i = 0; i < point.size(); ++i) ranges[i] = std::max(ranges[i], double(point[i]));
+  }
+  return ranges;
+}
+
+double Distance(const Point& a, const Point& b, const std::vector<double>& ranges) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += std::abs(a[i] - b[i]) / ranges[i];
+  return sum;
+}
+
+// Picks points one after another, each as far from those picked as any is; ties by the shuffled order
+// (Johnson, Moore and Ylvisaker 1990, maximin designs, greedily).
+std::vector<size_t> SpreadOut(const std::vector<Point>& points, size_t count, std::vector<size_t> order) {
+  const std::vector<double> ranges = Ranges(points);
+  std::vector<double> nearest(points.size(), std::numeric_limits<double>::infinity());
+  std::vector<size_t> picked;
+  while (picked.size() < count) {
+    const size_t next = *std::ranges::max_element(order, {}, [&](size_t i) { return nearest[i]; });
+    picked.push_back(next);
+    for (size_t i = 0; i < points.size(); ++i)
+      nearest[i] = std::min(nearest[i], Distance(points[i], points[next], ranges));
+    nearest[next] = -1;
+  }
+  return picked;
+}
+
+double MeanLog(const std::vector<SearchResult>& results) {
+  double sum = 0;
+  for (const SearchResult& one : results) sum += std::log(std::max(one.score, 1e-300));
+  return sum / static_cast<double>(results.size());
+}
+
+// A finalist meets the targets if most of its fresh trials did.
+bool MostlyMeets(const std::vector<SearchResult>& results) {
+  return 2 * std::ranges::count_if(results, &SearchResult::meets) > std::ssize(results);
+}
+
+std::vector<double> LogRatios(const std::vector<SearchResult>& over, const std::vector<SearchResult>& under) {
+  std::vector<double> logs;
+  for (size_t i = 0; i < over.size(); ++i)
+    logs.push_back(std::log(std::max(over[i].score, 1e-300) / std::max(under[i].score, 1e-300)));
+  return logs;
+}
+
+}  // namespace
+
+std::string_view ToString(Phase phase) {
+  switch (phase) {
+    case Phase::kScreening:
+      return "screening";
+    case Phase::kRegion:
+      return "promising region";
+    case Phase::kConfirmation:
+      return "confirmation";
+    case Phase::kDone:
+      return "done";
+  }
+  return "";
+}
+
+Result<Search> Search::Create(std::vector<Point> candidates, SearchOptions options) {
+  if (candidates.empty()) return Fail(ErrorCode::kInvalidArgument, "the search has no candidate");
+  const std::set<Point> different(candidates.begin(), candidates.end());
+  if (different.size() != candidates.size())
+    return Fail(ErrorCode::kInvalidArgument, "the search has a candidate twice");
+  for (const Point& one : candidates) {
+    if (one.size() != candidates[0].size())
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("a candidate of the search has {} levels, another {}", one.size(),
+                              candidates[0].size()));
+  }
+  return Search(std::move(candidates), options);
+}
+
+Search::Search(std::vector<Point> candidates, SearchOptions options)
+    : candidates_(std::move(candidates)), options_(options) {
+  for (size_t i = 0; i < candidates_.size(); ++i) index_[candidates_[i]] = i;
+  std::vector<size_t> order(candidates_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  Random random = Seed(options_.seed).Stream("screening").MakeRandom();
+  Shuffle(order, random);
+  const auto share = static_cast<size_t>(options_.screening_share * static_cast<double>(order.size()));
+  queue_ = SpreadOut(candidates_, std::min(order.size(), std::max(kLeastScreened, share)), order);
+  std::ranges::reverse(queue_);
+}
+
+bool Search::Better(size_t a, size_t b) const {
+  const SearchResult &one = tried_.at(a), &other = tried_.at(b);
+  return one.meets != other.meets ? one.meets : one.score > other.score;
+}
+
+std::vector<size_t> Search::ByRank() const {
+  std::vector<size_t> order;
+  for (const auto& [candidate, result] : tried_) order.push_back(candidate);
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return Better(a, b); });
+  return order;
+}
+
+// The nearest candidate up and the nearest down in each factor: levels between them may be no combination.
+std::vector<size_t> Search::Neighbours(size_t candidate) const {
+  std::vector<size_t> neighbours;
+  const std::vector<double> ranges = Ranges(candidates_);
+  for (size_t factor = 0; factor < ranges.size(); ++factor) {
+    for (const int step : {-1, 1}) {
+      Point point = candidates_[candidate];
+      for (point[factor] += step; point[factor] >= 0 && point[factor] <= int(ranges[factor]);
+           point[factor] += step) {
+        const auto found = index_.find(point);
+        if (found == index_.end()) continue;
+        neighbours.push_back(found->second);
+        break;
+      }
+    }
+  }
+  return neighbours;
+}
+
+std::optional<size_t> Search::Next() {
+  if (phase_ == Phase::kDone) return std::nullopt;
+  return queue_.back();
+}
+
+void Search::Take(const SearchResult& result) {
+  const size_t candidate = queue_.back();
+  queue_.pop_back();
+  ++trials_;
+  if (phase_ == Phase::kConfirmation)
+    confirmed_[candidate].push_back(result);
+  else
+    tried_[candidate] = result;
+  if (queue_.empty()) Advance();
+}
+
+void Search::Advance() {
+  if (phase_ == Phase::kConfirmation) {
+    JudgeConfirmation();
+    return;
+  }
+  phase_ = Phase::kRegion;
+  ExploreRegion();
+  if (queue_.empty()) BeginConfirmation();
+}
+
+void Search::ExploreRegion() {
+  const std::vector<size_t> order = ByRank();
+  const size_t starts = std::min(order.size(), static_cast<size_t>(options_.starts));
+  for (size_t i = 0; i < starts; ++i) {
+    if (!explored_.insert(order[i]).second) continue;
+    for (const size_t neighbour : Neighbours(order[i])) {
+      if (!tried_.contains(neighbour) && std::ranges::find(queue_, neighbour) == queue_.end())
+        queue_.push_back(neighbour);
+    }
+  }
+}
+
+void Search::BeginConfirmation() {
+  const std::vector<size_t> order = ByRank();
+  if (!tried_.at(order[0]).meets) {
+    answer_ = {.winner = order[0], .ending = Ending::kNoneMeets};
+    phase_ = Phase::kDone;
+    return;
+  }
+  const double best = tried_.at(order[0]).score;
+  for (const size_t one : order) {
+    const SearchResult& result = tried_.at(one);
+    if (finalists_.size() < static_cast<size_t>(options_.finalists) && result.meets &&
+        result.score >= best * (1 - options_.near))
+      finalists_.push_back(one);
+  }
+  phase_ = Phase::kConfirmation;
+  QueueBlock();
+}
+
+void Search::QueueBlock() {
+  queue_ = finalists_;
+  Random random = Seed(options_.seed).Stream(fmt::format("block-{}", blocks_)).MakeRandom();
+  Shuffle(queue_, random);
+  ++blocks_;
+}
+
+void Search::JudgeConfirmation() {
+  if (blocks_ < options_.least_blocks) {
+    QueueBlock();
+    return;
+  }
+  std::vector<size_t> order;
+  for (const size_t one : finalists_) {
+    if (MostlyMeets(confirmed_[one])) order.push_back(one);
+  }
+  std::ranges::stable_sort(
+      order, [&](size_t a, size_t b) { return MeanLog(confirmed_.at(a)) > MeanLog(confirmed_.at(b)); });
+  const bool last = blocks_ >= options_.most_blocks;
+  if (order.empty()) {
+    if (!last) return QueueBlock();
+    answer_ = {.winner = finalists_[0], .ending = Ending::kNoneMeets};
+    phase_ = Phase::kDone;
+    return;
+  }
+  const int looks = options_.most_blocks - options_.least_blocks + 1;
+  const double tests = static_cast<double>(looks) * std::max(1.0, double(finalists_.size() - 1));
+  bool all_clear = true, all_settled = true;
+  answer_ = {.winner = order[0]};
+  for (size_t i = 1; i < order.size(); ++i) {
+    const auto ratio =
+        stats::RatioOfLogs(LogRatios(confirmed_[order[0]], confirmed_[order[i]]), 1 - options_.alpha / tests);
+    const bool clear = *ratio->low > 1;
+    all_clear = all_clear && clear;
+    all_settled = all_settled && (clear || *ratio->high <= 1 + options_.margin);
+    if (i > 1) continue;
+    answer_.runner_up = order[1];
+    answer_.significant = clear;
+    answer_.difference_low = ratio->low;
+    answer_.difference_high = ratio->high;
+  }
+  if (!all_settled && !last) return QueueBlock();
+  answer_.ending = all_clear ? Ending::kClear : all_settled ? Ending::kEquivalent : Ending::kBlocksUsedUp;
+  for (const SearchResult& one : confirmed_[answer_.winner]) answer_.scores.push_back(one.score);
+  phase_ = Phase::kDone;
+}
+
+}  // namespace weir::advise

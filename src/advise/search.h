@@ -1,0 +1,102 @@
+// The search of weir advise: which trial to play next, and when the answer is clear. A pure state machine:
+// the caller plays the trials. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace weir::advise {
+
+// One candidate: the index of its level of every factor.
+using Point = std::vector<int>;
+
+struct SearchOptions {
+  double screening_share = 0.08;           // of the candidates, tried once each; at least 8 candidates
+  int starts = 3;                          // the best of the screening from which the region is explored
+  int finalists = 4;                       // at most, in the confirmation
+  double near = 0.10;                      // a finalist is at most this much worse than the winner, relative
+  int least_blocks = 4, most_blocks = 12;  // of the confirmation
+  double margin = 0.02;                    // a difference that is shown to be below this does not matter
+  double alpha = 0.05;
+  uint64_t seed = 1;
+};
+
+// One trial's result. `score` is above 0 and higher is better: images/s, or images per unit of money. A trial
+// that failed, or misses a target, gives `meets` = false; its score then only ranks it among such.
+struct SearchResult {
+  double score = 0;
+  bool meets = true;
+};
+
+enum class Phase { kScreening, kRegion, kConfirmation, kDone };
+std::string_view ToString(Phase phase);  // "screening", "promising region", "confirmation", "done"
+
+enum class Ending {
+  kClear,         // the winner is significantly better than every other finalist, or there is no other
+  kEquivalent,    // every other finalist is worse, or within the margin
+  kBlocksUsedUp,  // neither, after the most blocks
+  kNoneMeets,     // no candidate meets the targets
+};
+
+struct SearchAnswer {
+  size_t winner = 0;                                      // index of the candidate
+  std::optional<size_t> runner_up;                        // by the confirmation's means
+  bool significant = false;                               // winner against runner-up
+  std::optional<double> difference_low, difference_high;  // ratio winner / runner-up, at 1 - alpha
+  Ending ending = Ending::kClear;
+  std::vector<double> scores;  // the winner's, of the confirmation alone
+};
+
+// Screening: a space-filling subset, one trial each. Promising region: from the best of those, every
+// candidate one step away in one factor, until no step is better. Confirmation: the winner and its near
+// neighbours again, in shuffled blocks, on fresh trials only, because the trials that chose a winner favour
+// it. After each block from `least_blocks` on, paired t tests at alpha / (looks x finalists) decide whether
+// to stop (Bonferroni: valid whenever it stops).
+class Search {
+ public:
+  // kInvalidArgument without candidates, or where points differ in length or are double.
+  static Result<Search> Create(std::vector<Point> candidates, SearchOptions options = {});
+
+  // Returns the candidate to play next; nullopt once the search is done. Returns the same until Take is
+  // called.
+  std::optional<size_t> Next();
+  // Takes the result of the candidate that Next named. REQUIRES: Next returned a value.
+  void Take(const SearchResult& result);
+
+  Phase phase() const { return phase_; }
+  int64_t trials() const { return trials_; }
+  // REQUIRES: phase() is kDone.
+  const SearchAnswer& answer() const { return answer_; }
+
+ private:
+  Search(std::vector<Point> candidates, SearchOptions options);
+  bool Better(size_t a, size_t b) const;
+  std::vector<size_t> Neighbours(size_t candidate) const;
+  std::vector<size_t> ByRank() const;
+  void Advance();
+  void ExploreRegion();
+  void BeginConfirmation();
+  void QueueBlock();
+  void JudgeConfirmation();
+
+  std::vector<Point> candidates_;
+  SearchOptions options_;
+  std::map<Point, size_t> index_;
+  std::vector<size_t> queue_;  // the next is at the back
+  std::map<size_t, SearchResult> tried_;
+  std::set<size_t> explored_;
+  std::vector<size_t> finalists_;
+  std::map<size_t, std::vector<SearchResult>> confirmed_;
+  Phase phase_ = Phase::kScreening;
+  int64_t trials_ = 0;
+  int blocks_ = 0;
+  SearchAnswer answer_;
+};
+
+}  // namespace weir::advise

@@ -1,0 +1,116 @@
+#include "advise/wish.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <span>
+#include <utility>
+
+namespace weir::advise {
+namespace {
+
+struct Quantity {
+  std::string_view name, metric;
+  enum class Kind { kTime, kRate, kBytes } kind;
+};
+constexpr Quantity kQuantities[] = {
+    {"p50", "response_ms.p50", Quantity::Kind::kTime},
+    {"p90", "response_ms.p90", Quantity::Kind::kTime},
+    {"p99", "response_ms.p99", Quantity::Kind::kTime},
+    {"p99.9", "response_ms.p99_9", Quantity::Kind::kTime},
+    {"throughput", "throughput_images_per_s", Quantity::Kind::kRate},
+    {"memory", "resources.host_memory_bytes.max", Quantity::Kind::kBytes},
+};
+
+struct Scale {
+  std::string_view unit;
+  double factor;
+};
+constexpr Scale kTimes[] = {{"ms", 1}, {"us", 1e-3}, {"s", 1e3}, {"", 1}};
+constexpr Scale kRates[] = {{"", 1}, {"/s", 1}, {"images/s", 1}};
+constexpr Scale kBytes[] = {{"", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}};
+
+std::span<const Scale> ScalesOf(Quantity::Kind kind) {
+  if (kind == Quantity::Kind::kTime) return kTimes;
+  if (kind == Quantity::Kind::kRate) return kRates;
+  return kBytes;
+}
+
+std::unexpected<Error> Wrong(std::string_view text, std::string_view why) {
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("target \"{}\": {}, as in p99<15ms, throughput>400 or memory<2GB", text, why));
+}
+
+// Gives the number at the front of `text` and leaves the rest; nullopt without a finite one above 0.
+std::optional<double> TakeNumber(std::string_view& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !std::isfinite(value) || value <= 0) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return value;
+}
+
+}  // namespace
+
+std::string_view ToString(Objective objective) {
+  switch (objective) {
+    case Objective::kCost:
+      return "cost";
+    case Objective::kThroughput:
+      return "throughput";
+    case Objective::kMemory:
+      return "memory";
+  }
+  return "";
+}
+
+Result<Objective> ParseObjective(std::string_view text) {
+  for (const Objective one : {Objective::kCost, Objective::kThroughput, Objective::kMemory}) {
+    if (text == ToString(one)) return one;
+  }
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("objective \"{}\" is none of cost, throughput, memory", text));
+}
+
+Result<Target> ParseTarget(std::string_view text) {
+  const size_t sign = text.find_first_of("<>");
+  if (sign == std::string_view::npos) return Wrong(text, "it has neither < nor >");
+  const std::string_view name = text.substr(0, sign);
+  const Quantity* quantity = nullptr;
+  for (const Quantity& one : kQuantities) {
+    if (one.name == name) quantity = &one;
+  }
+  if (quantity == nullptr)
+    return Wrong(text, fmt::format("\"{}\" is none of p50, p90, p99, p99.9, throughput, memory", name));
+  std::string_view rest = text.substr(sign + 1);
+  if (rest.starts_with('=')) rest.remove_prefix(1);
+  const auto value = TakeNumber(rest);
+  if (!value) return Wrong(text, "the limit is no number above 0");
+  const bool at_most = text[sign] == '<';
+  if (at_most == (quantity->kind == Quantity::Kind::kRate))
+    return Wrong(text,
+                 at_most ? "a throughput wants > and a least value" : "it wants < and a greatest value");
+  for (const Scale& scale : ScalesOf(quantity->kind)) {
+    if (scale.unit == rest)
+      return Target{.text = std::string(text),
+                    .metric = std::string(quantity->metric),
+                    .limit = *value * scale.factor,
+                    .at_most = at_most};
+  }
+  return Wrong(text, fmt::format("\"{}\" is no unit of {}", rest, name));
+}
+
+Result<std::pair<std::string, double>> ParsePrice(std::string_view text) {
+  const size_t sign = text.find('=');
+  if (sign != std::string_view::npos && sign > 0) {
+    std::string_view rest = text.substr(sign + 1);
+    const auto value = TakeNumber(rest);
+    if (value && rest.empty()) return std::pair{std::string(text.substr(0, sign)), *value};
+  }
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("price \"{}\": wants NAME=VALUE with a value above 0, as in microservice=2.5", text));
+}
+
+}  // namespace weir::advise

@@ -1,0 +1,44 @@
+#include "advise/wish.h"
+
+#include <gtest/gtest.h>
+
+namespace weir::advise {
+namespace {
+
+TEST(ParseTarget, ReadsNamesSignsAndUnits) {
+  const auto p99 = ParseTarget("p99<15ms");
+  ASSERT_TRUE(p99.has_value());
+  EXPECT_EQ(p99->metric, "response_ms.p99");
+  EXPECT_DOUBLE_EQ(p99->limit, 15);
+  EXPECT_TRUE(p99->at_most);
+  EXPECT_DOUBLE_EQ(ParseTarget("p50<=250us")->limit, 0.25);
+  EXPECT_DOUBLE_EQ(ParseTarget("memory<2GB")->limit, 2e9);
+  EXPECT_FALSE(ParseTarget("throughput>400")->at_most);
+}
+
+TEST(ParseTarget, NamesThePartThatIsWrong) {
+  EXPECT_NE(ParseTarget("p98<15ms").error().message.find("p98"), std::string::npos);
+  EXPECT_NE(ParseTarget("p99<15hours").error().message.find("hours"), std::string::npos);
+  EXPECT_FALSE(ParseTarget("p99=15ms"));
+  EXPECT_FALSE(ParseTarget("p99>15ms"));
+  EXPECT_FALSE(ParseTarget("throughput<15"));
+  EXPECT_FALSE(ParseTarget("p99<"));
+  EXPECT_FALSE(ParseTarget("p99<-3ms"));
+  EXPECT_FALSE(ParseTarget("p99<infms"));
+}
+
+TEST(ParsePrice, WantsANameAndAPriceAboveZero) {
+  EXPECT_EQ(ParsePrice("h100-sxm=2.5")->first, "h100-sxm");
+  EXPECT_DOUBLE_EQ(ParsePrice("h100-sxm=2.5")->second, 2.5);
+  EXPECT_FALSE(ParsePrice("=2"));
+  EXPECT_FALSE(ParsePrice("a=0"));
+  EXPECT_FALSE(ParsePrice("a=2x"));
+}
+
+TEST(ParseObjective, KnowsThree) {
+  EXPECT_EQ(*ParseObjective("cost"), Objective::kCost);
+  EXPECT_FALSE(ParseObjective("speed"));
+}
+
+}  // namespace
+}  // namespace weir::advise
