@@ -1,4 +1,4 @@
-#include "cli/null_server.h"
+#include "load/session/null_server.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 
-namespace weir::cli {
+namespace weir::load {
 namespace {
 
 // What stands between quotes in a configuration, and in a folder's name and a URL, as it is.
@@ -73,4 +73,4 @@ Result<NullServer> NullServer::Start(const infer::ModelInfo& model, const Clock&
   return server;
 }
 
-}  // namespace weir::cli
+}  // namespace weir::load

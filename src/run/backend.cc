@@ -1,4 +1,4 @@
-#include "cli/backend.h"
+#include "run/backend.h"
 
 #include <fmt/format.h>
 
@@ -7,14 +7,14 @@
 
 #include "oip/client.h"
 
-namespace weir::cli {
+namespace weir::run {
 namespace {
 
 std::unexpected<Error> Invalid(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-// The tensor that the recipe names, or the only one.
+// Returns the tensor that the recipe names, or the only one.
 Result<infer::TensorInfo> Pick(const ModelTensors& model, const std::vector<infer::TensorInfo>& all,
                                const std::string& name, const char* what) {
   if (name.empty() && all.size() == 1) return all.front();
@@ -27,7 +27,7 @@ Result<infer::TensorInfo> Pick(const ModelTensors& model, const std::vector<infe
       fmt::format("model {}: the recipe names {} \"{}\"; the model has {}", model.name, what, name, names));
 }
 
-// Of scores whose first dimension is the batch.
+// Counts the classes of scores whose first dimension is the batch.
 std::optional<int64_t> ClassesOf(const infer::TensorInfo& output, int first_class) {
   if (output.shape.size() < 2) return std::nullopt;
   const infer::Shape item(output.shape.begin() + 1, output.shape.end());
@@ -38,8 +38,8 @@ std::optional<int64_t> ClassesOf(const infer::TensorInfo& output, int first_clas
 
 }  // namespace
 
-Result<run::Target> MakeTarget(const ModelTensors& model, const std::optional<dataset::Recipe>& recipe,
-                               std::vector<std::string> labels) {
+Result<Target> MakeTarget(const ModelTensors& model, const std::optional<dataset::Recipe>& recipe,
+                          std::vector<std::string> labels) {
   if (!recipe) {
     return Invalid(
         fmt::format("model {0} does not say how pictures become its input: put recipe.yaml into its folder "
@@ -47,7 +47,7 @@ Result<run::Target> MakeTarget(const ModelTensors& model, const std::optional<da
                     "lies beside it, as {0}.recipe.yaml), or give it to weir run with --recipe FILE",
                     model.name));
   }
-  run::Target target{.model = model.name, .version = {}, .recipe = *recipe, .labels = std::move(labels)};
+  Target target{.model = model.name, .version = {}, .recipe = *recipe, .labels = std::move(labels)};
   if (!recipe->geometry.OutputSize()) {
     return Invalid(
         "the recipe gives pictures of different sizes: it needs a crop, or a resize to a width and height");
@@ -61,23 +61,31 @@ Result<run::Target> MakeTarget(const ModelTensors& model, const std::optional<da
               fmt::format("model {} has {} inputs: pictures fill only one", model.name, model.inputs.size()));
 }
 
-Status Backend::Aim(run::Target target, std::optional<int> max_batch, const RunFlags& flags) {
+Status Backend::Aim(Target target, std::optional<int> max_batch, const BackendOptions& options) {
   target_ = std::move(target);
   max_batch_ = max_batch;
-  if (max_batch && !target_.fixed_batch && flags.batch > *max_batch) {
+  if (max_batch && !target_.fixed_batch && options.batch > *max_batch) {
     return Invalid(fmt::format("--batch {} is over the max_batch_size of {} in the configuration of {}",
-                               flags.batch, *max_batch, name_));
+                               options.batch, *max_batch, name_));
   }
-  batch_ = flags.batch > 0 ? flags.batch : std::min(8, std::max(1, max_batch.value_or(8)));
+  batch_ = options.batch > 0 ? options.batch : std::min(8, std::max(1, max_batch.value_or(8)));
   if (target_.fixed_batch) batch_ = *target_.fixed_batch;
   return {};
 }
 
 void Backend::FixBatch(int batch) { target_.fixed_batch = batch; }
 
-Result<std::unique_ptr<Backend>> OpenRecogniser(const RunFlags& flags, const Clock& clock) {
-  return oip::IsModelUrl(flags.model) ? OpenRemoteRecogniser(flags, clock)
-                                      : OpenLocalRecogniser(flags, clock);
+void AddCosts(const Backend& backend, double cpu_s, monitor::Resources& resources, Costs& costs) {
+  if (resources.client_cpu) {
+    const double others = resources.client_cpu->mean * resources.wall_s - cpu_s;
+    costs.foreign_cpu_s = std::clamp(others, 0.0, std::max(0.0, costs.cores * resources.wall_s - cpu_s));
+  }
+  backend.Attribute(cpu_s, resources, costs);
 }
 
-}  // namespace weir::cli
+Result<std::unique_ptr<Backend>> OpenBackend(const BackendOptions& options, const Clock& clock) {
+  return oip::IsModelUrl(options.model) ? OpenRemoteBackend(options, clock)
+                                        : OpenLocalBackend(options, clock);
+}
+
+}  // namespace weir::run

@@ -12,7 +12,7 @@
 #include "infer/endpoint.h"
 #include "launch/server.h"
 
-namespace weir::cli {
+namespace weir::load {
 
 // This program as a server in a process of its own, on loopback, with one model that answers at once with
 // outputs of the given model's shapes (free dimensions are 1). Ends with this object. One thread at a time.
@@ -36,4 +36,4 @@ class NullServer {
 // The configuration (config.pbtxt) of the model it serves.
 Result<std::string> NullConfig(const infer::ModelInfo& model);
 
-}  // namespace weir::cli
+}  // namespace weir::load

@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "cli/load_flags.h"
+#include "load/session/level.h"
 
-namespace weir::cli {
+namespace weir::load {
 namespace {
 
 std::unexpected<Error> Invalid(std::string message) {
@@ -26,12 +26,8 @@ Status Refuse(const std::vector<Idle>& flags) {
   return {};
 }
 
-Status CheckWhere(const LoadFlags& f) {
-  const LoadFlags usual;
-  for (const std::string& name : f.given) {
-    if (!f.validate.empty() && name != "--validate" && name != "--json")
-      return Invalid(fmt::format("{} says nothing here: --validate runs nothing", name));
-  }
+Status CheckWhere(const LoadOptions& f) {
+  const LoadOptions usual;
   return Refuse(
       {{"-i", f.protocol != usual.protocol && !f.target.empty(), "MODEL says how it is reached"},
        {"--body", !f.bodies.empty() && f.endpoint.empty(), "it is of --endpoint"},
@@ -39,8 +35,8 @@ Status CheckWhere(const LoadFlags& f) {
        {"--content-type", f.content_type != usual.content_type && f.bodies.empty(), "it is of --body"}});
 }
 
-Status CheckData(const LoadFlags& f) {
-  const LoadFlags usual;
+Status CheckData(const LoadOptions& f) {
+  const LoadOptions usual;
   const bool has_pictures = !f.data.empty();
   const bool has_file =
       !f.input_data.empty() && f.input_data.front() != "random" && f.input_data.front() != "zero";
@@ -66,8 +62,8 @@ Status CheckData(const LoadFlags& f) {
         "it is of --shared-memory system"}});
 }
 
-Status CheckLength(const LoadFlags& f) {
-  const LoadFlags usual;
+Status CheckLength(const LoadOptions& f) {
+  const LoadOptions usual;
   const char* const said = "the length is said already";
   const bool is_timed = f.duration_s > 0 || f.request_count > 0;
   const bool trials = f.max_trials != usual.max_trials;
@@ -77,8 +73,8 @@ Status CheckLength(const LoadFlags& f) {
                  {"--duration", f.duration_s > 0 && f.request_count > 0, "--request-count says the length"}});
 }
 
-Status CheckLoad(const LoadFlags& f) {
-  const LoadFlags usual;
+Status CheckLoad(const LoadOptions& f) {
+  const LoadOptions usual;
   TRY_STATUS(Refuse(
       {{"--depth", f.depth > 0 && f.scenario != "offline", "it is of --scenario offline"},
        {"--target-rate", f.target_rate > 0 && f.scenario != "server", "it is of --scenario server"},
@@ -97,12 +93,12 @@ Status CheckLoad(const LoadFlags& f) {
   return {};
 }
 
-Status CheckScenario(const LoadFlags& f) {
+Status CheckScenario(const LoadOptions& f) {
   if (f.scenario.empty()) return {};
   if (f.is_open() || !f.concurrency_range.empty() || f.find_peak)
     return Invalid(
         "--scenario says what is played: leave --concurrency-range, the rates and --find-peak out");
-  const LoadFlags usual;
+  const LoadOptions usual;
   return Refuse({{"--sync", f.sync, "--scenario says who waits"},
                  {"-r", f.max_trials != usual.max_trials, "--scenario is one run"},
                  {"-s", f.stability_percentage != usual.stability_percentage, "--scenario is one run"},
@@ -115,7 +111,7 @@ Status CheckScenario(const LoadFlags& f) {
                   "--scenario is one run: --request-count says how long"}});
 }
 
-Status CheckPeak(const LoadFlags& f) {
+Status CheckPeak(const LoadOptions& f) {
   if (!f.find_peak) return {};
   if (f.latency_threshold_ms <= 0) return Invalid("--find-peak wants a bound: --latency-threshold MS");
   if (!f.intervals.empty())
@@ -134,13 +130,13 @@ Status CheckPeak(const LoadFlags& f) {
 
 }  // namespace
 
-Status CheckFlags(const LoadFlags& flags) {
-  TRY_STATUS(CheckWhere(flags));
-  TRY_STATUS(CheckLoad(flags));
-  TRY_STATUS(CheckScenario(flags));
-  TRY_STATUS(CheckPeak(flags));
-  TRY_STATUS(CheckData(flags));
-  return CheckLength(flags);
+Status CheckOptions(const LoadOptions& options) {
+  TRY_STATUS(CheckWhere(options));
+  TRY_STATUS(CheckLoad(options));
+  TRY_STATUS(CheckScenario(options));
+  TRY_STATUS(CheckPeak(options));
+  TRY_STATUS(CheckData(options));
+  return CheckLength(options);
 }
 
-}  // namespace weir::cli
+}  // namespace weir::load

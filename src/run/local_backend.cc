@@ -3,40 +3,39 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/backend.h"
-#include "cli/console.h"
+#include "base/count.h"
 #include "infer/runner.h"
 #include "model/model.h"
+#include "run/backend.h"
 
-namespace weir::cli {
+namespace weir::run {
 namespace {
 
 class LocalBackend final : public Backend {
  public:
-  LocalBackend(const RunFlags& flags, const Clock& clock) : flags_(flags), clock_(clock) {}
+  LocalBackend(const BackendOptions& options, const Clock& clock) : options_(options), clock_(clock) {}
   Status Open();
 
   Status Load() override;
   infer::Service& service() override { return *runner_; }
   int in_flight() const override {
-    return flags_.in_flight > 0 ? flags_.in_flight : opened_.session->callers() + 1;
+    return options_.in_flight > 0 ? options_.in_flight : opened_.session->callers() + 1;
   }
   bool invents_answers() const override { return opened_.session->Stats().has_value(); }
   std::string Title() const override;
-  void Describe(Json& result) const override;
+  BackendDescription Describe() const override;
   std::map<std::string, std::string> Libraries() const override {
     return {{opened_.engine->name(), opened_.engine->version()}};
   }
   monitor::ResourceMonitor::Options WatchOptions() const override;
   void Begin() override {}
   void End() override {}
-  void Attribute(double cpu_s, monitor::Resources& resources, run::Costs& costs) const override;
-  std::string ServerLine(const run::Report&) const override { return ""; }
+  void Attribute(double cpu_s, monitor::Resources& resources, Costs& costs) const override;
 
  private:
   infer::SessionOptions SessionOptions() const;
 
-  const RunFlags& flags_;
+  const BackendOptions& options_;
   const Clock& clock_;
   model::Model model_;
   model::OpenedSession opened_;
@@ -44,33 +43,32 @@ class LocalBackend final : public Backend {
 };
 
 Status LocalBackend::Open() {
-  model_ = TRY(model::OpenModel(flags_.model, {.recipe = flags_.recipe}));
+  model_ = TRY(model::OpenModel(options_.model, {.recipe = options_.recipe}));
   name_ = model_.name;
-  run::Target target =
-      TRY(MakeTarget({model_.name, model_.inputs, model_.outputs}, model_.recipe, model_.labels));
+  Target target = TRY(MakeTarget({model_.name, model_.inputs, model_.outputs}, model_.recipe, model_.labels));
   target.fixed_batch = model_.fixed_batch;
-  return Aim(std::move(target), model_.max_batch, flags_);
+  return Aim(std::move(target), model_.max_batch, options_);
 }
 
-// The user's word, else the model's configuration, else one stream a thread; but one batch at a time is
-// soonest done by all threads together.
+// The user's options come first, then the model's configuration, then one stream a thread. In sync mode all
+// threads work on one batch together, which is fastest.
 infer::SessionOptions LocalBackend::SessionOptions() const {
   infer::SessionOptions options = model::SessionDefaults(model_);
-  if (!flags_.precision.empty()) options.precision = flags_.precision;
-  if (flags_.threads > 0) options.threads = flags_.threads;
-  if (flags_.streams > 0) {
-    options.streams = flags_.streams;
-  } else if (flags_.sync() && !model_.parameters.contains("streams")) {
+  if (!options_.precision.empty()) options.precision = options_.precision;
+  if (options_.threads > 0) options.threads = options_.threads;
+  if (options_.streams > 0) {
+    options.streams = options_.streams;
+  } else if (options_.sync() && !model_.parameters.contains("streams")) {
     options.streams = 1;
   }
-  options.cache_dir = flags_.cache_dir;
+  options.cache_dir = options_.cache_dir;
   options.batch = batch();
   return options;
 }
 
 Status LocalBackend::Load() {
   const Instant before = clock_.Now();
-  opened_ = TRY(model::OpenSession(model_, flags_.engine, SessionOptions(), clock_));
+  opened_ = TRY(model::OpenSession(model_, options_.engine, SessionOptions(), clock_));
   prepare_s_ = Seconds(clock_.Now() - before);
   const infer::Shape& compiled = opened_.session->inputs().front().shape;
   if (!compiled.empty() && compiled.front() > 0) FixBatch(static_cast<int>(compiled.front()));
@@ -85,16 +83,20 @@ std::string LocalBackend::Title() const {
                      Count(opened_.session->streams(), "stream"));
 }
 
-void LocalBackend::Describe(Json& result) const {
-  result["engine"] = opened_.engine->name();
-  result["engine_version"] = opened_.engine->version();
-  result["precision"] = opened_.session->precision();
-  result["threads"] = opened_.session->threads();
-  result["streams"] = opened_.session->streams();
-  if (!model_.not_batchable.empty()) result["not_batchable"] = model_.not_batchable;
+BackendDescription LocalBackend::Describe() const {
+  return {.engine = opened_.engine->name(),
+          .engine_version = opened_.engine->version(),
+          .precision = opened_.session->precision(),
+          .not_batchable = model_.not_batchable,
+          .threads = opened_.session->threads(),
+          .streams = opened_.session->streams(),
+          .server = {},
+          .payload = {},
+          .platform = {},
+          .times = {}};
 }
 
-// An accelerator tells its own load; CPU engines are told by their threads.
+// An accelerator reports its own load; the load of a CPU engine is that of its threads.
 monitor::ResourceMonitor::Options LocalBackend::WatchOptions() const {
   monitor::ResourceMonitor::Options options;
   if (!opened_.session->Stats()) return options;
@@ -108,7 +110,7 @@ monitor::ResourceMonitor::Options LocalBackend::WatchOptions() const {
   return options;
 }
 
-void LocalBackend::Attribute(double cpu_s, monitor::Resources& resources, run::Costs& costs) const {
+void LocalBackend::Attribute(double cpu_s, monitor::Resources& resources, Costs& costs) const {
   costs.engine_threads = opened_.session->threads();
   costs.engine_streams = opened_.session->streams();
   if (resources.recogniser_cpu) costs.engine_cpu_s = resources.recogniser_cpu->mean * resources.wall_s;
@@ -117,16 +119,16 @@ void LocalBackend::Attribute(double cpu_s, monitor::Resources& resources, run::C
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> OpenLocalRecogniser(const RunFlags& flags, const Clock& clock) {
-  if (flags.payload != "tensor") {
+Result<std::unique_ptr<Backend>> OpenLocalBackend(const BackendOptions& options, const Clock& clock) {
+  if (options.payload != "tensor") {
     return Fail(
         ErrorCode::kInvalidArgument,
         fmt::format("--payload {} is for served models: in this process the model is given its tensor",
-                    flags.payload));
+                    options.payload));
   }
-  auto recogniser = std::make_unique<LocalBackend>(flags, clock);
-  TRY_STATUS(recogniser->Open());
-  return recogniser;
+  auto backend = std::make_unique<LocalBackend>(options, clock);
+  TRY_STATUS(backend->Open());
+  return backend;
 }
 
-}  // namespace weir::cli
+}  // namespace weir::run

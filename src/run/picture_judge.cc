@@ -1,24 +1,24 @@
-#include "cli/picture_judge.h"
+#include "run/picture_judge.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "cli/backend.h"
 #include "dataset/hash.h"
 #include "dataset/preparer.h"
 #include "oip/client.h"
 #include "run/answers.h"
+#include "run/backend.h"
 
-namespace weir::cli {
+namespace weir::run {
 
-Result<std::unique_ptr<PictureJudge>> PictureJudge::Open(const JudgeFlags& flags, const Clock& clock) {
-  if (oip::IsModelUrl(flags.model)) {
+Result<std::unique_ptr<PictureJudge>> PictureJudge::Open(const JudgeOptions& flags, const Clock& clock) {
+  if (oip::IsModelUrl(options.model)) {
     return Fail(ErrorCode::kUnsupported,
                 "--recognise: give a model's file or folder; a server's answers could change meanwhile");
   }
-  std::unique_ptr<PictureJudge> judge(new PictureJudge(flags));
-  const model::Model model = TRY(model::OpenModel(flags.model, {}));
+  std::unique_ptr<PictureJudge> judge(new PictureJudge(options));
+  const model::Model model = TRY(model::OpenModel(options.model, {}));
   if (!model.recipe) {
     return Fail(
         ErrorCode::kInvalidArgument,
@@ -28,23 +28,23 @@ Result<std::unique_ptr<PictureJudge>> PictureJudge::Open(const JudgeFlags& flags
   }
   judge->target_ = TRY(MakeTarget({model.name, model.inputs, model.outputs}, model.recipe, model.labels));
   judge->target_.fixed_batch = model.fixed_batch;
-  infer::SessionOptions options = model::SessionDefaults(model);
-  options.batch = model.fixed_batch.value_or(1);
-  judge->opened_ = TRY(model::OpenSession(model, "", options, clock));
+  infer::SessionOptions session = model::SessionDefaults(model);
+  session.batch = model.fixed_batch.value_or(1);
+  judge->opened_ = TRY(model::OpenSession(model, "", session, clock));
   std::string hash = "no file";
   if (!model.path.empty()) hash = TRY(dataset::HashOfFile(model.path));
-  judge->identity_ = fmt::format("{} ({}), score at least {}", model.name, hash, flags.min_score);
+  judge->identity_ = fmt::format("{} ({}), score at least {}", model.name, hash, options.min_score);
   return judge;
 }
 
-prepare::Judge PictureJudge::MakeJudge() const {
-  const auto preparer = std::make_shared<dataset::Preparer>(target_.recipe.geometry, flags_.decode);
-  return [this, preparer](std::span<const std::byte> encoded) { return Judge(*preparer, encoded); };
+PictureJudge::Judge PictureJudge::MakeJudge() const {
+  const auto preparer = std::make_shared<dataset::Preparer>(target_.recipe.geometry, options_.decode);
+  return [this, preparer](std::span<const std::byte> encoded) { return Check(*preparer, encoded); };
 }
 
-// One picture a batch, so that its score does not depend on what else is judged; where the model takes only
-// larger batches, the others are zeros.
-image::Accepted<void> PictureJudge::Judge(dataset::Preparer& preparer,
+// One picture a batch, so that its score does not depend on other pictures. A model with a fixed, larger
+// batch gets zeros for the others.
+image::Accepted<void> PictureJudge::Check(dataset::Preparer& preparer,
                                           std::span<const std::byte> encoded) const {
   const image::Pixels* pixels = TRY(preparer.Prepare(encoded));
   const dataset::Recipe& recipe = target_.recipe;
@@ -65,14 +65,14 @@ image::Accepted<void> PictureJudge::Judge(dataset::Preparer& preparer,
   dataset::WriteInput(recipe, *pixels, tensor.data.mutable_data());
   const auto result = opened_.session->Run({std::move(tensor)}, {target_.output});
   if (!result) return failed(result.error().message);
-  const auto answers = run::RankAnswers(result->outputs.front(), items, 0, recipe, 1);
+  const auto answers = RankAnswers(result->outputs.front(), items, 0, recipe, 1);
   if (!answers) return failed(answers.error().message);
   if (answers->empty()) return failed("the model gives no scores");
-  const run::Answer& best = answers->front();
-  if (best.score >= flags_.min_score) return {};
+  const Answer& best = answers->front();
+  if (best.score >= options_.min_score) return {};
   return std::unexpected(image::Reject{
       image::RejectReason::kUnrecognised,
-      fmt::format("class {} scores {:.6g}, under {}", best.class_index, best.score, flags_.min_score)});
+      fmt::format("class {} scores {:.6g}, under {}", best.class_index, best.score, options_.min_score)});
 }
 
-}  // namespace weir::cli
+}  // namespace weir::run
