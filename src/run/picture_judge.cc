@@ -12,7 +12,7 @@
 
 namespace weir::run {
 
-Result<std::unique_ptr<PictureJudge>> PictureJudge::Open(const JudgeOptions& flags, const Clock& clock) {
+Result<std::unique_ptr<PictureJudge>> PictureJudge::Open(const JudgeOptions& options, const Clock& clock) {
   if (oip::IsModelUrl(options.model)) {
     return Fail(ErrorCode::kUnsupported,
                 "--recognise: give a model's file or folder; a server's answers could change meanwhile");

@@ -20,7 +20,7 @@ std::unexpected<Error> Invalid(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-std::vector<std::string> Split(const std::string& text, char at) {
+std::vector<std::string> SplitAt(const std::string& text, char at) {
   std::vector<std::string> parts(1);
   for (const char c : text) c == at ? parts.emplace_back() : parts.back() += c;
   return parts;
@@ -39,9 +39,9 @@ Result<double> ParseNumber(const std::string& text) {
 Result<std::vector<double>> ParseRange(const std::string& text) {
   std::vector<double> values;
   if (text.contains(',')) {
-    for (const std::string& part : Split(text, ',')) values.push_back(TRY(ParseNumber(part)));
+    for (const std::string& part : SplitAt(text, ',')) values.push_back(TRY(ParseNumber(part)));
   } else {
-    std::vector<std::string> parts = Split(text, ':');
+    std::vector<std::string> parts = SplitAt(text, ':');
     if (parts.size() > 3)
       return Invalid(
           fmt::format("\"{}\" is not a range: START:END:STEP, START:END:2x or a list A,B,C", text));
@@ -72,7 +72,7 @@ Result<std::map<std::string, infer::Shape>> ParseShapes(const std::vector<std::s
     if (colon == std::string::npos || name.empty())
       return Invalid(fmt::format("--shape {}: it is NAME:3,224,224", text));
     infer::Shape shape;
-    for (const std::string& part : Split(text.substr(colon + 1), ',')) {
+    for (const std::string& part : SplitAt(text.substr(colon + 1), ',')) {
       const double value = TRY_CONTEXT(ParseNumber(part), fmt::format("--shape {}", text));
       if (value < 0 || value > 1e12 || value != std::floor(value))
         return Invalid(fmt::format("--shape {}: {} is not a dimension", text, part));

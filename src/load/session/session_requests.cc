@@ -47,7 +47,7 @@ Result<AnswerCheck> TopClassCheck(const std::string& file, const PictureRequests
   return HasTopClasses(std::move(classes), recipe.first_class);
 }
 
-Result<Requests> PictureRequests(const LoadOptions& load, const Target& target, const NoteSink& note) {
+Result<Requests> RequestsOfPictures(const LoadOptions& load, const Target& target, const NoteSink& note) {
   const dataset::Recipe recipe = TRY(FindRecipe(load, target));
   PictureOptions options{.batch = load.batch, .pool_limit = load.pool};
   if (load.payload == "pixels") options.payload = Payload::kPixels;
@@ -99,7 +99,7 @@ Result<AnswerCheck> ProcessCheck(const LoadOptions& load, const std::vector<infe
   return HasOutputs(std::move(expected), kTolerance);
 }
 
-Result<Requests> TensorRequests(const LoadOptions& load, const Target& target) {
+Result<Requests> RequestsOfTensors(const LoadOptions& load, const Target& target) {
   if (load.payload != "tensor")
     return Invalid(fmt::format("--payload {} sends pictures: name them with --data", load.payload));
   RequestOptions options{
@@ -140,7 +140,7 @@ Result<Requests> TensorRequests(const LoadOptions& load, const Target& target) {
 
 // Makes a request for each file of --body, with the file as its one input. Without files: one request without
 // a body.
-Result<Requests> BodyRequests(const LoadOptions& load) {
+Result<Requests> RequestsOfBodies(const LoadOptions& load) {
   Requests requests;
   uint64_t left = kMaxRequestBytes;
   for (const std::string& file : load.bodies) {
@@ -161,7 +161,7 @@ Result<Requests> BodyRequests(const LoadOptions& load) {
 
 Result<Requests> RequestsFor(const LoadOptions& load, const Target& target, const NoteSink& note,
                              const Clock& clock) {
-  if (!load.endpoint.empty()) return BodyRequests(load);
+  if (!load.endpoint.empty()) return RequestsOfBodies(load);
   const bool of_pictures = !load.data.empty(), by_file = load.check.ends_with(".csv");
   if (of_pictures && load.check == kCheckData)
     return Invalid(
@@ -173,7 +173,7 @@ Result<Requests> RequestsFor(const LoadOptions& load, const Target& target, cons
     return Invalid(
         "--check MODEL gives that model what is sent: leave --payload out, or check against a CSV file");
   Requests requests =
-      of_pictures ? TRY(PictureRequests(load, target, note)) : TRY(TensorRequests(load, target));
+      of_pictures ? TRY(RequestsOfPictures(load, target, note)) : TRY(RequestsOfTensors(load, target));
   if (!load.check.empty() && load.check != kCheckData && !by_file)
     requests.check = TRY(ProcessCheck(load, requests.pool, note, clock));
   return requests;
