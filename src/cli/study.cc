@@ -275,6 +275,10 @@ Result<int> RunStudy(const Options& options, const std::stop_token& stop) {
 }  // namespace
 
 int Study(const Arguments& arguments) {
+  if (arguments == Arguments{"--factors"}) {  // writes docs/reference/factors.md
+    Console("").Text(study::FactorsPage());
+    return kDone;
+  }
   Options options;
   if (const auto status = ParseFlags(arguments, options)) return *status;
   const Interrupt interrupt;
