@@ -18,6 +18,7 @@
 #include "launch/ssh/ssh_server.h"
 #include "record/provenance.h"
 #include "study/analysis.h"
+#include "study/factor.h"
 #include "study/figures.h"
 #include "study/run.h"
 #include "trial/trial_runner.h"
