@@ -1,5 +1,7 @@
 #include "load/verdict/split.h"
 
+#include "infer/server_times.h"
+
 #include <algorithm>
 #include <bit>
 #include <ranges>
