@@ -31,6 +31,7 @@ constexpr Verb kVerbs[] = {
     {"predict", "say what times to expect, how sure that is, and where nothing supports it", Predict},
     {"health", "ask a server whether it is ready", Health},
     {"monitor", "run any command and say what it used", MonitorVerb},
+    {"probe", "how many accelerators a storage feeds, and what they wait for", ProbeVerb},
     {"doctor", "what is on this machine, and what would spoil a measurement on it", Doctor},
 };
 
