@@ -91,9 +91,9 @@ TEST(JudgeHost, PassesOnHowToInstallAnEngine) {
 
 TEST(JudgeHost, MeasuresForeignLoadAgainstTheWholeMachine) {
   HostFacts facts = QuietHost();
-  facts.load.foreign_cpus = 1.5;
+  facts.load.foreign_cpus = 0.7;
   EXPECT_EQ(Of(facts, FindingKind::kForeignCpu).severity, Severity::kOk);
-  facts.load.foreign_cpus = 1.7;
+  facts.load.foreign_cpus = 0.9;
   EXPECT_EQ(Of(facts, FindingKind::kForeignCpu).severity, Severity::kWarning);
 }
 

@@ -33,10 +33,12 @@ inline constexpr double kSharedSuspect = 0.01, kSharedInvalid = 0.1;
 // The machine.
 // CPU time that the hypervisor took, in percent.
 inline constexpr double kStealPercent = 1;
-// Cores that processes other than the client and the server used, of all cores. The kernel's work for a
-// shaped link belongs to no process and counts as theirs. It was seen to stay below this limit, which is
-// the reason for 10 % and not 5 %.
-inline constexpr double kForeignShare = 0.1;
+// Cores that processes other than the client and the server used, of all cores: as large a share as kDrift
+// allows.
+inline constexpr double kForeignShare = 0.05;
+// The same of a study's trial. The kernel's work for a shaped link belongs to no process and counts as
+// theirs. It was seen to stay below this limit.
+inline constexpr double kForeignShareOfTrial = 0.1;
 // Time for which a control group's quota held the work back.
 inline constexpr double kThrottledShare = 0.01;
 // Shorter runs than this, in seconds, have too few samples to name other processes.
@@ -47,7 +49,7 @@ inline constexpr double kShortestForForeign = 0.3;
 inline constexpr double kBusy = 0.8;
 // The same of a link shared by several connections: TCP does not fill it.
 inline constexpr double kLinkFull = 0.6;
-// Use of all cores, or of the engine, from which on no room is left for more work.
+// Use of all cores, or of the engine, from which on more work finds no free time.
 inline constexpr double kTaken = 0.9;
 // Share of the time in which full batches waited only because too many others were in flight.
 inline constexpr double kHeldBack = 0.5;

@@ -64,17 +64,17 @@ record::Verdict JudgeMachine(const Json& resources, const Json& metrics, const O
   record::Verdict verdict;
   const double cores = metrics.value("machine_cpus", 0.0);
   const double foreign = ForeignCpu(metrics["resources"], seen).value_or(0);
-  if (cores > 0 && foreign > threshold::kForeignShare * cores)
+  if (cores > 0 && foreign > threshold::kForeignShareOfTrial * cores)
     verdict.Add(Standing::kSuspect,
                 {Reason::kForeignCpu, fmt::format("others used {:.2g} of {:g} cores, limit {:g} %", foreign,
-                                                  cores, 100 * threshold::kForeignShare)});
+                                                  cores, 100 * threshold::kForeignShareOfTrial)});
   const double steal = resources.value("steal_percent", 0.0);
   if (steal > threshold::kStealPercent)
     verdict.Add(Standing::kSuspect,
                 {Reason::kSteal, fmt::format("the hypervisor took {:.2g} % of the CPU time, limit {:g} %",
                                              steal, threshold::kStealPercent)});
-  const double bottleneck = resources.value("wall_s", 0.0);
-  const double throttled = bottleneck > 0 ? resources.value("throttled_s", 0.0) / bottleneck : 0;
+  const double wall_s = resources.value("wall_s", 0.0);
+  const double throttled = wall_s > 0 ? resources.value("throttled_s", 0.0) / wall_s : 0;
   if (throttled > threshold::kThrottledShare)
     verdict.Add(Standing::kInvalid,
                 {Reason::kThrottling,

@@ -217,7 +217,7 @@ TEST(Judge, SuspectsAMachineThatOthersUse) {
   EXPECT_THAT(Reasons(Judge(played, {.steal_percent = 3}).latency), testing::ElementsAre(Reason::kSteal));
   EXPECT_THAT(Reasons(Judge(played, {.cpus = 2, .foreign_cpu = 0.5}).latency),
               testing::ElementsAre(Reason::kForeignCpu));
-  EXPECT_THAT(Reasons(Judge(played, {.cpus = 2, .foreign_cpu = 0.15}).latency), testing::IsEmpty());
+  EXPECT_THAT(Reasons(Judge(played, {.cpus = 2, .foreign_cpu = 0.05}).latency), testing::IsEmpty());
   EXPECT_EQ(Judge(played, {.throttled_s = 1}).latency.standing, Standing::kInvalid);
 }
 
