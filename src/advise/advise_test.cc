@@ -15,18 +15,19 @@ constexpr const char* kStudy =
     "study: s\nmodel: m\ndata: d\nfactors: {batch: [1, 8, 32]}\nrepeats: 6\n"
     "fixed: {architecture: microservice, engine: \"emulated:base=1ms\"}\n";
 
-struct Played {
+struct PlayedStudy {
   study::Design design;
   std::vector<study::PlayedTrials> trials;
 };
 
 // Every trial VALID, with the rate and the p99 that `measure` gives for its configuration and block.
-Played Play(const std::string& yaml, const std::function<std::pair<double, double>(size_t, int)>& measure) {
+PlayedStudy Play(const std::string& yaml,
+                 const std::function<std::pair<double, double>(size_t, int)>& measure) {
   auto file = study::ParseStudy(yaml);
   EXPECT_TRUE(file) << file.error().message;
   auto design = study::MakeDesign(*file);
   EXPECT_TRUE(design) << design.error().message;
-  Played played{.design = *std::move(design), .trials = {}};
+  PlayedStudy played{.design = *std::move(design), .trials = {}};
   for (const study::Trial& trial : played.design.trials) {
     const auto [rate, p99] = measure(trial.configuration, trial.block);
     study::PlayedTrials one{.trial = trial};
@@ -44,26 +45,26 @@ std::pair<double, double> Usual(size_t configuration, int block) {
 }
 
 TEST(Decide, TakesTheFastestConfigurationThatMeetsTheTarget) {
-  const Played played = Play(kStudy, Usual);
-  const Wish wish{.targets = {*ParseTarget("p99<15ms")}};
-  const Decision decision = Decide(played.design, played.trials, wish);
+  const PlayedStudy played = Play(kStudy, Usual);
+  const Goal goal{.targets = {*ParseTarget("p99<15ms")}};
+  const Decision decision = Decide(played.design, played.trials, goal);
   ASSERT_TRUE(decision.best.has_value()) << decision.no_answer;
   EXPECT_EQ(decision.candidates[*decision.best].configuration, 1u);
   EXPECT_EQ(decision.candidates[*decision.runner_up].configuration, 0u);
   EXPECT_TRUE(decision.significant);
   EXPECT_NEAR(*decision.difference_low, 2, 0.05);
   EXPECT_EQ(decision.candidates[2].standing, Standing::kMisses);
-  const Json json = ToJson(decision, played.design, wish);
+  const Json json = ToJson(decision, played.design, goal);
   for (const char* key : {"configuration", "expected", "runner_up", "significant", "measure_next"})
     EXPECT_TRUE(json.contains(key)) << key;
   EXPECT_EQ(json["configuration"]["batch"], 8);
 }
 
 TEST(Decide, CountsInstancesAndTheirPriceForARate) {
-  const Played played = Play(kStudy, Usual);
-  const Wish wish{
+  const PlayedStudy played = Play(kStudy, Usual);
+  const Goal goal{
       .targets = {}, .rate = 550, .objective = Objective::kCost, .price_per_hour = {{"microservice", 2}}};
-  const Decision decision = Decide(played.design, played.trials, wish);
+  const Decision decision = Decide(played.design, played.trials, goal);
   const Candidate& best = decision.candidates[*decision.best];
   EXPECT_EQ(best.configuration, 2u);
   EXPECT_EQ(best.instances, 2);
@@ -71,7 +72,7 @@ TEST(Decide, CountsInstancesAndTheirPriceForARate) {
 }
 
 TEST(Decide, GivesNoAnswerFromDisturbedTrialsNotEvenForOneThatIsValid) {
-  Played played = Play(kStudy, Usual);
+  PlayedStudy played = Play(kStudy, Usual);
   bool first = true;
   for (study::PlayedTrials& one : played.trials) {
     if (!std::exchange(first, false)) one.record.verdict.standing = record::Standing::kSuspect;
@@ -83,7 +84,7 @@ TEST(Decide, GivesNoAnswerFromDisturbedTrialsNotEvenForOneThatIsValid) {
 }
 
 TEST(Decide, DoesNotRankEmulatedAcceleratorsAgainstRealEngines) {
-  const Played played = Play(
+  const PlayedStudy played = Play(
       "study: s\nmodel: m\ndata: d\nfactors: {engine: [onnxruntime, \"emulated:base=1ms\"]}\nrepeats: 4\n",
       Usual);
   const Decision decision = Decide(played.design, played.trials, {});
@@ -94,7 +95,7 @@ TEST(Decide, DoesNotRankEmulatedAcceleratorsAgainstRealEngines) {
 }
 
 TEST(Decide, ClaimsNoSignificanceWhereTwoAreAlike) {
-  const Played played = Play(kStudy, [](size_t configuration, int block) {
+  const PlayedStudy played = Play(kStudy, [](size_t configuration, int block) {
     const double rate = 100 + 3 * std::sin(block * 5.0 + static_cast<double>(configuration) * 1.7);
     return std::pair{rate, 5.0};
   });
@@ -105,7 +106,7 @@ TEST(Decide, ClaimsNoSignificanceWhereTwoAreAlike) {
 }
 
 TEST(Decide, AsksForATrialThatMeasuresTheTarget) {
-  Played played = Play(kStudy, Usual);
+  PlayedStudy played = Play(kStudy, Usual);
   for (study::PlayedTrials& one : played.trials) one.record.metrics.erase("response_ms");
   const Decision decision = Decide(played.design, played.trials, {.targets = {*ParseTarget("p99<15ms")}});
   EXPECT_FALSE(decision.best.has_value());

@@ -15,9 +15,6 @@
 namespace weir::advise {
 namespace {
 
-constexpr const char* kThroughput = kThroughputMetric;
-constexpr const char* kP99 = "response_ms.p99";
-constexpr const char* kMemory = kMemoryMetric;
 constexpr double kAlpha = 0.05;
 
 std::optional<Expected> ExpectedOf(const study::Measured& measured, size_t configuration,
@@ -57,8 +54,8 @@ Standing JudgeTarget(const Target& target, const std::optional<Expected>& figure
   return misses ? Standing::kMisses : Standing::kUndecided;
 }
 
-void JudgeTargets(const study::Measured& measured, const Wish& wish, Candidate& candidate) {
-  for (const Target& target : wish.targets) {
+void JudgeTargets(const study::Measured& measured, const Goal& goal, Candidate& candidate) {
+  for (const Target& target : goal.targets) {
     const auto figure = ExpectedOf(measured, candidate.configuration, target.metric);
     const Standing standing = JudgeTarget(target, figure);
     if (standing == Standing::kMeets) continue;
@@ -68,33 +65,33 @@ void JudgeTargets(const study::Measured& measured, const Wish& wish, Candidate& 
   }
 }
 
-void AddCost(const Json& factors, const Wish& wish, Candidate& candidate) {
+void AddCost(const Json& factors, const Goal& goal, Candidate& candidate) {
   const double sure = candidate.throughput.low.value_or(candidate.throughput.value);
-  if (wish.rate && sure > 0) candidate.instances = static_cast<int64_t>(std::ceil(*wish.rate / sure));
-  const auto price = PriceOf(factors, wish);
+  if (goal.rate && sure > 0) candidate.instances = static_cast<int64_t>(std::ceil(*goal.rate / sure));
+  const auto price = PriceOf(factors, goal);
   if (!price || !(candidate.throughput.value > 0)) return;
   candidate.cost_per_million_images = *price / (3600 * candidate.throughput.value) * 1e6;
   candidate.cost_per_hour = *price * static_cast<double>(candidate.instances.value_or(1));
 }
 
 // Returns the objective as a number of which less is better; nullopt if it was not measured.
-std::optional<double> ObjectiveOf(const Candidate& candidate, const Wish& wish) {
-  if (wish.objective == Objective::kThroughput) return 1 / candidate.throughput.value;
-  if (wish.objective == Objective::kMemory)
+std::optional<double> ObjectiveOf(const Candidate& candidate, const Goal& goal) {
+  if (goal.objective == Objective::kThroughput) return 1 / candidate.throughput.value;
+  if (goal.objective == Objective::kMemory)
     return candidate.memory_bytes ? std::optional(candidate.memory_bytes->value) : std::nullopt;
-  return wish.rate ? candidate.cost_per_hour : candidate.cost_per_million_images;
+  return goal.rate ? candidate.cost_per_hour : candidate.cost_per_million_images;
 }
 
 // Returns the log ratios of the objective, candidate over best and above 0 where the best is better, in the
 // blocks that both have.
-std::vector<double> LogRatios(const study::Measured& measured, const study::Design& design, const Wish& wish,
+std::vector<double> LogRatios(const study::Measured& measured, const study::Design& design, const Goal& goal,
                               const Candidate& best, const Candidate& other) {
-  const bool memory = wish.objective == Objective::kMemory;
-  const std::string metric = memory ? kMemory : kThroughput;
+  const bool memory = goal.objective == Objective::kMemory;
+  const std::string metric = memory ? kMemoryMetric : kThroughputMetric;
   double constant = 0;
-  if (wish.objective == Objective::kCost)
-    constant = std::log(*PriceOf(design.configurations[other.configuration].factors, wish) /
-                        *PriceOf(design.configurations[best.configuration].factors, wish));
+  if (goal.objective == Objective::kCost)
+    constant = std::log(*PriceOf(design.configurations[other.configuration].factors, goal) /
+                        *PriceOf(design.configurations[best.configuration].factors, goal));
   const auto of_best = measured.ByBlock(best.configuration, metric);
   std::vector<double> logs;
   for (const auto& [block, value] : measured.ByBlock(other.configuration, metric)) {
@@ -106,7 +103,7 @@ std::vector<double> LogRatios(const study::Measured& measured, const study::Desi
   return logs;
 }
 
-void CompareWithBest(const study::Measured& measured, const study::Design& design, const Wish& wish,
+void CompareWithBest(const study::Measured& measured, const study::Design& design, const Goal& goal,
                      const std::vector<size_t>& order, Decision& decision) {
   decision.best = order[0];
   if (order.size() < 2) return;
@@ -114,7 +111,7 @@ void CompareWithBest(const study::Measured& measured, const study::Design& desig
   std::vector<double> p;
   for (size_t i = 1; i < order.size(); ++i) {
     const auto logs =
-        LogRatios(measured, design, wish, decision.candidates[order[0]], decision.candidates[order[i]]);
+        LogRatios(measured, design, goal, decision.candidates[order[0]], decision.candidates[order[i]]);
     p.push_back(stats::PairedP(logs));
     if (i > 1) continue;
     if (const auto ratio = stats::RatioOfLogs(logs)) {
@@ -127,7 +124,7 @@ void CompareWithBest(const study::Measured& measured, const study::Design& desig
   decision.significant = better && *decision.adjusted_p <= kAlpha;
 }
 
-void AddMeasureNext(const study::Design& design, const Wish& wish, Decision& decision) {
+void AddMeasureNext(const study::Design& design, const Goal& goal, Decision& decision) {
   const auto label = [&](const Candidate& one) { return design.configurations[one.configuration].label; };
   int64_t disturbed = 0;
   for (const Candidate& one : decision.candidates) {
@@ -147,7 +144,7 @@ void AddMeasureNext(const study::Design& design, const Wish& wish, Decision& dec
     decision.measure_next.push_back(fmt::format("{} against {}, more repeats: no difference is shown",
                                                 label(decision.candidates[*decision.best]),
                                                 label(decision.candidates[*decision.runner_up])));
-  if (wish.objective == Objective::kCost && wish.price_per_hour.empty())
+  if (goal.objective == Objective::kCost && goal.price_per_hour.empty())
     decision.measure_next.push_back("nothing before prices are given: --price NAME=VALUE");
 }
 
@@ -189,12 +186,12 @@ Json CandidateJson(const Candidate& candidate, const study::Design& design) {
 
 }  // namespace
 
-std::optional<double> PriceOf(const Json& factors, const Wish& wish) {
+std::optional<double> PriceOf(const Json& factors, const Goal& goal) {
   for (const char* key : {"accelerator", "architecture"}) {
     const auto level = factors.find(key);
     if (level == factors.end() || !level->is_string()) continue;
-    const auto price = wish.price_per_hour.find(level->get<std::string>());
-    if (price != wish.price_per_hour.end()) return price->second;
+    const auto price = goal.price_per_hour.find(level->get<std::string>());
+    if (price != goal.price_per_hour.end()) return price->second;
   }
   return std::nullopt;
 }
@@ -215,7 +212,7 @@ std::string_view ToString(Standing standing) {
   return "";
 }
 
-Decision Decide(const study::Design& design, std::span<const study::PlayedTrials> played, const Wish& wish) {
+Decision Decide(const study::Design& design, std::span<const study::PlayedTrials> played, const Goal& goal) {
   const study::Measured measured(design, played);
   const std::vector<Share> shares = CountShares(design, played);
   Decision decision;
@@ -223,21 +220,21 @@ Decision Decide(const study::Design& design, std::span<const study::PlayedTrials
   for (size_t i = 0; i < design.configurations.size(); ++i) {
     valid += shares[i].valid;
     all += shares[i].all;
-    const auto throughput = ExpectedOf(measured, i, kThroughput);
+    const auto throughput = ExpectedOf(measured, i, kThroughputMetric);
     if (!throughput || !(throughput->value > 0)) continue;
     const Json& factors = design.configurations[i].factors;
     Candidate candidate{.configuration = i,
                         .throughput = *throughput,
-                        .p99_ms = ExpectedOf(measured, i, kP99),
-                        .memory_bytes = ExpectedOf(measured, i, kMemory)};
+                        .p99_ms = ExpectedOf(measured, i, kP99Metric),
+                        .memory_bytes = ExpectedOf(measured, i, kMemoryMetric)};
     if (shares[i].mostly_valid()) {
-      JudgeTargets(measured, wish, candidate);
+      JudgeTargets(measured, goal, candidate);
     } else {
       candidate.standing = Standing::kDisturbed;
       candidate.why =
           fmt::format("{} of {} trials are not VALID", shares[i].all - shares[i].valid, shares[i].all);
     }
-    AddCost(factors, wish, candidate);
+    AddCost(factors, goal, candidate);
     real += !IsEmulated(factors);
     decision.candidates.push_back(std::move(candidate));
   }
@@ -247,32 +244,32 @@ Decision Decide(const study::Design& design, std::span<const study::PlayedTrials
     const Candidate& one = decision.candidates[i];
     const bool apart = real > 0 && IsEmulated(design.configurations[one.configuration].factors);
     emulated_left_out += apart;
-    if (!apart && one.standing == Standing::kMeets && ObjectiveOf(one, wish)) order.push_back(i);
+    if (!apart && one.standing == Standing::kMeets && ObjectiveOf(one, goal)) order.push_back(i);
   }
   if (emulated_left_out > 0)
     decision.notes.push_back(
         fmt::format("{} configurations of an emulated accelerator are not ranked against real engines",
                     emulated_left_out));
-  std::ranges::stable_sort(order, {}, [&](size_t i) { return *ObjectiveOf(decision.candidates[i], wish); });
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return *ObjectiveOf(decision.candidates[i], goal); });
   if (order.empty())
     decision.no_answer = NoAnswer(decision, valid, all);
   else
-    CompareWithBest(measured, design, wish, order, decision);
-  AddMeasureNext(design, wish, decision);
+    CompareWithBest(measured, design, goal, order, decision);
+  AddMeasureNext(design, goal, decision);
   return decision;
 }
 
-Json ToJson(const Decision& decision, const study::Design& design, const Wish& wish) {
-  Json json{{"objective", ToString(wish.objective)}, {"targets", Json::array()}};
-  for (const Target& target : wish.targets) json["targets"].push_back(target.text);
-  PutIfAny(json, "rate_images_per_s", wish.rate);
+Json ToJson(const Decision& decision, const study::Design& design, const Goal& goal) {
+  Json json{{"objective", ToString(goal.objective)}, {"targets", Json::array()}};
+  for (const Target& target : goal.targets) json["targets"].push_back(target.text);
+  PutIfAny(json, "rate_images_per_s", goal.rate);
   if (decision.best) {
     const Json best = CandidateJson(decision.candidates[*decision.best], design);
     json["configuration"] = best["factors"];
     json["label"] = best["label"];
     const Expected& rate = decision.candidates[*decision.best].throughput;
     json["expected"] = ExpectedJson(rate);
-    json["expected"]["metric"] = kThroughput;
+    json["expected"]["metric"] = kThroughputMetric;
     json["expected"]["all"] = best["expected"];
     for (const char* key : {"instances", "cost_per_hour", "cost_per_million_images"}) {
       if (best.contains(key)) json[key] = best[key];

@@ -1,4 +1,4 @@
-// The configuration that a study's trials support for a wish, or why they support none. Pure.
+// The configuration that a study's trials support for a goal, or why they support none. Pure.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "advise/wish.h"
+#include "advise/goal.h"
 #include "base/json.h"
 #include "study/design.h"
 #include "study/entries.h"
 
 namespace weir::advise {
 
-inline constexpr const char* kThroughputMetric = "throughput_images_per_s";
-inline constexpr const char* kMemoryMetric = "resources.host_memory_bytes.max";
-
 // Returns the price of one instance's hour: by its accelerator's name, else by its architecture; nullopt
 // without one.
-std::optional<double> PriceOf(const Json& factors, const Wish& wish);
+std::optional<double> PriceOf(const Json& factors, const Goal& goal);
 
 // A figure with the interval of its mean, at 95 %; no ends for a single trial.
 struct Expected {
@@ -31,7 +28,7 @@ struct Expected {
 enum class Standing { kMeets, kMisses, kUndecided, kNotMeasured, kDisturbed };
 std::string_view ToString(Standing standing);  // "meets", "misses", "undecided", "not measured", "disturbed"
 
-// One configuration against the wish.
+// One configuration against the goal.
 struct Candidate {
   size_t configuration = 0;
   Standing standing = Standing::kMeets;
@@ -45,7 +42,7 @@ struct Candidate {
 struct Decision {
   std::vector<Candidate> candidates;      // in the order of the design; those that were measured
   std::optional<size_t> best, runner_up;  // indices of `candidates`
-  bool significant = false;               // best against runner-up, by Holm over all that meet the wish
+  bool significant = false;               // best against runner-up, by Holm over all that meet the goal
   std::optional<double> adjusted_p;
   std::optional<double> difference_low, difference_high;  // ratio of the objective, best over runner-up
   std::string no_answer;                                  // why there is no best; empty with one
@@ -57,9 +54,9 @@ struct Decision {
 // interval of the mean. Compares them with the best by the paired log ratios of their objective in shared
 // blocks, with Holm's correction. Where real engines and emulated ones were both measured, only the real ones
 // are ranked.
-Decision Decide(const study::Design& design, std::span<const study::PlayedTrials> played, const Wish& wish);
+Decision Decide(const study::Design& design, std::span<const study::PlayedTrials> played, const Goal& goal);
 
 // The keys of advice.json: configuration, expected, runner_up, significant, measure_next, ...
-Json ToJson(const Decision& decision, const study::Design& design, const Wish& wish);
+Json ToJson(const Decision& decision, const study::Design& design, const Goal& goal);
 
 }  // namespace weir::advise

@@ -23,27 +23,27 @@ std::optional<double> Find(const std::map<std::string, double>& metrics, const s
   return found == metrics.end() ? std::nullopt : std::optional(found->second);
 }
 
-SearchResult Judge(const record::Record& record, const Json& factors, const Wish& wish) {
+SearchResult Judge(const record::Record& record, const Json& factors, const Goal& goal) {
   if (record.verdict.standing >= record::Standing::kInvalid) return {.score = 0, .meets = false};
   const auto metrics = MetricsOf(record);
   SearchResult result;
-  for (const Target& target : wish.targets) {
+  for (const Target& target : goal.targets) {
     const auto value = Find(metrics, target.metric);
     result.meets =
         result.meets && value && (target.at_most ? *value <= target.limit : *value >= target.limit);
   }
-  const bool memory = wish.objective == Objective::kMemory;
+  const bool memory = goal.objective == Objective::kMemory;
   const auto value = Find(metrics, memory ? kMemoryMetric : kThroughputMetric);
   if (!value || !(*value > 0)) return {.score = 0, .meets = false};
   result.score = memory ? 1 / *value : *value;
-  if (wish.objective == Objective::kCost) result.score /= *PriceOf(factors, wish);
+  if (goal.objective == Objective::kCost) result.score /= *PriceOf(factors, goal);
   return result;
 }
 
-Status CheckPrices(const study::Design& design, const Wish& wish) {
-  if (wish.objective != Objective::kCost) return {};
+Status CheckPrices(const study::Design& design, const Goal& goal) {
+  if (goal.objective != Objective::kCost) return {};
   for (const study::Configuration& one : design.configurations) {
-    if (!PriceOf(one.factors, wish))
+    if (!PriceOf(one.factors, goal))
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("{}: has no price: give one by --price ARCHITECTURE=VALUE", one.label));
   }
@@ -92,7 +92,7 @@ std::vector<Point> PointsOf(const study::Design& design) {
 }
 
 Result<SearchRun> RunSearch(const SearchInputs& inputs) {
-  TRY_STATUS(CheckPrices(inputs.design, inputs.wish));
+  TRY_STATUS(CheckPrices(inputs.design, inputs.goal));
   Search search = TRY(Search::Create(PointsOf(inputs.design), inputs.options));
   SearchRun run;
   std::map<size_t, int> fresh;  // confirmation trials of each candidate so far: its block
@@ -109,7 +109,7 @@ Result<SearchRun> RunSearch(const SearchInputs& inputs) {
                              .seed = seed.value(),
                              .id = fmt::format("{}-{}-{}", confirms ? "confirm" : "explore", *next, block)};
     study::PlayedTrials played{.trial = trial, .record = RecordOf(inputs.play(trial), configuration.factors)};
-    search.Take(Judge(played.record, configuration.factors, inputs.wish));
+    search.Take(Judge(played.record, configuration.factors, inputs.goal));
     (confirms ? run.confirmation : run.exploration).push_back(std::move(played));
     if (inputs.progress)
       inputs.progress({.phase = search.phase(), .trials = search.trials(), .label = configuration.label});

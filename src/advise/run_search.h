@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "advise/goal.h"
 #include "advise/search.h"
-#include "advise/wish.h"
 #include "base/error.h"
 #include "study/design.h"
 #include "study/entries.h"
@@ -24,7 +24,7 @@ struct SearchProgress {
 
 struct SearchInputs {
   const study::Design& design;
-  const Wish& wish;
+  const Goal& goal;
   study::TrialFn play;
   std::function<void(const SearchProgress&)> progress;  // may be empty
   std::stop_token stop;

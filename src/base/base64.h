@@ -14,8 +14,8 @@ std::string EncodeBase64(std::string_view bytes);
 bool HasBase64Only(std::string_view text);
 // Returns the count of decoded bytes, by length and padding.
 size_t DecodedBytes(std::string_view text);
-// Returns kCorrupt for other characters, or a length that is no multiple of 4. REQUIRES: room for
-// DecodedBytes.
+// Returns kCorrupt for other characters, or a length that is no multiple of 4. REQUIRES: `to`
+// has DecodedBytes.
 Status DecodeBase64(std::string_view text, std::span<char> to);
 
 }  // namespace weir

@@ -31,11 +31,13 @@ struct Csv {
   }
 };
 
-// RFC 4180 in UTF-8: commas, LF or CRLF, fields in quotes with "" for a quote; a byte order mark in front is
-// skipped, as are empty lines at the end. Cells are as they were before Defused. kInvalidArgument "line L,
-// column C: ..." (C counts bytes from 1) for rows of another length than the header, a quote that is not
-// closed or stands inside a bare field, text after a closing quote, control characters (a binary file), bytes
-// that are not UTF-8, names that are empty or there twice, an empty file, and what is beyond `limits`.
+// Parses RFC 4180 in UTF-8: commas, LF or CRLF, fields in quotes with "" for a quote. A byte order mark in
+// front and empty lines at the end are skipped. Cells are as they were before Defused. kInvalidArgument "line
+// L, column C: ..." (C counts bytes from 1) names the first fault:
+// - a row of another length than the header; a name that is empty or there twice; an empty file
+// - a quote that is not closed or stands inside a bare field; text after a closing quote
+// - control characters (a binary file); bytes that are not UTF-8
+// - a size beyond `limits`
 Result<Csv> ParseCsv(std::string_view text, const CsvLimits& limits = {});
 
 // One line with its newline; cells are quoted, and formulas defused, where they need it, so ParseCsv gives

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace weir {
@@ -10,13 +11,6 @@ namespace {
 // nlohmann's parser is recursive only in its destructor-free DOM builder, but a deep tree costs stack when it
 // is destroyed: refuse it while reading.
 constexpr int kMaxDepth = 200;
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 std::unexpected<Error> MissingKey(std::string_view key, std::string_view wanted) {
   return Fail(ErrorCode::kCorrupt, fmt::format("key \"{}\" is missing or is not {}", key, wanted));

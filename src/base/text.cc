@@ -17,7 +17,7 @@ bool Continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 
 // Returns at most `most` bytes of `text`, without part of a character.
 std::string_view Beginning(std::string_view text, size_t most) {
   std::string_view shown = text.substr(0, most);
-  while (shown.size() < text.size() && !shown.empty() && (text[shown.size()] & 0xc0) == 0x80) {
+  while (shown.size() < text.size() && !shown.empty() && Continues(text[shown.size()])) {
     shown.remove_suffix(1);
   }
   return shown;
@@ -56,6 +56,29 @@ std::string Quoted(std::string_view text) {
   }
   quoted += shown.size() < text.size() ? "...'" : "'";
   return quoted;
+}
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::optional<std::string> DecodePercent(std::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded += text[i];
+      continue;
+    }
+    if (text.size() - i < 3) return std::nullopt;
+    const int high = HexDigit(text[i + 1]), low = HexDigit(text[i + 2]);
+    if (high < 0 || low < 0) return std::nullopt;
+    decoded += static_cast<char>(high << 4 | low);
+    i += 2;
+  }
+  return decoded;
 }
 
 }  // namespace weir

@@ -1,7 +1,8 @@
-// Keeps text that strangers make as long as they like to a length that can be read.
+// Text that strangers make: kept to a length that can be read, quoted and decoded.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,5 +19,11 @@ std::string CutToOneLine(std::string_view text, size_t max_bytes);
 // Returns the first 80 bytes of `text` in quotes. Control characters, quotes, backslashes and bytes that are
 // not UTF-8 become \xNN.
 std::string Quoted(std::string_view text);
+
+// Returns the value of a hexadecimal digit, or -1 for any other character.
+int HexDigit(char c);
+
+// Returns the bytes of a part of a URL, "%20" decoded to a blank. Nullopt if a % lacks its two digits.
+std::optional<std::string> DecodePercent(std::string_view text);
 
 }  // namespace weir

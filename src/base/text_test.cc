@@ -34,6 +34,15 @@ TEST(CutToOneLine, KeepsTheBeginningWithoutLineBreaks) {
   EXPECT_EQ(CutToOneLine("1234567\xC3\xA4", 8), "1234567...");
 }
 
+TEST(DecodePercent, GivesTheBytes) {
+  EXPECT_EQ(DecodePercent("a%20b%2Fc%e2"), "a b/c\xE2");
+  EXPECT_EQ(DecodePercent(""), "");
+}
+
+TEST(DecodePercent, WantsTwoDigits) {
+  for (const char* const bad : {"%", "a%2", "%zz", "%1g"}) EXPECT_EQ(DecodePercent(bad), std::nullopt) << bad;
+}
+
 TEST(Quoted, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(Quoted("it's\n\x1B[0m\\"), "'it\\x27s\\x0A\\x1B[0m\\x5C'");
   EXPECT_EQ(Quoted("\xC3\xA4"), "'\xC3\xA4'");

@@ -8,8 +8,8 @@
 
 #include "advise/decision.h"
 #include "advise/files.h"
+#include "advise/goal.h"
 #include "advise/run_search.h"
-#include "advise/wish.h"
 #include "base/file.h"
 #include "cli/console.h"
 #include "cli/flags.h"
@@ -52,18 +52,18 @@ std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
   return status;
 }
 
-Result<advise::Wish> ReadWish(const Options& options, const study::Targets& study) {
-  advise::Wish wish{.objective = TRY(advise::ParseObjective(options.objective)),
+Result<advise::Goal> ReadGoal(const Options& options, const study::Targets& study) {
+  advise::Goal goal{.objective = TRY(advise::ParseObjective(options.objective)),
                     .price_per_hour = study.price_per_hour};
-  for (const std::string& text : options.targets) wish.targets.push_back(TRY(advise::ParseTarget(text)));
+  for (const std::string& text : options.targets) goal.targets.push_back(TRY(advise::ParseTarget(text)));
   if (options.targets.empty() && study.p99_ms)
-    wish.targets.push_back(TRY(advise::ParseTarget(fmt::format("p99<{}ms", *study.p99_ms))));
-  if (options.rate_given) wish.rate = options.rate;
+    goal.targets.push_back(TRY(advise::ParseTarget(fmt::format("p99<{}ms", *study.p99_ms))));
+  if (options.rate_given) goal.rate = options.rate;
   for (const std::string& text : options.prices) {
     const auto [name, price] = TRY(advise::ParsePrice(text));
-    wish.price_per_hour[name] = price;
+    goal.price_per_hour[name] = price;
   }
-  return wish;
+  return goal;
 }
 
 std::string FigureText(const advise::Expected& expected, const char* unit) {
@@ -140,10 +140,10 @@ Result<std::vector<advise::AdviceFile>> FilesOf(const Options& options, const st
 }
 
 Result<int> Finish(const Options& options, const study::StudyFile& file, const study::Design& design,
-                   const std::vector<study::PlayedTrials>& played, const advise::Wish& wish,
+                   const std::vector<study::PlayedTrials>& played, const advise::Goal& goal,
                    const Console& console, Json search) {
-  const advise::Decision decision = advise::Decide(design, played, wish);
-  Json json = advise::ToJson(decision, design, wish);
+  const advise::Decision decision = advise::Decide(design, played, goal);
+  Json json = advise::ToJson(decision, design, goal);
   if (!search.is_null()) json["search"] = std::move(search);
   std::string text = DecisionText(console, decision, design);
   if (!options.folder.empty()) {
@@ -173,10 +173,10 @@ Result<int> FromFile(const Options& options, const std::stop_token& stop, Consol
   const study::StudyFile file =
       TRY_CONTEXT(study::ParseStudy(TRY(ReadTextFile(options.source))), options.source);
   const study::Design design = TRY_CONTEXT(study::MakeDesign(file), options.source);
-  const advise::Wish wish = TRY(ReadWish(options, file.targets));
+  const advise::Goal goal = TRY(ReadGoal(options, file.targets));
   if (options.folder.empty())
     return Fail(ErrorCode::kInvalidArgument, "-o DIR: a search wants a folder for its data and its advice");
-  for (const std::string& line : launch::RemoveLeftovers(clock)) console.Note(line);
+  for (const std::string& line : launch::RemoveOrphans(clock)) console.Note(line);
   TRY_STATUS(MakeFolders(options.folder));
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
@@ -191,7 +191,7 @@ Result<int> FromFile(const Options& options, const std::stop_token& stop, Consol
   const Instant begin = clock.Now();
   const advise::SearchRun run =
       TRY(advise::RunSearch({.design = design,
-                             .wish = wish,
+                             .goal = goal,
                              .play = [&](const study::Trial& trial) { return runner.Play(trial); },
                              .progress =
                                  [&](const advise::SearchProgress& progress) {
@@ -204,7 +204,7 @@ Result<int> FromFile(const Options& options, const std::stop_token& stop, Consol
   console.EndProgress();
   if (!run.answer) return kInterrupted;
   const bool confirmed = !run.confirmation.empty();
-  return Finish(options, file, design, confirmed ? run.confirmation : run.exploration, wish, console,
+  return Finish(options, file, design, confirmed ? run.confirmation : run.exploration, goal, console,
                 {{"trials", run.exploration.size() + run.confirmation.size()},
                  {"exploration_trials", run.exploration.size()},
                  {"confirmation_trials", run.confirmation.size()},
@@ -217,8 +217,8 @@ Result<int> RunAdvise(const Options& options, const std::stop_token& stop) {
   std::error_code error;
   if (!std::filesystem::is_directory(options.source, error)) return FromFile(options, stop, console);
   const StoredStudy stored = TRY(ReadStoredStudy(options.source));
-  const advise::Wish wish = TRY(ReadWish(options, stored.file.targets));
-  return Finish(options, stored.file, stored.design, stored.journal.played, wish, console, nullptr);
+  const advise::Goal goal = TRY(ReadGoal(options, stored.file.targets));
+  return Finish(options, stored.file, stored.design, stored.journal.played, goal, console, nullptr);
 }
 
 }  // namespace

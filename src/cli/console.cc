@@ -234,12 +234,12 @@ Interrupt::~Interrupt() {
 void Interrupt::Watch(const std::stop_token& ended) {
   const sigset_t signals = HeldSignals();
   const timespec patience{.tv_sec = 0, .tv_nsec = 50'000'000};
-  constexpr Duration kSameWish = 500ms;  // timeout(1) signals the process and then its group
+  constexpr Duration kSameRequest = 500ms;  // timeout(1) signals the process and then its group
   const SteadyClock clock;
   Instant first;
   while (!ended.stop_requested()) {
     if (sigtimedwait(&signals, nullptr, &patience) < 0) continue;
-    if (stop_.stop_requested() && clock.Now() - first < kSameWish) continue;
+    if (stop_.stop_requested() && clock.Now() - first < kSameRequest) continue;
     if (stop_.stop_requested()) ::_exit(kInterrupted);
     first = clock.Now();
     stop_.request_stop();

@@ -254,7 +254,7 @@ Result<int> RunStudy(const Options& options, const std::stop_token& stop) {
   const std::string text = TRY(ReadTextFile(options.file));
   StoredStudy stored{.file = TRY_CONTEXT(study::ParseStudy(text), options.file), .design = {}, .journal = {}};
   stored.design = TRY_CONTEXT(study::MakeDesign(stored.file), options.file);
-  for (const std::string& line : launch::RemoveLeftovers(clock)) console.Note(line);
+  for (const std::string& line : launch::RemoveOrphans(clock)) console.Note(line);
   if (options.dry_run) return DryRun(options, stored.file, stored.design, clock, stop, console);
   if (options.folder.empty())
     return Fail(ErrorCode::kInvalidArgument, "-o DIR: a study wants a folder for its journal and its report");
@@ -265,7 +265,7 @@ Result<int> RunStudy(const Options& options, const std::stop_token& stop) {
         fmt::format("{}: no study is there to go on with; without --resume one is begun", options.folder));
   if (stored.file.server_host) {
     for (const std::string& line :
-         TRY(launch::RemoveLeftoversOn({.destination = *stored.file.server_host}, clock)))
+         TRY(launch::RemoveOrphansOn({.destination = *stored.file.server_host}, clock)))
       console.Note(line);
   }
   console.Text(DesignText(console, stored.file, stored.design));

@@ -36,14 +36,17 @@ class Preparer {
   ~Preparer();
   Preparer(Preparer&&) noexcept;
 
-  // The geometry's half: uint8 pixels, interleaved, in the recipe's channel order, upright, of the geometry's
-  // output size (or of whatever size the resize gives). Equal to Pillow's convert("RGB") or convert("L"),
-  // `resize(..., BILINEAR)` and `crop`, in this order, to the bit for pictures stored upright, and within
-  // rounding (1 level, in theory 2) for those EXIF turns by 90 degrees, whose two directions are rounded in
-  // the other order. A crop larger than the resized picture is black around it, as Pillow's. Only the window
-  // of the source that the crop needs is decoded to pixels. The result stays valid until the next call.
-  // Rejects what the decoder rejects, and kTooManyPixels where the output itself would be over the limit,
-  // kUnsupported for sides over 2^20.
+  // Prepares one picture: uint8 pixels, interleaved, in the recipe's channel order, upright, of the
+  // geometry's output size (or of the size that the resize gives). The result stays valid until the next
+  // call. Only the window of the source that the crop needs is decoded.
+  //
+  // The steps are Pillow's convert("RGB") or convert("L"), `resize(..., BILINEAR)` and `crop`. The pixels
+  // equal Pillow's to the bit for pictures stored upright. For pictures that EXIF turns by 90 degrees they
+  // are within 1 level (in theory 2), because the two directions are rounded in the other order. A crop
+  // larger than the resized picture is black around it, as Pillow's.
+  //
+  // Rejects what the decoder rejects, kTooManyPixels if the output itself is over the limit, and kUnsupported
+  // for sides over 2^20.
   image::Accepted<const image::Pixels*> Prepare(std::span<const std::byte> encoded);
 
   // The same for each of the geometries, in their order.

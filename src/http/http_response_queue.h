@@ -25,7 +25,7 @@ class HttpResponseQueue {
     bool is_head = false;
     bool is_http10 = false;
   };
-  // Makes room for one answer and names it.
+  // Reserves the place of one response and returns its number.
   uint64_t Open(Form form);
   std::stop_token left(uint64_t number);  // REQUIRES: open
   // "100 Continue" in its turn.

@@ -45,7 +45,7 @@ class RxTimestamps {
     ssize_t size = 0;         // 0: the other side has closed; below 0: -errno
     Instant came;             // the last byte of these; now where the kernel does not tell
     bool is_early = false;    // it came before `since`, which `came` never does
-    bool is_surplus = false;  // more came than there was room for; a byte of it is lost
+    bool is_surplus = false;  // more came than fitted; a byte of it is lost
   };
   enum class Behind { kFollows, kIsSurplus };  // what may come behind `room`
   // Receives without waiting the bytes that fit into `room`. Their request was sent at `since`.

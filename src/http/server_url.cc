@@ -17,12 +17,6 @@ std::unexpected<Error> Wrong(std::string_view url, std::string_view fault) {
   return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", url, fault));
 }
 
-// The scheme with its "://", or nothing.
-std::string_view SchemeOf(std::string_view url) {
-  const size_t end = url.find("://");
-  return end == std::string_view::npos ? "" : url.substr(0, end + 3);
-}
-
 Result<uint16_t> ParsePort(std::string_view url, std::string_view text) {
   if (text.empty()) return Wrong(url, "names no port: give HOST:PORT");
   uint16_t port = 0;
@@ -37,6 +31,11 @@ bool IsHostByte(char c) {
 }
 
 }  // namespace
+
+std::string_view SchemeOf(std::string_view url) {
+  const size_t end = url.find("://");
+  return end == std::string_view::npos ? "" : url.substr(0, end + 3);
+}
 
 bool ServerUrl::literal() const {
   in6_addr address;

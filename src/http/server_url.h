@@ -3,10 +3,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 
 namespace weir::http {
+
+// Returns the scheme with its "://", or an empty text if there is none.
+std::string_view SchemeOf(std::string_view url);
 
 struct ServerUrl {
   std::string scheme;  // "http" or "grpc"

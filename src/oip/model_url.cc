@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <optional>
 #include <string_view>
 
+#include "base/text.h"
 #include "http/server_url.h"
 #include "oip/client.h"
 
@@ -14,41 +16,18 @@ std::unexpected<Error> Wrong(std::string_view url, std::string_view fault) {
   return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", url, fault));
 }
 
-// The scheme with its "://", or nothing.
-std::string_view SchemeOf(std::string_view url) {
-  const size_t end = url.find("://");
-  return end == std::string_view::npos ? "" : url.substr(0, end + 3);
-}
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-// "%20" and the like to bytes.
 Result<std::string> Decode(std::string_view url, std::string_view text) {
-  std::string decoded;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    const int high = i + 2 < text.size() ? HexDigit(text[i + 1]) : -1;
-    const int low = high >= 0 ? HexDigit(text[i + 2]) : -1;
-    if (low < 0) return Wrong(url, "a % is not followed by two hexadecimal digits");
-    decoded += static_cast<char>(high << 4 | low);
-    i += 2;
-  }
-  return decoded;
+  std::optional<std::string> decoded = DecodePercent(text);
+  if (!decoded) return Wrong(url, "a % is not followed by two hexadecimal digits");
+  return *std::move(decoded);
 }
 
 }  // namespace
 
-bool IsModelUrl(const std::string& text) { return !SchemeOf(text).empty(); }
+bool IsModelUrl(const std::string& text) { return !http::SchemeOf(text).empty(); }
 
 Result<ModelUrl> ParseModelUrl(const std::string& text) {
-  const std::string_view scheme = SchemeOf(text);
+  const std::string_view scheme = http::SchemeOf(text);
   const size_t slash = text.find('/', scheme.size());
   TRY_STATUS(http::ParseServerUrl(text.substr(0, slash)));
   std::string_view path = slash == std::string::npos ? "" : std::string_view(text).substr(slash + 1);

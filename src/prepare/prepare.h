@@ -88,11 +88,12 @@ PrepareSummary SummaryOf(const std::vector<dataset::SetFacts>& sets);
 
 // Makes the set. The folder's content depends on the pictures and the options alone, not on `workers`. Memory
 // is bounded by the workers: each holds one picture, and four more wait to be written. `progress` is called
-// on this thread after each picture. kInvalidArgument for bad options, a folder in use, and a set that was
-// made, or begun, with other options or arguments of the feed, or made of other inputs (an unfinished one
-// goes on up to the first input that was added, taken away or changed); kCancelled once `stop` is asked for,
-// kIo where the disk is full or a source has gone or changed: what was made stays, and the same call goes on
-// with it. `clock` times the summary.
+// on this thread after each picture. An unfinished set is continued up to the first input that was added,
+// removed or changed. `clock` times the summary.
+// - kInvalidArgument: bad options; a folder in use; a set of other options or arguments of the feed; a
+//   finished set of other inputs.
+// - kCancelled once `stop` is requested; kIo if the disk is full, or a source has gone or changed. The
+//   pictures made so far stay, and the same call continues with them.
 Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, const Clock& clock,
                                   std::stop_token stop, const std::function<void(const Progress&)>& progress);
 

@@ -34,11 +34,11 @@ struct SourceOptions {
 // The listing; small: 1,000,000 names of 60 bytes are some 110 MB. Reading from it is thread-safe.
 class Sources {
  public:
-  // kNotFound where a path is not there; kUnsupported for raw sets, whose pictures have been prepared for
-  // good, and compressed archives; kInvalidArgument for sources that hold no picture, sets that name their
-  // classes differently, labels that fit no input or are none, lines of a list that are too long or hold a
-  // zero byte, and standard input asked for twice;
-  // kCorrupt names a damaged set or archive.
+  // - kNotFound: a path is not there.
+  // - kUnsupported: a raw set, whose pictures are prepared already, or a compressed archive.
+  // - kInvalidArgument: no picture; sets that name their classes differently; labels that fit no input or are
+  //   none; a line of a list that is too long or holds a zero byte; standard input twice.
+  // - kCorrupt names a damaged set or archive.
   static Result<std::unique_ptr<Sources>> Open(SourceOptions options);
 
   // The sources must outlive it.

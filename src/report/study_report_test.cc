@@ -213,7 +213,7 @@ TEST(CombinationsSection, ListsWhatWasDroppedAndMerged) {
   const Json result = SmallResult();
   const std::string text = TextOf(CombinationsSection(StudyView(result)));
   EXPECT_THAT(text, HasSubstr("batch: 8, payload: shared-memory: two nodes share no memory"));
-  EXPECT_THAT(text, HasSubstr("the same as batch 1 (protocol has no meaning)"));
+  EXPECT_THAT(text, HasSubstr("the same as batch 1 (protocol is not applicable)"));
 }
 
 TEST(RepeatSection, HasTheCommands) {

@@ -66,7 +66,7 @@ Section ConfigurationsSection(const StudyView& study) {
   Table table{
       .caption = WithUnit(study.objective(), unit.name),
       .columns = {"configuration", "bottleneck", "trials", "mean", "deviation", "error", "of the mean",
-                  "median", "over the reference", "told apart", "smallest difference seen"},
+                  "median", "over the reference", "significant difference", "smallest difference seen"},
       .text_columns = 2};
   for (size_t i = 0; i < study.configurations(); ++i) {
     const Json& figures = study.Metric(i, study.objective());
@@ -106,7 +106,7 @@ Section ComparedSection(const StudyView& study) {
   const Json& compared = study.At("compared");
   const Unit unit = UnitOf(compared["metric"].get<std::string>());
   Table table{.caption = WithUnit(compared["metric"].get<std::string>(), unit.name),
-              .columns = {"configuration", "told apart", "before", "now", "now over before"},
+              .columns = {"configuration", "significant difference", "before", "now", "now over before"},
               .text_columns = 2};
   for (const Json& one : compared["configurations"]) {
     table.rows.push_back({one["label"].get<std::string>(), one.value("told", "-"),
@@ -133,7 +133,7 @@ Section ComparedSection(const StudyView& study) {
 
 Section EffectsSection(const StudyView& study) {
   Section section{.title = "What each factor does"};
-  Table table{.columns = {"factor", "from", "to", "told apart", "ratio", "pairs", "blocks"},
+  Table table{.columns = {"factor", "from", "to", "significant difference", "ratio", "pairs", "blocks"},
               .text_columns = 4};
   for (const Json& one : study.At("effects")) {
     table.rows.push_back({one["factor"].get<std::string>(), one["from"].get<std::string>(),

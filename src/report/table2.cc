@@ -26,7 +26,7 @@ std::vector<Table2Row> MakeTable2() {
                               {"time: sending data to the recogniser", "stages_ms.send", "ms"},
                               {"time: the recogniser's work", "stages_ms.infer", "ms"},
                               {"time: loading results from it", "stages_ms.result_load", "ms"},
-                              {"time: printing the protocol of answers", "stages_ms.print", "ms"}};
+                              {"time: printing the predictions file", "stages_ms.print", "ms"}};
   AddRange(rows, "CPU, whole server", "server_cpu", "cores", 1);
   AddRange(rows, "CPU, recogniser", "recogniser_cpu", "cores", 1);
   AddRange(rows, "CPU, whole client", "client_cpu", "cores", 1);
@@ -120,7 +120,8 @@ std::string WhyAbsent(const StudyView& study, size_t configuration, const std::s
 Section Table2Section(const StudyView& study) {
   Section section{.title = "Table 2: times and resources", .folded = true};
   section.blocks.emplace_back(Paragraph{
-      "The parameters of the first paper's Table 2 by its names, ours beside them: mean over the trials ± "
+      "The parameters of the Table 2 of Tulchinsky et al. 2020 by its names, ours beside them: mean over the "
+      "trials ± "
       "its standard error. "
       "Times are totals over the pictures of a trial, as each picture sees them (a batch's time counts for "
       "each of its pictures); "

@@ -1,4 +1,4 @@
-// The parameters of the first paper's Table 2, by its names beside ours.
+// The parameters of the Table 2 of Tulchinsky et al. 2020, by its names beside ours.
 #pragma once
 
 #include <string>

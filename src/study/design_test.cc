@@ -41,7 +41,7 @@ TEST(MakeDesign, MergesWhatComesToTheSameAndKeepsTheReason) {
   const Json json = ToJson(design);
   EXPECT_EQ(json["dropped"].size(), 0u);
   ASSERT_EQ(json["merged"].size(), 3u);
-  EXPECT_THAT(json["merged"][0]["why"][0].get<std::string>(), HasSubstr("protocol has no meaning"));
+  EXPECT_THAT(json["merged"][0]["why"][0].get<std::string>(), HasSubstr("protocol is not applicable"));
   EXPECT_EQ(design.configurations[0].label, "in-process, batch 1");
   EXPECT_EQ(design.configurations[3].label, "microservice, http, batch 1");
 }

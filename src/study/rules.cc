@@ -44,7 +44,7 @@ class Rules {
   void Without(std::initializer_list<std::string_view> names, std::string_view why) {
     for (const std::string_view name : names) {
       if (sense_.factors.erase(std::string(name)) > 0)
-        sense_.changes.push_back(fmt::format("{} has no meaning: {}", name, why));
+        sense_.changes.push_back(fmt::format("{} is not applicable: {}", name, why));
     }
   }
   void Drop(std::string why) {

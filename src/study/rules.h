@@ -9,11 +9,11 @@
 
 namespace weir::study {
 
-// What is left of a combination once its factors without meaning are gone: two that come to the same are one
+// A combination without the factors that are not applicable to it: two that come to the same are one
 // configuration.
 struct Sense {
   Json factors = Json::object();       // by name, in the order of Factors()
-  std::vector<std::string> changes;    // "protocol has no meaning: there is no server in one process"
+  std::vector<std::string> changes;    // "protocol is not applicable: there is no server in one process"
   std::optional<std::string> dropped;  // why there is no such thing; the rest is then of no use
 };
 

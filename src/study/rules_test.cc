@@ -20,7 +20,7 @@ TEST(MakeSense, LeavesAServersFactorsOutOfOneProcess) {
                                  {"batch", 8}});
   EXPECT_EQ(sense.factors, (Json{{"architecture", "in-process"}, {"batch", 8}}));
   EXPECT_EQ(sense.changes.size(), 4u);
-  EXPECT_THAT(sense.changes[0], HasSubstr("protocol has no meaning: there is no server in one process"));
+  EXPECT_THAT(sense.changes[0], HasSubstr("protocol is not applicable: there is no server in one process"));
   EXPECT_EQ(sense.dropped, std::nullopt);
 }
 
@@ -124,7 +124,7 @@ TEST(MakeSense, SetsNothingOfAServerThatRunsAlready) {
       {{"architecture", "distributed"}, {"server", there}, {"network", {{"rate_gbit_per_s", 5.0}}}});
   EXPECT_EQ(sense.factors, (Json{{"architecture", "distributed"}, {"server", there}}));
   EXPECT_THAT(sense.changes,
-              ElementsAre(HasSubstr("network has no meaning: the server b is running already")));
+              ElementsAre(HasSubstr("network is not applicable: the server b is running already")));
   EXPECT_THAT(MakeSense({{"architecture", "distributed"},
                          {"server", there},
                          {"placement", {{"server", "0"}, {"client", "1"}}}})

@@ -53,7 +53,7 @@ struct Figure {
   std::optional<std::string> x;     // a factor of numbers
   std::vector<std::string> series;  // factors; with x and none of them: all the others that vary
   // Only configurations that one of these fits: none of its factors has another level than those listed
-  // there. One without meaning in a configuration has none. Empty: all.
+  // there. One that is not applicable in a configuration has none. Empty: all.
   std::vector<LevelLists> where;
 };
 

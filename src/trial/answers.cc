@@ -10,13 +10,13 @@ namespace weir::trial {
 
 Result<Answers> ReadAnswers(std::string_view text) {
   const auto csv = ParseCsv(text, {.max_rows = 100'000'000});
-  if (!csv) return Fail(ErrorCode::kCorrupt, "the protocol of answers: " + csv.error().message);
+  if (!csv) return Fail(ErrorCode::kCorrupt, "the predictions file: " + csv.error().message);
   const auto column = [&](std::string_view name) {
     return static_cast<size_t>(std::ranges::find(csv->columns, name) - csv->columns.begin());
   };
   const size_t status = column("status"), rank = column("rank"), best = column("class");
   if (std::max({status, rank, best}) >= csv->columns.size())
-    return Fail(ErrorCode::kCorrupt, "the protocol of answers lacks status, rank or class");
+    return Fail(ErrorCode::kCorrupt, "the predictions file lacks status, rank or class");
   Answers answers;
   for (int64_t i = 0; i < csv->rows(); ++i) {
     const auto row = csv->row(i);

@@ -10,7 +10,7 @@
 
 namespace weir::trial {
 
-// What the protocol of answers says of each picture, in its order: the best class, or that it was rejected.
+// What the predictions file says of each picture, in its order: the best class, or that it was rejected.
 struct Answers {
   std::vector<std::string> best;
 };

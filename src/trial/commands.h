@@ -24,7 +24,7 @@ struct ClientPlaces {
   std::string program;            // this program
   std::string model;              // a path, or the model's URL
   std::vector<std::string> data;  // as weir run takes it; empty: the load generator makes its own
-  std::string expected;           // a protocol of answers, for the load generator; empty: none
+  std::string expected;           // a predictions file, for the load generator; empty: none
   std::string answers;            // the file to write them to, of the application
   int streams = 0;                // of the engine in one process: as a server would have them
   int server_pid = 0;             // to watch; 0: it is not on this machine

@@ -58,7 +58,7 @@ class TrialRunner {
  private:
   // What the trials of one data set and one engine must answer.
   struct Reference {
-    std::string file;  // a protocol of answers
+    std::string file;  // a predictions file
     Answers answers;
   };
   // A client's run, watched.

@@ -209,7 +209,7 @@ Status NetworkLink::Connect(int mtu_bytes) {
   return RunTool({"ip", "link", "set", "dev", "lo", "up"}, far, clock_);
 }
 
-// The device tells who made it, for RemoveLeftovers: its name has no room for the moment that owner began.
+// The device tells who made it, for RemoveOrphans: its name has no room for the moment that owner began.
 Status NetworkLink::Mark() {
   return RunTool({"ip", "link", "set", "dev", device_, "alias", MakeName(clock_.Now())}, -1, clock_);
 }

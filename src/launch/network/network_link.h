@@ -83,11 +83,11 @@ class NetworkLink {
 
 // The parts that only reckon.
 
-// Returns the bucket that shapes to a rate. The bucket holds 157 us of the rate (96 KiB at 5 Gbit/s), the
-// least with which bulk transfers reach the rate on a busy machine, and never less than the largest packet
-// that the kernel hands over in one piece (64 KiB): a smaller one makes it cut packets here, and halves the
-// rate. A larger one would let short requests pass unshaped. The queue holds so much time of the rate beyond
-// that.
+// Returns the bucket that shapes to a rate. It holds 157 us of the rate (96 KiB at 5 Gbit/s): bulk transfers
+// need as much to reach the rate on a busy machine. It never holds less than the largest packet that the
+// kernel hands over in one piece (64 KiB). A smaller bucket makes the kernel cut packets here, which halves
+// the rate. A larger one would let short requests pass unshaped. The queue holds `queue` of the rate beyond
+// the bucket.
 Bucket BucketFor(double gbit_per_s, Duration queue);
 
 // Arguments for tc that shape what leaves `device`, at `place`.

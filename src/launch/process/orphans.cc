@@ -272,7 +272,7 @@ std::vector<Started> StillRunning(const Owner& owner, Instant until, const Clock
   }
 }
 
-std::vector<std::string> RemoveLeftovers(const Clock& clock) {
+std::vector<std::string> RemoveOrphans(const Clock& clock) {
   const Instant until = clock.Now() + 10s;
   std::vector<std::string> done;
   for (const Started& one : ListStarted(clock)) {

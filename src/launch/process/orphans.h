@@ -69,6 +69,6 @@ std::vector<Started> StillRunning(const Owner& owner, Instant until, const Clock
 // until they are gone (10 s at most), and says what was done, a line each. As a rule the kernel and the
 // keepers have done it all when an owner died; this is for what got away: what
 // a program without a supervisor had started itself, or a container whose supervisor was killed as well.
-std::vector<std::string> RemoveLeftovers(const Clock& clock);
+std::vector<std::string> RemoveOrphans(const Clock& clock);
 
 }  // namespace weir::launch

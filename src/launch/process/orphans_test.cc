@@ -127,7 +127,7 @@ TEST(ListStarted, HoldsNoLinkOfAHolderThatWasKilled) {
 }
 
 // One test: another that removed at the same time would take its orphans away.
-TEST(RemoveLeftovers, TakesAwayWhatHasNoOwnerAndLeavesTheRest) {
+TEST(RemoveOrphans, TakesAwayWhatHasNoOwnerAndLeavesTheRest) {
   const SteadyClock clock;
   const FakeSsh ssh;
   const FakeProgram podman("podman",
@@ -149,12 +149,12 @@ TEST(RemoveLeftovers, TakesAwayWhatHasNoOwnerAndLeavesTheRest) {
   };
   ASSERT_TRUE(WaitUntilReady(**orphan, all_there, clock.Now() + 60s, clock).has_value());
 
-  const auto over_ssh = RemoveLeftoversOn(node, clock);
+  const auto over_ssh = RemoveOrphansOn(node, clock);
   ASSERT_TRUE(over_ssh.has_value()) << over_ssh.error().message;
   EXPECT_THAT(*over_ssh, Contains(HasSubstr("(sleep) on me@node, which process 1 here had left")));
   EXPECT_EQ((*there)->WaitForEnd(clock.Now() + 60s), (Ending{.exit_status = 137, .signal = SIGKILL}));
 
-  const std::vector<std::string> removed = RemoveLeftovers(clock);
+  const std::vector<std::string> removed = RemoveOrphans(clock);
   EXPECT_THAT(removed, Contains("removed process " + std::to_string((*orphan)->pid()) +
                                 " (sleep), which process 1 had left running"));
   EXPECT_THAT(removed, Contains("removed container weir-1-1-5, which process 1 had left behind"));

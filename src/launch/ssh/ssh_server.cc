@@ -91,7 +91,7 @@ Result<std::vector<StartedThere>> ListStartedOn(const SshHost& host, const Clock
   return all;
 }
 
-Result<std::vector<std::string>> RemoveLeftoversOn(const SshHost& host, const Clock& clock) {
+Result<std::vector<std::string>> RemoveOrphansOn(const SshHost& host, const Clock& clock) {
   std::vector<StartedThere> dead = TRY(ListStartedOn(host, clock));
   std::erase_if(dead, [](const StartedThere& one) { return one.owner.Lives(); });
   std::vector<std::string> marks, done;

@@ -33,6 +33,6 @@ struct StartedThere {
 Result<std::vector<StartedThere>> ListStartedOn(const SshHost& host, const Clock& clock);
 
 // Kills those whose owner is dead, and says what was done, a line each.
-Result<std::vector<std::string>> RemoveLeftoversOn(const SshHost& host, const Clock& clock);
+Result<std::vector<std::string>> RemoveOrphansOn(const SshHost& host, const Clock& clock);
 
 }  // namespace weir::launch

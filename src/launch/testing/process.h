@@ -23,7 +23,7 @@ struct ProcessOptions {
 
 // The program runs in a process group of its own, so that a terminal's Ctrl-C does not reach it. When the
 // calling thread ends (however: kill -9 as well), the kernel kills it; what it started itself then is found
-// by RemoveLeftovers of orphans.h. `clock` must outlive the process. kNotFound and kIo where it cannot be
+// by RemoveOrphans of orphans.h. `clock` must outlive the process. kNotFound and kIo where it cannot be
 // started.
 Result<std::unique_ptr<Launched>> StartProcess(const ProcessOptions& options, const Clock& clock);
 

@@ -20,7 +20,7 @@ class Ledger {
     Duration warm_up{};
     int64_t warm_up_requests = 0;
     // Measured: what is planned within this time, or, above 0, so many requests. By count the measured time
-    // ends when the last of them is planned: until then each answer makes room for the next request, and
+    // ends when the last of them is planned: until then each answer frees a slot for the next request, and
     // after it the system runs empty, which is not its throughput. Where more requests are in flight then
     // than were answered before, it ends with the last answer instead: else it would hold too few.
     Duration length{};

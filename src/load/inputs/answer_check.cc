@@ -150,7 +150,7 @@ Result<TopClasses> TopClasses::Read(std::string_view text) {
   const auto file = column("file"), status = column("status"), rank = column("rank"), best = column("class");
   const auto columns = std::ssize(csv.columns);
   if (file == columns || status == columns || rank == columns || best == columns)
-    return Invalid("it is no protocol of answers: one has the columns file, status, rank and class");
+    return Invalid("it is no predictions file: one has the columns file, status, rank and class");
   TopClasses classes;
   for (int64_t i = 0; i < csv.rows(); ++i) {
     const auto row = csv.row(i);

@@ -29,7 +29,7 @@ AnswerCheck HasOutputs(std::vector<std::vector<infer::Tensor>> expected, double 
 // are none.
 AnswerCheck HasTopClasses(std::vector<std::vector<int>> classes, int first_class);
 
-// The best class of each picture in a protocol of answers, the CSV file that `weir run --answers` writes. A
+// The best class of each picture in a predictions file, the CSV file that `weir run --answers` writes. A
 // value.
 class TopClasses {
  public:

@@ -48,9 +48,9 @@ struct SharedRequests {
   std::unique_ptr<SharedMemory> inputs, outputs;  // `outputs`: none where they are sent
 };
 
-// As many of `requests` as kMostSharedBytes hold, one at least. `output_bytes`: the room for each output of a
-// request; where it is 0 it follows from the model's shapes, with `batch` rows, and outputs whose size is not
-// known are sent. The regions are called `name` + "-in" and "-out": they are to be registered under these
+// As many of `requests` as kMostSharedBytes hold, one at least. `output_bytes`: the bytes for each output of
+// a request; where it is 0 it follows from the model's shapes, with `batch` rows, and outputs whose size is
+// not known are sent. The regions are called `name` + "-in" and "-out": they are to be registered under these
 // names. kInvalidArgument where one request is larger than that.
 Result<SharedRequests> ShareRequests(const std::vector<infer::Request>& requests,
                                      const infer::ModelInfo& model, int batch, uint64_t output_bytes,

@@ -89,7 +89,7 @@ class SampleReader {
   const Json& about() const { return about_; }
   uint64_t records() const { return records_; }
 
-  // The next records, in the order of writing, and how many they are: fewer than there is room for only at
+  // The next records, in the order of writing, and how many they are: fewer than fit only at
   // the end. kCorrupt names the record (from 0) whose outcome, level or repeat there is not, whose moments
   // are beyond 146 years, or that was done before it was sent; then nothing after the last call is read.
   Result<size_t> Next(std::span<SampleRecord> records);

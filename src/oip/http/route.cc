@@ -57,28 +57,11 @@ constexpr Entry kEntries[] = {
     {kCudaRegionUnregister, "POST", {"v2", "cudasharedmemory", "region", ":region", "unregister"}},
 };
 
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
+// Returns nullopt for a segment that holds characters no name has.
 std::optional<std::string> Decode(std::string_view segment) {
-  std::string text;
-  for (size_t i = 0; i < segment.size(); ++i) {
-    char c = segment[i];
-    if (c == '%') {
-      if (segment.size() - i < 3) return std::nullopt;
-      const int high = HexDigit(segment[i + 1]), low = HexDigit(segment[i + 2]);
-      if (high < 0 || low < 0) return std::nullopt;
-      c = static_cast<char>(high * 16 + low);
-      i += 2;
-    }
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return std::nullopt;
-    text += c;
-  }
-  return text;
+  std::optional<std::string> text = DecodePercent(segment);
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  return text && std::ranges::none_of(*text, is_control) ? text : std::nullopt;
 }
 
 // Nothing where a segment is empty, or there are more than any route has.

@@ -39,7 +39,7 @@ Json SmallResult() {
   "effects": [{"factor": "batch", "from": "1", "to": "8", "metric": "throughput_images_per_s", "pairs": 1, "n": 2, "ratio": 1.104, "low": 1.0977,
                "high": 1.1101, "told": "higher"}],
   "drift": {"metric": "throughput_images_per_s", "blocks": 2, "flagged": true, "change": 0.05, "restless_blocks": [1]},
-  "merged": [{"combination": {"batch": 1, "protocol": "grpc"}, "configuration": 0, "why": ["protocol has no meaning"]}],
+  "merged": [{"combination": {"batch": 1, "protocol": "grpc"}, "configuration": 0, "why": ["protocol is not applicable"]}],
   "dropped": [{"combination": {"batch": 8, "payload": "shared-memory"}, "why": "two nodes share no memory"}],
   "rows": [
     {"id": "a1", "attempt": 1, "counts": true, "configuration": 0, "label": "batch 1", "block": 0, "position": 1, "role": "trial", "seed": 9,

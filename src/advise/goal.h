@@ -1,4 +1,4 @@
-// A user's wish: the targets, the load, the objective and the prices of weir advise. Pure.
+// A user's goal: the targets, the load, the objective and the prices of weir advise. Pure.
 #pragma once
 
 #include <map>
@@ -12,6 +12,11 @@
 
 namespace weir::advise {
 
+// Metrics of a trial that targets, the objective and the decision use.
+inline constexpr const char* kThroughputMetric = "throughput_images_per_s";
+inline constexpr const char* kP99Metric = "response_ms.p99";
+inline constexpr const char* kMemoryMetric = "resources.host_memory_bytes.max";
+
 // A bound of one metric of a trial, in the metric's own unit.
 struct Target {
   std::string text;    // as the user wrote it: "p99<15ms"
@@ -23,7 +28,7 @@ struct Target {
 enum class Objective { kCost, kThroughput, kMemory };
 std::string_view ToString(Objective objective);  // "cost", "throughput", "memory"
 
-struct Wish {
+struct Goal {
   std::vector<Target> targets;
   std::optional<double> rate;  // images/s that all instances together must answer
   Objective objective = Objective::kThroughput;

@@ -1,4 +1,4 @@
-#include "advise/wish.h"
+#include "advise/goal.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "advise/wish.h"
+#include "advise/goal.h"
 
 #include <fmt/format.h>
 
@@ -17,10 +17,10 @@ struct Quantity {
 constexpr Quantity kQuantities[] = {
     {"p50", "response_ms.p50", Quantity::Kind::kTime},
     {"p90", "response_ms.p90", Quantity::Kind::kTime},
-    {"p99", "response_ms.p99", Quantity::Kind::kTime},
+    {"p99", kP99Metric, Quantity::Kind::kTime},
     {"p99.9", "response_ms.p99_9", Quantity::Kind::kTime},
-    {"throughput", "throughput_images_per_s", Quantity::Kind::kRate},
-    {"memory", "resources.host_memory_bytes.max", Quantity::Kind::kBytes},
+    {"throughput", kThroughputMetric, Quantity::Kind::kRate},
+    {"memory", kMemoryMetric, Quantity::Kind::kBytes},
 };
 
 struct Scale {
