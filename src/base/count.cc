@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace weir {
 
 std::string Count(int64_t n) {
@@ -13,6 +15,17 @@ std::string Count(int64_t n) {
 
 std::string Count(int64_t n, std::string_view noun) {
   return fmt::format("{} {}{}", Count(n), noun, n == 1 ? "" : "s");
+}
+
+std::string Short(double value) {
+  if (!std::isfinite(value)) return "-";
+  const double size = std::abs(value);
+  if (size >= 1e15) return fmt::format("{:.2g}", value);
+  if (size >= 9.995e4) return Count(std::llround(value));
+  if (size >= 99.95) return fmt::format("{:.0f}", value);
+  if (size >= 9.995) return fmt::format("{:.1f}", value);
+  if (size >= 0.0995 || size == 0) return fmt::format("{:.2f}", value);
+  return fmt::format("{:.2g}", value);
 }
 
 }  // namespace weir

@@ -1,4 +1,4 @@
-// Whole numbers for people.
+// Numbers for people.
 #pragma once
 
 #include <cstdint>
@@ -9,5 +9,7 @@ namespace weir {
 
 std::string Count(int64_t n);                         // 1,234,567
 std::string Count(int64_t n, std::string_view noun);  // "1 thread", "2 threads"
+// Three significant digits: "0.012", "1.50", "12.3", "123", "12,345"; "-" for a value that is not finite.
+std::string Short(double value);
 
 }  // namespace weir

@@ -70,9 +70,8 @@ class Console {
   bool progress_shown_ = false;
 };
 
-// Numbers for people: 1.5 GB; three significant digits. Whole ones: base/count.h.
+// Bytes for people: 1.5 GB. Other numbers: base/count.h.
 std::string Size(double bytes);
-std::string Short(double value);
 
 // From now until destroyed, Ctrl-C and SIGTERM ask `token()` to stop once; a second one ends the program at
 // once with status 130. Make it before any thread starts: threads inherit that the signals are not theirs.

@@ -2,39 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 
-#include "base/file.h"
 #include "cli/flags.h"
+#include "cli/server_place.h"
 
 namespace weir::cli {
 namespace {
-
-constexpr size_t kMostLevels = 1000;
-constexpr double kMostValue = 1e8;
-constexpr double kUsualSeconds = 10;
-constexpr int kUsualWindows = 3;  // perf_analyzer joins the last three
-
-std::unexpected<Error> Invalid(std::string message) {
-  return Fail(ErrorCode::kInvalidArgument, std::move(message));
-}
-
-std::vector<std::string> Split(const std::string& text, char at) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) c == at ? parts.emplace_back() : parts.back() += c;
-  return parts;
-}
-
-Result<double> ParseNumber(const std::string& text) {
-  double value = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || fault != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    return Invalid(fmt::format("\"{}\" is not a number", text));
-  return value;
-}
 
 void AddWhere(Flags& flags, LoadFlags& w) {
   flags.Optional("MODEL", w.target,
@@ -106,7 +80,7 @@ void AddData(Flags& flags, LoadFlags& w) {
   flags.Integer64("--output-shared-memory-size", w.output_shared_memory, 0, int64_t{1} << 30,
                   "bytes for each output in it; 0: by the model's shapes");
   flags.TextOrBare(
-      "--check", w.check, kCheckData,
+      "--check", w.check, load::kCheckData,
       "wrong answers are failures: held against the validation_data of --input-data, against the CSV file of "
       "weir run --answers (with --data: the best class of each picture), or against a model in this process");
   flags.Integer64("--seed", w.seed, 0, INT64_MAX, "of the data and of the schedule");
@@ -211,140 +185,13 @@ std::optional<int> ParseLoadFlags(const std::vector<std::string>& arguments, Loa
   return status;
 }
 
-Result<std::vector<double>> ParseRange(const std::string& text) {
-  std::vector<double> values;
-  if (text.contains(',')) {
-    for (const std::string& part : Split(text, ',')) values.push_back(TRY(ParseNumber(part)));
-  } else {
-    std::vector<std::string> parts = Split(text, ':');
-    if (parts.size() > 3)
-      return Invalid(
-          fmt::format("\"{}\" is not a range: START:END:STEP, START:END:2x or a list A,B,C", text));
-    const bool doubles = parts.size() == 3 && parts[2] == "2x";
-    const double start = TRY(ParseNumber(parts[0]));
-    const double end = parts.size() > 1 ? TRY(ParseNumber(parts[1])) : start;
-    const double step = doubles || parts.size() < 3 ? 1 : TRY(ParseNumber(parts[2]));
-    if (!(start > 0) || end < start || !(step > 0))
-      return Invalid(fmt::format("\"{}\" is not a range: it starts above 0, and goes up", text));
-    if (end > kMostValue) return Invalid(fmt::format("\"{}\": a level is at most {:g}", text, kMostValue));
-    if (!doubles && (end - start) / step >= kMostLevels)
-      return Invalid(fmt::format("\"{}\" is more than {} levels", text, kMostLevels));
-    for (double value = start; value <= end * (1 + 1e-9); value = doubles ? 2 * value : value + step)
-      values.push_back(value);
+Status CheckFlags(const LoadFlags& flags) {
+  for (const std::string& name : flags.given) {
+    if (!flags.validate.empty() && name != "--validate" && name != "--json")
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{} says nothing here: --validate runs nothing", name));
   }
-  for (const double value : values) {
-    if (!(value > 0 && value <= kMostValue))
-      return Invalid(fmt::format("\"{}\": every level is above 0, and at most {:g}", text, kMostValue));
-  }
-  return values;
-}
-
-Result<std::map<std::string, infer::Shape>> ParseShapes(const std::vector<std::string>& texts) {
-  std::map<std::string, infer::Shape> shapes;
-  for (const std::string& text : texts) {
-    const size_t colon = text.rfind(':');
-    const std::string name = text.substr(0, colon);
-    if (colon == std::string::npos || name.empty())
-      return Invalid(fmt::format("--shape {}: it is NAME:3,224,224", text));
-    infer::Shape shape;
-    for (const std::string& part : Split(text.substr(colon + 1), ',')) {
-      const double value = TRY_CONTEXT(ParseNumber(part), fmt::format("--shape {}", text));
-      if (value < 0 || value > 1e12 || value != std::floor(value))
-        return Invalid(fmt::format("--shape {}: {} is not a dimension", text, part));
-      shape.push_back(static_cast<int64_t>(value));
-    }
-    if (!shapes.emplace(name, std::move(shape)).second)
-      return Invalid(fmt::format("--shape names {} twice", name));
-  }
-  return shapes;
-}
-
-namespace {
-
-Result<load::RxTimestamps> ArrivalsOf(const LoadFlags& flags) {
-  if (!flags.intervals.empty()) {
-    const std::string text = TRY(ReadTextFile(flags.intervals));
-    return TRY_CONTEXT(load::ParseTrace(text), flags.intervals);
-  }
-  if (flags.distribution == "poisson") return load::PoissonArrivals{};
-  if (flags.distribution == "gamma") return load::GammaArrivals{flags.variation};
-  return load::ConstantArrivals{};
-}
-
-}  // namespace
-
-Result<std::vector<LoadLevel>> LevelsOf(const LoadFlags& flags) {
-  std::vector<LoadLevel> levels;
-  if (!flags.intervals.empty()) {
-    const load::RxTimestamps arrivals = TRY(ArrivalsOf(flags));
-    const double rate = load::RateOf(std::get<load::TraceArrivals>(arrivals));
-    levels.push_back(
-        {load::Rate{rate, arrivals, flags.most_in_flight}, fmt::format("trace, {:.6g}/s", rate)});
-    return levels;
-  }
-  const std::string& range = flags.is_open() ? flags.rate_range : flags.concurrency_range;
-  for (const double value : TRY(ParseRange(range.empty() ? "1" : range))) {
-    if (flags.is_open()) {
-      levels.push_back({load::Rate{value, TRY(ArrivalsOf(flags)), flags.most_in_flight},
-                        fmt::format("{} {:.6g}/s", flags.distribution, value)});
-    } else {
-      if (value != std::floor(value) || value > 65536)
-        return Invalid(fmt::format("a concurrency of {:g}: it is a whole number up to 65536", value));
-      levels.push_back(
-          {load::Concurrency{static_cast<int>(value),
-                             flags.sync ? load::Concurrency::Wait::kSync : load::Concurrency::Wait::kAsync},
-           fmt::format("concurrency {:.0f}", value)});
-    }
-  }
-  return levels;
-}
-
-namespace {
-
-// Names perf_analyzer's flags of its trials, which any of its lines may have, where they have no effect.
-// Empty where none is given.
-std::string IdleTrials(const LoadFlags& flags, int repeats) {
-  const LoadFlags usual;
-  std::vector<std::string> idle;
-  if (flags.max_trials != usual.max_trials) idle.emplace_back("-r");
-  if (flags.stability_percentage != usual.stability_percentage && repeats == 1) idle.emplace_back("-s");
-  const bool has_interval = flags.measurement_interval_ms > 0;
-  if (has_interval) idle.emplace_back("-p");
-  if (idle.empty()) return "";
-  const char* const length = flags.request_count > 0 ? "--request-count" : "--duration";
-  return fmt::format(
-      "{} {} no effect: each level is played {}{}", fmt::join(idle, ", "), idle.size() == 1 ? "has" : "have",
-      repeats == 1 ? "once" : fmt::format("{} times", repeats),
-      has_interval ? fmt::format(", for as long as {} says", length) : "; --repeats N plays it more often");
-}
-
-}  // namespace
-
-LoadLength LengthOf(const LoadFlags& flags) {
-  LoadLength length{.length = FromSeconds(flags.duration_s > 0 ? flags.duration_s : kUsualSeconds),
-                    .requests = flags.request_count,
-                    .repeats = std::max(1, flags.repeats),
-                    .note = ""};
-  const bool counts = flags.measurement_mode == "count_windows" || flags.measurement_request_count > 0;
-  if (flags.request_count > 0 || flags.duration_s > 0 || (!counts && flags.measurement_interval_ms == 0)) {
-    length.note = IdleTrials(flags, length.repeats);
-    return length;
-  }
-  if (counts) {
-    length.requests = flags.measurement_request_count > 0 ? flags.measurement_request_count : 50;
-  } else {
-    length.length = FromSeconds(flags.measurement_interval_ms / 1e3);
-  }
-  if (flags.repeats == 0) length.repeats = std::min(kUsualWindows, flags.max_trials);
-  length.note = fmt::format(
-      "the length is fixed before the run, not by what it shows: {} of {} each; repeats more than {:g} % "
-      "apart are SUSPECT",
-      length.repeats == 1 ? "1 repeat" : fmt::format("{} repeats", length.repeats),
-      length.requests > 0 ? fmt::format("{} requests", length.requests)
-                          : fmt::format("{:g} s", Seconds(length.length)),
-      flags.stability_percentage);
-  if (counts && flags.measurement_interval_ms > 0) length.note += "; -p says nothing beside a count";
-  return length;
+  return load::CheckOptions(flags);
 }
 
 }  // namespace weir::cli

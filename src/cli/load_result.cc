@@ -155,9 +155,6 @@ Json SettingJson(const LevelResult& level) {
   return json;
 }
 
-// Beyond which percentile requests are the slow ones.
-double SlowFrom(const LoadFlags& flags) { return flags.percentile > 0 ? flags.percentile : 99; }
-
 Json LevelJson(const LoadResult& result, const LevelResult& level) {
   Json json = SettingJson(level);
   json["verdict"] = VerdictJson(level.claims);
@@ -192,7 +189,7 @@ Json LevelJson(const LoadResult& result, const LevelResult& level) {
   json["errors"] = std::move(errors);
   if (level.cpu_s > 0 && level.answered() > 0) json["client_cpu_us_per_request"] = CpuMicroseconds(level);
   json["spin_cpu_s"] = level.spin_s;
-  AddSplit(level, SlowFrom(result.flags), json);
+  AddSplit(level, load::SlowPercentile(result.flags), json);
   if (level.below_threshold) {
     constexpr std::array kAnswers = {"yes", "no", "undecided"};
     json["below_threshold"] = kAnswers.at(static_cast<size_t>(*level.below_threshold));
@@ -256,9 +253,9 @@ std::string ErrorsText(const LevelResult& level) {
 
 // perf_analyzer's "Network+Server Send/Recv" to "Server Compute Output", in microseconds; empty where the
 // server's account was left out. `between`: from the last byte sent to the first received, in milliseconds.
-std::string ServerColumns(const ServerAccount& account, double between_ms) {
+std::string ServerColumns(const load::ServerAccount& account, double between_ms) {
   if (!account.left_out.empty()) return ",,,,";
-  const ServerTimes times = account.times.value_or(ServerTimes{});
+  const infer::MeanServerTimes times = account.times.value_or(infer::MeanServerTimes{});
   const double inside =
       times.queue_ms + times.compute_input_ms + times.compute_infer_ms + times.compute_output_ms;
   return fmt::format("{:.0f},{:.0f},{:.0f},{:.0f},{:.0f}", 1e3 * std::max(0.0, between_ms - inside),
@@ -267,18 +264,6 @@ std::string ServerColumns(const ServerAccount& account, double between_ms) {
 }
 
 }  // namespace
-
-double LevelResult::throughput() const {
-  double answers = 0;
-  for (const load::RunOutcome& played : repeats) answers += played.throughput() * played.measured_s;
-  return measured_s > 0 ? answers / measured_s : 0;
-}
-
-double LevelResult::elapsed_s() const {
-  double elapsed = 0;
-  for (const load::RunOutcome& played : repeats) elapsed += played.warm_up_s + played.measured_s;
-  return elapsed;
-}
 
 std::string LevelText(const Console& console, const LoadResult& result, const LevelResult& level) {
   std::string text = fmt::format("{}\n", console.Bold(level.level.name));
@@ -306,7 +291,7 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
   }
   text += TimesLine("service", level.tally.service);
   if (IsOpen(level)) text += TimesLine("slip", level.tally.slip);
-  text += SplitText(level, SlowFrom(result.flags));
+  text += SplitText(level, load::SlowPercentile(result.flags));
   if (level.cpu_s > 0 && level.answered() > 0) {
     text += fmt::format("  {:<10} {} us of CPU a request",
                         result.target.protocol() == "in-process" ? "process" : "client",
@@ -349,36 +334,36 @@ std::string CeilingText(const LoadResult& result) {
 }
 
 std::string PeakText(const Console& console, const LoadResult& result) {
-  if (!result.peak) return "";
-  const load::PeakSearch::Outcome& peak = *result.peak;
+  if (!result.outcome.peak) return "";
+  const load::PeakSearch::Outcome& peak = *result.outcome.peak;
   const std::string bound = fmt::format("p{:g} of the response time below {} ms",
                                         result.flags.percentile > 0 ? result.flags.percentile : 50,
                                         Short(result.flags.latency_threshold_ms));
-  if (result.peak_spoiled)
+  if (result.outcome.peak_spoiled)
     return fmt::format(
         "\n{}: not known: the generator or the machine spoiled the last runs of {}, and so ended the "
         "search\n",
-        console.Bold("peak"), result.levels.size());
+        console.Bold("peak"), result.outcome.levels.size());
   if (!peak.rate) return fmt::format("\n{}: no rate that was tried has {}\n", console.Bold("peak"), bound);
   return fmt::format("\n{} {} requests/s with {}: {} after {} runs\n", console.Bold("peak"),
                      Short(*peak.rate), bound,
                      peak.confirmed ? "confirmed by fresh runs" : "NOT confirmed: too many runs disagreed",
-                     result.levels.size());
+                     result.outcome.levels.size());
 }
 
 std::string TableText(const LoadResult& result) {
-  if (result.levels.size() < 2) return "";
-  const double percentile = SlowFrom(result.flags);
+  if (result.outcome.levels.size() < 2) return "";
+  const double percentile = load::SlowPercentile(result.flags);
   double most = 0;
   size_t width = 5;
-  for (const LevelResult& level : result.levels) {
+  for (const LevelResult& level : result.outcome.levels) {
     most = std::max(most, level.throughput());
     width = std::max(width, level.level.name.size());
   }
   std::string text = fmt::format("\n{:<{}} {:>10} {:>9} {:>9} {:>9} {:>13}  {:<18} {}\n", "level", width,
                                  "requests/s", "mean ms", "p50", fmt::format("p{:g}", percentile),
                                  "client CPU us", "throughput/latency", "");
-  for (const LevelResult& level : result.levels) {
+  for (const LevelResult& level : result.outcome.levels) {
     text += fmt::format("{:<{}} {:>10} {:>9} {:>9} {:>9} {:>13}  {:<18} {}\n", level.level.name, width,
                         Short(level.throughput()), Ms(ScaledMs(level.tally.response.Mean())),
                         Ms(QuantileMs(level.tally.response, 0.5)),
@@ -399,12 +384,12 @@ Json ResultJson(const LoadResult& result, const record::Provenance& provenance) 
   if (result.flags.latency_threshold_ms > 0)
     json["claim"]["latency_threshold_ms"] = result.flags.latency_threshold_ms;
   json["levels"] = Json::array();
-  for (const LevelResult& level : result.levels) json["levels"].push_back(LevelJson(result, level));
-  if (result.peak) {
-    json["peak"] = {{"confirmed", result.peak->confirmed}, {"runs", result.levels.size()}};
-    if (result.peak_spoiled) json["peak"]["spoiled"] = true;
-    PutIfAny(json["peak"], "request_rate", result.peak->rate);
-    PutIfAny(json["peak"], "failed_at", result.peak->failed_at);
+  for (const LevelResult& level : result.outcome.levels) json["levels"].push_back(LevelJson(result, level));
+  if (result.outcome.peak) {
+    json["peak"] = {{"confirmed", result.outcome.peak->confirmed}, {"runs", result.outcome.levels.size()}};
+    if (result.outcome.peak_spoiled) json["peak"]["spoiled"] = true;
+    PutIfAny(json["peak"], "request_rate", result.outcome.peak->rate);
+    PutIfAny(json["peak"], "failed_at", result.outcome.peak->failed_at);
   }
   if (result.ceiling) {
     json["generator"] = {{"ceiling_per_s", result.ceiling->per_s}};
@@ -417,18 +402,18 @@ Json ResultJson(const LoadResult& result, const record::Provenance& provenance) 
 
 // https://github.com/triton-inference-server/perf_analyzer, report_writer.cc: times in microseconds.
 std::string ResultCsv(const LoadResult& result) {
-  const bool open = !result.levels.empty() && IsOpen(result.levels.front());
+  const bool open = !result.outcome.levels.empty() && IsOpen(result.outcome.levels.front());
   std::string csv = fmt::format(
       "{},Inferences/Second,Client Send,Network+Server Send/Recv,Server Queue,Server Compute Input,"
       "Server Compute Infer,Server Compute Output,Client Recv,p50 latency,p90 latency,p95 latency,p99 "
       "latency,Avg latency\n",
       open ? "Request Rate" : "Concurrency");
-  for (const LevelResult& level : result.levels) {
+  for (const LevelResult& level : result.outcome.levels) {
     const double service = MeanServiceMs(level).value_or(0);
     const double send = ScaledMs(level.tally.send.Mean()).value_or(0);
     const double receive = service - ScaledMs(level.tally.first_byte.Mean()).value_or(0);
     csv += fmt::format("{:g},{:.6g},{:.0f},{},{:.0f}", SettingOf(level), level.throughput() * result.batch,
-                       1e3 * send, ServerColumns(ServerAccountOf(level), service - send - receive),
+                       1e3 * send, ServerColumns(load::ServerAccountOf(level), service - send - receive),
                        1e3 * receive);
     for (const double p : {0.5, 0.9, 0.95, 0.99}) {
       const auto ms = QuantileMs(level.tally.response, p);

@@ -12,7 +12,6 @@
 
 #include "base/file.h"
 #include "cli/console.h"
-#include "cli/picture_judge.h"
 #include "cli/prepare_flags.h"
 #include "cli/prepare_result.h"
 #include "cli/verbs.h"
@@ -22,6 +21,7 @@
 #include "prepare/preview.h"
 #include "prepare/sources.h"
 #include "record/provenance.h"
+#include "run/picture_judge.h"
 #include "synth/pictures.h"
 
 namespace weir::cli {
@@ -200,10 +200,10 @@ Result<int> Finish(const PrepareFlags& w, const Console& console, const prepare:
 
 Result<int> Make(const PrepareFlags& w, Console& console, const Clock& clock, const std::stop_token& stop) {
   prepare::Options options = TRY(OptionsOf(w));
-  std::unique_ptr<PictureJudge> judge;
+  std::unique_ptr<run::PictureJudge> judge;
   if (!w.recognise.empty()) {
-    judge = TRY(PictureJudge::Open({.model = w.recognise, .min_score = w.min_score, .decode = options.decode},
-                                   clock));
+    judge = TRY(run::PictureJudge::Open(
+        {.model = w.recognise, .min_score = w.min_score, .decode = options.decode}, clock));
     options.make_judge = [&judge] { return judge->MakeJudge(); };
     options.judged_by = judge->identity();
   }

@@ -4,16 +4,18 @@
 #include <stop_token>
 
 #include "base/thread.h"
-#include "cli/backend.h"
 #include "cli/console.h"
 #include "cli/flags.h"
+#include "cli/run_flags.h"
 #include "cli/run_result.h"
+#include "cli/server_place.h"
 #include "cli/verbs.h"
 #include "dataset/source.h"
 #include "monitor/resources.h"
 #include "record/provenance.h"
 #include "run/answers.h"
 #include "run/application.h"
+#include "run/backend.h"
 #include "run/label_check.h"
 
 namespace weir::cli {
@@ -91,7 +93,7 @@ class Protocol final : public run::AnswerSink {
   std::vector<std::string> shown_;
 };
 
-run::Options MakeOptions(const RunFlags& w, const Backend& recogniser) {
+run::Options MakeOptions(const RunFlags& w, const run::Backend& recogniser) {
   run::Options options;
   options.mode = w.sync() ? run::Mode::kSync : run::Mode::kAsync;
   options.batch = recogniser.batch();
@@ -106,23 +108,14 @@ run::Options MakeOptions(const RunFlags& w, const Backend& recogniser) {
   return options;
 }
 
-// Of CPU time `cpu_s` of this process while `resources` were watched.
-void AddCosts(const Backend& recogniser, double cpu_s, monitor::Resources& resources, run::Costs& costs) {
-  if (resources.client_cpu) {
-    const double others = resources.client_cpu->mean * resources.wall_s - cpu_s;
-    costs.foreign_cpu_s = std::clamp(others, 0.0, std::max(0.0, costs.cores * resources.wall_s - cpu_s));
-  }
-  recogniser.Attribute(cpu_s, resources, costs);
-}
-
 // The measured part: from the first picture to the last answer.
 Status Measure(run::Application& application, Protocol& protocol, Console& console, const Clock& clock,
-               Backend& recogniser, const ServerPlace& place, RunResult& result) {
+               run::Backend& recogniser, const monitor::ServerPlace& place, RunResult& result) {
   TRY_STATUS(application.MakeReady());
   recogniser.Begin();
   const auto resources = TRY(monitor::ResourceMonitor::Start(clock, recogniser.WatchOptions()));
-  std::optional<ServerWatch> server;
-  if (place.any()) server = TRY(ServerWatch::Start(place, clock));
+  std::optional<monitor::ServerWatch> server;
+  if (place.any()) server = TRY(monitor::ServerWatch::Start(place, MakeServerAccess(clock), clock));
   const Duration cpu_before = ProcessCpuTime();
   result.report = application.Run(protocol, [&](const run::Progress& p) {
     console.Progress(p.elapsed_s, "run", p.done, p.total,
@@ -133,7 +126,7 @@ Status Measure(run::Application& application, Protocol& protocol, Console& conso
   result.resources = resources->Stop();
   if (server) result.server_resources = server->Stop();
   recogniser.End();
-  AddCosts(recogniser, cpu_s, result.resources, result.report.costs);
+  run::AddCosts(recogniser, cpu_s, result.resources, result.report.costs);
   return {};
 }
 
@@ -148,9 +141,9 @@ Result<int> RunModel(const RunFlags& w, const std::stop_token& stop) {
   if (w.mode == "sync" && w.in_flight > 1)
     console.Note("--in-flight says nothing in sync mode: one batch at a time");
   const SteadyClock clock;
-  ServerPlace server = w.server;
-  TRY_STATUS(FindServer(server, clock));
-  const std::unique_ptr<Backend> recogniser = TRY(OpenRecogniser(w, clock));
+  monitor::ServerPlace server = w.server;
+  TRY_STATUS(monitor::FindServer(server, MakeServerAccess(clock)));
+  const std::unique_ptr<run::Backend> recogniser = TRY(run::OpenBackend(w, clock));
   const run::Target& target = recogniser->target();
   if (w.batch > 0 && target.fixed_batch && w.batch != *target.fixed_batch) {
     console.Note(fmt::format("model {} has a fixed batch of {}: it runs at that, not at {}",

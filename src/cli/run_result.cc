@@ -66,6 +66,44 @@ results::RunResult::Stages StagesOf(const RunResult& o) {
           .total = Milliseconds(s.total)};
 }
 
+// Texts that are empty are absent.
+results::RunResult::Engine EngineOf(const run::BackendDescription& backend) {
+  const auto text = [](const std::string& given) {
+    return given.empty() ? std::nullopt : std::optional(EscapeBytes(given));
+  };
+  results::RunResult::Engine engine{.server = text(backend.server),
+                                    .payload = text(backend.payload),
+                                    .platform = text(backend.platform),
+                                    .engine = text(backend.engine),
+                                    .engine_version = text(backend.engine_version),
+                                    .precision = text(backend.precision),
+                                    .threads = backend.threads,
+                                    .streams = backend.streams,
+                                    .not_batchable = text(backend.not_batchable)};
+  if (!backend.times) return engine;
+  engine.server_ms = {.queue = backend.times->queue_ms,
+                      .compute_input = backend.times->compute_input_ms,
+                      .compute_infer = backend.times->compute_infer_ms,
+                      .compute_output = backend.times->compute_output_ms};
+  engine.server_requests = backend.times->requests;
+  engine.server_mean_batch = backend.times->rows_per_batch;
+  return engine;
+}
+
+// The server's own account of the run; empty where there is none.
+std::string ServerLine(const run::BackendDescription& backend, const run::Report& report) {
+  if (!backend.times) return "";
+  const infer::MeanServerTimes& t = *backend.times;
+  std::string line = fmt::format("queue {}, input {}, infer {}, output {} ms a request, in batches of {}",
+                                 Short(t.queue_ms), Short(t.compute_input_ms), Short(t.compute_infer_ms),
+                                 Short(t.compute_output_ms), Short(t.rows_per_batch));
+  if (report.batches > 0) {
+    line += fmt::format("; the round trip takes {} ms",
+                        Short(1e3 * report.costs.round_trip_s / static_cast<double>(report.batches)));
+  }
+  return line;
+}
+
 std::string RangeText(const std::optional<monitor::Range>& range, const char* unit, double scale) {
   if (!range) return "-";
   return fmt::format("{} {}  ({} to {})", Short(range->mean * scale), unit, Short(range->min * scale),
@@ -117,10 +155,8 @@ std::string ResourceLines(const Console& console, const RunResult& o) {
 
 Result<results::RunResult> MakeResult(const RunResult& o, const record::Provenance& provenance) {
   const run::Report& r = o.report;
-  Json engine = Json::object();
-  o.recogniser.Describe(engine);
   results::RunResult result{.model = EscapeBytes(o.recogniser.name()),
-                            .engine = TRY(results::EngineFromJson(engine)),
+                            .engine = EngineOf(o.recogniser.Describe()),
                             .batch = o.options.batch,
                             .mode = o.flags.mode,
                             .in_flight = r.costs.in_flight,
@@ -202,7 +238,7 @@ std::string ResultText(const Console& console, const RunResult& o) {
         r.costs.remote ? "asking the server" : "the model", o.recogniser.prepare_s(), r.warm_up_s,
         r.load_before_s > 0 ? fmt::format(", loading {:.2f} s", r.load_before_s) : "");
     text += StageLines(console, o);
-    if (const std::string line = o.recogniser.ServerLine(r); !line.empty())
+    if (const std::string line = ServerLine(o.recogniser.Describe(), r); !line.empty())
       text += fmt::format("{}     {}\n", console.Bold("server"), line);
     text += ResourceLines(console, o);
     std::string parts;

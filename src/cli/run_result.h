@@ -6,21 +6,22 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/backend.h"
 #include "cli/console.h"
+#include "cli/run_flags.h"
 #include "dataset/source.h"
 #include "monitor/resources.h"
 #include "record/provenance.h"
 #include "results/bottleneck.h"
 #include "results/run_result.h"
 #include "run/application.h"
+#include "run/backend.h"
 
 namespace weir::cli {
 
 struct RunResult {
   const RunFlags& flags;
   const run::Options& options;
-  const Backend& recogniser;
+  const run::Backend& recogniser;
   const dataset::Listing& listing;
   run::Report report;
   Status labels;  // whether they are classes of the model: else the answers are not held against them

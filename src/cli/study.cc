@@ -18,6 +18,7 @@
 #include "launch/ssh/ssh_server.h"
 #include "record/provenance.h"
 #include "study/analysis.h"
+#include "study/factor.h"
 #include "study/figures.h"
 #include "study/run.h"
 #include "trial/trial_runner.h"
@@ -275,6 +276,10 @@ Result<int> RunStudy(const Options& options, const std::stop_token& stop) {
 }  // namespace
 
 int Study(const Arguments& arguments) {
+  if (arguments == Arguments{"--factors"}) {  // writes docs/reference/factors.md
+    Console("").Text(study::FactorsPage());
+    return kDone;
+  }
   Options options;
   if (const auto status = ParseFlags(arguments, options)) return *status;
   const Interrupt interrupt;

@@ -111,6 +111,5 @@ Result<RunResult> RunResult::FromJson(const Json& json) {
 }
 
 Json ToJson(const RunResult::Engine& engine) { return FieldsToJson(engine); }
-Result<RunResult::Engine> EngineFromJson(const Json& json) { return FieldsFromJson<RunResult::Engine>(json); }
 
 }  // namespace weir::results

@@ -81,6 +81,5 @@ struct RunResult {
 };
 
 Json ToJson(const RunResult::Engine& engine);
-Result<RunResult::Engine> EngineFromJson(const Json& json);  // kCorrupt names the key
 
 }  // namespace weir::results

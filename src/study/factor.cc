@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <utility>
 
 #include "base/nearest.h"
@@ -12,76 +11,174 @@
 namespace weir::study {
 namespace {
 
-using Check = Result<Json> (*)(const Json&);
-
-struct Entry {
-  Factor factor;
-  Check check = nullptr;
-};
-
-Result<Json> Word(const Json& level, std::initializer_list<std::string_view> words) {
+Result<Json> CheckWord(const Json& level, const Words& words) {
+  const std::vector<std::string_view>& known = words.words;
   if (level.is_string()) {
-    for (const std::string_view word : words) {
-      if (level.get_ref<const std::string&>() == word) return level;
-    }
+    const std::string& word = level.get_ref<const std::string&>();
+    if (!words.prefix.empty() && word.starts_with(words.prefix)) return level;
+    if (std::ranges::find(known, word) != known.end()) return level;
   }
-  const std::vector<std::string_view> known(words);
   const auto meant = level.is_string() ? Nearest(level.get_ref<const std::string&>(), known) : std::nullopt;
   return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("{} is none of {}{}", DumpJson(level), fmt::join(known, ", "),
-                          meant ? fmt::format("; did you mean {}?", *meant) : ""));
+              fmt::format("{} is none of {}{}{}", DumpJson(level), fmt::join(known, ", "),
+                          meant ? fmt::format("; did you mean {}?", *meant) : "",
+                          words.prefix.empty() ? "" : fmt::format(", {}SETTINGS", words.prefix)));
 }
 
-Result<Json> Text(const Json& level) {
+Result<Json> CheckText(const Json& level) {
   if (level.is_string() && !level.get_ref<const std::string&>().empty()) return level;
   return Fail(ErrorCode::kInvalidArgument, fmt::format("{} is not a text", DumpJson(level)));
 }
 
-template <int64_t kLow, int64_t kHigh>
-Result<Json> Whole(const Json& level) {
-  return CheckInteger(level, kLow, kHigh);
-}
+constexpr std::string_view kServed = "microservice and distributed";
+constexpr std::string_view kOwnServer = "a server of weir's";
+constexpr std::string_view kOwnEngine = "one process and a server of weir's";
+constexpr std::string_view kPictures = "load: application";
+constexpr std::string_view kCpuEngine = "engines on CPUs";
 
-Result<Json> EmulatedOr(const Json& level, std::initializer_list<std::string_view> words) {
-  if (level.is_string() && level.get_ref<const std::string&>().starts_with("emulated:")) return level;
-  auto word = Word(level, words);
-  if (!word) word.error().message += ", emulated:SETTINGS";
-  return word;
-}
-
-const std::vector<Entry>& Entries() {
-  static const std::vector<Entry> kEntries{
-      {{"architecture", "in-process, microservice or distributed", "in-process"},
-       [](const Json& l) { return Word(l, {"in-process", "microservice", "distributed"}); }},
-      {{"model", "an .onnx file, a model folder or a URL", {}}, Text},
-      {{"server", "weir, or a map with command, image or url", "weir"}, CheckServer},
-      {{"protocol", "http or grpc", "http"}, [](const Json& l) { return Word(l, {"http", "grpc"}); }},
-      {{"mode", "sync or async", "async"}, [](const Json& l) { return Word(l, {"sync", "async"}); }},
-      {{"in_flight", "batches submitted and unanswered, 1 to 4096", {}}, Whole<1, 4096>},
-      {{"load", "application, closed or {rate_per_s: N}", "application"}, CheckLoad},
-      {{"batch", "pictures a batch, 1 to 65536", 8}, Whole<1, 65536>},
-      {{"data_path", "files, files-at-model-size, shards or memory", "files"},
-       [](const Json& l) { return Word(l, {"files", "files-at-model-size", "shards", "memory"}); }},
-      {{"payload", "tensor, pixels, image or shared-memory", "tensor"},
-       [](const Json& l) { return Word(l, {"tensor", "pixels", "image", "shared-memory"}); }},
-      {{"images", "pictures of the data that are used", {}}, Whole<1, 1'000'000'000>},
-      {{"replication", "real copies of each, 1 is none", 1}, Whole<1, 1'000'000>},
-      {{"engine", "onnxruntime, openvino or emulated:SETTINGS", {}},
-       [](const Json& l) { return EmulatedOr(l, {"onnxruntime", "openvino"}); }},
-      {{"accelerator", "none or emulated:SETTINGS", "none"},
-       [](const Json& l) { return EmulatedOr(l, {"none"}); }},
-      {{"precision", "f32, bf16 or f16", "f32"},
-       [](const Json& l) { return Word(l, {"f32", "bf16", "f16"}); }},
-      {{"threads", "CPU threads of the engine, 0: all", 0}, Whole<0, 4096>},
-      {{"streams", "batches that compute side by side, 0: as the engine likes", 0}, Whole<0, 4096>},
-      {{"instances", "of the model in the server, 1 to 1024", 1}, Whole<1, 1024>},
-      {{"server_batching", "model, off or {max_batch: N, delay_us: N}", "model"}, CheckServerBatching},
-      {{"decode_threads", "of the application, 0: one a core in async, 1 in sync", 0}, Whole<0, 4096>},
-      {{"network", "unshaped, a rate in Gbit/s, variable, or a map", "unshaped"}, CheckNetwork},
-      {{"placement", "shared, or {server: CPUS, client: CPUS}", "shared"}, CheckPlacement},
-      {{"page_cache", "warm or cold", "warm"}, [](const Json& l) { return Word(l, {"warm", "cold"}); }},
+std::vector<Factor> MakeTable() {
+  return {
+      {.name = "architecture",
+       .takes = "in-process, microservice or distributed",
+       .levels = Words{{"in-process", "microservice", "distributed"}},
+       .otherwise = "in-process",
+       .becomes = "the server's place: none, a container on this host, or another node"},
+      {.name = "model",
+       .takes = "an .onnx file, a model folder or a URL",
+       .levels = AnyText{},
+       .becomes = "MODEL of the client, and the server's repository"},
+      {.name = "server",
+       .takes = "weir, or a map with command, image or url",
+       .levels = Checked{CheckServer},
+       .otherwise = "weir",
+       .applies = kServed,
+       .becomes = "the command or the container that is started"},
+      {.name = "protocol",
+       .takes = "http or grpc",
+       .levels = Words{{"http", "grpc"}},
+       .otherwise = "http",
+       .applies = kServed,
+       .becomes = "the scheme of the client's URL"},
+      {.name = "mode",
+       .takes = "sync or async",
+       .levels = Words{{"sync", "async"}},
+       .otherwise = "async",
+       .applies = "load: application and closed",
+       .becomes = "--mode of weir run, --sync of weir load"},
+      {.name = "in_flight",
+       .takes = "batches submitted and unanswered, 1 to 4096",
+       .levels = WholeNumbers{1, 4096},
+       .applies = "mode: async; load: application and closed",
+       .becomes = "--in-flight of weir run, --concurrency-range of weir load"},
+      {.name = "load",
+       .takes = "application, closed or {rate_per_s: N}",
+       .levels = Checked{CheckLoad},
+       .otherwise = "application",
+       .becomes = "weir run or weir load; --request-rate-range and --request-distribution"},
+      {.name = "batch",
+       .takes = "pictures a batch, 1 to 65536",
+       .levels = WholeNumbers{1, 65536},
+       .otherwise = 8,
+       .becomes = "--batch of weir run, --batch-size of weir load"},
+      {.name = "data_path",
+       .takes = "files, files-at-model-size, shards or memory",
+       .levels = Words{{"files", "files-at-model-size", "shards", "memory"}},
+       .otherwise = "files",
+       .applies = kPictures,
+       .becomes = "the prepared set that DATA names; --no-files of weir run"},
+      {.name = "payload",
+       .takes = "tensor, pixels, image or shared-memory",
+       .levels = Words{{"tensor", "pixels", "image", "shared-memory"}},
+       .otherwise = "tensor",
+       .applies = kServed,
+       .becomes = "--payload; --shared-memory of weir load"},
+      {.name = "images",
+       .takes = "pictures of the data that are used",
+       .levels = WholeNumbers{1, 1'000'000'000},
+       .applies = kPictures,
+       .becomes = "the prepared set"},
+      {.name = "replication",
+       .takes = "real copies of each, 1 is none",
+       .levels = WholeNumbers{1, 1'000'000},
+       .otherwise = 1,
+       .applies = kPictures,
+       .becomes = "the prepared set"},
+      {.name = "engine",
+       .takes = "onnxruntime, openvino or emulated:SETTINGS",
+       .levels = Words{{"onnxruntime", "openvino"}, "emulated:"},
+       .applies = kOwnEngine,
+       .becomes = "--engine of the client in one process, else the model's configuration"},
+      {.name = "accelerator",
+       .takes = "none or emulated:SETTINGS",
+       .levels = Words{{"none"}, "emulated:"},
+       .otherwise = "none",
+       .applies = kOwnEngine,
+       .becomes = "the engine's place"},
+      {.name = "precision",
+       .takes = "f32, bf16 or f16",
+       .levels = Words{{"f32", "bf16", "f16"}},
+       .otherwise = "f32",
+       .applies = kCpuEngine,
+       .becomes = "--precision of the client in one process, else the model's configuration"},
+      {.name = "threads",
+       .takes = "CPU threads of the engine, 0: all",
+       .levels = WholeNumbers{0, 4096},
+       .otherwise = 0,
+       .applies = kCpuEngine,
+       .becomes = "--threads of weir run, --engine-threads of weir load, else the model's configuration"},
+      {.name = "streams",
+       .takes = "batches that compute side by side, 0: as the engine likes",
+       .levels = WholeNumbers{0, 4096},
+       .otherwise = 0,
+       .applies = kCpuEngine,
+       .becomes = "--streams of weir run, --engine-streams of weir load, else the model's configuration"},
+      {.name = "instances",
+       .takes = "of the model in the server, 1 to 1024",
+       .levels = WholeNumbers{1, 1024},
+       .otherwise = 1,
+       .applies = kOwnServer,
+       .becomes = "the model's configuration"},
+      {.name = "server_batching",
+       .takes = "model, off or {max_batch: N, delay_us: N}",
+       .levels = Checked{CheckServerBatching},
+       .otherwise = "model",
+       .applies = kOwnServer,
+       .becomes = "the model's configuration"},
+      {.name = "decode_threads",
+       .takes = "of the application, 0: one a core in async, 1 in sync",
+       .levels = WholeNumbers{0, 4096},
+       .otherwise = 0,
+       .applies = "load: application; data_path other than memory",
+       .becomes = "--decode-threads of weir run",
+       .flags = {.run = "--decode-threads", .load = {}}},
+      {.name = "network",
+       .takes = "unshaped, a rate in Gbit/s, variable, or a map",
+       .levels = Checked{CheckNetwork},
+       .otherwise = "unshaped",
+       .applies = "architecture: distributed",
+       .becomes = "the link between the two nodes"},
+      {.name = "placement",
+       .takes = "shared, or {server: CPUS, client: CPUS}",
+       .levels = Checked{CheckPlacement},
+       .otherwise = "shared",
+       .applies = kServed,
+       .becomes = "the CPUs of server and client"},
+      {.name = "page_cache",
+       .takes = "warm or cold",
+       .levels = Words{{"warm", "cold"}},
+       .otherwise = "warm",
+       .applies = "load: application; data_path other than memory",
+       .becomes = "reading or dropping the data's pages before the trial"},
   };
-  return kEntries;
+}
+
+std::string TypeText(const Levels& levels) {
+  if (const auto* words = std::get_if<Words>(&levels))
+    return fmt::format("`{}`{}", fmt::join(words->words, "`, `"),
+                       words->prefix.empty() ? "" : fmt::format(", `{}SETTINGS`", words->prefix));
+  if (const auto* numbers = std::get_if<WholeNumbers>(&levels))
+    return fmt::format("whole number, {} to {}", numbers->low, numbers->high);
+  return std::holds_alternative<AnyText>(levels) ? "text" : "word, number or map";
 }
 
 // Factors whose levels say by themselves what they are.
@@ -93,12 +190,34 @@ bool SpeaksForItself(std::string_view factor, const Json& level) {
 }  // namespace
 
 const std::vector<Factor>& Factors() {
-  static const std::vector<Factor> kFactors = [] {
-    std::vector<Factor> factors;
-    for (const Entry& entry : Entries()) factors.push_back(entry.factor);
-    return factors;
-  }();
+  static const std::vector<Factor> kFactors = MakeTable();
   return kFactors;
+}
+
+const Factor* FindFactor(std::string_view name) {
+  const auto found = std::ranges::find(Factors(), name, &Factor::name);
+  return found == Factors().end() ? nullptr : &*found;
+}
+
+const std::vector<std::string_view>& WordsOf(std::string_view factor) {
+  const Factor* const found = FindFactor(factor);
+  CHECK(found != nullptr);
+  return std::get<Words>(found->levels).words;
+}
+
+std::string FactorsPage() {
+  std::string page =
+      "# Factors\n\nA study varies these factors. [Studies](../studies.md) explains their levels. The "
+      "program's "
+      "table of factors writes this page.\n\n"
+      "| factor | type | levels | default | applies to | becomes |\n|---|---|---|---|---|---|\n";
+  for (const Factor& factor : Factors()) {
+    page +=
+        fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", factor.name, TypeText(factor.levels), factor.takes,
+                    factor.otherwise ? fmt::format("`{}`", LevelText(factor.name, *factor.otherwise)) : "",
+                    factor.applies.empty() ? "everything" : factor.applies, factor.becomes);
+  }
+  return page;
 }
 
 std::vector<std::string_view> FactorNames() {
@@ -107,9 +226,7 @@ std::vector<std::string_view> FactorNames() {
   return names;
 }
 
-bool IsFactor(std::string_view name) {
-  return std::ranges::any_of(Factors(), [name](const Factor& factor) { return factor.name == name; });
-}
+bool IsFactor(std::string_view name) { return FindFactor(name) != nullptr; }
 
 bool TakesNumbers(std::string_view factor) {
   const auto kept = CheckLevel(factor, 1);  // each that counts something takes 1
@@ -117,10 +234,13 @@ bool TakesNumbers(std::string_view factor) {
 }
 
 Result<Json> CheckLevel(std::string_view factor, const Json& level) {
-  for (const Entry& entry : Entries()) {
-    if (entry.factor.name == factor) return entry.check(level);
-  }
-  return Fail(ErrorCode::kInternal, fmt::format("\"{}\" is no factor", factor));
+  const Factor* const found = FindFactor(factor);
+  if (found == nullptr) return Fail(ErrorCode::kInternal, fmt::format("\"{}\" is no factor", factor));
+  if (const auto* words = std::get_if<Words>(&found->levels)) return CheckWord(level, *words);
+  if (const auto* numbers = std::get_if<WholeNumbers>(&found->levels))
+    return CheckInteger(level, numbers->low, numbers->high);
+  if (const auto* checked = std::get_if<Checked>(&found->levels)) return checked->check(level);
+  return CheckText(level);
 }
 
 std::string LevelText(std::string_view factor, const Json& level) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "study/level.h"
 
 namespace weir::study {
@@ -23,6 +24,18 @@ TEST(Factors, AreThoseOfTheDocumentation) {
                                  "server_batching", "decode_threads", "network", "placement", "page_cache"));
   EXPECT_TRUE(IsFactor("batch"));
   EXPECT_FALSE(IsFactor("Batch"));
+}
+
+TEST(Factors, PageOfTheDocumentationIsCurrent) {
+  const auto page = ReadTextFile(WEIR_DOCS "/reference/factors.md");
+  ASSERT_TRUE(page) << page.error().message;
+  EXPECT_EQ(*page, FactorsPage()) << "build/release/weir study --factors > docs/reference/factors.md";
+}
+
+TEST(Factors, FindFactorKnowsEachByItsName) {
+  ASSERT_NE(FindFactor("protocol"), nullptr);
+  EXPECT_THAT(WordsOf("protocol"), testing::ElementsAre("http", "grpc"));
+  EXPECT_EQ(FindFactor("Protocol"), nullptr);
 }
 
 TEST(Factors, HaveLevelsThatTheyThemselvesTake) {

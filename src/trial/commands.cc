@@ -53,7 +53,7 @@ std::vector<std::string> RunArguments(const Setting& setting, const Length& leng
   words.Add("--mode", ToString(setting.mode));
   words.Add("--batch", setting.batch);
   if (setting.mode == Mode::kAsync && setting.in_flight) words.Add("--in-flight", *setting.in_flight);
-  words.AddIfAny("--decode-threads", setting.decode_threads);
+  for (const std::string& flag : setting.run_flags) words.Add(flag);
   words.Add("--repeat-data", length.passes);
   if (setting.data_path == DataPath::kMemory) words.Add("--no-files");
   if (setting.architecture != Architecture::kInProcess) words.Add("--payload", PayloadWord(setting.payload));
@@ -97,6 +97,7 @@ std::vector<std::string> LoadArguments(const Setting& setting, const Length& len
     words.Add("--duration", *length.seconds);
   else
     words.Add("--request-count", length.requests);
+  for (const std::string& flag : setting.load_flags) words.Add(flag);
   AddServer(places, words);
   words.Add("--seed", places.seed >> 1);  // its flag has no room for the highest bit
   words.Add("--json", "-");

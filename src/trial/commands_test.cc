@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 namespace weir::trial {
 namespace {
 
@@ -78,6 +80,18 @@ TEST(ClientArguments, PlayALoadAtARateForATime) {
 TEST(ServeArguments, AllowSharedMemoryOnlyWhereItIsUsed) {
   EXPECT_THAT(Line(ServeArguments({})), Not(HasSubstr("shm")));
   EXPECT_THAT(Line(ServeArguments({.payload = Payload::kSharedMemory})), HasSubstr("--allow-client-shm"));
+}
+
+TEST(ClientArguments, FactorThatIsAFlagAloneNeedsNoCode) {
+  const auto arguments = [](int threads) {
+    const Setting setting = ReadSetting({{"decode_threads", threads}}).value();
+    return ClientArguments(setting, {}, {.program = "weir"});
+  };
+  const std::vector<std::string> given = arguments(3), usual = arguments(0);
+  const auto flag = std::ranges::find(given, "--decode-threads");
+  ASSERT_NE(flag, given.end());
+  EXPECT_EQ(*(flag + 1), "3");
+  EXPECT_EQ(std::ranges::find(usual, "--decode-threads"), usual.end());
 }
 
 }  // namespace

@@ -2,29 +2,44 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <utility>
 
 #include "model/config.h"
+#include "study/factor.h"
 
 namespace weir::trial {
 namespace {
 
-template <typename Enum, size_t kCount>
-Result<Enum> WordOf(const Json& factors, const char* name, const std::array<const char*, kCount>& words,
-                    size_t usual) {
-  const std::string word = factors.value(name, std::string(words.at(usual)));
-  for (size_t i = 0; i < kCount; ++i) {
-    if (word == words.at(i)) return static_cast<Enum>(i);
-  }
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("{} {} is no level of it", name, word));
+// Returns the level, or the table's default.
+Json LevelOf(const Json& factors, std::string_view name) {
+  const auto found = factors.find(std::string(name));
+  return found != factors.end() ? *found : study::FindFactor(name)->otherwise.value_or(Json());
 }
 
-constexpr std::array kArchitectures = {"in-process", "microservice", "distributed"};
-constexpr std::array kProtocols = {"http", "grpc"};
-constexpr std::array kModes = {"sync", "async"};
-constexpr std::array kDataPaths = {"files", "files-at-model-size", "shards", "memory"};
-constexpr std::array kPayloads = {"tensor", "pixels", "image", "shared-memory"};
+// The enum's values stand in the order of the factor's words.
+template <typename Enum>
+Result<Enum> WordOf(const Json& factors, std::string_view name) {
+  const auto word = LevelOf(factors, name).get<std::string>();
+  const auto& words = study::WordsOf(name);
+  const auto found = std::ranges::find(words, word);
+  if (found == words.end())
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} {} is no level of it", name, word));
+  return static_cast<Enum>(found - words.begin());
+}
+
+// The levels that the client gets as flags without code of the factor's own.
+void ReadFlags(const Json& factors, Setting& setting) {
+  for (const study::Factor& factor : study::Factors()) {
+    const Json level = LevelOf(factors, factor.name);
+    if (level.is_null() || (factor.otherwise && level == *factor.otherwise)) continue;
+    const auto put = [&](std::string_view flag, std::vector<std::string>& flags) {
+      if (!flag.empty()) flags.insert(flags.end(), {std::string(flag), study::LevelText(factor.name, level)});
+    };
+    put(factor.flags.run, setting.run_flags);
+    put(factor.flags.load, setting.load_flags);
+  }
+}
 
 std::vector<std::string> Texts(const Json& map, const char* key) {
   return map.value(key, std::vector<std::string>{});
@@ -78,34 +93,36 @@ Status ReadPlaces(const Json& factors, Setting& setting) {
 }  // namespace
 
 std::string_view ToString(Architecture architecture) {
-  return kArchitectures.at(static_cast<size_t>(architecture));
+  return study::WordsOf("architecture").at(static_cast<size_t>(architecture));
 }
-std::string_view ToString(Protocol protocol) { return kProtocols.at(static_cast<size_t>(protocol)); }
-std::string_view ToString(Mode mode) { return kModes.at(static_cast<size_t>(mode)); }
+std::string_view ToString(Protocol protocol) {
+  return study::WordsOf("protocol").at(static_cast<size_t>(protocol));
+}
+std::string_view ToString(Mode mode) { return study::WordsOf("mode").at(static_cast<size_t>(mode)); }
 
 Result<Setting> ReadSetting(const Json& factors) try {
   Setting setting;
-  setting.architecture = TRY(WordOf<Architecture>(factors, "architecture", kArchitectures, 0));
-  setting.protocol = TRY(WordOf<Protocol>(factors, "protocol", kProtocols, 0));
-  setting.mode = TRY(WordOf<Mode>(factors, "mode", kModes, 1));
-  setting.data_path = TRY(WordOf<DataPath>(factors, "data_path", kDataPaths, 0));
-  setting.payload = TRY(WordOf<Payload>(factors, "payload", kPayloads, 0));
+  setting.architecture = TRY(WordOf<Architecture>(factors, "architecture"));
+  setting.protocol = TRY(WordOf<Protocol>(factors, "protocol"));
+  setting.mode = TRY(WordOf<Mode>(factors, "mode"));
+  setting.data_path = TRY(WordOf<DataPath>(factors, "data_path"));
+  setting.payload = TRY(WordOf<Payload>(factors, "payload"));
   setting.model = factors.value("model", std::string());
   if (const Json server = factors.value("server", Json("weir")); server.is_object())
     setting.server = ReadServer(server);
   if (factors.contains("in_flight")) setting.in_flight = factors["in_flight"].get<int>();
   TRY_STATUS(ReadLoad(factors, setting));
-  setting.batch = factors.value("batch", 8);
+  setting.batch = LevelOf(factors, "batch").get<int>();
   if (factors.contains("images")) setting.images = factors["images"].get<int64_t>();
-  setting.replication = factors.value("replication", 1);
+  setting.replication = LevelOf(factors, "replication").get<int>();
   setting.engine = factors.value("engine", std::string());
   if (const auto accelerator = factors.value("accelerator", std::string("none")); accelerator != "none")
     setting.engine = accelerator;
-  setting.precision = factors.value("precision", std::string("f32"));
-  setting.threads = factors.value("threads", 0);
-  setting.streams = factors.value("streams", 0);
-  setting.instances = factors.value("instances", 1);
-  setting.decode_threads = factors.value("decode_threads", 0);
+  setting.precision = LevelOf(factors, "precision").get<std::string>();
+  setting.threads = LevelOf(factors, "threads").get<int>();
+  setting.streams = LevelOf(factors, "streams").get<int>();
+  setting.instances = LevelOf(factors, "instances").get<int>();
+  ReadFlags(factors, setting);
   const Json batching = factors.value("server_batching", Json("model"));
   if (batching == "off") setting.server_batching = ServerBatching{};
   if (batching.is_object())

@@ -77,8 +77,9 @@ struct Setting {
   int replication = 1;
   std::string engine;  // with the accelerator in its place, where there is one; empty: as the model says
   std::string precision = "f32";
-  int threads = 0, streams = 0, instances = 1, decode_threads = 0;
-  std::optional<ServerBatching> server_batching;  // nothing: as the model says
+  int threads = 0, streams = 0, instances = 1;
+  std::vector<std::string> run_flags, load_flags;  // of factors that the client obeys by a flag alone
+  std::optional<ServerBatching> server_batching;   // nothing: as the model says
   Network network;
   std::vector<int> server_cpus, client_cpus;  // empty: all
   PageCache page_cache = PageCache::kAsItIs;

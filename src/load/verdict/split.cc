@@ -1,5 +1,7 @@
 #include "load/verdict/split.h"
 
+#include "infer/server_times.h"
+
 #include <algorithm>
 #include <bit>
 #include <ranges>
@@ -32,15 +34,6 @@ Split& Split::Add(const Split& more, double factor) {
   return *this;
 }
 
-void CountOverlapOnce(double& rest, std::initializer_list<double*> overlapping) {
-  for (double* const part : overlapping) {
-    if (rest >= 0) return;
-    const double taken = std::min(-rest, std::max(0.0, *part));
-    *part -= taken;
-    rest += taken;
-  }
-}
-
 Split SplitOf(const Sample& sample, const infer::ServerDurations& server) {
   Split split{
       .response = Nanoseconds(sample.response()),
@@ -51,9 +44,9 @@ Split SplitOf(const Sample& sample, const infer::ServerDurations& server) {
                 Nanoseconds(server.rest), Nanoseconds(sample.done - sample.first_byte)}};
   const auto part = [&](SplitPart name) { return &split.parts[static_cast<size_t>(name)]; };
   using enum SplitPart;
-  CountOverlapOnce(*part(kServerRest), {part(kComputeInput), part(kQueue), part(kComputeInfer),
-                                        part(kComputeOutput), part(kReceive)});
-  CountOverlapOnce(*part(kWireAndWait), {part(kReceive), part(kClientSend)});
+  infer::CountOverlapOnce(*part(kServerRest), {part(kComputeInput), part(kQueue), part(kComputeInfer),
+                                               part(kComputeOutput), part(kReceive)});
+  infer::CountOverlapOnce(*part(kWireAndWait), {part(kReceive), part(kClientSend)});
   return split;
 }
 

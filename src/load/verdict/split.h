@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -31,14 +30,8 @@ enum class SplitPart : uint8_t {
 constexpr int kParts = 10;
 std::string_view ToString(SplitPart part);  // the key in results: "slip", "wire_and_wait", ...
 
-// Raises `rest` to 0 where it is below, and takes as much from `overlapping`, one after the other, none of
-// which goes below 0. `rest` is what a time leaves beside its parts: below 0 it tells by how much those
-// overlap, and the overlap then counts once. The sum of all stays what it was. Where the parts are too short
-// for that, `rest` stays below 0: the times are not of the same requests.
-void CountOverlapOnce(double& rest, std::initializer_list<double*> overlapping);
-
 // A request's time in nanoseconds, or a mean of such. The parts add up to `response`. Overlaps count once
-// (CountOverlapOnce): those of the server's parts, and those of the client's sending with the server's
+// (infer::CountOverlapOnce): those of the server's parts, and those of the client's sending with the server's
 // receiving. kWireAndWait alone may be below 0: the server claims more time than the client saw.
 struct Split {
   double response = 0;

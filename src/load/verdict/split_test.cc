@@ -61,22 +61,6 @@ TEST(Split, PartsOfARequestAreItsTimeAndWhatOverlapsCountsOnce) {
   EXPECT_LT(SplitOf(Lasting(10ms), Server(7ms)).of(SplitPart::kWireAndWait), 0);
 }
 
-TEST(CountOverlapOnce, TakesFromThePartsInTurnAndKeepsTheSum) {
-  double rest = -5, first = 2, second = 4, third = 7;
-  CountOverlapOnce(rest, {&first, &second, &third});
-  EXPECT_EQ(rest, 0);
-  EXPECT_EQ(first, 0);
-  EXPECT_EQ(second, 1);
-  EXPECT_EQ(third, 7);
-  rest = -10;
-  CountOverlapOnce(rest, {&second, &third});
-  EXPECT_EQ(rest, -2) << "more than all of them";
-  EXPECT_EQ(second + third, 0);
-  rest = 3;
-  CountOverlapOnce(rest, {&second});
-  EXPECT_EQ(rest, 3);
-}
-
 TEST(Split, EveryPartHasAKeyOfItsOwn) {
   std::set<std::string_view> names;
   for (int i = 0; i < kParts; ++i) names.insert(ToString(static_cast<SplitPart>(i)));

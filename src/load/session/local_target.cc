@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/count.h"
+#include "infer/runner.h"
+#include "load/session/target.h"
+#include "model/model.h"
+
+namespace weir::load {
+namespace {
+
+class LocalTarget final : public Target {
+ public:
+  explicit LocalTarget(const Clock& clock) : clock_(clock) {}
+  Status Open(const LoadOptions& load, int most_in_flight);
+
+  infer::Service& service() override { return *runner_; }
+  const infer::ModelInfo& info() const override { return info_; }
+  std::string version() const override { return ""; }
+  std::string Title() const override {
+    return fmt::format("{} in this process: {} {}, {}, {} in {}", info_.name, opened_.engine->name(),
+                       opened_.engine->version(), opened_.session->precision(),
+                       Count(opened_.session->threads(), "thread"),
+                       Count(opened_.session->streams(), "stream"));
+  }
+  std::string protocol() const override { return "in-process"; }
+  std::optional<infer::PhaseTotals> Statistics() override { return std::nullopt; }
+  std::map<std::string, std::string> Libraries() const override {
+    return {{opened_.engine->name(), opened_.engine->version()}};
+  }
+  Status Prepare(Requests&) override { return {}; }
+  void GiveUp() override;
+
+ private:
+  const Clock& clock_;
+  model::Model model_;
+  infer::ModelInfo info_;
+  model::OpenedSession opened_;
+  int most_in_flight_ = 0;
+  std::unique_ptr<infer::Runner> runner_;
+};
+
+void LocalTarget::GiveUp() {
+  runner_.reset();
+  runner_ = infer::Runner::Create(opened_.session, clock_, {.max_queue = most_in_flight_ + 1}).value();
+}
+
+Status LocalTarget::Open(const LoadOptions& load, int most_in_flight) {
+  model_ = TRY(model::OpenModel(load.target, {.recipe = load.recipe, .version = load.version}));
+  infer::SessionOptions options = model::SessionDefaults(model_);
+  if (!load.precision.empty()) options.precision = load.precision;
+  if (load.engine_threads > 0) options.threads = load.engine_threads;
+  if (load.engine_streams > 0) options.streams = load.engine_streams;
+  options.batch = load.batch;
+  opened_ = TRY(model::OpenSession(model_, load.engine, options, clock_));
+  // Below the server's rules: what the engine is given, first dimension and all.
+  const bool batches =
+      !model_.fixed_batch && std::ranges::all_of(model_.inputs, [](const infer::TensorInfo& input) {
+        return !input.shape.empty() && input.shape.front() == -1;
+      });
+  info_ = {.name = model_.name,
+           .versions = {},
+           .platform = opened_.engine->name(),
+           .inputs = model_.inputs,
+           .outputs = model_.outputs,
+           .max_batch = batches ? model_.max_batch.value_or(65536) : 0,
+           .parameters = {}};
+  most_in_flight_ = most_in_flight;
+  runner_ = TRY(infer::Runner::Create(opened_.session, clock_, {.max_queue = most_in_flight + 1}));
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Target>> OpenLocalTarget(const LoadOptions& load, const Clock& clock,
+                                                int most_in_flight) {
+  auto local = std::make_unique<LocalTarget>(clock);
+  TRY_STATUS(local->Open(load, most_in_flight));
+  return local;
+}
+
+}  // namespace weir::load

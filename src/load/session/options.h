@@ -1,0 +1,59 @@
+// The options of a load: target, requests, levels, length and claim. Messages name them by the flags of
+// `weir load`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "monitor/server_watch.h"
+
+namespace weir::load {
+
+// --check without a value: responses are compared with those that --input-data expects.
+inline constexpr const char* kCheckData = "validation_data";
+
+struct LoadOptions {
+  std::string target;  // MODEL, as for a run
+  std::string model, version, url, protocol = "http";
+  std::string endpoint, method = "POST", content_type = "application/json";
+  std::vector<std::string> bodies, headers;
+  std::string concurrency_range, rate_range, distribution = "constant", intervals, scenario;
+  double variation = 2;
+  bool async = false, sync = false;
+  int batch = 1, connections = 0, channels = 1, threads = 0;
+  int priority = 0;  // 0: the model's default
+  std::vector<std::string> shapes, input_data, data;
+  std::string payload = "tensor", recipe, string_data, shared_memory = "none";
+  int64_t output_shared_memory = 0;
+  int string_length = 128, pool = 1024;
+  bool zero_input = false;
+  std::string check;  // kCheckData, a predictions file or a model; empty: nothing is checked
+  double duration_s = 0, warm_up_s = 1, request_timeout_ms = 0, measurement_interval_ms = 0;
+  std::string measurement_mode = "time_windows";
+  int64_t measurement_request_count = 0, request_count = 0, warm_up_requests = 0, seed = 1;
+  int repeats = 0, max_trials = 10, most_in_flight = 16384;
+  double stability_percentage = 10;
+  double percentile = 0, latency_threshold_ms = 0;
+  monitor::ServerPlace server;
+  std::string split = "statistics";
+  std::string engine, precision, samples;
+  int engine_threads = 0, engine_streams = 0;
+  bool find_peak = false, calibrate = false;
+  double target_rate = 0;
+  int depth = 0;
+
+  // Whether the server is asked for its durations with each response.
+  bool splits_responses() const { return split == "response"; }
+  bool is_grpc() const { return protocol != "http" && protocol != "HTTP"; }  // the protocol of -i
+  bool is_open() const { return !rate_range.empty() || !intervals.empty(); }
+  // The percentile that is judged, 0 to 1: the median unless one was asked for.
+  double judged_percentile() const { return percentile > 0 ? percentile / 100 : 0.5; }
+};
+
+// kInvalidArgument names an option that would have no effect beside the others, or options that contradict
+// one another.
+Status CheckOptions(const LoadOptions& options);
+
+}  // namespace weir::load

@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/count.h"
+#include "infer/runner.h"
+#include "model/model.h"
+#include "run/backend.h"
+
+namespace weir::run {
+namespace {
+
+class LocalBackend final : public Backend {
+ public:
+  LocalBackend(const BackendOptions& options, const Clock& clock) : options_(options), clock_(clock) {}
+  Status Open();
+
+  Status Load() override;
+  infer::Service& service() override { return *runner_; }
+  int in_flight() const override {
+    return options_.in_flight > 0 ? options_.in_flight : opened_.session->callers() + 1;
+  }
+  bool invents_answers() const override { return opened_.session->Stats().has_value(); }
+  std::string Title() const override;
+  BackendDescription Describe() const override;
+  std::map<std::string, std::string> Libraries() const override {
+    return {{opened_.engine->name(), opened_.engine->version()}};
+  }
+  monitor::ResourceMonitor::Options WatchOptions() const override;
+  void Begin() override {}
+  void End() override {}
+  void Attribute(double cpu_s, monitor::Resources& resources, Costs& costs) const override;
+
+ private:
+  infer::SessionOptions SessionOptions() const;
+
+  const BackendOptions& options_;
+  const Clock& clock_;
+  model::Model model_;
+  model::OpenedSession opened_;
+  std::unique_ptr<infer::Runner> runner_;
+};
+
+Status LocalBackend::Open() {
+  model_ = TRY(model::OpenModel(options_.model, {.recipe = options_.recipe}));
+  name_ = model_.name;
+  Target target = TRY(MakeTarget({model_.name, model_.inputs, model_.outputs}, model_.recipe, model_.labels));
+  target.fixed_batch = model_.fixed_batch;
+  return Aim(std::move(target), model_.max_batch, options_);
+}
+
+// The user's options come first, then the model's configuration, then one stream a thread. In sync mode all
+// threads work on one batch together, which is fastest.
+infer::SessionOptions LocalBackend::SessionOptions() const {
+  infer::SessionOptions options = model::SessionDefaults(model_);
+  if (!options_.precision.empty()) options.precision = options_.precision;
+  if (options_.threads > 0) options.threads = options_.threads;
+  if (options_.streams > 0) {
+    options.streams = options_.streams;
+  } else if (options_.sync() && !model_.parameters.contains("streams")) {
+    options.streams = 1;
+  }
+  options.cache_dir = options_.cache_dir;
+  options.batch = batch();
+  return options;
+}
+
+Status LocalBackend::Load() {
+  const Instant before = clock_.Now();
+  opened_ = TRY(model::OpenSession(model_, options_.engine, SessionOptions(), clock_));
+  prepare_s_ = Seconds(clock_.Now() - before);
+  const infer::Shape& compiled = opened_.session->inputs().front().shape;
+  if (!compiled.empty() && compiled.front() > 0) FixBatch(static_cast<int>(compiled.front()));
+  runner_ = TRY(infer::Runner::Create(opened_.session, clock_, {.max_queue = in_flight() + 1}));
+  return {};
+}
+
+std::string LocalBackend::Title() const {
+  const std::string version = opened_.engine->version();  // the build behind the first dash is for the JSON
+  return fmt::format("{} {}, {}, {} in {}", opened_.engine->name(), version.substr(0, version.find('-')),
+                     opened_.session->precision(), Count(opened_.session->threads(), "thread"),
+                     Count(opened_.session->streams(), "stream"));
+}
+
+BackendDescription LocalBackend::Describe() const {
+  return {.engine = opened_.engine->name(),
+          .engine_version = opened_.engine->version(),
+          .precision = opened_.session->precision(),
+          .not_batchable = model_.not_batchable,
+          .threads = opened_.session->threads(),
+          .streams = opened_.session->streams(),
+          .server = {},
+          .payload = {},
+          .platform = {},
+          .times = {}};
+}
+
+// An accelerator reports its own load; the load of a CPU engine is that of its threads.
+monitor::ResourceMonitor::Options LocalBackend::WatchOptions() const {
+  monitor::ResourceMonitor::Options options;
+  if (!opened_.session->Stats()) return options;
+  options.device_label = "emulated";
+  options.device_busy = [&session = *opened_.session] {
+    Duration sum{};
+    const infer::EngineStats stats = *session.Stats();
+    for (const Duration busy : stats.busy) sum += busy;
+    return stats.busy.empty() ? sum : sum / static_cast<int64_t>(stats.busy.size());
+  };
+  return options;
+}
+
+void LocalBackend::Attribute(double cpu_s, monitor::Resources& resources, Costs& costs) const {
+  costs.engine_threads = opened_.session->threads();
+  costs.engine_streams = opened_.session->streams();
+  if (resources.recogniser_cpu) costs.engine_cpu_s = resources.recogniser_cpu->mean * resources.wall_s;
+  costs.other_cpu_s = std::max(0.0, cpu_s - costs.load_cpu_s - costs.engine_cpu_s);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> OpenLocalBackend(const BackendOptions& options, const Clock& clock) {
+  if (options.payload != "tensor") {
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("--payload {} is for served models: in this process the model is given its tensor",
+                    options.payload));
+  }
+  auto backend = std::make_unique<LocalBackend>(options, clock);
+  TRY_STATUS(backend->Open());
+  return backend;
+}
+
+}  // namespace weir::run
