@@ -371,19 +371,19 @@ def test_the_peak_is_searched_with_runs_that_are_told(server, tmp_path):
         search = subprocess.Popen([conftest.PROGRAM, "load", *at(server, "five"), "--find-peak", "--request-rate-range", "120", "-l", "40", "--percentile", "50",
                                    "--duration", "0.2", "--warmup", "0", "--json", out], stdout=subprocess.DEVNULL, stderr=log)
         try:
-            status = search.wait(30)
-        except subprocess.TimeoutExpired:  # on a busy machine many runs say neither yes nor no
-            search.send_signal(signal.SIGINT)
             status = search.wait(60)
+        finally:
+            search.kill()
+            search.wait()
     result = json.loads(out.read_text())
     assert b"trying 120/s" in said.read_bytes()
-    assert len(result["levels"]) > 0
-    if status == 130:
-        return
-    assert status == (0 if result["peak"]["confirmed"] else 3)
-    assert len(result["levels"]) == result["peak"]["runs"]
-    if result["peak"]["confirmed"]:
-        assert result["peak"]["request_rate"] < 300  # the model takes 5 ms; a short run may end before its queue is long
+    peak = result["peak"]
+    assert status == (0 if peak["confirmed"] else 3)
+    assert len(result["levels"]) == peak["runs"] > 0
+    if peak.get("spoiled"):  # the run at fault says why
+        assert any(level["verdict"]["latency"] != "VALID" and level["reasons"] for level in result["levels"])
+    else:
+        assert 60 < peak["request_rate"] < 300  # the model takes 5 ms; a short run may end before its queue is long
 
 
 def test_an_error_that_calls_itself_fine_is_none(weir, tmp_path):

@@ -97,4 +97,8 @@ def test_every_verb_has_help_with_an_example(weir):
 
 def test_a_missing_engine_library_is_a_clear_error(weir, made, tmp_path):
     done = weir.run("run", *made, "--engine", "nosuch", status=2)
-    assert b"nosuch" in done.stderr
+    assert b"nosuch" in done.stderr and b"onnxruntime" in done.stderr  # and the engines that there are
+    broken = tmp_path / "libonnxruntime.so.1"
+    broken.write_bytes(b"no library")
+    done = weir.run("run", *made, "--engine", "onnxruntime", status=1, env={**os.environ, "WEIR_ENGINES": str(tmp_path)})
+    assert str(tmp_path).encode() in done.stderr and b"onnxruntime" in done.stderr

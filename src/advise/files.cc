@@ -118,7 +118,7 @@ std::string ContainerText(const std::string& image, const std::vector<std::strin
       image, kRepository, DumpJson(Json(flags)));
 }
 
-// What a pod may use. Requests are what one instance used at most; memory is limited to half as much again.
+// Resources of a pod. Requests are the maximum that one instance used; the memory limit is 1.5 times that.
 struct PodResources {
   std::string cpu, memory, memory_limit;
 };

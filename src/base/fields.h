@@ -8,9 +8,10 @@
 //   }
 // FieldsToJson(point) and FieldsFromJson<Point>(json) follow from that. Keys keep the order of the
 // description. Values may be numbers, truths, text, Json, structs, and vectors, optionals, maps by name of
-// them.
+// them. A struct with ToValue() and FromValue(json) has a form of its own, for example a list of two numbers.
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -43,6 +44,22 @@ template <typename T>
 constexpr bool kIsMap = false;
 template <typename T>
 constexpr bool kIsMap<std::map<std::string, T>> = true;
+template <typename T>
+concept HasOwnForm = requires(const T& value, const Json& json) {
+  { value.ToValue() } -> std::same_as<Json>;
+  { T::FromValue(json) } -> std::same_as<Result<T>>;
+};
+
+// Puts the place of a fault before its message: "levels[0]: response_ms: key "n" is missing".
+inline std::unexpected<Error> AtPlace(const std::string& place, Error error, bool is_key = true) {
+  if (error.message.starts_with("["))
+    error.message = place + error.message;
+  else if (error.message.starts_with("is "))
+    error.message = (is_key ? "key \"" + place + "\" " : place + " ") + error.message;
+  else
+    error.message = place + ": " + error.message;
+  return std::unexpected(std::move(error));
+}
 
 }  // namespace internal
 
@@ -75,6 +92,23 @@ class FieldWriter {
   void IfAny(const char* key, const T& value) {
     (*this)(key, value);
   }
+  // A number that is finite and 0 or more.
+  template <typename T>
+  void FromZero(const char* key, const T& value) {
+    (*this)(key, value);
+  }
+  // A finite number.
+  template <typename T>
+  void Finite(const char* key, const T& value) {
+    (*this)(key, value);
+  }
+  // A struct whose keys stand beside the others; it is there if the key `marker` is.
+  template <typename T>
+  void Beside(const char*, const std::optional<T>& value) {
+    if (value) Describe(*this, *value);
+  }
+  // A condition that a reader requires of the fields before it.
+  void Require(bool, const char*) {}
 
  private:
   Json& json_;
@@ -102,7 +136,7 @@ class FieldReader {
       return;
     }
     if (Status read = ReadFields(*found, value); !read)
-      status_ = Context(std::string("key \"") + key + "\"", std::move(read).error());
+      status_ = internal::AtPlace(key, std::move(read).error());
   }
   template <typename T>
   void Unless(const char* key, T& value) {
@@ -112,10 +146,39 @@ class FieldReader {
   void IfAny(const char* key, T& value) {
     if (status_ && json_.contains(key)) (*this)(key, value);
   }
+  template <typename T>
+  void FromZero(const char* key, T& value) {
+    (*this)(key, value);
+    if (status_ && !Holds(value, [](auto number) { return std::isfinite(number) && number >= 0; }))
+      status_ = Fail(ErrorCode::kCorrupt, std::string("key \"") + key + "\" is not a number from 0");
+  }
+  template <typename T>
+  void Finite(const char* key, T& value) {
+    (*this)(key, value);
+    if (status_ && !Holds(value, [](auto number) { return std::isfinite(number); }))
+      status_ = Fail(ErrorCode::kCorrupt, std::string("key \"") + key + "\" is not a finite number");
+  }
+  template <typename T>
+  void Beside(const char* marker, std::optional<T>& value) {
+    value.reset();
+    if (status_ && json_.contains(marker)) Describe(*this, value.emplace());
+  }
+  void Require(bool holds, const char* fault) {
+    if (status_ && !holds) status_ = Fail(ErrorCode::kCorrupt, fault);
+  }
 
   const Status& status() const { return status_; }
 
  private:
+  template <typename T, typename Rule>
+  static bool Holds(const T& value, Rule rule) {
+    if constexpr (internal::kIsOptional<T>) {
+      return !value || rule(static_cast<double>(*value));
+    } else {
+      return rule(static_cast<double>(value));
+    }
+  }
+
   const Json& json_;
   Status status_;
 };
@@ -124,6 +187,8 @@ template <typename T>
 Json FieldsToJson(const T& value) {
   if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string> || std::same_as<T, Json>) {
     return Json(value);
+  } else if constexpr (internal::HasOwnForm<T>) {
+    return value.ToValue();
   } else if constexpr (internal::kIsVector<T>) {
     Json list = Json::array();
     for (const auto& item : value) list.push_back(FieldsToJson(item));
@@ -148,6 +213,10 @@ Status ReadFields(const Json& json, T& value) {
   };
   if constexpr (std::same_as<T, Json>) {
     value = json;
+  } else if constexpr (internal::HasOwnForm<T>) {
+    Result<T> read = T::FromValue(json);
+    if (!read) return std::unexpected(std::move(read).error());
+    value = *std::move(read);
   } else if constexpr (std::same_as<T, bool>) {
     if (!json.is_boolean()) return wrong("true or false");
     value = json.get<bool>();
@@ -170,14 +239,15 @@ Status ReadFields(const Json& json, T& value) {
     value.clear();
     for (const Json& item : json) {
       if (Status read = ReadFields(item, value.emplace_back()); !read)
-        return Context("[" + std::to_string(value.size() - 1) + "]", std::move(read).error());
+        return internal::AtPlace("[" + std::to_string(value.size() - 1) + "]", std::move(read).error(),
+                                 false);
     }
   } else if constexpr (internal::kIsMap<T>) {
     if (!json.is_object()) return wrong("an object");
     value.clear();
     for (const auto& [name, item] : json.items()) {
       if (Status read = ReadFields(item, value[name]); !read)
-        return Context("\"" + name + "\"", std::move(read).error());
+        return internal::AtPlace(name, std::move(read).error());
     }
   } else {
     FieldReader reader(json);

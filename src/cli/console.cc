@@ -21,8 +21,8 @@ namespace {
 constexpr int kMostLinks = 40;  // as the kernel follows
 constexpr std::string_view kBold = "\x1b[1m", kPlain = "\x1b[0m";
 
-// What begins `text` and is not to be escaped: a backslash, which may be that of an escaped name, and what
-// makes text bold.
+// Returns the length of the part of `text` that is not escaped: a backslash, which may be that of an escaped
+// name, or a sequence for bold text.
 size_t Kept(std::string_view text, bool colour) {
   if (text.starts_with('\\')) return 1;
   return colour && (text.starts_with(kBold) || text.starts_with(kPlain)) ? kBold.size() : 0;

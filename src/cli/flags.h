@@ -38,7 +38,7 @@ class Flags {
   // Nothing when all is well; otherwise the exit status (0 after --help, 2 after a fault, both said to the
   // user).
   std::optional<int> Parse(const std::vector<std::string>& arguments);
-  // What the user gave, once parsed, by its long name: "--output", or "NAME".
+  // Returns the flags that the user gave, by their long names: "--output", or "NAME".
   std::vector<std::string> Given() const;
 
  private:

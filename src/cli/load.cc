@@ -10,8 +10,10 @@
 #include "cli/load_result.h"
 #include "cli/server_place.h"
 #include "cli/verbs.h"
+#include "load/session/load_result.h"
 #include "load/session/load_session.h"
 #include "load/validate/validate.h"
+#include "record/provenance.h"
 
 namespace weir::cli {
 namespace {
@@ -145,7 +147,14 @@ Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
   const record::Provenance provenance = record::CollectProvenance({.command = CommandLine(),
                                                                    .seed = static_cast<uint64_t>(flags.seed),
                                                                    .libraries = target->Libraries()});
-  TRY_STATUS(console.Json(ResultJson(result, provenance)));
+  TRY_STATUS(console.Json(load::MakeResult(flags, {.model = target->info().name,
+                                                   .protocol = target->protocol(),
+                                                   .batch = result.batch,
+                                                   .outcome = result.outcome,
+                                                   .ceiling = result.ceiling,
+                                                   .interrupted = result.interrupted,
+                                                   .provenance = provenance.ToJson()})
+                              .ToJson()));
   if (!flags.csv.empty()) TRY_STATUS(WriteFileWhole(flags.csv, ResultCsv(result)));
   return ExitOf(result);
 }

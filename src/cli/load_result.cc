@@ -6,84 +6,19 @@
 #include <array>
 
 #include "cli/load_split.h"
-#include "load/verdict/judge.h"
-#include "results/schema_version.h"
-#include "stats/quantile.h"
+#include "load/session/load_result.h"
 #include "stats/summary.h"
 
 namespace weir::cli {
 namespace {
 
-constexpr std::pair<const char*, double> kPercentiles[] = {
-    {"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}};
-constexpr double kConfidence = 0.95;
-
-// Milliseconds of a quantile, where the number of samples supports it.
-std::optional<double> QuantileMs(const stats::Histogram& histogram, double p) {
-  if (!stats::Supports(p, histogram.count())) return std::nullopt;
-  const auto value = histogram.Quantile(p);
-  return value ? std::optional(1e-6 * static_cast<double>(*value)) : std::nullopt;
-}
+using load::QuantileMs;
 
 std::optional<double> ScaledMs(const auto& value) {
   return value ? std::optional(1e-6 * static_cast<double>(*value)) : std::nullopt;
 }
 
-// `send`: of the same requests, where that is a part of `times`.
-Json TimesJson(const stats::Histogram& times, const stats::Histogram& send = {}) {
-  Json json = Json::object(), intervals = Json::object();
-  PutIfAny(json, "mean", ScaledMs(times.Mean()));
-  PutIfAny(json, "standard_deviation", ScaledMs(times.StandardDeviation()));
-  PutIfAny(json, "min", ScaledMs(times.Min()));
-  for (const auto& [name, p] : kPercentiles) {
-    PutIfAny(json, name, QuantileMs(times, p));
-    const auto ranks = stats::QuantileRanks(p, times.count(), kConfidence);
-    if (!ranks || !json.contains(name)) continue;
-    const double outside = load::OutsideOfServer(QuantileMs(send, p), ScaledMs(times.Min()));
-    intervals[name] = {*ScaledMs(times.AtRank(ranks->low)) - outside, *ScaledMs(times.AtRank(ranks->high))};
-  }
-  PutIfAny(json, "max", ScaledMs(times.Max()));
-  json["n"] = times.count();
-  if (!intervals.empty()) json["intervals_95"] = std::move(intervals);
-  return json;
-}
-
-Json VerdictJson(const load::Claims& claims) {
-  return {{"throughput", record::ToString(claims.throughput.standing)},
-          {"latency", record::ToString(claims.latency.standing)}};
-}
-
-// Of both claims, each once.
-std::vector<record::Cause> CausesOf(const load::Claims& claims) {
-  std::vector<record::Cause> causes = claims.throughput.causes;
-  for (const record::Cause& cause : claims.latency.causes) {
-    if (std::ranges::find(causes, cause) == causes.end()) causes.push_back(cause);
-  }
-  return causes;
-}
-
-Json ReasonsJson(const load::Claims& claims) {
-  Json reasons = Json::array();
-  for (const record::Cause& cause : CausesOf(claims)) {
-    Json about = Json::array();
-    if (std::ranges::find(claims.throughput.causes, cause) != claims.throughput.causes.end())
-      about.push_back("throughput");
-    if (std::ranges::find(claims.latency.causes, cause) != claims.latency.causes.end())
-      about.push_back("latency");
-    reasons.push_back({{"reason", record::ToString(cause.reason)},
-                       {"about", std::move(about)},
-                       {"evidence", cause.evidence}});
-  }
-  return reasons;
-}
-
 bool IsOpen(const LevelResult& level) { return std::holds_alternative<load::Rate>(level.level.scenario); }
-
-int64_t SamplesLost(const LevelResult& level) {
-  int64_t lost = 0;
-  for (const load::RunOutcome& played : level.repeats) lost += played.samples_lost;
-  return lost;
-}
 
 // The concurrency, or the rate.
 double SettingOf(const LevelResult& level) {
@@ -91,133 +26,13 @@ double SettingOf(const LevelResult& level) {
   return std::get<load::Concurrency>(level.level.scenario).in_flight;
 }
 
-std::vector<double> Throughputs(const LevelResult& level) {
-  std::vector<double> values;
-  for (const load::RunOutcome& played : level.repeats) values.push_back(played.throughput());
-  return values;
-}
-
-double CpuMicroseconds(const LevelResult& level) {
-  const auto answers = static_cast<double>(std::max<int64_t>(1, level.answered()));
-  return 1e6 * level.cpu_s / answers;
-}
-
-// Of the 95 % interval of the mean response time: by batch means within one run, by the runs' means over
-// several.
-std::optional<double> HalfWidthMs(const LevelResult& level) {
-  if (level.repeats.size() == 1) {
-    const auto interval = load::MeanResponse(level.repeats.front());
-    return interval ? std::optional(500 * (interval->high - interval->low)) : std::nullopt;
-  }
-  std::vector<double> means;
-  for (const load::RunOutcome& played : level.repeats) {
-    if (const auto mean = ScaledMs(played.tally.response.Mean())) means.push_back(*mean);
-  }
-  const auto summary = stats::Summarise(means);
-  if (!summary || !summary->low) return std::nullopt;
-  return (*summary->high - *summary->low) / 2;
-}
-
-double OutsideOfServerMs(const LevelResult& level) {
-  return load::OutsideOfServer(ScaledMs(level.tally.send.Mean()), ScaledMs(level.tally.response.Min()));
-}
-
 std::optional<double> MeanServiceMs(const LevelResult& level) { return ScaledMs(level.tally.service.Mean()); }
-
-Json RepeatJson(const load::RunOutcome& played) {
-  Json json = {{"throughput_per_s", played.throughput()}, {"measured_s", played.measured_s},
-               {"answered", played.tally.answered()},     {"planned", played.tally.planned()},
-               {"warm_up_s", played.warm_up_s},           {"warm_up_requests", played.warm_up_requests}};
-  json["by_count"] = played.by_count;
-  json["generator"] = {{"sent", played.tally.slip.count()},
-                       {"late", played.tally.late},
-                       {"sent_per_s", played.sent_per_s()},
-                       {"empty_share", played.empty_share},
-                       {"busiest_thread", played.busiest_thread}};
-  json["response_ms"] = TimesJson(played.tally.response, played.tally.send);
-  if (!played.tally.send.empty()) json["client_send_ms"] = TimesJson(played.tally.send);
-  return json;
-}
-
-Json SettingJson(const LevelResult& level) {
-  Json json = Json::object();
-  if (const auto* closed = std::get_if<load::Concurrency>(&level.level.scenario)) {
-    json["load_model"] = "closed";
-    json["concurrency"] = closed->in_flight;
-    json["mode"] = closed->wait == load::Concurrency::Wait::kSync ? "sync" : "async";
-  } else {
-    const auto& open = std::get<load::Rate>(level.level.scenario);
-    constexpr std::array kNames = {"constant", "poisson", "gamma", "trace"};
-    json["load_model"] = "open";
-    json["request_rate"] = open.per_second;
-    json["distribution"] = kNames.at(open.arrivals.index());
-  }
-  return json;
-}
-
-Json LevelJson(const LoadResult& result, const LevelResult& level) {
-  Json json = SettingJson(level);
-  json["verdict"] = VerdictJson(level.claims);
-  json["reasons"] = ReasonsJson(level.claims);
-  json["throughput_per_s"] = level.throughput();
-  json["rows_per_s"] = level.throughput() * result.batch;
-  if (const auto spread = stats::Summarise(Throughputs(level)); spread && spread->n > 1) {
-    json["repeats"] = spread->n;
-    PutIfAny(json, "throughput_standard_error", spread->standard_error);
-  }
-  json["measured_s"] = level.measured_s;
-  json["elapsed_s"] = level.elapsed_s();
-  json["planned"] = level.tally.planned();
-  json["answered"] = level.tally.answered();
-  json["failed"] = level.tally.failed();
-  json["unsent"] = level.tally.of(load::Outcome::kUnsent);
-  const stats::Histogram& send = level.tally.send;
-  json["response_ms"] = TimesJson(level.tally.response, send);
-  if (const auto half = HalfWidthMs(level)) {
-    const double mean = 1e-6 * level.tally.response.Mean().value_or(0);
-    json["response_ms"]["intervals_95"]["mean"] = {mean - *half - OutsideOfServerMs(level), mean + *half};
-  }
-  json["service_ms"] = TimesJson(level.tally.service, send);
-  json["first_byte_ms"] = TimesJson(level.tally.first_byte, send);
-  if (!send.empty()) json["client_send_ms"] = TimesJson(send);
-  json["slip_ms"] = TimesJson(level.tally.slip);
-  Json errors = Json::object();
-  for (int i = 1; i < load::kOutcomes; ++i) {
-    const auto outcome = static_cast<load::Outcome>(i);
-    if (level.tally.of(outcome) > 0) errors[std::string(ToString(outcome))] = level.tally.of(outcome);
-  }
-  json["errors"] = std::move(errors);
-  if (level.cpu_s > 0 && level.answered() > 0) json["client_cpu_us_per_request"] = CpuMicroseconds(level);
-  json["spin_cpu_s"] = level.spin_s;
-  AddSplit(level, load::SlowPercentile(result.flags), json);
-  if (level.below_threshold) {
-    constexpr std::array kAnswers = {"yes", "no", "undecided"};
-    json["below_threshold"] = kAnswers.at(static_cast<size_t>(*level.below_threshold));
-  }
-  if (level.mlperf) {
-    json["mlperf"] = {{"metric", level.mlperf->metric},
-                      {"valid", level.mlperf->valid},
-                      {"shortfalls", level.mlperf->shortfalls}};
-    PutIfAny(json["mlperf"], "value", level.mlperf->value);
-  }
-  if (level.resources) json["resources"] = level.resources->ToJson();
-  if (level.server_resources) json["server_resources"] = level.server_resources->ToJson();
-  if (const int64_t lost = SamplesLost(level); lost > 0) json["samples_lost"] = lost;
-  json["runs"] = Json::array();
-  for (const load::RunOutcome& played : level.repeats) json["runs"].push_back(RepeatJson(played));
-  Json words = Json::array();
-  for (const load::RunOutcome& played : level.repeats) {
-    for (const std::string& error : played.errors) words.push_back(EscapeBytes(error));
-  }
-  if (!words.empty()) json["error_messages"] = std::move(words);
-  return json;
-}
 
 std::string Ms(const std::optional<double>& ms) { return ms ? Short(*ms) : "-"; }
 
 std::string TimesLine(const char* what, const stats::Histogram& times) {
   std::string line = fmt::format("  {:<10} mean {}", what, Ms(ScaledMs(times.Mean())));
-  for (const auto& [name, p] : kPercentiles) {
+  for (const auto& [name, p] : results::LoadResult::kPercentiles) {
     const auto ms = QuantileMs(times, p);
     if (ms) line += fmt::format(", {} {}", p == 0.999 ? "p99.9" : name, Short(*ms));
   }
@@ -228,7 +43,7 @@ std::string VerdictText(const Console& console, const load::Claims& claims) {
   std::string text = fmt::format("  {:<10} throughput {}, latency {}\n", "verdict",
                                  console.Bold(std::string(ToString(claims.throughput.standing))),
                                  console.Bold(std::string(ToString(claims.latency.standing))));
-  for (const record::Cause& cause : CausesOf(claims))
+  for (const record::Cause& cause : load::CausesOf(claims))
     text += fmt::format("  {:<10} {}: {}\n", "", ToString(cause.reason), cause.evidence);
   return text;
 }
@@ -267,7 +82,7 @@ std::string ServerColumns(const load::ServerAccount& account, double between_ms)
 
 std::string LevelText(const Console& console, const LoadResult& result, const LevelResult& level) {
   std::string text = fmt::format("{}\n", console.Bold(level.level.name));
-  const auto spread = stats::Summarise(Throughputs(level));
+  const auto spread = stats::Summarise(load::Throughputs(level));
   text += fmt::format("  {:<10} {} requests/s", "throughput", Short(level.throughput()));
   if (result.batch > 1) text += fmt::format(", {} rows/s", Short(level.throughput() * result.batch));
   if (spread && spread->standard_error)
@@ -283,10 +98,10 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
     }
   }
   text += TimesLine("response", level.tally.response);
-  if (const auto half = HalfWidthMs(level)) {
+  if (const auto half = load::MeanHalfWidthMs(level)) {
     text += fmt::format("  {:<10} the mean to within {} ms (95 %)", "", Short(*half));
     if (!level.tally.send.empty())
-      text += fmt::format(", and the server alone up to {} ms less", Short(OutsideOfServerMs(level)));
+      text += fmt::format(", and the server alone up to {} ms less", Short(load::OutsideOfServerMs(level)));
     text += "\n";
   }
   text += TimesLine("service", level.tally.service);
@@ -295,12 +110,12 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
   if (level.cpu_s > 0 && level.answered() > 0) {
     text += fmt::format("  {:<10} {} us of CPU a request",
                         result.target.protocol() == "in-process" ? "process" : "client",
-                        Short(CpuMicroseconds(level)));
+                        Short(load::CpuMicroseconds(level)));
     if (level.spin_s > 0) text += fmt::format(", and {} s of waiting on the spot", Short(level.spin_s));
     text += "\n";
   }
   text += ErrorsText(level);
-  if (const int64_t lost = SamplesLost(level); lost > 0)
+  if (const int64_t lost = load::SamplesLost(level); lost > 0)
     text += fmt::format("  {:<10} {} requests are missing from --samples: the file is written too slowly\n",
                         "samples", Count(lost));
   if (level.below_threshold) {
@@ -367,37 +182,13 @@ std::string TableText(const LoadResult& result) {
     text += fmt::format("{:<{}} {:>10} {:>9} {:>9} {:>9} {:>13}  {:<18} {}\n", level.level.name, width,
                         Short(level.throughput()), Ms(ScaledMs(level.tally.response.Mean())),
                         Ms(QuantileMs(level.tally.response, 0.5)),
-                        Ms(QuantileMs(level.tally.response, percentile / 100)), Short(CpuMicroseconds(level)),
+                        Ms(QuantileMs(level.tally.response, percentile / 100)),
+                        Short(load::CpuMicroseconds(level)),
                         fmt::format("{}/{}", ToString(level.claims.throughput.standing),
                                     ToString(level.claims.latency.standing)),
                         Console::Bar(most > 0 ? level.throughput() / most : 0, 20));
   }
   return text;
-}
-
-Json ResultJson(const LoadResult& result, const record::Provenance& provenance) {
-  Json json = {{results::kSchemaVersionKey, results::kSchemaVersion},
-               {"model", result.target.info().name},
-               {"protocol", result.target.protocol()},
-               {"batch", result.batch}};
-  json["claim"] = {{"percentile", result.flags.percentile > 0 ? result.flags.percentile : 50}};
-  if (result.flags.latency_threshold_ms > 0)
-    json["claim"]["latency_threshold_ms"] = result.flags.latency_threshold_ms;
-  json["levels"] = Json::array();
-  for (const LevelResult& level : result.outcome.levels) json["levels"].push_back(LevelJson(result, level));
-  if (result.outcome.peak) {
-    json["peak"] = {{"confirmed", result.outcome.peak->confirmed}, {"runs", result.outcome.levels.size()}};
-    if (result.outcome.peak_spoiled) json["peak"]["spoiled"] = true;
-    PutIfAny(json["peak"], "request_rate", result.outcome.peak->rate);
-    PutIfAny(json["peak"], "failed_at", result.outcome.peak->failed_at);
-  }
-  if (result.ceiling) {
-    json["generator"] = {{"ceiling_per_s", result.ceiling->per_s}};
-    PutIfAny(json["generator"], "floor_ms", result.ceiling->floor_ms);
-  }
-  json["interrupted"] = result.interrupted;
-  json["provenance"] = provenance.ToJson();
-  return json;
 }
 
 // https://github.com/triton-inference-server/perf_analyzer, report_writer.cc: times in microseconds.

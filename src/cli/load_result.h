@@ -1,16 +1,14 @@
-// What putting load on a model came to, for people and for programs.
+// Prints the result of a load on a model.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "base/json.h"
 #include "cli/console.h"
 #include "cli/load_flags.h"
 #include "load/session/ceiling.h"
 #include "load/session/run_levels.h"
 #include "load/session/target.h"
-#include "record/provenance.h"
 
 namespace weir::cli {
 
@@ -30,11 +28,10 @@ struct LoadResult {
 std::string LevelText(const Console& console, const LoadResult& result, const LevelResult& level);
 // All levels in one table.
 std::string TableText(const LoadResult& result);
-// What the generator itself can do; empty where that was not measured.
+// Returns the generator's own maximum as text; empty if it was not measured.
 std::string CeilingText(const LoadResult& result);
-// What a search for the largest rate came to; empty where there was none.
+// Returns the outcome of a search for the largest rate as text; empty if there was none.
 std::string PeakText(const Console& console, const LoadResult& result);
-Json ResultJson(const LoadResult& result, const record::Provenance& provenance);
 // The table with perf_analyzer's columns.
 std::string ResultCsv(const LoadResult& result);
 

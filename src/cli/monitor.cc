@@ -45,7 +45,7 @@ std::string GpuLines(const monitor::Resources& r) {
   return text;
 }
 
-// What something waited for; nothing of what never happened.
+// Returns lines about waits; nothing for kinds that did not occur.
 std::string WaitLines(const monitor::Resources& r) {
   std::string text;
   const std::pair<const char*, std::optional<double>> shares[] = {{"CPU", r.cpu_pressure_percent},

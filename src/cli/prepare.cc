@@ -139,7 +139,7 @@ bool IsBelow(const std::string& path, const std::string& folder) {
   return !relative.empty() && relative != "." && *relative.begin() != "..";
 }
 
-// Of the set with the most pictures, the first of several: variations show the same ones.
+// Writes the preview of the set with the most pictures, the first of several: variations show the same ones.
 Status WritePreview(const PrepareFlags& w, const std::string& folder) {
   std::string largest;
   int64_t most = -1;

@@ -1,4 +1,4 @@
-// What a preparation came to, for people and programs.
+// Prints the result of a preparation, for people and programs.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ namespace {
 
 namespace threshold = results::threshold;
 
-// What makes the times of this run less than sure; each says what to do.
+// Returns the reasons to doubt the times of this run; each says how to remove it.
 std::vector<std::string> Warnings(const RunResult& o) {
   std::vector<std::string> warnings;
   const monitor::Resources& r = o.resources;

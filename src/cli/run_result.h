@@ -1,4 +1,4 @@
-// What a run came to, for people and for programs.
+// Prints the result of a run, for people and for programs.
 #pragma once
 
 #include <optional>

@@ -256,7 +256,7 @@ std::string Text(const Console& console, const Served& served, const Status& rea
   return text + (ready ? "ready\n" : "not ready: " + EscapeBytes(ready.error().message) + "\n");
 }
 
-// What to know where others than this machine may reach the server; empty: they may not.
+// Returns a warning if other machines may reach the server; else nothing.
 std::string ExposureWarning(const Served& served) {
   std::vector<std::string> open;
   for (const Served::Listener& listener : served.listeners) {

@@ -127,7 +127,7 @@ Result<int> DryRun(const Options& options, const study::StudyFile& file, const s
   return any_failed ? kJobFailed : kDone;
 }
 
-// What must be the same when a study goes on.
+// Returns the facts that must not change when a study resumes.
 Result<Json> ProvenanceOf(const study::StudyFile& file, trial::TrialRunner& laboratory) {
   Json provenance =
       record::CollectProvenance({.command = CommandLine(), .seed = file.seed, .libraries = {}}).ToJson();
@@ -155,7 +155,8 @@ class Teller {
         begin_(clock.Now()),
         wanted_(study::WantedMetrics(stored.file)) {}
 
-  // What this machine cannot do, before the first trial; its trials do not say it again.
+  // Prints the parts of the study that this machine cannot do, before the first trial; trials do not repeat
+  // it
   void TellInabilities(const std::vector<trial::TrialRunner::Inability>& inabilities) {
     for (const trial::TrialRunner::Inability& one : inabilities) {
       told_.insert(EscapeBytes(one.why));

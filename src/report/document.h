@@ -1,4 +1,4 @@
-// What a report says, apart from how it looks: sections of text, tables and charts as data.
+// The content of a report, apart from how it looks: sections of text, tables and charts as data.
 #pragma once
 
 #include <optional>

@@ -51,7 +51,7 @@ Paragraph BestParagraph(const StudyView& study, size_t best) {
   return {std::move(text), Paragraph::Tone::kAnswer};
 }
 
-// What makes the headline less than one.
+// Adds the doubts about the headline.
 void AddDoubts(const StudyView& study, size_t best, Section& section) {
   if (study.configuration(best)["trials"]["valid"].get<int64_t>() == 0) {
     section.blocks.emplace_back(

@@ -37,7 +37,7 @@ const Names& Each() {
   return kEach;
 }
 
-// What only the objective has columns for.
+// The columns that only the objective has.
 const Names& More() {
   static const Names kMore{"standard_deviation", "median", "median_low", "median_high", "min", "max"};
   return kMore;

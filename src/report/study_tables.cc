@@ -33,7 +33,7 @@ std::string BottleneckText(const std::optional<StudyView::Word>& bottleneck) {
              : fmt::format("{} ({} of {})", bottleneck->word, bottleneck->times, bottleneck->of);
 }
 
-// Of the bottlenecks that are named there.
+// Explains the bottlenecks that the tables name.
 std::string BottlenecksNote(const StudyView& study) {
   std::string note;
   std::set<std::string> told;

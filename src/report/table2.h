@@ -16,7 +16,7 @@ struct Table2Row {
 };
 const std::vector<Table2Row>& Table2Rows();
 
-// What the study measured beside them: pressure, network, disk, throttling, the observer's own cost.
+// Rows beside the paper's: pressure, network, disk, throttling, the observer's own cost.
 const std::vector<Table2Row>& BesideRows();
 
 // Why there is no such figure: the trial's own words (its metric "absent.NAME", of the figure or of the group

@@ -8,7 +8,7 @@
 namespace weir::report {
 namespace {
 
-// What a part of a metric's name ends in, and the unit that tells. The first that fits: longer ones first.
+// Endings of a metric's name, each with its unit. The first that fits: longer ones first.
 constexpr struct {
   std::string_view ending, unit;
   double scale;

@@ -10,14 +10,14 @@ struct Unit {
   std::string name;  // "images/s", "MB"; empty: a plain number
   double scale = 1;  // the metric times this is in the unit
 };
-// Of a metric's flat name (docs/results.md): "stages_ms.infer" is in ms, "resources.server_cpu.mean" in
-// cores.
+// Returns the unit of a metric's flat name (docs/results.md): "stages_ms.infer" is in ms,
+// "resources.server_cpu.mean" in cores.
 Unit UnitOf(std::string_view metric);
 
 // "throughput_images_per_s (images/s)"; the label alone without a unit.
 std::string WithUnit(const std::string& label, const std::string& unit);
 
-// What the metric "bottleneck" names: "infer" is "the engine". Empty for a word that is not known.
+// Returns a phrase for a value of "bottleneck": "infer" is "the engine". Empty for a word that is not known.
 std::string_view BottleneckMeaning(std::string_view bottleneck);
 
 }  // namespace weir::report

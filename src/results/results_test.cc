@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "base/fields.h"
+#include "results/load_result.h"
 #include "results/prepare_result.h"
 #include "results/run_result.h"
 
@@ -111,6 +112,70 @@ TEST(Fields, RefusesNumbersThatDoNotFit) {
   EXPECT_FALSE(ReadFields(Json(uint64_t{1} << 63), small));
   EXPECT_TRUE(ReadFields(Json(-3), small));
   EXPECT_EQ(small, -3);
+}
+
+LoadResult Loaded() {
+  LoadResult::Level level;
+  level.load_model = LoadResult::kClosed;
+  level.concurrency = 4;
+  level.mode = "async";
+  level.verdict = {.throughput = "VALID", .latency = "SUSPECT"};
+  level.reasons = {{.reason = "steal", .about = {"latency"}, .evidence = "3 %"}};
+  level.throughput_per_s = 10;
+  level.planned = level.answered = 20;
+  level.response = {
+      .mean = 2, .min = 1, .percentiles = {2}, .max = 3, .n = 20, .intervals_95 = {{"p50", {1.5, 2.5}}}};
+  level.errors = {{"timeout", 1}};
+  level.server = LoadResult::ServerTimes{.queue = 1, .request = 2, .outside = -0.5};
+  level.split =
+      LoadResult::Split{.slip = -1, .wire_and_wait = 3, .server = LoadResult::Split::Server{.queue = 1}};
+  level.slowest = LoadResult::Slowest{.above_percentile = 99, .n = 1, .mean = 3, .split = {.slip = 0.5}};
+  level.resources = ResourceUse::FromValue({{"app_cpu", {{"mean", 1}, {"max", 2}, {"min", 0}}},
+                                            {"wall_s", 1},
+                                            {"samples", 10},
+                                            {"period_ms", 100}})
+                        .value();
+  level.runs = {{.throughput_per_s = 10, .measured_s = 2, .answered = 20, .planned = 20}};
+  level.error_messages = {"late"};
+  return {.model = "m",
+          .protocol = "grpc",
+          .batch = 2,
+          .claim = LoadResult::Claim{.percentile = 99, .latency_threshold_ms = 5},
+          .levels = {level},
+          .peak = LoadResult::Peak{.confirmed = true, .runs = 3, .request_rate = 100},
+          .generator = LoadResult::Ceiling{.ceiling_per_s = 1000},
+          .provenance = Json{{"host", "h"}}};
+}
+
+TEST(LoadResult, ComesBackFromItsJson) {
+  const auto again = LoadResult::FromJson(Loaded().ToJson());
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(*again, Loaded());
+}
+
+TEST(LoadResult, SplitStandsBesideTheServersPartsInOneObject) {
+  const Json split = Loaded().ToJson()["levels"][0]["split_ms"];
+  EXPECT_EQ(split["slip"], -1);
+  EXPECT_EQ(split["queue"], 1);
+  EXPECT_FALSE(Loaded().ToJson()["levels"][0]["slowest"]["split_ms"].contains("queue"));
+}
+
+TEST(LoadResult, RefusesFiguresThatCannotBe) {
+  const auto message = [](const char* pointer, const Json& value) {
+    Json json = Loaded().ToJson();
+    json[Json::json_pointer(pointer)] = value;
+    const auto read = LoadResult::FromJson(json);
+    return read ? std::string() : read.error().message;
+  };
+  EXPECT_EQ(message("/levels/0/planned", -1), "levels[0]: key \"planned\" is not a number from 0");
+  EXPECT_EQ(message("/levels/0/split_ms/slip", -2), "");
+  EXPECT_EQ(message("/levels/0/load_model", "half"),
+            "levels[0]: key \"load_model\" is not \"closed\" or \"open\"");
+  EXPECT_EQ(message("/levels/0/response_ms/intervals_95/p50", Json{1}),
+            "levels[0]: response_ms: intervals_95: key \"p50\" is not a list of two numbers");
+  EXPECT_EQ(message("/levels/0/resources/app_cpu/max", "much"),
+            "levels[0]: resources: app_cpu: key \"max\" is not a number");
+  EXPECT_THAT(message("/levels/0/errors/timeout", -1), HasSubstr("below 0"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the trials of a study say. Pure: a design and a journal's entries in, figures out. docs/results.md
+// The analysis of a study's trials. Pure: a design and a journal's entries in, figures out. docs/results.md
 // explains them.
 #pragma once
 
@@ -66,11 +66,11 @@ struct ConfigurationResult {
   std::string skipped_why;
 };
 
-// Of one metric; null where no trial that counts has it.
+// Returns the figures of one metric; null if no trial that counts has it.
 const Figures* FindFigures(const ConfigurationResult& result, std::string_view metric);
 
-// What a factor does: all pairs of configurations that differ in it alone, the geometric mean of their ratios
-// in each block.
+// The effect of a factor: all pairs of configurations that differ in it alone, the geometric mean of their
+// ratios in each block.
 struct Effect {
   std::string factor;
   Json from, to;  // levels
@@ -80,7 +80,7 @@ struct Effect {
   Told told = Told::kTooFew;
 };
 
-// What the reference configuration did while the study lasted. Relative figures.
+// The drift of the reference configuration while the study lasted. Relative figures.
 struct StudyDrift {
   std::string metric;
   int64_t blocks = 0;  // with at least one reference trial that counts

@@ -14,7 +14,7 @@
 
 namespace weir::study {
 
-// What is set in a trial. Two combinations that mean the same are one configuration.
+// The settings of a trial. Two combinations with the same effect are one configuration.
 struct Configuration {
   Json factors = Json::object();  // level by factor; one that is not applicable is absent
   std::string label;  // the levels that vary: "microservice, grpc, batch 8"; of a star those off its base

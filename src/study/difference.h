@@ -1,4 +1,4 @@
-// What is not the same between two JSON values, in lines for people. Pure.
+// The differences between two JSON values, in lines for people. Pure.
 #pragma once
 
 #include <string>

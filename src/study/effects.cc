@@ -1,4 +1,4 @@
-// What each factor does, and what the machine did meanwhile: the parts of the analysis over several
+// The effect of each factor, and the drift of the machine: the parts of the analysis over several
 // configurations.
 #include <algorithm>
 #include <cmath>
@@ -41,8 +41,8 @@ std::set<Pair> PairsOf(const Design& design, const std::map<std::string, size_t>
   return pairs;
 }
 
-// Of each block in which all pairs count, the mean of their log ratios. A pair of which nothing was measured,
-// as where a configuration was skipped, is left out and not counted.
+// Returns the mean log ratio of the pairs of each block in which all pairs count. A pair without a
+// measurement, for example of a skipped configuration, is left out and not counted.
 std::vector<double> LogRatios(const Measured& measured, const std::set<Pair>& pairs,
                               const std::string& metric, int64_t& used) {
   std::map<int, std::vector<double>> by_block;

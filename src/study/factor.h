@@ -1,5 +1,5 @@
-// What a study may vary: a closed list of factors, and the levels each may take. docs/studies.md says what
-// they mean.
+// The factors of a study: a closed list, and the levels each may take. docs/studies.md explains
+// them.
 #pragma once
 
 #include <cstdint>

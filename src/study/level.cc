@@ -63,7 +63,7 @@ bool IsUrl(std::string_view text, std::string_view scheme) {
          text.size() > scheme.size() + 3;
 }
 
-// What a server is called where it has no name of its own: the program, the image or the address.
+// Returns the name of a server that has none of its own: the program, the image or the address.
 std::string NameOf(const Json& server) {
   if (server.contains("command"))
     return std::filesystem::path(server["command"][0].get<std::string>()).filename();

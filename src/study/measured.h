@@ -1,4 +1,4 @@
-// What the trials of a study measured, sorted by configuration, metric and block. Pure.
+// The measurements of a study's trials, sorted by configuration, metric and block. Pure.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,10 @@ class Measured {
   Measured(const Design& design, std::span<const PlayedTrials> played);
 
   const std::vector<std::string>& metrics() const { return metrics_; }  // all there are, as first met
-  // Of the trials of a configuration that count, references left out, by block.
+  // Returns the values of a configuration's trials that count, references left out, by block.
   std::map<int, double> ByBlock(size_t configuration, const std::string& metric) const;
   std::vector<double> Values(size_t configuration, const std::string& metric) const;
-  // Of the reference's drift controls in one role.
+  // Returns the values of the reference's drift controls in one role.
   std::map<int, double> References(Role role, const std::string& metric) const;
   // How often a metric of words said what, over the trials of a configuration that count.
   std::map<std::string, std::map<std::string, int64_t>> Words(size_t configuration) const;

@@ -23,8 +23,8 @@ Json ResultJson(const ResultInputs& inputs);
 // The parts.
 Json ToJson(const Figures& figures);
 Json ToJson(const Comparison& comparison);
-// What a million pictures cost with the study's prices, and whether its targets are met; empty without
-// either.
+// Returns the cost of a million pictures at the study's prices, and whether its targets are met; empty
+// without either.
 Json TargetsJson(const Targets& targets, const Configuration& configuration,
                  const ConfigurationResult& result);
 

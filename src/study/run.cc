@@ -17,7 +17,7 @@ using record::Record, record::Standing;
 
 constexpr int kMostAttempts = 2;
 
-// What has been played so far, and what that leaves.
+// The trials that have been played so far, and those that remain.
 class Ledger {
  public:
   explicit Ledger(const Design& design)
@@ -140,7 +140,7 @@ Result<Ending> PlayStudy(const RunInputs& inputs, record::Journal& journal,
                          std::span<const PlayedTrials> so_far) {
   const Design& design = inputs.design;
   Ledger ledger(design);
-  // What was skipped before is tried again: whoever resumes may have brought what was missing. What is
+  // Trials that were skipped before are tried again: the missing part may be there now. A trial that is
   // skipped again for the same reason is in the journal already.
   std::map<std::string, std::string> skipped_before;  // the reason, by the trial's id
   for (const PlayedTrials& played : so_far) {

@@ -40,8 +40,8 @@ struct RunInputs {
   const Clock& clock;
 };
 
-// What a journal and a resumed study must agree on: kInvalidArgument with every difference of host, build and
-// study file, a line each, and the remedy.
+// Checks that a journal fits the study that resumes it: kInvalidArgument with every difference of
+// host, build and study file, a line each, and the remedy.
 Status CheckSame(const Header& before, const Header& now);
 
 // Opens the journal of a study that begins or, with `resume`, goes on; its first line is written or checked.

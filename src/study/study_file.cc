@@ -325,7 +325,7 @@ Status Reader::ReadFigures(const Node& node, const Place& place) {
   return {};
 }
 
-// What no single key can tell.
+// Checks the rules that concern several keys.
 Status Reader::CheckWhole(const Place& top) const {
   if (file_.name.empty()) return Refuse(top, "wants study: its name");
   std::vector<std::string> given;

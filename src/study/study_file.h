@@ -24,7 +24,7 @@ enum class Layout {
   kStar,       // the base, and every level of every factor with the others at the base
 };
 
-// What is left out, with the reason: the combinations that have one of the listed levels of every factor
+// Combinations that are left out, with the reason: those that have one of the listed levels of every factor
 // named.
 struct Exception {
   LevelLists when;

@@ -10,7 +10,7 @@
 
 namespace weir::trial {
 
-// What the predictions file says of each picture, in its order: the best class, or that it was rejected.
+// The entry of the predictions file for each picture, in its order: the best class, or that it was rejected.
 struct Answers {
   std::vector<std::string> best;
 };

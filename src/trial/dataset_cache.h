@@ -29,10 +29,10 @@ class DatasetCache {
   };
   DatasetCache(Options options, const Clock& clock) : options_(std::move(options)), clock_(clock) {}
 
-  // What a trial of that setting reads: the source itself where it is to be taken whole and as it is; else a
-  // set in `folder` with the first `images` pictures, real copies of them, at the recipe's size. Takes as
-  // long as preparing does when a set is first asked for. kInvalidArgument where the source has not enough
-  // pictures or none, or there is no recipe to prepare by; else the words of weir prepare.
+  // Returns the data that a trial reads: the source itself if all of it is read unchanged; else a set in
+  // `folder` with the first `images` pictures, real copies of them, at the recipe's size. The first request
+  // for a set takes as long as preparing it. kInvalidArgument if the source has too few pictures or
+  // there is no recipe to prepare by; else the error of weir prepare.
   Result<DataSet> Get(const Setting& setting, const dataset::Recipe* recipe);
 
  private:

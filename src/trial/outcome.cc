@@ -15,7 +15,7 @@ namespace {
 
 namespace threshold = results::threshold;
 
-// What of the client's result is a metric; the rest describes the trial.
+// The keys of the client's result that are metrics; the rest describes the trial.
 constexpr std::array kRunKeys = {
     "throughput_images_per_s", "wall_s",           "images",   "rejected",  "stages_ms",
     "bound_images_per_s",      "cpu_ms_per_image", "accuracy", "server_ms", "server_mean_batch"};
@@ -58,7 +58,7 @@ std::optional<double> ForeignCpu(const Json& resources, const Observation& seen)
          resources.value("observer_cpu", 0.0);
 }
 
-// What the machine did meanwhile, for clients that do not judge themselves. `resources`: of the client alone.
+// Judges the state of the machine for clients that do not judge themselves. `resources`: the client's alone.
 record::Verdict JudgeMachine(const Json& resources, const Json& metrics, const Observation& seen) {
   using record::Reason, record::Standing;
   record::Verdict verdict;
@@ -83,7 +83,7 @@ record::Verdict JudgeMachine(const Json& resources, const Json& metrics, const O
   return verdict;
 }
 
-// Of the claim that is asked for: the latency at a rate, else the throughput.
+// Reads the claim that is asked for: the latency at a rate, else the throughput.
 Result<record::Verdict> ReadVerdict(const Json& level, bool of_latency) {
   const char* claim = of_latency ? "latency" : "throughput";
   Json verdict{{"verdict", TRY(GetString(level.value("verdict", Json::object()), claim))},

@@ -1,4 +1,4 @@
-// What a trial's measurements come to: the metrics of its Record, and whether they may be believed. Pure.
+// From a trial's measurements to the metrics of its Record and their verdict. Pure.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 
 namespace weir::trial {
 
-// What was seen beside the client's own account.
+// Observations beside the client's own result.
 struct Observation {
   std::optional<double> server_start_s;  // from launch to ready
-  // Of a link: bytes each way while the client lived, and what it could have carried, Gbit/s.
+  // A link: bytes each way while the client lived, and its capacity, Gbit/s.
   struct Link {
     int64_t to_server = 0, from_server = 0;
     double gbit_per_s = 0;
-    // Of one that varies: how often its rate was set, and the longest that one was set after its moment.
+    // For a link that varies: how often its rate was set, and the longest delay of a change.
     std::optional<int64_t> rate_changes;
     std::optional<double> latest_change_ms;
   };
   std::optional<Link> link;
-  // What weir monitor told on the server's own node, where that is another; else why it did not.
+  // The output of weir monitor on the server's own node, if that is another; else why there is none.
   std::optional<Json> there;
   std::string there_absent;
   std::optional<int64_t> answers_differ;  // from the reference's; nothing where they were not compared

@@ -9,7 +9,7 @@
 
 namespace weir::trial {
 
-// What of the machine decides whether the state of a page cache may pass.
+// The facts of the machine that decide whether the state of a page cache may pass.
 struct CacheFacts {
   std::string path;              // of the data
   bool lives_in_memory = false;  // its file system has no disk: nothing of it ever leaves memory

@@ -28,7 +28,7 @@ struct RunningServer {
   std::optional<launch::SshHost> host;  // they are on this one
 };
 
-// What this machine can start servers on. One thread at a time; running servers must not outlive it.
+// Starts servers on this machine. One thread at a time; running servers must not outlive it.
 class ServerLauncher {
  public:
   struct Options {

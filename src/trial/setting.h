@@ -28,7 +28,7 @@ std::string_view ToString(Architecture architecture);  // "in-process", "microse
 std::string_view ToString(Protocol protocol);          // "http", "grpc"
 std::string_view ToString(Mode mode);                  // "sync", "async"
 
-// What brings the requests.
+// The source of the requests.
 struct ApplicationLoad {};  // weir run, over the pictures
 struct ClosedLoad {};       // weir load, so many in flight
 struct OpenLoad {           // weir load, at a rate

@@ -206,8 +206,8 @@ Status TrialRunner::CheckSome(const Setting& setting, ClientPlaces places, const
   return {};
 }
 
-// What its server has to say goes with the client's error; where the client did well the server must have,
-// too.
+// Stops the server. Its last words are added to the client's error. If the client succeeded, the server must
+// have succeeded too.
 Status TrialRunner::TakeDown(RunningServer server, Result<ClientRun>& ran) {
   if (server.rate) {
     const auto report = server.rate->Stop();

@@ -41,7 +41,7 @@ class TrialRunner {
   // the remedy: this machine cannot do it. Other errors fail the trial.
   Result<record::Record> Play(const study::Trial& trial);
 
-  // What of the study this machine cannot do, with the remedy, found out without a trial. Each reason once.
+  // A part of the study that this machine cannot do, with the remedy, found before a trial. Each reason once
   struct Inability {
     std::string why;  // as the error of its trials says
     int64_t configurations = 0;
@@ -51,12 +51,12 @@ class TrialRunner {
   // The absolute paths of the models and the data that the study names.
   Json ResolvedPaths() const;
 
-  // What must not change while a study lasts and its file does not say: digests of this program and of the
-  // models, and how many pictures the data have.
+  // Returns the facts that must not change while a study lasts and that its file does not say: digests of
+  // this program and of the models, and the number of pictures.
   Result<Json> Materials();
 
  private:
-  // What the trials of one data set and one engine must answer.
+  // The expected answers of the trials of one data set and one engine.
   struct Reference {
     std::string file;  // a predictions file
     Answers answers;

@@ -14,7 +14,7 @@ class Backoff {
  public:
   static constexpr Duration kShortest = 1ms, kLongest = 100ms;
 
-  // What to wait before the next request after one that ended so.
+  // Returns the time to wait before the next request after one that ended with `outcome`.
   Duration After(Outcome outcome) {
     if (outcome != Outcome::kNoServer) {
       next_ = kShortest;

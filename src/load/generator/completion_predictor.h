@@ -12,9 +12,9 @@
 
 namespace weir::load {
 
-// Of requests that are answered in about the order in which they were sent, each about as fast as the ones
-// before it. Where they are not, or where being awake takes more than an eighth of the time, nothing is
-// expected. One thread.
+// Predicts when the next response arrives, if responses arrive in about the order of the requests and each
+// takes about as long as the ones before it. If they do not, or if spinning takes more than an eighth of the
+// time, it predicts nothing. One thread.
 class CompletionPredictor {
  public:
   // Around the likely moment: from when on a thread should not sleep, for a sleep ends that much late, and
@@ -22,9 +22,9 @@ class CompletionPredictor {
   static constexpr Duration kBefore = 400us, kAfter = 150us;
 
   void Sent(Instant at) { sent_.push_back(at); }
-  // Of the one that was sent at `at`. `answered`: it tells how long one takes.
+  // Records the end of the request that was sent at `at`. `answered`: it tells how long one takes.
   void Ended(Instant at, Instant now, bool answered);
-  // What being awake around one likely moment took.
+  // Records how long the thread spun around one predicted moment.
   void Waited(Duration awake) { awake_.Add(awake); }
   // The likely moment of the next answer; nothing where that is over by kAfter.
   std::optional<Instant> Next(Instant now) const;

@@ -40,7 +40,7 @@ struct Rate {
 };
 using Scenario = std::variant<Concurrency, Rate>;
 
-// What is sent: each request in turn, again and again.
+// The requests to send, in turn and repeatedly.
 struct Requests {
   std::vector<infer::Request> pool;
   AnswerCheck check;  // empty: any answer will do
@@ -79,12 +79,12 @@ struct PlayHooks {
   std::function<void(const Progress&)> progress;         // some times a second
   std::function<void(std::span<const Sample>)>
       samples;  // of measured requests, in the order in which they ended
-  // What is out is overdue: whoever holds it must answer it now. Nothing is submitted or driven any more.
-  // Empty: Play waits on.
+  // Called when the requests in flight are overdue: their owner must complete them now. Nothing is submitted
+  // or driven any more. Empty: Play waits on.
   std::function<void()> give_up;
 };
 
-// What a run came to.
+// The outcome of a run.
 struct RunOutcome {
   Tally tally;
   RequestsSoFar requests;        // of warm-up and measured time

@@ -199,7 +199,7 @@ TEST(Instrument, GivesTheRateOfManyServersByCountWithoutBias) {
   }
 }
 
-// Of a system that does not change, verdicts other than VALID are false alarms.
+// On a system that does not change, verdicts other than VALID are false alarms.
 TEST(Instrument, RaisesFewFalseAlarms) {
   int alarms = 0;
   constexpr int kRuns = 200;

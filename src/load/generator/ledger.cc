@@ -7,7 +7,7 @@ namespace {
 
 constexpr Duration kGrace = 10ms;  // a request planned for the last moment may leave so much after the end
 
-// Of the others the server may count one at any later time, or never.
+// Returns false for outcomes that the server may count at any later time, or never.
 bool IsTheServersAnswer(Outcome outcome) {
   return outcome != Outcome::kTimedOut && outcome != Outcome::kNoServer && outcome != Outcome::kUnsent;
 }

@@ -53,7 +53,7 @@ class Ledger {
   Instant to() const { return to_; }
   int in_flight() const { return in_flight_; }
   Instant last_change() const { return last_change_; }  // of the number in flight
-  // Of all requests, those of the warm-up too.
+  // Counts all requests, those of the warm-up included.
   RequestsSoFar so_far() const { return {.begun = planned_, .answered = answered_}; }
   int64_t warm_up_requests() const { return warm_up_requests_; }
   const Tally& tally() const { return tally_; }

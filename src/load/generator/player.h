@@ -1,6 +1,6 @@
-// What plays a scenario: the places of its requests, the threads that keep them, and the account of all.
-// Private to generator.h: player.cc is a request from its plan to its end, closed_loop.cc and open_loop.cc
-// who sends the next, generator.cc the run.
+// Plays a scenario: the slots of its requests, the threads that keep them, and the account of all.
+// Private to generator.h. player.cc takes a request from its plan to its end, closed_loop.cc and open_loop.cc
+// decide who sends the next, generator.cc starts and ends the run.
 #pragma once
 
 #include <array>

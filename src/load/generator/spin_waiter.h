@@ -8,7 +8,7 @@
 
 namespace weir::load {
 
-// Of the thread that makes it, whose timer slack it sets to 1 ns.
+// Waits on the thread that makes it, and sets that thread's timer slack to 1 ns.
 class SpinWaiter {
  public:
   // How long before its end to wait awake. A sleep ends up to 120 us late on most machines, up to 400 us on

@@ -1,4 +1,4 @@
-// What the requests of one run came to, added up as they end. Bounded memory: histograms, never a list.
+// Sums over the requests of one run, updated as they end. Bounded memory: histograms, never a list.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ constexpr Duration kLate = 1ms;  // a request that left so much after it could h
 // A value; Generator guards it while a run goes on. Times in nanoseconds.
 struct Tally {
   std::array<int64_t, kOutcomes> ended{};  // measured requests, by outcome
-  // Of answered requests.
+  // Answered requests only.
   stats::Histogram response, service;
   stats::Histogram send;        // where it is known
   stats::Histogram first_byte;  // since it was sent

@@ -26,8 +26,8 @@ struct Busiest {
   std::string name;
   double share = 0;  // of the time between the two readings
 };
-// Of the threads whose name begins with one of `names`. What `spun` says was waited on the spot was the
-// schedule's thread, "load-0": it is not counted as work.
+// Returns the busiest of the threads whose name begins with one of `names`. `spun` is the spinning
+// of the schedule's thread, "load-0": it is not counted as work.
 Busiest BusiestThread(const ThreadUse& before, const ThreadUse& after,
                       std::initializer_list<std::string_view> names, Duration spun);
 

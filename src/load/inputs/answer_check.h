@@ -15,7 +15,7 @@
 
 namespace weir::load {
 
-// What is wrong with the answer to request `request` of the pool; nothing where it is right. Called by the
+// Returns the fault of the answer to request `request` of the pool; nothing if it is right. Called by the
 // threads that bring the answers, several at a time.
 using AnswerCheck =
     std::function<std::optional<std::string>(size_t request, const infer::Response& response)>;

@@ -15,7 +15,7 @@ namespace weir::load {
 
 struct InputData {
   std::vector<infer::Request> requests;
-  // Of each request the outputs that it must give, to the byte; empty where nothing says.
+  // The outputs that each request must give, to the byte; empty if the data names none.
   std::vector<std::vector<infer::Tensor>> expected;
 };
 

@@ -15,7 +15,7 @@ namespace weir::load {
 
 inline constexpr int64_t kMaxPictureBytes = int64_t{512} << 20;  // of all requests together
 
-// What the server is sent, and `model` takes.
+// The form in which pictures are sent; it names the model that takes them.
 enum class Payload {
   kTensor,  // NAME: the pixels as the recipe makes them
   kPixels,  // NAME.pixels: UINT8 [N,height,width,channels] at the recipe's size

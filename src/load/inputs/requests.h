@@ -46,7 +46,7 @@ struct RequestOptions {
 Result<std::vector<infer::Request>> MakeRequests(const infer::ModelInfo& model, const std::string& version,
                                                  const RequestOptions& options);
 
-// What requests are put together from, wherever their values come from.
+// The parts from which requests are made, for values of any source.
 
 // kInvalidArgument for a model without inputs, a batch that it does not take, and names in `shapes` or
 // `outputs` that it does not have.

@@ -24,7 +24,7 @@ uint64_t InputBytes(const infer::Request& request) {
   return sum;
 }
 
-// Of one request; nothing where it is not fixed.
+// Returns the bytes of one request; nothing if that is not fixed.
 std::optional<uint64_t> OutputBytes(const infer::ModelInfo& model, const infer::TensorInfo& output,
                                     int batch) {
   infer::Shape shape = output.shape;

@@ -13,7 +13,7 @@
 namespace weir::load {
 namespace {
 
-// What stands between quotes in a configuration, and in a folder's name and a URL, as it is.
+// Returns whether `name` needs no escape in a configuration, a folder's name and a URL.
 bool IsPlain(std::string_view name) {
   return !name.empty() && name.front() != '.' && std::ranges::all_of(name, [](unsigned char c) {
     return std::isalnum(c) || c == '.' || c == '_' || c == '-' || c == ':' || c == '/';

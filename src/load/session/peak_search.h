@@ -34,7 +34,7 @@ class PeakSearch {
     double length_factor = 1;  // of the usual length; more after an undecided answer
     uint64_t seed_index = 0;   // another one for each probe
   };
-  // What to play now: the same until Tell. Nothing: the search is over.
+  // Returns the probe to play now: the same until Tell. Nothing: the search is over.
   std::optional<Probe> Next() const { return probe_; }
   // Whether the bound held in the run that Next asked for. REQUIRES: there is one.
   void Tell(stats::Answer holds);

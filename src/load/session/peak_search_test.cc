@@ -131,7 +131,7 @@ TEST(PeakSearch, TakesWhatStaysUndecidedForAFailure) {
 }
 
 TEST(PeakSearch, LowersTheAnswerByAStepWhenAConfirmationFailsAndBeginsAnew) {
-  // What holds in the search up to 100 fails above 97 as soon as it is to be confirmed.
+  // Rates up to 100 hold in the search, but fail above 97 when they are confirmed.
   int held = 0;
   const Found found = Find({.start_rate = 100}, [&](const PeakSearch::Probe& probe) {
     if (probe.kind == Kind::kSearch) return probe.rate <= 100 ? Answer::kYes : Answer::kNo;

@@ -144,7 +144,7 @@ TEST_F(SampleFileTest, MayBeEmpty) {
 TEST_F(SampleFileTest, AFullDiskIsAnErrorAndLeavesNothing) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
   const auto file = Create(path());
-  // What lies beside the path is opened again as a device that is always full.
+  // The temporary file beside the path is opened again as a device that is always full.
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code error;
     const std::string target = std::filesystem::read_symlink(entry.path(), error).string();

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "load/generator/sample.h"
-#include "load/validate/stored_result.h"
+#include "load/validate/read_result.h"
 #include "load/validate/validate_accounts.h"
 #include "load/validate/validate_generator.h"
 #include "load/validate/validate_statistics.h"
@@ -24,13 +24,10 @@ namespace {
 
 using record::Reason;
 using record::Standing;
-using stored::kPercentileCount;
-using stored::kPercentiles;
-using stored::Level;
-using stored::Run;
-using stored::Stored;
-using stored::StoredReason;
-using stored::Times;
+using results::LoadResult;
+using Level = LoadResult::Level;
+using Run = LoadResult::Run;
+using Times = LoadResult::Times;
 using Wide = __int128;  // sums of any counts
 
 constexpr Limits kLimits{};
@@ -146,13 +143,13 @@ void LevelCheck::OneDistribution(const Times& times, const std::string& where) {
     before = value;
     name_before = name;
   };
-  for (size_t i = 0; i < kPercentileCount; ++i) {
-    const auto& [name, p] = kPercentiles[i];
+  for (size_t i = 0; i < LoadResult::kPercentileCount; ++i) {
+    const auto& [name, p] = LoadResult::kPercentiles[i];
     const auto& value = times.percentiles[i];
     if (value && !stats::Supports(p, times.n))
       Add(rule::kSupport, where, fmt::format("{} samples do not support {}", times.n, name));
     if (value) check_order(*value, name);
-    const auto& interval = times.intervals[i];
+    const auto interval = times.IntervalOf(name);
     if (interval && value && (IsAbove(interval->low, *value) || IsAbove(*value, interval->high))) {
       Add(rule::kOrder, where,
           fmt::format("{} of {} ms lies outside its interval, {} to {} ms", name, *value, interval->low,
@@ -192,8 +189,9 @@ void LevelCheck::Distributions() {
         fmt::format("{} is {} ms, above the response time's {} ms", name, *service_ms, *response_ms));
   };
   compare(level_.service.mean, level_.response.mean, "mean", kRounding);
-  for (size_t i = 0; i < kPercentileCount; ++i) {
-    compare(level_.service.percentiles[i], level_.response.percentiles[i], kPercentiles[i].first, kBucket);
+  for (size_t i = 0; i < LoadResult::kPercentileCount; ++i) {
+    compare(level_.service.percentiles[i], level_.response.percentiles[i], LoadResult::kPercentiles[i].first,
+            kBucket);
   }
   compare(level_.service.max, level_.response.max, "max", kRounding);
 }
@@ -260,7 +258,7 @@ void LevelCheck::RunThroughput(const Run& run, const std::string& where) {
 }
 
 void LevelCheck::Verdicts() {
-  for (const StoredReason& reason : level_.reasons) {
+  for (const LoadResult::Reason& reason : level_.reasons) {
     if (!IsReason(reason.reason))
       Add(rule::kReasons, fmt::format("there is no reason \"{}\"", EscapeBytes(reason.reason)));
     if (reason.about.empty())
@@ -270,8 +268,8 @@ void LevelCheck::Verdicts() {
         Add(rule::kReasons, fmt::format("there is no claim about \"{}\"", EscapeBytes(claim)));
     }
   }
-  OneVerdict("throughput", level_.throughput_verdict);
-  OneVerdict("latency", level_.latency_verdict);
+  OneVerdict("throughput", level_.verdict.throughput);
+  OneVerdict("latency", level_.verdict.latency);
 }
 
 void LevelCheck::OneVerdict(const std::string& claim, const std::string& verdict) {
@@ -279,7 +277,7 @@ void LevelCheck::OneVerdict(const std::string& claim, const std::string& verdict
     Add(rule::kVerdict, fmt::format("there is no verdict \"{}\" on {}", EscapeBytes(verdict), claim));
     return;
   }
-  const bool has_reason = std::ranges::any_of(level_.reasons, [&](const StoredReason& reason) {
+  const bool has_reason = std::ranges::any_of(level_.reasons, [&](const LoadResult::Reason& reason) {
     return std::ranges::find(reason.about, claim) != reason.about.end();
   });
   if (has_reason == (verdict == ToString(Standing::kValid))) {
@@ -290,7 +288,7 @@ void LevelCheck::OneVerdict(const std::string& claim, const std::string& verdict
 
 bool LevelCheck::HasValidClaim() const {
   const std::string_view valid = ToString(Standing::kValid);
-  return level_.throughput_verdict == valid || level_.latency_verdict == valid;
+  return level_.verdict.throughput == valid || level_.verdict.latency == valid;
 }
 
 // A level over the limit has a run over it.
@@ -298,7 +296,7 @@ void LevelCheck::Errors() {
   const auto check = [&](int64_t planned, int64_t answered, const std::string& where) {
     if (planned <= answered) return;
     const double share = static_cast<double>(Wide{planned} - answered) / static_cast<double>(planned);
-    if (share <= kLimits.errors || level_.IsInvalidFor(Reason::kErrors)) return;
+    if (share <= kLimits.errors || IsInvalidFor(level_, Reason::kErrors)) return;
     Add(rule::kErrors, where,
         fmt::format("{} of {} requests were not answered, {:.3g} %, limit {:.3g} %; both claims should be "
                     "INVALID for it",
@@ -332,14 +330,15 @@ void CheckProvenance(const Json& result, std::vector<Finding>& findings) {
 }  // namespace
 
 Result<std::vector<Finding>> Validate(const Json& result) {
-  const Stored stored = TRY(stored::Read(result));
+  const LoadResult stored = TRY(ReadResult(result));
   std::vector<Finding> findings;
   if (stored.levels.empty()) findings.push_back({rule::kLevels, "levels", "nothing was measured"});
   for (size_t i = 0; i < stored.levels.size(); ++i) {
     const std::string where = fmt::format("levels[{}]", i);
     LevelCheck(stored.levels[i], stored.batch, where, findings).Check();
     CheckStatistics(stored.levels[i], stored.claim, where, findings);
-    CheckGenerator(stored.levels[i], stored.ceiling_per_s, where, findings);
+    CheckGenerator(stored.levels[i], stored.generator ? stored.generator->ceiling_per_s : std::nullopt, where,
+                   findings);
   }
   if (stored.interrupted) {
     findings.push_back(

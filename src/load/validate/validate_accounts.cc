@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "load/validate/read_result.h"
 #include "load/verdict/judge.h"
 #include "stats/quantile.h"
 
@@ -14,22 +15,23 @@ namespace weir::load {
 namespace {
 
 using record::Reason;
+using results::LoadResult;
 
 constexpr Limits kLimits{};
 constexpr double kWorthTelling = 0.01;  // of the mean response time, below 0
 
-double SumOf(const stored::Split& split) {
+double SumOf(const LoadResult::Split& split) {
   const double client =
       split.slip + split.client_send.value_or(0) + split.wire_and_wait + split.client_receive;
   if (!split.server) return client;
-  const stored::Split::Server& server = *split.server;
+  const LoadResult::Split::Server& server = *split.server;
   return client + server.receive.value_or(0) + server.queue + server.compute_input + server.compute_infer +
          server.compute_output + server.rest;
 }
 
 class AccountCheck {
  public:
-  AccountCheck(const stored::Level& level, std::string where, std::vector<Finding>& findings)
+  AccountCheck(const LoadResult::Level& level, std::string where, std::vector<Finding>& findings)
       : level_(level), where_(std::move(where)), findings_(findings) {}
 
   void Check() {
@@ -46,7 +48,7 @@ class AccountCheck {
   void Add(std::string_view rule, std::string where, std::string what, bool fatal = true) {
     findings_.push_back({rule, std::move(where), std::move(what), fatal});
   }
-  // Of two figures that are calculated from means as large as the response time's.
+  // Compares two figures that are calculated from means as large as the response time's.
   bool IsNear(double a, double b) const {
     const double scale = std::max({std::abs(a), std::abs(b), level_.response.mean.value_or(0)});
     return std::abs(a - b) <= kRounding * scale;
@@ -64,20 +66,20 @@ class AccountCheck {
         false);
   }
 
-  void Split(const stored::Split& split);
-  void SplitOfServer(const stored::Split::Server& parts, const std::string& where);
-  void Slowest(const stored::Slowest& slowest);
-  void Server(const stored::ServerTimes& server);
-  void ServerRequests(const stored::ServerRequests& requests);
-  void Used(const stored::Used& used, const std::string& where);
-  void Machine(const stored::Used& used);
+  void Split(const LoadResult::Split& split);
+  void SplitOfServer(const LoadResult::Split::Server& parts, const std::string& where);
+  void Slowest(const LoadResult::Slowest& slowest);
+  void Server(const LoadResult::ServerTimes& server);
+  void ServerRequests(const LoadResult::ServerRequests& requests);
+  void Used(const results::ResourceUse& used, const std::string& where);
+  void Machine(const results::ResourceUse& used);
 
-  const stored::Level& level_;
+  const LoadResult::Level& level_;
   const std::string where_;
   std::vector<Finding>& findings_;
 };
 
-void AccountCheck::Split(const stored::Split& split) {
+void AccountCheck::Split(const LoadResult::Split& split) {
   const std::string where = where_ + ".split_ms";
   const auto &response = level_.response.mean, &service = level_.service.mean,
              &first_byte = level_.first_byte.mean;
@@ -90,10 +92,10 @@ void AccountCheck::Split(const stored::Split& split) {
   if (split.client_send.has_value() != level_.client_send.has_value()) {
     Add(rule::kSplit, where, "of client_send and client_send_ms there is one alone");
   } else if (split.client_send) {
-    const stored::Times& send = *level_.client_send;
+    const LoadResult::Times& send = *level_.client_send;
     const double share =
         static_cast<double>(send.n) / static_cast<double>(std::max<int64_t>(1, level_.answered));
-    // What the server counts as its own time is left out of it, where nothing lies between the two.
+    // The server's own time is left out of the send time, if the two overlap.
     const double wanted = share * send.mean.value_or(0);
     const bool overlaps = split.wire_and_wait <= 0 && *split.client_send < wanted;
     if (!overlaps)
@@ -112,8 +114,8 @@ void AccountCheck::Split(const stored::Split& split) {
   }
 }
 
-void AccountCheck::SplitOfServer(const stored::Split::Server& parts, const std::string& where) {
-  const stored::ServerTimes& server = *level_.server;
+void AccountCheck::SplitOfServer(const LoadResult::Split::Server& parts, const std::string& where) {
+  const LoadResult::ServerTimes& server = *level_.server;
   constexpr const char* kSource = "server_ms has";
   MustBe(rule::kSplit, where, "receive", parts.receive.value_or(0), server.receive.value_or(0), kSource);
   MustBe(rule::kSplit, where, "queue", parts.queue, server.queue, kSource);
@@ -127,7 +129,7 @@ void AccountCheck::SplitOfServer(const stored::Split::Server& parts, const std::
 }
 
 // They are the ones behind the rank of the percentile, so on average no faster than all.
-void AccountCheck::Slowest(const stored::Slowest& slowest) {
+void AccountCheck::Slowest(const LoadResult::Slowest& slowest) {
   const std::string where = where_ + ".slowest";
   MustBe(rule::kSlowest, where, "the sum of split_ms", SumOf(slowest.split), slowest.mean, "mean_ms is");
   const double p = slowest.above_percentile / 100;
@@ -152,7 +154,7 @@ void AccountCheck::Slowest(const stored::Slowest& slowest) {
   }
 }
 
-void AccountCheck::Server(const stored::ServerTimes& server) {
+void AccountCheck::Server(const LoadResult::ServerTimes& server) {
   const std::string where = where_ + ".server_ms";
   if (const auto& service = level_.service.mean) {
     MustBe(rule::kServer, where, "outside", server.outside, *service - server.request,
@@ -162,7 +164,7 @@ void AccountCheck::Server(const stored::ServerTimes& server) {
   }
 }
 
-void AccountCheck::ServerRequests(const stored::ServerRequests& requests) {
+void AccountCheck::ServerRequests(const LoadResult::ServerRequests& requests) {
   const std::string where = where_ + ".server_requests";
   if (requests.ours_at_most > requests.counted ||
       requests.others_at_least != requests.counted - requests.ours_at_most) {
@@ -173,22 +175,22 @@ void AccountCheck::ServerRequests(const stored::ServerRequests& requests) {
   }
   const ServerShare share{.counted = requests.counted, .ours_at_most = requests.ours_at_most};
   if (!IsShared(share)) return;
-  if (!level_.HasReason(Reason::kServerShared)) {
+  if (!HasReason(level_, Reason::kServerShared)) {
     Add(rule::kServer, where,
         fmt::format("{} of {} requests were not ours; no claim says so", share.others_at_least(),
                     share.counted));
-  } else if (share.others_share() > kLimits.shared_invalid && !level_.IsInvalidFor(Reason::kServerShared)) {
+  } else if (share.others_share() > kLimits.shared_invalid && !IsInvalidFor(level_, Reason::kServerShared)) {
     Add(rule::kServer, where,
         fmt::format("{} of {} requests were not ours; both claims should be INVALID for it",
                     share.others_at_least(), share.counted));
   }
-  // What a server tells with each response is of ours alone.
+  // Only our server sends its durations with each response.
   if (level_.server && !level_.server->receive)
     Add(rule::kServer, where,
         "the server's statistics are those of others, too, and server_ms is made of them");
 }
 
-void AccountCheck::Used(const stored::Used& used, const std::string& where) {
+void AccountCheck::Used(const results::ResourceUse& used, const std::string& where) {
   for (const auto& range : used.ranges) {
     const double slack = kRounding * range.max;
     if (range.min > range.mean + slack || range.mean > range.max + slack) {
@@ -207,16 +209,16 @@ void AccountCheck::Used(const stored::Used& used, const std::string& where) {
 }
 
 // The resources are those of the last run; a level tells what any of its runs had.
-void AccountCheck::Machine(const stored::Used& used) {
+void AccountCheck::Machine(const results::ResourceUse& used) {
   const std::string where = where_ + ".resources";
-  if (used.steal_percent.value_or(0) > kLimits.steal_percent && !level_.HasReason(Reason::kSteal)) {
+  if (used.steal_percent.value_or(0) > kLimits.steal_percent && !HasReason(level_, Reason::kSteal)) {
     Add(rule::kMachine, where,
         fmt::format("the hypervisor took {:.3g} % of the CPU time, limit {:.3g} %; no claim says so",
                     *used.steal_percent, kLimits.steal_percent));
   }
   const double measured_s = level_.runs.empty() ? 0 : level_.runs.back().measured_s;
   if (measured_s > 0 && used.throttled_s.value_or(0) / measured_s > kLimits.throttled_share &&
-      !level_.IsInvalidFor(Reason::kThrottling)) {
+      !IsInvalidFor(level_, Reason::kThrottling)) {
     Add(rule::kMachine, where,
         fmt::format(
             "a quota held it back for {} of {} s, limit {:.3g} %; both claims should be INVALID for it",
@@ -226,7 +228,7 @@ void AccountCheck::Machine(const stored::Used& used) {
 
 }  // namespace
 
-void CheckAccounts(const stored::Level& level, const std::string& where, std::vector<Finding>& findings) {
+void CheckAccounts(const LoadResult::Level& level, const std::string& where, std::vector<Finding>& findings) {
   AccountCheck(level, where, findings).Check();
 }
 

@@ -4,12 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "load/validate/stored_result.h"
 #include "load/validate/validate.h"
+#include "results/load_result.h"
 
 namespace weir::load {
 
 // Adds what breaks the rules kSplit, kServer, kResources and kMachine; `where` is the level's place.
-void CheckAccounts(const stored::Level& level, const std::string& where, std::vector<Finding>& findings);
+void CheckAccounts(const results::LoadResult::Level& level, const std::string& where,
+                   std::vector<Finding>& findings);
 
 }  // namespace weir::load

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "load/validate/read_result.h"
 #include "load/verdict/judge.h"
 
 namespace weir::load {
@@ -13,26 +14,27 @@ namespace {
 
 using record::Reason;
 using record::Standing;
+using results::LoadResult;
 
 constexpr Limits kLimits{};
 
 // A level's verdict is the worst of its runs', so each run may ask for one.
 class GeneratorCheck {
  public:
-  GeneratorCheck(const stored::Level& level, const stored::Run& run, std::string where,
+  GeneratorCheck(const LoadResult::Level& level, const LoadResult::Run& run, std::string where,
                  std::vector<Finding>& findings)
       : level_(level), run_(run), where_(std::move(where)), findings_(findings) {}
 
   void Check(std::optional<double> ceiling_per_s) {
     RateMissed();
     if (!run_.generator) return;
-    const stored::Generator& generator = *run_.generator;
+    const LoadResult::Generator& generator = *run_.generator;
     if (generator.sent > run_.planned || generator.late > generator.sent) {
       return Add(fmt::format("{} requests were planned, {} sent and {} of these late", run_.planned,
                              generator.sent, generator.late));
     }
     Late(generator);
-    Empty(generator.empty_share);
+    Empty(generator.empty_share.value_or(0));
     Busy(generator.busiest_thread, "of the time its busiest thread was busy");
     if (ceiling_per_s.value_or(0) > 0 && generator.busiest_thread > kLimits.worth_calibrating)
       Busy(generator.sent_per_s / *ceiling_per_s, "of what it can send went out");
@@ -47,8 +49,8 @@ class GeneratorCheck {
   }
 
   void MustBeTold(Reason reason, Standing throughput, Standing latency, const std::string& what) {
-    if (level_.HasReason(reason) && IsAtLeast(level_.throughput_verdict, throughput) &&
-        IsAtLeast(level_.latency_verdict, latency)) {
+    if (HasReason(level_, reason) && IsAtLeast(level_.verdict.throughput, throughput) &&
+        IsAtLeast(level_.verdict.latency, latency)) {
       return;
     }
     Add(fmt::format("{}; for \"{}\" the throughput should be {} at best and the latency {}", what,
@@ -65,7 +67,7 @@ class GeneratorCheck {
                            100 * (1 - kLimits.rate_share)));
   }
 
-  void Late(const stored::Generator& generator) {
+  void Late(const LoadResult::Generator& generator) {
     if (level_.concurrency || generator.sent == 0) return;
     const double late = static_cast<double>(generator.late) / static_cast<double>(generator.sent);
     if (late <= kLimits.late_share) return;
@@ -89,20 +91,20 @@ class GeneratorCheck {
                fmt::format("{:.3g} % {}, limit {:g} %", 100 * share, what, 100 * kLimits.busy_suspect));
   }
 
-  const stored::Level& level_;
-  const stored::Run& run_;
+  const LoadResult::Level& level_;
+  const LoadResult::Run& run_;
   const std::string where_;
   std::vector<Finding>& findings_;
 };
 
-// Of one run its level has the figures that it was judged by.
-void CheckSlip(const stored::Level& level, const std::string& where, std::vector<Finding>& findings) {
+// Checks a level of one run against the figures that it was judged by.
+void CheckSlip(const LoadResult::Level& level, const std::string& where, std::vector<Finding>& findings) {
   constexpr size_t kMedian = 0, kP99 = 3;
   const auto &median = level.response.percentiles[kMedian], &slip = level.slip.percentiles[kP99];
   if (level.concurrency || level.runs.size() != 1 || !median || !slip || *median <= 0) return;
   if (*slip <= kLimits.slip_share * *median * (1 + kRounding)) return;
-  const bool is_valid = level.latency_verdict == ToString(Standing::kValid);
-  if (!is_valid && level.HasReason(Reason::kGeneratorLate)) return;
+  const bool is_valid = level.verdict.latency == ToString(Standing::kValid);
+  if (!is_valid && HasReason(level, Reason::kGeneratorLate)) return;
   findings.push_back(
       {rule::kGenerator, where,
        fmt::format("p99 of the slip is {} ms, above {:g} % of the median of {} ms; the latency "
@@ -112,8 +114,8 @@ void CheckSlip(const stored::Level& level, const std::string& where, std::vector
 
 }  // namespace
 
-void CheckGenerator(const stored::Level& level, std::optional<double> ceiling_per_s, const std::string& where,
-                    std::vector<Finding>& findings) {
+void CheckGenerator(const LoadResult::Level& level, std::optional<double> ceiling_per_s,
+                    const std::string& where, std::vector<Finding>& findings) {
   CheckSlip(level, where, findings);
   for (size_t i = 0; i < level.runs.size(); ++i) {
     GeneratorCheck(level, level.runs[i], fmt::format("{}.runs[{}]", where, i), findings).Check(ceiling_per_s);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "load/validate/read_result.h"
 #include "record/verdict.h"
 #include "stats/early_stopping.h"
 #include "stats/quantile.h"
@@ -18,12 +19,11 @@ namespace {
 
 using record::Reason;
 using record::Standing;
+using results::LoadResult;
 using stats::Answer;
-using stored::Interval;
-using stored::kPercentileCount;
-using stored::kPercentiles;
-using stored::Run;
-using stored::Times;
+using Interval = LoadResult::Interval;
+using Run = LoadResult::Run;
+using Times = LoadResult::Times;
 
 constexpr double kBucket = 2e-3;          // relative, of a quantile and a bound: a Histogram's bucket each
 constexpr double kSquares = 1e-6;         // relative, of what differences of squares say
@@ -50,8 +50,8 @@ bool IsNeverInvalid(std::string_view reason, std::string_view claim) {
 
 class StatisticsCheck {
  public:
-  StatisticsCheck(const stored::Level& level, const std::optional<stored::Claim>& claim, std::string where,
-                  std::vector<Finding>& findings)
+  StatisticsCheck(const LoadResult::Level& level, const std::optional<LoadResult::Claim>& claim,
+                  std::string where, std::vector<Finding>& findings)
       : level_(level), claim_(claim), where_(std::move(where)), findings_(findings) {}
 
   void Check() {
@@ -66,8 +66,8 @@ class StatisticsCheck {
       if (level_.runs.size() == 1) OnlyRun(level_.runs.front().response);
       SpreadOfRuns();
     }
-    OneVerdict("throughput", level_.throughput_verdict);
-    OneVerdict("latency", level_.latency_verdict);
+    OneVerdict("throughput", level_.verdict.throughput);
+    OneVerdict("latency", level_.verdict.latency);
     NoAnswers();
     if (claim_) Claim(*claim_);
   }
@@ -94,21 +94,22 @@ class StatisticsCheck {
   void SpreadOfRuns();
   void OneVerdict(std::string_view claim, const std::string& verdict);
   void NoAnswers();
-  void Claim(const stored::Claim& claim);
+  void Claim(const LoadResult::Claim& claim);
   void Threshold(double percentile, double threshold_ms);
 
-  const stored::Level& level_;
-  const std::optional<stored::Claim>& claim_;
+  const LoadResult::Level& level_;
+  const std::optional<LoadResult::Claim>& claim_;
   const std::string where_;
   std::vector<Finding>& findings_;
 };
 
 void StatisticsCheck::OneDistribution(const Times& times, const std::string& where) {
   if (times.standard_deviation) Deviation(times, *times.standard_deviation, where);
-  for (size_t i = 0; i < kPercentileCount; ++i) {
-    if (times.intervals[i]) QuantileInterval(times, i, *times.intervals[i], where);
+  for (size_t i = 0; i < LoadResult::kPercentileCount; ++i) {
+    if (const auto interval = times.IntervalOf(LoadResult::kPercentiles[i].first))
+      QuantileInterval(times, i, *interval, where);
   }
-  if (const auto& interval = times.mean_interval) {
+  if (const auto interval = times.IntervalOf(LoadResult::kMean)) {
     const double centre = (interval->low + interval->high) / 2, width = interval->high - interval->low;
     if (width < 0 || !times.mean || !IsNear(centre, *times.mean, kRounding, width)) {
       Add(rule::kIntervals, where,
@@ -140,13 +141,13 @@ void StatisticsCheck::Deviation(const Times& times, double deviation, const std:
 // An end of the interval is the value at a rank, as every percentile is: in their order.
 void StatisticsCheck::QuantileInterval(const Times& times, size_t which, const Interval& interval,
                                        const std::string& where) {
-  const char* const name = kPercentiles[which].first;
+  const char* const name = LoadResult::kPercentiles[which].first;
   const auto add = [&](std::string what) {
     Add(rule::kIntervals, where,
         fmt::format("the interval of {}, {} to {} ms, {}", name, interval.low, interval.high, what));
   };
   if (times.n > kMost || !times.min || !times.max) return;
-  const auto ranks = stats::QuantileRanks(kPercentiles[which].second, times.n, kConfidence);
+  const auto ranks = stats::QuantileRanks(LoadResult::kPercentiles[which].second, times.n, kConfidence);
   if (!ranks) return add(fmt::format("is more than {} samples tell", times.n));
   if (interval.low > interval.high) return add("ends before it begins");
   const auto fits = [&](double end, int64_t rank, double value, int64_t value_rank) {
@@ -157,15 +158,15 @@ void StatisticsCheck::QuantileInterval(const Times& times, size_t which, const I
   };
   for (const auto& [end, rank] : {std::pair(interval.low, ranks->low), {interval.high, ranks->high}}) {
     if (!fits(end, rank, *times.min, 1) || !fits(end, rank, *times.max, times.n)) return;
-    for (size_t i = 0; i < kPercentileCount; ++i) {
+    for (size_t i = 0; i < LoadResult::kPercentileCount; ++i) {
       const auto& value = times.percentiles[i];
       if (i == which || !value) continue;  // its own is looked at as all are
-      if (!fits(end, rank, *value, stats::NearestRank(kPercentiles[i].second, times.n))) return;
+      if (!fits(end, rank, *value, stats::NearestRank(LoadResult::kPercentiles[i].second, times.n))) return;
     }
   }
 }
 
-// What the requests of all runs together have of those of each.
+// Checks the figures of all runs together against those of each run.
 void StatisticsCheck::SumOfRuns() {
   double n = 0, sum = 0, max = 0;
   std::optional<double> least, most;
@@ -196,7 +197,7 @@ void StatisticsCheck::SumOfRuns() {
   if (is_known)
     MustBe(rule::kDeviation, "the standard deviation", level_.response.standard_deviation,
            std::sqrt(squares / (n - 1)), kSquares, max);
-  for (size_t i = 0; i < kPercentileCount && level_.runs.size() > 1; ++i) {
+  for (size_t i = 0; i < LoadResult::kPercentileCount && level_.runs.size() > 1; ++i) {
     const auto& value = level_.response.percentiles[i];
     std::vector<double> values;
     for (const Run& run : level_.runs) {
@@ -206,16 +207,17 @@ void StatisticsCheck::SumOfRuns() {
     const auto [low, high] = std::ranges::minmax_element(values);
     if (*value >= *low * (1 - kBucket) && *value <= *high * (1 + kBucket)) continue;
     Add(rule::kRuns, where_ + ".response_ms",
-        fmt::format("{} is {} ms, in its runs {} to {} ms", kPercentiles[i].first, *value, *low, *high));
+        fmt::format("{} is {} ms, in its runs {} to {} ms", LoadResult::kPercentiles[i].first, *value, *low,
+                    *high));
   }
 }
 
 // A level of one run is that run.
 void StatisticsCheck::OnlyRun(const Times& run) {
-  for (size_t i = 0; i < kPercentileCount; ++i) {
-    const char* const name = kPercentiles[i].first;
+  for (size_t i = 0; i < LoadResult::kPercentileCount; ++i) {
+    const char* const name = LoadResult::kPercentiles[i].first;
     MustBe(rule::kRuns, name, level_.response.percentiles[i], run.percentiles[i], kRounding, 0);
-    const auto &mine = level_.response.intervals[i], &its = run.intervals[i];
+    const auto mine = level_.response.IntervalOf(name), its = run.IntervalOf(name);
     if (!mine || !its) continue;
     if (IsNear(mine->low, its->low, kRounding, 0) && IsNear(mine->high, its->high, kRounding, 0)) continue;
     Add(rule::kIntervals, where_ + ".response_ms",
@@ -243,7 +245,7 @@ void StatisticsCheck::SpreadOfRuns() {
                       *rate->standard_error));
     }
   }
-  const auto& interval = level_.response.mean_interval;
+  const auto interval = level_.response.IntervalOf(LoadResult::kMean);
   if (level_.runs.size() < 2 || !interval || !mean || !mean->low) return;
   const double half = (interval->high - interval->low) / 2, wanted = (*mean->high - *mean->low) / 2;
   if (!IsNear(half, wanted, kSquares, mean->max)) {
@@ -257,7 +259,7 @@ void StatisticsCheck::OneVerdict(std::string_view claim, const std::string& verd
   const bool is_invalid = verdict == ToString(Standing::kInvalid);
   if (!is_invalid && verdict != ToString(Standing::kSuspect)) return;
   bool has_any = false, may_be_invalid = false;
-  for (const stored::StoredReason& reason : level_.reasons) {
+  for (const LoadResult::Reason& reason : level_.reasons) {
     if (std::ranges::find(reason.about, claim) == reason.about.end()) continue;
     has_any = true;
     may_be_invalid |= !IsNeverInvalid(reason.reason, claim);
@@ -272,16 +274,16 @@ void StatisticsCheck::OneVerdict(std::string_view claim, const std::string& verd
 
 void StatisticsCheck::NoAnswers() {
   const auto has_none = [](const Run& run) { return run.answered == 0; };
-  if (std::ranges::none_of(level_.runs, has_none) || level_.IsInvalidFor(Reason::kTooFewSamples)) return;
+  if (std::ranges::none_of(level_.runs, has_none) || IsInvalidFor(level_, Reason::kTooFewSamples)) return;
   Add(rule::kTooFew, where_, "a run without an answer; both claims should be INVALID for it");
 }
 
-void StatisticsCheck::Claim(const stored::Claim& claim) {
+void StatisticsCheck::Claim(const LoadResult::Claim& claim) {
   constexpr double kUsual = 50, kUsualSlow = 99;  // where none is asked for
   const double p = claim.percentile / 100;
   if (!(p > 0 && p < 1)) return Add(rule::kClaim, "claim", fmt::format("p{:g} is none", claim.percentile));
   const bool is_told =
-      level_.latency_verdict == ToString(Standing::kInvalid) && level_.HasReason(Reason::kTooFewSamples);
+      level_.verdict.latency == ToString(Standing::kInvalid) && HasReason(level_, Reason::kTooFewSamples);
   if (claim.percentile != kUsual && !stats::Supports(p, level_.response.n) && !is_told) {
     Add(rule::kClaim, where_,
         fmt::format("{} answers do not support the p{:g} of the claim; the latency should be INVALID for it",
@@ -303,7 +305,7 @@ void StatisticsCheck::Claim(const stored::Claim& claim) {
   }
 }
 
-// What of the requests was over the threshold lies between what the percentiles leave: so does the answer.
+// Checks the answer on the threshold: the percentiles bound how many requests were over it.
 void StatisticsCheck::Threshold(double p, double threshold_ms) {
   constexpr std::array kAnswers = {Answer::kYes, Answer::kUndecided, Answer::kNo};
   const auto told = std::ranges::find(kAnswers, std::string_view(*level_.below_threshold), WordOf);
@@ -317,8 +319,8 @@ void StatisticsCheck::Threshold(double p, double threshold_ms) {
     if (*value < threshold_ms * (1 - kBucket)) most = std::min(most, times.n - rank);
   };
   look(times.min, 1);
-  for (size_t i = 0; i < kPercentileCount; ++i)
-    look(times.percentiles[i], stats::NearestRank(kPercentiles[i].second, times.n));
+  for (size_t i = 0; i < LoadResult::kPercentileCount; ++i)
+    look(times.percentiles[i], stats::NearestRank(LoadResult::kPercentiles[i].second, times.n));
   look(times.max, times.n);
   const int64_t lost = level_.planned - level_.answered;
   const Answer best = stats::QuantileIsBelow(p, level_.planned, lost + least),
@@ -333,7 +335,7 @@ void StatisticsCheck::Threshold(double p, double threshold_ms) {
 
 }  // namespace
 
-void CheckStatistics(const stored::Level& level, const std::optional<stored::Claim>& claim,
+void CheckStatistics(const LoadResult::Level& level, const std::optional<LoadResult::Claim>& claim,
                      const std::string& where, std::vector<Finding>& findings) {
   StatisticsCheck(level, claim, where, findings).Check();
 }

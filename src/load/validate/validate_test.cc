@@ -22,7 +22,7 @@ using ::testing::UnorderedElementsAre;
 using ::testing::UnorderedElementsAreArray;
 using Pointer = Json::json_pointer;
 
-// Of a closed loop of two, two runs of a second; of the second run's requests one was answered after its end.
+// A closed loop of two, two runs of a second; one request of the second run was answered after its end.
 constexpr const char* kGood = R"({
   "schema_version": 1, "model": "m", "protocol": "http", "batch": 4, "claim": {"percentile": 50},
   "levels": [{

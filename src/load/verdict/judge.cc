@@ -78,8 +78,8 @@ void Judgement::Counts() {
     Both(Standing::kSuspect, Reason::kTooFewSamples,
          fmt::format("the run was stopped after {:.3g} s", played_.measured_s));
   if (around_.rate && planned > 0 && !played_.by_count) {
-    // Of what the schedule wanted, which chance may have more or less of than the rate says. A short run ends
-    // between two requests.
+    // Throughput is compared with the requests that the schedule planned; chance makes them more or
+    // fewer than the rate says. A short run ends between two requests.
     const auto wanted = static_cast<double>(planned), got = static_cast<double>(tally_.answered_within);
     if (got < (1 - limits_.rate_share) * wanted - 1) {
       const std::string evidence =
@@ -184,7 +184,7 @@ void Judgement::Machine() {
   }
 }
 
-// Of the slices that the run filled (the last may be cut off by its end), neighbours joined until there are
+// Returns the slices that the run filled (its end may cut off the last), neighbours joined until there are
 // no more than `most`: sums, not means, so that slices with many answers count for more.
 std::vector<double> Batches(const Series& series, Of of, double seconds, size_t most) {
   Series covered = series;
@@ -239,7 +239,7 @@ void JudgeServerShare(const ServerShare& share, Claims& claims, const Limits& li
 bool IsSpoiled(const record::Verdict& latency, const Tally& tally) {
   if (latency.standing < Standing::kInvalid) return false;
   return std::ranges::none_of(latency.causes, [&](const record::Cause& cause) {
-    // What was not sent is the generator's doing.
+    // The generator is the cause of requests that were not sent.
     if (cause.reason == Reason::kErrors) return tally.failed() > 0;
     return cause.reason == Reason::kRateMissed || cause.reason == Reason::kNoSteadyState;
   });

@@ -13,7 +13,7 @@
 
 namespace weir::load {
 
-// What is known of a run beside what it played. Absent: not known, and not judged.
+// Facts about a run beside its scenario. Absent: not known, and not judged.
 struct Environment {
   std::optional<double> rate;           // asked for, an open loop's
   std::optional<double> ceiling_per_s;  // requests that the generator can send to a server that does nothing
@@ -57,7 +57,7 @@ void JudgePercentile(const stats::Histogram& response, double percentile, record
 
 // Whether the server worked for other clients while it was measured.
 bool IsShared(const ServerShare& share, const Limits& limits = {});
-// What that makes of the claims: response times and throughput are those of a server that others used.
+// Judges the claims by it: response times and throughput are those of a server that others used.
 void JudgeServerShare(const ServerShare& share, Claims& claims, const Limits& limits = {});
 
 // How a figure went over the run: absent where there are too few slices to tell.
@@ -68,7 +68,7 @@ struct Drift {
   // more than chance allows.
   bool settled = true;
 };
-// Of the mean of each slice, or of its count.
+// Selects the mean of each slice, or its count.
 enum class Of { kMean, kCount };
 std::optional<Drift> FindDrift(const Series& series, Of of, double seconds);
 

@@ -36,7 +36,7 @@ struct MlperfRules {
   std::optional<double> latency_bound;  // seconds, by default; for it to hold is what makes the metric valid
   std::string_view metric, unit;
 };
-// What a scenario leaves to the one who runs it.
+// The parameters of a scenario that its user chooses.
 struct MlperfTargets {
   double rate = 0;  // server: queries a second
   int depth = 0;  // offline: queries that are out at a time; enough of them leave no part of the system idle

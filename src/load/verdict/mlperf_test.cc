@@ -90,7 +90,7 @@ TEST(RulesOf, RefusesAMissingTarget) {
   EXPECT_TRUE(RulesOf(MlperfScenario::kSingleStream).has_value());
 }
 
-// Of 64 queries early stopping leaves 1 over at p90, and LoadGen names sorted[64 - 1]; of 197 it leaves 10,
+// For 64 queries early stopping leaves 1 over at p90, and LoadGen names sorted[64 - 1]; for 197 it leaves 10,
 // and LoadGen names sorted[187], the 188th.
 TEST(JudgeMlperf, GivesTheEarlyStoppingEstimateOfSingleStream) {
   const MlperfRules rules = Rules(MlperfScenario::kSingleStream);
@@ -148,7 +148,7 @@ TEST(JudgeMlperf, WantsTheSamplesOfAQueryThatTheScenarioHas) {
   EXPECT_TRUE(Judge(Rules(MlperfScenario::kMultiStream), played, 8).valid);
 }
 
-// Of 60,000 queries 600 over are a hundredth; the test's 1 % points are about 2.33 sqrt(594) = 57 off.
+// With 60,000 queries 600 over are a hundredth; the test's 1 % points are about 2.33 sqrt(594) = 57 off.
 TEST(JudgeMlperf, LetsAServerRateStandWhereItsBoundHolds) {
   const MlperfRules rules = Rules(MlperfScenario::kServer);
   const MlperfResult good = Judge(rules, Flat({.answered = 60'000, .over = 530}), 1);

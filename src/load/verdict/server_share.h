@@ -25,7 +25,7 @@ struct ServerShare {
   int64_t ours_at_most = 0;  // of these
 
   int64_t others_at_least() const { return counted - ours_at_most; }
-  // Of the requests counted, 0 to 1.
+  // Returns the share of the counted requests that others sent, 0 to 1.
   double others_share() const {
     return counted > 0 ? static_cast<double>(others_at_least()) / static_cast<double>(counted) : 0;
   }

@@ -51,8 +51,8 @@ class SplitSums {
 
   int64_t count() const { return count_; }
   std::optional<Split> Mean() const;  // nothing where there is none
-  // Of so many with the longest response times. Those of the bucket that is cut through stand there by their
-  // mean, so by response times at most 1/64 apart. Nothing where there are not so many.
+  // Returns the mean of the requests with the longest response times. The last bucket
+  // counts by its mean; its response times differ by at most 1/64. Nothing if there are fewer requests.
   std::optional<Split> MeanOfSlowest(int64_t requests) const;
 
  private:

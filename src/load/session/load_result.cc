@@ -1,0 +1,296 @@
+#include "load/session/load_result.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <variant>
+
+#include "load/session/level_split.h"
+#include "load/verdict/judge.h"
+#include "stats/quantile.h"
+#include "stats/summary.h"
+
+namespace weir::load {
+namespace {
+
+using results::LoadResult;
+
+constexpr double kConfidence = 0.95;
+
+std::optional<double> ScaledMs(const auto& value) {
+  return value ? std::optional(1e-6 * static_cast<double>(*value)) : std::nullopt;
+}
+
+// `send`: the sending times of the same requests, if they are a part of `times`.
+LoadResult::Times TimesOf(const stats::Histogram& times, const stats::Histogram& send = {}) {
+  LoadResult::Times made{.mean = ScaledMs(times.Mean()),
+                         .standard_deviation = ScaledMs(times.StandardDeviation()),
+                         .min = ScaledMs(times.Min()),
+                         .percentiles = {},
+                         .max = ScaledMs(times.Max()),
+                         .n = times.count(),
+                         .intervals_95 = {}};
+  for (size_t i = 0; i < LoadResult::kPercentileCount; ++i) {
+    const auto& [name, p] = LoadResult::kPercentiles[i];
+    made.percentiles[i] = QuantileMs(times, p);
+    const auto ranks = stats::QuantileRanks(p, times.count(), kConfidence);
+    if (!ranks || !made.percentiles[i]) continue;
+    const double outside = OutsideOfServer(QuantileMs(send, p), made.min);
+    made.intervals_95[name] = {*ScaledMs(times.AtRank(ranks->low)) - outside,
+                               *ScaledMs(times.AtRank(ranks->high))};
+  }
+  return made;
+}
+
+std::optional<LoadResult::Times> TimesIfAny(const stats::Histogram& times) {
+  return times.empty() ? std::nullopt : std::optional(TimesOf(times));
+}
+
+std::vector<LoadResult::Reason> ReasonsOf(const Claims& claims) {
+  std::vector<LoadResult::Reason> reasons;
+  for (const record::Cause& cause : CausesOf(claims)) {
+    LoadResult::Reason& reason = reasons.emplace_back();
+    reason.reason = ToString(cause.reason);
+    if (std::ranges::find(claims.throughput.causes, cause) != claims.throughput.causes.end())
+      reason.about.emplace_back("throughput");
+    if (std::ranges::find(claims.latency.causes, cause) != claims.latency.causes.end())
+      reason.about.emplace_back("latency");
+    reason.evidence = cause.evidence;
+  }
+  return reasons;
+}
+
+LoadResult::Run RunOf(const RunOutcome& played) {
+  return {.throughput_per_s = played.throughput(),
+          .measured_s = played.measured_s,
+          .answered = played.tally.answered(),
+          .planned = played.tally.planned(),
+          .warm_up_s = played.warm_up_s,
+          .warm_up_requests = played.warm_up_requests,
+          .by_count = played.by_count,
+          .generator = LoadResult::Generator{.sent = played.tally.slip.count(),
+                                             .late = played.tally.late,
+                                             .sent_per_s = played.sent_per_s(),
+                                             .empty_share = played.empty_share,
+                                             .busiest_thread = played.busiest_thread},
+          .response = TimesOf(played.tally.response, played.tally.send),
+          .client_send = TimesIfAny(played.tally.send)};
+}
+
+void AddSetting(const LevelResult& level, LoadResult::Level& made) {
+  if (const auto* closed = std::get_if<Concurrency>(&level.level.scenario)) {
+    made.load_model = LoadResult::kClosed;
+    made.concurrency = closed->in_flight;
+    made.mode = closed->wait == Concurrency::Wait::kSync ? "sync" : "async";
+    return;
+  }
+  const auto& open = std::get<Rate>(level.level.scenario);
+  constexpr std::array kNames = {"constant", "poisson", "gamma", "trace"};
+  made.load_model = LoadResult::kOpen;
+  made.request_rate = open.per_second;
+  made.distribution = kNames.at(open.arrivals.index());
+}
+
+LoadResult::ServerTimes ServerOf(const infer::MeanServerTimes& times, double service_ms) {
+  return {.queue = times.queue_ms,
+          .compute_input = times.compute_input_ms,
+          .compute_infer = times.compute_infer_ms,
+          .compute_output = times.compute_output_ms,
+          .request = times.request_ms,
+          .outside = service_ms - times.request_ms,
+          .receive = times.receive_ms,
+          .rows_per_batch = times.rows_per_batch > 0 ? std::optional(times.rows_per_batch) : std::nullopt};
+}
+
+LoadResult::Split SplitOf(const MeanSplit& split) {
+  LoadResult::Split made{.slip = split.slip,
+                         .client_receive = split.client_receive,
+                         .client_send = split.client_send,
+                         .wire_and_wait = split.wire_and_wait,
+                         .server = {}};
+  if (split.server) {
+    made.server = LoadResult::Split::Server{.receive = split.server->receive_ms,
+                                            .queue = split.server->queue_ms,
+                                            .compute_input = split.server->compute_input_ms,
+                                            .compute_infer = split.server->compute_infer_ms,
+                                            .compute_output = split.server->compute_output_ms,
+                                            .rest = split.server->rest_ms()};
+  }
+  return made;
+}
+
+// `sends`: the client knows how long it sent.
+LoadResult::Slowest SlowestResult(const SlowestRequests& slowest, double percentile, bool sends) {
+  const auto ms = [&](SplitPart part) { return 1e-6 * slowest.mean.of(part); };
+  LoadResult::Split split{.slip = ms(SplitPart::kSlip),
+                          .client_receive = ms(SplitPart::kClientReceive),
+                          .client_send = sends ? std::optional(ms(SplitPart::kClientSend)) : std::nullopt,
+                          .wire_and_wait = ms(SplitPart::kWireAndWait),
+                          .server = LoadResult::Split::Server{.receive = ms(SplitPart::kReceive),
+                                                              .queue = ms(SplitPart::kQueue),
+                                                              .compute_input = ms(SplitPart::kComputeInput),
+                                                              .compute_infer = ms(SplitPart::kComputeInfer),
+                                                              .compute_output = ms(SplitPart::kComputeOutput),
+                                                              .rest = ms(SplitPart::kServerRest)}};
+  return {.above_percentile = percentile,
+          .n = slowest.requests,
+          .mean = 1e-6 * slowest.mean.response,
+          .split = std::move(split)};
+}
+
+// Adds the server's times and the split, or why they are left out if the server's account is not of our
+// requests.
+void AddSplit(const LevelResult& level, double percentile, LoadResult::Level& made) {
+  if (level.server_share) {
+    made.server_requests = {.counted = level.server_share->counted,
+                            .ours_at_most = level.server_share->ours_at_most,
+                            .others_at_least = level.server_share->others_at_least()};
+  }
+  const auto [times, left_out] = ServerAccountOf(level);
+  if (!left_out.empty()) {
+    made.split_left_out = left_out;
+    return;
+  }
+  if (const auto service = MeanMs(level.tally.service); times && service)
+    made.server = ServerOf(*times, *service);
+  if (const auto split = MeanSplitOf(level, times)) made.split = SplitOf(*split);
+  if (const auto slowest = SlowestOf(level, percentile))
+    made.slowest = SlowestResult(*slowest, percentile, !level.tally.send.empty());
+}
+
+LoadResult::Level LevelOf(const LoadOptions& options, int batch, const LevelResult& level) {
+  LoadResult::Level made;
+  AddSetting(level, made);
+  made.verdict = {.throughput = std::string(ToString(level.claims.throughput.standing)),
+                  .latency = std::string(ToString(level.claims.latency.standing))};
+  made.reasons = ReasonsOf(level.claims);
+  made.throughput_per_s = level.throughput();
+  made.rows_per_s = level.throughput() * batch;
+  if (const auto spread = stats::Summarise(Throughputs(level)); spread && spread->n > 1) {
+    made.repeats = spread->n;
+    made.throughput_standard_error = spread->standard_error;
+  }
+  made.measured_s = level.measured_s;
+  made.elapsed_s = level.elapsed_s();
+  made.planned = level.tally.planned();
+  made.answered = level.tally.answered();
+  made.failed = level.tally.failed();
+  made.unsent = level.tally.of(Outcome::kUnsent);
+  const stats::Histogram& send = level.tally.send;
+  made.response = TimesOf(level.tally.response, send);
+  if (const auto half = MeanHalfWidthMs(level)) {
+    const double mean = made.response.mean.value_or(0);
+    made.response.intervals_95[LoadResult::kMean] = {mean - *half - OutsideOfServerMs(level), mean + *half};
+  }
+  made.service = TimesOf(level.tally.service, send);
+  made.first_byte = TimesOf(level.tally.first_byte, send);
+  made.client_send = TimesIfAny(send);
+  made.slip = TimesOf(level.tally.slip);
+  for (int i = 1; i < kOutcomes; ++i) {
+    const auto outcome = static_cast<Outcome>(i);
+    if (level.tally.of(outcome) > 0) made.errors[std::string(ToString(outcome))] = level.tally.of(outcome);
+  }
+  if (level.cpu_s > 0 && level.answered() > 0) made.client_cpu_us_per_request = CpuMicroseconds(level);
+  made.spin_cpu_s = level.spin_s;
+  AddSplit(level, SlowPercentile(options), made);
+  if (level.below_threshold) {
+    constexpr std::array kAnswers = {"yes", "no", "undecided"};
+    made.below_threshold = kAnswers.at(static_cast<size_t>(*level.below_threshold));
+  }
+  if (level.mlperf) {
+    made.mlperf = {.metric = level.mlperf->metric,
+                   .valid = level.mlperf->valid,
+                   .shortfalls = level.mlperf->shortfalls,
+                   .value = level.mlperf->value};
+  }
+  const auto use = [](const monitor::Resources& resources) {
+    results::ResourceUse made_use;
+    made_use.json = resources.ToJson();
+    return made_use;
+  };
+  if (level.resources) made.resources = use(*level.resources);
+  if (level.server_resources) made.server_resources = use(*level.server_resources);
+  if (const int64_t lost = SamplesLost(level); lost > 0) made.samples_lost = lost;
+  for (const RunOutcome& played : level.repeats) {
+    made.runs.push_back(RunOf(played));
+    for (const std::string& error : played.errors) made.error_messages.push_back(EscapeBytes(error));
+  }
+  return made;
+}
+
+}  // namespace
+
+std::optional<double> QuantileMs(const stats::Histogram& histogram, double p) {
+  if (!stats::Supports(p, histogram.count())) return std::nullopt;
+  return ScaledMs(histogram.Quantile(p));
+}
+
+std::vector<record::Cause> CausesOf(const Claims& claims) {
+  std::vector<record::Cause> causes = claims.throughput.causes;
+  for (const record::Cause& cause : claims.latency.causes) {
+    if (std::ranges::find(causes, cause) == causes.end()) causes.push_back(cause);
+  }
+  return causes;
+}
+
+int64_t SamplesLost(const LevelResult& level) {
+  int64_t lost = 0;
+  for (const RunOutcome& played : level.repeats) lost += played.samples_lost;
+  return lost;
+}
+
+std::vector<double> Throughputs(const LevelResult& level) {
+  std::vector<double> values;
+  for (const RunOutcome& played : level.repeats) values.push_back(played.throughput());
+  return values;
+}
+
+double CpuMicroseconds(const LevelResult& level) {
+  const auto answers = static_cast<double>(std::max<int64_t>(1, level.answered()));
+  return 1e6 * level.cpu_s / answers;
+}
+
+std::optional<double> MeanHalfWidthMs(const LevelResult& level) {
+  if (level.repeats.size() == 1) {
+    const auto interval = MeanResponse(level.repeats.front());
+    return interval ? std::optional(500 * (interval->high - interval->low)) : std::nullopt;
+  }
+  std::vector<double> means;
+  for (const RunOutcome& played : level.repeats) {
+    if (const auto mean = ScaledMs(played.tally.response.Mean())) means.push_back(*mean);
+  }
+  const auto summary = stats::Summarise(means);
+  if (!summary || !summary->low) return std::nullopt;
+  return (*summary->high - *summary->low) / 2;
+}
+
+double OutsideOfServerMs(const LevelResult& level) {
+  return OutsideOfServer(ScaledMs(level.tally.send.Mean()), ScaledMs(level.tally.response.Min()));
+}
+
+results::LoadResult MakeResult(const LoadOptions& options, const ResultParts& parts) {
+  LoadResult made;
+  made.model = parts.model;
+  made.protocol = parts.protocol;
+  made.batch = parts.batch;
+  made.claim = LoadResult::Claim{.percentile = options.percentile > 0 ? options.percentile : 50,
+                                 .latency_threshold_ms = options.latency_threshold_ms > 0
+                                                             ? std::optional(options.latency_threshold_ms)
+                                                             : std::nullopt};
+  for (const LevelResult& level : parts.outcome.levels)
+    made.levels.push_back(LevelOf(options, parts.batch, level));
+  if (parts.outcome.peak) {
+    made.peak = {.confirmed = parts.outcome.peak->confirmed,
+                 .runs = std::ssize(parts.outcome.levels),
+                 .spoiled = parts.outcome.peak_spoiled,
+                 .request_rate = parts.outcome.peak->rate,
+                 .failed_at = parts.outcome.peak->failed_at};
+  }
+  if (parts.ceiling)
+    made.generator = {.ceiling_per_s = parts.ceiling->per_s, .floor_ms = parts.ceiling->floor_ms};
+  made.interrupted = parts.interrupted;
+  made.provenance = parts.provenance;
+  return made;
+}
+
+}  // namespace weir::load
