@@ -28,4 +28,14 @@ std::string Short(double value) {
   return fmt::format("{:.2g}", value);
 }
 
+std::string Size(double bytes) {
+  static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
+  int unit = 0;
+  while (bytes >= 999.5 && unit < 4) {
+    bytes /= 1000;
+    unit += 1;
+  }
+  return Short(bytes) + " " + kUnits[unit];
+}
+
 }  // namespace weir

@@ -144,20 +144,6 @@ Status Console::WriteText(const std::string& text) const {
 
 void Console::Note(const std::string& text) const { Say(fmt::format("weir: {}\n", EscapeForTerminal(text))); }
 
-std::string Console::Bold(const std::string& text) const {
-  return colour_ ? fmt::format("{}{}{}", kBold, text, kPlain) : text;
-}
-
-std::string Console::Bar(double share, int width) {
-  static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-  const int eighths = static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * width * 8));
-  std::string bar;
-  for (int i = 0; i < eighths / 8; ++i) bar += "█";
-  bar += kEighths[eighths % 8];
-  const int cells = eighths / 8 + (eighths % 8 != 0 ? 1 : 0);
-  return bar + std::string(static_cast<size_t>(width - cells), ' ');
-}
-
 void Console::Progress(double elapsed_s, const std::string& what, int64_t done, int64_t total,
                        const std::string& extra) {
   if (!live_ || elapsed_s < 2) return;
@@ -187,16 +173,6 @@ Status Console::Json(const weir::Json& json) const {
     return FailErrno("standard output", errno);
   }
   return {};
-}
-
-std::string Size(double bytes) {
-  static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
-  int unit = 0;
-  while (bytes >= 999.5 && unit < 4) {
-    bytes /= 1000;
-    unit += 1;
-  }
-  return Short(bytes) + " " + kUnits[unit];
 }
 
 namespace {

@@ -12,6 +12,7 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text_style.h"
 
 namespace weir::cli {
 
@@ -45,12 +46,11 @@ class Console {
   enum class Stdout { kFree, kTaken };  // taken: text goes to standard error also without "--json -"
   explicit Console(std::string json, Stdout out = Stdout::kFree);
 
-  void Text(const std::string& text) const;         // with its newlines
-  Status WriteText(const std::string& text) const;  // the same; kIo where it could not be written
-  void Note(const std::string& text) const;         // one line to standard error
-  std::string Bold(const std::string& text) const;  // for Text
-  // A bar of `width` cells, `share` of it filled.
-  static std::string Bar(double share, int width);
+  void Text(const std::string& text) const;          // with its newlines
+  Status WriteText(const std::string& text) const;   // the same; kIo where it could not be written
+  void Note(const std::string& text) const;          // one line to standard error
+  const TextStyle& style() const { return style_; }  // for Text
+  std::string Bold(const std::string& text) const { return style_.Bold(text); }
 
   // A line that is written over, on standard error where that is a terminal, from two seconds on.
   void Progress(double elapsed_s, const std::string& what, int64_t done, int64_t total,
@@ -66,12 +66,10 @@ class Console {
   const std::string json_;
   std::FILE* const text_;
   const bool colour_;
+  const TextStyle style_{colour_};
   const bool live_;
   bool progress_shown_ = false;
 };
-
-// Bytes for people: 1.5 GB. Other numbers: base/count.h.
-std::string Size(double bytes);
 
 // From now until destroyed, Ctrl-C and SIGTERM ask `token()` to stop once; a second one ends the program at
 // once with status 130. Make it before any thread starts: threads inherit that the signals are not theirs.

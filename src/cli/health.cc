@@ -19,7 +19,7 @@ int Health(const Arguments& arguments) {
   const auto parsed = launch::ParseHttpUrl(url);
   if (!parsed) return FailWith(parsed.error());
   if (parsed->path == "/") url += url.ends_with('/') ? "v2/health/ready" : "/v2/health/ready";
-  const Status ready = launch::AskHttp(url, FromSeconds(timeout_s), SteadyClock());
+  const Status ready = launch::AskHttp(url, FromSeconds(timeout_s));
   if (!ready) return FailWith(ready.error());
   fmt::print("ready\n");
   return kDone;

@@ -7,20 +7,20 @@
 #include "base/file.h"
 #include "cli/console.h"
 #include "cli/load_flags.h"
-#include "cli/load_result.h"
 #include "cli/server_place.h"
 #include "cli/verbs.h"
 #include "load/session/load_result.h"
 #include "load/session/load_session.h"
+#include "load/session/load_text.h"
 #include "load/validate/validate.h"
 #include "record/provenance.h"
 
 namespace weir::cli {
 namespace {
 
-int ExitOf(const LoadResult& result) {
+int ExitOf(const load::LoadSummary& result) {
   if (result.interrupted) return kInterrupted;
-  return load::MeetsClaim(result.flags, result.outcome) ? kDone : kClaimInvalid;
+  return load::MeetsClaim(result.options, result.outcome) ? kDone : kClaimInvalid;
 }
 
 Result<int> ValidateFile(const LoadFlags& flags) {
@@ -84,14 +84,15 @@ load::SessionHooks MakeSessionHooks(const LoadFlags& flags, const load::Target& 
 }
 
 // Says what will be played, before it is.
-void Announce(const LoadResult& result, const std::vector<load::Level>& levels, const Console& console) {
+void Announce(const load::LoadSummary& result, const std::vector<load::Level>& levels,
+              const Console& console) {
   console.Text(fmt::format(
       "{}, {}\n", console.Bold(result.target.Title()),
       result.length.requests > 0
           ? fmt::format("{} requests a level", Count(result.length.requests))
           : fmt::format("{:g} s a level", Seconds(result.length.length) * result.length.repeats)));
   if (!result.length.note.empty()) console.Note(result.length.note);
-  const int connections = result.flags.connections;
+  const int connections = result.options.connections;
   const bool waits = std::ranges::any_of(levels, [&](const load::Level& level) {
     const auto* closed = std::get_if<load::Concurrency>(&level.scenario);
     return closed && connections > 0 && connections < closed->in_flight;
@@ -120,12 +121,13 @@ Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
       requests.pool.begin(),
       requests.pool.begin() + static_cast<std::ptrdiff_t>(std::min(kProbe, requests.pool.size())));
   TRY_STATUS(target->Prepare(requests));
-  LoadResult result{.flags = flags,
-                    .target = *target,
-                    .length = load::LengthOf(flags),
-                    .batch = flags.batch,
-                    .outcome = {},
-                    .ceiling = {}};
+  load::LoadSummary result{.options = flags,
+                           .target = *target,
+                           .verbose = flags.verbose,
+                           .length = load::LengthOf(flags),
+                           .batch = flags.batch,
+                           .outcome = {},
+                           .ceiling = {}};
   Announce(result, levels, console);
   load::LoadSession session(flags, *target, requests, clock,
                             MakeSessionHooks(flags, *target, std::move(probe), clock, console, stop), stop);
@@ -133,7 +135,8 @@ Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
   const load::RunLevelsHooks hooks{
       .play = [&](const load::Level& level, const load::LevelLength& length, int number,
                   Seed seed) { return session.PlayLevel(level, length, number, seed); },
-      .played = [&](const LevelResult& level) { console.Text(LevelText(console, result, level)); },
+      .played =
+          [&](const load::LevelResult& level) { console.Text(LevelText(console.style(), result, level)); },
       .note = note};
   if (flags.find_peak) {
     TRY_STATUS(load::FindPeak(flags, levels.front(), result.length, hooks, stop, result.outcome));
@@ -142,19 +145,12 @@ Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
   }
   result.interrupted = stop.stop_requested();
   result.ceiling = session.ceiling();
-  console.Text(TableText(result) + CeilingText(result) + PeakText(console, result));
+  console.Text(TableText(result) + CeilingText(result) + PeakText(console.style(), result));
   TRY_STATUS(session.Finish());
   const record::Provenance provenance = record::CollectProvenance({.command = CommandLine(),
                                                                    .seed = static_cast<uint64_t>(flags.seed),
                                                                    .libraries = target->Libraries()});
-  TRY_STATUS(console.Json(load::MakeResult(flags, {.model = target->info().name,
-                                                   .protocol = target->protocol(),
-                                                   .batch = result.batch,
-                                                   .outcome = result.outcome,
-                                                   .ceiling = result.ceiling,
-                                                   .interrupted = result.interrupted,
-                                                   .provenance = provenance.ToJson()})
-                              .ToJson()));
+  TRY_STATUS(console.Json(load::MakeResult(result, provenance).ToJson()));
   if (!flags.csv.empty()) TRY_STATUS(WriteFileWhole(flags.csv, ResultCsv(result)));
   return ExitOf(result);
 }

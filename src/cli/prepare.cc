@@ -13,13 +13,13 @@
 #include "base/file.h"
 #include "cli/console.h"
 #include "cli/prepare_flags.h"
-#include "cli/prepare_result.h"
 #include "cli/verbs.h"
 #include "dataset/verify.h"
 #include "prepare/join.h"
 #include "prepare/part.h"
 #include "prepare/preview.h"
 #include "prepare/sources.h"
+#include "prepare/summary_text.h"
 #include "record/provenance.h"
 #include "run/picture_judge.h"
 #include "synth/pictures.h"
@@ -182,7 +182,7 @@ class Teller {
 };
 
 Json ResultJson(const PrepareFlags& w, const prepare::PrepareSummary& summary, const std::string& folder) {
-  results::PrepareResult result = MakeResult(summary, folder);
+  results::PrepareResult result = prepare::MakeResult(summary, folder);
   if (w.make > 0 || w.sample > 0 || !w.split.empty()) result.seed = w.seed;
   result.provenance =
       record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(w.seed)}).ToJson();
@@ -192,10 +192,10 @@ Json ResultJson(const PrepareFlags& w, const prepare::PrepareSummary& summary, c
 
 Result<int> Finish(const PrepareFlags& w, const Console& console, const prepare::PrepareSummary& summary,
                    const std::string& folder) {
-  console.Text(SummaryText(summary, folder));
+  console.Text(prepare::SummaryText(summary, folder));
   if (!w.preview.empty()) TRY_STATUS(WritePreview(w, folder));
   TRY_STATUS(console.Json(ResultJson(w, summary, folder)));
-  return w.strict && RejectedCount(summary) > 0 ? kJobFailed : kDone;
+  return w.strict && prepare::RejectedCount(summary) > 0 ? kJobFailed : kDone;
 }
 
 Result<int> Make(const PrepareFlags& w, Console& console, const Clock& clock, const std::stop_token& stop) {

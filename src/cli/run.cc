@@ -7,7 +7,6 @@
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/run_flags.h"
-#include "cli/run_result.h"
 #include "cli/server_place.h"
 #include "cli/verbs.h"
 #include "dataset/source.h"
@@ -17,6 +16,7 @@
 #include "run/application.h"
 #include "run/backend.h"
 #include "run/label_check.h"
+#include "run/run_summary.h"
 
 namespace weir::cli {
 namespace {
@@ -110,7 +110,7 @@ run::Options MakeOptions(const RunFlags& w, const run::Backend& recogniser) {
 
 // The measured part: from the first picture to the last answer.
 Status Measure(run::Application& application, Protocol& protocol, Console& console, const Clock& clock,
-               run::Backend& recogniser, const monitor::ServerPlace& place, RunResult& result) {
+               run::Backend& recogniser, const monitor::ServerPlace& place, run::RunSummary& result) {
   TRY_STATUS(application.MakeReady());
   recogniser.Begin();
   const auto resources = TRY(monitor::ResourceMonitor::Start(clock, recogniser.WatchOptions()));
@@ -162,7 +162,7 @@ Result<int> RunModel(const RunFlags& w, const std::stop_token& stop) {
   if (!w.answers.empty())
     writer = TRY(run::AnswerWriter::Create(w.answers == "-" ? "/dev/stdout" : w.answers));
   Protocol protocol(std::move(writer), target.labels);
-  RunResult result{.flags = w, .options = options, .recogniser = *recogniser, .listing = listing};
+  run::RunSummary result{.mode = w.mode, .options = options, .backend = *recogniser, .listing = listing};
   result.labels = run::CheckLabels(listing, target);
   run::Application application(recogniser->service(), target, listing, clock, options);
   {
@@ -171,12 +171,13 @@ Result<int> RunModel(const RunFlags& w, const std::stop_token& stop) {
   }
   TRY_STATUS(protocol.Finish());
   result.shown = protocol.shown();
+  result.command = record::CommandLine(CommandLine());
   result.bounds = results::FindBounds(result.report.costs);
   result.bottleneck = results::FindBottleneck(result.report.costs);
 
   const record::Provenance provenance =
       record::CollectProvenance({.command = CommandLine(), .libraries = recogniser->Libraries()});
-  console.Text(ResultText(console, result));
+  console.Text(SummaryText(console.style(), result));
   TRY_STATUS(console.Json(TRY(MakeResult(result, provenance)).ToJson()));
   if (result.report.stopped) return kInterrupted;
   if (result.report.failed > 0 || (w.strict && result.report.rejected.total > 0)) return kJobFailed;

@@ -6,6 +6,7 @@
 #include "image/formats.h"
 #include "image/jpeg_guard.h"
 #include "image/jpeg_huffman.h"
+#include "image/jpeg_private.h"
 
 namespace weir::image {
 namespace {
@@ -142,18 +143,6 @@ void ReadWindow(Work& work, JDIMENSION first_column) {
   }
 }
 
-// Whether bytes of the scan are left that no block has used. libjpeg warns of those it has not read, but
-// forgets up to seven that its bit buffer holds, which are often all that a damaged stream leaves. Only a
-// restart makes it count them; so it is told of one, and stopped there.
-bool HasUnusedBytes(jpeg_decompress_struct& cinfo) {
-  if (cinfo.arith_code || cinfo.restart_interval != 0) return false;
-  cinfo.marker->discarded_bytes = 0;
-  cinfo.marker->read_restart_marker = [](j_decompress_ptr) -> boolean { return FALSE; };
-  cinfo.restart_interval = 1;
-  (*cinfo.entropy->decode_mcu)(&cinfo, nullptr);
-  return cinfo.marker->discarded_bytes > 0;
-}
-
 // Entropy-decodes to the end marker. Asked to skip to the very bottom, libjpeg-turbo 2.1 would stop reading
 // instead, so the last row is left to be read.
 void ReadToEnd(Work& work) {
@@ -162,7 +151,7 @@ void ReadToEnd(Work& work) {
   const JDIMENSION left = cinfo.output_height - cinfo.output_scanline;
   if (left > 1) jpeg_skip_scanlines(&cinfo, left - 1);
   ReadAndDrop(work, std::min<JDIMENSION>(left, 1));
-  if (work.errors.strict && !work.own_codes && HasUnusedBytes(cinfo)) {
+  if (work.errors.strict && !work.own_codes && HasKnownJpegStructures() && HasUnusedBytes(cinfo)) {
     FailJpeg(reinterpret_cast<j_common_ptr>(&cinfo), RejectReason::kDamaged,
              "bytes are left after the last block");
   }

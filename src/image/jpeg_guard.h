@@ -6,7 +6,6 @@
 // clang-format off: each needs the one before it
 #include <stdio.h>
 #include <jpeglib.h>
-#include <jpegint.h>
 // clang-format on
 
 #include <csetjmp>

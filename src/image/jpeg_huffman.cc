@@ -5,6 +5,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "image/jpeg_private.h"
+
 namespace weir::image {
 namespace {
 
@@ -44,7 +46,7 @@ Copied CopyUnstuffed(const uint8_t* from, const uint8_t* file_end, size_t room, 
 }  // namespace
 
 bool JpegHuffman::CanDecode(jpeg_decompress_struct& cinfo) {
-  return cinfo.progressive_mode == FALSE && cinfo.arith_code == FALSE &&
+  return HasKnownJpegStructures() && cinfo.progressive_mode == FALSE && cinfo.arith_code == FALSE &&
          jpeg_has_multiple_scans(&cinfo) == FALSE;
 }
 
@@ -158,7 +160,7 @@ void JpegHuffman::Install(jpeg_decompress_struct& cinfo) {
   WantColumns(0, columns_);
   mcus_left_ = int64_t{columns_} * cinfo.MCU_rows_in_scan;
   cinfo.client_data = this;
-  cinfo.entropy->decode_mcu = DecodeMcu;
+  ReplaceEntropyDecoder(cinfo, DecodeMcu);
   BeginSegment(cinfo);
 }
 
@@ -309,7 +311,7 @@ void JpegHuffman::EndMcu(jpeg_decompress_struct& cinfo) {
 
 void JpegHuffman::NextSegment(jpeg_decompress_struct& cinfo) {
   EndSegment(cinfo);
-  (*cinfo.marker->read_restart_marker)(&cinfo);
+  ReadRestartMarker(cinfo);
   BeginSegment(cinfo);
 }
 

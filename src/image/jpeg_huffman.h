@@ -19,8 +19,9 @@ namespace weir::image {
 // neither of them, nor a branch be guessed.
 class JpegHuffman {
  public:
-  // Whether the picture is one that it reads: of one scan, sequential, by Huffman codes. To be asked once
-  // jpeg_start_decompress has returned, before any block is decoded.
+  // Returns whether it reads the picture: of one scan, sequential, by Huffman codes, and libjpeg is one whose
+  // private structures are known (jpeg_private.h). Call it after jpeg_start_decompress, before any block is
+  // decoded.
   static bool CanDecode(jpeg_decompress_struct& cinfo);
 
   // Takes the place of `cinfo`'s decoder. It must stay where it is until the last block is decoded;

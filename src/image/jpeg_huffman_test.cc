@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "image/decode.h"
+#include "image/jpeg_private.h"
 #include "image/testing/pictures.h"
 #include "image/testing/shared_files.h"
 
@@ -40,6 +41,8 @@ Pixels Noise(int width, int height, uint64_t seed) {
   for (int i = 0; i < width * height * 3; ++i) pixels.data.push_back(static_cast<uint8_t>(random()));
   return pixels;
 }
+
+TEST(JpegHuffman, IsUsedWithTheLibraryThatIsInstalled) { EXPECT_TRUE(HasKnownJpegStructures()); }
 
 TEST(JpegHuffman, GivesWhatLibjpegGives) {
   for (const int quality : {1, 50, 85, 100}) {

@@ -46,7 +46,7 @@ Ports Chosen(const Ports& wanted, const std::vector<int>& free) {
 LaunchResult<StartedServer> WaitForServer(std::unique_ptr<Launched> launched, const std::string& ready,
                                           const Places& places, Instant begin, Duration timeout,
                                           const Clock& clock) {
-  const std::function<Status()> ask = [&] { return AskReady(ready, kOneAnswer, clock); };
+  const std::function<Status()> ask = [&] { return AskReady(ready, kOneAnswer); };
   TRY_STATUS(WaitUntilReady(*launched, ask, begin + timeout, clock));
   return StartedServer{.launched = std::move(launched),
                        .address = places.address,

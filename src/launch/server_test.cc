@@ -68,7 +68,7 @@ TEST_F(ServerTest, RunsUntilItIsLetGoWithAllThatItStarted) {
   {
     auto server = StartServer(Small("3"), clock_);
     ASSERT_TRUE(server.has_value()) << server.error().message;
-    EXPECT_TRUE(AskHttp(server->http() + "/v2/health/ready", 10s, clock_).has_value());
+    EXPECT_TRUE(AskHttp(server->http() + "/v2/health/ready", 10s).has_value());
     EXPECT_GT(server->start, Duration::zero());
     EXPECT_NE(server->ports.grpc, server->ports.metrics);
     std::string name;
@@ -79,7 +79,7 @@ TEST_F(ServerTest, RunsUntilItIsLetGoWithAllThatItStarted) {
     EXPECT_EQ(server->launched->Stop(60s), Ending{});
     EXPECT_THAT(server->launched->LastWords(), HasSubstr("bye"));
     EXPECT_TRUE(IsGone(child)) << "it was in a session of its own";
-    EXPECT_FALSE(AskHttp(server->http(), 10s, clock_).has_value());
+    EXPECT_FALSE(AskHttp(server->http(), 10s).has_value());
   }
   {
     auto server = StartServer(Small(), clock_);
@@ -194,7 +194,7 @@ class ServerImageTest : public ServerTest {
   void RunsAndLeavesNothing(const ServerImage& image) {
     auto server = StartServer(image, *tool_, clock_);
     ASSERT_TRUE(server.has_value()) << server.error().message;
-    EXPECT_TRUE(AskHttp(server->http() + "/v2/models/same/ready", 10s, clock_).has_value());
+    EXPECT_TRUE(AskHttp(server->http() + "/v2/models/same/ready", 10s).has_value());
     EXPECT_FALSE(StillRunning(ThisProcess(), clock_.Now(), clock_).empty());
     EXPECT_EQ(server->launched->Stop(60s), Ending{}) << server->launched->LastWords();
     EXPECT_TRUE(StillRunning(ThisProcess(), clock_.Now() + 60s, clock_).empty());

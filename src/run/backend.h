@@ -13,8 +13,8 @@
 #include "infer/server_times.h"
 #include "infer/service.h"
 #include "monitor/resources.h"
-#include "run/application.h"
 #include "results/bottleneck.h"
+#include "run/application.h"
 
 namespace weir::run {
 

@@ -134,7 +134,7 @@ TEST_F(NetworkLinkTest, JoinsTwoNamespaces) {
   EXPECT_EQ((*there)->address(), link->far_address());
   EXPECT_EQ((*there)->WaitForEnd(clock_.Now() + 60s), Ending{});
   EXPECT_THAT((*there)->LastWords(), HasSubstr(link->far_address() + "/30"));
-  const Status asked = AskHttp("http://" + link->far_address() + ":8000/", 10s, clock_);
+  const Status asked = AskHttp("http://" + link->far_address() + ":8000/", 10s);
   ASSERT_FALSE(asked.has_value());
   EXPECT_THAT(asked.error().message, HasSubstr("Connection refused")) << "that is: the far side was reached";
 }
@@ -160,7 +160,7 @@ TEST_F(NetworkLinkTest, IsNotShapedWithoutARateAndCountsAllTheSame) {
   if (link == nullptr) GTEST_SKIP() << reason_;
   EXPECT_THAT(Shown(*link), HasSubstr("pfifo"));
   EXPECT_THAT(Shown(*link), ::testing::Not(HasSubstr("rate")));
-  const Status asked = AskHttp("http://" + link->far_address() + ":8000/", 10s, clock_);
+  const Status asked = AskHttp("http://" + link->far_address() + ":8000/", 10s);
   EXPECT_THAT(asked.error().message, HasSubstr("Connection refused")) << "that is: the far side was reached";
   const auto counters = link->ReadCounters();
   ASSERT_TRUE(counters.has_value()) << counters.error().message;
@@ -347,7 +347,7 @@ TEST_F(NetworkLinkTest, DelaysWhereTheKernelCanAndSaysWhereItCannot) {
     GTEST_SKIP() << link.error().message;
   }
   const Instant begin = clock_.Now();
-  EXPECT_FALSE(AskHttp("http://" + (*link)->far_address() + ":8000/", 10s, clock_).has_value());
+  EXPECT_FALSE(AskHttp("http://" + (*link)->far_address() + ":8000/", 10s).has_value());
   EXPECT_GE(clock_.Now() - begin, 40ms) << "there and back";
   ASSERT_TRUE((*link)->SetRate(1).has_value());
   EXPECT_TRUE((*link)->ReadCounters().has_value());

@@ -1,87 +1,84 @@
 #include "launch/process/ready.h"
 
+#include <curl/curl.h>
 #include <fmt/format.h>
-#include <netdb.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <memory>
 #include <string_view>
 
 #include "base/file.h"
 #include "base/json.h"
-#include "launch/process/spawn.h"
 
 namespace weir::launch {
 namespace {
 
-// Waits for what is asked of one socket until `until`.
-Status Await(int socket, short events, Instant until, const Clock& clock) {
-  while (true) {
-    pollfd ready{socket, events, 0};
-    const int count = ::poll(&ready, 1, PollTimeout(until, clock));
-    if (count > 0) return {};
-    if (count == 0 && clock.Now() >= until) return Fail(ErrorCode::kDeadline, "no answer in time");
-  }
+constexpr size_t kMostOfAnAnswer = 4096;  // bytes of a body that are kept
+
+struct Answer {
+  std::string status_line, body;
+  bool good = false;  // a status of 200 to 299: nothing more is read
+};
+
+size_t TakeHeader(char* data, size_t size, size_t count, void* to) {
+  Answer& answer = *static_cast<Answer*>(to);
+  const std::string_view line(data, size * count);
+  if (!line.starts_with("HTTP/")) return line.size();
+  answer.status_line = line.substr(0, line.find_first_of("\r\n"));
+  const size_t status = answer.status_line.find(' ');
+  answer.good = status != std::string::npos && answer.status_line.substr(status + 1, 1) == "2";
+  return answer.good ? 0 : line.size();
 }
 
-Result<UniqueFd> Connect(const HttpUrl& url, Instant until, const Clock& clock) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (const int error = ::getaddrinfo(url.host.c_str(), url.port.c_str(), &hints, &found); error != 0)
-    return Fail(ErrorCode::kIo, ::gai_strerror(error));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, ::freeaddrinfo);
-  int error = 0;
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    UniqueFd fd(::socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, one->ai_protocol));
-    if (!fd.valid()) return FailErrno("a socket", errno);
-    if (::connect(fd.get(), one->ai_addr, one->ai_addrlen) == 0) return fd;
-    error = errno;
-    if (error != EINPROGRESS) continue;
-    TRY_STATUS(Await(fd.get(), POLLOUT, until, clock));
-    socklen_t size = sizeof error;
-    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error == 0) return fd;
-  }
-  return FailErrno("connect", error);
+size_t TakeBody(char* data, size_t size, size_t count, void* to) {
+  Answer& answer = *static_cast<Answer*>(to);
+  const size_t taken = std::min(size * count, kMostOfAnAnswer - answer.body.size());
+  answer.body.append(data, taken);
+  return taken;
 }
 
-// "HTTP/1.1 200 OK"
-bool IsGood(const std::string& answer) {
-  return answer.starts_with("HTTP/1.") && answer.size() >= 12 && answer[9] == '2';
+using Handle = std::unique_ptr<CURL, void (*)(CURL*)>;
+
+// A connection of its own, without a proxy.
+Handle Open(const std::string& url, Duration timeout) {
+  Handle handle(curl_easy_init(), curl_easy_cleanup);
+  CHECK(handle != nullptr);
+  CURL* const curl = handle.get();
+  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L);
+  curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(std::max(1.0, Milliseconds(timeout))));
+  return handle;
 }
 
-// The answer, at most 4 KiB of it: its first line, and what follows unless that says that all is well.
-Result<std::string> Ask(int socket, const HttpUrl& url, Instant until, const Clock& clock) {
-  const std::string request = fmt::format("GET {} HTTP/1.1\r\nHost: {}:{}\r\nConnection: close\r\n\r\n",
-                                          url.path, url.host, url.port);
-  if (::send(socket, request.data(), request.size(), MSG_NOSIGNAL) != std::ssize(request))
-    return FailErrno("send", errno);
-  std::string answer;
-  const auto has_line = [&] { return answer.find('\n') != std::string::npos; };
-  while (answer.size() < 4096 && !(has_line() && IsGood(answer))) {
-    const Status ready = Await(socket, POLLIN, until, clock);
-    if (!ready && has_line()) break;
-    TRY_STATUS(ready);
-    char buffer[512];
-    const ssize_t got = ::recv(socket, buffer, sizeof buffer, 0);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (got < 0) return FailErrno("receive", errno);
-    if (got == 0) break;
-    answer.append(buffer, static_cast<size_t>(got));
+// Returns the error of a transfer that gave no response.
+std::unexpected<Error> ErrorOf(CURLcode code, CURL* curl, const std::string& url) {
+  long os_error = 0;
+  curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &os_error);
+  const auto fail = [&](ErrorCode kind, std::string_view what) {
+    return Fail(kind, fmt::format("{}: {}", url, what));
+  };
+  switch (code) {
+    case CURLE_COULDNT_CONNECT:
+      if (os_error != 0) return Context(url, FailErrno("connect", static_cast<int>(os_error)).error());
+      return fail(ErrorCode::kIo, "connect: refused");
+    case CURLE_OPERATION_TIMEDOUT:
+      return fail(ErrorCode::kDeadline, "no answer in time");
+    case CURLE_GOT_NOTHING:
+      return fail(ErrorCode::kIo, "answered nothing");
+    case CURLE_UNSUPPORTED_PROTOCOL:  // HTTP/0.9: there is no status line
+    case CURLE_WEIRD_SERVER_REPLY:
+      return fail(ErrorCode::kIo, "the answer is not HTTP: is it the port of HTTP?");
+    default:
+      return fail(ErrorCode::kIo, curl_easy_strerror(code));
   }
-  return answer;
 }
 
 // Returns the server's error text if it has the protocol's form: {"error": "..."}.
-std::string ErrorOf(const std::string& answer) {
-  const size_t body = answer.find("\r\n\r\n");
-  if (body == std::string::npos) return "";
-  const Json said = Json::parse(answer.substr(body), nullptr, false);
+std::string ErrorText(const std::string& body) {
+  const Json said = Json::parse(body, nullptr, false);
   if (!said.is_object() || !said.contains("error") || !said["error"].is_string()) return "";
   return said["error"].get<std::string>();
 }
@@ -89,50 +86,57 @@ std::string ErrorOf(const std::string& answer) {
 }  // namespace
 
 Result<HttpUrl> ParseHttpUrl(const std::string& url) {
-  constexpr std::string_view kScheme = "http://";
-  const auto bad = [&](const char* why) {
+  const auto bad = [&](std::string_view why) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{}: {}; wanted is http://HOST:PORT/PATH", EscapeBytes(url), why));
   };
-  if (!url.starts_with(kScheme)) return bad("not an http URL");
-  if (std::ranges::any_of(url, [](unsigned char c) { return c <= ' ' || c == 127; }))
-    return bad("blanks in a URL");
-  const std::string_view rest = std::string_view(url).substr(kScheme.size());
-  const std::string_view authority = rest.substr(0, rest.find('/'));
-  HttpUrl parsed{.port = "80", .path = std::string(rest.substr(authority.size()))};
-  if (parsed.path.empty()) parsed.path = "/";
-  const size_t bracket = authority.starts_with('[') ? authority.find(']') : 0;  // an IPv6 address
-  if (bracket == std::string_view::npos) return bad("a bracket is not closed");
-  const size_t colon = authority.find(':', bracket);
-  parsed.host = authority.substr(bracket > 0 ? 1 : 0, bracket > 0 ? bracket - 1 : colon);
-  if (colon != std::string_view::npos) parsed.port = authority.substr(colon + 1);
-  if (parsed.host.empty()) return bad("no host");
-  const bool digits = std::ranges::all_of(parsed.port, [](char c) { return c >= '0' && c <= '9'; });
-  if (parsed.port.empty() || parsed.port.size() > 5 || !digits) return bad("not a port");
-  return parsed;
+  const std::unique_ptr<CURLU, void (*)(CURLU*)> parsed(curl_url(), curl_url_cleanup);
+  CHECK(parsed != nullptr);
+  if (!url.starts_with("http://")) return bad("not an http URL");
+  if (const CURLUcode code = curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0); code != CURLUE_OK)
+    return bad(curl_url_strerror(code));
+  const auto part = [&](CURLUPart which, unsigned flags = 0) {
+    char* text = nullptr;
+    if (curl_url_get(parsed.get(), which, &text, flags) != CURLUE_OK) return std::string();
+    const std::unique_ptr<char, void (*)(void*)> owner(text, curl_free);
+    return std::string(text);
+  };
+  HttpUrl made{.host = part(CURLUPART_HOST),
+               .port = part(CURLUPART_PORT, CURLU_DEFAULT_PORT),
+               .path = part(CURLUPART_PATH)};
+  if (const std::string query = part(CURLUPART_QUERY); !query.empty()) made.path += "?" + query;
+  if (made.host.starts_with('[')) made.host = made.host.substr(1, made.host.size() - 2);  // an IPv6 address
+  const std::string_view authority = std::string_view(url).substr(7, url.find('/', 7) - 7);
+  if (made.host.empty()) return bad("no host");
+  if (authority.ends_with(':')) return bad("not a port");
+  return made;
 }
 
-Status AskReady(const std::string& url, Duration timeout, const Clock& clock) {
+Status AskReady(const std::string& url, Duration timeout) {
   constexpr std::string_view kTcp = "tcp://";
-  if (!url.starts_with(kTcp)) return AskHttp(url, timeout, clock);
-  const HttpUrl parsed = TRY(ParseHttpUrl("http://" + url.substr(kTcp.size())));
-  (void)TRY_CONTEXT(Connect(parsed, clock.Now() + timeout, clock), url);
+  if (!url.starts_with(kTcp)) return AskHttp(url, timeout);
+  const std::string place = "http://" + url.substr(kTcp.size());
+  TRY_STATUS(ParseHttpUrl(place));
+  const Handle curl = Open(place, timeout);
+  curl_easy_setopt(curl.get(), CURLOPT_CONNECT_ONLY, 1L);
+  if (const CURLcode code = curl_easy_perform(curl.get()); code != CURLE_OK)
+    return ErrorOf(code, curl.get(), url);
   return {};
 }
 
-Status AskHttp(const std::string& url, Duration timeout, const Clock& clock) {
-  const HttpUrl parsed = TRY(ParseHttpUrl(url));
-  const Instant until = clock.Now() + timeout;
-  const UniqueFd socket = TRY_CONTEXT(Connect(parsed, until, clock), url);
-  const std::string answer = TRY_CONTEXT(Ask(socket.get(), parsed, until, clock), url);
-  if (answer.empty()) return Fail(ErrorCode::kIo, fmt::format("{}: answered nothing", url));
-  if (!answer.starts_with("HTTP/1.")) {
-    return Fail(ErrorCode::kIo, fmt::format("{}: the answer is not HTTP: is it the port of HTTP?", url));
-  }
-  if (IsGood(answer)) return {};
-  const std::string error = ErrorOf(answer);
-  return Fail(ErrorCode::kIo, fmt::format("{}: answered {}{}{}", url,
-                                          EscapeBytes(answer.substr(0, answer.find_first_of("\r\n"))),
+Status AskHttp(const std::string& url, Duration timeout) {
+  TRY_STATUS(ParseHttpUrl(url));
+  Answer answer;
+  const Handle curl = Open(url, timeout);
+  curl_easy_setopt(curl.get(), CURLOPT_HEADERFUNCTION, TakeHeader);
+  curl_easy_setopt(curl.get(), CURLOPT_HEADERDATA, &answer);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, TakeBody);
+  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &answer);
+  const CURLcode code = curl_easy_perform(curl.get());
+  if (answer.good) return {};
+  if (answer.status_line.empty()) return ErrorOf(code, curl.get(), url);
+  const std::string error = ErrorText(answer.body);
+  return Fail(ErrorCode::kIo, fmt::format("{}: answered {}{}{}", url, EscapeBytes(answer.status_line),
                                           error.empty() ? "" : ": ", EscapeBytes(error)));
 }
 

@@ -46,54 +46,49 @@ class Answerer {
 };
 
 TEST(AskHttp, IsContentWithAGoodStatus) {
-  const SteadyClock clock;
   Answerer server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-  const Status asked = AskHttp(server.url(), 60s, clock);
+  const Status asked = AskHttp(server.url(), 60s);
   EXPECT_TRUE(asked.has_value()) << asked.error().message;
   EXPECT_THAT(server.Request(), testing::StartsWith("GET /v2/health/ready HTTP/1.1\r\nHost: 127.0.0.1:"));
 }
 
 TEST(AskHttp, SaysWhatCameInstead) {
-  const SteadyClock clock;
   Answerer busy("HTTP/1.1 503 Service Unavailable\r\n\r\n");
-  EXPECT_THAT(AskHttp(busy.url(), 60s, clock).error().message,
+  EXPECT_THAT(AskHttp(busy.url(), 60s).error().message,
               HasSubstr("answered HTTP/1.1 503 Service Unavailable"));
   Answerer told("HTTP/1.1 503 Service Unavailable\r\n\r\n{\"error\": \"model m is not loaded\"}");
-  EXPECT_THAT(AskHttp(told.url(), 60s, clock).error().message,
+  EXPECT_THAT(AskHttp(told.url(), 60s).error().message,
               HasSubstr("503 Service Unavailable: model m is"));
   Answerer other("\x01\xff\xff");
-  EXPECT_THAT(AskHttp(other.url(), 60s, clock).error().message, HasSubstr("is not HTTP"));
+  EXPECT_THAT(AskHttp(other.url(), 60s).error().message, HasSubstr("is not HTTP"));
   Answerer silent("");
-  EXPECT_THAT(AskHttp(silent.url(), 60s, clock).error().message, HasSubstr("answered nothing"));
+  EXPECT_THAT(AskHttp(silent.url(), 60s).error().message, HasSubstr("answered nothing"));
 }
 
 TEST(AskHttp, SaysThatNobodyListens) {
-  const SteadyClock clock;
-  const Status asked = AskHttp("http://127.0.0.1:1/", 60s, clock);
+  const Status asked = AskHttp("http://127.0.0.1:1/", 60s);
   ASSERT_FALSE(asked.has_value());
   EXPECT_EQ(asked.error().message, "http://127.0.0.1:1/: connect: Connection refused");
 }
 
 TEST(AskReady, TakesAConnectionForAnAnswerWhereThereIsNoHttp) {
-  const SteadyClock clock;
   Answerer server("");
   const std::string place = server.url().substr(7, server.url().find('/', 7) - 7);
-  const Status asked = AskReady("tcp://" + place, 60s, clock);
+  const Status asked = AskReady("tcp://" + place, 60s);
   EXPECT_TRUE(asked.has_value()) << asked.error().message;
-  EXPECT_EQ(AskReady("tcp://127.0.0.1:1", 60s, clock).error().message,
+  EXPECT_EQ(AskReady("tcp://127.0.0.1:1", 60s).error().message,
             "tcp://127.0.0.1:1: connect: Connection refused");
-  EXPECT_THAT(AskReady("http://127.0.0.1:1/", 60s, clock).error().message, HasSubstr("refused"));
+  EXPECT_THAT(AskReady("http://127.0.0.1:1/", 60s).error().message, HasSubstr("refused"));
 }
 
 TEST(AskHttp, WaitsNoLongerThanItsTime) {
-  const SteadyClock clock;
   const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
   socklen_t size = sizeof address;
   ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
   ASSERT_EQ(::listen(socket.get(), 1), 0);
   ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
-  const Status asked = AskHttp("http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)), 10ms, clock);
+  const Status asked = AskHttp("http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)), 10ms);
   ASSERT_FALSE(asked.has_value());
   EXPECT_EQ(asked.error().code, ErrorCode::kDeadline);
 }

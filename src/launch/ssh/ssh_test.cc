@@ -295,7 +295,7 @@ class RealSshTest : public ::testing::Test {
     ASSERT_TRUE(sshd.has_value()) << sshd.error().message;
     sshd_ = std::move(*sshd);
     const std::function<Status()> listens = [&] {
-      return AskReady("tcp://127.0.0.1:" + std::to_string(port), 1s, clock_);
+      return AskReady("tcp://127.0.0.1:" + std::to_string(port), 1s);
     };
     const Status ready = WaitUntilReady(*sshd_, listens, clock_.Now() + 60s, clock_);
     ASSERT_TRUE(ready.has_value()) << ready.error().message;

@@ -268,28 +268,29 @@ double OutsideOfServerMs(const LevelResult& level) {
   return OutsideOfServer(ScaledMs(level.tally.send.Mean()), ScaledMs(level.tally.response.Min()));
 }
 
-results::LoadResult MakeResult(const LoadOptions& options, const ResultParts& parts) {
+results::LoadResult MakeResult(const LoadSummary& summary, const record::Provenance& provenance) {
   LoadResult made;
-  made.model = parts.model;
-  made.protocol = parts.protocol;
-  made.batch = parts.batch;
-  made.claim = LoadResult::Claim{.percentile = options.percentile > 0 ? options.percentile : 50,
-                                 .latency_threshold_ms = options.latency_threshold_ms > 0
-                                                             ? std::optional(options.latency_threshold_ms)
-                                                             : std::nullopt};
-  for (const LevelResult& level : parts.outcome.levels)
-    made.levels.push_back(LevelOf(options, parts.batch, level));
-  if (parts.outcome.peak) {
-    made.peak = {.confirmed = parts.outcome.peak->confirmed,
-                 .runs = std::ssize(parts.outcome.levels),
-                 .spoiled = parts.outcome.peak_spoiled,
-                 .request_rate = parts.outcome.peak->rate,
-                 .failed_at = parts.outcome.peak->failed_at};
+  made.model = summary.target.info().name;
+  made.protocol = summary.target.protocol();
+  made.batch = summary.batch;
+  made.claim =
+      LoadResult::Claim{.percentile = summary.options.percentile > 0 ? summary.options.percentile : 50,
+                        .latency_threshold_ms = summary.options.latency_threshold_ms > 0
+                                                    ? std::optional(summary.options.latency_threshold_ms)
+                                                    : std::nullopt};
+  for (const LevelResult& level : summary.outcome.levels)
+    made.levels.push_back(LevelOf(summary.options, summary.batch, level));
+  if (summary.outcome.peak) {
+    made.peak = {.confirmed = summary.outcome.peak->confirmed,
+                 .runs = std::ssize(summary.outcome.levels),
+                 .spoiled = summary.outcome.peak_spoiled,
+                 .request_rate = summary.outcome.peak->rate,
+                 .failed_at = summary.outcome.peak->failed_at};
   }
-  if (parts.ceiling)
-    made.generator = {.ceiling_per_s = parts.ceiling->per_s, .floor_ms = parts.ceiling->floor_ms};
-  made.interrupted = parts.interrupted;
-  made.provenance = parts.provenance;
+  if (summary.ceiling)
+    made.generator = {.ceiling_per_s = summary.ceiling->per_s, .floor_ms = summary.ceiling->floor_ms};
+  made.interrupted = summary.interrupted;
+  made.provenance = provenance.ToJson();
   return made;
 }
 

@@ -1,4 +1,4 @@
-// The typed result of a load, made from its levels. Pure.
+// A load that has been played, and its typed result. Pure.
 #pragma once
 
 #include <optional>
@@ -9,20 +9,25 @@
 #include "load/session/level_result.h"
 #include "load/session/options.h"
 #include "load/session/run_levels.h"
+#include "load/session/target.h"
+#include "record/provenance.h"
 #include "record/verdict.h"
 #include "results/load_result.h"
 
 namespace weir::load {
 
-struct ResultParts {
-  std::string model, protocol;
+// A load that has been played. References outlive it.
+struct LoadSummary {
+  const LoadOptions& options;
+  const Target& target;
+  bool verbose = false;  // text has a line for each repeat
+  LevelLength length;
   int batch = 1;
-  const LevelsOutcome& outcome;
-  std::optional<Ceiling> ceiling;  // nullopt: not measured
+  LevelsOutcome outcome;
   bool interrupted = false;
-  Json provenance;
+  std::optional<Ceiling> ceiling;  // nullopt: not measured
 };
-results::LoadResult MakeResult(const LoadOptions& options, const ResultParts& parts);
+results::LoadResult MakeResult(const LoadSummary& summary, const record::Provenance& provenance);
 
 // Returns the causes of both claims, each once.
 std::vector<record::Cause> CausesOf(const Claims& claims);

@@ -1,18 +1,19 @@
-#include "cli/prepare_result.h"
+#include "prepare/summary_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "cli/console.h"
+#include "base/count.h"
+#include "base/json.h"
 
-namespace weir::cli {
+namespace weir::prepare {
 namespace {
 
 // The network is a stage only where it was used.
-std::vector<results::StageTime> StagesOf(const prepare::PrepareSummary& summary) {
-  const prepare::StageTimes& times = summary.times;
+std::vector<results::StageTime> StagesOf(const PrepareSummary& summary) {
+  const StageTimes& times = summary.times;
   const bool network = times.network > Duration::zero(), read = !network || times.read > Duration::zero();
   std::vector<results::StageTime> stages;
   const auto add = [&](const char* name, Duration time, int threads) {
@@ -49,7 +50,7 @@ std::string CountWithNames(int64_t count, const std::vector<std::string>& names)
   return fmt::format("{} ({})", Count(count), text);
 }
 
-std::string LabelText(const prepare::LabelReport& labels) {
+std::string LabelText(const LabelReport& labels) {
   std::string text;
   if (labels.asked_for && labels.unlabelled > 0) {
     text += fmt::format("  pictures without a label: {}\n",
@@ -68,7 +69,7 @@ std::vector<std::string> Escaped(const std::vector<std::string>& names) {
   return escaped;
 }
 
-std::string SplitsText(const prepare::PrepareSummary& summary) {
+std::string SplitsText(const PrepareSummary& summary) {
   std::string text;
   for (const auto& [name, images] : summary.splits)
     text += fmt::format("{}{} {}", text.empty() ? "  " : ", ", name, Count(images));
@@ -76,7 +77,7 @@ std::string SplitsText(const prepare::PrepareSummary& summary) {
 }
 
 // "; rejected: 3 damaged, 1 empty"; empty without rejects.
-std::string RejectedText(const prepare::PrepareSummary& summary) {
+std::string RejectedText(const PrepareSummary& summary) {
   std::string text;
   for (const auto& [reason, count] : summary.rejected)
     text += fmt::format("{}{} {}", text.empty() ? "; rejected: " : ", ", Count(count), reason);
@@ -85,13 +86,13 @@ std::string RejectedText(const prepare::PrepareSummary& summary) {
 
 }  // namespace
 
-int64_t RejectedCount(const prepare::PrepareSummary& summary) {
+int64_t RejectedCount(const PrepareSummary& summary) {
   int64_t rejected = 0;
   for (const auto& [reason, count] : summary.rejected) rejected += count;
   return rejected;
 }
 
-std::string SummaryText(const prepare::PrepareSummary& summary, const std::string& folder) {
+std::string SummaryText(const PrepareSummary& summary, const std::string& folder) {
   std::string text = fmt::format("{} pictures in {}{}, {}", Count(summary.images), EscapeBytes(folder),
                                  RejectedText(summary), Size(static_cast<double>(summary.bytes_out)));
   const std::string more = SplitsText(summary) + LabelText(summary.labels);
@@ -118,7 +119,7 @@ std::string SummaryText(const prepare::PrepareSummary& summary, const std::strin
   return text;
 }
 
-results::PrepareResult MakeResult(const prepare::PrepareSummary& summary, const std::string& folder) {
+results::PrepareResult MakeResult(const PrepareSummary& summary, const std::string& folder) {
   results::PrepareResult result{.folder = EscapeBytes(folder),
                                 .format = std::string(ToString(summary.format)),
                                 .images = summary.images,
@@ -132,7 +133,7 @@ results::PrepareResult MakeResult(const prepare::PrepareSummary& summary, const 
                                 .begun_at = summary.begun_at,
                                 .made_again = summary.made_again};
   for (const auto& [name, images] : summary.splits) result.splits[name] = images;
-  if (const prepare::LabelReport& labels = summary.labels; labels.asked_for) {
+  if (const LabelReport& labels = summary.labels; labels.asked_for) {
     result.labels = {.labelled = labels.labelled,
                      .unlabelled = labels.unlabelled,
                      .unlabelled_examples = Escaped(labels.unlabelled_examples),
@@ -142,7 +143,7 @@ results::PrepareResult MakeResult(const prepare::PrepareSummary& summary, const 
   result.bottleneck = results::FindBottleneck(StagesOf(summary), summary.wall_s);
   if (!result.bottleneck) return result;
   result.workers = summary.workers;
-  const prepare::StageTimes& t = summary.times;
+  const StageTimes& t = summary.times;
   result.stages_s = {.read = Seconds(t.read),
                      .network = Seconds(t.network),
                      .check = Seconds(t.check),
@@ -153,4 +154,4 @@ results::PrepareResult MakeResult(const prepare::PrepareSummary& summary, const 
   return result;
 }
 
-}  // namespace weir::cli
+}  // namespace weir::prepare

@@ -1,29 +1,34 @@
-#include "cli/load_result.h"
+#include "load/session/load_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <utility>
+#include <variant>
+#include <vector>
 
-#include "cli/load_split.h"
+#include "base/count.h"
+#include "base/json.h"
+#include "infer/server_times.h"
+#include "load/session/level_split.h"
 #include "load/session/load_result.h"
 #include "stats/summary.h"
 
-namespace weir::cli {
+namespace weir::load {
 namespace {
-
-using load::QuantileMs;
 
 std::optional<double> ScaledMs(const auto& value) {
   return value ? std::optional(1e-6 * static_cast<double>(*value)) : std::nullopt;
 }
 
-bool IsOpen(const LevelResult& level) { return std::holds_alternative<load::Rate>(level.level.scenario); }
+bool IsOpen(const LevelResult& level) { return std::holds_alternative<Rate>(level.level.scenario); }
 
 // The concurrency, or the rate.
 double SettingOf(const LevelResult& level) {
-  if (const auto* open = std::get_if<load::Rate>(&level.level.scenario)) return open->per_second;
-  return std::get<load::Concurrency>(level.level.scenario).in_flight;
+  if (const auto* open = std::get_if<Rate>(&level.level.scenario)) return open->per_second;
+  return std::get<Concurrency>(level.level.scenario).in_flight;
 }
 
 std::optional<double> MeanServiceMs(const LevelResult& level) { return ScaledMs(level.tally.service.Mean()); }
@@ -39,26 +44,26 @@ std::string TimesLine(const char* what, const stats::Histogram& times) {
   return line + fmt::format(", max {} ms\n", Ms(ScaledMs(times.Max())));
 }
 
-std::string VerdictText(const Console& console, const load::Claims& claims) {
+std::string VerdictText(const TextStyle& style, const Claims& claims) {
   std::string text = fmt::format("  {:<10} throughput {}, latency {}\n", "verdict",
-                                 console.Bold(std::string(ToString(claims.throughput.standing))),
-                                 console.Bold(std::string(ToString(claims.latency.standing))));
-  for (const record::Cause& cause : load::CausesOf(claims))
+                                 style.Bold(std::string(ToString(claims.throughput.standing))),
+                                 style.Bold(std::string(ToString(claims.latency.standing))));
+  for (const record::Cause& cause : CausesOf(claims))
     text += fmt::format("  {:<10} {}: {}\n", "", ToString(cause.reason), cause.evidence);
   return text;
 }
 
 std::string ErrorsText(const LevelResult& level) {
   std::string text;
-  for (int i = 1; i < load::kOutcomes; ++i) {
-    const auto outcome = static_cast<load::Outcome>(i);
+  for (int i = 1; i < kOutcomes; ++i) {
+    const auto outcome = static_cast<Outcome>(i);
     if (level.tally.of(outcome) > 0)
       text +=
           fmt::format("{}{} {}", text.empty() ? "" : ", ", Count(level.tally.of(outcome)), ToString(outcome));
   }
   if (text.empty()) return "";
   text = fmt::format("  {:<10} {} of {} planned\n", "errors", text, Count(level.tally.planned()));
-  for (const load::RunOutcome& played : level.repeats) {
+  for (const RunOutcome& played : level.repeats) {
     for (const std::string& error : played.errors)
       text += fmt::format("  {:<10} {}\n", "", EscapeForTerminal(error));
     if (!played.errors.empty()) break;
@@ -68,7 +73,7 @@ std::string ErrorsText(const LevelResult& level) {
 
 // perf_analyzer's "Network+Server Send/Recv" to "Server Compute Output", in microseconds; empty where the
 // server's account was left out. `between`: from the last byte sent to the first received, in milliseconds.
-std::string ServerColumns(const load::ServerAccount& account, double between_ms) {
+std::string ServerColumns(const ServerAccount& account, double between_ms) {
   if (!account.left_out.empty()) return ",,,,";
   const infer::MeanServerTimes times = account.times.value_or(infer::MeanServerTimes{});
   const double inside =
@@ -78,11 +83,57 @@ std::string ServerColumns(const load::ServerAccount& account, double between_ms)
                      1e3 * times.compute_output_ms);
 }
 
+double NsToMs(double ns) { return 1e-6 * ns; }
+
+std::string ServerText(const infer::MeanServerTimes& t, double service_ms) {
+  std::string text = fmt::format("  {:<10} ", "server");
+  if (t.receive_ms) text += fmt::format("receive {} + ", Short(*t.receive_ms));
+  text +=
+      fmt::format("queue {} + input {} + infer {} + output {} ms, rest of its time {}; outside of it {} ms",
+                  Short(t.queue_ms), Short(t.compute_input_ms), Short(t.compute_infer_ms),
+                  Short(t.compute_output_ms), Short(t.rest_ms()), Short(service_ms - t.request_ms));
+  if (t.rows_per_batch > 0) text += fmt::format("; {} rows a batch", Short(t.rows_per_batch));
+  return text + "\n";
+}
+
+// Names the parts that are longer than on average, the one that adds most first.
+std::string SlowestText(const SlowestRequests& slowest, const Split& all, double percentile) {
+  constexpr size_t kMost = 4;
+  constexpr double kWorthTelling = 0.03;  // of what they take longer
+  const double longer = slowest.mean.response - all.response;
+  std::vector<std::pair<double, SplitPart>> added;
+  for (int i = 0; i < kParts; ++i) {
+    const auto part = static_cast<SplitPart>(i);
+    const double more = slowest.mean.of(part) - all.of(part);
+    if (more > kWorthTelling * longer) added.emplace_back(more, part);
+  }
+  std::ranges::sort(added, std::greater());
+  if (added.size() > kMost) added.resize(kMost);
+  std::string text = fmt::format("  {:<10} the {} above p{:g} took {} ms on average, {} more than all",
+                                 "slowest", Count(slowest.requests), percentile,
+                                 Short(NsToMs(slowest.mean.response)), Short(NsToMs(longer)));
+  for (size_t i = 0; i < added.size(); ++i) {
+    text += fmt::format("{}{} {}", i == 0 ? ": " : ", ", ToString(added[i].second),
+                        Short(NsToMs(added[i].first)));
+  }
+  return text + "\n";
+}
+
+std::string SplitText(const LevelResult& level, double percentile) {
+  std::string text;
+  const auto [times, left_out] = ServerAccountOf(level);
+  if (!left_out.empty()) return fmt::format("  {:<10} left out: {}\n", "server", left_out);
+  if (const auto service = MeanMs(level.tally.service); times && service) text = ServerText(*times, *service);
+  if (const auto slowest = SlowestOf(level, percentile))
+    text += SlowestText(*slowest, *level.tally.split.Mean(), percentile);
+  return text;
+}
+
 }  // namespace
 
-std::string LevelText(const Console& console, const LoadResult& result, const LevelResult& level) {
-  std::string text = fmt::format("{}\n", console.Bold(level.level.name));
-  const auto spread = stats::Summarise(load::Throughputs(level));
+std::string LevelText(const TextStyle& style, const LoadSummary& result, const LevelResult& level) {
+  std::string text = fmt::format("{}\n", style.Bold(level.level.name));
+  const auto spread = stats::Summarise(Throughputs(level));
   text += fmt::format("  {:<10} {} requests/s", "throughput", Short(level.throughput()));
   if (result.batch > 1) text += fmt::format(", {} rows/s", Short(level.throughput() * result.batch));
   if (spread && spread->standard_error)
@@ -90,40 +141,40 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
   text += level.measured_s > 0
               ? fmt::format("; {} answers in {} s\n", Count(level.answered()), Short(level.measured_s))
               : fmt::format("; nothing was measured in {} s\n", Short(level.elapsed_s()));
-  if (result.flags.verbose && level.repeats.size() > 1) {
-    for (const load::RunOutcome& played : level.repeats) {
+  if (result.verbose && level.repeats.size() > 1) {
+    for (const RunOutcome& played : level.repeats) {
       text +=
           fmt::format("  {:<10} {} requests/s, mean {}, p50 {} ms\n", "repeat", Short(played.throughput()),
                       Ms(ScaledMs(played.tally.response.Mean())), Ms(QuantileMs(played.tally.response, 0.5)));
     }
   }
   text += TimesLine("response", level.tally.response);
-  if (const auto half = load::MeanHalfWidthMs(level)) {
+  if (const auto half = MeanHalfWidthMs(level)) {
     text += fmt::format("  {:<10} the mean to within {} ms (95 %)", "", Short(*half));
     if (!level.tally.send.empty())
-      text += fmt::format(", and the server alone up to {} ms less", Short(load::OutsideOfServerMs(level)));
+      text += fmt::format(", and the server alone up to {} ms less", Short(OutsideOfServerMs(level)));
     text += "\n";
   }
   text += TimesLine("service", level.tally.service);
   if (IsOpen(level)) text += TimesLine("slip", level.tally.slip);
-  text += SplitText(level, load::SlowPercentile(result.flags));
+  text += SplitText(level, SlowPercentile(result.options));
   if (level.cpu_s > 0 && level.answered() > 0) {
     text += fmt::format("  {:<10} {} us of CPU a request",
                         result.target.protocol() == "in-process" ? "process" : "client",
-                        Short(load::CpuMicroseconds(level)));
+                        Short(CpuMicroseconds(level)));
     if (level.spin_s > 0) text += fmt::format(", and {} s of waiting on the spot", Short(level.spin_s));
     text += "\n";
   }
   text += ErrorsText(level);
-  if (const int64_t lost = load::SamplesLost(level); lost > 0)
+  if (const int64_t lost = SamplesLost(level); lost > 0)
     text += fmt::format("  {:<10} {} requests are missing from --samples: the file is written too slowly\n",
                         "samples", Count(lost));
   if (level.below_threshold) {
     constexpr std::array kAnswers = {"yes", "no", "undecided: more requests would tell"};
     text += fmt::format("  {:<10} p{:g} of the response time below {} ms? {}\n", "target",
-                        result.flags.percentile > 0 ? result.flags.percentile : 50,
-                        Short(result.flags.latency_threshold_ms),
-                        console.Bold(kAnswers.at(static_cast<size_t>(*level.below_threshold))));
+                        result.options.percentile > 0 ? result.options.percentile : 50,
+                        Short(result.options.latency_threshold_ms),
+                        style.Bold(kAnswers.at(static_cast<size_t>(*level.below_threshold))));
     if (level.claims.latency.standing >= record::Standing::kInvalid)
       text += fmt::format("  {:<10} not to be trusted: the latency is INVALID\n", "");
   }
@@ -134,10 +185,10 @@ std::string LevelText(const Console& console, const LoadResult& result, const Le
     for (const std::string& shortfall : level.mlperf->shortfalls)
       text += fmt::format("  {:<10} {}\n", "", shortfall);
   }
-  return text + VerdictText(console, level.claims);
+  return text + VerdictText(style, level.claims);
 }
 
-std::string CeilingText(const LoadResult& result) {
+std::string CeilingText(const LoadSummary& result) {
   if (!result.ceiling) return "";
   std::string text =
       fmt::format("the generator itself can send {} of these requests a second to a server that does nothing",
@@ -148,27 +199,27 @@ std::string CeilingText(const LoadResult& result) {
   return text + "\n";
 }
 
-std::string PeakText(const Console& console, const LoadResult& result) {
+std::string PeakText(const TextStyle& style, const LoadSummary& result) {
   if (!result.outcome.peak) return "";
-  const load::PeakSearch::Outcome& peak = *result.outcome.peak;
+  const PeakSearch::Outcome& peak = *result.outcome.peak;
   const std::string bound = fmt::format("p{:g} of the response time below {} ms",
-                                        result.flags.percentile > 0 ? result.flags.percentile : 50,
-                                        Short(result.flags.latency_threshold_ms));
+                                        result.options.percentile > 0 ? result.options.percentile : 50,
+                                        Short(result.options.latency_threshold_ms));
   if (result.outcome.peak_spoiled)
     return fmt::format(
         "\n{}: not known: the generator or the machine spoiled the last runs of {}, and so ended the "
         "search\n",
-        console.Bold("peak"), result.outcome.levels.size());
-  if (!peak.rate) return fmt::format("\n{}: no rate that was tried has {}\n", console.Bold("peak"), bound);
-  return fmt::format("\n{} {} requests/s with {}: {} after {} runs\n", console.Bold("peak"),
-                     Short(*peak.rate), bound,
+        style.Bold("peak"), result.outcome.levels.size());
+  if (!peak.rate) return fmt::format("\n{}: no rate that was tried has {}\n", style.Bold("peak"), bound);
+  return fmt::format("\n{} {} requests/s with {}: {} after {} runs\n", style.Bold("peak"), Short(*peak.rate),
+                     bound,
                      peak.confirmed ? "confirmed by fresh runs" : "NOT confirmed: too many runs disagreed",
                      result.outcome.levels.size());
 }
 
-std::string TableText(const LoadResult& result) {
+std::string TableText(const LoadSummary& result) {
   if (result.outcome.levels.size() < 2) return "";
-  const double percentile = load::SlowPercentile(result.flags);
+  const double percentile = SlowPercentile(result.options);
   double most = 0;
   size_t width = 5;
   for (const LevelResult& level : result.outcome.levels) {
@@ -182,17 +233,16 @@ std::string TableText(const LoadResult& result) {
     text += fmt::format("{:<{}} {:>10} {:>9} {:>9} {:>9} {:>13}  {:<18} {}\n", level.level.name, width,
                         Short(level.throughput()), Ms(ScaledMs(level.tally.response.Mean())),
                         Ms(QuantileMs(level.tally.response, 0.5)),
-                        Ms(QuantileMs(level.tally.response, percentile / 100)),
-                        Short(load::CpuMicroseconds(level)),
+                        Ms(QuantileMs(level.tally.response, percentile / 100)), Short(CpuMicroseconds(level)),
                         fmt::format("{}/{}", ToString(level.claims.throughput.standing),
                                     ToString(level.claims.latency.standing)),
-                        Console::Bar(most > 0 ? level.throughput() / most : 0, 20));
+                        TextStyle::Bar(most > 0 ? level.throughput() / most : 0, 20));
   }
   return text;
 }
 
 // https://github.com/triton-inference-server/perf_analyzer, report_writer.cc: times in microseconds.
-std::string ResultCsv(const LoadResult& result) {
+std::string ResultCsv(const LoadSummary& result) {
   const bool open = !result.outcome.levels.empty() && IsOpen(result.outcome.levels.front());
   std::string csv = fmt::format(
       "{},Inferences/Second,Client Send,Network+Server Send/Recv,Server Queue,Server Compute Input,"
@@ -204,7 +254,7 @@ std::string ResultCsv(const LoadResult& result) {
     const double send = ScaledMs(level.tally.send.Mean()).value_or(0);
     const double receive = service - ScaledMs(level.tally.first_byte.Mean()).value_or(0);
     csv += fmt::format("{:g},{:.6g},{:.0f},{},{:.0f}", SettingOf(level), level.throughput() * result.batch,
-                       1e3 * send, ServerColumns(load::ServerAccountOf(level), service - send - receive),
+                       1e3 * send, ServerColumns(ServerAccountOf(level), service - send - receive),
                        1e3 * receive);
     for (const double p : {0.5, 0.9, 0.95, 0.99}) {
       const auto ms = QuantileMs(level.tally.response, p);
@@ -216,4 +266,4 @@ std::string ResultCsv(const LoadResult& result) {
   return csv;
 }
 
-}  // namespace weir::cli
+}  // namespace weir::load

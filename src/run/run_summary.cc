@@ -1,20 +1,21 @@
-#include "cli/run_result.h"
+#include "run/run_summary.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-#include "cli/verbs.h"
+#include "base/count.h"
+#include "base/json.h"
 #include "results/thresholds.h"
 
-namespace weir::cli {
+namespace weir::run {
 namespace {
 
 namespace threshold = results::threshold;
 
 // Returns the reasons to doubt the times of this run; each says how to remove it.
-std::vector<std::string> Warnings(const RunResult& o) {
+std::vector<std::string> Warnings(const RunSummary& o) {
   std::vector<std::string> warnings;
   const monitor::Resources& r = o.resources;
   if (r.server_cpu && r.recogniser_cpu && r.app_cpu) {
@@ -38,7 +39,7 @@ std::vector<std::string> Warnings(const RunResult& o) {
         "the control group's CPU quota held the run back for {:.2f} s: raise it, or give fewer threads",
         *r.throttled_s));
   }
-  if (o.recogniser.invents_answers()) {
+  if (o.backend.invents_answers()) {
     warnings.push_back(
         "the engine is emulated: its answers are made from the input's bytes and mean nothing");
   }
@@ -49,13 +50,13 @@ std::vector<std::string> Warnings(const RunResult& o) {
   return warnings;
 }
 
-bool HasAccuracy(const RunResult& o) {
-  return o.report.labelled > 0 && o.labels && !o.recogniser.invents_answers();
+bool HasAccuracy(const RunSummary& o) {
+  return o.report.labelled > 0 && o.labels && !o.backend.invents_answers();
 }
 
-results::RunResult::Stages StagesOf(const RunResult& o) {
-  const run::StageTimes& s = o.report.stages;
-  return {.model_prepare = 1e3 * o.recogniser.prepare_s(),
+results::RunResult::Stages StagesOf(const RunSummary& o) {
+  const StageTimes& s = o.report.stages;
+  return {.model_prepare = 1e3 * o.backend.prepare_s(),
           .warm_up = 1e3 * o.report.warm_up_s,
           .load_prepare = Milliseconds(s.load_prepare),
           .wait = Milliseconds(s.wait),
@@ -67,7 +68,7 @@ results::RunResult::Stages StagesOf(const RunResult& o) {
 }
 
 // Texts that are empty are absent.
-results::RunResult::Engine EngineOf(const run::BackendDescription& backend) {
+results::RunResult::Engine EngineOf(const BackendDescription& backend) {
   const auto text = [](const std::string& given) {
     return given.empty() ? std::nullopt : std::optional(EscapeBytes(given));
   };
@@ -91,7 +92,7 @@ results::RunResult::Engine EngineOf(const run::BackendDescription& backend) {
 }
 
 // The server's own account of the run; empty where there is none.
-std::string ServerLine(const run::BackendDescription& backend, const run::Report& report) {
+std::string ServerLine(const BackendDescription& backend, const Report& report) {
   if (!backend.times) return "";
   const infer::MeanServerTimes& t = *backend.times;
   std::string line = fmt::format("queue {}, input {}, infer {}, output {} ms a request, in batches of {}",
@@ -110,11 +111,11 @@ std::string RangeText(const std::optional<monitor::Range>& range, const char* un
                      Short(range->max * scale));
 }
 
-std::string StageLines(const Console& console, const RunResult& o) {
-  const run::StageTimes& s = o.report.stages;
+std::string StageLines(const TextStyle& style, const RunSummary& o) {
+  const StageTimes& s = o.report.stages;
   const double pictures = std::max<double>(1, static_cast<double>(s.pictures));
   const double total = std::max(1e-9, Milliseconds(s.total));
-  std::string text = console.Bold("\nstages") +
+  std::string text = style.Bold("\nstages") +
                      "     ms a picture, waiting included; a batch's time counts for each of its pictures\n";
   const std::array<std::pair<const char*, Duration>, 6> rows{{{"load, prepare", s.load_prepare},
                                                               {"wait", s.wait},
@@ -124,18 +125,18 @@ std::string StageLines(const Console& console, const RunResult& o) {
                                                               {"print", s.print}}};
   for (const auto& [name, time] : rows) {
     text += fmt::format("  {:<14}{:>9.3f}  {}{:>4.0f} %\n", name, Milliseconds(time) / pictures,
-                        Console::Bar(Milliseconds(time) / total, 30), 100 * Milliseconds(time) / total);
+                        TextStyle::Bar(Milliseconds(time) / total, 30), 100 * Milliseconds(time) / total);
   }
   return text + fmt::format("  {:<14}{:>9.3f}\n", "total", Milliseconds(s.total) / pictures);
 }
 
-std::string ResourceLines(const Console& console, const RunResult& o) {
+std::string ResourceLines(const TextStyle& style, const RunSummary& o) {
   const monitor::Resources& r = o.resources;
   std::string text =
-      console.Bold("\nresources") +
+      style.Bold("\nresources") +
       fmt::format("  mean (min to max) over {} samples of {:.0f} ms\n", r.samples, r.period_ms);
   if (o.report.images > 0) {
-    const run::Costs& c = o.report.costs;
+    const Costs& c = o.report.costs;
     const auto ms = [&](double seconds) { return Short(1e3 * seconds / c.images); };
     text += fmt::format("  CPU, an image      {} ms: load {}{}, other {}\n",
                         ms(c.load_cpu_s + c.engine_cpu_s + c.other_cpu_s), ms(c.load_cpu_s),
@@ -153,12 +154,12 @@ std::string ResourceLines(const Console& console, const RunResult& o) {
 
 }  // namespace
 
-Result<results::RunResult> MakeResult(const RunResult& o, const record::Provenance& provenance) {
-  const run::Report& r = o.report;
-  results::RunResult result{.model = EscapeBytes(o.recogniser.name()),
-                            .engine = EngineOf(o.recogniser.Describe()),
+Result<results::RunResult> MakeResult(const RunSummary& o, const record::Provenance& provenance) {
+  const Report& r = o.report;
+  results::RunResult result{.model = EscapeBytes(o.backend.name()),
+                            .engine = EngineOf(o.backend.Describe()),
                             .batch = o.options.batch,
-                            .mode = o.flags.mode,
+                            .mode = o.mode,
                             .in_flight = r.costs.in_flight,
                             .decode_threads = o.options.decode_threads,
                             .no_files = o.options.no_files,
@@ -178,10 +179,10 @@ Result<results::RunResult> MakeResult(const RunResult& o, const record::Provenan
                             .bottleneck = o.bottleneck,
                             .warnings = Warnings(o),
                             .provenance = provenance.ToJson(),
-                            .command = record::CommandLine(CommandLine())};
+                            .command = o.command};
   if (o.server_resources) result.server_resources = o.server_resources->ToJson();
   if (r.images > 0) {
-    const run::Costs& c = r.costs;
+    const Costs& c = r.costs;
     result.cpu_ms_per_image = {.load_prepare = 1e3 * c.load_cpu_s / c.images,
                                .other = 1e3 * c.other_cpu_s / c.images};
     if (!c.remote) result.cpu_ms_per_image->infer = 1e3 * c.engine_cpu_s / c.images;
@@ -196,10 +197,10 @@ Result<results::RunResult> MakeResult(const RunResult& o, const record::Provenan
   return result;
 }
 
-std::string ResultText(const Console& console, const RunResult& o) {
-  const run::Report& r = o.report;
+std::string SummaryText(const TextStyle& style, const RunSummary& o) {
+  const Report& r = o.report;
   std::string text;
-  if (o.recogniser.invents_answers() && !o.shown.empty())
+  if (o.backend.invents_answers() && !o.shown.empty())
     text += "(emulated: these answers are made from bytes and mean nothing)\n";
   for (const std::string& line : o.shown) text += line + "\n";
   if (!o.shown.empty()) {
@@ -208,10 +209,9 @@ std::string ResultText(const Console& console, const RunResult& o) {
                           Count(r.images - std::ssize(o.shown)));
     text += "\n";
   }
-  text += fmt::format("{}  {}, batch {}{}, {}", console.Bold(EscapeBytes(o.recogniser.name())),
-                      o.recogniser.Title(), o.options.batch,
-                      o.recogniser.target().fixed_batch ? " (fixed by the model)" : "", o.flags.mode);
-  if (o.options.mode == run::Mode::kAsync) text += fmt::format(" with {} in flight", o.options.in_flight);
+  text += fmt::format("{}  {}, batch {}{}, {}", style.Bold(EscapeBytes(o.backend.name())), o.backend.Title(),
+                      o.options.batch, o.backend.target().fixed_batch ? " (fixed by the model)" : "", o.mode);
+  if (o.options.mode == Mode::kAsync) text += fmt::format(" with {} in flight", o.options.in_flight);
   if (!o.options.no_files) text += ", " + Count(o.options.decode_threads, "decode thread");
   text += fmt::format("\n{} answered, {} rejected, {} skipped{}\n", Count(r.images, "picture"),
                       Count(r.rejected.total), Count(std::ssize(o.listing.skipped), "file"),
@@ -222,25 +222,24 @@ std::string ResultText(const Console& console, const RunResult& o) {
   }
   if (r.rejected.total > std::ssize(r.rejected.first)) text += "  ...\n";
   if (HasAccuracy(o)) {
-    text += fmt::format("{}   top-1 {:.1f} %, top-5 {:.1f} %, of {}\n", console.Bold("accuracy"),
+    text += fmt::format("{}   top-1 {:.1f} %, top-5 {:.1f} %, of {}\n", style.Bold("accuracy"),
                         100.0 * static_cast<double>(r.top1_hits) / static_cast<double>(r.labelled),
                         100.0 * static_cast<double>(r.top5_hits) / static_cast<double>(r.labelled),
                         r.labelled == r.images ? Count(r.labelled, "picture")
                                                : fmt::format("the {} of {} that have labels",
                                                              Count(r.labelled), Count(r.images, "picture")));
   }
-  if (!o.labels)
-    text += fmt::format("{}   left out: {}\n", console.Bold("accuracy"), o.labels.error().message);
+  if (!o.labels) text += fmt::format("{}   left out: {}\n", style.Bold("accuracy"), o.labels.error().message);
   if (const auto throughput = r.Throughput()) {
     text += fmt::format(
         "{} {} images/s in {:.2f} s; before that {} took {:.2f} s, the warm-up batch {:.2f} s{}\n",
-        console.Bold("throughput"), Short(*throughput), r.wall_s,
-        r.costs.remote ? "asking the server" : "the model", o.recogniser.prepare_s(), r.warm_up_s,
+        style.Bold("throughput"), Short(*throughput), r.wall_s,
+        r.costs.remote ? "asking the server" : "the model", o.backend.prepare_s(), r.warm_up_s,
         r.load_before_s > 0 ? fmt::format(", loading {:.2f} s", r.load_before_s) : "");
-    text += StageLines(console, o);
-    if (const std::string line = ServerLine(o.recogniser.Describe(), r); !line.empty())
-      text += fmt::format("{}     {}\n", console.Bold("server"), line);
-    text += ResourceLines(console, o);
+    text += StageLines(style, o);
+    if (const std::string line = ServerLine(o.backend.Describe(), r); !line.empty())
+      text += fmt::format("{}     {}\n", style.Bold("server"), line);
+    text += ResourceLines(style, o);
     std::string parts;
     const auto part = [&](const char* name, const std::optional<double>& bound) {
       if (bound) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", name, Short(*bound));
@@ -251,13 +250,13 @@ std::string ResultText(const Console& console, const RunResult& o) {
     part("server, at this depth", o.bounds.server);
     part("all on these cores", o.bounds.cpu);
     text += fmt::format("\n{}     images/s each part alone could do: {}; together at most {}\n",
-                        console.Bold("bounds"), parts, Short(o.bounds.pipeline));
+                        style.Bold("bounds"), parts, Short(o.bounds.pipeline));
   }
-  if (o.bottleneck) text += fmt::format("{}       {}\n", console.Bold("bottleneck"), o.bottleneck->text);
+  if (o.bottleneck) text += fmt::format("{}       {}\n", style.Bold("bottleneck"), o.bottleneck->text);
   for (const std::string& warning : Warnings(o))
-    text += fmt::format("{}    {}\n", console.Bold("warning"), warning);
-  text += fmt::format("repeat     {}\n", record::CommandLine(CommandLine()));
+    text += fmt::format("{}    {}\n", style.Bold("warning"), warning);
+  text += fmt::format("repeat     {}\n", o.command);
   return text;
 }
 
-}  // namespace weir::cli
+}  // namespace weir::run
