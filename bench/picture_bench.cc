@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "dataset/preparer.h"
 
-namespace weir::data {
+namespace weir::dataset {
 namespace {
 
 const std::vector<Bytes>& Pictures() {
@@ -25,7 +25,7 @@ const std::vector<Bytes>& Pictures() {
     for (const auto& entry :
          std::filesystem::directory_iterator(folder == nullptr ? "" : folder, none_there)) {
       const auto bytes = ReadFile(entry.path(), 100 << 20);
-      if (bytes && SniffFormat(bytes->span()) == PictureFormat::kJpeg) read.push_back(*bytes);
+      if (bytes && image::SniffFormat(bytes->span()) == image::PictureFormat::kJpeg) read.push_back(*bytes);
     }
     return read;
   }();
@@ -50,10 +50,10 @@ void Measure(benchmark::State& state, const Work& work) {
 }
 
 void OnePixel(benchmark::State& state) {
-  Decoder decoder;
-  Pixels pixel;
+  image::Decoder decoder;
+  image::Pixels pixel;
   Measure(state, [&](std::span<const std::byte> picture) {
-    const auto info = ReadPictureInfo(picture, {});
+    const auto info = image::ReadPictureInfo(picture, {});
     if (!info || !decoder.Decode(picture, *info, {0, 0, 1, 1}, {}, pixel))
       state.SkipWithError("a picture is damaged");
   });
@@ -70,6 +70,6 @@ void ForAModel(benchmark::State& state) {
 BENCHMARK(ForAModel)->ArgName("shrink")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace weir::data
+}  // namespace weir::dataset
 
 BENCHMARK_MAIN();

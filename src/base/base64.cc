@@ -1,43 +1,42 @@
 #include "base/base64.h"
 
+#include <openssl/evp.h>
+
 #include <algorithm>
 #include <array>
-#include <cstdint>
 
 namespace weir {
 namespace {
 
-constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-constexpr std::array<int8_t, 256> MakeValues() {
-  std::array<int8_t, 256> values{};
-  values.fill(-1);
-  for (size_t i = 0; i < kDigits.size(); ++i)
-    values[static_cast<unsigned char>(kDigits[i])] = static_cast<int8_t>(i);
-  return values;
+bool IsDigit(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/';
 }
-constexpr std::array<int8_t, 256> kValues = MakeValues();
+
+// The library counts in int. A multiple of a group's bytes on either side.
+constexpr size_t kMostAtOnce = size_t{3} << 28;
+
+const unsigned char* Unsigned(const char* text) { return reinterpret_cast<const unsigned char*>(text); }
 
 }  // namespace
 
 std::string EncodeBase64(std::string_view bytes) {
   std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    for (size_t j = 0; j < 3; ++j) {
-      group = group << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+  text.resize_and_overwrite((bytes.size() + 2) / 3 * 4 + 1, [&](char* to, size_t) {  // 1: the library's zero
+    char* const begin = to;
+    for (std::string_view rest = bytes; !rest.empty();) {
+      const std::string_view part = rest.substr(0, kMostAtOnce);
+      to += EVP_EncodeBlock(reinterpret_cast<unsigned char*>(to), Unsigned(part.data()),
+                            static_cast<int>(part.size()));
+      rest.remove_prefix(part.size());
     }
-    for (size_t j = 0; j < 4; ++j) {
-      text += i + j <= bytes.size() ? kDigits[group >> (18 - 6 * j) & 63] : '=';
-    }
-  }
+    return static_cast<size_t>(to - begin);
+  });
   return text;
 }
 
 bool HasBase64Only(std::string_view text) {
   bool all = true;  // without a branch for each: these are megabytes
-  for (const char c : text) all &= kValues[static_cast<unsigned char>(c)] >= 0 || c == '=';
+  for (const char c : text) all &= IsDigit(c) || c == '=';
   return all;
 }
 
@@ -46,29 +45,31 @@ size_t DecodedBytes(std::string_view text) {
   return text.size() / 4 * 3 - std::min(padding, text.size() / 4 * 3);
 }
 
+// The library takes blanks around the text, = anywhere and bits that stand for nothing; these are refused
+// here.
 Status DecodeBase64(std::string_view text, std::span<char> to) {
-  int seen = 0;  // below 0 where a character is none
-  const auto value = [&](size_t at) {
-    const int one{kValues[static_cast<unsigned char>(text[at])]};
-    seen |= one;
-    return static_cast<uint32_t>(one);
-  };
-  const size_t bytes = DecodedBytes(text), whole = bytes / 3;
-  for (size_t i = 0; i < whole; ++i) {
-    const size_t at = 4 * i;
-    const uint32_t group = value(at) << 18 | value(at + 1) << 12 | value(at + 2) << 6 | value(at + 3);
-    to[3 * i] = static_cast<char>(group >> 16);
-    to[3 * i + 1] = static_cast<char>(group >> 8);
-    to[3 * i + 2] = static_cast<char>(group);
+  const auto corrupt = [] { return Fail(ErrorCode::kCorrupt, "the text is not base64"); };
+  if (text.size() % 4 != 0) return corrupt();
+  if (text.empty()) return {};
+  const size_t bytes = DecodedBytes(text), padding = text.size() / 4 * 3 - bytes;
+  const std::string_view digits = text.substr(0, text.size() - padding);
+  bool all = true;
+  for (const char c : digits) all &= IsDigit(c);
+  if (!all) return corrupt();
+  char* out = to.data();
+  std::string_view rest = text.substr(0, text.size() - 4);
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, kMostAtOnce / 3 * 4);
+    out += EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out), Unsigned(part.data()),
+                           static_cast<int>(part.size()));
+    rest.remove_prefix(part.size());
   }
-  if (const size_t left = bytes - 3 * whole; left > 0) {
-    const size_t at = 4 * whole;
-    const uint32_t group = value(at) << 18 | value(at + 1) << 12 | (left == 2 ? value(at + 2) << 6 : 0);
-    to[3 * whole] = static_cast<char>(group >> 16);
-    if (left == 2) to[3 * whole + 1] = static_cast<char>(group >> 8);
-  }
-  if (seen >= 0 && text.size() % 4 == 0) return {};
-  return Fail(ErrorCode::kCorrupt, "a block of numbers is not base64");
+  std::array<unsigned char, 3> last{};
+  EVP_DecodeBlock(last.data(), Unsigned(text.data() + text.size() - 4), 4);
+  const std::string_view kept(reinterpret_cast<const char*>(last.data()), 3 - padding);
+  if (EncodeBase64(kept) != text.substr(text.size() - 4)) return corrupt();
+  std::ranges::copy(kept, out);
+  return {};
 }
 
 }  // namespace weir

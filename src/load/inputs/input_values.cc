@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/base64.h"
 #include "load/inputs/requests.h"
 
 namespace weir::load {
@@ -22,27 +23,9 @@ std::unexpected<Error> Invalid(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));
 }
 
-// Strict: the alphabet of RFC 4648, padded, no line breaks, and no bits that stand for nothing.
-std::optional<Bytes> DecodeBase64(std::string_view text) {
-  const auto digit = [](char c) {
-    if (c >= 'A' && c <= 'Z') return c - 'A';
-    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-    if (c >= '0' && c <= '9') return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-  };
-  if (text.size() % 4 != 0) return std::nullopt;
-  size_t padding = 0;
-  for (; padding < 2 && text.ends_with('='); ++padding) text.remove_suffix(1);
-  Bytes bytes = Bytes::AllocateUninitialized(text.size() * 3 / 4);
-  uint32_t bits = 0;
-  for (size_t i = 0, at = 0; i < text.size(); ++i) {
-    const int value = digit(text[i]);
-    if (value < 0) return std::nullopt;
-    bits = bits << 6 | static_cast<uint32_t>(value);
-    if (i % 4 != 0) bytes.mutable_data()[at++] = static_cast<std::byte>(bits >> (6 - 2 * (i % 4)));
-  }
-  const uint32_t rest = bits & ((1u << (2 * padding)) - 1);
-  if (rest != 0) return std::nullopt;
+std::optional<Bytes> DecodeText(std::string_view text) {
+  Bytes bytes = Bytes::AllocateUninitialized(DecodedBytes(text));
+  if (!DecodeBase64(text, {reinterpret_cast<char*>(bytes.mutable_data()), bytes.size()})) return std::nullopt;
   return bytes;
 }
 
@@ -156,7 +139,7 @@ Result<Bytes> ReadList(const Json& list, DType dtype) {
 }
 
 Result<Bytes> ReadBase64(const Json& text) {
-  auto bytes = text.is_string() ? DecodeBase64(text.get_ref<const std::string&>()) : std::nullopt;
+  auto bytes = text.is_string() ? DecodeText(text.get_ref<const std::string&>()) : std::nullopt;
   if (!bytes)
     return Invalid("\"b64\" is no base64: give it padded and without line breaks, as `base64 -w 0` does");
   return *std::move(bytes);
