@@ -122,7 +122,7 @@ TEST_P(KeeperInShell, LeavesNothingWhenItsHolderIsKilled) {
 }
 
 TEST_F(KeeperTest, TellsTheNumberOfTheCommandAndNotItsOwn) {
-  const Kept kept{.command = {"sh", "-c", "echo up=$$; exec sleep 1000"}, .mark = MakeMark(clock_.Now())};
+  const Kept kept{.command = {"sh", "-c", "echo up=$$; sleep 1000; true"}, .mark = MakeMark(clock_.Now())};
   const auto program =
       KeptProgram::Start({.name = "script", .mark = kept.mark}, {.arguments = KeeperArguments(kept)}, clock_);
   ASSERT_TRUE(program.has_value()) << program.error().message;
