@@ -17,6 +17,7 @@
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
+#include "infer/choices.h"
 #include "record/provenance.h"
 #include "serve/loaded_model.h"
 #include "serve/logger.h"
@@ -180,7 +181,7 @@ std::string CurlLine(const std::string& http, const oip::ModelMetadata& model) {
     std::ranges::replace_if(shape, [](int64_t dim) { return dim < 0; }, 1);
     const int64_t elements = infer::ElementCount(shape).value_or(kMostElements + 1);
     if (input.dtype == infer::DType::kBytes &&
-        model.name.ends_with(serve::SuffixOf(serve::Payload::kImage))) {
+        model.name.ends_with(infer::SuffixOf(infer::Payload::kImage))) {
       return fmt::format(
           "curl -s {}/v2/models/{}/infer -H 'Inference-Header-Content-Length: 0' "
           "-H 'Content-Type: application/octet-stream' --data-binary @PICTURE.jpg",

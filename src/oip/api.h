@@ -15,13 +15,13 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "infer/call.h"
+#include "infer/choices.h"
 #include "infer/endpoint.h"
 #include "infer/tensor.h"
 
 namespace weir::oip {
 
-enum class Protocol { kHttp, kGrpc };
-std::string_view ToString(Protocol protocol);  // "http", "grpc"
+using infer::Protocol;
 
 using infer::RegionPart;
 

@@ -12,16 +12,14 @@
 #include "base/error.h"
 #include "dataset/recipe.h"
 #include "dataset/source.h"
+#include "infer/choices.h"
 #include "infer/service.h"
 #include "run/loader.h"
 #include "run/reporter.h"
 
 namespace weir::run {
 
-enum class Mode {
-  kSync,   // one batch at a time and nothing overlaps: load, send, wait, print
-  kAsync,  // up to in_flight batches at a time; loading, inference and printing overlap
-};
+using infer::Mode;
 
 // The form in which the service gets a picture.
 enum class Form {

@@ -77,18 +77,6 @@ std::optional<Form> FormOf(const model::Model& model, Payload payload) {
 
 }  // namespace
 
-std::string_view SuffixOf(Payload payload) {
-  switch (payload) {
-    case Payload::kTensor:
-      return "";
-    case Payload::kPixels:
-      return ".pixels";
-    case Payload::kImage:
-      return ".image";
-  }
-  return "";
-}
-
 std::string ServedModel::What() const { return fmt::format("model \"{}\"", name); }
 std::string ServedModel::What(std::string_view kind, std::string_view tensor) const {
   return fmt::format("model \"{}\": {} \"{}\"", name, kind, tensor);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "infer/choices.h"
 #include "infer/runner.h"
 #include "infer/tensor.h"
 #include "model/effective_config.h"
@@ -20,11 +21,8 @@
 
 namespace weir::serve {
 
-// The payload of a request: the model's own tensors (NAME), pixels at the recipe's size that the server
-// normalises (NAME.pixels), or encoded pictures that it decodes and prepares (NAME.image).
-enum class Payload { kTensor, kPixels, kImage };
-inline constexpr std::array kPayloads = {Payload::kTensor, Payload::kPixels, Payload::kImage};
-std::string_view SuffixOf(Payload payload);  // "", ".pixels", ".image"
+using infer::kPayloads;
+using infer::Payload;
 
 class LoadedModel;
 

@@ -26,11 +26,6 @@ class Words {
   std::vector<std::string> words_;
 };
 
-std::string PayloadWord(Payload payload) {
-  if (payload == Payload::kPixels) return "pixels";
-  return payload == Payload::kImage ? "image" : "tensor";
-}
-
 void AddEngine(const Setting& setting, const ClientPlaces& places, const char* threads, const char* streams,
                Words& words) {
   if (setting.architecture != Architecture::kInProcess) return;
@@ -56,7 +51,7 @@ std::vector<std::string> RunArguments(const Setting& setting, const Length& leng
   for (const std::string& flag : setting.run_flags) words.Add(flag);
   words.Add("--repeat-data", length.passes);
   if (setting.data_path == DataPath::kMemory) words.Add("--no-files");
-  if (setting.architecture != Architecture::kInProcess) words.Add("--payload", PayloadWord(setting.payload));
+  if (setting.architecture != Architecture::kInProcess) words.Add("--payload", ToString(setting.payload));
   AddEngine(setting, places, "--threads", "--streams", words);
   AddServer(places, words);
   words.Add("--top", 1);
@@ -87,10 +82,10 @@ std::vector<std::string> LoadArguments(const Setting& setting, const Length& len
     for (const auto& [name, shape] : places.shapes)
       words.Add("--shape", fmt::format("{}:{}", name, fmt::join(shape, ",")));
   }
-  if (setting.payload == Payload::kSharedMemory)
+  if (setting.shared_memory)
     words.Add("--shared-memory", "system");
   else if (setting.architecture != Architecture::kInProcess)
-    words.Add("--payload", PayloadWord(setting.payload));
+    words.Add("--payload", ToString(setting.payload));
   AddEngine(setting, places, "--engine-threads", "--engine-streams", words);
   if (!places.expected.empty()) words.Add("--check", places.expected);
   if (length.seconds)
@@ -118,7 +113,7 @@ std::vector<std::string> ServeArguments(const Setting& setting) {
                                  "--metrics-port",     "{metrics_port}"};
   // How large a batch is the study decides.
   words.insert(words.end(), {"--max-request-mb", "2047", "--max-in-flight-mb", "8192"});
-  if (setting.payload == Payload::kSharedMemory) words.emplace_back("--allow-client-shm");
+  if (setting.shared_memory) words.emplace_back("--allow-client-shm");
   return words;
 }
 

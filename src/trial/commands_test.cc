@@ -70,7 +70,7 @@ TEST(ClientArguments, PlayALoadAtARateForATime) {
   places.shapes = {{"x", {3, 4}}};
   const Setting setting{.architecture = Architecture::kMicroservice,
                         .load = OpenLoad{.per_second = 50, .distribution = "poisson"},
-                        .payload = Payload::kSharedMemory};
+                        .shared_memory = true};
   EXPECT_EQ(Line(ClientArguments(setting, {.seconds = 2.5}, places)),
             "weir load M --request-rate-range 50 --request-distribution poisson --batch-size 8 --pool 16 "
             "--shape x:3,4 "
@@ -79,7 +79,7 @@ TEST(ClientArguments, PlayALoadAtARateForATime) {
 
 TEST(ServeArguments, AllowSharedMemoryOnlyWhereItIsUsed) {
   EXPECT_THAT(Line(ServeArguments({})), Not(HasSubstr("shm")));
-  EXPECT_THAT(Line(ServeArguments({.payload = Payload::kSharedMemory})), HasSubstr("--allow-client-shm"));
+  EXPECT_THAT(Line(ServeArguments({.shared_memory = true})), HasSubstr("--allow-client-shm"));
 }
 
 TEST(ClientArguments, FactorThatIsAFlagAloneNeedsNoCode) {

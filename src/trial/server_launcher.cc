@@ -144,7 +144,7 @@ Result<launch::StartedServer> ServerLauncher::StartContainer(const Setting& sett
                                                              launch::ServerImage image) {
   launch::ContainerTool tool = TRY(ToolFor(image.container.image));
   // Regions are this user's, and for nobody else to open.
-  if (setting.payload == Payload::kSharedMemory)
+  if (setting.shared_memory)
     tool.run_options.insert(tool.run_options.end(),
                             {"--ipc=host", fmt::format("--user={}:{}", getuid(), getgid())});
   image.container.cpu_list = setting.server_cpus;

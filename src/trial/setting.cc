@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "model/config.h"
@@ -26,6 +27,16 @@ Result<Enum> WordOf(const Json& factors, std::string_view name) {
   if (found == words.end())
     return Fail(ErrorCode::kInvalidArgument, fmt::format("{} {} is no level of it", name, word));
   return static_cast<Enum>(found - words.begin());
+}
+
+// The level as one of `choices`, by the words that all programs use for them.
+template <typename Choice, size_t kCount>
+Result<Choice> ChoiceOf(const Json& factors, std::string_view name,
+                        const std::array<Choice, kCount>& choices) {
+  const auto word = LevelOf(factors, name).get<std::string>();
+  const auto found = infer::FindChoice(choices, word);
+  if (!found) return Fail(ErrorCode::kInvalidArgument, fmt::format("{} {} is no level of it", name, word));
+  return *found;
 }
 
 // The levels that the client gets as flags without code of the factor's own.
@@ -95,18 +106,15 @@ Status ReadPlaces(const Json& factors, Setting& setting) {
 std::string_view ToString(Architecture architecture) {
   return study::WordsOf("architecture").at(static_cast<size_t>(architecture));
 }
-std::string_view ToString(Protocol protocol) {
-  return study::WordsOf("protocol").at(static_cast<size_t>(protocol));
-}
-std::string_view ToString(Mode mode) { return study::WordsOf("mode").at(static_cast<size_t>(mode)); }
 
 Result<Setting> ReadSetting(const Json& factors) try {
   Setting setting;
   setting.architecture = TRY(WordOf<Architecture>(factors, "architecture"));
-  setting.protocol = TRY(WordOf<Protocol>(factors, "protocol"));
-  setting.mode = TRY(WordOf<Mode>(factors, "mode"));
+  setting.protocol = TRY(ChoiceOf(factors, "protocol", infer::kProtocols));
+  setting.mode = TRY(ChoiceOf(factors, "mode", infer::kModes));
   setting.data_path = TRY(WordOf<DataPath>(factors, "data_path"));
-  setting.payload = TRY(WordOf<Payload>(factors, "payload"));
+  setting.shared_memory = LevelOf(factors, "payload") == "shared_memory";
+  if (!setting.shared_memory) setting.payload = TRY(ChoiceOf(factors, "payload", infer::kPayloads));
   setting.model = factors.value("model", std::string());
   if (const Json server = factors.value("server", Json("weir")); server.is_object())
     setting.server = ReadServer(server);

@@ -11,22 +11,22 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "infer/choices.h"
 
 namespace weir::trial {
+
+using infer::Mode;
+using infer::Payload;
+using infer::Protocol;
 
 enum class Architecture {
   kInProcess,     // the recogniser is part of the application: there is no server
   kMicroservice,  // a server in a container on this machine
   kDistributed,   // a server on another node: here, behind a network link
 };
-enum class Protocol { kHttp, kGrpc };
-enum class Mode { kSync, kAsync };
 enum class DataPath { kFiles, kFilesAtModelSize, kShards, kMemory };
-enum class Payload { kTensor, kPixels, kImage, kSharedMemory };
 enum class PageCache { kAsItIs, kWarm, kCold };        // as it is: the study has no such factor
 std::string_view ToString(Architecture architecture);  // "in-process", "microservice", "distributed"
-std::string_view ToString(Protocol protocol);          // "http", "grpc"
-std::string_view ToString(Mode mode);                  // "sync", "async"
 
 // The source of the requests.
 struct ApplicationLoad {};  // weir run, over the pictures
@@ -73,6 +73,7 @@ struct Setting {
   int batch = 8;
   DataPath data_path = DataPath::kFiles;
   Payload payload = Payload::kTensor;
+  bool shared_memory = false;  // tensors reach the server so, not in requests
   std::optional<int64_t> images;
   int replication = 1;
   std::string engine;  // with the accelerator in its place, where there is one; empty: as the model says

@@ -260,7 +260,7 @@ Result<record::Record> TrialRunner::Play(const study::Trial& trial) {
   if (setting.architecture != Architecture::kInProcess)
     server = TRY_CONTEXT(servers_.Start(setting, model, Seed(trial.seed)), kServer);
   const std::string answers_file = options_.folder + "/answers.csv";
-  const bool reads_answers = setting.payload != Payload::kSharedMemory;
+  const bool reads_answers = !setting.shared_memory;
   ClientPlaces places{.program = options_.program,
                       .model = server ? server->model_url : setting.model,
                       .data = data ? std::vector{data->path} : std::vector<std::string>{},

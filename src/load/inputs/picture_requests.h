@@ -9,18 +9,14 @@
 #include "dataset/recipe.h"
 #include "image/decode.h"
 #include "infer/call.h"
+#include "infer/choices.h"
 #include "infer/endpoint.h"
 
 namespace weir::load {
 
 inline constexpr int64_t kMaxPictureBytes = int64_t{512} << 20;  // of all requests together
 
-// The form in which pictures are sent; it names the model that takes them.
-enum class Payload {
-  kTensor,  // NAME: the pixels as the recipe makes them
-  kPixels,  // NAME.pixels: UINT8 [N,height,width,channels] at the recipe's size
-  kImage,   // NAME.image: BYTES [N], the files as they are
-};
+using infer::Payload;
 
 struct PictureOptions {
   Payload payload = Payload::kTensor;

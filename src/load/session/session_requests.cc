@@ -49,9 +49,10 @@ Result<AnswerCheck> TopClassCheck(const std::string& file, const PictureRequests
 
 Result<Requests> RequestsOfPictures(const LoadOptions& load, const Target& target, const NoteSink& note) {
   const dataset::Recipe recipe = TRY(FindRecipe(load, target));
-  PictureOptions options{.batch = load.batch, .pool_limit = load.pool};
-  if (load.payload == "pixels") options.payload = Payload::kPixels;
-  if (load.payload == "image") options.payload = Payload::kImage;
+  const PictureOptions options{
+      .payload = infer::FindChoice(infer::kPayloads, load.payload).value_or(Payload::kTensor),
+      .batch = load.batch,
+      .pool_limit = load.pool};
   auto made = TRY(MakePictureRequests(target.info(), target.version(), recipe, load.data, options));
   if (note)
     note(fmt::format("{} of {}; {} rejected, {} left out", Count(std::ssize(made.requests), "request"),

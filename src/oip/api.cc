@@ -1,7 +1,0 @@
-#include "oip/api.h"
-
-namespace weir::oip {
-
-std::string_view ToString(Protocol protocol) { return protocol == Protocol::kHttp ? "http" : "grpc"; }
-
-}  // namespace weir::oip
