@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "image/exif.h"
 #include "image/formats.h"
 #include "image/resize.h"
 
@@ -18,15 +19,6 @@ constexpr int kMaxSide = 1 << 20;
 
 // A buffer that one huge picture made this large is given back.
 constexpr size_t kKeptBytes = 64 << 20;
-
-// How a stored picture lies: upright pixel (x, y) is the stored (x, y), or (y, x) where transposed, counted
-// from the other end where mirrored. By EXIF orientation 1 to 8 (CIPA DC-008, tag 0x0112).
-struct Turn {
-  bool transposed, mirror_x, mirror_y;  // mirror_x: along stored rows
-};
-constexpr Turn kTurns[9] = {{false, false, false}, {false, false, false}, {false, true, false},
-                            {false, true, true},   {false, false, true},  {true, false, false},
-                            {true, false, true},   {true, true, true},    {true, true, false}};
 
 // The part of one upright axis that the output shows: pixels [first, first + count) of `resized`, `pad` black
 // ones before them.
@@ -50,7 +42,7 @@ Span MakeSpan(int64_t source, int64_t resized, int64_t output) {
 
 // The steps for every picture of one stored size and orientation.
 struct Plan {
-  Turn turn{};
+  image::Turn turn;
   Span x, y;  // upright
   bool resizes = false;
   image::Axis stored_x, stored_y;  // where it resizes
@@ -101,7 +93,7 @@ image::Accepted<Plan> MakePlan(const Geometry& geometry, const image::PictureInf
                       fmt::format("{}x{}: a side is over {}", info.width, info.height, kMaxSide)});
   }
   Plan plan;
-  if (geometry.orientation == Orientation::kExif) plan.turn = kTurns[info.orientation];
+  if (geometry.orientation == Orientation::kExif) plan.turn = image::TurnOf(info.orientation);
   int64_t width = info.width, height = info.height;
   if (plan.turn.transposed) std::swap(width, height);
 

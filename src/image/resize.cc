@@ -284,7 +284,10 @@ Axis MakeAxis(int64_t source, int64_t target, int64_t first, int64_t count) {
   return MakeAxis(source, static_cast<double>(source), target, first, count);
 }
 
-Axis MakeAxis(int64_t source, double extent, int64_t target, int64_t first, int64_t count) {
+namespace {
+
+// The axis shows `extent` of the source's pixels from `origin` on.
+Axis FilterAxis(int64_t source, double origin, double extent, int64_t target, int64_t first, int64_t count) {
   const double scale = extent / static_cast<double>(target);
   const double filter_scale = std::max(scale, 1.0);
   const double support =
@@ -293,7 +296,7 @@ Axis MakeAxis(int64_t source, double extent, int64_t target, int64_t first, int6
   Axis axis;
   axis.begins.resize(count);
   axis.counts.resize(count);
-  const auto centre = [&](int64_t i) { return (static_cast<double>(first + i) + 0.5) * scale; };
+  const auto centre = [&](int64_t i) { return origin + (static_cast<double>(first + i) + 0.5) * scale; };
   for (int64_t i = 0; i < count; ++i) {
     axis.begins[i] = std::max<int64_t>(static_cast<int64_t>(centre(i) - support + 0.5), 0);
     const int64_t end = std::min(static_cast<int64_t>(centre(i) + support + 0.5), source);
@@ -316,6 +319,16 @@ Axis MakeAxis(int64_t source, double extent, int64_t target, int64_t first, int6
     }
   }
   return axis;
+}
+
+}  // namespace
+
+Axis MakeAxis(int64_t source, double extent, int64_t target, int64_t first, int64_t count) {
+  return FilterAxis(source, 0, extent, target, first, count);
+}
+
+Axis MakeBoxAxis(int64_t source, int64_t begin, int64_t extent, int64_t target) {
+  return FilterAxis(source, static_cast<double>(begin), static_cast<double>(extent), target, 0, target);
 }
 
 Axis Mirror(const Axis& axis, int64_t source) {

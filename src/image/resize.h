@@ -32,6 +32,11 @@ Axis MakeAxis(int64_t source, int64_t target, int64_t first, int64_t count);
 // picture that was decoded at a fraction of its size. REQUIRES: source - 1 < extent <= source.
 Axis MakeAxis(int64_t source, double extent, int64_t target, int64_t first, int64_t count);
 
+// All pixels of an axis of `target` pixels that shows the source's pixels [begin, begin + extent), of
+// `source` in all: Pillow's resize with box. Taps reach past the box where the source does. REQUIRES: target
+// and extent at least 1; 0 <= begin; begin + extent <= source.
+Axis MakeBoxAxis(int64_t source, int64_t begin, int64_t extent, int64_t target);
+
 // The same axis run from its other end, for a picture stored the other way round. `source` is its whole
 // length.
 Axis Mirror(const Axis& axis, int64_t source);

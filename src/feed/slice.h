@@ -1,0 +1,43 @@
+// Which positions of an epoch each rank takes. Pure.
+//
+// The ranks go through an epoch together, a global batch of batch * world positions at a time. Rank r takes
+// the positions [r * batch, (r + 1) * batch) of each global batch, so the ranks' batches, one after the
+// other, are the batches of one rank with the same global batch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace weir::feed {
+
+// How an epoch ends that is no whole number of global batches.
+enum class Ends {
+  kDrop,  // the rest is left out
+  kPad,   // rows without a sample fill the last batch
+  kWrap,  // samples from the epoch's beginning fill the last batch
+};
+std::string_view ToString(Ends ends);  // "drop", "pad", "wrap"
+
+struct Slice {
+  int64_t batch = 1;  // rows of one rank
+  int64_t rank = 0;
+  int64_t world = 1;
+  Ends ends = Ends::kDrop;
+
+  int64_t global_batch() const { return batch * world; }
+};
+
+// kInvalidArgument if a value is out of its range, and if kDrop leaves nothing of `positions`.
+Status CheckSlice(const Slice& slice, int64_t positions);
+
+// Returns the number of batches that every rank gets of an epoch of `positions` from position `begin` on.
+int64_t BatchesFrom(const Slice& slice, int64_t positions, int64_t begin);
+
+// Returns the position of row `row` of the rank's batch whose global batch begins at `begin`; nullopt for a
+// row that kPad leaves without a sample. REQUIRES: the batch is one of BatchesFrom.
+std::optional<int64_t> PositionOf(const Slice& slice, int64_t positions, int64_t begin, int64_t row);
+
+}  // namespace weir::feed

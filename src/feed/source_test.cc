@@ -1,0 +1,119 @@
+#include "feed/source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/file.h"
+#include "feed/file_index.h"
+
+namespace weir::feed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class Folder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = ::testing::TempDir() + "/feed_source_" +
+            ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(root_);
+    std::filesystem::create_directories(root_);
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  void Put(const std::string& name, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(root_ + "/" + name).parent_path());
+    ASSERT_TRUE(WriteFileWhole(root_ + "/" + name, text));
+  }
+  std::string root_;
+};
+
+std::string ReadText(const Source& source, int64_t sample) {
+  ReadBuffer buffer;
+  const auto bytes = source.Read(sample, buffer);
+  if (!bytes) return std::string(image::ToString(bytes.error().reason));
+  return {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
+}
+
+TEST_F(Folder, ByClassesIsReadInByteOrder) {
+  Put("set/dog/b.jpg", "dog b");
+  Put("set/dog/deep/c.PNG", "dog c");
+  Put("set/Cat/a.jpg", "cat a");
+  Put("set/Cat/notes.txt", "text");
+  Put("set/Cat/.hidden.jpg", "hidden");
+  Put("set/empty/readme", "text");
+  const auto source = OpenSource(root_ + "/set/", {});
+  ASSERT_TRUE(source) << source.error().message;
+  EXPECT_THAT((*source)->classes(), ElementsAre("Cat", "dog", "empty"));
+  ASSERT_EQ((*source)->size(), 3);
+  EXPECT_EQ(ReadText(**source, 0), "cat a");
+  EXPECT_EQ(ReadText(**source, 1), "dog b");
+  EXPECT_EQ((*source)->Label(1), 1);
+  EXPECT_EQ((*source)->Name(2), root_ + "/set/dog/deep/c.PNG");
+  EXPECT_EQ((*source)->hash().size(), 32u);
+}
+
+TEST_F(Folder, WithoutFoldersHasNoClasses) {
+  Put("set/b.jpg", "b");
+  Put("set/a.jpg", "a");
+  const auto source = OpenSource(root_ + "/set", {});
+  ASSERT_TRUE(source);
+  EXPECT_TRUE((*source)->classes().empty());
+  EXPECT_EQ((*source)->Label(0), -1);
+  EXPECT_EQ(ReadText(**source, 0), "a");
+}
+
+TEST_F(Folder, SaysWhatIsWrong) {
+  EXPECT_EQ(OpenSource(root_ + "/none", {}).error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(OpenSource(root_, {}).error().message, HasSubstr("holds no pictures"));
+  Put("file.jpg", "x");
+  EXPECT_THAT(OpenSource(root_ + "/file.jpg", {}).error().message, HasSubstr("not a folder"));
+  Put("begun/manifest.jsonl", "");
+  Put("begun/rejects.jsonl", "");
+  EXPECT_THAT(OpenSource(root_ + "/begun", {}).error().message, HasSubstr("not finished"));
+}
+
+TEST_F(Folder, ThatLosesAFileRejectsIt) {
+  Put("set/a.jpg", "a");
+  const auto source = OpenSource(root_ + "/set", {});
+  ASSERT_TRUE(source);
+  std::filesystem::remove(root_ + "/set/a.jpg");
+  EXPECT_EQ(ReadText(**source, 0), "vanished");
+}
+
+TEST_F(Folder, KeepsItsIndex) {
+  Put("set/x/a.jpg", "a");
+  Put("set/y/b.jpg", "b");
+  const SourceOptions options{.index = root_ + "/index"};
+  const auto first = OpenSource(root_ + "/set", options);
+  ASSERT_TRUE(first) << first.error().message;
+  Put("set/y/new.jpg", "new");  // the index does not look
+  const auto second = OpenSource(root_ + "/set", options);
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ((*second)->hash(), (*first)->hash());
+  EXPECT_EQ((*second)->size(), 2);
+  EXPECT_THAT((*second)->classes(), ElementsAre("x", "y"));
+  EXPECT_EQ(ReadText(**second, 1), "b");
+}
+
+TEST_F(Folder, RefusesADamagedIndex) {
+  Put("set/x/a.jpg", "a");
+  const SourceOptions options{.index = root_ + "/index"};
+  ASSERT_TRUE(OpenSource(root_ + "/set", options));
+  const std::string whole = *ReadTextFile(options.index);
+  for (const std::string& damaged :
+       {whole.substr(0, whole.size() - 1), whole.substr(0, 10), whole + "x", "X" + whole.substr(1),
+        std::string(), whole.substr(0, 150) + "?" + whole.substr(151)}) {
+    ASSERT_TRUE(WriteFileWhole(options.index, damaged));
+    const auto source = OpenSource(root_ + "/set", options);
+    ASSERT_FALSE(source);
+    EXPECT_EQ(source.error().code, ErrorCode::kCorrupt);
+    EXPECT_THAT(source.error().message, HasSubstr("delete it"));
+  }
+}
+
+}  // namespace
+}  // namespace weir::feed
