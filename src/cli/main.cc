@@ -42,7 +42,7 @@ void Usage(std::FILE* to) {
   fmt::print(
       to,
       "weir puts ready-made models to work and says which part is the bottleneck.\n\n  weir VERB ...\n\n");
-  for (const Verb& verb : kVerbs) fmt::print(to, "  {:<10} {}\n", verb.name, verb.summary);
+  for (const Verb& verb : kVerbs) fmt::print(to, "  {:<11} {}\n", verb.name, verb.summary);
   fmt::print(to, "\n  weir VERB --help tells what it takes; weir --version the build.\n");
 }
 

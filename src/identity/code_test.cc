@@ -99,7 +99,7 @@ TEST_P(CodesOfBits, ScanScoresAreThoseOfTheCodesWrittenOut) {
   }
 }
 
-// Of a random residual and a query in its direction, more bits leave less error.
+// The error of the estimate shrinks with more bits.
 TEST_P(CodesOfBits, EstimateIsUnbiasedAndWithinItsError) {
   const CodeLayout layout{512, GetParam()};
   const double bound = GetParam() == 1 ? 0.05 : GetParam() == 2 ? 0.02 : 0.008;

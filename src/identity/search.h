@@ -49,7 +49,7 @@ std::vector<std::vector<Candidate>> FindCandidates(std::span<const SearchQuery> 
                                                    std::span<const SegmentUse> uses, Team& team,
                                                    SearchCost* cost = nullptr);
 
-// What an index holds at one moment.
+// The contents of an index at one moment.
 struct Snapshot {
   std::vector<SegmentUse> segments;
   std::vector<TailPart> tail;

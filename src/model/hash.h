@@ -1,4 +1,4 @@
-// What ties data to the model that made it.
+// The hash that ties data to the model that made it.
 #pragma once
 
 #include <string>
