@@ -91,3 +91,16 @@ def test_study(weir, made, tmp_path):
     journal = tmp_path / "small/journal.jsonl"
     journal.write_text(journal.read_text().replace('"schema_version":1', '"schema_version":2', 1))
     assert b"schema version 2" in weir.run("report", tmp_path / "small", status=None).stderr
+
+
+def test_identities(weir, tmp_path):
+    folder, vectors = tmp_path / "people", tmp_path / "v.jsonl"
+    vectors.write_text("".join(json.dumps({"name": f"n{i}", "embedding": [i + 1, 1, 2, 0.5 * i]}) + "\n" for i in range(5)))
+    check(weir.json("identities", "build", folder, "--dimension", 4), "identities")
+    check(weir.json("identities", "enrol", folder, vectors), "identities")
+    check(weir.json("identities", "delete", folder, "n2"), "identities")
+    check(weir.json("identities", "list", folder, "--with-names"), "identities")
+    check(weir.json("identities", "search", folder, vectors, "--threshold", "0.5"), "identities")
+    check(weir.json("identities", "evaluate", folder, "--mates", vectors, "--threshold", "0.5", "--exact"), "identities")
+    check(weir.json("identities", "verify", folder), "identities")
+    check(weir.json("identities", "export", folder, "-o", tmp_path / "out.jsonl"), "identities")

@@ -30,6 +30,7 @@ constexpr Verb kVerbs[] = {
     {"report", "what a study found, and how sure that is", Report},
     {"fit", "learn run times from measurements, for hardware and networks nobody measured", Fit},
     {"predict", "say what times to expect, how sure that is, and where nothing supports it", Predict},
+    {"identities", "an index of named embeddings: whom does this face belong to", Identities},
     {"health", "ask a server whether it is ready", Health},
     {"monitor", "run any command and say what it used", MonitorVerb},
     {"doctor", "what is on this machine, and what would spoil a measurement on it", Doctor},
@@ -41,7 +42,7 @@ void Usage(std::FILE* to) {
   fmt::print(
       to,
       "weir puts ready-made models to work and says which part is the bottleneck.\n\n  weir VERB ...\n\n");
-  for (const Verb& verb : kVerbs) fmt::print(to, "  {:<9} {}\n", verb.name, verb.summary);
+  for (const Verb& verb : kVerbs) fmt::print(to, "  {:<11} {}\n", verb.name, verb.summary);
   fmt::print(to, "\n  weir VERB --help tells what it takes; weir --version the build.\n");
 }
 

@@ -12,6 +12,7 @@ int Advise(const Arguments& arguments);
 int Doctor(const Arguments& arguments);
 int Fit(const Arguments& arguments);
 int Health(const Arguments& arguments);
+int Identities(const Arguments& arguments);  // build, enrol, delete, list, search, evaluate, verify, export
 int Load(const Arguments& arguments);
 int ModelVerb(const Arguments& arguments);  // make, show
 int MonitorVerb(const Arguments& arguments);

@@ -1,10 +1,10 @@
 #include "load/verdict/split.h"
 
-#include "infer/server_times.h"
-
 #include <algorithm>
 #include <bit>
 #include <ranges>
+
+#include "infer/server_times.h"
 
 namespace weir::load {
 namespace {
