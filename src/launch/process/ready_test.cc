@@ -57,8 +57,7 @@ TEST(AskHttp, SaysWhatCameInstead) {
   EXPECT_THAT(AskHttp(busy.url(), 60s).error().message,
               HasSubstr("answered HTTP/1.1 503 Service Unavailable"));
   Answerer told("HTTP/1.1 503 Service Unavailable\r\n\r\n{\"error\": \"model m is not loaded\"}");
-  EXPECT_THAT(AskHttp(told.url(), 60s).error().message,
-              HasSubstr("503 Service Unavailable: model m is"));
+  EXPECT_THAT(AskHttp(told.url(), 60s).error().message, HasSubstr("503 Service Unavailable: model m is"));
   Answerer other("\x01\xff\xff");
   EXPECT_THAT(AskHttp(other.url(), 60s).error().message, HasSubstr("is not HTTP"));
   Answerer silent("");
