@@ -7,8 +7,9 @@
 //     fields("label", point.label);  // std::optional: absent where there is none
 //   }
 // FieldsToJson(point) and FieldsFromJson<Point>(json) follow from that. Keys keep the order of the
-// description. Values may be numbers, truths, text, Json, structs, and vectors, optionals, maps by name of
-// them. A struct with ToValue() and FromValue(json) has a form of its own, for example a list of two numbers.
+// description. Values may be numbers, truths, text, enums (as their number), Json, structs, and vectors,
+// optionals, pairs (a list of two), maps by name of them. A struct with ToValue() and FromValue(json) has a
+// form of its own, for example a list of two numbers.
 #pragma once
 
 #include <cmath>
@@ -24,6 +25,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/json_blocks.h"
 
 namespace weir {
 
@@ -44,6 +46,10 @@ template <typename T>
 constexpr bool kIsMap = false;
 template <typename T>
 constexpr bool kIsMap<std::map<std::string, T>> = true;
+template <typename T>
+constexpr bool kIsPair = false;
+template <typename First, typename Second>
+constexpr bool kIsPair<std::pair<First, Second>> = true;
 template <typename T>
 concept HasOwnForm = requires(const T& value, const Json& json) {
   { value.ToValue() } -> std::same_as<Json>;
@@ -107,6 +113,11 @@ class FieldWriter {
   void Beside(const char*, const std::optional<T>& value) {
     if (value) Describe(*this, *value);
   }
+  // A long list of numbers, as base64 of their bytes; they need not be finite.
+  template <typename T>
+  void Block(const char* key, const std::vector<T>& numbers) {
+    json_[key] = EncodeBlock(numbers);
+  }
   // A condition that a reader requires of the fields before it.
   void Require(bool, const char*) {}
 
@@ -163,6 +174,17 @@ class FieldReader {
     value.reset();
     if (status_ && json_.contains(marker)) Describe(*this, value.emplace());
   }
+  template <typename T>
+  void Block(const char* key, std::vector<T>& numbers) {
+    std::string text;
+    (*this)(key, text);
+    if (!status_) return;
+    auto read = DecodeBlock<T>(text);
+    if (!read)
+      status_ = internal::AtPlace(key, std::move(read).error());
+    else
+      numbers = *std::move(read);
+  }
   void Require(bool holds, const char* fault) {
     if (status_ && !holds) status_ = Fail(ErrorCode::kCorrupt, fault);
   }
@@ -189,6 +211,10 @@ Json FieldsToJson(const T& value) {
     return Json(value);
   } else if constexpr (internal::HasOwnForm<T>) {
     return value.ToValue();
+  } else if constexpr (std::is_enum_v<T>) {
+    return Json(std::to_underlying(value));
+  } else if constexpr (internal::kIsPair<T>) {
+    return Json::array({FieldsToJson(value.first), FieldsToJson(value.second)});
   } else if constexpr (internal::kIsVector<T>) {
     Json list = Json::array();
     for (const auto& item : value) list.push_back(FieldsToJson(item));
@@ -217,6 +243,15 @@ Status ReadFields(const Json& json, T& value) {
     Result<T> read = T::FromValue(json);
     if (!read) return std::unexpected(std::move(read).error());
     value = *std::move(read);
+  } else if constexpr (std::is_enum_v<T>) {
+    std::underlying_type_t<T> number{};
+    Status read = ReadFields(json, number);
+    value = static_cast<T>(number);
+    return read;
+  } else if constexpr (internal::kIsPair<T>) {
+    if (!json.is_array() || json.size() != 2) return wrong("a list of two");
+    Status first = ReadFields(json[0], value.first);
+    return first ? ReadFields(json[1], value.second) : first;
   } else if constexpr (std::same_as<T, bool>) {
     if (!json.is_boolean()) return wrong("true or false");
     value = json.get<bool>();

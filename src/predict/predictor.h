@@ -34,8 +34,6 @@ struct CandidateScore {
   std::string recipe;
   Score score;
   double weight = 0;  // in the mixture
-
-  void Fields(Archive& archive);
 };
 
 struct FitOptions {
@@ -81,7 +79,6 @@ class Predictor {
     double coverage = 0, half_width = 0;  // half_width: median, of the logarithm
     double score_of_constant = 1;         // interval score over that of a constant width
     std::vector<Ablation> ablations;      // only while fitting, if asked for
-    void Fields(Archive& archive);
   };
   const std::vector<Validated>& validated() const { return validated_; }
   int64_t rows() const { return std::ssize(data_->numbers); }
@@ -96,6 +93,7 @@ class Predictor {
   static Result<Predictor> Load(std::string_view text);
 
  private:
+  friend struct PredictorFile;
   // How rows of one split are predicted.
   struct Model {
     Split split = Split::kInside;
@@ -104,7 +102,6 @@ class Predictor {
     // Count: how many doublings cross-validation went beyond the counts of its fits. Farther out the interval
     // grows with the distance, as the error of a slope does. 0: not cross-validated.
     double reach = 0;
-    void Fields(Archive& archive);
   };
   const Model& ModelOf(Split split) const;
   // Returns by how much the count of the row widens an interval.
@@ -129,9 +126,8 @@ class Predictor {
   int Want(const Recipe& recipe, const std::string& key);
   // Fits the wanted recipes to all rows.
   Status FitWanted(const FitOptions& options);
-  void Fields(Archive& archive, Data& data);
-  // Checks what was read; its parts refer to the data. Returns kCorrupt.
-  Status Join(std::shared_ptr<Data> data);
+  // Checks what a file gave; its parts refer to the data. Returns kCorrupt.
+  Status Join();
 
   std::shared_ptr<const Data> data_;  // the estimators' points refer to it
   Facts facts_;

@@ -28,8 +28,6 @@ struct Data {
   std::vector<std::vector<int>> codes;
 
   static Data Make(Spec spec, std::vector<Row> rows);
-  // Reads and writes all but the rows, whose coordinates are enough for predictions.
-  void Fields(Archive& archive);
 };
 
 // A row as estimators see it. Borrows all three.
@@ -71,11 +69,11 @@ class Estimator {
   const LinearFit* linear() const { return linear_ ? &*linear_ : nullptr; }
   const Recipe& recipe() const { return recipe_; }
 
-  void Fields(Archive& archive);
-  // Checks what was read against `data`, whose rows the neighbours are. Returns false if it does not fit.
+  // Checks what a file gave against `data`, whose rows the neighbours are. Returns false if it does not fit.
   bool Join(const Data& data);
 
  private:
+  friend struct PredictorFile;
   double BaseLogTime(const Row& row) const;
   void ChooseTreeColumns(const Data& data);
   Status FitTrees(const Data& data, std::span<const int> use, std::span<const double> left, Seed seed);

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/shuffle.h"
-#include "predict/archive.h"
 #include "predict/table/contains.h"
 #include "stats/cholesky.h"
 
@@ -302,32 +301,6 @@ std::string LinearFit::Text(const Spec& spec) const {
   std::string text;
   for (const auto& [key, function] : groups_) text += line(key, function);
   return text + line("any other", all_);
-}
-
-void LinearFit::Factor::Fields(Archive& archive) {
-  archive("form", form);
-  archive("column", column);
-  archive("level", level);
-}
-
-void LinearFit::Feature::Fields(Archive& archive) {
-  archive("first", first);
-  archive("second", second);
-  archive("coefficient", coefficient);
-  archive.Require(second.size() <= 1, "a feature of the linear model");
-}
-
-void LinearFit::Function::Fields(Archive& archive) {
-  archive("intercept", intercept);
-  archive("features", features);
-  archive("least", least);
-  archive("greatest", greatest);
-  archive.Require(least <= greatest, "times of the linear model");
-}
-
-void LinearFit::Fields(Archive& archive) {
-  archive("all", all_);
-  archive("groups", groups_);
 }
 
 bool LinearFit::Fits(const Spec& spec) const {

@@ -12,8 +12,6 @@
 
 namespace weir::predict {
 
-class Archive;
-
 // Time as a linear function of columns, their inverses, logarithms and products of two, with a ridge penalty.
 // Features are added one at a time: of the thirty that correlate best with the residual, the one that lowers
 // the mean absolute percentage error under k-fold most. The best set on the way is kept. Each group of the
@@ -36,31 +34,28 @@ class LinearFit {
   // Returns "time = 1.2 + 3.4 * x * (1 / y) + ...", one line for each function.
   std::string Text(const Spec& spec) const;
 
-  void Fields(Archive& archive);
   // Returns whether the spec has all columns.
   bool Fits(const Spec& spec) const;
 
  private:
   friend class LinearSelection;
+  friend struct PredictorFile;
   // A factor of a feature: a number of the row, or 1 where a category has a level.
   enum class Form { kPlain, kInverse, kLog, kLevel };
   struct Factor {
     Form form = Form::kPlain;
     int column = 0;
     std::string level;
-    void Fields(Archive& archive);
   };
   struct Feature {
     Factor first;
     std::vector<Factor> second;  // none or one
     double coefficient = 0;
-    void Fields(Archive& archive);
   };
   struct Function {
     double intercept = 0;
     std::vector<Feature> features;
     double least = 0, greatest = 0;  // times of the fit
-    void Fields(Archive& archive);
   };
   static double Evaluate(const Factor& factor, const Row& row);
   static double Evaluate(const Feature& feature, const Row& row);

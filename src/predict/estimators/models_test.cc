@@ -6,12 +6,12 @@
 #include <numeric>
 
 #include "base/seed.h"
-#include "predict/archive.h"
 #include "predict/estimators/neighbours.h"
 #include "predict/estimators/physical.h"
 #include "predict/estimators/trees.h"
 #include "predict/interval/spread.h"
 #include "predict/median.h"
+#include "predict/predictor_file.h"
 #include "predict/validation/cross_validation.h"
 
 namespace weir::predict {
@@ -123,7 +123,7 @@ TEST(Trees, SayWhatTheLibrarySaysAndAreKeptWhole) {
   ASSERT_TRUE(trees.has_value());
   EXPECT_NEAR(trees->Predict(std::vector<float>{0.2F, 0.5F}), 1, 0.05);
   EXPECT_NEAR(trees->Predict(std::vector<float>{0.8F, 0.5F}), 3.5, 0.15);
-  const auto again = FromJson<Trees>(ToJson(*trees));
+  const auto again = FieldsFromJson<Trees>(FieldsToJson(*trees));
   ASSERT_TRUE(again.has_value());
   for (size_t i = 0; i < 400; ++i) {
     EXPECT_EQ(again->Predict(std::span(x).subspan(2 * i, 2)), trees->Predict(std::span(x).subspan(2 * i, 2)));
@@ -136,7 +136,7 @@ TEST(Trees, TheSameSeedGivesTheSameTrees) {
   for (float& value : x) value = static_cast<float>(random.Normal());
   for (float& value : y) value = static_cast<float>(random.Normal());
   const auto text = [&](uint64_t seed) {
-    return DumpJson(ToJson(*Trees::Fit(x, 3, y, {.rounds = 20, .seed = seed})));
+    return DumpJson(FieldsToJson(*Trees::Fit(x, 3, y, {.rounds = 20, .seed = seed})));
   };
   EXPECT_EQ(text(5), text(5));
   EXPECT_NE(text(5), text(6));
@@ -153,9 +153,9 @@ TEST(Trees, RefuseWhatIsNotWhole) {
   const auto trees =
       Trees::Fit(std::vector<float>{1, 2, 3, 4}, 1, std::vector<float>{1, 2, 3, 4}, {.rounds = 3});
   ASSERT_TRUE(trees.has_value());
-  Json json = ToJson(*trees);
+  Json json = FieldsToJson(*trees);
   json["roots"] = {1'000'000};
-  EXPECT_FALSE(FromJson<Trees>(json).has_value());
+  EXPECT_FALSE(FieldsFromJson<Trees>(json).has_value());
   EXPECT_FALSE(Trees::Fit(std::vector<float>{1, 2, 3}, 2, std::vector<float>{1, 2}, {}).has_value());
 }
 
@@ -232,7 +232,7 @@ TEST(Spread, HoldsTheShareAskedForOnRowsItNeverSaw) {
   // 1.645 standard deviations hold 90 % of a normal distribution.
   EXPECT_NEAR(spread->HalfWidth(std::vector<float>{1}), 0.1645, 0.05);
   EXPECT_LT(spread->HalfWidth(std::vector<float>{0}), 0.05);
-  const auto again = FromJson<Spread>(ToJson(*spread));
+  const auto again = FieldsFromJson<Spread>(FieldsToJson(*spread));
   ASSERT_TRUE(again.has_value());
   EXPECT_TRUE(again->Takes(1));
   EXPECT_FALSE(again->Takes(2));

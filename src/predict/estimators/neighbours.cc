@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "predict/archive.h"
 #include "stats/cholesky.h"
 
 namespace weir::predict {
@@ -90,25 +89,6 @@ double Neighbours::At(std::span<const float> numbers, std::span<const int> codes
   stats::SolveLower(covariance, right);
   stats::SolveLower(covariance, value);
   return std::inner_product(right.begin(), right.end(), value.begin(), 0.0);
-}
-
-void Kernel::Fields(Archive& archive) {
-  archive("number_weights", number_weights);
-  archive("category_weights", category_weights);
-  archive("all", all);
-  archive("network", network);
-  archive("hardware", hardware);
-  archive("run", run);
-  archive("noise", noise);
-}
-
-void Neighbours::Fields(Archive& archive) {
-  std::vector<float> values(values_.begin(), values_.end());
-  archive.Block("values", values);
-  if (archive.is_reading()) values_.assign(values.begin(), values.end());
-  archive("kernel", kernel_);
-  archive("count", count_);
-  archive.Require(count_ >= 1 && count_ <= 2000, "the count of neighbours");
 }
 
 bool Neighbours::SetPoints(Points points) {

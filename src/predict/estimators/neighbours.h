@@ -9,8 +9,6 @@
 
 namespace weir::predict {
 
-class Archive;
-
 // Rows as points: standardised numbers (NaN: unknown) and codes of categories (-1: not in the fit).
 struct Points {
   std::vector<Side> number_sides, category_sides;
@@ -33,15 +31,13 @@ struct Kernel {
   std::vector<double> number_weights, category_weights;  // at least 0
   double all = 1, network = 0.5, hardware = 0.3, run = 0.1;
   double noise = 0.05;  // variance of a row itself, in the same unit
-
-  void Fields(Archive& archive);
 };
 
 // Regression with prior mean 0 on the rows of greatest covariance (Vecchia 1988; Datta and others 2016). A
 // value; thread-safe.
 class Neighbours {
  public:
-  Neighbours() = default;  // for Fields, then SetPoints
+  Neighbours() = default;  // from a file; then SetPoints
   // Uses `count` rows for one answer. REQUIRES: as many values as points.
   Neighbours(Points points, std::vector<double> values, Kernel kernel, int count);
 
@@ -50,12 +46,11 @@ class Neighbours {
   double At(std::span<const float> numbers, std::span<const int> codes,
             std::span<const char> leave_out = {}) const;
 
-  // Reads and writes all but the points, which are rows of the fit.
-  void Fields(Archive& archive);
-  // Returns false if the points do not fit what was read.
+  // Sets the points of a regression from a file, which are rows of the fit. Returns false if they do not fit.
   bool SetPoints(Points points);
 
  private:
+  friend struct PredictorFile;
   double Covariance(std::span<const float> x, std::span<const int> c, std::span<const float> y,
                     std::span<const int> d) const;
 

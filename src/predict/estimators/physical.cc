@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "predict/archive.h"
 #include "predict/median.h"
 #include "predict/validation/importance.h"
 
@@ -217,14 +216,6 @@ std::string Physical::Text(const Spec& spec) const {
   if (std::ssize(groups_) > kMostGroups)
     text += fmt::format("  and {} more, each with weights of its own\n", std::ssize(groups_) - kMostGroups);
   return text;
-}
-
-void Physical::Fields(Archive& archive) {
-  archive("common", common_);
-  archive("groups", groups_);
-  archive.Require(std::ranges::all_of(
-                      groups_, [this](const auto& group) { return group.second.size() == common_.size(); }),
-                  "weights of the physical model");
 }
 
 }  // namespace weir::predict

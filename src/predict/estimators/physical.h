@@ -10,8 +10,6 @@
 
 namespace weir::predict {
 
-class Archive;
-
 // time = sum over k of weight[k] * terms[k]: work over peaks, bytes over bandwidth, launches, transfers. A
 // weight is the inverse of an efficiency and never negative (Lawson and Hanson 1974, chapter 23), so faster
 // hardware is never predicted to be slower. Rows of one `group` have their own weights, pulled to the common
@@ -39,9 +37,8 @@ class Physical {
   // Returns the common sum and those of the first groups as text.
   std::string Text(const Spec& spec) const;
 
-  void Fields(Archive& archive);
-
  private:
+  friend struct PredictorFile;
   const std::vector<double>& WeightsOf(const Row& row) const;
 
   std::vector<double> common_;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "predict/archive.h"
+#include "base/json.h"
 #include "predict/median.h"
 
 namespace weir::predict {
@@ -138,15 +138,6 @@ bool Trees::IsWhole() const {
     if (node.left <= i || node.left >= count - 1 || node.column >= columns_) return false;
   }
   return true;
-}
-
-void Trees::Fields(Archive& archive) {
-  static_assert(sizeof(Node) == 12 && std::has_unique_object_representations_v<int32_t>);
-  archive("columns", columns_);
-  archive("base", base_);
-  archive("roots", roots_);
-  archive.Block("nodes", nodes_);
-  archive.Require(columns_ >= 0 && columns_ <= 60'000 && IsWhole(), "trees");
 }
 
 }  // namespace weir::predict

@@ -10,8 +10,6 @@
 
 namespace weir::predict {
 
-class Archive;
-
 // An ensemble of trees over rows of numbers (NaN: unknown). A value. Evaluation takes at most a microsecond a
 // tree and equals the library's to rounding.
 class Trees {
@@ -36,9 +34,8 @@ class Trees {
   double Predict(std::span<const float> x) const;
   int columns() const { return columns_; }
 
-  void Fields(Archive& archive);
-
  private:
+  friend struct PredictorFile;
   // A leaf has left < 0 and its value in `threshold`. The right child follows the left one.
   struct Node {
     int32_t left = -1;

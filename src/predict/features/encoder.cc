@@ -6,8 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "predict/archive.h"
-
 namespace weir::predict {
 namespace {
 
@@ -83,26 +81,6 @@ std::vector<std::string> Encoder::MostCommon(size_t category, size_t most) const
   std::ranges::stable_sort(names, std::greater(), count);
   names.resize(std::min(names.size(), most));
   return names;
-}
-
-void Encoder::Scale::Fields(Archive& archive) {
-  archive("log", log);
-  archive("mean", mean);
-  archive("deviation", deviation);
-}
-
-void Encoder::Fields(Archive& archive) {
-  archive("scales", scales_);
-  archive("levels", levels_);
-  archive("counts", counts_);
-  bool is_whole = levels_.size() == counts_.size();
-  for (size_t j = 0; is_whole && j < levels_.size(); ++j) {
-    is_whole = levels_[j].size() == counts_[j].size() &&
-               std::ranges::all_of(levels_[j], [&, next = 0](const auto& level) mutable {
-                 return level.second == next++;  // codes are in the order of the names
-               });
-  }
-  archive.Require(is_whole, "the encoder");
 }
 
 }  // namespace weir::predict

@@ -10,8 +10,6 @@
 
 namespace weir::predict {
 
-class Archive;
-
 // Maps numbers to coordinates and categories to codes, as learned from the rows of a fit. A number that is
 // always above 0 becomes its logarithm; every coordinate is divided by its standard deviation. A value.
 class Encoder {
@@ -29,13 +27,11 @@ class Encoder {
   // Rows of the fit with this code.
   int64_t Count(size_t category, int code) const { return counts_[category][static_cast<size_t>(code)]; }
 
-  void Fields(Archive& archive);
-
  private:
+  friend struct PredictorFile;
   struct Scale {
     bool log = false;
     double mean = 0, deviation = 1;
-    void Fields(Archive& archive);
   };
   std::vector<Scale> scales_;
   std::vector<std::map<std::string, int>> levels_;

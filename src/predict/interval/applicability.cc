@@ -8,7 +8,6 @@
 #include <numeric>
 #include <set>
 
-#include "predict/archive.h"
 #include "predict/features/network_facts.h"
 #include "predict/table/contains.h"
 
@@ -28,7 +27,7 @@ constexpr size_t kMostLevels = 6, kFewestForEnds = 3;
 constexpr const char* kNoSupport = ": no measurement supports an answer";
 
 // Returns the second least and the second greatest value.
-std::pair<double, double> EndsOf(std::vector<double> values) {
+Range EndsOf(std::vector<double> values) {
   if (values.empty()) return {kInfinity, -kInfinity};
   std::ranges::sort(values);
   const size_t apart = values.size() >= kFewestForEnds ? 1 : 0;
@@ -36,7 +35,7 @@ std::pair<double, double> EndsOf(std::vector<double> values) {
 }
 
 // Returns how many times x is beyond a range of values above 0; 1 within.
-double TimesBeyond(double x, std::pair<double, double> range) {
+double TimesBeyond(double x, const Range& range) {
   const auto& [least, greatest] = range;
   if (std::isnan(x) || !(least <= greatest)) return 1;
   if (x > greatest) return greatest > 0 ? x / greatest : 2;
@@ -44,9 +43,9 @@ double TimesBeyond(double x, std::pair<double, double> range) {
   return 1;
 }
 
-std::string BeyondText(const std::string& name, double x, std::pair<double, double> range, double beyond) {
-  return fmt::format("{} {:g} is {:.2g} times beyond {:g} to {:g}", name, x, beyond, range.first,
-                     range.second);
+std::string BeyondText(const std::string& name, double x, const Range& range, double beyond) {
+  return fmt::format("{} {:g} is {:.2g} times beyond {:g} to {:g}", name, x, beyond, range.least,
+                     range.greatest);
 }
 
 // Returns the first values of a category.
@@ -90,7 +89,7 @@ Applicability Applicability::Learn(const Data& data, const Facts& facts, const s
   known.vendors_.assign(vendors.begin(), vendors.end());
   known.terms_use_network_ = TermsUseNetwork(spec, facts);
   known.devices_ = EndsOf(std::move(devices));
-  if (!filled.empty()) known.filled_ = std::max(1.0, EndsOf(std::move(filled)).second);
+  if (!filled.empty()) known.filled_ = std::max(1.0, EndsOf(std::move(filled)).greatest);
   for (size_t j = 0; j < spec.ranges.size(); ++j) {
     std::vector<double> values;
     for (const Row& row : data.rows) {
@@ -99,7 +98,7 @@ Applicability Applicability::Learn(const Data& data, const Facts& facts, const s
       values.push_back(x);
       auto& of_network = known.of_network_[row.network];
       of_network.resize(spec.ranges.size(), {kInfinity, -kInfinity});
-      of_network[j] = {std::min(of_network[j].first, x), std::max(of_network[j].second, x)};
+      of_network[j] = {std::min(of_network[j].least, x), std::max(of_network[j].greatest, x)};
     }
     known.ranges_.push_back(EndsOf(std::move(values)));
   }
@@ -119,7 +118,8 @@ void Applicability::LearnNewWords(const Data& data, Split split, const std::vect
       for (const int i : fold.test) fresh += known.contains(data.codes[static_cast<size_t>(i)][j]) ? 0 : 1;
       all += static_cast<double>(fold.test.size());
     }
-    if (all > 0 && fresh >= kLeastNew * all) new_words_[split].push_back(static_cast<int>(j));
+    if (all > 0 && fresh >= kLeastNew * all)
+      new_words_[std::string(ToString(split))].push_back(static_cast<int>(j));
   }
 }
 
@@ -170,10 +170,10 @@ void Applicability::PlaceRanges(const Spec& spec, const Row& row, std::vector<st
         beyond(BeyondText(spec.ranges[j], x, range, of_its_own) + " of " + row.network, of_its_own);
     }
   }
-  if (row.devices >= devices_.first && row.devices <= devices_.second) return;
-  const bool above = row.devices > devices_.second;
+  if (row.devices >= devices_.least && row.devices <= devices_.greatest) return;
+  const bool above = row.devices > devices_.greatest;
   why.push_back(fmt::format("{} {:g} is {} {:g}", spec.devices, row.devices, above ? "above" : "below",
-                            above ? devices_.second : devices_.first));
+                            above ? devices_.greatest : devices_.least));
   position.split = Split::kCount;
   if (TimesBeyond(row.devices, devices_) > kFarthest) position.refusal = why.back() + kNoSupport;
   const auto kink = kinks_.find(row.hardware);
@@ -205,7 +205,7 @@ void Applicability::PlaceNames(const Spec& spec, const Row& row, std::vector<std
 
 void Applicability::PlaceWords(const Spec& spec, const Encoder& encoder, const Row& row,
                                std::vector<std::string>& why, Position& position) const {
-  const auto validated = new_words_.find(position.split);
+  const auto validated = new_words_.find(std::string(ToString(position.split)));
   const std::vector<int> codes = encoder.Codes(row);
   for (size_t j = 0; j < spec.categories.size(); ++j) {
     const auto& [column, side] = spec.categories[j];
@@ -252,20 +252,6 @@ Applicability::Position Applicability::PositionOf(const Spec& spec, const Encode
 
 double Applicability::Doublings(const Row& row) const {
   return std::log2(TimesBeyond(row.devices, devices_));
-}
-
-void Applicability::Fields(Archive& archive) {
-  archive.Sparse("hardware", hardware_);
-  archive.Sparse("networks", networks_);
-  archive("vendors", vendors_);
-  archive("terms_use_network", terms_use_network_);
-  archive.Sparse("devices", devices_);
-  archive.Sparse("ranges", ranges_);
-  archive.Sparse("ranges_of_network", of_network_);
-  archive("filled", filled_);
-  archive("kinks", kinks_);
-  archive("new_words", new_words_);
-  archive.Require(std::ranges::is_sorted(vendors_), "the vendors");
 }
 
 bool Applicability::Fits(const Spec& spec) const {

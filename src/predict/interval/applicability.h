@@ -12,6 +12,11 @@
 
 namespace weir::predict {
 
+// Least and greatest; not in order: nothing was measured.
+struct Range {
+  double least = 0, greatest = 0;
+};
+
 // The measured ranges, names and values. A value.
 class Applicability {
  public:
@@ -37,12 +42,11 @@ class Applicability {
   // Returns how many doublings the row's devices are beyond the measured counts; 0 within.
   double Doublings(const Row& row) const;
 
-  void Fields(Archive& archive);
   // Returns whether it was learned with this spec.
   bool Fits(const Spec& spec) const;
 
  private:
-  using Range = std::pair<double, double>;  // least and greatest; not in order: nothing was measured
+  friend struct PredictorFile;
   // By name, the features of its side that all its rows agree on; NaN where they do not.
   using Known = std::map<std::string, std::vector<double>>;
 
@@ -61,9 +65,9 @@ class Applicability {
   Range devices_{1, 1};
   std::vector<Range> ranges_;                             // of Spec::ranges
   std::map<std::string, std::vector<Range>> of_network_;  // the same, by network
-  double filled_ = 1;                            // greatest measured share of memory_capacity, at least 1
-  std::map<std::string, double> kinks_;          // by hardware: logarithm of the kink
-  std::map<Split, std::vector<int>> new_words_;  // categories
+  double filled_ = 1;                    // greatest measured share of memory_capacity, at least 1
+  std::map<std::string, double> kinks_;  // by hardware: logarithm of the kink
+  std::map<std::string, std::vector<int>> new_words_;  // by split: categories
 };
 
 }  // namespace weir::predict

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "predict/archive.h"
+#include "predict/predictor_file.h"
 #include "predict/testing/made_set.h"
 
 namespace weir::predict {
@@ -196,10 +196,10 @@ TEST(Applicability, AnOptionalColumnIsNamedWhereItMatters) {
 
 TEST(Applicability, IsTheSameAfterItWasKept) {
   const Measured measured;
-  const Json json = ToJson(measured.known());
-  const auto again = FromJson<Applicability>(json);
+  const Json json = FieldsToJson(measured.known());
+  const auto again = FieldsFromJson<Applicability>(json);
   ASSERT_TRUE(again.has_value());
-  EXPECT_EQ(ToJson(*again), json);
+  EXPECT_EQ(FieldsToJson(*again), json);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "predict/archive.h"
 namespace weir::predict {
 namespace {
 
@@ -76,14 +75,6 @@ std::optional<Calibration> LearnCalibration(std::span<const double> misses,
   calibration.error_without = without / rows;
   calibration.error_with = with / rows;
   return calibration;
-}
-
-void Calibration::Fields(Archive& archive) {
-  archive("k", k);
-  archive("common", common);
-  archive("own", own);
-  archive("error_without", error_without);
-  archive("error_with", error_with);
 }
 
 }  // namespace weir::predict

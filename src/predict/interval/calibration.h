@@ -9,8 +9,6 @@
 
 namespace weir::predict {
 
-class Archive;
-
 // The error on new hardware has a part common to the hardware and a part of each row. With n runs of mean
 // log(measured / predicted) m, the correction is n / (n + k) m. k is the ratio of the rows' variance to the
 // common one: the best linear unbiased predictor of a one-way model with random effects (Searle, Casella and
@@ -29,7 +27,6 @@ struct Calibration {
   double Shift(std::span<const double> log_measured_over_predicted) const;
   // Returns the factor of an interval after n runs.
   double Narrower(int64_t n) const;
-  void Fields(Archive& archive);
 };
 
 // Learns from log(predicted / measured) of left-out rows, by group (one hardware each). Returns nullopt if

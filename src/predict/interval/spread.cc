@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "predict/archive.h"
 #include "predict/median.h"
 #include "stats/summary.h"
 
@@ -124,13 +123,6 @@ Spread Spread::Times(double factor) const {
 double Spread::HalfWidth(std::span<const float> x) const {
   const double difficulty = difficulty_ ? std::exp(belief_ * difficulty_->Predict(x)) : 1;
   return WithinLimits(scale_ * difficulty, greatest_);
-}
-
-void Spread::Fields(Archive& archive) {
-  archive("scale", scale_);
-  archive("greatest", greatest_);
-  archive("belief", belief_);
-  archive("difficulty", difficulty_);
 }
 
 double ForAnotherGroup(std::span<const double> misses, std::span<const std::string> groups) {

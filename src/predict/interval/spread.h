@@ -12,8 +12,6 @@
 
 namespace weir::predict {
 
-class Archive;
-
 // Half-widths on the scale of logarithms. Trees learn each row's expected error from left-out rows; the scale
 // is set so that the share `coverage` of left-out rows lies within (split conformal prediction with a
 // normalised score: Papadopoulos and others 2002; Lei and others 2018, section 5). A value.
@@ -32,11 +30,11 @@ class Spread {
 
   double HalfWidth(std::span<const float> x) const;
 
-  void Fields(Archive& archive);
   // Returns whether it takes rows of `columns` numbers.
   bool Takes(int columns) const { return !difficulty_ || difficulty_->columns() == columns; }
 
  private:
+  friend struct PredictorFile;
   double scale_ = 1, greatest_ = 1;  // greatest half-width
   double belief_ = 0;                // in the trees: the power of the expected error
   std::optional<Trees> difficulty_;  // logarithm of the expected error

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/file.h"
-#include "predict/archive.h"
 #include "predict/table/trials.h"
 
 namespace weir::predict {
@@ -77,19 +76,6 @@ Value Table::At(int64_t row, int column) const {
   const double number =
       numbers_[static_cast<size_t>(row) * csv_.columns.size() + static_cast<size_t>(column)];
   return {.number = std::isnan(number) ? std::nullopt : std::optional(number), .text = Cell(row, column)};
-}
-
-void Table::Fields(Archive& archive) {
-  archive("columns", csv_.columns);
-  archive("cells", csv_.cells);
-  if (!archive.is_reading()) return;
-  const size_t width = std::max<size_t>(csv_.columns.size(), 1), rows = csv_.cells.size() / width;
-  if (rows * width != csv_.cells.size() || csv_.columns.empty()) {
-    archive.Require(csv_.cells.empty(), "a table");
-    return;
-  }
-  for (size_t row = 0; row < rows; ++row) csv_.lines.push_back(static_cast<int64_t>(row + 2));
-  *this = Table(std::move(csv_));
 }
 
 Result<Csv> ReadCsv(const std::string& path) {

@@ -12,8 +12,6 @@
 
 namespace weir::predict {
 
-class Archive;
-
 // A Csv with lookup of columns by name and, with a key, of rows. A value.
 class Table {
  public:
@@ -31,10 +29,8 @@ class Table {
   std::string_view Cell(int64_t row, int column) const;
   Value At(int64_t row, int column) const;  // text and number
 
-  // Reads and writes columns and cells; the key is lost.
-  void Fields(Archive& archive);
-
  private:
+  friend struct PredictorFile;
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
   };

@@ -16,8 +16,6 @@ struct Score {
   double log_mean = 0, median = 0, p90 = 0;
   double mape = 0;  // mean of |predicted / measured - 1|
   int64_t rows = 0;
-
-  void Fields(Archive& archive);
 };
 // Takes logarithms. REQUIRES: as many of both.
 Score ScoreOf(std::span<const double> log_predicted, std::span<const double> log_measured);
