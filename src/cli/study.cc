@@ -17,18 +17,22 @@
 #include "launch/process/orphans.h"
 #include "launch/ssh/ssh_server.h"
 #include "record/provenance.h"
+#include "report/study_view.h"
 #include "study/analysis.h"
 #include "study/factor.h"
 #include "study/figures.h"
+#include "study/length_check.h"
 #include "study/run.h"
+#include "trial/quiet.h"
+#include "trial/server_image.h"
 #include "trial/trial_runner.h"
 
 namespace weir::cli {
 namespace {
 
 struct Options {
-  std::string file, folder, image = "localhost/weir", json;
-  bool resume = false, dry_run = false;
+  std::string file, folder, image = "localhost/weir", json, wait_quiet;
+  bool resume = false, dry_run = false, builds_image = true;
 };
 
 std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
@@ -43,9 +47,15 @@ std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
   flags.Switch("--resume", options.resume, "go on with the study in that folder");
   flags.Switch("--dry-run", options.dry_run,
                "play a few trials, show all in their order and the time they need, and keep nothing");
-  flags.Text("--image", options.image, "the container image of weir's server: tools/container.sh builds it");
+  flags.Text("--wait-quiet", options.wait_quiet,
+             "longest time, in all, to wait before trials until other processes are quiet, as in 10m");
+  flags.Text("--image", options.image,
+             "container image of weir's server (default localhost/weir, built on first use)");
   flags.Text("--json", options.json, "write the result as JSON to this file; - for standard output");
-  return flags.Parse(arguments);
+  const auto status = flags.Parse(arguments);
+  const auto given = flags.Given();
+  options.builds_image = std::ranges::find(given, "--image") == given.end();
+  return status;
 }
 
 std::string InabilityText(const trial::TrialRunner::Inability& one, const study::Design& design) {
@@ -75,6 +85,31 @@ std::string DesignText(const Console& console, const study::StudyFile& file, con
       text += fmt::format("  left out: {} ({})\n", DumpJson(combination.factors), combination.dropped);
   }
   return text;
+}
+
+// An image that the user names is the user's to bring.
+void MakeImage(const Options& options, const study::Design& design, const Clock& clock, Console& console) {
+  if (!options.builds_image || !trial::NeedsServerImage(design)) return;
+  const auto settings = LaboratoryOptions(options, ".");
+  if (!settings) return;
+  const auto build = trial::FindImageBuild(settings->program, options.image, clock);
+  if (!build) return;
+  console.Note(fmt::format("building the container image {} with {} (once, about a minute)", options.image,
+                           build->tool));
+  const Status built = trial::BuildImage(*build, settings->program, options.image, clock);
+  if (!built) console.Note(built.error().message);
+}
+
+// Plays the reference once, unrecorded: it warms up the machine and shows whether the trials are long enough.
+void WarnOfShortTrials(const StoredStudy& stored, trial::TrialRunner& laboratory, Console& console) {
+  for (const std::string& warning : study::LengthWarnings(stored.file, stored.design)) console.Note(warning);
+  if (stored.file.trial.seconds || stored.design.trials.empty()) return;
+  const study::Trial& first = stored.design.trials.front();
+  const auto pilot = laboratory.Play(first);
+  if (!pilot) return;  // its trial says why
+  const study::Configuration& configuration = stored.design.configurations[first.configuration];
+  if (const auto warning = study::PilotWarning(stored.file, configuration, pilot->metrics))
+    console.Note(*warning);
 }
 
 // Seconds that a trial of each configuration took; nothing for those that were not tried, or failed, as
@@ -227,14 +262,26 @@ Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy
     TRY_STATUS(ReadStoredStudy(options.folder));  // what the report needs in the end
   }
   Teller teller(stored, clock, console);
+  MakeImage(options, stored.design, clock, console);
   teller.TellInabilities(laboratory.FindInabilities());
+  if (opened.so_far.played.empty() && !stop.stop_requested()) WarnOfShortTrials(stored, laboratory, console);
+  const bool waits = !options.wait_quiet.empty();
+  trial::QuietWait quiet({.budget = waits ? TRY(trial::ParseWait(options.wait_quiet)) : Duration{}}, clock);
+  const auto wait_for_quiet = [&](const study::Trial&) {
+    if (quiet.left() == Duration{} || quiet.Wait(stop) || quiet.left() > Duration{}) return;
+    console.EndProgress();
+    console.Note(fmt::format("the machine did not become quiet within {}: {}; the trials go on, SUSPECT",
+                             options.wait_quiet, quiet.seen()));
+  };
   const study::RunInputs inputs{
       .design = stored.design,
       .play = [&](const study::Trial& trial) { return laboratory.Play(trial); },
+      .before = wait_for_quiet,
       .progress = [&](const study::Progress& progress,
                       const study::PlayedTrials& last) { teller.Tell(progress, last); },
       .stop = stop,
-      .clock = clock};
+      .clock = clock,
+      .replay = waits ? study::Replay::kAlways : study::Replay::kAfterNewTrials};
   const study::Ending ending = TRY(study::PlayStudy(inputs, opened.journal, opened.so_far.played));
   console.EndProgress();
   stored = TRY(ReadStoredStudy(options.folder));
@@ -246,13 +293,19 @@ Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy
                              EscapeBytes(options.folder)));
     return kInterrupted;
   }
-  return result.contains("answer") ? kDone : kJobFailed;
+  // Trials that were disturbed give no answer, and are a result all the same.
+  const report::StudyView view(result);
+  for (size_t i = 0; i < view.configurations(); ++i) {
+    if (!view.Metric(i, view.objective()).is_null()) return kDone;
+  }
+  return kJobFailed;
 }
 
 Result<int> RunStudy(const Options& options, const std::stop_token& stop) {
   Console console(options.json);
   TRY_STATUS(console.CheckJson());
   const SteadyClock clock;
+  if (!options.wait_quiet.empty()) TRY(trial::ParseWait(options.wait_quiet));
   const std::string text = TRY(ReadTextFile(options.file));
   StoredStudy stored{.file = TRY_CONTEXT(study::ParseStudy(text), options.file), .design = {}, .journal = {}};
   stored.design = TRY_CONTEXT(study::MakeDesign(stored.file), options.file);

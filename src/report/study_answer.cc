@@ -1,6 +1,7 @@
-// The first thing a reader sees: what is best, by how much, how sure that is, and what stands against it.
+// The first thing a reader sees: which configuration is best, by how much, how sure that is, and its limits.
 #include <fmt/format.h>
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,64 +21,87 @@ std::string SuspectText(const StudyView& study, size_t index) {
   return suspect == 0 ? "" : fmt::format("; SUSPECT: {} of them", suspect);
 }
 
-bool HasBetterMean(const StudyView& study, size_t index, size_t than) {
-  const auto mean = NumberAt(study.Metric(index, study.objective()), "mean");
-  const auto other = NumberAt(study.Metric(than, study.objective()), "mean");
-  return mean && other && (study.higher_is_better() ? *mean > *other : *mean < *other);
+std::string FigureText(const StudyView& study, size_t index, const std::string& metric) {
+  const Unit unit = UnitOf(metric);
+  const std::string text = IntervalText(study.Metric(index, metric), "mean", unit.scale);
+  return unit.name.empty() ? text : fmt::format("{} {}", text, unit.name);
 }
 
-// Some mean is better, of a configuration without a VALID trial: the best is then the best of the others.
-bool IsPassed(const StudyView& study, size_t best) {
-  for (size_t i = 0; i < study.configurations(); ++i) {
-    if (HasBetterMean(study, i, best)) return true;
-  }
-  return false;
+std::string TargetsText(const Json& targets) {
+  std::string text;
+  if (targets.contains("p99_ms"))
+    text += fmt::format("p99 at most {} ms", Number(targets["p99_ms"]["at_most"].get<double>()));
+  if (targets.contains("images_per_s"))
+    text += fmt::format("{}at least {} images/s", text.empty() ? "" : ", ",
+                        Number(targets["images_per_s"]["at_least"].get<double>()));
+  return text;
 }
 
-Paragraph BestParagraph(const StudyView& study, size_t best) {
+std::string PriceText(const Json& targets) {
+  const auto price = NumberAt(targets, "price_per_million_images");
+  if (!price) return "";
+  const Json interval = targets.value("price_interval", Json::object());
+  return WithInterval(*price, NumberAt(interval, "low"), NumberAt(interval, "high"));
+}
+
+// First sentence: the best configuration, with its figures and their spread.
+std::string BestText(const StudyView& study, const Json& answer, size_t best) {
   const Json& figures = study.Metric(best, study.objective());
-  const Unit unit = UnitOf(study.objective());
+  const Json targets = study.configuration(best).value("targets", Json::object());
+  const std::string wanted = TargetsText(targets), price = PriceText(targets);
+  const std::string among = answer.value("among", "");
+  const std::string of = among.empty() ? "" : fmt::format("Among {}: ", among);
+  const std::string trials =
+      fmt::format("{}{}", Count(figures["n"].get<int64_t>(), "trial"), SuspectText(study, best));
+  const std::string metric = MetricWords(study.objective());
+  const std::string which = answer.value("ranked_by", "") == "price_per_million_images"
+                                ? "the cheapest configuration"
+                                : fmt::format("the configuration with the {} {}",
+                                              study.higher_is_better() ? "highest" : "lowest", metric);
+  return fmt::format("{}{} is {}{}: {} over {}{}.", of, study.label(best), which,
+                     wanted.empty() ? "" : fmt::format(" that meets the targets ({})", wanted),
+                     FigureText(study, best, study.objective()), trials,
+                     price.empty() ? "" : fmt::format(", {} for a million pictures", price));
+}
+
+std::string ToldText(const Json& tested) {
+  const std::string told = tested["told"].get<std::string>();
+  const auto limit = NumberAt(tested, "limit");
+  if (told == "no difference shown" && limit) return fmt::format("{} (limit {})", told, Percent(*limit));
+  if (told == "too few") return "too few blocks to compare";
+  return told == "no difference shown" ? told
+                                       : fmt::format("the difference is significant (adjusted p {})",
+                                                     Number(tested.value("adjusted_p", 1.0)));
+}
+
+// Second sentence: the runner-up.
+std::string RunnerUpText(const StudyView& study, const Json& answer) {
+  const Json& others = answer["others"];
+  if (others.empty()) return " No other configuration can be ranked beside it.";
+  const Json& next = others[0];
+  const bool price = answer.value("ranked_by", "") == "price_per_million_images";
+  return fmt::format(" The runner-up is {}, at {} of its {}: {}.",
+                     study.label(next["configuration"].get<size_t>()), IntervalText(next, "ratio"),
+                     price ? "price" : MetricWords(study.objective()), ToldText(next));
+}
+
+// Third sentence: the bottleneck, the next one, and the gain before it takes over.
+std::string BottleneckText(const StudyView& study, size_t best) {
+  const auto found = study.configuration(best).find("bottleneck");
+  if (found == study.configuration(best).end()) return "";
+  const Json& bottleneck = *found;
+  const std::string stage = bottleneck["stage"].get<std::string>();
+  const auto meaning = BottleneckMeaning(stage);
   std::string text =
-      fmt::format("{} {}{}: {}, with {}{}{} over {}{}.", study.higher_is_better() ? "Highest" : "Lowest",
-                  study.objective(), IsPassed(study, best) ? " of those with a VALID trial" : "",
-                  study.label(best), IntervalText(figures, "mean", unit.scale), unit.name.empty() ? "" : " ",
-                  unit.name, Count(figures["n"].get<int64_t>(), "trial"), SuspectText(study, best));
-  if (const auto bottleneck = study.CommonestWord(best, "bottleneck")) {
-    const auto meaning = BottleneckMeaning(bottleneck->word);
-    text +=
-        fmt::format(" Its bottleneck is {}{}{} (in {} of {}).", bottleneck->word, meaning.empty() ? "" : ", ",
-                    meaning, bottleneck->times, Count(bottleneck->of, "trial"));
+      fmt::format(" Its bottleneck is {}{}{} (in {} of {})", stage, meaning.empty() ? "" : ", ", meaning,
+                  bottleneck["times"].get<int64_t>(), Count(bottleneck["of"].get<int64_t>(), "trial"));
+  if (bottleneck.contains("gain")) {
+    const std::string next = bottleneck.value("next", "");
+    text += fmt::format("; relieving it gives at most {} times the rate{}",
+                        IntervalText(bottleneck["gain"], "ratio"),
+                        next.empty() ? "" : fmt::format(", then {} holds back", next));
   }
-  return {std::move(text), Paragraph::Tone::kAnswer};
-}
-
-// Adds the doubts about the headline.
-void AddDoubts(const StudyView& study, size_t best, Section& section) {
-  if (study.configuration(best)["trials"]["valid"].get<int64_t>() == 0) {
-    section.blocks.emplace_back(
-        Paragraph{"No configuration has a VALID trial: these figures are of SUSPECT ones, and no ground for "
-                  "a decision.",
-                  Paragraph::Tone::kWarning});
-  }
-  if (study.Metric(best, study.objective())["n"].get<int64_t>() < 2) {
-    section.blocks.emplace_back(
-        Paragraph{"A single trial does not tell how far off it may be: ask for more repeats.",
-                  Paragraph::Tone::kWarning});
-  }
-}
-
-std::string SeenText(const Json& comparison) {
-  const auto smallest = NumberAt(comparison, "smallest_difference");
-  return smallest ? fmt::format("; a difference of {} would have been seen", Percent(*smallest)) : "";
-}
-
-bool IsToldApart(const Json& comparison) {
-  return comparison["told"] == "higher" || comparison["told"] == "lower";
-}
-
-// Better than what leads: its trials are SUSPECT alone, or its ratio and its mean do not agree.
-bool IsAhead(const StudyView& study, const Json& comparison) {
-  return comparison["told"] == (study.higher_is_better() ? "higher" : "lower");
+  return text + ".";
 }
 
 void AddList(std::string title, std::vector<std::string> items, Section& section) {
@@ -91,37 +115,23 @@ void AddList(std::string title, std::vector<std::string> items, Section& section
   section.blocks.emplace_back(List{std::move(items)});
 }
 
-// Who may be as good, and who comes first of those that are not.
-void AddOthers(const StudyView& study, size_t best, const Json& others, Section& section) {
-  std::vector<std::string> ahead, alike, unknown;
-  const Json* next = nullptr;
-  for (const Json& other : others) {
-    const auto index = other["configuration"].get<size_t>();
-    std::string line = fmt::format("{}: {} of it", study.label(index), IntervalText(other, "ratio"));
-    if (IsAhead(study, other) || (other["told"] == "too few" && HasBetterMean(study, index, best))) {
-      ahead.push_back(line + SuspectText(study, index));
-    } else if (other["told"] == "too few") {
-      unknown.push_back(std::move(line));
-    } else if (!IsToldApart(other)) {
-      alike.push_back(fmt::format("{}, {}{}", line, other["told"].get<std::string>(), SeenText(other)));
-    } else if (!next) {
-      next = &other;
-    }
+void AddRunnersUp(const StudyView& study, const Json& answer, Section& section) {
+  std::vector<std::string> alike, unknown;
+  for (const Json& other : answer["others"]) {
+    const std::string line = fmt::format("{}: {} of it", study.label(other["configuration"].get<size_t>()),
+                                         IntervalText(other, "ratio"));
+    if (other["told"] == "too few") unknown.push_back(line);
+    if (other["told"] == "no difference shown" || other["told"] == "small difference")
+      alike.push_back(fmt::format(
+          "{}, {}", line, other["told"] == "small difference" ? "a small difference" : ToldText(other)));
   }
-  AddList("Ahead of it, but not to be relied on:", std::move(ahead), section);
-  AddList("Not shown to be any worse than it by more than the margin:", std::move(alike), section);
-  AddList("Too few blocks to tell from it:", std::move(unknown), section);
-  if (next) {
-    section.blocks.emplace_back(Paragraph{fmt::format("Next behind it: {}, at {} of it.",
-                                                      study.label((*next)["configuration"].get<size_t>()),
-                                                      IntervalText(*next, "ratio"))});
-  }
-  if (others.size() > 1) {
+  AddList("Could be as good:", std::move(alike), section);
+  AddList("Too few blocks to tell:", std::move(unknown), section);
+  if (answer["others"].size() > 1)
     section.blocks.emplace_back(Paragraph{fmt::format(
-        "It was picked as the best of {}, so chance has helped its mean a little: measure it once more "
-        "before a decision that hangs on the last percent.",
-        others.size() + 1)});
-  }
+        "It was picked as the best of {}, so its mean owes a little to chance. Measure it once more before a "
+        "decision that depends on the last percent.",
+        answer["others"].size() + 1)});
 }
 
 void AddReference(const StudyView& study, size_t best, Section& section) {
@@ -131,26 +141,43 @@ void AddReference(const StudyView& study, size_t best, Section& section) {
   }
   const Json& comparison = study.Comparison(best, study.objective());
   if (comparison.is_null()) return;
+  const auto smallest = NumberAt(comparison, "smallest_difference");
   section.blocks.emplace_back(Paragraph{fmt::format(
-      "That is {} times the reference ({}), paired in {}{}.", IntervalText(comparison, "ratio"),
-      study.label(study.reference()), Count(comparison["n"].get<int64_t>(), "block"), SeenText(comparison))});
+      "It has {} times the {} of the reference ({}), paired in {}; {}{}.", IntervalText(comparison, "ratio"),
+      MetricWords(study.objective()), study.label(study.reference()),
+      Count(comparison["n"].get<int64_t>(), "block"), ToldText(comparison),
+      smallest
+          ? fmt::format(". Only a difference of {} or more would reliably have shown", Percent(*smallest))
+          : "")});
 }
 
-void AddSkipped(const StudyView& study, Section& section) {
-  List list;
-  for (size_t i = 0; i < study.configurations(); ++i) {
-    const std::string why = study.configuration(i).value("skipped_why", "");
-    if (!why.empty()) list.items.push_back(fmt::format("{}: {}", study.label(i), why));
-  }
-  if (list.items.empty()) return;
+void AddOneAnswer(const StudyView& study, const Json& answer, Section& section) {
+  const auto best = answer["best"].get<size_t>();
   section.blocks.emplace_back(
-      Paragraph{fmt::format("Not answered, as this machine could not try them: {} of the configurations.",
-                            list.items.size()),
-                Paragraph::Tone::kWarning});
-  section.blocks.emplace_back(std::move(list));
+      Paragraph{BestText(study, answer, best) + RunnerUpText(study, answer) + BottleneckText(study, best),
+                Paragraph::Tone::kAnswer});
+  if (study.Metric(best, study.objective())["n"].get<int64_t>() < 2)
+    section.blocks.emplace_back(
+        Paragraph{"A single trial does not tell how far off it may be: ask for more repeats.",
+                  Paragraph::Tone::kWarning});
 }
 
-// Asked for in the study file, and of no trial that counts.
+// The configurations that are measured, but not ranked.
+void AddUnranked(const StudyView& study, Section& section) {
+  std::vector<std::string> items;
+  for (size_t i = 0; i < study.configurations(); ++i) {
+    const Json& one = study.configuration(i);
+    if (study.Metric(i, study.objective()).is_null() || one.value("most_trials_valid", true)) continue;
+    const Json& trials = one["trials"];
+    const int64_t valid = trials["valid"].get<int64_t>();
+    const int64_t all = valid + trials["suspect"].get<int64_t>() + trials["invalid"].get<int64_t>() +
+                        trials["failed"].get<int64_t>();
+    items.push_back(fmt::format("{}: {} of {} VALID", study.label(i), valid, Count(all, "trial")));
+  }
+  AddList("Not ranked, as most of their trials are not VALID:", std::move(items), section);
+}
+
+// Asked for in the study file, and measured by no trial that counts.
 void AddMissing(const StudyView& study, Section& section) {
   for (const Json& one : study.At("missing_metrics")) {
     const std::string nearest = one.value("nearest", "");
@@ -165,23 +192,26 @@ void AddMissing(const StudyView& study, Section& section) {
 }
 
 void AddTargets(const StudyView& study, Section& section) {
-  Table table{.caption = "Targets and cost",
-              .columns = {"configuration", "p99 target", "rate target", "price of a million pictures"}};
+  Table table{
+      .caption = "Targets and cost",
+      .columns = {"configuration", "p99", "p99 target", "rate target", "price of a million pictures"}};
   const auto verdict = [](const Json& targets, const char* key) {
     return targets.contains(key) ? targets[key]["verdict"].get<std::string>() : std::string("-");
   };
+  bool any_p99 = false;
   for (size_t i = 0; i < study.configurations(); ++i) {
     const Json& one = study.configuration(i);
     if (!one.contains("targets")) continue;
     const Json& targets = one["targets"];
-    const auto price = NumberAt(targets, "price_per_million_images");
-    table.rows.push_back({study.label(i), verdict(targets, "p99_ms"), verdict(targets, "images_per_s"),
-                          price ? Number(*price) : "-"});
+    const std::string price = PriceText(targets);
+    any_p99 = any_p99 || targets.contains("p99_ms");
+    table.rows.push_back({study.label(i), FigureText(study, i, "response_ms.p99"), verdict(targets, "p99_ms"),
+                          verdict(targets, "images_per_s"), price.empty() ? "-" : price});
   }
   if (table.rows.empty()) return;
   table.notes.push_back(
-      "met or missed: the whole interval of the mean is on that side of the target; undecided: it holds the "
-      "target.");
+      "met or missed: the whole interval of the mean is on that side of the target; undecided: the interval "
+      "holds the target.");
   section.blocks.emplace_back(std::move(table));
 }
 
@@ -189,43 +219,84 @@ void AddTargets(const StudyView& study, Section& section) {
 void AddDrift(const StudyView& study, Section& section) {
   const Json& drift = study.At("drift");
   if (!drift.is_object() || !drift["flagged"].get<bool>()) return;
-  std::string text = "The machine did not hold still: the reference configuration";
-  if (const auto change = NumberAt(drift, "change"))
-    text += fmt::format(" changed by {} over the study", Percent(*change));
-  const Json& restless = drift["restless_blocks"];
-  if (!restless.empty()) {
-    std::string blocks;
-    for (const Json& block : restless)
-      blocks += fmt::format("{}{}", blocks.empty() ? "" : ", ", block.get<int64_t>() + 1);
-    text += fmt::format("; blocks off its middle by more than the margin: {}", blocks);
+  std::string text = "The machine did not hold still.";
+  const auto change = NumberAt(drift, "change");
+  if (drift.value("shown", false) && change)
+    text +=
+        fmt::format(" The reference configuration changed by {} over the study ({} to {}).", Percent(*change),
+                    Percent(*NumberAt(drift, "low")), Percent(*NumberAt(drift, "high")));
+  for (const Json& block : drift["restless_blocks"]) {
+    const std::string evidence = block.value("evidence", "");
+    text += fmt::format(" Block {} lies at {} times the median of all{}.", block["block"].get<int64_t>() + 1,
+                        Number(block["ratio"].get<double>()),
+                        evidence.empty() ? ", without a recorded cause" : fmt::format(" ({})", evidence));
   }
-  section.blocks.emplace_back(Paragraph{
-      text + ". Ratios within blocks are little touched by that; means are.", Paragraph::Tone::kWarning});
+  section.blocks.emplace_back(Paragraph{text + " Ratios within blocks are little touched by that; means are.",
+                                        Paragraph::Tone::kWarning});
+}
+
+void AddCommand(const StudyView& study, Section& section) {
+  const Json& provenance = study.At("provenance");
+  const std::string command = provenance.is_object() ? provenance.value("command", "") : "";
+  if (command.empty()) return;
+  section.blocks.emplace_back(Paragraph{"Repeat it with:"});
+  section.blocks.emplace_back(Paragraph{command, Paragraph::Tone::kCommand});
 }
 
 }  // namespace
 
+// Configurations that were skipped, grouped by the reason, which has the remedy.
+std::vector<std::string> SkippedByReason(const StudyView& study) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;
+  for (size_t i = 0; i < study.configurations(); ++i) {
+    const std::string why = study.configuration(i).value("skipped_why", "");
+    if (why.empty()) continue;
+    auto group = groups.begin();
+    while (group != groups.end() && group->first != why) ++group;
+    if (group == groups.end()) group = groups.insert(groups.end(), {why, {}});
+    group->second.push_back(study.label(i));
+  }
+  std::vector<std::string> lines;
+  for (const auto& [why, labels] : groups) {
+    std::string names;
+    for (size_t i = 0; i < labels.size() && i < 3; ++i) names += (i > 0 ? "; " : "") + labels[i];
+    if (labels.size() > 3) names += fmt::format("; and {} more", labels.size() - 3);
+    lines.push_back(
+        fmt::format("{}: {} ({})", Count(static_cast<int64_t>(labels.size()), "configuration"), why, names));
+  }
+  return lines;
+}
+
 Section AnswerSection(const StudyView& study) {
   Section section{.title = "The answer"};
-  const Json& answer = study.At("answer");
-  if (answer.is_null()) {
+  const Json& answers = study.At("answers");
+  std::vector<std::string> skipped = SkippedByReason(study);
+  if (study.At("answer").is_null()) {
     section.blocks.emplace_back(Paragraph{
-        study.At("missing_metrics").is_null()
-            ? "There is none: no trial counts. See the rejected and doubtful trials below."
-            : fmt::format("There is none: no trial has the metric that decides, {}.", study.objective()),
+        fmt::format("No answer: {}.", study.json().value("no_answer", std::string("no trial counts"))),
         Paragraph::Tone::kWarning});
     AddMissing(study, section);
-    AddSkipped(study, section);
+    AddDrift(study, section);
+    AddUnranked(study, section);
+    AddList("Skipped:", std::move(skipped), section);
+    AddTargets(study, section);
+    AddCommand(study, section);
     return section;
   }
-  const auto best = answer["best"].get<size_t>();
-  section.blocks.emplace_back(BestParagraph(study, best));
-  AddDoubts(study, best, section);
+  for (const Json& answer : answers) AddOneAnswer(study, answer, section);
+  if (answers.size() > 1)
+    section.blocks.emplace_back(
+        Paragraph{"Real engines are not ranked against emulated accelerators: an emulated one takes the time "
+                  "that it was told."});
+  AddCommand(study, section);
   AddMissing(study, section);
   AddDrift(study, section);
-  AddReference(study, best, section);
-  AddOthers(study, best, answer["others"], section);
-  AddSkipped(study, section);
+  for (const Json& answer : answers) {
+    AddReference(study, answer["best"].get<size_t>(), section);
+    AddRunnersUp(study, answer, section);
+  }
+  AddUnranked(study, section);
+  AddList("Skipped:", std::move(skipped), section);
   AddTargets(study, section);
   return section;
 }

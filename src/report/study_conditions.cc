@@ -7,6 +7,7 @@
 #include "base/count.h"
 #include "report/number.h"
 #include "report/study_report.h"
+#include "report/unit.h"
 
 namespace weir::report {
 namespace {
@@ -37,11 +38,18 @@ Paragraph DriftParagraph(const StudyView& study) {
   const Json& drift = study.At("drift");
   const auto change = NumberAt(drift, "change");
   if (!change) return {"Drift: too few reference trials count to say whether the machine held still."};
-  std::string text =
-      fmt::format("Drift: over {} blocks the reference configuration's {} changed by {}",
-                  drift["blocks"].get<int64_t>(), drift["metric"].get<std::string>(), Percent(*change));
-  const auto low = NumberAt(drift, "low"), high = NumberAt(drift, "high");
-  if (low && high) text += fmt::format(" ({} to {})", Percent(*low), Percent(*high));
+  const auto low = NumberAt(drift, "low"), high = NumberAt(drift, "high"), limit = NumberAt(drift, "limit");
+  const std::string metric = MetricWords(drift["metric"].get<std::string>());
+  std::string text;
+  if (drift.value("shown", false) && low && high)
+    text =
+        fmt::format("Drift: over {} blocks the reference configuration's {} changed by {} ({} to {})",
+                    drift["blocks"].get<int64_t>(), metric, Percent(*change), Percent(*low), Percent(*high));
+  else if (limit)
+    text = fmt::format("Drift: none shown in the reference configuration's {} over {} blocks (limit {})",
+                       metric, drift["blocks"].get<int64_t>(), Percent(*limit));
+  else
+    text = fmt::format("Drift: {} are too few to tell", Count(drift["blocks"].get<int64_t>(), "block"));
   if (drift.contains("within_block"))
     text += fmt::format("; at a block's end it is {} times that at its start",
                         IntervalText(drift["within_block"], "ratio"));
@@ -86,19 +94,23 @@ Section ConditionsSection(const StudyView& study) {
 }
 
 Section DoubtfulSection(const StudyView& study) {
-  Section section{.title = "Rejected and doubtful trials"};
+  Section section{.title = "Rejected, skipped and doubtful trials"};
+  if (std::vector<std::string> skipped = SkippedByReason(study); !skipped.empty()) {
+    section.blocks.emplace_back(Paragraph{"Skipped:"});
+    section.blocks.emplace_back(List{std::move(skipped)});
+  }
   Table table{.columns = {"configuration", "role", "verdict", "why", "block", "position", "try"},
               .text_columns = 4};
   for (const Json& row : study.At("rows")) {
     const std::string verdict = row["verdict"]["verdict"].get<std::string>();
-    if (verdict == "VALID") continue;
+    if (verdict == "VALID" || verdict == "skipped") continue;
     table.rows.push_back({row["label"].get<std::string>(), row["role"].get<std::string>(), verdict,
                           WhyText(row["verdict"]), fmt::format("{}", row["block"].get<int64_t>() + 1),
                           fmt::format("{}", row["position"].get<int64_t>() + 1),
                           fmt::format("{}", row["attempt"].get<int64_t>())});
   }
   if (table.rows.empty()) {
-    section.blocks.emplace_back(Paragraph{"None: every trial is VALID."});
+    section.blocks.emplace_back(Paragraph{"Every trial that was played is VALID."});
     return section;
   }
   section.folded = table.rows.size() > 20;

@@ -12,11 +12,6 @@
 namespace weir::report {
 namespace {
 
-std::string FactorWords(std::string name) {
-  std::ranges::replace(name, '_', ' ');
-  return name;
-}
-
 Chart ToChart(const Json& figure, double confidence) {
   const bool lines = figure["kind"] == "lines";
   const Unit unit = UnitOf(figure["metric"].get<std::string>());
@@ -60,6 +55,11 @@ std::string Subtitle(const StudyView& study) {
 }
 
 }  // namespace
+
+std::string FactorWords(std::string name) {
+  std::ranges::replace(name, '_', ' ');
+  return name;
+}
 
 Section FiguresSection(const StudyView& study) {
   Section section{.title = "Figures"};

@@ -1,6 +1,9 @@
 // The report of a study, the answer first. It formats a result (study/result_json.h) and works nothing out.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/json.h"
 #include "report/document.h"
 #include "report/study_view.h"
@@ -8,6 +11,12 @@
 namespace weir::report {
 
 Document StudyDocument(const Json& result);
+
+// "data path" for "data_path".
+std::string FactorWords(std::string name);
+
+// Returns a line for each reason of skipped configurations, with the remedy once.
+std::vector<std::string> SkippedByReason(const StudyView& study);
 
 // Its sections, in their order.
 Section AnswerSection(const StudyView& study);

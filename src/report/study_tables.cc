@@ -46,6 +46,12 @@ std::string BottlenecksNote(const StudyView& study) {
   return note.empty() ? note : "Bottleneck: the part that holds the others back. " + note + ".";
 }
 
+std::string ToldText(const Json& comparison) {
+  const std::string told = comparison["told"].get<std::string>();
+  const auto limit = NumberAt(comparison, "limit");
+  return told == "no difference shown" && limit ? fmt::format("{} (limit {})", told, Percent(*limit)) : told;
+}
+
 std::string TrialsText(const Json& trials) {
   std::string text = fmt::format("{}", trials["valid"].get<int64_t>() + trials["suspect"].get<int64_t>());
   const std::pair<const char*, const char*> kinds[] = {
@@ -72,15 +78,14 @@ Section ConfigurationsSection(const StudyView& study) {
     const Json& figures = study.Metric(i, study.objective());
     const Json& comparison = study.Comparison(i, study.objective());
     const auto smallest = NumberAt(comparison, "smallest_difference");
-    table.rows.push_back({study.label(i) + (i == study.reference() ? " (reference)" : ""),
-                          BottleneckText(study.CommonestWord(i, "bottleneck")),
-                          TrialsText(study.configuration(i)["trials"]),
-                          IntervalText(figures, "mean", unit.scale),
-                          Optional(NumberAt(figures, "standard_deviation", unit.scale)),
-                          Optional(NumberAt(figures, "standard_error", unit.scale)), RelativeError(figures),
-                          MedianText(figures, unit.scale), IntervalText(comparison, "ratio"),
-                          comparison.is_null() ? "-" : comparison["told"].get<std::string>(),
-                          smallest ? Percent(*smallest) : "-"});
+    table.rows.push_back(
+        {study.label(i) + (i == study.reference() ? " (reference)" : ""),
+         BottleneckText(study.CommonestWord(i, "bottleneck")), TrialsText(study.configuration(i)["trials"]),
+         IntervalText(figures, "mean", unit.scale),
+         Optional(NumberAt(figures, "standard_deviation", unit.scale)),
+         Optional(NumberAt(figures, "standard_error", unit.scale)), RelativeError(figures),
+         MedianText(figures, unit.scale), IntervalText(comparison, "ratio"),
+         comparison.is_null() ? "-" : ToldText(comparison), smallest ? Percent(*smallest) : "-"});
   }
   const Json& options = study.At("options");
   table.notes = {
@@ -90,9 +95,10 @@ Section ConfigurationsSection(const StudyView& study) {
                   "CSV have it whole.",
                   Percent(options["confidence"].get<double>())),
       fmt::format(
-          "Higher or lower: the interval of the ratio excludes 1, and the difference is above the margin of "
-          "{}. The smallest "
-          "difference is that which a paired t test at the level {} would have found with probability {}.",
+          "Higher or lower: the difference is significant by Holm's method over the compared figures of this "
+          "report, and above the margin of {}. The limit is the largest difference that the interval leaves "
+          "open. The smallest difference is the one that a paired t test at the level {} would have found "
+          "with probability {}.",
           Percent(options["margin"].get<double>()), options["alpha"].get<double>(),
           options["power"].get<double>())};
   if (std::string bottlenecks = BottlenecksNote(study); !bottlenecks.empty())
@@ -128,30 +134,6 @@ Section ComparedSection(const StudyView& study) {
     section.blocks.emplace_back(Paragraph{"What is not the same:"});
     section.blocks.emplace_back(std::move(differences));
   }
-  return section;
-}
-
-Section EffectsSection(const StudyView& study) {
-  Section section{.title = "What each factor does"};
-  Table table{.columns = {"factor", "from", "to", "significant difference", "ratio", "pairs", "blocks"},
-              .text_columns = 4};
-  for (const Json& one : study.At("effects")) {
-    table.rows.push_back({one["factor"].get<std::string>(), one["from"].get<std::string>(),
-                          one["to"].get<std::string>(), one["told"].get<std::string>(),
-                          IntervalText(one, "ratio"), fmt::format("{}", one["pairs"].get<int64_t>()),
-                          fmt::format("{}", one["n"].get<int64_t>())});
-  }
-  if (table.rows.empty()) {
-    section.blocks.emplace_back(Paragraph{"No two configurations that count differ in one factor alone."});
-    return section;
-  }
-  table.caption =
-      fmt::format("{}: the level over the level it is compared with, all else equal", study.objective());
-  table.notes = {
-      "Each is the geometric mean over all pairs of configurations that differ in this factor alone, block "
-      "by block; where a factor "
-      "acts differently among the others, look at the figures."};
-  section.blocks.emplace_back(std::move(table));
   return section;
 }
 

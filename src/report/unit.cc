@@ -41,6 +41,35 @@ constexpr std::pair<std::string_view, std::string_view> kBottlenecks[] = {
     {"client", "the CPU time of the sending"},
     {"server", "the server, or the way to it"}};
 
+constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+    {"throughput_images_per_s", "throughput"},
+    {"throughput_per_s", "throughput"},
+    {"rows_per_s", "throughput"},
+    {"response_ms.mean", "mean response time"},
+    {"response_ms.p50", "median response time"},
+    {"response_ms.p90", "p90 of the response time"},
+    {"response_ms.p95", "p95 of the response time"},
+    {"response_ms.p99", "p99 of the response time"},
+    {"response_ms.p99_9", "p99.9 of the response time"},
+    {"response_ms.max", "longest response time"},
+    {"service_ms.mean", "mean service time"},
+    {"service_ms.p99", "p99 of the service time"},
+    {"server_start_s", "start of the server"},
+    {"wall_s", "time of a trial"},
+    {"accuracy.top1", "top-1 accuracy"},
+    {"accuracy.top5", "top-5 accuracy"},
+    {"price_per_million_images", "price of a million pictures"},
+    {"resources.host_memory_bytes.mean", "memory of the host, mean"},
+    {"resources.host_memory_bytes.max", "memory of the host, greatest"},
+    {"resources.container_memory_bytes.mean", "memory of the server, mean"},
+    {"resources.container_memory_bytes.max", "memory of the server, greatest"},
+    {"resources.process_memory_bytes.mean", "memory of the processes, mean"},
+    {"resources.process_memory_bytes.max", "memory of the processes, greatest"},
+    {"resources.app_cpu.mean", "CPU of the application"},
+    {"resources.recogniser_cpu.mean", "CPU of the engine"},
+    {"resources.server_cpu.mean", "CPU of the server's machine"},
+    {"resources.client_cpu.mean", "CPU of the client's machine"}};
+
 }  // namespace
 
 Unit UnitOf(std::string_view metric) {
@@ -53,6 +82,15 @@ Unit UnitOf(std::string_view metric) {
     metric = dot == std::string_view::npos ? std::string_view() : metric.substr(dot + 1);
   }
   return {};
+}
+
+std::string MetricWords(std::string_view metric) {
+  for (const auto& [name, words] : kWords) {
+    if (name == metric) return std::string(words);
+  }
+  std::string words(metric);
+  std::ranges::replace_if(words, [](char c) { return c == '_' || c == '.'; }, ' ');
+  return words;
 }
 
 std::string WithUnit(const std::string& label, const std::string& unit) {

@@ -14,6 +14,10 @@ struct Unit {
 // "resources.server_cpu.mean" in cores.
 Unit UnitOf(std::string_view metric);
 
+// Returns a metric's name in words: "throughput" for "throughput_images_per_s". One without words of its own
+// keeps its parts: "stages ms infer".
+std::string MetricWords(std::string_view metric);
+
 // "throughput_images_per_s (images/s)"; the label alone without a unit.
 std::string WithUnit(const std::string& label, const std::string& unit);
 

@@ -1,7 +1,6 @@
 #include "study/analysis.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/nearest.h"
@@ -56,48 +55,19 @@ std::vector<Figures> FiguresOf(const Measured& measured, size_t configuration, d
   return all;
 }
 
-// From the best on, as the objective wants it; equal means keep the order of the design. One without a VALID
-// trial is no headline where another has some: it comes behind those.
-std::optional<Answer> FindAnswer(const Objective& objective, const Analysis& analysis,
-                                 const Measured& measured, const AnalysisOptions& options) {
-  std::vector<std::pair<double, size_t>> order;
-  for (size_t i = 0; i < analysis.configurations.size(); ++i) {
-    if (const Figures* found = FindFigures(analysis.configurations[i], objective.metric))
-      order.emplace_back(found->summary.mean, i);
+// The figures that the report shows over the reference are one family, all others another.
+void AdjustComparisons(const StudyFile& study, const AnalysisOptions& options, Analysis& analysis) {
+  const std::vector<WantedMetric> wanted = WantedMetrics(study);
+  std::vector<Tested*> shown, others;
+  for (Comparison& one : analysis.comparisons) {
+    const bool is_shown = std::ranges::find(wanted, one.metric, &WantedMetric::metric) != wanted.end();
+    (is_shown ? shown : others).push_back(&one);
   }
-  if (order.empty()) return std::nullopt;
-  const auto has_valid = [&](const auto& one) { return analysis.configurations[one.second].tally.valid > 0; };
-  const bool any_valid = std::ranges::any_of(order, has_valid);
-  const bool higher = objective.better == Better::kHigher;
-  std::ranges::stable_sort(order, [&](const auto& a, const auto& b) {
-    if (any_valid && has_valid(a) != has_valid(b)) return has_valid(a);
-    return higher ? a.first > b.first : a.first < b.first;
-  });
-  Answer answer{.best = order[0].second, .mean = order[0].first};
-  for (size_t i = 1; i < order.size(); ++i) {
-    if (auto other = Compare(measured, order[i].second, answer.best, objective.metric, options))
-      answer.others.push_back(std::move(*other));
-  }
-  return answer;
+  AdjustFamily(shown, options);
+  AdjustFamily(others, options);
 }
 
 }  // namespace
-
-std::string_view ToString(Told told) {
-  switch (told) {
-    case Told::kHigher:
-      return "higher";
-    case Told::kLower:
-      return "lower";
-    case Told::kSmall:
-      return "small difference";
-    case Told::kNothing:
-      return "no difference shown";
-    case Told::kTooFew:
-      return "too few";
-  }
-  return "";
-}
 
 const Figures* FindFigures(const ConfigurationResult& result, std::string_view metric) {
   const auto found = std::ranges::find(result.metrics, metric, &Figures::metric);
@@ -127,40 +97,6 @@ std::vector<MissingMetric> FindMissing(std::span<const WantedMetric> wanted,
   return missing;
 }
 
-Told Tell(const stats::Ratio& ratio, const AnalysisOptions& options) {
-  if (!ratio.low || !ratio.high) return Told::kTooFew;
-  if (*ratio.low <= 1 && *ratio.high >= 1) return Told::kNothing;
-  if (ratio.ratio > 1 + options.margin) return Told::kHigher;
-  if (ratio.ratio < 1 / (1 + options.margin)) return Told::kLower;
-  return Told::kSmall;
-}
-
-std::optional<Comparison> Compare(const Measured& measured, size_t configuration, size_t against,
-                                  const std::string& metric, const AnalysisOptions& options) {
-  const std::map<int, double> values = measured.ByBlock(configuration, metric);
-  const std::map<int, double> references = measured.ByBlock(against, metric);
-  std::vector<double> over, under;
-  for (const auto& [block, value] : values) {
-    const auto reference = references.find(block);
-    if (reference == references.end()) continue;
-    over.push_back(value);
-    under.push_back(reference->second);
-  }
-  const auto ratio = stats::PairedRatio(over, under, options.confidence);
-  if (!ratio) return std::nullopt;
-  Comparison comparison{.configuration = configuration,
-                        .against = against,
-                        .metric = metric,
-                        .ratio = *ratio,
-                        .told = Tell(*ratio, options)};
-  if (ratio->log_deviation) {
-    const auto smallest =
-        stats::SmallestDifference(*ratio->log_deviation, ratio->n, options.alpha, options.power);
-    if (smallest) comparison.smallest_difference = std::expm1(*smallest);
-  }
-  return comparison;
-}
-
 Analysis Analyse(const StudyFile& study, const Design& design, std::span<const PlayedTrials> played,
                  const AnalysisOptions& options) {
   const Measured measured(design, played);
@@ -169,15 +105,25 @@ Analysis Analyse(const StudyFile& study, const Design& design, std::span<const P
   for (size_t i = 0; i < design.configurations.size(); ++i) {
     analysis.configurations[i].metrics = FiguresOf(measured, i, options.confidence);
     analysis.configurations[i].words = measured.Words(i);
+    analysis.configurations[i].bottleneck =
+        FindNextBottleneck(design.configurations[i], i, measured, options);
     if (i == design.reference) continue;
     for (const std::string& metric : measured.metrics()) {
       if (auto comparison = Compare(measured, i, design.reference, metric, options))
         analysis.comparisons.push_back(std::move(*comparison));
     }
   }
-  analysis.effects = FindEffects(study, design, measured, options);
-  analysis.drift = FindStudyDrift(measured, study.objective.metric, options);
-  analysis.answer = FindAnswer(study.objective, analysis, measured, options);
+  AdjustComparisons(study, options, analysis);
+  const std::string& objective = study.objective.metric;
+  analysis.variance = AnalyseObjective(design, measured, objective, options);
+  analysis.effects =
+      FindEffects(study, design, measured, analysis.variance.Significant(options.alpha), options);
+  analysis.architectures = CompareArchitectures(study, design, measured, options);
+  analysis.outliers = FindOutlierTrials(design, measured, objective, analysis.outliers_left_out);
+  analysis.drift = FindStudyDrift(measured, played, objective, options);
+  std::vector<Tally> tallies;
+  for (const ConfigurationResult& one : analysis.configurations) tallies.push_back(one.tally);
+  analysis.answers = FindAnswers(study, design, measured, tallies, played, options);
   analysis.missing = FindMissing(WantedMetrics(study), measured.metrics());
   return analysis;
 }

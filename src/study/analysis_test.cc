@@ -15,7 +15,6 @@ namespace weir::study {
 namespace {
 
 using record::Standing;
-using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -140,7 +139,10 @@ TEST(Analyse, FlagsABlockInWhichTheMachineWasBusy) {
     calm.Find(0, 2, role).record.metrics[kRate] = 90.0;
   const StudyDrift drift = calm.Analyse().drift;
   EXPECT_TRUE(drift.flagged);
-  EXPECT_THAT(drift.restless, ElementsAre(2));
+  ASSERT_THAT(drift.restless, SizeIs(1));
+  EXPECT_EQ(drift.restless[0].block, 2);
+  EXPECT_NEAR(drift.restless[0].ratio, 0.9, 1e-12);
+  EXPECT_FALSE(drift.shown);
 }
 
 TEST(Analyse, LeavesOutWhatIsInvalidOrFailedAndMarksWhatIsSuspect) {
@@ -171,17 +173,18 @@ TEST(Analyse, CountsTheSecondTryInThePlaceOfTheFirst) {
 }
 
 TEST(Analyse, NamesTheBestByTheObjective) {
-  const Analysis analysis = Two().Analyse();
-  ASSERT_TRUE(analysis.answer);
-  EXPECT_EQ(analysis.answer->best, 1u);
-  ASSERT_THAT(analysis.answer->others, SizeIs(1));
-  EXPECT_EQ(analysis.answer->others[0].configuration, 0u);
-  EXPECT_EQ(analysis.answer->others[0].told, Told::kLower);
+  const Answers answers = Two().Analyse().answers;
+  ASSERT_THAT(answers.answers, SizeIs(1));
+  EXPECT_EQ(answers.answers[0].best, 1u);
+  ASSERT_THAT(answers.answers[0].others, SizeIs(1));
+  EXPECT_EQ(answers.answers[0].others[0].configuration, 0u);
+  EXPECT_EQ(answers.answers[0].others[0].told, Told::kLower);
   Case lower = Two();
   lower.study.objective.better = Better::kLower;
-  EXPECT_EQ(lower.Analyse().answer->best, 0u);
+  EXPECT_EQ(lower.Analyse().answers.answers[0].best, 0u);
   lower.study.objective.metric = "nothing";
-  EXPECT_EQ(lower.Analyse().answer, std::nullopt);
+  EXPECT_THAT(lower.Analyse().answers.answers, IsEmpty());
+  EXPECT_EQ(lower.Analyse().answers.none, "no trial has the metric that decides, nothing");
 }
 
 TEST(Analyse, NamesTheMetricsThatNoTrialHas) {
@@ -212,23 +215,95 @@ TEST(Analyse, WantsTheMetricOfAFigureWhereTheFigureShows) {
   EXPECT_TRUE(Shows(wanted[1].where, {{"batch", 8}}));
 }
 
-TEST(Analyse, MakesNoHeadlineOfSuspectTrialsAlone) {
+TEST(Analyse, RanksNothingUnlessMostOfItsTrialsAreValid) {
   Case two = Two();
-  for (int block = 0; block < 5; ++block) two.Find(1, block).record.verdict.standing = Standing::kSuspect;
-  EXPECT_EQ(two.Analyse().answer->best, 0u);
-  for (int block = 0; block < 5; ++block) two.Find(0, block).record.verdict.standing = Standing::kSuspect;
-  EXPECT_EQ(two.Analyse().answer->best, 1u);
+  const auto disturb = [](record::Record& record) {
+    record.verdict = {};
+    record.verdict.Add(Standing::kSuspect, {record::Reason::kForeignCpu, "others used 0.7 of 2 cores"});
+  };
+  for (int block = 0; block < 3; ++block) disturb(two.Find(1, block).record);
+  EXPECT_EQ(two.Analyse().answers.answers[0].best, 0u);
+  EXPECT_THAT(two.Analyse().answers.answers[0].others, IsEmpty());
+  // One lucky VALID trial makes no headline.
+  for (PlayedTrials& one : two.played) disturb(one.record);
+  two.Find(0, 4).record.verdict = {};
+  const Answers none = two.Analyse().answers;
+  EXPECT_THAT(none.answers, IsEmpty());
+  EXPECT_EQ(none.none, "24 of 25 trials were disturbed by other processes");
+  EXPECT_EQ(two.Result()["no_answer"], none.none);
+  EXPECT_FALSE(two.Result().contains("answer"));
 }
 
-TEST(Tell, AsksForAnIntervalWithoutOneAndAGainAboveTheMargin) {
-  const auto tell = [](double ratio, double low, double high) {
-    return Tell({.n = 5, .ratio = ratio, .low = low, .high = high}, {});
+TEST(Analyse, RanksRealEnginesApartFromEmulatedOnes) {
+  const Case made = Make(
+      "study: s\nmodel: m\ndata: d\nfactors: {engine: [onnxruntime, openvino, "
+      "\"emulated:base=1ms\"]}\nrepeats: "
+      "5\n",
+      [](const Trial& trial) {
+        return Json{{kRate, (100.0 + 50 * static_cast<double>(trial.configuration)) *
+                                (1 + 0.01 * (trial.block % 3))}};
+      });
+  const Answers answers = made.Analyse().answers;
+  ASSERT_THAT(answers.answers, SizeIs(2));
+  EXPECT_EQ(answers.answers[0].among, "real engines");
+  EXPECT_EQ(answers.answers[0].best, 1u);
+  EXPECT_THAT(answers.answers[0].others, SizeIs(1));
+  EXPECT_EQ(answers.answers[1].among, "emulated accelerators");
+  EXPECT_EQ(answers.answers[1].best, 2u);
+  EXPECT_THAT(answers.answers[1].others, IsEmpty());
+}
+
+TEST(Analyse, NamesTheCheapestThatMeetsTheTargets) {
+  // Batch 8 is cheapest and misses p99; batch 4 meets it; batch 1 is dearer.
+  const auto measure = [](const Trial& trial) {
+    const double rates[] = {100, 200, 300}, p99[] = {10, 20, 90};
+    const double noise = 1 + 0.01 * (trial.block % 3);
+    return Json{{kRate, rates[trial.configuration] * noise},
+                {"response_ms", {{"p99", p99[trial.configuration] * noise}}}};
   };
-  EXPECT_EQ(tell(1.1, 1.05, 1.15), Told::kHigher);
-  EXPECT_EQ(tell(0.9, 0.85, 0.95), Told::kLower);
-  EXPECT_EQ(tell(1.02, 1.01, 1.03), Told::kSmall);
-  EXPECT_EQ(tell(1.1, 0.99, 1.2), Told::kNothing);
-  EXPECT_EQ(Tell({.n = 1, .ratio = 2}, {}), Told::kTooFew);
+  const std::string yaml =
+      "study: s\nmodel: m\ndata: d\nfactors: {batch: [1, 4, 8]}\nrepeats: 5\n"
+      "targets: {p99_ms: 50, price_per_hour: {in-process: 3.6}}\n";
+  const Case made = Make(yaml, measure);
+  const Answers answers = made.Analyse().answers;
+  ASSERT_THAT(answers.answers, SizeIs(1));
+  EXPECT_EQ(answers.answers[0].best, 1u);
+  EXPECT_EQ(answers.answers[0].ranked_by, "price_per_million_images");
+  ASSERT_THAT(answers.answers[0].others, SizeIs(1));
+  EXPECT_EQ(answers.answers[0].others[0].configuration, 0u);
+  EXPECT_NEAR(answers.answers[0].others[0].ratio.ratio, 2, 1e-12);  // twice the price of an image
+  Case strict = Make(yaml, measure);
+  strict.study.targets.p99_ms = 5;
+  EXPECT_EQ(strict.Analyse().answers.none, "no configuration meets the targets");
+}
+
+TEST(Tell, AsksForSignificanceAndAGainAboveTheMargin) {
+  const auto tell = [](double ratio, double adjusted_p) {
+    return Tell({.n = 5, .ratio = ratio, .low = ratio - 0.01, .high = ratio + 0.01}, adjusted_p, {});
+  };
+  EXPECT_EQ(tell(1.1, 0.01), Told::kHigher);
+  EXPECT_EQ(tell(0.9, 0.01), Told::kLower);
+  EXPECT_EQ(tell(1.02, 0.01), Told::kSmall);
+  EXPECT_EQ(tell(1.1, 0.06), Told::kNothing);
+  EXPECT_EQ(Tell({.n = 1, .ratio = 2}, 1, {}), Told::kTooFew);
+}
+
+TEST(AdjustFamily, AdjustsByHolmAndNamesTheLimitOfWhatIsNotShown) {
+  Tested first{.ratio = {.n = 5, .ratio = 1.1, .low = 1.05, .high = 1.16}, .p = 0.01};
+  Tested second{.ratio = {.n = 5, .ratio = 1.05, .low = 1.001, .high = 1.1}, .p = 0.04};
+  Tested third{.ratio = {.n = 5, .ratio = 0.95, .low = 0.9, .high = 1.01}, .p = 0.03};
+  Tested alone{.ratio = {.n = 1, .ratio = 3}};
+  Tested* const family[] = {&first, &second, &third, &alone};
+  AdjustFamily(family, {});
+  EXPECT_NEAR(first.adjusted_p, 0.03, 1e-15);
+  EXPECT_NEAR(third.adjusted_p, 0.06, 1e-15);
+  EXPECT_NEAR(second.adjusted_p, 0.06, 1e-15);
+  EXPECT_EQ(first.told, Told::kHigher);
+  EXPECT_FALSE(first.limit);
+  EXPECT_EQ(second.told, Told::kNothing);  // its own interval excludes 1, the family's test does not
+  EXPECT_NEAR(*second.limit, 0.1, 1e-12);
+  EXPECT_NEAR(*third.limit, 1 / 0.9 - 1, 1e-12);
+  EXPECT_EQ(alone.told, Told::kTooFew);
 }
 
 // 2 x 2: a factor 1.5 by the mode and 1.2 by the batch, times noise; constants from Python as above.
@@ -285,7 +360,8 @@ TEST(Analyse, OfNothingSaysNothing) {
   Case two = Two();
   two.played.clear();
   const Analysis analysis = two.Analyse();
-  EXPECT_EQ(analysis.answer, std::nullopt);
+  EXPECT_THAT(analysis.answers.answers, IsEmpty());
+  EXPECT_EQ(analysis.answers.none, "no trial was played");
   EXPECT_THAT(analysis.comparisons, IsEmpty());
   EXPECT_EQ(analysis.drift.blocks, 0);
   EXPECT_THAT(two.Result()["figures"], SizeIs(0));
@@ -365,19 +441,23 @@ TEST(CompareStudies, HoldsTheSameConfigurationsBesideEachOther) {
 }
 
 TEST(TargetsJson, HoldsAnIntervalAgainstATargetAndCountsTheCost) {
+  Case two = Make(kTwo, [](const Trial& trial) {
+    return Json{{kRate, 490 + 5.0 * trial.block}, {"response_ms", {{"p99", 46 + 2.0 * trial.block}}}};
+  });
+  const Measured measured(two.design, two.played);
   const Configuration configuration{.factors = {{"architecture", "distributed"}}};
-  ConfigurationResult result;
-  result.metrics.push_back({.metric = kRate, .summary = {.n = 5, .mean = 500, .low = 490, .high = 510}});
-  result.metrics.push_back(
-      {.metric = "response_ms.p99", .summary = {.n = 5, .mean = 50, .low = 45, .high = 55}});
   const Targets targets{.p99_ms = 50, .images_per_s = 480, .price_per_hour = {{"distributed", 1.8}}};
-  const Json json = TargetsJson(targets, configuration, result);
+  const Json json = TargetsJson(targets, configuration, 0, measured, {});
   EXPECT_EQ(json["p99_ms"]["verdict"], "undecided");
   EXPECT_EQ(json["images_per_s"]["verdict"], "met");
   EXPECT_NEAR(json["price_per_million_images"].get<double>(), 1.0,
               1e-12);  // 1.8 an hour, 1.8 million an hour
-  EXPECT_EQ(TargetsJson({.p99_ms = 40}, configuration, result)["p99_ms"]["verdict"], "missed");
-  EXPECT_TRUE(TargetsJson({}, configuration, result).empty());
+  EXPECT_LT(json["price_interval"]["low"].get<double>(), 1.0);
+  EXPECT_GT(json["price_interval"]["high"].get<double>(), 1.0);
+  EXPECT_EQ(TargetsJson({.p99_ms = 40}, configuration, 0, measured, {})["p99_ms"]["verdict"], "missed");
+  EXPECT_EQ(TargetsJson({.p99_ms = 40}, configuration, 0, Measured(two.design, {}), {})["p99_ms"]["verdict"],
+            "not measured");
+  EXPECT_TRUE(TargetsJson({}, configuration, 0, measured, {}).empty());
 }
 
 }  // namespace

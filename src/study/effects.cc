@@ -1,13 +1,11 @@
-// The effect of each factor, and the drift of the machine: the parts of the analysis over several
-// configurations.
+#include "study/effects.h"
+
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
+#include <optional>
 #include <set>
-#include <utility>
 
-#include "study/analysis.h"
 #include "study/combinations.h"
 #include "study/factor.h"
 
@@ -15,6 +13,7 @@ namespace weir::study {
 namespace {
 
 using Pair = std::pair<size_t, size_t>;  // configurations: from, to
+using Pairs = std::set<Pair>;
 
 std::map<std::string, size_t> IndexOf(const std::vector<Combination>& combinations) {
   std::map<std::string, size_t> index;
@@ -24,9 +23,9 @@ std::map<std::string, size_t> IndexOf(const std::vector<Combination>& combinatio
 
 // Combinations as they were spelled out, before the rules took factors away: in one process there is no
 // protocol, and yet the step from there to a microservice is one of architecture alone.
-std::set<Pair> PairsOf(const Design& design, const std::map<std::string, size_t>& index,
-                       const std::string& factor, const Json& from, const Json& to) {
-  std::set<Pair> pairs;
+Pairs PairsOf(const Design& design, const std::map<std::string, size_t>& index, const std::string& factor,
+              const Json& from, const Json& to) {
+  Pairs pairs;
   for (const Combination& one : design.combinations) {
     const auto level = one.factors.find(factor);
     if (level == one.factors.end() || *level != from || !one.configuration) continue;
@@ -41,10 +40,10 @@ std::set<Pair> PairsOf(const Design& design, const std::map<std::string, size_t>
   return pairs;
 }
 
-// Returns the mean log ratio of the pairs of each block in which all pairs count. A pair without a
-// measurement, for example of a skipped configuration, is left out and not counted.
-std::vector<double> LogRatios(const Measured& measured, const std::set<Pair>& pairs,
-                              const std::string& metric, int64_t& used) {
+// Returns, for each block in which all pairs count, the mean of their log ratios. A pair without any
+// measurement, as where a configuration was skipped, is left out and not counted in `used`.
+std::vector<double> MeanLogs(const Measured& measured, const Pairs& pairs, const std::string& metric,
+                             int64_t& used) {
   std::map<int, std::vector<double>> by_block;
   used = 0;
   for (const auto& [from, to] : pairs) {
@@ -76,84 +75,197 @@ std::vector<Json> LevelsOf(const Design& design, const std::string& factor) {
   return levels;
 }
 
-// The mean of the logarithms of a block's reference trials, by block.
-std::map<int, double> LogMeans(const Measured& measured, const std::string& metric) {
-  std::map<int, std::vector<double>> logs;
-  for (const Role role : {Role::kReferenceStart, Role::kReferenceMiddle, Role::kReferenceEnd}) {
-    for (const auto& [block, value] : measured.References(role, metric)) {
-      if (value > 0) logs[block].push_back(std::log(value));
-    }
+// Returns the level that a pair has in another factor: one end may not have that factor at all. Null where
+// neither has it.
+Json LevelIn(const Design& design, const Pair& pair, const std::string& factor) {
+  for (const size_t end : {pair.second, pair.first}) {
+    const Json& factors = design.configurations[end].factors;
+    if (const auto level = factors.find(factor); level != factors.end()) return *level;
   }
-  std::map<int, double> means;
-  for (const auto& [block, values] : logs)
-    means[block] = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  return means;
+  return nullptr;
 }
 
-std::optional<stats::Ratio> EndOverStart(const Measured& measured, const std::string& metric,
-                                         double confidence) {
-  const auto starts = measured.References(Role::kReferenceStart, metric);
-  std::vector<double> end, start;
-  for (const auto& [block, value] : measured.References(Role::kReferenceEnd, metric)) {
-    const auto found = starts.find(block);
-    if (found == starts.end()) continue;
-    end.push_back(value);
-    start.push_back(found->second);
+// The pairs that have one level of another factor.
+struct Group {
+  Json level;
+  Pairs pairs;
+};
+
+std::vector<Group> SplitBy(const Design& design, const Pairs& pairs, const std::string& other) {
+  std::vector<Group> groups;
+  for (const Pair& pair : pairs) {
+    const Json level = LevelIn(design, pair, other);
+    auto group = std::ranges::find(groups, level, &Group::level);
+    if (group == groups.end()) {
+      group = groups.emplace(groups.end());
+      group->level = level;
+    }
+    group->pairs.insert(pair);
   }
-  return stats::PairedRatio(end, start, confidence);
+  return groups;
+}
+
+std::vector<LevelEffect> EffectsByLevel(const Design& design, const Measured& measured, const Pairs& pairs,
+                                        const std::string& metric, const std::string& other,
+                                        const AnalysisOptions& options) {
+  std::vector<LevelEffect> effects;
+  for (const Group& group : SplitBy(design, pairs, other)) {
+    LevelEffect effect;
+    const auto tested = TestLogs(MeanLogs(measured, group.pairs, metric, effect.pairs), options);
+    if (!tested) continue;
+    static_cast<Tested&>(effect) = *tested;
+    effect.other = other;
+    effect.level = group.level;
+    effects.push_back(std::move(effect));
+  }
+  return effects;
+}
+
+double Spread(const std::vector<LevelEffect>& effects) {
+  if (effects.size() < 2) return 0;
+  const auto [least, most] =
+      std::ranges::minmax_element(effects, {}, [](const LevelEffect& one) { return one.ratio.ratio; });
+  return std::log(most->ratio.ratio / least->ratio.ratio);
+}
+
+bool Interacts(const Interactions& interactions, const std::string& a, const std::string& b) {
+  return std::ranges::any_of(interactions, [&](const auto& one) {
+    return (one.first == a && one.second == b) || (one.first == b && one.second == a);
+  });
+}
+
+// Splits the effect by each factor that it interacts with; an effect in opposite directions also by the
+// factor whose levels differ most, where the analysis of variance names none.
+void AddLevels(const Design& design, const Measured& measured, const Pairs& pairs,
+               const Interactions& interactions, const AnalysisOptions& options, Effect& effect) {
+  std::vector<LevelEffect> widest;
+  for (const Factor& factor : Factors()) {
+    const std::string other(factor.name);
+    if (other == effect.factor || LevelsOf(design, other).size() < 2) continue;
+    auto levels = EffectsByLevel(design, measured, pairs, effect.metric, other, options);
+    if (levels.size() < 2) continue;
+    const bool matters = Spread(levels) > std::log1p(options.margin);
+    if (matters && Interacts(interactions, effect.factor, other)) {
+      std::ranges::move(levels, std::back_inserter(effect.by_level));
+    } else if (Spread(levels) > Spread(widest)) {
+      widest = std::move(levels);
+    }
+  }
+  if (!effect.by_level.empty()) {
+    effect.acts = Acts::kByLevel;
+  } else if (effect.higher > 0 && effect.lower > 0) {
+    effect.by_level = std::move(widest);
+  }
+  if (effect.higher > 0 && effect.lower > 0) effect.acts = Acts::kOpposite;
+}
+
+void CompareEach(const Measured& measured, const Pairs& pairs, const AnalysisOptions& options,
+                 Effect& effect) {
+  for (const auto& [from, to] : pairs) {
+    if (auto one = Compare(measured, to, from, effect.metric, options))
+      effect.each.push_back(std::move(*one));
+  }
+}
+
+void CountDirections(Effect& effect) {
+  for (const Comparison& one : effect.each) {
+    effect.higher += one.told == Told::kHigher || (one.told == Told::kSmall && one.ratio.ratio > 1);
+    effect.lower += one.told == Told::kLower || (one.told == Told::kSmall && one.ratio.ratio < 1);
+  }
+}
+
+// Returns the levels of the factors that differ between configurations, without the architecture.
+std::string OtherLevels(const Design& design, size_t configuration) {
+  std::string text;
+  for (const Factor& factor : Factors()) {
+    const std::string name(factor.name);
+    const Json& factors = design.configurations[configuration].factors;
+    const auto level = factors.find(name);
+    if (name == "architecture" || level == factors.end() || LevelsOf(design, name).size() < 2) continue;
+    text += (text.empty() ? "" : ", ") + NamedLevelText(name, *level);
+  }
+  return text;
 }
 
 }  // namespace
 
+std::string_view ToString(Acts acts) {
+  switch (acts) {
+    case Acts::kAlike:
+      return "alike";
+    case Acts::kByLevel:
+      return "differently by level";
+    case Acts::kOpposite:
+      return "in opposite directions";
+  }
+  return "";
+}
+
 std::vector<Effect> FindEffects(const StudyFile& study, const Design& design, const Measured& measured,
-                                const AnalysisOptions& options) {
+                                const Interactions& interactions, const AnalysisOptions& options) {
   const auto index = IndexOf(design.combinations);
   const Json base = BaseCombination(study);
   std::vector<Effect> effects;
+  std::vector<Pairs> pairs_of;
   for (const Factor& factor : Factors()) {
     const std::string name(factor.name);
     if (!base.contains(name)) continue;
     for (const Json& to : LevelsOf(design, name)) {
       if (to == base[name]) continue;
-      Effect effect{.factor = name, .from = base[name], .to = to, .metric = study.objective.metric};
-      const auto pairs = PairsOf(design, index, name, effect.from, to);
-      const std::vector<double> logs = LogRatios(measured, pairs, effect.metric, effect.pairs);
-      const auto ratio = stats::RatioOfLogs(logs, options.confidence);
-      if (!ratio) continue;
-      effect.ratio = *ratio;
-      effect.told = Tell(*ratio, options);
+      Effect effect;
+      effect.factor = name;
+      effect.from = base[name];
+      effect.to = to;
+      effect.metric = study.objective.metric;
+      Pairs pairs = PairsOf(design, index, name, effect.from, to);
+      const auto tested = TestLogs(MeanLogs(measured, pairs, effect.metric, effect.pairs), options);
+      if (!tested) continue;
+      static_cast<Tested&>(effect) = *tested;
+      CompareEach(measured, pairs, options, effect);
       effects.push_back(std::move(effect));
+      pairs_of.push_back(std::move(pairs));
     }
   }
+  std::vector<Tested*> pairs, shown;
+  for (Effect& effect : effects) {
+    for (Comparison& one : effect.each) pairs.push_back(&one);
+  }
+  AdjustFamily(pairs, options);
+  for (size_t i = 0; i < effects.size(); ++i) {
+    CountDirections(effects[i]);
+    AddLevels(design, measured, pairs_of[i], interactions, options, effects[i]);
+  }
+  for (Effect& effect : effects) {
+    shown.push_back(&effect);
+    for (LevelEffect& level : effect.by_level) shown.push_back(&level);
+  }
+  AdjustFamily(shown, options);
   return effects;
 }
 
-StudyDrift FindStudyDrift(const Measured& measured, const std::string& metric,
-                          const AnalysisOptions& options) {
-  const std::map<int, double> means = LogMeans(measured, metric);
-  StudyDrift drift{.metric = metric, .blocks = std::ssize(means)};
-  drift.within_block = EndOverStart(measured, metric, options.confidence);
-  if (means.empty()) return drift;
-  std::vector<double> blocks, logs;
-  for (const auto& [block, log] : means) {
-    blocks.push_back(block);
-    logs.push_back(log);
+std::vector<ArchitecturePair> CompareArchitectures(const StudyFile& study, const Design& design,
+                                                   const Measured& measured, const AnalysisOptions& options) {
+  const auto index = IndexOf(design.combinations);
+  const std::vector<Json> levels = LevelsOf(design, "architecture");
+  std::vector<ArchitecturePair> found;
+  for (size_t a = 0; a < levels.size(); ++a) {
+    for (size_t b = a + 1; b < levels.size(); ++b) {
+      for (const auto& [from, to] : PairsOf(design, index, "architecture", levels[a], levels[b])) {
+        auto one = Compare(measured, to, from, study.objective.metric, options);
+        if (!one) continue;
+        ArchitecturePair pair;
+        static_cast<Comparison&>(pair) = *std::move(one);
+        pair.from = levels[a];
+        pair.to = levels[b];
+        pair.at = OtherLevels(design, to);
+        found.push_back(std::move(pair));
+      }
+    }
   }
-  drift.trend = stats::SpearmanTrend(logs);
-  const double middle = stats::FindMedian(logs)->median;  // one wild block does not move it
-  for (const auto& [block, log] : means) {
-    if (std::abs(log - middle) > std::log1p(options.margin)) drift.restless.push_back(block);
-  }
-  drift.flagged = !drift.restless.empty();
-  if (const auto line = stats::FitLine(blocks, logs, options.confidence)) {
-    const double span = blocks.back() - blocks.front();
-    drift.change = std::expm1(line->slope * span);
-    if (line->low) drift.low = std::expm1(*line->low * span);
-    if (line->high) drift.high = std::expm1(*line->high * span);
-    const bool sure = drift.low && drift.high && (*drift.low > 0 || *drift.high < 0);
-    drift.flagged = drift.flagged || (sure && std::abs(line->slope * span) > std::log1p(options.margin));
-  }
-  return drift;
+  std::vector<Tested*> family;
+  for (ArchitecturePair& one : found) family.push_back(&one);
+  AdjustFamily(family, options);
+  return found;
 }
 
 }  // namespace weir::study

@@ -36,7 +36,7 @@ std::vector<const PlayedTrials*> LastTries(std::span<const PlayedTrials> played)
     const auto [known, is_new] = place.try_emplace(one.trial.id, last.size());
     if (is_new) {
       last.push_back(&one);
-    } else {
+    } else if (one.record.verdict.standing <= last[known->second]->record.verdict.standing) {
       last[known->second] = &one;
     }
   }
@@ -77,6 +77,16 @@ std::map<int, double> Measured::ByBlock(size_t configuration, const std::string&
 std::vector<double> Measured::Values(size_t configuration, const std::string& metric) const {
   std::vector<double> values;
   for (const auto& [block, value] : ByBlock(configuration, metric)) values.push_back(value);
+  return values;
+}
+
+std::vector<Measured::Value> Measured::Trials(const std::string& metric) const {
+  std::vector<Value> values;
+  for (const One& one : counted_) {
+    if (one.played->trial.is_reference()) continue;
+    if (const auto found = one.numbers.find(metric); found != one.numbers.end())
+      values.push_back({.played = one.played, .value = found->second});
+  }
   return values;
 }
 

@@ -23,7 +23,8 @@ struct FlatMetrics {
 };
 FlatMetrics Flatten(const Json& metrics);
 
-// The last try of each trial, in the order of the journal.
+// The try of each trial that stands: the last one, unless an earlier one has the better verdict. In the order
+// of the journal. The verdict alone decides, so the choice does not favour high figures.
 std::vector<const PlayedTrials*> LastTries(std::span<const PlayedTrials> played);
 
 // Whether its figures count: VALID, or SUSPECT (which is marked wherever it is shown).
@@ -38,6 +39,12 @@ class Measured {
   // Returns the values of a configuration's trials that count, references left out, by block.
   std::map<int, double> ByBlock(size_t configuration, const std::string& metric) const;
   std::vector<double> Values(size_t configuration, const std::string& metric) const;
+  // The trials of the role kTrial that count and have the metric, in the order in which they were played.
+  struct Value {
+    const PlayedTrials* played = nullptr;
+    double value = 0;
+  };
+  std::vector<Value> Trials(const std::string& metric) const;
   // Returns the values of the reference's drift controls in one role.
   std::map<int, double> References(Role role, const std::string& metric) const;
   // How often a metric of words said what, over the trials of a configuration that count.

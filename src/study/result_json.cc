@@ -1,5 +1,6 @@
 #include "study/result_json.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -26,25 +27,119 @@ Json ToJson(const stats::Ratio& ratio) {
   return json;
 }
 
-Json ToJson(const Effect& effect) {
+Json ToJson(const Tested& tested) {
+  Json json = ToJson(tested.ratio);
+  json["p"] = tested.p;
+  json["adjusted_p"] = tested.adjusted_p;
+  json["told"] = ToString(tested.told);
+  PutIfAny(json, "limit", tested.limit);
+  PutIfAny(json, "smallest_difference", tested.smallest_difference);
+  return json;
+}
+
+Json PairJson(const Comparison& one, const Design& design) {
+  Json json{{"configuration", one.configuration},
+            {"label", design.configurations[one.configuration].label},
+            {"against", design.configurations[one.against].label}};
+  json.update(ToJson(static_cast<const Tested&>(one)));
+  return json;
+}
+
+Json ToJson(const Effect& effect, const Design& design) {
   Json json{{"factor", effect.factor},
             {"from", LevelText(effect.factor, effect.from)},
             {"to", LevelText(effect.factor, effect.to)},
             {"metric", effect.metric},
-            {"pairs", effect.pairs}};
-  json.update(ToJson(effect.ratio));
-  json["told"] = ToString(effect.told);
+            {"pairs", effect.pairs},
+            {"acts", ToString(effect.acts)},
+            {"pairs_higher", effect.higher},
+            {"pairs_lower", effect.lower}};
+  json.update(ToJson(static_cast<const Tested&>(effect)));
+  const auto by_ratio = [](const Comparison& one) { return one.ratio.ratio; };
+  if (effect.each.size() > 1) {
+    const auto [least, most] = std::ranges::minmax_element(effect.each, {}, by_ratio);
+    json["least"] = PairJson(*least, design);
+    json["most"] = PairJson(*most, design);
+  }
+  json["by_level"] = Json::array();
+  for (const LevelEffect& one : effect.by_level) {
+    Json level{{"factor", one.other},
+               {"level", one.level.is_null() ? "not applicable" : LevelText(one.other, one.level)},
+               {"pairs", one.pairs}};
+    level.update(ToJson(static_cast<const Tested&>(one)));
+    json["by_level"].push_back(std::move(level));
+  }
+  return json;
+}
+
+Json ArchitecturesJson(const std::vector<ArchitecturePair>& pairs, const Design& design) {
+  Json list = Json::array();
+  for (const ArchitecturePair& one : pairs) {
+    Json json{{"from", one.from}, {"to", one.to}, {"at", one.at}};
+    json.update(PairJson(one, design));
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+Json ToJson(const VarianceTable& table) {
+  Json json{{"metric", table.metric}, {"trials", table.trials}};
+  if (!table.left_out.empty()) {
+    json["left_out"] = table.left_out;
+    return json;
+  }
+  json["residual_degrees"] = table.residual_degrees;
+  PutIfAny(json, "residual_deviation", table.residual_deviation);
+  PutIfAny(json, "normality_p", table.normality_p);
+  PutIfAny(json, "durbin_watson", table.durbin_watson);
+  json["terms"] = Json::array();
+  for (const VarianceTerm& term : table.terms)
+    json["terms"].push_back({{"factors", term.factors},
+                             {"degrees", term.degrees},
+                             {"f", term.f},
+                             {"p", term.p},
+                             {"adjusted_p", term.adjusted_p},
+                             {"share", term.share}});
+  return json;
+}
+
+Json ToJson(const std::vector<OutlierTrial>& outliers, const Design& design) {
+  Json list = Json::array();
+  for (const OutlierTrial& one : outliers)
+    list.push_back({{"configuration", one.configuration},
+                    {"label", design.configurations[one.configuration].label},
+                    {"block", one.block},
+                    {"position", one.position},
+                    {"value", one.value},
+                    {"ratio", one.ratio},
+                    {"t", one.t},
+                    {"p", one.p},
+                    {"evidence", one.evidence}});
+  return list;
+}
+
+Json ToJson(const NextBottleneck& one) {
+  Json json{{"stage", one.stage}, {"times", one.times}, {"of", one.of}};
+  PutIfAny(json, "bound_images_per_s", one.bound);
+  if (!one.next.empty()) json["next"] = one.next;
+  PutIfAny(json, "next_bound_images_per_s", one.next_bound);
+  if (one.gain) json["gain"] = ToJson(*one.gain);
   return json;
 }
 
 Json ToJson(const StudyDrift& drift) {
-  Json json{{"metric", drift.metric}, {"blocks", drift.blocks}, {"flagged", drift.flagged}};
+  Json json{
+      {"metric", drift.metric}, {"blocks", drift.blocks}, {"flagged", drift.flagged}, {"shown", drift.shown}};
   PutIfAny(json, "change", drift.change);
   PutIfAny(json, "low", drift.low);
   PutIfAny(json, "high", drift.high);
+  PutIfAny(json, "limit", drift.limit);
   if (drift.within_block) json["within_block"] = ToJson(*drift.within_block);
   if (drift.trend) json["trend"] = {{"rho", drift.trend->rho}, {"p_value", drift.trend->p_value}};
-  json["restless_blocks"] = drift.restless;
+  json["restless_blocks"] = Json::array();
+  for (const RestlessBlock& one : drift.restless)
+    json["restless_blocks"].push_back(
+        {{"block", one.block}, {"ratio", one.ratio}, {"evidence", one.evidence}});
   return json;
 }
 
@@ -93,6 +188,7 @@ Json RowsJson(const ResultInputs& inputs) {
 }
 
 Json ConfigurationsJson(const ResultInputs& inputs, const Json& design, const Analysis& analysis) {
+  const Measured measured(inputs.design, inputs.journal.played);
   Json list = Json::array();
   for (size_t i = 0; i < analysis.configurations.size(); ++i) {
     const ConfigurationResult& result = analysis.configurations[i];
@@ -103,7 +199,11 @@ Json ConfigurationsJson(const ResultInputs& inputs, const Json& design, const An
     one["metrics"] = Json::object();
     for (const Figures& figures : result.metrics) one["metrics"][figures.metric] = ToJson(figures);
     one["words"] = result.words.empty() ? Json::object() : Json(result.words);
-    if (Json targets = TargetsJson(inputs.study.targets, inputs.design.configurations[i], result);
+    if (result.bottleneck) one["bottleneck"] = ToJson(*result.bottleneck);
+    one["emulated"] = IsEmulated(inputs.design.configurations[i]);
+    one["most_trials_valid"] = result.tally.mostly_valid();
+    if (Json targets =
+            TargetsJson(inputs.study.targets, inputs.design.configurations[i], i, measured, inputs.options);
         !targets.empty())
       one["targets"] = std::move(targets);
     list.push_back(std::move(one));
@@ -112,17 +212,14 @@ Json ConfigurationsJson(const ResultInputs& inputs, const Json& design, const An
 }
 
 Json AnswerJson(const Answer& answer, const std::string& metric) {
-  Json json{{"metric", metric}, {"best", answer.best}, {"mean", answer.mean}, {"others", Json::array()}};
+  Json json{{"metric", metric},
+            {"ranked_by", answer.ranked_by},
+            {"best", answer.best},
+            {"mean", answer.mean},
+            {"others", Json::array()}};
+  if (!answer.among.empty()) json["among"] = answer.among;
   for (const Comparison& other : answer.others) json["others"].push_back(ToJson(other));
   return json;
-}
-
-// An interval lies wholly on one side of a limit, or says nothing.
-std::string_view Against(const stats::Summary& summary, double limit, bool at_most) {
-  if (!summary.low || !summary.high) return "undecided";
-  if (at_most ? *summary.high <= limit : *summary.low >= limit) return "met";
-  if (at_most ? *summary.low > limit : *summary.high < limit) return "missed";
-  return "undecided";
 }
 
 }  // namespace
@@ -147,28 +244,25 @@ Json ToJson(const Comparison& comparison) {
   Json json{{"configuration", comparison.configuration},
             {"against", comparison.against},
             {"metric", comparison.metric}};
-  json.update(ToJson(comparison.ratio));
-  json["told"] = ToString(comparison.told);
-  PutIfAny(json, "smallest_difference", comparison.smallest_difference);
+  json.update(ToJson(static_cast<const Tested&>(comparison)));
   return json;
 }
 
-Json TargetsJson(const Targets& targets, const Configuration& configuration,
-                 const ConfigurationResult& result) {
+Json TargetsJson(const Targets& targets, const Configuration& configuration, size_t index,
+                 const Measured& measured, const AnalysisOptions& options) {
   Json json = Json::object();
-  const Figures* const p99 = FindFigures(result, "response_ms.p99");
-  const Figures* const rate = FindFigures(result, "throughput_images_per_s");
-  if (targets.p99_ms)
-    json["p99_ms"] = {{"at_most", *targets.p99_ms},
-                      {"verdict", p99 ? Against(p99->summary, *targets.p99_ms, true) : "not measured"}};
-  if (targets.images_per_s)
-    json["images_per_s"] = {
-        {"at_least", *targets.images_per_s},
-        {"verdict", rate ? Against(rate->summary, *targets.images_per_s, false) : "not measured"}};
-  const std::string architecture = configuration.factors.value("architecture", std::string("in-process"));
-  const auto price = targets.price_per_hour.find(architecture);
-  if (price != targets.price_per_hour.end() && rate && rate->summary.mean > 0)
-    json["price_per_million_images"] = price->second / (3600 * rate->summary.mean) * 1e6;
+  const TargetStandings standings = JudgeTargets(measured, index, targets, options);
+  if (standings.p99) json["p99_ms"] = {{"at_most", *targets.p99_ms}, {"verdict", ToString(*standings.p99)}};
+  if (standings.rate)
+    json["images_per_s"] = {{"at_least", *targets.images_per_s}, {"verdict", ToString(*standings.rate)}};
+  const auto price = PricePerHour(targets, configuration);
+  const auto rate = stats::Summarise(measured.Values(index, "throughput_images_per_s"), options.confidence);
+  if (!price || !rate || !(rate->mean > 0)) return json;
+  const auto of_a_million = [&](double images_per_s) { return *price / (3600 * images_per_s) * 1e6; };
+  json["price_per_hour"] = *price;
+  json["price_per_million_images"] = of_a_million(rate->mean);
+  if (rate->low && *rate->low > 0)
+    json["price_interval"] = {{"low", of_a_million(*rate->high)}, {"high", of_a_million(*rate->low)}};
   return json;
 }
 
@@ -188,7 +282,13 @@ Json ResultJson(const ResultInputs& inputs) {
   json["blocks"] = inputs.design.blocks;
   json["reference"] = inputs.design.reference;
   if (!inputs.design.unnamed.empty()) json["unnamed"] = inputs.design.unnamed;
-  if (analysis.answer) json["answer"] = AnswerJson(*analysis.answer, inputs.study.objective.metric);
+  const std::string& objective = inputs.study.objective.metric;
+  json["answers"] = Json::array();
+  for (const Answer& one : analysis.answers.answers) json["answers"].push_back(AnswerJson(one, objective));
+  if (analysis.answers.none.empty())
+    json["answer"] = json["answers"][0];
+  else
+    json["no_answer"] = analysis.answers.none;
   json["figures"] = Json::array();
   for (const ChartData& chart : DrawFigures(inputs.study, inputs.design, analysis))
     json["figures"].push_back(ToJson(chart));
@@ -197,7 +297,11 @@ Json ResultJson(const ResultInputs& inputs) {
   json["comparisons"] = Json::array();
   for (const Comparison& one : analysis.comparisons) json["comparisons"].push_back(ToJson(one));
   json["effects"] = Json::array();
-  for (const Effect& one : analysis.effects) json["effects"].push_back(ToJson(one));
+  for (const Effect& one : analysis.effects) json["effects"].push_back(ToJson(one, inputs.design));
+  json["architectures"] = ArchitecturesJson(analysis.architectures, inputs.design);
+  json["variance"] = ToJson(analysis.variance);
+  json["outliers"] = ToJson(analysis.outliers, inputs.design);
+  if (!analysis.outliers_left_out.empty()) json["outliers_left_out"] = analysis.outliers_left_out;
   json["drift"] = ToJson(analysis.drift);
   json["merged"] = design["merged"];
   json["dropped"] = design["dropped"];

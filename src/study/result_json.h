@@ -23,9 +23,9 @@ Json ResultJson(const ResultInputs& inputs);
 // The parts.
 Json ToJson(const Figures& figures);
 Json ToJson(const Comparison& comparison);
-// Returns the cost of a million pictures at the study's prices, and whether its targets are met; empty
-// without either.
-Json TargetsJson(const Targets& targets, const Configuration& configuration,
-                 const ConfigurationResult& result);
+// The price of a million pictures by the study's prices, and whether its targets are met; empty without
+// either.
+Json TargetsJson(const Targets& targets, const Configuration& configuration, size_t index,
+                 const Measured& measured, const AnalysisOptions& options);
 
 }  // namespace weir::study

@@ -25,9 +25,12 @@ class Ledger {
 
   void Add(const PlayedTrials& played) {
     State& state = states_[played.trial.id];
-    state = {.attempts = played.attempt, .standing = played.record.verdict.standing};
+    // A second try that is worse than the first does not replace it (LastTries).
+    const Standing standing = played.record.verdict.standing;
+    const bool is_worse = state.attempts > 0 && standing > state.standing;
+    state = {.attempts = played.attempt, .standing = is_worse ? state.standing : standing};
     const size_t configuration = played.trial.configuration;
-    if (state.standing == Standing::kSkipped) {
+    if (standing == Standing::kSkipped) {
       unsupported_.try_emplace(configuration, played.record.verdict.message);
     } else if (configuration < took_.size()) {
       took_[configuration] = took_[configuration].value_or(0) + played.took_s;
@@ -44,6 +47,12 @@ class Ledger {
     if (found == states_.end()) return false;
     return found->second.standing != Standing::kFailed || found->second.attempts >= kMostAttempts;
   }
+  bool IsSuspectOnce(const Trial& trial) const {
+    const auto found = states_.find(trial.id);
+    return found != states_.end() && found->second.standing == Standing::kSuspect &&
+           found->second.attempts < kMostAttempts;
+  }
+  bool IsSuspect(const Trial& trial) const { return states_.at(trial.id).standing == Standing::kSuspect; }
   // Why this machine cannot play it, as an earlier trial of it found.
   const std::string* WhyUnsupported(size_t configuration) const {
     const auto found = unsupported_.find(configuration);
@@ -82,6 +91,7 @@ class Ledger {
 };
 
 PlayedTrials TryOnce(const RunInputs& inputs, const Trial& trial, int attempt) {
+  if (inputs.before) inputs.before(trial);
   const Instant begin = inputs.clock.Now();
   Result<Record> result = inputs.play(trial);
   PlayedTrials played{.trial = trial, .attempt = attempt, .took_s = Seconds(inputs.clock.Now() - begin)};
@@ -162,6 +172,7 @@ Result<Ending> PlayStudy(const RunInputs& inputs, record::Journal& journal,
     if (inputs.progress) inputs.progress(ledger.Now(design), played);
     return {};
   };
+  bool any_new = false;
   for (const Trial& trial : design.trials) {
     if (const std::string* why = ledger.WhyUnsupported(trial.configuration); why && !ledger.IsOver(trial)) {
       TRY_STATUS(keep(Skipped(design, trial, *why)));
@@ -169,8 +180,19 @@ Result<Ending> PlayStudy(const RunInputs& inputs, record::Journal& journal,
     }
     while (!ledger.IsOver(trial)) {
       if (inputs.stop.stop_requested()) return Ending::kStopped;
+      any_new = true;
       TRY_STATUS(keep(TryOnce(inputs, trial, ledger.Attempts(trial) + 1)));
     }
+  }
+  const bool replays =
+      inputs.replay == Replay::kAlways || (inputs.replay == Replay::kAfterNewTrials && any_new);
+  int vain = 0;
+  for (const Trial& trial : design.trials) {
+    if (!replays || vain == kMostVainReplays) break;
+    if (!ledger.IsSuspectOnce(trial)) continue;
+    if (inputs.stop.stop_requested()) return Ending::kStopped;
+    TRY_STATUS(keep(TryOnce(inputs, trial, ledger.Attempts(trial) + 1)));
+    vain = ledger.IsSuspect(trial) ? vain + 1 : 0;
   }
   return Ending::kDone;
 }

@@ -32,12 +32,21 @@ using ProgressFn = std::function<void(const Progress& progress, const PlayedTria
 
 enum class Ending { kDone, kStopped };
 
+// When trials that are SUSPECT after their first try are played once more, at the end.
+enum class Replay {
+  kNever,
+  kAfterNewTrials,  // if this run has played a trial that the journal did not have
+  kAlways,
+};
+
 struct RunInputs {
   const Design& design;
   TrialFn play;
-  ProgressFn progress;  // may be empty
+  std::function<void(const Trial&)> before;  // called before each try, outside its time; may be empty
+  ProgressFn progress;                       // may be empty
   std::stop_token stop;
   const Clock& clock;
+  Replay replay = Replay::kAfterNewTrials;
 };
 
 // Checks that a journal fits the study that resumes it: kInvalidArgument with every difference of
@@ -53,12 +62,15 @@ struct Opened {
 enum class Begin { kNew, kResume };
 Result<Opened> OpenStudy(const std::string& path, const Header& header, Begin begin);
 
+inline constexpr int kMostVainReplays = 3;
+
 // Plays, in the design's order, every trial that `so_far` does not hold, or holds as skipped; a trial that
 // failed once is tried once more, at once, and both tries are recorded. A trial that is skipped again for the
 // same reason is not recorded again. A trial is recorded, and waited for until it is on the
 // disk, before the next one begins: a kill at any moment loses the trial under way, which then is not in the
-// journal. A stop lets the trial under way end and keeps it. Blocks the caller; `play` runs on its thread.
-// Errors are the journal's.
+// journal. At the end trials that are SUSPECT are played once more, until kMostVainReplays in a row are
+// SUSPECT again: the machine is then still disturbed. A stop lets the trial under way end and keeps it.
+// Blocks the caller; `play` runs on its thread. Errors are the journal's.
 Result<Ending> PlayStudy(const RunInputs& inputs, record::Journal& journal,
                          std::span<const PlayedTrials> so_far);
 

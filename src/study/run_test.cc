@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "study/measured.h"
 
 namespace weir::study {
 namespace {
@@ -117,6 +118,57 @@ TEST_F(RunTest, TakesAVerdictOfFailureForOne) {
     return Result<Record>(record);
   }));
   EXPECT_EQ(calls, 11);
+}
+
+Result<Record> Suspect(const Trial&) {
+  Record record{.metrics = {{"throughput_images_per_s", 90.0}}};
+  record.verdict.Add(Standing::kSuspect, {record::Reason::kForeignCpu, "others"});
+  return record;
+}
+
+TEST_F(RunTest, PlaysSuspectTrialsOnceMoreAtItsEnd) {
+  std::map<std::string, int> tries;
+  std::vector<std::string> order;
+  const std::set<std::string> disturbed{design_.trials[1].id, design_.trials[3].id};
+  ASSERT_TRUE(Play([&](const Trial& trial) {
+    order.push_back(trial.id);
+    return disturbed.contains(trial.id) && ++tries[trial.id] == 1 ? Suspect(trial) : Fine(trial);
+  }));
+  ASSERT_EQ(order.size(), 12u);
+  EXPECT_EQ(order[10], design_.trials[1].id);
+  EXPECT_EQ(order[11], design_.trials[3].id);
+  const StudyJournal journal = Read();
+  for (const PlayedTrials* one : LastTries(journal.played))
+    EXPECT_EQ(one->record.verdict.standing, Standing::kValid);
+  // The journal is complete: a resumed study plays nothing.
+  ASSERT_TRUE(Play([](const Trial&) -> Result<Record> { return Fail(ErrorCode::kInternal, "played again"); },
+                   Begin::kResume));
+  EXPECT_EQ(Read().played.size(), 12u);
+}
+
+TEST_F(RunTest, StopsReplayingOnAMachineThatStaysDisturbed) {
+  int played = 0;
+  ASSERT_TRUE(Play([&](const Trial& trial) {
+    ++played;
+    return Suspect(trial);
+  }));
+  EXPECT_EQ(played, 10 + kMostVainReplays);
+}
+
+TEST_F(RunTest, KeepsTheFirstTryWhereTheReplayIsWorse) {
+  std::map<std::string, int> tries;
+  ASSERT_TRUE(Play([&](const Trial& trial) -> Result<Record> {
+    if (trial.id != design_.trials[2].id) return Fine(trial);
+    if (++tries[trial.id] == 1) return Suspect(trial);
+    return Fail(ErrorCode::kIo, "fell");
+  }));
+  const StudyJournal journal = Read();
+  EXPECT_EQ(journal.played.size(), 11u);
+  for (const PlayedTrials* one : LastTries(journal.played)) {
+    if (one->trial.id == design_.trials[2].id) {
+      EXPECT_EQ(one->record.verdict.standing, Standing::kSuspect);
+    }
+  }
 }
 
 TEST_F(RunTest, SkipsWhatThisMachineCannotAndAsksOnce) {

@@ -35,13 +35,45 @@ Json RowJson(const std::string& label, const std::vector<double>& before, const 
     const auto median = stats::FindMedian(*values, options.confidence);
     if (summary && median) row[key] = ToJson(Figures{.summary = *summary, .median = *median});
   }
-  const auto ratio = stats::UnpairedRatio(now, before, options.confidence);
-  if (!ratio) return row;
-  row["ratio"] = ratio->ratio;
-  PutIfAny(row, "low", ratio->low);
-  PutIfAny(row, "high", ratio->high);
-  row["told"] = ToString(Tell(*ratio, options));
   return row;
+}
+
+// Returns the p-value of equal means: 1 less the confidence at which Welch's interval just touches 1.
+double UnpairedP(const std::vector<double>& now, const std::vector<double>& before) {
+  double excludes = 0, holds = 1;  // confidences between which it begins to hold 1
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (excludes + holds) / 2;
+    if (middle <= 0 || middle >= 1) break;
+    const auto ratio = stats::UnpairedRatio(now, before, middle);
+    if (!ratio || !ratio->low || !ratio->high) return 1;
+    (*ratio->low > 1 || *ratio->high < 1 ? excludes : holds) = middle;
+  }
+  return 1 - excludes;
+}
+
+std::optional<Tested> TestUnpaired(const std::vector<double>& now, const std::vector<double>& before,
+                                   const AnalysisOptions& options) {
+  const auto ratio = stats::UnpairedRatio(now, before, options.confidence);
+  if (!ratio) return std::nullopt;
+  Tested tested{.ratio = *ratio};
+  if (ratio->low && ratio->high) tested.p = UnpairedP(now, before);
+  return tested;
+}
+
+void AddTests(std::vector<std::pair<size_t, Tested>>& tests, const AnalysisOptions& options, Json& rows) {
+  std::vector<Tested*> family;
+  for (auto& [row, tested] : tests) family.push_back(&tested);
+  AdjustFamily(family, options);
+  for (const auto& [row, tested] : tests) {
+    Json& json = rows[row];
+    json["ratio"] = tested.ratio.ratio;
+    PutIfAny(json, "low", tested.ratio.low);
+    PutIfAny(json, "high", tested.ratio.high);
+    json["p"] = tested.p;
+    json["adjusted_p"] = tested.adjusted_p;
+    json["told"] = ToString(tested.told);
+    PutIfAny(json, "limit", tested.limit);
+  }
 }
 
 }  // namespace
@@ -55,6 +87,7 @@ Json CompareStudies(const ResultInputs& before, const ResultInputs& now) {
             {"configurations", Json::array()},
             {"only_before", Json::array()},
             {"only_now", Json::array()}};
+  std::vector<std::pair<size_t, Tested>> tests;  // rows, all in one family
   for (size_t i = 0; i < now.design.configurations.size(); ++i) {
     const Configuration& one = now.design.configurations[i];
     const auto found = left.find(DumpJson(one.factors));
@@ -62,10 +95,14 @@ Json CompareStudies(const ResultInputs& before, const ResultInputs& now) {
       json["only_now"].push_back(one.label);
       continue;
     }
-    json["configurations"].push_back(
-        RowJson(one.label, then.Values(found->second, metric), here.Values(i, metric), now.options));
+    const std::vector<double> old_values = then.Values(found->second, metric);
+    const std::vector<double> new_values = here.Values(i, metric);
+    if (const auto tested = TestUnpaired(new_values, old_values, now.options))
+      tests.emplace_back(json["configurations"].size(), *tested);
+    json["configurations"].push_back(RowJson(one.label, old_values, new_values, now.options));
     left.erase(found);
   }
+  AddTests(tests, now.options, json["configurations"]);
   for (const auto& [factors, index] : left)
     json["only_before"].push_back(before.design.configurations[index].label);
   return json;

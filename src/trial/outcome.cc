@@ -28,6 +28,9 @@ constexpr std::array kLevelKeys = {"throughput_per_s", "rows_per_s",
                                    "planned",          "client_cpu_us_per_request",
                                    "spin_cpu_s"};
 
+// Taken from the load generator's level beside the application.
+constexpr std::array kResponseKeys = {"response_ms", "service_ms", "split_ms"};
+
 template <typename Keys>
 void Take(const Json& from, const Keys& keys, Json& metrics) {
   for (const char* key : keys) {
@@ -188,6 +191,7 @@ void AddAbsences(const Json& result, const Setting& setting, const Observation& 
         setting.architecture == Architecture::kMicroservice
             ? "the container's control group does not tell its memory"
             : "there is no container";
+  if (!seen.responses_absent.empty()) absent["response_ms"] = seen.responses_absent;
   metrics["absent"] = std::move(absent);
 }
 
@@ -224,6 +228,10 @@ Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Ob
     metrics["throughput_images_per_s"] = TRY(GetNumber(level, "rows_per_s"));
     metrics["resources"] = level.value("resources", Json::object());
     outcome.verdict = TRY(ReadVerdict(level, std::holds_alternative<OpenLoad>(setting.load)));
+  }
+  if (seen.responses) {
+    Take(*seen.responses, kResponseKeys, metrics);
+    metrics["response_of"] = "the load generator, a closed loop after the application";
   }
   DropIntervals(metrics);
   const Json provenance = result.value("provenance", Json::object());

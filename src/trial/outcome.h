@@ -27,6 +27,10 @@ struct Observation {
   // The output of weir monitor on the server's own node, if that is another; else why there is none.
   std::optional<Json> there;
   std::string there_absent;
+  // A level of the load generator beside the application, which has no response times of its own; else why
+  // there is none.
+  std::optional<Json> responses;
+  std::string responses_absent;
   std::optional<int64_t> answers_differ;  // from the reference's; nothing where they were not compared
   int64_t answers = 0;                    // that were compared
 };

@@ -15,6 +15,7 @@
 #include "launch/process/command.h"
 #include "launch/process/orphans.h"
 #include "launch/ssh/ssh_watch.h"
+#include "study/length_check.h"
 #include "trial/page_cache_wish.h"
 #include "trial/places.h"
 
@@ -128,7 +129,7 @@ Result<Length> TrialRunner::LengthOf(const study::Trial& trial, const Setting& s
   if (!images)
     return Fail(ErrorCode::kInvalidArgument,
                 "passes say nothing of a trial without data: give its length in images");
-  Length length{.requests = (*images + setting.batch - 1) / setting.batch};
+  Length length{.requests = study::RequestsPerTrial(study_, *images, setting.batch)};
   if (is_application && pictures) length.passes = std::max<int64_t>(1, (*images + *pictures - 1) / *pictures);
   return length;
 }
@@ -206,6 +207,27 @@ Status TrialRunner::CheckSome(const Setting& setting, ClientPlaces places, const
   return {};
 }
 
+Result<Json> TrialRunner::MeasureResponses(const Setting& setting, ClientPlaces places,
+                                           const Length& length) {
+  places.server_pid = 0;
+  places.metrics_url.clear();
+  Setting closed = setting;
+  closed.load = ClosedLoad{};
+  constexpr int kUsualInFlight = 4;
+  if (closed.mode == Mode::kAsync && !closed.in_flight) closed.in_flight = kUsualInFlight;
+  const launch::Output output = TRY(launch::RunCommand({.arguments = ClientArguments(closed, length, places),
+                                                        .cpus = setting.client_cpus,
+                                                        .timeout = kLongest},
+                                                       clock_));
+  const auto result = ParseJson(output.out);
+  if (!result)
+    return Fail(ErrorCode::kIo, "the response times could not be measured: " + LastLine(output.err));
+  const Json levels = result->value("levels", Json::array());
+  if (levels.size() != 1 || !levels[0].contains("response_ms"))
+    return Fail(ErrorCode::kIo, "the load generator told of no response times");
+  return levels[0];
+}
+
 // Stops the server. Its last words are added to the client's error. If the client succeeded, the server must
 // have succeeded too.
 Status TrialRunner::TakeDown(RunningServer server, Result<ClientRun>& ran) {
@@ -277,6 +299,13 @@ Result<record::Record> TrialRunner::Play(const study::Trial& trial) {
     TRY_STATUS(CheckSome(setting, places, reference != nullptr ? reference->file : setting.model));
   const std::vector<std::string> arguments = ClientArguments(setting, length, places);
   auto ran = Run(arguments, answers_file, setting, server ? &*server : nullptr);
+  if (ran && is_application && study_.targets.p99_ms) {
+    auto responses = MeasureResponses(setting, places, {.requests = study::kRequestsForP99});
+    if (responses)
+      ran->seen.responses = std::move(*responses);
+    else
+      ran->seen.responses_absent = responses.error().message;
+  }
   if (server) {
     const Status ended = TakeDown(*std::exchange(server, std::nullopt), ran);
     if (!ended) return std::unexpected(ended.error());

@@ -78,6 +78,9 @@ class TrialRunner {
   // A few of the load generator's requests, their answers held against `expected` (a protocol, or a model);
   // apart from the measured ones, which are not read.
   Status CheckSome(const Setting& setting, ClientPlaces places, const std::string& expected);
+  // The response times of a closed loop with the setting's batches in flight, over the same server; the
+  // application itself has none. From the load generator's level.
+  Result<Json> MeasureResponses(const Setting& setting, ClientPlaces places, const Length& length);
   Status CheckAnswers(const Reference& reference, const Setting& setting, ClientRun& ran) const;
   Status TakeDown(RunningServer server, Result<ClientRun>& ran);
   Status CheckNothingIsLeft();
