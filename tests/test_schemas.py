@@ -85,8 +85,8 @@ def test_study(weir, made, tmp_path):
     file = tmp_path / "small.yaml"
     file.write_text(f"study: small\nmodel: {made[0]}\ndata: {made[1]}\nfactors: {{batch: [1, 4]}}\n"
                     "fixed: {engine: 'emulated:base=0.1ms', architecture: in-process}\nrepeats: 2\ntrial: {images: 60}\nseed: 1\n")
-    check(weir.json("study", file, "-o", tmp_path / "plan", "--dry-run", status=None), "study-plan")
-    check(weir.json("study", file, "-o", tmp_path / "small", status=None), "study")
+    check(weir.json("study", "--no-replay", file, "-o", tmp_path / "plan", "--dry-run", status=None), "study-plan")
+    check(weir.json("study", "--no-replay", file, "-o", tmp_path / "small", status=None), "study")
     check(weir.json("report", tmp_path / "small"), "study")
     journal = tmp_path / "small/journal.jsonl"
     journal.write_text(journal.read_text().replace('"schema_version":1', '"schema_version":2', 1))

@@ -98,10 +98,10 @@ class Page(html.parser.HTMLParser):
         self.feed(text)
         self.close()
         self.faults += [f"<{tag}> is not closed" for tag in self.open]
-        self.drawings = [xml.etree.ElementTree.fromstring("<svg" + part.split("</svg>")[0] + "</svg>") for part in text.split("<svg")[1:]]
+        self.drawings = [xml.etree.ElementTree.fromstring("<svg" + part.split("</svg>")[0] + "</svg>") for part in text.split("<script>")[0].split("<svg")[1:]]
 
     def handle_starttag(self, tag, attributes):
-        self.links += [value for name, value in attributes if name in ("href", "src", "srcset", "action", "data", "poster")]
+        self.links += [value for name, value in attributes if name in ("href", "src", "srcset", "action", "data", "poster") and not value.startswith("data:text/csv")]
         if tag in self.VOID:
             return
         self.open.append(tag)
@@ -133,7 +133,7 @@ class Page(html.parser.HTMLParser):
 @pytest.fixture(scope="module")
 def played(weir, made, container_image, tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
-    result = weir.json("study", write(folder, made), "-o", folder / "out", "--image", container_image.name)
+    result = weir.json("study", "--no-replay", write(folder, made), "-o", folder / "out", "--image", container_image.name)
     return result, folder / "out"
 
 
@@ -231,23 +231,23 @@ def test_a_finished_study_is_not_begun_again_but_resumed_without_a_trial(weir, m
     _, folder = played
     before = (folder / "journal.jsonl").read_bytes()
     study = folder.parent / "study.yaml"
-    assert b"--resume" in weir.run("study", study, "-o", folder, "--image", container_image.name, status=2).stderr
-    weir.run("study", study, "-o", folder, "--image", container_image.name, "--resume")
+    assert b"--resume" in weir.run("study", "--no-replay", study, "-o", folder, "--image", container_image.name, status=2).stderr
+    weir.run("study", "--no-replay", study, "-o", folder, "--image", container_image.name, "--resume")
     assert (folder / "journal.jsonl").read_bytes() == before
     study.write_text(study.read_text().replace("in_flight: 4", "in_flight: 5"))
-    assert b"in_flight" in weir.run("study", study, "-o", folder, "--image", container_image.name, "--resume", status=2).stderr
+    assert b"in_flight" in weir.run("study", "--no-replay", study, "-o", folder, "--image", container_image.name, "--resume", status=2).stderr
     study.write_text(study.read_text().replace("in_flight: 5", "in_flight: 4"))
 
 
 def test_a_dry_run_shows_the_trials_and_the_time_and_keeps_nothing(weir, made, container_image, tmp_path):
-    result = weir.json("study", write(tmp_path, made, images=20), "--dry-run", "--image", container_image.name)
+    result = weir.json("study", "--no-replay", write(tmp_path, made, images=20), "--dry-run", "--image", container_image.name)
     assert len(result["configurations"]) == 10 and result["needed_s"] > 0
     assert sorted(os.listdir(tmp_path)) == ["study.yaml"]
 
 
 def test_faults_of_the_file_are_named_with_their_line(weir, made, tmp_path):
     path = write(tmp_path, made, text=STUDY.replace("grpc]", "gprc]"))
-    error = weir.run("study", path, "-o", tmp_path / "out", status=2).stderr
+    error = weir.run("study", "--no-replay", path, "-o", tmp_path / "out", status=2).stderr
     assert b"line 7" in error and b"grpc" in error and not (tmp_path / "out").exists()
 
 
@@ -257,7 +257,7 @@ def test_a_study_that_is_killed_leaves_nothing_and_goes_on(weir, made, container
         pytest.skip(here[architecture])
     study = write(tmp_path, made, repeats=2, images=200, text=STUDY.replace("[in-process, microservice, distributed]", f"[{architecture}]"))
     out = tmp_path / "out"
-    command = ["study", study, "-o", out, "--image", container_image.name]
+    command = ["study", "--no-replay", study, "-o", out, "--image", container_image.name]
     for attempt in range(2):
         running = subprocess.Popen([PROGRAM, *map(str, command), *(["--resume"] if attempt else [])], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    start_new_session=True)
@@ -269,7 +269,7 @@ def test_a_study_that_is_killed_leaves_nothing_and_goes_on(weir, made, container
             running.send_signal(signal.SIGKILL)
             running.wait()
         if not gone(lambda: containers(running.pid), 10):  # killed while podman was making one: the next start finds it
-            weir.run("study", "/no-such-study", status=None)
+            weir.run("study", "--no-replay", "/no-such-study", status=None)
         assert gone(lambda: marked(running.pid)), f"left running: {marked(running.pid)}"
         assert gone(lambda: links(running.pid)), f"left behind: {links(running.pid)}"
     result = weir.json(*command, "--resume")
@@ -281,13 +281,13 @@ def test_a_study_that_is_killed_leaves_nothing_and_goes_on(weir, made, container
 def test_a_study_that_was_killed_before_its_first_trial_goes_on(weir, made, tmp_path):
     study = write(tmp_path, made, repeats=1, images=40, text=ONE)
     out = tmp_path / "out"
-    weir.run("study", study, "-o", out)
+    weir.run("study", "--no-replay", study, "-o", out)
     first_line = (out / "journal.jsonl").read_text().splitlines()[0] + "\n"
     for left in (first_line, first_line[:100], ""):  # killed behind the line, within it, before it
         for name in ("study.yaml", "provenance.json", "report.html"):
             (out / name).unlink()
         (out / "journal.jsonl").write_text(left)
-        result = weir.json("study", study, "-o", out, "--resume")
+        result = weir.json("study", "--no-replay", study, "-o", out, "--resume")
         assert result["trials"]["planned"] == len(journal(out)) == 4
         assert (out / "study.yaml").read_text() == study.read_text()
         assert json.loads((out / "provenance.json").read_text())["materials"]["pictures"] == 200
@@ -296,23 +296,23 @@ def test_a_study_that_was_killed_before_its_first_trial_goes_on(weir, made, tmp_
 def test_a_study_whose_file_is_gone_is_not_played_on(weir, made, tmp_path):
     study = write(tmp_path, made, repeats=1, images=40, text=ONE)
     out = tmp_path / "out"
-    weir.run("study", study, "-o", out)
+    weir.run("study", "--no-replay", study, "-o", out)
     (out / "study.yaml").unlink()
     lines = (out / "journal.jsonl").read_text().splitlines(keepends=True)
     (out / "journal.jsonl").write_text("".join(lines[:-1]))
-    for command in (["study", study, "-o", out, "--resume"], ["report", out]):
+    for command in (["study", "--no-replay", study, "-o", out, "--resume"], ["report", out]):
         error = weir.run(*command, status=2).stderr.decode()
         assert f"but not the study file: put it back there, as {out}/study.yaml" in error, error
     assert len(journal(out)) == len(lines) - 2
     (out / "study.yaml").write_text(study.read_text())
-    weir.run("study", study, "-o", out, "--resume")
+    weir.run("study", "--no-replay", study, "-o", out, "--resume")
     assert len(journal(out)) == len(lines) - 1
 
 
 def test_an_interrupt_lets_the_trial_under_way_end_and_keeps_it(made, weir, tmp_path):
     study = write(tmp_path, made, repeats=2, images=40, text=ONE.replace("per_item=0ms", "per_item=3ms"))
     out = tmp_path / "out"
-    running = subprocess.Popen([PROGRAM, "study", str(study), "-o", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen([PROGRAM, "study", "--no-replay", str(study), "-o", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert gone(lambda: not ((out / "journal.jsonl").exists() and journal(out)) and running.poll() is None, 120), "it played nothing"
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=120)
@@ -320,13 +320,13 @@ def test_an_interrupt_lets_the_trial_under_way_end_and_keeps_it(made, weir, tmp_
     kept = journal(out)
     assert 1 <= len(kept) < 8 and {entry["record"]["verdict"]["verdict"] for entry in kept} <= {"VALID", "SUSPECT"}, kept
     assert (out / "report.html").exists() and not marked(running.pid)
-    weir.run("study", study, "-o", out, "--resume")
+    weir.run("study", "--no-replay", study, "-o", out, "--resume")
     assert journal(out)[: len(kept)] == kept and len(journal(out)) == 8
 
 
 def test_a_metric_that_no_trial_has_is_told_at_once_and_in_the_report(weir, made, tmp_path):
     text = ONE + "objective: {{metric: thoughput_images_per_s}}\n"
-    done = weir.run("study", write(tmp_path, made, repeats=1, images=40, text=text), "-o", tmp_path / "out", status=1)
+    done = weir.run("study", "--no-replay", write(tmp_path, made, repeats=1, images=40, text=text), "-o", tmp_path / "out", status=1)
     assert b"did you mean throughput_images_per_s?" in done.stderr
     report = (tmp_path / "out/report.html").read_text()
     assert "no trial has the metric that decides" in report and "throughput_images_per_s is near it" in report
@@ -347,6 +347,7 @@ def drawn(drawing):
     at = {name: [{key: float(value) if key in ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height") else value
                   for key, value in element.attrib.items()} | {"text": element.text} for element in drawing.iter("{http://www.w3.org/2000/svg}" + name)]
           for name in ("text", "line", "circle", "rect")}
+    at["circle"] = [circle for circle in at["circle"] if circle.get("class") != "dot"]
     points = []
     if at["circle"]:  # values upwards
         ticks = [(text["y"] - 4, number(text["text"])) for text in at["text"] if text.get("text-anchor") == "end"]
@@ -367,10 +368,12 @@ def test_the_page_is_whole_and_its_charts_show_the_numbers_of_the_json(played):
     result, folder = played
     page = Page((folder / "report.html").read_text())
     assert not page.faults and not page.links
-    assert len(page.drawings) == len(result["figures"]) == 2
+    assert len(result["figures"]) == 2
+    keys = ("figures", "latency_figures", "memory_figures", "stability_figures")
+    assert len(page.drawings) == sum(len(result[key]) for key in keys)
     for drawing, figure in zip(page.drawings, result["figures"]):
         labels = [text.text for text in drawing.iter("{http://www.w3.org/2000/svg}text") if text.get("class") == "label"]
-        assert "throughput_images_per_s (images/s)" in labels
+        assert "throughput (images/s)" in labels
         assert ("batch (pictures)" in labels) == (figure["kind"] == "lines")
         shown, highest = drawn(drawing)
         points = [point for series in figure["series"] for point in series["points"]]
@@ -435,7 +438,7 @@ trial: {{images: {images}}}
 
 def walls_of(folder, study, join=None):
     """The rows of the report's table, each with its configuration of the JSON."""
-    done = subprocess.run([PROGRAM, "study", str(study), "-o", str(folder / "out")], preexec_fn=join, capture_output=True, text=True, timeout=600)
+    done = subprocess.run([PROGRAM, "study", "--no-replay", str(study), "-o", str(folder / "out")], preexec_fn=join, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     result = json.loads((folder / "out/report.json").read_text())
     table = Page((folder / "out/report.html").read_text()).table("configuration", "bottleneck", "mean")

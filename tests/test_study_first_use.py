@@ -41,28 +41,28 @@ def test_model_and_data_are_found_beside_the_study_file(weir, place, tmp_path):
     study, out = place(), tmp_path / "out"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    weir.run("study", study, "-o", out, cwd=elsewhere, status=None)
+    weir.run("study", "--no-replay", study, "-o", out, cwd=elsewhere, status=None)
     assert "failed" not in verdicts(out) and "skipped" not in verdicts(out)
     resolved = json.loads((out / "provenance.json").read_text())["resolved"]
     assert resolved == {"models": {"models/tiny": str(study.parent / "models/tiny")}, "data": str(study.parent / "pictures")}
     assert json.loads((out / "journal.jsonl").read_text().splitlines()[0])["provenance"]["resolved"] == resolved
     # The same files by another way are the same study.
     before = (out / "journal.jsonl").read_bytes()
-    weir.run("study", "study.yaml", "-o", out, "--resume", cwd=study.parent, status=None)
+    weir.run("study", "--no-replay", "study.yaml", "-o", out, "--resume", cwd=study.parent, status=None)
     assert (out / "journal.jsonl").read_bytes() == before
 
 
 def test_what_is_in_neither_place_is_named_with_both(weir, place, tmp_path):
     study = place()
     shutil.rmtree(study.parent / "models")
-    said = weir.run("study", study, "-o", tmp_path / "out", cwd=tmp_path, status=2).stderr.decode()
+    said = weir.run("study", "--no-replay", study, "-o", tmp_path / "out", cwd=tmp_path, status=2).stderr.decode()
     assert f"models/tiny is neither beside the study file ({study.parent}) nor in the working folder ({tmp_path})" in said
     assert not (tmp_path / "out/journal.jsonl").exists()
 
 
 def test_what_this_machine_cannot_do_is_said_once_before_the_first_trial(weir, place, tmp_path):
     study, out = place("in-process, microservice"), tmp_path / "out"
-    done = weir.run("study", study, "-o", out, "--image", "localhost/no-such-image", status=None)
+    done = weir.run("study", "--no-replay", study, "-o", out, "--image", "localhost/no-such-image", status=None)
     said = done.stderr.decode()
     why = "no container of localhost/no-such-image can be started here"
     assert said.count(why) == 1
@@ -72,36 +72,36 @@ def test_what_this_machine_cannot_do_is_said_once_before_the_first_trial(weir, p
     assert "tools/container.sh" in after and "--resume" in after
     assert verdicts(out).count("skipped") == 2
     before = (out / "journal.jsonl").read_bytes()
-    again = weir.run("study", study, "-o", out, "--image", "localhost/no-such-image", "--resume", status=None).stderr.decode()
+    again = weir.run("study", "--no-replay", study, "-o", out, "--image", "localhost/no-such-image", "--resume", status=None).stderr.decode()
     assert again.count(why) == 1
     assert (out / "journal.jsonl").read_bytes() == before, "nothing new is known of them"
-    tried = weir.run("study", study, "-o", out, "--image", "localhost/another", "--resume", status=None).stderr.decode()
+    tried = weir.run("study", "--no-replay", study, "-o", out, "--image", "localhost/another", "--resume", status=None).stderr.decode()
     assert "no container of localhost/another" in tried, "they are tried again"
     assert verdicts(out).count("skipped") == 4 and len(journal(out)) == len(before.splitlines()) - 1 + 2
-    shown = weir.run("study", study, "--dry-run", "--image", "localhost/no-such-image", status=None).stderr.decode()
+    shown = weir.run("study", "--no-replay", study, "--dry-run", "--image", "localhost/no-such-image", status=None).stderr.decode()
     assert shown.count(why) == 1
 
 
 def test_a_damaged_last_line_is_named_and_not_cut_off(weir, place, tmp_path):
     study, out = place(), tmp_path / "out"
-    weir.run("study", study, "-o", out, status=None)
+    weir.run("study", "--no-replay", study, "-o", out, status=None)
     text = (out / "journal.jsonl").read_text()
     last = len(text.splitlines())
     damaged = text[:-2] + "\n"  # without its last brace, with its newline: no write that was cut short leaves that
     (out / "journal.jsonl").write_text(damaged)
-    for command in (["study", study, "-o", out, "--resume"], ["report", out]):
+    for command in (["study", "--no-replay", study, "-o", out, "--resume"], ["report", out]):
         said = weir.run(*command, status=2).stderr.decode()
         assert f"line {last}: not JSON" in said and "delete it" in said
         assert (out / "journal.jsonl").read_text() == damaged
     (out / "journal.jsonl").write_text(text[:-1])  # torn: it lacks the newline
-    weir.run("study", study, "-o", out, "--resume", status=None)
+    weir.run("study", "--no-replay", study, "-o", out, "--resume", status=None)
     assert len(journal(out)) == last - 1
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="links want root")
 def test_an_unshaped_link_has_no_rate(weir, place, tmp_path):
     study, out = place("distributed"), tmp_path / "out"
-    weir.run("study", study, "-o", out, status=None)
+    weir.run("study", "--no-replay", study, "-o", out, status=None)
     entries = journal(out)
     if any(entry["record"]["verdict"]["verdict"] == "skipped" for entry in entries):
         pytest.skip(entries[0]["record"]["verdict"]["message"])

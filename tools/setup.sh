@@ -60,6 +60,21 @@ install_engines() {
   echo "$wanted" >.deps/stamp
 }
 
+# The charts of reports: one bundle of Vega, Vega-Lite and Vega-Embed, which the wheel writes without a network.
+install_charts() {
+  local wanted; wanted=$(cat tools/charts.txt | sha256sum)
+  [ "$(cat .deps/vega/stamp 2>/dev/null)" = "$wanted" ] && return
+  say "fetching the charts' script into .deps/"
+  rm -rf .deps/new-vega && mkdir -p .deps/new-vega
+  /usr/bin/python3 -m pip download -q --no-deps --require-hashes --only-binary=:all: -d .deps/new-vega -r tools/charts.txt
+  /usr/bin/python3 -m zipfile -e .deps/new-vega/vl_convert_python-*.whl .deps/new-vega/wheel
+  PYTHONPATH=.deps/new-vega/wheel /usr/bin/python3 -c 'import vl_convert; print(vl_convert.javascript_bundle(), end="")' >.deps/new-vega/bundle.js
+  rm -rf .deps/new-vega/*.whl .deps/new-vega/wheel .deps/vega
+  echo "$wanted" >.deps/new-vega/stamp
+  mv .deps/new-vega .deps/vega
+}
+
 grep -q '^VERSION_ID="12"' /etc/os-release 2>/dev/null || say "this is not Debian 12: the package names may differ"
 install_packages
 install_engines
+install_charts

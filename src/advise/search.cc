@@ -102,6 +102,12 @@ Search::Search(std::vector<Point> candidates, SearchOptions options)
   for (size_t i = 0; i < candidates_.size(); ++i) index_[candidates_[i]] = i;
   std::vector<size_t> order(candidates_.size());
   std::iota(order.begin(), order.end(), size_t{0});
+  if (std::ssize(candidates_) <= options_.finalists) {
+    finalists_ = order;
+    phase_ = Phase::kConfirmation;
+    QueueBlock();
+    return;
+  }
   Random random = Seed(options_.seed).Stream("screening").MakeRandom();
   Shuffle(order, random);
   const auto share = static_cast<size_t>(options_.screening_share * static_cast<double>(order.size()));
@@ -214,9 +220,12 @@ void Search::JudgeConfirmation() {
   }
   std::ranges::stable_sort(
       order, [&](size_t a, size_t b) { return MeanLog(confirmed_.at(a)) > MeanLog(confirmed_.at(b)); });
-  const bool last = blocks_ >= options_.most_blocks;
+  const bool capped = options_.most_trials > 0 && trials_ + std::ssize(finalists_) > options_.most_trials;
+  const bool last = blocks_ >= options_.most_blocks || capped;
   if (order.empty()) {
-    if (!last) return QueueBlock();
+    const bool any_met = std::ranges::any_of(
+        finalists_, [&](size_t one) { return std::ranges::any_of(confirmed_[one], &SearchResult::meets); });
+    if (!last && any_met) return QueueBlock();
     answer_ = {.winner = finalists_[0], .ending = Ending::kNoneMeets};
     phase_ = Phase::kDone;
     return;

@@ -24,6 +24,8 @@ struct SearchOptions {
   int least_blocks = 4, most_blocks = 12;  // of the confirmation
   double margin = 0.02;                    // a difference that is shown to be below this does not matter
   double alpha = 0.05;
+  // The confirmation ends before a block that would exceed it; 0: no cap. The least blocks are always played.
+  int64_t most_trials = 0;
   uint64_t seed = 1;
 };
 
@@ -54,7 +56,8 @@ struct SearchAnswer {
 };
 
 // Screening: a space-filling subset, one trial each. Promising region: from the best of those, every
-// candidate one step away in one factor, until no step is better. Confirmation: the winner and its near
+// candidate one step away in one factor, until no step is better. Candidates that are no more than the
+// finalists skip both: nothing is to be chosen among them. Confirmation: the winner and its near
 // neighbours again, in shuffled blocks, on fresh trials only, because the trials that chose a winner favour
 // it. After each block from `least_blocks` on, paired t tests at alpha / (looks x finalists) decide whether
 // to stop (Bonferroni: valid whenever it stops).

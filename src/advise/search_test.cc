@@ -83,14 +83,15 @@ TEST(Search, IsTheSameForTheSameSeedAndResults) {
 }
 
 TEST(Search, JudgesFreshTrialsOnly) {
-  // The screening flatters candidate 0; its fresh trials are poor.
-  const std::vector<Point> points{{0}, {1}};
+  // The screening flatters candidate 0; its fresh trials are poor. Five candidates are more than the
+  // finalists.
+  const std::vector<Point> points{{0}, {1}, {2}, {3}, {4}};
   auto search = Search::Create(points);
   std::set<size_t> seen;
   while (const auto next = search->Next()) {
     const bool fresh = search->phase() == Phase::kConfirmation;
     const double scores[] = {fresh ? 95.0 + double(search->trials() % 3) * 0.1 : 100.0,
-                             99.0 + double(search->trials() % 2) * 0.1};
+                             99.0 + double(search->trials() % 2) * 0.1, 50, 40, 30};
     search->Take({.score = scores[*next]});
   }
   EXPECT_EQ(search->answer().winner, 1u);
@@ -113,7 +114,19 @@ TEST(Search, SaysThatNoCandidateMeetsTheTargets) {
   auto search = Search::Create({{0}, {1}, {2}});
   while (search->Next()) search->Take({.score = 1, .meets = false});
   EXPECT_EQ(search->answer().ending, Ending::kNoneMeets);
-  EXPECT_EQ(search->trials(), 3);
+  EXPECT_EQ(search->trials(), 12);  // four blocks of the three: no trial met them, so no more are played
+}
+
+TEST(Search, PlaysFewCandidatesInBlocksAtOnceAndNoMoreThanTheCap) {
+  auto search = Search::Create({{0}, {1}, {2}}, {.most_trials = 24});
+  ASSERT_TRUE(search.has_value());
+  Random random(9);
+  while (search->Next()) {
+    EXPECT_EQ(search->phase(), Phase::kConfirmation);
+    search->Take({.score = 100 * std::exp(0.2 * random.Normal())});  // too noisy to decide
+  }
+  EXPECT_EQ(search->trials(), 24);
+  EXPECT_EQ(search->answer().ending, Ending::kBlocksUsedUp);
 }
 
 TEST(Search, TakesASingleCandidateAndRefusesNoneOrTheSameTwice) {

@@ -168,6 +168,12 @@ Result<int> Finish(const Options& options, const study::StudyFile& file, const s
   return decision.best ? kDone : kClaimInvalid;
 }
 
+// A search is never longer than the study itself, with four repeats at least.
+int64_t MostTrials(const study::StudyFile& file, const study::Design& design) {
+  constexpr int kLeastRepeats = 4;
+  return std::ssize(design.configurations) * std::max(kLeastRepeats, file.repeats);
+}
+
 Result<int> FromFile(const Options& options, const std::stop_token& stop, Console& console) {
   const SteadyClock clock;
   const study::StudyFile file =
@@ -200,7 +206,7 @@ Result<int> FromFile(const Options& options, const std::stop_token& stop, Consol
                                        fmt::format(", {}: {}", ToString(progress.phase), progress.label));
                                  },
                              .stop = stop,
-                             .options = {.seed = file.seed}}));
+                             .options = {.most_trials = MostTrials(file, design), .seed = file.seed}}));
   console.EndProgress();
   if (!run.answer) return kInterrupted;
   const bool confirmed = !run.confirmation.empty();

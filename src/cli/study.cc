@@ -13,6 +13,7 @@
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/study_folder.h"
+#include "cli/study_live.h"
 #include "cli/verbs.h"
 #include "launch/process/orphans.h"
 #include "launch/ssh/ssh_server.h"
@@ -31,8 +32,8 @@ namespace weir::cli {
 namespace {
 
 struct Options {
-  std::string file, folder, image = "localhost/weir", json, wait_quiet;
-  bool resume = false, dry_run = false, builds_image = true;
+  std::string file, folder, image = "localhost/weir", json, wait_quiet, live;
+  bool resume = false, dry_run = false, builds_image = true, waterfall = false, no_replay = false;
 };
 
 std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
@@ -47,8 +48,12 @@ std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
   flags.Switch("--resume", options.resume, "go on with the study in that folder");
   flags.Switch("--dry-run", options.dry_run,
                "play a few trials, show all in their order and the time they need, and keep nothing");
+  flags.Switch("--waterfall", options.waterfall,
+               "also play the steps from tensors in memory, in one process, to the full architecture");
+  flags.Switch("--no-replay", options.no_replay, "do not play SUSPECT trials once more at the end");
   flags.Text("--wait-quiet", options.wait_quiet,
              "longest time, in all, to wait before trials until other processes are quiet, as in 10m");
+  flags.Text("--live", options.live, "HOST:PORT of a page that shows the study while it runs");
   flags.Text("--image", options.image,
              "container image of weir's server (default localhost/weir, built on first use)");
   flags.Text("--json", options.json, "write the result as JSON to this file; - for standard output");
@@ -267,27 +272,39 @@ Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy
   if (opened.so_far.played.empty() && !stop.stop_requested()) WarnOfShortTrials(stored, laboratory, console);
   const bool waits = !options.wait_quiet.empty();
   trial::QuietWait quiet({.budget = waits ? TRY(trial::ParseWait(options.wait_quiet)) : Duration{}}, clock);
-  const auto wait_for_quiet = [&](const study::Trial&) {
+  std::unique_ptr<StudyLive> live;
+  if (!options.live.empty()) {
+    live = TRY(StudyLive::Start(options.live, stored.file, stored.design, clock));
+    live->AddEarlier(opened.so_far.played);
+    console.Note("the study's page: " + live->url());
+  }
+  const auto before = [&](const study::Trial& trial) {
+    if (live) live->Begin(trial);
     if (quiet.left() == Duration{} || quiet.Wait(stop) || quiet.left() > Duration{}) return;
     console.EndProgress();
     console.Note(fmt::format("the machine did not become quiet within {}: {}; the trials go on, SUSPECT",
                              options.wait_quiet, quiet.seen()));
   };
-  const study::RunInputs inputs{
-      .design = stored.design,
-      .play = [&](const study::Trial& trial) { return laboratory.Play(trial); },
-      .before = wait_for_quiet,
-      .progress = [&](const study::Progress& progress,
-                      const study::PlayedTrials& last) { teller.Tell(progress, last); },
-      .stop = stop,
-      .clock = clock,
-      .replay = waits ? study::Replay::kAlways : study::Replay::kAfterNewTrials};
+  const study::RunInputs inputs{.design = stored.design,
+                                .play = [&](const study::Trial& trial) { return laboratory.Play(trial); },
+                                .before = before,
+                                .progress =
+                                    [&](const study::Progress& progress, const study::PlayedTrials& last) {
+                                      if (live) live->Add(progress, last);
+                                      teller.Tell(progress, last);
+                                    },
+                                .stop = stop,
+                                .clock = clock,
+                                .replay = options.no_replay ? study::Replay::kNever
+                                          : waits           ? study::Replay::kAlways
+                                                            : study::Replay::kAfterNewTrials};
   const study::Ending ending = TRY(study::PlayStudy(inputs, opened.journal, opened.so_far.played));
   console.EndProgress();
   stored = TRY(ReadStoredStudy(options.folder));
   const Json result = TRY(WriteReportOf(options.folder, stored, nullptr));
   console.Text(AnswerText(result, options.folder));
   TRY_STATUS(console.Json(result));
+  if (live) live->Finish();
   if (ending == study::Ending::kStopped) {
     console.Note(fmt::format("stopped; weir study {} -o {} --resume goes on", EscapeBytes(options.file),
                              EscapeBytes(options.folder)));
@@ -306,7 +323,10 @@ Result<int> RunStudy(const Options& options, const std::stop_token& stop) {
   TRY_STATUS(console.CheckJson());
   const SteadyClock clock;
   if (!options.wait_quiet.empty()) TRY(trial::ParseWait(options.wait_quiet));
-  const std::string text = TRY(ReadTextFile(options.file));
+  std::string text = TRY(ReadTextFile(options.file));
+  // The copy beside the journal asks for it too, so the report and --resume find the same design.
+  if (options.waterfall && !TRY_CONTEXT(study::ParseStudy(text), options.file).waterfall)
+    text += "\nwaterfall: true\n";
   StoredStudy stored{.file = TRY_CONTEXT(study::ParseStudy(text), options.file), .design = {}, .journal = {}};
   stored.design = TRY_CONTEXT(study::MakeDesign(stored.file), options.file);
   for (const std::string& line : launch::RemoveOrphans(clock)) console.Note(line);

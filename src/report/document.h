@@ -27,12 +27,19 @@ struct Table {
   std::vector<std::string> notes;  // below it
 };
 
+struct Dot {
+  double value = 0;
+  bool suspect = false;
+};
+
 struct Point {
   std::optional<double> x;  // of a line's
   std::string name;         // of a bar's
   double value = 0;
   std::optional<double> low, high;  // the error bar
   std::string note;                 // "20 trials"
+  std::optional<double> from;       // of a bar: where it begins; absent: at 0
+  std::vector<Dot> dots;            // single trials, where they are few
 };
 
 struct Series {

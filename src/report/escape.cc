@@ -1,6 +1,7 @@
 #include "report/escape.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/json.h"
 
@@ -42,6 +43,20 @@ std::string EscapeHtml(std::string_view text) {
         const bool control = (byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f;
         out += control ? std::string(kReplacement) : std::string(1, c);
       }
+    }
+  }
+  return out;
+}
+
+std::string EscapeUrl(std::string_view text) {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) || std::string_view("-._~").find(c) != std::string_view::npos) {
+      out += c;
+    } else {
+      out += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
     }
   }
   return out;

@@ -13,4 +13,7 @@ std::string EscapeHtml(std::string_view text);
 // become spaces.
 std::string EscapeMarkdown(std::string_view text);
 
+// For a data: URL: every byte but letters, digits, - . _ and ~ as %XX (RFC 3986, section 2.1).
+std::string EscapeUrl(std::string_view text);
+
 }  // namespace weir::report

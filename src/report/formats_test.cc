@@ -9,6 +9,7 @@
 #include "report/html.h"
 #include "report/markdown.h"
 #include "report/svg.h"
+#include "report/vega.h"
 
 namespace weir::report {
 namespace {
@@ -147,10 +148,44 @@ TEST(ToHtml, NeedsNothingElseAndRunsNothing) {
   EXPECT_THAT(html, HasSubstr("default-src 'none'"));
   EXPECT_THAT(html, Not(HasSubstr("<script")));
   EXPECT_THAT(html, Not(HasSubstr("src=")));
-  EXPECT_THAT(html, Not(HasSubstr("href=")));
+  EXPECT_EQ(Count(html, "href="), Count(html, "href=\"data:text/csv"));
   EXPECT_THAT(html, Not(HasSubstr("@import")));
   EXPECT_THAT(html, Not(HasSubstr("url(")));
   EXPECT_EQ(Count(html, "http"), Count(html, "http://www.w3.org/2000/svg") + Count(html, "http-equiv"));
+}
+
+TEST(ToVegaLite, HasTheNumbersOfTheChart) {
+  const Json spec = ToVegaLite(Lines());
+  ASSERT_EQ(spec["data"]["values"].size(), 3u);
+  const Point& first = Lines().series[0].points[0];
+  EXPECT_EQ(spec["data"]["values"][0]["value"], first.value);
+  EXPECT_EQ(spec["data"]["values"][0]["x"], *first.x);
+  EXPECT_EQ(spec["data"]["values"][0]["low"], *first.low);
+  Chart bars{.kind = Chart::Kind::kBars, .title = "t", .y_label = "time", .y_unit = "ms"};
+  bars.series.push_back({.points = {{.name = "a", .value = 2}}});
+  bars.series[0].points[0].from = 1;
+  bars.series[0].points[0].dots = {{1.9}, {2.1, true}};
+  const Json layers = ToVegaLite(bars)["layer"];
+  EXPECT_EQ(layers[0]["encoding"]["x2"]["field"], "from");
+  EXPECT_EQ(layers[2]["data"]["values"][1]["verdict"], "SUSPECT");
+}
+
+TEST(ToHtml, DrawsWithTheBundleWhereTheProgramHasIt) {
+  const std::string html = ToHtml(Whole(), Charts::kInteractive);
+  EXPECT_THAT(html, HasSubstr("<svg"));  // for print, and for readers without scripts
+  if (VegaBundle().empty()) {
+    EXPECT_EQ(html, ToHtml(Whole()));
+    return;
+  }
+  EXPECT_THAT(html, HasSubstr("window.vegaEmbed"));
+  EXPECT_THAT(html, HasSubstr("data-chart=\"chart-1-spec\""));
+  EXPECT_THAT(html, HasSubstr("default-src 'none'"));
+  EXPECT_THAT(html, Not(HasSubstr("unsafe-eval")));
+  EXPECT_THAT(html, Not(HasSubstr("src=\"http")));
+}
+
+TEST(ChartCsv, HasARowForEachPoint) {
+  EXPECT_THAT(ChartCsv(Lines()), testing::StartsWith("series,x,value,low,high,note\nsync,1,50,40,60,"));
 }
 
 TEST(ToHtml, EscapesEverything) {

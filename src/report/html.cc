@@ -2,23 +2,50 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
+#include <variant>
 
 #include "report/chart_table.h"
 #include "report/escape.h"
 #include "report/svg.h"
+#include "report/vega.h"
 
 namespace weir::report {
 namespace {
 
-// The policy makes the browser hold what the page promises: it loads nothing, and runs no script.
+// The policy makes the browser hold what the page promises: it loads nothing. Its only scripts are its own.
 constexpr std::string_view kHead = R"(<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'{}">
 )";
+
+// Draws each chart in the place of its static drawing. Expressions are interpreted, not compiled: the policy
+// allows no other code. Colours come from the page, light or dark; print has the static drawings.
+constexpr std::string_view kDraw = R"js(
+(() => {
+  const draw = () => {
+    const css = getComputedStyle(document.documentElement);
+    const ink = css.getPropertyValue("--ink").trim(), line = css.getPropertyValue("--line").trim();
+    const theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    for (const place of document.querySelectorAll("[data-chart]")) {
+      const spec = JSON.parse(document.getElementById(place.dataset.chart).textContent);
+      const axis = {labelColor: ink, titleColor: ink, gridColor: line, domainColor: ink, tickColor: ink};
+      const actions = {export: {svg: true, png: false}, source: false, compiled: false, editor: false};
+      const config = {axis, legend: {labelColor: ink, titleColor: ink}, rule: {color: ink}, font: "system-ui, sans-serif"};
+      place.hidden = false;
+      vegaEmbed(place, spec, {renderer: "svg", ast: true, tooltip: {theme}, actions, config, downloadFileName: place.dataset.chart})
+        .then(() => place.parentElement.classList.add("drawn"))
+        .catch((error) => { place.hidden = true; console.error(error); });
+    }
+  };
+  draw();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+})();
+)js";
 
 constexpr std::string_view kStyle = R"(<style>
 :root { color-scheme: light dark; --ground: #fff; --ink: #1c2024; --soft: #5d666f; --line: #d8dde2; --band: #f4f6f8; --answer: #e8f3ec; --warning: #fdf1dc; --failure: #fbe3e1; }
@@ -33,22 +60,33 @@ th.words, td.words { text-align: left; } tbody tr:nth-child(even) { background: 
 summary { cursor: pointer; } details > summary > h2 { display: inline-block; border: 0; }
 svg.chart { width: 100%; max-width: 760px; height: auto; font: 12px system-ui, sans-serif; } svg text { fill: var(--ink); } svg .label { font-weight: 600; }
 svg .grid { stroke: var(--line); } svg .axis, svg .error { stroke: var(--ink); } svg .error { stroke-width: 1.4; }
-figure { margin: 1.2rem 0; } figcaption { font-weight: 600; }
+figure { margin: 1.2rem 0; } figcaption { font-weight: 600; } figure .live { width: 100%; max-width: 760px; } figure.drawn > svg.chart { display: none; }
+svg .dot { color: var(--ink); stroke: var(--ink); } .vega-embed details { z-index: 1; } .vega-embed summary { color: #1c2024; }
+@media print { figure .live { display: none !important; } figure.drawn > svg.chart { display: block; } details > summary { list-style: none; } }
 </style>
 )";
 
 // Writes blocks; charts are numbered, as their elements want names of their own.
 class Writer {
  public:
-  std::string Write(const Document& document) {
-    out_ = kHead;
+  std::string Write(const Document& document, Charts charts) {
+    scripts_ = charts == Charts::kInteractive && !VegaBundle().empty() && HasChart(document);
+    out_ = fmt::format(fmt::runtime(kHead), scripts_ ? "; script-src 'unsafe-inline'; img-src data:" : "");
     Add("<title>{}</title>\n", EscapeHtml(document.title));
     out_ += kStyle;
     Add("</head>\n<body>\n<header>\n<h1>{}</h1>\n", EscapeHtml(document.title));
     if (!document.subtitle.empty()) Add("<p class=\"subtitle\">{}</p>\n", EscapeHtml(document.subtitle));
     out_ += "</header>\n<main>\n";
     for (const Section& section : document.sections) WriteSection(section);
-    out_ += "</main>\n</body>\n</html>\n";
+    out_ += "</main>\n";
+    if (scripts_) {
+      out_ += "<script>";
+      out_ += VegaBundle();
+      out_ += "</script>\n<script>";
+      out_ += kDraw;
+      out_ += "</script>\n";
+    }
+    out_ += "</body>\n</html>\n";
     return std::move(out_);
   }
 
@@ -106,20 +144,41 @@ class Writer {
     for (const std::string& note : table.notes) Add("<p class=\"note\">{}</p>\n", EscapeHtml(note));
   }
 
+  static bool HasChart(const Document& document) {
+    return std::ranges::any_of(document.sections, [](const Section& section) {
+      return std::ranges::any_of(section.blocks,
+                                 [](const Block& block) { return std::holds_alternative<Chart>(block); });
+    });
+  }
+
   void WriteBlock(const Chart& chart) {
     Add("<figure>\n<figcaption>{}</figcaption>\n", EscapeHtml(chart.title));
-    out_ += ToSvg(chart, fmt::format("chart-{}", ++charts_));
+    const std::string id = fmt::format("chart-{}", ++charts_);
+    out_ += ToSvg(chart, id);
+    if (scripts_) {
+      // "<" begins no tag inside the script element.
+      std::string spec = DumpJson(ToVegaLite(chart));
+      for (size_t at = 0; (at = spec.find('<', at)) != std::string::npos;) spec.replace(at, 1, "\\u003c");
+      Add("<div class=\"live\" data-chart=\"{0}-spec\" hidden></div>\n<script type=\"application/json\" "
+          "id=\"{0}-spec\">{1}</script>\n",
+          id, spec);
+    }
     out_ += "<details><summary>The numbers</summary>\n";
     WriteBlock(ToTable(chart));
+    Add("<p class=\"note\"><a download=\"{}.csv\" href=\"data:text/csv;charset=utf-8,{}\">Download these "
+        "numbers "
+        "(CSV)</a></p>\n",
+        id, EscapeUrl(ChartCsv(chart)));
     out_ += "</details>\n</figure>\n";
   }
 
   std::string out_;
   int charts_ = 0;
+  bool scripts_ = false;
 };
 
 }  // namespace
 
-std::string ToHtml(const Document& document) { return Writer().Write(document); }
+std::string ToHtml(const Document& document, Charts charts) { return Writer().Write(document, charts); }
 
 }  // namespace weir::report

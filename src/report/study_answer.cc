@@ -22,9 +22,10 @@ std::string SuspectText(const StudyView& study, size_t index) {
 }
 
 std::string FigureText(const StudyView& study, size_t index, const std::string& metric) {
+  const Json& figures = study.Metric(index, metric);
   const Unit unit = UnitOf(metric);
-  const std::string text = IntervalText(study.Metric(index, metric), "mean", unit.scale);
-  return unit.name.empty() ? text : fmt::format("{} {}", text, unit.name);
+  const std::string text = IntervalText(figures, "mean", unit.scale);
+  return unit.name.empty() || figures.is_null() ? text : fmt::format("{} {}", text, unit.name);
 }
 
 std::string TargetsText(const Json& targets) {
@@ -167,7 +168,9 @@ void AddUnranked(const StudyView& study, Section& section) {
   std::vector<std::string> items;
   for (size_t i = 0; i < study.configurations(); ++i) {
     const Json& one = study.configuration(i);
-    if (study.Metric(i, study.objective()).is_null() || one.value("most_trials_valid", true)) continue;
+    if (study.Metric(i, study.objective()).is_null() || one.value("most_trials_valid", true) ||
+        one.value("waterfall_only", false))
+      continue;
     const Json& trials = one["trials"];
     const int64_t valid = trials["valid"].get<int64_t>();
     const int64_t all = valid + trials["suspect"].get<int64_t>() + trials["invalid"].get<int64_t>() +
@@ -201,7 +204,7 @@ void AddTargets(const StudyView& study, Section& section) {
   bool any_p99 = false;
   for (size_t i = 0; i < study.configurations(); ++i) {
     const Json& one = study.configuration(i);
-    if (!one.contains("targets")) continue;
+    if (!one.contains("targets") || one.value("waterfall_only", false)) continue;
     const Json& targets = one["targets"];
     const std::string price = PriceText(targets);
     any_p99 = any_p99 || targets.contains("p99_ms");

@@ -23,6 +23,10 @@ Section AnswerSection(const StudyView& study);
 Section ComparedSection(const StudyView& study);  // with another study, where the result has "compared"
 Section FiguresSection(const StudyView& study);
 Section ConfigurationsSection(const StudyView& study);
+Section TimeSection(const StudyView& study);  // the waterfall and the bottlenecks
+Section LatencySection(const StudyView& study);
+Section MemorySection(const StudyView& study);
+Section StabilitySection(const StudyView& study);
 Section EffectsSection(const StudyView& study);
 Section Table2Section(const StudyView& study);
 Section ConditionsSection(const StudyView& study);

@@ -186,7 +186,7 @@ TEST(ConfigurationsSection, HasALineForEach) {
   EXPECT_EQ(table.rows[1][8], "1.104 (1.098 to 1.11)");
   EXPECT_EQ(table.rows[1][10], "0.76 %");
   for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size());
-  EXPECT_EQ(table.caption, "throughput_images_per_s (images/s)");
+  EXPECT_EQ(table.caption, "throughput (images/s)");
   EXPECT_THAT(table.notes.back(), HasSubstr("infer: the engine; decode: reading and preparing"));
 }
 
@@ -195,7 +195,7 @@ TEST(ConfigurationsSection, HasMemoryInMegabytes) {
   result["study"]["objective"] = {{"metric", "resources.host_memory_bytes.mean"}, {"better", "lower"}};
   const Section section = ConfigurationsSection(StudyView(result));
   const Table& table = First<Table>(section);
-  EXPECT_EQ(table.caption, "resources.host_memory_bytes.mean (MB)");
+  EXPECT_EQ(table.caption, "memory of the host, mean (MB)");
   EXPECT_EQ(table.rows[0][3], "250");
   EXPECT_EQ(table.rows[0][7], "250");
 }
@@ -215,11 +215,11 @@ TEST(ComparedSection, StandsBehindTheAnswerWhereThereIsAnotherStudy) {
   EXPECT_THAT(text, HasSubstr("- host: box before, tower now\n- only before: batch 2"));
 }
 
-TEST(Table2Rows, AreTheTwentySevenOfThePaper) {
-  EXPECT_EQ(Table2Rows().size(), 27u);
-  EXPECT_EQ(Table2Rows()[6].paper, "CPU, whole server, average");
-  EXPECT_EQ(Table2Rows()[6].metric, "resources.server_cpu.mean");
-  EXPECT_EQ(Table2Rows()[26].metric, "resources.container_memory_bytes.min");
+TEST(Table2Rows, AreTheTwentySevenOfThePaperAndTheWait) {
+  EXPECT_EQ(Table2Rows().size(), 28u);
+  EXPECT_EQ(Table2Rows()[7].paper, "CPU, whole server, average");
+  EXPECT_EQ(Table2Rows()[7].metric, "resources.server_cpu.mean");
+  EXPECT_EQ(Table2Rows()[27].metric, "resources.container_memory_bytes.min");
 }
 
 TEST(Table2Section, FillsEveryCellOrSaysWhyNot) {
@@ -227,15 +227,51 @@ TEST(Table2Section, FillsEveryCellOrSaysWhyNot) {
   const Section section = Table2Section(StudyView(result));
   const Table& table = First<Table>(section);
   EXPECT_THAT(table.columns, ElementsAre("parameter", "ours", "unit", "batch 1", "batch 8 *"));
-  ASSERT_EQ(table.rows.size(), 27u);
+  ASSERT_EQ(table.rows.size(), 28u);
   for (const auto& row : table.rows) EXPECT_THAT(row, Each(Not("")));
-  EXPECT_EQ(table.rows[3][3], "12.5 ± 0.25");
+  EXPECT_EQ(table.rows[4][3], "12.5 ± 0.25");
   const auto memory = std::ranges::find_if(
       table.rows, [](const auto& row) { return row[1] == "resources.host_memory_bytes.mean"; });
   EXPECT_EQ((*memory)[3], "250");
-  EXPECT_EQ(table.rows[6][3], "- (2)");  // by the trial's own words
+  EXPECT_EQ(table.rows[7][3], "- (2)");  // by the trial's own words
   EXPECT_EQ(table.notes[1], "(2) the counters of the far host cannot be read");
   EXPECT_THAT(table.notes, testing::Contains(HasSubstr("in one process there is no container")));
+}
+
+TEST(Table2Section, ComparesThePreparationOfTheModelWithTheStartOfTheServer) {
+  Json result = SmallResult();
+  result["configurations"][1]["metrics"]["server_start_s"] = {
+      {"n", 2}, {"mean", 0.5}, {"standard_error", 0.1}};
+  result["configurations"][1]["metrics"]["resources.container_memory_bytes.mean"] = {{"n", 2}, {"mean", 5e7}};
+  result["configurations"][1]["words"]["container_memory_is"] = {{"resident in its processes", 2}};
+  const Section section = Table2Section(StudyView(result));
+  const Table& table = First<Table>(section);
+  EXPECT_THAT(table.rows[0][4], testing::StartsWith("500 ± 100 ("));
+  EXPECT_THAT(table.notes, testing::Contains(HasSubstr("from the server's launch until it is ready")));
+  EXPECT_THAT(table.rows[25][4], testing::StartsWith("50 ("));
+  EXPECT_THAT(table.notes, testing::Contains(HasSubstr("resident in its processes")));
+}
+
+TEST(TimeSection, ShowsTheStepsAndTheNextBottleneck) {
+  Json result = SmallResult();
+  EXPECT_THAT(TextOf(TimeSection(StudyView(result))), HasSubstr("weir study --waterfall"));
+  result["waterfall"] = *ParseJson(R"({"steps": [
+    {"name": "the model", "change": "", "configuration": 0, "blocks": 5, "total_ms": 1, "p": 1, "adjusted_p": 1, "mean_ms": 1},
+    {"name": "decode", "change": "data path memory to files", "configuration": 1, "blocks": 5, "total_ms": 1.5, "p": 0.001,
+     "adjusted_p": 0.002, "mean_ms": 0.5, "low_ms": 0.4, "high_ms": 0.6},
+    {"name": "batching", "change": "batch 1 to 8", "configuration": 1, "blocks": 5, "total_ms": 1.2, "p": 0.2, "adjusted_p": 0.2,
+     "mean_ms": -0.3, "low_ms": -0.7, "high_ms": 0.1}], "added": {"mean_ms": 0.2, "low_ms": 0.1, "high_ms": 0.3}})");
+  const Section section = TimeSection(StudyView(result));
+  const std::string text = TextOf(section);
+  EXPECT_THAT(
+      text, HasSubstr("| decode | data path memory to files | adds time | 0.5 (0.4 to 0.6) | 1.5 | 0.002 |"));
+  EXPECT_THAT(
+      text, HasSubstr("| batching | batch 1 to 8 | no difference shown | -0.3 (-0.7 to 0.1) | 1.2 | 0.2 |"));
+  EXPECT_THAT(text, HasSubstr("| the whole, without the first | - | - | 0.2 (0.1 to 0.3) |"));
+  EXPECT_THAT(text, HasSubstr("| batch 8 | decode | infer | 1 of 2 | - |"));
+  const Chart& chart = First<Chart>(section);
+  EXPECT_EQ(chart.series[0].points[2].from, 1.5);  // it goes back from there
+  EXPECT_EQ(chart.series[0].points[2].value, 1.2);
 }
 
 TEST(DoubtfulSection, ListsEveryTryThatIsNotValid) {

@@ -70,11 +70,12 @@ Section ConfigurationsSection(const StudyView& study) {
   Section section{.title = "Configurations side by side"};
   const Unit unit = UnitOf(study.objective());
   Table table{
-      .caption = WithUnit(study.objective(), unit.name),
+      .caption = WithUnit(MetricWords(study.objective()), unit.name),
       .columns = {"configuration", "bottleneck", "trials", "mean", "deviation", "error", "of the mean",
                   "median", "over the reference", "significant difference", "smallest difference seen"},
       .text_columns = 2};
   for (size_t i = 0; i < study.configurations(); ++i) {
+    if (study.configuration(i).value("waterfall_only", false)) continue;
     const Json& figures = study.Metric(i, study.objective());
     const Json& comparison = study.Comparison(i, study.objective());
     const auto smallest = NumberAt(comparison, "smallest_difference");

@@ -38,6 +38,7 @@ Extent ExtentOf(const Chart& chart) {
   for (const Series& series : chart.series) {
     for (const Point& point : series.points) {
       extent.highest = std::max({extent.highest, point.value, point.high.value_or(point.value)});
+      for (const Dot& dot : point.dots) extent.highest = std::max(extent.highest, dot.value);
       if (point.x) extent.xs.push_back(*point.x);
     }
   }
@@ -176,10 +177,11 @@ std::string DrawLines(const Chart& chart, const std::string& id) {
 // Lying bars, their names above them: names of configurations are long.
 std::string DrawBar(const Point& point, std::string_view unit, size_t series, double top, const Scale& x) {
   constexpr double kThick = 14;
-  const double length = x(std::max(0.0, point.value)), middle = top + 18 + kThick / 2;
+  const double value = x(std::max(0.0, point.value)), from = x(std::max(0.0, point.from.value_or(0)));
+  const double begin = std::min(value, from), length = std::max(value, from), middle = top + 18 + kThick / 2;
   std::string svg = Text(kRight, top + 13, "start", Fitting(point.name, kWidth - 2 * kRight));
   svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\">{}</rect>\n",
-                     kRight, top + 18, std::max(0.5, length - kRight), kThick, Colour(series),
+                     begin, top + 18, std::max(0.5, length - begin), kThick, Colour(series),
                      Tip(point, unit, point.name));
   double end = length;
   if (point.low && point.high) {
@@ -188,6 +190,14 @@ std::string DrawBar(const Point& point, std::string_view unit, size_t series, do
     svg += LineFrom(low, middle, high, middle, "class=\"error\"");
     svg += LineFrom(low, middle - 4, low, middle + 4, "class=\"error\"") +
            LineFrom(high, middle - 4, high, middle + 4, "class=\"error\"");
+  }
+  for (const Dot& dot : point.dots) {
+    svg += fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\" "
+        "class=\"dot\"><title>{}{}</title></circle>\n",
+        x(std::max(0.0, dot.value)), middle, dot.suspect ? "none" : "currentColor", Number(dot.value),
+        dot.suspect ? ", SUSPECT" : "");
+    end = std::max(end, x(std::max(0.0, dot.value)));
   }
   return svg + Text(end + 8, middle + 4, "start", Number(point.value));
 }
@@ -217,6 +227,8 @@ std::string DrawBars(const Chart& chart, const std::string& id) {
 }
 
 }  // namespace
+
+std::string_view SeriesColour(size_t index) { return Colour(index); }
 
 std::string ToSvg(const Chart& chart, const std::string& id) {
   if (chart.series.empty()) return "";

@@ -4,10 +4,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "report/document.h"
 
 namespace weir::report {
+
+// Returns the colour of a series, "#0072b2": one that people who see no colours can distinguish too.
+std::string_view SeriesColour(size_t index);
 
 // `id` must be unique in the page: the element's title and description are named by it.
 std::string ToSvg(const Chart& chart, const std::string& id);

@@ -23,6 +23,7 @@ void AddRange(std::vector<Table2Row>& rows, const std::string& paper, const std:
 std::vector<Table2Row> MakeTable2() {
   std::vector<Table2Row> rows{{"time: model preparation", "stages_ms.model_prepare", "ms"},
                               {"time: data loading and preparation", "stages_ms.load_prepare", "ms"},
+                              {"time: waiting (not in the paper)", "stages_ms.wait", "ms"},
                               {"time: sending data to the recogniser", "stages_ms.send", "ms"},
                               {"time: the recogniser's work", "stages_ms.infer", "ms"},
                               {"time: loading results from it", "stages_ms.result_load", "ms"},
@@ -37,13 +38,13 @@ std::vector<Table2Row> MakeTable2() {
   return rows;
 }
 
-// The notes of a table, each once; a cell says "- (1)" with its place.
+// The notes of a table, each once; a cell says "(1)" with its place.
 class Notes {
  public:
-  std::string Mark(std::string why) {
+  std::string Number(std::string why) {
     auto at = std::ranges::find(texts_, why);
     if (at == texts_.end()) at = texts_.insert(texts_.end(), std::move(why));
-    return fmt::format("- ({})", at - texts_.begin() + 1);
+    return fmt::format("({})", at - texts_.begin() + 1);
   }
   std::vector<std::string> Lines() const {
     std::vector<std::string> lines;
@@ -55,13 +56,27 @@ class Notes {
   std::vector<std::string> texts_;
 };
 
-std::string Cell(const StudyView& study, size_t index, const Table2Row& row, Notes& notes) {
-  const Json& figures = study.Metric(index, row.metric);
-  const auto mean = NumberAt(figures, "mean");
-  if (!mean) return notes.Mark(WhyAbsent(study, index, row.metric));
+std::string FigureText(const Json& figures, double scale) {
+  const std::string text = report::Number(*NumberAt(figures, "mean") * scale);
   const auto error = NumberAt(figures, "standard_error");
-  const std::string text = Number(*mean * row.scale);
-  return error ? fmt::format("{} ± {}", text, Number(*error * row.scale)) : text;
+  return error ? fmt::format("{} ± {}", text, report::Number(*error * scale)) : text;
+}
+
+std::string Cell(const StudyView& study, size_t index, const Table2Row& row, Notes& notes) {
+  // Over a server the client's preparation is a question to it; the model is prepared while the server
+  // starts.
+  const Json& start = study.Metric(index, "server_start_s");
+  if (row.metric == "stages_ms.model_prepare" && !start.is_null())
+    return fmt::format("{} {}", FigureText(start, 1000),
+                       notes.Number("from the server's launch until it is ready"));
+  const Json& figures = study.Metric(index, row.metric);
+  if (!NumberAt(figures, "mean")) return "- " + notes.Number(WhyAbsent(study, index, row.metric));
+  std::string text = FigureText(figures, row.scale);
+  if (row.metric.starts_with("resources.container_memory_bytes")) {
+    if (const auto what = study.CommonestWord(index, "container_memory_is"))
+      text += " " + notes.Number(what->word);
+  }
+  return text;
 }
 
 Table TableOf(const StudyView& study, const std::vector<Table2Row>& rows, size_t begin, size_t end) {

@@ -107,7 +107,7 @@ Analysis Analyse(const StudyFile& study, const Design& design, std::span<const P
     analysis.configurations[i].words = measured.Words(i);
     analysis.configurations[i].bottleneck =
         FindNextBottleneck(design.configurations[i], i, measured, options);
-    if (i == design.reference) continue;
+    if (i == design.reference || design.configurations[i].waterfall_only) continue;
     for (const std::string& metric : measured.metrics()) {
       if (auto comparison = Compare(measured, i, design.reference, metric, options))
         analysis.comparisons.push_back(std::move(*comparison));
@@ -120,6 +120,7 @@ Analysis Analyse(const StudyFile& study, const Design& design, std::span<const P
       FindEffects(study, design, measured, analysis.variance.Significant(options.alpha), options);
   analysis.architectures = CompareArchitectures(study, design, measured, options);
   analysis.outliers = FindOutlierTrials(design, measured, objective, analysis.outliers_left_out);
+  analysis.waterfall = FindWaterfall(design, measured, options);
   analysis.drift = FindStudyDrift(measured, played, objective, options);
   std::vector<Tally> tallies;
   for (const ConfigurationResult& one : analysis.configurations) tallies.push_back(one.tally);

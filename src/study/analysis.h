@@ -22,6 +22,7 @@
 #include "study/next_bottleneck.h"
 #include "study/study_file.h"
 #include "study/variance.h"
+#include "study/waterfall.h"
 
 namespace weir::study {
 
@@ -68,6 +69,7 @@ struct Analysis {
   VarianceTable variance;                       // of the objective
   std::vector<OutlierTrial> outliers;           // of the objective
   std::string outliers_left_out;                // why they were not looked for; empty if they were
+  std::optional<Waterfall> waterfall;           // absent where the study asks for none
   StudyDrift drift;                             // of the objective
   Answers answers;
   Tally tally;  // of all trials, references among them

@@ -371,7 +371,8 @@ TEST(DrawFigures, DrawsALineForEachCombinationOfTheOthers) {
   const Case made = Make(
       "study: s\nmodel: m\ndata: d\nfactors: {mode: [sync, async], batch: [8, 1, 32]}\nrepeats: 3\n",
       [](const Trial& trial) { return Json{{kRate, 100.0 + static_cast<double>(trial.configuration)}}; });
-  const auto charts = DrawFigures(made.study, made.design, made.Analyse());
+  const auto charts =
+      DrawFigures(made.study, made.design, made.Analyse(), Measured(made.design, made.played));
   ASSERT_THAT(charts, SizeIs(2));
   EXPECT_EQ(charts[0].x, "batch");
   ASSERT_THAT(charts[0].series, SizeIs(2));
@@ -391,7 +392,8 @@ TEST(DrawFigures, TellsLinesApartWhereTheWantedSeriesDoNot) {
       "figures:\n  - {title: F, x: batch, series: architecture}\n  - {title: G, x: batch, series: "
       "architecture, where: {mode: async}}\n",
       [](const Trial&) { return Json{{kRate, 100.0}}; });
-  const auto charts = DrawFigures(made.study, made.design, made.Analyse());
+  const auto charts =
+      DrawFigures(made.study, made.design, made.Analyse(), Measured(made.design, made.played));
   ASSERT_THAT(charts, SizeIs(2));
   EXPECT_THAT(charts[0].series, SizeIs(4));
   ASSERT_THAT(charts[1].series, SizeIs(2));

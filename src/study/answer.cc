@@ -200,7 +200,7 @@ Answers FindAnswers(const StudyFile& study, const Design& design, const Measured
   bool has_real = false, has_emulated = false;
   int64_t measured_count = 0;
   for (size_t i = 0; i < design.configurations.size(); ++i) {
-    if (!ranking.Score(i)) continue;
+    if (design.configurations[i].waterfall_only || !ranking.Score(i)) continue;
     ++measured_count;
     const bool is_emulated = IsEmulated(design.configurations[i]);
     (is_emulated ? has_emulated : has_real) = true;

@@ -14,6 +14,7 @@
 #include "study/combinations.h"
 #include "study/factor.h"
 #include "study/rules.h"
+#include "study/waterfall.h"
 
 namespace weir::study {
 namespace {
@@ -118,9 +119,10 @@ void AddLabels(const StudyFile& study, Design& design) {
     for (Configuration& one : design.configurations) {
       one.label = LabelOf(one.factors, varying, usual);
       if (one.label.empty()) one.label = study.name;
-      labels.insert(one.label);
+      if (!one.waterfall_only) labels.insert(one.label);
     }
-    return labels.size() == design.configurations.size();
+    const auto named = std::ranges::count(design.configurations, false, &Configuration::waterfall_only);
+    return std::ssize(labels) == named;
   };
   if (study.layout == Layout::kStar && add(base)) {
     for (const std::string& factor : varying) {
@@ -154,6 +156,29 @@ void AddBlock(const StudyFile& study, int block, Design& design) {
     add(order[i], Role::kTrial);
   }
   add(design.reference, Role::kReferenceEnd);
+}
+
+// Adds the steps of the waterfall: configurations of the study where they are, else more of them. A step that
+// comes to the same as the one before, or does not exist, is left out.
+Result<std::vector<PlannedStep>> AddWaterfall(const StudyFile& study, Configurations& found) {
+  std::vector<PlannedStep> steps;
+  if (!study.waterfall) return steps;
+  for (WaterfallCombination& one : TRY(WaterfallCombinations(study))) {
+    const size_t known = found.configurations.size();
+    const auto configuration = found.Add(std::move(one.factors));
+    found.combinations.pop_back();
+    if (!configuration || (!steps.empty() && steps.back().configuration == *configuration)) continue;
+    if (*configuration == known) found.configurations[known].waterfall_only = true;
+    steps.push_back({.name = one.name, .change = one.change, .configuration = *configuration});
+  }
+  return steps;
+}
+
+void LabelWaterfall(Design& design) {
+  for (const PlannedStep& one : design.waterfall) {
+    Configuration& configuration = design.configurations[one.configuration];
+    if (configuration.waterfall_only) configuration.label = "waterfall: " + one.name;
+  }
 }
 
 bool ReadsData(const Configuration& configuration) {
@@ -232,12 +257,15 @@ Result<Design> MakeDesign(const StudyFile& study) {
                                                          study.name, found.combinations.back().dropped));
   }
   found.combinations.pop_back();  // it was asked for, not combined
+  const std::vector<PlannedStep> waterfall = TRY(AddWaterfall(study, found));
   Design design{.combinations = std::move(found.combinations),
                 .configurations = std::move(found.configurations),
                 .reference = wanted.value_or(0),
-                .blocks = study.repeats};
+                .blocks = study.repeats,
+                .waterfall = waterfall};
   TRY_STATUS(Check(study, design));
   AddLabels(study, design);
+  LabelWaterfall(design);
   for (int block = 0; block < study.repeats; ++block) AddBlock(study, block, design);
   return design;
 }
@@ -297,7 +325,12 @@ Json ToJson(const Design& design) {
     Json levels = Json::object();
     for (const auto& [factor, level] : one.factors.items()) levels[factor] = LevelText(factor, level);
     configurations.push_back({{"label", one.label}, {"factors", one.factors}, {"levels", levels}});
+    if (one.waterfall_only) configurations.back()["waterfall_only"] = true;
   }
+  for (const PlannedStep& one : design.waterfall)
+    json["waterfall"].push_back({{"name", one.name},
+                                 {"change", one.change},
+                                 {"label", design.configurations[one.configuration].label}});
   std::vector<int> seen(design.configurations.size(), 0);
   Json& merged = json["merged"] = Json::array();
   Json& dropped = json["dropped"] = Json::array();

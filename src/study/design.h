@@ -17,6 +17,7 @@ namespace weir::study {
 // The settings of a trial. Two combinations with the same effect are one configuration.
 struct Configuration {
   Json factors = Json::object();  // level by factor; one that is not applicable is absent
+  bool waterfall_only = false;    // a step of the waterfall that the study does not compare
   std::string label;  // the levels that vary: "microservice, grpc, batch 8"; of a star those off its base
 };
 
@@ -47,13 +48,20 @@ struct Trial {
   bool is_reference() const { return role != Role::kTrial; }
 };
 
+// A step of the waterfall (study/waterfall.h).
+struct PlannedStep {
+  std::string name, change;
+  size_t configuration = 0;
+};
+
 struct Design {
   std::vector<Combination> combinations;
   std::vector<Configuration> configurations;
   std::vector<Trial> trials;  // in the order in which they are played
   size_t reference = 0;       // configuration of the drift control, and of the comparisons
   int blocks = 0;
-  std::string unnamed;  // what labels leave out: the base's levels, of a star
+  std::vector<PlannedStep> waterfall;  // in its order; empty where the study asks for none
+  std::string unnamed;                 // what labels leave out: the base's levels, of a star
 };
 
 // Randomised complete blocks: each holds every configuration once, shuffled by the seed, and the reference

@@ -90,6 +90,16 @@ std::vector<Measured::Value> Measured::Trials(const std::string& metric) const {
   return values;
 }
 
+std::vector<Measured::Value> Measured::TrialsOf(size_t configuration, const std::string& metric) const {
+  std::vector<Value> values;
+  for (const size_t index : by_configuration_[configuration]) {
+    const One& one = counted_[index];
+    if (const auto found = one.numbers.find(metric); found != one.numbers.end())
+      values.push_back({.played = one.played, .value = found->second});
+  }
+  return values;
+}
+
 std::map<int, double> Measured::References(Role role, const std::string& metric) const {
   std::map<int, double> values;
   for (const One& one : counted_) {

@@ -45,6 +45,7 @@ class Measured {
     double value = 0;
   };
   std::vector<Value> Trials(const std::string& metric) const;
+  std::vector<Value> TrialsOf(size_t configuration, const std::string& metric) const;
   // Returns the values of the reference's drift controls in one role.
   std::map<int, double> References(Role role, const std::string& metric) const;
   // How often a metric of words said what, over the trials of a configuration that count.

@@ -118,6 +118,31 @@ Json ToJson(const std::vector<OutlierTrial>& outliers, const Design& design) {
   return list;
 }
 
+Json ToJson(const Waterfall& waterfall) {
+  if (!waterfall.left_out.empty()) return {{"left_out", waterfall.left_out}};
+  const auto put = [](const stats::Summary& summary, Json& json) {
+    json["mean_ms"] = summary.mean;
+    PutIfAny(json, "low_ms", summary.low);
+    PutIfAny(json, "high_ms", summary.high);
+  };
+  Json json{{"steps", Json::array()}};
+  for (const WaterfallStep& one : waterfall.steps) {
+    Json step{{"name", one.name},
+              {"change", one.change},
+              {"configuration", one.configuration},
+              {"blocks", one.blocks},
+              {"total_ms", one.total},
+              {"p", one.p},
+              {"adjusted_p", one.adjusted_p}};
+    put(*one.step, step);
+    json["steps"].push_back(std::move(step));
+  }
+  json["missing"] = waterfall.missing;
+  json["added"] = Json::object();
+  put(*waterfall.added, json["added"]);
+  return json;
+}
+
 Json ToJson(const NextBottleneck& one) {
   Json json{{"stage", one.stage}, {"times", one.times}, {"of", one.of}};
   PutIfAny(json, "bound_images_per_s", one.bound);
@@ -290,8 +315,16 @@ Json ResultJson(const ResultInputs& inputs) {
   else
     json["no_answer"] = analysis.answers.none;
   json["figures"] = Json::array();
-  for (const ChartData& chart : DrawFigures(inputs.study, inputs.design, analysis))
+  const Measured measured(inputs.design, inputs.journal.played);
+  for (const ChartData& chart : DrawFigures(inputs.study, inputs.design, analysis, measured))
     json["figures"].push_back(ToJson(chart));
+  const auto add_charts = [&json](const char* key, const std::vector<ChartData>& charts) {
+    json[key] = Json::array();
+    for (const ChartData& chart : charts) json[key].push_back(ToJson(chart));
+  };
+  add_charts("latency_figures", DrawLatency(inputs.design, analysis));
+  add_charts("memory_figures", DrawMemory(inputs.design, analysis));
+  add_charts("stability_figures", DrawStability(measured, objective));
   if (!analysis.missing.empty()) json["missing_metrics"] = ToJson(analysis.missing);
   json["configurations"] = ConfigurationsJson(inputs, design, analysis);
   json["comparisons"] = Json::array();
@@ -300,6 +333,7 @@ Json ResultJson(const ResultInputs& inputs) {
   for (const Effect& one : analysis.effects) json["effects"].push_back(ToJson(one, inputs.design));
   json["architectures"] = ArchitecturesJson(analysis.architectures, inputs.design);
   json["variance"] = ToJson(analysis.variance);
+  if (analysis.waterfall) json["waterfall"] = ToJson(*analysis.waterfall);
   json["outliers"] = ToJson(analysis.outliers, inputs.design);
   if (!analysis.outliers_left_out.empty()) json["outliers_left_out"] = analysis.outliers_left_out;
   json["drift"] = ToJson(analysis.drift);

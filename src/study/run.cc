@@ -180,8 +180,8 @@ Result<Ending> PlayStudy(const RunInputs& inputs, record::Journal& journal,
     }
     while (!ledger.IsOver(trial)) {
       if (inputs.stop.stop_requested()) return Ending::kStopped;
-      any_new = true;
       TRY_STATUS(keep(TryOnce(inputs, trial, ledger.Attempts(trial) + 1)));
+      any_new = any_new || ledger.WhyUnsupported(trial.configuration) == nullptr;
     }
   }
   const bool replays =

@@ -129,6 +129,7 @@ class Reader {
   static Status ReadX(const Node& node, const Place& place, Figure& figure);
   static Status ReadSeries(const Node& node, const Place& place, Figure& figure);
   Status ReadWhere(const Node& node, const Place& place, Figure& figure);
+  Status ReadWaterfall(const Node& node, const Place& place);
   Status CheckWhole(const Place& top) const;
 
   StudyFile file_;
@@ -325,6 +326,18 @@ Status Reader::ReadFigures(const Node& node, const Place& place) {
   return {};
 }
 
+// Reads true, false, or the levels of the waterfall's end.
+Status Reader::ReadWaterfall(const Node& node, const Place& place) {
+  if (node.IsMap()) {
+    file_.waterfall = TRY(ReadLists(node, place, Many::kOneEach));
+    return {};
+  }
+  const std::string text = TRY(ReadText(node, place));
+  if (text != "true" && text != "false") return Refuse(place, "wants true, false or levels of factors");
+  if (text == "true") file_.waterfall.emplace();
+  return {};
+}
+
 // Checks the rules that concern several keys.
 Status Reader::CheckWhole(const Place& top) const {
   if (file_.name.empty()) return Refuse(top, "wants study: its name");
@@ -390,7 +403,8 @@ Status Reader::Read(const Node& root, const Place& top) {
                       {"shapes", call(&Reader::ReadShapes)},
                       {"objective", call(&Reader::ReadObjective)},
                       {"targets", call(&Reader::ReadTargets)},
-                      {"figures", call(&Reader::ReadFigures)}}));
+                      {"figures", call(&Reader::ReadFigures)},
+                      {"waterfall", call(&Reader::ReadWaterfall)}}));
   return CheckWhole(top);
 }
 

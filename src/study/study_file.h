@@ -83,6 +83,8 @@ struct StudyFile {
   Objective objective;
   Targets targets;
   std::vector<Figure> figures;
+  // Steps from the simplest configuration to the base with these levels are played too; absent: none are.
+  std::optional<LevelLists> waterfall;
 
   // All of it but comments and style: what a digest is made of, and what two versions are compared in.
   Json ToJson() const;

@@ -60,6 +60,7 @@ Json StudyFile::ToJson() const {
   json["targets"] = ToJson(targets);
   json["figures"] = Json::array();
   for (const Figure& figure : figures) json["figures"].push_back(ToJson(figure));
+  if (waterfall) json["waterfall"] = ToJson(*waterfall);
   return json;
 }
 

@@ -30,10 +30,11 @@ struct Data {
   std::vector<Measured::Value> values;
 };
 
-Data DataOf(const Measured& measured, const std::string& metric) {
+// The steps of a waterfall cross no factors, so they are no part of the model.
+Data DataOf(const Design& design, const Measured& measured, const std::string& metric) {
   Data data;
   for (const Measured::Value& one : measured.Trials(metric)) {
-    if (!(one.value > 0)) continue;
+    if (!(one.value > 0) || design.configurations[one.played->trial.configuration].waterfall_only) continue;
     data.logs.push_back(std::log(one.value));
     data.values.push_back(one);
   }
@@ -124,7 +125,7 @@ Interactions VarianceTable::Significant(double alpha) const {
 
 VarianceTable AnalyseObjective(const Design& design, const Measured& measured, const std::string& metric,
                                const AnalysisOptions&) {
-  const Data data = DataOf(measured, metric);
+  const Data data = DataOf(design, measured, metric);
   VarianceTable table{.metric = metric, .trials = std::ssize(data.logs)};
   std::vector<Column> columns{BlockColumn(data)};
   for (Column& one : FactorColumns(design, data)) columns.push_back(std::move(one));
@@ -169,7 +170,7 @@ VarianceTable AnalyseObjective(const Design& design, const Measured& measured, c
 
 std::vector<OutlierTrial> FindOutlierTrials(const Design& design, const Measured& measured,
                                             const std::string& metric, std::string& left_out) {
-  const Data data = DataOf(measured, metric);
+  const Data data = DataOf(design, measured, metric);
   std::vector<Column> columns{BlockColumn(data)};
   columns.push_back(MakeColumn("configuration", data, [](const auto& one) {
     return std::to_string(one.played->trial.configuration);

@@ -211,6 +211,8 @@ Result<Json> TrialRunner::MeasureResponses(const Setting& setting, ClientPlaces 
                                            const Length& length) {
   places.server_pid = 0;
   places.metrics_url.clear();
+  // In one process the generator knows no recipe: it makes inputs of the model's shape.
+  if (setting.architecture == Architecture::kInProcess) places.data.clear();
   Setting closed = setting;
   closed.load = ClosedLoad{};
   constexpr int kUsualInFlight = 4;

@@ -1,0 +1,212 @@
+#include "study/waterfall.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "stats/family.h"
+#include "stats/summary.h"
+#include "study/combinations.h"
+#include "study/factor.h"
+
+namespace weir::study {
+namespace {
+
+constexpr const char* kRate = "throughput_images_per_s";
+
+// A factor's level in a combination: what stands there, or what the program does without a word.
+Json LevelOf(const Json& factors, const std::string& name) {
+  const auto found = factors.find(name);
+  if (found != factors.end()) return *found;
+  for (const Factor& factor : Factors()) {
+    if (factor.name == name && factor.otherwise) return *factor.otherwise;
+  }
+  return nullptr;
+}
+
+// Walks from the simplest combination to the target. Levels are lifted one after another, so the last
+// combination is the target as the study spells it.
+class Walk {
+ public:
+  explicit Walk(Json target) : target_(std::move(target)), now_(target_) {}
+
+  const Json& target() const { return target_; }
+  Json Wanted(const char* factor) const { return LevelOf(target_, factor); }
+
+  void Set(const char* factor, const Json& level) {
+    if (LevelOf(now_, factor) != level) now_[factor] = level;
+  }
+  void Lift(const char* factor) {
+    const auto found = target_.find(factor);
+    if (found == target_.end())
+      now_.erase(factor);
+    else
+      now_[factor] = *found;
+  }
+  // Adds the combination as it stands now; none where nothing has changed.
+  void Step(std::string name) {
+    std::string change;
+    if (!steps_.empty()) {
+      for (const Factor& factor : Factors()) {
+        const std::string factor_name(factor.name);
+        const Json from = LevelOf(steps_.back().factors, factor_name), to = LevelOf(now_, factor_name);
+        if (from == to) continue;
+        std::string words = factor_name;
+        std::ranges::replace(words, '_', ' ');
+        change += fmt::format("{}{} {} to {}", change.empty() ? "" : ", ", words,
+                              from.is_null() ? "as usual" : LevelText(factor_name, from),
+                              to.is_null() ? "as usual" : LevelText(factor_name, to));
+      }
+      if (change.empty()) return;
+    }
+    steps_.push_back({.name = std::move(name), .change = std::move(change), .factors = now_});
+  }
+  std::vector<WaterfallCombination> Take() { return std::move(steps_); }
+
+ private:
+  Json target_, now_;
+  std::vector<WaterfallCombination> steps_;
+};
+
+Json TargetOf(const StudyFile& study) {
+  Json target = BaseCombination(study, *study.waterfall);
+  const bool is_named = std::ranges::any_of(
+      *study.waterfall, [](const FactorLevels& one) { return one.factor == "architecture"; });
+  if (is_named) return target;
+  for (const FactorLevels& one : study.factors) {
+    if (one.factor != "architecture") continue;
+    for (const char* farthest : {"distributed", "microservice", "in-process"}) {
+      if (std::ranges::find(one.levels, Json(farthest)) == one.levels.end()) continue;
+      target["architecture"] = farthest;
+      return target;
+    }
+  }
+  return target;
+}
+
+void WalkData(Walk& walk) {
+  const Json data = walk.Wanted("data_path");
+  if (data == "files") {
+    walk.Set("data_path", "files-at-model-size");
+    walk.Step("files");
+  }
+  walk.Lift("data_path");
+  walk.Step(data == "files" ? "decode" : "files and decode");
+}
+
+// First with a payload that has nothing to serialise or copy, or less of it, where there is one.
+void WalkServer(Walk& walk, bool is_application) {
+  if (walk.Wanted("architecture") == "in-process") return;
+  const bool own = walk.Wanted("server") == "weir";
+  walk.Set("architecture", "microservice");
+  if (walk.Wanted("payload") == "tensor") {
+    if (!is_application) walk.Set("payload", "shared-memory");
+    if (is_application && own) walk.Set("payload", "pixels");
+  }
+  walk.Step("inter-process calls");
+  walk.Lift("payload");
+  walk.Step("serialisation and copies");
+  walk.Lift("architecture");
+  walk.Step("another node");
+  walk.Lift("network");
+  walk.Step("network");
+}
+
+}  // namespace
+
+Result<std::vector<WaterfallCombination>> WaterfallCombinations(const StudyFile& study) {
+  Walk walk(TargetOf(study));
+  const Json load = walk.Wanted("load");
+  if (load.is_object())
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("study {}: a waterfall wants load: application or closed; at a rate the time of a "
+                    "picture is the rate's",
+                    study.name));
+  const bool is_application = load == "application";
+  walk.Set("architecture", "in-process");
+  walk.Set("network", "unshaped");
+  walk.Set("mode", "sync");
+  walk.Set("batch", 1);
+  if (walk.Wanted("server_batching").is_object()) walk.Set("server_batching", "off");
+  if (is_application) walk.Set("data_path", "memory");
+  walk.Step("the model, tensors in memory, in one process");
+  if (is_application) WalkData(walk);
+  WalkServer(walk, is_application);
+  walk.Lift("batch");
+  walk.Lift("server_batching");
+  walk.Step("batching");
+  walk.Lift("mode");
+  walk.Step("waiting and overlap");
+  return walk.Take();
+}
+
+std::optional<Waterfall> FindWaterfall(const Design& design, const Measured& measured,
+                                       const AnalysisOptions& options) {
+  if (design.waterfall.empty()) return std::nullopt;
+  Waterfall waterfall;
+  std::vector<PlannedStep> planned;          // those with a trial that counts
+  std::vector<std::map<int, double>> times;  // of each of them, by block
+  std::string name, change;                  // of the steps without one: they go with the next
+  for (const PlannedStep& one : design.waterfall) {
+    std::map<int, double> by_block;
+    for (const auto& [block, rate] : measured.ByBlock(one.configuration, kRate)) {
+      if (rate > 0) by_block[block] = 1000 / rate;
+    }
+    if (!one.change.empty()) change += (change.empty() ? "" : ", ") + one.change;
+    name += (name.empty() ? "" : " + ") + one.name;
+    if (by_block.empty()) {
+      waterfall.missing.push_back(one.name);
+      continue;
+    }
+    planned.push_back({.name = std::exchange(name, ""),
+                       .change = std::exchange(change, ""),
+                       .configuration = one.configuration});
+    times.push_back(std::move(by_block));
+  }
+  if (times.size() < 2) {
+    waterfall.left_out = "fewer than two of its steps have a trial that counts";
+    return waterfall;
+  }
+  std::vector<int> blocks;
+  for (const auto& [block, time] : times[0]) {
+    if (std::ranges::all_of(times, [&](const auto& one) { return one.contains(block); }))
+      blocks.push_back(block);
+  }
+  if (blocks.empty()) {
+    waterfall.left_out = "no block has a trial of every step that counts";
+    return waterfall;
+  }
+  std::vector<double> p;
+  for (size_t i = 0; i < times.size(); ++i) {
+    std::vector<double> differences;
+    double total = 0;
+    for (const int block : blocks) {
+      differences.push_back(times[i].at(block) - (i == 0 ? 0 : times[i - 1].at(block)));
+      total += times[i].at(block) / static_cast<double>(blocks.size());
+    }
+    WaterfallStep step{.name = planned[i].name,
+                       .change = planned[i].change,
+                       .configuration = planned[i].configuration,
+                       .blocks = std::ssize(blocks),
+                       .total = total,
+                       .step = stats::Summarise(differences, options.confidence)};
+    // Differences are tested as they are: a step may add nothing, or take time away.
+    if (i > 0) {
+      step.p = stats::PairedP(differences);
+      p.push_back(step.p);
+    }
+    waterfall.steps.push_back(std::move(step));
+  }
+  const std::vector<double> adjusted = stats::HolmAdjust(p);
+  for (size_t i = 0; i < adjusted.size(); ++i) waterfall.steps[i + 1].adjusted_p = adjusted[i];
+  std::vector<double> added;
+  for (const int block : blocks) added.push_back(times.back().at(block) - times[0].at(block));
+  waterfall.added = stats::Summarise(added, options.confidence);
+  return waterfall;
+}
+
+}  // namespace weir::study
