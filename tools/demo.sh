@@ -34,7 +34,7 @@ else
   echo "The three architectures on a small network before an emulated accelerator: in one process, with its server in a container, and with"
   echo "its server behind a link of 5 Gbit/s; three times each in an order of chance (under two minutes, and one for the container image)."
 fi
-rm -rf "$demo/$plan"
+rm -rf "${demo:?}/$plan"
 (cd "$demo" && ../../"$weir" study ../../studies/$plan.yaml -o $plan) || true  # a machine that others use gives no answer; the report says so
 echo
 echo "The answers are in $demo/answers.csv, the numbers in $demo/result.json, the comparison in $demo/$plan/report.html. Next:"

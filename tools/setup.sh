@@ -27,6 +27,7 @@ install_packages() {
 # system's sources stay as they are.
 fetch_headers() {  # fetch_headers DIR
   local apt=$1 sha=14f7d959d5deacbcf1504830d4189f91fc67382b399ed9ae9d3aa9c4050ced08 mirror
+  # shellcheck disable=SC2016 # apt fills in the names
   mirror=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' 'Origin: Debian' | awk '$2 == "bookworm" { print $1; exit }')
   [ -n "$mirror" ] || fail "no Debian mirror among apt's sources: add one for bookworm, then apt-get update"
   mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
@@ -62,7 +63,7 @@ install_engines() {
 
 # The charts of reports: one bundle of Vega, Vega-Lite and Vega-Embed, which the wheel writes without a network.
 install_charts() {
-  local wanted; wanted=$(cat tools/charts.txt | sha256sum)
+  local wanted; wanted=$(sha256sum <tools/charts.txt)
   [ "$(cat .deps/vega/stamp 2>/dev/null)" = "$wanted" ] && return
   say "fetching the charts' script into .deps/"
   rm -rf .deps/new-vega && mkdir -p .deps/new-vega

@@ -11,50 +11,10 @@
 #include "base/thread.h"
 #include "launch/process/orphans.h"
 #include "launch/process/program.h"
+#include "launch/supervisor_script.h"
 
 namespace weir::launch {
 namespace {
-
-// $1 mark, $2 seconds of silence or 0, $3 working folder or nothing; then the command. Of note:
-// - The watcher is in the background and the command in the foreground: what a POSIX shell starts in the
-//   background ignores SIGINT, for good.
-// - The watcher ignores the signals that may go to the whole group; the shell itself catches them, so that
-//   it lives to tell how the command ended, and a caught signal is back at its default in the command.
-// - Descriptor 4 is the command's standard error: what the shell says itself ("Terminated") is not wanted.
-// - A signal waits for the command to be there (5 s at most): "env" sets the mark just before it becomes it.
-// - Killing is repeated: what is killed may just have started another.
-constexpr char kScript[] = R"sh(mark=$1 silence=$2 folder=$3
-shift 3
-marked() { grep -lsxzF -e "$mark" /proc/[0-9]*/environ; }
-tell() { for found in $(marked); do found=${found#/proc/}; kill -s "$1" "${found%/environ}"; done; }
-sweep() {
-  round=0
-  while [ -n "$(marked)" ] && [ $round -lt 50 ]; do tell KILL; round=$((round + 1)); sleep 0.1; done
-}
-deliver() {
-  round=0
-  while [ -z "$(marked)" ] && [ $round -lt 50 ]; do round=$((round + 1)); sleep 0.1; done
-  tell "$1"
-}
-exec 3<&0 4>&2 </dev/null 2>/dev/null
-patience=
-if [ "$silence" != 0 ] && (echo | read -r -t 1 word); then patience="-t $silence"; fi
-(
-  trap "" TERM INT HUP QUIT PIPE
-  while read -r $patience word; do
-    case $word in "") ;; *) deliver "$word" ;; esac
-  done <&3
-  sweep
-  kill -s KILL 0
-) >/dev/null 4>&- &
-watcher=$!
-trap : TERM INT HUP QUIT
-if [ -n "$folder" ]; then cd "$folder" 2>&4 || { kill -s KILL $watcher; exit 126; }; fi
-env "$mark" "$@" 2>&4 3<&- 4>&-
-status=$?
-sweep
-kill -s KILL $watcher
-exit $status)sh";
 
 struct Line {
   UniqueFd ours, keepers;
@@ -80,7 +40,7 @@ Ending FromShell(Ending ending) {
 std::vector<std::string> KeeperArguments(const Kept& kept, const std::string& shell) {
   std::vector<std::string> arguments{shell,
                                      "-c",
-                                     kScript,
+                                     kSupervisorScript,
                                      "weir-supervisor",
                                      kept.mark,
                                      fmt::format("{}", kept.silence / 1s),
