@@ -2,9 +2,13 @@
 import json
 import os
 import shutil
+import subprocess
+import time
+import urllib.request
 
 import pytest
 
+from conftest import PROGRAM
 from test_study import journal
 
 STUDY = """
@@ -80,6 +84,28 @@ def test_what_this_machine_cannot_do_is_said_once_before_the_first_trial(weir, p
     assert verdicts(out).count("skipped") == 4 and len(journal(out)) == len(before.splitlines()) - 1 + 2
     shown = weir.run("study", "--no-replay", study, "--dry-run", "--image", "localhost/no-such-image", status=None).stderr.decode()
     assert shown.count(why) == 1
+
+
+def test_a_page_shows_the_study_while_it_runs(place, tmp_path):
+    command = [PROGRAM, "study", "--no-replay", str(place()), "-o", str(tmp_path / "out"), "--live", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
+        url = next(line.split()[-1] for line in running.stderr if "the study's page" in line)
+        pages = []
+        while running.poll() is None:
+            try:
+                pages.append(urllib.request.urlopen(url, timeout=5).read().decode())
+            except OSError:
+                break  # it ended between
+            time.sleep(0.05)
+        running.stderr.read()
+    assert running.returncode == 0
+    assert any("of 5 trials" in page and "Now: " in page for page in pages), pages[-1:]
+    assert any("images/s" in page and "batch" in page for page in pages)
+
+
+def test_an_address_for_the_page_that_is_none_is_named(place, tmp_path):
+    said = subprocess.run([PROGRAM, "study", str(place()), "-o", str(tmp_path / "out"), "--live", "8080"], capture_output=True, text=True)
+    assert said.returncode == 2 and "HOST:PORT" in said.stderr
 
 
 def test_a_damaged_last_line_is_named_and_not_cut_off(weir, place, tmp_path):

@@ -155,9 +155,10 @@ TEST(ToHtml, NeedsNothingElseAndRunsNothing) {
 }
 
 TEST(ToVegaLite, HasTheNumbersOfTheChart) {
-  const Json spec = ToVegaLite(Lines());
+  const Chart lines = Lines();
+  const Json spec = ToVegaLite(lines);
   ASSERT_EQ(spec["data"]["values"].size(), 3u);
-  const Point& first = Lines().series[0].points[0];
+  const Point& first = lines.series[0].points[0];
   EXPECT_EQ(spec["data"]["values"][0]["value"], first.value);
   EXPECT_EQ(spec["data"]["values"][0]["x"], *first.x);
   EXPECT_EQ(spec["data"]["values"][0]["low"], *first.low);

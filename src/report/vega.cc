@@ -91,6 +91,13 @@ Json DotLayer(const Chart& chart, const char* where, const Json& place) {
   return layer;
 }
 
+// A layer without a mark would make the script warn of a scale without an extent.
+bool HasIntervals(const Chart& chart) {
+  return std::ranges::any_of(chart.series, [](const Series& series) {
+    return std::ranges::any_of(series.points, [](const Point& point) { return point.low && point.high; });
+  });
+}
+
 bool HasDots(const Chart& chart) {
   return std::ranges::any_of(chart.series, [](const Series& series) {
     return std::ranges::any_of(series.points, [](const Point& point) { return !point.dots.empty(); });
@@ -131,11 +138,12 @@ Json LinesSpec(const Chart& chart) {
         {{{"name", "pick"}, {"select", {{"type", "point"}, {"fields", {"series"}}}}, {"bind", "legend"}}}},
        {"mark", {{"type", "line"}, {"point", {{"size", 50}}}}},
        {"encoding", {{"y", y}, {"tooltip", tooltip}, {"opacity", opacity}}}});
-  layers.push_back(
-      {{"transform", {{{"filter", "isValid(datum.low) && isValid(datum.high)"}}}},
-       {"mark", {{"type", "rule"}, {"strokeWidth", 1.5}}},
-       {"encoding",
-        {{"y", Quantitative("low", y_title)}, {"y2", {{"field", "high"}}}, {"opacity", opacity}}}});
+  if (HasIntervals(chart))
+    layers.push_back(
+        {{"transform", {{{"filter", "isValid(datum.low) && isValid(datum.high)"}}}},
+         {"mark", {{"type", "rule"}, {"strokeWidth", 1.5}}},
+         {"encoding",
+          {{"y", Quantitative("low", y_title)}, {"y2", {{"field", "high"}}}, {"opacity", opacity}}}});
   if (HasDots(chart)) layers.push_back(DotLayer(chart, "y", {{"x", x}}));
   return {{"encoding", {{"x", x}, {"color", colour}}}, {"layer", std::move(layers)}, {"height", 300}};
 }
@@ -169,9 +177,10 @@ Json BarsSpec(const Chart& chart) {
   });
   if (floats) bar["encoding"]["x2"] = {{"field", "from"}};
   Json layers = Json::array({std::move(bar)});
-  layers.push_back({{"transform", {{{"filter", "isValid(datum.low) && isValid(datum.high)"}}}},
-                    {"mark", {{"type", "rule"}, {"strokeWidth", 1.5}}},
-                    {"encoding", {{"x", Quantitative("low", title)}, {"x2", {{"field", "high"}}}}}});
+  if (HasIntervals(chart))
+    layers.push_back({{"transform", {{{"filter", "isValid(datum.low) && isValid(datum.high)"}}}},
+                      {"mark", {{"type", "rule"}, {"strokeWidth", 1.5}}},
+                      {"encoding", {{"x", Quantitative("low", title)}, {"x2", {{"field", "high"}}}}}});
   if (HasDots(chart)) layers.push_back(DotLayer(chart, "x", place));
   return {{"encoding", place},
           {"layer", std::move(layers)},
