@@ -77,13 +77,17 @@ def noise(width, height, seed=0, **save):
 
 def test_crops_are_pillows_to_the_bit():
     for seed, (width, height) in enumerate([(500, 375), (333, 500), (224, 224), (90, 70), (1200, 800)]):
-        encoded = noise(width, height, seed)
-        picture = Image.open(io.BytesIO(encoded)).convert("RGB")
-        for sample in range(12):
-            ours = weir_package.augment(encoded, seed=1, sample=sample, flip=0)
-            x, y, w, h = weir_package.draws(width, height, sample, seed=1)["box"][0]
-            theirs = np.asarray(picture.resize((224, 224), Image.BILINEAR, box=(x, y, x + w, y + h)))
-            assert np.array_equal(ours, theirs), (width, height, sample)
+        for save in ({"format": "JPEG", "quality": 90}, {"format": "PNG"}):
+            encoded = noise(width, height, seed, **save)
+            # Pillow's own JPEG library may round otherwise than ours, so both begin with the same pixels.
+            whole = Image.fromarray(weir_package.augment(encoded, crop="none", size=(width, height), flip=0))
+            if save["format"] == "PNG":
+                assert np.array_equal(np.asarray(whole), np.asarray(Image.open(io.BytesIO(encoded)).convert("RGB")))
+            for sample in range(8):
+                ours = weir_package.augment(encoded, seed=1, sample=sample, flip=0)
+                x, y, w, h = weir_package.draws(width, height, sample, seed=1)["box"][0]
+                theirs = np.asarray(whole.resize((224, 224), Image.BILINEAR, box=(x, y, x + w, y + h)))
+                assert np.array_equal(ours, theirs), (width, height, sample)
 
 
 def test_colours_are_pillows_to_the_bit():
@@ -120,7 +124,7 @@ def test_rotation_is_close_to_pillows():
 
 
 def test_a_state_resumes_in_the_middle_with_other_threads(pictures):
-    expected = contents(weir_package.Feed(pictures, **OPTIONS), 3)
+    expected = contents(weir_package.Feed(pictures, **OPTIONS), 2)
     chance = random.Random(1)
     for _ in range(50):
         seen, state = [], None
@@ -267,7 +271,7 @@ def test_the_interpreter_may_end_at_any_time(pictures):
 def test_ctrl_c_is_heard_while_a_batch_is_awaited(pictures):
     code = """
         import sys, weir
-        feed = weir.Feed(sys.argv[1], batch=4096, ends="wrap", size=(2000, 2000), threads=1, prefetch=1)
+        feed = weir.Feed(sys.argv[1], batch=3000, ends="wrap", size=(500, 500), threads=1, prefetch=1)
         print("waiting", flush=True)
         try:
             next(iter(feed))
@@ -309,18 +313,18 @@ def test_load_result_gives_rows(tmp_path):
 
 
 def test_a_training_that_is_killed_ends_with_the_same_weights(weir, tmp_path):
-    weir.run("prepare", "--make", 600, "--seed", 8, "-o", tmp_path / "set")
+    weir.run("prepare", "--make", 300, "--seed", 8, "-o", tmp_path / "set")
     example = conftest.ROOT / "examples/train_tiny.py"
 
     def train(checkpoint, *more):
-        return subprocess.run([sys.executable, example, tmp_path / "set", "--checkpoint", tmp_path / checkpoint, "--epochs", "6", "--model", "numpy", *map(str, more)],
+        return subprocess.run([sys.executable, example, tmp_path / "set", "--checkpoint", tmp_path / checkpoint, "--epochs", "4", "--model", "numpy", *map(str, more)],
                               env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
 
     whole = train("whole")
     assert whole.returncode == 0, whole.stderr
     accuracy, weights = whole.stdout.splitlines()[-2:]
-    assert float(accuracy.split()[1]) > 0.3  # of ten classes, in a few steps
-    assert train("killed", "--stop-after", 37).returncode == 9
-    assert train("killed", "--stop-after", 25, "--threads", 3).returncode == 9
+    assert float(accuracy.split()[1]) > 0.2  # of ten classes, in a few steps
+    assert train("killed", "--stop-after", 13).returncode == 9
+    assert train("killed", "--stop-after", 11, "--threads", 3).returncode == 9
     resumed = train("killed", "--threads", 1)
     assert "goes on after" in resumed.stdout and resumed.stdout.splitlines()[-1] == weights, resumed.stderr

@@ -49,7 +49,7 @@ Result<BenchFigures> RunBench(Feed& feed, const BenchOptions& options, const Clo
 // "augment". Pure.
 std::optional<results::Bottleneck> FindFeedBottleneck(const BenchFigures& figures, int threads);
 
-// What is known of the machine meanwhile. Absent: not known, and not judged.
+// Facts of the machine during the measurement. Absent: not known, and not judged.
 struct BenchEnvironment {
   int cpus = 1;
   std::optional<double> steal_percent, foreign_cpu, throttled_s;
