@@ -1,4 +1,6 @@
-include(GoogleTest)
+if(NOT WEIR_WHEEL)
+  include(GoogleTest)
+endif()
 
 # add_module(NAME USES module... LIBS library... [PROGRAM program])
 #
@@ -37,11 +39,11 @@ function(add_module name)
   target_include_directories(weir_${name} ${scope} ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(weir_${name} ${scope} ${modules} ${ARG_LIBS} fmt::fmt Threads::Threads)
 
-  if(fakes)
+  if(fakes AND NOT WEIR_WHEEL)
     add_library(weir_${name}_testing STATIC EXCLUDE_FROM_ALL ${fakes})
     target_link_libraries(weir_${name}_testing PUBLIC weir_${name} GTest::gmock)
   endif()
-  if(tests)
+  if(tests AND NOT WEIR_WHEEL)
     add_executable(${name}_test ${tests})
     foreach(module ${name} ${ARG_USES})
       if(TARGET weir_${module}_testing)

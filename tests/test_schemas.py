@@ -48,6 +48,10 @@ def test_run(weir, made, mode):
     check(weir.json("run", made[0], made[1], "--engine", "emulated:base=0.1ms", "--mode", mode), "run")
 
 
+def test_feed(weir, made):
+    check(weir.json("feed", made[1], "--bench", "--epochs", 1, "--step", "1ms", "--hash", "--width", 32, "--height", 32), "feed")
+
+
 def test_monitor(weir):
     check(json.loads(weir.run("monitor", "--json", "-", "--", "true").stdout), "monitor")
 

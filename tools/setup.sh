@@ -49,14 +49,14 @@ install_engines() {
   local new=$PWD/.deps/new
   /usr/bin/python3 -m pip download -q --no-deps --require-hashes --only-binary=:all: --implementation cp --python-version 3.11 \
     --abi cp311 --platform manylinux_2_28_x86_64 -d "$new/wheels" -r tools/engines.txt
-  for name in onnxruntime openvino; do
+  for name in onnxruntime openvino nanobind; do
     /usr/bin/python3 -m zipfile -e "$new"/wheels/$name-*.whl "$new/$name"
   done
   ln -sf libonnxruntime.so.1.31.1 "$new/onnxruntime/onnxruntime/capi/libonnxruntime.so.1"
   fetch_headers "$new/apt"
   dpkg -x "$new"/apt/libonnxruntime-dev_*.deb "$new/onnxruntime"
-  rm -rf "$new/wheels" "$new/apt" .deps/onnxruntime .deps/openvino
-  mv "$new/onnxruntime" "$new/openvino" .deps/
+  rm -rf "$new/wheels" "$new/apt" .deps/onnxruntime .deps/openvino .deps/nanobind
+  mv "$new/onnxruntime" "$new/openvino" "$new/nanobind" .deps/
   rm -rf "$new"
   echo "$wanted" >.deps/stamp
 }

@@ -23,6 +23,7 @@ constexpr Verb kVerbs[] = {
     {"load", "put load on a server, or on a model in this process, and say what it takes", Load},
     {"run", "pictures in, answers out: run a model over files, folders or prepared sets", Run},
     {"prepare", "make a prepared data set of pictures, or made pictures in known classes", Prepare},
+    {"feed", "feed a training: batches in a new order each epoch, augmented; measures such a feed", FeedVerb},
     {"model", "make a network, or show what a model file says of itself", ModelVerb},
     {"study", "an experiment: factors, randomised blocks, trials with servers and clients of their own",
      Study},

@@ -10,6 +10,7 @@ using Arguments = std::vector<std::string>;
 
 int Advise(const Arguments& arguments);
 int Doctor(const Arguments& arguments);
+int FeedVerb(const Arguments& arguments);
 int Fit(const Arguments& arguments);
 int Health(const Arguments& arguments);
 int Identities(const Arguments& arguments);  // build, enrol, delete, list, search, evaluate, verify, export

@@ -49,7 +49,7 @@ struct FeedOptions {
   std::shared_ptr<BatchMemory> memory;  // null: ProcessMemory
 };
 
-// The work of the threads so far. Times are sums over threads.
+// The threads' work so far. Times are sums over threads.
 struct FeedCounters {
   int64_t samples = 0;  // made
   int64_t batches = 0;  // delivered

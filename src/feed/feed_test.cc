@@ -59,21 +59,21 @@ std::unique_ptr<Feed> Open(std::shared_ptr<const Source> source, const FeedOptio
   return *std::move(feed);
 }
 
-// A batch as a consumer sees it.
-struct SeenBatch {
+// A batch as its consumer has it.
+struct Delivered {
   int64_t epoch = 0, position = 0, count = 0;
   std::vector<int64_t> samples, labels;
   std::string rows;
-  bool operator==(const SeenBatch&) const = default;
+  bool operator==(const Delivered&) const = default;
 };
-SeenBatch See(const Batch& batch) {
+Delivered See(const Batch& batch) {
   return {batch.epoch,  batch.position,
           batch.count,  batch.samples,
           batch.labels, {reinterpret_cast<const char*>(batch.rows->data()), batch.rows->size()}};
 }
 
-std::vector<SeenBatch> Epoch(Feed& feed) {
-  std::vector<SeenBatch> seen;
+std::vector<Delivered> Epoch(Feed& feed) {
+  std::vector<Delivered> seen;
   while (true) {
     const auto batch = feed.Next();
     EXPECT_TRUE(batch) << batch.error().message;
@@ -82,10 +82,10 @@ std::vector<SeenBatch> Epoch(Feed& feed) {
   }
 }
 
-std::vector<SeenBatch> Epochs(Feed& feed, int epochs) {
-  std::vector<SeenBatch> all;
+std::vector<Delivered> Epochs(Feed& feed, int epochs) {
+  std::vector<Delivered> all;
   for (int i = 0; i < epochs; ++i) {
-    for (SeenBatch& seen : Epoch(feed)) all.push_back(std::move(seen));
+    for (Delivered& seen : Epoch(feed)) all.push_back(std::move(seen));
   }
   return all;
 }
@@ -113,7 +113,7 @@ TEST(Feed, GivesEverySampleOnceWithItsLabel) {
   options.slice.ends = Ends::kPad;
   const auto seen = Epoch(*Open(std::make_shared<FakeSource>(30), options));
   std::set<int64_t> samples;
-  for (const SeenBatch& batch : seen) {
+  for (const Delivered& batch : seen) {
     for (size_t row = 0; row < batch.samples.size(); ++row) {
       if (batch.samples[row] < 0) {
         EXPECT_EQ(batch.labels[row], -1);
@@ -137,13 +137,13 @@ TEST(Feed, OfSeveralRanksMergesToOne) {
   for (const int64_t world : {2, 4}) {
     options.slice.world = world;
     options.slice.batch = 16 / world;
-    std::vector<std::vector<SeenBatch>> ranks;
+    std::vector<std::vector<Delivered>> ranks;
     for (options.slice.rank = 0; options.slice.rank < world; ++options.slice.rank)
       ranks.push_back(Epochs(*Open(source, options), 2));
     for (size_t b = 0; b < one.size(); ++b) {
-      SeenBatch merged = ranks[0][b];
+      Delivered merged = ranks[0][b];
       for (size_t rank = 1; rank < ranks.size(); ++rank) {
-        const SeenBatch& next = ranks[rank][b];
+        const Delivered& next = ranks[rank][b];
         merged.count += next.count;
         merged.samples.insert(merged.samples.end(), next.samples.begin(), next.samples.end());
         merged.labels.insert(merged.labels.end(), next.labels.begin(), next.labels.end());
@@ -160,7 +160,7 @@ TEST(Feed, ResumesWhereAnyStateSays) {
   const auto all = Epochs(*Open(source, options), 3);
   for (size_t stop = 0; stop < all.size(); ++stop) {
     const auto first = Open(source, options);
-    std::vector<SeenBatch> seen;
+    std::vector<Delivered> seen;
     while (seen.size() < stop) {
       const auto batch = first->Next();
       ASSERT_TRUE(batch);
@@ -229,7 +229,7 @@ TEST(Feed, ReplacesSkipsOrStopsAtABadSample) {
   options.threads = 3;
   const auto replaced = Open(source, options);
   int64_t rows = 0;
-  for (const SeenBatch& seen : Epoch(*replaced)) {
+  for (const Delivered& seen : Epoch(*replaced)) {
     rows += seen.count;
     for (const int64_t sample : seen.samples) EXPECT_TRUE(sample >= 0 && sample != 5 && sample != 6);
   }
@@ -239,7 +239,7 @@ TEST(Feed, ReplacesSkipsOrStopsAtABadSample) {
   options.bad = BadPolicy::kSkip;
   const auto skipped = Open(source, options);
   rows = 0;
-  for (const SeenBatch& seen : Epoch(*skipped)) rows += seen.count;
+  for (const Delivered& seen : Epoch(*skipped)) rows += seen.count;
   EXPECT_EQ(rows, 38);
   EXPECT_EQ(skipped->counters().bad.at("damaged"), 2);
   ASSERT_EQ(skipped->bad_samples().size(), 2u);
@@ -289,7 +289,7 @@ TEST(Feed, LeavesKeptBatchesAlone) {
   options.threads = 2;
   options.prefetch = 1;
   std::vector<Batch> kept;
-  std::vector<SeenBatch> seen;
+  std::vector<Delivered> seen;
   {
     const auto feed = Open(std::make_shared<FakeSource>(80), options);
     for (int i = 0; i < 20; ++i) {
@@ -324,7 +324,7 @@ TEST(Feed, SaysThatMemoryIsUsedUpAndGoesOn) {
   const auto expected = Epoch(*Open(std::make_shared<FakeSource>(40), Small(4)));
   const auto feed = Open(std::make_shared<FakeSource>(40), options);
   std::vector<Batch> kept;
-  std::vector<SeenBatch> seen;
+  std::vector<Delivered> seen;
   Result<std::optional<Batch>> batch = feed->Next();
   for (; batch && *batch; batch = feed->Next()) {
     seen.push_back(See(**batch));
@@ -335,7 +335,7 @@ TEST(Feed, SaysThatMemoryIsUsedUpAndGoesOn) {
   batch = std::nullopt;
   kept.clear();
   memory->Allow(100);
-  for (const SeenBatch& more : Epoch(*feed)) seen.push_back(more);
+  for (const Delivered& more : Epoch(*feed)) seen.push_back(more);
   EXPECT_TRUE(seen == expected);
 }
 
@@ -378,7 +378,7 @@ TEST(Feed, RefusesOptionsThatDoNotFitTheSet) {
 TEST(Feed, BalancesClasses) {
   FeedOptions options = Small(10);
   options.sampler.sampling = Sampling::kBalanced;
-  for (const SeenBatch& seen : Epoch(*Open(std::make_shared<FakeSource>(41), options)))
+  for (const Delivered& seen : Epoch(*Open(std::make_shared<FakeSource>(41), options)))
     EXPECT_EQ(std::count(seen.labels.begin(), seen.labels.end(), 0), 5);
 }
 

@@ -1,0 +1,330 @@
+"""The Python package weir: the built extension against numpy, Pillow and, where it is there, torch."""
+import gc
+import io
+import json
+import multiprocessing
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import conftest
+import pytest
+
+np = pytest.importorskip("numpy")
+Image = pytest.importorskip("PIL.Image")
+PACKAGE = os.environ.get("WEIR_PYTHON", str(conftest.pathlib.Path(conftest.PROGRAM).parent / "python"))
+if PACKAGE not in sys.path:
+    sys.path.insert(0, PACKAGE)
+weir_package = pytest.importorskip("weir", reason="the extension is not built: ./dev setup, then ./dev build")
+ENVIRONMENT = os.environ | {"PYTHONPATH": PACKAGE}
+OPTIONS = {"batch": 8, "seed": 5, "size": (32, 24), "threads": 2}
+
+
+@pytest.fixture(scope="module")
+def pictures(weir, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("feed_python") / "set"
+    weir.run("prepare", "--make", 60, "--seed", 3, "-o", folder)
+    return folder
+
+
+def contents(feed, epochs=1):
+    return [(batch["image"].tobytes(), batch["label"].tobytes(), batch["count"]) for _ in range(epochs) for batch in feed]
+
+
+def run(code, *arguments):
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)], env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_batches_are_arrays_with_labels(pictures):
+    feed = weir_package.Feed(pictures, ends="pad", **OPTIONS)
+    assert len(feed) == feed.batches_per_epoch == 8 and feed.images == 60
+    seen = []
+    for batch in feed:
+        assert batch["image"].shape == (8, 24, 32, 3) and batch["image"].dtype == np.uint8 and batch["image"].flags.writeable
+        assert batch["label"].dtype == np.int64
+        seen += list(batch["index"][: batch["count"]])
+        for label in batch["label"][: batch["count"]]:
+            assert 0 <= label < len(feed.classes)
+    assert sorted(seen) == list(range(60))
+    assert feed.epoch == 1 and feed.name(0).endswith(".jpg")
+    assert feed.stats()["rows"] == 60
+
+
+def test_types_and_layouts(pictures):
+    mean, std = np.float32([0.485, 0.456, 0.406]), np.float32([0.229, 0.224, 0.225])
+    pixels = next(iter(weir_package.Feed(pictures, **OPTIONS)))["image"]
+    wanted = (pixels.astype(np.float32) / np.float32(255) - mean) / std
+    floats = next(iter(weir_package.Feed(pictures, dtype="float32", layout="NCHW", **OPTIONS)))["image"]
+    assert floats.shape == (8, 3, 24, 32)
+    assert np.array_equal(floats, wanted.transpose(0, 3, 1, 2))
+    halves = next(iter(weir_package.Feed(pictures, dtype="float16", **OPTIONS)))["image"]
+    assert halves.dtype == np.float16 and np.array_equal(halves, wanted.astype(np.float16))
+
+
+def noise(width, height, seed=0, **save):
+    rng = np.random.default_rng(seed)
+    small = Image.fromarray(rng.integers(0, 256, (height // 8 + 1, width // 8 + 1, 3), dtype=np.uint8))
+    data = io.BytesIO()
+    small.resize((width, height), Image.BICUBIC).save(data, **({"format": "JPEG", "quality": 90} | save))
+    return data.getvalue()
+
+
+def test_crops_are_pillows_to_the_bit():
+    for seed, (width, height) in enumerate([(500, 375), (333, 500), (224, 224), (90, 70), (1200, 800)]):
+        for save in ({"format": "JPEG", "quality": 90}, {"format": "PNG"}):
+            encoded = noise(width, height, seed, **save)
+            # Pillow's own JPEG library may round otherwise than ours, so both begin with the same pixels.
+            whole = Image.fromarray(weir_package.augment(encoded, crop="none", size=(width, height), flip=0))
+            if save["format"] == "PNG":
+                assert np.array_equal(np.asarray(whole), np.asarray(Image.open(io.BytesIO(encoded)).convert("RGB")))
+            for sample in range(8):
+                ours = weir_package.augment(encoded, seed=1, sample=sample, flip=0)
+                x, y, w, h = weir_package.draws(width, height, sample, seed=1)["box"][0]
+                theirs = np.asarray(whole.resize((224, 224), Image.BILINEAR, box=(x, y, x + w, y + h)))
+                assert np.array_equal(ours, theirs), (width, height, sample)
+
+
+def test_colours_are_pillows_to_the_bit():
+    from PIL import ImageEnhance
+    encoded = noise(300, 200, 7, format="PNG")
+    whole = Image.open(io.BytesIO(encoded)).convert("RGB")
+    options = {"brightness": 0.4, "contrast": 0.5, "saturation": 0.6, "hue": 0.2, "flip": 0, "size": (300, 200), "crop": "none"}
+    for sample in range(24):
+        ours = weir_package.augment(encoded, sample=sample, **options)
+        draws = weir_package.draws(300, 200, sample, **options)
+        brightness, contrast, saturation, hue = draws["factors"][0]
+        picture = whole
+        for step in draws["order"][0]:
+            if step < 3:
+                enhance = (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color)[step]
+                picture = enhance(picture).enhance((brightness, contrast, saturation)[step])
+            else:
+                h, s, v = picture.convert("HSV").split()
+                turned = (np.asarray(h).astype(np.int64) + int(hue * 255)) % 256
+                picture = Image.merge("HSV", (Image.fromarray(turned.astype(np.uint8), "L"), s, v)).convert("RGB")
+        assert np.array_equal(ours, np.asarray(picture)), sample
+
+
+def test_rotation_is_close_to_pillows():
+    encoded = noise(64, 48, 3, format="PNG")
+    whole = Image.open(io.BytesIO(encoded)).convert("RGB")
+    options = {"rotation": 30, "flip": 0, "size": (64, 48), "crop": "none"}
+    for sample in range(6):
+        ours = weir_package.augment(encoded, sample=sample, **options).astype(int)
+        angle = weir_package.draws(64, 48, sample, **options)["angle"][0]
+        theirs = np.asarray(whole.rotate(angle, Image.BILINEAR)).astype(int)
+        inner = (slice(12, -12), slice(16, -16))
+        assert np.abs(ours[inner] - theirs[inner]).max() <= 2, angle
+
+
+def test_a_state_resumes_in_the_middle_with_other_threads(pictures):
+    expected = contents(weir_package.Feed(pictures, **OPTIONS), 2)
+    chance = random.Random(1)
+    for _ in range(50):
+        seen, state = [], None
+        while len(seen) < len(expected):
+            with weir_package.Feed(pictures, **OPTIONS | {"threads": chance.choice([1, 2, 3, 7]), "prefetch": chance.randint(1, 6)}) as feed:
+                if state:
+                    feed.load_state_dict(json.loads(state))
+                stop = chance.randint(1, 12)
+                while stop > 0 and len(seen) < len(expected):
+                    for batch in feed:
+                        seen.append((batch["image"].tobytes(), batch["label"].tobytes(), batch["count"]))
+                        stop -= 1
+                        if stop == 0 or len(seen) == len(expected):
+                            break
+                state = json.dumps(feed.state_dict())
+                assert len(state) < 1024
+        assert seen == expected
+
+
+def test_ranks_merge_to_one(pictures):
+    one = [batch["index"] for batch in weir_package.Feed(pictures, ends="wrap", **OPTIONS)]
+    for world in (2, 4):
+        ranks = [weir_package.Feed(pictures, ends="wrap", rank=rank, world=world, **OPTIONS | {"batch": 8 // world}) for rank in range(world)]
+        merged = [np.concatenate([batch["index"] for batch in batches]) for batches in zip(*ranks)]
+        assert all(np.array_equal(a, b) for a, b in zip(one, merged)) and len(one) == len(merged)
+
+
+def test_memory_is_shared_and_outlives_the_feed(pictures):
+    feed = weir_package.Feed(pictures, **OPTIONS)
+    batch = next(iter(feed))
+    view, copy = batch["image"][2:4], batch["image"].copy()
+    address = batch["image"].ctypes.data
+    assert np.asarray(batch["image"]).ctypes.data == address
+    feed.close()
+    del feed, batch
+    gc.collect()
+    assert np.array_equal(view, copy[2:4])
+    with pytest.raises(RuntimeError, match="closed"):
+        closed = weir_package.Feed(pictures, **OPTIONS)
+        closed.close()
+        next(iter(closed))
+
+
+def test_a_second_iterator_takes_over(pictures):
+    feed = weir_package.Feed(pictures, **OPTIONS)
+    first, second = iter(feed), None
+    next(first)
+    second = iter(feed)
+    next(second)
+    with pytest.raises(RuntimeError, match="another iteration"):
+        next(first)
+    assert len(list(second)) == 5
+
+
+def test_two_threads_may_not_wait_at_once(pictures):
+    feed = weir_package.Feed(pictures, **OPTIONS | {"size": (800, 600), "batch": 60, "threads": 1})
+    faults = []
+
+    def take():
+        try:
+            feed._feed.next()
+        except RuntimeError as error:
+            faults.append(str(error))
+
+    threads = [threading.Thread(target=take) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all("another thread" in fault for fault in faults) and len(faults) <= 1
+
+
+def test_wrong_options_are_named(pictures, tmp_path):
+    for options, kind, words in (({"ends": "stop"}, ValueError, "give one of drop, pad, wrap"), ({"sizes": 3}, TypeError, "sizes"), ({"batch": "many"}, ValueError, "batch"),
+                                 ({"std": (0, 1, 1)}, ValueError, "std"), ({"mean": (float("nan"), 0, 0)}, ValueError, "mean"), ({"subset": [99]}, ValueError, "sample 99"),
+                                 ({"sampler": "weighted", "weights": [1.0]}, ValueError, "1 weights for 60"), ({"batch": 100}, ValueError, "pad or wrap"), ({"area": (0.5, 0.1)}, ValueError, "area")):
+        with pytest.raises(kind, match=words):
+            weir_package.Feed(pictures, **{**OPTIONS, **options})
+    with pytest.raises(FileNotFoundError):
+        weir_package.Feed(tmp_path / "none")
+    with pytest.raises(ValueError, match="another set|seed"):
+        weir_package.Feed(pictures, **OPTIONS).load_state_dict(weir_package.Feed(pictures, **OPTIONS | {"seed": 6}).state_dict())
+
+
+def test_samplers(pictures):
+    balanced = weir_package.Feed(pictures, **OPTIONS | {"sampler": "balanced"})
+    counts = np.bincount(np.concatenate([batch["label"] for batch in balanced]))
+    assert counts.max() - counts.min() <= 4
+    weights = np.zeros(60)
+    weights[[3, 9]] = 1
+    weighted = weir_package.Feed(pictures, sampler="weighted", weights=weights, **OPTIONS)
+    assert {int(i) for batch in weighted for i in batch["index"]} == {3, 9}
+    subset = weir_package.Feed(pictures, sampler="sequential", subset=np.arange(10, 26), **OPTIONS)
+    assert np.concatenate([batch["index"] for batch in subset]).tolist() == list(range(10, 26))
+
+
+def test_a_pickled_feed_goes_on_in_another_process(pictures):
+    feed = weir_package.Feed(pictures, **OPTIONS)
+    next(iter(feed))
+    rest = [batch["index"].tolist() for batch in pickle.loads(pickle.dumps(feed))]
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(_indexes, (feed,)) == rest
+    assert [batch["index"].tolist() for batch in feed] == rest
+
+
+def _indexes(feed):
+    return [batch["index"].tolist() for batch in feed]
+
+
+def test_a_fork_is_found(pictures):
+    done = run("""
+        import os, sys, weir
+        feed = weir.Feed(sys.argv[1], batch=4, size=(16, 16), threads=2)
+        batches = iter(feed)
+        next(batches)
+        child = os.fork()
+        if child == 0:
+            try:
+                next(batches)
+            except RuntimeError as error:
+                os._exit(0 if "before a fork" in str(error) else 1)
+            os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+        next(batches)
+        child = os.fork()
+        if child == 0:
+            sys.exit(0)  # the feed is closed on the way: nothing hangs
+        assert os.waitpid(child, 0)[1] == 0
+        """, pictures)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_interpreter_may_end_at_any_time(pictures):
+    done = run("""
+        import sys, weir
+        feed = weir.Feed(sys.argv[1], batch=4, size=(300, 300), threads=3)
+        kept = [batch["image"] for batch, _ in zip(feed, range(3))]
+        other = weir.Feed(sys.argv[1], batch=4, threads=3)
+        next(iter(other))
+        """, pictures)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+def test_ctrl_c_is_heard_while_a_batch_is_awaited(pictures):
+    code = """
+        import sys, weir
+        feed = weir.Feed(sys.argv[1], batch=3000, ends="wrap", size=(500, 500), threads=1, prefetch=1)
+        print("waiting", flush=True)
+        try:
+            next(iter(feed))
+        except KeyboardInterrupt:
+            print("heard", flush=True)
+            import os
+            os._exit(7)
+        """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), str(pictures)], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "waiting\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "heard\n"
+        assert process.wait(timeout=60) == 7
+
+
+def test_torch_loader(pictures):
+    torch = pytest.importorskip("torch")
+    from weir.torch import Loader
+    loader = Loader(pictures, batch_size=16, shuffle=True, num_workers=2, size=(32, 32), seed=4)
+    assert len(loader) == 4
+    shapes = [(tuple(images.shape), images.dtype, tuple(labels.shape)) for images, labels in loader]
+    assert shapes == [((16, 3, 32, 32), torch.float32, (16,))] * 3 + [((12, 3, 32, 32), torch.float32, (12,))]
+    batch = next(iter(loader.feed))["image"]
+    assert torch.from_numpy(batch).data_ptr() == batch.ctypes.data
+    state = loader.state_dict()
+    other = Loader(pictures, batch_size=16, shuffle=True, num_workers=1, size=(32, 32), seed=4)
+    other.load_state_dict(state)
+    assert all(torch.equal(a[0], b[0]) for a, b in zip(loader, other))
+
+
+def test_load_result_gives_rows(tmp_path):
+    path = tmp_path / "load.json"
+    path.write_text(json.dumps({"levels": [{"concurrency": 1, "response_ms": {"p50": 2.5}}]}))
+    assert weir_package.load_result(path) == [{"concurrency": 1, "response_ms.p50": 2.5}]
+    path.write_text("{}")
+    with pytest.raises(ValueError, match="not a result"):
+        weir_package.load_result(path)
+
+
+def test_a_training_that_is_killed_ends_with_the_same_weights(weir, tmp_path):
+    weir.run("prepare", "--make", 300, "--seed", 8, "-o", tmp_path / "set")
+    example = conftest.ROOT / "examples/train_tiny.py"
+
+    def train(checkpoint, *more):
+        return subprocess.run([sys.executable, example, tmp_path / "set", "--checkpoint", tmp_path / checkpoint, "--epochs", "4", "--model", "numpy", *map(str, more)],
+                              env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
+
+    whole = train("whole")
+    assert whole.returncode == 0, whole.stderr
+    accuracy, weights = whole.stdout.splitlines()[-2:]
+    assert float(accuracy.split()[1]) > 0.2  # of ten classes, in a few steps
+    assert train("killed", "--stop-after", 13).returncode == 9
+    assert train("killed", "--stop-after", 11, "--threads", 3).returncode == 9
+    resumed = train("killed", "--threads", 1)
+    assert "goes on after" in resumed.stdout and resumed.stdout.splitlines()[-1] == weights, resumed.stderr
