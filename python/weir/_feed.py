@@ -42,18 +42,24 @@ class Feed:
         dtype: "uint8", "float16" or "float32", the last two as (value / 255 - mean) / std. layout: "NHWC" or "NCHW".
         orientation: "exif" or "ignore". verify: compare samples with the hashes of their set.
         index: file that keeps the list of a folder's files.
+        process: make the batches in a process of its own, which ends with this one. Its threads then take nothing
+            from this interpreter; each batch is copied once.
     """
 
-    def __init__(self, set, **options):
+    def __init__(self, set, *, process=False, **options):
         self._set = os.fspath(set)
-        self._options = dict(options)
+        self._options = dict(options) | {"process": process}
         given = dict(options)
         for key in ("weights", "subset"):
             if given.get(key) is not None:
                 given[key] = [value.item() if hasattr(value, "item") else value for value in given[key]]
         if "index" in given and given["index"] is not None:
             given["index"] = os.fspath(given["index"])
-        self._feed = _weir.Feed(self._set, given)
+        if process:
+            from weir._process import ProcessFeed
+            self._feed = ProcessFeed(self._set, given)
+        else:
+            self._feed = _weir.Feed(self._set, given)
         self._turn = 0  # of the iterator that may take batches
         _open.add(self)
 
