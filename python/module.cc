@@ -177,6 +177,7 @@ class Feed {
     feed::SourceOptions source_options;
     Take(options, "index", source_options.index);
     Take(options, "verify", source_options.verify);
+    Take(options, "cache_bytes", source_options.cache_bytes);
     feed::FeedOptions feed_options = TakeOptions(options);
     CheckAllTaken(options);
     Result<std::unique_ptr<feed::Feed>> opened = Fail(ErrorCode::kInternal, "not opened");

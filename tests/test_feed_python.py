@@ -57,6 +57,13 @@ def test_batches_are_arrays_with_labels(pictures):
     assert feed.stats()["rows"] == 60
 
 
+def test_a_cache_changes_nothing_but_the_reads(pictures):
+    plain = weir_package.Feed(pictures, **OPTIONS)
+    cached = weir_package.Feed(pictures, cache_bytes=1 << 30, **OPTIONS)
+    few = weir_package.Feed(pictures, cache_bytes=50_000, **OPTIONS)
+    assert contents(plain, 2) == contents(cached, 2) == contents(few, 2)
+
+
 def test_types_and_layouts(pictures):
     mean, std = np.float32([0.485, 0.456, 0.406]), np.float32([0.229, 0.224, 0.225])
     pixels = next(iter(weir_package.Feed(pictures, **OPTIONS)))["image"]

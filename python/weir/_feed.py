@@ -42,6 +42,7 @@ class Feed:
         dtype: "uint8", "float16" or "float32", the last two as (value / 255 - mean) / std. layout: "NHWC" or "NCHW".
         orientation: "exif" or "ignore". verify: compare samples with the hashes of their set.
         index: file that keeps the list of a folder's files.
+        cache_bytes: of encoded samples that are kept in memory once read.
         process: make the batches in a process of its own, which ends with this one. Its threads then take nothing
             from this interpreter; each batch is copied once.
     """

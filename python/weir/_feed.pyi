@@ -48,6 +48,7 @@ class Feed:
         max_pixels: int = 100_000_000,
         index: str | os.PathLike[str] | None = None,
         verify: bool = True,
+        cache_bytes: int = 0,
         process: bool = False,
     ) -> None: ...
     def __iter__(self) -> Iterator[Batch]: ...

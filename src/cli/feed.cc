@@ -27,7 +27,7 @@ struct FeedFlags {
   std::string orientation = "exif";
   bool bench = false, hash = false, strict = false, no_verify = false;
   int batch = 64, threads = 0, prefetch = 4, width = 224, height = 224, short_side = 256, rank = 0, world = 1;
-  int64_t seed = 0, epochs = 0, block = 1024, window = 8;
+  int64_t seed = 0, epochs = 0, block = 1024, window = 8, cache_bytes = 0;
   double duration_s = 0, flip = 0.5, vertical_flip = 0, rotation = 0, grayscale = 0;
   double brightness = 0, contrast = 0, saturation = 0, hue = 0;
   double area_low = 0.08;
@@ -80,6 +80,8 @@ std::optional<int> ParseFlags(const Arguments& arguments, FeedFlags& w) {
   flags.Choice("--bad", w.bad, {"replace", "skip", "stop"}, "policy for a picture that cannot be used");
   flags.Switch("--no-verify", w.no_verify, "do not compare samples with the hashes of their set");
   flags.Text("--index", w.index, "file that keeps the list of a folder's files; made if it is missing");
+  flags.Integer64("--cache-bytes", w.cache_bytes, 0, int64_t{1} << 50,
+                  "bytes of encoded samples that are kept in memory once read (default 0)");
   flags.Text("--state", w.state,
              "file with a state to go on from, which is replaced by the state at the end");
   flags.Switch("--strict", w.strict, "exit with 1 if any picture could not be used");
@@ -255,7 +257,9 @@ Result<int> BenchFeed(const FeedFlags& w, const std::stop_token& stop) {
   bench.duration = w.epochs > 0 ? Duration{} : FromSeconds(w.duration_s > 0 ? w.duration_s : 5);
   bench.warm_up = w.epochs > 0 ? 0 : w.prefetch + 1;
   const SteadyClock clock;
-  const auto source = TRY(feed::OpenSource(w.set, {.index = w.index, .verify = !w.no_verify}));
+  const auto source = TRY(feed::OpenSource(
+      w.set,
+      {.index = w.index, .verify = !w.no_verify, .cache_bytes = static_cast<uint64_t>(w.cache_bytes)}));
   const auto feed = TRY(feed::Feed::Open(source, OptionsOf(w), clock));
   if (!w.state.empty()) {
     TRY_STATUS(CheckOutput("--state", w.state));

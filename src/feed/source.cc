@@ -22,6 +22,7 @@
 #include "dataset/set_text.h"
 #include "dataset/shard_format.h"
 #include "dataset/source.h"
+#include "feed/cache.h"
 #include "feed/file_index.h"
 
 namespace weir::feed {
@@ -335,7 +336,9 @@ Result<std::shared_ptr<const FileIndex>> KeptIndex(const SourceOptions& options,
 
 }  // namespace
 
-Result<std::shared_ptr<const Source>> OpenSource(const std::string& path, const SourceOptions& options) {
+namespace {
+
+Result<std::shared_ptr<const Source>> OpenUncached(const std::string& path, const SourceOptions& options) {
   struct stat facts{};
   if (::stat(path.c_str(), &facts) != 0) return FailErrno(path, errno);
   if (!S_ISDIR(facts.st_mode)) {
@@ -360,6 +363,13 @@ Result<std::shared_ptr<const Source>> OpenSource(const std::string& path, const 
     return ShardSource::Open(folder, std::move(set), options.verify);
   auto index = TRY(KeptIndex(options, set.manifest_hash, [&] { return ReadManifest(folder, set); }));
   return std::make_shared<FileSource>(folder, std::move(index), options.verify);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Source>> OpenSource(const std::string& path, const SourceOptions& options) {
+  auto source = TRY(OpenUncached(path, options));
+  return options.cache_bytes > 0 ? CacheInMemory(std::move(source), options.cache_bytes) : source;
 }
 
 }  // namespace weir::feed

@@ -57,6 +57,8 @@ struct SourceOptions {
   std::string index;
   // Compares each sample with the hash that its set has of it.
   bool verify = true;
+  // Bytes of samples that are kept in memory once they were read (cache.h); 0: none.
+  uint64_t cache_bytes = 0;
 };
 
 // Opens a prepared set, in any of its formats, or a folder by classes: each folder in it is a class, in byte

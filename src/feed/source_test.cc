@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "feed/cache.h"
 #include "feed/file_index.h"
 
 namespace weir::feed {
@@ -97,6 +98,20 @@ TEST_F(Folder, KeepsItsIndex) {
   EXPECT_EQ((*second)->size(), 2);
   EXPECT_THAT((*second)->classes(), ElementsAre("x", "y"));
   EXPECT_EQ(ReadText(**second, 1), "b");
+}
+
+TEST_F(Folder, IsReadOnceWhereACacheHasRoom) {
+  Put("set/a.jpg", std::string(1000, 'a'));
+  Put("set/b.jpg", std::string(1000, 'b'));
+  const auto source = OpenSource(root_ + "/set", {});
+  ASSERT_TRUE(source);
+  const auto cached = CacheInMemory(*source, 2000);  // one picture and its place in the list
+  EXPECT_EQ(cached->hash(), (*source)->hash());
+  EXPECT_EQ(ReadText(*cached, 0), std::string(1000, 'a'));
+  EXPECT_EQ(ReadText(*cached, 1), std::string(1000, 'b'));
+  std::filesystem::remove_all(root_ + "/set");
+  EXPECT_EQ(ReadText(*cached, 0), std::string(1000, 'a'));
+  EXPECT_EQ(ReadText(*cached, 1), "vanished");
 }
 
 TEST_F(Folder, RefusesADamagedIndex) {
