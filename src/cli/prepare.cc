@@ -14,6 +14,7 @@
 #include "cli/console.h"
 #include "cli/prepare_flags.h"
 #include "cli/verbs.h"
+#include "dataset/objects.h"
 #include "dataset/verify.h"
 #include "prepare/join.h"
 #include "prepare/part.h"
@@ -190,11 +191,17 @@ Json ResultJson(const PrepareFlags& w, const prepare::PrepareSummary& summary, c
   return result.ToJson();
 }
 
+// `folder` lies in w.folder, or is it. What is published goes to the same place below w.publish.
 Result<int> Finish(const PrepareFlags& w, const Console& console, const prepare::PrepareSummary& summary,
-                   const std::string& folder) {
-  console.Text(prepare::SummaryText(summary, folder));
+                   const std::string& folder, const std::stop_token& stop) {
+  std::string shown = folder;
+  if (!w.publish.empty()) {
+    shown = w.publish + folder.substr(w.folder.size());
+    TRY_STATUS(dataset::ObjectReader({}).Publish(folder, shown, stop));
+  }
+  console.Text(prepare::SummaryText(summary, shown));
   if (!w.preview.empty()) TRY_STATUS(WritePreview(w, folder));
-  TRY_STATUS(console.Json(ResultJson(w, summary, folder)));
+  TRY_STATUS(console.Json(ResultJson(w, summary, shown)));
   return w.strict && prepare::RejectedCount(summary) > 0 ? kJobFailed : kDone;
 }
 
@@ -234,7 +241,7 @@ Result<int> Make(const PrepareFlags& w, Console& console, const Clock& clock, co
   console.EndProgress();
   if (!summary) return std::unexpected(summary.error());
   const std::string folder = options.part ? w.folder + "/" + prepare::PartFolder(*options.part) : w.folder;
-  return Finish(w, console, *summary, folder);
+  return Finish(w, console, *summary, folder, stop);
 }
 
 Result<int> Join(const PrepareFlags& w, Console& console, const Clock& clock, const std::stop_token& stop) {
@@ -246,7 +253,7 @@ Result<int> Join(const PrepareFlags& w, Console& console, const Clock& clock, co
                                           clock);
   console.EndProgress();
   if (!summary) return std::unexpected(summary.error());
-  return Finish(w, console, *summary, w.folder);
+  return Finish(w, console, *summary, w.folder, stop);
 }
 
 Result<int> Verify(const PrepareFlags& w, Console& console, const Clock& clock, const std::stop_token& stop) {
@@ -283,8 +290,24 @@ Result<int> Verify(const PrepareFlags& w, Console& console, const Clock& clock, 
   return faults == 0 ? kDone : kJobFailed;
 }
 
-Result<int> PrepareData(const PrepareFlags& w, const std::stop_token& stop) {
+// Puts local folders in the place of URLs: copies of what is read, and a folder to make what is published.
+Status Localise(PrepareFlags& w, const std::stop_token& stop) {
+  const dataset::ObjectReader reader({});
+  if (!w.verify.empty()) w.verify = TRY(reader.CopyOf(w.verify, stop));
+  for (std::string& source : w.sources) {
+    if (w.join) source = TRY(reader.CopyOf(source, stop));
+  }
+  if (!dataset::IsObjectUrl(w.folder)) return {};
+  while (w.folder.ends_with('/')) w.folder.pop_back();
+  TRY_STATUS(reader.CheckPublish(w.folder, stop));
+  w.publish = w.folder;
+  w.folder = TRY(dataset::StagingFolderOf(w.publish));
+  return {};
+}
+
+Result<int> PrepareData(PrepareFlags w, const std::stop_token& stop) {
   TRY_STATUS(CheckPrepareFlags(w));
+  TRY_STATUS(Localise(w, stop));
   Console console(w.json);
   TRY_STATUS(console.CheckJson());
   if (!IsBelow(w.preview, w.folder)) TRY_STATUS(CheckOutput("--preview", w.preview));

@@ -15,7 +15,10 @@ namespace {
 
 void AddSourceFlags(Flags& flags, PrepareFlags& w) {
   flags.Texts("SRC", w.sources,
-              "files, folders (recursive), prepared sets or tar archives; with --join the parts", false);
+              "files, folders (recursive), prepared sets, tar archives, or URLs of s3, http and https; with "
+              "--join the "
+              "parts",
+              false);
   flags.Text(
       "--list", w.list,
       "a file of names, - for standard input: one path or URL a line, behind a tab its label; or paths "
@@ -45,7 +48,8 @@ void AddSelectionFlags(Flags& flags, PrepareFlags& w) {
 }
 
 void AddResultFlags(Flags& flags, PrepareFlags& w) {
-  flags.Text("-o,--output", w.folder, "the set's folder: absent, empty, or what the same command has begun");
+  flags.Text("-o,--output", w.folder,
+             "the set's folder: absent, empty, or what the same command has begun; or s3://BUCKET/PREFIX");
   flags.Text("--recipe", w.recipe,
              "a recipe whose geometry the pictures get; else they go in as they are. Several, with commas: "
              "one set for each, in folders by their names, of one decode");

@@ -24,6 +24,7 @@ struct PrepareFlags {
   bool tolerate_damage = false, strict = false, sha256 = false, no_duplicates = false, shrink = false;
   bool join = false;
   std::vector<std::string> given;  // the flags, by their names
+  std::string publish;             // URL that the finished set is written to; `folder` is then a local one
 };
 
 // Nothing when all is well; otherwise the exit status, as Flags::Parse.

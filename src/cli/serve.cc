@@ -17,6 +17,7 @@
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
+#include "dataset/objects.h"
 #include "infer/choices.h"
 #include "record/provenance.h"
 #include "serve/loaded_model.h"
@@ -85,8 +86,11 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   serve::ServerOptions& s = w.server;
   Flags flags("serve", "Serves models over HTTP and gRPC, as the Open Inference Protocol v2 has it.",
               "weir serve --model-repository made");
-  flags.Texts("--model-repository,--model-store", s.repositories,
-              "a folder of model folders, a model folder, or an .onnx file; may be given again", true);
+  flags.Texts(
+      "--model-repository,--model-store", s.repositories,
+      "a folder of model folders, a model folder, an .onnx file, or s3://BUCKET/PREFIX (copied once, at the "
+      "start); may be given again",
+      true);
   flags.Choice("--model-control-mode", w.control, {"none", "explicit", "poll"},
                "none: serve everything there; explicit: load and unload by request");
   flags.Texts("--load-model", s.load, "with explicit: a model to begin with; * for all; may be given again",
@@ -121,6 +125,8 @@ Status Complete(Wanted& w) {
                 "--model-control-mode poll is not supported: use explicit, and load by request what is new");
   }
   s.explicit_control = w.control == "explicit";
+  for (std::string& repository : s.repositories)
+    repository = TRY(dataset::ObjectReader({}).CopyOf(repository, std::stop_token()));
   if (!s.load.empty() && !s.explicit_control) {
     return Fail(ErrorCode::kInvalidArgument,
                 "--load-model is for --model-control-mode explicit; none serves everything there");

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "dataset/objects.h"
 #include "dataset/set.h"
 #include "image/decode.h"
 
@@ -150,6 +151,10 @@ bool IsNamedLikeAPicture(std::string_view name) {
 Result<Listing> ListInputs(const std::vector<std::string>& arguments) {
   Listing listing;
   for (const std::string& argument : arguments) {
+    if (IsObjectUrl(argument)) {
+      TRY_STATUS(ListObjects(argument, listing));
+      continue;
+    }
     struct stat facts{};
     if (::lstat(argument.c_str(), &facts) != 0) return FailErrno(argument, errno);
     const bool is_folder = ::stat(argument.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
@@ -165,6 +170,7 @@ Result<Listing> ListInputs(const std::vector<std::string>& arguments) {
 
 image::Accepted<Bytes> LoadInput(const Listing& listing, const Input& input, uint64_t max_bytes) {
   const std::string& path = input.name;
+  if (input.store >= 0) return LoadObject(listing, input, max_bytes);
   if (input.set >= 0) {
     const std::shared_ptr<const PreparedSet>& set = listing.sets[static_cast<size_t>(input.set)];
     if (input.record >= 0) {

@@ -13,6 +13,10 @@
 #include "dataset/recipe.h"
 #include "image/reject.h"
 
+namespace weir::object {
+class ReadAhead;
+}
+
 namespace weir::dataset {
 
 // One picture to be answered for. Small: many are held.
@@ -21,6 +25,8 @@ struct Input {
   std::optional<int> label;  // class, where the data set knows it
   int64_t record = -1;       // number in a set with shards; -1: a file of its own
   int set = -1;              // index of the prepared set it belongs to; -1: none
+  int store = -1;            // index of the objects it belongs to; -1: a file or a record
+  int64_t object = -1;       // its number among them
   size_t folder_bytes = 0;   // how much of `name` is the folder that was asked for, its slash included
 
   // The name without that folder: does not change when the data set is moved.
@@ -41,6 +47,7 @@ struct Listing {
   std::vector<Input> inputs;
   std::vector<Skipped> skipped;
   std::vector<std::shared_ptr<const PreparedSet>> sets;
+  std::vector<std::shared_ptr<object::ReadAhead>> stores;  // objects of S3 or of a web server, by argument
 };
 
 // By its ending, in any case: .jpg .jpeg .jpe .jfif .png .tif .tiff .gif .bmp .dib .webp
@@ -52,13 +59,17 @@ bool IsNamedLikeAPicture(std::string_view name);
 // are skipped. What is named on the command line itself is never skipped. A linked folder is entered once (by
 // device and inode, so circles end); every linked file is an input; links that lead nowhere, pipes, sockets
 // and folders by a picture's name are inputs that loading will reject (a folder by a picture's name is also
-// entered). kNotFound when an argument is not there; kCorrupt names a damaged set.
+// entered). s3://BUCKET/PREFIX: the objects below PREFIX/ in byte order of their keys, those passed over that
+// are hidden or not named like a picture; prepared sets among them are copied to the cache folder first
+// (object/mirror.h). http(s)://HOST/PATH: one picture. kNotFound when an argument is not there; kCorrupt
+// names a damaged set; of a store the errors of object::RequestLoop.
 Result<Listing> ListInputs(const std::vector<std::string>& arguments);
 
 inline constexpr uint64_t kMaxFileBytes = 256 << 20;
 
 // The bytes of one input: a file, or a record of a set (encoded, or of a raw set its pixels). Never blocks on
-// a pipe or a device. Rejects: kNotAFile, kTooManyBytes (before memory is asked for), kUnreadable, kVanished.
+// a pipe or a device. Rejects: kNotAFile, kTooManyBytes (before memory is asked for), kUnreadable, kVanished
+// (an object also if it was changed since it was listed), kUnreachable (its store did not give it).
 image::Accepted<Bytes> LoadInput(const Listing& listing, const Input& input,
                                  uint64_t max_bytes = kMaxFileBytes);
 

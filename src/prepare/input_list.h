@@ -17,6 +17,7 @@ enum class InputKind : uint8_t {
   kListedFile,  // named by a list; nobody has looked for it
   kUrl,
   kSetInput,
+  kObject,  // of a store that was listed
   kTarMember
 };
 
@@ -25,8 +26,8 @@ struct ListedInput {
   std::string_view name;      // how to reach it: a path, a URL, a member's name
   uint32_t folder_bytes = 0;  // how much of the name is the folder that was asked for, its slash included
   std::optional<int> label;
-  int32_t container = -1;  // which prepared set's input, or which archive, it is in
-  int64_t offset = 0;      // in the archive; of a set's input its number
+  int32_t container = -1;  // which listing's input, or which archive, it is in
+  int64_t offset = 0;      // in the archive; of a listing's input its number
   int64_t bytes = 0;       // in the archive
 
   std::string_view relative_name() const { return name.substr(folder_bytes); }

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kMaxListedName = 64 << 10;  // bytes; a URL's, no path is as long
 static_assert(kMaxListedName <= InputList::kMaxName);
 
-bool IsUrl(std::string_view name) { return name.starts_with("http://") || name.starts_with("https://"); }
+using dataset::IsObjectUrl;
 
 // Also what would be one if it were not compressed, for a better word than "not a picture".
 bool IsTarArgument(const std::string& path) {
@@ -58,7 +58,7 @@ Result<std::string> ReadSmall(const UniqueFd& fd, const std::string& path, int64
 std::optional<std::string_view> FirstFolderOf(std::string_view name) {
   while (name.starts_with("./")) name.remove_prefix(2);
   const size_t slash = name.find('/');
-  if (slash == name.npos || slash == 0 || IsUrl(name)) return std::nullopt;
+  if (slash == name.npos || slash == 0 || IsObjectUrl(name)) return std::nullopt;
   return name.substr(0, slash);
 }
 
@@ -93,7 +93,14 @@ void AddContents(const dataset::Listing& listing, FolderContents& contents) {
 }  // namespace
 
 Result<std::unique_ptr<Sources>> Sources::Open(SourceOptions options) {
-  std::unique_ptr<Sources> sources(new Sources(std::move(options)));
+  auto reader = std::make_unique<dataset::ObjectReader>(
+      dataset::ObjectReader::Options{.retries = options.fetch.retries, .timeout = options.fetch.timeout});
+  for (std::string& path : options.paths) {
+    if (IsObjectUrl(path) && IsTarArgument(path)) path = TRY(reader->CopyOf(path, options.fetch.stop));
+  }
+  for (std::string& path : options.lists) path = TRY(reader->CopyOf(path, options.fetch.stop));
+  if (IsObjectUrl(options.labels)) options.labels = TRY(reader->CopyOf(options.labels, options.fetch.stop));
+  std::unique_ptr<Sources> sources(new Sources(std::move(options), std::move(reader)));
   const SourceOptions& wanted = sources->options_;
   if (std::ranges::count(wanted.lists, "-") + (wanted.labels == "-" ? 1 : 0) > 1) {
     return Fail(ErrorCode::kInvalidArgument,
@@ -157,6 +164,15 @@ Status Sources::AddListing(dataset::Listing listing) {
     const dataset::Input& input = listing.inputs[static_cast<size_t>(i)];
     std::optional<int> label = input.label;
     if (label && labels_are_tickets_) label = texts_.TicketOf(std::to_string(*label));
+    if (input.store >= 0) {
+      inputs_.Add({.kind = InputKind::kObject,
+                   .name = input.name,
+                   .folder_bytes = static_cast<uint32_t>(input.folder_bytes),
+                   .label = label,
+                   .container = container,
+                   .offset = i});
+      continue;
+    }
     if (input.set < 0) {
       inputs_.Add({.kind = InputKind::kFile,
                    .name = input.name,
@@ -176,7 +192,8 @@ Status Sources::AddListing(dataset::Listing listing) {
     inputs_.Add(
         {.kind = InputKind::kSetInput, .name = name, .label = label, .container = container, .offset = i});
   }
-  if (!listing.sets.empty()) listings_.push_back(std::make_unique<dataset::Listing>(std::move(listing)));
+  if (!listing.sets.empty() || !listing.stores.empty())
+    listings_.push_back(std::make_unique<dataset::Listing>(std::move(listing)));
   return {};
 }
 
@@ -263,7 +280,8 @@ Status Sources::AddListed(std::string_view name, const std::string& place, bool 
                 fmt::format("{}: a name of {} bytes, and {} are the most: one name a line", place,
                             name.size(), kMaxListedName));
   }
-  inputs_.Add({.kind = IsUrl(name) ? InputKind::kUrl : InputKind::kListedFile, .name = name, .label = label});
+  inputs_.Add(
+      {.kind = IsObjectUrl(name) ? InputKind::kUrl : InputKind::kListedFile, .name = name, .label = label});
   return {};
 }
 
@@ -333,7 +351,11 @@ image::Accepted<Bytes> Sources::Load(const ListedInput& input) const {
     case InputKind::kTarMember:
       return LoadMember(input);
     case InputKind::kUrl:
+      if (input.name.starts_with("s3://")) {
+        return reader_->Read(std::string(input.name), options_.max_file_bytes, options_.fetch.stop);
+      }
       return dataset::Fetch(std::string(input.name), options_.max_file_bytes, options_.fetch);
+    case InputKind::kObject:
     case InputKind::kSetInput: {
       const dataset::Listing& listing = *listings_[static_cast<size_t>(input.container)];
       return dataset::LoadInput(listing, listing.inputs[static_cast<size_t>(input.offset)],
@@ -358,7 +380,7 @@ FedPicture Sources::Get(int64_t index) const {
   return {.source = std::string(input.relative_name()),
           .label = input.label,
           .encoded = Load(input),
-          .from_network = input.kind == InputKind::kUrl};
+          .from_network = input.kind == InputKind::kUrl || input.kind == InputKind::kObject};
 }
 
 std::string Sources::StateOf(int64_t index) const {
@@ -373,6 +395,10 @@ std::string Sources::StateOf(int64_t index) const {
       const dataset::Listing& listing = *listings_[static_cast<size_t>(input.container)];
       const int set = listing.inputs[static_cast<size_t>(input.offset)].set;
       return listing.sets[static_cast<size_t>(set)]->facts().manifest_hash;
+    }
+    case InputKind::kObject: {
+      const dataset::Listing& listing = *listings_[static_cast<size_t>(input.container)];
+      return dataset::StateOfObject(listing, listing.inputs[static_cast<size_t>(input.offset)]);
     }
     case InputKind::kUrl:
       break;

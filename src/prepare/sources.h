@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "dataset/fetch.h"
+#include "dataset/objects.h"
 #include "dataset/source.h"
 #include "prepare/feed.h"
 #include "prepare/input_list.h"
@@ -17,13 +18,14 @@
 namespace weir::prepare {
 
 struct SourceOptions {
-  // Files, folders (recursive), prepared sets and tar archives, as dataset::ListInputs takes them. A tar
+  // Files, folders (recursive), prepared sets, tar archives and URLs of s3, http and https, as
+  // dataset::ListInputs takes them. An archive behind a URL is copied to the cache folder first. A tar
   // archive gives its members that are named like pictures, with the label of the member KEY.cls beside each.
   std::vector<std::string> paths;
-  // Files of names, one a line, "-" for standard input: a path, or a URL of http or https; behind a tab its
-  // label. A list whose first name ends with a zero byte (`find -print0`) has a zero byte behind each name,
-  // any other byte is part of a name, and it has no labels. Read once and not looked into: what is not there
-  // is a reject.
+  // Files of names, one a line, "-" for standard input: a path, or a URL of s3, http or https; behind a tab
+  // its label. A list whose first name ends with a zero byte (`find -print0`) has a zero byte behind each
+  // name, any other byte is part of a name, and it has no labels. Read once and not looked into: what is not
+  // there is a reject.
   std::vector<std::string> lists;
   std::string labels;  // "folders": the first folder of each name; else a CSV file of name,label; empty: as
                        // the sources have them
@@ -45,7 +47,8 @@ class Sources {
   Feed MakeFeed() const;
 
  private:
-  explicit Sources(SourceOptions options) : options_(std::move(options)) {}
+  Sources(SourceOptions options, std::unique_ptr<dataset::ObjectReader> reader)
+      : options_(std::move(options)), reader_(std::move(reader)) {}
 
   std::unexpected<Error> NoPictures() const;
   Status AddListing(dataset::Listing listing);
@@ -68,8 +71,9 @@ class Sources {
   };
 
   const SourceOptions options_;
+  std::unique_ptr<dataset::ObjectReader> reader_;  // of URLs in lists
   InputList inputs_;
-  std::vector<std::unique_ptr<const dataset::Listing>> listings_;  // of prepared sets
+  std::vector<std::unique_ptr<const dataset::Listing>> listings_;  // of prepared sets and stores
   std::vector<Archive> archives_;
   std::vector<std::string> classes_;
   bool has_classes_ = false;
