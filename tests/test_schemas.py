@@ -56,6 +56,10 @@ def test_monitor(weir):
     check(json.loads(weir.run("monitor", "--json", "-", "--", "true").stdout), "monitor")
 
 
+def test_probe_storage(weir, tmp_path):
+    check(weir.json("probe", "storage", tmp_path, "--samples", 20, "--sample-bytes", 5000, "--step-ms", 1, "--steps", 25, "--repeats", 1, status=None), "probe-storage")
+
+
 def test_doctor(weir):
     check(weir.json("doctor"), "doctor")
 
