@@ -85,3 +85,40 @@ def test_what_a_killed_run_left_is_removed_by_the_next(weir, tmp_path):
     assert list(tmp_path.glob("*.set"))
     weir.json("probe", "storage", tmp_path, *SMALL, status=None)
     assert not list(tmp_path.iterdir())
+
+
+FEW = ("--samples", 40, "--sample-bytes", 20000, "--threads", 4, "--repeats", 1, "--limit-s", 0.5)
+
+
+def test_streams_of_frames_are_answered(weir, tmp_path):
+    result = weir.json("probe", "storage", tmp_path, *FEW, "--phase", "infer", "--streams", 4, "--frame-rate", 50, "--record-bytes", 4096, status=None)
+    frames = result["frames"]
+    assert frames["planned"] == frames["answered"] == 100 and frames["response_us"]["count"] == 100
+    assert result["errors"] == 0 and not list(tmp_path.iterdir())
+
+
+def test_an_added_second_makes_frames_late(weir, tmp_path):
+    result = weir.json("probe", "storage", tmp_path, *FEW, "--phase", "infer", "--streams", 1, "--frame-rate", 10, "--add-latency", "300ms", status=None)
+    assert result["frames"]["in_time"] == 0 and result["bottleneck"]["stage"] == "read"
+
+
+def test_files_are_streamed(weir, tmp_path):
+    result = weir.json("probe", "storage", tmp_path, *FEW, "--phase", "stream", "--block-bytes", 8192, status=None)
+    assert result["bytes_per_s"] > 0 and result["read_us"]["count"] > result["open_us"]["count"]
+
+
+def test_phases_at_once_are_compared_with_each_alone(weir, tmp_path):
+    result = weir.json("probe", "storage", tmp_path, *FEW, "--phase", "mix", "--step-ms", 2, "--steps", 30, status=None)
+    assert set(result["together_over_alone"]) == {"train_samples_per_s", "stream_bytes_per_s", "infer_p99_response"}
+
+
+def test_phases_refuse_flags_that_they_do_not_have(weir, tmp_path):
+    weir.run("probe", "storage", tmp_path, "--phase", "stream", "--access", "mmap", status=2)
+    weir.run("probe", "storage", tmp_path, "--phase", "mix", "--add-latency", "1ms", status=2)
+    weir.run("probe", "network", status=2)
+
+
+def test_the_host_is_measured(weir):
+    result = weir.json("probe", "host", "--budget-ms", 20, "--threads", 1)
+    assert result["multiply_adds_per_s"]["f32"]["one_thread"] > 1e6
+    assert result["loopback_us"]["p99"] >= result["loopback_us"]["p50"] > 0

@@ -34,19 +34,6 @@ Buffer Allocate(size_t bytes) {
   return buffer;
 }
 
-// cachestat(2), which kernels have from 6.5 on and glibc does not name yet.
-std::optional<uint64_t> CachedBytes(int fd, const StorageSample& sample) {
-  constexpr long kCachestat = 451;
-  struct {
-    uint64_t offset = 0, length = 0;
-  } range{sample.offset, sample.bytes};
-  struct {
-    uint64_t cached = 0, dirty = 0, writeback = 0, evicted = 0, recently_evicted = 0;
-  } pages;
-  if (::syscall(kCachestat, fd, &range, &pages, 0U) != 0) return std::nullopt;
-  return pages.cached * kAlignment;
-}
-
 std::unexpected<Error> Short(const StorageSample& sample, uint64_t got) {
   return Fail(ErrorCode::kIo, fmt::format("{}: {} bytes read of {}: the file is shorter than it was",
                                           EscapeBytes(sample.path), got, sample.bytes));
@@ -159,6 +146,18 @@ class MemoryReader final : public SampleReader {
 };
 
 }  // namespace
+
+std::optional<uint64_t> CachedBytes(int fd, const StorageSample& sample) {
+  constexpr long kCachestat = 451;
+  struct {
+    uint64_t offset = 0, length = 0;
+  } range{sample.offset, sample.bytes};
+  struct {
+    uint64_t cached = 0, dirty = 0, writeback = 0, evicted = 0, recently_evicted = 0;
+  } pages;
+  if (::syscall(kCachestat, fd, &range, &pages, 0U) != 0) return std::nullopt;
+  return pages.cached * kAlignment;
+}
 
 Result<std::unique_ptr<SampleReader>> SampleReader::Make(const ReadOptions& options, const Clock& clock) {
   ::prctl(PR_SET_TIMERSLACK, 1UL);  // an added delay is as long as it says, not 50 us more

@@ -30,7 +30,7 @@ struct ReadMoments {
   std::optional<uint64_t> cached_bytes;  // in the page cache before the read; nothing where nobody tells
 };
 
-// Reads samples into a buffer of its own. One thread at a time.
+// Reads samples into a buffer of its own. One thread at a time; Make is called on any.
 class SampleReader {
  public:
   static Result<std::unique_ptr<SampleReader>> Make(const ReadOptions& options, const Clock& clock);
@@ -38,6 +38,10 @@ class SampleReader {
   // kIo (also for a file that is shorter than `sample` says), kNotFound; the message names the file.
   virtual Result<ReadMoments> Read(const StorageSample& sample) = 0;
 };
+
+// Returns how many bytes of the sample are in the page cache (cachestat(2), of Linux 6.5). Nullopt where the
+// kernel does not tell.
+std::optional<uint64_t> CachedBytes(int fd, const StorageSample& sample);
 
 // Writes out what of the file is not on the disk yet and tells the kernel to forget its pages. kIo.
 Status ForgetPages(const std::string& path);

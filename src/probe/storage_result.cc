@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "results/thresholds.h"
+#include "results/storage_thresholds.h"
 
 namespace weir::probe {
 namespace {

@@ -44,15 +44,6 @@ inline constexpr double kThrottledShare = 0.01;
 // Shorter runs than this, in seconds, have too few samples to name other processes.
 inline constexpr double kShortestForForeign = 0.3;
 
-// The storage probe.
-// Bytes of a cold run that were in the page cache before they were read: as large an error as kErrors allows,
-// ten times, because neighbours in a directory block or a readahead window are unavoidable.
-inline constexpr double kCachedShare = 0.01;
-// Use of the rate that the harness itself reaches from memory. As kGeneratorBusyInvalid.
-inline constexpr double kHarnessShare = 0.8;
-// Steps of a training run. The first is not counted, so fewer make each late step weigh over 5 %.
-inline constexpr int64_t kFewestSteps = 20;
-
 // Bottlenecks.
 // Share of the time from which on a part in use holds the others back.
 inline constexpr double kBusy = 0.8;
