@@ -56,6 +56,15 @@ def test_monitor(weir):
     check(json.loads(weir.run("monitor", "--json", "-", "--", "true").stdout), "monitor")
 
 
+@pytest.mark.parametrize("phase", ["train", "infer", "stream", "mix"])
+def test_probe_storage(weir, tmp_path, phase):
+    check(weir.json("probe", "storage", tmp_path, "--phase", phase, "--samples", 20, "--sample-bytes", 5000, "--step-ms", 1, "--steps", 25, "--repeats", 1, "--limit-s", 0.3, status=None), "probe-storage")
+
+
+def test_probe_host(weir):
+    check(weir.json("probe", "host", "--budget-ms", 10, "--threads", 1), "probe-host")
+
+
 def test_doctor(weir):
     check(weir.json("doctor"), "doctor")
 

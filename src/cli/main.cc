@@ -34,6 +34,7 @@ constexpr Verb kVerbs[] = {
     {"identities", "an index of named embeddings: whom does this face belong to", Identities},
     {"health", "ask a server whether it is ready", Health},
     {"monitor", "run any command and say what it used", MonitorVerb},
+    {"probe", "measures a storage and this host: accelerators fed, frames in time, speeds", ProbeVerb},
     {"doctor", "what is on this machine, and what would spoil a measurement on it", Doctor},
 };
 

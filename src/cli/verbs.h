@@ -19,6 +19,7 @@ int ModelVerb(const Arguments& arguments);  // make, show
 int MonitorVerb(const Arguments& arguments);
 int Predict(const Arguments& arguments);
 int Prepare(const Arguments& arguments);
+int ProbeVerb(const Arguments& arguments);  // storage
 int Report(const Arguments& arguments);
 int Run(const Arguments& arguments);
 int Serve(const Arguments& arguments);

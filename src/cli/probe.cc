@@ -1,0 +1,449 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "base/count.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "cli/console.h"
+#include "cli/flags.h"
+#include "cli/verbs.h"
+#include "probe/host_speed.h"
+#include "probe/storage_phases.h"
+#include "record/provenance.h"
+
+namespace weir::cli {
+namespace {
+
+struct StorageFlags {
+  std::string phase = "train";
+  int streams = 8;
+  double frame_rate = 25, deadline_ms = 0;
+  int64_t record_bytes = 0, block_bytes = int64_t{1} << 20;
+  std::string path, profile, set, accelerators = "1", access = "pool", source = "storage", json,
+                                  added = "0us";
+  probe::MadeSetOptions made;
+  int batch = 0, threads = 16, depth = 2, repeats = 3, seed = 1;
+  int64_t steps = 200;
+  double step_ms = 0, limit_s = 30, timeout_s = 10, least_utilisation = 0, max_rate_mb = 0;
+  bool direct = false, warm = false, must_feed = false;
+};
+
+struct Bounds {
+  int least = 1, most = 1;
+};
+
+// "8" or "1:64".
+Result<Bounds> ParseAccelerators(const std::string& text) {
+  constexpr int kMost = 4096;
+  const auto number = [&](std::string_view part) -> std::optional<int> {
+    int value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc() || end != part.data() + part.size() || value < 1 || value > kMost)
+      return std::nullopt;
+    return value;
+  };
+  const size_t colon = text.find(':');
+  const auto least = number(std::string_view(text).substr(0, colon));
+  const auto most = colon == std::string::npos ? least : number(std::string_view(text).substr(colon + 1));
+  if (!least || !most || *most < *least)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("--accelerators {}: a number from 1 to {}, or two as in 1:64", Quoted(text), kMost));
+  return Bounds{*least, *most};
+}
+
+// "180us", "2ms".
+Result<Duration> ParseDelay(const std::string& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, text.data() + text.size());
+  if (error == std::errc() && value >= 0 && value <= 10'000'000 && (unit == "us" || unit == "ms"))
+    return Duration(value * (unit == "us" ? 1'000 : 1'000'000));
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("--add-latency {}: microseconds or milliseconds, as in 180us", Quoted(text)));
+}
+
+std::string Percentiles(const char* name, const Json& times) {
+  if (!times.contains("p50")) return "";
+  return fmt::format("  {:<13}p50 {} us, p99 {} us, max {} us\n", name, Short(times["p50"].get<double>()),
+                     Short(times["p99"].get<double>()), Short(times["max"].get<double>()));
+}
+
+std::string VerdictText(const Console& console, const Json& json) {
+  std::string text = fmt::format("{} {}\n", console.Bold("verdict"), json["verdict"].get<std::string>());
+  for (const Json& reason : json["reasons"])
+    text +=
+        fmt::format("  {}: {}\n", reason["reason"].get<std::string>(), reason["evidence"].get<std::string>());
+  return text;
+}
+
+std::string TrainText(const Console& console, const Json& json) {
+  std::string text;
+  const Json& fed = json["accelerators"];
+  if (fed.contains("value")) {
+    text += fmt::format("{} {} of {}", console.Bold("feeds"), Count(fed["value"].get<int>(), "accelerator"),
+                        json["profile"].get<std::string>());
+    if (fed.value("low", -1) != fed.value("high", -1))
+      text +=
+          fmt::format(" ({} in every repeat, {} in the best)", fed.value("low", 0), fed["high"].get<int>());
+    text += fed["more_may_be_fed"].get<bool>() ? ", perhaps more: raise --accelerators\n" : "\n";
+  } else {
+    text += fmt::format("{} none of the numbers of accelerators asked about\n", console.Bold("feeds"));
+  }
+  if (json.contains("utilisation_percent"))
+    text += fmt::format(
+        "  utilisation  {:.2f} %, at least {:.0f} % is wanted; bottleneck {} ({:.0f} % of the time)\n",
+        json["utilisation_percent"].get<double>(), json["least_utilisation_percent"].get<double>(),
+        json["bottleneck"]["stage"].get<std::string>(), 100 * json["bottleneck"]["share"].get<double>());
+  if (json.contains("samples_per_s"))
+    text += fmt::format("  throughput   {} samples/s, {}/s; the accelerators want {} samples/s\n",
+                        Short(json["samples_per_s"].get<double>()), Size(json["bytes_per_s"].get<double>()),
+                        Short(json["demand_samples_per_s"].get<double>()));
+  if (json.contains("ceiling_samples_per_s"))
+    text += fmt::format("  ceiling      {} samples/s by this program from memory\n",
+                        Short(json["ceiling_samples_per_s"].get<double>()));
+  if (json.contains("reads_in_flight_needed"))
+    text += fmt::format("  in flight    {} reads for that demand; --threads gives as many\n",
+                        Short(json["reads_in_flight_needed"].get<double>()));
+  if (json.contains("cached_share"))
+    text += fmt::format("  cached       {:.2f} % of the bytes before they were read\n",
+                        100 * json["cached_share"].get<double>());
+  text += Percentiles("open", json["open_us"]) + Percentiles("read", json["read_us"]) +
+          Percentiles("close", json["close_us"]);
+  return text + VerdictText(console, json);
+}
+
+Result<probe::StorageProfile> Demand(const StorageFlags& flags) {
+  probe::StorageProfile profile{.name = "own", .sample_bytes = 115'000, .batch = 1, .step = 3500us};
+  if (!flags.profile.empty()) profile = TRY(probe::FindStorageProfile(flags.profile));
+  if (flags.batch > 0) profile.batch = flags.batch;
+  if (flags.step_ms > 0) profile.step = FromSeconds(flags.step_ms / 1e3);
+  if (flags.least_utilisation > 0) profile.least_utilisation = flags.least_utilisation / 100;
+  return profile;
+}
+
+struct ProbedSet {
+  std::optional<probe::MadeSet> made;
+  std::vector<probe::StorageSample> samples;
+};
+
+// Names folders that a probe on another host, or before a restart, has left.
+void NoteForeign(const Console& console, const std::string& path) {
+  for (const std::string& folder : probe::RemoveOrphans(path, probe::ReadHostIdentity()).foreign)
+    console.Note(
+        fmt::format("{} belongs to a probe on another host, or before a restart; remove it and its "
+                    ".owner file if that probe has ended",
+                    EscapeBytes(folder)));
+}
+
+Result<ProbedSet> PrepareSet(const StorageFlags& flags, const probe::StorageProfile& profile,
+                             const Console& console, const Clock& clock, const std::stop_token& stop) {
+  ProbedSet set;
+  if (!flags.set.empty()) {
+    set.samples = TRY(probe::ListSamples(flags.set));
+    return set;
+  }
+  if (!std::filesystem::is_directory(flags.path))
+    return Fail(ErrorCode::kNotFound, fmt::format("{}: no such folder", EscapeBytes(flags.path)));
+  probe::MadeSetOptions made = flags.made;
+  if (made.mean_bytes <= 0) made.mean_bytes = profile.sample_bytes;
+  if (made.deviation_bytes <= 0) made.deviation_bytes = profile.sample_deviation_bytes;
+  made.max_bytes_per_s = flags.max_rate_mb * 1e6;
+  const Seed seed(static_cast<uint64_t>(flags.seed));
+  NoteForeign(console, flags.path);
+  const probe::SetNeeds needs = TRY(probe::CheckSpace(flags.path, made, seed));
+  console.Note(fmt::format("writes {} to {}, of {} free; removed at the end",
+                           Size(static_cast<double>(needs.bytes)), EscapeBytes(flags.path),
+                           Size(static_cast<double>(needs.space.free_bytes))));
+  set.made.emplace(TRY(probe::MadeSet::Make(flags.path, made, seed, clock, stop)));
+  set.samples = set.made->samples();
+  return set;
+}
+
+// Ends the program although a thread is in a read that does not end. The set may be on the storage that
+// hangs, so its removal gets a second; the next run removes what is left.
+[[noreturn]] void EndDespiteHungReads(ProbedSet set, int status) {
+  std::fflush(nullptr);
+  std::atomic<bool> removed = false;
+  std::jthread remover = StartThread("remover", [&](const std::stop_token&) {
+    set.made.reset();
+    removed = true;
+  });
+  for (int i = 0; i < 100 && !removed; ++i) ::usleep(10'000);
+  std::_Exit(status);
+}
+
+std::string InferText(const Console& console, const Json& json) {
+  const Json& frames = json["frames"];
+  std::string text =
+      fmt::format("{} {} of {} frames in time", console.Bold("answered"),
+                  Count(frames["in_time"].get<int64_t>()), Count(frames["planned"].get<int64_t>()));
+  if (frames.contains("in_time_percent"))
+    text += fmt::format(" ({:.2f} %)", frames["in_time_percent"].get<double>());
+  text += fmt::format("; most of the time goes to {}\n", json["bottleneck"]["stage"].get<std::string>());
+  text += Percentiles("response", frames["response_us"]) + Percentiles("open", json["open_us"]) +
+          Percentiles("read", json["read_us"]) + Percentiles("close", json["close_us"]);
+  return text + VerdictText(console, json);
+}
+
+std::string StreamText(const Console& console, const Json& json) {
+  std::string text;
+  if (json.contains("bytes_per_s"))
+    text += fmt::format("{} {}/s in blocks of {}\n", console.Bold("streams"),
+                        Size(json["bytes_per_s"].get<double>()), Size(json["block_bytes"].get<double>()));
+  text += Percentiles("open", json["open_us"]) + Percentiles("block", json["read_us"]);
+  return text + VerdictText(console, json);
+}
+
+std::string MixText(const Console& console, const Json& json) {
+  const Json& kept = json["together_over_alone"];
+  std::string text = fmt::format("{} all phases at once, over each alone\n", console.Bold("interference"));
+  const auto line = [&](const char* key, const char* what) {
+    if (kept.contains(key)) text += fmt::format("  {:<28}{:.2f}\n", what, kept[key].get<double>());
+  };
+  line("train_samples_per_s", "training throughput");
+  line("stream_bytes_per_s", "streaming throughput");
+  line("infer_p99_response", "inference p99 response time");
+  return text + VerdictText(console, json);
+}
+
+probe::PhaseOptions Options(const StorageFlags& flags, const probe::StorageProfile& profile,
+                            const Bounds& bounds, Duration added) {
+  const probe::StorageOptions train{.profile = profile,
+                                    .least_accelerators = bounds.least,
+                                    .most_accelerators = bounds.most,
+                                    .read = {.access = flags.source == "memory" ? probe::Access::kMemory
+                                                       : flags.access == "mmap" ? probe::Access::kMmap
+                                                                                : probe::Access::kPool,
+                                             .direct = flags.direct,
+                                             .cold = !flags.warm,
+                                             .added = added},
+                                    .threads = flags.threads,
+                                    .depth = flags.depth,
+                                    .repeats = flags.repeats,
+                                    .steps = flags.steps,
+                                    .limit = FromSeconds(flags.limit_s),
+                                    .timeout = FromSeconds(flags.timeout_s),
+                                    .seed = static_cast<uint64_t>(flags.seed)};
+  return {.train = train,
+          .infer = {.streams = flags.streams,
+                    .frames_per_s = flags.frame_rate,
+                    .deadline = FromSeconds(flags.deadline_ms / 1e3),
+                    .record_bytes = static_cast<uint64_t>(flags.record_bytes),
+                    .threads = flags.threads,
+                    .limit = train.limit,
+                    .timeout = train.timeout},
+          .stream = {.block_bytes = static_cast<uint64_t>(flags.block_bytes),
+                     .threads = flags.threads,
+                     .direct = flags.direct,
+                     .cold = !flags.warm,
+                     .limit = train.limit,
+                     .timeout = train.timeout}};
+}
+
+struct PhaseAnswer {
+  Json json;
+  std::string text;
+  bool hung = false, fed = true;
+};
+
+template <typename Report>
+PhaseAnswer AnswerOf(const Report& report, const Console& console,
+                     std::string (*text)(const Console&, const Json&)) {
+  Json json = probe::ToJson(report);
+  std::string words = text(console, json);
+  return {.json = std::move(json), .text = std::move(words), .hung = probe::AnyHung(report)};
+}
+
+Result<PhaseAnswer> PlayPhase(const std::string& phase, const probe::PhaseOptions& options,
+                              const std::vector<probe::StorageSample>& samples, const probe::SetFacts& facts,
+                              Console& console, const Clock& clock, const std::stop_token& stop) {
+  if (phase == "infer")
+    return AnswerOf(TRY(probe::ProbeInference(options, samples, facts, clock, stop)), console, InferText);
+  if (phase == "stream")
+    return AnswerOf(TRY(probe::ProbeStreaming(options, samples, facts, clock, stop)), console, StreamText);
+  if (phase == "mix")
+    return AnswerOf(TRY(probe::ProbeMix(options, samples, facts, clock, stop)), console, MixText);
+  const Instant begin = clock.Now();
+  const auto report = TRY(probe::ProbeTraining(
+      options.train, samples, facts, clock, stop, [&](int runs, const probe::TrainRun& last) {
+        console.Progress(Seconds(clock.Now() - begin), "runs", runs, 0,
+                         fmt::format("{} accelerators", last.accelerators));
+      }));
+  console.EndProgress();
+  Json json = probe::ToJson(report);
+  std::string text = TrainText(console, json);
+  return PhaseAnswer{.json = std::move(json),
+                     .text = std::move(text),
+                     .hung = !report.facts.Reads().hung.empty(),
+                     .fed = report.fed.value.has_value()};
+}
+
+Status CheckFlags(const StorageFlags& flags) {
+  if (flags.direct && flags.access == "mmap")
+    return Fail(ErrorCode::kInvalidArgument, "--direct goes with --access pool: a mapping has no O_DIRECT");
+  if (flags.block_bytes % 4096 != 0)
+    return Fail(ErrorCode::kInvalidArgument, "--block-bytes: a multiple of 4096 is needed");
+  const bool streams = flags.phase == "stream" || flags.phase == "mix";
+  if (streams && (flags.access == "mmap" || flags.source == "memory" || flags.added != "0us"))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--phase {} reads files in blocks: it has no --access mmap, --source memory or "
+                            "--add-latency",
+                            flags.phase));
+  return {};
+}
+
+Result<int> ProbeStorage(const StorageFlags& flags, Console& console) {
+  const Interrupt interrupt;
+  static const SteadyClock clock;  // outlives a thread in a read that hangs
+  const Bounds bounds = TRY(ParseAccelerators(flags.accelerators));
+  const Duration added = TRY(ParseDelay(flags.added));
+  const probe::StorageProfile profile = TRY(Demand(flags));
+  TRY_STATUS(CheckFlags(flags));
+  const probe::PhaseOptions options = Options(flags, profile, bounds, added);
+  ProbedSet set = TRY(PrepareSet(flags, profile, console, clock, interrupt.token()));
+  probe::SetFacts facts;
+  if (flags.source != "memory") {
+    facts = probe::InspectSet(set.samples);
+    if (!flags.warm) TRY_STATUS(probe::ForgetSet(set.samples));
+  }
+  PhaseAnswer answer =
+      TRY(PlayPhase(flags.phase, options, set.samples, facts, console, clock, interrupt.token()));
+  answer.json["provenance"] =
+      record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(flags.seed)})
+          .ToJson();
+  console.Text(answer.text);
+  TRY_STATUS(console.Json(answer.json));
+  const bool met = answer.json["verdict"] != "INVALID" && (answer.fed || !flags.must_feed);
+  const int status = met ? kDone : kClaimInvalid;
+  if (answer.hung) EndDespiteHungReads(std::move(set), status);
+  return status;
+}
+
+int Storage(const Arguments& arguments) {
+  StorageFlags flags;
+  Flags parser("probe storage", "Says how many accelerators a storage feeds, and the stage they wait for.",
+               "weir probe storage . --samples 200 --accelerators 1:8");
+  parser.Required("PATH", flags.path, "Folder on the storage. A set is written below it and removed.");
+  parser.Choice(
+      "--phase", flags.phase, {"train", "infer", "stream", "mix"},
+      "train (default): emulated accelerators over random whole files. infer: streams of frames with "
+      "deadlines. stream: large sequential reads. mix: each alone, then all at once.");
+  parser.Text("--profile", flags.profile, "Demand of an MLPerf Storage workload, such as resnet50-h100.");
+  parser.Text("--accelerators", flags.accelerators,
+              "Number, or a range to search, such as 1:64 (default 1).");
+  parser.Text("--set", flags.set,
+              "Folder whose files are read instead of a written set. Nothing is written.");
+  parser.Choice("--access", flags.access, {"pool", "mmap"}, "Blocking reads (default) or mappings.");
+  parser.Choice("--source", flags.source, {"storage", "memory"}, "memory: this program without a storage.");
+  parser.Switch("--direct", flags.direct, "Reads past the page cache (O_DIRECT).");
+  parser.Switch("--warm", flags.warm, "Leaves the page cache as it is.");
+  parser.Text("--add-latency", flags.added, "Time added to each read, such as 180us.");
+  parser.Integer("--threads", flags.threads, 1, 1024, "Reading threads (default 16).");
+  parser.Integer("--depth", flags.depth, 1, 1024, "Steps read ahead (default 2).");
+  parser.Integer("--batch", flags.batch, 1, 65536, "Samples of one step of one accelerator.");
+  parser.Number("--step-ms", flags.step_ms, 0.01, 1e6, "Compute time of one step.");
+  parser.Integer64("--steps", flags.steps, 2, int64_t{1} << 30, "Steps of one run (default 200).");
+  parser.Number("--limit-s", flags.limit_s, 0.1, 1e6, "Seconds after which no step begins (default 30).");
+  parser.Number("--timeout-s", flags.timeout_s, 0.1, 1e6,
+                "Seconds after which a read counts as hung (default 10).");
+  parser.Integer("--repeats", flags.repeats, 1, 100, "Runs of each number of accelerators (default 3).");
+  parser.Number("--least-utilisation", flags.least_utilisation, 1, 100,
+                "Percent from which on accelerators count as fed (default: the profile's, or 90).");
+  parser.Integer("--streams", flags.streams, 1, 1'000'000, "Streams of frames of infer (default 8).");
+  parser.Number("--frame-rate", flags.frame_rate, 0.001, 1e6,
+                "Frames per second of each stream (default 25).");
+  parser.Number("--deadline-ms", flags.deadline_ms, 0.001, 1e6,
+                "Deadline of a frame after its planned time (default: one frame's interval).");
+  parser.Integer64("--record-bytes", flags.record_bytes, 1, int64_t{1} << 40,
+                   "Bytes read at a random place for a frame (default: the whole file).");
+  parser.Integer64("--block-bytes", flags.block_bytes, 4096, int64_t{1} << 30,
+                   "Bytes of one read of stream (default 1048576).");
+  parser.Switch("--must-feed", flags.must_feed, "Exits with 3 if none of the numbers is fed.");
+  parser.Integer64("--samples", flags.made.samples, 1, 100'000'000,
+                   "Samples of the written set (default 1000).");
+  parser.Number("--sample-bytes", flags.made.mean_bytes, 1, 1e12, "Mean size of a written sample.");
+  parser.Number("--sample-deviation", flags.made.deviation_bytes, 1, 1e12,
+                "Standard deviation of the log-normal sizes, bytes.");
+  parser.Number("--max-rate", flags.max_rate_mb, 0.001, 1e6, "MB/s at most while the set is written.");
+  parser.Integer("--seed", flags.seed, 0, 2'000'000'000, "Seed of sizes, contents and order (default 1).");
+  parser.Text("--json", flags.json, "JSON file for the result; - for standard output.");
+  flags.made.mean_bytes = 0;
+  if (const auto status = parser.Parse(arguments)) return *status;
+  Console console(flags.json);
+  if (const Status writable = console.CheckJson(); !writable) return FailWith(writable.error());
+  const auto status = ProbeStorage(flags, console);
+  if (status) return *status;
+  FailWith(status.error());
+  return status.error().code == ErrorCode::kCancelled ? kInterrupted : ExitStatus(status.error());
+}
+
+std::string HostText(const Console& console, const Json& json) {
+  const auto rate = [](const Json& one, const char* unit, double scale) {
+    return fmt::format("{} {} on one thread, {} on all", Short(one["one_thread"].get<double>() * scale), unit,
+                       Short(one["all_threads"].get<double>() * scale));
+  };
+  std::string text = fmt::format("{} {}, {}\n", console.Bold("host"), Count(json["cores"].get<int>(), "core"),
+                                 json["instruction_set"].get<std::string>());
+  for (const auto& [name, one] : json["multiply_adds_per_s"].items())
+    text += fmt::format("  {:<14}{}\n", name, rate(one, "G multiply-adds/s", 1e-9));
+  for (const auto& [name, one] : json["memory_gb_per_s"].items())
+    text += fmt::format("  memory {:<7}{}\n", name, rate(one, "GB/s", 1));
+  text +=
+      fmt::format("  clock reading {} ns, system call {} ns\n", Short(json["clock_read_ns"].get<double>()),
+                  Short(json["system_call_ns"].get<double>()));
+  for (const char* key : {"timer_late_us", "wake_up_us", "loopback_us"})
+    text += fmt::format("  {:<14}p50 {} us, p99 {} us\n", key, Short(json[key]["p50"].get<double>()),
+                        Short(json[key]["p99"].get<double>()));
+  return text + VerdictText(console, json);
+}
+
+int Host(const Arguments& arguments) {
+  std::string json_file;
+  int threads = UsableCpus(), budget_ms = 200;
+  Flags parser("probe host", "Measures this host: arithmetic, memory, clock, system call, wake-up, loopback.",
+               "weir probe host --json host.json");
+  parser.Integer("--threads", threads, 1, 4096,
+                 "Threads of arithmetic and memory (default: the usable cores).");
+  parser.Integer("--budget-ms", budget_ms, 10, 60'000, "Milliseconds of each measurement (default 200).");
+  parser.Text("--json", json_file, "JSON file for the result; - for standard output.");
+  if (const auto status = parser.Parse(arguments)) return *status;
+  const Console console(json_file);
+  if (const Status writable = console.CheckJson(); !writable) return FailWith(writable.error());
+  const SteadyClock clock;
+  const auto speed =
+      probe::MeasureHost({.budget = std::chrono::milliseconds(budget_ms), .threads = threads}, clock);
+  if (!speed) return FailWith(speed.error());
+  Json json = probe::ToJson(*speed);
+  json["provenance"] = record::CollectProvenance({.command = CommandLine()}).ToJson();
+  console.Text(HostText(console, json));
+  if (const Status written = console.Json(json); !written) return FailWith(written.error());
+  return kDone;
+}
+
+}  // namespace
+
+int ProbeVerb(const Arguments& arguments) {
+  const Arguments rest(arguments.empty() ? arguments.end() : arguments.begin() + 1, arguments.end());
+  if (!arguments.empty() && arguments.front() == "storage") return Storage(rest);
+  if (!arguments.empty() && arguments.front() == "host") return Host(rest);
+  if (!arguments.empty() && (arguments.front() == "--help" || arguments.front() == "-h")) {
+    fmt::print(
+        "Measures a storage and this host.\n\nUsage: weir probe SUBCOMMAND ...\n\n"
+        "Subcommands:\n"
+        "  storage  Accelerators that a storage feeds, frames in time, streams.\n"
+        "  host     Speeds of this host.\n\n"
+        "Example:\n  weir probe storage . --samples 200 --accelerators 1:8\n");
+    return kDone;
+  }
+  return FailWith({ErrorCode::kInvalidArgument,
+                   "probe wants storage or host, as in: weir probe storage . or weir probe host"});
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,186 @@
+#include "probe/storage_result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "results/storage_thresholds.h"
+
+namespace weir::probe {
+namespace {
+
+namespace threshold = results::threshold;
+using record::Reason;
+using record::Standing;
+
+template <typename Value>
+std::optional<double> MedianOfRuns(const std::vector<TrainRun>& runs, const Value& value) {
+  std::vector<double> values;
+  for (const TrainRun& run : runs)
+    if (const std::optional<double> one = value(run.train)) values.push_back(*one);
+  if (values.empty()) return std::nullopt;
+  std::ranges::sort(values);
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+}  // namespace
+
+Result<FedAccelerators> FindMostFed(int least, int most, const Trial& trial) {
+  FedAccelerators found;
+  int low = least, high = most;
+  while (low <= high) {
+    const int n = low + (high - low) / 2;
+    const std::vector<bool> fed = TRY(trial(n));
+    const auto yes = std::ranges::count(fed, true);
+    const auto all = std::ssize(fed);
+    if (all > 0 && yes == all) found.low = std::max(found.low.value_or(n), n);
+    if (yes > 0) found.high = std::max(found.high.value_or(n), n);
+    if (2 * yes > all) {
+      found.value = std::max(found.value.value_or(n), n);
+      low = n + 1;
+    } else {
+      high = n - 1;
+    }
+  }
+  found.more_may_be_fed = found.value == most;
+  return found;
+}
+
+MachineUse MachineUseOf(const monitor::Resources& used, int cores) {
+  MachineUse machine{.cores = static_cast<double>(cores), .wall_s = used.wall_s};
+  if (used.server_cpu && used.app_cpu) {
+    const double own =
+        used.app_cpu->mean + (used.recogniser_cpu ? used.recogniser_cpu->mean : 0) + used.observer_cpu;
+    machine.foreign_cores = std::max(0.0, used.server_cpu->mean - own);
+  }
+  machine.steal_percent = used.steal_percent;
+  if (used.throttled_s && used.wall_s > 0) machine.throttled_share = *used.throttled_s / used.wall_s;
+  if (used.read_bytes) machine.device_bytes = static_cast<double>(*used.read_bytes);
+  return machine;
+}
+
+void StorageVerdict::Add(Standing at_best, std::string_view reason, std::string evidence) {
+  standing = std::max(standing, at_best);
+  causes.push_back({at_best, std::string(reason), std::move(evidence)});
+}
+
+std::optional<double> TrainFacts::MedianUtilisation() const {
+  return MedianOfRuns(runs, [](const TrainResult& train) { return train.Utilisation(); });
+}
+
+std::optional<double> TrainFacts::MedianSamplesPerSecond() const {
+  return MedianOfRuns(runs, [](const TrainResult& train) { return train.SamplesPerSecond(); });
+}
+
+std::optional<double> TrainFacts::MedianBytesPerSecond() const {
+  return MedianOfRuns(runs, [](const TrainResult& train) { return train.BytesPerSecond(); });
+}
+
+ReadTally TrainFacts::Reads() const {
+  ReadTally reads;
+  for (const TrainRun& run : runs) reads.Merge(run.train.reads);
+  return reads;
+}
+
+Stalls TrainFacts::AllStalls() const {
+  Stalls stalls;
+  for (const TrainRun& run : runs) stalls.Add(run.train.stalls);
+  return stalls;
+}
+
+void JudgeReads(const ReadTally& reads, const SetFacts& set, bool wants_cold, StorageVerdict& verdict) {
+  if (!reads.hung.empty())
+    verdict.Add(
+        Standing::kInvalid, "hung",
+        fmt::format("{} reads did not end within the timeout, first {}", reads.hung.size(), reads.hung[0]));
+  if (reads.errors > static_cast<int64_t>(reads.hung.size()))
+    verdict.Add(Standing::kInvalid, ToString(Reason::kErrors),
+                fmt::format("{} reads failed, first {}", reads.errors, reads.first_errors[0]));
+  if (set.unwritten_bytes > 0)
+    verdict.Add(Standing::kInvalid, "unwritten",
+                fmt::format("{} of {} bytes are holes or were never written: no disk is read for them",
+                            set.unwritten_bytes, set.bytes));
+  if (set.unknown_files > 0)
+    verdict.Add(Standing::kSuspect, "unwritten",
+                fmt::format("the file system does not list the extents of {} files: they may have holes",
+                            set.unknown_files));
+  if (!wants_cold) return;
+  if (const auto share = reads.CachedShare(); share && *share > threshold::kCachedShare)
+    verdict.Add(Standing::kInvalid, "cached",
+                fmt::format("{:.1f} % of the bytes were in the page cache before they were read, limit "
+                            "{:.0f} %",
+                            100 * *share, 100 * threshold::kCachedShare));
+  if (reads.unknown_cache > 0)
+    verdict.Add(Standing::kSuspect, "cached",
+                fmt::format("the kernel does not say for {} reads how much was in the page cache "
+                            "(cachestat needs Linux 6.5)",
+                            reads.unknown_cache));
+}
+
+void JudgeMachine(const MachineUse& machine, StorageVerdict& verdict) {
+  if (machine.steal_percent && *machine.steal_percent > threshold::kStealPercent)
+    verdict.Add(Standing::kSuspect, ToString(Reason::kSteal),
+                fmt::format("steal {:.1f} % of the CPU time, limit {:.0f} %", *machine.steal_percent,
+                            threshold::kStealPercent));
+  const double limit = threshold::kForeignShare * machine.cores;
+  if (machine.wall_s > threshold::kShortestForForeign && machine.foreign_cores &&
+      *machine.foreign_cores > limit)
+    verdict.Add(Standing::kSuspect, ToString(Reason::kForeignCpu),
+                fmt::format("other processes used {:.2f} of {:.0f} cores, limit {:.2f}",
+                            *machine.foreign_cores, machine.cores, limit));
+  if (machine.throttled_share && *machine.throttled_share > threshold::kThrottledShare)
+    verdict.Add(Standing::kInvalid, ToString(Reason::kThrottling),
+                fmt::format("a CPU quota held the process back for {:.1f} % of the time, limit {:.0f} %",
+                            100 * *machine.throttled_share, 100 * threshold::kThrottledShare));
+}
+
+StorageVerdict Judge(const TrainFacts& facts) {
+  StorageVerdict verdict;
+  const ReadTally reads = facts.Reads();
+  JudgeReads(reads, facts.set, facts.wants_cold, verdict);
+  MachineUse worst;
+  int64_t fewest = facts.runs.empty() ? 0 : facts.runs.front().train.steps;
+  for (const TrainRun& run : facts.runs) {
+    fewest = std::min(fewest, run.train.steps);
+    worst.cores = run.machine.cores;
+    worst.wall_s = std::max(worst.wall_s, run.machine.wall_s);
+    worst.foreign_cores = std::max(worst.foreign_cores, run.machine.foreign_cores);
+    worst.steal_percent = std::max(worst.steal_percent, run.machine.steal_percent);
+    worst.throttled_share = std::max(worst.throttled_share, run.machine.throttled_share);
+  }
+  if (fewest < threshold::kFewestSteps)
+    verdict.Add(Standing::kSuspect, ToString(Reason::kTooFewSamples),
+                fmt::format("{} steps in the shortest run, limit {}", fewest, threshold::kFewestSteps));
+  if (const auto rate = facts.MedianSamplesPerSecond();
+      !facts.from_memory && rate && facts.ceiling_samples_per_s &&
+      *rate > threshold::kHarnessShare * *facts.ceiling_samples_per_s)
+    verdict.Add(Standing::kSuspect, ToString(Reason::kGeneratorBusy),
+                fmt::format("{:.0f} samples/s of the {:.0f} that this program reads from memory, limit "
+                            "{:.0f} %",
+                            *rate, *facts.ceiling_samples_per_s, 100 * threshold::kHarnessShare));
+  JudgeMachine(worst, verdict);
+  return verdict;
+}
+
+StorageBottleneck FindBottleneck(const TrainFacts& facts) {
+  constexpr double kNoStall = 0.01;
+  const Stalls stalls = facts.AllStalls();
+  double wall = 0;
+  for (const TrainRun& run : facts.runs) wall += Seconds(run.train.wall);
+  if (wall <= 0 || Seconds(stalls.Total()) < kNoStall * wall)
+    return {"compute", wall > 0 ? 1 - Seconds(stalls.Total()) / wall : 1};
+  const std::pair<const char*, Duration> parts[] = {
+      {"queue", stalls.queue}, {"open", stalls.open}, {"read", stalls.read}, {"close", stalls.close}};
+  const auto& most = *std::ranges::max_element(parts, {}, [](const auto& part) { return part.second; });
+  return {most.first, Seconds(most.second) / wall};
+}
+
+std::optional<double> ReadsInFlight(double samples_per_s, const ReadTally& reads) {
+  const auto open = reads.open_ns.Mean(), read = reads.read_ns.Mean(), close = reads.close_ns.Mean();
+  if (!open || !read || !close) return std::nullopt;
+  return samples_per_s * (*open + *read + *close) / 1e9;
+}
+
+}  // namespace weir::probe

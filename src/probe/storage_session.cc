@@ -1,0 +1,220 @@
+#include "probe/storage_session.h"
+
+#include <algorithm>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "base/thread.h"
+
+namespace weir::probe {
+namespace {
+
+// The trainings of one probe.
+class Trainings {
+ public:
+  Trainings(const StorageOptions& options, const std::vector<StorageSample>& samples, const Clock& clock,
+            std::stop_token stop)
+      : options_(options), samples_(samples), clock_(clock), stop_(std::move(stop)) {
+    for (const StorageSample& sample : samples_) most_bytes_ = std::max<size_t>(most_bytes_, sample.bytes);
+  }
+
+  Result<TrainRun> Run(int accelerators, int repeat) const {
+    const auto monitor = TRY(monitor::ResourceMonitor::Start(clock_, {.nvml_library = ""}));
+    TrainRun run{.accelerators = accelerators};
+    run.train = TRY(Play(options_.read,
+                         {.accelerators = accelerators,
+                          .batch = options_.profile.batch,
+                          .step = options_.profile.step,
+                          .threads = options_.threads,
+                          .depth = options_.depth,
+                          .steps = options_.steps,
+                          .limit = options_.limit,
+                          .timeout = options_.timeout},
+                         repeat));
+    run.machine = MachineUseOf(monitor->Stop(), static_cast<int>(std::thread::hardware_concurrency()));
+    if (run.train.cancelled) return Fail(ErrorCode::kCancelled, "stopped");
+    return run;
+  }
+
+  // Samples a second from memory, without compute time and without added latency.
+  Result<std::optional<double>> Ceiling() const {
+    const int64_t endless = (int64_t{1} << 40) / std::max(1, options_.profile.batch);
+    ReadOptions memory = options_.read;
+    memory.access = Access::kMemory;
+    memory.added = Duration{};
+    const auto train = TRY(Play(memory,
+                                {.batch = options_.profile.batch,
+                                 .threads = std::min(options_.threads, UsableCpus()),
+                                 .depth = options_.depth,
+                                 .steps = endless,
+                                 .limit = 1s,
+                                 .timeout = options_.timeout},
+                                0));
+    if (train.cancelled) return Fail(ErrorCode::kCancelled, "stopped");
+    return train.SamplesPerSecond();
+  }
+
+ private:
+  Result<TrainResult> Play(ReadOptions read, const TrainOptions& train, int repeat) const {
+    read.most_bytes = most_bytes_;
+    const Seed seed = Seed(options_.seed).Stream(static_cast<uint64_t>(repeat));
+    return Train(
+        samples_, train, seed, [this, read] { return SampleReader::Make(read, clock_); }, clock_, stop_);
+  }
+
+  const StorageOptions& options_;
+  const std::vector<StorageSample>& samples_;
+  const Clock& clock_;
+  const std::stop_token stop_;
+  size_t most_bytes_ = 0;
+};
+
+Json ToJson(const TrainRun& run) {
+  Json json{{"accelerators", run.accelerators}};
+  if (const auto share = run.train.Utilisation()) json["utilisation_percent"] = 100 * *share;
+  PutIfAny(json, "samples_per_s", run.train.SamplesPerSecond());
+  json["steps"] = run.train.steps;
+  json["wall_s"] = Seconds(run.train.wall);
+  json["errors"] = run.train.reads.errors;
+  Json epochs = Json::array();
+  for (const auto& [cached, asked] : run.train.epochs)
+    epochs.push_back(asked > 0 ? static_cast<double>(cached) / static_cast<double>(asked) : 0);
+  json["cached_share_by_epoch"] = std::move(epochs);
+  json["bytes_asked"] = run.train.reads.bytes;
+  PutMachine(json, run.machine);
+  return json;
+}
+
+}  // namespace
+
+SetFacts InspectSet(const std::vector<StorageSample>& samples) {
+  SetFacts facts{.samples = samples.size()};
+  for (const StorageSample& sample : samples) {
+    facts.bytes += sample.bytes;
+    if (const auto unwritten = UnwrittenBytes(sample.path)) {
+      facts.unwritten_bytes += *unwritten;
+    } else {
+      ++facts.unknown_files;
+    }
+  }
+  return facts;
+}
+
+Status ForgetSet(const std::vector<StorageSample>& samples) {
+  for (const StorageSample& sample : samples) TRY_STATUS(ForgetPages(sample.path));
+  return {};
+}
+
+Result<TrainReport> ProbeTraining(const StorageOptions& options, const std::vector<StorageSample>& samples,
+                                  const SetFacts& set, const Clock& clock, const std::stop_token& stop,
+                                  const Progress& progress) {
+  const Trainings trainings(options, samples, clock, stop);
+  TrainReport report{.profile = options.profile};
+  const auto ceiling = TRY(trainings.Ceiling());
+  std::map<int, std::vector<TrainRun>> by_number;
+  bool hung = false;
+  const auto trial = [&](int accelerators) -> Result<std::vector<bool>> {
+    std::vector<bool> fed;
+    for (int repeat = 0; repeat < options.repeats && !hung; ++repeat) {
+      TrainRun run = TRY(trainings.Run(accelerators, repeat));
+      hung = !run.train.reads.hung.empty();
+      fed.push_back(!hung && run.train.Utilisation().value_or(0) >= options.profile.least_utilisation);
+      report.runs.push_back(run);
+      by_number[accelerators].push_back(std::move(run));
+      progress(static_cast<int>(report.runs.size()), report.runs.back());
+    }
+    if (fed.empty()) fed.push_back(false);
+    return fed;
+  };
+  report.fed = TRY(FindMostFed(options.least_accelerators, options.most_accelerators, trial));
+  const auto shown = report.fed.value ? by_number.find(*report.fed.value) : by_number.begin();
+  CHECK(shown != by_number.end());
+  report.facts = {
+      .runs = shown->second,
+      .ceiling_samples_per_s = ceiling,
+      .set = options.read.access == Access::kMemory ? SetFacts{set.bytes, set.samples} : set,
+      .from_memory = options.read.access == Access::kMemory,
+      .wants_cold = options.read.cold && !options.read.direct && options.read.access != Access::kMemory};
+  if (hung && report.facts.runs.back().train.reads.hung.empty())
+    report.facts.runs.push_back(report.runs.back());  // the verdict names what hung
+  report.demand_samples_per_s = SamplesPerSecond(options.profile) * shown->first;
+  report.reads_in_flight_needed = ReadsInFlight(report.demand_samples_per_s, report.facts.Reads());
+  return report;
+}
+
+Json MicrosecondsJson(const stats::Histogram& ns) {
+  Json json = Json::object();
+  const auto put = [&](const char* key, std::optional<int64_t> value) {
+    if (value) json[key] = static_cast<double>(*value) / 1e3;
+  };
+  put("p50", ns.Quantile(0.5));
+  put("p90", ns.Quantile(0.9));
+  put("p99", ns.Quantile(0.99));
+  put("p99_9", ns.Quantile(0.999));
+  put("max", ns.Max());
+  json["count"] = ns.count();
+  return json;
+}
+
+void PutReads(Json& json, const ReadTally& reads) {
+  PutIfAny(json, "cached_share", reads.CachedShare());
+  json["open_us"] = MicrosecondsJson(reads.open_ns);
+  json["read_us"] = MicrosecondsJson(reads.read_ns);
+  json["close_us"] = MicrosecondsJson(reads.close_ns);
+  json["errors"] = reads.errors;
+  json["first_errors"] = reads.first_errors;
+  json["hung"] = reads.hung;
+}
+
+void PutVerdict(Json& json, const StorageVerdict& verdict) {
+  json["verdict"] = record::ToString(verdict.standing);
+  json["reasons"] = Json::array();
+  for (const StorageCause& cause : verdict.causes)
+    json["reasons"].push_back({{"reason", cause.reason}, {"evidence", cause.evidence}});
+}
+
+void PutMachine(Json& json, const MachineUse& machine) {
+  PutIfAny(json, "bytes_from_device", machine.device_bytes);
+  PutIfAny(json, "foreign_cores", machine.foreign_cores);
+  PutIfAny(json, "steal_percent", machine.steal_percent);
+}
+
+Json ToJson(const TrainReport& report) {
+  const TrainFacts& facts = report.facts;
+  Json json{{"phase", "train"}, {"profile", report.profile.name}};
+  Json fed = Json::object();
+  PutIfAny(fed, "value", report.fed.value);
+  PutIfAny(fed, "low", report.fed.low);
+  PutIfAny(fed, "high", report.fed.high);
+  fed["more_may_be_fed"] = report.fed.more_may_be_fed;
+  json["accelerators"] = std::move(fed);
+  json["least_utilisation_percent"] = 100 * report.profile.least_utilisation;
+  json["demand_samples_per_s"] = report.demand_samples_per_s;
+  PutIfAny(json, "reads_in_flight_needed", report.reads_in_flight_needed);
+  if (const auto share = facts.MedianUtilisation()) json["utilisation_percent"] = 100 * *share;
+  PutIfAny(json, "samples_per_s", facts.MedianSamplesPerSecond());
+  PutIfAny(json, "bytes_per_s", facts.MedianBytesPerSecond());
+  PutIfAny(json, "ceiling_samples_per_s", facts.ceiling_samples_per_s);
+  PutReads(json, facts.Reads());
+  stats::Histogram late;
+  for (const TrainRun& run : facts.runs) late.Merge(run.train.late_ns);
+  json["timer_late_us"] = MicrosecondsJson(late);
+  const Stalls stalls = facts.AllStalls();
+  json["stall_s"] = {{"queue", Seconds(stalls.queue)},
+                     {"open", Seconds(stalls.open)},
+                     {"read", Seconds(stalls.read)},
+                     {"close", Seconds(stalls.close)}};
+  const StorageBottleneck bottleneck = FindBottleneck(facts);
+  json["bottleneck"] = {{"stage", bottleneck.stage}, {"share", bottleneck.share}};
+  json["set"] = {{"samples", facts.set.samples},
+                 {"bytes", facts.set.bytes},
+                 {"unwritten_bytes", facts.set.unwritten_bytes},
+                 {"files_without_extents", facts.set.unknown_files}};
+  PutVerdict(json, Judge(facts));
+  json["runs"] = Json::array();
+  for (const TrainRun& run : report.runs) json["runs"].push_back(ToJson(run));
+  return json;
+}
+
+}  // namespace weir::probe

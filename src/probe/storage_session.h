@@ -1,0 +1,62 @@
+// A storage probe from its options to its report.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "probe/storage_profile.h"
+#include "probe/storage_result.h"
+#include "probe/storage_set.h"
+
+namespace weir::probe {
+
+struct StorageOptions {
+  StorageProfile profile;
+  int least_accelerators = 1, most_accelerators = 1;
+  ReadOptions read;  // `most_bytes` is set by the session
+  int threads = 16, depth = 2, repeats = 3;
+  int64_t steps = 200;
+  Duration limit = 30s;    // of one run
+  Duration timeout = 10s;  // of one read
+  uint64_t seed = 1;
+};
+
+struct TrainReport {
+  StorageProfile profile;
+  FedAccelerators fed;
+  TrainFacts facts;  // of `fed.value` accelerators, or of the fewest asked about if not even these are fed
+  std::vector<TrainRun> runs;                    // all, in the order in which they were made
+  double demand_samples_per_s = 0;               // of the accelerators of `facts`
+  std::optional<double> reads_in_flight_needed;  // for that demand, by the read times measured
+};
+
+// Called after each run with the number of runs so far.
+using Progress = std::function<void(int runs, const TrainRun& last)>;
+
+// Says of a set whether reads of it need the disk. Opens each file.
+SetFacts InspectSet(const std::vector<StorageSample>& samples);
+
+// Tells the kernel to forget the pages of all files of the set. kIo.
+Status ForgetSet(const std::vector<StorageSample>& samples);
+
+// Measures the ceiling from memory, then searches the number of accelerators that are fed. Blocks. A hung
+// read ends the search with what was measured. kCancelled after a stop. `clock` as Train wants it.
+Result<TrainReport> ProbeTraining(const StorageOptions& options, const std::vector<StorageSample>& samples,
+                                  const SetFacts& set, const Clock& clock, const std::stop_token& stop,
+                                  const Progress& progress);
+
+// {p50, p90, p99, p99_9, max, count} in microseconds; percentiles are absent without values.
+Json MicrosecondsJson(const stats::Histogram& ns);
+// open_us, read_us, close_us, cached_share, errors, first_errors, hung.
+void PutReads(Json& json, const ReadTally& reads);
+void PutVerdict(Json& json, const StorageVerdict& verdict);
+void PutMachine(Json& json, const MachineUse& machine);
+Json ToJson(const TrainReport& report);
+
+}  // namespace weir::probe

@@ -1,0 +1,79 @@
+// The files a storage probe reads: a set of its own making, or a folder of the user's, which is only read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/seed.h"
+#include "probe/storage_owner.h"
+
+namespace weir::probe {
+
+struct StorageSample {
+  std::string path;
+  uint64_t bytes = 0;   // to read
+  uint64_t offset = 0;  // of the first of them in the file
+};
+
+struct MadeSetOptions {
+  int64_t samples = 1000;
+  double mean_bytes = 115'000;
+  double deviation_bytes = 0;      // of a log-normal distribution; 0: all alike
+  double max_bytes_per_s = 0;      // of writing; 0: no limit
+  double least_free_share = 0.05;  // of the file system, which stays free
+};
+
+// Sizes of the samples, in order; the same for the same seed. At least one byte each.
+std::vector<uint64_t> MakeSizes(const MadeSetOptions& options, Seed seed);
+
+// Space of a file system.
+struct FreeSpace {
+  uint64_t free_bytes = 0, total_bytes = 0;
+};
+// Returns the bytes that this user may write into `path` now. kIo, kNotFound.
+Result<FreeSpace> ReadFreeSpace(const std::string& path);
+
+// Whether a set fits: bytes with what the file system may add at the end of each file, and bytes that must
+// stay free. kOverloaded with the remedy where it does not.
+struct SetNeeds {
+  uint64_t bytes = 0, reserved_bytes = 0;
+  FreeSpace space;
+};
+Result<SetNeeds> CheckSpace(const std::string& path, const MadeSetOptions& options, Seed seed);
+
+// A made set in an OwnedFolder below a folder; removed with its holder. One thread at a time.
+class MadeSet {
+ public:
+  // Removes the orphans below `path`, checks the free space, and writes the files with bytes that do not
+  // compress, each synced to the disk. kOverloaded where the space does not suffice, kCancelled after a stop;
+  // nothing of the set stays then.
+  static Result<MadeSet> Make(const std::string& path, const MadeSetOptions& options, Seed seed,
+                              const Clock& clock, const std::stop_token& stop);
+  MadeSet(MadeSet&& other) noexcept = default;
+  MadeSet& operator=(MadeSet&&) = delete;
+  ~MadeSet() { folder_.Remove(); }
+
+  const std::vector<StorageSample>& samples() const { return samples_; }
+  const std::string& folder() const { return folder_.path(); }
+
+ private:
+  explicit MadeSet(OwnedFolder folder) : folder_(std::move(folder)) {}
+
+  OwnedFolder folder_;
+  std::vector<StorageSample> samples_;
+};
+
+// All regular files below `folder`, in byte order of their paths; empty files and links are left out.
+// kNotFound; kInvalidArgument where there is none.
+Result<std::vector<StorageSample>> ListSamples(const std::string& folder);
+
+// Returns the bytes of a file that reads need no disk for: holes, and extents that were reserved but never
+// written. Nullopt where the file system has no list of extents (FIEMAP).
+std::optional<uint64_t> UnwrittenBytes(const std::string& path);
+
+}  // namespace weir::probe

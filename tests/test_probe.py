@@ -1,0 +1,124 @@
+"""weir probe storage through the program."""
+import os
+import signal
+import subprocess
+import time
+
+import conftest
+import pytest
+
+SMALL = ("--samples", 60, "--sample-bytes", 20000, "--batch", 2, "--step-ms", 2, "--steps", 30, "--repeats", 2, "--threads", 4)
+
+
+def test_a_written_set_is_read_judged_and_removed(weir, tmp_path):
+    result = weir.json("probe", "storage", tmp_path, *SMALL, "--accelerators", "1:2", status=None)
+    assert result["accelerators"]["value"] in (1, 2)
+    assert result["open_us"]["count"] >= 2 * 29 * 2
+    assert {run["accelerators"] for run in result["runs"]} <= {1, 2} and len(result["runs"]) >= 2
+    assert result["set"]["samples"] == 60 and result["set"]["bytes"] == 60 * 20000
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_users_folder_is_only_read(weir, tmp_path):
+    for i in range(10):
+        (tmp_path / f"{i}.bin").write_bytes(os.urandom(5000))
+    before = sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir())
+    result = weir.json("probe", "storage", tmp_path, "--set", tmp_path, "--batch", 2, "--step-ms", 1, "--steps", 30, "--repeats", 1, status=None)
+    assert sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir()) == before
+    assert result["set"]["samples"] == 10
+
+
+def test_holes_are_refused(weir, tmp_path):
+    with open(tmp_path / "hole", "wb") as file:
+        file.truncate(1 << 20)
+    result = weir.json("probe", "storage", tmp_path, "--set", tmp_path, "--step-ms", 1, "--steps", 25, "--repeats", 1, status=None)
+    reasons = {reason["reason"] for reason in result["reasons"]}
+    assert "unwritten" in reasons
+    if result["set"]["files_without_extents"] == 0:
+        assert result["verdict"] == "INVALID" and result["set"]["unwritten_bytes"] == 1 << 20
+
+
+def test_a_set_in_the_page_cache_is_reported(weir, tmp_path):
+    (tmp_path / "a").write_bytes(os.urandom(1 << 20))
+    with open(tmp_path / "a", "rb") as file:
+        result = weir.json("probe", "storage", tmp_path, "--set", tmp_path, "--warm", "--step-ms", 1, "--steps", 25, "--repeats", 1, status=None)
+        file.read(1)
+    if "cached_share" in result:
+        assert result["cached_share"] > 0.9
+
+
+def test_memory_feeds_an_accelerator(weir, tmp_path):
+    result = weir.json("probe", "storage", tmp_path, *SMALL, "--source", "memory", status=None)
+    assert result["accelerators"]["value"] == 1
+    assert result["utilisation_percent"] > 50
+    assert not list(tmp_path.iterdir())
+
+
+def test_added_latency_shows_in_the_reads_but_not_in_the_ceiling(weir, tmp_path):
+    result = weir.json("probe", "storage", tmp_path, *SMALL, "--add-latency", "20ms", status=None)
+    assert result["read_us"]["p50"] >= 20000
+    assert result["ceiling_samples_per_s"] > 1000
+    assert result["utilisation_percent"] < 90 and result["bottleneck"]["stage"] in ("read", "queue")
+
+
+def test_too_little_space_is_told_before_a_byte_is_written(weir, tmp_path):
+    done = weir.run("probe", "storage", tmp_path, "--samples", 1000, "--sample-bytes", 1e12, status=None)
+    assert done.returncode != 0 and b"--samples" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [("--accelerators", "4:1"), ("--add-latency", "3h"), ("--profile", "abacus"), ("--direct", "--access", "mmap")])
+def test_bad_flags_are_refused(weir, tmp_path, arguments):
+    weir.run("probe", "storage", tmp_path, *arguments, status=2)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(weir, tmp_path):
+    with subprocess.Popen([conftest.PROGRAM, "probe", "storage", tmp_path, "--samples", "2000", "--sample-bytes", "50000", "--max-rate", "5"], stderr=subprocess.DEVNULL) as process:
+        until = time.monotonic() + 30
+        while not list(tmp_path.glob("*.set/d0000/*")) and time.monotonic() < until:
+            time.sleep(0.02)
+        live = weir.json("probe", "storage", tmp_path, *SMALL, status=None)
+        assert live["set"]["samples"] == 60
+        assert len(list(tmp_path.glob("*.set"))) == 1, "a live set was taken for an orphan"
+        process.send_signal(signal.SIGKILL)
+    assert list(tmp_path.glob("*.set"))
+    weir.json("probe", "storage", tmp_path, *SMALL, status=None)
+    assert not list(tmp_path.iterdir())
+
+
+FEW = ("--samples", 40, "--sample-bytes", 20000, "--threads", 4, "--repeats", 1, "--limit-s", 0.5)
+
+
+def test_streams_of_frames_are_answered(weir, tmp_path):
+    result = weir.json("probe", "storage", tmp_path, *FEW, "--phase", "infer", "--streams", 4, "--frame-rate", 50, "--record-bytes", 4096, status=None)
+    frames = result["frames"]
+    assert frames["planned"] == frames["answered"] == 100 and frames["response_us"]["count"] == 100
+    assert result["errors"] == 0 and not list(tmp_path.iterdir())
+
+
+def test_an_added_second_makes_frames_late(weir, tmp_path):
+    result = weir.json("probe", "storage", tmp_path, *FEW, "--phase", "infer", "--streams", 1, "--frame-rate", 10, "--add-latency", "300ms", status=None)
+    assert result["frames"]["in_time"] == 0 and result["bottleneck"]["stage"] == "read"
+
+
+def test_files_are_streamed(weir, tmp_path):
+    result = weir.json("probe", "storage", tmp_path, *FEW, "--phase", "stream", "--block-bytes", 8192, status=None)
+    assert result["bytes_per_s"] > 0 and result["read_us"]["count"] > result["open_us"]["count"]
+
+
+def test_phases_at_once_are_compared_with_each_alone(weir, tmp_path):
+    result = weir.json("probe", "storage", tmp_path, *FEW, "--phase", "mix", "--step-ms", 2, "--steps", 30, status=None)
+    assert set(result["together_over_alone"]) == {"train_samples_per_s", "stream_bytes_per_s", "infer_p99_response"}
+
+
+def test_phases_refuse_flags_that_they_do_not_have(weir, tmp_path):
+    weir.run("probe", "storage", tmp_path, "--phase", "stream", "--access", "mmap", status=2)
+    weir.run("probe", "storage", tmp_path, "--phase", "mix", "--add-latency", "1ms", status=2)
+    weir.run("probe", "network", status=2)
+
+
+def test_the_host_is_measured(weir):
+    result = weir.json("probe", "host", "--budget-ms", 20, "--threads", 1)
+    assert result["multiply_adds_per_s"]["f32"]["one_thread"] > 1e6
+    assert result["loopback_us"]["p99"] >= result["loopback_us"]["p50"] > 0
