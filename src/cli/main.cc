@@ -24,6 +24,7 @@ constexpr Verb kVerbs[] = {
     {"run", "pictures in, answers out: run a model over files, folders or prepared sets", Run},
     {"prepare", "make a prepared data set of pictures, or made pictures in known classes", Prepare},
     {"model", "make a network, or show what a model file says of itself", ModelVerb},
+    {"watch", "follow live streams under a deadline, and account for every frame", Watch},
     {"study", "an experiment: factors, randomised blocks, trials with servers and clients of their own",
      Study},
     {"advise", "the configuration that meets a target, with the evidence and the files that use it", Advise},
