@@ -81,6 +81,10 @@ def test_load(weir, made, tmp_path, more):
         assert remedy in weir.run("load", "--validate", out, status=2).stderr
 
 
+def test_watch(weir, made):
+    check(weir.json("watch", "made:fps=20,frames=10,size=320x240,loss=0.2", "--classify", made[0], "--engine", "emulated:base=1ms", "--deadline", "1s"), "watch")
+
+
 def test_serve(weir, made, tmp_path):
     ready = tmp_path / "ready.json"
     with subprocess.Popen([conftest.PROGRAM, "serve", "--model-repository", made[0].parent, "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0", "--json", ready],

@@ -7,7 +7,7 @@ src, faults, uses = root / "src", [], {}
 # A module of layer 1 or 3 may use those before it in its layer; modules of layer 2 never use one another.
 LAYERS = [["base"],
           ["yaml", "stats", "monitor", "record", "results", "image", "object", "dataset", "identity", "infer", "onnx", "model", "http", "oip", "launch"],
-          ["load", "synth", "prepare", "probe", "feed", "run", "serve", "study", "report", "predict"],
+          ["load", "synth", "prepare", "probe", "feed", "run", "serve", "study", "report", "predict", "watch"],
           ["trial", "advise"],
           ["cli"]]
 place = {module: (layer, position) for layer, modules in enumerate(LAYERS) for position, module in enumerate(modules)}

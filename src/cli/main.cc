@@ -25,6 +25,7 @@ constexpr Verb kVerbs[] = {
     {"prepare", "make a prepared data set of pictures, or made pictures in known classes", Prepare},
     {"feed", "feed a training: batches in a new order each epoch, augmented; measures such a feed", FeedVerb},
     {"model", "make a network, or show what a model file says of itself", ModelVerb},
+    {"watch", "follow live streams under a deadline, and account for every frame", Watch},
     {"study", "an experiment: factors, randomised blocks, trials with servers and clients of their own",
      Study},
     {"advise", "the configuration that meets a target, with the evidence and the files that use it", Advise},

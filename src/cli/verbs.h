@@ -24,6 +24,7 @@ int Report(const Arguments& arguments);
 int Run(const Arguments& arguments);
 int Serve(const Arguments& arguments);
 int Study(const Arguments& arguments);
+int Watch(const Arguments& arguments);
 
 // The whole command line as the user gave it: what repeats a result.
 const std::vector<std::string>& CommandLine();

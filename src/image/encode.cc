@@ -57,7 +57,8 @@ void WriteJpeg(void* argument) {
   cinfo.in_color_space = pixels.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_set_defaults(&cinfo);
   jpeg_set_quality(&cinfo, work.options->quality, TRUE);
-  cinfo.optimize_coding = TRUE;
+  cinfo.optimize_coding = work.options->standard_tables ? FALSE : TRUE;
+  cinfo.restart_in_rows = work.options->restart_rows;
   SetSampling(cinfo, work.options->sampling);
   jpeg_start_compress(&cinfo, TRUE);
   for (int y = 0; y < pixels.height; ++y) {

@@ -13,8 +13,12 @@ enum class Sampling { k444, k422, k420 };
 struct JpegOptions {
   int quality = 90;  // 1 to 100
   Sampling sampling = Sampling::k420;
+  // Uses the Huffman tables of the standard's annex K: larger files, and the same tables for every picture.
+  bool standard_tables = false;
+  int restart_rows = 0;  // a restart marker after so many rows of blocks; 0: none
 };
-// A baseline JPEG with optimised Huffman tables; the same bytes for the same pixels.
+// A baseline JPEG with optimised Huffman tables unless the options say otherwise; the same bytes for the same
+// pixels.
 Result<std::string> EncodeJpeg(const Pixels& pixels, const JpegOptions& options);
 Result<std::string> EncodePng(const Pixels& pixels);
 

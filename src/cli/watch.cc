@@ -1,0 +1,225 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/thread.h"
+#include "cli/console.h"
+#include "cli/flags.h"
+#include "cli/verbs.h"
+#include "record/provenance.h"
+#include "watch/find_max.h"
+#include "watch/line_writer.h"
+#include "watch/session.h"
+
+namespace weir::cli {
+namespace {
+
+using results::WatchResult;
+
+struct Wanted {
+  std::vector<std::string> streams;
+  std::string detect, embed, classify, detect_recipe, recipe, engine, deadline = "100ms", duration,
+                                                                      trial = "10s", policy = "latest";
+  std::string stall = "5s", connect = "5s", frames, events, json;
+  int threads = 0, batch = 0, workers = 0, embed_every = 10, detect_class = -1, most_streams = 256;
+  double detect_score = 0.6, least_in_time = 0;
+  int64_t max_pixels = int64_t{8192} * 8192;
+  bool find_max = false;
+};
+
+std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
+  Flags flags(
+      "watch",
+      "Follows live streams under a deadline: decodes, detects, tracks, classifies or embeds, and accounts "
+      "for "
+      "every frame from its capture on.",
+      "weir watch made:fps=10 --classify made/tiny --deadline 100ms --duration 10s --json result.json");
+  flags.Texts("STREAM", w.streams, "made:KEY=VALUE,...", true);
+  flags.Text("--detect", w.detect,
+             "Detection model: YuNet, FastestDet or an SSD. Without it the whole frame is one object.");
+  flags.Text("--embed", w.embed, "Embedding model, a file, a folder or a server's URL.");
+  flags.Text("--classify", w.classify, "Classification model, instead of --embed.");
+  flags.Text("--recipe", w.recipe, "Recipe of the embedding or classification model, instead of its own.");
+  flags.Text("--detect-recipe", w.detect_recipe, "Recipe of the detection model, instead of its own.");
+  flags.Number("--detect-score", w.detect_score, 0, 1, "Least score of a detection.");
+  flags.Integer("--detect-class", w.detect_class, -1, 1'000'000, "Only detections of this class; -1: any.");
+  flags.Integer("--embed-every", w.embed_every, 1, 1'000'000, "Frames between two embeddings of one track.");
+  flags.Text("--deadline", w.deadline, "Time from a frame's capture to its answer.");
+  flags.Text("--duration", w.duration, "Time to follow the streams; without it until they end or Ctrl-C.");
+  flags.Choice("--drop", w.policy, {"latest", "non-reference", "to-key-frame", "none"},
+               "Frames to leave out when a stream is behind: all but the newest; frames that no other needs; "
+               "all up to the "
+               "next key frame; none before their deadline.");
+  flags.Text("--engine", w.engine, "onnxruntime, openvino or emulated:..., instead of the models' own.");
+  flags.Integer("--threads", w.threads, 0, 4096, "CPU threads of each model's engine (0: its own choice).");
+  flags.Integer("-b,--batch", w.batch, 0, 65536,
+                "Frames a batch at most (0: 1 on a CPU, 8 on an accelerator).");
+  flags.Integer("--workers", w.workers, 0, 1024, "Threads that decode and scale (0: one a CPU).");
+  flags.Text("--connect-timeout", w.connect, "Time for a connection to a stream.");
+  flags.Text("--stall-timeout", w.stall, "Time without a frame after which a stream is connected again.");
+  flags.Integer64("--max-pixels", w.max_pixels, 1, int64_t{1} << 40,
+                  "Pixels of a frame; one that declares more is dropped.");
+  flags.Switch("--find-max", w.find_max,
+               "Find the most copies of STREAM of which 99 % of the frames are answered in time.");
+  flags.Text("--trial", w.trial, "Time of each trial of --find-max.");
+  flags.Integer("--most-streams", w.most_streams, 1, 100'000, "Streams at which --find-max ends.");
+  flags.Number("--min-in-time", w.least_in_time, 0, 100,
+               "Percent of the captured frames that must be answered in time, else the exit status is 3.");
+  flags.Text("--events", w.events,
+             "Write what each frame shows as JSON lines to this file; - for standard output.");
+  flags.Text("--frames", w.frames,
+             "Write each frame's record and fate as JSON lines to this file; - for standard output.");
+  flags.Text("--json", w.json, "write the result as JSON to this file; - for standard output");
+  return flags.Parse(arguments);
+}
+
+Result<watch::WatchOptions> MakeOptions(const Wanted& w) {
+  watch::WatchOptions options;
+  if (w.embed.empty() == w.classify.empty() && (w.detect.empty() || !w.embed.empty()))
+    return Fail(ErrorCode::kInvalidArgument,
+                "give one of --embed MODEL and --classify MODEL, or --detect MODEL alone");
+  for (const std::string& stream : w.streams) options.streams.push_back(TRY(watch::ParseStream(stream)));
+  options.deadline = TRY_CONTEXT(watch::ParseDuration(w.deadline), "--deadline");
+  if (options.deadline < 1ms) return Fail(ErrorCode::kInvalidArgument, "--deadline is at least 1ms");
+  if (!w.duration.empty()) options.duration = TRY_CONTEXT(watch::ParseDuration(w.duration), "--duration");
+  options.policy = TRY(watch::ParseDropPolicy(w.policy));
+  options.source.stall_timeout = TRY_CONTEXT(watch::ParseDuration(w.stall), "--stall-timeout");
+  options.source.connect_timeout = TRY_CONTEXT(watch::ParseDuration(w.connect), "--connect-timeout");
+  if (std::min(options.source.stall_timeout, options.source.connect_timeout) < 10ms)
+    return Fail(ErrorCode::kInvalidArgument, "--stall-timeout and --connect-timeout are at least 10ms");
+  options.source.max_pixels = w.max_pixels;
+  options.detect = {.model = w.detect,
+                    .recipe = w.detect_recipe,
+                    .engine = w.engine,
+                    .threads = w.threads,
+                    .batch = w.batch};
+  options.infer = {.model = w.embed.empty() ? w.classify : w.embed,
+                   .recipe = w.recipe,
+                   .engine = w.engine,
+                   .threads = w.threads,
+                   .batch = w.batch};
+  options.task = w.embed.empty() ? watch::Pipeline::Task::kClassify : watch::Pipeline::Task::kEmbed;
+  options.detection.least_score = static_cast<float>(w.detect_score);
+  options.detection.class_index = w.detect_class;
+  options.tracking.embed_every = w.embed_every;
+  options.workers = w.workers;
+  return options;
+}
+
+// Copies of the streams, one after the other, until there are `count`. Made streams differ in their seeds.
+std::vector<watch::StreamSpec> Copies(const std::vector<watch::StreamSpec>& streams, int64_t count) {
+  std::vector<watch::StreamSpec> copies;
+  for (int64_t i = 0; i < count; ++i) {
+    watch::StreamSpec copy = streams[static_cast<size_t>(i) % streams.size()];
+    copy.made.seed += static_cast<uint64_t>(i);
+    copies.push_back(std::move(copy));
+  }
+  return copies;
+}
+
+std::string TimesText(const char* what, const std::optional<WatchResult::Times>& times) {
+  if (!times) return "";
+  std::string text = fmt::format("  {:<12}{} ms mean", what, Short(times->mean));
+  if (times->p50) text += fmt::format(", p50 {}", Short(*times->p50));
+  if (times->p99) text += fmt::format(", p99 {}", Short(*times->p99));
+  return text + fmt::format(", max {}\n", Short(times->max));
+}
+
+std::string SummaryText(const Console& console, const WatchResult& r) {
+  std::string text = fmt::format("{} {}, {}\n", console.Bold("model"), r.model, r.engine);
+  text += fmt::format("{} {} captured, {} answered, {} within {} ms ({} %)\n", console.Bold("frames"),
+                      Count(r.frames.captured), Count(r.frames.answered), Count(r.frames.in_time),
+                      Short(r.deadline_ms), r.in_time_percent ? Short(*r.in_time_percent) : "-");
+  for (const auto& [cause, count] : r.frames.dropped)
+    text += fmt::format("  dropped     {} {}\n", Count(count), cause);
+  text += TimesText("latency", r.latency_ms);
+  for (const auto& [stage, times] : r.stages_ms) text += TimesText(stage.c_str(), times);
+  for (const WatchResult::Stream& stream : r.per_stream) {
+    for (const WatchResult::Fault& fault : stream.faults)
+      text += fmt::format("{} {}: {} x {}: {}\n", console.Bold("stream"), stream.name, fault.count,
+                          fault.kind, fault.message);
+  }
+  if (r.find_max) {
+    text += fmt::format("{} {} hold {} ms for 99 % of the frames, {}\n", console.Bold("maximum"),
+                        Count(r.find_max->streams, "stream"), Short(r.deadline_ms),
+                        r.find_max->limited_by_most
+                            ? "the most that were tried"
+                            : fmt::format("confirmed {} times", r.find_max->confirmations));
+  }
+  const auto& bottleneck = r.find_max ? r.find_max->bottleneck : r.bottleneck;
+  if (bottleneck)
+    text += fmt::format("{} {}: {}\n", console.Bold("bottleneck"), bottleneck->stage, bottleneck->text);
+  return text;
+}
+
+// The search, and the last trial at the number found as the result.
+Result<WatchResult> FindMax(const Wanted& w, watch::WatchOptions options, const watch::WatchModels& models,
+                            const watch::WatchHooks& hooks, const Clock& clock, const std::stop_token& stop,
+                            Console& console) {
+  const std::vector<watch::StreamSpec> streams = options.streams;
+  options.duration = TRY_CONTEXT(watch::ParseDuration(w.trial), "--trial");
+  if (options.duration < 1s) return Fail(ErrorCode::kInvalidArgument, "--trial is at least 1s");
+  WatchResult last;
+  auto found = TRY(watch::FindMaxStreams({.most = w.most_streams}, [&](int64_t count) -> Result<WatchResult> {
+    options.streams = Copies(streams, count);
+    WatchResult result = TRY(watch::WatchStreams(options, models, hooks, clock, stop));
+    console.EndProgress();
+    console.Note(
+        fmt::format("{}: {} % in time", Count(count, "stream"), Short(result.in_time_percent.value_or(0))));
+    last = result;
+    return result;
+  }));
+  last.find_max = std::move(found);
+  return last;
+}
+
+Result<int> WatchWith(const Wanted& w, const std::stop_token& stop) {
+  const bool takes_stdout = w.events == "-" || w.frames == "-";
+  Console console(w.json, takes_stdout ? Console::Stdout::kTaken : Console::Stdout::kFree);
+  TRY_STATUS(console.CheckJson());
+  if ((w.events == "-") + (w.frames == "-") + (w.json == "-") > 1)
+    return Fail(ErrorCode::kInvalidArgument,
+                "only one of --json, --events and --frames can be standard output");
+  watch::WatchOptions options = TRY(MakeOptions(w));
+  std::unique_ptr<watch::LineWriter> events, frames;
+  if (!w.events.empty()) events = TRY_CONTEXT(watch::LineWriter::Create(w.events), "--events");
+  if (!w.frames.empty()) frames = TRY_CONTEXT(watch::LineWriter::Create(w.frames), "--frames");
+  const SteadyClock clock;
+  const watch::WatchModels models = TRY(watch::OpenModels(options, clock));
+  watch::WatchHooks hooks;
+  if (events) hooks.on_event = [&](const results::WatchEvent& event) { events->Add(event.ToLine()); };
+  if (frames) hooks.on_frame = [&](const results::WatchFrame& frame) { frames->Add(frame.ToLine()); };
+  hooks.progress = [&](double elapsed_s, const WatchResult::Frames& counts) {
+    console.Progress(elapsed_s, "watch", counts.answered, counts.captured,
+                     fmt::format(", {} in time", Count(counts.in_time)));
+  };
+  WatchResult result = w.find_max ? TRY(FindMax(w, options, models, hooks, clock, stop, console))
+                                  : TRY(watch::WatchStreams(options, models, hooks, clock, stop));
+  console.EndProgress();
+  for (const auto& lines : {events.get(), frames.get()}) {
+    if (lines == nullptr) continue;
+    TRY_STATUS(lines->Finish());
+    result.lines_dropped += lines->dropped();
+  }
+  result.command = record::CommandLine(CommandLine());
+  result.provenance = record::CollectProvenance({.command = CommandLine()}).ToJson();
+  console.Text(SummaryText(console, result));
+  TRY_STATUS(console.Json(result.ToJson()));
+  if (result.interrupted) return kInterrupted;
+  const bool met =
+      result.in_time_percent.value_or(0) >= w.least_in_time && (!w.find_max || result.find_max->streams > 0);
+  return met ? kDone : kClaimInvalid;
+}
+
+}  // namespace
+
+int Watch(const Arguments& arguments) {
+  Wanted wanted;
+  if (const auto status = ParseFlags(arguments, wanted)) return *status;
+  const Interrupt interrupt;
+  const Result<int> status = WatchWith(wanted, interrupt.token());
+  if (!status && status.error().code == ErrorCode::kCancelled) return kInterrupted;
+  return status ? *status : FailWith(status.error());
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,22 @@
+#include <fmt/format.h>
+
+#include "watch/http_source.h"
+#include "watch/made_source.h"
+#include "watch/source.h"
+
+namespace weir::watch {
+
+Result<std::unique_ptr<Source>> MakeSource(const StreamSpec& spec, const SourceOptions& options,
+                                           const Clock& clock) {
+  switch (spec.kind) {
+    case StreamKind::kMade:
+      return std::make_unique<MadeSource>(spec.made, options, clock);
+    case StreamKind::kMjpegHttp:
+      return HttpSource::Create(spec, options, clock);
+    default:
+      break;
+  }
+  return Fail(ErrorCode::kUnsupported, fmt::format("stream {}: this build has no source for it", spec.name));
+}
+
+}  // namespace weir::watch

@@ -1,0 +1,175 @@
+#include "watch/stream_spec.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "base/text.h"
+#include "watch/frame_code.h"
+
+namespace weir::watch {
+namespace {
+
+std::unexpected<Error> Invalid(std::string message) {
+  return Fail(ErrorCode::kInvalidArgument, std::move(message));
+}
+
+template <typename Number>
+Result<Number> ParseNumber(std::string_view text, Number low, Number high) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= low && value <= high))
+    return Invalid(fmt::format("{} is not a number from {} to {}", Quoted(text), low, high));
+  return value;
+}
+
+Result<std::pair<int, int>> ParseSize(std::string_view text) {
+  const size_t by = text.find('x');
+  if (by == std::string_view::npos)
+    return Invalid(fmt::format("{} is not a size such as 640x480", Quoted(text)));
+  const int width = TRY(ParseNumber(text.substr(0, by), kLeastCodeWidth, 4096));
+  const int height = TRY(ParseNumber(text.substr(by + 1), 1, 4096));
+  if (width % 16 != 0 || height % 16 != 0 || height < CodeHeight(width) + 48)
+    return Invalid(fmt::format("{}: sides are multiples of 16, and the height at least {}", text,
+                               CodeHeight(width) + 48));
+  return std::pair(width, height);
+}
+
+// "2s+500ms" or "2s+-500ms".
+Result<MadeSpec::Span> ParseSpan(std::string_view text) {
+  const size_t plus = text.find('+');
+  if (plus == std::string_view::npos)
+    return Invalid(fmt::format("{} is not a moment and a length such as 2s+500ms", Quoted(text)));
+  std::string_view length = text.substr(plus + 1);
+  const bool negative = length.starts_with('-');
+  if (negative) length.remove_prefix(1);
+  const Duration value = TRY(ParseDuration(length));
+  return MadeSpec::Span{TRY(ParseDuration(text.substr(0, plus))), negative ? -value : value};
+}
+
+Status SetMade(MadeSpec& made, std::string_view key, std::string_view value) {
+  const auto probability = [&](double& target) -> Status {
+    target = TRY(ParseNumber(value, 0.0, 1.0));
+    return {};
+  };
+  const auto span = [&](std::optional<MadeSpec::Span>& target, bool signed_length) -> Status {
+    target = TRY(ParseSpan(value));
+    if (!signed_length && target->length < Duration::zero()) return Invalid("a length is not negative");
+    return {};
+  };
+  if (key == "size") {
+    std::tie(made.width, made.height) = TRY(ParseSize(value));
+  } else if (key == "fps") {
+    made.fps = TRY(ParseNumber(value, 0.1, 1000.0));
+  } else if (key == "persons") {
+    made.persons = TRY(ParseNumber(value, 0, 32));
+  } else if (key == "seed") {
+    made.seed = TRY(ParseNumber<uint64_t>(value, 0, UINT64_MAX));
+  } else if (key == "frames") {
+    made.frames = TRY(ParseNumber<int64_t>(value, 1, int64_t{1} << 32));
+  } else if (key == "quality") {
+    made.quality = TRY(ParseNumber(value, 20, 100));
+  } else if (key == "delay") {
+    made.delay = TRY(ParseDuration(value));
+  } else if (key == "loss") {
+    return probability(made.loss);
+  } else if (key == "reorder") {
+    return probability(made.reorder);
+  } else if (key == "damage") {
+    return probability(made.damage);
+  } else if (key == "freeze") {
+    return span(made.freeze, false);
+  } else if (key == "stall") {
+    return span(made.stall, false);
+  } else if (key == "step") {
+    return span(made.step, true);
+  } else if (key == "cut") {
+    made.cut = TRY(ParseDuration(value));
+  } else if (key == "resize") {
+    const size_t plus = value.find('+');
+    if (plus == std::string_view::npos)
+      return Invalid(fmt::format("{} is not a moment and a size such as 2s+320x240", Quoted(value)));
+    const auto size = TRY(ParseSize(value.substr(plus + 1)));
+    made.resize = MadeSpec::Resize{TRY(ParseDuration(value.substr(0, plus))), size.first, size.second};
+  } else {
+    return Invalid(fmt::format(
+        "there is no {}; the keys are size, fps, persons, seed, frames, quality, delay, loss, reorder, "
+        "damage, freeze, stall, step, cut and resize",
+        Quoted(key)));
+  }
+  return {};
+}
+
+Result<MadeSpec> ParseMade(std::string_view text) {
+  MadeSpec made;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    const std::string_view part = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    const size_t equals = part.find('=');
+    if (equals == std::string_view::npos) return Invalid(fmt::format("{} is not KEY=VALUE", Quoted(part)));
+    if (const Status set = SetMade(made, part.substr(0, equals), part.substr(equals + 1)); !set)
+      return Context(part.substr(0, equals), set.error());
+  }
+  return made;
+}
+
+}  // namespace
+
+Result<Duration> ParseDuration(std::string_view text) {
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+  for (const auto& [unit, scale] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    double value = 0;
+    const std::string_view number = text.substr(0, text.size() - unit.size());
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    if (error != std::errc() || end != number.data() + number.size()) continue;
+    if (!std::isfinite(value) || value < 0 || value * scale > 1e18) break;
+    return Duration(static_cast<Duration::rep>(value * scale));
+  }
+  return Invalid(fmt::format("{} is not a duration such as 100ms, 2s or 180us", Quoted(text)));
+}
+
+std::string WithoutPassword(std::string_view url) {
+  const size_t scheme = url.find("://");
+  if (scheme == std::string_view::npos) return std::string(url);
+  const size_t begin = scheme + 3, end = std::min(url.find('/', begin), url.size());
+  const size_t at = url.substr(begin, end - begin).rfind('@');
+  if (at == std::string_view::npos) return std::string(url);
+  const size_t colon = url.substr(begin, at).find(':');
+  if (colon == std::string_view::npos) return std::string(url);
+  return fmt::format("{}:***{}", url.substr(0, begin + colon), url.substr(begin + at));
+}
+
+Result<StreamSpec> ParseStream(const std::string& text) {
+  StreamSpec spec{.text = text, .name = WithoutPassword(text)};
+  if (text.starts_with("made:")) {
+    auto made = ParseMade(std::string_view(text).substr(5));
+    if (!made) return Context("stream " + Quoted(text), made.error());
+    spec.made = *std::move(made);
+    return spec;
+  }
+  if (text.starts_with("http://")) {
+    spec.kind = StreamKind::kMjpegHttp;
+  } else if (text.starts_with("rtsp://")) {
+    spec.kind = StreamKind::kRtsp;
+  } else if (text.starts_with("v4l2:")) {
+    spec.kind = StreamKind::kCamera;
+    spec.path = text.substr(5);
+    if (spec.path.empty()) return Invalid("stream v4l2: names no device; give v4l2:/dev/video0");
+  } else if (text.find("://") != std::string::npos) {
+    return Invalid(fmt::format("stream {}: give made:..., http://..., rtsp://..., v4l2:DEVICE or a file",
+                               Quoted(spec.name)));
+  } else {
+    spec.kind = StreamKind::kFile;
+    spec.path = text;
+  }
+  return spec;
+}
+
+}  // namespace weir::watch

@@ -1,0 +1,60 @@
+// The streams of a command line, as text to values. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace weir::watch {
+
+// Returns the duration of "100ms", "2s", "180us" or "1m". kInvalidArgument names the text.
+Result<Duration> ParseDuration(std::string_view text);
+
+// A stream that the program draws itself: planted persons that move over a background, with a code burnt in
+// (frame_code.h). Moments count from its first frame.
+struct MadeSpec {
+  struct Span {
+    Duration at{}, length{};
+  };
+  struct Resize {
+    Duration at{};
+    int width = 0, height = 0;
+  };
+  int width = 640, height = 480;
+  double fps = 10;
+  int persons = 2;
+  uint64_t seed = 1;
+  int64_t frames = 0;  // 0: no end
+  int quality = 80;    // of its JPEGs
+  Duration delay{};    // from capture to delivery
+  // Faults.
+  double loss = 0, reorder = 0, damage = 0;  // probabilities of a frame
+  std::optional<Span> freeze;                // the same picture again and again
+  std::optional<Span> stall;                 // nothing is delivered
+  std::optional<Span> step;                  // its clock jumps by `length`, which may be negative
+  std::optional<Resize> resize;
+  std::optional<Duration> cut;  // the connection ends once
+};
+
+enum class StreamKind { kMade, kMjpegHttp, kFile, kRtsp, kCamera };
+
+struct StreamSpec {
+  StreamKind kind = StreamKind::kMade;
+  std::string text;  // as given
+  std::string name;  // for people and results: `text` without a password
+  std::string path;  // of a file or device
+  MadeSpec made;
+};
+
+// Reads "made:fps=10,...", "http://...", "rtsp://...", "v4l2:/dev/video0" or a file's path. kInvalidArgument
+// names the stream and what is wrong with it.
+Result<StreamSpec> ParseStream(const std::string& text);
+
+// Returns the URL with "***" in place of a password.
+std::string WithoutPassword(std::string_view url);
+
+}  // namespace weir::watch

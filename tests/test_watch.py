@@ -1,0 +1,272 @@
+"""weir watch: every frame has one fate, latency counts from the burnt-in capture time, faults stay with their stream."""
+import base64
+import contextlib
+import io
+import json
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import conftest
+import pytest
+
+ENGINE = ("--engine", "emulated:base=5ms,per_item=0ms")
+
+
+def watch(weir, model, *arguments, status=0, deadline="300ms", **kwargs):
+    result = weir.json("watch", *arguments, "--classify", model, *ENGINE, "--deadline", deadline, status=status, **kwargs)
+    for frames in [result["frames"]] + [stream["frames"] for stream in result["per_stream"]]:
+        assert frames["captured"] == frames["answered"] + sum(frames["dropped"].values()), frames
+    return result
+
+
+def faults(stream):
+    return {fault["kind"]: fault["count"] for fault in stream["faults"]}
+
+
+def test_every_frame_of_a_made_stream_is_accounted_for(weir, made, tmp_path):
+    lines, events = tmp_path / "frames.jsonl", tmp_path / "events.jsonl"
+    result = watch(weir, made[0], "made:fps=20,frames=30,size=320x240", "made:fps=20,frames=30,size=320x240,seed=2", "--frames", lines, "--events", events)
+    assert result["streams"] == 2 and result["frames"]["captured"] == 60
+    assert [stream["produced"] for stream in result["per_stream"]] == [30, 30]
+    assert result["per_stream"][0]["capture_source"] == {"burnt-in-code": result["per_stream"][0]["frames"]["answered"]}
+    records = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert len(records) == 60 and sum(r["fate"] == "answered" for r in records) == result["frames"]["answered"]
+    assert len(events.read_text().splitlines()) == result["frames"]["answered"]
+    assert (events.stat().st_mode & 0o777) == 0o600
+    answered = [r for r in records if r["fate"] == "answered"]
+    for record in answered:
+        assert sum(record["stages_ms"].values()) == pytest.approx(record["latency_ms"], abs=1e-3)
+
+
+def test_a_planted_delay_is_found_in_the_latency_and_named(weir, made):
+    result = watch(weir, made[0], "made:fps=10,frames=15,size=320x240,delay=100ms", deadline="90ms")
+    assert result["frames"]["in_time"] == 0 and result["frames"]["dropped"].get("late", 0) + result["frames"]["dropped"].get("expired", 0) == 15
+    result = watch(weir, made[0], "made:fps=10,frames=20,size=320x240,delay=100ms", deadline="2s")
+    assert result["frames"]["answered"] == 20
+    assert result["stages_ms"]["transport"]["min"] >= 100
+    assert result["latency_ms"]["min"] >= 105
+    assert result["stages_ms"]["transport"]["p50"] < 130
+
+
+def test_lost_frames_are_counted_by_the_streams_own_counter(weir, made):
+    result = watch(weir, made[0], "made:fps=40,frames=120,size=320x240,loss=0.2,seed=5", deadline="2s", )
+    stream = result["per_stream"][0]
+    lost = stream["frames"]["dropped"]["lost"]
+    assert 5 <= lost <= 50
+    assert stream["produced"] - 5 <= stream["frames"]["captured"] <= stream["produced"]  # frames lost at the very end leave no gap
+
+
+def test_frames_out_of_order_and_repeated_have_their_own_causes(weir, made):
+    result = watch(weir, made[0], "made:fps=20,frames=60,size=320x240,reorder=0.2,seed=3", "made:fps=20,frames=40,size=320x240,freeze=500ms+500ms",
+                   "--drop", "none", deadline="2s")
+    first, second = (stream["frames"]["dropped"] for stream in result["per_stream"])
+    assert first["out-of-order"] > 3 and first.get("lost", 0) <= 1
+    assert second["repeated"] == 10
+
+
+def test_a_clock_step_and_a_change_of_size_are_faults_of_their_stream_alone(weir, made):
+    result = watch(weir, made[0], "made:fps=20,frames=40,size=320x240,step=1s+-500ms", "made:fps=20,frames=40,size=640x480,resize=1s+320x240",
+                   "made:fps=20,frames=40,size=320x240,seed=4", deadline="2s")
+    step, size, good = result["per_stream"]
+    assert faults(step) == {"clock-step": 1} and "-500" in step["faults"][0]["message"]
+    assert faults(size) == {"size-change": 1} and size["frames"]["answered"] >= 38
+    assert good["faults"] == []
+
+
+def test_damaged_frames_cost_only_themselves(weir, made):
+    result = watch(weir, made[0], "made:fps=20,frames=60,size=320x240,damage=0.3", deadline="2s")
+    stream = result["per_stream"][0]
+    assert stream["frames"]["dropped"]["undecodable"] == faults(stream)["damaged"]
+    assert stream["frames"]["dropped"]["undecodable"] > 5 and stream["frames"]["answered"] > 20
+
+
+def test_a_cut_and_a_stall_are_followed_by_a_new_connection(weir, made):
+    result = watch(weir, made[0], "made:fps=20,frames=60,size=320x240,cut=1s", "made:fps=20,frames=80,size=320x240,stall=1s+1500ms",
+                   "--stall-timeout", "700ms", deadline="2s")
+    cut, stall = result["per_stream"]
+    assert cut["connects"] == 2 and faults(cut) == {"disconnected": 1}
+    assert stall["connects"] >= 2 and faults(stall)["stalled"] >= 1 and stall["frames"]["dropped"]["lost"] >= 25
+    for stream in (cut, stall):
+        assert stream["frames"]["captured"] == stream["produced"]
+
+
+def test_overload_drops_frames_and_keeps_the_latency_bounded(weir, made):
+    slow = ("--engine", "emulated:base=50ms,per_item=0ms", "--batch", "1")
+    result = weir.json("watch", "made:fps=40,frames=120,size=320x240", "--classify", made[0], *slow, "--deadline", "400ms")
+    frames = result["frames"]
+    assert frames["captured"] == 120 == frames["answered"] + sum(frames["dropped"].values())
+    assert frames["dropped"]["superseded"] > 30
+    assert frames["answered"] >= 40  # of the 60 that the engine computes in these three seconds
+    assert result["latency_ms"]["max"] < 800
+    assert result["bottleneck"]["stage"] == "infer", result["bottleneck"]
+
+
+@pytest.mark.timing
+def test_find_max_finds_the_engines_limit_and_confirms_it(weir, made):
+    # 60 ms a frame, one at a time, at 5 frames/s: three streams take 0.9 of the engine.
+    result = weir.json("watch", "made:fps=5,size=320x240", "--classify", made[0], "--engine", "emulated:base=60ms,per_item=0ms", "--batch", "1",
+                       "--deadline", "400ms", "--find-max", "--trial", "2s", "--most-streams", "8")
+    found = result["find_max"]
+    assert 2 <= found["streams"] <= 3, found
+    assert found["confirmations"] == 5 and not found["limited_by_most"]
+    assert found["bottleneck"]["stage"] == "infer"
+
+
+def test_an_interrupted_watch_keeps_its_account(made, tmp_path):
+    out, lines = tmp_path / "r.json", tmp_path / "frames.jsonl"
+    child = subprocess.Popen([conftest.PROGRAM, "watch", "made:fps=20,size=320x240", "--classify", made[0], *ENGINE, "--json", out, "--frames", lines],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 60
+    while (not lines.exists() or lines.stat().st_size == 0) and time.monotonic() < until:
+        time.sleep(0.05)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=60) == 130
+    result = json.loads(out.read_text())
+    assert result["interrupted"] and result["frames"]["captured"] == result["frames"]["answered"] + sum(result["frames"]["dropped"].values()) > 0
+
+
+def test_a_kill_leaves_whole_lines(made, tmp_path):
+    lines = tmp_path / "frames.jsonl"
+    child = subprocess.Popen([conftest.PROGRAM, "watch", "made:fps=50,size=320x240", "--classify", made[0], *ENGINE, "--frames", lines],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 60
+    while (not lines.exists() or lines.stat().st_size < 4000) and time.monotonic() < until:
+        time.sleep(0.02)
+    child.kill()
+    child.wait(timeout=60)
+    text = lines.read_text()
+    assert text.endswith("\n")
+    sequences = [json.loads(line)["sequence"] for line in text.splitlines()]
+    assert sorted(sequences) == list(range(len(sequences)))
+
+
+@pytest.mark.parametrize("arguments,words", [
+    (("made:fps=0",), b"fps"),
+    (("ftp://x",), b"ftp"),
+    (("made:", "--deadline", "soon"), b"--deadline"),
+    (("made:", "--embed", "x"), b"--embed"),
+])
+def test_wrong_usage_is_named(weir, made, arguments, words):
+    assert words in weir.run("watch", *arguments, "--classify", made[0], status=2).stderr
+
+
+# ---- MJPEG over HTTP: a small camera of our own.
+
+def jpeg(counter, captured_us, stream=1, size=(320, 240)):
+    """A picture with the code of src/watch/frame_code.h, written anew from its description."""
+    Image = pytest.importorskip("PIL.Image")
+    bits = f"{0xC5A:012b}{stream:016b}{counter:032b}{captured_us:052b}"
+    crc = 0xFFFF
+    for bit in bits:
+        top = (crc >> 15 & 1) ^ int(bit)
+        crc = (crc << 1 ^ (0x1021 if top else 0)) & 0xFFFF
+    bits += f"{crc:016b}"
+    cell = size[0] // 40
+    picture = Image.new("RGB", size, (90, 120, 150))
+    for i, bit in enumerate(bits):
+        x, y = i % 32 * cell, i // 32 * cell
+        picture.paste((235, 235, 235) if bit == "1" else (16, 16, 16), (x, y, x + cell, y + cell))
+    buffer = io.BytesIO()
+    picture.save(buffer, "JPEG", quality=80)
+    return buffer.getvalue()
+
+
+@contextlib.contextmanager
+def camera(serve):
+    """A server on loopback whose connections `serve(socket, number)` handles, one thread each."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    threads = []
+
+    def accept():
+        number = 0
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                thread = threading.Thread(target=handle, args=(connection, number), daemon=True)
+                thread.start()
+                threads.append(thread)
+                number += 1
+
+    def handle(connection, number):
+        with connection, contextlib.suppress(OSError):
+            request = b""
+            while b"\r\n\r\n" not in request:
+                request += connection.recv(4096)
+            serve(connection, number, request)
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.close()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace; boundary=frame\r\n\r\n"
+
+
+def frames(connection, first, count, fps=20, length=True):
+    for i in range(first, first + count):
+        body = jpeg(i, int(time.time() * 1e6))
+        head = f"--frame\r\nContent-Type: image/jpeg\r\n" + (f"Content-Length: {len(body)}\r\n" if length else "") + "\r\n"
+        connection.sendall(head.encode() + body + b"\r\n")
+        time.sleep(1 / fps)
+
+
+def test_mjpeg_over_http_with_and_without_lengths(weir, made):
+    def serve(connection, number, request):
+        connection.sendall(HEAD)
+        frames(connection, 0, 20, length=b"/with" in request)
+        connection.sendall(b"--frame--\r\n")
+
+    with camera(serve) as address:
+        result = watch(weir, made[0], f"http://{address}/with", f"http://{address}/without", deadline="2s")
+    for stream in result["per_stream"]:
+        assert stream["frames"]["captured"] == 20 and stream["capture_source"] == {"burnt-in-code": stream["frames"]["answered"]}
+        assert stream["faults"] == [] and stream["connects"] == 1
+
+
+def test_bad_streams_report_only_their_own_faults(weir, made):
+    def serve(connection, number, request):
+        if b"/401" in request:
+            connection.sendall(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+        elif b"/silent" in request:
+            time.sleep(8)
+        elif b"/half" in request:
+            connection.sendall(HEAD + b"--frame\r\nContent-Length: 50000\r\n\r\nabc")
+            time.sleep(8)
+        elif b"/page" in request:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>")
+        elif b"/huge" in request:
+            body = bytearray(jpeg(0, 10**15))
+            at = body.index(b"\xff\xc0")
+            body[at + 5:at + 9] = b"\x40\x00\x40\x00"  # 16384x16384
+            connection.sendall(HEAD + f"--frame\r\nContent-Length: {len(body)}\r\n\r\n".encode() + bytes(body) + b"\r\n")
+            time.sleep(8)
+        elif b"/again" in request:
+            connection.sendall(HEAD)
+            frames(connection, number * 10, 10)
+        else:
+            assert base64.b64encode(b"user:word") in request
+            connection.sendall(HEAD)
+            frames(connection, 0, 60)
+            connection.sendall(b"--frame--\r\n")
+
+    with camera(serve) as address, camera(serve) as again:
+        names = ["401", "silent", "half", "page", "huge"]
+        result = watch(weir, made[0], f"http://user:word@{address}/good", f"http://{again}/again", *(f"http://{address}/{name}" for name in names),
+                       "--duration", "4s", "--stall-timeout", "1s", deadline="2s")
+    good, again, *bad = result["per_stream"]
+    assert good["faults"] == [] and good["frames"]["answered"] >= 50
+    assert "word" not in good["name"]
+    assert again["connects"] >= 2 and set(faults(again)) == {"disconnected"}
+    kinds = [set(faults(stream)) for stream in bad]
+    assert kinds == [{"refused"}, {"stalled"}, {"stalled"}, {"refused"}, {"stalled", "too-large"}], kinds
+    assert "401" in bad[0]["faults"][0]["message"]
+
+
+def test_a_stream_that_cannot_be_reached_is_an_error(weir, made):
+    done = weir.run("watch", "http://127.0.0.1:9/x", "--classify", made[0], *ENGINE, "--duration", "1s", status=1)
+    assert b"connect-failed" in done.stderr
