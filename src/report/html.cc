@@ -35,7 +35,7 @@ constexpr std::string_view kDraw = R"js(
       const spec = JSON.parse(document.getElementById(place.dataset.chart).textContent);
       const axis = {labelColor: ink, titleColor: ink, gridColor: line, domainColor: ink, tickColor: ink};
       const actions = {export: {svg: true, png: false}, source: false, compiled: false, editor: false};
-      const config = {axis, legend: {labelColor: ink, titleColor: ink}, rule: {color: ink}, font: "system-ui, sans-serif"};
+      const config = {axis, legend: {labelColor: ink, titleColor: ink}, rule: {color: ink}, point: {color: ink}, font: "system-ui, sans-serif"};
       place.hidden = false;
       vegaEmbed(place, spec, {renderer: "svg", ast: true, tooltip: {theme}, actions, config, downloadFileName: place.dataset.chart})
         .then(() => place.parentElement.classList.add("drawn"))

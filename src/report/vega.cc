@@ -77,14 +77,13 @@ Json Quantitative(const char* field, const std::string& title) {
 // A dot for each trial; hollow where it is SUSPECT.
 Json DotLayer(const Chart& chart, const char* where, const Json& place) {
   Json layer{{"data", {{"values", DotsOf(chart)}}},
-             {"mark", {{"type", "point"}, {"size", 22}, {"filled", true}, {"opacity", 0.75}}},
+             {"mark", {{"type", "point"}, {"size", 40}, {"strokeWidth", 1.5}}},
              {"encoding",
               {{"shape",
                 {{"field", "verdict"},
                  {"type", "nominal"},
                  {"legend", nullptr},
                  {"scale", {{"domain", {"VALID", "SUSPECT"}}, {"range", {"circle", "cross"}}}}}},
-               {"color", {{"value", "#666666"}}},
                {"tooltip", {{{"field", "value"}, {"title", "trial"}}, {{"field", "verdict"}}}}}}};
   layer["encoding"].update(place);
   layer["encoding"][where] = Quantitative("value", WithUnit(chart.y_label, chart.y_unit));
@@ -162,7 +161,7 @@ Json BarsSpec(const Chart& chart) {
                      {{"field", "text"}, {"title", title}},
                      {{"field", "note"}, {"title", "note"}}};
   Json length = Quantitative("value", title);
-  Json bar{{"mark", {{"type", "bar"}, {"height", 14}}},
+  Json bar{{"mark", {{"type", "bar"}, {"height", 14}, {"opacity", HasDots(chart) ? 0.6 : 1.0}}},
            {"encoding",
             {{"x", length},
              {"tooltip", tooltip},

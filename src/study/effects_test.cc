@@ -161,6 +161,19 @@ TEST(FindStudyDrift, FlagsAPlantedDriftAndStatesNoneThatIsNotShown) {
   EXPECT_TRUE(few.limit.has_value());
 }
 
+TEST(AnalyseObjective, IsNotHiddenByFactorsThatARuleTakesAway) {
+  const auto made = Simulate(
+      "study: s\nmodel: m\ndata: d\nfactors: {architecture: [in-process, microservice, distributed]}\nfixed: "
+      "{protocol: grpc}\nnetwork: {rate_gbit_per_s: 5}\nrepeats: 6\n",
+      9, 0.01,
+      [](const Json& factors, const Trial&) { return factors["architecture"] == "distributed" ? 0.5 : 1.0; });
+  const VarianceTable table = made.Analyse().variance;
+  ASSERT_THAT(table.terms, SizeIs(2));
+  EXPECT_EQ(table.terms[1].factors, std::vector<std::string>{"architecture"});
+  EXPECT_EQ(table.terms[1].degrees, 2);
+  EXPECT_LT(table.terms[1].adjusted_p, 1e-6);
+}
+
 TEST(AnalyseObjective, SaysWhyThereIsNoTable) {
   const auto one = Simulate("study: s\nmodel: m\ndata: d\nfactors: {batch: [1, 4]}\nrepeats: 1\n", 7, 0.01,
                             [](const Json&, const Trial&) { return 1.0; });

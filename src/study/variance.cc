@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "stats/anova.h"
@@ -57,10 +58,17 @@ Column BlockColumn(const Data& data) {
   return MakeColumn("block", data, [](const auto& one) { return std::to_string(one.played->trial.block); });
 }
 
+// The factors of which the study spells out several levels. Others differ only where a rule takes them away,
+// as the network of one process, and would hide the factor that the rule goes by.
 std::vector<Column> FactorColumns(const Design& design, const Data& data) {
+  std::map<std::string, std::set<std::string>> named;
+  for (const Combination& one : design.combinations) {
+    for (const auto& [name, level] : one.factors.items()) named[name].insert(DumpJson(level));
+  }
   std::vector<Column> columns;
   for (const Factor& factor : Factors()) {
     const std::string name(factor.name);
+    if (named[name].size() < 2) continue;
     Column column = MakeColumn(name, data, [&](const auto& one) {
       const Json& factors = design.configurations[one.played->trial.configuration].factors;
       const auto level = factors.find(name);
