@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/count.h"
@@ -81,10 +84,33 @@ std::string ByReason(const StudyView& study) {
   return text + ".";
 }
 
+// Where the server of each architecture ran: the architecture's name does not tell.
+std::optional<Paragraph> TopologyParagraph(const StudyView& study) {
+  std::set<std::string> found;
+  for (size_t i = 0; i < study.configurations(); ++i) {
+    const Json& factors = study.configuration(i)["factors"];
+    found.insert(factors.value("architecture", std::string("in-process")));
+  }
+  std::string text;
+  if (found.contains("microservice"))
+    text += "Microservice: the server in a container on the client's machine. ";
+  const std::string host = study.json()["study"].value("server_host", "");
+  if (found.contains("distributed"))
+    text +=
+        host.empty()
+            ? "Distributed: the server in a network namespace of the same machine, behind a virtual link. "
+              "Client and server share its CPU, so two machines would be faster where the CPU is short. "
+            : fmt::format("Distributed: the server on {}. ", host);
+  if (text.empty()) return std::nullopt;
+  text.pop_back();
+  return Paragraph{std::move(text)};
+}
+
 }  // namespace
 
 Section ConditionsSection(const StudyView& study) {
   Section section{.title = "Conditions"};
+  if (auto topology = TopologyParagraph(study)) section.blocks.emplace_back(std::move(*topology));
   section.blocks.emplace_back(DriftParagraph(study));
   Json settings = study.json()["study"];
   for (const char* key : {"question", "figures", "also", "except"}) settings.erase(key);

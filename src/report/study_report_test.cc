@@ -292,6 +292,16 @@ TEST(CombinationsSection, ListsWhatWasDroppedAndMerged) {
   EXPECT_THAT(text, HasSubstr("the same as batch 1 (protocol is not applicable)"));
 }
 
+TEST(ConditionsSection, SaysWhereADistributedServerRan) {
+  Json result = SmallResult();
+  EXPECT_THAT(TextOf(ConditionsSection(StudyView(result))), Not(HasSubstr("Distributed:")));
+  result["configurations"][0]["factors"]["architecture"] = "distributed";
+  EXPECT_THAT(TextOf(ConditionsSection(StudyView(result))), HasSubstr("Client and server share its CPU"));
+  result["study"]["server_host"] = "user@far";
+  EXPECT_THAT(TextOf(ConditionsSection(StudyView(result))),
+              HasSubstr("Distributed: the server on user@far."));
+}
+
 TEST(RepeatSection, HasTheCommands) {
   const Json result = SmallResult();
   const std::string text = TextOf(RepeatSection(StudyView(result)));
