@@ -32,12 +32,25 @@ constexpr double kFewCounts = 0.4;
 constexpr size_t kFewestRows = 20;
 constexpr size_t kMostWords = 8;       // of a category, that an unknown one may be
 constexpr double kNoMatter = 0.05;     // difference of logarithms
+constexpr double kSurprise = 3;        // standard deviations
 constexpr size_t kMostSamples = 4000;  // of a cross-validation
 
 // Returns a key that is the same for recipes that give the same estimator from all rows.
 std::string KeyOf(const Recipe& recipe) {
   return fmt::format("{} {} {} {} ", recipe.name, recipe.physical.pull, recipe.physical.own_level,
                      recipe.physical.even);
+}
+
+// Returns the calibration for runs of one hardware. If their mean is three standard deviations from what
+// other hardware makes likely, this one is of another kind, and the runs tell how far such hardware is off.
+Calibration ForRuns(Calibration usual, std::span<const double> log_measured_over_predicted) {
+  const auto n = static_cast<double>(log_measured_over_predicted.size());
+  const double mean = std::reduce(log_measured_over_predicted.begin(), log_measured_over_predicted.end()) / n;
+  const double noise = usual.own * usual.own / n;
+  if (std::abs(mean) <= kSurprise * std::sqrt(usual.common * usual.common + noise)) return usual;
+  usual.common = std::sqrt(mean * mean - noise);
+  usual.k = usual.own * usual.own / (usual.common * usual.common);
+  return usual;
 }
 
 // Returns those rows with `word` in the column.
@@ -103,14 +116,11 @@ int Predictor::SpreadColumns(const Spec& spec) {
 
 Prediction Predictor::PredictRow(const Row& row) const {
   Prediction prediction{.id = row.id};
-  if (!row.problem.empty()) {
-    prediction.outside = row.problem;
-    return prediction;
-  }
   const Applicability::Position position = known_.PositionOf(spec(), data_->encoder, row);
   prediction.outside = position.outside;
-  if (!position.refusal.empty()) {
-    prediction.outside = position.refusal;
+  if (!row.problem.empty() || !position.refusal.empty()) {
+    const bool both = !row.problem.empty() && !position.refusal.empty();
+    prediction.outside = row.problem + (both ? "; " : "") + position.refusal;
     return prediction;
   }
   const Model& model = ModelOf(position.split);
@@ -227,14 +237,20 @@ Result<std::vector<std::string>> Predictor::Calibrate(const Table& measured) {
     const auto n = std::ssize(logs);
     if (known_.KnowsHardware(hardware)) {
       lines.push_back(fmt::format("{}: {} runs are not used: the fit knows this hardware", hardware, n));
-    } else if (!calibration_ || !calibration_->helps()) {
+      continue;
+    }
+    const Calibration known = calibration_.value_or(Calibration()), given = ForRuns(known, logs);
+    const bool is_far = given.common > known.common;
+    if (!calibration_ || !(known.helps() || is_far)) {
       lines.push_back(
           fmt::format("{}: {} runs are not used: in cross-validation on left-out hardware that did not help",
                       hardware, n));
     } else {
-      shifts_[hardware] = {calibration_->Shift(logs), calibration_->Narrower(n)};
-      lines.push_back(fmt::format("{}: times {:+.1f} % by {} runs", hardware,
-                                  100 * std::expm1(shifts_[hardware].log_factor), n));
+      shifts_[hardware] = {given.Shift(logs), given.Narrower(n) * std::hypot(given.common, given.own) /
+                                                  std::hypot(known.common, known.own)};
+      lines.push_back(fmt::format(
+          "{}: times {:+.1f} % by {} runs{}", hardware, 100 * std::expm1(shifts_[hardware].log_factor), n,
+          is_far ? ", which are farther off than any other hardware's: its interval is wider" : ""));
     }
   }
   return lines;
@@ -268,11 +284,9 @@ std::vector<Recipe> Predictor::RecipesFor(Split split, const std::vector<Fold>& 
                                           const FitOptions& options, Seed seed) const {
   const Groups groups = KnowsGroups(data_->rows, folds) ? Groups::kOwn : Groups::kCommon;
   std::vector<Recipe> recipes = Candidates(split, data_->rows.size(), groups, options.estimator);
-  // Weights of each group leave least to learn from others, so the kernel is tuned on what they leave.
-  const auto by_pull = std::ranges::min_element(
-      recipes, {}, [](const Recipe& recipe) { return std::pair(!recipe.neighbours, recipe.physical.pull); });
-  if (by_pull == recipes.end() || !by_pull->neighbours) return recipes;
-  const Kernel kernel = TuneKernel(*data_, Residuals(*data_, by_pull->physical), folds,
+  const auto neighbours = std::ranges::find(recipes, true, &Recipe::neighbours);
+  if (neighbours == recipes.end()) return recipes;
+  const Kernel kernel = TuneKernel(*data_, Residuals(*data_, neighbours->physical), folds,
                                    {.threads = options.threads, .seed = seed});
   for (Recipe& recipe : recipes) {
     if (recipe.neighbours) recipe.kernel = kernel;
@@ -377,8 +391,7 @@ Result<Predictor::Validated> Predictor::LearnSpread(const CrossValidation& valid
 double Predictor::BorrowedHalfWidth() const {
   double half = 0.7;
   for (const CandidateScore& score : scores_) {
-    if (score.recipe == "physical-own" || score.recipe == "physical")
-      half = std::max(half, std::log1p(score.score.p90));
+    if (score.recipe == "physical") half = std::max(half, std::log1p(score.score.p90));
   }
   return kBorrowed * half;
 }
@@ -403,7 +416,7 @@ void Predictor::Borrow(Split split) {
     models_.push_back(std::move(model));
     return;
   }
-  const Recipe recipe = Candidates(split, data_->rows.size(), Groups::kOwn, "physical").back();
+  const Recipe recipe = Candidates(split, data_->rows.size(), Groups::kOwn, "physical").front();
   model.mixture.emplace_back(Want(recipe, KeyOf(recipe)), 1.0);
   model.spread = Spread::Constant(BorrowedHalfWidth());
   models_.push_back(std::move(model));
