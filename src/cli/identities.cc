@@ -445,7 +445,13 @@ Result<int> Evaluate(const Arguments& arguments, const std::stop_token& stop) {
   auto index = TRY(common.Open(Index::Access::kRead));
   const auto read = [&](const std::string& path) -> Result<std::vector<identity::Enrolment>> {
     if (path.empty()) return std::vector<identity::Enrolment>();
-    return TRY(identity::OpenVectors(path, ""))->Next(SIZE_MAX >> 16);
+    auto source = TRY(identity::OpenVectors(path, ""));
+    std::vector<identity::Enrolment> all;
+    for (;;) {
+      auto rows = TRY(source->Next(4096));
+      if (rows.empty()) return all;
+      std::ranges::move(rows, std::back_inserter(all));
+    }
   };
   std::vector<identity::Enrolment> mates = TRY(read(mates_file)), strangers = TRY(read(strangers_file));
   const uint64_t rows = index->facts().rows;

@@ -15,7 +15,7 @@ namespace weir::identity {
 
 struct CalibrationOptions {
   double mate_cosine = 0.4;  // of the hardest mate that shall be found
-  double share = 0.997;      // of such mates whose list, and whose row, are regarded
+  double share = 0.996;      // of such mates whose list, and whose row, are regarded
   size_t mates = 1000;       // planted to measure it
   uint64_t seed = 1;
 };

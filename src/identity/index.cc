@@ -24,6 +24,7 @@ namespace {
 constexpr uint64_t kMaxLogBytes = uint64_t{1} << 34;
 constexpr Duration kFollowPeriod = 25ms;
 constexpr size_t kStrangerSearches = 10'000;
+constexpr uint64_t kQuicklyMeasured = 20'000;  // rows
 
 std::string ManifestPath(const std::string& folder) { return folder + "/index.json"; }
 
@@ -727,7 +728,9 @@ Result<double> Index::Threshold(double false_alarms) const {
     MutexLock lock(mutex_);
     strangers = strangers_;
   }
-  if (strangers.enrolled == 0 || rows > 2 * strangers.enrolled || rows * 2 < strangers.enrolled) {
+  // A small index changes fast and is measured fast; a large one is measured when it is sealed.
+  const bool changed = rows > 2 * strangers.enrolled || rows * 2 < strangers.enrolled;
+  if (strangers.enrolled == 0 || (changed && rows < kQuicklyMeasured)) {
     auto fetcher = TakeFetcher();
     const auto measured =
         MeasureStrangers(TakeSnapshot(), layout_, kStrangerSearches / 5, 1, team_, *fetcher);

@@ -26,7 +26,15 @@ constexpr size_t kMaxText = 16 << 20;
 constexpr size_t kMaxRank = 64;
 constexpr int kMaxNesting = 32;
 constexpr std::array<std::string_view, 3> kBackends = {"onnxruntime", "openvino", "emulated"};
-constexpr std::array<std::string_view, 5> kParameters = {"engine", "precision", "threads", "streams", "cpus"};
+constexpr std::array<std::string_view, 9> kParameters = {"engine",
+                                                         "precision",
+                                                         "threads",
+                                                         "streams",
+                                                         "cpus",
+                                                         "identities",
+                                                         "identities_false_alarms",
+                                                         "identities_threshold",
+                                                         "identities_best"};
 // Parameters that a server adds to the configuration it reports; clients may send them back.
 constexpr std::array kToldParameters = {"recipe", "labels", "precision_in_force"};
 

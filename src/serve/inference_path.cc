@@ -94,8 +94,10 @@ void InferencePath::Start(std::shared_ptr<ServedModel> served, oip::InferRequest
   auto inference = std::make_unique<Inference>(
       Inference{std::move(served), std::move(request), std::move(completion), begun});
   if (const Status admitted = Admit(*inference); !admitted) return Refuse(*inference, admitted.error(), {});
-  if (inference->served->payload == Payload::kTensor) return Submit(std::move(inference));
-  Prepare(std::move(inference));
+  if (inference->served->takes_pictures) return Prepare(std::move(inference));
+  if (inference->served->payload != Payload::kLookup) return Submit(std::move(inference));
+  infer::Tensor embeddings = std::move(inference->request.request.inputs.front());
+  LookUp(std::move(inference), std::move(embeddings), {});
 }
 
 Status InferencePath::Admit(Inference& inference) const {
@@ -103,7 +105,7 @@ Status InferencePath::Admit(Inference& inference) const {
   const ServedModel& served = *inference.served;
   inference.rows = TRY(CheckRequest(served, request, options_.compat));
   TRY_STATUS(FetchInputs(inference));
-  if (served.payload != Payload::kTensor && request.request.inputs.front().shape.front() < 1)
+  if (served.takes_pictures && request.request.inputs.front().shape.front() < 1)
     return Invalid(served.What() + ": there is no picture in the request");
   if (request.timeout && request.timeout->count() > 0) {
     const Instant expires = inference.begun + *request.timeout;
@@ -201,7 +203,9 @@ void InferencePath::Submit(InferencePtr inference) {
     call.request.outputs.push_back(wish.name);
     if (wish.classification > 0) inference->cancelled = call.request.cancelled;
   }
-  if (wishes.empty() && !WantsAll(served)) {
+  if (served.payload == Payload::kIdentify) {
+    call.request.outputs = {loaded.identities().output()};
+  } else if (wishes.empty() && !WantsAll(served)) {
     for (const infer::TensorInfo& output : served.outputs) call.request.outputs.push_back(output.name);
   }
   inference->counted = true;
@@ -231,6 +235,10 @@ void InferencePath::Finish(InferencePtr inference, Result<infer::Response> resul
     return Refuse(*inference, RunFailed(*inference, error), times);
   }
   served.loaded.NoteEngine(true);
+  if (served.payload == Payload::kIdentify) {
+    CHECK(result->outputs.size() == 1);
+    return LookUp(std::move(inference), std::move(result->outputs.front()), times);
+  }
   if (!IsLongToShape(*inference, *result)) return Answer(*inference, *std::move(result), times);
   // Shared with the work, which may be refused and then leaves it here.
   auto held = std::make_shared<InferencePtr>(std::move(inference));
@@ -245,6 +253,40 @@ void InferencePath::Finish(InferencePtr inference, Result<infer::Response> resul
           fmt::format("{}: {} requests wait for the threads that rank classes: send slower, or try later",
                       (*held)->served->What(), options_.max_pictures_waiting)},
          times);
+}
+
+// Finds the names of embeddings on the pool: a look-up takes milliseconds.
+void InferencePath::LookUp(InferencePtr inference, infer::Tensor embeddings, const infer::Times& times) {
+  // Shared with the work, which may be refused and then leaves it here.
+  auto held = std::make_shared<InferencePtr>(std::move(inference));
+  const auto work = std::make_shared<AnswerWork>([this, held, embeddings = std::move(embeddings),
+                                                  stamps = times]() mutable {
+    const InferencePtr mine = std::move(*held);
+    const ServedModel& served = *mine->served;
+    const Instant begun = clock_.Now();
+    auto outputs = served.loaded.identities().LookUp(embeddings);
+    if (!outputs) return Refuse(*mine, Context(served.What(), outputs.error()).error(), stamps);
+    if (served.payload == Payload::kLookup) {
+      stamps.queued = mine->begun;
+      stamps.taken = stamps.handed = stamps.started = begun;
+      stamps.done = clock_.Now();
+    }
+    infer::Response response;
+    for (infer::Tensor& output : *outputs) {
+      const auto& wishes = mine->request.outputs;
+      const bool wanted = wishes.empty() ||
+                          std::ranges::find(wishes, output.name, &oip::RequestedOutput::name) != wishes.end();
+      if (wanted) response.outputs.push_back(std::move(output));
+    }
+    Answer(*mine, std::move(response), stamps);
+  });
+  if (pool_.Offer(work)) return;
+  Refuse(
+      **held,
+      {ErrorCode::kOverloaded,
+       fmt::format("{}: {} requests wait for the threads that look identities up: send slower, or try later",
+                   (*held)->served->What(), options_.max_pictures_waiting)},
+      times);
 }
 
 bool InferencePath::IsLongToShape(const Inference& inference, const infer::Response& response) {
@@ -301,7 +343,9 @@ Result<infer::Tensor> InferencePath::ShapeOutput(const Inference& inference, con
                                                  infer::Tensor output) const {
   const LoadedModel& loaded = inference.served->loaded;
   const model::Model& model = loaded.model();
-  if (model.client_outputs != model.outputs) {
+  const bool is_the_models =
+      inference.served->payload != Payload::kIdentify && inference.served->payload != Payload::kLookup;
+  if (is_the_models && model.client_outputs != model.outputs) {
     const auto own = std::ranges::find(model.outputs, output.name, &infer::TensorInfo::name);
     const auto seen = std::ranges::find(model.client_outputs, output.name, &infer::TensorInfo::name);
     if (own->shape != seen->shape) {

@@ -45,6 +45,7 @@ class InferencePath {
   Status FetchInputs(Inference& inference) const;
   void Prepare(InferencePtr inference);
   void Submit(InferencePtr inference);
+  void LookUp(InferencePtr inference, infer::Tensor embeddings, const infer::Times& times);
   void Finish(InferencePtr inference, Result<infer::Response> result, const infer::Times& times);
   static bool IsLongToShape(const Inference& inference, const infer::Response& response);
   void Answer(Inference& inference, infer::Response response, const infer::Times& times) const;

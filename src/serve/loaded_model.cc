@@ -59,8 +59,17 @@ infer::Runner::Options RunnerOptions(const model::Model& model, int max_queue) {
 struct Form {
   std::vector<TensorInfo> inputs, outputs;
 };
-std::optional<Form> FormOf(const model::Model& model, Payload payload) {
+std::optional<Form> FormOf(const model::Model& model, Payload payload, const IdentityBinding* identities) {
   if (payload == Payload::kTensor) return Form{model.client_inputs, model.client_outputs};
+  if (payload == Payload::kLookup && identities == nullptr) return std::nullopt;
+  if (payload == Payload::kLookup) return Form{{identities->input()}, identities->outputs()};
+  if (payload == Payload::kIdentify) {
+    if (identities == nullptr) return std::nullopt;
+    auto form = FormOf(model, Payload::kImage, nullptr);
+    if (!form) form = Form{model.inputs, {}};
+    form->outputs = identities->outputs();
+    return form;
+  }
   const auto size = model.recipe ? model.recipe->geometry.OutputSize() : std::nullopt;
   if (!size || model.inputs.size() != 1 || model.inputs.front().shape.empty()) return std::nullopt;
   TensorInfo input{.name = model.inputs.front().name, .shape = {model.inputs.front().shape.front()}};
@@ -76,6 +85,22 @@ std::optional<Form> FormOf(const model::Model& model, Payload payload) {
 }
 
 }  // namespace
+
+std::string_view SuffixOf(Payload payload) {
+  switch (payload) {
+    case Payload::kTensor:
+      return infer::SuffixOf(infer::Payload::kTensor);
+    case Payload::kPixels:
+      return infer::SuffixOf(infer::Payload::kPixels);
+    case Payload::kImage:
+      return infer::SuffixOf(infer::Payload::kImage);
+    case Payload::kIdentify:
+      return ".identify";
+    case Payload::kLookup:
+      return ".lookup";
+  }
+  return "";
+}
 
 std::string ServedModel::What() const { return fmt::format("model \"{}\"", name); }
 std::string ServedModel::What(std::string_view kind, std::string_view tensor) const {
@@ -96,8 +121,10 @@ std::string LoadedModel::engine() const { return parts_.engine_spec.substr(0, pa
 Status LoadedModel::MakeServed(Metrics& metrics) {
   const model::Model& m = parts_.model;
   for (const Payload payload : kPayloads) {
-    std::optional<Form> form = FormOf(m, payload);
+    std::optional<Form> form = FormOf(m, payload, parts_.identities.get());
     if (!form) continue;
+    const bool pictures = payload == Payload::kPixels || payload == Payload::kImage ||
+                          (payload == Payload::kIdentify && FormOf(m, Payload::kImage, nullptr));
     const std::string name = m.name + std::string(SuffixOf(payload));
     model::ServedForm told{
         .name = name,
@@ -122,7 +149,8 @@ Status LoadedModel::MakeServed(Metrics& metrics) {
                                                                 .inputs = std::move(form->inputs),
                                                                 .outputs = std::move(form->outputs),
                                                                 .config = std::move(config),
-                                                                .metrics = own});
+                                                                .metrics = own,
+                                                                .takes_pictures = pictures});
   }
   return {};
 }

@@ -16,13 +16,23 @@
 #include "infer/tensor.h"
 #include "model/effective_config.h"
 #include "model/model.h"
+#include "serve/identities.h"
 #include "serve/metrics.h"
 #include "serve/statistics.h"
 
 namespace weir::serve {
 
-using infer::kPayloads;
-using infer::Payload;
+// The payload of a request: the model's own tensors (NAME), pixels at the recipe's size that the server
+// normalises (NAME.pixels), or encoded pictures that it decodes and prepares (NAME.image). Where the model is
+// bound to an index of identities: what the model takes (NAME.identify), or embeddings (NAME.lookup); both
+// answer with names and scores.
+enum class Payload { kTensor, kPixels, kImage, kIdentify, kLookup };
+inline constexpr std::array kPayloads = {Payload::kTensor, Payload::kPixels, Payload::kImage,
+                                         Payload::kIdentify, Payload::kLookup};
+// The names beside the model's own, in the order in which they are looked for.
+inline constexpr std::array kOtherPayloads = {Payload::kPixels, Payload::kImage, Payload::kIdentify,
+                                              Payload::kLookup};
+std::string_view SuffixOf(Payload payload);  // "", ".pixels", ".image", ".identify", ".lookup"
 
 class LoadedModel;
 
@@ -35,6 +45,7 @@ struct ServedModel {
   std::vector<infer::TensorInfo> inputs, outputs;  // as clients see them
   model::EffectiveConfig config;
   ModelMetrics& metrics;
+  bool takes_pictures = false;  // which the server prepares
   Statistics statistics;
 
   // The model and its tensor for messages: `model "m": input "x"`.
@@ -52,8 +63,9 @@ class LoadedModel {
     std::string version;
     std::unique_ptr<infer::Engine> engine;  // outlives the session; may be null
     std::shared_ptr<infer::Session> session;
-    std::string engine_spec;  // as it was opened
-    int max_queue = 256;      // calls, where the configuration does not say
+    std::string engine_spec;                      // as it was opened
+    std::unique_ptr<IdentityBinding> identities;  // null: none
+    int max_queue = 256;                          // calls, where the configuration does not say
   };
   // Calls from here on are computed. `clock` and `metrics` must outlive the model. kInvalidArgument where the
   // configuration and the session do not go together.
@@ -65,6 +77,8 @@ class LoadedModel {
   const model::Model& model() const { return parts_.model; }
   const std::string& version() const { return parts_.version; }
   const infer::Session& session() const { return *parts_.session; }
+  // REQUIRES: Find(Payload::kIdentify) is not null.
+  const IdentityBinding& identities() const { return *parts_.identities; }
   std::string engine() const;  // "onnxruntime", ...
   infer::Runner& runner() { return *runner_; }
   const infer::Runner& runner() const { return *runner_; }

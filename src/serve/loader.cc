@@ -48,6 +48,9 @@ class FileLoader final : public Loader {
     model::Model model =
         TRY(model::OpenModel(wanted.path, {.version = wanted.version, .config = wanted.config}));
     model.name = wanted.name;
+    // An index is chosen by who owns the files of the model, not by who may send a configuration.
+    if (!wanted.config.empty() && model.parameters.contains("identities"))
+      return Fail(ErrorCode::kInvalidArgument, "parameter \"identities\" is taken from config.pbtxt only");
     Result<std::unique_ptr<LoadedModel>> loaded;
     // On a thread of its own, so that the CPUs it is kept to are those of what it starts and no others.
     StartThread("load", [&](const std::stop_token&) {
@@ -65,10 +68,13 @@ class FileLoader final : public Loader {
     model::OpenedSession opened = TRY(model::OpenSession(model, options_.engine, wanted, clock_));
     if (const Status share = CheckShare(wanted, *opened.session); !share)
       return Context("model " + model.name, share.error());
+    auto identities = IdentityBinding::Open(model);
+    if (!identities) return Context("model " + model.name, identities.error());
     LoadedModel::Parts parts{.version = version,
                              .engine = std::move(opened.engine),
                              .session = std::move(opened.session),
                              .engine_spec = model::EngineOf(model, options_.engine),
+                             .identities = *std::move(identities),
                              .max_queue = options_.max_queue};
     parts.model = std::move(model);
     auto loaded = TRY(LoadedModel::Create(std::move(parts), clock_, metrics_));

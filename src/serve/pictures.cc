@@ -83,7 +83,7 @@ PictureWork::PictureWork(std::shared_ptr<ServedModel> served, infer::Tensor inpu
       done_(std::move(done)) {
   const int64_t pictures = input_.shape.front();
   CHECK(pictures > 0);
-  if (served_->payload == Payload::kImage) {
+  if (served_->payload != Payload::kPixels) {
     pictures_ = Elements(input_);
     per_piece_ = 1;
   } else {

@@ -105,7 +105,7 @@ bool Repository::Stop(Instant until) {
 std::pair<std::string_view, Payload> Repository::Resolve(std::string_view name) const {
   const auto called = models_.find(name);
   if (called != models_.end() && IsLoaded(called->second)) return {name, Payload::kTensor};
-  for (const Payload payload : {Payload::kPixels, Payload::kImage}) {
+  for (const Payload payload : kOtherPayloads) {
     const std::string_view suffix = SuffixOf(payload);
     if (!name.ends_with(suffix)) continue;
     const std::string_view own = name.substr(0, name.size() - suffix.size());
@@ -164,8 +164,10 @@ Result<std::shared_ptr<ServedModel>> Repository::Find(std::string_view model,
     loaded = TRY(FindLoaded(own, version));
   }
   if (auto served = Under(loaded, payload)) return served;
-  return NotFound(fmt::format("{} is not there: {} has no recipe that gives all pictures one size",
-                              Name(model), Name(loaded->model().name)));
+  const bool looks_up = payload == Payload::kIdentify || payload == Payload::kLookup;
+  return NotFound(fmt::format("{} is not there: {} has {}", Name(model), Name(loaded->model().name),
+                              looks_up ? "no parameter \"identities\" that names an index"
+                                       : "no recipe that gives all pictures one size"));
 }
 
 std::vector<std::shared_ptr<ServedModel>> Repository::Ready() const {
