@@ -270,3 +270,109 @@ def test_bad_streams_report_only_their_own_faults(weir, made):
 def test_a_stream_that_cannot_be_reached_is_an_error(weir, made):
     done = weir.run("watch", "http://127.0.0.1:9/x", "--classify", made[0], *ENGINE, "--duration", "1s", status=1)
     assert b"connect-failed" in done.stderr
+
+
+# ---- Files and RTSP: libav, opened by the program at run time.
+
+@pytest.fixture(scope="module")
+def detector(shared, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("detector")
+    (folder / "fastestdet.onnx").symlink_to(shared / "data/streams/fastestdet.onnx")
+    (folder / "fastestdet.recipe.yaml").write_text("channels: BGR\nresize: {width: 352, height: 352}\nscale: 0.00392156862745098\n")
+    (folder / "face.onnx").symlink_to(shared / "data/streams/yunet_n_320_320.onnx")
+    (folder / "face.recipe.yaml").write_text("channels: BGR\noutput: cls_8\nresize: {width: 320, height: 320}\n")
+    return folder
+
+
+def libav(weir, video, model):
+    done = weir.run("watch", video, "--classify", model, *ENGINE, "--duration", "1s", status=None)
+    if b"libav" in done.stderr:
+        pytest.skip(done.stderr.decode().strip().splitlines()[-1])
+
+
+def test_a_file_plays_at_its_own_pace_and_persons_are_tracked(weir, made, shared, detector, tmp_path):
+    video = shared / "data/streams/one-by-one-person-detection.mp4"
+    libav(weir, video, made[0])
+    events = tmp_path / "events.jsonl"
+    result = weir.json("watch", video, "--detect", detector / "fastestdet.onnx", "--detect-class", 0, "--deadline", "5s", "--duration", "12s", "--events", events)
+    stream = result["per_stream"][0]
+    assert 95 <= stream["frames"]["captured"] <= 125  # 10 frames/s
+    assert stream["capture_source"] == {"file-timestamp": stream["frames"]["answered"]}
+    lines = [json.loads(line) for line in events.read_text().splitlines()]
+    seen = [line for line in lines if line["objects"]]
+    assert len(seen) > 10, "persons walk through the picture"
+    assert 1 <= stream["tracks"] <= 10
+    for line in seen:
+        for found in line["objects"]:
+            assert found["class"] == 0 and found["score"] >= 0.6 and len(found["box"]) == 4
+    result = weir.json("watch", video, "--detect", detector / "face.onnx", "--deadline", "5s", "--duration", "2s")
+    assert result["frames"]["answered"] > 5
+
+
+def test_a_file_that_is_no_video_is_an_error(weir, made, shared, tmp_path):
+    libav(weir, shared / "data/streams/one-by-one-person-detection.mp4", made[0])
+    (tmp_path / "x.mp4").write_bytes(b"no video" * 1000)
+    done = weir.run("watch", tmp_path / "x.mp4", "--classify", made[0], *ENGINE, "--duration", "1s", status=1)
+    assert b"x.mp4" in done.stderr and b"damaged" in done.stderr
+
+
+RTSP_SERVER = """
+import sys, gi
+gi.require_version("Gst", "1.0"); gi.require_version("GstRtspServer", "1.0")
+from gi.repository import GLib, Gst, GstRtspServer
+Gst.init(None)
+server = GstRtspServer.RTSPServer(address="127.0.0.1", service="0")
+factory = GstRtspServer.RTSPMediaFactory()
+factory.set_launch(f"( filesrc location={sys.argv[1]} ! qtdemux ! h264parse ! rtph264pay name=pay0 pt=96 )")
+server.get_mount_points().add_factory("/live", factory)
+server.attach(None)
+print(server.get_bound_port(), flush=True)
+GLib.MainLoop().run()
+"""
+
+
+def test_rtsp(weir, made, shared):
+    video = shared / "data/streams/one-by-one-person-detection.mp4"
+    libav(weir, video, made[0])
+    with subprocess.Popen(["/usr/bin/python3", "-c", RTSP_SERVER, video], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            port = server.stdout.readline().strip()
+            if not port:
+                pytest.skip("there is no RTSP server: apt-get install python3-gi gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-good gstreamer1.0-plugins-bad")
+            result = watch(weir, made[0], f"rtsp://127.0.0.1:{port}/live", f"rtsp://127.0.0.1:{port}/none", "--duration", "10s", deadline="5s")
+        finally:
+            server.terminate()
+    good, none = result["per_stream"]
+    assert good["frames"]["captured"] > 40 and good["connects"] == 1
+    assert set(good["capture_source"]) <= {"rtcp-sender-report", "arrival"}
+    assert set(faults(none)) == {"refused"}
+
+
+@pytest.fixture(scope="module")
+def reid(tmp_path_factory):
+    """An emulated embedding model: its output is a function of the input's bytes."""
+    folder = tmp_path_factory.mktemp("reid") / "reid"
+    folder.mkdir()
+    (folder / "config.pbtxt").write_text(
+        'backend: "emulated"\nmax_batch_size: 8\n'
+        'input { name: "x" data_type: TYPE_FP32 dims: [3, 32, 32] }\noutput { name: "e" data_type: TYPE_FP32 dims: [64] }\n'
+        'parameters { key: "engine" value: { string_value: "emulated:base=1ms" } }\n')
+    (folder / "recipe.yaml").write_text("resize: {width: 32, height: 32}\n")
+    return folder
+
+
+def test_embeddings_are_looked_up_and_a_slower_storage_is_weighed(weir, made, reid, tmp_path):
+    weir.run("identities", "build", tmp_path / "people", "--make", 2000, "--dimension", 64, "--model", reid)
+    events = tmp_path / "events.jsonl"
+    result = weir.json("watch", "made:fps=20,frames=30,size=320x240", "--embed", reid, "--identities", tmp_path / "people", "--threshold", 0.99,
+                       "--storage-delay", "+30ms", "--deadline", "2s", "--events", events)
+    assert result["embeddings"] == result["frames"]["answered"] == 30
+    delay = result["storage_delay"]
+    assert delay["delay_us"] == 30000 and delay["lookups"] == 30
+    assert delay["p99_ms"] - delay["p99_without_ms"] == pytest.approx(30, abs=0.2)
+    assert "does not matter" in delay["text"]
+    assert result["stages_ms"]["identify"]["min"] >= 30
+    text = events.read_text()
+    assert "embedding" not in text and "similarity" in text
+    # An index of another model is refused.
+    assert b"model" in weir.run("watch", "made:frames=3", "--embed", made[0], "--identities", tmp_path / "people", "--threshold", 0.9, status=2).stderr

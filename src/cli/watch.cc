@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "record/provenance.h"
 #include "watch/find_max.h"
+#include "watch/identity_lookup.h"
 #include "watch/line_writer.h"
 #include "watch/session.h"
 
@@ -23,6 +24,8 @@ struct Wanted {
   std::string stall = "5s", connect = "5s", frames, events, json;
   int threads = 0, batch = 0, workers = 0, embed_every = 10, detect_class = -1, most_streams = 256;
   double detect_score = 0.6, least_in_time = 0;
+  watch::IdentityOptions identities{.embedding_model = {}};
+  std::string storage_delay;
   int64_t max_pixels = int64_t{8192} * 8192;
   bool find_max = false;
 };
@@ -34,7 +37,7 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
       "for "
       "every frame from its capture on.",
       "weir watch made:fps=10 --classify made/tiny --deadline 100ms --duration 10s --json result.json");
-  flags.Texts("STREAM", w.streams, "made:KEY=VALUE,...", true);
+  flags.Texts("STREAM", w.streams, "made:KEY=VALUE,..., http://HOST/PATH (MJPEG), rtsp://HOST/PATH, or a video file", true);
   flags.Text("--detect", w.detect,
              "Detection model: YuNet, FastestDet or an SSD. Without it the whole frame is one object.");
   flags.Text("--embed", w.embed, "Embedding model, a file, a folder or a server's URL.");
@@ -44,6 +47,20 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   flags.Number("--detect-score", w.detect_score, 0, 1, "Least score of a detection.");
   flags.Integer("--detect-class", w.detect_class, -1, 1'000'000, "Only detections of this class; -1: any.");
   flags.Integer("--embed-every", w.embed_every, 1, 1'000'000, "Frames between two embeddings of one track.");
+  flags.Text(
+      "--identities", w.identities.folder,
+      "Index of weir identities in which embeddings are looked up. It must have the embedding model's hash.");
+  flags.Choice(
+      "--identity-access", w.identities.access, {"map", "direct", "memory"},
+      "How rows of the index are read: from a mapping, by direct reads all at once, or from memory.");
+  flags.Number("--false-alarms", w.identities.false_alarms, 1e-9, 0.5,
+               "Share of strangers that may be given a name; the threshold follows from it and from the "
+               "number enrolled.");
+  flags.Number("--threshold", w.identities.threshold, -1, 1,
+               "Least cosine of a name, instead of --false-alarms; -1: not given.");
+  flags.Text(
+      "--storage-delay", w.storage_delay,
+      "Time added to each look-up, as +180us: what a slower storage would do to its one round of reads.");
   flags.Text("--deadline", w.deadline, "Time from a frame's capture to its answer.");
   flags.Text("--duration", w.duration, "Time to follow the streams; without it until they end or Ctrl-C.");
   flags.Choice("--drop", w.policy, {"latest", "non-reference", "to-key-frame", "none"},
@@ -103,6 +120,14 @@ Result<watch::WatchOptions> MakeOptions(const Wanted& w) {
   options.detection.class_index = w.detect_class;
   options.tracking.embed_every = w.embed_every;
   options.workers = w.workers;
+  if (!w.identities.folder.empty() && w.embed.empty())
+    return Fail(ErrorCode::kInvalidArgument, "--identities looks up embeddings: give --embed MODEL");
+  if (!w.storage_delay.empty()) {
+    if (w.identities.folder.empty())
+      return Fail(ErrorCode::kInvalidArgument, "--storage-delay slows look-ups: give --identities DIR");
+    const std::string delay = w.storage_delay.substr(w.storage_delay.starts_with('+') ? 1 : 0);
+    options.lookup_delay = TRY_CONTEXT(watch::ParseDuration(delay), "--storage-delay");
+  }
   return options;
 }
 
@@ -146,6 +171,7 @@ std::string SummaryText(const Console& console, const WatchResult& r) {
                             ? "the most that were tried"
                             : fmt::format("confirmed {} times", r.find_max->confirmations));
   }
+  if (r.storage_delay) text += fmt::format("{} {}\n", console.Bold("storage"), r.storage_delay->text);
   const auto& bottleneck = r.find_max ? r.find_max->bottleneck : r.bottleneck;
   if (bottleneck)
     text += fmt::format("{} {}: {}\n", console.Bold("bottleneck"), bottleneck->stage, bottleneck->text);
@@ -186,7 +212,14 @@ Result<int> WatchWith(const Wanted& w, const std::stop_token& stop) {
   if (!w.frames.empty()) frames = TRY_CONTEXT(watch::LineWriter::Create(w.frames), "--frames");
   const SteadyClock clock;
   const watch::WatchModels models = TRY(watch::OpenModels(options, clock));
+  std::unique_ptr<watch::IdentityLookup> lookup;
+  if (!w.identities.folder.empty()) {
+    watch::IdentityOptions identities = w.identities;
+    if (w.embed.find("://") == std::string::npos) identities.embedding_model = w.embed;
+    lookup = TRY_CONTEXT(watch::OpenIdentities(identities), "--identities");
+  }
   watch::WatchHooks hooks;
+  hooks.lookup = lookup.get();
   if (events) hooks.on_event = [&](const results::WatchEvent& event) { events->Add(event.ToLine()); };
   if (frames) hooks.on_frame = [&](const results::WatchFrame& frame) { frames->Add(frame.ToLine()); };
   hooks.progress = [&](double elapsed_s, const WatchResult::Frames& counts) {
@@ -201,6 +234,7 @@ Result<int> WatchWith(const Wanted& w, const std::stop_token& stop) {
     TRY_STATUS(lines->Finish());
     result.lines_dropped += lines->dropped();
   }
+  if (lookup) result.identities = EscapeBytes(w.identities.folder);
   result.command = record::CommandLine(CommandLine());
   result.provenance = record::CollectProvenance({.command = CommandLine()}).ToJson();
   console.Text(SummaryText(console, result));

@@ -156,31 +156,46 @@ TEST(ClockOffset, ReportsDriftAndSteps) {
   EXPECT_NEAR(offset.report().largest_step_ms, 1999, 0.1);
 }
 
+CounterCheck::Stamp Stamp(int counter, Duration captured, Duration arrived) {
+  return {.counter = static_cast<uint32_t>(counter), .captured = captured, .arrived = kStart + arrived};
+}
+
 TEST(CounterCheck, AccountsForEveryFrame) {
   CounterCheck check;
   const auto at = [](int counter) { return Duration(counter * 100ms); };
-  EXPECT_EQ(check.Note(5, at(5), 0).lost, 0);
-  EXPECT_EQ(check.Note(6, at(6), 0).lost, 0);
-  EXPECT_EQ(check.Note(9, at(9), 0).lost, 2);
-  const auto late = check.Note(8, at(8), 0);
+  const auto stamp = [&](int counter) { return Stamp(counter, at(counter), at(counter)); };
+  EXPECT_EQ(check.Note(stamp(5), 0).lost, 0);
+  EXPECT_EQ(check.Note(stamp(6), 0).lost, 0);
+  EXPECT_EQ(check.Note(stamp(9), 0).lost, 2);
+  const auto late = check.Note(stamp(8), 0);
   EXPECT_EQ(late.order, CounterCheck::Order::kOutOfOrder);
   EXPECT_TRUE(late.recovered);
-  EXPECT_EQ(check.Note(9, at(9), 0).order, CounterCheck::Order::kRepeated);
+  EXPECT_EQ(check.Note(stamp(9), 0).order, CounterCheck::Order::kRepeated);
   const auto skipped =
-      check.Note(13, at(13), 2);  // 10, 11 and 12 are missing; two of them were here, undecoded
+      check.Note(stamp(13), 2);  // 10, 11 and 12 are missing; two of them were here, undecoded
   EXPECT_EQ(skipped.lost, 1);
   EXPECT_FALSE(skipped.clock_step);
 }
 
 TEST(CounterCheck, FindsAClockThatJumpsAndASenderThatBeginsAgain) {
   CounterCheck check;
-  for (int i = 0; i < 10; ++i) EXPECT_FALSE(check.Note(static_cast<uint32_t>(i), 100ms * i, 0).clock_step);
-  const auto step = check.Note(10, 1500ms, 0);
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(check.Note(Stamp(i, 100ms * i, 100ms * i), 0).clock_step);
+  const auto step = check.Note(Stamp(10, 1500ms, 1000ms), 0);
   ASSERT_TRUE(step.clock_step);
   EXPECT_NEAR(Milliseconds(*step.clock_step), 500, 5);
-  EXPECT_FALSE(check.Note(11, 1600ms, 0).clock_step) << "the jump is reported once";
-  EXPECT_TRUE(check.Note(0, 5000ms, 0).restarted);
-  EXPECT_EQ(check.Note(1, 5100ms, 0).lost, 0);
+  EXPECT_FALSE(check.Note(Stamp(11, 1600ms, 1100ms), 0).clock_step) << "the jump is reported once";
+  EXPECT_TRUE(check.Note(Stamp(0, 5000ms, 4500ms), 0).restarted);
+  EXPECT_EQ(check.Note(Stamp(1, 5100ms, 4600ms), 0).lost, 0);
+}
+
+TEST(CounterCheck, ASlowWayOrAnUnevenCameraIsNoClockThatJumps) {
+  CounterCheck slow, uneven;
+  for (int i = 0; i < 10; ++i) {
+    slow.Note(Stamp(i, 100ms * i, 100ms * i), 0);
+    uneven.Note(Stamp(i, 100ms * i, 100ms * i), 0);
+  }
+  EXPECT_FALSE(slow.Note(Stamp(10, 1000ms, 1800ms), 0).clock_step);
+  EXPECT_FALSE(uneven.Note(Stamp(10, 1800ms, 1801ms), 0).clock_step);
 }
 
 TEST(Overlap, IsIntersectionOverUnion) {
@@ -235,7 +250,7 @@ TEST(ParseStream, ReadsMadeStreamsAndNamesWhatIsWrong) {
   EXPECT_EQ(spec->made.resize->width, 160);
   EXPECT_TRUE(ParseStream("made:"));
   for (const char* bad :
-       {"made:fps", "made:fps=0", "made:colour=1", "made:size=100x100", "made:loss=2", "ftp://x", "v4l2:"})
+       {"made:fps", "made:fps=0", "made:colour=1", "made:size=100x100", "made:loss=2", "ftp://x"})
     EXPECT_FALSE(ParseStream(bad)) << bad;
   EXPECT_THAT(ParseStream("made:fsp=2").error().message, testing::HasSubstr("fsp"));
 }

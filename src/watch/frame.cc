@@ -10,8 +10,6 @@ std::string_view ToString(CaptureSource source) {
       return "rtcp-sender-report";
     case CaptureSource::kPartTimestamp:
       return "mjpeg-timestamp";
-    case CaptureSource::kDevice:
-      return "device-clock";
     case CaptureSource::kFileTime:
       return "file-timestamp";
     case CaptureSource::kArrival:

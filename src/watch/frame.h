@@ -15,7 +15,6 @@ enum class CaptureSource {
   kBurntIn,        // read from the code in the picture
   kSenderReport,   // RTP time, mapped to the sender's wall clock by its RTCP reports
   kPartTimestamp,  // the X-Timestamp of an MJPEG part
-  kDevice,         // the camera driver's time stamp
   kFileTime,       // the file's own time stamps, played at their pace
   kArrival,        // nothing better is known: the latency leaves out the way to this host
 };

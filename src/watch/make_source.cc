@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "watch/http_source.h"
+#include "watch/libav_source.h"
 #include "watch/made_source.h"
 #include "watch/source.h"
 
@@ -13,10 +14,11 @@ Result<std::unique_ptr<Source>> MakeSource(const StreamSpec& spec, const SourceO
       return std::make_unique<MadeSource>(spec.made, options, clock);
     case StreamKind::kMjpegHttp:
       return HttpSource::Create(spec, options, clock);
-    default:
-      break;
+    case StreamKind::kFile:
+    case StreamKind::kRtsp:
+      return MakeLibavSource(spec, options, clock);
   }
-  return Fail(ErrorCode::kUnsupported, fmt::format("stream {}: this build has no source for it", spec.name));
+  return Fail(ErrorCode::kInternal, "a stream of no kind");
 }
 
 }  // namespace weir::watch

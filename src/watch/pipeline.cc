@@ -331,8 +331,9 @@ bool Pipeline::ReadStamp(Frame& frame) {
     MutexLock lock(mutex_);
     captured = offset_.ToSteady(code->captured);
   }
-  const CounterCheck::Found found =
-      mine.counters.Note(code->counter, code->captured, mine.last_decoded < 0 ? 0 : skipped);
+  const CounterCheck::Found found = mine.counters.Note(
+      {.counter = code->counter, .captured = code->captured, .arrived = record.times.arrived},
+      mine.last_decoded < 0 ? 0 : skipped);
   if (found.order == CounterCheck::Order::kNext) mine.last_decoded = record.sequence;
   if (found.lost != 0) parts_.sink->Lost(record.stream, found.lost);
   if (found.recovered) parts_.sink->Lost(record.stream, -1);

@@ -9,6 +9,7 @@
 
 #include "base/count.h"
 #include "base/thread.h"
+#include "watch/picture_input.h"
 
 namespace weir::watch {
 namespace {
@@ -24,6 +25,8 @@ std::string_view KindOf(const Error& error, bool connecting) {
       return "refused";
     case ErrorCode::kCorrupt:
       return "damaged";
+    case ErrorCode::kOverloaded:
+      return "too-large";
     case ErrorCode::kDeadline:
       return connecting ? "connect-timeout" : "stalled";
     default:
@@ -83,6 +86,7 @@ class Follower {
         if (!*frame) return true;
         last = clock_.Now();
         pause = kFirstPause;
+        if (!(*frame)->fault.empty()) tally_.Fault(index_, (*frame)->fault, (*frame)->fault_words);
         pipeline_.Offer(index_, **std::move(frame));
         continue;
       }
@@ -216,9 +220,15 @@ Result<WatchModels> OpenModels(const WatchOptions& options, const Clock& clock) 
   return models;
 }
 
-Result<results::WatchResult> WatchStreams(const WatchOptions& options, const WatchModels& models,
+Result<results::WatchResult> WatchStreams(const WatchOptions& given, const WatchModels& models,
                                           const WatchHooks& hooks, const Clock& clock,
                                           const std::stop_token& stop) {
+  WatchOptions options = given;
+  if (!models.detect) {
+    options.source.shrink_for = [&](int width, int height) {
+      return ShrinkFor(models.infer->recipe(), width, height);
+    };
+  }
   const int streams = static_cast<int>(options.streams.size());
   std::vector<std::string> names;
   for (const StreamSpec& spec : options.streams) names.push_back(spec.name);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ struct SourceFrame {
   std::optional<Duration> captured_wall;
   CaptureSource capture_source = CaptureSource::kArrival;
   std::optional<DropCause> dropped;
+  std::string fault, fault_words;  // a fault of the stream that came with it; empty: none
 };
 
 struct SourceOptions {
@@ -36,6 +38,8 @@ struct SourceOptions {
   size_t max_frame_bytes = size_t{32} << 20;
   bool skip_non_reference = false, skip_to_key = false;  // policies of streams whose frames need each other
   Duration deadline = 100ms;
+  // How much smaller pixels may be (1, 2, 4, 8) than a frame of this width and height; empty: not at all.
+  std::function<int(int, int)> shrink_for;
 };
 
 // One thread at a time.

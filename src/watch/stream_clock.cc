@@ -42,12 +42,14 @@ ClockOffset::Report ClockOffset::report() const {
   return report;
 }
 
-CounterCheck::Found CounterCheck::Note(uint32_t counter, Duration captured, int64_t skipped) {
+CounterCheck::Found CounterCheck::Note(const Stamp& stamp, int64_t skipped) {
   Found found;
-  const int64_t now = counter;
+  const int64_t now = stamp.counter;
+  const Duration captured = stamp.captured;
   if (!last_) {
     last_ = now;
     last_captured_ = captured;
+    last_arrived_ = stamp.arrived;
     return found;
   }
   const int64_t gap = now - *last_;
@@ -61,6 +63,7 @@ CounterCheck::Found CounterCheck::Note(uint32_t counter, Duration captured, int6
     period_ns_.reset();
     last_ = now;
     last_captured_ = captured;
+    last_arrived_ = stamp.arrived;
     return found;
   }
   if (gap < 0) {
@@ -77,7 +80,10 @@ CounterCheck::Found CounterCheck::Note(uint32_t counter, Duration captured, int6
   if (period_ns_) {
     const double error = elapsed - *period_ns_ * static_cast<double>(gap);
     const double limit = std::max<double>(static_cast<double>(kLeastClockStep.count()), 0.5 * *period_ns_);
-    if (std::abs(error) > limit) found.clock_step = Duration(static_cast<Duration::rep>(error));
+    const auto apart =
+        static_cast<double>((captured - last_captured_ - (stamp.arrived - last_arrived_)).count());
+    if (std::abs(error) > limit && std::abs(apart) > limit)
+      found.clock_step = Duration(static_cast<Duration::rep>(error));
   }
   if (!found.clock_step && elapsed > 0) {
     const double period = elapsed / static_cast<double>(gap);
@@ -85,6 +91,7 @@ CounterCheck::Found CounterCheck::Note(uint32_t counter, Duration captured, int6
   }
   last_ = now;
   last_captured_ = captured;
+  last_arrived_ = stamp.arrived;
   while (!missing_.empty() && *missing_.begin() < now - static_cast<int64_t>(kMostMissing))
     missing_.erase(missing_.begin());
   return found;

@@ -49,14 +49,22 @@ class CounterCheck {
     std::optional<Duration> clock_step;
     bool restarted = false;  // the sender counts from the beginning again
   };
+  struct Stamp {
+    uint32_t counter = 0;
+    Duration captured{};  // wall time
+    Instant arrived{};
+  };
   // Notes a frame that was decoded. `skipped`: frames of this stream that arrived since the last one and were
-  // not decoded, so their counters are not known.
-  Found Note(uint32_t counter, Duration captured, int64_t skipped);
+  // not decoded, so their counters are not known. A clock has jumped where the capture times advance neither
+  // as the arrivals do nor as the counter's period says: a slow way changes only the arrivals, and an uneven
+  // camera changes both.
+  Found Note(const Stamp& stamp, int64_t skipped);
 
  private:
   static constexpr size_t kMostMissing = 1024;
   std::optional<int64_t> last_;
   Duration last_captured_{};
+  Instant last_arrived_{};
   std::optional<double> period_ns_;
   std::set<int64_t> missing_;
 };

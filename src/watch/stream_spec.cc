@@ -158,13 +158,9 @@ Result<StreamSpec> ParseStream(const std::string& text) {
     spec.kind = StreamKind::kMjpegHttp;
   } else if (text.starts_with("rtsp://")) {
     spec.kind = StreamKind::kRtsp;
-  } else if (text.starts_with("v4l2:")) {
-    spec.kind = StreamKind::kCamera;
-    spec.path = text.substr(5);
-    if (spec.path.empty()) return Invalid("stream v4l2: names no device; give v4l2:/dev/video0");
   } else if (text.find("://") != std::string::npos) {
-    return Invalid(fmt::format("stream {}: give made:..., http://..., rtsp://..., v4l2:DEVICE or a file",
-                               Quoted(spec.name)));
+    return Invalid(
+        fmt::format("stream {}: give made:..., http://..., rtsp://... or a file", Quoted(spec.name)));
   } else {
     spec.kind = StreamKind::kFile;
     spec.path = text;

@@ -40,17 +40,17 @@ struct MadeSpec {
   std::optional<Duration> cut;  // the connection ends once
 };
 
-enum class StreamKind { kMade, kMjpegHttp, kFile, kRtsp, kCamera };
+enum class StreamKind { kMade, kMjpegHttp, kFile, kRtsp };
 
 struct StreamSpec {
   StreamKind kind = StreamKind::kMade;
   std::string text;  // as given
   std::string name;  // for people and results: `text` without a password
-  std::string path;  // of a file or device
+  std::string path;  // of a file
   MadeSpec made;
 };
 
-// Reads "made:fps=10,...", "http://...", "rtsp://...", "v4l2:/dev/video0" or a file's path. kInvalidArgument
+// Reads "made:fps=10,...", "http://...", "rtsp://..." or a file's path. kInvalidArgument
 // names the stream and what is wrong with it.
 Result<StreamSpec> ParseStream(const std::string& text);
 

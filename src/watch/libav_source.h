@@ -1,0 +1,19 @@
+// Files and RTSP streams through libav (FFmpeg), which is opened while the program runs.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "watch/source.h"
+
+namespace weir::watch {
+
+// kUnsupported where this build was made without libav's headers, or the machine lacks the libraries of the
+// same major versions; the message says what to install.
+Result<std::unique_ptr<Source>> MakeLibavSource(const StreamSpec& spec, const SourceOptions& options,
+                                                const Clock& clock);
+
+// The versions of the libraries that are in use; kUnsupported as above.
+Result<std::string> LibavVersion();
+
+}  // namespace weir::watch
