@@ -37,7 +37,8 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
       "for "
       "every frame from its capture on.",
       "weir watch made:fps=10 --classify made/tiny --deadline 100ms --duration 10s --json result.json");
-  flags.Texts("STREAM", w.streams, "made:KEY=VALUE,..., http://HOST/PATH (MJPEG), rtsp://HOST/PATH, or a video file", true);
+  flags.Texts("STREAM", w.streams,
+              "made:KEY=VALUE,..., http://HOST/PATH (MJPEG), rtsp://HOST/PATH, or a video file", true);
   flags.Text("--detect", w.detect,
              "Detection model: YuNet, FastestDet or an SSD. Without it the whole frame is one object.");
   flags.Text("--embed", w.embed, "Embedding model, a file, a folder or a server's URL.");

@@ -33,9 +33,10 @@ namespace {
 struct Libav {
 #define WEIR_LIBAV_FUNCTIONS(F)                                                                             \
   F(format, avformat_version)                                                                               \
-  F(format, avformat_alloc_context) F(format, avformat_open_input) F(format, avformat_find_stream_info)     \
-      F(format, av_find_best_stream) F(format, av_read_frame) F(format, avformat_close_input)               \
-          F(codec, avcodec_version) F(codec, avcodec_find_decoder) F(codec, avcodec_alloc_context3)         \
+  F(format, avformat_alloc_context)                                                                         \
+  F(format, avformat_open_input) F(format, avformat_find_stream_info) F(format, av_find_best_stream)        \
+      F(format, av_read_frame) F(format, avformat_close_input) F(codec, avcodec_version)                    \
+          F(codec, avcodec_find_decoder) F(codec, avcodec_alloc_context3)                                   \
               F(codec, avcodec_parameters_to_context) F(codec, avcodec_open2) F(codec, avcodec_send_packet) \
                   F(codec, avcodec_receive_frame) F(codec, avcodec_free_context)                            \
                       F(codec, avcodec_flush_buffers) F(codec, av_packet_alloc) F(codec, av_packet_free)    \

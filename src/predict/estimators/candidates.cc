@@ -36,7 +36,7 @@ std::vector<Recipe> Candidates(Split split, size_t rows, Groups groups, std::str
       {.name = "lr-sfs", .base = Recipe::Base::kLinear},
       {.name = "lr-sfs-relative", .base = Recipe::Base::kLinear, .linear = {.relative = true}},
   };
-  // What groups have in common, corrected by neighbours of any group.
+  // The part that groups have in common, corrected by neighbours of any group.
   if (groups == Groups::kOwn)
     recipes.push_back({.name = "neighbours-common", .physical = common, .neighbours = true});
   // Every row asks for its neighbours, so large sets go without.
