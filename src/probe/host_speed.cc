@@ -88,8 +88,11 @@ __attribute__((target("avx512f,avx512vnni"))) double Avx512Int8(float& sink) {
   const __m512i a = _mm512_set1_epi8(1);
   for (int round = 0; round < kRound; ++round)
     for (int i = 0; i < kChains; ++i) sums[i] = _mm512_dpbusd_epi32(sums[i], a, a);
-  for (int i = 0; i < kChains; ++i)
-    sink += static_cast<float>(_mm_cvtsi128_si32(_mm512_castsi512_si128(sums[i])));
+  for (const __m512i& sum : sums) {
+    int first = 0;
+    std::memcpy(&first, &sum, sizeof first);
+    sink += static_cast<float>(first);
+  }
   return double{kRound} * kChains * 64;
 }
 #endif

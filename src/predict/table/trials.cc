@@ -49,6 +49,7 @@ constexpr const char* kPlace[] = {"id",       "attempt", "configuration", "block
 struct Attempt {
   int64_t line = 0;
   std::vector<std::string> place;  // as kPlace, then the verdict
+  record::Standing standing = record::Standing::kFailed;
   Cells factors, metrics;
   std::string command;
 };
@@ -65,14 +66,16 @@ Result<Attempt> ReadAttempt(const Json& entry) {
   }
   const auto found = entry.find("record");
   const auto record = TRY_CONTEXT(record::Record::FromJson(found == entry.end() ? Json() : *found), "record");
-  attempt.place.emplace_back(ToString(record.verdict.standing));
+  attempt.standing = record.verdict.standing;
+  attempt.place.emplace_back(ToString(attempt.standing));
   for (const auto& [name, level] : record.factors.items()) attempt.factors.emplace_back(name, CellOf(level));
   AddMetrics("", record.metrics, attempt.metrics);
   attempt.command = record.command;
   return attempt;
 }
 
-// The last one of each trial, in the order of the journal.
+// Returns one attempt of each trial, in the order of the journal: the last, unless it went worse than the one
+// before it. A study's analysis takes the same.
 Result<std::vector<Attempt>> LastAttempts(const std::vector<Json>& entries) {
   std::vector<Attempt> last;
   std::unordered_map<std::string, size_t> places;  // by id
@@ -81,8 +84,10 @@ Result<std::vector<Attempt>> LastAttempts(const std::vector<Json>& entries) {
     Attempt attempt = TRY_CONTEXT(ReadAttempt(entries[i]), fmt::format("line {}", i + 1));
     attempt.line = static_cast<int64_t>(i + 1);
     const auto [known, is_new] = places.try_emplace(attempt.place.front(), last.size());
-    if (is_new) last.emplace_back();
-    last[known->second] = std::move(attempt);
+    if (is_new)
+      last.push_back(std::move(attempt));
+    else if (attempt.standing <= last[known->second].standing)
+      last[known->second] = std::move(attempt);
   }
   return last;
 }
