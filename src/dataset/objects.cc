@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "object/mirror.h"
@@ -79,7 +78,8 @@ Status AddObjects(const std::string& url, const std::string& prefix,
         std::ranges::find_if(sets, [&](const std::string& folder) { return name.starts_with(folder); });
     if (set != sets.end()) {
       const auto at = static_cast<size_t>(set - sets.begin());
-      if (std::exchange(added[at], true)) continue;
+      if (added[at]) continue;
+      added[at] = true;
       Append(TRY(ListInputs({TRY(object::Localise(store->sources, base + prefix + *set))})), listing);
       continue;
     }
