@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "object/mirror.h"
