@@ -172,7 +172,7 @@ class FieldReader {
   template <typename T>
   void Beside(const char* marker, std::optional<T>& value) {
     value.reset();
-    if (status_ && json_.contains(marker)) Describe(*this, value.emplace());
+    if (status_ && json_.contains(marker)) Describe(*this, value.emplace(T{}));
   }
   template <typename T>
   void Block(const char* key, std::vector<T>& numbers) {
@@ -268,7 +268,7 @@ Status ReadFields(const Json& json, T& value) {
     if (!json.is_number()) return wrong("a number");
     value = json.get<T>();
   } else if constexpr (internal::kIsOptional<T>) {
-    return ReadFields(json, value.emplace());
+    return ReadFields(json, value.emplace(typename T::value_type{}));  // clang: not emplace()
   } else if constexpr (internal::kIsVector<T>) {
     if (!json.is_array()) return wrong("a list");
     value.clear();

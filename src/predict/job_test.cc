@@ -231,10 +231,25 @@ TEST_F(Job, RunsAreNotUsedIfTheyDidNotHelpInCrossValidation) {
   auto job = Fit({.fit = {.estimator = "physical"}});
   ASSERT_TRUE(job.has_value()) << job.error().message;
   const auto before = *job->predictor.Predict(AskedOfCalibrated());
-  const auto said = job->predictor.Calibrate(RunsOnNewHardware(1.6));
+  const auto said = job->predictor.Calibrate(RunsOnNewHardware(1));
   ASSERT_TRUE(said.has_value()) << said.error().message;
   EXPECT_THAT(*said, ElementsAre(HasSubstr("that did not help")));
   EXPECT_EQ(*job->predictor.Predict(AskedOfCalibrated())->front().value, *before.front().value);
+}
+
+TEST_F(Job, RunsThatAreFartherOffThanAnyOtherHardwaresAreUsedAllTheSame) {
+  auto job = Fit({.fit = {.estimator = "physical"}});
+  ASSERT_TRUE(job.has_value()) << job.error().message;
+  const auto before = *job->predictor.Predict(AskedOfCalibrated());
+  const auto said = job->predictor.Calibrate(RunsOnNewHardware(1.6));
+  ASSERT_TRUE(said.has_value()) << said.error().message;
+  EXPECT_THAT(*said, ElementsAre(HasSubstr("its interval is wider")));
+  const auto after = *job->predictor.Predict(AskedOfCalibrated());
+  const double truth = MadeSet::ItemsPerSecond("gpu-new", "small", 64, 1) / 1.6;
+  EXPECT_LT(std::abs(std::log(*after[0].value / truth)), std::abs(std::log(*before[0].value / truth)));
+  EXPECT_LE(*after[0].low, truth);
+  EXPECT_GE(*after[0].high, truth);
+  EXPECT_EQ(*after[1].value, *before[1].value);  // hardware that the fit knew stays as it was
 }
 
 }  // namespace
