@@ -68,7 +68,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body[: len(body) // 2] if cut else body)
+            try:
+                self.wfile.write(body[: len(body) // 2] if cut else body)
+            except ConnectionError:  # a request whose twin was answered first
+                self.close_connection = True
+                return
         if cut:
             self.close_connection = True
             self.wfile.flush()

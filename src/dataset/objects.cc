@@ -22,17 +22,19 @@ struct OpenStore {
   std::optional<object::ReadAhead> ahead;
 };
 
-image::Reject RejectOfObject(const Error& error, image::RejectReason not_found) {
+// `otherwise` is for a store that did not give the object.
+image::Reject RejectOfObject(const Error& error, image::RejectReason not_found,
+                             image::RejectReason otherwise) {
   using enum image::RejectReason;
   switch (error.code) {
     case ErrorCode::kNotFound:
       return {not_found, error.message};
-    case ErrorCode::kCorrupt:
-      return {kVanished, error.message};
+    case ErrorCode::kUnsupported:
+      return {kUnsupported, error.message};
     case ErrorCode::kInvalidArgument:
-      return {error.message.contains("more than the limit of") ? kTooManyBytes : kUnreachable, error.message};
+      return {error.message.contains("more than the limit of") ? kTooManyBytes : otherwise, error.message};
     default:
-      return {kUnreachable, error.message};
+      return {otherwise, error.message};
   }
 }
 
@@ -136,7 +138,9 @@ Status ListObjects(const std::string& url, Listing& listing) {
 
 image::Accepted<Bytes> LoadObject(const Listing& listing, const Input& input, uint64_t max_bytes) {
   Result<Bytes> bytes = listing.stores[static_cast<size_t>(input.store)]->Load(input.object, max_bytes);
-  if (!bytes) return std::unexpected(RejectOfObject(bytes.error(), image::RejectReason::kVanished));
+  if (!bytes)
+    return std::unexpected(
+        RejectOfObject(bytes.error(), image::RejectReason::kVanished, image::RejectReason::kVanished));
   return *std::move(bytes);
 }
 
@@ -164,7 +168,9 @@ image::Accepted<Bytes> ObjectReader::Read(const std::string& url, uint64_t max_b
     return object::ReadWhole(*source, {.key = key, .max_bytes = max_bytes}, stop);
   };
   Result<Bytes> bytes = read();
-  if (!bytes) return std::unexpected(RejectOfObject(bytes.error(), image::RejectReason::kMissing));
+  if (!bytes)
+    return std::unexpected(
+        RejectOfObject(bytes.error(), image::RejectReason::kMissing, image::RejectReason::kUnreachable));
   return *std::move(bytes);
 }
 

@@ -69,7 +69,7 @@ inline constexpr uint64_t kMaxFileBytes = 256 << 20;
 
 // The bytes of one input: a file, or a record of a set (encoded, or of a raw set its pixels). Never blocks on
 // a pipe or a device. Rejects: kNotAFile, kTooManyBytes (before memory is asked for), kUnreadable, kVanished
-// (an object also if it was changed since it was listed), kUnreachable (its store did not give it).
+// (an object of a listing also if it was changed, or its store did not give it after all retries).
 image::Accepted<Bytes> LoadInput(const Listing& listing, const Input& input,
                                  uint64_t max_bytes = kMaxFileBytes);
 

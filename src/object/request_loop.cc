@@ -135,8 +135,9 @@ Result<Response> RequestLoop::Check(const Operation& operation, HttpResponse& re
   if (operation.method != "GET" && operation.method != "HEAD") return given;
   const std::string encoding = HeaderOf(response, "content-encoding");
   if (!encoding.empty() && encoding != "identity" && encoding != "aws-chunked") {
-    return wrong(fmt::format("is stored with Content-Encoding {}: store it as it is",
-                             CutToOneLine(EscapeForTerminal(encoding), 40)));
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("{}: is stored with Content-Encoding {}: store it as it is", name,
+                            CutToOneLine(EscapeForTerminal(encoding), 40)));
   }
   if (!operation.etag.empty() && given.etag != operation.etag)
     return wrong("the object was changed while it was read");

@@ -62,9 +62,9 @@ struct RequestCounts {
 };
 
 // Errors that `done` gets: kNotFound (404); kInvalidArgument (another 4xx: credentials, names); kCorrupt (the
-// object changed, or came compressed or in another range than asked); kOverloaded (refused until the retries
-// were used up); kIo (no whole response); kCancelled. One thread at a time; the transport's callbacks come
-// within Step.
+// object changed, or came in another range than asked); kUnsupported (it is stored compressed); kOverloaded
+// (refused until the retries were used up); kIo (no whole response); kCancelled. One thread at a time; the
+// transport's callbacks come within Step.
 class RequestLoop {
  public:
   struct Options {

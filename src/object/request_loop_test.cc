@@ -221,7 +221,7 @@ TEST_F(RequestLoopTest, AShortBodyWithStatus200IsReadAgain) {
 TEST_F(RequestLoopTest, ACompressedAnswerIsRefused) {
   Get("a");
   transport.Answer(200, "\x1f\x8b", {{"content-encoding", "gzip"}});
-  EXPECT_EQ(results[0].error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(results[0].error().code, ErrorCode::kUnsupported);
 }
 
 TEST_F(RequestLoopTest, ARangeOfAnEmptyObjectIsEmpty) {
