@@ -35,6 +35,7 @@ constexpr int kChains = 10;  // independent sums: more than latency x ports of a
 constexpr int kRound = 1000;
 constexpr size_t kAll = size_t{256} << 20, kPiece = size_t{1} << 20;  // bytes of the memory measurement
 
+// The pragmas keep the sums in registers: -O2 would leave them in memory.
 // Each kernel does kRound x kChains vector multiply-adds and returns their number of scalar ones. `sink`
 // keeps the compiler from leaving them out.
 using Kernel = double (*)(float& sink);
@@ -45,8 +46,10 @@ double GenericF32(float& sink) {
   Vector sums[kChains];
   for (int i = 0; i < kChains; ++i) sums[i] = Vector{} + static_cast<float>(i);
   const Vector factor = Vector{} + 0.999F, term = Vector{} + 0.001F;
-  for (int round = 0; round < kRound; ++round)
-    for (Vector& sum : sums) sum = sum * factor + term;
+  for (int round = 0; round < kRound; ++round) {
+#pragma GCC unroll 10
+    for (int i = 0; i < kChains; ++i) sums[i] = sums[i] * factor + term;
+  }
   for (const Vector& sum : sums) sink += sum[0];
   return double{kRound} * kChains * kLanes;
 }
@@ -56,8 +59,10 @@ __attribute__((target("avx2,fma"))) double Avx2F32(float& sink) {
   __m256 sums[kChains];
   for (int i = 0; i < kChains; ++i) sums[i] = _mm256_set1_ps(static_cast<float>(i));
   const __m256 factor = _mm256_set1_ps(0.999F), term = _mm256_set1_ps(0.001F);
-  for (int round = 0; round < kRound; ++round)
+  for (int round = 0; round < kRound; ++round) {
+#pragma GCC unroll 10
     for (int i = 0; i < kChains; ++i) sums[i] = _mm256_fmadd_ps(sums[i], factor, term);
+  }
   for (int i = 0; i < kChains; ++i) sink += _mm256_cvtss_f32(sums[i]);
   return double{kRound} * kChains * 8;
 }
@@ -66,8 +71,10 @@ __attribute__((target("avx512f"))) double Avx512F32(float& sink) {
   __m512 sums[kChains];
   for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_ps(static_cast<float>(i));
   const __m512 factor = _mm512_set1_ps(0.999F), term = _mm512_set1_ps(0.001F);
-  for (int round = 0; round < kRound; ++round)
+  for (int round = 0; round < kRound; ++round) {
+#pragma GCC unroll 10
     for (int i = 0; i < kChains; ++i) sums[i] = _mm512_fmadd_ps(sums[i], factor, term);
+  }
   for (int i = 0; i < kChains; ++i) sink += _mm512_cvtss_f32(sums[i]);
   return double{kRound} * kChains * 16;
 }
@@ -76,8 +83,10 @@ __attribute__((target("avx512f,avx512bf16"))) double Avx512Bf16(float& sink) {
   __m512 sums[kChains];
   for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_ps(static_cast<float>(i));
   const __m512bh a = _mm512_cvtne2ps_pbh(_mm512_set1_ps(0.5F), _mm512_set1_ps(0.5F));
-  for (int round = 0; round < kRound; ++round)
+  for (int round = 0; round < kRound; ++round) {
+#pragma GCC unroll 10
     for (int i = 0; i < kChains; ++i) sums[i] = _mm512_dpbf16_ps(sums[i], a, a);
+  }
   for (int i = 0; i < kChains; ++i) sink += _mm512_cvtss_f32(sums[i]);
   return double{kRound} * kChains * 32;
 }
@@ -86,8 +95,10 @@ __attribute__((target("avx512f,avx512vnni"))) double Avx512Int8(float& sink) {
   __m512i sums[kChains];
   for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_epi32(i);
   const __m512i a = _mm512_set1_epi8(1);
-  for (int round = 0; round < kRound; ++round)
+  for (int round = 0; round < kRound; ++round) {
+#pragma GCC unroll 10
     for (int i = 0; i < kChains; ++i) sums[i] = _mm512_dpbusd_epi32(sums[i], a, a);
+  }
   for (const __m512i& sum : sums) {
     int first = 0;
     std::memcpy(&first, &sum, sizeof first);
