@@ -364,7 +364,7 @@ Result<MirrorReport> Upload(ObjectSource& source, const std::string& folder, con
     std::atomic<size_t> next = 0;
     std::atomic<bool> failed = false;
     Mutex mutex;
-    Status first GUARDED_BY(mutex);
+    Status first;  // guarded by `mutex`
     {
       std::vector<std::jthread> threads;
       for (int i = 0; i < std::min<int>(kUploadThreads, static_cast<int>(round.size())); ++i) {

@@ -1,6 +1,7 @@
 #include "object/read_ahead.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace weir::object {
@@ -24,19 +25,19 @@ ReadAhead::~ReadAhead() = default;
 void ReadAhead::StartAhead(int64_t index) {
   std::vector<int64_t> begun;
   {
-    MutexLock lock(shared_->mutex);
     Shared& shared = *shared_;
+    MutexLock lock(shared.mutex);
     const bool in_order =
         index <= shared.frontier + kDisorder && index + options_.ahead + kDisorder >= shared.frontier;
     int64_t end = std::min(index + 1 + (in_order ? options_.ahead : 0), std::ssize(items_));
     int64_t next = in_order ? std::max(index, shared.frontier) : index;
     // Objects that nobody asked for in order are given up, so that they do not fill the memory.
-    std::erase_if(shared.slots, [&](const auto& slot) {
-      const bool given_up =
-          slot.first < index - options_.ahead - kDisorder || (!in_order && slot.first != index);
-      if (given_up) shared.slot_bytes -= *items_[static_cast<size_t>(slot.first)].size;
-      return given_up;
-    });
+    for (auto slot = shared.slots.begin(); slot != shared.slots.end();) {
+      const int64_t at = slot->first;
+      const bool given_up = at < index - options_.ahead - kDisorder || (!in_order && at != index);
+      if (given_up) shared.slot_bytes -= *items_[static_cast<size_t>(at)].size;
+      slot = given_up ? shared.slots.erase(slot) : std::next(slot);
+    }
     for (; next < end; ++next) {
       const Item& item = items_[static_cast<size_t>(next)];
       if (!IsSmall(item) || shared.slots.contains(next)) continue;
