@@ -14,7 +14,7 @@ void AddServerPlace(Flags& flags, monitor::ServerPlace& place) {
 }
 
 monitor::ServerAccess MakeServerAccess(const Clock& clock) {
-  constexpr std::chrono::milliseconds kPatience{500};  // with a page
+  static constexpr std::chrono::milliseconds kPatience{500};  // with a page
   return {.fetch = [&clock](const std::string& url) { return oip::FetchText(url, kPatience, clock); },
           .run =
               [&clock](const std::vector<std::string>& command) {

@@ -236,7 +236,7 @@ class Training {
       std::string name = EscapeBytes(state_.samples[static_cast<size_t>(reader.sample)].path);
       state_.result.reads.AddError(name + ": the read did not end within the timeout");
       state_.result.reads.hung.push_back(std::move(name));
-      Arrive(*shared_, reader.position, MomentsOfFailure(reader.since, now));
+      Arrive(state_, reader.position, MomentsOfFailure(reader.since, now));
     }
     return hung;
   }
