@@ -232,7 +232,7 @@ def test_serve_reads_its_models_from_the_store(s3, store, made, tmp_path):
         while not place.exists() and server.poll() is None and time.monotonic() < end:
             time.sleep(0.05)
         assert place.exists(), server.stderr.read()
-        assert [model["name"] for model in json.loads(place.read_text())["models"]] == ["tiny"]
+        assert "tiny" in [model["name"] for model in json.loads(place.read_text())["models"]]
     finally:
         server.terminate()
         assert server.wait(60) == 0
