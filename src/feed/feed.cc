@@ -391,6 +391,12 @@ Result<std::optional<Batch>> Feed::Engine::Next() {
                 "this feed was opened before a fork, and its threads are in the parent process: open it in "
                 "the child");
   }
+  {
+    // Memory may have come back since the last call: the threads try again.
+    const MutexLock lock(mutex_);
+    if (out_of_memory_) work_.NotifyAll();
+    out_of_memory_.reset();
+  }
   while (true) {
     if (BatchesFromHere() == 0) {
       TRY_STATUS(EndEpoch());
@@ -405,9 +411,7 @@ Result<std::optional<Batch>> Feed::Engine::Next() {
         ready_.Wait(mutex_);
       counters_.consumer_wait += clock_.Now() - begin;
       if (drafts_.empty() || drafts_.front()->finished < options_.slice.batch) {
-        Error error = *std::exchange(out_of_memory_, std::nullopt);
-        work_.NotifyAll();  // they try again
-        return std::unexpected(std::move(error));
+        return std::unexpected(*out_of_memory_);
       }
       draft = std::move(drafts_.front());
       drafts_.pop_front();
