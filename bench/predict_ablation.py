@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Scores what each kind of candidate brings to the mixture, on left-out development rows.
+"""Scores what each candidate brings to the mixture, on left-out development rows.
 
     bench/predict_ablation.py DATA [--seeds 3] [--program build/release/weir] [SET ...]
 
 Each set is fitted with `weir fit --ablation` once for each seed. That fit chooses the weights of the mixture on one half of the left-out parts
-and scores them on the other half: with all candidates, and without each kind. Printed for each set, split and kind is how much larger
-exp(mean |log(predicted / measured)|) is without it, in %, as mean and spread over the seeds; above 0 the kind helps. A kind wins in a set if
-its gain is above the spread of the seeds. The last lines count the sets in which each kind wins.
+and scores them on the other half: with all candidates, and without each. Printed for each set, split and candidate is how much larger
+exp(mean |log(predicted / measured)|) is without it, in %, as mean and spread over the seeds; above 0 the candidate helps. It wins in a set if
+its gain is above the spread of the seeds. The last lines count the sets in which each candidate wins.
 """
 import argparse
 import collections
@@ -28,7 +28,7 @@ def fit(asked, name, seed):
 
 
 def gains_of(split):
-    """Loss without each kind over the loss with all, in %."""
+    """Loss without each candidate over the loss with all, in %."""
     scores = {one["without"]: math.log1p(one["log_mean_percent"] / 100) for one in split.get("ablation", [])}
     whole = scores.pop("", None)
     return {kind: 100 * (score / whole - 1) for kind, score in scores.items()} if whole else {}

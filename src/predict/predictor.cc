@@ -103,14 +103,11 @@ int Predictor::SpreadColumns(const Spec& spec) {
 
 Prediction Predictor::PredictRow(const Row& row) const {
   Prediction prediction{.id = row.id};
-  if (!row.problem.empty()) {
-    prediction.outside = row.problem;
-    return prediction;
-  }
   const Applicability::Position position = known_.PositionOf(spec(), data_->encoder, row);
   prediction.outside = position.outside;
-  if (!position.refusal.empty()) {
-    prediction.outside = position.refusal;
+  if (!row.problem.empty() || !position.refusal.empty()) {
+    const bool both = !row.problem.empty() && !position.refusal.empty();
+    prediction.outside = row.problem + (both ? "; " : "") + position.refusal;
     return prediction;
   }
   const Model& model = ModelOf(position.split);
@@ -227,14 +224,20 @@ Result<std::vector<std::string>> Predictor::Calibrate(const Table& measured) {
     const auto n = std::ssize(logs);
     if (known_.KnowsHardware(hardware)) {
       lines.push_back(fmt::format("{}: {} runs are not used: the fit knows this hardware", hardware, n));
-    } else if (!calibration_ || !calibration_->helps()) {
+      continue;
+    }
+    const Calibration known = calibration_.value_or(Calibration()), given = known.For(logs);
+    const bool is_far = given.common > known.common;
+    if (!calibration_ || !(known.helps() || is_far)) {
       lines.push_back(
           fmt::format("{}: {} runs are not used: in cross-validation on left-out hardware that did not help",
                       hardware, n));
     } else {
-      shifts_[hardware] = {calibration_->Shift(logs), calibration_->Narrower(n)};
-      lines.push_back(fmt::format("{}: times {:+.1f} % by {} runs", hardware,
-                                  100 * std::expm1(shifts_[hardware].log_factor), n));
+      shifts_[hardware] = {given.Shift(logs), given.Narrower(n) * std::hypot(given.common, given.own) /
+                                                  std::hypot(known.common, known.own)};
+      lines.push_back(fmt::format(
+          "{}: times {:+.1f} % by {} runs{}", hardware, 100 * std::expm1(shifts_[hardware].log_factor), n,
+          is_far ? ", which are farther off than any other hardware's: its interval is wider" : ""));
     }
   }
   return lines;
@@ -268,11 +271,9 @@ std::vector<Recipe> Predictor::RecipesFor(Split split, const std::vector<Fold>& 
                                           const FitOptions& options, Seed seed) const {
   const Groups groups = KnowsGroups(data_->rows, folds) ? Groups::kOwn : Groups::kCommon;
   std::vector<Recipe> recipes = Candidates(split, data_->rows.size(), groups, options.estimator);
-  // Weights of each group leave least to learn from others, so the kernel is tuned on what they leave.
-  const auto by_pull = std::ranges::min_element(
-      recipes, {}, [](const Recipe& recipe) { return std::pair(!recipe.neighbours, recipe.physical.pull); });
-  if (by_pull == recipes.end() || !by_pull->neighbours) return recipes;
-  const Kernel kernel = TuneKernel(*data_, Residuals(*data_, by_pull->physical), folds,
+  const auto neighbours = std::ranges::find(recipes, true, &Recipe::neighbours);
+  if (neighbours == recipes.end()) return recipes;
+  const Kernel kernel = TuneKernel(*data_, Residuals(*data_, neighbours->physical), folds,
                                    {.threads = options.threads, .seed = seed});
   for (Recipe& recipe : recipes) {
     if (recipe.neighbours) recipe.kernel = kernel;
@@ -294,7 +295,7 @@ Status Predictor::LearnModel(Split split, const std::vector<Fold>& folds, const 
   }
   const std::vector<int> parts = PartsOf(validation);
   const CrossValidateOptions choose{.threads = options.threads, .seed = seed.Stream("mixture")};
-  validation.weights = ChooseMixture(validation, [](const Recipe&) { return true; }, parts, choose);
+  validation.weights = ChooseMixture(validation, parts, choose);
 
   Model model{.split = split};
   if (split == Split::kCount) model.reach = Reach(data_->rows, folds);
@@ -307,8 +308,7 @@ Status Predictor::LearnModel(Split split, const std::vector<Fold>& folds, const 
     model.mixture.emplace_back(Want(recipe, key), validation.weights[r]);
   }
   validated_.push_back(TRY(LearnSpread(validation, parts, model, seed.Stream("spread"))));
-  if (options.ablation)
-    validated_.back().ablations = Ablate(validation, [](const Recipe&) { return true; }, parts, choose);
+  if (options.ablation) validated_.back().ablations = Ablate(validation, parts, choose);
   known_.LearnNewWords(*data_, split, folds);
   if (options.left_out) options.left_out(split, validation.row, validation.Mixture(), validation.measured);
   models_.push_back(std::move(model));
@@ -377,8 +377,7 @@ Result<Predictor::Validated> Predictor::LearnSpread(const CrossValidation& valid
 double Predictor::BorrowedHalfWidth() const {
   double half = 0.7;
   for (const CandidateScore& score : scores_) {
-    if (score.recipe == "physical-own" || score.recipe == "physical")
-      half = std::max(half, std::log1p(score.score.p90));
+    if (score.recipe == "physical") half = std::max(half, std::log1p(score.score.p90));
   }
   return kBorrowed * half;
 }
@@ -392,10 +391,7 @@ void Predictor::Borrow(Split split) {
   for (const Row& row : data_->rows) counts.insert(row.devices);
   const bool has_inside = !validated_.empty() && validated_.front().split == Split::kInside;
   if (split == Split::kCount && has_inside && counts.size() > 1) {
-    for (const auto& [index, weight] : std::vector(models_.front().mixture)) {
-      const Recipe recipe = Carried(wanted_[static_cast<size_t>(index)].recipe);
-      model.mixture.emplace_back(Want(recipe, KeyOf(recipe) + std::string(ToString(Split::kInside))), weight);
-    }
+    model.mixture = models_.front().mixture;
     double half = kFewCounts;
     for (const Validated& validated : validated_) half = std::max(half, std::log1p(validated.score.p90));
     model.spread = Spread::Constant(half);
@@ -403,7 +399,7 @@ void Predictor::Borrow(Split split) {
     models_.push_back(std::move(model));
     return;
   }
-  const Recipe recipe = Candidates(split, data_->rows.size(), Groups::kOwn, "physical").back();
+  const Recipe recipe = Candidates(split, data_->rows.size(), Groups::kOwn, "physical").front();
   model.mixture.emplace_back(Want(recipe, KeyOf(recipe)), 1.0);
   model.spread = Spread::Constant(BorrowedHalfWidth());
   models_.push_back(std::move(model));

@@ -262,7 +262,6 @@ TEST(Predictor, FewCountsContinueWithTheMixtureOfRowsInside) {
     p90 = std::max(p90, validated.score.p90);
   }
   const double half_width = std::max(0.4, std::log1p(p90));
-  EXPECT_THAT(predictor->Explain(), HasSubstr("neighbours-carried"));
   const auto loaded = Predictor::Load(predictor->Save());
   ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
   for (const Predictor& one : {*predictor, *loaded}) {
@@ -310,7 +309,7 @@ TEST(Candidates, OfAnEstimatorAreItsOwnKindOnly) {
     return list;
   };
   EXPECT_THAT(names("trees"), testing::ElementsAre("trees"));
-  EXPECT_THAT(names("neighbours"), testing::ElementsAre("neighbours", "neighbours-own"));
+  EXPECT_THAT(names("neighbours"), testing::ElementsAre("neighbours"));
   EXPECT_THAT(names("lr-sfs"), testing::ElementsAre("lr-sfs"));
   EXPECT_THAT(names("auto"), testing::Not(testing::Contains(HasSubstr("lr-sfs"))));
 }

@@ -220,7 +220,8 @@ void Applicability::PlaceWords(const Spec& spec, const Encoder& encoder, const R
 
 void Applicability::PlaceMemory(const Spec& spec, const Row& row, std::vector<std::string>& why,
                                 Position& position) const {
-  const double need = std::reduce(row.memory.begin(), row.memory.end());
+  double need = 0;  // what is known of it
+  for (const double part : row.memory) need += part > 0 ? part : 0;
   const double share = need / row.memory_capacity;
   if (row.memory.empty() || !(share > filled_)) return;
   std::string parts;

@@ -9,6 +9,7 @@ namespace {
 
 constexpr size_t kFewestRows = 10, kFewestGroups = 3, kRuns = 5;
 constexpr double kFarFactor = 4, kFarDeviations = 5;
+constexpr double kSurprise = 3;  // standard deviations
 
 double Mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -18,6 +19,17 @@ double Mean(std::span<const double> values) {
 
 bool Calibration::IsPlausible(double miss) const {
   return std::abs(miss) <= std::max(std::log(kFarFactor), kFarDeviations * std::hypot(common, own));
+}
+
+Calibration Calibration::For(std::span<const double> log_measured_over_predicted) const {
+  if (log_measured_over_predicted.empty()) return *this;
+  const double mean = Mean(log_measured_over_predicted);
+  const double noise = own * own / static_cast<double>(log_measured_over_predicted.size());
+  if (std::abs(mean) <= kSurprise * std::sqrt(common * common + noise)) return *this;
+  Calibration other = *this;
+  other.common = std::sqrt(mean * mean - noise);
+  other.k = own * own / (other.common * other.common);
+  return other;
 }
 
 double Calibration::Shift(std::span<const double> log_measured_over_predicted) const {

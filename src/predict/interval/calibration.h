@@ -23,6 +23,9 @@ struct Calibration {
   bool helps() const { return error_with < 0.99 * error_without; }
   // Returns whether log(measured / predicted) of a run is within four times or five deviations.
   bool IsPlausible(double miss) const;
+  // Returns the calibration for these runs: if their mean is three standard deviations from what other
+  // hardware makes likely, this hardware is of another kind, and the runs tell how far such hardware is off.
+  Calibration For(std::span<const double> log_measured_over_predicted) const;
   // Returns the logarithm of the factor of the times.
   double Shift(std::span<const double> log_measured_over_predicted) const;
   // Returns the factor of an interval after n runs.

@@ -55,6 +55,15 @@ TEST(Calibration, BelievesARunInPartAndManyNearlyWhole) {
   EXPECT_NEAR(calibration.Narrower(2), std::sqrt((0.005 + 0.02) / 0.03), 1e-12);
 }
 
+TEST(Calibration, BelievesRunsThatNoOtherHardwareExplains) {
+  const Calibration usual{.k = 14, .common = 0.05, .own = 0.18};
+  const std::vector<double> near = {0.2, 0.1, 0.3}, far = {0.8, 0.7, 0.9};
+  EXPECT_EQ(usual.For(near).k, usual.k);
+  const Calibration other = usual.For(far);
+  EXPECT_NEAR(other.Shift(far), 0.8, 0.02);
+  EXPECT_GT(other.Narrower(3) * std::hypot(other.common, other.own), std::hypot(usual.common, usual.own));
+}
+
 TEST(Calibration, BelievesNoRunInAnotherUnit) {
   const Calibration usual{.k = 2, .common = 0.1, .own = 0.1}, wild{.k = 2, .common = 0.3, .own = 0.4};
   EXPECT_TRUE(usual.IsPlausible(-std::log(3.9)));

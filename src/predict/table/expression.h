@@ -18,6 +18,8 @@ struct Value {
   std::string_view text;  // borrowed from the row or the expression
 };
 
+struct Operation;
+
 // An expression as a program for a stack machine. A value: immutable, so shared between threads.
 //
 //   2 * work / peak     + - * / ^ on numbers; what is unknown makes the result unknown, as does x / 0 and
@@ -41,43 +43,13 @@ class Expression {
 
  private:
   friend class ExpressionParser;
-  enum class Op {
-    kNumber,
-    kText,
-    kName,
-    kAdd,
-    kSubtract,
-    kMultiply,
-    kDivide,
-    kPower,
-    kNegate,
-    kElse,
-    kEqual,
-    kNotEqual,
-    kLess,
-    kLessEqual,
-    kGreater,
-    kGreaterEqual,
-    kAnd,
-    kOr,
-    kNot,
-    kIf,
-    kLog,
-    kExp,
-    kSqrt,
-    kAbs,
-    kFloor,
-    kCeil,
-    kMin,
-    kMax
-  };
+  // Pushes a value, or replaces the last ones by what an operation makes of them.
   struct Step {
-    Op op = Op::kNumber;
-    double number = 0;
+    const Operation* operation = nullptr;
+    bool is_name = false;
+    std::optional<double> number;
     std::string text;
   };
-  static Value Apply(Op op, const Value& a, const Value& b);
-  static Value ApplyOne(Op op, const Value& a);
 
   std::string text_;
   std::vector<Step> steps_;

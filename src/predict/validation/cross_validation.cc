@@ -10,7 +10,6 @@
 
 #include "predict/median.h"
 #include "predict/parallel.h"
-#include "predict/table/contains.h"
 
 namespace weir::predict {
 namespace {
@@ -38,8 +37,7 @@ std::string GroupOf(const Row& row, Split split, size_t fold) {
 }
 
 // Returns the mixture of least loss; each sample counts as its `importance`.
-std::vector<double> ChooseFor(const CrossValidation& validation,
-                              const std::function<bool(const Recipe&)>& allowed,
+std::vector<double> ChooseFor(const CrossValidation& validation, std::string_view without,
                               std::span<const double> importance) {
   const size_t recipes = validation.recipes.size(), samples = validation.measured.size();
   std::vector<double> counts(recipes, 0.0), sum(samples, 0.0), trial(samples);
@@ -48,7 +46,7 @@ std::vector<double> ChooseFor(const CrossValidation& validation,
     std::optional<size_t> next;
     double least = best * 0.999;
     for (size_t r = 0; r < recipes; ++r) {
-      if (!allowed(validation.recipes[r])) continue;
+      if (!without.empty() && validation.recipes[r].name == without) continue;
       for (size_t i = 0; i < samples; ++i) trial[i] = (sum[i] + validation.predicted[r][i]) / picks;
       const double loss = LossOf(trial, validation.measured, importance);
       if (loss < least || (picks == 1 && !next)) {
@@ -162,14 +160,13 @@ std::vector<double> DrawImportance(const CrossValidation& validation, std::span<
 
 }  // namespace
 
-std::vector<double> ChooseMixture(const CrossValidation& validation,
-                                  const std::function<bool(const Recipe&)>& allowed,
-                                  std::span<const int> parts, const CrossValidateOptions& options) {
+std::vector<double> ChooseMixture(const CrossValidation& validation, std::span<const int> parts,
+                                  const CrossValidateOptions& options, std::string_view without) {
   std::vector<std::vector<double>> draws(kDraws);
   ForEach(kDraws, options.threads, [&](int64_t draw) {
     const auto importance =
         DrawImportance(validation, parts, options.seed.Stream(static_cast<uint64_t>(draw)));
-    draws[static_cast<size_t>(draw)] = ChooseFor(validation, allowed, importance);
+    draws[static_cast<size_t>(draw)] = ChooseFor(validation, without, importance);
   });
   std::vector<double> weights(validation.recipes.size(), 0.0);
   for (const auto& draw : draws) {
@@ -184,32 +181,28 @@ std::vector<double> ChooseMixture(const CrossValidation& validation,
   return weights;
 }
 
-std::vector<Ablation> Ablate(const CrossValidation& validation,
-                             const std::function<bool(const Recipe&)>& allowed, std::span<const int> parts,
+std::vector<Ablation> Ablate(const CrossValidation& validation, std::span<const int> parts,
                              const CrossValidateOptions& options) {
   std::vector<Ablation> ablations;
-  if (parts.empty() || std::ranges::max(parts) + 1 < kFewestParts) return ablations;
-  std::vector<std::string> kinds = {""};
-  for (const Recipe& recipe : validation.recipes) {
-    if (allowed(recipe) && !Contains(kinds, recipe.kind())) kinds.emplace_back(recipe.kind());
-  }
-  if (kinds.size() == 2) return ablations;
-  for (const std::string& without : kinds) {
+  if (parts.empty() || std::ranges::max(parts) + 1 < kFewestParts || validation.recipes.size() < 2)
+    return ablations;
+  ablations.resize(validation.recipes.size() + 1);
+  for (size_t r = 0; r < validation.recipes.size(); ++r)
+    ablations[r + 1].without = validation.recipes[r].name;
+  for (Ablation& ablation : ablations) {
     std::vector<double> mixture(validation.measured.size());
     for (const int half : {0, 1}) {
       CrossValidation other = validation;
       for (size_t i = 0; i < parts.size(); ++i) {
         if (parts[i] % 2 == half) other.importance[i] = 0;
       }
-      other.weights = ChooseMixture(
-          other, [&](const Recipe& recipe) { return allowed(recipe) && recipe.kind() != without; }, parts,
-          options);
+      other.weights = ChooseMixture(other, parts, options, ablation.without);
       const std::vector<double> predicted = other.Mixture();
       for (size_t i = 0; i < parts.size(); ++i) {
         if (parts[i] % 2 == half) mixture[i] = predicted[i];
       }
     }
-    ablations.push_back({without, predict::ScoreOf(mixture, validation.measured)});
+    ablation.score = predict::ScoreOf(mixture, validation.measured);
   }
   return ablations;
 }

@@ -55,21 +55,18 @@ Result<CrossValidation> CrossValidate(const Data& data, Split split, const std::
 // begins with the best candidate and adds, with replacement, the one that lowers the loss most, until none
 // does by a thousandth. The weights are the mean over 20 draws of the importance of each part (the Bayesian
 // bootstrap, Rubin 1981), so that no part decides alone. `parts` numbers, from 0, the samples that belong
-// together; `allowed` tells which recipes may be chosen.
-std::vector<double> ChooseMixture(const CrossValidation& validation,
-                                  const std::function<bool(const Recipe&)>& allowed,
-                                  std::span<const int> parts, const CrossValidateOptions& options);
+// together; the recipe `without` is not chosen.
+std::vector<double> ChooseMixture(const CrossValidation& validation, std::span<const int> parts,
+                                  const CrossValidateOptions& options, std::string_view without = {});
 
-// The score without a candidate, or without the mixture's correction, by weights that were chosen on other
-// parts of the left-out rows.
+// The score without a candidate, by weights that were chosen on other parts of the left-out rows.
 struct Ablation {
   std::string without;  // "" for all candidates
   Score score;
 };
 // Chooses the mixture on one half of the parts and scores it on the other, both ways: with all candidates,
-// and without each kind of them that has a weight. Empty for fewer than four parts.
-std::vector<Ablation> Ablate(const CrossValidation& validation,
-                             const std::function<bool(const Recipe&)>& allowed, std::span<const int> parts,
+// and without each of them. Empty for fewer than four parts or two candidates.
+std::vector<Ablation> Ablate(const CrossValidation& validation, std::span<const int> parts,
                              const CrossValidateOptions& options);
 
 }  // namespace weir::predict

@@ -34,9 +34,7 @@ CrossValidation Of(const std::vector<Off>& candidates) {
 std::vector<double> Choose(const CrossValidation& validation, uint64_t seed = 1, int threads = 1) {
   std::vector<int> parts(kEach, 0);
   parts.resize(2 * kEach, 1);
-  return ChooseMixture(validation,
-                       [](const Recipe& recipe) { return recipe.base == Recipe::Base::kPhysical; }, parts,
-                       {.threads = threads, .seed = Seed(seed)});
+  return ChooseMixture(validation, parts, {.threads = threads, .seed = Seed(seed)}, "no candidate");
 }
 
 TEST(ScoreOf, CountsThreeTimesTooLongAsThreeTimesTooShort) {
@@ -51,10 +49,10 @@ TEST(ScoreOf, CountsThreeTimesTooLongAsThreeTimesTooShort) {
 TEST(Ablate, TellsWhatACandidateBrings) {
   CrossValidation validation = Of({{0.3, 0.3}, {0.1, 0.1}});
   validation.recipes[0].name = "poor";
-  validation.recipes[1].name = "good-own";
+  validation.recipes[1].name = "good";
   std::vector<int> parts;
   for (int i = 0; i < 2 * kEach; ++i) parts.push_back(i % 8);
-  const auto ablations = Ablate(validation, [](const Recipe&) { return true; }, parts, {});
+  const auto ablations = Ablate(validation, parts, {});
   ASSERT_EQ(ablations.size(), 3U);
   EXPECT_EQ(ablations[0].without, "");
   EXPECT_NEAR(ablations[0].score.log_mean, std::expm1(0.1), 1e-9);
@@ -77,9 +75,9 @@ TEST(ChooseMixture, TakesTwoThatAreOffTheOtherWay) {
               ElementsAre(DoubleNear(0.5, 0.1), DoubleNear(0.5, 0.1)));
 }
 
-TEST(ChooseMixture, LeavesOutWhatIsNotAllowed) {
+TEST(ChooseMixture, LeavesOneCandidateOut) {
   CrossValidation validation = Of({{0.3, 0.3}, {0.0, 0.0}});
-  validation.recipes[1].base = Recipe::Base::kLinear;
+  validation.recipes[1].name = "no candidate";
   EXPECT_THAT(Choose(validation), ElementsAre(1, 0));
 }
 
