@@ -40,7 +40,7 @@ def study(weir, made, tmp_path_factory):
 
 
 def test_from_a_study_it_names_the_best_with_its_evidence(weir, study, tmp_path):
-    advice = weir.json("advise", study, "--objective", "cost", "--rate", 100, "-o", tmp_path / "advice", status=None)
+    advice = weir.json("advise", study, "--objective", "cost", "--rate", 3000, "-o", tmp_path / "advice", status=None)
     check(advice, "advise")
     assert json.loads((tmp_path / "advice/advice.json").read_text()) == advice
     assert len(advice["candidates"]) == 3

@@ -344,7 +344,8 @@ def test_the_interpreter_may_end_at_any_time(pictures):
 
 def test_ctrl_c_is_heard_while_a_batch_is_awaited(pictures):
     code = """
-        import sys, weir
+        import signal, sys, weir
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored in the background
         feed = weir.Feed(sys.argv[1], batch=3000, ends="wrap", size=(500, 500), threads=1, prefetch=1)
         print("waiting", flush=True)
         try:
