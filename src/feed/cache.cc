@@ -22,7 +22,6 @@ class CachedSource final : public Source {
   std::string Name(int64_t sample) const override { return source_->Name(sample); }
   std::optional<RawShape> raw() const override { return source_->raw(); }
   const std::string& hash() const override { return source_->hash(); }
-  uint64_t SizeOf(int64_t sample) const override { return source_->SizeOf(sample); }
 
   image::Accepted<std::span<const std::byte>> Read(int64_t sample, ReadBuffer& buffer) const override {
     Part& part = parts_[static_cast<size_t>(sample) % kParts];
@@ -43,8 +42,6 @@ class CachedSource final : public Source {
     if (!is_new) left_.fetch_add(cost);  // another thread read it at the same time
     return std::span<const std::byte>(at->second);
   }
-
-  void ReadAhead(int64_t sample) const override { source_->ReadAhead(sample); }
 
  private:
   static constexpr size_t kParts = 64;       // each with a lock of its own

@@ -1,8 +1,8 @@
 // Which positions of an epoch each rank takes. Pure.
 //
 // The ranks go through an epoch together, a global batch of batch * world positions at a time. Rank r takes
-// the positions [r * batch, (r + 1) * batch) of each global batch, so the ranks' batches, one after the
-// other, are the batches of one rank with the same global batch.
+// the positions [r * batch, (r + 1) * batch) of each global batch. So the batches of all ranks, one after
+// another, are those of a single rank with the same global batch.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace weir::feed {
 
-// How an epoch ends that is no whole number of global batches.
+// The end of an epoch whose length is not a multiple of the global batch.
 enum class Ends {
   kDrop,  // the rest is left out
   kPad,   // rows without a sample fill the last batch

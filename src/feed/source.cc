@@ -67,7 +67,6 @@ class FileSource final : public Source {
     return fmt::format("{}/{}", folder_, index_->name(sample));
   }
   const std::string& hash() const override { return index_->set_hash(); }
-  uint64_t SizeOf(int64_t sample) const override { return index_->entry(sample).bytes; }
 
   image::Accepted<std::span<const std::byte>> Read(int64_t sample, ReadBuffer& buffer) const override {
     const std::string path = Name(sample);
@@ -119,7 +118,6 @@ class ShardSource final : public Source {
     return fmt::format("{}#{}", ShardName(record(sample).shard), sample);
   }
   const std::string& hash() const override { return facts_.manifest_hash; }
-  uint64_t SizeOf(int64_t sample) const override { return record(sample).bytes; }
   std::optional<RawShape> raw() const override {
     if (facts_.format != dataset::SetFormat::kRaw) return std::nullopt;
     return RawShape{facts_.size->width, facts_.size->height, facts_.channels};
@@ -137,12 +135,6 @@ class ShardSource final : public Source {
     // A raw record has nothing that a decoder would find wrong, and hashing it takes as long as all the rest.
     if (verify_ && facts_.format != dataset::SetFormat::kRaw) TRY_STATUS(CheckHash(into, wanted.hash));
     return into;
-  }
-
-  void ReadAhead(int64_t sample) const override {
-    const Record& wanted = record(sample);
-    ::posix_fadvise(shards_[wanted.shard].fd.get(), static_cast<off_t>(wanted.offset),
-                    static_cast<off_t>(wanted.bytes), POSIX_FADV_WILLNEED);
   }
 
  private:

@@ -45,10 +45,6 @@ class Source {
   virtual std::optional<RawShape> raw() const { return std::nullopt; }
   // Returns 32 hex digits that are the same for the same samples in the same order.
   virtual const std::string& hash() const = 0;
-  // Returns the bytes of a sample where its index knows them, else 0.
-  virtual uint64_t SizeOf(int64_t) const { return 0; }
-  // Asks the system to begin reading a sample that is wanted soon. Never blocks for storage.
-  virtual void ReadAhead(int64_t) const {}
 };
 
 struct SourceOptions {

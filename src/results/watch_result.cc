@@ -86,14 +86,6 @@ void Describe(F& fields, Described<F, WatchResult::StorageDelay>& delay) {
 }
 
 template <typename F>
-void Describe(F& fields, Described<F, WatchResult::Webhook>& webhook) {
-  fields("sent", webhook.sent);
-  fields("retried", webhook.retried);
-  fields("dropped", webhook.dropped);
-  fields.Unless("last_error", webhook.last_error);
-}
-
-template <typename F>
 void Describe(F& fields, Described<F, WatchResult>& result) {
   fields("model", result.model);
   fields("detector", result.detector);
@@ -119,7 +111,6 @@ void Describe(F& fields, Described<F, WatchResult>& result) {
   fields("bottleneck", result.bottleneck);
   fields("find_max", result.find_max);
   fields("storage_delay", result.storage_delay);
-  fields("webhook", result.webhook);
   fields.Unless("lines_dropped", result.lines_dropped);
   fields.Unless("provenance", result.provenance);
   fields.Unless("command", result.command);

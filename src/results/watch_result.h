@@ -82,11 +82,6 @@ struct WatchResult {
     std::string text;
     bool operator==(const StorageDelay&) const = default;
   };
-  struct Webhook {
-    int64_t sent = 0, retried = 0, dropped = 0;
-    std::string last_error;
-    bool operator==(const Webhook&) const = default;
-  };
 
   std::string model;
   std::optional<std::string> detector, identities;
@@ -109,7 +104,6 @@ struct WatchResult {
   std::optional<Bottleneck> bottleneck;
   std::optional<FindMax> find_max;
   std::optional<StorageDelay> storage_delay;
-  std::optional<Webhook> webhook;
   int64_t lines_dropped = 0;  // of --frames and --events, where the disk was too slow; 0: absent
   Json provenance;
   std::string command;

@@ -424,13 +424,6 @@ Result<std::optional<SourceFrame>> LibavSource::Read(Instant until) {
 
 }  // namespace
 
-Result<std::string> LibavVersion() {
-  const Result<Libav>& av = TheLibav();
-  if (!av) return std::unexpected(av.error());
-  const unsigned version = av->avformat_version();
-  return fmt::format("libavformat {}.{}.{}", version >> 16, version >> 8 & 255, version & 255);
-}
-
 Result<std::unique_ptr<Source>> MakeLibavSource(const StreamSpec& spec, const SourceOptions& options,
                                                 const Clock& clock) {
   const Result<Libav>& av = TheLibav();
@@ -444,13 +437,10 @@ Result<std::unique_ptr<Source>> MakeLibavSource(const StreamSpec& spec, const So
 
 namespace weir::watch {
 
-Result<std::string> LibavVersion() {
-  return Fail(ErrorCode::kUnsupported,
-              "this build was made without libav's headers: install libavformat-dev and build again");
-}
-
 Result<std::unique_ptr<Source>> MakeLibavSource(const StreamSpec& spec, const SourceOptions&, const Clock&) {
-  return Context("stream " + spec.name, LibavVersion().error());
+  return Fail(ErrorCode::kUnsupported,
+              "stream " + spec.name +
+                  ": this build was made without libav's headers: install libavformat-dev and build again");
 }
 
 }  // namespace weir::watch

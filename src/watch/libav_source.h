@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "watch/source.h"
 
@@ -12,8 +11,5 @@ namespace weir::watch {
 // same major versions; the message says what to install.
 Result<std::unique_ptr<Source>> MakeLibavSource(const StreamSpec& spec, const SourceOptions& options,
                                                 const Clock& clock);
-
-// The versions of the libraries that are in use; kUnsupported as above.
-Result<std::string> LibavVersion();
 
 }  // namespace weir::watch

@@ -283,10 +283,8 @@ void Pipeline::Begin(const FramePtr& frame, Tools& tools) {
 
 bool Pipeline::Decode(Frame& frame, Tools& tools) {
   PerStream& mine = *streams_[static_cast<size_t>(frame.record.stream)];
-  frame.result.jpeg = frame.source.jpeg;
   if (frame.source.pixels) {
     frame.pixels = frame.source.pixels;
-    frame.result.pixels = frame.pixels;
     return true;
   }
   // Detected parts are cut out of the frame, so it is decoded in full then.

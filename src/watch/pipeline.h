@@ -39,8 +39,6 @@ struct FoundObject {
 // The findings of one frame.
 struct FrameResult {
   std::vector<FoundObject> objects;
-  Bytes jpeg;                                   // as it came; empty where the source decodes
-  std::shared_ptr<const image::Pixels> pixels;  // where the source decodes
 };
 
 // Names for embeddings. Thread-safe.

@@ -255,7 +255,6 @@ Result<results::WatchResult> WatchStreams(const WatchOptions& given, const Watch
        .max_pixels = options.source.max_pixels,
        .lookup_delay = options.lookup_delay},
       clock);
-  if (hooks.on_tally) hooks.on_tally(&tally);
   std::vector<std::unique_ptr<Follower>> followers;
   for (int i = 0; i < streams; ++i)
     followers.push_back(std::make_unique<Follower>(i, options, pipeline, tally, clock));
@@ -302,7 +301,6 @@ Result<results::WatchResult> WatchStreams(const WatchOptions& given, const Watch
   result.policy = NameOfPolicy(options.policy);
   result.streams = streams;
   tally.Fill(result);
-  if (hooks.on_tally) hooks.on_tally(nullptr);
   for (int i = 0; i < streams; ++i) {
     results::WatchResult::Stream& stream = result.per_stream[static_cast<size_t>(i)];
     stream.produced = followers[static_cast<size_t>(i)]->produced();

@@ -55,8 +55,6 @@ struct WatchHooks {
   std::function<void(const results::WatchEvent&)> on_event;
   // About five times a second, on the thread that runs.
   std::function<void(double elapsed_s, const results::WatchResult::Frames&)> progress;
-  // The tally, while the run goes on: for a page that shows it. Called with nullptr before it goes.
-  std::function<void(const Tally*)> on_tally;
 };
 
 // Follows the streams until they end, `options.duration` is over or `stop` is asked for. Threads: "stream-N",

@@ -17,11 +17,7 @@ struct Tally::Counts {
   std::array<int64_t, kDropCauses> dropped{};
   std::map<std::string, int64_t> sources;
   std::map<std::string, WatchResult::Fault> faults;
-  std::string last_fault;
   stats::Histogram latency, capture_error;
-  Bytes jpeg;
-  std::shared_ptr<const image::Pixels> pixels;
-  std::optional<results::WatchEvent> event;
 };
 
 std::optional<WatchResult::Times> TimesOf(const stats::Histogram& histogram) {
@@ -47,8 +43,6 @@ Tally::Tally(Options options) : options_(std::move(options)) {
 Tally::~Tally() = default;
 
 void Tally::Ended(const FrameRecord& record, const FrameResult& result) {
-  std::optional<results::WatchEvent> event;
-  if (!record.dropped) event = EventOf(record, result);
   const auto stages = StageTimes(record.times);
   {
     MutexLock lock(mutex_);
@@ -76,13 +70,10 @@ void Tally::Ended(const FrameRecord& record, const FrameResult& result) {
         lookups_ += object.similarity ? 1 : 0;
         identified_ += object.name.empty() ? 0 : 1;
       }
-      mine.jpeg = result.jpeg;
-      mine.pixels = result.pixels;
-      mine.event = event;
     }
   }
   if (options_.on_frame) options_.on_frame(LineOf(record));
-  if (event && options_.on_event) options_.on_event(*event);
+  if (!record.dropped && options_.on_event) options_.on_event(EventOf(record, result));
 }
 
 void Tally::Lost(int stream, int64_t frames) {
@@ -113,7 +104,6 @@ void Tally::Fault(int stream, std::string_view kind, const std::string& message)
     fault.kind = kind;
     fault.message = EscapeBytes(message.substr(0, 500));
   }
-  mine.last_fault = fmt::format("{}: {}", kind, EscapeBytes(message.substr(0, 500)));
 }
 
 void Tally::CaptureError(int stream, Duration error) {
@@ -252,19 +242,6 @@ void Tally::Fill(WatchResult& result) const {
                            Milliseconds(options_.deadline), delay.p99_ms, delay.p99_without_ms);
     result.storage_delay = std::move(delay);
   }
-}
-
-Tally::LastFrame Tally::Last(int stream) const {
-  MutexLock lock(mutex_);
-  const Counts& counts = *streams_[static_cast<size_t>(stream)];
-  LastFrame last{.jpeg = counts.jpeg,
-                 .pixels = counts.pixels,
-                 .event = counts.event,
-                 .frames = FramesOf(counts),
-                 .p99_ms = {},
-                 .last_fault = counts.last_fault};
-  if (const auto p99 = counts.latency.Quantile(0.99)) last.p99_ms = static_cast<double>(*p99) / 1e6;
-  return last;
 }
 
 }  // namespace weir::watch

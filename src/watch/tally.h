@@ -44,17 +44,6 @@ class Tally final : public FrameSink {
   void Fill(results::WatchResult& result) const;
   results::WatchResult::Frames frames() const;
 
-  // The last answered frame of a stream, for people to see.
-  struct LastFrame {
-    Bytes jpeg;
-    std::shared_ptr<const image::Pixels> pixels;
-    std::optional<results::WatchEvent> event;
-    results::WatchResult::Frames frames;
-    std::optional<double> p99_ms;
-    std::string last_fault;
-  };
-  LastFrame Last(int stream) const;
-
  private:
   struct Counts;
   results::WatchEvent EventOf(const FrameRecord& record, const FrameResult& result) const;
