@@ -57,11 +57,11 @@ void RxTimestamps::CompareClocks() {
   moments_.Compare(wall, now);
 }
 
-RxTimestamps::Received RxTimestamps::Receive(int fd, std::span<std::byte> room, Behind behind,
+RxTimestamps::Received RxTimestamps::Receive(int fd, std::span<std::byte> buffer, Behind behind,
                                              Instant since) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(timespec))];
   std::byte spare;
-  iovec into[] = {{.iov_base = room.data(), .iov_len = room.size()}, {.iov_base = &spare, .iov_len = 1}};
+  iovec into[] = {{.iov_base = buffer.data(), .iov_len = buffer.size()}, {.iov_base = &spare, .iov_len = 1}};
   msghdr message{};
   message.msg_iov = into;
   message.msg_iovlen = behind == Behind::kIsSurplus ? 2 : 1;
@@ -69,8 +69,8 @@ RxTimestamps::Received RxTimestamps::Receive(int fd, std::span<std::byte> room, 
   message.msg_controllen = sizeof control;
   Received received{.size = recvmsg(fd, &message, MSG_DONTWAIT), .came = {}};
   if (received.size < 0) received.size = -errno;
-  if (received.size > std::ssize(room)) {
-    received.size = std::ssize(room);
+  if (received.size > std::ssize(buffer)) {
+    received.size = std::ssize(buffer);
     received.is_surplus = true;
   }
   const auto stamp = received.size > 0 ? StampIn(message) : std::nullopt;

@@ -47,9 +47,9 @@ class RxTimestamps {
     bool is_early = false;    // it came before `since`, which `came` never does
     bool is_surplus = false;  // more came than fitted; a byte of it is lost
   };
-  enum class Behind { kFollows, kIsSurplus };  // what may come behind `room`
-  // Receives without waiting the bytes that fit into `room`. Their request was sent at `since`.
-  Received Receive(int fd, std::span<std::byte> room, Behind behind, Instant since);
+  enum class Behind { kFollows, kIsSurplus };  // what may come behind `buffer`
+  // Receives without waiting the bytes that fit into `buffer`. Their request was sent at `since`.
+  Received Receive(int fd, std::span<std::byte> buffer, Behind behind, Instant since);
 
  private:
   void CompareClocks();

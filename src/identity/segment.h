@@ -33,8 +33,8 @@ enum class RowAccess {
 //   the header, in a page of its own with a checksum
 //   resident sections: begins of lists (u64), centres (int8), their scales (f32), factors (f32), codes
 //   records of rows, `stride` bytes each: values (int8), scale (f32), length of the name (u8), the name,
-//   zeros, and a checksum (u32) of the bytes before it checksums (u64) of the resident sections, one for each
-//   MiB
+//   zeros, and a checksum (u32) of the bytes before it;
+//   checksums (u64) of the resident sections, one for each MiB.
 // Rows lie in the order of their lists. Factors and codes have slots for whole groups of 32 rows of each
 // list. Numbers are little endian; checksums are XXH3.
 struct SegmentLayout {

@@ -20,13 +20,13 @@ namespace weir::serve {
 // enrols and deletes. Thread-safe.
 class IdentityBinding {
  public:
-  // Returns null where the configuration names none. The parameters:
-  //   identities               the folder of the index, whole or from the model's folder
-  //   identities_false_alarms  share of strangers for whom any name may come up (default 0.01)
-  //   identities_threshold     least cosine of a match, instead
-  //   identities_best          names a row (default 5)
-  // kInvalidArgument for an index that names no model or another one, for a model without one output of
-  // embeddings of the index's dimension and without a batch dimension; the errors of Index::Open.
+  // Returns null if the configuration names none. The parameters:
+  //   identities: the folder of the index, absolute or relative to the model's folder.
+  //   identities_false_alarms: the share of strangers for whom any name may come up (default 0.01).
+  //   identities_threshold: the least cosine of a match, instead.
+  //   identities_best: names for each row (default 5).
+  // kInvalidArgument for an index that names no model or another one. The model needs one output of
+  // embeddings of the index's dimension, and a batch dimension. Other errors are those of Index::Open.
   static Result<std::unique_ptr<IdentityBinding>> Open(const model::Model& model);
   ~IdentityBinding();
 
