@@ -11,8 +11,8 @@ namespace weir::load {
 // Waits on the thread that makes it, and sets that thread's timer slack to 1 ns.
 class SpinWaiter {
  public:
-  // Returns how long before the end of a wait to spin. A sleep ends up to 120 us late on most machines, and up
-  // to 400 us on an idle core of a virtual one. Spinning takes at most an eighth of a long wait.
+  // Returns how long before the end of a wait to spin. A sleep ends up to 120 us late on most machines, and
+  // up to 400 us on an idle core of a virtual one. Spinning takes at most an eighth of a long wait.
   static constexpr Duration Near(Duration wait) {
     return std::clamp(wait / 8, Duration{120us}, Duration{400us});
   }

@@ -40,9 +40,9 @@ struct RequestOptions {
 // so the pool costs one payload and 64 bytes a request. Random texts are held for each request; they are at
 // most 64 MiB in all, and the pool is the smaller for it. Where nothing is random one request is given.
 //
-// kInvalidArgument, with the remedy, if CheckRequestOptions refuses the options, a free dimension has no shape,
-// or a shape contradicts the model. Also for requests over kMaxRequestBytes, a pool or length out of range, and
-// texts for a model without BYTES inputs.
+// kInvalidArgument, with the remedy, if CheckRequestOptions refuses the options, a free dimension has no
+// shape, or a shape contradicts the model. Also for requests over kMaxRequestBytes, a pool or length out of
+// range, and texts for a model without BYTES inputs.
 Result<std::vector<infer::Request>> MakeRequests(const infer::ModelInfo& model, const std::string& version,
                                                  const RequestOptions& options);
 
