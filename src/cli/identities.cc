@@ -6,6 +6,7 @@
 #include <memory>
 #include <stop_token>
 
+#include "base/duration.h"
 #include "base/thread.h"
 #include "cli/console.h"
 #include "cli/flags.h"
@@ -52,7 +53,7 @@ struct IndexFlags {
     options.rows = access == "direct"   ? identity::RowAccess::kDirect
                    : access == "memory" ? identity::RowAccess::kMemory
                                         : identity::RowAccess::kMap;
-    options.storage_delay = TRY_CONTEXT(identity::ParseDelay(delay), "--storage-delay");
+    options.storage_delay = TRY_CONTEXT(ParseDuration(delay, 1s), "--storage-delay");
     if (options.storage_delay > Duration{} && access != "direct")
       return Fail(ErrorCode::kInvalidArgument, "--storage-delay goes with --access direct");
     if (!model.empty()) options.model_hash = TRY(model::HashOfModel(model));

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/count.h"
+#include "base/duration.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "cli/console.h"
@@ -56,17 +57,6 @@ Result<Bounds> ParseAccelerators(const std::string& text) {
         ErrorCode::kInvalidArgument,
         fmt::format("--accelerators {}: a number from 1 to {}, or two as in 1:64", Quoted(text), kMost));
   return Bounds{*least, *most};
-}
-
-// "180us", "2ms".
-Result<Duration> ParseDelay(const std::string& text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit(end, text.data() + text.size());
-  if (error == std::errc() && value >= 0 && value <= 10'000'000 && (unit == "us" || unit == "ms"))
-    return Duration(value * (unit == "us" ? 1'000 : 1'000'000));
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("--add-latency {}: microseconds or milliseconds, as in 180us", Quoted(text)));
 }
 
 std::string Percentiles(const char* name, const Json& times) {
@@ -303,7 +293,7 @@ Result<int> ProbeStorage(const StorageFlags& flags, Console& console) {
   const Interrupt interrupt;
   static const SteadyClock clock;  // outlives a thread in a read that hangs
   const Bounds bounds = TRY(ParseAccelerators(flags.accelerators));
-  const Duration added = TRY(ParseDelay(flags.added));
+  const Duration added = TRY_CONTEXT(ParseDuration(flags.added, 10s), "--add-latency");
   const probe::StorageProfile profile = TRY(Demand(flags));
   TRY_STATUS(CheckFlags(flags));
   const probe::PhaseOptions options = Options(flags, profile, bounds, added);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/duration.h"
 #include "base/file.h"
 #include "base/temporary_folder.h"
 #include "cli/console.h"
@@ -249,6 +250,14 @@ class Teller {
   std::vector<study::WantedMetric> wanted_;  // and not yet looked for
 };
 
+// Returns how long a study waits for a quiet machine; zero without --wait-quiet.
+Result<Duration> WaitBudget(const Options& options) {
+  if (options.wait_quiet.empty()) return Duration::zero();
+  const Duration budget = TRY_CONTEXT(ParseDuration(options.wait_quiet, 7 * 24h), "--wait-quiet");
+  if (budget > Duration::zero()) return budget;
+  return Fail(ErrorCode::kInvalidArgument, "--wait-quiet: no time to wait in; give one such as 10m");
+}
+
 Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy& stored, const Clock& clock,
                     const std::stop_token& stop, Console& console) {
   TRY_STATUS(MakeFolders(options.folder));
@@ -271,7 +280,7 @@ Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy
   teller.TellInabilities(laboratory.FindInabilities());
   if (opened.so_far.played.empty() && !stop.stop_requested()) WarnOfShortTrials(stored, laboratory, console);
   const bool waits = !options.wait_quiet.empty();
-  trial::QuietWait quiet({.budget = waits ? TRY(trial::ParseWait(options.wait_quiet)) : Duration{}}, clock);
+  trial::QuietWait quiet({.budget = TRY(WaitBudget(options))}, clock);
   std::unique_ptr<StudyLive> live;
   if (!options.live.empty()) {
     live = TRY(StudyLive::Start(options.live, stored.file, stored.design, clock));
@@ -322,7 +331,7 @@ Result<int> RunStudy(const Options& options, const std::stop_token& stop) {
   Console console(options.json);
   TRY_STATUS(console.CheckJson());
   const SteadyClock clock;
-  if (!options.wait_quiet.empty()) TRY(trial::ParseWait(options.wait_quiet));
+  TRY_STATUS(WaitBudget(options));
   std::string text = TRY(ReadTextFile(options.file));
   // The copy beside the journal asks for it too, so the report and --resume find the same design.
   if (options.waterfall && !TRY_CONTEXT(study::ParseStudy(text), options.file).waterfall)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/duration.h"
 #include "base/thread.h"
 #include "cli/console.h"
 #include "cli/flags.h"
@@ -97,12 +98,12 @@ Result<watch::WatchOptions> MakeOptions(const Wanted& w) {
     return Fail(ErrorCode::kInvalidArgument,
                 "give one of --embed MODEL and --classify MODEL, or --detect MODEL alone");
   for (const std::string& stream : w.streams) options.streams.push_back(TRY(watch::ParseStream(stream)));
-  options.deadline = TRY_CONTEXT(watch::ParseDuration(w.deadline), "--deadline");
+  options.deadline = TRY_CONTEXT(ParseDuration(w.deadline), "--deadline");
   if (options.deadline < 1ms) return Fail(ErrorCode::kInvalidArgument, "--deadline is at least 1ms");
-  if (!w.duration.empty()) options.duration = TRY_CONTEXT(watch::ParseDuration(w.duration), "--duration");
+  if (!w.duration.empty()) options.duration = TRY_CONTEXT(ParseDuration(w.duration), "--duration");
   options.policy = TRY(watch::ParseDropPolicy(w.policy));
-  options.source.stall_timeout = TRY_CONTEXT(watch::ParseDuration(w.stall), "--stall-timeout");
-  options.source.connect_timeout = TRY_CONTEXT(watch::ParseDuration(w.connect), "--connect-timeout");
+  options.source.stall_timeout = TRY_CONTEXT(ParseDuration(w.stall), "--stall-timeout");
+  options.source.connect_timeout = TRY_CONTEXT(ParseDuration(w.connect), "--connect-timeout");
   if (std::min(options.source.stall_timeout, options.source.connect_timeout) < 10ms)
     return Fail(ErrorCode::kInvalidArgument, "--stall-timeout and --connect-timeout are at least 10ms");
   options.source.max_pixels = w.max_pixels;
@@ -127,7 +128,7 @@ Result<watch::WatchOptions> MakeOptions(const Wanted& w) {
     if (w.identities.folder.empty())
       return Fail(ErrorCode::kInvalidArgument, "--storage-delay slows look-ups: give --identities DIR");
     const std::string delay = w.storage_delay.substr(w.storage_delay.starts_with('+') ? 1 : 0);
-    options.lookup_delay = TRY_CONTEXT(watch::ParseDuration(delay), "--storage-delay");
+    options.lookup_delay = TRY_CONTEXT(ParseDuration(delay), "--storage-delay");
   }
   return options;
 }
@@ -184,7 +185,7 @@ Result<WatchResult> FindMax(const Wanted& w, watch::WatchOptions options, const 
                             const watch::WatchHooks& hooks, const Clock& clock, const std::stop_token& stop,
                             Console& console) {
   const std::vector<watch::StreamSpec> streams = options.streams;
-  options.duration = TRY_CONTEXT(watch::ParseDuration(w.trial), "--trial");
+  options.duration = TRY_CONTEXT(ParseDuration(w.trial), "--trial");
   if (options.duration < 1s) return Fail(ErrorCode::kInvalidArgument, "--trial is at least 1s");
   WatchResult last;
   auto found = TRY(watch::FindMaxStreams({.most = w.most_streams}, [&](int64_t count) -> Result<WatchResult> {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -40,24 +39,6 @@ struct RowFetcher::Ring {
     std::free(buffers);
   }
 };
-
-Result<Duration> ParseDelay(std::string_view text) {
-  const auto wrong = [&] {
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{} is no delay: give a number and us or ms, as 180us, at most 1000ms", Quoted(text)));
-  };
-  if (text == "0") return Duration{};
-  std::string_view number = text.substr(text.starts_with('+') ? 1 : 0);
-  const double unit = number.ends_with("us") ? 1e-6 : number.ends_with("ms") ? 1e-3 : 0;
-  if (unit == 0) return wrong();
-  number.remove_suffix(2);
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc() || end != number.data() + number.size() || !(value >= 0 && value * unit <= 1))
-    return wrong();
-  return FromSeconds(value * unit);
-}
 
 RowFetcher::RowFetcher(Options options) : options_(options) {}
 RowFetcher::~RowFetcher() = default;

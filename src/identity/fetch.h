@@ -14,9 +14,6 @@
 
 namespace weir::identity {
 
-// Parses a delay such as 180us, +250us, 1.5ms or 0, at most a second. kInvalidArgument.
-Result<Duration> ParseDelay(std::string_view text);
-
 struct RowRequest {
   uint32_t segment = 0;
   uint64_t row = 0;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "base/file.h"
@@ -42,18 +41,6 @@ bool QuietWait::Wait(const std::stop_token& stop) {
     left_ = std::max(Duration{}, left_ - (clock_.Now() - begin));
   }
   return false;
-}
-
-Result<Duration> ParseWait(const std::string& text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, fault] = std::from_chars(text.data(), end, value);
-  const std::string unit(rest, end);
-  const double scale = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (fault != std::errc{} || scale == 0 || !(value > 0) || value * scale > 7 * 86400)
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("\"{}\" is no time: give a number with s, m or h, as in 10m", EscapeBytes(text)));
-  return FromSeconds(value * scale);
 }
 
 }  // namespace weir::trial

@@ -48,7 +48,4 @@ class QuietWait {
   std::string seen_;
 };
 
-// Reads "10m", "90s" or "1h". kInvalidArgument otherwise.
-Result<Duration> ParseWait(const std::string& text);
-
 }  // namespace weir::trial

@@ -62,13 +62,5 @@ TEST(QuietWait, EndsWithAStop) {
   EXPECT_EQ(machine.seconds(), 0);
 }
 
-TEST(ParseWait, TakesSecondsMinutesAndHours) {
-  EXPECT_EQ(*ParseWait("90s"), 90s);
-  EXPECT_EQ(*ParseWait("10m"), 10min);
-  EXPECT_EQ(*ParseWait("0.5h"), 30min);
-  for (const char* bad : {"", "10", "m", "-1m", "0s", "10 m", "10min", "1e9h"})
-    EXPECT_FALSE(ParseWait(bad)) << bad;
-}
-
 }  // namespace
 }  // namespace weir::trial

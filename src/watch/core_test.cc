@@ -233,15 +233,6 @@ TEST(Tracker, EndsATrackThatIsGoneAndNeverUsesItsNumberAgain) {
   EXPECT_TRUE(again[0].embed);
 }
 
-TEST(ParseDuration, ReadsUnits) {
-  EXPECT_EQ(*ParseDuration("100ms"), 100ms);
-  EXPECT_EQ(*ParseDuration("1.5s"), 1500ms);
-  EXPECT_EQ(*ParseDuration("180us"), 180us);
-  EXPECT_EQ(*ParseDuration("2m"), 2min);
-  for (const char* bad : {"", "5", "ms", "-1s", "nans", "1e30s", "1 s"})
-    EXPECT_FALSE(ParseDuration(bad)) << bad;
-}
-
 TEST(ParseStream, ReadsMadeStreamsAndNamesWhatIsWrong) {
   const auto spec = ParseStream("made:fps=25,size=320x240,loss=0.1,step=2s+-500ms,resize=3s+160x128");
   ASSERT_TRUE(spec) << spec.error().message;

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <utility>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "watch/frame_code.h"
 
@@ -119,21 +119,6 @@ Result<MadeSpec> ParseMade(std::string_view text) {
 }
 
 }  // namespace
-
-Result<Duration> ParseDuration(std::string_view text) {
-  static constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
-  for (const auto& [unit, scale] : kUnits) {
-    if (!text.ends_with(unit)) continue;
-    double value = 0;
-    const std::string_view number = text.substr(0, text.size() - unit.size());
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    if (error != std::errc() || end != number.data() + number.size()) continue;
-    if (!std::isfinite(value) || value < 0 || value * scale > 1e18) break;
-    return Duration(static_cast<Duration::rep>(value * scale));
-  }
-  return Invalid(fmt::format("{} is not a duration such as 100ms, 2s or 180us", Quoted(text)));
-}
 
 std::string WithoutPassword(std::string_view url) {
   const size_t scheme = url.find("://");

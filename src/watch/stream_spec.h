@@ -11,9 +11,6 @@
 
 namespace weir::watch {
 
-// Returns the duration of "100ms", "2s", "180us" or "1m". kInvalidArgument names the text.
-Result<Duration> ParseDuration(std::string_view text);
-
 // A stream that the program draws itself: planted persons that move over a background, with a code burnt in
 // (frame_code.h). Moments count from its first frame.
 struct MadeSpec {

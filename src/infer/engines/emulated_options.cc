@@ -8,11 +8,13 @@
 #include <set>
 #include <utility>
 
+#include "base/duration.h"
+
 namespace weir::infer {
 namespace {
 
 constexpr std::string_view kSettings = "base, per_item, streams, jitter, batch, seed";
-constexpr double kMaxSeconds = 1000;
+constexpr Duration kLongest = 1000s;
 
 // The readers give false where `text` is not what they take.
 bool Read(std::string_view text, double& value) {
@@ -26,21 +28,9 @@ bool ReadInteger(std::string_view text, uint64_t low, uint64_t high, uint64_t& v
 }
 
 bool ReadDuration(std::string_view text, Duration& value) {
-  constexpr std::pair<std::string_view, double> kUnits[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
-  if (text == "0") {
-    value = Duration::zero();
-    return true;
-  }
-  for (const auto& [suffix, seconds_per_unit] : kUnits) {
-    if (!text.ends_with(suffix)) continue;
-    double number = 0;
-    if (!Read(text.substr(0, text.size() - suffix.size()), number)) return false;
-    const double seconds = number * seconds_per_unit;
-    if (seconds < 0 || seconds > kMaxSeconds) return false;
-    value = Duration(std::llround(seconds * 1e9));
-    return true;
-  }
-  return false;
+  const auto read = ParseDuration(text, kLongest);
+  if (read) value = *read;
+  return read.has_value();
 }
 
 // Describes the allowed values if `value` is not one; empty if it was taken; kUnknown if there is no such
