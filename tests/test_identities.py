@@ -153,7 +153,7 @@ def test_another_model_is_refused(weir, tmp_path):
     (["enrol", "INDEX", "NAMELESS"], "a name of 0 bytes"),
     (["build", "INDEX", "--dimension", "8"], "holds an index already"),
     (["search", "INDEX", "QUERY", "--storage-delay", "180us"], "--access direct"),
-    (["search", "INDEX", "QUERY", "--access", "direct", "--storage-delay", "fast"], "is no delay"),
+    (["search", "INDEX", "QUERY", "--access", "direct", "--storage-delay", "fast"], "is not a duration"),
 ])
 def test_wrong_use_is_explained(weir, index, tmp_path, arguments, said):
     places = {
