@@ -47,6 +47,12 @@ struct IndexFlags {
     flags.Text("--storage-delay", delay,
                "added to each direct read, as 180us: what a slower storage would do; with --access direct");
   }
+  // The flags of a command that looks up.
+  void AddReading(Flags& flags) {
+    AddModel(flags);
+    AddThreads(flags);
+    AddAccess(flags);
+  }
   Result<std::unique_ptr<Index>> Open(Index::Access wanted) const {
     Index::Options options{.access = wanted};
     options.threads = threads > 0 ? threads : UsableCpus();
@@ -323,9 +329,7 @@ Result<int> Search(const Arguments& arguments, const std::stop_token& stop) {
                  "embeddings: JSON lines {\"embedding\"} (-: standard input), or a .npy file");
   threshold.AddTo(flags);
   search.AddTo(flags);
-  common.AddModel(flags);
-  common.AddThreads(flags);
-  common.AddAccess(flags);
+  common.AddReading(flags);
   if (const auto status = flags.Parse(arguments)) return *status;
   const Console console(common.json);
   TRY_STATUS(console.CheckJson());
@@ -437,9 +441,7 @@ Result<int> Evaluate(const Arguments& arguments, const std::stop_token& stop) {
   flags.Switch("--exact", options.exact, "compare the mates with every row too, for the recall");
   threshold.AddTo(flags);
   search.AddTo(flags);
-  common.AddModel(flags);
-  common.AddThreads(flags);
-  common.AddAccess(flags);
+  common.AddReading(flags);
   if (const auto status = flags.Parse(arguments)) return *status;
   const Console console(common.json);
   TRY_STATUS(console.CheckJson());
