@@ -21,7 +21,18 @@ repeated = {}  # test -> failed tries
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "timing: asserts a duration or a rate, which other processes can disturb; repeated when it fails, but not under sanitizers")
+    config.addinivalue_line("markers", "timing: asserts a duration or a rate, which other processes can disturb; runs alone; repeated when it fails, but not under sanitizers")
+    config.addinivalue_line("markers", "xdist_group(name): tests that one process runs")
+
+
+@pytest.hookimpl(tryfirst=True)  # before the hook that reads the groups
+def pytest_collection_modifyitems(items):
+    """Puts tests that share a fixture of their module into one group, which one process runs: it makes the fixture once."""
+    for item in items:
+        shared = [name for name, definitions in item._fixtureinfo.name2fixturedefs.items()
+                  if definitions[-1].scope == "module" and definitions[-1].baseid == item.location[0]]
+        if shared:
+            item.add_marker(pytest.mark.xdist_group(f"{item.location[0]}:{min(shared)}"))
 
 
 def _may_repeat(reports):

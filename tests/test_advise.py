@@ -39,6 +39,7 @@ def study(weir, made, tmp_path_factory):
     return folder / "out"
 
 
+@pytest.mark.timing
 def test_from_a_study_it_names_the_best_with_its_evidence(weir, study, tmp_path):
     advice = weir.json("advise", study, "--objective", "cost", "--rate", 3000, "-o", tmp_path / "advice", status=None)
     check(advice, "advise")
@@ -53,12 +54,14 @@ def test_from_a_study_it_names_the_best_with_its_evidence(weir, study, tmp_path)
     assert (tmp_path / "advice/run.flags").read_text().startswith("--mode sync --batch 8")
 
 
+@pytest.mark.timing
 def test_a_target_that_nothing_meets_has_no_answer(weir, study):
     advice = weir.json("advise", study, "--target", "throughput>1000000", status=3)
     check(advice, "advise")
     assert advice["no_answer"] and "configuration" not in advice
 
 
+@pytest.mark.timing
 def test_a_percentile_that_was_not_measured_is_said_so(weir, study):
     advice = weir.json("advise", study, "--target", "p99<15ms", status=3)
     if why := disturbed(advice):
@@ -67,6 +70,7 @@ def test_a_percentile_that_was_not_measured_is_said_so(weir, study):
     assert any("measure p99<15ms" in line for line in advice["measure_next"])
 
 
+@pytest.mark.timing
 def test_a_search_of_few_configurations_is_no_longer_than_the_study(weir, made, tmp_path):
     advice = weir.json("advise", write(tmp_path, made), "-o", tmp_path / "advice", status=None)
     check(advice, "advise")
@@ -77,6 +81,7 @@ def test_a_search_of_few_configurations_is_no_longer_than_the_study(weir, made, 
     assert advice["configuration"]["batch"] == 8
 
 
+@pytest.mark.timing
 def test_wrong_flags_are_named(study):
     for arguments, said in ((["--target", "p98<5"], "p98"), (["--price", "x"], "NAME=VALUE"), (["--objective", "luck"], "luck")):
         done = subprocess.run([PROGRAM, "advise", str(study), *arguments], capture_output=True, text=True)

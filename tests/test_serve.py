@@ -552,6 +552,29 @@ def test_models_come_and_go_by_request(serve, tmp_path):
     server.json("POST", "/v2/repository/models/a/load", {"parameters": {"config": json.dumps(told)}})  # what it told, it takes
 
 
+def test_polling_follows_the_files(serve, tmp_path):
+    put_identity(tmp_path / "models", "first")
+    server = serve("--model-repository", tmp_path / "models", "--model-control-mode", "poll", "--repository-poll-secs", "0.1")
+
+    def wait_until(names):
+        until = time.monotonic() + 20
+        while (ready := {entry["name"] for entry in server.json("POST", "/v2/repository/index") if entry["state"] == "READY"}) != names:
+            assert time.monotonic() < until, f"{ready} instead of {names}"
+            time.sleep(0.05)
+
+    wait_until({"first"})
+    put_identity(tmp_path / "models", "late")
+    wait_until({"first", "late"})
+    shutil.rmtree(tmp_path / "models/first")
+    wait_until({"late"})
+    (put_identity(tmp_path / "models", "late", more="version_policy { all { } }") / "2").mkdir()
+    until = time.monotonic() + 20
+    while server.json("GET", "/v2/models/late")["versions"] != ["1", "2"]:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert "explicit" in server.json("POST", "/v2/repository/models/late/unload", status=501)["error"]
+
+
 def test_without_explicit_control_nothing_is_loaded_by_request(shop):
     assert "explicit" in shop.json("POST", "/v2/repository/models/tiny/load", status=501)["error"]
 
@@ -632,7 +655,7 @@ def test_idle_connections_do_not_hold_it_up(serve, tmp_path):
 
 @pytest.mark.parametrize("arguments,words", [
     ((), "--model-repository"), (("--model-repository", "/nowhere-at-all"), "nowhere-at-all"),
-    (("--model-repository", ".", "--model-control-mode", "poll"), "poll"), (("--model-repository", ".", "--load-model", "a"), "explicit"),
+    (("--model-repository", "s3://bucket/models", "--model-control-mode", "poll"), "polled"), (("--model-repository", ".", "--load-model", "a"), "explicit"),
 ])
 def test_wrong_usage_of_serve_exits_2_and_says_why(weir, arguments, words):
     assert words in weir.run("serve", *arguments, status=2).stderr.decode()

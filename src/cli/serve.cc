@@ -18,9 +18,8 @@
 #include "cli/flags.h"
 #include "cli/verbs.h"
 #include "dataset/objects.h"
-#include "infer/choices.h"
 #include "record/provenance.h"
-#include "serve/loaded_model.h"
+#include "serve/announcement.h"
 #include "serve/logger.h"
 #include "serve/server.h"
 
@@ -34,7 +33,7 @@ struct Wanted {
   std::string allow_http = "true", allow_grpc = "true", allow_metrics = "true";
   int64_t max_request_mb = 64, max_bytes_in_flight_mb = 1024, max_client_shm_mb = 16384;
   int64_t least_body_kib = 16;
-  double exit_timeout_s = 30, drain_delay_s = 0, request_timeout_s = 600, message_timeout_s = 30;
+  double poll_s = 15, exit_timeout_s = 30, drain_delay_s = 0, request_timeout_s = 600, message_timeout_s = 30;
   std::string json;
 };
 
@@ -92,7 +91,11 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
       "start); may be given again",
       true);
   flags.Choice("--model-control-mode", w.control, {"none", "explicit", "poll"},
-               "none: serve everything there; explicit: load and unload by request");
+               "none: serve everything there; poll: follow the files, and load or unload what changes; "
+               "explicit: load and unload by request");
+  flags.Number("--repository-poll-secs", w.poll_s, 0.05, 86400,
+               "with poll: seconds between two looks at the files (default 15). A change is acted on at the "
+               "second look that finds it.");
   flags.Texts("--load-model", s.load, "with explicit: a model to begin with; * for all; may be given again",
               false);
   flags.Text("--engine", s.engine, "onnxruntime, openvino or emulated:...; instead of the models' own");
@@ -120,14 +123,20 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
 
 Status Complete(Wanted& w) {
   serve::ServerOptions& s = w.server;
-  if (w.control == "poll") {
-    return Fail(ErrorCode::kUnsupported,
-                "--model-control-mode poll is not supported: use explicit, and load by request what is new");
-  }
-  s.explicit_control = w.control == "explicit";
-  for (std::string& repository : s.repositories)
+  s.control = w.control == "explicit" ? serve::Repository::Control::kExplicit
+              : w.control == "poll"   ? serve::Repository::Control::kPoll
+                                      : serve::Repository::Control::kNone;
+  s.poll_period = std::chrono::milliseconds(static_cast<int64_t>(w.poll_s * 1e3));
+  for (std::string& repository : s.repositories) {
+    if (s.control == serve::Repository::Control::kPoll && dataset::IsObjectUrl(repository)) {
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("{}: a repository in an object store is copied once and is not polled: use "
+                              "--model-control-mode explicit, or a mounted folder",
+                              repository));
+    }
     repository = TRY(dataset::ObjectReader({}).CopyOf(repository, std::stop_token()));
-  if (!s.load.empty() && !s.explicit_control) {
+  }
+  if (!s.load.empty() && s.control != serve::Repository::Control::kExplicit) {
     return Fail(ErrorCode::kInvalidArgument,
                 "--load-model is for --model-control-mode explicit; none serves everything there");
   }
@@ -150,178 +159,6 @@ Status Complete(Wanted& w) {
   s.compat = w.compat == "triton" ? oip::Compat::kTriton : oip::Compat::kNone;
   s.version = std::string(record::BuildDescription());
   return {};
-}
-
-// As a client on this machine would call it: where all addresses are listened to, loopback is one of them.
-std::string Url(const std::string& scheme, const std::string& address, int port) {
-  const bool any = address == "0.0.0.0" || address == "::";
-  const bool six = address.find(':') != std::string::npos;
-  const std::string host = any ? (six ? "[::1]" : "127.0.0.1") : six ? "[" + address + "]" : address;
-  return fmt::format("{}://{}:{}", scheme, host, port);
-}
-
-// The address and the port that a server listens on.
-std::string Listens(const std::string& address, int port) {
-  const bool six = address.find(':') != std::string::npos;
-  return fmt::format("{}{}{}:{}", six ? "[" : "", address, six ? "]" : "", port);
-}
-
-bool IsLoopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
-
-std::string TensorsText(const std::vector<infer::TensorInfo>& tensors) {
-  std::string text;
-  for (const infer::TensorInfo& tensor : tensors) {
-    text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", tensor.name, ToString(tensor.dtype),
-                        infer::ToString(tensor.shape));
-  }
-  return text;
-}
-
-// A command that gets an answer: an inference where its input is short enough to be written down, otherwise
-// what the server says of the model.
-std::string CurlLine(const std::string& http, const oip::ModelMetadata& model) {
-  constexpr int64_t kMostElements = 64;
-  Json inputs = Json::array();
-  for (const infer::TensorInfo& input : model.inputs) {
-    infer::Shape shape = input.shape;
-    std::ranges::replace_if(shape, [](int64_t dim) { return dim < 0; }, 1);
-    const int64_t elements = infer::ElementCount(shape).value_or(kMostElements + 1);
-    if (input.dtype == infer::DType::kBytes &&
-        model.name.ends_with(infer::SuffixOf(infer::Payload::kImage))) {
-      return fmt::format(
-          "curl -s {}/v2/models/{}/infer -H 'Inference-Header-Content-Length: 0' "
-          "-H 'Content-Type: application/octet-stream' --data-binary @PICTURE.jpg",
-          http, model.name);
-    }
-    if (elements > kMostElements) return fmt::format("curl -s {}/v2/models/{}", http, model.name);
-    Json zero = input.dtype == infer::DType::kBytes  ? Json("")
-                : input.dtype == infer::DType::kBool ? Json(false)
-                                                     : Json(0);
-    inputs.push_back({{"name", input.name},
-                      {"datatype", ToString(input.dtype)},
-                      {"shape", shape},
-                      {"data", Json(static_cast<size_t>(elements), zero)}});
-  }
-  return fmt::format("curl -s {}/v2/models/{}/infer -H 'Content-Type: application/json' -d '{}'", http,
-                     model.name, DumpJson({{"inputs", inputs}}));
-}
-
-struct Served {
-  std::vector<oip::IndexEntry> index;
-  std::vector<oip::ModelMetadata> models;  // of the entries that are ready, by name
-  std::string http, grpc, metrics;         // URLs; empty: that server is disabled
-  struct Listener {
-    std::string url, listens;
-    bool loopback = true;
-  };
-  std::vector<Listener> listeners;
-};
-
-Served Look(const Wanted& w, serve::Server& server) {
-  Served served{.index = server.Index()};
-  const serve::Server::Ports ports = server.ports();
-  if (ports.http >= 0) served.http = Url("http", w.server.http.address, ports.http);
-  if (ports.grpc >= 0) served.grpc = Url("grpc", w.server.grpc.address, ports.grpc);
-  if (ports.metrics >= 0) served.metrics = Url("http", w.server.metrics.address, ports.metrics) + "/metrics";
-  const auto add = [&](const std::string& url, const std::string& address, int port) {
-    if (port >= 0) served.listeners.push_back({url, Listens(address, port), IsLoopback(address)});
-  };
-  add(served.http, w.server.http.address, ports.http);
-  add(served.grpc, w.server.grpc.address, ports.grpc);
-  add(served.metrics, w.server.metrics.address, ports.metrics);
-  for (const oip::IndexEntry& entry : served.index) {
-    const bool known = std::ranges::any_of(
-        served.models, [&](const oip::ModelMetadata& model) { return model.name == entry.name; });
-    if (entry.state != "READY" || known) continue;
-    if (auto metadata = server.Metadata(entry.name)) served.models.push_back(*std::move(metadata));
-  }
-  return served;
-}
-
-std::string Text(const Console& console, const Served& served, const Status& ready) {
-  std::string text = console.Bold("served\n");
-  for (const oip::ModelMetadata& model : served.models) {
-    text += fmt::format("  {:<24} version {:<6} {}: {} -> {}\n", EscapeBytes(model.name),
-                        fmt::format("{}", fmt::join(model.versions, ", ")), model.platform,
-                        TensorsText(model.inputs), TensorsText(model.outputs));
-  }
-  for (const oip::IndexEntry& entry : served.index) {
-    if (entry.state == "READY" || entry.reason.empty()) continue;
-    const std::string version = entry.version.empty() ? "" : fmt::format("version {:<6} ", entry.version);
-    text += fmt::format("  {:<24} {}not served: {}\n", EscapeBytes(entry.name), version,
-                        EscapeBytes(entry.reason));
-  }
-  text += console.Bold("at\n");
-  for (const Served::Listener& listener : served.listeners)
-    text += fmt::format("  {:<40} listens on {}\n", listener.url, listener.listens);
-  if (!served.models.empty() && !served.http.empty()) {
-    const auto shortest = std::ranges::min_element(served.models, {}, [&](const oip::ModelMetadata& model) {
-      return CurlLine(served.http, model).find("/infer") == std::string::npos;
-    });
-    text += console.Bold("try\n") + "  " + CurlLine(served.http, *shortest) + "\n";
-  }
-  return text + (ready ? "ready\n" : "not ready: " + EscapeBytes(ready.error().message) + "\n");
-}
-
-// Returns a warning if other machines may reach the server; else nothing.
-std::string ExposureWarning(const Served& served) {
-  std::vector<std::string> open;
-  for (const Served::Listener& listener : served.listeners) {
-    if (!listener.loopback) open.push_back(listener.listens);
-  }
-  if (open.empty()) return "";
-  return fmt::format(
-      "the server listens on {}, which is not loopback, and has neither TLS nor a token: whoever reaches it "
-      "may "
-      "use it. Put it behind a proxy that has them, or leave --address at 127.0.0.1.",
-      fmt::join(open, ", "));
-}
-
-std::unexpected<Error> NoModel(const Wanted& w, const Served& served) {
-  if (!served.index.empty())
-    return Fail(ErrorCode::kNotFound, "there is no model that can be served; see the reasons above");
-  return Fail(ErrorCode::kNotFound,
-              fmt::format("{}: no model is in it; a model lies there as NAME/VERSION/model.onnx",
-                          EscapeBytes(fmt::format("{}", fmt::join(w.server.repositories, ", ")))));
-}
-
-Json TensorsJson(const std::vector<infer::TensorInfo>& tensors) {
-  Json list = Json::array();
-  for (const auto& tensor : tensors) {
-    list.push_back({{"name", tensor.name}, {"datatype", ToString(tensor.dtype)}, {"shape", tensor.shape}});
-  }
-  return list;
-}
-
-Json ToJson(const Wanted& w, const Served& served, const serve::Server& server, const Status& ready) {
-  Json json{{"ready", ready.has_value()}};
-  if (!ready) json["not_ready"] = ready.error().message;
-  json["pid"] = ::getpid();
-  const serve::Server::Ports ports = server.ports();
-  const auto put = [&](const char* name, int port, const std::string& url, const std::string& address) {
-    if (port >= 0) json[name] = {{"port", port}, {"url", url}, {"address", address}};
-  };
-  put("http", ports.http, served.http, w.server.http.address);
-  put("grpc", ports.grpc, served.grpc, w.server.grpc.address);
-  put("metrics", ports.metrics, served.metrics, w.server.metrics.address);
-  json["models"] = Json::array();
-  for (const oip::ModelMetadata& model : served.models) {
-    json["models"].push_back({{"name", EscapeBytes(model.name)},
-                              {"versions", model.versions},
-                              {"platform", model.platform},
-                              {"inputs", TensorsJson(model.inputs)},
-                              {"outputs", TensorsJson(model.outputs)}});
-  }
-  json["index"] = Json::array();
-  for (const oip::IndexEntry& entry : served.index) {
-    json["index"].push_back({{"name", EscapeBytes(entry.name)},
-                             {"version", entry.version},
-                             {"state", entry.state},
-                             {"reason", EscapeBytes(entry.reason)}});
-  }
-  json["version"] = record::BuildDescription();
-  json["command"] = record::CommandLine(CommandLine());
-  return json;
 }
 
 // A descriptor of a standard stream that is closed would become that of a connection, which then got the log.
@@ -398,12 +235,15 @@ Result<int> ServeModels(Wanted& w, serve::Logger& logger, const std::stop_token&
   auto server = TRY(serve::Server::Start(w.server, clock, logger));
   server->WaitUntilLoaded(stop);
   if (!stop.stop_requested()) {
-    const Status ready = server->Ready();
-    const Served served = Look(w, *server);
-    if (served.models.empty() && !w.server.explicit_control) return NoModel(w, served);
-    if (const std::string warning = ExposureWarning(served); !warning.empty())
+    results::ServeResult result = serve::Describe(w.server, *server);
+    result.command = record::CommandLine(CommandLine());
+    // A model may still come where models are loaded by request or by polling.
+    if (w.server.control == serve::Repository::Control::kNone)
+      TRY_STATUS(serve::CheckServesAny(w.server, result));
+    if (const std::string warning = serve::ExposureWarning(result); !warning.empty())
       logger.Write(serve::LogLevel::kWarning, warning);
-    stuck = !Announce(console, Text(console, served, ready), ToJson(w, served, *server, ready), logger, stop);
+    stuck =
+        !Announce(console, serve::AnnouncementText(console.style(), result), result.ToJson(), logger, stop);
   }
   WaitFor(stop);
   if (server->Stop()) return kDone;

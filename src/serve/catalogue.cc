@@ -88,6 +88,8 @@ Result<std::map<std::string, std::string>> Catalogue::List() const {
   std::map<std::string, std::string> models;
   for (const std::string& place : places_) {
     std::error_code error;
+    if (!fs::exists(fs::symlink_status(place, error)))
+      return Fail(ErrorCode::kNotFound, fmt::format("model repository {}: no such file or folder", place));
     if (!fs::is_directory(place, error) || IsModelFolder(place)) {
       TRY_STATUS(Add(place, NameOf(place), models));
       continue;

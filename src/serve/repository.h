@@ -21,6 +21,7 @@
 #include "serve/loaded_model.h"
 #include "serve/loader.h"
 #include "serve/log.h"
+#include "serve/repository_scan.h"
 
 namespace weir::serve {
 
@@ -30,12 +31,13 @@ namespace weir::serve {
 // thread of its own, "retire", so that an engine that hangs holds nobody else up. Thread-safe.
 class Repository {
  public:
-  enum class Control { kNone, kExplicit };
+  enum class Control { kNone, kPoll, kExplicit };
   struct Options {
     Control control = Control::kNone;
     std::vector<std::string> load;  // kExplicit: names to begin with; "*": all
   };
-  // Begins to load at once what is to be served from the start: with kNone everything in the catalogue.
+  // Begins to load at once what is to be served from the start: with kNone and kPoll everything in the
+  // catalogue.
   // kNotFound for a name to load that is not there. `clock` must outlive the repository.
   static Result<std::unique_ptr<Repository>> Create(Catalogue catalogue, Options options,
                                                     std::unique_ptr<Loader> loader, const Clock& clock,
@@ -69,6 +71,10 @@ class Repository {
   // Looks after the engines: logs which hang, fail at every call, or answer again, and begins to probe those
   // that are suspect. Waits for none of them. To be called about every second.
   void WatchEngines();
+
+  // Begins to load the models whose files have changed, and to unload those whose files are gone; see
+  // RepositoryScan. Does nothing unless the control is kPoll. To be called by one thread, every some seconds.
+  void Poll();
 
   // `done` is called when it is ready, or with the reason why not, on a thread of the repository.
   // kUnsupported unless models are controlled explicitly.
@@ -144,6 +150,8 @@ class Repository {
   const std::unique_ptr<Loader> loader_;
   const Clock& clock_;
   const Log log_;
+  std::optional<RepositoryScan> scan_;  // of kPoll; for the thread that polls
+  std::string scan_fault_;              // of the last look
 
   mutable Mutex mutex_;
   mutable CondVar changed_;

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <future>
 #include <string>
+#include <thread>
 
 #include "infer/testing/answers.h"
 #include "serve/testing/fake_models.h"
@@ -330,6 +331,42 @@ TEST_F(RepositoryTest, ForgetsAModelThatWasDeleted) {
   EXPECT_THAT(Indexed("a"), HasSubstr("1 READY")) << "what is loaded is served";
   ASSERT_TRUE(Unload("a").get().has_value());
   EXPECT_EQ(Indexed("a"), "");
+}
+
+TEST_F(RepositoryTest, FollowsTheFilesWherePollingIsAskedFor) {
+  Start({.control = Repository::Control::kPoll});
+  ASSERT_TRUE(repository_->WaitUntilLoaded(Instant::max()));
+  EXPECT_EQ(Version("a"), "1");
+  EXPECT_EQ(Load("a").error().code, ErrorCode::kUnsupported);
+  const auto poll = [&] {
+    repository_->Poll();
+    repository_->Poll();
+  };
+  Add("late");
+  poll();
+  while (Version("late") != "1") std::this_thread::yield();
+  EXPECT_TRUE(repository_->AllReady().has_value());
+
+  fs::remove_all(base_ / "a");
+  poll();
+  while (repository_->Find("a", "").has_value()) std::this_thread::yield();
+  while (!Indexed("a").empty()) std::this_thread::yield();
+  EXPECT_TRUE(repository_->AllReady().has_value()) << "a model that was removed makes no server unready";
+  EXPECT_EQ(Version("b"), "1");
+
+  loader_->SetVersions("b", {"1", "2"});
+  Add("b/2");
+  poll();
+  while (Version("b") != "2") std::this_thread::yield();
+}
+
+TEST_F(RepositoryTest, LoadsNothingAnewUnlessPollingIsAskedFor) {
+  Start({});
+  ASSERT_TRUE(repository_->WaitUntilLoaded(Instant::max()));
+  Add("late");
+  repository_->Poll();
+  repository_->Poll();
+  EXPECT_EQ(WhyNot("late"), ErrorCode::kNotFound);
 }
 
 TEST_F(RepositoryTest, TellsOfALinkToWhatIsNotThere) {

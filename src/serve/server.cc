@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <functional>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -64,7 +65,7 @@ class ServerInstance final : public Server {
 
  private:
   Status StartServers();
-  void Watch(const std::stop_token& stop);
+  void Every(Duration period, const std::stop_token& stop, const std::function<void()>& work);
   int MostConnections(const char* protocol, int files_each) const;
   Result<std::unique_ptr<http::HttpServer>> OpenHttp(http::HttpServer::Options options,
                                                      const ListenAddress& at,
@@ -89,7 +90,7 @@ class ServerInstance final : public Server {
   std::unique_ptr<http::HttpServer> scraped_, http_;
   std::unique_ptr<oip::OipGrpcServer> grpc_;
   int max_connections_ = 0;
-  std::jthread watch_;
+  std::jthread watch_, poll_;
 };
 
 // Returns how many connections a server may have if each takes so many files. The files that this process may
@@ -124,28 +125,38 @@ Status ServerInstance::Open() {
                                 .cache_dir = options_.cache_dir,
                                 .max_queue = options_.max_queue},
                                clock_, metrics_, log_);
-  const auto control =
-      options_.explicit_control ? Repository::Control::kExplicit : Repository::Control::kNone;
-  repository_ =
-      TRY(Repository::Create(TRY(Catalogue::Open(options_.repositories)),
-                             {.control = control, .load = options_.load}, std::move(loader), clock_, log_));
-  api_ = std::make_unique<ServerApi>(ServerApi::Options{.version = options_.version,
-                                                        .strict_readiness = options_.strict_readiness,
-                                                        .explicit_control = options_.explicit_control,
-                                                        .allow_regions = options_.allow_regions,
-                                                        .compat = options_.compat},
-                                     ServerApi::Parts{.repository = *repository_,
-                                                      .path = *path_,
-                                                      .regions = regions_ ? &*regions_ : nullptr,
-                                                      .metrics = metrics_,
-                                                      .failures = failures_},
-                                     clock_);
-  watch_ = StartThread("watch", [this](const std::stop_token& stop) { Watch(stop); });
+  repository_ = TRY(Repository::Create(TRY(Catalogue::Open(options_.repositories)),
+                                       {.control = options_.control, .load = options_.load},
+                                       std::move(loader), clock_, log_));
+  api_ = std::make_unique<ServerApi>(
+      ServerApi::Options{.version = options_.version,
+                         .strict_readiness = options_.strict_readiness,
+                         .explicit_control = options_.control == Repository::Control::kExplicit,
+                         .allow_regions = options_.allow_regions,
+                         .compat = options_.compat},
+      ServerApi::Parts{.repository = *repository_,
+                       .path = *path_,
+                       .regions = regions_ ? &*regions_ : nullptr,
+                       .metrics = metrics_,
+                       .failures = failures_},
+      clock_);
+  watch_ = StartThread("watch", [this](const std::stop_token& stop) {
+    Every(kWatchEvery, stop, [this] {
+      repository_->WatchEngines();
+      failures_.TellCounts();
+    });
+  });
+  // A thread of its own: the files may lie on a slow disk.
+  if (options_.control == Repository::Control::kPoll) {
+    poll_ = StartThread("poll", [this](const std::stop_token& stop) {
+      Every(options_.poll_period, stop, [this] { repository_->Poll(); });
+    });
+  }
   return StartServers();
 }
 
-// Looks after what nobody asks for, until it is to stop.
-void ServerInstance::Watch(const std::stop_token& stop) {
+// Calls `work` at once and then after each `period`, until it is to stop.
+void ServerInstance::Every(Duration period, const std::stop_token& stop, const std::function<void()>& work) {
   Mutex mutex;
   CondVar changed;
   const std::stop_callback on_stop(stop, [&] {
@@ -153,9 +164,8 @@ void ServerInstance::Watch(const std::stop_token& stop) {
     changed.NotifyAll();
   });
   while (!stop.stop_requested()) {
-    repository_->WatchEngines();
-    failures_.TellCounts();
-    const Instant next = clock_.Now() + kWatchEvery;
+    work();
+    const Instant next = clock_.Now() + period;
     MutexLock lock(mutex);
     while (!stop.stop_requested() && changed.WaitUntil(mutex, next)) {
     }
@@ -294,6 +304,7 @@ bool ServerInstance::Stop() {
   if (scraped_) scraped_->StopAccepting();
   if (!http_idle || !grpc_idle) return false;
   watch_ = {};
+  poll_ = {};
   // An engine may hang in a call that nobody waits for any more.
   return repository_->Stop(std::max(until, clock_.Now() + kLetGo));
 }

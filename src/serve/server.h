@@ -14,6 +14,7 @@
 #include "oip/api.h"
 #include "oip/status.h"
 #include "serve/logger.h"
+#include "serve/repository.h"
 
 namespace weir::serve {
 
@@ -25,10 +26,11 @@ struct ListenAddress {
 
 struct ServerOptions {
   std::vector<std::string> repositories;  // folders of models, model folders or .onnx files
-  bool explicit_control = false;
-  std::vector<std::string> load;  // of explicit control: to begin with; "*": all
-  std::string engine;             // instead of the models' own; empty: theirs
-  int threads = 0;                // of each model's engine, instead of its own; 0: its own
+  Repository::Control control = Repository::Control::kNone;
+  std::chrono::milliseconds poll_period{15'000};  // of Control::kPoll: between two looks at the files
+  std::vector<std::string> load;                  // of explicit control: to begin with; "*": all
+  std::string engine;                             // instead of the models' own; empty: theirs
+  int threads = 0;                                // of each model's engine, instead of its own; 0: its own
   std::string cache_dir;
 
   ListenAddress http{.port = 8000}, grpc{.port = 8001}, metrics{.port = 8002};
