@@ -184,7 +184,7 @@ results::FeedResult MakeResult(const FeedFlags& w, const feed::Feed& feed, const
   r.mixing = {mixing.serial_correlation, mixing.class_share};
   r.epoch_hashes = figures.hashes;
   r.interrupted = figures.interrupted;
-  r.resources = used.ToJson();
+  r.resources = used;
   r.provenance =
       record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(w.seed)}).ToJson();
   r.command = record::CommandLine(CommandLine());

@@ -13,6 +13,7 @@
 #include "monitor/run_command.h"
 #include "monitor/watch.h"
 #include "record/provenance.h"
+#include "results/monitor_result.h"
 
 namespace weir::cli {
 namespace {
@@ -105,9 +106,16 @@ int MonitorCommand(const Console& console, const Arguments& command,
   }
   fmt::print(stderr, "{}", ResultText(console, *usage));
   if (!wants_json) return usage->exit_status;
-  Json result = usage->ToJson();
-  result["command"] = record::CommandLine(command);
-  if (const Status written = console.Json(result); !written) return FailWith(written.error());
+  const results::MonitorResult result{
+      .exit_status = usage->exit_status,
+      .signal = usage->signal != 0 ? std::optional(usage->signal) : std::nullopt,
+      .wall_s = usage->wall_s,
+      .user_s = usage->user_s,
+      .system_s = usage->system_s,
+      .max_resident_bytes = usage->max_resident_bytes,
+      .resources = usage->resources,
+      .command = record::CommandLine(command)};
+  if (const Status written = console.Json(result.ToJson()); !written) return FailWith(written.error());
   return usage->exit_status;
 }
 
@@ -137,9 +145,8 @@ int MonitorProcesses(const Console& console, const monitor::ResourceMonitor::Opt
   if (!used) return FailWith(used.error());
   fmt::print(stderr, "{} {:.3f} s\n{}", console.Bold("wall time"), used->wall_s,
              ResourceText(console, *used));
-  Json result{{"pids", options.processes}, {"wall_s", used->wall_s}};
-  result["resources"] = used->ToJson();
-  if (const Status written = console.Json(result); !written) return FailWith(written.error());
+  const results::MonitorResult result{.pids = options.processes, .wall_s = used->wall_s, .resources = *used};
+  if (const Status written = console.Json(result.ToJson()); !written) return FailWith(written.error());
   return kDone;  // Ctrl-C is how one ends it
 }
 

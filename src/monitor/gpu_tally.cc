@@ -35,17 +35,6 @@ std::optional<double> MeanOf(const std::vector<GpuSample>& samples, Value value)
 
 }  // namespace
 
-Json GpuUse::ToJson() const {
-  Json json{{"name", name}};
-  PutRange(json, "percent", percent);
-  PutRange(json, "memory_bytes", memory_bytes);
-  PutRange(json, "power_watts", power_watts);
-  PutIfAny(json, "energy_j", energy_j);
-  PutRange(json, "clock_mhz", clock_mhz);
-  if (!throttled.empty()) json["throttled"] = throttled;
-  return json;
-}
-
 void GpuTally::Device::Add(Instant at, const GpuSample& sample) {
   ++samples;
   percent.AddIfAny(sample.percent);

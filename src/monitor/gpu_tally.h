@@ -10,25 +10,7 @@
 
 namespace weir::monitor {
 
-// Use of one device, or of all together. Values that were never reported are absent.
-struct GpuUse {
-  std::string name;
-  // Over the samples; several devices: their mean.
-  std::optional<Range> percent;
-  std::optional<Range> memory_bytes;  // several: their sum
-  // The mean is the energy counter's difference over the time between its readings, max and min are the
-  // device's own figure at the samples. Without a counter all three are of that figure, without the figure
-  // all three are of the counter. Several devices: their sum.
-  std::optional<Range> power_watts;
-  std::optional<Range> clock_mhz;  // several: their mean
-  std::optional<double> energy_j;  // by the counter
-  // By name (ClockReasons), the share of the samples, 0 to 1, in which it held the clocks down; empty:
-  // nothing did, or nothing was told. Several devices: the mean share.
-  std::map<std::string, double> throttled;
-  int samples = 0;
-
-  Json ToJson() const;  // without the samples
-};
+using results::GpuUse;
 
 class GpuTally {
  public:

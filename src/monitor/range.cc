@@ -5,10 +5,6 @@
 
 namespace weir::monitor {
 
-void PutRange(Json& json, const char* key, const std::optional<Range>& range) {
-  if (range) json[key] = Json{{"mean", range->mean}, {"max", range->max}, {"min", range->min}};
-}
-
 void Extremes::Add(double value) {
   max = count == 0 ? value : std::max(max, value);
   min = count == 0 ? value : std::min(min, value);

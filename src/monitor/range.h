@@ -5,20 +5,11 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "base/json.h"
+#include "results/monitor_result.h"
 
 namespace weir::monitor {
 
-// The mean is from counter differences over the whole time and so exact, where there is a counter, else over
-// the samples; max and min are over the samples (of a counter: over the times between them).
-struct Range {
-  double mean = 0;
-  double max = 0;
-  double min = 0;
-};
-
-// {mean,max,min} under `key`, where there is a range.
-void PutRange(Json& json, const char* key, const std::optional<Range>& range);
+using results::Range;
 
 // A level, as samples saw it.
 struct Extremes {

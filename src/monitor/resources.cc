@@ -59,56 +59,7 @@ class Turns {
   std::optional<Instant> next_;
 };
 
-void PutGpus(const Resources& resources, Json& json) {
-  PutRange(json, "gpu_percent", resources.gpu_percent);
-  if (!resources.gpu_label.empty()) json["gpu_label"] = resources.gpu_label;
-  if (!resources.gpu_driver.empty()) json["gpu_driver"] = resources.gpu_driver;
-  PutRange(json, "gpu_memory_bytes", resources.gpu_memory_bytes);
-  PutRange(json, "gpu_power_watts", resources.gpu_power_watts);
-  PutIfAny(json, "gpu_energy_j", resources.gpu_energy_j);
-  PutRange(json, "gpu_clock_mhz", resources.gpu_clock_mhz);
-  if (!resources.gpu_throttled.empty()) json["gpu_throttled"] = resources.gpu_throttled;
-  for (const GpuUse& gpu : resources.gpus) json["gpus"].push_back(gpu.ToJson());
-  if (resources.gpu_samples == 0) return;
-  json["gpu_samples"] = resources.gpu_samples;
-  json["gpu_period_ms"] = resources.gpu_period_ms;
-}
-
 }  // namespace
-
-Json Resources::ToJson() const {
-  Json json = Json::object();
-  PutRange(json, "server_cpu", server_cpu);
-  PutRange(json, "recogniser_cpu", recogniser_cpu);
-  PutRange(json, "client_cpu", client_cpu);
-  PutRange(json, "app_cpu", app_cpu);
-  PutGpus(*this, json);
-  PutRange(json, "host_memory_bytes", host_memory_bytes);
-  PutRange(json, "container_memory_bytes", container_memory_bytes);
-  PutRange(json, "process_memory_bytes", process_memory_bytes);
-  PutIfAny(json, "largest_process_bytes", largest_process_bytes);
-  PutRange(json, "threads", threads);
-  PutIfAny(json, "read_bytes", read_bytes);
-  PutIfAny(json, "written_bytes", written_bytes);
-  PutIfAny(json, "disk_read_bytes", disk_read_bytes);
-  PutIfAny(json, "disk_written_bytes", disk_written_bytes);
-  PutIfAny(json, "received_bytes", received_bytes);
-  PutIfAny(json, "sent_bytes", sent_bytes);
-  PutIfAny(json, "context_switches_per_s", context_switches_per_s);
-  PutIfAny(json, "steal_percent", steal_percent);
-  PutIfAny(json, "throttled_s", throttled_s);
-  PutIfAny(json, "cpu_pressure_percent", cpu_pressure_percent);
-  PutIfAny(json, "memory_pressure_percent", memory_pressure_percent);
-  PutIfAny(json, "io_pressure_percent", io_pressure_percent);
-  if (server_metrics) json["server_metrics"] = server_metrics->ToJson();
-  json["observer_cpu"] = observer_cpu;
-  PutIfAny(json, "observer_us_per_sample", observer_us_per_sample);
-  json["observer_first_us"] = observer_first_us;
-  json["wall_s"] = wall_s;
-  json["samples"] = samples;
-  json["period_ms"] = period_ms;
-  return json;
-}
 
 struct ResourceMonitor::State {
   // `gpus` are opened before, so that the time that takes is not part of what is watched.

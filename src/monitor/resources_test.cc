@@ -87,7 +87,7 @@ TEST(ResourceMonitor, TellsOfTheGpus) {
   EXPECT_DOUBLE_EQ(used.gpu_throttled.at("power_cap"), 1);
   EXPECT_EQ(used.gpu_samples, 2) << "the first and the last";
   EXPECT_DOUBLE_EQ(used.gpu_period_ms, 200);
-  const Json json = used.ToJson();
+  const Json json = used.ToValue();
   EXPECT_EQ(json["gpus"].size(), 2u);
   EXPECT_EQ(json["gpu_driver"], "580.65.06");
   EXPECT_EQ(json["gpus"][1]["percent"]["mean"], 70);
@@ -143,7 +143,7 @@ TEST(ResourceMonitor, AsksTheServerAtTheFirstSampleAndAtTheLast) {
   ASSERT_TRUE(used.server_metrics);
   EXPECT_EQ(used.server_metrics->samples, 2);
   EXPECT_GE(used.server_metrics->cpu->mean * used.wall_s, 1) << "a second of CPU in less than the wall time";
-  EXPECT_EQ(used.ToJson()["server_metrics"]["process_memory_bytes"]["mean"], 4096);
+  EXPECT_EQ(used.ToValue()["server_metrics"]["process_memory_bytes"]["mean"], 4096);
 }
 
 // So that one page can tell both.

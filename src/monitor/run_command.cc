@@ -137,17 +137,6 @@ void UseExactCpu(const CommandUsage& usage, Resources& resources) {
 
 }  // namespace
 
-Json CommandUsage::ToJson() const {
-  Json json{{"exit_status", exit_status}};
-  if (signal != 0) json["signal"] = signal;
-  json["wall_s"] = wall_s;
-  json["user_s"] = user_s;
-  json["system_s"] = system_s;
-  PutIfAny(json, "max_resident_bytes", max_resident_bytes);
-  json["resources"] = resources.ToJson();
-  return json;
-}
-
 Result<CommandUsage> RunAndMonitor(const std::vector<std::string>& arguments, const Clock& clock,
                                    ResourceMonitor::Options options) {
   if (arguments.empty()) return Fail(ErrorCode::kInvalidArgument, "no command to run");

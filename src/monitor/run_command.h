@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "monitor/resources.h"
 
 namespace weir::monitor {
@@ -23,8 +22,6 @@ struct CommandUsage {
   // the last part of a process that still grew at its end is missing. Absent where no sample saw it alive.
   std::optional<int64_t> max_resident_bytes;
   Resources resources;
-
-  Json ToJson() const;
 };
 
 // Starts `arguments` (the first is looked for in PATH) with this process's standard streams, watches its tree

@@ -60,22 +60,6 @@ Result<ServerMetrics> ReadServerMetrics(std::string_view page) {
   return PickServerMetrics(TRY(ParsePrometheus(page)));
 }
 
-Json ServerUse::ToJson() const {
-  Json json = Json::object();
-  PutRange(json, "cpu", cpu);
-  PutRange(json, "process_memory_bytes", process_memory_bytes);
-  PutRange(json, "machine_cpu_percent", machine_cpu_percent);
-  PutRange(json, "machine_memory_bytes", machine_memory_bytes);
-  PutRange(json, "gpu_percent", gpu_percent);
-  PutRange(json, "gpu_memory_bytes", gpu_memory_bytes);
-  PutRange(json, "gpu_power_watts", gpu_power_watts);
-  json["samples"] = samples;
-  json["period_ms"] = period_ms;
-  if (errors > 0) json["errors"] = errors;
-  if (!last_error.empty()) json["last_error"] = EscapeBytes(last_error);
-  return json;
-}
-
 void ServerTally::Add(Instant at, const Result<ServerMetrics>& reading) {
   if (!reading) {
     ++errors_;
@@ -101,9 +85,9 @@ ServerUse ServerTally::Sum() const {
           .gpu_memory_bytes = gpu_memory_.ToRange(),
           .gpu_power_watts = gpu_energy_.PerSecond(),
           .samples = samples_,
+          .period_ms = Milliseconds(period_),
           .errors = errors_,
-          .last_error = last_error_,
-          .period_ms = Milliseconds(period_)};
+          .last_error = EscapeBytes(last_error_)};
 }
 
 }  // namespace weir::monitor

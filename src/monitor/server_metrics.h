@@ -33,24 +33,7 @@ Result<ServerMetrics> PickServerMetrics(const std::vector<Metric>& metrics);
 // The whole way from a page's text. The errors of ParsePrometheus and PickServerMetrics.
 Result<ServerMetrics> ReadServerMetrics(std::string_view page);
 
-// A server's reports over some time. Means of counters are differences of the counters between the
-// first and the last reading, over the time between these; other means, and all extremes, are over the
-// readings.
-struct ServerUse {
-  std::optional<Range> cpu;  // cores, of its process
-  std::optional<Range> process_memory_bytes;
-  std::optional<Range> machine_cpu_percent;
-  std::optional<Range> machine_memory_bytes;
-  std::optional<Range> gpu_percent;
-  std::optional<Range> gpu_memory_bytes;
-  std::optional<Range> gpu_power_watts;
-  int samples = 0;         // readings that told something
-  int errors = 0;          // that did not
-  std::string last_error;  // why; empty without errors
-  double period_ms = 0;
-
-  Json ToJson() const;
-};
+using results::ServerUse;
 
 class ServerTally {
  public:

@@ -110,9 +110,9 @@ TEST(ServerTally, CountsWhatItCouldNotReadAndGoesOn) {
   EXPECT_EQ(use.errors, 1);
   EXPECT_EQ(use.samples, 2);
   EXPECT_DOUBLE_EQ(use.cpu->mean, 0.5);
-  EXPECT_EQ(DumpJson(use.ToJson()),
-            R"({"cpu":{"mean":0.5,"max":0.5,"min":0.5},"samples":2,"period_ms":1000.0,"errors":1,)"
-            R"("last_error":"http://h:8002/metrics: no answer in 1 s"})");
+  EXPECT_DOUBLE_EQ(use.cpu->min, 0.5);
+  EXPECT_DOUBLE_EQ(use.period_ms, 1000);
+  EXPECT_EQ(use.last_error, "http://h:8002/metrics: no answer in 1 s");
 }
 
 TEST(ServerTally, CountsOnFromZeroWhereTheServerBeganAnew) {

@@ -258,7 +258,7 @@ TEST(Resources, LeaveOutOfTheirJsonWhatCouldNotBeRead) {
   Tally tally = MakeTally();
   tally.Add(At(0ms, 0ms));
   tally.Add(At(100ms, 50ms));
-  const Json json = tally.Sum().ToJson();
+  const Json json = tally.Sum().ToValue();
   EXPECT_EQ(DumpJson(json["app_cpu"]), R"({"mean":0.5,"max":0.5,"min":0.5})");
   for (const char* key : {"server_cpu", "gpu_percent", "gpu_label", "read_bytes", "steal_percent",
                           "throttled_s", "host_memory_bytes", "io_pressure_percent", "threads",

@@ -89,7 +89,7 @@ Provenance CollectProvenance(ProvenanceInputs inputs) {
   Provenance provenance;
   utsname system{};
   ::uname(&system);
-  provenance.host = system.nodename;
+  provenance.host = EscapeBytes(system.nodename);
   provenance.kernel = system.release;
   const auto cpuinfo = monitor::ReadSmall("/proc/cpuinfo");
   provenance.cpu_model = ParseCpuModel(cpuinfo.value_or("")).value_or(system.machine);
@@ -111,24 +111,6 @@ Provenance CollectProvenance(ProvenanceInputs inputs) {
   provenance.command = CommandLine(inputs.command);
   provenance.wall_time = WallTimeLabel();
   return provenance;
-}
-
-Json Provenance::ToJson() const {
-  Json json{{"host", EscapeBytes(host)},  {"cpu_model", cpu_model},       {"logical_cpus", logical_cpus},
-            {"usable_cpus", usable_cpus}, {"memory_bytes", memory_bytes}, {"kernel", kernel}};
-  PutIfAny(json, "governor", governor);
-  json["cgroup_version"] = cgroup_version;
-  PutIfAny(json, "cgroup_cpus", cgroup_cpus);
-  PutIfAny(json, "cgroup_memory_bytes", cgroup_memory_bytes);
-  json["build_id"] = build_id;
-  json["build_dirty"] = build_dirty;
-  json["compiler"] = compiler;
-  json["libraries"] = Json::object();
-  for (const auto& [name, version] : libraries) json["libraries"][name] = version;
-  json["seed"] = seed;
-  json["command"] = command;
-  json["wall_time"] = wall_time;
-  return json;
 }
 
 }  // namespace weir::record

@@ -1,56 +1,14 @@
-// Whether a result may be believed, and why not: a closed list, so that programs can react to it.
+// The names of the verdict in this namespace.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "base/error.h"
-#include "base/json.h"
+#include "results/verdict.h"
 
 namespace weir::record {
 
-// From best to worst. Headlines come from VALID only.
-enum class Standing {
-  kValid,
-  kSuspect,  // measured, but something may have bent it
-  kInvalid,  // measured, and what it claims is not so
-  kFailed,   // the work ended in an error
-  kSkipped,  // the work was not done
-};
-std::string_view ToString(Standing standing);  // "VALID", "SUSPECT", "INVALID", "failed", "skipped"
-
-enum class Reason {
-  kGeneratorLate,  // requests left later than planned
-  kGeneratorBusy,  // a thread of the load generator had no time to spare: the generator was measured
-  kRateMissed,     // fewer requests than asked for went out or came back
-  kNoSteadyState,  // the figures still drift at the end
-  kErrors,         // requests failed
-  kSteal,          // the hypervisor took CPU time away
-  kForeignCpu,     // other processes used the CPUs
-  kThrottling,     // the control group's CPU quota held the work back
-  kTooFewSamples,  // not enough of them for the figure
-  kServerShared,   // the server worked for other clients as well
-};
-std::string_view ToString(Reason reason);  // "generator-late", "generator-busy", ...
-
-struct Cause {
-  Reason reason{};
-  std::string evidence;  // the figure and its limit: "steal 3.1 % of the CPU time, limit 1 %"
-  bool operator==(const Cause&) const = default;
-};
-
-struct Verdict {
-  Standing standing = Standing::kValid;
-  std::vector<Cause> causes;
-  std::string message;  // why the work failed or was skipped; otherwise empty
-
-  // Adds a cause; the standing becomes the worse of the two.
-  void Add(Standing at_best, Cause cause);
-
-  Json ToJson() const;  // {"verdict", "reasons": [{"reason", "evidence"}], "message"}
-  static Result<Verdict> FromJson(const Json& json);  // kCorrupt
-  bool operator==(const Verdict&) const = default;
-};
+using results::Cause;
+using results::Reason;
+using results::Standing;
+using results::ToString;
+using results::Verdict;
 
 }  // namespace weir::record

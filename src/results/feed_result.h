@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "results/bottleneck.h"
+#include "results/monitor_result.h"
 
 namespace weir::results {
 
@@ -61,7 +62,7 @@ struct FeedResult {
   std::vector<std::string> epoch_hashes;  // of all rows and labels, with --hash
   Json state;                             // where the feed stands: feed::FormatState
   bool interrupted = false;
-  Json resources;   // monitor::Resources::ToJson
+  Resources resources;
   Json provenance;  // record::Provenance::ToJson
   std::string command;
 

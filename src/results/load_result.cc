@@ -3,25 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "results/describe.h"
+#include "results/describe_runs.h"
 #include "results/schema_version.h"
 
 namespace weir::results {
-
-template <typename F>
-void Describe(F& fields, Described<F, LoadResult::Times>& times) {
-  fields.FromZero("mean", times.mean);
-  fields.FromZero("standard_deviation", times.standard_deviation);
-  fields.FromZero("min", times.min);
-  for (size_t i = 0; i < LoadResult::kPercentileCount; ++i)
-    fields.FromZero(LoadResult::kPercentiles[i].first, times.percentiles[i]);
-  fields.FromZero("max", times.max);
-  fields.FromZero("n", times.n);
-  fields.Unless("intervals_95", times.intervals_95);
-  fields.Require(times.n == 0 || times.mean, "key \"mean\" is missing, and n is above 0");
-  fields.Require(times.n == 0 || times.min, "key \"min\" is missing, and n is above 0");
-  fields.Require(times.n == 0 || times.max, "key \"max\" is missing, and n is above 0");
-}
 
 template <typename F>
 void Describe(F& fields, Described<F, LoadResult::Verdicts>& verdicts) {
@@ -72,37 +57,11 @@ void Describe(F& fields, Described<F, LoadResult::ServerTimes>& times) {
 }
 
 template <typename F>
-void Describe(F& fields, Described<F, LoadResult::Split::Server>& server) {
-  fields.FromZero("receive", server.receive);
-  fields.FromZero("queue", server.queue);
-  fields.FromZero("compute_input", server.compute_input);
-  fields.FromZero("compute_infer", server.compute_infer);
-  fields.FromZero("compute_output", server.compute_output);
-  fields.Finite("server_rest", server.rest);
-}
-
-template <typename F>
-void Describe(F& fields, Described<F, LoadResult::Split>& split) {
-  fields.Finite("slip", split.slip);
-  fields.Finite("client_receive", split.client_receive);
-  fields.FromZero("client_send", split.client_send);
-  fields.Finite("wire_and_wait", split.wire_and_wait);
-  fields.Beside("queue", split.server);
-}
-
-template <typename F>
 void Describe(F& fields, Described<F, LoadResult::Slowest>& slowest) {
   fields.FromZero("above_percentile", slowest.above_percentile);
   fields.FromZero("n", slowest.n);
   fields.FromZero("mean_ms", slowest.mean);
   fields("split_ms", slowest.split);
-}
-
-template <typename F>
-void Describe(F& fields, Described<F, LoadResult::ServerRequests>& requests) {
-  fields.FromZero("counted", requests.counted);
-  fields.FromZero("ours_at_most", requests.ours_at_most);
-  fields.FromZero("others_at_least", requests.others_at_least);
 }
 
 template <typename F>

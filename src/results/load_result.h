@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "results/resource_use.h"
+#include "results/monitor_result.h"
 
 namespace weir::results {
 
@@ -139,7 +139,7 @@ struct LoadResult {
     std::optional<Slowest> slowest;
     std::optional<std::string> below_threshold;  // "yes", "no", "undecided"
     std::optional<Mlperf> mlperf;
-    std::optional<ResourceUse> resources, server_resources;
+    std::optional<Resources> resources, server_resources;
     std::optional<int64_t> samples_lost;
     std::vector<Run> runs;
     std::vector<std::string> error_messages;

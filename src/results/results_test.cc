@@ -38,7 +38,7 @@ RunResult Ran() {
       .rejected_by_reason = {{"damaged", 1}},
       .throughput_images_per_s = 5,
       .wall_s = 2,
-      .resources = Json::object(),
+      .resources = {.client_cpu = Range{.mean = 1, .max = 2, .min = 0.5}, .samples = 3},
       .bottleneck =
           Bottleneck{.stage = "infer", .share = 0.9, .share_of = "the time", .gain = 1.5, .text = "infer"},
       .warnings = {"few"},
@@ -130,11 +130,8 @@ LoadResult Loaded() {
   level.split =
       LoadResult::Split{.slip = -1, .wire_and_wait = 3, .server = LoadResult::Split::Server{.queue = 1}};
   level.slowest = LoadResult::Slowest{.above_percentile = 99, .n = 1, .mean = 3, .split = {.slip = 0.5}};
-  level.resources = ResourceUse::FromValue({{"app_cpu", {{"mean", 1}, {"max", 2}, {"min", 0}}},
-                                            {"wall_s", 1},
-                                            {"samples", 10},
-                                            {"period_ms", 100}})
-                        .value();
+  level.resources = Resources{
+      .app_cpu = Range{.mean = 1, .max = 2, .min = 0}, .wall_s = 1, .samples = 10, .period_ms = 100};
   level.runs = {{.throughput_per_s = 10, .measured_s = 2, .answered = 20, .planned = 20}};
   level.error_messages = {"late"};
   return {.model = "m",

@@ -1,6 +1,6 @@
 #include "results/run_result.h"
 
-#include "results/describe.h"
+#include "results/describe_runs.h"
 #include "results/schema_version.h"
 
 namespace weir::results {
@@ -30,45 +30,6 @@ void Describe(F& fields, Described<F, RunResult::Engine>& engine) {
 }
 
 template <typename F>
-void Describe(F& fields, Described<F, RunResult::Stages>& stages) {
-  fields("model_prepare", stages.model_prepare);
-  fields("warm_up", stages.warm_up);
-  fields("load_prepare", stages.load_prepare);
-  fields("wait", stages.wait);
-  fields("send", stages.send);
-  fields("infer", stages.infer);
-  fields("result_load", stages.result_load);
-  fields("print", stages.print);
-  fields("total", stages.total);
-}
-
-template <typename F>
-void Describe(F& fields, Described<F, RunResult::CpuTimes>& times) {
-  fields("load_prepare", times.load_prepare);
-  fields("other", times.other);
-  fields("infer", times.infer);
-}
-
-template <typename F>
-void Describe(F& fields, Described<F, RunResult::Accuracy>& accuracy) {
-  fields("top1", accuracy.top1);
-  fields("top5", accuracy.top5);
-  fields("labelled", accuracy.labelled);
-}
-
-template <typename F>
-void Describe(F& fields, Described<F, Bounds>& bounds) {
-  fields("read", bounds.read);
-  fields("decode", bounds.decode);
-  fields("infer", bounds.infer);
-  fields("in_flight", bounds.in_flight);
-  fields("server", bounds.server);
-  fields("print", bounds.print);
-  fields("cpu", bounds.cpu);
-  fields.Unless("pipeline", bounds.pipeline);
-}
-
-template <typename F>
 void Describe(F& fields, Described<F, RunResult>& result) {
   fields("model", result.model);
   Describe(fields, result.engine);  // at the same level
@@ -88,7 +49,7 @@ void Describe(F& fields, Described<F, RunResult>& result) {
   fields.Unless("load_before_s", result.load_before_s);
   fields("stages_ms", result.stages_ms);
   fields("resources", result.resources);
-  fields.Unless("server_resources", result.server_resources);
+  fields("server_resources", result.server_resources);
   fields("bound_images_per_s", result.bounds);
   fields("cpu_ms_per_image", result.cpu_ms_per_image);
   fields("bottleneck", result.bottleneck);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "results/bottleneck.h"
+#include "results/monitor_result.h"
 
 namespace weir::results {
 
@@ -63,8 +64,8 @@ struct RunResult {
   double wall_s = 0;
   double load_before_s = 0;  // 0: absent
   Stages stages_ms;
-  Json resources;         // monitor::Resources::ToJson
-  Json server_resources;  // of the server, where it was watched; else null
+  Resources resources;
+  std::optional<Resources> server_resources;  // of the server, where it was watched
   Bounds bounds;
   std::optional<CpuTimes> cpu_ms_per_image;
   std::optional<Bottleneck> bottleneck;

@@ -173,14 +173,13 @@ Result<results::RunResult> MakeResult(const RunSummary& o, const record::Provena
                             .wall_s = r.wall_s,
                             .load_before_s = r.load_before_s,
                             .stages_ms = StagesOf(o),
-                            .resources = o.resources.ToJson(),
-                            .server_resources = {},
+                            .resources = o.resources,
+                            .server_resources = o.server_resources,
                             .bounds = o.bounds,
                             .bottleneck = o.bottleneck,
                             .warnings = Warnings(o),
                             .provenance = provenance.ToJson(),
                             .command = o.command};
-  if (o.server_resources) result.server_resources = o.server_resources->ToJson();
   if (r.images > 0) {
     const Costs& c = r.costs;
     result.cpu_ms_per_image = {.load_prepare = 1e3 * c.load_cpu_s / c.images,

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "record/verdict.h"
+#include "results/trial_result.h"
 #include "trial/setting.h"
 
 namespace weir::trial {
@@ -24,27 +24,29 @@ struct Observation {
     std::optional<double> latest_change_ms;
   };
   std::optional<Link> link;
-  // The output of weir monitor on the server's own node, if that is another; else why there is none.
-  std::optional<Json> there;
+  // From weir monitor on the server's own node, if that is another; else why there is none.
+  std::optional<results::Resources> there;
   std::string there_absent;
   // A level of the load generator beside the application, which has no response times of its own; else why
   // there is none.
-  std::optional<Json> responses;
+  std::optional<results::LoadResult::Level> responses;
   std::string responses_absent;
   std::optional<int64_t> answers_differ;  // from the reference's; nothing where they were not compared
   int64_t answers = 0;                    // that were compared
 };
 
 struct Outcome {
-  Json metrics = Json::object();
-  record::Verdict verdict;
+  results::TrialMetrics metrics;
+  results::Verdict verdict;
 };
 
-// `result` is what weir run, or weir load, printed as JSON. Metrics are the client's by its own names
-// (docs/results.md); a load generator's rows are images. recogniser_cpu, server_cpu, gpu and container
-// figures are those of the server that the client watched, and all of them stand under server_resources too.
-// What an architecture has not stands as absent.NAME with the reason. kCorrupt names what `result` lacks, kIo
-// says that nothing was answered.
-Result<Outcome> MakeOutcome(const Json& result, const Setting& setting, const Observation& seen);
+// The result of the client: of weir run, or of weir load.
+using ClientResult = std::variant<results::RunResult, results::LoadResult>;
+
+// Metrics are the client's by its own names (docs/results.md); a load generator's rows are images.
+// recogniser_cpu, server_cpu, gpu and container figures are those of the server that the client watched, and
+// all of them stand under server_resources too. What an architecture has not stands as absent.NAME with the
+// reason. kCorrupt names what `result` lacks, kIo says that nothing was answered.
+Result<Outcome> MakeOutcome(const ClientResult& result, const Setting& setting, const Observation& seen);
 
 }  // namespace weir::trial

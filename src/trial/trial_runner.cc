@@ -26,11 +26,16 @@ constexpr Duration kPatience = 20s;  // of a server that is to end: it finishes 
 constexpr Duration kLongest = 2h;    // of a client, whose work is counted and not timed
 constexpr int kTimesLonger = 10;     // of one whose work is timed: starts, warms up, waits for the last
 constexpr char kServer[] = "the server";
+constexpr char kClientResult[] = "the client's result";
 constexpr double kMostDifferent = 0.002;  // of answers: another batch adds up in another order
 
 std::string LastLine(std::string_view text) {
   while (text.ends_with('\n')) text.remove_suffix(1);
   return EscapeBytes(text.substr(text.rfind('\n') + 1));
+}
+
+Result<results::LoadResult> ReadLoadResult(std::string_view text) {
+  return results::LoadResult::FromJson(TRY(ParseJson(text)));
 }
 
 CacheFacts FactsOf(const DataSet& data) {
@@ -171,8 +176,13 @@ Result<TrialRunner::ClientRun> TrialRunner::Run(const std::vector<std::string>& 
       (output.ending.exit_status != 0 && output.ending.exit_status != kClaimInvalid))
     return Fail(ErrorCode::kIo,
                 fmt::format("the client ended with {}: {}", output.ending.ToString(), LastLine(output.err)));
-  ran.result = TRY_CONTEXT(ParseJson(output.out), "the client's result");
-  if (std::holds_alternative<ApplicationLoad>(setting.load)) ran.answers = TRY(ReadTextFile(answers_file));
+  const Json json = TRY_CONTEXT(ParseJson(output.out), kClientResult);
+  if (std::holds_alternative<ApplicationLoad>(setting.load)) {
+    ran.result = TRY_CONTEXT(results::RunResult::FromJson(json), kClientResult);
+    ran.answers = TRY(ReadTextFile(answers_file));
+  } else {
+    ran.result = TRY_CONTEXT(results::LoadResult::FromJson(json), kClientResult);
+  }
   return ran;
 }
 
@@ -197,18 +207,18 @@ Status TrialRunner::CheckSome(const Setting& setting, ClientPlaces places, const
   closed.in_flight = 1;
   const launch::Output output = TRY(launch::RunCommand(
       {.arguments = ClientArguments(closed, {.requests = 16}, places), .timeout = kLongest}, clock_));
-  const auto result = ParseJson(output.out);
+  const auto result = ReadLoadResult(output.out);
   if (!result) return Fail(ErrorCode::kIo, "the answers could not be checked: " + LastLine(output.err));
-  for (const Json& level : result->value("levels", Json::array())) {
-    if (level.value("failed", 0) == 0) continue;
-    const Json words = level.value("error_messages", Json::array());
-    return Fail(ErrorCode::kCorrupt, words.empty() ? "answers are wrong" : words.front().get<std::string>());
+  for (const results::LoadResult::Level& level : result->levels) {
+    if (level.failed == 0) continue;
+    const auto& words = level.error_messages;
+    return Fail(ErrorCode::kCorrupt, words.empty() ? "answers are wrong" : words.front());
   }
   return {};
 }
 
-Result<Json> TrialRunner::MeasureResponses(const Setting& setting, ClientPlaces places,
-                                           const Length& length) {
+Result<results::LoadResult::Level> TrialRunner::MeasureResponses(const Setting& setting, ClientPlaces places,
+                                                                 const Length& length) {
   places.server_pid = 0;
   places.metrics_url.clear();
   // In one process the generator knows no recipe: it makes inputs of the model's shape.
@@ -221,13 +231,11 @@ Result<Json> TrialRunner::MeasureResponses(const Setting& setting, ClientPlaces 
                                                         .cpus = setting.client_cpus,
                                                         .timeout = kLongest},
                                                        clock_));
-  const auto result = ParseJson(output.out);
+  auto result = ReadLoadResult(output.out);
   if (!result)
     return Fail(ErrorCode::kIo, "the response times could not be measured: " + LastLine(output.err));
-  const Json levels = result->value("levels", Json::array());
-  if (levels.size() != 1 || !levels[0].contains("response_ms"))
-    return Fail(ErrorCode::kIo, "the load generator told of no response times");
-  return levels[0];
+  if (result->levels.size() != 1) return Fail(ErrorCode::kIo, "the load generator told of no response times");
+  return std::move(result->levels.front());
 }
 
 // Stops the server. Its last words are added to the client's error. If the client succeeded, the server must
@@ -317,7 +325,7 @@ Result<record::Record> TrialRunner::Play(const study::Trial& trial) {
   if (reference != nullptr) TRY_STATUS(CheckAnswers(*reference, setting, *ran));
   Outcome outcome = TRY(MakeOutcome(ran->result, setting, ran->seen));
   return record::Record{.factors = configuration.factors,
-                        .metrics = std::move(outcome.metrics),
+                        .metrics = outcome.metrics.ToJson(),
                         .verdict = std::move(outcome.verdict),
                         .provenance = "provenance.json",
                         .command = launch::ToShell(arguments)};

@@ -63,7 +63,7 @@ class TrialRunner {
   };
   // A client's run, watched.
   struct ClientRun {
-    Json result;
+    ClientResult result;
     std::string answers;  // the protocol's text; empty: none was written
     Observation seen;
   };
@@ -80,7 +80,8 @@ class TrialRunner {
   Status CheckSome(const Setting& setting, ClientPlaces places, const std::string& expected);
   // The response times of a closed loop with the setting's batches in flight, over the same server; the
   // application itself has none. From the load generator's level.
-  Result<Json> MeasureResponses(const Setting& setting, ClientPlaces places, const Length& length);
+  Result<results::LoadResult::Level> MeasureResponses(const Setting& setting, ClientPlaces places,
+                                                      const Length& length);
   Status CheckAnswers(const Reference& reference, const Setting& setting, ClientRun& ran) const;
   Status TakeDown(RunningServer server, Result<ClientRun>& ran);
   Status CheckNothingIsLeft();

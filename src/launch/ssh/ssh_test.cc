@@ -210,7 +210,7 @@ TEST_F(SshTest, LeavesNothingThereWhenItsHolderIsKilled) {
 
 constexpr char kFakeWeir[] = R"sh(#!/bin/sh
 cat >/dev/null  # until its standard input ends
-echo "{\"resources\": {\"said\": \"$*\"}}"
+echo "{\"wall_s\": 1, \"resources\": {\"gpu_label\": \"$*\", \"wall_s\": 1, \"samples\": 1, \"period_ms\": 100}}"
 )sh";
 
 TEST_F(SshTest, WatchesWhatRunsThereUntilItIsToldToStop) {
@@ -224,7 +224,7 @@ TEST_F(SshTest, WatchesWhatRunsThereUntilItIsToldToStop) {
   ASSERT_TRUE(watch.has_value()) << watch.error().message;
   const auto used = (*watch)->Stop();
   ASSERT_TRUE(used.has_value()) << used.error().message;
-  EXPECT_THAT(used->value("said", ""), StartsWith("monitor --until-eof --json - --pid "));
+  EXPECT_THAT(used->gpu_label, StartsWith("monitor --until-eof --json - --pid "));
   EXPECT_TRUE(SshWatch::Start(host, clock_).has_value()) << "one that nobody stops ends with its object";
 }
 

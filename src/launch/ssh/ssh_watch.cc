@@ -48,7 +48,7 @@ SshWatch::~SshWatch() {
   if (thread_.joinable()) thread_.join();
 }
 
-Result<Json> SshWatch::Stop() {
+Result<results::Resources> SshWatch::Stop() {
   input_ = UniqueFd();
   thread_.join();
   const Output output = TRY(std::move(output_));
@@ -59,8 +59,10 @@ Result<Json> SshWatch::Stop() {
   if (output.ending != Ending{})
     return Fail(ErrorCode::kIo, fmt::format("weir monitor on {}: {}: {}", host_.destination,
                                             output.ending.ToString(), EscapeBytes(output.err)));
-  Json json = TRY_CONTEXT(ParseJson(output.out), fmt::format("weir monitor on {}", host_.destination));
-  return json.value("resources", Json::object());
+  const std::string where = fmt::format("weir monitor on {}", host_.destination);
+  const Json json = TRY_CONTEXT(ParseJson(output.out), where);
+  auto result = TRY_CONTEXT(results::MonitorResult::FromJson(json), where);
+  return std::move(result.resources);
 }
 
 }  // namespace weir::launch

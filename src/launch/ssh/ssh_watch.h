@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "launch/process/command.h"
 #include "launch/ssh/ssh.h"
+#include "results/monitor_result.h"
 
 namespace weir::launch {
 
@@ -22,8 +22,8 @@ class SshWatch {
   static Result<std::unique_ptr<SshWatch>> Start(const SshHost& host, const Clock& clock);
   ~SshWatch();
 
-  // The "resources" of weir monitor's JSON. kUnsupported, with the remedy, where the node has no weir.
-  Result<Json> Stop();
+  // Returns the resources that weir monitor tells. kUnsupported, with the remedy, where the node has no weir.
+  Result<results::Resources> Stop();
 
  private:
   explicit SshWatch(SshHost host) : host_(std::move(host)) {}

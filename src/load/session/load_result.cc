@@ -203,13 +203,8 @@ LoadResult::Level LevelOf(const LoadOptions& options, int batch, const LevelResu
                    .shortfalls = level.mlperf->shortfalls,
                    .value = level.mlperf->value};
   }
-  const auto use = [](const monitor::Resources& resources) {
-    results::ResourceUse made_use;
-    made_use.json = resources.ToJson();
-    return made_use;
-  };
-  if (level.resources) made.resources = use(*level.resources);
-  if (level.server_resources) made.server_resources = use(*level.server_resources);
+  made.resources = level.resources;
+  made.server_resources = level.server_resources;
   if (const int64_t lost = SamplesLost(level); lost > 0) made.samples_lost = lost;
   for (const RunOutcome& played : level.repeats) {
     made.runs.push_back(RunOf(played));

@@ -17,6 +17,7 @@
 #include "load/validate/validate_statistics.h"
 #include "load/verdict/judge.h"
 #include "record/verdict.h"
+#include "results/provenance.h"
 #include "stats/quantile.h"
 
 namespace weir::load {
@@ -307,23 +308,22 @@ void LevelCheck::Errors() {
     check(level_.runs[i].planned, level_.runs[i].answered, fmt::format("{}.runs[{}]", where_, i));
 }
 
-void CheckProvenance(const Json& result, std::vector<Finding>& findings) {
+void CheckProvenance(const Json& stored, std::vector<Finding>& findings) {
   const auto add = [&](std::string_view rule, std::string what, bool fatal) {
     findings.push_back({rule, "provenance", std::move(what), fatal});
   };
-  const auto provenance = result.find("provenance");
-  if (provenance == result.end() || !provenance->is_object()) {
-    add(rule::kProvenance, "nothing tells where the result is from", true);
-    return;
+  const auto provenance = results::Provenance::FromJson(stored);
+  if (!provenance)
+    return add(rule::kProvenance, "nothing tells where the result is from: " + provenance.error().message,
+               true);
+  const std::pair<const char*, const std::string&> texts[] = {
+      {"command", provenance->command}, {"build", provenance->build_id}, {"host", provenance->host}};
+  for (const auto& [what, text] : texts) {
+    if (text.empty()) add(rule::kProvenance, fmt::format("the {} is empty", what), true);
   }
-  for (const char* key : {"command", "build_id", "host"}) {
-    const auto text = GetString(*provenance, key);
-    if (!text || text->empty()) add(rule::kProvenance, fmt::format("key \"{}\" tells nothing", key), true);
-  }
-  if (GetString(*provenance, "build_id").value_or("") == "unknown")
+  if (provenance->build_id == "unknown")
     add(rule::kBuild, "the source that the program was built from is not known", false);
-  const auto dirty = provenance->find("build_dirty");
-  if (dirty == provenance->end() || *dirty != false)
+  if (provenance->build_dirty)
     add(rule::kBuild, "the program was built with changes that were not committed", false);
 }
 
@@ -344,7 +344,7 @@ Result<std::vector<Finding>> Validate(const Json& result) {
     findings.push_back(
         {rule::kInterrupted, "", "it was interrupted: levels and runs may be short or missing", false});
   }
-  CheckProvenance(result, findings);
+  CheckProvenance(stored.provenance, findings);
   return findings;
 }
 

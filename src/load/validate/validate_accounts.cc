@@ -71,8 +71,8 @@ class AccountCheck {
   void Slowest(const LoadResult::Slowest& slowest);
   void Server(const LoadResult::ServerTimes& server);
   void ServerRequests(const LoadResult::ServerRequests& requests);
-  void Used(const results::ResourceUse& used, const std::string& where);
-  void Machine(const results::ResourceUse& used);
+  void Used(const results::Resources& used, const std::string& where);
+  void Machine(const results::Resources& used);
 
   const LoadResult::Level& level_;
   const std::string where_;
@@ -190,16 +190,16 @@ void AccountCheck::ServerRequests(const LoadResult::ServerRequests& requests) {
         "the server's statistics are those of others, too, and server_ms is made of them");
 }
 
-void AccountCheck::Used(const results::ResourceUse& used, const std::string& where) {
-  for (const auto& range : used.ranges) {
+void AccountCheck::Used(const results::Resources& used, const std::string& where) {
+  for (const auto& [name, range] : used.Ranges()) {
     const double slack = kRounding * range.max;
     if (range.min > range.mean + slack || range.mean > range.max + slack) {
       Add(rule::kResources, where,
-          fmt::format("{}: the mean of {} lies outside min and max, {} and {}", range.name, range.mean,
-                      range.min, range.max));
+          fmt::format("{}: the mean of {} lies outside min and max, {} and {}", name, range.mean, range.min,
+                      range.max));
     }
-    if (range.name.ends_with("percent") && range.max > 100 * (1 + kRounding))
-      Add(rule::kResources, where, fmt::format("{}: {} % is more than all", range.name, range.max));
+    if (name.ends_with("percent") && range.max > 100 * (1 + kRounding))
+      Add(rule::kResources, where, fmt::format("{}: {} % is more than all", name, range.max));
   }
   if (used.samples < 1 || used.wall_s <= 0 || used.period_ms <= 0) {
     Add(rule::kResources, where,
@@ -209,7 +209,7 @@ void AccountCheck::Used(const results::ResourceUse& used, const std::string& whe
 }
 
 // The resources are those of the last run; a level tells what any of its runs had.
-void AccountCheck::Machine(const results::ResourceUse& used) {
+void AccountCheck::Machine(const results::Resources& used) {
   const std::string where = where_ + ".resources";
   if (used.steal_percent.value_or(0) > kLimits.steal_percent && !HasReason(level_, Reason::kSteal)) {
     Add(rule::kMachine, where,

@@ -1,4 +1,4 @@
-#include "record/verdict.h"
+#include "results/verdict.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,33 @@
 #include <array>
 #include <utility>
 
-namespace weir::record {
+#include "base/fields.h"
+
+namespace weir::results {
 namespace {
+
+// In JSON the names stand for the values.
+struct StoredCause {
+  std::string reason, evidence;
+};
+struct Stored {
+  std::string verdict;
+  std::vector<StoredCause> reasons;
+  std::string message;
+};
+
+template <typename F>
+void Describe(F& fields, Described<F, StoredCause>& cause) {
+  fields("reason", cause.reason);
+  fields("evidence", cause.evidence);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, Stored>& stored) {
+  fields("verdict", stored.verdict);
+  fields("reasons", stored.reasons);
+  fields.Unless("message", stored.message);
+}
 
 constexpr std::array kStandings{
     std::pair{Standing::kValid, std::string_view("VALID")},
@@ -49,34 +74,29 @@ auto ValueOf(const Names& names, std::string_view what, std::string_view text)
 
 std::string_view ToString(Standing standing) { return NameOf(kStandings, standing); }
 std::string_view ToString(Reason reason) { return NameOf(kReasons, reason); }
+Result<Standing> ReadStanding(std::string_view name) { return ValueOf(kStandings, "verdict", name); }
+Result<Reason> ReadReason(std::string_view name) { return ValueOf(kReasons, "reason", name); }
 
 void Verdict::Add(Standing at_best, Cause cause) {
   standing = std::max(standing, at_best);
   causes.push_back(std::move(cause));
 }
 
-Json Verdict::ToJson() const {
-  Json json{{"verdict", ToString(standing)}, {"reasons", Json::array()}};
-  for (const Cause& cause : causes) {
-    json["reasons"].push_back({{"reason", ToString(cause.reason)}, {"evidence", cause.evidence}});
-  }
-  if (!message.empty()) json["message"] = message;
-  return json;
+Json Verdict::ToValue() const {
+  Stored stored{.verdict = std::string(ToString(standing)), .message = message};
+  for (const Cause& cause : causes)
+    stored.reasons.push_back({.reason = std::string(ToString(cause.reason)), .evidence = cause.evidence});
+  return FieldsToJson(stored);
 }
 
-Result<Verdict> Verdict::FromJson(const Json& json) {
+Result<Verdict> Verdict::FromValue(const Json& json) {
+  Stored stored = TRY(FieldsFromJson<Stored>(json));
   Verdict verdict;
-  verdict.standing = TRY(ValueOf(kStandings, "verdict", TRY(GetString(json, "verdict"))));
-  const auto reasons = json.find("reasons");
-  if (reasons == json.end() || !reasons->is_array()) {
-    return Fail(ErrorCode::kCorrupt, "key \"reasons\" is missing or is not a list");
-  }
-  for (const Json& item : *reasons) {
-    const Reason reason = TRY(ValueOf(kReasons, "reason", TRY(GetString(item, "reason"))));
-    verdict.causes.push_back({reason, TRY(GetString(item, "evidence"))});
-  }
-  if (json.contains("message")) verdict.message = TRY(GetString(json, "message"));
+  verdict.standing = TRY(ReadStanding(stored.verdict));
+  for (StoredCause& cause : stored.reasons)
+    verdict.causes.push_back({TRY(ReadReason(cause.reason)), std::move(cause.evidence)});
+  verdict.message = std::move(stored.message);
   return verdict;
 }
 
-}  // namespace weir::record
+}  // namespace weir::results

@@ -1,0 +1,32 @@
+#include "results/provenance.h"
+
+#include "base/fields.h"
+
+namespace weir::results {
+
+template <typename F>
+void Describe(F& fields, Described<F, Provenance>& provenance) {
+  fields("host", provenance.host);
+  fields.IfAny("cpu_model", provenance.cpu_model);
+  fields.IfAny("logical_cpus", provenance.logical_cpus);
+  fields.IfAny("usable_cpus", provenance.usable_cpus);
+  fields.IfAny("memory_bytes", provenance.memory_bytes);
+  fields.IfAny("kernel", provenance.kernel);
+  fields("governor", provenance.governor);
+  fields.IfAny("cgroup_version", provenance.cgroup_version);
+  fields("cgroup_cpus", provenance.cgroup_cpus);
+  fields("cgroup_memory_bytes", provenance.cgroup_memory_bytes);
+  fields("build_id", provenance.build_id);
+  fields("build_dirty", provenance.build_dirty);
+  fields.IfAny("compiler", provenance.compiler);
+  fields.IfAny("libraries", provenance.libraries);
+  fields.IfAny("seed", provenance.seed);
+  fields("command", provenance.command);
+  fields.IfAny("wall_time", provenance.wall_time);
+}
+
+Json Provenance::ToJson() const { return FieldsToJson(*this); }
+
+Result<Provenance> Provenance::FromJson(const Json& json) { return FieldsFromJson<Provenance>(json); }
+
+}  // namespace weir::results
