@@ -15,6 +15,7 @@
 #include "record/provenance.h"
 #include "report/fit_report.h"
 #include "report/html.h"
+#include "results/fit_result.h"
 
 namespace weir::cli {
 namespace {
@@ -111,23 +112,16 @@ Status CheckTogether(const Wanted& w) {
   return {};
 }
 
-// The result of one SPEC.
-struct Outcome {
-  std::string name;
-  double wall_s = 0;
-  Json json;
-};
-
 // Returns a row of the table of scores: median error and exp(mean |log ratio|) - 1 by split.
-std::string ScoresText(const Outcome& outcome) {
-  std::string text = fmt::format("{:<18} {:>7} {:>6.0f}", outcome.name,
-                                 Count(outcome.json["fitted"].get<int64_t>()), outcome.wall_s);
+std::string ScoresText(const std::string& spec, const results::FitResult& fit) {
+  std::string text = fmt::format("{:<18} {:>7} {:>6.0f}", NameOf(spec), Count(fit.fitted.value_or(0)),
+                                 fit.wall_s.value_or(0));
   for (const char* name : {"inside", "count", "hardware", "network"}) {
     std::string cell = "-";
-    for (const Json& split : outcome.json["splits"]) {
-      if (split["split"] == name)
-        cell = fmt::format("{:.1f} / {:.1f}", split["median_percent"].get<double>(),
-                           split["log_mean_percent"].get<double>());
+    for (const results::FitResult::Split& split :
+         fit.splits.value_or(std::vector<results::FitResult::Split>())) {
+      if (split.name == name)
+        cell = fmt::format("{:.1f} / {:.1f}", split.score.median_percent, split.score.log_mean_percent);
     }
     text += fmt::format("  {:>13}", cell);
   }
@@ -141,7 +135,7 @@ class Fitter {
 
   double Elapsed() const { return Seconds(clock_.Now() - begin_); }
 
-  Result<Outcome> Fit(const std::string& spec) {
+  Result<results::FitResult> Fit(const std::string& spec) {
     const double begin = Elapsed();
     predict::FitJobOptions options{.fit = {.estimator = wanted_.estimator,
                                            .seed = static_cast<uint64_t>(wanted_.seed),
@@ -159,23 +153,23 @@ class Fitter {
     TRY_STATUS(WriteFileWhole(output, job->predictor.Save()));
     console_.Text(predict::FitText(*job));
     NoteFindings(job->findings);
-    Outcome outcome{.name = NameOf(spec), .wall_s = Elapsed() - begin, .json = predict::FitJson(*job)};
-    outcome.json["predictor"] = EscapeBytes(output);
-    outcome.json["seed"] = wanted_.seed;
-    outcome.json["estimator"] = wanted_.estimator;
-    outcome.json["wall_s"] = outcome.wall_s;
-    outcome.json["command"] = record::CommandLine(CommandLine());
+    results::FitResult result = predict::MakeFitResult(*job);
+    result.predictor = EscapeBytes(output);
+    result.seed = wanted_.seed;
+    result.estimator = wanted_.estimator;
+    result.wall_s = Elapsed() - begin;
+    result.command = record::CommandLine(CommandLine());
     if (const std::string page = PageOf(wanted_, spec); !page.empty())
-      TRY_STATUS(WriteFileWhole(page, report::ToHtml(report::FitDocument(outcome.json))));
-    return outcome;
+      TRY_STATUS(WriteFileWhole(page, report::ToHtml(report::FitDocument(result))));
+    return result;
   }
 
-  Result<Json> Check(const std::string& spec) {
+  Result<results::FitResult> Check(const std::string& spec) {
     const auto checked = TRY(predict::ReadAndCheck({.spec = spec, .data_dir = wanted_.data_dir},
                                                    static_cast<uint64_t>(wanted_.seed), Threads()));
     console_.Text(predict::CheckText(checked));
     NoteFindings(checked.findings);
-    return predict::CheckJson(checked);
+    return predict::MakeCheckResult(checked);
   }
 
  private:
@@ -204,24 +198,17 @@ Result<int> FitVerb(const Wanted& w) {
   if (!w.out.empty()) TRY_STATUS(MakeFolders(w.out));
   if (!w.out.empty() && !w.html.empty()) TRY_STATUS(MakeFolders(w.html));
   Fitter fitter(w, console);
-  Json list = Json::array();
+  std::vector<results::FitResult> list;
   std::string table;
   int status = kDone;
   for (const std::string& spec : w.specs) {
-    Result<Json> json = Json();
-    if (w.check) {
-      json = fitter.Check(spec);
-    } else if (auto outcome = fitter.Fit(spec); outcome) {
-      table += ScoresText(*outcome);
-      json = std::move(outcome->json);
-    } else {
-      json = std::unexpected(outcome.error());
-    }
-    if (json) {
-      list.push_back(std::move(*json));
+    auto result = w.check ? fitter.Check(spec) : fitter.Fit(spec);
+    if (result) {
+      if (!w.check) table += ScoresText(spec, *result);
+      list.push_back(*std::move(result));
     } else if (w.specs.size() == 1) {
-      return std::unexpected(json.error());
-    } else if (const int failed = FailWith(json.error()); status == kDone) {
+      return std::unexpected(result.error());
+    } else if (const int failed = FailWith(result.error()); status == kDone) {
       status = failed;
     }
   }
@@ -236,13 +223,16 @@ Result<int> FitVerb(const Wanted& w) {
     console.Text(record::CommandLine(std::vector<std::string>{"weir", "predict", file, "--explain"}) +
                  " shows the models\n");
   }
-  Json json =
-      w.specs.size() == 1 ? std::move(list.front()) : Json{{w.check ? "checks" : "fits", std::move(list)}};
-  json["wall_s"] = fitter.Elapsed();
-  json["provenance"] =
+  results::FitsResult result;
+  if (w.specs.size() == 1)
+    result.only = std::move(list.front());
+  else
+    (w.check ? result.checks : result.fits) = std::move(list);
+  result.wall_s = fitter.Elapsed();
+  result.provenance =
       record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(w.seed)}).ToJson();
-  json["command"] = record::CommandLine(CommandLine());
-  TRY_STATUS(console.Json(json));
+  result.command = record::CommandLine(CommandLine());
+  TRY_STATUS(console.Json(result.ToJson()));
   return status;
 }
 

@@ -16,12 +16,14 @@
 #include "identity/made.h"
 #include "model/hash.h"
 #include "record/provenance.h"
+#include "results/identities_result.h"
 #include "stats/quantile.h"
 
 namespace weir::cli {
 namespace {
 
 using identity::Index;
+using results::IdentitiesResult;
 
 // Flags that several of the commands share.
 struct IndexFlags {
@@ -67,23 +69,23 @@ struct IndexFlags {
   }
 };
 
-Json FactsJson(const identity::IndexFacts& facts) {
-  Json json;
-  json["dimension"] = facts.dimension;
-  json["code_bits"] = facts.bits;
-  if (!facts.model_hash.empty()) json["model_hash"] = facts.model_hash;
-  json["identities_vectors"] = facts.rows;
-  json["sealed_vectors"] = facts.sealed;
-  json["sealed_files"] = facts.segments;
+IdentitiesResult::Index IndexOf(const identity::IndexFacts& facts) {
+  IdentitiesResult::Index index;
+  index.dimension = facts.dimension;
+  index.code_bits = facts.bits;
+  index.model_hash = facts.model_hash;
+  index.vectors = facts.rows;
+  index.sealed_vectors = facts.sealed;
+  index.sealed_files = facts.segments;
   if (facts.segments > 0) {
-    json["lists"] = facts.lists;
-    json["probes"] = facts.probes;
-    json["candidates"] = facts.candidates;
+    index.lists = facts.lists;
+    index.probes = facts.probes;
+    index.candidates = facts.candidates;
   }
-  json["memory_bytes"] = facts.resident_bytes;
-  json["file_bytes"] = facts.file_bytes;
-  if (facts.torn_bytes > 0) json["torn_bytes"] = facts.torn_bytes;
-  return json;
+  index.memory_bytes = facts.resident_bytes;
+  index.file_bytes = facts.file_bytes;
+  index.torn_bytes = facts.torn_bytes;
+  return index;
 }
 
 std::string FactsText(const identity::IndexFacts& facts) {
@@ -102,11 +104,11 @@ std::string FactsText(const identity::IndexFacts& facts) {
 
 // Prints the facts and writes the result.
 Status Report(const Console& console, const std::string& folder, const identity::IndexFacts& facts,
-              Json result) {
+              IdentitiesResult result) {
   console.Text(console.Bold(EscapeBytes(folder)) + "\n" + FactsText(facts));
-  result["index"] = FactsJson(facts);
-  result["command"] = record::CommandLine(CommandLine());
-  return console.Json(result);
+  result.index = IndexOf(facts);
+  result.command = record::CommandLine(CommandLine());
+  return console.Json(result.ToJson());
 }
 
 struct MadeFlags {
@@ -173,7 +175,7 @@ Result<int> Build(const Arguments& arguments, const std::stop_token& stop) {
   const Instant begin = clock.Now();
   TRY_STATUS(Index::Create(common.folder, options));
   auto index = TRY(common.Open(Index::Access::kWrite));
-  Json result;
+  IdentitiesResult result;
   if (source != nullptr) {
     const auto added = index->Fill(
         *source,
@@ -184,9 +186,9 @@ Result<int> Build(const Arguments& arguments, const std::stop_token& stop) {
         stop);
     console.EndProgress();
     if (!added) return std::unexpected(added.error());
-    result["added"] = *added;
+    result.added = *added;
   }
-  result["wall_s"] = Seconds(clock.Now() - begin);
+  result.wall_s = Seconds(clock.Now() - begin);
   TRY_STATUS(Report(console, common.folder, index->facts(), std::move(result)));
   return kDone;
 }
@@ -226,8 +228,8 @@ Result<int> Enrol(const Arguments& arguments, const std::stop_token& stop) {
       std::fflush(stdout);
     }
   }
-  Json result;
-  result["enrolled"] = enrolled;
+  IdentitiesResult result;
+  result.enrolled = enrolled;
   TRY_STATUS(Report(console, common.folder, index->facts(), std::move(result)));
   return stop.stop_requested() ? kInterrupted : kDone;
 }
@@ -245,8 +247,8 @@ Result<int> Delete(const Arguments& arguments) {
   const Console console(common.json);
   TRY_STATUS(console.CheckJson());
   auto index = TRY(common.Open(Index::Access::kWrite));
-  Json result;
-  result["deleted"] = TRY(index->Delete(names));
+  IdentitiesResult result;
+  result.deleted = TRY(index->Delete(names));
   TRY_STATUS(Report(console, common.folder, index->facts(), std::move(result)));
   return kDone;
 }
@@ -261,14 +263,14 @@ Result<int> List(const Arguments& arguments) {
   const Console console(common.json);
   TRY_STATUS(console.CheckJson());
   auto index = TRY(common.Open(Index::Access::kRead));
-  Json result;
+  IdentitiesResult result;
   if (with_names) {
-    Json names = Json::array();
+    std::vector<std::string> names;
     TRY_STATUS(index->ForEach([&](const identity::RowView& row) -> Status {
       if (!common.json.empty()) names.push_back(EscapeBytes(row.name));
       return console.WriteText(EscapeBytes(row.name) + "\n");
     }));
-    if (!common.json.empty()) result["names"] = std::move(names);
+    if (!common.json.empty()) result.names = std::move(names);
   }
   TRY_STATUS(Report(console, common.folder, index->facts(), std::move(result)));
   return kDone;
@@ -304,17 +306,17 @@ struct SearchFlags {
   }
 };
 
-Json LatencyJson(std::vector<double> us) {
-  Json json;
-  if (us.empty()) return json;
+IdentitiesResult::Latency LatencyOf(std::vector<double> us) {
+  IdentitiesResult::Latency latency;
+  if (us.empty()) return latency;
   std::ranges::sort(us);
   const auto n = static_cast<int64_t>(us.size());
   const auto at = [&](double p) { return us[static_cast<size_t>(stats::NearestRank(p, n) - 1)]; };
-  json["p50"] = at(0.5);
-  if (stats::Supports(0.9, n)) json["p90"] = at(0.9);
-  if (stats::Supports(0.99, n)) json["p99"] = at(0.99);
-  json["max"] = us.back();
-  return json;
+  latency.p50 = at(0.5);
+  if (stats::Supports(0.9, n)) latency.p90 = at(0.9);
+  if (stats::Supports(0.99, n)) latency.p99 = at(0.99);
+  latency.max = us.back();
+  return latency;
 }
 
 Result<int> Search(const Arguments& arguments, const std::stop_token& stop) {
@@ -338,7 +340,7 @@ Result<int> Search(const Arguments& arguments, const std::stop_token& stop) {
   const double least = TRY(threshold.Of(*index));
   const SteadyClock clock;
   std::vector<double> search_us;
-  Json matches = Json::array();
+  std::vector<IdentitiesResult::Query> matches;
   uint64_t count = 0;
   while (!stop.stop_requested()) {
     const auto rows = TRY(source->Next(static_cast<size_t>(search.batch)));
@@ -349,23 +351,21 @@ Result<int> Search(const Arguments& arguments, const std::stop_token& stop) {
     const auto found = TRY(index->Search(vectors, search.Options(least)));
     search_us.push_back(Microseconds(clock.Now() - begin));
     for (size_t q = 0; q < found.size(); ++q, ++count) {
-      Json of_query{{"query", count}};
-      if (!rows[q].name.empty()) of_query["query_name"] = EscapeBytes(rows[q].name);
-      of_query["names"] = Json::array();
+      IdentitiesResult::Query of_query{.number = count, .name = EscapeBytes(rows[q].name), .matches = {}};
       std::string text = fmt::format("query {}:", count);
       for (const auto& match : found[q]) {
-        of_query["names"].push_back({{"name", EscapeBytes(match.name)}, {"score", match.score}});
+        of_query.matches.push_back({.name = EscapeBytes(match.name), .score = match.score});
         text += fmt::format(" {} {:.3f}", EscapeBytes(match.name), match.score);
       }
       TRY_STATUS(console.WriteText(text + (found[q].empty() ? " nobody\n" : "\n")));
       if (!common.json.empty()) matches.push_back(std::move(of_query));
     }
   }
-  Json result;
-  result["matches"] = std::move(matches);
-  result["queries"] = count;
-  result["threshold"] = least;
-  result["search_us"] = LatencyJson(search_us);
+  IdentitiesResult result;
+  result.matches = std::move(matches);
+  result.queries = count;
+  result.threshold = least;
+  result.search_us = LatencyOf(search_us);
   TRY_STATUS(Report(console, common.folder, index->facts(), std::move(result)));
   return stop.stop_requested() ? kInterrupted : kDone;
 }
@@ -380,8 +380,8 @@ Result<int> Verify(const Arguments& arguments, const std::stop_token& stop) {
   TRY_STATUS(console.CheckJson());
   auto index = TRY(common.Open(Index::Access::kRead));
   TRY_STATUS(index->Verify(stop));
-  Json result;
-  result["whole"] = true;
+  IdentitiesResult result;
+  result.whole = true;
   TRY_STATUS(Report(console, common.folder, index->facts(), std::move(result)));
   return kDone;
 }
@@ -400,8 +400,8 @@ Result<int> Export(const Arguments& arguments, const std::stop_token& stop) {
   const Console console(common.json);
   TRY_STATUS(console.CheckJson());
   auto index = TRY(common.Open(Index::Access::kRead));
-  Json result;
-  result["exported"] = TRY(identity::ExportVectors(*index, output, stop));
+  IdentitiesResult result;
+  result.exported = TRY(identity::ExportVectors(*index, output, stop));
   TRY_STATUS(Report(console, common.folder, index->facts(), std::move(result)));
   return kDone;
 }
@@ -412,8 +412,9 @@ std::string ShareText(const char* what, const std::optional<identity::Share>& sh
                      100 * share->high);
 }
 
-void PutShare(Json& json, const char* key, const std::optional<identity::Share>& share) {
-  if (share) json[key] = {{"value", share->value}, {"low", share->low}, {"high", share->high}};
+std::optional<IdentitiesResult::Share> ShareOf(const std::optional<identity::Share>& share) {
+  if (!share) return std::nullopt;
+  return IdentitiesResult::Share{.value = share->value, .low = share->low, .high = share->high};
 }
 
 Result<int> Evaluate(const Arguments& arguments, const std::stop_token& stop) {
@@ -479,19 +480,21 @@ Result<int> Evaluate(const Arguments& arguments, const std::stop_token& stop) {
           ShareText("false alarms (FPIR)", evaluation.fpir) +
           ShareText("first of all names", evaluation.rank_one) +
           ShareText("  with every row", evaluation.exact_rank_one) + ShareText("recall", evaluation.recall);
-  Json result{{"mates", evaluation.mates}, {"strangers", evaluation.strangers}, {"threshold", least}};
-  PutShare(result, "tpir", evaluation.tpir);
-  PutShare(result, "fpir", evaluation.fpir);
-  PutShare(result, "rank_one", evaluation.rank_one);
-  PutShare(result, "exact_rank_one", evaluation.exact_rank_one);
-  PutShare(result, "recall", evaluation.recall);
-  result["search_us"] = LatencyJson(evaluation.search_us);
-  result["rows_scanned_per_query"] = evaluation.rows_scanned;
-  result["rows_read_per_query"] = evaluation.rows_read;
-  const Json& us = result["search_us"];
+  IdentitiesResult result;
+  result.mates = evaluation.mates;
+  result.strangers = evaluation.strangers;
+  result.threshold = least;
+  result.tpir = ShareOf(evaluation.tpir);
+  result.fpir = ShareOf(evaluation.fpir);
+  result.rank_one = ShareOf(evaluation.rank_one);
+  result.exact_rank_one = ShareOf(evaluation.exact_rank_one);
+  result.recall = ShareOf(evaluation.recall);
+  result.search_us = LatencyOf(evaluation.search_us);
+  result.rows_scanned_per_query = evaluation.rows_scanned;
+  result.rows_read_per_query = evaluation.rows_read;
+  const IdentitiesResult::Latency& us = *result.search_us;
   text += fmt::format("  look-up             p50 {} us{}; {} rows scanned, {} read a query\n",
-                      Short(us["p50"].get<double>()),
-                      us.contains("p99") ? fmt::format(", p99 {} us", Short(us["p99"].get<double>())) : "",
+                      us.p50 ? Short(*us.p50) : "-", us.p99 ? fmt::format(", p99 {} us", Short(*us.p99)) : "",
                       Short(evaluation.rows_scanned), Short(evaluation.rows_read));
   console.Text(text);
   TRY_STATUS(Report(console, common.folder, index->facts(), std::move(result)));

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <optional>
 #include <stop_token>
+#include <string>
+#include <vector>
 
 #include "cli/console.h"
 #include "cli/flags.h"
@@ -12,24 +15,18 @@
 namespace weir::cli {
 namespace {
 
-std::string Figure(const Json& facts, const char* key, double scale, const char* unit) {
-  const auto found = facts.find(key);
-  if (found == facts.end() || !found->is_number()) return "not known";
-  return fmt::format("{}{}", Short(found->get<double>() * scale), unit);
+std::string Figure(const std::optional<int64_t>& figure, double scale, const char* unit) {
+  if (!figure) return "not known";
+  return fmt::format("{}{}", Short(static_cast<double>(*figure) * scale), unit);
 }
 
-std::string Whole(const Json& facts, const char* key) {
-  const auto found = facts.find(key);
-  return found != facts.end() && found->is_number_integer() ? Count(found->get<int64_t>()) : "not known";
-}
+std::string Whole(const std::optional<int64_t>& figure) { return figure ? Count(*figure) : "not known"; }
 
-std::string TensorLines(const Json& facts, const char* key) {
+std::string TensorLines(const std::vector<results::ModelFacts::Tensor>& tensors, const char* what) {
   std::string text;
-  const auto tensors = facts.find(key);
-  if (tensors == facts.end()) return text;
-  for (const Json& tensor : *tensors) {
-    text += fmt::format("  {:<8} {}  {} {}\n", key, tensor.value("name", ""), tensor.value("datatype", ""),
-                        tensor.contains("shape") ? tensor["shape"].dump() : "");
+  for (const auto& tensor : tensors) {
+    text += fmt::format("  {:<8} {}  {} [{}]\n", what, tensor.name, tensor.datatype,
+                        fmt::join(tensor.shape, ","));
   }
   return text;
 }
@@ -42,22 +39,20 @@ Result<int> Show(const Arguments& arguments) {
   flags.Text("--json", json, "write the facts as JSON to this file; - for standard output");
   if (const auto status = flags.Parse(arguments)) return *status;
   Console console(json);
-  const Json facts = TRY(model::DescribeModel(path));
-  std::string text = console.Bold(path) + "\n" + TensorLines(facts, "inputs") + TensorLines(facts, "outputs");
-  text += fmt::format("  parameters      {}\n", Figure(facts, "parameters", 1e-6, " million"));
-  text += fmt::format("  multiply-adds   {} an item\n",
-                      Figure(facts, "multiply_adds_per_item", 1e-6, " million"));
+  const results::ModelFacts facts = TRY(model::DescribeModel(path));
+  std::string text =
+      console.Bold(path) + "\n" + TensorLines(facts.inputs, "inputs") + TensorLines(facts.outputs, "outputs");
+  text += fmt::format("  parameters      {}\n", Figure(facts.parameters, 1e-6, " million"));
   text +=
-      fmt::format("  activations     {} an item\n", Figure(facts, "activations_per_item", 1e-6, " million"));
-  text += fmt::format("  depth           {} weight layers, {} inner modules\n", Whole(facts, "depth"),
-                      Whole(facts, "inner_modules"));
-  const auto reason = facts.find("not_batchable");
-  text +=
-      fmt::format("  batchable       {}\n",
-                  reason != facts.end() && reason->is_string() ? "no: " + reason->get<std::string>() : "yes");
-  text += fmt::format("  file            {}\n", Figure(facts, "file_bytes", 1e-6, " MB"));
+      fmt::format("  multiply-adds   {} an item\n", Figure(facts.multiply_adds_per_item, 1e-6, " million"));
+  text += fmt::format("  activations     {} an item\n", Figure(facts.activations_per_item, 1e-6, " million"));
+  text += fmt::format("  depth           {} weight layers, {} inner modules\n", Whole(facts.depth),
+                      Whole(facts.inner_modules));
+  text += fmt::format("  batchable       {}\n",
+                      facts.not_batchable.empty() ? "yes" : "no: " + facts.not_batchable);
+  text += fmt::format("  file            {}\n", Figure(facts.file_bytes, 1e-6, " MB"));
   console.Text(text);
-  TRY_STATUS(console.Json(facts));
+  TRY_STATUS(console.Json(facts.ToJson()));
   return kDone;
 }
 
@@ -98,16 +93,15 @@ Result<int> Make(const Arguments& arguments, const std::stop_token& stop) {
   if (made->expected_accuracy)
     text += fmt::format(", about {:.1f} % of fresh ones right", 100 * *made->expected_accuracy);
   console.Text(text + "\n");
-  Json result;
-  result["folder"] = EscapeBytes(made->folder);
-  result["model_bytes"] = made->model_bytes;
-  result["classes"] = made->classes;
-  result["pictures"] = made->pictures;
-  PutIfAny(result, "expected_accuracy", made->expected_accuracy);
-  result["wall_s"] = Seconds(made->wall);
-  result["seed"] = seed;
-  result["command"] = record::CommandLine(CommandLine());
-  TRY_STATUS(console.Json(result));
+  const results::ModelMakeResult result{.folder = EscapeBytes(made->folder),
+                                        .model_bytes = made->model_bytes,
+                                        .classes = made->classes,
+                                        .pictures = made->pictures,
+                                        .expected_accuracy = made->expected_accuracy,
+                                        .wall_s = Seconds(made->wall),
+                                        .seed = seed,
+                                        .command = record::CommandLine(CommandLine())};
+  TRY_STATUS(console.Json(result.ToJson()));
   return kDone;
 }
 

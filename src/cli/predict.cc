@@ -87,18 +87,16 @@ Status ScoreFile(const Wanted& w, const Predictor& predictor, const Console& con
   const predict::Table rows(TRY(predict::ReadRows(w.in)));
   const auto predictions = TRY_CONTEXT(predictor.Predict(rows), w.in);
   TRY_STATUS(WriteFileWhole(w.out, predict::ScoredCsv(predictions)));
-  const Json json = predict::PredictJson(predictor, predictions);
-  console.Text(fmt::format("{} rows: {} inside, {} outside, {} refused\n", predictions.size(),
-                           json["inside"].get<int64_t>(), json["outside"].get<int64_t>(),
-                           json["refused"].get<int64_t>()));
+  const results::PredictResult result = predict::MakePredictResult(predictor, predictions);
+  console.Text(fmt::format("{} rows: {} inside, {} outside, {} refused\n", result.rows, result.inside,
+                           result.outside, result.refused));
   int said = 0;
-  for (const auto& [why, count] : json["refusals"].items()) {
-    if (said++ < kMostReasons)
-      console.Note(fmt::format("refused {}: {}", Count(count.get<int64_t>(), "row"), why));
+  for (const auto& [why, count] : result.refusals) {
+    if (said++ < kMostReasons) console.Note(fmt::format("refused {}: {}", Count(count, "row"), why));
   }
   if (said > kMostReasons)
     console.Note(fmt::format("and for {} more reasons; {} has each row's", said - kMostReasons, w.out));
-  return console.Json(json);
+  return console.Json(result.ToJson());
 }
 
 Result<int> PredictVerb(const Wanted& w) {
@@ -109,8 +107,9 @@ Result<int> PredictVerb(const Wanted& w) {
   const Bytes saved = TRY(ReadFile(w.predictor, kMaxPredictorBytes));
   Predictor predictor = TRY_CONTEXT(Predictor::Load(saved.text()), w.predictor);
   if (w.explain) {
-    console.Text(predictor.Explain());
-    TRY_STATUS(console.Json({{"name", predictor.spec().name}, {"models", predictor.Explain()}}));
+    const results::PredictModels models{.name = predictor.spec().name, .models = predictor.Explain()};
+    console.Text(models.models);
+    TRY_STATUS(console.Json(models.ToJson()));
     return kDone;
   }
   if (!w.calibrate.empty()) {

@@ -11,6 +11,7 @@
 #include "base/csv.h"
 #include "model/show.h"
 #include "predict/whatif.h"
+#include "results/predict_result.h"
 
 namespace weir::cli {
 namespace {
@@ -21,18 +22,18 @@ std::unexpected<Error> Refuse(std::string what) { return Fail(ErrorCode::kInvali
 
 // Reads the facts of an ONNX file, as columns of the network table.
 Result<Settings> NetworkFacts(const std::string& network) {
-  const Json facts = TRY(model::DescribeModel(network));
+  const results::ModelFacts facts = TRY(model::DescribeModel(network));
   Settings settings;
-  const auto put = [&](const char* fact, double scale, const char* column) {
-    if (facts.contains(fact)) settings[column] = fmt::format("{}", facts[fact].get<double>() * scale);
+  const auto put = [&](const std::optional<int64_t>& fact, double scale, const char* column) {
+    if (fact) settings[column] = fmt::format("{}", static_cast<double>(*fact) * scale);
   };
-  put("parameters", 1e-6, "params_m");
-  put("multiply_adds_per_item", 2e-9, "fwd_gflops_per_unit");
-  put("multiply_adds_per_item", 1e-9, "fwd_gmacs");
-  put("activations_per_item", 1e-6, "activations_m_per_unit");
-  put("activations_per_item", 1e-6, "activations_m");
-  put("depth", 1, "depth");
-  put("inner_modules", 1, "blocks");
+  put(facts.parameters, 1e-6, "params_m");
+  put(facts.multiply_adds_per_item, 2e-9, "fwd_gflops_per_unit");
+  put(facts.multiply_adds_per_item, 1e-9, "fwd_gmacs");
+  put(facts.activations_per_item, 1e-6, "activations_m_per_unit");
+  put(facts.activations_per_item, 1e-6, "activations_m");
+  put(facts.depth, 1, "depth");
+  put(facts.inner_modules, 1, "blocks");
   return settings;
 }
 
@@ -155,22 +156,25 @@ struct Answer {
   std::optional<predict::JobAnswer> job;
 };
 
-Json ToJson(const Spec& spec, const Answer& answer) {
+results::PredictAnswers::Answer ResultOf(const Spec& spec, const Answer& answer) {
   const Prediction& p = answer.prediction;
-  Json json{{"row", Json::object()}, {"regime", ToString(p.regime)}};
-  for (const auto& [name, value] : answer.row) json["row"][EscapeBytes(name)] = EscapeBytes(value);
-  PutIfAny(json, spec.target.c_str(), p.value);
-  PutIfAny(json, "low", p.low);
-  PutIfAny(json, "high", p.high);
-  if (!p.outside.empty()) json["outside"] = EscapeBytes(p.outside);
-  for (size_t k = 0; k < p.shares.size(); ++k) json["shares"][spec.terms[k].name] = p.shares[k];
-  if (!answer.job) return json;
-  Json job{{"hours", answer.job->hours}, {"low_hours", answer.job->low}, {"high_hours", answer.job->high}};
-  PutIfAny(job, "cost", answer.job->cost);
-  PutIfAny(job, "low_cost", answer.job->low_cost);
-  PutIfAny(job, "high_cost", answer.job->high_cost);
-  json["job"] = std::move(job);
-  return json;
+  results::PredictAnswers::Answer result;
+  for (const auto& [name, value] : answer.row) result.row[EscapeBytes(name)] = EscapeBytes(value);
+  result.regime = ToString(p.regime);
+  result.value = p.value;
+  result.low = p.low;
+  result.high = p.high;
+  result.outside = EscapeBytes(p.outside);
+  for (size_t k = 0; k < p.shares.size(); ++k) result.shares[spec.terms[k].name] = p.shares[k];
+  if (const auto& job = answer.job) {
+    result.job = {.hours = job->hours,
+                  .low_hours = job->low,
+                  .high_hours = job->high,
+                  .cost = job->cost,
+                  .low_cost = job->low_cost,
+                  .high_cost = job->high_cost};
+  }
+  return result;
 }
 
 std::string JobText(const predict::JobAnswer& job) {
@@ -269,7 +273,7 @@ Status SayEngines(const AskedRows& asked, const Predictor& predictor, const Sett
       asked.batches.empty() ? std::vector<int>{1, 2, 4, 8, 16, 32, 64} : asked.batches;
   std::vector<std::pair<std::string, std::vector<std::string>>> lists;
   if (spec.hardware) lists.emplace_back(spec.hardware->key, hardware);
-  Json engines = Json::array();
+  results::PredictEngines result{.name = spec.name, .engines = {}};
   for (const Settings& row : predict::Combine(base, lists)) {
     const std::string name = spec.hardware ? row.at(spec.hardware->key) : spec.name;
     const auto engine = TRY_CONTEXT(predict::AsEngine(predictor, row, batches), name);
@@ -280,17 +284,16 @@ Status SayEngines(const AskedRows& asked, const Predictor& predictor, const Sett
     if (engine.outside > 0)
       console.Note(fmt::format("{}: {} of {} batches are outside the data: {}", name, engine.outside,
                                batches.size(), engine.why));
-    engines.push_back({{"hardware", EscapeBytes(name)},
-                       {"engine", engine.text},
-                       {"base_ms", engine.base_ms},
-                       {"per_item_ms", engine.per_item_ms},
-                       {"greatest_error", engine.greatest_error},
-                       {"batches", batches},
-                       {"batches_outside", engine.outside}});
-    if (engine.outside > 0) engines.back()["outside"] = EscapeBytes(engine.why);
+    result.engines.push_back({.hardware = EscapeBytes(name),
+                              .engine = engine.text,
+                              .base_ms = engine.base_ms,
+                              .per_item_ms = engine.per_item_ms,
+                              .greatest_error = engine.greatest_error,
+                              .batches = batches,
+                              .batches_outside = engine.outside,
+                              .outside = engine.outside > 0 ? EscapeBytes(engine.why) : ""});
   }
-  Json json{{"name", spec.name}, {"engine", engines.front()["engine"]}, {"engines", std::move(engines)}};
-  return console.Json(json);
+  return console.Json(result.ToJson());
 }
 
 }  // namespace
@@ -324,15 +327,15 @@ Result<int> AnswerRows(const AskedRows& asked, const Predictor& predictor, const
   if (!spec.batch.empty() && asked.batches.empty() && !base.contains(spec.batch))
     return Refuse(fmt::format("say --batch: {} of the row", spec.batch));
   const std::vector<Answer> answers = TRY(Answers(asked, predictor, base, hardware));
-  Json list = Json::array();
-  for (const Answer& answer : answers) list.push_back(ToJson(spec, answer));
+  results::PredictAnswers result{
+      .name = spec.name, .target = spec.target, .answers = {}, .taken_as_unknown = {}};
+  for (const Answer& answer : answers) result.answers.push_back(ResultOf(spec, answer));
   console.Text(answers.size() == 1 ? OneText(spec, answers.front()) : TableText(spec, answers));
   const auto unknown = predict::UnknownColumns(predictor, answers.front().row);
   if (!unknown.empty())
     console.Note(fmt::format("unknown (give them with --set): {}", fmt::join(unknown, ", ")));
-  Json json{{"name", spec.name}, {"answers", std::move(list)}};
-  if (!unknown.empty()) json["taken_as_unknown"] = unknown;
-  TRY_STATUS(console.Json(json));
+  result.taken_as_unknown = {unknown.begin(), unknown.end()};
+  TRY_STATUS(console.Json(result.ToJson()));
   const bool any =
       std::ranges::any_of(answers, [](const Answer& a) { return a.prediction.value.has_value(); });
   return any ? kDone : kBadInput;

@@ -357,16 +357,17 @@ TEST_F(ModelFolder, TakesLinksThatStayInTheFolder) {
 
 TEST_F(ModelFolder, IsDescribedByTheKeysOfTheContract) {
   Save("net/1/model.onnx");
-  const auto json = DescribeModel(Path("net"));
-  ASSERT_TRUE(json.has_value()) << json.error().message;
+  const auto facts = DescribeModel(Path("net"));
+  ASSERT_TRUE(facts.has_value()) << facts.error().message;
+  const Json json = facts->ToJson();
   for (const char* key : {"inputs", "outputs", "parameters", "multiply_adds_per_item", "activations_per_item",
                           "inner_modules", "depth", "batchable", "opset", "file_bytes"}) {
-    EXPECT_TRUE(json->contains(key)) << key;
+    EXPECT_TRUE(json.contains(key)) << key;
   }
-  EXPECT_EQ((*json)["inputs"][0]["datatype"], "FP32");
-  EXPECT_EQ((*json)["inputs"][0]["shape"], Json({-1, 3, 4, 4}));
-  EXPECT_EQ((*json)["batchable"], true);
-  EXPECT_EQ((*json)["opset"], 13);
+  EXPECT_EQ(json["inputs"][0]["datatype"], "FP32");
+  EXPECT_EQ(json["inputs"][0]["shape"], Json({-1, 3, 4, 4}));
+  EXPECT_EQ(json["batchable"], true);
+  EXPECT_EQ(json["opset"], 13);
 }
 
 }  // namespace

@@ -8,53 +8,57 @@
 namespace weir::model {
 namespace {
 
-Json TensorsJson(const std::vector<infer::TensorInfo>& tensors) {
-  Json list = Json::array();
+using results::ModelFacts;
+
+std::vector<ModelFacts::Tensor> TensorsOf(const std::vector<infer::TensorInfo>& tensors) {
+  std::vector<ModelFacts::Tensor> list;
   for (const auto& tensor : tensors) {
-    list.push_back({{"name", tensor.name}, {"datatype", ToString(tensor.dtype)}, {"shape", tensor.shape}});
+    list.push_back({.name = tensor.name,
+                    .datatype = std::string(ToString(tensor.dtype)),
+                    .shape = {tensor.shape.begin(), tensor.shape.end()}});
   }
   return list;
 }
 
-void PutFacts(const onnx::GraphFacts& facts, Json& json) {
-  PutIfAny(json, "parameters", facts.parameters);
-  PutIfAny(json, "multiply_adds_per_item", facts.multiply_adds_per_item);
-  PutIfAny(json, "activations_per_item", facts.activations_per_item);
-  PutIfAny(json, "inner_modules", facts.inner_modules);
-  PutIfAny(json, "depth", facts.depth);
-  json["nodes"] = facts.nodes;
-  for (const auto& [domain, version] : facts.opsets) {
+void TakeGraph(const onnx::GraphFacts& graph, ModelFacts& facts) {
+  facts.parameters = graph.parameters;
+  facts.multiply_adds_per_item = graph.multiply_adds_per_item;
+  facts.activations_per_item = graph.activations_per_item;
+  facts.inner_modules = graph.inner_modules;
+  facts.depth = graph.depth;
+  facts.nodes = graph.nodes;
+  for (const auto& [domain, version] : graph.opsets) {
     if (domain.empty()) {
-      json["opset"] = version;
+      facts.opset = version;
     } else {
-      json["other_opsets"][domain] = version;
+      facts.other_opsets[domain] = version;
     }
   }
-  json["ir_version"] = facts.ir_version;
-  if (!facts.producer.empty()) json["producer"] = facts.producer;
-  json["file_bytes"] = facts.file_bytes;
-  if (facts.external_bytes > 0) json["external_bytes"] = facts.external_bytes;
+  facts.ir_version = graph.ir_version;
+  facts.producer = graph.producer;
+  facts.file_bytes = static_cast<int64_t>(graph.file_bytes);
+  facts.external_bytes = static_cast<int64_t>(graph.external_bytes);
 }
 
 }  // namespace
 
-Result<Json> DescribeModel(const std::string& path) {
+Result<ModelFacts> DescribeModel(const std::string& path) {
   const ModelAndFacts opened = TRY(OpenWithFacts(path, {}));
   const Model& model = opened.model;
-  Json json;
-  json["name"] = model.name;
-  if (!model.version.empty()) json["version"] = model.version;
-  if (!model.backend.empty()) json["backend"] = model.backend;
-  json["inputs"] = TensorsJson(model.inputs);
-  json["outputs"] = TensorsJson(model.outputs);
-  if (opened.facts) PutFacts(*opened.facts, json);
-  json["batchable"] = model.not_batchable.empty();
-  if (!model.not_batchable.empty()) json["not_batchable"] = model.not_batchable;
-  PutIfAny(json, "fixed_batch", model.fixed_batch);
-  PutIfAny(json, "max_batch", model.max_batch);
-  json["has_recipe"] = model.recipe.has_value();
-  if (!model.labels.empty()) json["labels"] = model.labels.size();
-  return json;
+  ModelFacts facts;
+  facts.name = model.name;
+  facts.version = model.version;
+  facts.backend = model.backend;
+  facts.inputs = TensorsOf(model.inputs);
+  facts.outputs = TensorsOf(model.outputs);
+  if (opened.facts) TakeGraph(*opened.facts, facts);
+  facts.batchable = model.not_batchable.empty();
+  facts.not_batchable = model.not_batchable;
+  facts.fixed_batch = model.fixed_batch;
+  facts.max_batch = model.max_batch;
+  facts.has_recipe = model.recipe.has_value();
+  facts.labels = std::ssize(model.labels);
+  return facts;
 }
 
 }  // namespace weir::model

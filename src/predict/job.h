@@ -1,4 +1,4 @@
-// The work of `weir fit` and `weir predict`, from files to text and JSON, without printing.
+// The work of `weir fit` and `weir predict`, from files to text and results, without printing.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
 #include "predict/predictor.h"
 #include "predict/validation/checks.h"
 #include "predict/validation/evaluation.h"
+#include "results/fit_result.h"
+#include "results/predict_result.h"
 
 namespace weir::predict {
 
@@ -56,15 +57,15 @@ struct FitJobOptions {
 Result<FitJob> FitFromFiles(const JobPaths& paths, const FitJobOptions& options);
 
 std::string CheckText(const Checked& checked);
-Json CheckJson(const Checked& checked);
+results::FitResult MakeCheckResult(const Checked& checked);
 std::string FitText(const FitJob& job);
 // Returns the scores of every candidate by split, and of the mixture by hardware, network and count; its
 // errors over the range of times; the worst rows; the learning curve; findings; the models as text.
-Json FitJson(const FitJob& job);
+results::FitResult MakeFitResult(const FitJob& job);
 
 // Returns the columns row_id,prediction,low,high,regime,outside; a refused row has no numbers.
 std::string ScoredCsv(std::span<const Prediction> predictions);
 // Counts the regimes, and why rows were refused.
-Json PredictJson(const Predictor& predictor, std::span<const Prediction> predictions);
+results::PredictResult MakePredictResult(const Predictor& predictor, std::span<const Prediction> predictions);
 
 }  // namespace weir::predict

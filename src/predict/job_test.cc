@@ -55,7 +55,7 @@ TEST_F(Job, FitsFilesAndTellsHowWell) {
   ASSERT_EQ(job->left_out.size(), 4U);
   EXPECT_EQ(job->left_out.front().cases.size(), 216U);
 
-  const Json json = FitJson(*job);
+  const Json json = MakeFitResult(*job).ToJson();
   const Json& inside = json["splits"][0];
   EXPECT_LT(inside["mean_percent"].get<double>(), 5);
   EXPECT_EQ(inside["by_hardware"].size(), 6U);
@@ -89,7 +89,7 @@ TEST_F(Job, TellsBadRowsApartAndFitsTheOthers) {
   EXPECT_EQ(checked->counts.rows, 222);
   EXPECT_EQ(std::ssize(checked->rows) + checked->counts.left_out + checked->counts.unusable, 222);
   EXPECT_THAT(CheckText(*checked), HasSubstr("unusable             2  e.g. nogpu: gpu \"gpu-z\" is not in"));
-  EXPECT_EQ(CheckJson(*checked)["findings"].size(), checked->findings.size());
+  EXPECT_EQ(MakeCheckResult(*checked).findings.size(), checked->findings.size());
 }
 
 TEST_F(Job, TellsOfTwoRowsOfOneId) {
@@ -162,7 +162,7 @@ TEST_F(Job, SaysHowAFileOfRowsWasAnswered) {
       Table(*ParseCsv("row_id,gpu,network,batch,gpu_count\na,gpu-a,small,8,1\nb,gpu-new,small,8,1\n"
                       "c,gpu-z,small,8,1\nd,gpu-z,small,8,2\n")));
   ASSERT_TRUE(predictions.has_value());
-  const Json json = PredictJson(job->predictor, *predictions);
+  const Json json = MakePredictResult(job->predictor, *predictions).ToJson();
   EXPECT_EQ(json["rows"], 4);
   EXPECT_EQ(json["inside"], 1);
   EXPECT_EQ(json["outside"], 1);

@@ -8,6 +8,8 @@
 namespace weir::predict {
 namespace {
 
+using results::FitResult;
+
 constexpr int64_t kProfileParts = 12;
 constexpr size_t kWorst = 15;
 
@@ -32,104 +34,93 @@ std::string FindingsText(const std::vector<Finding>& findings) {
   return text;
 }
 
-Json FindingsJson(const std::vector<Finding>& findings) {
-  Json list = Json::array();
+std::vector<FitResult::Finding> FindingsOf(const std::vector<Finding>& findings) {
+  std::vector<FitResult::Finding> list;
   for (const Finding& finding : findings) {
-    Json rows = Json::array();
-    for (const std::string& row : finding.rows) rows.push_back(EscapeBytes(row));
-    list.push_back(
-        {{"fault", ToString(finding.fault)}, {"what", EscapeBytes(finding.what)}, {"rows", std::move(rows)}});
+    FitResult::Finding& one = list.emplace_back();
+    one.fault = ToString(finding.fault);
+    one.what = EscapeBytes(finding.what);
+    for (const std::string& row : finding.rows) one.rows.push_back(EscapeBytes(row));
   }
   return list;
 }
 
-Json BeginJson(const Spec& spec, const Checked::Counts& counts) {
-  return {{"name", spec.name},         {"target", spec.target},       {"rows", counts.rows},
-          {"skipped", counts.skipped}, {"unusable", counts.unusable}, {"left_out", counts.left_out}};
+FitResult BeginResult(const Spec& spec, const Checked::Counts& counts) {
+  FitResult result;
+  result.name = spec.name;
+  result.target = spec.target;
+  result.rows = counts.rows;
+  result.skipped = counts.skipped;
+  result.unusable = counts.unusable;
+  result.left_out = counts.left_out;
+  return result;
 }
 
-Json ScoreJson(const Score& score) {
-  return {{"median_percent", 100 * score.median},
-          {"p90_percent", 100 * score.p90},
-          {"log_mean_percent", 100 * score.log_mean},
-          {"mean_percent", 100 * score.mape},
-          {"rows", score.rows}};
+results::FitScore ScoreOf(const Score& score) {
+  return {.median_percent = 100 * score.median,
+          .p90_percent = 100 * score.p90,
+          .log_mean_percent = 100 * score.log_mean,
+          .mean_percent = 100 * score.mape,
+          .rows = score.rows};
 }
 
-Json GroupsJson(std::span<const Case> cases, std::string (*name_of)(const Case&)) {
-  Json list = Json::array();
-  for (const GroupScore& group : ScoreByGroup(cases, name_of)) {
-    Json item = ScoreJson(group.score);
-    item["group"] = EscapeBytes(group.name);
-    list.push_back(std::move(item));
-  }
+std::vector<FitResult::Group> GroupsOf(std::span<const Case> cases, std::string (*name_of)(const Case&)) {
+  std::vector<FitResult::Group> list;
+  for (const GroupScore& group : ScoreByGroup(cases, name_of))
+    list.push_back({.score = ScoreOf(group.score), .name = EscapeBytes(group.name)});
   return list;
 }
 
-Json CasesJson(const LeftOut& left_out, const Spec& spec, Json split) {
+void AddCases(const LeftOut& left_out, const Spec& spec, FitResult::Split& split) {
   const std::vector<Case>& cases = left_out.cases;
-  if (spec.hardware) split["by_hardware"] = GroupsJson(cases, [](const Case& one) { return one.hardware; });
-  if (spec.networks) split["by_network"] = GroupsJson(cases, [](const Case& one) { return one.network; });
+  if (spec.hardware) split.by_hardware = GroupsOf(cases, [](const Case& one) { return one.hardware; });
+  if (spec.networks) split.by_network = GroupsOf(cases, [](const Case& one) { return one.network; });
   if (!spec.devices.empty())
-    split["by_devices"] = GroupsJson(cases, [](const Case& one) { return fmt::format("{:g}", one.devices); });
-  Json profile = Json::array(), worst = Json::array();
+    split.by_devices = GroupsOf(cases, [](const Case& one) { return fmt::format("{:g}", one.devices); });
+  split.profile.emplace();
   for (const ProfilePoint& point : ErrorProfile(cases, kProfileParts)) {
-    profile.push_back({{"measured_ms", point.measured},
-                       {"predicted_over_measured", point.median},
-                       {"low", point.low},
-                       {"high", point.high},
-                       {"rows", point.cases}});
+    split.profile->push_back({.measured_ms = point.measured,
+                              .predicted_over_measured = point.median,
+                              .low = point.low,
+                              .high = point.high,
+                              .rows = point.cases});
   }
+  split.worst.emplace();
   for (const Case& one : WorstCases(cases, kWorst)) {
-    worst.push_back({{"row", EscapeBytes(one.id)},
-                     {"hardware", EscapeBytes(one.hardware)},
-                     {"network", EscapeBytes(one.network)},
-                     {"devices", one.devices},
-                     {"measured_ms", one.measured},
-                     {"predicted_ms", one.predicted}});
+    split.worst->push_back({.row = EscapeBytes(one.id),
+                            .hardware = EscapeBytes(one.hardware),
+                            .network = EscapeBytes(one.network),
+                            .devices = one.devices,
+                            .measured_ms = one.measured,
+                            .predicted_ms = one.predicted});
   }
-  split["profile"] = std::move(profile);
-  split["worst"] = std::move(worst);
-  return split;
 }
 
-Json CandidatesJson(const Predictor& predictor, Split split) {
-  Json candidates = Json::array();
+std::vector<FitResult::Candidate> CandidatesOf(const Predictor& predictor, Split split) {
+  std::vector<FitResult::Candidate> candidates;
   for (const CandidateScore& candidate : predictor.scores()) {
     if (candidate.split != split) continue;
-    Json item = ScoreJson(candidate.score);
-    item["candidate"] = candidate.recipe;
-    item["weight"] = candidate.weight;
-    candidates.push_back(std::move(item));
+    candidates.push_back(
+        {.score = ScoreOf(candidate.score), .name = candidate.recipe, .weight = candidate.weight});
   }
   return candidates;
 }
 
-Json AblationsJson(const std::vector<Ablation>& ablations) {
-  Json list = Json::array();
-  for (const Ablation& ablation : ablations) {
-    Json item = ScoreJson(ablation.score);
-    item["without"] = ablation.without;
-    list.push_back(std::move(item));
-  }
-  return list;
-}
-
-Json SplitsJson(const FitJob& job) {
-  Json splits = Json::array();
+std::vector<FitResult::Split> SplitsOf(const FitJob& job) {
+  std::vector<FitResult::Split> splits;
   for (const Predictor::Validated& validated : job.predictor.validated()) {
-    Json split = ScoreJson(validated.score);
-    split["split"] = ToString(validated.split);
-    split["interval_coverage_percent"] = 100 * validated.coverage;
-    split["interval_half_width_percent"] = 100 * validated.half_width;
-    split["interval_score_of_constant"] = validated.score_of_constant;
-    if (!validated.ablations.empty()) split["ablation"] = AblationsJson(validated.ablations);
-    split["candidates"] = CandidatesJson(job.predictor, validated.split);
+    FitResult::Split& split = splits.emplace_back();
+    split.score = ScoreOf(validated.score);
+    split.name = ToString(validated.split);
+    split.interval_coverage_percent = 100 * validated.coverage;
+    split.interval_half_width_percent = 100 * validated.half_width;
+    split.interval_score_of_constant = validated.score_of_constant;
+    for (const Ablation& ablation : validated.ablations)
+      split.ablation.push_back({.score = ScoreOf(ablation.score), .without = ablation.without});
+    split.candidates = CandidatesOf(job.predictor, validated.split);
     for (const LeftOut& left_out : job.left_out) {
-      if (left_out.split == validated.split)
-        split = CasesJson(left_out, job.predictor.spec(), std::move(split));
+      if (left_out.split == validated.split) AddCases(left_out, job.predictor.spec(), split);
     }
-    splits.push_back(std::move(split));
   }
   return splits;
 }
@@ -156,11 +147,11 @@ std::string CheckText(const Checked& checked) {
   return NameText(checked.counts, checked.spec.name) + FindingsText(checked.findings);
 }
 
-Json CheckJson(const Checked& checked) {
-  Json json = BeginJson(checked.spec, checked.counts);
-  json["usable"] = checked.rows.size();
-  json["findings"] = FindingsJson(checked.findings);
-  return json;
+FitResult MakeCheckResult(const Checked& checked) {
+  FitResult result = BeginResult(checked.spec, checked.counts);
+  result.usable = std::ssize(checked.rows);
+  result.findings = FindingsOf(checked.findings);
+  return result;
 }
 
 std::string FitText(const FitJob& job) {
@@ -183,22 +174,20 @@ std::string FitText(const FitJob& job) {
   return text;
 }
 
-Json FitJson(const FitJob& job) {
+FitResult MakeFitResult(const FitJob& job) {
   const Predictor& predictor = job.predictor;
-  Json json = BeginJson(predictor.spec(), job.counts);
-  json["fitted"] = predictor.rows();
-  json["splits"] = SplitsJson(job);
-  if (!job.learning.empty()) json["learning_curve"] = Json::array();
+  FitResult result = BeginResult(predictor.spec(), job.counts);
+  result.fitted = predictor.rows();
+  result.splits = SplitsOf(job);
   for (const LearningPoint& point : job.learning) {
-    Json item = ScoreJson(point.score);
-    item["fitted"] = point.rows;
-    item["answered_percent"] = 100 * point.answered;
-    item["interval_coverage_percent"] = 100 * point.coverage;
-    json["learning_curve"].push_back(std::move(item));
+    result.learning_curve.push_back({.score = ScoreOf(point.score),
+                                     .fitted = point.rows,
+                                     .answered_percent = 100 * point.answered,
+                                     .interval_coverage_percent = 100 * point.coverage});
   }
-  json["findings"] = FindingsJson(job.findings);
-  json["models"] = predictor.Explain();
-  return json;
+  result.findings = FindingsOf(job.findings);
+  result.models = predictor.Explain();
+  return result;
 }
 
 std::string ScoredCsv(std::span<const Prediction> predictions) {
@@ -218,21 +207,27 @@ std::string ScoredCsv(std::span<const Prediction> predictions) {
   return text;
 }
 
-Json PredictJson(const Predictor& predictor, std::span<const Prediction> predictions) {
-  std::map<std::string_view, int64_t> regimes;
-  std::map<std::string, int64_t> refusals;
+results::PredictResult MakePredictResult(const Predictor& predictor,
+                                         std::span<const Prediction> predictions) {
+  results::PredictResult result{.name = predictor.spec().name,
+                                .target = predictor.spec().target,
+                                .rows = std::ssize(predictions),
+                                .refusals = {}};
   for (const Prediction& prediction : predictions) {
-    ++regimes[ToString(prediction.regime)];
-    if (prediction.regime == Regime::kRefused) ++refusals[EscapeBytes(prediction.outside)];
+    switch (prediction.regime) {
+      case Regime::kInside:
+        ++result.inside;
+        break;
+      case Regime::kOutside:
+        ++result.outside;
+        break;
+      case Regime::kRefused:
+        ++result.refused;
+        ++result.refusals[EscapeBytes(prediction.outside)];
+        break;
+    }
   }
-  Json json{
-      {"name", predictor.spec().name}, {"target", predictor.spec().target}, {"rows", predictions.size()}};
-  for (const Regime regime : {Regime::kInside, Regime::kOutside, Regime::kRefused}) {
-    json[std::string(ToString(regime))] = regimes[ToString(regime)];
-  }
-  json["refusals"] = Json::object();
-  for (const auto& [why, count] : refusals) json["refusals"][why] = count;
-  return json;
+  return result;
 }
 
 }  // namespace weir::predict

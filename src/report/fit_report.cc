@@ -14,25 +14,27 @@
 namespace weir::report {
 namespace {
 
+using results::FitResult;
+
 constexpr size_t kMostBars = 30;
 constexpr size_t kMostTold = 200;  // findings
 
-double NumberOf(const Json& object, const char* key) { return object[key].get<double>(); }
-std::string Percents(const Json& object, const char* key) {
-  return fmt::format("{:.1f}", NumberOf(object, key));
-}
-std::string Text(const Json& object, const char* key) { return object[key].get<std::string>(); }
-std::string Whole(const Json& object, const char* key) {
-  return Number(static_cast<double>(object[key].get<int64_t>()));
+std::string Percents(double percent) { return fmt::format("{:.1f}", percent); }
+std::string Whole(int64_t number) { return Number(static_cast<double>(number)); }
+
+// Returns no split where the rows were not cross-validated.
+const std::vector<FitResult::Split>& SplitsOf(const FitResult& fit) {
+  static const std::vector<FitResult::Split> none;
+  return fit.splits ? *fit.splits : none;
 }
 
-std::string SplitName(const Json& split) {
+std::string SplitName(const FitResult::Split& split) {
   static const std::map<std::string, std::string> names = {{"inside", "inside the data"},
                                                            {"count", "more devices than were measured"},
                                                            {"hardware", "hardware that was never measured"},
                                                            {"network", "a network that was never measured"}};
-  const auto found = names.find(Text(split, "split"));
-  return found == names.end() ? Text(split, "split") : found->second;
+  const auto found = names.find(split.name);
+  return found == names.end() ? split.name : found->second;
 }
 
 // How far predictions of a split may be trusted: by how often the intervals hold, and by the 90 % quantile of
@@ -41,33 +43,33 @@ struct Reliability {
   const char* words;
   Paragraph::Tone tone;
 };
-Reliability ReliabilityOf(const Json& split) {
-  const double held = NumberOf(split, "interval_coverage_percent"), p90 = NumberOf(split, "p90_percent");
+Reliability ReliabilityOf(const FitResult::Split& split) {
+  const double held = split.interval_coverage_percent, p90 = split.score.p90_percent;
   if (held >= 85 && p90 <= 50) return {"Reliable", Paragraph::Tone::kAnswer};
   if (held >= 80 && p90 <= 200) return {"Use with care", Paragraph::Tone::kWarning};
   return {"Not reliable", Paragraph::Tone::kFailure};
 }
 
-Section AnswerSection(const Json& fit) {
+Section AnswerSection(const FitResult& fit) {
   Section section{.title = "How far off are its predictions?"};
   Table table{
       .caption = "Error of predicted times of rows that were left out of the fit",
       .columns = {"Predicted", "median %", "90 % of rows below %", "exp|log| %", "mape %", "rows",
                   "intervals hold %", "half-width of intervals %", "interval score of constant width"}};
-  for (const Json& split : fit["splits"]) {
+  for (const FitResult::Split& split : SplitsOf(fit)) {
     const Reliability reliability = ReliabilityOf(split);
     section.blocks.emplace_back(Paragraph{
         fmt::format("{}, {}: {} % off in the median, at most {} % for 90 % of rows; intervals hold {} %.",
-                    reliability.words, SplitName(split), Percents(split, "median_percent"),
-                    Percents(split, "p90_percent"), Percents(split, "interval_coverage_percent")),
+                    reliability.words, SplitName(split), Percents(split.score.median_percent),
+                    Percents(split.score.p90_percent), Percents(split.interval_coverage_percent)),
         reliability.tone});
-    table.rows.push_back({SplitName(split), Percents(split, "median_percent"), Percents(split, "p90_percent"),
-                          Percents(split, "log_mean_percent"), Percents(split, "mean_percent"),
-                          Whole(split, "rows"), Percents(split, "interval_coverage_percent"),
-                          Percents(split, "interval_half_width_percent"),
-                          fmt::format("{:.2f}", NumberOf(split, "interval_score_of_constant"))});
+    table.rows.push_back(
+        {SplitName(split), Percents(split.score.median_percent), Percents(split.score.p90_percent),
+         Percents(split.score.log_mean_percent), Percents(split.score.mean_percent), Whole(split.score.rows),
+         Percents(split.interval_coverage_percent), Percents(split.interval_half_width_percent),
+         fmt::format("{:.2f}", split.interval_score_of_constant)});
   }
-  if (fit["splits"].empty()) {
+  if (SplitsOf(fit).empty()) {
     section.blocks.emplace_back(
         Paragraph{"The rows could not be cross-validated: the error of the predictions is unknown.",
                   Paragraph::Tone::kFailure});
@@ -83,7 +85,7 @@ Section AnswerSection(const Json& fit) {
   return section;
 }
 
-Chart ProfileChart(const Json& fit) {
+Chart ProfileChart(const FitResult& fit) {
   Chart chart{
       .kind = Chart::Kind::kLines,
       .title = "Predicted against measured",
@@ -91,23 +93,23 @@ Chart ProfileChart(const Json& fit) {
       .y_label = "predicted / measured",
       .series = {},
       .note = "1 is right. Each point is the median of rows of like time; its bar holds 90 % of them."};
-  for (const Json& split : fit["splits"]) {
-    if (!split.contains("profile") || split["profile"].empty()) continue;
+  for (const FitResult::Split& split : SplitsOf(fit)) {
+    if (!split.profile || split.profile->empty()) continue;
     Series series{.name = SplitName(split), .points = {}};
-    for (const Json& point : split["profile"]) {
-      series.points.push_back({.x = NumberOf(point, "measured_ms"),
+    for (const FitResult::ProfilePoint& point : *split.profile) {
+      series.points.push_back({.x = point.measured_ms,
                                .name = {},
-                               .value = NumberOf(point, "predicted_over_measured"),
-                               .low = NumberOf(point, "low"),
-                               .high = NumberOf(point, "high"),
-                               .note = Count(point["rows"].get<int64_t>(), "row")});
+                               .value = point.predicted_over_measured,
+                               .low = point.low,
+                               .high = point.high,
+                               .note = Count(point.rows, "row")});
     }
     chart.series.push_back(std::move(series));
   }
   return chart;
 }
 
-Chart LearningChart(const Json& curve) {
+Chart LearningChart(const std::vector<FitResult::LearningPoint>& curve) {
   Chart chart{.kind = Chart::Kind::kLines,
               .title = "What more rows would bring",
               .x_label = "rows of the fit",
@@ -116,47 +118,47 @@ Chart LearningChart(const Json& curve) {
               .note =
                   "A curve that still falls says: measure more. The fits chose their mixture without the "
                   "rows that are predicted."};
-  for (const Json& point : curve) {
+  for (const FitResult::LearningPoint& point : curve) {
     const std::string note =
-        fmt::format("{} % answered, intervals hold {} %", Percents(point, "answered_percent"),
-                    Percents(point, "interval_coverage_percent"));
-    const auto add = [&](Series& series, const char* key) {
-      series.points.push_back({.x = NumberOf(point, "fitted"),
+        fmt::format("{} % answered, intervals hold {} %", Percents(point.answered_percent),
+                    Percents(point.interval_coverage_percent));
+    const auto add = [&](Series& series, double percent) {
+      series.points.push_back({.x = static_cast<double>(point.fitted),
                                .name = {},
-                               .value = NumberOf(point, key),
+                               .value = percent,
                                .low = {},
                                .high = {},
                                .note = note});
     };
-    add(chart.series[0], "log_mean_percent");
-    add(chart.series[1], "median_percent");
+    add(chart.series[0], point.score.log_mean_percent);
+    add(chart.series[1], point.score.median_percent);
   }
   return chart;
 }
 
-Section ChartsSection(const Json& fit) {
+Section ChartsSection(const FitResult& fit) {
   Section section{.title = "Predicted against measured"};
   if (Chart profile = ProfileChart(fit); !profile.series.empty())
     section.blocks.emplace_back(std::move(profile));
-  if (fit.contains("learning_curve") && !fit["learning_curve"].empty())
-    section.blocks.emplace_back(LearningChart(fit["learning_curve"]));
+  if (!fit.learning_curve.empty()) section.blocks.emplace_back(LearningChart(fit.learning_curve));
   if (section.blocks.empty()) section.blocks.emplace_back(Paragraph{"Too few rows were left out to draw."});
   return section;
 }
 
-Table GroupTable(const Json& groups, std::string caption, const char* what) {
+Table GroupTable(const std::vector<FitResult::Group>& groups, std::string caption, const char* what) {
   Table table{.caption = std::move(caption),
               .columns = {what, "exp|log| %", "median %", "90 % below %", "rows"}};
-  for (const Json& group : groups)
-    table.rows.push_back({Text(group, "group"), Percents(group, "log_mean_percent"),
-                          Percents(group, "median_percent"), Percents(group, "p90_percent"),
-                          Whole(group, "rows")});
+  for (const FitResult::Group& group : groups)
+    table.rows.push_back({group.name, Percents(group.score.log_mean_percent),
+                          Percents(group.score.median_percent), Percents(group.score.p90_percent),
+                          Whole(group.score.rows)});
   return table;
 }
 
-void AddGroups(const Json& split, const char* key, const char* what, Section& section) {
-  if (!split.contains(key) || split[key].size() < 2) return;
-  const Json& groups = split[key];
+void AddGroups(const FitResult::Split& split, const std::optional<std::vector<FitResult::Group>>& of_split,
+               const char* what, Section& section) {
+  if (!of_split || of_split->size() < 2) return;
+  const std::vector<FitResult::Group>& groups = *of_split;
   const std::string title = fmt::format("Error by {}, {}", what, SplitName(split));
   if (groups.size() > kMostBars) {  // bars of hundreds of networks are no picture
     section.blocks.emplace_back(GroupTable(groups, title, what));
@@ -169,42 +171,42 @@ void AddGroups(const Json& split, const char* key, const char* what, Section& se
               .series = {},
               .note = {}};
   Series& series = chart.series.emplace_back();
-  for (const Json& group : groups)
+  for (const FitResult::Group& group : groups)
     series.points.push_back({.x = {},
-                             .name = Text(group, "group"),
-                             .value = NumberOf(group, "log_mean_percent"),
+                             .name = group.name,
+                             .value = group.score.log_mean_percent,
                              .low = {},
                              .high = {},
-                             .note = Count(group["rows"].get<int64_t>(), "row")});
+                             .note = Count(group.score.rows, "row")});
   section.blocks.emplace_back(std::move(chart));
 }
 
-Section GroupsSection(const Json& fit) {
+Section GroupsSection(const FitResult& fit) {
   Section section{.title = "Error by group"};
-  for (const Json& split : fit["splits"]) {
-    AddGroups(split, "by_hardware", "hardware", section);
-    AddGroups(split, "by_network", "network", section);
-    AddGroups(split, "by_devices", "devices", section);
+  for (const FitResult::Split& split : SplitsOf(fit)) {
+    AddGroups(split, split.by_hardware, "hardware", section);
+    AddGroups(split, split.by_network, "network", section);
+    AddGroups(split, split.by_devices, "devices", section);
   }
   if (section.blocks.empty())
     section.blocks.emplace_back(Paragraph{"The rows have no groups to tell apart."});
   return section;
 }
 
-Section CandidatesSection(const Json& fit) {
+Section CandidatesSection(const FitResult& fit) {
   Section section{.title = "Every candidate"};
-  for (const Json& split : fit["splits"]) {
+  for (const FitResult::Split& split : SplitsOf(fit)) {
     Table table{.caption = SplitName(split),
                 .columns = {"candidate", "exp|log| %", "median %", "90 % below %", "rows", "weight"}};
-    const auto row = [&](std::string name, const Json& scores, std::string weight) {
-      table.rows.push_back({std::move(name), Percents(scores, "log_mean_percent"),
-                            Percents(scores, "median_percent"), Percents(scores, "p90_percent"),
-                            Whole(scores, "rows"), std::move(weight)});
+    const auto row = [&](std::string name, const results::FitScore& scores, std::string weight) {
+      table.rows.push_back({std::move(name), Percents(scores.log_mean_percent),
+                            Percents(scores.median_percent), Percents(scores.p90_percent), Whole(scores.rows),
+                            std::move(weight)});
     };
-    row(Text(fit, "estimator"), split, "");
-    for (const Json& candidate : split["candidates"]) {
-      const double weight = NumberOf(candidate, "weight");
-      row(Text(candidate, "candidate"), candidate, weight > 0 ? fmt::format("{:.2f}", weight) : "");
+    row(fit.estimator.value_or(""), split.score, "");
+    for (const FitResult::Candidate& candidate : split.candidates) {
+      row(candidate.name, candidate.score,
+          candidate.weight > 0 ? fmt::format("{:.2f}", candidate.weight) : "");
     }
     section.blocks.emplace_back(std::move(table));
   }
@@ -212,61 +214,60 @@ Section CandidatesSection(const Json& fit) {
   return section;
 }
 
-Section WorstSection(const Json& fit) {
+Section WorstSection(const FitResult& fit) {
   Section section{.title = "The worst rows", .blocks = {}, .folded = true};
-  for (const Json& split : fit["splits"]) {
-    if (!split.contains("worst")) continue;
+  for (const FitResult::Split& split : SplitsOf(fit)) {
+    if (!split.worst) continue;
     Table table{.caption = SplitName(split),
                 .columns = {"row", "hardware", "network", "devices", "measured ms", "predicted ms", "times"},
                 .rows = {},
                 .text_columns = 3};
-    for (const Json& row : split["worst"]) {
-      const double measured = NumberOf(row, "measured_ms"), predicted = NumberOf(row, "predicted_ms");
-      table.rows.push_back({Text(row, "row"), Text(row, "hardware"), Text(row, "network"),
-                            Number(NumberOf(row, "devices")), Number(measured), Number(predicted),
-                            fmt::format("{:.2f}", predicted / measured)});
+    for (const FitResult::Case& row : *split.worst) {
+      table.rows.push_back({row.row, row.hardware, row.network, Number(row.devices), Number(row.measured_ms),
+                            Number(row.predicted_ms),
+                            fmt::format("{:.2f}", row.predicted_ms / row.measured_ms)});
     }
     section.blocks.emplace_back(std::move(table));
   }
   return section;
 }
 
-Section FindingsSection(const Json& fit) {
+Section FindingsSection(const FitResult& fit) {
   Section section{.title = "What was wrong with the rows", .blocks = {}, .folded = true};
   section.blocks.emplace_back(Paragraph{fmt::format(
       "{} rows: {} skipped by the SPEC, {} unusable, {} left out (copies and wrong units), {} fitted.",
-      Whole(fit, "rows"), Whole(fit, "skipped"), Whole(fit, "unusable"), Whole(fit, "left_out"),
-      Whole(fit, "fitted"))});
+      Whole(fit.rows), Whole(fit.skipped), Whole(fit.unusable), Whole(fit.left_out),
+      Whole(fit.fitted.value_or(0)))});
   Table table{.caption = "Findings", .columns = {"kind", "rows", "what"}, .rows = {}, .text_columns = 3};
-  for (const Json& finding : fit["findings"]) {
+  for (const FitResult::Finding& finding : fit.findings) {
     if (table.rows.size() == kMostTold) {
       table.notes.push_back(
-          fmt::format("The first {} of {}; --json has all.", kMostTold, fit["findings"].size()));
+          fmt::format("The first {} of {}; --json has all.", kMostTold, fit.findings.size()));
       break;
     }
-    const Json& rows = finding["rows"];
-    std::string names = rows.empty() ? "" : rows[0].get<std::string>();
+    const std::vector<std::string>& rows = finding.rows;
+    std::string names = rows.empty() ? "" : rows.front();
     if (rows.size() > 1) names += fmt::format(" and {} more", rows.size() - 1);
-    table.rows.push_back({Text(finding, "fault"), std::move(names), Text(finding, "what")});
+    table.rows.push_back({finding.fault, std::move(names), finding.what});
   }
   if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
   return section;
 }
 
-Section ModelsSection(const Json& fit) {
+Section ModelsSection(const FitResult& fit) {
   return {.title = "The models, and how to fit them again",
-          .blocks = {Paragraph{Text(fit, "models"), Paragraph::Tone::kCommand},
-                     Paragraph{Text(fit, "command"), Paragraph::Tone::kCommand}},
+          .blocks = {Paragraph{fit.models.value_or(""), Paragraph::Tone::kCommand},
+                     Paragraph{fit.command.value_or(""), Paragraph::Tone::kCommand}},
           .folded = true};
 }
 
 }  // namespace
 
-Document FitDocument(const Json& fit) {
+Document FitDocument(const FitResult& fit) {
   Document document{
-      .title = fmt::format("Predicting {} of {}", Text(fit, "target"), Text(fit, "name")),
-      .subtitle = fmt::format("{} rows fitted of {}, estimator {}, seed {}", Whole(fit, "fitted"),
-                              Whole(fit, "rows"), Text(fit, "estimator"), fit["seed"].get<int64_t>()),
+      .title = fmt::format("Predicting {} of {}", fit.target, fit.name),
+      .subtitle = fmt::format("{} rows fitted of {}, estimator {}, seed {}", Whole(fit.fitted.value_or(0)),
+                              Whole(fit.rows), fit.estimator.value_or(""), fit.seed.value_or(0)),
       .sections = {}};
   for (const auto section : {AnswerSection, ChartsSection, GroupsSection, CandidatesSection, WorstSection,
                              FindingsSection, ModelsSection})

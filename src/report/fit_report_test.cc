@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// As FitJson gives it, with names that want escaping.
+// As `weir fit` gives it, with names that want escaping.
 Json SmallFit() {
   const Json score = {{"mean_percent", 6.1},
                       {"median_percent", 3.07},
@@ -53,8 +53,10 @@ Json SmallFit() {
   return fit;
 }
 
+Document Drawn(const Json& fit) { return FitDocument(results::FitResult::FromJson(fit).value()); }
+
 TEST(FitDocument, TellsHowFarOffBySplitGroupAndCandidate) {
-  const std::string html = ToHtml(FitDocument(SmallFit()));
+  const std::string html = ToHtml(Drawn(SmallFit()));
   EXPECT_THAT(
       html,
       HasSubstr("<p class=\"answer\">Reliable, hardware that was never measured: 3.1 % off in the median"));
@@ -76,7 +78,7 @@ TEST(FitDocument, ColoursTheVerdictOfASplit) {
     Json fit = SmallFit();
     fit["splits"][0]["interval_coverage_percent"] = held;
     fit["splits"][0]["p90_percent"] = p90;
-    return ToHtml(FitDocument(fit));
+    return ToHtml(Drawn(fit));
   };
   EXPECT_THAT(html_of(90, 40), HasSubstr("<p class=\"answer\">Reliable"));
   EXPECT_THAT(html_of(82, 40), HasSubstr("<p class=\"warning\" role=\"note\">Use with care"));
@@ -88,7 +90,7 @@ TEST(FitDocument, OfAFitWithoutCrossValidationSaysSo) {
   Json fit = SmallFit();
   fit["splits"] = Json::array();
   fit.erase("learning_curve");
-  const Document document = FitDocument(fit);
+  const Document document = Drawn(fit);
   const auto& first = std::get<Paragraph>(document.sections.front().blocks.front());
   EXPECT_EQ(first.tone, Paragraph::Tone::kFailure);
   EXPECT_THAT(ToHtml(document), Not(HasSubstr("<svg")));
@@ -98,7 +100,7 @@ TEST(FitDocument, HundredsOfGroupsAreATable) {
   Json fit = SmallFit();
   const Json group = fit["splits"][0]["by_hardware"][0];
   for (int i = 0; i < 40; ++i) fit["splits"][0]["by_hardware"].push_back(group);
-  const Document document = FitDocument(fit);
+  const Document document = Drawn(fit);
   ASSERT_EQ(document.sections[2].title, "Error by group");
   for (const Block& block : document.sections[2].blocks) EXPECT_TRUE(std::holds_alternative<Table>(block));
 }

@@ -31,8 +31,8 @@ void Describe(F& fields, Described<F, ServerUse>& use) {
   fields("gpu_percent", use.gpu_percent);
   fields("gpu_memory_bytes", use.gpu_memory_bytes);
   fields("gpu_power_watts", use.gpu_power_watts);
-  fields("samples", use.samples);
-  fields("period_ms", use.period_ms);
+  fields.IfAny("samples", use.samples);
+  fields.IfAny("period_ms", use.period_ms);
   fields.Unless("errors", use.errors);
   fields.Unless("last_error", use.last_error);
 }

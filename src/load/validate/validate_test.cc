@@ -492,7 +492,7 @@ TEST(Validate, NamesTheKeyThatIsMissing) {
   EXPECT_THAT(message("/levels/0/reasons/0/evidence"), HasSubstr("reasons[0]: key \"evidence\""));
   EXPECT_THAT(message("/levels/0/split_ms/slip"), HasSubstr("levels[0]: split_ms: key \"slip\""));
   EXPECT_THAT(message("/levels/0/resources/gpus/0/percent/max"),
-              HasSubstr("levels[0]: resources: gpus[0].percent: key \"max\""));
+              HasSubstr("levels[0]: resources: gpus[0]: percent: key \"max\""));
   EXPECT_THAT(message("/interrupted"), HasSubstr("\"interrupted\""));
 }
 
