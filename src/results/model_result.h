@@ -34,7 +34,6 @@ struct ModelFacts {
     std::vector<int64_t> shape;  // -1: free
     bool operator==(const Tensor&) const = default;
   };
-  // Of the graph.
   std::string name, version, backend;
   std::vector<Tensor> inputs, outputs;
   std::optional<int64_t> parameters, multiply_adds_per_item, activations_per_item, inner_modules, depth;

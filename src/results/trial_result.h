@@ -44,15 +44,15 @@ struct TrialMetrics {
   };
 
   std::optional<double> throughput_images_per_s;
-  // Of the application.
+  // The application tells these.
   std::optional<double> wall_s;
   std::optional<int64_t> images, rejected;
   std::optional<RunResult::Stages> stages_ms;
   std::optional<Bounds> bounds;
   std::optional<RunResult::CpuTimes> cpu_ms_per_image;
   std::optional<RunResult::Accuracy> accuracy;
-  // Of the load generator. The times also of one beside the application. Without intervals: those are worked
-  // out over trials.
+  // The load generator tells these. The times may be those of one that ran beside the application. They have
+  // no intervals: those are worked out over trials.
   std::optional<double> throughput_per_s, rows_per_s;
   std::optional<LoadResult::Times> response, service, first_byte, slip;
   std::optional<LoadResult::Split> split;
@@ -61,7 +61,7 @@ struct TrialMetrics {
   std::optional<LoadResult::ServerRequests> server_requests;
   std::optional<int64_t> answered, failed, unsent, planned;
   std::optional<double> client_cpu_us_per_request, spin_cpu_s;
-  // Of both. The server's CPU, accelerator and container are those of the server's own machine.
+  // Both tell these. The server's CPU, accelerator and container are those of the server's own machine.
   std::optional<Resources> resources;
   std::optional<std::string> response_of;  // the source of `response`, if that is not the client
   double machine_cpus = 0;                 // cores that the client may use

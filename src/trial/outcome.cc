@@ -222,7 +222,7 @@ void AddAbsences(const Setting& setting, const Observation& seen, TrialMetrics& 
   if (!seen.responses_absent.empty()) absent.response_ms = seen.responses_absent;
 }
 
-// What both clients tell in forms of their own.
+// The parts that both clients tell in forms of their own.
 struct ClientSide {
   std::optional<Resources> server;
   std::optional<results::Bottleneck> bottleneck;
