@@ -10,7 +10,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SCHEMAS = ("common", "run", "load", "prepare", "monitor", "study", "study-plan")
+SCHEMAS = tuple(sorted(path.stem for path in (ROOT / "docs/reference/schema").glob("*.json")))
 LEFT_OUT = {"results", "http", "oip", "onnx", "model", "infer", "serve", "launch", "yaml"}
 
 

@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "probe/host_probe.h"
 #include "record/provenance.h"
+#include "results/check_results.h"
 
 namespace weir::cli {
 namespace {
@@ -63,11 +64,17 @@ int Doctor(const Arguments& arguments) {
   text += fmt::format("{} would spoil a measurement, {} to be known when reading one\n", warnings,
                       count(probe::Severity::kNote));
   console.Text(text);
-  Json result;
-  result["findings"] = probe::ToJson(findings);
-  result["warnings"] = warnings;
-  result["provenance"] = record::CollectProvenance({.command = CommandLine()}).ToJson();
-  if (const Status written = console.Json(result); !written) return FailWith(written.error());
+  results::DoctorResult result{.findings = {},
+                               .warnings = warnings,
+                               .provenance = record::CollectProvenance({.command = CommandLine()}).ToJson()};
+  for (const probe::Finding& finding : findings) {
+    result.findings.push_back({.kind = std::string(ToString(finding.kind)),
+                               .severity = std::string(ToString(finding.severity)),
+                               .what = finding.what,
+                               .meaning = finding.meaning,
+                               .remedy = finding.remedy});
+  }
+  if (const Status written = console.Json(result.ToJson()); !written) return FailWith(written.error());
   return strict && warnings > 0 ? kJobFailed : kDone;
 }
 

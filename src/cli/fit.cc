@@ -116,7 +116,8 @@ Status CheckTogether(const Wanted& w) {
 std::string ScoresText(const std::string& spec, const results::FitResult& fit) {
   std::string text = fmt::format("{:<18} {:>7} {:>6.0f}", NameOf(spec), Count(fit.fitted.value_or(0)),
                                  fit.wall_s.value_or(0));
-  for (const char* name : {"inside", "count", "hardware", "network"}) {
+  using Split = results::FitResult::Split;
+  for (const char* name : {Split::kInside, Split::kCount, Split::kHardware, Split::kNetwork}) {
     std::string cell = "-";
     for (const results::FitResult::Split& split :
          fit.splits.value_or(std::vector<results::FitResult::Split>())) {

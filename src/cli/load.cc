@@ -14,6 +14,7 @@
 #include "load/session/load_text.h"
 #include "load/validate/validate.h"
 #include "record/provenance.h"
+#include "results/check_results.h"
 
 namespace weir::cli {
 namespace {
@@ -29,18 +30,20 @@ Result<int> ValidateFile(const LoadFlags& flags) {
   TRY_STATUS(console.CheckJson());
   const Json stored = TRY_CONTEXT(ParseJson(TRY(ReadTextFile(flags.validate))), flags.validate);
   const std::vector<load::Finding> findings = TRY_CONTEXT(load::Validate(stored), flags.validate);
-  Json json = Json::array();
-  bool fatal = false;
+  results::ValidateResult result;
   for (const load::Finding& finding : findings) {
-    fatal |= finding.fatal;
+    result.keeps_the_rules &= !finding.fatal;
     console.Text(fmt::format("{} {}{}{}: {}\n", finding.fatal ? "FAULT" : "note ", finding.where,
                              finding.where.empty() ? "" : " ", finding.rule, finding.what));
-    json.push_back(
-        {{"rule", finding.rule}, {"where", finding.where}, {"what", finding.what}, {"fatal", finding.fatal}});
+    result.findings.push_back({.rule = std::string(finding.rule),
+                               .where = finding.where,
+                               .what = finding.what,
+                               .fatal = finding.fatal});
   }
-  console.Text(fmt::format("{}: {}\n", flags.validate, fatal ? "it breaks the rules" : "it keeps the rules"));
-  TRY_STATUS(console.Json({{"findings", std::move(json)}, {"keeps_the_rules", !fatal}}));
-  return fatal ? kClaimInvalid : kDone;
+  console.Text(fmt::format("{}: {}\n", flags.validate,
+                           result.keeps_the_rules ? "it keeps the rules" : "it breaks the rules"));
+  TRY_STATUS(console.Json(result.ToJson()));
+  return result.keeps_the_rules ? kDone : kClaimInvalid;
 }
 
 // Checks the files that are written when the run is over.

@@ -22,6 +22,7 @@
 #include "prepare/sources.h"
 #include "prepare/summary_text.h"
 #include "record/provenance.h"
+#include "results/check_results.h"
 #include "run/picture_judge.h"
 #include "synth/pictures.h"
 
@@ -41,7 +42,7 @@ prepare::Feed FeedOfMadePictures(int64_t count, Seed seed) {
     }
     return {.source = picture->name, .label = picture->label, .encoded = Bytes::Copy(picture->jpeg)};
   };
-  feed.arguments["seed"] = seed.value();
+  feed.arguments.seed = seed.value();
   feed.name = synth::PictureName;
   feed.label = synth::PictureLabel;
   feed.describe = [seed](int64_t index) { return fmt::format("made {} of seed {}\n", index, seed.value()); };
@@ -232,8 +233,8 @@ Result<int> Make(const PrepareFlags& w, Console& console, const Clock& clock, co
   if (w.sample > 0) {
     std::vector<int64_t> chosen = prepare::SampleOf(feed.count, w.sample, static_cast<uint64_t>(w.seed));
     feed = prepare::Pick(std::move(feed), std::move(chosen));
-    feed.arguments["sample"] = w.sample;
-    feed.arguments["seed"] = w.seed;
+    feed.arguments.sample = w.sample;
+    feed.arguments.seed = static_cast<uint64_t>(w.seed);
   }
   Teller teller(console, clock, "prepare");
   const auto summary =
@@ -262,8 +263,7 @@ Result<int> Verify(const PrepareFlags& w, Console& console, const Clock& clock, 
     return Fail(ErrorCode::kNotFound, fmt::format("{}: no finished set is there (no set.json)", w.verify));
   }
   Teller teller(console, clock, "verify");
-  Json sets = Json::array();
-  int64_t faults = 0;
+  results::VerifyResult result;
   for (const std::string& folder : folders) {
     const auto report =
         dataset::VerifySet(folder, {.stop = stop, .progress = [&](int64_t done, int64_t total) {
@@ -271,23 +271,23 @@ Result<int> Verify(const PrepareFlags& w, Console& console, const Clock& clock, 
                                     }});
     console.EndProgress();
     if (!report) return std::unexpected(report.error());
-    faults += report->faults;
-    Json examples = Json::array();
+    result.faults += report->faults;
+    results::VerifyResult::Set& set = result.sets.emplace_back();
+    set = {.folder = EscapeBytes(folder),
+           .images = report->images,
+           .bytes = report->bytes,
+           .faults = report->faults,
+           .examples = {}};
     for (const std::string& example : report->examples) {
       console.Text(fmt::format("{}: {}\n", EscapeBytes(folder), EscapeBytes(example)));
-      examples.push_back(EscapeBytes(example));
+      set.examples.push_back(EscapeBytes(example));
     }
     console.Text(fmt::format("{}: {} pictures, {}: {}\n", EscapeBytes(folder), Count(report->images),
                              Size(static_cast<double>(report->bytes)),
                              report->faults == 0 ? "as the manifest says" : Count(report->faults, "fault")));
-    sets.push_back({{"folder", EscapeBytes(folder)},
-                    {"images", report->images},
-                    {"bytes", report->bytes},
-                    {"faults", report->faults},
-                    {"examples", std::move(examples)}});
   }
-  TRY_STATUS(console.Json({{"faults", faults}, {"sets", std::move(sets)}}));
-  return faults == 0 ? kDone : kJobFailed;
+  TRY_STATUS(console.Json(result.ToJson()));
+  return result.faults == 0 ? kDone : kJobFailed;
 }
 
 // Puts local folders in the place of URLs: copies of what is read, and a folder to make what is published.

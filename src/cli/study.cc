@@ -170,11 +170,11 @@ Result<int> DryRun(const Options& options, const study::StudyFile& file, const s
 
 // Returns the facts that must not change when a study resumes.
 Result<Json> ProvenanceOf(const study::StudyFile& file, trial::TrialRunner& laboratory) {
-  Json provenance =
-      record::CollectProvenance({.command = CommandLine(), .seed = file.seed, .libraries = {}}).ToJson();
-  provenance["materials"] = TRY(laboratory.Materials());
-  provenance["resolved"] = laboratory.ResolvedPaths();
-  return provenance;
+  const results::StudyProvenance provenance{
+      .common = record::CollectProvenance({.command = CommandLine(), .seed = file.seed, .libraries = {}}),
+      .materials = TRY(laboratory.Materials()),
+      .resolved = laboratory.ResolvedPaths()};
+  return provenance.ToJson();
 }
 
 std::string ProgressText(const study::Progress& progress, const study::PlayedTrials& last,

@@ -141,7 +141,7 @@ TEST_P(SetFormatsTest, GoingOnFromAnyPointGivesTheSameBytes) {
         }
         std::ofstream(Path(name + "/set.json.123.tmp")) << "{";  // as a kill leaves it
       }
-      const SetPoint again = ParseSetPoint(SetPointJson(point)).value();
+      const SetPoint again = SetPoint::FromValue(point.ToValue()).value();
       EXPECT_EQ(again, point);
       ASSERT_TRUE(SetWriter::CanResume(Path(name), Facts(), again));
       SetWriter writer = SetWriter::Resume(Path(name), Facts(), kShardBytes, again).value();

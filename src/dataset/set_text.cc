@@ -234,6 +234,28 @@ Result<SetFacts> ParseSetFacts(std::string_view text) {
   return facts;
 }
 
+Json MakingOf(const SetFacts& facts) {
+  SetFacts kept;
+  kept.format = facts.format;
+  kept.geometry = facts.geometry;
+  kept.size = facts.size;
+  kept.channels = facts.channels;
+  kept.part = facts.part;
+  kept.options = facts.options;
+  kept.manifest_hash = std::string(32, '0');
+  kept.records_per_shard = 1;
+  Json json = ParseJson(FormatSetFacts(kept)).value();
+  for (const char* key : {"weir_set", "images", "bytes", "rejected", "manifest_hash", "records_per_shard"})
+    json.erase(key);
+  // One level, so that a difference names the option.
+  if (const auto options = json.find("options"); options != json.end()) {
+    const Json inner = *options;
+    json.erase("options");
+    for (const auto& item : inner.items()) json[item.key()] = item.value();
+  }
+  return json;
+}
+
 std::string FormatSetEntry(const SetEntry& entry) {
   Json json = {{"source", entry.source}};
   if (entry.input >= 0) json["input"] = entry.input;

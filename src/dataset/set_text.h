@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "dataset/set.h"
 
 namespace weir::dataset {
@@ -13,6 +14,10 @@ std::string FormatSetFacts(const SetFacts& facts);
 // Believes nothing: kCorrupt names the key that is missing, of the wrong type, or out of its limits;
 // kUnsupported names a version of set.json that is newer or older than this program's.
 Result<SetFacts> ParseSetFacts(std::string_view text);
+
+// Returns the facts that must be the same to resume a set, inputs apart, as one object: the options' keys
+// stand beside the others.
+Json MakingOf(const SetFacts& facts);
 
 // One line, without its newline.
 std::string FormatSetEntry(const SetEntry& entry);

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/fields.h"
 #include "dataset/append_file.h"
 #include "dataset/file_at.h"
 #include "dataset/hash.h"
@@ -100,38 +101,31 @@ Result<SetFacts> Complete(SetFacts facts, int64_t shard_bytes, const SetPoint& p
 
 }  // namespace
 
-Json SetPointJson(const SetPoint& point) {
-  Json rejected = Json::object();
-  for (const auto& [reason, count] : point.rejected) rejected[reason] = count;
-  return {{"images", point.images},
-          {"bytes", point.bytes},
-          {"manifest_bytes", point.manifest_bytes},
-          {"rejects_bytes", point.rejects_bytes},
-          {"shard", point.shard},
-          {"shard_bytes", point.shard_bytes},
-          {"shard_records", point.shard_records},
-          {"rejected", rejected}};
+template <typename F>
+void Describe(F& fields, Described<F, SetPoint>& point) {
+  fields.FromZero("images", point.images);
+  fields.FromZero("bytes", point.bytes);
+  fields.FromZero("manifest_bytes", point.manifest_bytes);
+  fields.FromZero("rejects_bytes", point.rejects_bytes);
+  fields.FromZero("shard", point.shard);
+  fields.FromZero("shard_bytes", point.shard_bytes);
+  fields.FromZero("shard_records", point.shard_records);
+  fields.Require(point.shard_records <= point.images, "key \"shard_records\" is more than the images");
+  fields("rejected", point.rejected);
 }
 
-Result<SetPoint> ParseSetPoint(const Json& json) {
-  const auto get = [&json](const char* key) -> Result<int64_t> {
-    const int64_t value = TRY(GetInteger(json, key));
-    if (value < 0) return Fail(ErrorCode::kCorrupt, fmt::format("key \"{}\": {} is negative", key, value));
-    return value;
-  };
+Json SetPoint::ToValue() const {
+  Json json;
+  FieldWriter writer(json);
+  Describe(writer, *this);
+  return json;
+}
+
+Result<SetPoint> SetPoint::FromValue(const Json& json) {
   SetPoint point;
-  point.images = TRY(get("images"));
-  point.bytes = TRY(get("bytes"));
-  point.manifest_bytes = TRY(get("manifest_bytes"));
-  point.rejects_bytes = TRY(get("rejects_bytes"));
-  point.shard = TRY(get("shard"));
-  point.shard_bytes = TRY(get("shard_bytes"));
-  point.shard_records = TRY(get("shard_records"));
-  const auto rejected = json.find("rejected");
-  if (rejected == json.end() || !rejected->is_object() || point.shard_records > point.images)
-    return Fail(ErrorCode::kCorrupt, "key \"rejected\" or \"shard_records\" is wrong");
-  for (const auto& item : rejected->items())
-    point.rejected[item.key()] = TRY(GetInteger(*rejected, item.key()));
+  FieldReader reader(json);
+  Describe(reader, point);
+  TRY_STATUS(reader.status());
   return point;
 }
 

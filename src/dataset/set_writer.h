@@ -32,10 +32,10 @@ struct SetPoint {
   int64_t shard_records = 0;
   std::map<std::string, int64_t> rejected;  // by reason
 
+  Json ToValue() const;
+  static Result<SetPoint> FromValue(const Json& json);  // kCorrupt names the key
   bool operator==(const SetPoint&) const = default;
 };
-Json SetPointJson(const SetPoint& point);
-Result<SetPoint> ParseSetPoint(const Json& json);  // kCorrupt names the key
 
 // Data that has been written and may not be on the disk yet. May be settled on another thread than the
 // writer's.

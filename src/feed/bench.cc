@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "dataset/hash.h"
+#include "results/stage.h"
 #include "results/thresholds.h"
 
 namespace weir::feed {
@@ -155,9 +156,9 @@ std::optional<results::Bottleneck> FindFeedBottleneck(const BenchFigures& figure
                             "{:.0f} % of its threads' time to spare",
                             100 * trainer_share, 100 * (1 - threads_share))};
   }
-  const results::StageTime stages[] = {{"read", Seconds(c.read), threads},
-                                       {"decode", Seconds(c.decode), threads},
-                                       {"augment", Seconds(c.augment), threads}};
+  const results::StageTime stages[] = {{results::stage::kRead, Seconds(c.read), threads},
+                                       {results::stage::kDecode, Seconds(c.decode), threads},
+                                       {results::stage::kAugment, Seconds(c.augment), threads}};
   std::optional<results::Bottleneck> most = results::FindBottleneck(stages, figures.wall_s);
   if (!most) return std::nullopt;
   const double part = most->share / threads_share;

@@ -3,40 +3,30 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "base/fields.h"
 #include "base/thread.h"
 
 namespace weir::prepare {
 
-Json CheckpointJson(const Checkpoint& checkpoint) {
-  Json sets = Json::array();
-  for (const dataset::SetPoint& point : checkpoint.sets) sets.push_back(dataset::SetPointJson(point));
-  return {{"next", checkpoint.next},
-          {"inputs", checkpoint.inputs},
-          {"sets", std::move(sets)},
-          {"originals", checkpoint.originals}};
+template <typename F>
+void Describe(F& fields, Described<F, Checkpoint>& checkpoint) {
+  fields.FromZero("next", checkpoint.next);
+  fields("inputs", checkpoint.inputs);
+  fields("sets", checkpoint.sets);
+  fields("originals", checkpoint.originals);
+  fields.Require(std::ranges::all_of(checkpoint.originals, [](int64_t images) { return images >= 0; }),
+                 "key \"originals\" has a number below 0");
+  fields.Require(checkpoint.originals.empty() || checkpoint.originals.size() == checkpoint.sets.size(),
+                 "keys \"originals\" and \"sets\" are not of the same sets");
 }
 
-Result<Checkpoint> ParseCheckpoint(const Json& json) {
-  Checkpoint checkpoint;
-  checkpoint.next = TRY(GetInteger(json, "next"));
-  checkpoint.inputs = TRY(GetString(json, "inputs"));
-  const auto sets = json.find("sets"), originals = json.find("originals");
-  if (checkpoint.next < 0 || sets == json.end() || !sets->is_array() || originals == json.end() ||
-      !originals->is_array()) {
-    return Fail(ErrorCode::kCorrupt, "key \"next\", \"sets\" or \"originals\" is wrong");
-  }
-  for (const Json& point : *sets) checkpoint.sets.push_back(TRY(dataset::ParseSetPoint(point)));
-  for (const Json& images : *originals) {
-    if (!images.is_number_unsigned()) return Fail(ErrorCode::kCorrupt, "key \"originals\" is wrong");
-    checkpoint.originals.push_back(images.get<int64_t>());
-  }
-  if (!checkpoint.originals.empty() && checkpoint.originals.size() != checkpoint.sets.size())
-    return Fail(ErrorCode::kCorrupt, "keys \"originals\" and \"sets\" are not of the same sets");
-  return checkpoint;
-}
+Json Checkpoint::ToJson() const { return FieldsToJson(*this); }
+
+Result<Checkpoint> Checkpoint::FromJson(const Json& json) { return FieldsFromJson<Checkpoint>(json); }
 
 std::string Difference(const Json& had, const Json& wanted) {
   const auto text = [](const Json& json, const std::string& key) {
@@ -70,7 +60,7 @@ Result<Checkpoints::Opened> Checkpoints::Open(const std::string& folder, const J
                     folder, difference));
   }
   for (size_t i = 1; i < contents.entries.size(); ++i)
-    opened.found.push_back(TRY_CONTEXT(ParseCheckpoint(contents.entries[i]), path));
+    opened.found.push_back(TRY_CONTEXT(Checkpoint::FromJson(contents.entries[i]), path));
   opened.checkpoints.reset(new Checkpoints(path, std::move(journal)));
   return opened;
 }
@@ -108,7 +98,7 @@ void Checkpoints::Run(const std::stop_token&) {
     for (dataset::Unsettled& unsettled : task.unsettled) {
       if (status) status = dataset::Settle(unsettled);
     }
-    if (status) status = journal_.Append(CheckpointJson(task.checkpoint));
+    if (status) status = journal_.Append(task.checkpoint.ToJson());
     MutexLock lock(mutex_);
     if (!status) status_ = std::move(status);
   }

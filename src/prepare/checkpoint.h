@@ -24,10 +24,10 @@ struct Checkpoint {
   std::vector<dataset::SetPoint> sets;
   std::vector<int64_t> originals;  // by set: its pictures before copies began; empty: they have not
 
+  Json ToJson() const;
+  static Result<Checkpoint> FromJson(const Json& json);  // kCorrupt names the key
   bool operator==(const Checkpoint&) const = default;
 };
-Json CheckpointJson(const Checkpoint& checkpoint);
-Result<Checkpoint> ParseCheckpoint(const Json& json);  // kCorrupt names the key
 
 // The journal beside unfinished sets. Its first line says what is being made; a line follows for each
 // checkpoint, once all that it tells of is on the disk. One thread at a time; a thread of its own, "settle",

@@ -3,10 +3,20 @@
 #include <memory>
 #include <utility>
 
+#include "base/fields.h"
 #include "base/seed.h"
 #include "dataset/hash.h"
 
 namespace weir::prepare {
+
+template <typename F>
+void Describe(F& fields, Described<F, Feed::Arguments>& arguments) {
+  fields.Unless("labels", arguments.labels);
+  fields("sample", arguments.sample);
+  fields("seed", arguments.seed);
+}
+
+Json Feed::Arguments::ToJson() const { return FieldsToJson(*this); }
 
 Feed Pick(Feed feed, std::vector<int64_t> indices) {
   const auto shared = std::make_shared<const std::vector<int64_t>>(std::move(indices));
@@ -40,7 +50,7 @@ LabelReport ReportLabels(const Feed& feed) {
     if (report.unlabelled_examples.size() < LabelReport::kExamples && feed.name)
       report.unlabelled_examples.push_back(feed.name(i));
   }
-  report.asked_for = report.labelled > 0 || feed.arguments.contains("labels");
+  report.asked_for = report.labelled > 0 || !feed.arguments.labels.empty();
   return report;
 }
 

@@ -32,9 +32,15 @@ struct Feed {
   int64_t skipped = 0;               // entries of the sources that are no pictures
   std::function<FedPicture(int64_t index)> get;
   const char* stage = "disk read";  // what `get` takes its time for, unless a picture is from the network
-  // The arguments that the pictures and their labels depend on, and that are no property of a picture, as an
-  // object: a set that was begun with others is not gone on with.
-  Json arguments = Json::object();
+  // The arguments that the pictures and their labels depend on, and that are no property of a picture: a set
+  // that was begun with others is not gone on with.
+  struct Arguments {
+    std::string labels;  // where they are from; empty: no argument
+    std::optional<int64_t> sample;
+    std::optional<uint64_t> seed;
+    Json ToJson() const;
+  };
+  Arguments arguments;
   // The name and the label that `get` will give, without reading the picture.
   std::function<std::string(int64_t index)> name;
   std::function<std::optional<int>(int64_t index)> label;

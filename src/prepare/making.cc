@@ -27,7 +27,7 @@ void AddTo(dataset::StreamHash& hash, const Feed& feed, int64_t index) {
 dataset::SetFacts FactsToMake(const Feed& feed, const std::string& inputs_hash, const Options& options,
                               const std::optional<dataset::Geometry>& geometry) {
   Json made_with = OptionsJson(options);
-  made_with.update(feed.arguments);
+  made_with.update(feed.arguments.ToJson());
   dataset::SetFacts facts;
   facts.format = options.format;
   facts.geometry = geometry;
@@ -41,29 +41,6 @@ dataset::SetFacts FactsToMake(const Feed& feed, const std::string& inputs_hash, 
   facts.inputs_hash = inputs_hash;
   facts.part = options.part;
   return facts;
-}
-
-// Returns the facts that must be the same to resume a set, inputs apart.
-Json HeadOf(const dataset::SetFacts& facts) {
-  dataset::SetFacts kept;
-  kept.format = facts.format;
-  kept.geometry = facts.geometry;
-  kept.size = facts.size;
-  kept.channels = facts.channels;
-  kept.part = facts.part;
-  kept.options = facts.options;
-  kept.manifest_hash = std::string(32, '0');
-  kept.records_per_shard = 1;
-  Json json = ParseJson(FormatSetFacts(kept)).value();
-  for (const char* key : {"weir_set", "images", "bytes", "rejected", "manifest_hash", "records_per_shard"})
-    json.erase(key);
-  // One level, so that a difference names the option.
-  if (const auto options = json.find("options"); options != json.end()) {
-    const Json inner = *options;
-    json.erase("options");
-    for (const auto& item : inner.items()) json[item.key()] = item.value();
-  }
-  return json;
 }
 
 // The sets of one geometry.
@@ -99,7 +76,7 @@ Job MakeJob(const Feed& feed, const Options& options) {
   job.end = range.end;
   job.head["weir_prepare"] = 1;
   for (size_t i = 0; i < job.sets.size(); i += job.shares) {
-    const Json head = HeadOf(job.sets[i].facts);
+    const Json head = dataset::MakingOf(job.sets[i].facts);
     if (i == 0) job.head.update(head);
     if (options.variations.empty()) continue;
     job.head["variation " + options.variations[i / job.shares].name] = head["geometry"];
@@ -113,7 +90,7 @@ Result<std::optional<std::vector<dataset::SetFacts>>> FindFinished(const Job& jo
   for (const SetToMake& set : job.sets) {
     if (unfinished || !dataset::PreparedSet::IsSet(set.folder)) return std::nullopt;
     dataset::SetFacts facts = TRY(dataset::ReadSetFacts(set.folder));
-    std::string difference = Difference(HeadOf(facts), HeadOf(set.facts));
+    std::string difference = Difference(dataset::MakingOf(facts), dataset::MakingOf(set.facts));
     if (difference.empty() && facts.inputs_hash != set.facts.inputs_hash) {
       difference = fmt::format("inputs: {} then, {} now, or others, or with other labels", facts.inputs,
                                set.facts.inputs);

@@ -132,14 +132,14 @@ TEST_F(ResumeTest, OtherArgumentsAreRefused) {
 // The labels, the sample and the seed are arguments, too: another choice would throw away all that was done.
 TEST_F(ResumeTest, OtherArgumentsOfTheFeedAreRefused) {
   Feed feed = MakeFeed(20);
-  feed.arguments["labels"] = "folders";
+  feed.arguments.labels = "folders";
   const Options options = OptionsFor(dataset::SetFormat::kTar, "set");
   StopAfter(5, feed, options);
   const auto before = ReadAll(Path("set"));
   EXPECT_THAT(Prepare(MakeFeed(20), options).error().message,
               HasSubstr(R"(labels: "folders" then, nothing now)"));
   Feed other = feed;
-  other.arguments["labels"] = "XXH3-128 0";
+  other.arguments.labels = "XXH3-128 0";
   EXPECT_THAT(Prepare(other, options).error().message,
               HasSubstr(R"(labels: "folders" then, "XXH3-128 0" now)"));
   EXPECT_TRUE(ReadAll(Path("set")) == before);

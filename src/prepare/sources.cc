@@ -429,7 +429,7 @@ Feed Sources::MakeFeed() const {
   feed.count = inputs_.size();
   feed.classes = classes_;
   feed.skipped = skipped_;
-  if (!labels_of_.empty()) feed.arguments["labels"] = labels_of_;
+  feed.arguments.labels = labels_of_;
   feed.unused_labels = unused_labels_.count;
   feed.unused_label_examples = unused_labels_.examples;
   feed.get = [this](int64_t index) { return Get(index); };

@@ -347,7 +347,7 @@ TEST_F(SourcesTest, OtherLabelsAreAnotherArgument) {
   Write("in/a/a.jpg", "x");
   const auto arguments = [&](const std::string& labels) {
     const auto sources = Sources::Open({.paths = {Path("in")}, .labels = labels}).value();
-    return DumpJson(sources->MakeFeed().arguments);
+    return DumpJson(sources->MakeFeed().arguments.ToJson());
   };
   Write("one.csv", "a.jpg,1\n");
   Write("same.csv", "a.jpg,1\n");

@@ -20,18 +20,4 @@ constexpr std::array<std::string_view, 3> kSeverities = {"ok", "note", "warning"
 std::string_view ToString(FindingKind kind) { return kKinds[static_cast<size_t>(kind)]; }
 std::string_view ToString(Severity severity) { return kSeverities[static_cast<size_t>(severity)]; }
 
-Json Finding::ToJson() const {
-  return {{"kind", ToString(kind)},
-          {"severity", ToString(severity)},
-          {"what", what},
-          {"meaning", meaning},
-          {"remedy", remedy}};
-}
-
-Json ToJson(const std::vector<Finding>& findings) {
-  Json list = Json::array();
-  for (const Finding& finding : findings) list.push_back(finding.ToJson());
-  return list;
-}
-
 }  // namespace weir::probe

@@ -3,9 +3,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include "base/json.h"
 
 namespace weir::probe {
 
@@ -53,10 +50,7 @@ struct Finding {
   std::string meaning;  // what that means for a measurement
   std::string remedy;   // what to do; empty where there is nothing to do
 
-  Json ToJson() const;  // {"kind", "severity", "what", "meaning", "remedy"}
   bool operator==(const Finding&) const = default;
 };
-
-Json ToJson(const std::vector<Finding>& findings);  // a list
 
 }  // namespace weir::probe

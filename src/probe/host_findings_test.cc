@@ -139,12 +139,9 @@ TEST(JudgeHost, SaysThatAGpuIsAbsentAndWhy) {
   EXPECT_EQ(Of(facts, FindingKind::kGpu).what, "NVIDIA H200, 139.0 GiB (driver 580.1)");
 }
 
-TEST(Finding, StandsInJsonUnderItsKindsName) {
-  const Finding finding{FindingKind::kGovernor, Severity::kWarning, "governor powersave", "slow",
-                        "change it"};
-  EXPECT_EQ(DumpJson(ToJson(std::vector{finding})),
-            R"([{"kind":"cpu-governor","severity":"warning","what":"governor powersave","meaning":"slow",)"
-            R"("remedy":"change it"}])");
+TEST(Finding, HasNamesOfKindsAndSeverities) {
+  EXPECT_EQ(ToString(FindingKind::kGovernor), "cpu-governor");
+  EXPECT_EQ(ToString(Severity::kWarning), "warning");
   EXPECT_EQ(ToString(FindingKind::kPerfEvents), "perf-events");
 }
 

@@ -29,10 +29,11 @@ const std::vector<FitResult::Split>& SplitsOf(const FitResult& fit) {
 }
 
 std::string SplitName(const FitResult::Split& split) {
-  static const std::map<std::string, std::string> names = {{"inside", "inside the data"},
-                                                           {"count", "more devices than were measured"},
-                                                           {"hardware", "hardware that was never measured"},
-                                                           {"network", "a network that was never measured"}};
+  static const std::map<std::string, std::string> names = {
+      {FitResult::Split::kInside, "inside the data"},
+      {FitResult::Split::kCount, "more devices than were measured"},
+      {FitResult::Split::kHardware, "hardware that was never measured"},
+      {FitResult::Split::kNetwork, "a network that was never measured"}};
   const auto found = names.find(split.name);
   return found == names.end() ? split.name : found->second;
 }

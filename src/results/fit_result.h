@@ -50,8 +50,14 @@ struct FitResult {
     bool operator==(const Case&) const = default;
   };
   struct Split {
+    // Names: what the rows were left out by.
+    static constexpr const char* kInside = "inside";
+    static constexpr const char* kCount = "count";
+    static constexpr const char* kHardware = "hardware";
+    static constexpr const char* kNetwork = "network";
+
     FitScore score;
-    std::string name;  // "inside", "count", "hardware", "network"
+    std::string name;
     double interval_coverage_percent = 0, interval_half_width_percent = 0;
     double interval_score_of_constant = 1;
     std::vector<Ablation> ablation;  // empty: absent

@@ -1,6 +1,7 @@
 #include "results/provenance.h"
 
 #include "base/fields.h"
+#include "results/study_provenance.h"
 
 namespace weir::results {
 
@@ -25,8 +26,41 @@ void Describe(F& fields, Described<F, Provenance>& provenance) {
   fields.IfAny("wall_time", provenance.wall_time);
 }
 
+template <typename F>
+void Describe(F& fields, Described<F, StudyProvenance::Model>& model) {
+  fields("configuration", model.configuration);
+  fields("file_bytes", model.file_bytes);
+  fields("file_hash", model.file_hash);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StudyProvenance::Materials>& materials) {
+  fields("program", materials.program);
+  fields("models", materials.models);
+  fields("pictures", materials.pictures);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StudyProvenance::Paths>& paths) {
+  fields("models", paths.models);
+  fields("data", paths.data);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StudyProvenance>& provenance) {
+  Describe(fields, provenance.common);
+  fields("materials", provenance.materials);
+  fields("resolved", provenance.resolved);
+}
+
 Json Provenance::ToJson() const { return FieldsToJson(*this); }
 
 Result<Provenance> Provenance::FromJson(const Json& json) { return FieldsFromJson<Provenance>(json); }
+
+Json StudyProvenance::ToJson() const { return FieldsToJson(*this); }
+
+Result<StudyProvenance> StudyProvenance::FromJson(const Json& json) {
+  return FieldsFromJson<StudyProvenance>(json);
+}
 
 }  // namespace weir::results

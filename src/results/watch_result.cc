@@ -75,6 +75,14 @@ void Describe(F& fields, Described<F, WatchResult::FindMax>& find) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, WatchResult::Busy>& busy) {
+  fields("cpu", busy.cpu);
+  fields("decode", busy.decode);
+  fields("identify", busy.identify);
+  fields("infer", busy.infer);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, WatchResult::StorageDelay>& delay) {
   fields("delay_us", delay.delay_us);
   fields("lookups", delay.lookups);

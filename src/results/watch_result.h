@@ -73,6 +73,11 @@ struct WatchResult {
     std::optional<Bottleneck> bottleneck;  // at the least number that did not hold
     bool operator==(const FindMax&) const = default;
   };
+  // Shares of what each part could do, 0 to 1. `infer` is the engine's, or the CPU's for it.
+  struct Busy {
+    double cpu = 0, decode = 0, identify = 0, infer = 0;
+    bool operator==(const Busy&) const = default;
+  };
   struct StorageDelay {
     double delay_us = 0;
     int64_t lookups = 0;
@@ -98,9 +103,9 @@ struct WatchResult {
   std::vector<Stream> per_stream;
   ClockReport clock;
   int64_t objects = 0, embeddings = 0, identified = 0;
-  std::map<std::string, double> busy;  // share of its capacity that each part used, 0 to 1
-  double cpu_ms_per_frame = 0;         // of this process, by captured frames, made sources left out
-  double made_cpu_s = 0;               // of made sources; 0: absent
+  Busy busy;
+  double cpu_ms_per_frame = 0;  // of this process, by captured frames, made sources left out
+  double made_cpu_s = 0;        // of made sources; 0: absent
   std::optional<Bottleneck> bottleneck;
   std::optional<FindMax> find_max;
   std::optional<StorageDelay> storage_delay;

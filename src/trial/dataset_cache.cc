@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "dataset/set.h"
 #include "dataset/source.h"
 #include "launch/process/command.h"
 
@@ -102,8 +102,7 @@ Result<DataSet> DatasetCache::Make(const Wish& wish, const dataset::Recipe* reci
       std::filesystem::remove_all(fmt::format("{}/links-{}", options_.folder, *wish.images), error);
     if (!made) return std::unexpected(made.error());
   }
-  const Json facts = TRY_CONTEXT(ParseJson(TRY(ReadTextFile(set_file))), set_file);
-  return DataSet{.path = folder, .pictures = TRY_CONTEXT(GetInteger(facts, "images"), set_file)};
+  return DataSet{.path = folder, .pictures = TRY(dataset::ReadSetFacts(folder)).images};
 }
 
 }  // namespace weir::trial

@@ -331,47 +331,46 @@ Result<record::Record> TrialRunner::Play(const study::Trial& trial) {
                         .command = launch::ToShell(arguments)};
 }
 
-Result<Json> TrialRunner::Materials() {
+Result<results::StudyProvenance::Materials> TrialRunner::Materials() {
   const auto digest = [](std::string_view bytes) {
     return fmt::format("{:016x}", Seed(1).Stream(bytes).value());
   };
   constexpr uint64_t kMostBytes = uint64_t{64} << 30;
-  Json models = Json::object();
+  results::StudyProvenance::Materials materials;
   TRY_STATUS(CheckIsThere("data", study_.data, options_.study_folder));
   for (const study::Configuration& configuration : design_.configurations) {
     const std::string name = TRY(ReadSetting(configuration.factors)).model;
-    if (models.contains(name)) continue;
+    if (materials.models.contains(name)) continue;
     TRY_STATUS(CheckIsThere("model", name, options_.study_folder));
     const model::Model& model = *TRY(ModelOf(TRY(SettingOf(configuration))));
-    Json facts{{"configuration", digest(model.config.message)}};
+    results::StudyProvenance::Model& facts = materials.models[name];
+    facts.configuration = digest(model.config.message);
     if (!model.path.empty()) {
       const Bytes bytes = TRY(ReadFile(model.path, kMostBytes));
-      facts["file_bytes"] = bytes.size();
-      facts["file_hash"] = digest(bytes.text());
+      facts.file_bytes = bytes.size();
+      facts.file_hash = digest(bytes.text());
     }
-    models[name] = std::move(facts);
   }
-  Json materials{{"program", digest(TRY(ReadFile(options_.program, kMostBytes)).text())},
-                 {"models", std::move(models)}};
+  materials.program = digest(TRY(ReadFile(options_.program, kMostBytes)).text());
   if (!study_.data.empty())
-    materials["pictures"] =
+    materials.pictures =
         std::ssize(TRY(dataset::ListInputs({FindBeside(study_.data, options_.study_folder)})).inputs);
   return materials;
 }
 
-Json TrialRunner::ResolvedPaths() const {
+results::StudyProvenance::Paths TrialRunner::ResolvedPaths() const {
   const auto resolved = [&](const std::string& name) {
     std::error_code error;
     const std::string path = FindBeside(name, options_.study_folder);
     const auto absolute = std::filesystem::absolute(path, error);
     return EscapeBytes(error || path.contains("://") ? path : absolute.lexically_normal().string());
   };
-  Json paths{{"models", Json::object()}};
-  if (!study_.data.empty()) paths["data"] = resolved(study_.data);
+  results::StudyProvenance::Paths paths;
+  if (!study_.data.empty()) paths.data = resolved(study_.data);
   for (const study::Configuration& configuration : design_.configurations) {
     const auto setting = ReadSetting(configuration.factors);
     if (setting && !setting->model.empty())
-      paths["models"][EscapeBytes(setting->model)] = resolved(setting->model);
+      paths.models[EscapeBytes(setting->model)] = resolved(setting->model);
   }
   return paths;
 }

@@ -12,6 +12,7 @@
 #include "launch/ssh/ssh.h"
 #include "model/model.h"
 #include "record/record.h"
+#include "results/study_provenance.h"
 #include "study/design.h"
 #include "study/study_file.h"
 #include "trial/answers.h"
@@ -49,11 +50,11 @@ class TrialRunner {
   std::vector<Inability> FindInabilities();
 
   // The absolute paths of the models and the data that the study names.
-  Json ResolvedPaths() const;
+  results::StudyProvenance::Paths ResolvedPaths() const;
 
   // Returns the facts that must not change while a study lasts and that its file does not say: digests of
   // this program and of the models, and the number of pictures.
-  Result<Json> Materials();
+  Result<results::StudyProvenance::Materials> Materials();
 
  private:
   // The expected answers of the trials of one data set and one engine.

@@ -9,6 +9,7 @@
 
 #include "base/count.h"
 #include "base/thread.h"
+#include "results/stage.h"
 #include "watch/picture_input.h"
 
 namespace weir::watch {
@@ -170,10 +171,10 @@ std::optional<results::Bottleneck> FindStreamBottleneck(const LoadShares& shares
         .text = "The engine computes nearly all the time: a faster one, or a second one, raises the limit."};
   }
   if (shares.cpu >= kSaturated) {
-    const std::pair<const char*, double> parts[] = {{"decode", shares.decode_cpu},
-                                                    {"infer", shares.infer_cpu},
-                                                    {"identify", shares.lookup_cpu},
-                                                    {"other", shares.other_cpu}};
+    const std::pair<const char*, double> parts[] = {{results::stage::kDecode, shares.decode_cpu},
+                                                    {results::stage::kInfer, shares.infer_cpu},
+                                                    {results::stage::kIdentify, shares.lookup_cpu},
+                                                    {results::stage::kOther, shares.other_cpu}};
     const auto most = std::ranges::max_element(parts, {}, &std::pair<const char*, double>::second);
     // Without that part the rest would fill the CPU later.
     const double rest = std::max(0.05, shares.cpu - most->second / 2);
@@ -311,8 +312,10 @@ Result<results::WatchResult> WatchStreams(const WatchOptions& given, const Watch
   result.clock = {clocks.offset_change_ms, clocks.drift_ppm, clocks.steps, clocks.largest_step_ms};
   const Pipeline::Busy busy = pipeline.busy();
   const LoadShares shares = SharesOf(result, busy, models, cpu_s);
-  result.busy = {{"cpu", shares.cpu}, {"decode", shares.decode_cpu}, {"identify", shares.lookup_cpu}};
-  result.busy["infer"] = shares.infer.value_or(shares.infer_cpu);
+  result.busy = {.cpu = shares.cpu,
+                 .decode = shares.decode_cpu,
+                 .identify = shares.lookup_cpu,
+                 .infer = shares.infer.value_or(shares.infer_cpu)};
   if (result.frames.captured > 0)
     result.cpu_ms_per_frame = 1e3 * (cpu_s - result.made_cpu_s) / static_cast<double>(result.frames.captured);
   result.bottleneck = FindStreamBottleneck(shares);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "load/verdict/level_verdict.h"
+#include "results/sample_header.h"
 
 namespace weir::load {
 namespace {
@@ -41,9 +42,9 @@ const std::optional<Ceiling>& LoadSession::MeasuredCeiling() {
 
 Status LoadSession::KeepSamples(const std::vector<Level>& levels) {
   if (options_.samples.empty()) return {};
-  Json about = {{"model", EscapeBytes(target_.info().name)}, {"levels", Json::array()}};
-  for (const Level& level : levels) about["levels"].push_back(level.name);
-  samples_ = TRY(SampleFile::Create(options_.samples, {.start = clock_.Now(), .about = std::move(about)}));
+  results::SampleHeader about{.model = EscapeBytes(target_.info().name), .levels = {}};
+  for (const Level& level : levels) about.levels.push_back(level.name);
+  samples_ = TRY(SampleFile::Create(options_.samples, {.start = clock_.Now(), .about = about.ToJson()}));
   return {};
 }
 

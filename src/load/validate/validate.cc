@@ -316,11 +316,9 @@ void CheckProvenance(const Json& stored, std::vector<Finding>& findings) {
   if (!provenance)
     return add(rule::kProvenance, "nothing tells where the result is from: " + provenance.error().message,
                true);
-  const std::pair<const char*, const std::string&> texts[] = {
-      {"command", provenance->command}, {"build", provenance->build_id}, {"host", provenance->host}};
-  for (const auto& [what, text] : texts) {
-    if (text.empty()) add(rule::kProvenance, fmt::format("the {} is empty", what), true);
-  }
+  if (provenance->command.empty()) add(rule::kProvenance, "the command is empty", true);
+  if (provenance->build_id.empty()) add(rule::kProvenance, "the build is empty", true);
+  if (provenance->host.empty()) add(rule::kProvenance, "the host is empty", true);
   if (provenance->build_id == "unknown")
     add(rule::kBuild, "the source that the program was built from is not known", false);
   if (provenance->build_dirty)
