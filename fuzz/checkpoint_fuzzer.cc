@@ -11,9 +11,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace weir;
   const Result<Json> json = ParseJson({reinterpret_cast<const char*>(data), size});
   if (!json) return 0;
-  if (const auto checkpoint = prepare::ParseCheckpoint(*json)) {
-    const Json again = prepare::CheckpointJson(*checkpoint);
-    CHECK(prepare::ParseCheckpoint(again).value() == *checkpoint);
+  if (const auto checkpoint = prepare::Checkpoint::FromJson(*json)) {
+    const Json again = checkpoint->ToJson();
+    CHECK(prepare::Checkpoint::FromJson(again).value() == *checkpoint);
   }
   return 0;
 }
