@@ -208,9 +208,10 @@ probe::PhaseOptions Options(const StorageFlags& flags, const probe::StorageProfi
   const probe::StorageOptions train{.profile = profile,
                                     .least_accelerators = bounds.least,
                                     .most_accelerators = bounds.most,
-                                    .read = {.access = flags.source == "memory" ? probe::Access::kMemory
-                                                       : flags.access == "mmap" ? probe::Access::kMmap
-                                                                                : probe::Access::kPool,
+                                    .read = {.access = flags.source == "memory"     ? probe::Access::kMemory
+                                                       : flags.access == "mmap"     ? probe::Access::kMmap
+                                                       : flags.access == "io_uring" ? probe::Access::kUring
+                                                                                    : probe::Access::kPool,
                                              .direct = flags.direct,
                                              .cold = !flags.warm,
                                              .added = added},
@@ -330,7 +331,8 @@ int Storage(const Arguments& arguments) {
               "Number, or a range to search, such as 1:64 (default 1).");
   parser.Text("--set", flags.set,
               "Folder whose files are read instead of a written set. Nothing is written.");
-  parser.Choice("--access", flags.access, {"pool", "mmap"}, "Blocking reads (default) or mappings.");
+  parser.Choice("--access", flags.access, {"pool", "io_uring", "mmap"},
+                "Blocking reads (default), io_uring or mappings.");
   parser.Choice("--source", flags.source, {"storage", "memory"}, "memory: this program without a storage.");
   parser.Switch("--direct", flags.direct, "Reads past the page cache (O_DIRECT).");
   parser.Switch("--warm", flags.warm, "Leaves the page cache as it is.");

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "dataset/hash.h"
 
 namespace weir::probe {
 namespace {
@@ -34,9 +35,37 @@ Buffer Allocate(size_t bytes) {
   return buffer;
 }
 
-std::unexpected<Error> Short(const StorageSample& sample, uint64_t got) {
-  return Fail(ErrorCode::kIo, fmt::format("{}: {} bytes read of {}: the file is shorter than it was",
-                                          EscapeBytes(sample.path), got, sample.bytes));
+// Files that stay open from one sample to the next: shards. One thread at a time.
+class OpenFiles {
+ public:
+  // Returns an open file, or -1.
+  int Find(const std::string& path) const {
+    for (const auto& [name, fd] : files_)
+      if (name == path) return fd.get();
+    return -1;
+  }
+  // Keeps a file open, in place of the oldest one if there are too many.
+  int Keep(const std::string& path, UniqueFd fd) {
+    constexpr size_t kMost = 32;
+    if (files_.size() == kMost) files_.erase(files_.begin());
+    files_.emplace_back(path, std::move(fd));
+    return files_.back().second.get();
+  }
+
+ private:
+  std::vector<std::pair<std::string, UniqueFd>> files_;
+};
+
+// Tells the kernel to forget a sample's pages. The page that it shares with the next sample of a shard stays.
+void Forget(int fd, const StorageSample& sample) {
+  if (sample.place == StorageSample::Place::kFile) {
+    ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    return;
+  }
+  const uint64_t begin = sample.offset / kAlignment * kAlignment;
+  const uint64_t end = (sample.offset + sample.bytes) / kAlignment * kAlignment;
+  if (end > begin)
+    ::posix_fadvise(fd, static_cast<off_t>(begin), static_cast<off_t>(end - begin), POSIX_FADV_DONTNEED);
 }
 
 class PoolReader final : public SampleReader {
@@ -47,31 +76,46 @@ class PoolReader final : public SampleReader {
   Result<ReadMoments> Read(const StorageSample& sample) override {
     ReadMoments moments;
     moments.begin = clock_.Now();
-    const int flags = O_RDONLY | O_CLOEXEC | (options_.direct ? O_DIRECT : 0);
-    UniqueFd fd(::open(sample.path.c_str(), flags));
-    if (!fd.valid()) return FailErrno(EscapeBytes(sample.path), errno);
+    const bool stays_open = sample.place != StorageSample::Place::kFile;
+    UniqueFd opened;
+    int fd = stays_open ? files_.Find(sample.path) : -1;
+    moments.own_file = fd < 0;
+    if (fd < 0) {
+      opened = UniqueFd(::open(sample.path.c_str(), O_RDONLY | O_CLOEXEC | (options_.direct ? O_DIRECT : 0)));
+      if (!opened.valid()) return FailErrno(EscapeBytes(sample.path), errno);
+      fd = opened.get();
+    }
     moments.opened = clock_.Now();
-    moments.cached_bytes = CachedBytes(fd.get(), sample);
+    // The kernel reads ahead in a shard, so what lies in the page cache says nothing about one record.
+    moments.asked_cache = sample.place != StorageSample::Place::kSequence;
+    if (moments.asked_cache) moments.cached_bytes = CachedBytes(fd, sample);
+    if (opened.valid() && sample.place == StorageSample::Place::kRecord)
+      ::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     moments.began = clock_.Now();
     if (options_.access == Access::kMmap) {
-      TRY_STATUS(Touch(sample, fd.get()));
+      TRY_STATUS(Touch(sample, fd));
     } else {
-      TRY_STATUS(ReadWhole(sample, fd.get()));
+      TRY_STATUS(ReadWhole(sample, fd));
     }
     if (options_.added > Duration{}) SleepUntil(clock_.Now() + options_.added);
     moments.read = clock_.Now();
-    if (options_.cold && !options_.direct) ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+    if (options_.cold && !options_.direct) Forget(fd, sample);
     moments.closing = clock_.Now();
-    fd = UniqueFd();
+    if (opened.valid() && stays_open) {
+      files_.Keep(sample.path, std::move(opened));
+    } else {
+      opened = UniqueFd();
+    }
     moments.closed = clock_.Now();
     moments.bytes = sample.bytes;
+    if (options_.verify) TRY_STATUS(VerifySample(sample, buffer_.get() + lead_));
     return moments;
   }
 
  private:
   // O_DIRECT reads whole blocks: the ones in which the sample begins and ends are read whole.
   Status ReadWhole(const StorageSample& sample, int fd) {
-    const uint64_t lead = options_.direct ? sample.offset % kAlignment : 0;
+    const uint64_t lead = lead_ = options_.direct ? sample.offset % kAlignment : 0;
     const uint64_t begin = sample.offset - lead, wanted = sample.bytes + lead;
     uint64_t done = 0;
     while (done < wanted) {
@@ -82,7 +126,7 @@ class PoolReader final : public SampleReader {
       if (got < 0) return FailErrno(EscapeBytes(sample.path), errno);
       done += static_cast<uint64_t>(got);
       const bool at_end = got == 0 || (options_.direct && done % kAlignment != 0);
-      if (at_end && done < wanted) return Short(sample, done - std::min(done, lead));
+      if (at_end && done < wanted) return ShortRead(sample, done - std::min(done, lead));
     }
     return {};
   }
@@ -90,10 +134,11 @@ class PoolReader final : public SampleReader {
   // Copies out of a mapping, as a loader does that keeps its samples. A file that is cut while it is mapped
   // would end the process, so its length is asked first and the kernel reads the pages.
   Status Touch(const StorageSample& sample, int fd) {
+    lead_ = 0;
     const off_t length = ::lseek(fd, 0, SEEK_END);
     if (length < 0) return FailErrno(EscapeBytes(sample.path), errno);
     const auto size = static_cast<uint64_t>(length);
-    if (size < sample.offset + sample.bytes) return Short(sample, size - std::min(size, sample.offset));
+    if (size < sample.offset + sample.bytes) return ShortRead(sample, size - std::min(size, sample.offset));
     const uint64_t lead = sample.offset % kAlignment, bytes = sample.bytes + lead;
     void* mapped =
         ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(sample.offset - lead));
@@ -111,6 +156,8 @@ class PoolReader final : public SampleReader {
   const ReadOptions options_;
   const Clock& clock_;
   const Buffer buffer_;
+  OpenFiles files_;
+  uint64_t lead_ = 0;  // bytes in the buffer before the sample
 };
 
 // Infinitely fast storage: copies from memory that lies outside the caches. The harness's own ceiling.
@@ -147,6 +194,17 @@ class MemoryReader final : public SampleReader {
 
 }  // namespace
 
+std::unexpected<Error> ShortRead(const StorageSample& sample, uint64_t got) {
+  return Fail(ErrorCode::kIo, fmt::format("{}: {} bytes read of {}: the file is shorter than it was",
+                                          EscapeBytes(sample.path), got, sample.bytes));
+}
+
+Status VerifySample(const StorageSample& sample, const std::byte* bytes) {
+  if (sample.hash.empty() || dataset::HashOf({bytes, sample.bytes}) == sample.hash) return {};
+  return Fail(ErrorCode::kCorrupt, fmt::format("{}: {} bytes at {} are not the ones that were written",
+                                               EscapeBytes(sample.path), sample.bytes, sample.offset));
+}
+
 std::optional<uint64_t> CachedBytes(int fd, const StorageSample& sample) {
   constexpr long kCachestat = 451;
   struct {
@@ -160,6 +218,7 @@ std::optional<uint64_t> CachedBytes(int fd, const StorageSample& sample) {
 }
 
 Result<std::unique_ptr<SampleReader>> SampleReader::Make(const ReadOptions& options, const Clock& clock) {
+  if (options.access == Access::kUring) return MakeUringReader(options, clock);
   ::prctl(PR_SET_TIMERSLACK, 1UL);  // an added delay is as long as it says, not 50 us more
   Buffer buffer = Allocate(options.most_bytes + 2 * kAlignment);
   constexpr size_t kSource = size_t{64} << 20;

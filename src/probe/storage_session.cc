@@ -26,8 +26,9 @@ class Trainings {
                          {.accelerators = accelerators,
                           .batch = options_.profile.batch,
                           .step = options_.profile.step,
-                          .threads = options_.threads,
+                          .threads = ThreadsFor(options_.read, options_.threads),
                           .depth = options_.depth,
+                          .sequences = InSequence(samples_),
                           .steps = options_.steps,
                           .limit = options_.limit,
                           .timeout = options_.timeout},
@@ -45,7 +46,7 @@ class Trainings {
     memory.added = Duration{};
     const auto train = TRY(Play(memory,
                                 {.batch = options_.profile.batch,
-                                 .threads = std::min(options_.threads, UsableCpus()),
+                                 .threads = ThreadsFor(memory, options_.threads),
                                  .depth = options_.depth,
                                  .steps = endless,
                                  .limit = 1s,
@@ -88,10 +89,20 @@ Json ToJson(const TrainRun& run) {
 
 }  // namespace
 
+int ThreadsFor(const ReadOptions& read, int threads) {
+  return read.access == Access::kMemory ? std::min(threads, UsableCpus()) : threads;
+}
+
+bool InSequence(const std::vector<StorageSample>& samples) {
+  return !samples.empty() && samples.front().place == StorageSample::Place::kSequence;
+}
+
 SetFacts InspectSet(const std::vector<StorageSample>& samples) {
   SetFacts facts{.samples = samples.size()};
+  std::string_view last;
   for (const StorageSample& sample : samples) {
     facts.bytes += sample.bytes;
+    if (std::exchange(last, sample.path) == sample.path) continue;  // a shard
     if (const auto unwritten = UnwrittenBytes(sample.path)) {
       facts.unwritten_bytes += *unwritten;
     } else {
@@ -102,7 +113,9 @@ SetFacts InspectSet(const std::vector<StorageSample>& samples) {
 }
 
 Status ForgetSet(const std::vector<StorageSample>& samples) {
-  for (const StorageSample& sample : samples) TRY_STATUS(ForgetPages(sample.path));
+  std::string_view last;
+  for (const StorageSample& sample : samples)
+    if (std::exchange(last, sample.path) != sample.path) TRY_STATUS(ForgetPages(sample.path));
   return {};
 }
 

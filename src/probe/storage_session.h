@@ -39,6 +39,11 @@ struct TrainReport {
 // Called after each run with the number of runs so far.
 using Progress = std::function<void(int runs, const TrainRun& last)>;
 
+// Threads that read: from memory no more than there are CPUs, as copies never wait.
+int ThreadsFor(const ReadOptions& read, int threads);
+// Whether a set's samples stand in shards that are read from begin to end.
+bool InSequence(const std::vector<StorageSample>& samples);
+
 // Says of a set whether reads of it need the disk. Opens each file.
 SetFacts InspectSet(const std::vector<StorageSample>& samples);
 

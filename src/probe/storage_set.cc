@@ -14,9 +14,13 @@
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <utility>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "dataset/hash.h"
+#include "dataset/tar.h"
 
 namespace weir::probe {
 namespace {
@@ -25,42 +29,144 @@ namespace fs = std::filesystem;
 
 constexpr size_t kBlock = size_t{1} << 20;
 
-// `written` is called after each block of at most 1 MiB, so that the rate holds within large files too.
-template <typename Written>
-Status WriteSample(const std::string& path, uint64_t bytes, Random& random, std::vector<uint64_t>& block,
-                   const Written& written) {
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd.valid()) return FailErrno(EscapeBytes(path), errno);
-  for (uint64_t done = 0; done < bytes;) {
-    const uint64_t length = std::min<uint64_t>(kBlock, bytes - done);
-    for (uint64_t i = 0; i < (length + 7) / 8; ++i) block[i] = random.Next();
-    for (uint64_t at = 0; at < length;) {
-      const ssize_t got = ::write(fd.get(), reinterpret_cast<const char*>(block.data()) + at, length - at);
+// Writes the files of a set, one after the other. `written` is called after each block of at most 1 MiB, so
+// that the rate holds within large files too. One thread at a time.
+class SetFiles {
+ public:
+  using Written = std::function<Status(uint64_t bytes)>;
+  SetFiles(const MadeSetOptions& options, Random random, Written written)
+      : options_(options), random_(random), written_(std::move(written)), block_(kBlock / 8) {}
+
+  Status Begin(const std::string& path) {
+    path_ = path;
+    offset_ = 0;
+    fd_ = UniqueFd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!fd_.valid()) return FailErrno(EscapeBytes(path), errno);
+    return {};
+  }
+
+  // Appends a sample with the bytes around it.
+  Result<StorageSample> Append(int64_t number, uint64_t bytes) {
+    StorageSample sample{.path = path_, .bytes = bytes};
+    switch (options_.format) {
+      case SetFormat::kFiles:
+        TRY_STATUS(Contents(sample));
+        break;
+      case SetFormat::kTar:
+        sample.place = StorageSample::Place::kSequence;
+        TRY_STATUS(
+            Text(dataset::FormatTarHeader(fmt::format("{:08d}.bin", number), static_cast<int64_t>(bytes))));
+        TRY_STATUS(Contents(sample));
+        TRY_STATUS(Text(dataset::TarPadding(static_cast<int64_t>(bytes))));
+        break;
+      case SetFormat::kTfrecord: {
+        sample.place = StorageSample::Place::kSequence;
+        const std::string length = LittleEndian(bytes, 8);
+        TRY_STATUS(Text(length + Checksum(dataset::Crc32c(std::as_bytes(std::span(length))))));
+        TRY_STATUS(Contents(sample));
+        TRY_STATUS(Text(Checksum(crc_)));
+        break;
+      }
+      case SetFormat::kRaw:
+        sample.place = StorageSample::Place::kRecord;
+        TRY_STATUS(Contents(sample));
+        TRY_STATUS(Noise((kPage - offset_ % kPage) % kPage, [](std::span<const std::byte>) {}));
+        break;
+    }
+    return sample;
+  }
+
+  Status End() {
+    if (options_.format == SetFormat::kTar)
+      TRY_STATUS(Text(std::string(static_cast<size_t>(2 * dataset::kTarBlock), 0)));
+    if (::fsync(fd_.get()) != 0) return FailErrno(EscapeBytes(path_), errno);
+    fd_ = UniqueFd();
+    return {};
+  }
+
+  bool open() const { return fd_.valid(); }
+  uint64_t offset() const { return offset_; }
+
+ private:
+  static constexpr uint64_t kPage = 4096;
+
+  static std::string LittleEndian(uint64_t value, int bytes) {
+    std::string text;
+    for (int i = 0; i < bytes; ++i) text.push_back(static_cast<char>(value >> (8 * i) & 0xff));
+    return text;
+  }
+  static std::string Checksum(uint32_t crc) { return LittleEndian(dataset::MaskCrc32c(crc), 4); }
+
+  Status Write(const char* data, uint64_t bytes) {
+    for (uint64_t at = 0; at < bytes;) {
+      const ssize_t got = ::write(fd_.get(), data + at, bytes - at);
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return FailErrno(EscapeBytes(path), errno);
+      if (got < 0) return FailErrno(EscapeBytes(path_), errno);
       at += static_cast<uint64_t>(got);
     }
-    done += length;
-    TRY_STATUS(written(length));
+    offset_ += bytes;
+    return written_(bytes);
   }
-  if (::fsync(fd.get()) != 0) return FailErrno(EscapeBytes(path), errno);
-  return {};
+  Status Text(const std::string& text) { return Write(text.data(), text.size()); }
+
+  // Writes bytes by chance and shows each piece to `seen`.
+  template <typename Seen>
+  Status Noise(uint64_t bytes, const Seen& seen) {
+    for (uint64_t done = 0; done < bytes;) {
+      const uint64_t length = std::min<uint64_t>(kBlock, bytes - done);
+      for (uint64_t i = 0; i < (length + 7) / 8; ++i) block_[i] = random_.Next();
+      seen(std::as_bytes(std::span(block_)).first(length));
+      TRY_STATUS(Write(reinterpret_cast<const char*>(block_.data()), length));
+      done += length;
+    }
+    return {};
+  }
+
+  Status Contents(StorageSample& sample) {
+    sample.offset = offset_;
+    crc_ = 0;
+    dataset::StreamHash hash;
+    TRY_STATUS(Noise(sample.bytes, [&](std::span<const std::byte> piece) {
+      if (options_.format == SetFormat::kTfrecord) crc_ = dataset::Crc32c(piece, crc_);
+      if (options_.hashes) hash.Add(piece);
+    }));
+    if (options_.hashes) sample.hash = hash.Digest();
+    return {};
+  }
+
+  const MadeSetOptions& options_;
+  Random random_;
+  const Written written_;
+  std::vector<uint64_t> block_;
+  std::string path_;
+  UniqueFd fd_;
+  uint64_t offset_ = 0;
+  uint32_t crc_ = 0;
+};
+
+double DrawSize(const MadeSetOptions& options, Random& random) {
+  if (options.deviation_bytes <= 0) return options.mean_bytes;
+  switch (options.distribution) {
+    case SizeDistribution::kNormal:
+      return options.mean_bytes + options.deviation_bytes * random.Normal();
+    case SizeDistribution::kUniform:
+      return options.mean_bytes + options.deviation_bytes * std::sqrt(3.0) * (2 * random.Uniform() - 1);
+    case SizeDistribution::kLogNormal:
+      break;
+  }
+  // Mean and deviation of a log-normal distribution give those of its logarithm.
+  const double ratio = options.deviation_bytes / options.mean_bytes;
+  const double variance = std::log1p(ratio * ratio);
+  return std::exp(std::log(options.mean_bytes) - variance / 2 + std::sqrt(variance) * random.Normal());
 }
 
 }  // namespace
 
 std::vector<uint64_t> MakeSizes(const MadeSetOptions& options, Seed seed) {
   Random random = seed.Stream("sizes").MakeRandom();
-  // Mean and deviation of a log-normal distribution give those of its logarithm.
-  const double ratio = options.deviation_bytes / options.mean_bytes;
-  const double variance = std::log1p(ratio * ratio);
-  const double mean = std::log(options.mean_bytes) - variance / 2;
   std::vector<uint64_t> sizes(static_cast<size_t>(options.samples));
-  for (uint64_t& size : sizes) {
-    const double bytes =
-        variance == 0 ? options.mean_bytes : std::exp(mean + std::sqrt(variance) * random.Normal());
-    size = static_cast<uint64_t>(std::max(1.0, std::round(bytes)));
-  }
+  for (uint64_t& size : sizes)
+    size = static_cast<uint64_t>(std::max(1.0, std::round(DrawSize(options, random))));
   return sizes;
 }
 
@@ -87,29 +193,37 @@ Result<SetNeeds> CheckSpace(const std::string& path, const MadeSetOptions& optio
 
 Result<MadeSet> MadeSet::Make(const std::string& path, const MadeSetOptions& options, Seed seed,
                               const Clock& clock, const std::stop_token& stop) {
+  if (options.format == SetFormat::kRaw && options.deviation_bytes > 0)
+    return Fail(ErrorCode::kInvalidArgument,
+                "raw records have one size: leave --sample-deviation out, or use another --format");
   RemoveOrphans(path, ReadHostIdentity());
   TRY_STATUS(CheckSpace(path, options, seed));
   const std::vector<uint64_t> sizes = MakeSizes(options, seed);
   MadeSet set(TRY(OwnedFolder::Make(path)));
-  Random random = seed.Stream("contents").MakeRandom();
-  std::vector<uint64_t> block(kBlock / 8);
   const Instant begin = clock.Now();
-  double written = 0;
+  double done = 0;
+  SetFiles files(options, seed.Stream("contents").MakeRandom(), [&](uint64_t bytes) -> Status {
+    if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped while the set was written");
+    done += static_cast<double>(bytes);
+    if (options.max_bytes_per_s > 0) SleepUntil(begin + FromSeconds(done / options.max_bytes_per_s));
+    return {};
+  });
   std::string parent;
+  int64_t file_number = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    const std::string file = set.folder() + "/" + SampleName(static_cast<int64_t>(i));
-    if (const std::string folder = fs::path(file).parent_path().string(); folder != parent) {
-      TRY_STATUS(MakeFolders(folder));
-      parent = folder;
+    const bool full = options.format == SetFormat::kFiles || files.offset() + sizes[i] > options.shard_bytes;
+    if (files.open() && full) TRY_STATUS(files.End());
+    if (!files.open()) {
+      const std::string file = set.folder() + "/" + SampleName(file_number++);
+      if (const std::string folder = fs::path(file).parent_path().string(); folder != parent) {
+        TRY_STATUS(MakeFolders(folder));
+        parent = folder;
+      }
+      TRY_STATUS(files.Begin(file));
     }
-    TRY_STATUS(WriteSample(file, sizes[i], random, block, [&](uint64_t bytes) -> Status {
-      if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped while the set was written");
-      written += static_cast<double>(bytes);
-      if (options.max_bytes_per_s > 0) SleepUntil(begin + FromSeconds(written / options.max_bytes_per_s));
-      return {};
-    }));
-    set.samples_.push_back({file, sizes[i]});
+    set.samples_.push_back(TRY(files.Append(static_cast<int64_t>(i), sizes[i])));
   }
+  if (files.open()) TRY_STATUS(files.End());
   return set;
 }
 

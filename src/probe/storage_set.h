@@ -15,15 +15,35 @@
 namespace weir::probe {
 
 struct StorageSample {
+  enum class Place {
+    kFile,      // a file of its own
+    kSequence,  // in a shard that is read from begin to end
+    kRecord,    // in a shard whose records are read in any order
+  };
   std::string path;
   uint64_t bytes = 0;   // to read
   uint64_t offset = 0;  // of the first of them in the file
+  Place place = Place::kFile;
+  std::string hash;  // of the bytes (dataset::HashOf); empty: not known
 };
+
+// Forms of a set. Shards hold at most `shard_bytes`, and at least one sample.
+enum class SetFormat {
+  kFiles,     // a file for each sample
+  kTar,       // ustar, a member for each sample
+  kTfrecord,  // length, CRC, sample, CRC
+  kRaw,       // records of one size, each at a multiple of 4096 bytes
+};
+enum class SizeDistribution { kLogNormal, kNormal, kUniform };
 
 struct MadeSetOptions {
   int64_t samples = 1000;
   double mean_bytes = 115'000;
-  double deviation_bytes = 0;      // of a log-normal distribution; 0: all alike
+  double deviation_bytes = 0;  // of the sizes; 0: all alike
+  SizeDistribution distribution = SizeDistribution::kLogNormal;
+  SetFormat format = SetFormat::kFiles;
+  uint64_t shard_bytes = uint64_t{256} << 20;
+  bool hashes = false;             // keep a checksum of each sample
   double max_bytes_per_s = 0;      // of writing; 0: no limit
   double least_free_share = 0.05;  // of the file system, which stays free
 };
@@ -50,8 +70,8 @@ Result<SetNeeds> CheckSpace(const std::string& path, const MadeSetOptions& optio
 class MadeSet {
  public:
   // Removes the orphans below `path`, checks the free space, and writes the files with bytes that do not
-  // compress, each synced to the disk. kOverloaded where the space does not suffice, kCancelled after a stop;
-  // nothing of the set stays then.
+  // compress, each synced to the disk. kOverloaded where the space does not suffice, kCancelled after a stop,
+  // kInvalidArgument for raw records of several sizes; nothing of the set stays then.
   static Result<MadeSet> Make(const std::string& path, const MadeSetOptions& options, Seed seed,
                               const Clock& clock, const std::stop_token& stop);
   MadeSet(MadeSet&& other) noexcept = default;

@@ -1,8 +1,14 @@
 #include "probe/storage_train.h"
 
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <deque>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "base/json.h"
 #include "base/mutex.h"
@@ -20,111 +26,25 @@ struct StepState {
   uint64_t bytes = 0;
 };
 
-struct ReaderState {
-  int64_t position = -1;  // that it reads; -1: none
+struct Claim {
+  int64_t position = -1;  // -1: none
   int64_t sample = -1;
-  Instant since{};
-  bool abandoned = false;  // its read hung: another has taken its place
 };
 
-// State of the readers and of the thread that watches, kept by whichever of them lives longest.
-struct Shared {
-  Mutex mutex;
-  CondVar wanted, ready;
-  GlobalOrder order GUARDED_BY(mutex);
-  std::vector<StepState> ring GUARDED_BY(mutex);
-  int64_t next GUARDED_BY(mutex) = 0;      // position to be claimed
-  int64_t released GUARDED_BY(mutex) = 0;  // steps that are over
-  bool ended GUARDED_BY(mutex) = false;
-  std::vector<ReaderState> readers GUARDED_BY(mutex);
-  TrainResult result GUARDED_BY(mutex);
-  int running GUARDED_BY(mutex) = 0;  // readers that are neither done nor abandoned
-
-  const std::vector<StorageSample> samples;
-  const int64_t samples_per_step;
-  const int64_t positions;  // in all
-
-  Shared(std::vector<StorageSample> set, const TrainOptions& options, Seed seed)
-      : order(static_cast<int64_t>(set.size()), seed),
-        ring(static_cast<size_t>(options.depth) + 1),
-        samples(std::move(set)),
-        samples_per_step(int64_t{options.accelerators} * options.batch),
-        positions(samples_per_step * options.steps) {
-    for (StepState& step : ring) step.left = samples_per_step;
-  }
-
-  StepState& StepOf(int64_t number) REQUIRES(mutex) {
-    return ring[static_cast<size_t>(number) % ring.size()];
-  }
+struct ReaderState {
+  struct Slot {
+    Claim claim;
+    Instant since{};
+  };
+  std::deque<Claim> claimed;  // to be read next
+  std::vector<Slot> slots;
+  bool abandoned = false;  // a read hung: another reader has taken its place
 };
 
-// Claims a position. Nullopt if none is left. Waits while the depth is used up.
-std::optional<int64_t> Claim(Shared& shared, size_t reader, const Clock& clock, int64_t& sample) {
-  const MutexLock lock(shared.mutex);
-  const auto ahead = static_cast<int64_t>(shared.ring.size());
-  while (!shared.ended && shared.next < shared.positions &&
-         shared.next / shared.samples_per_step >= shared.released + ahead)
-    shared.wanted.Wait(shared.mutex);
-  if (shared.ended || shared.next >= shared.positions || shared.readers[reader].abandoned)
-    return std::nullopt;
-  sample = shared.order.At(shared.next);
-  shared.readers[reader] = {shared.next, sample, clock.Now(), false};
-  return shared.next++;
-}
-
-void CountEpoch(Shared& shared, int64_t position, const ReadMoments& moments) REQUIRES(shared.mutex) {
-  if (!moments.cached_bytes) return;
-  const auto epoch = static_cast<size_t>(position / static_cast<int64_t>(shared.samples.size()));
-  if (shared.result.epochs.size() <= epoch) shared.result.epochs.resize(epoch + 1);
-  shared.result.epochs[epoch].first += std::min(*moments.cached_bytes, moments.bytes);
-  shared.result.epochs[epoch].second += moments.bytes;
-}
-
-// Counts a sample of a step as there.
-void Arrive(Shared& shared, int64_t position, const ReadMoments& moments) REQUIRES(shared.mutex) {
-  StepState& step = shared.StepOf(position / shared.samples_per_step);
-  if (moments.closed >= step.last.closed) step.last = moments;
-  step.bytes += moments.bytes;
-  if (--step.left == 0) shared.ready.NotifyOne();
-}
-
-// Returns moments of a read that gave nothing, all of its time spent on the read.
-ReadMoments MomentsOfFailure(Instant since, Instant now) {
-  ReadMoments moments;
-  moments.begin = moments.opened = moments.began = since;
-  moments.read = moments.closing = moments.closed = now;
-  return moments;
-}
-
-// False if the reader was abandoned meanwhile.
-bool Deliver(Shared& shared, size_t reader, const Result<ReadMoments>& read, Instant now) {
-  const MutexLock lock(shared.mutex);
-  ReaderState& state = shared.readers[reader];
-  if (state.abandoned) return false;
-  const int64_t position = std::exchange(state.position, -1);
-  if (read) {
-    shared.result.reads.Add(*read);
-    CountEpoch(shared, position, *read);
-    Arrive(shared, position, *read);
-  } else {
-    shared.result.reads.AddError(read.error().message);
-    Arrive(shared, position, MomentsOfFailure(state.since, now));
-  }
-  return true;
-}
-
-void ReadUntilTheEnd(const std::shared_ptr<Shared>& shared, size_t reader, SampleReader& source,
-                     const Clock& clock) {
+struct Task {
+  int slot = 0;
   int64_t sample = 0;
-  while (Claim(*shared, reader, clock, sample)) {
-    const auto read = source.Read(shared->samples[static_cast<size_t>(sample)]);
-    if (!Deliver(*shared, reader, read, clock.Now())) return;
-  }
-  const MutexLock lock(shared->mutex);
-  if (shared->readers[reader].abandoned) return;
-  --shared->running;
-  shared->ready.NotifyAll();
-}
+};
 
 // Divides the stall [deadline, ready] by the work on the last sample.
 Stalls Attribute(Instant deadline, Instant ready, const ReadMoments& last) {
@@ -138,7 +58,281 @@ Stalls Attribute(Instant deadline, Instant ready, const ReadMoments& last) {
   return stalls;
 }
 
-// The readers of one run, and the thread that plays the accelerators.
+// Returns moments of a read that gave nothing, all of its time spent on the read.
+ReadMoments MomentsOfFailure(Instant since, Instant now) {
+  ReadMoments moments;
+  moments.begin = moments.opened = moments.began = since;
+  moments.read = moments.closing = moments.closed = now;
+  return moments;
+}
+
+GlobalOrder MakeOrder(const std::vector<StorageSample>& samples, bool sequences, Seed seed) {
+  if (!sequences) return GlobalOrder(std::ssize(samples), seed);
+  std::vector<int64_t> begins;
+  for (size_t i = 0; i < samples.size(); ++i)
+    if (i == 0 || samples[i].path != samples[i - 1].path) begins.push_back(static_cast<int64_t>(i));
+  begins.push_back(std::ssize(samples));
+  return GlobalOrder(std::move(begins), seed);
+}
+
+// State of the readers and of the thread that watches them, kept by whichever of them lives longest.
+class Shared {
+ public:
+  Shared(std::vector<StorageSample> set, const TrainOptions& options, Seed seed, Instant begin)
+      : samples(std::move(set)),
+        options_(options),
+        samples_per_step_(int64_t{options.accelerators} * options.batch),
+        positions_(samples_per_step_ * options.steps),
+        begin_(begin),
+        order_(MakeOrder(samples, options.sequences, seed)),
+        ring_(static_cast<size_t>(options.depth) + 1),
+        times_(options.step) {
+    for (StepState& step : ring_) step.left = samples_per_step_;
+  }
+
+  const std::vector<StorageSample> samples;
+  Mutex mutex;
+  CondVar changed;  // a reader ended, or the run
+
+  size_t AddReader(int slots) REQUIRES(mutex) {
+    readers_.emplace_back().slots.resize(static_cast<size_t>(slots));
+    ++running_;
+    return readers_.size() - 1;
+  }
+
+  // Gives a reader its next sample. Nullopt at the end of the run, or, unless `may_wait`, while there is
+  // none. Waits while the depth is used up: one reader until the end of a step, the others for that one.
+  std::optional<Task> Take(size_t number, bool may_wait, const Clock& clock) {
+    const MutexLock lock(mutex);
+    ReaderState& reader = readers_[number];
+    while (!ended_ && !reader.abandoned) {
+      const Instant now = clock.Now();
+      Release(now);
+      if (!reader.claimed.empty() || Refill(reader)) {
+        const auto free =
+            std::ranges::find_if(reader.slots, [](const auto& slot) { return slot.claim.position < 0; });
+        if (free == reader.slots.end()) return std::nullopt;
+        *free = {reader.claimed.front(), now};
+        reader.claimed.pop_front();
+        if (waiting_ > 0 && (Open() > 0 || (!sleeper_ && !ends_.empty()))) wanted_.NotifyOne();
+        return Task{static_cast<int>(free - reader.slots.begin()), free->claim.sample};
+      }
+      if (!may_wait) return std::nullopt;
+      if (!sleeper_ && !ends_.empty()) {
+        sleeper_ = true;
+        const Instant due = ends_.front();
+        if (!tick_.WaitUntil(mutex, due)) result_.late_ns.Add((clock.Now() - due).count());
+        sleeper_ = false;
+      } else {
+        ++waiting_;
+        wanted_.Wait(mutex);
+        --waiting_;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Counts the end of a read. False if the reader was abandoned meanwhile.
+  bool Deliver(size_t number, const ReadDone& done, const Clock& clock) {
+    const MutexLock lock(mutex);
+    ReaderState& reader = readers_[number];
+    if (reader.abandoned) return false;
+    ReaderState::Slot& slot = reader.slots[static_cast<size_t>(done.slot)];
+    const int64_t position = std::exchange(slot.claim.position, -1);
+    if (done.read) {
+      result_.reads.Add(*done.read);
+      CountEpoch(position, *done.read);
+      Arrive(position, *done.read);
+    } else {
+      result_.reads.AddError(done.read.error().message);
+      Arrive(position, MomentsOfFailure(slot.since, clock.Now()));
+    }
+    return true;
+  }
+
+  void Leave(size_t number) {
+    const MutexLock lock(mutex);
+    if (readers_[number].abandoned) return;
+    --running_;
+    changed.NotifyAll();
+  }
+
+  void End() REQUIRES(mutex) {
+    ended_ = true;
+    wanted_.NotifyAll();
+    tick_.NotifyAll();
+    changed.NotifyAll();
+  }
+
+  // Counts reads that hang as errors and as arrived, and gives what their readers had claimed to others.
+  // Returns the number of readers that hang.
+  int AbandonHung(Instant now) REQUIRES(mutex) {
+    int hung = 0;
+    for (ReaderState& reader : readers_) {
+      const auto hangs = [&](const ReaderState::Slot& slot) {
+        return slot.claim.position >= 0 && now - slot.since >= options_.timeout;
+      };
+      if (reader.abandoned || std::ranges::none_of(reader.slots, hangs)) continue;
+      reader.abandoned = true;
+      ++hung;
+      --running_;
+      returned_.insert(returned_.end(), reader.claimed.begin(), reader.claimed.end());
+      for (const ReaderState::Slot& slot : reader.slots) {
+        if (slot.claim.position < 0) continue;
+        if (!hangs(slot)) {
+          returned_.push_back(slot.claim);
+          continue;
+        }
+        std::string name = EscapeBytes(samples[static_cast<size_t>(slot.claim.sample)].path);
+        result_.reads.AddError(name + ": the read did not end within the timeout");
+        result_.reads.hung.push_back(std::move(name));
+        Arrive(slot.claim.position, MomentsOfFailure(slot.since, now));
+      }
+    }
+    if (hung > 0) {
+      wanted_.NotifyAll();
+      tick_.NotifyAll();
+    }
+    return hung;
+  }
+
+  bool ended() const REQUIRES(mutex) { return ended_; }
+  int running() const REQUIRES(mutex) { return running_; }
+  bool abandoned(size_t number) const REQUIRES(mutex) { return readers_[number].abandoned; }
+  TrainResult& result() REQUIRES(mutex) { return result_; }
+
+ private:
+  StepState& StepOf(int64_t number) REQUIRES(mutex) {
+    return ring_[static_cast<size_t>(number) % ring_.size()];
+  }
+
+  // Returns the number of positions that may be claimed now.
+  int64_t Open() REQUIRES(mutex) {
+    const int64_t ahead = (released_ + std::ssize(ring_)) * samples_per_step_;
+    return std::min(positions_, ahead) - next_ + std::ssize(returned_);
+  }
+
+  // Gives a reader some positions. False if there is none. Few enough that others can share the step.
+  bool Refill(ReaderState& reader) REQUIRES(mutex) {
+    constexpr int64_t kMostClaimed = 8;
+    if (!returned_.empty()) {
+      reader.claimed.push_back(returned_.front());
+      returned_.pop_front();
+      return true;
+    }
+    const int64_t open = Open();
+    if (open <= 0) return false;
+    const auto in_flight = static_cast<int64_t>(reader.slots.size()) * std::max(1, running_);
+    for (int64_t i = std::clamp(open / (2 * in_flight), int64_t{1}, kMostClaimed); i > 0; --i, ++next_)
+      reader.claimed.push_back({next_, order_.At(next_)});
+    return true;
+  }
+
+  // Lets the samples of further steps be read where steps have ended.
+  void Release(Instant now) REQUIRES(mutex) {
+    for (; !ends_.empty() && ends_.front() <= now; ends_.pop_front(), ++released_) {
+      StepOf(released_) = StepState();
+      StepOf(released_).left = samples_per_step_;
+    }
+  }
+
+  // Counts a sample of a step as there.
+  void Arrive(int64_t position, const ReadMoments& moments) REQUIRES(mutex) {
+    StepState& step = StepOf(position / samples_per_step_);
+    if (moments.closed >= step.last.closed) step.last = moments;
+    step.bytes += moments.bytes;
+    --step.left;
+    while (!ended_ && complete_ < released_ + std::ssize(ring_) && StepOf(complete_).left == 0)
+      Complete(StepOf(complete_));
+  }
+
+  // Lets the accelerators take the next step, whose data are whole.
+  void Complete(const StepState& step) REQUIRES(mutex) {
+    const Instant end = times_.Next(step.last.closed);
+    if (complete_++ == 0) {
+      first_end_ = end;
+    } else {
+      result_.samples += samples_per_step_;
+      result_.bytes += step.bytes;
+      result_.compute += options_.step;
+      if (times_.LastStall() > Duration{}) {
+        const Stalls stalls = Attribute(times_.LastDeadline(), step.last.closed, step.last);
+        result_.stalls.Add(stalls);
+        result_.stall_times.Add(stalls);
+      }
+    }
+    result_.steps = complete_;
+    result_.wall = end - first_end_;
+    ends_.push_back(end);
+    if (complete_ == options_.steps || end - begin_ >= options_.limit) {
+      End();
+    } else if (!sleeper_ && waiting_ > 0) {
+      wanted_.NotifyOne();
+    }
+  }
+
+  void CountEpoch(int64_t position, const ReadMoments& moments) REQUIRES(mutex) {
+    if (!moments.cached_bytes) return;
+    const auto epoch = static_cast<size_t>(position / std::ssize(samples));
+    if (result_.epochs.size() <= epoch) result_.epochs.resize(epoch + 1);
+    result_.epochs[epoch].first += std::min(*moments.cached_bytes, moments.bytes);
+    result_.epochs[epoch].second += moments.bytes;
+  }
+
+  const TrainOptions options_;
+  const int64_t samples_per_step_;
+  const int64_t positions_;  // in all
+  const Instant begin_;
+  CondVar wanted_, tick_;
+  GlobalOrder order_ GUARDED_BY(mutex);
+  std::vector<StepState> ring_ GUARDED_BY(mutex);
+  StepTimes times_ GUARDED_BY(mutex);
+  std::deque<Instant> ends_ GUARDED_BY(mutex);    // of steps that are complete and not released
+  std::deque<Claim> returned_ GUARDED_BY(mutex);  // by readers that hang
+  std::deque<ReaderState> readers_ GUARDED_BY(mutex);
+  int64_t next_ GUARDED_BY(mutex) = 0;      // position to be claimed
+  int64_t complete_ GUARDED_BY(mutex) = 0;  // steps whose data are whole
+  int64_t released_ GUARDED_BY(mutex) = 0;  // steps that are over
+  Instant first_end_ GUARDED_BY(mutex){};
+  bool sleeper_ GUARDED_BY(mutex) = false;  // a reader waits for the end of a step
+  int waiting_ GUARDED_BY(mutex) = 0;       // readers that wait for that one
+  int running_ GUARDED_BY(mutex) = 0;       // readers that are neither done nor abandoned
+  bool ended_ GUARDED_BY(mutex) = false;
+  TrainResult result_ GUARDED_BY(mutex);
+};
+
+// Asks the scheduler to let this thread run soon after it wakes (Linux 6.12: a short slice of the fair
+// share). Its share of the CPU stays the same. Older kernels have no such wish, and nothing changes there.
+void WantShortSlice() {
+  struct {
+    uint32_t size = 48, policy = 0;
+    uint64_t flags = 0;
+    int32_t nice = 0;
+    uint32_t priority = 0;
+    uint64_t runtime = 100'000, deadline = 0, period = 0;
+  } wish;
+  wish.nice = ::getpriority(PRIO_PROCESS, 0);
+  ::syscall(SYS_sched_setattr, 0, &wish, 0U);
+}
+
+void ReadUntilTheEnd(Shared& shared, size_t number, SampleReader& source, const Clock& clock) {
+  WantShortSlice();
+  for (int under_way = 0;;) {
+    while (under_way < source.Slots()) {
+      const auto task = shared.Take(number, under_way == 0, clock);
+      if (!task) break;
+      source.Begin(task->slot, shared.samples[static_cast<size_t>(task->sample)]);
+      ++under_way;
+    }
+    if (under_way == 0) break;
+    const ReadDone done = source.Wait();
+    --under_way;
+    if (!shared.Deliver(number, done, clock)) return;
+  }
+  shared.Leave(number);
+}
+
+// The readers of one run, and the thread that watches them.
 class Training {
  public:
   Training(std::shared_ptr<Shared> shared, const TrainOptions& options, const MakeReader& make_reader,
@@ -154,121 +348,48 @@ class Training {
     size_t number = 0;
     {
       const MutexLock lock(state_.mutex);
-      number = state_.readers.size();
-      state_.readers.emplace_back();
-      ++state_.running;
+      number = state_.AddReader(source->Slots());
     }
     threads_.push_back(StartThread(
         "reader", [shared = shared_, number, &clock = clock_, source = std::move(source)](
-                      const std::stop_token&) mutable { ReadUntilTheEnd(shared, number, *source, clock); }));
+                      const std::stop_token&) mutable { ReadUntilTheEnd(*shared, number, *source, clock); }));
     return {};
   }
 
-  // Runs the accelerators on the calling thread.
+  // Watches until the run has ended.
   Status Run(const std::stop_token& stop) {
-    StepTimes times(options_.step);
-    TrainResult counted;
-    Instant first_end{}, end{};
-    const Instant begin = clock_.Now();
-    for (int64_t number = 0; number < options_.steps && clock_.Now() - begin < options_.limit; ++number) {
-      const auto step = TRY(WaitForStep(number, stop));
-      if (!step) break;
-      end = times.Next(step->last.closed);
-      ++counted.steps;
-      if (number == 0) {
-        first_end = end;
-      } else {
-        counted.samples += state_.samples_per_step;
-        counted.bytes += step->bytes;
-        counted.compute += options_.step;
-        if (times.LastStall() > Duration{})
-          counted.stalls.Add(Attribute(times.LastDeadline(), step->last.closed, step->last));
-      }
-      if (options_.step > Duration{}) {
-        SleepUntil(end);
-        counted.late_ns.Add((clock_.Now() - end).count());
-      }
-      Release(number);
-    }
-    const MutexLock lock(state_.mutex);
-    state_.ended = true;
-    state_.wanted.NotifyAll();
-    TrainResult& result = state_.result;
-    result.steps = counted.steps;
-    result.samples = counted.samples;
-    result.bytes = counted.bytes;
-    result.compute = counted.compute;
-    result.stalls = counted.stalls;
-    result.late_ns = std::move(counted.late_ns);
-    if (counted.steps > 0) result.wall = end - first_end;
-    return {};
-  }
-
-  // Ends within the timeout of a read; what hangs then is left behind.
-  TrainResult Finish() {
-    {
-      const MutexLock lock(state_.mutex);
-      state_.ended = true;
-      state_.wanted.NotifyAll();
-      while (state_.running > 0) {
-        state_.ready.WaitUntil(state_.mutex, clock_.Now() + kLook);
-        AbandonHung();
-      }
-    }
-    const MutexLock lock(state_.mutex);
-    for (size_t i = 0; i < threads_.size(); ++i)
-      if (state_.readers[i].abandoned) threads_[i].detach();
-    return state_.result;
-  }
-
- private:
-  static constexpr Duration kLook = 50ms;
-
-  // Counts reads that hang as errors and as arrived. Returns their number.
-  int AbandonHung() REQUIRES(state_.mutex) {
-    const Instant now = clock_.Now();
-    int hung = 0;
-    for (ReaderState& reader : state_.readers) {
-      if (reader.abandoned || reader.position < 0 || now - reader.since < options_.timeout) continue;
-      reader.abandoned = true;
-      ++hung;
-      --state_.running;
-      std::string name = EscapeBytes(state_.samples[static_cast<size_t>(reader.sample)].path);
-      state_.result.reads.AddError(name + ": the read did not end within the timeout");
-      state_.result.reads.hung.push_back(std::move(name));
-      Arrive(state_, reader.position, MomentsOfFailure(reader.since, now));
-    }
-    return hung;
-  }
-
-  // Waits for a step's data. Nullopt after a stop, or if too many reads hang.
-  Result<std::optional<StepState>> WaitForStep(int64_t number, const std::stop_token& stop) {
     while (true) {
       int hung = 0;
       {
         const MutexLock lock(state_.mutex);
-        StepState& step = state_.StepOf(number);
-        if (step.left == 0) return step;
+        if (state_.ended()) return {};
+        state_.changed.WaitUntil(state_.mutex, clock_.Now() + kLook);
         if (stop.stop_requested()) {
-          state_.result.cancelled = true;
-          return std::nullopt;
+          state_.result().cancelled = true;
+          return {};
         }
-        state_.ready.WaitUntil(state_.mutex, clock_.Now() + kLook);
-        hung = AbandonHung();
-        if (std::ssize(state_.result.reads.hung) >= options_.most_hung) return std::nullopt;
+        hung = state_.AbandonHung(clock_.Now());
+        if (std::ssize(state_.result().reads.hung) >= options_.most_hung) return {};
       }
       for (; hung > 0; --hung) TRY_STATUS(StartReader());
     }
   }
 
-  void Release(int64_t number) {
+  // Ends within the timeout of a read; what hangs then is left behind.
+  TrainResult Finish() {
     const MutexLock lock(state_.mutex);
-    StepState& step = state_.StepOf(number);
-    step = StepState();
-    step.left = state_.samples_per_step;
-    state_.released = number + 1;
-    state_.wanted.NotifyAll();
+    state_.End();
+    while (state_.running() > 0) {
+      state_.changed.WaitUntil(state_.mutex, clock_.Now() + kLook);
+      state_.AbandonHung(clock_.Now());
+    }
+    for (size_t i = 0; i < threads_.size(); ++i)
+      if (state_.abandoned(i)) threads_[i].detach();
+    return state_.result();
   }
+
+ private:
+  static constexpr Duration kLook = 50ms;
 
   const std::shared_ptr<Shared> shared_;
   Shared& state_;  // *shared_
@@ -287,11 +408,28 @@ void Stalls::Add(const Stalls& other) {
   close += other.close;
 }
 
+void StallTimes::Add(const Stalls& stalls) {
+  queue.Add(stalls.queue.count());
+  open.Add(stalls.open.count());
+  read.Add(stalls.read.count());
+  close.Add(stalls.close.count());
+}
+
+void StallTimes::Merge(const StallTimes& other) {
+  queue.Merge(other.queue);
+  open.Merge(other.open);
+  read.Merge(other.read);
+  close.Merge(other.close);
+}
+
 void ReadTally::Add(const ReadMoments& moments) {
-  open_ns.Add((moments.opened - moments.begin).count());
+  if (moments.own_file) {
+    open_ns.Add((moments.opened - moments.begin).count());
+    close_ns.Add((moments.closed - moments.closing).count());
+  }
   read_ns.Add((moments.read - moments.began).count());
-  close_ns.Add((moments.closed - moments.closing).count());
   bytes += moments.bytes;
+  if (!moments.asked_cache) return;
   if (moments.cached_bytes) {
     cached_bytes += std::min(*moments.cached_bytes, moments.bytes);
     asked_bytes += moments.bytes;
@@ -342,10 +480,19 @@ std::optional<double> TrainResult::BytesPerSecond() const {
 int64_t GlobalOrder::At(int64_t position) {
   const int64_t epoch = position / samples_;
   if (epoch != epoch_) {
-    order_.resize(static_cast<size_t>(samples_));
-    std::iota(order_.begin(), order_.end(), int64_t{0});
     Random random = seed_.Stream("epoch").Stream(static_cast<uint64_t>(epoch)).MakeRandom();
-    Shuffle(order_, random);
+    std::vector<int64_t> groups(begins_.empty() ? static_cast<size_t>(samples_) : begins_.size() - 1);
+    std::iota(groups.begin(), groups.end(), int64_t{0});
+    Shuffle(groups, random);
+    if (begins_.empty()) {
+      order_ = std::move(groups);
+    } else {
+      order_.clear();
+      for (const int64_t group : groups)
+        for (int64_t i = begins_[static_cast<size_t>(group)]; i < begins_[static_cast<size_t>(group) + 1];
+             ++i)
+          order_.push_back(i);
+    }
     epoch_ = epoch;
   }
   return order_[static_cast<size_t>(position % samples_)];
@@ -361,7 +508,8 @@ Instant StepTimes::Next(Instant ready) {
 Result<TrainResult> Train(std::vector<StorageSample> samples, const TrainOptions& options, Seed seed,
                           const MakeReader& make_reader, const Clock& clock, const std::stop_token& stop) {
   if (samples.empty()) return Fail(ErrorCode::kInvalidArgument, "a set without samples cannot be read");
-  Training training(std::make_shared<Shared>(std::move(samples), options, seed), options, make_reader, clock);
+  Training training(std::make_shared<Shared>(std::move(samples), options, seed, clock.Now()), options,
+                    make_reader, clock);
   Status status;
   for (int i = 0; i < options.threads && status; ++i) status = training.StartReader();
   if (status) status = training.Run(stop);

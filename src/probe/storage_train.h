@@ -24,6 +24,7 @@ struct TrainOptions {
   Duration step{};         // compute time of a step; zero asks for samples as fast as they come
   int threads = 4;         // that read
   int depth = 2;           // steps that are read ahead
+  bool sequences = false;  // the order is of shards; within one the samples follow one another
   int64_t steps = 100;     // at most
   Duration limit = 60s;    // no step begins after it
   Duration timeout = 10s;  // of one read; after it the read is counted as hung and another thread goes on
@@ -36,6 +37,13 @@ struct Stalls {
   Duration open{}, read{}, close{};
   Duration Total() const { return queue + open + read + close; }
   void Add(const Stalls& other);
+};
+
+// Times of the stages of steps that waited, in nanoseconds: one value for each stage of each such step.
+struct StallTimes {
+  stats::Histogram queue, open, read, close;
+  void Add(const Stalls& stalls);
+  void Merge(const StallTimes& other);
 };
 
 // Times and counts of single reads.
@@ -61,8 +69,9 @@ struct TrainResult {
   Duration compute{};   // of counted steps
   Duration wall{};      // from the end of the first step to that of the last
   Stalls stalls;
+  StallTimes stall_times;
   ReadTally reads;
-  stats::Histogram late_ns;  // of the timer thread's wake-ups
+  stats::Histogram late_ns;  // of wake-ups at the end of a step
   // Cached and asked bytes of each epoch whose cached part is known.
   std::vector<std::pair<uint64_t, uint64_t>> epochs;
   bool cancelled = false;
@@ -79,11 +88,16 @@ struct TrainResult {
 class GlobalOrder {
  public:
   GlobalOrder(int64_t samples, Seed seed) : samples_(samples), seed_(seed) {}
+  // A permutation of groups of neighbours, such as the samples of a shard. `begins` holds the first sample of
+  // each group, and the number of samples at its end.
+  GlobalOrder(std::vector<int64_t> begins, Seed seed)
+      : samples_(begins.back()), seed_(seed), begins_(std::move(begins)) {}
   int64_t At(int64_t position);
 
  private:
   const int64_t samples_;
   const Seed seed_;
+  const std::vector<int64_t> begins_;
   int64_t epoch_ = -1;
   std::vector<int64_t> order_;
 };
@@ -108,9 +122,10 @@ class StepTimes {
 using MakeReader = std::function<Result<std::unique_ptr<SampleReader>>()>;
 
 // Trains over `samples` until the steps or the limit are reached, or `stop` asks. Blocks. Threads named
-// "reader". Errors of single samples are counted in the result. A read that hangs leaves its thread behind
-// with the data that it may still touch; `clock` must then outlive the program's threads.
-// kInvalidArgument where the set has no sample.
+// "reader" also keep the time: the one that waits for the end of a step sleeps until that moment, and takes
+// the next samples when it wakes. So a step costs one wake-up. Errors of single samples are counted in the
+// result. A read that hangs leaves its thread behind with the data that it may still touch; `clock` must then
+// outlive the program's threads. kInvalidArgument where the set has no sample.
 Result<TrainResult> Train(std::vector<StorageSample> samples, const TrainOptions& options, Seed seed,
                           const MakeReader& make_reader, const Clock& clock, const std::stop_token& stop);
 
