@@ -71,6 +71,8 @@ class Session {
   virtual void Start(std::vector<Tensor> inputs, std::vector<std::string> wanted, Done done) {
     done(Run(inputs, wanted));
   }
+  // Whether the outputs are made up instead of computed by the model: they mean nothing to people.
+  virtual bool invents_answers() const { return false; }
   // Returns nullopt for engines that do not know their load; the CPU time of their threads is used instead.
   virtual std::optional<EngineStats> Stats() const { return std::nullopt; }
 };

@@ -21,7 +21,7 @@ class LocalBackend final : public Backend {
   int in_flight() const override {
     return options_.in_flight > 0 ? options_.in_flight : opened_.session->callers() + 1;
   }
-  bool invents_answers() const override { return opened_.session->Stats().has_value(); }
+  bool invents_answers() const override { return opened_.session->invents_answers(); }
   std::string Title() const override;
   BackendDescription Describe() const override;
   std::map<std::string, std::string> Libraries() const override {
@@ -96,10 +96,11 @@ BackendDescription LocalBackend::Describe() const {
           .times = {}};
 }
 
-// An accelerator reports its own load; the load of a CPU engine is that of its threads.
+// An emulated accelerator stands in for the machine's GPUs and reports its own load. A real one keeps NVML in
+// use; the load of a CPU engine is that of its threads.
 monitor::ResourceMonitor::Options LocalBackend::WatchOptions() const {
   monitor::ResourceMonitor::Options options;
-  if (!opened_.session->Stats()) return options;
+  if (!opened_.session->invents_answers() || !opened_.session->Stats()) return options;
   options.device_label = "emulated";
   options.device_busy = [&session = *opened_.session] {
     Duration sum{};

@@ -78,7 +78,7 @@ Status WatchedModel::OpenLocal(const ModelOptions& options, const Clock& clock) 
   backend_->opened = TRY(model::OpenSession(m, options.engine, session, clock));
   const infer::Session& opened = *backend_->opened.session;
   on_cpu_ = opened.threads() > 0;
-  emulated_ = opened.Stats().has_value();
+  emulated_ = opened.invents_answers();
   streams_ = opened.streams();
   int batch = options.batch > 0 ? options.batch : (on_cpu_ ? 1 : kUsualBatch);
   if (m.max_batch) batch = std::min(batch, std::max(1, *m.max_batch));

@@ -149,6 +149,11 @@ TEST(Emulated, TakesTheTimeItIsToldAndQueuesWhatComesMeanwhile) {
   EXPECT_EQ(stats->busy, std::vector<Duration>{9ms});
 }
 
+TEST(Emulated, SaysThatItsAnswersAreInvented) {
+  const ManualClock clock;
+  EXPECT_TRUE(Load("", kClassifier, clock)->invents_answers());
+}
+
 TEST(Emulated, StartedWithoutTimesAnswersInsideOfStart) {
   const ManualClock clock;
   const auto session = Load("", kClassifier, clock);
