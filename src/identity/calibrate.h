@@ -26,6 +26,8 @@ struct CalibrationOptions {
 Result<SegmentUse> CalibrateSegment(std::shared_ptr<const Segment> segment, const CalibrationOptions& options,
                                     Team& team, const std::stop_token& stop = {});
 
+inline constexpr size_t kStrangerSearches = 10'000;  // that measure the scores of strangers well
+
 // Searches with up to `searches` rows of the snapshot and returns how high the best row of another name
 // scores. Returns nullopt below 100 rows.
 Result<std::optional<StrangerScores>> MeasureStrangers(const Snapshot& snapshot, const CodeLayout& layout,

@@ -90,4 +90,6 @@ Result<Manifest> ParseManifest(std::string_view text) {
   return std::move(parsed.manifest);
 }
 
+std::string ManifestPath(const std::string& folder) { return folder + "/index.json"; }
+
 }  // namespace weir::identity

@@ -34,6 +34,8 @@ uint64_t OwnerOf(const Manifest& manifest);
 
 // One line of JSON and one with its checksum.
 std::string FormatManifest(const Manifest& manifest);
+// Returns the path of the manifest of the index in `folder`.
+std::string ManifestPath(const std::string& folder);
 // kCorrupt for a wrong checksum, and for values out of range.
 Result<Manifest> ParseManifest(std::string_view text);
 
