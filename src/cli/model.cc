@@ -22,7 +22,7 @@ std::string Figure(const std::optional<int64_t>& figure, double scale, const cha
 
 std::string Whole(const std::optional<int64_t>& figure) { return figure ? Count(*figure) : "not known"; }
 
-std::string TensorLines(const std::vector<results::ModelFacts::Tensor>& tensors, const char* what) {
+std::string TensorLines(const std::vector<results::Tensor>& tensors, const char* what) {
   std::string text;
   for (const auto& tensor : tensors) {
     text += fmt::format("  {:<8} {}  {} [{}]\n", what, tensor.name, tensor.datatype,

@@ -10,8 +10,8 @@ namespace {
 
 using results::ModelFacts;
 
-std::vector<ModelFacts::Tensor> TensorsOf(const std::vector<infer::TensorInfo>& tensors) {
-  std::vector<ModelFacts::Tensor> list;
+std::vector<results::Tensor> TensorsOf(const std::vector<infer::TensorInfo>& tensors) {
+  std::vector<results::Tensor> list;
   for (const auto& tensor : tensors) {
     list.push_back({.name = tensor.name,
                     .datatype = std::string(ToString(tensor.dtype)),

@@ -3,6 +3,7 @@
 
 #include "base/fields.h"
 #include "results/bottleneck.h"
+#include "results/tensor.h"
 
 namespace weir::results {
 
@@ -13,6 +14,13 @@ void Describe(F& fields, Described<F, Bottleneck>& bottleneck) {
   fields.Unless("share_of", bottleneck.share_of);
   fields.Unless("gain_at_most", bottleneck.gain);
   fields.Unless("text", bottleneck.text);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, Tensor>& tensor) {
+  fields("name", tensor.name);
+  fields("datatype", tensor.datatype);
+  fields("shape", tensor.shape);
 }
 
 }  // namespace weir::results

@@ -1,6 +1,6 @@
 #include "results/model_result.h"
 
-#include "base/fields.h"
+#include "results/describe.h"
 
 namespace weir::results {
 
@@ -14,13 +14,6 @@ void Describe(F& fields, Described<F, ModelMakeResult>& result) {
   fields("wall_s", result.wall_s);
   fields("seed", result.seed);
   fields("command", result.command);
-}
-
-template <typename F>
-void Describe(F& fields, Described<F, ModelFacts::Tensor>& tensor) {
-  fields("name", tensor.name);
-  fields("datatype", tensor.datatype);
-  fields("shape", tensor.shape);
 }
 
 template <typename F>

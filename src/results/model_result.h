@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "results/tensor.h"
 
 namespace weir::results {
 
@@ -29,11 +30,6 @@ struct ModelMakeResult {
 
 // The facts of a model. Figures that the graph does not settle are absent; so are texts that are empty.
 struct ModelFacts {
-  struct Tensor {
-    std::string name, datatype;
-    std::vector<int64_t> shape;  // -1: free
-    bool operator==(const Tensor&) const = default;
-  };
   std::string name, version, backend;
   std::vector<Tensor> inputs, outputs;
   std::optional<int64_t> parameters, multiply_adds_per_item, activations_per_item, inner_modules, depth;

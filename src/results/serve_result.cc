@@ -1,6 +1,6 @@
 #include "results/serve_result.h"
 
-#include "base/fields.h"
+#include "results/describe.h"
 
 namespace weir::results {
 
@@ -9,13 +9,6 @@ void Describe(F& fields, Described<F, ServeResult::Listener>& listener) {
   fields("port", listener.port);
   fields("url", listener.url);
   fields("address", listener.address);
-}
-
-template <typename F>
-void Describe(F& fields, Described<F, ServeResult::Tensor>& tensor) {
-  fields("name", tensor.name);
-  fields("datatype", tensor.datatype);
-  fields("shape", tensor.shape);
 }
 
 template <typename F>

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "results/tensor.h"
 
 namespace weir::results {
 
@@ -17,11 +18,6 @@ struct ServeResult {
     std::string url;      // as a client on this machine would call it
     std::string address;  // that the server listens on
     bool operator==(const Listener&) const = default;
-  };
-  struct Tensor {
-    std::string name, datatype;
-    std::vector<int64_t> shape;  // with the batch dimension; -1: any
-    bool operator==(const Tensor&) const = default;
   };
   struct Model {
     std::string name;  // through EscapeBytes

@@ -41,17 +41,17 @@ std::vector<ServeResult::Listener> Listeners(const ServeResult& result) {
   return listeners;
 }
 
-std::vector<ServeResult::Tensor> Tensors(const std::vector<infer::TensorInfo>& infos) {
-  std::vector<ServeResult::Tensor> tensors;
+std::vector<results::Tensor> Tensors(const std::vector<infer::TensorInfo>& infos) {
+  std::vector<results::Tensor> tensors;
   for (const infer::TensorInfo& info : infos)
     tensors.push_back(
         {.name = info.name, .datatype = std::string(ToString(info.dtype)), .shape = info.shape});
   return tensors;
 }
 
-std::string TensorsText(const std::vector<ServeResult::Tensor>& tensors) {
+std::string TensorsText(const std::vector<results::Tensor>& tensors) {
   std::string text;
-  for (const ServeResult::Tensor& tensor : tensors) {
+  for (const results::Tensor& tensor : tensors) {
     text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", tensor.name, tensor.datatype,
                         infer::ToString(tensor.shape));
   }
@@ -65,7 +65,7 @@ std::string CurlLine(const std::string& http, const ServeResult::Model& model) {
   const std::string bytes = std::string(ToString(infer::DType::kBytes));
   const std::string truth = std::string(ToString(infer::DType::kBool));
   Json inputs = Json::array();
-  for (const ServeResult::Tensor& input : model.inputs) {
+  for (const results::Tensor& input : model.inputs) {
     infer::Shape shape = input.shape;
     std::ranges::replace_if(shape, [](int64_t dim) { return dim < 0; }, 1);
     const int64_t elements = infer::ElementCount(shape).value_or(kMostElements + 1);
