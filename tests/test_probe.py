@@ -1,4 +1,5 @@
 """weir probe storage through the program."""
+import json
 import os
 import signal
 import subprocess
@@ -17,6 +18,37 @@ def test_a_written_set_is_read_judged_and_removed(weir, tmp_path):
     assert {run["accelerators"] for run in result["runs"]} <= {1, 2} and len(result["runs"]) >= 2
     assert result["set"]["samples"] == 60 and result["set"]["bytes"] == 60 * 20000
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("form", ["files", "tar", "tfrecord", "raw"])
+@pytest.mark.parametrize("access", ["pool", "io_uring", "mmap"])
+def test_every_form_is_read_as_it_was_written(weir, tmp_path, form, access):
+    done = weir.run("probe", "storage", tmp_path, *SMALL, "--format", form, "--access", access, "--shard-mb", 1, "--ring-depth", 4, "--verify",
+                    "--json", tmp_path / "result.json", status=None)
+    if b"use --access pool" in done.stderr:
+        pytest.skip(done.stderr.decode())
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["errors"] == 0 and result["set"]["samples"] == 60
+    assert result["read_us"]["count"] >= 2 * 29
+    # A shard stays open; a file of its own is opened for each read.
+    assert (result["open_us"]["count"] >= 2 * 29) == (form == "files")
+    assert set(result["stall_us"]) == {"queue", "open", "read", "close"}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_changed_bytes_are_found(weir, tmp_path):
+    probe = subprocess.Popen([conftest.PROGRAM, "probe", "storage", tmp_path, "--samples", "20", "--sample-bytes", "20000", "--step-ms", "5",
+                              "--steps", "2000", "--limit-s", "20", "--repeats", "1", "--verify", "--json", "-"], stdout=subprocess.PIPE)
+    until = time.monotonic() + 20
+    while len(files := [file for file in tmp_path.rglob("*") if file.is_file() and file.stat().st_size == 20000]) < 20:
+        assert time.monotonic() < until and probe.poll() is None
+        time.sleep(0.01)
+    with open(files[7], "r+b") as file:
+        file.seek(1000)
+        file.write(bytes(64))
+    result = json.loads(probe.communicate(timeout=60)[0])
+    assert result["errors"] > 0 and files[7].name in result["first_errors"][0]
+    assert "are not the ones that were written" in result["first_errors"][0]
 
 
 def test_a_users_folder_is_only_read(weir, tmp_path):
@@ -67,7 +99,9 @@ def test_too_little_space_is_told_before_a_byte_is_written(weir, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("arguments", [("--accelerators", "4:1"), ("--add-latency", "3h"), ("--profile", "abacus"), ("--direct", "--access", "mmap")])
+@pytest.mark.parametrize("arguments", [("--accelerators", "4:1"), ("--add-latency", "3h"), ("--profile", "abacus"), ("--direct", "--access", "mmap"),
+                                       ("--format", "raw", "--sample-bytes", 1000, "--sample-deviation", 100), ("--verify", "--source", "memory"),
+                                       ("--phase", "stream", "--access", "io_uring"), ("--phase", "mix", "--format", "tar")])
 def test_bad_flags_are_refused(weir, tmp_path, arguments):
     weir.run("probe", "storage", tmp_path, *arguments, status=2)
     assert not list(tmp_path.iterdir())

@@ -28,7 +28,10 @@ struct StorageFlags {
   int64_t record_bytes = 0, block_bytes = int64_t{1} << 20;
   std::string path, profile, set, accelerators = "1", access = "pool", source = "storage", json,
                                   added = "0us";
+  std::string format = "files", distribution = "log-normal";
   probe::MadeSetOptions made;
+  int ring_depth = 16, shard_mb = 256;
+  bool verify = false;
   int batch = 0, threads = 16, depth = 2, repeats = 3, seed = 1;
   int64_t steps = 200;
   double step_ms = 0, limit_s = 30, timeout_s = 10, least_utilisation = 0, max_rate_mb = 0;
@@ -145,6 +148,15 @@ Result<ProbedSet> PrepareSet(const StorageFlags& flags, const probe::StorageProf
   if (made.mean_bytes <= 0) made.mean_bytes = profile.sample_bytes;
   if (made.deviation_bytes <= 0) made.deviation_bytes = profile.sample_deviation_bytes;
   made.max_bytes_per_s = flags.max_rate_mb * 1e6;
+  made.format = flags.format == "tar"        ? probe::SetFormat::kTar
+                : flags.format == "tfrecord" ? probe::SetFormat::kTfrecord
+                : flags.format == "raw"      ? probe::SetFormat::kRaw
+                                             : probe::SetFormat::kFiles;
+  made.distribution = flags.distribution == "normal"    ? probe::SizeDistribution::kNormal
+                      : flags.distribution == "uniform" ? probe::SizeDistribution::kUniform
+                                                        : probe::SizeDistribution::kLogNormal;
+  made.shard_bytes = static_cast<uint64_t>(flags.shard_mb) << 20;
+  made.hashes = flags.verify;
   const Seed seed(static_cast<uint64_t>(flags.seed));
   NoteForeign(console, flags.path);
   const probe::SetNeeds needs = TRY(probe::CheckSpace(flags.path, made, seed));
@@ -214,6 +226,8 @@ probe::PhaseOptions Options(const StorageFlags& flags, const probe::StorageProfi
                                                                                     : probe::Access::kPool,
                                              .direct = flags.direct,
                                              .cold = !flags.warm,
+                                             .verify = flags.verify,
+                                             .ring_depth = flags.ring_depth,
                                              .added = added},
                                     .threads = flags.threads,
                                     .depth = flags.depth,
@@ -277,16 +291,22 @@ Result<PhaseAnswer> PlayPhase(const std::string& phase, const probe::PhaseOption
 }
 
 Status CheckFlags(const StorageFlags& flags) {
+  const auto refuse = [](std::string why) { return Fail(ErrorCode::kInvalidArgument, std::move(why)); };
   if (flags.direct && flags.access == "mmap")
-    return Fail(ErrorCode::kInvalidArgument, "--direct goes with --access pool: a mapping has no O_DIRECT");
-  if (flags.block_bytes % 4096 != 0)
-    return Fail(ErrorCode::kInvalidArgument, "--block-bytes: a multiple of 4096 is needed");
+    return refuse("--direct goes with --access pool or io_uring: a mapping has no O_DIRECT");
+  if (flags.block_bytes % 4096 != 0) return refuse("--block-bytes: a multiple of 4096 is needed");
   const bool streams = flags.phase == "stream" || flags.phase == "mix";
-  if (streams && (flags.access == "mmap" || flags.source == "memory" || flags.added != "0us"))
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("--phase {} reads files in blocks: it has no --access mmap, --source memory or "
-                            "--add-latency",
-                            flags.phase));
+  if (streams && (flags.access != "pool" || flags.source == "memory" || flags.added != "0us" ||
+                  flags.format != "files" || flags.verify)) {
+    return refuse(
+        fmt::format("--phase {} reads whole files in blocks: it has --access pool and --format files, and no "
+                    "--source memory, --add-latency or --verify",
+                    flags.phase));
+  }
+  if (!flags.set.empty() && (flags.format != "files" || flags.verify))
+    return refuse("--format and --verify are of a set that is written: leave --set out");
+  if (flags.verify && flags.source == "memory")
+    return refuse("--verify compares what was read from the storage: leave --source memory out");
   return {};
 }
 
@@ -334,6 +354,10 @@ int Storage(const Arguments& arguments) {
   parser.Choice("--access", flags.access, {"pool", "io_uring", "mmap"},
                 "Blocking reads (default), io_uring or mappings.");
   parser.Choice("--source", flags.source, {"storage", "memory"}, "memory: this program without a storage.");
+  parser.Integer("--ring-depth", flags.ring_depth, 1, 1024,
+                 "With io_uring: reads under way in each thread (default 16).");
+  parser.Switch("--verify", flags.verify,
+                "Compares each sample with the checksum of what was written, after its times were taken.");
   parser.Switch("--direct", flags.direct, "Reads past the page cache (O_DIRECT).");
   parser.Switch("--warm", flags.warm, "Leaves the page cache as it is.");
   parser.Text("--add-latency", flags.added, "Time added to each read, such as 180us.");
@@ -362,7 +386,13 @@ int Storage(const Arguments& arguments) {
                    "Samples of the written set (default 1000).");
   parser.Number("--sample-bytes", flags.made.mean_bytes, 1, 1e12, "Mean size of a written sample.");
   parser.Number("--sample-deviation", flags.made.deviation_bytes, 1, 1e12,
-                "Standard deviation of the log-normal sizes, bytes.");
+                "Standard deviation of the sizes, bytes.");
+  parser.Choice("--size-distribution", flags.distribution, {"log-normal", "normal", "uniform"},
+                "Distribution of the sizes of written samples (default log-normal).");
+  parser.Choice("--format", flags.format, {"files", "tar", "tfrecord", "raw"},
+                "Form of the written set. Shards of tar and tfrecord are read from begin to end; raw records "
+                "are read in any order.");
+  parser.Integer("--shard-mb", flags.shard_mb, 1, 1 << 20, "MiB of a shard (default 256).");
   parser.Number("--max-rate", flags.max_rate_mb, 0.001, 1e6, "MB/s at most while the set is written.");
   parser.Integer("--seed", flags.seed, 0, 2'000'000'000, "Seed of sizes, contents and order (default 1).");
   parser.Text("--json", flags.json, "JSON file for the result; - for standard output.");

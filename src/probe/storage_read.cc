@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "dataset/hash.h"
+#include "probe/storage_open_files.h"
 
 namespace weir::probe {
 namespace {
@@ -34,27 +35,6 @@ Buffer Allocate(size_t bytes) {
   if (buffer) std::memset(buffer.get(), 1, whole);
   return buffer;
 }
-
-// Files that stay open from one sample to the next: shards. One thread at a time.
-class OpenFiles {
- public:
-  // Returns an open file, or -1.
-  int Find(const std::string& path) const {
-    for (const auto& [name, fd] : files_)
-      if (name == path) return fd.get();
-    return -1;
-  }
-  // Keeps a file open, in place of the oldest one if there are too many.
-  int Keep(const std::string& path, UniqueFd fd) {
-    constexpr size_t kMost = 32;
-    if (files_.size() == kMost) files_.erase(files_.begin());
-    files_.emplace_back(path, std::move(fd));
-    return files_.back().second.get();
-  }
-
- private:
-  std::vector<std::pair<std::string, UniqueFd>> files_;
-};
 
 // Tells the kernel to forget a sample's pages. The page that it shares with the next sample of a shard stays.
 void Forget(int fd, const StorageSample& sample) {

@@ -218,6 +218,12 @@ Json ToJson(const TrainReport& report) {
                      {"open", Seconds(stalls.open)},
                      {"read", Seconds(stalls.read)},
                      {"close", Seconds(stalls.close)}};
+  StallTimes each;
+  for (const TrainRun& run : facts.runs) each.Merge(run.train.stall_times);
+  json["stall_us"] = {{"queue", MicrosecondsJson(each.queue)},
+                      {"open", MicrosecondsJson(each.open)},
+                      {"read", MicrosecondsJson(each.read)},
+                      {"close", MicrosecondsJson(each.close)}};
   const StorageBottleneck bottleneck = FindBottleneck(facts);
   json["bottleneck"] = {{"stage", bottleneck.stage}, {"share", bottleneck.share}};
   json["set"] = {{"samples", facts.set.samples},

@@ -194,8 +194,10 @@ Result<SetNeeds> CheckSpace(const std::string& path, const MadeSetOptions& optio
 Result<MadeSet> MadeSet::Make(const std::string& path, const MadeSetOptions& options, Seed seed,
                               const Clock& clock, const std::stop_token& stop) {
   if (options.format == SetFormat::kRaw && options.deviation_bytes > 0)
-    return Fail(ErrorCode::kInvalidArgument,
-                "raw records have one size: leave --sample-deviation out, or use another --format");
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "raw records have one size: leave --sample-deviation out, name a --profile whose samples have "
+        "one size, or use another --format");
   RemoveOrphans(path, ReadHostIdentity());
   TRY_STATUS(CheckSpace(path, options, seed));
   const std::vector<uint64_t> sizes = MakeSizes(options, seed);

@@ -179,6 +179,7 @@ StorageSample FrameSample(const std::vector<StorageSample>& samples, const Infer
   sample.offset +=
       static_cast<uint64_t>(random.Integer(0, static_cast<int64_t>(sample.bytes - options.record_bytes)));
   sample.bytes = options.record_bytes;
+  sample.hash.clear();  // it is of the whole
   return sample;
 }
 

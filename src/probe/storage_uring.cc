@@ -9,12 +9,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "probe/storage_open_files.h"
 #include "probe/storage_read.h"
 
 namespace weir::probe {
@@ -128,11 +128,8 @@ class UringReader final : public SampleReader {
   }
 
   int FindOpen(const std::string& path, Slot& slot) {
-    for (const auto& [name, fd] : open_)
-      if (name == path) {
-        slot.moments.own_file = false;
-        return fd.get();
-      }
+    slot.moments.own_file = false;
+    if (const int found = files_.Find(path); found >= 0) return found;
     UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | (options_.direct ? O_DIRECT : 0)));
     if (!fd.valid()) {
       slot.error = errno;
@@ -140,9 +137,9 @@ class UringReader final : public SampleReader {
     }
     if (slot.sample->place == StorageSample::Place::kRecord)
       ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_RANDOM);
-    slot.moments.own_file = false;
-    open_.emplace_back(path, std::move(fd));
-    return open_.back().second.get();
+    // Keep may close a file that an entry of the ring names. After this call the kernel holds the file.
+    ::io_uring_submit(&ring_);
+    return files_.Keep(path, std::move(fd));
   }
 
   io_uring_sqe* Entry(int number, Step step, unsigned flags) {
@@ -249,7 +246,7 @@ class UringReader final : public SampleReader {
   std::byte* memory_ = nullptr;
   size_t slot_bytes_ = 0;
   std::vector<Slot> slots_;
-  std::deque<std::pair<std::string, UniqueFd>> open_;  // shards
+  OpenFiles files_;  // shards
   uint64_t looks_ = 0;
   struct {
     io_uring_sqe* entry = nullptr;
