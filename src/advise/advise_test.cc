@@ -54,7 +54,9 @@ TEST(Decide, TakesTheFastestConfigurationThatMeetsTheTarget) {
   EXPECT_TRUE(decision.significant);
   EXPECT_NEAR(*decision.difference_low, 2, 0.05);
   EXPECT_EQ(decision.candidates[2].standing, Standing::kMisses);
-  const Json json = ToJson(decision, played.design, goal);
+  const results::AdviceResult advice = MakeAdvice(decision, played.design, goal);
+  EXPECT_EQ(results::AdviceResult::FromJson(advice.ToJson()).value(), advice);
+  const Json json = advice.ToJson();
   for (const char* key : {"configuration", "expected", "runner_up", "significant", "measure_next"})
     EXPECT_TRUE(json.contains(key)) << key;
   EXPECT_EQ(json["configuration"]["batch"], 8);

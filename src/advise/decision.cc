@@ -11,6 +11,7 @@
 #include "stats/paired.h"
 #include "stats/summary.h"
 #include "study/measured.h"
+#include "study/next_bottleneck.h"
 
 namespace weir::advise {
 namespace {
@@ -162,26 +163,22 @@ std::string NoAnswer(const Decision& decision, int64_t valid, int64_t all) {
   return "the trials do not decide whether a configuration meets the targets";
 }
 
-Json ExpectedJson(const Expected& expected) {
-  Json json{{"n", expected.n}, {"value", expected.value}};
-  PutIfAny(json, "low", expected.low);
-  PutIfAny(json, "high", expected.high);
-  return json;
+results::AdviceResult::Cost CostOf(const Candidate& candidate) {
+  return {.instances = candidate.instances,
+          .per_hour = candidate.cost_per_hour,
+          .per_million_images = candidate.cost_per_million_images};
 }
 
-Json CandidateJson(const Candidate& candidate, const study::Design& design) {
+results::AdviceResult::Candidate ToResult(const Candidate& candidate, const study::Design& design) {
   const study::Configuration& configuration = design.configurations[candidate.configuration];
-  Json json{{"label", configuration.label},
-            {"factors", configuration.factors},
-            {"standing", ToString(candidate.standing)}};
-  if (!candidate.why.empty()) json["why"] = candidate.why;
-  json["expected"] = {{"throughput_images_per_s", ExpectedJson(candidate.throughput)}};
-  if (candidate.p99_ms) json["expected"]["p99_ms"] = ExpectedJson(*candidate.p99_ms);
-  if (candidate.memory_bytes) json["expected"]["host_memory_bytes"] = ExpectedJson(*candidate.memory_bytes);
-  PutIfAny(json, "instances", candidate.instances);
-  PutIfAny(json, "cost_per_hour", candidate.cost_per_hour);
-  PutIfAny(json, "cost_per_million_images", candidate.cost_per_million_images);
-  return json;
+  return {.label = configuration.label,
+          .factors = configuration.factors,
+          .standing = std::string(ToString(candidate.standing)),
+          .why = candidate.why,
+          .expected = {.throughput_images_per_s = candidate.throughput,
+                       .p99_ms = candidate.p99_ms,
+                       .host_memory_bytes = candidate.memory_bytes},
+          .cost = CostOf(candidate)};
 }
 
 }  // namespace
@@ -255,40 +252,41 @@ Decision Decide(const study::Design& design, std::span<const study::PlayedTrials
     decision.no_answer = NoAnswer(decision, valid, all);
   else
     CompareWithBest(measured, design, goal, order, decision);
+  if (decision.best) {
+    const size_t index = decision.candidates[*decision.best].configuration;
+    const auto bottleneck =
+        study::FindNextBottleneck(design.configurations[index], index, measured, study::AnalysisOptions{});
+    if (bottleneck) decision.bottleneck = bottleneck->stage;
+  }
   AddMeasureNext(design, goal, decision);
   return decision;
 }
 
-Json ToJson(const Decision& decision, const study::Design& design, const Goal& goal) {
-  Json json{{"objective", ToString(goal.objective)}, {"targets", Json::array()}};
-  for (const Target& target : goal.targets) json["targets"].push_back(target.text);
-  PutIfAny(json, "rate_images_per_s", goal.rate);
+results::AdviceResult MakeAdvice(const Decision& decision, const study::Design& design, const Goal& goal) {
+  results::AdviceResult advice{.objective = std::string(ToString(goal.objective)),
+                               .rate_images_per_s = goal.rate,
+                               .no_answer = decision.no_answer,
+                               .notes = decision.notes,
+                               .measure_next = decision.measure_next};
+  for (const Target& target : goal.targets) advice.targets.push_back(target.text);
+  for (const Candidate& one : decision.candidates) advice.candidates.push_back(ToResult(one, design));
   if (decision.best) {
-    const Json best = CandidateJson(decision.candidates[*decision.best], design);
-    json["configuration"] = best["factors"];
-    json["label"] = best["label"];
-    const Expected& rate = decision.candidates[*decision.best].throughput;
-    json["expected"] = ExpectedJson(rate);
-    json["expected"]["metric"] = kThroughputMetric;
-    json["expected"]["all"] = best["expected"];
-    for (const char* key : {"instances", "cost_per_hour", "cost_per_million_images"}) {
-      if (best.contains(key)) json[key] = best[key];
-    }
-  } else {
-    json["no_answer"] = decision.no_answer;
+    const results::AdviceResult::Candidate& best = advice.candidates[*decision.best];
+    advice.best = {.configuration = best.factors,
+                   .label = best.label,
+                   .expected = {.throughput = best.expected.throughput_images_per_s,
+                                .metric = kThroughputMetric,
+                                .all = best.expected},
+                   .cost = best.cost,
+                   .bottleneck = decision.bottleneck};
   }
-  if (decision.runner_up) {
-    json["runner_up"] = CandidateJson(decision.candidates[*decision.runner_up], design);
-    json["significant"] = decision.significant;
-    PutIfAny(json, "adjusted_p", decision.adjusted_p);
-    PutIfAny(json, "advantage_low", decision.difference_low);
-    PutIfAny(json, "advantage_high", decision.difference_high);
-  }
-  json["notes"] = decision.notes;
-  json["measure_next"] = decision.measure_next;
-  json["candidates"] = Json::array();
-  for (const Candidate& one : decision.candidates) json["candidates"].push_back(CandidateJson(one, design));
-  return json;
+  if (decision.runner_up)
+    advice.comparison = {.runner_up = advice.candidates[*decision.runner_up],
+                         .significant = decision.significant,
+                         .adjusted_p = decision.adjusted_p,
+                         .advantage_low = decision.difference_low,
+                         .advantage_high = decision.difference_high};
+  return advice;
 }
 
 }  // namespace weir::advise

@@ -9,6 +9,7 @@
 
 #include "advise/goal.h"
 #include "base/json.h"
+#include "results/advice_result.h"
 #include "study/design.h"
 #include "study/entries.h"
 
@@ -18,12 +19,7 @@ namespace weir::advise {
 // without one.
 std::optional<double> PriceOf(const Json& factors, const Goal& goal);
 
-// A figure with the interval of its mean, at 95 %; no ends for a single trial.
-struct Expected {
-  int64_t n = 0;
-  double value = 0;
-  std::optional<double> low, high;
-};
+using Expected = results::AdviceResult::Expected;
 
 enum class Standing { kMeets, kMisses, kUndecided, kNotMeasured, kDisturbed };
 std::string_view ToString(Standing standing);  // "meets", "misses", "undecided", "not measured", "disturbed"
@@ -45,6 +41,7 @@ struct Decision {
   bool significant = false;               // best against runner-up, by Holm over all that meet the goal
   std::optional<double> adjusted_p;
   std::optional<double> difference_low, difference_high;  // ratio of the objective, best over runner-up
+  std::string bottleneck;                                 // of most of the best's trials; may be empty
   std::string no_answer;                                  // why there is no best; empty with one
   std::vector<std::string> notes;                         // what limits the answer
   std::vector<std::string> measure_next;
@@ -56,7 +53,7 @@ struct Decision {
 // are ranked.
 Decision Decide(const study::Design& design, std::span<const study::PlayedTrials> played, const Goal& goal);
 
-// The keys of advice.json: configuration, expected, runner_up, significant, measure_next, ...
-Json ToJson(const Decision& decision, const study::Design& design, const Goal& goal);
+// Returns what advice.json holds, without the search and the files.
+results::AdviceResult MakeAdvice(const Decision& decision, const study::Design& design, const Goal& goal);
 
 }  // namespace weir::advise

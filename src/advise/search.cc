@@ -69,6 +69,20 @@ std::vector<double> LogRatios(const std::vector<SearchResult>& over, const std::
 
 }  // namespace
 
+std::string_view ToString(Ending ending) {
+  switch (ending) {
+    case Ending::kClear:
+      return "clear";
+    case Ending::kEquivalent:
+      return "equivalent";
+    case Ending::kBlocksUsedUp:
+      return "blocks used up";
+    case Ending::kNoneMeets:
+      return "none meets";
+  }
+  return "";
+}
+
 std::string_view ToString(Phase phase) {
   switch (phase) {
     case Phase::kScreening:

@@ -46,6 +46,8 @@ enum class Ending {
   kNoneMeets,     // no candidate meets the targets
 };
 
+std::string_view ToString(Ending ending);  // "clear", "equivalent", "blocks used up", "none meets"
+
 struct SearchAnswer {
   size_t winner = 0;                                      // index of the candidate
   std::optional<size_t> runner_up;                        // by the confirmation's means

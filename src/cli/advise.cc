@@ -141,14 +141,14 @@ Result<std::vector<advise::AdviceFile>> FilesOf(const Options& options, const st
 
 Result<int> Finish(const Options& options, const study::StudyFile& file, const study::Design& design,
                    const std::vector<study::PlayedTrials>& played, const advise::Goal& goal,
-                   const Console& console, Json search) {
+                   const Console& console, std::optional<results::AdviceResult::Search> search) {
   const advise::Decision decision = advise::Decide(design, played, goal);
-  Json json = advise::ToJson(decision, design, goal);
-  if (!search.is_null()) json["search"] = std::move(search);
+  results::AdviceResult advice = advise::MakeAdvice(decision, design, goal);
+  advice.search = std::move(search);
   std::string text = DecisionText(console, decision, design);
   if (!options.folder.empty()) {
     TRY_STATUS(MakeFolders(options.folder));
-    json["files"] = Json::array();
+    advice.files.emplace();
     if (decision.best) {
       const auto files = FilesOf(options, file, design, played, decision.candidates[*decision.best]);
       if (!files) {
@@ -156,15 +156,15 @@ Result<int> Finish(const Options& options, const study::StudyFile& file, const s
       } else {
         for (const advise::AdviceFile& one : *files) {
           TRY_STATUS(WriteFileWhole(options.folder + "/" + one.name, one.contents));
-          json["files"].push_back(one.name);
+          advice.files->push_back(one.name);
         }
       }
     }
-    TRY_STATUS(WriteFileWhole(options.folder + "/advice.json", DumpJsonIndented(json) + "\n"));
+    TRY_STATUS(WriteFileWhole(options.folder + "/advice.json", DumpJsonIndented(advice.ToJson()) + "\n"));
     text += fmt::format("files: {}\n", EscapeBytes(options.folder));
   }
   console.Text(text);
-  TRY_STATUS(console.Json(json));
+  TRY_STATUS(console.Json(advice.ToJson()));
   return decision.best ? kDone : kClaimInvalid;
 }
 
@@ -210,11 +210,13 @@ Result<int> FromFile(const Options& options, const std::stop_token& stop, Consol
   console.EndProgress();
   if (!run.answer) return kInterrupted;
   const bool confirmed = !run.confirmation.empty();
-  return Finish(options, file, design, confirmed ? run.confirmation : run.exploration, goal, console,
-                {{"trials", run.exploration.size() + run.confirmation.size()},
-                 {"exploration_trials", run.exploration.size()},
-                 {"confirmation_trials", run.confirmation.size()},
-                 {"full_factorial_trials", design.trials.size()}});
+  return Finish(
+      options, file, design, confirmed ? run.confirmation : run.exploration, goal, console,
+      results::AdviceResult::Search{.trials = std::ssize(run.exploration) + std::ssize(run.confirmation),
+                                    .exploration_trials = std::ssize(run.exploration),
+                                    .confirmation_trials = std::ssize(run.confirmation),
+                                    .full_factorial_trials = std::ssize(design.trials),
+                                    .ending = std::string(ToString(run.answer->ending))});
 }
 
 Result<int> RunAdvise(const Options& options, const std::stop_token& stop) {
@@ -224,7 +226,7 @@ Result<int> RunAdvise(const Options& options, const std::stop_token& stop) {
   if (!std::filesystem::is_directory(options.source, error)) return FromFile(options, stop, console);
   const StoredStudy stored = TRY(ReadStoredStudy(options.source));
   const advise::Goal goal = TRY(ReadGoal(options, stored.file.targets));
-  return Finish(options, stored.file, stored.design, stored.journal.played, goal, console, nullptr);
+  return Finish(options, stored.file, stored.design, stored.journal.played, goal, console, std::nullopt);
 }
 
 }  // namespace

@@ -16,9 +16,9 @@ Result<int> WriteReport(const std::string& folder, const std::string& other_fold
   const StoredStudy stored = TRY(ReadStoredStudy(folder));
   std::optional<StoredStudy> other;
   if (!other_folder.empty()) other = TRY(ReadStoredStudy(other_folder));
-  const Json result = TRY(WriteReportOf(folder, stored, other ? &*other : nullptr));
+  const results::StudyResult result = TRY(WriteReportOf(folder, stored, other ? &*other : nullptr));
   console.Text(AnswerText(result, folder));
-  TRY_STATUS(console.Json(result));
+  TRY_STATUS(console.Json(result.ToJson()));
   return kDone;
 }
 

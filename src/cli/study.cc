@@ -19,11 +19,11 @@
 #include "launch/process/orphans.h"
 #include "launch/ssh/ssh_server.h"
 #include "record/provenance.h"
-#include "report/study_view.h"
 #include "study/analysis.h"
 #include "study/factor.h"
 #include "study/figures.h"
 #include "study/length_check.h"
+#include "study/result.h"
 #include "study/run.h"
 #include "trial/quiet.h"
 #include "trial/server_image.h"
@@ -152,7 +152,7 @@ Result<int> DryRun(const Options& options, const study::StudyFile& file, const s
   trial::TrialRunner laboratory(TRY(LaboratoryOptions(options, folder.path())), file, design, clock);
   bool any_failed = false;
   const auto pilot = Pilot(design, laboratory, clock, stop, console, any_failed);
-  Json json = study::ToJson(design);
+  results::StudyDesign result = study::MakeDesignResult(design);
   for (const study::Trial& trial : design.trials) {
     console.Text(fmt::format("  {:>4} {:>3} {:<17} {}\n", trial.block + 1, trial.position + 1,
                              ToString(trial.role), design.configurations[trial.configuration].label));
@@ -161,9 +161,9 @@ Result<int> DryRun(const Options& options, const study::StudyFile& file, const s
     console.Text(fmt::format(
         "needs about {:.0f} minutes, by {} of a trial each\n", std::ceil(*needed / 60),
         Count(std::ranges::count_if(pilot, [](const auto& s) { return s.has_value(); }), "pilot run")));
-    json["needed_s"] = *needed;
+    result.needed_s = *needed;
   }
-  TRY_STATUS(console.Json(json));
+  TRY_STATUS(console.Json(result.ToJson()));
   if (stop.stop_requested()) return kInterrupted;
   return any_failed ? kJobFailed : kDone;
 }
@@ -310,9 +310,9 @@ Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy
   const study::Ending ending = TRY(study::PlayStudy(inputs, opened.journal, opened.so_far.played));
   console.EndProgress();
   stored = TRY(ReadStoredStudy(options.folder));
-  const Json result = TRY(WriteReportOf(options.folder, stored, nullptr));
+  const results::StudyResult result = TRY(WriteReportOf(options.folder, stored, nullptr));
   console.Text(AnswerText(result, options.folder));
-  TRY_STATUS(console.Json(result));
+  TRY_STATUS(console.Json(result.ToJson()));
   if (live) live->Finish();
   if (ending == study::Ending::kStopped) {
     console.Note(fmt::format("stopped; weir study {} -o {} --resume goes on", EscapeBytes(options.file),
@@ -320,9 +320,8 @@ Result<int> PlayAll(const Options& options, const std::string& text, StoredStudy
     return kInterrupted;
   }
   // Trials that were disturbed give no answer, and are a result all the same.
-  const report::StudyView view(result);
-  for (size_t i = 0; i < view.configurations(); ++i) {
-    if (!view.Metric(i, view.objective()).is_null()) return kDone;
+  for (size_t i = 0; i < result.configurations.size(); ++i) {
+    if (result.FindFigures(i, result.study.metric) != nullptr) return kDone;
   }
   return kJobFailed;
 }

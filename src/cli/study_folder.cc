@@ -8,10 +8,11 @@
 #include "base/file.h"
 #include "record/journal.h"
 #include "report/study_report.h"
+#include "report/study_text.h"
 #include "report/text.h"
 #include "report/unit.h"
 #include "report/write.h"
-#include "study/result_json.h"
+#include "study/result.h"
 #include "study/two_studies.h"
 
 namespace weir::cli {
@@ -34,31 +35,31 @@ Result<StoredStudy> ReadStoredStudy(const std::string& folder) {
   return stored;
 }
 
-Result<Json> WriteReportOf(const std::string& folder, const StoredStudy& stored, const StoredStudy* other) {
+Result<results::StudyResult> WriteReportOf(const std::string& folder, const StoredStudy& stored,
+                                           const StoredStudy* other) {
   const study::ResultInputs inputs{
       .study = stored.file, .design = stored.design, .journal = stored.journal, .options = {}};
-  Json result = study::ResultJson(inputs);
+  results::StudyResult result = study::MakeResult(inputs);
   if (other != nullptr)
-    result["compared"] = study::CompareStudies(
+    result.compared = study::CompareStudies(
         {.study = other->file, .design = other->design, .journal = other->journal, .options = {}}, inputs);
   TRY_STATUS(report::WriteStudyReport(result, folder));
   return result;
 }
 
-std::string AnswerText(const Json& result, const std::string& folder) {
-  const report::StudyView view(result);
-  const report::Unit unit = report::UnitOf(view.objective());
-  report::Table table{
-      .columns = {"configuration", report::WithUnit(view.objective(), unit.name), "n", "bottleneck"},
-      .text_columns = 1};
-  for (size_t i = 0; i < view.configurations(); ++i) {
-    const Json& figures = view.Metric(i, view.objective());
-    const auto bottleneck = view.CommonestWord(i, "bottleneck");
-    const auto n = report::NumberAt(figures, "n");
-    table.rows.push_back({view.label(i), report::IntervalText(figures, "mean", unit.scale),
-                          n ? fmt::format("{:.0f}", *n) : "-", bottleneck ? bottleneck->word : "-"});
+std::string AnswerText(const results::StudyResult& result, const std::string& folder) {
+  const std::string& objective = result.study.metric;
+  const report::Unit unit = report::UnitOf(objective);
+  report::Table table{.columns = {"configuration", report::WithUnit(objective, unit.name), "n", "bottleneck"},
+                      .text_columns = 1};
+  for (size_t i = 0; i < result.configurations.size(); ++i) {
+    const results::Figures* figures = result.FindFigures(i, objective);
+    const auto bottleneck = result.CommonestWord(i, "bottleneck");
+    table.rows.push_back({result.label(i), report::IntervalText(figures, unit.scale),
+                          figures == nullptr ? "-" : fmt::format("{}", figures->n),
+                          bottleneck ? bottleneck->word : "-"});
   }
-  return report::ToText(report::AnswerSection(view)) + "\n" +
+  return report::ToText(report::AnswerSection(result)) + "\n" +
          report::ToText({.title = {}, .blocks = {std::move(table)}}) +
          fmt::format(
              "\nThe report: {0}/report.html, report.md; every trial: "

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "results/study_result.h"
 #include "study/design.h"
 #include "study/entries.h"
 #include "study/study_file.h"
@@ -25,9 +25,10 @@ struct StoredStudy {
 Result<StoredStudy> ReadStoredStudy(const std::string& folder);
 
 // Writes the report of `folder`, beside `other` where that is no null; gives the result it was made of.
-Result<Json> WriteReportOf(const std::string& folder, const StoredStudy& stored, const StoredStudy* other);
+Result<results::StudyResult> WriteReportOf(const std::string& folder, const StoredStudy& stored,
+                                           const StoredStudy* other);
 
 // The answer and where the rest is, in a few lines.
-std::string AnswerText(const Json& result, const std::string& folder);
+std::string AnswerText(const results::StudyResult& result, const std::string& folder);
 
 }  // namespace weir::cli

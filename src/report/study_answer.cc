@@ -9,6 +9,7 @@
 #include "base/count.h"
 #include "report/number.h"
 #include "report/study_report.h"
+#include "report/study_text.h"
 #include "report/unit.h"
 
 namespace weir::report {
@@ -16,91 +17,84 @@ namespace {
 
 constexpr size_t kMostListed = 10;
 
-std::string SuspectText(const StudyView& study, size_t index) {
-  const auto suspect = study.configuration(index)["trials"]["suspect"].get<int64_t>();
+std::string SuspectText(const StudyResult& study, size_t index) {
+  const int64_t suspect = study.configurations[index].trials.suspect;
   return suspect == 0 ? "" : fmt::format("; SUSPECT: {} of them", suspect);
 }
 
-std::string FigureText(const StudyView& study, size_t index, const std::string& metric) {
-  const Json& figures = study.Metric(index, metric);
+std::string FigureText(const StudyResult& study, size_t index, const std::string& metric) {
+  const results::Figures* figures = study.FindFigures(index, metric);
   const Unit unit = UnitOf(metric);
-  const std::string text = IntervalText(figures, "mean", unit.scale);
-  return unit.name.empty() || figures.is_null() ? text : fmt::format("{} {}", text, unit.name);
+  const std::string text = IntervalText(figures, unit.scale);
+  return unit.name.empty() || figures == nullptr ? text : fmt::format("{} {}", text, unit.name);
 }
 
-std::string TargetsText(const Json& targets) {
+std::string TargetsText(const StudyResult::Targets& targets) {
   std::string text;
-  if (targets.contains("p99_ms"))
-    text += fmt::format("p99 at most {} ms", Number(targets["p99_ms"]["at_most"].get<double>()));
-  if (targets.contains("images_per_s"))
+  if (targets.p99_ms) text += fmt::format("p99 at most {} ms", Number(targets.p99_ms->at_most));
+  if (targets.images_per_s)
     text += fmt::format("{}at least {} images/s", text.empty() ? "" : ", ",
-                        Number(targets["images_per_s"]["at_least"].get<double>()));
+                        Number(targets.images_per_s->at_least));
   return text;
 }
 
-std::string PriceText(const Json& targets) {
-  const auto price = NumberAt(targets, "price_per_million_images");
-  if (!price) return "";
-  const Json interval = targets.value("price_interval", Json::object());
-  return WithInterval(*price, NumberAt(interval, "low"), NumberAt(interval, "high"));
+std::string PriceText(const StudyResult::Targets& targets) {
+  if (!targets.price_per_million_images) return "";
+  std::optional<double> low, high;
+  if (targets.price_interval) {
+    low = targets.price_interval->low;
+    high = targets.price_interval->high;
+  }
+  return WithInterval(*targets.price_per_million_images, low, high);
 }
 
 // First sentence: the best configuration, with its figures and their spread.
-std::string BestText(const StudyView& study, const Json& answer, size_t best) {
-  const Json& figures = study.Metric(best, study.objective());
-  const Json targets = study.configuration(best).value("targets", Json::object());
+std::string BestText(const StudyResult& study, const StudyResult::Answer& answer, size_t best) {
+  const std::string& objective = study.study.metric;
+  const results::Figures* figures = study.FindFigures(best, objective);
+  const StudyResult::Targets& targets = study.configurations[best].targets;
   const std::string wanted = TargetsText(targets), price = PriceText(targets);
-  const std::string among = answer.value("among", "");
-  const std::string of = among.empty() ? "" : fmt::format("Among {}: ", among);
+  const std::string of = answer.among.empty() ? "" : fmt::format("Among {}: ", answer.among);
   const std::string trials =
-      fmt::format("{}{}", Count(figures["n"].get<int64_t>(), "trial"), SuspectText(study, best));
-  const std::string metric = MetricWords(study.objective());
-  const std::string which = answer.value("ranked_by", "") == "price_per_million_images"
-                                ? "the cheapest configuration"
-                                : fmt::format("the configuration with the {} {}",
-                                              study.higher_is_better() ? "highest" : "lowest", metric);
+      fmt::format("{}{}", Count(figures == nullptr ? 0 : figures->n, "trial"), SuspectText(study, best));
+  const std::string which =
+      answer.ranked_by == StudyResult::Answer::kByPrice
+          ? "the cheapest configuration"
+          : fmt::format("the configuration with the {} {}",
+                        study.study.higher_is_better ? "highest" : "lowest", MetricWords(objective));
   return fmt::format("{}{} is {}{}: {} over {}{}.", of, study.label(best), which,
                      wanted.empty() ? "" : fmt::format(" that meets the targets ({})", wanted),
-                     FigureText(study, best, study.objective()), trials,
+                     FigureText(study, best, objective), trials,
                      price.empty() ? "" : fmt::format(", {} for a million pictures", price));
 }
 
-std::string ToldText(const Json& tested) {
-  const std::string told = tested["told"].get<std::string>();
-  const auto limit = NumberAt(tested, "limit");
-  if (told == "no difference shown" && limit) return fmt::format("{} (limit {})", told, Percent(*limit));
-  if (told == "too few") return "too few blocks to compare";
-  return told == "no difference shown" ? told
-                                       : fmt::format("the difference is significant (adjusted p {})",
-                                                     Number(tested.value("adjusted_p", 1.0)));
+std::string FindingText(const results::TestedRatio& tested) {
+  if (tested.told == results::TestedRatio::kNothing) return ToldText(tested);
+  if (tested.told == results::TestedRatio::kTooFew) return "too few blocks to compare";
+  return fmt::format("the difference is significant (adjusted p {})", Number(tested.adjusted_p));
 }
 
 // Second sentence: the runner-up.
-std::string RunnerUpText(const StudyView& study, const Json& answer) {
-  const Json& others = answer["others"];
-  if (others.empty()) return " No other configuration can be ranked beside it.";
-  const Json& next = others[0];
-  const bool price = answer.value("ranked_by", "") == "price_per_million_images";
-  return fmt::format(" The runner-up is {}, at {} of its {}: {}.",
-                     study.label(next["configuration"].get<size_t>()), IntervalText(next, "ratio"),
-                     price ? "price" : MetricWords(study.objective()), ToldText(next));
+std::string RunnerUpText(const StudyResult& study, const StudyResult::Answer& answer) {
+  if (answer.others.empty()) return " No other configuration can be ranked beside it.";
+  const StudyResult::Comparison& next = answer.others[0];
+  const bool price = answer.ranked_by == StudyResult::Answer::kByPrice;
+  return fmt::format(" The runner-up is {}, at {} of its {}: {}.", study.label(next.configuration),
+                     IntervalText(next.tested.ratio), price ? "price" : MetricWords(study.study.metric),
+                     FindingText(next.tested));
 }
 
 // Third sentence: the bottleneck, the next one, and the gain before it takes over.
-std::string BottleneckText(const StudyView& study, size_t best) {
-  const auto found = study.configuration(best).find("bottleneck");
-  if (found == study.configuration(best).end()) return "";
-  const Json& bottleneck = *found;
-  const std::string stage = bottleneck["stage"].get<std::string>();
-  const auto meaning = BottleneckMeaning(stage);
+std::string BottleneckText(const StudyResult& study, size_t best) {
+  if (!study.configurations[best].bottleneck) return "";
+  const StudyResult::Bottleneck& bottleneck = *study.configurations[best].bottleneck;
+  const auto meaning = BottleneckMeaning(bottleneck.stage);
   std::string text =
-      fmt::format(" Its bottleneck is {}{}{} (in {} of {})", stage, meaning.empty() ? "" : ", ", meaning,
-                  bottleneck["times"].get<int64_t>(), Count(bottleneck["of"].get<int64_t>(), "trial"));
-  if (bottleneck.contains("gain")) {
-    const std::string next = bottleneck.value("next", "");
-    text += fmt::format("; relieving it gives at most {} times the rate{}",
-                        IntervalText(bottleneck["gain"], "ratio"),
-                        next.empty() ? "" : fmt::format(", then {} holds back", next));
+      fmt::format(" Its bottleneck is {}{}{} (in {} of {})", bottleneck.stage, meaning.empty() ? "" : ", ",
+                  meaning, bottleneck.times, Count(bottleneck.of, "trial"));
+  if (bottleneck.gain) {
+    text += fmt::format("; relieving it gives at most {} times the rate{}", IntervalText(*bottleneck.gain),
+                        bottleneck.next.empty() ? "" : fmt::format(", then {} holds back", bottleneck.next));
   }
   return text + ".";
 }
@@ -116,100 +110,97 @@ void AddList(std::string title, std::vector<std::string> items, Section& section
   section.blocks.emplace_back(List{std::move(items)});
 }
 
-void AddRunnersUp(const StudyView& study, const Json& answer, Section& section) {
+void AddRunnersUp(const StudyResult& study, const StudyResult::Answer& answer, Section& section) {
   std::vector<std::string> alike, unknown;
-  for (const Json& other : answer["others"]) {
-    const std::string line = fmt::format("{}: {} of it", study.label(other["configuration"].get<size_t>()),
-                                         IntervalText(other, "ratio"));
-    if (other["told"] == "too few") unknown.push_back(line);
-    if (other["told"] == "no difference shown" || other["told"] == "small difference")
-      alike.push_back(fmt::format(
-          "{}, {}", line, other["told"] == "small difference" ? "a small difference" : ToldText(other)));
+  for (const StudyResult::Comparison& other : answer.others) {
+    const std::string& told = other.tested.told;
+    const std::string line =
+        fmt::format("{}: {} of it", study.label(other.configuration), IntervalText(other.tested.ratio));
+    if (told == results::TestedRatio::kTooFew) unknown.push_back(line);
+    if (told == results::TestedRatio::kSmall) alike.push_back(line + ", a small difference");
+    if (told == results::TestedRatio::kNothing)
+      alike.push_back(fmt::format("{}, {}", line, ToldText(other.tested)));
   }
   AddList("Could be as good:", std::move(alike), section);
   AddList("Too few blocks to tell:", std::move(unknown), section);
-  if (answer["others"].size() > 1)
+  if (answer.others.size() > 1)
     section.blocks.emplace_back(Paragraph{fmt::format(
         "It was picked as the best of {}, so its mean owes a little to chance. Measure it once more before a "
         "decision that depends on the last percent.",
-        answer["others"].size() + 1)});
+        answer.others.size() + 1)});
 }
 
-void AddReference(const StudyView& study, size_t best, Section& section) {
-  if (best == study.reference()) {
+void AddReference(const StudyResult& study, size_t best, Section& section) {
+  if (best == study.reference) {
     section.blocks.emplace_back(Paragraph{"It is the reference configuration itself."});
     return;
   }
-  const Json& comparison = study.Comparison(best, study.objective());
-  if (comparison.is_null()) return;
-  const auto smallest = NumberAt(comparison, "smallest_difference");
+  const StudyResult::Comparison* comparison = study.FindComparison(best, study.study.metric);
+  if (comparison == nullptr) return;
+  const results::TestedRatio& tested = comparison->tested;
+  const auto& smallest = tested.smallest_difference;
   section.blocks.emplace_back(Paragraph{fmt::format(
-      "It has {} times the {} of the reference ({}), paired in {}; {}{}.", IntervalText(comparison, "ratio"),
-      MetricWords(study.objective()), study.label(study.reference()),
-      Count(comparison["n"].get<int64_t>(), "block"), ToldText(comparison),
+      "It has {} times the {} of the reference ({}), paired in {}; {}{}.", IntervalText(tested.ratio),
+      MetricWords(study.study.metric), study.label(study.reference), Count(tested.ratio.n, "block"),
+      FindingText(tested),
       smallest
           ? fmt::format(". Only a difference of {} or more would reliably have shown", Percent(*smallest))
           : "")});
 }
 
-void AddOneAnswer(const StudyView& study, const Json& answer, Section& section) {
-  const auto best = answer["best"].get<size_t>();
+void AddOneAnswer(const StudyResult& study, const StudyResult::Answer& answer, Section& section) {
+  const size_t best = answer.best;
   section.blocks.emplace_back(
       Paragraph{BestText(study, answer, best) + RunnerUpText(study, answer) + BottleneckText(study, best),
                 Paragraph::Tone::kAnswer});
-  if (study.Metric(best, study.objective())["n"].get<int64_t>() < 2)
+  const results::Figures* figures = study.FindFigures(best, study.study.metric);
+  if (figures == nullptr || figures->n < 2)
     section.blocks.emplace_back(
         Paragraph{"A single trial does not tell how far off it may be: ask for more repeats.",
                   Paragraph::Tone::kWarning});
 }
 
 // The configurations that are measured, but not ranked.
-void AddUnranked(const StudyView& study, Section& section) {
+void AddUnranked(const StudyResult& study, Section& section) {
   std::vector<std::string> items;
-  for (size_t i = 0; i < study.configurations(); ++i) {
-    const Json& one = study.configuration(i);
-    if (study.Metric(i, study.objective()).is_null() || one.value("most_trials_valid", true) ||
-        one.value("waterfall_only", false))
+  for (const StudyResult::Configuration& one : study.configurations) {
+    if (study.FindFigures(one.index, study.study.metric) == nullptr || one.most_trials_valid ||
+        one.design.waterfall_only)
       continue;
-    const Json& trials = one["trials"];
-    const int64_t valid = trials["valid"].get<int64_t>();
-    const int64_t all = valid + trials["suspect"].get<int64_t>() + trials["invalid"].get<int64_t>() +
-                        trials["failed"].get<int64_t>();
-    items.push_back(fmt::format("{}: {} of {} VALID", study.label(i), valid, Count(all, "trial")));
+    const results::TrialCounts& trials = one.trials;
+    const int64_t all = trials.valid + trials.suspect + trials.invalid + trials.failed;
+    items.push_back(fmt::format("{}: {} of {} VALID", one.design.label, trials.valid, Count(all, "trial")));
   }
   AddList("Not ranked, as most of their trials are not VALID:", std::move(items), section);
 }
 
 // Asked for in the study file, and measured by no trial that counts.
-void AddMissing(const StudyView& study, Section& section) {
-  for (const Json& one : study.At("missing_metrics")) {
-    const std::string nearest = one.value("nearest", "");
+void AddMissing(const StudyResult& study, Section& section) {
+  for (const StudyResult::Missing& one : study.missing_metrics) {
     section.blocks.emplace_back(Paragraph{
         fmt::format(
             "The {} wants the metric \"{}\", which no trial has{}. The columns of results.csv have the "
             "names of all.",
-            one["wanted_by"].get<std::string>(), one["metric"].get<std::string>(),
-            nearest.empty() ? "" : fmt::format("; {} is near it", nearest)),
+            one.wanted_by, one.metric,
+            one.nearest.empty() ? "" : fmt::format("; {} is near it", one.nearest)),
         Paragraph::Tone::kWarning});
   }
 }
 
-void AddTargets(const StudyView& study, Section& section) {
+void AddTargets(const StudyResult& study, Section& section) {
   Table table{
       .caption = "Targets and cost",
       .columns = {"configuration", "p99", "p99 target", "rate target", "price of a million pictures"}};
-  const auto verdict = [](const Json& targets, const char* key) {
-    return targets.contains(key) ? targets[key]["verdict"].get<std::string>() : std::string("-");
-  };
+  const auto verdict = [](const auto& target) { return target ? target->verdict : std::string("-"); };
   bool any_p99 = false;
-  for (size_t i = 0; i < study.configurations(); ++i) {
-    const Json& one = study.configuration(i);
-    if (!one.contains("targets") || one.value("waterfall_only", false)) continue;
-    const Json& targets = one["targets"];
+  for (const StudyResult::Configuration& one : study.configurations) {
+    if (one.targets == StudyResult::Targets{} || one.design.waterfall_only) continue;
+    const StudyResult::Targets& targets = one.targets;
     const std::string price = PriceText(targets);
-    any_p99 = any_p99 || targets.contains("p99_ms");
-    table.rows.push_back({study.label(i), FigureText(study, i, "response_ms.p99"), verdict(targets, "p99_ms"),
-                          verdict(targets, "images_per_s"), price.empty() ? "-" : price});
+    any_p99 = any_p99 || targets.p99_ms;
+    table.rows.push_back({one.design.label, FigureText(study, one.index, "response_ms.p99"),
+                          verdict(targets.p99_ms), verdict(targets.images_per_s),
+                          price.empty() ? "-" : price});
   }
   if (table.rows.empty()) return;
   table.notes.push_back(
@@ -219,28 +210,23 @@ void AddTargets(const StudyView& study, Section& section) {
 }
 
 // Where the machine did not hold still, every figure is to be read with that in mind: it stands above them.
-void AddDrift(const StudyView& study, Section& section) {
-  const Json& drift = study.At("drift");
-  if (!drift.is_object() || !drift["flagged"].get<bool>()) return;
+void AddDrift(const StudyResult& study, Section& section) {
+  const StudyResult::Drift& drift = study.drift;
+  if (!drift.flagged) return;
   std::string text = "The machine did not hold still.";
-  const auto change = NumberAt(drift, "change");
-  if (drift.value("shown", false) && change)
-    text +=
-        fmt::format(" The reference configuration changed by {} over the study ({} to {}).", Percent(*change),
-                    Percent(*NumberAt(drift, "low")), Percent(*NumberAt(drift, "high")));
-  for (const Json& block : drift["restless_blocks"]) {
-    const std::string evidence = block.value("evidence", "");
-    text += fmt::format(" Block {} lies at {} times the median of all{}.", block["block"].get<int64_t>() + 1,
-                        Number(block["ratio"].get<double>()),
-                        evidence.empty() ? ", without a recorded cause" : fmt::format(" ({})", evidence));
-  }
+  if (drift.shown && drift.change && drift.low && drift.high)
+    text += fmt::format(" The reference configuration changed by {} over the study ({} to {}).",
+                        Percent(*drift.change), Percent(*drift.low), Percent(*drift.high));
+  for (const StudyResult::RestlessBlock& block : drift.restless_blocks)
+    text += fmt::format(
+        " Block {} lies at {} times the median of all{}.", block.block + 1, Number(block.ratio),
+        block.evidence.empty() ? ", without a recorded cause" : fmt::format(" ({})", block.evidence));
   section.blocks.emplace_back(Paragraph{text + " Ratios within blocks are little touched by that; means are.",
                                         Paragraph::Tone::kWarning});
 }
 
-void AddCommand(const StudyView& study, Section& section) {
-  const Json& provenance = study.At("provenance");
-  const std::string command = provenance.is_object() ? provenance.value("command", "") : "";
+void AddCommand(const StudyResult& study, Section& section) {
+  const std::string command = study.command();
   if (command.empty()) return;
   section.blocks.emplace_back(Paragraph{"Repeat it with:"});
   section.blocks.emplace_back(Paragraph{command, Paragraph::Tone::kCommand});
@@ -249,15 +235,15 @@ void AddCommand(const StudyView& study, Section& section) {
 }  // namespace
 
 // Configurations that were skipped, grouped by the reason, which has the remedy.
-std::vector<std::string> SkippedByReason(const StudyView& study) {
+std::vector<std::string> SkippedByReason(const StudyResult& study) {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;
-  for (size_t i = 0; i < study.configurations(); ++i) {
-    const std::string why = study.configuration(i).value("skipped_why", "");
+  for (const StudyResult::Configuration& one : study.configurations) {
+    const std::string& why = one.skipped_why;
     if (why.empty()) continue;
     auto group = groups.begin();
     while (group != groups.end() && group->first != why) ++group;
     if (group == groups.end()) group = groups.insert(groups.end(), {why, {}});
-    group->second.push_back(study.label(i));
+    group->second.push_back(one.design.label);
   }
   std::vector<std::string> lines;
   for (const auto& [why, labels] : groups) {
@@ -270,13 +256,12 @@ std::vector<std::string> SkippedByReason(const StudyView& study) {
   return lines;
 }
 
-Section AnswerSection(const StudyView& study) {
+Section AnswerSection(const StudyResult& study) {
   Section section{.title = "The answer"};
-  const Json& answers = study.At("answers");
   std::vector<std::string> skipped = SkippedByReason(study);
-  if (study.At("answer").is_null()) {
+  if (study.answers.empty()) {
     section.blocks.emplace_back(Paragraph{
-        fmt::format("No answer: {}.", study.json().value("no_answer", std::string("no trial counts"))),
+        fmt::format("No answer: {}.", study.no_answer.empty() ? "no trial counts" : study.no_answer),
         Paragraph::Tone::kWarning});
     AddMissing(study, section);
     AddDrift(study, section);
@@ -286,16 +271,16 @@ Section AnswerSection(const StudyView& study) {
     AddCommand(study, section);
     return section;
   }
-  for (const Json& answer : answers) AddOneAnswer(study, answer, section);
-  if (answers.size() > 1)
+  for (const StudyResult::Answer& answer : study.answers) AddOneAnswer(study, answer, section);
+  if (study.answers.size() > 1)
     section.blocks.emplace_back(
         Paragraph{"Real engines are not ranked against emulated accelerators: an emulated one takes the time "
                   "that it was told."});
   AddCommand(study, section);
   AddMissing(study, section);
   AddDrift(study, section);
-  for (const Json& answer : answers) {
-    AddReference(study, answer["best"].get<size_t>(), section);
+  for (const StudyResult::Answer& answer : study.answers) {
+    AddReference(study, answer.best, section);
     AddRunnersUp(study, answer, section);
   }
   AddUnranked(study, section);

@@ -1,6 +1,8 @@
 // Under what conditions the study was made, which trials are in doubt, and how to make it again.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -8,8 +10,10 @@
 #include <utility>
 
 #include "base/count.h"
+#include "base/json.h"
 #include "report/number.h"
 #include "report/study_report.h"
+#include "report/study_text.h"
 #include "report/unit.h"
 
 namespace weir::report {
@@ -37,46 +41,43 @@ Table KeysAndValues(std::string caption, const Json& object) {
   return table;
 }
 
-Paragraph DriftParagraph(const StudyView& study) {
-  const Json& drift = study.At("drift");
-  const auto change = NumberAt(drift, "change");
-  if (!change) return {"Drift: too few reference trials count to say whether the machine held still."};
-  const auto low = NumberAt(drift, "low"), high = NumberAt(drift, "high"), limit = NumberAt(drift, "limit");
-  const std::string metric = MetricWords(drift["metric"].get<std::string>());
+Paragraph DriftParagraph(const StudyResult& study) {
+  const StudyResult::Drift& drift = study.drift;
+  if (!drift.change) return {"Drift: too few reference trials count to say whether the machine held still."};
+  const std::string metric = MetricWords(drift.metric);
   std::string text;
-  if (drift.value("shown", false) && low && high)
+  if (drift.shown && drift.low && drift.high)
     text =
         fmt::format("Drift: over {} blocks the reference configuration's {} changed by {} ({} to {})",
-                    drift["blocks"].get<int64_t>(), metric, Percent(*change), Percent(*low), Percent(*high));
-  else if (limit)
+                    drift.blocks, metric, Percent(*drift.change), Percent(*drift.low), Percent(*drift.high));
+  else if (drift.limit)
     text = fmt::format("Drift: none shown in the reference configuration's {} over {} blocks (limit {})",
-                       metric, drift["blocks"].get<int64_t>(), Percent(*limit));
+                       metric, drift.blocks, Percent(*drift.limit));
   else
-    text = fmt::format("Drift: {} are too few to tell", Count(drift["blocks"].get<int64_t>(), "block"));
-  if (drift.contains("within_block"))
-    text += fmt::format("; at a block's end it is {} times that at its start",
-                        IntervalText(drift["within_block"], "ratio"));
-  if (drift.contains("trend"))
-    text += fmt::format("; a trend as strong comes by chance with probability {}",
-                        Number(drift["trend"]["p_value"].get<double>()));
-  return {text + ".", drift["flagged"].get<bool>() ? Paragraph::Tone::kWarning : Paragraph::Tone::kPlain};
+    text = fmt::format("Drift: {} are too few to tell", Count(drift.blocks, "block"));
+  if (drift.within_block)
+    text +=
+        fmt::format("; at a block's end it is {} times that at its start", IntervalText(*drift.within_block));
+  if (drift.trend)
+    text +=
+        fmt::format("; a trend as strong comes by chance with probability {}", Number(drift.trend->p_value));
+  return {text + ".", drift.flagged ? Paragraph::Tone::kWarning : Paragraph::Tone::kPlain};
 }
 
-std::string WhyText(const Json& verdict) {
-  const std::string message = verdict.value("message", ""), reasons = ReasonsText(verdict);
-  return message + (message.empty() || reasons.empty() ? "" : "; ") + reasons;
+std::string WhyText(const results::Verdict& verdict) {
+  const std::string reasons = ReasonsText(verdict);
+  return verdict.message + (verdict.message.empty() || reasons.empty() ? "" : "; ") + reasons;
 }
 
 // How many tries each reason, or failure, has touched: the table below can be long.
-std::string ByReason(const StudyView& study) {
+std::string ByReason(const StudyResult& study) {
   std::map<std::string, int64_t> counts;
-  for (const Json& row : study.At("rows")) {
-    const Json& verdict = row["verdict"];
-    const std::string standing = verdict["verdict"].get<std::string>();
-    if (standing == "VALID") continue;
-    if (verdict["reasons"].empty()) ++counts[standing];
-    for (const Json& reason : verdict["reasons"])
-      ++counts[standing + " for " + reason["reason"].get<std::string>()];
+  for (const StudyResult::Row& row : study.rows) {
+    const results::Verdict& verdict = row.verdict;
+    if (verdict.standing == results::Standing::kValid) continue;
+    if (verdict.causes.empty()) ++counts[std::string(ToString(verdict.standing))];
+    for (const results::Cause& cause : verdict.causes)
+      ++counts[fmt::format("{} for {}", ToString(verdict.standing), ToString(cause.reason))];
   }
   std::string text;
   for (const auto& [what, count] : counts)
@@ -85,16 +86,14 @@ std::string ByReason(const StudyView& study) {
 }
 
 // Where the server of each architecture ran: the architecture's name does not tell.
-std::optional<Paragraph> TopologyParagraph(const StudyView& study) {
+std::optional<Paragraph> TopologyParagraph(const StudyResult& study) {
   std::set<std::string> found;
-  for (size_t i = 0; i < study.configurations(); ++i) {
-    const Json& factors = study.configuration(i)["factors"];
-    found.insert(factors.value("architecture", std::string("in-process")));
-  }
+  for (const StudyResult::Configuration& one : study.configurations)
+    found.insert(one.design.factors.value("architecture", std::string("in-process")));
   std::string text;
   if (found.contains("microservice"))
     text += "Microservice: the server in a container on the client's machine. ";
-  const std::string host = study.json()["study"].value("server_host", "");
+  const std::string& host = study.study.server_host;
   if (found.contains("distributed"))
     text +=
         host.empty()
@@ -108,18 +107,16 @@ std::optional<Paragraph> TopologyParagraph(const StudyView& study) {
 
 }  // namespace
 
-Section ConditionsSection(const StudyView& study) {
+Section ConditionsSection(const StudyResult& study) {
   Section section{.title = "Conditions"};
   if (auto topology = TopologyParagraph(study)) section.blocks.emplace_back(std::move(*topology));
   section.blocks.emplace_back(DriftParagraph(study));
-  Json settings = study.json()["study"];
-  for (const char* key : {"question", "figures", "also", "except"}) settings.erase(key);
-  section.blocks.emplace_back(KeysAndValues("The study", settings));
-  section.blocks.emplace_back(KeysAndValues("The machine and the program", study.At("provenance")));
+  section.blocks.emplace_back(KeysAndValues("The study", study.study.WithoutLists()));
+  section.blocks.emplace_back(KeysAndValues("The machine and the program", study.provenance));
   return section;
 }
 
-Section DoubtfulSection(const StudyView& study) {
+Section DoubtfulSection(const StudyResult& study) {
   Section section{.title = "Rejected, skipped and doubtful trials"};
   if (std::vector<std::string> skipped = SkippedByReason(study); !skipped.empty()) {
     section.blocks.emplace_back(Paragraph{"Skipped:"});
@@ -127,13 +124,12 @@ Section DoubtfulSection(const StudyView& study) {
   }
   Table table{.columns = {"configuration", "role", "verdict", "why", "block", "position", "try"},
               .text_columns = 4};
-  for (const Json& row : study.At("rows")) {
-    const std::string verdict = row["verdict"]["verdict"].get<std::string>();
-    if (verdict == "VALID" || verdict == "skipped") continue;
-    table.rows.push_back({row["label"].get<std::string>(), row["role"].get<std::string>(), verdict,
-                          WhyText(row["verdict"]), fmt::format("{}", row["block"].get<int64_t>() + 1),
-                          fmt::format("{}", row["position"].get<int64_t>() + 1),
-                          fmt::format("{}", row["attempt"].get<int64_t>())});
+  for (const StudyResult::Row& row : study.rows) {
+    const results::Standing standing = row.verdict.standing;
+    if (standing == results::Standing::kValid || standing == results::Standing::kSkipped) continue;
+    table.rows.push_back({row.label, row.role, std::string(ToString(standing)), WhyText(row.verdict),
+                          fmt::format("{}", row.block + 1), fmt::format("{}", row.position + 1),
+                          fmt::format("{}", row.attempt)});
   }
   if (table.rows.empty()) {
     section.blocks.emplace_back(Paragraph{"Every trial that was played is VALID."});
@@ -148,19 +144,14 @@ Section DoubtfulSection(const StudyView& study) {
   return section;
 }
 
-Section CombinationsSection(const StudyView& study) {
+Section CombinationsSection(const StudyResult& study) {
   Section section{.title = "Combinations without a trial of their own", .folded = true};
   List dropped, merged;
-  for (const Json& one : study.At("dropped"))
-    dropped.items.push_back(
-        fmt::format("{}: {}", LevelsText(one["combination"]), one["why"].get<std::string>()));
-  for (const Json& one : study.At("merged")) {
-    std::string why;
-    for (const Json& change : one["why"])
-      why += fmt::format("{}{}", why.empty() ? "" : "; ", change.get<std::string>());
-    merged.items.push_back(fmt::format("{}: the same as {} ({})", LevelsText(one["combination"]),
-                                       study.label(one["configuration"].get<size_t>()), why));
-  }
+  for (const results::StudyDesign::Dropped& one : study.dropped)
+    dropped.items.push_back(fmt::format("{}: {}", LevelsText(one.combination), one.why));
+  for (const results::StudyDesign::Merged& one : study.merged)
+    merged.items.push_back(fmt::format("{}: the same as {} ({})", LevelsText(one.combination),
+                                       study.label(one.configuration), fmt::join(one.why, "; ")));
   if (dropped.items.empty() && merged.items.empty()) section.blocks.emplace_back(Paragraph{"None."});
   if (!dropped.items.empty()) {
     section.blocks.emplace_back(
@@ -175,24 +166,20 @@ Section CombinationsSection(const StudyView& study) {
   return section;
 }
 
-Section RepeatSection(const StudyView& study) {
+Section RepeatSection(const StudyResult& study) {
   Section section{.title = "How to repeat it"};
-  const Json& provenance = study.At("provenance");
-  const std::string command = provenance.is_object() ? provenance.value("command", "") : "";
-  const std::string build = provenance.is_object() ? provenance.value("build_id", "unknown") : "unknown";
+  const std::string command = study.command();
   section.blocks.emplace_back(
       Paragraph{fmt::format("With the program built from {}, and the study file that lies beside this report "
                             "(study.yaml): the seed {} gives the same trials in the "
                             "same order. An interrupted study goes on with --resume.",
-                            build, study.json()["study"]["seed"].get<uint64_t>())});
+                            study.build_id(), study.study.seed)});
   if (!command.empty()) section.blocks.emplace_back(Paragraph{command, Paragraph::Tone::kCommand});
-  for (const Json& row : study.At("rows")) {
-    const std::string one = row.value("command", "");
-    if (one.empty()) continue;
-    section.blocks.emplace_back(Paragraph{fmt::format(
-        "One trial by hand ({}); results.csv has the command of each:", row["label"].get<std::string>())});
-    section.blocks.emplace_back(Paragraph{one, Paragraph::Tone::kCommand});
-    break;
+  const auto row = std::ranges::find_if(study.rows, [](const auto& one) { return !one.command.empty(); });
+  if (row != study.rows.end()) {
+    section.blocks.emplace_back(
+        Paragraph{fmt::format("One trial by hand ({}); results.csv has the command of each:", row->label)});
+    section.blocks.emplace_back(Paragraph{row->command, Paragraph::Tone::kCommand});
   }
   return section;
 }

@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "base/csv.h"
+#include "base/json.h"
 #include "report/number.h"
-#include "report/study_view.h"
+#include "report/study_text.h"
 
 namespace weir::report {
 namespace {
@@ -31,13 +32,27 @@ std::string FieldAt(const Json& object, const std::string& key) {
   return found == object.end() ? "" : Field(*found);
 }
 
-// The figures of a metric, in the order of their columns.
+std::string ExactOrEmpty(const std::optional<double>& value) { return value ? Exact(*value) : ""; }
+
+// The names of columns.
+const Names& Place() {
+  static const Names kPlace{"id",   "attempt", "counts",   "configuration", "label",
+                            "role", "block",   "position", "seed",          "took_s"};
+  return kPlace;
+}
+
+const Names& Counts() {
+  static const Names kCounts{"valid", "suspect", "invalid", "failed", "skipped"};
+  return kCounts;
+}
+
+// Of each metric.
 const Names& Each() {
   static const Names kEach{"n", "mean", "standard_error", "low", "high"};
   return kEach;
 }
 
-// The columns that only the objective has.
+// Of the objective alone.
 const Names& More() {
   static const Names kMore{"standard_deviation", "median", "median_low", "median_high", "min", "max"};
   return kMore;
@@ -48,13 +63,28 @@ const Names& Ratios() {
   return kRatios;
 }
 
-const Names& Counts() {
-  static const Names kCounts{"valid", "suspect", "invalid", "failed", "skipped"};
-  return kCounts;
+void AddFigures(const results::Figures* one, Names& fields) {
+  if (one == nullptr) return fields.resize(fields.size() + Each().size());
+  fields.insert(fields.end(), {std::to_string(one->n), Exact(one->mean), ExactOrEmpty(one->standard_error),
+                               ExactOrEmpty(one->low), ExactOrEmpty(one->high)});
+}
+
+void AddMoreFigures(const results::Figures* one, Names& fields) {
+  if (one == nullptr) return fields.resize(fields.size() + More().size());
+  fields.insert(fields.end(),
+                {ExactOrEmpty(one->standard_deviation), Exact(one->median), ExactOrEmpty(one->median_low),
+                 ExactOrEmpty(one->median_high), Exact(one->min), Exact(one->max)});
+}
+
+void AddRatio(const results::StudyResult::Comparison* one, Names& fields) {
+  if (one == nullptr) return fields.resize(fields.size() + Ratios().size());
+  const results::RatioFigures& ratio = one->tested.ratio;
+  fields.insert(fields.end(), {Exact(ratio.ratio), ExactOrEmpty(ratio.low), ExactOrEmpty(ratio.high),
+                               ExactOrEmpty(one->tested.smallest_difference), one->tested.told});
 }
 
 void AddFields(const Json& object, const Names& names, Names& fields) {
-  for (const std::string& name : names) fields.push_back(object.is_object() ? FieldAt(object, name) : "");
+  for (const std::string& name : names) fields.push_back(FieldAt(object, name));
 }
 
 void AddPrefixed(const std::string& prefix, const Names& names, Names& fields) {
@@ -77,54 +107,63 @@ Names SummaryHeader(const Names& factors, const Names& metrics) {
 
 }  // namespace
 
-std::string ResultsCsv(const Json& result) {
-  const Names place{"id",   "attempt", "counts",   "configuration", "label",
-                    "role", "block",   "position", "seed",          "took_s"};
+std::string ResultsCsv(const results::StudyResult& result) {
   const Names verdict{"verdict", "reasons", "message"};
   Names factors, metrics;
-  for (const Json& row : result["rows"]) {
-    AddNew(row["levels"], factors);
-    AddNew(row["metrics"], metrics);
+  for (const results::StudyResult::Row& row : result.rows) {
+    AddNew(row.levels, factors);
+    AddNew(row.metrics, metrics);
   }
   Names header;
-  for (const Names& names : {place, factors, verdict}) AddPrefixed("", names, header);
+  for (const Names& names : {Place(), factors, verdict}) AddPrefixed("", names, header);
   std::unordered_set<std::string> taken(header.begin(), header.end());
   taken.emplace("command");
   for (const std::string& metric : metrics) header.push_back(TakeMetricName(metric, taken));
   header.emplace_back("command");
   std::string csv = CsvLine(header);
-  for (const Json& row : result["rows"]) {
-    Names fields;
-    AddFields(row, place, fields);
-    AddFields(row["levels"], factors, fields);
-    AddFields(row["verdict"], {"verdict"}, fields);
-    fields.push_back(ReasonsText(row["verdict"]));
-    AddFields(row["verdict"], {"message"}, fields);
-    AddFields(row["metrics"], metrics, fields);
-    AddFields(row, {"command"}, fields);
+  for (const results::StudyResult::Row& row : result.rows) {
+    Names fields{row.id,
+                 std::to_string(row.attempt),
+                 row.counts ? "true" : "false",
+                 std::to_string(row.configuration),
+                 row.label,
+                 row.role,
+                 std::to_string(row.block),
+                 std::to_string(row.position),
+                 std::to_string(row.seed),
+                 Exact(row.took_s)};
+    AddFields(row.levels, factors, fields);
+    fields.emplace_back(ToString(row.verdict.standing));
+    fields.push_back(ReasonsText(row.verdict));
+    fields.push_back(row.verdict.message);
+    AddFields(row.metrics, metrics, fields);
+    fields.push_back(row.command);
     csv += CsvLine(fields);
   }
   return csv;
 }
 
-std::string SummaryCsv(const Json& result) {
-  const StudyView study(result);
-  const std::string objective = study.objective();
+std::string SummaryCsv(const results::StudyResult& result) {
+  const std::string& objective = result.study.metric;
   Names factors, metrics;
-  for (const Json& one : result["configurations"]) {
-    AddNew(one["levels"], factors);
-    AddNew(one["metrics"], metrics);
+  for (const results::StudyResult::Configuration& one : result.configurations) {
+    AddNew(one.design.levels, factors);
+    for (const auto& [metric, figures] : one.metrics.all) {
+      if (std::ranges::find(metrics, metric) == metrics.end()) metrics.push_back(metric);
+    }
   }
   std::string csv = CsvLine(SummaryHeader(factors, metrics));
-  for (size_t i = 0; i < study.configurations(); ++i) {
-    Names fields{std::to_string(i), study.label(i)};
-    AddFields(study.configuration(i)["levels"], factors, fields);
-    AddFields(study.configuration(i)["trials"], Counts(), fields);
+  for (size_t i = 0; i < result.configurations.size(); ++i) {
+    const results::TrialCounts& trials = result.configurations[i].trials;
+    Names fields{std::to_string(i), result.label(i)};
+    AddFields(result.configurations[i].design.levels, factors, fields);
+    for (const int64_t count : {trials.valid, trials.suspect, trials.invalid, trials.failed, trials.skipped})
+      fields.push_back(std::to_string(count));
     fields.push_back(objective);
-    AddFields(study.Metric(i, objective), Each(), fields);
-    AddFields(study.Metric(i, objective), More(), fields);
-    AddFields(study.Comparison(i, objective), Ratios(), fields);
-    for (const std::string& metric : metrics) AddFields(study.Metric(i, metric), Each(), fields);
+    AddFigures(result.FindFigures(i, objective), fields);
+    AddMoreFigures(result.FindFigures(i, objective), fields);
+    AddRatio(result.FindComparison(i, objective), fields);
+    for (const std::string& metric : metrics) AddFigures(result.FindFigures(i, metric), fields);
     csv += CsvLine(fields);
   }
   return csv;

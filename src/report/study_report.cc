@@ -7,54 +7,58 @@
 
 #include "base/count.h"
 #include "report/number.h"
+#include "report/study_text.h"
 #include "report/unit.h"
 
 namespace weir::report {
 namespace {
 
-Chart ToChart(const Json& figure, double confidence) {
-  const bool lines = figure["kind"] == "lines";
-  const Unit unit = UnitOf(figure["metric"].get<std::string>());
-  Chart chart{.kind = lines ? Chart::Kind::kLines : Chart::Kind::kBars,
-              .title = figure["title"].get<std::string>(),
-              .x_label = FactorWords(figure.value("x", "")),
-              .x_unit = figure.value("x", "") == "batch" ? "pictures" : "",
-              .y_label = MetricWords(figure["metric"].get<std::string>()),
+Chart ToChart(const results::ChartData& figure, double confidence) {
+  const Unit unit = UnitOf(figure.metric);
+  Chart chart{.kind = figure.x.empty() ? Chart::Kind::kBars : Chart::Kind::kLines,
+              .title = figure.title,
+              .x_label = FactorWords(figure.x),
+              .x_unit = figure.x == "batch" ? "pictures" : "",
+              .y_label = MetricWords(figure.metric),
               .y_unit = unit.name,
               .note = fmt::format("Error bars: the {} interval of the mean (Student's t over the repeats), "
                                   "none below 0.",
                                   Percent(confidence))};
-  for (const Json& one : figure["series"]) {
-    Series series{.name = one["name"].get<std::string>()};
-    for (const Json& point : one["points"]) {
-      std::string note = Count(point["n"].get<int64_t>(), "trial");
-      if (const auto suspect = point["suspect"].get<int64_t>(); suspect > 0)
-        note += fmt::format(", {} SUSPECT", suspect);
-      series.points.push_back({.x = NumberAt(point, "x"),
-                               .name = point.value("name", ""),
-                               .value = point["mean"].get<double>() * unit.scale,
-                               .low = LowAt(point, "mean", unit.scale),
-                               .high = NumberAt(point, "high", unit.scale),
+  const auto scaled = [&unit](const std::optional<double>& value) {
+    return value ? std::optional(*value * unit.scale) : std::nullopt;
+  };
+  for (const results::ChartData::Series& one : figure.series) {
+    Series series{.name = one.name};
+    for (const results::ChartData::Point& point : one.points) {
+      std::string note = Count(point.n, "trial");
+      if (point.suspect > 0) note += fmt::format(", {} SUSPECT", point.suspect);
+      series.points.push_back({.x = point.x,
+                               .name = point.name,
+                               .value = point.mean * unit.scale,
+                               .low = scaled(LowAt(point.low, point.mean)),
+                               .high = scaled(point.high),
                                .note = std::move(note)});
-      for (const Json& trial : point.value("trials", Json::array()))
-        series.points.back().dots.push_back(
-            {.value = trial["value"].get<double>() * unit.scale, .suspect = trial["suspect"].get<bool>()});
+      for (const results::ChartData::Trial& trial : point.trials)
+        series.points.back().dots.push_back({.value = trial.value * unit.scale, .suspect = trial.suspect});
     }
     chart.series.push_back(std::move(series));
   }
   return chart;
 }
 
-std::string Subtitle(const StudyView& study) {
-  const Json& trials = study.At("trials");
+void AddCharts(const std::vector<results::ChartData>& charts, const StudyResult& study, Section& section) {
+  for (const results::ChartData& chart : charts)
+    section.blocks.emplace_back(ToChart(chart, study.options.confidence));
+}
+
+std::string Subtitle(const StudyResult& study) {
+  const results::TrialCounts& trials = study.trials;
   return fmt::format(
       "{} in {}, {} planned; {} VALID, {} SUSPECT, {} INVALID, {} "
       "failed, {} skipped",
-      Count(static_cast<int64_t>(study.configurations()), "configuration"),
-      Count(study.At("blocks").get<int64_t>(), "randomised block"),
-      Count(trials["planned"].get<int64_t>(), "trial"), trials["valid"].get<int64_t>(),
-      trials["suspect"].get<int64_t>(), trials["invalid"].get<int64_t>(), trials["failed"].get<int64_t>(),
-      trials["skipped"].get<int64_t>());
+      Count(std::ssize(study.configurations), "configuration"), Count(study.blocks, "randomised block"),
+      Count(trials.planned.value_or(0), "trial"), trials.valid, trials.suspect, trials.invalid, trials.failed,
+      trials.skipped);
 }
 
 }  // namespace
@@ -64,34 +68,24 @@ std::string FactorWords(std::string name) {
   return name;
 }
 
-Section FiguresSection(const StudyView& study) {
+Section FiguresSection(const StudyResult& study) {
   Section section{.title = "Figures"};
-  for (const Json& figure : study.At("figures"))
-    section.blocks.emplace_back(ToChart(figure, study.At("options")["confidence"].get<double>()));
+  AddCharts(study.figures, study, section);
   if (section.blocks.empty()) section.blocks.emplace_back(Paragraph{"Nothing to draw: no trial counts."});
   return section;
 }
 
-namespace {
-
-void AddCharts(const StudyView& study, const char* key, Section& section) {
-  for (const Json& figure : study.At(key))
-    section.blocks.emplace_back(ToChart(figure, study.At("options")["confidence"].get<double>()));
-}
-
-}  // namespace
-
-Section LatencySection(const StudyView& study) {
+Section LatencySection(const StudyResult& study) {
   Section section{.title = "Latency"};
-  AddCharts(study, "latency_figures", section);
+  AddCharts(study.latency_figures, study, section);
   Table table{.caption = "Response time in milliseconds, from the planned send to the last byte",
               .columns = {"configuration", "trials", "p50", "p90", "p99", "p99.9", "longest"}};
-  for (size_t i = 0; i < study.configurations(); ++i) {
-    const Json& median = study.Metric(i, "response_ms.p50");
-    if (median.is_null() || study.configuration(i).value("waterfall_only", false)) continue;
-    std::vector<std::string> row{study.label(i), fmt::format("{}", median["n"].get<int64_t>())};
+  for (size_t i = 0; i < study.configurations.size(); ++i) {
+    const results::Figures* median = study.FindFigures(i, "response_ms.p50");
+    if (median == nullptr || study.configurations[i].design.waterfall_only) continue;
+    std::vector<std::string> row{study.label(i), fmt::format("{}", median->n)};
     for (const char* part : {"p50", "p90", "p99", "p99_9", "max"})
-      row.push_back(IntervalText(study.Metric(i, fmt::format("response_ms.{}", part))));
+      row.push_back(IntervalText(study.FindFigures(i, fmt::format("response_ms.{}", part))));
     table.rows.push_back(std::move(row));
   }
   if (table.rows.empty()) {
@@ -107,31 +101,29 @@ Section LatencySection(const StudyView& study) {
   return section;
 }
 
-Section MemorySection(const StudyView& study) {
+Section MemorySection(const StudyResult& study) {
   Section section{.title = "Memory"};
-  AddCharts(study, "memory_figures", section);
+  AddCharts(study.memory_figures, study, section);
   if (section.blocks.empty()) section.blocks.emplace_back(Paragraph{"No trial measured memory."});
   return section;
 }
 
-Section StabilitySection(const StudyView& study) {
+Section StabilitySection(const StudyResult& study) {
   Section section{.title = "Stability over the blocks"};
-  AddCharts(study, "stability_figures", section);
+  AddCharts(study.stability_figures, study, section);
   if (section.blocks.empty())
     section.blocks.emplace_back(Paragraph{"One block does not tell: ask for more repeats."});
   return section;
 }
 
-Document StudyDocument(const Json& result) {
-  const StudyView study(result);
-  const std::string question = result["study"].value("question", "");
-  Document document{.title = question.empty() ? "Study " + study.name() : question,
-                    .subtitle = Subtitle(study)};
-  if (!question.empty()) document.subtitle = fmt::format("Study {}: {}", study.name(), document.subtitle);
-  if (const Json& unnamed = study.At("unnamed"); unnamed.is_string())
-    document.subtitle += ". Levels that a name leaves out: " + unnamed.get<std::string>();
+Document StudyDocument(const StudyResult& study) {
+  const std::string& name = study.study.name;
+  const std::string& question = study.study.question;
+  Document document{.title = question.empty() ? "Study " + name : question, .subtitle = Subtitle(study)};
+  if (!question.empty()) document.subtitle = fmt::format("Study {}: {}", name, document.subtitle);
+  if (!study.unnamed.empty()) document.subtitle += ". Levels that a name leaves out: " + study.unnamed;
   document.sections.push_back(AnswerSection(study));
-  if (!study.At("compared").is_null()) document.sections.push_back(ComparedSection(study));
+  if (study.compared) document.sections.push_back(ComparedSection(study));
   for (const auto section : {FiguresSection, ConfigurationsSection, TimeSection, EffectsSection,
                              LatencySection, MemorySection, StabilitySection, Table2Section, DoubtfulSection,
                              CombinationsSection, ConditionsSection, RepeatSection})

@@ -1,37 +1,39 @@
-// The report of a study, the answer first. It formats a result (study/result_json.h) and works nothing out.
+// The report of a study, the answer first. It formats a result (results/study_result.h) and works nothing
+// out.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "base/json.h"
 #include "report/document.h"
-#include "report/study_view.h"
+#include "results/study_result.h"
 
 namespace weir::report {
 
-Document StudyDocument(const Json& result);
+using results::StudyResult;
+
+Document StudyDocument(const StudyResult& study);
 
 // "data path" for "data_path".
 std::string FactorWords(std::string name);
 
 // Returns a line for each reason of skipped configurations, with the remedy once.
-std::vector<std::string> SkippedByReason(const StudyView& study);
+std::vector<std::string> SkippedByReason(const StudyResult& study);
 
 // Its sections, in their order.
-Section AnswerSection(const StudyView& study);
-Section ComparedSection(const StudyView& study);  // with another study, where the result has "compared"
-Section FiguresSection(const StudyView& study);
-Section ConfigurationsSection(const StudyView& study);
-Section TimeSection(const StudyView& study);  // the waterfall and the bottlenecks
-Section LatencySection(const StudyView& study);
-Section MemorySection(const StudyView& study);
-Section StabilitySection(const StudyView& study);
-Section EffectsSection(const StudyView& study);
-Section Table2Section(const StudyView& study);
-Section ConditionsSection(const StudyView& study);
-Section DoubtfulSection(const StudyView& study);
-Section CombinationsSection(const StudyView& study);
-Section RepeatSection(const StudyView& study);
+Section AnswerSection(const StudyResult& study);
+Section ComparedSection(const StudyResult& study);  // with another study, where there is one
+Section FiguresSection(const StudyResult& study);
+Section ConfigurationsSection(const StudyResult& study);
+Section TimeSection(const StudyResult& study);  // the waterfall and the bottlenecks
+Section LatencySection(const StudyResult& study);
+Section MemorySection(const StudyResult& study);
+Section StabilitySection(const StudyResult& study);
+Section EffectsSection(const StudyResult& study);
+Section Table2Section(const StudyResult& study);
+Section ConditionsSection(const StudyResult& study);
+Section DoubtfulSection(const StudyResult& study);
+Section CombinationsSection(const StudyResult& study);
+Section RepeatSection(const StudyResult& study);
 
 }  // namespace weir::report

@@ -12,6 +12,7 @@
 #include "report/html.h"
 #include "report/markdown.h"
 #include "report/study_csv.h"
+#include "report/study_text.h"
 #include "report/table2.h"
 #include "report/testing/study_result.h"
 #include "report/write.h"
@@ -37,7 +38,7 @@ const Kind& First(const Section& section) {
 }
 
 TEST(StudyDocument, BeginsWithTheAnswer) {
-  const Json result = SmallResult();
+  const StudyResult result = SmallResult();
   const Document document = StudyDocument(result);
   EXPECT_EQ(document.title, "Which <batch>?");
   ASSERT_FALSE(document.sections.empty());
@@ -56,15 +57,15 @@ TEST(StudyDocument, BeginsWithTheAnswer) {
 }
 
 TEST(IntervalText, BeginsAtZeroWhereNoTrialWasBelow) {
-  Json figures{{"mean", 3.0}, {"low", -22.4}, {"high", 28.4}, {"min", 1.0}};
-  EXPECT_EQ(IntervalText(figures), "3 (0 to 28.4)");
-  figures["min"] = -1.0;
-  EXPECT_EQ(IntervalText(figures), "3 (-22.4 to 28.4)");
+  results::Figures figures{.n = 2, .mean = 3.0, .low = -22.4, .high = 28.4, .min = 1.0};
+  EXPECT_EQ(IntervalText(&figures), "3 (0 to 28.4)");
+  figures.min = -1.0;
+  EXPECT_EQ(IntervalText(&figures), "3 (-22.4 to 28.4)");
 }
 
 TEST(AnswerSection, SaysWhatStandsAgainstIt) {
-  const Json result = SmallResult();
-  const std::string text = TextOf(AnswerSection(StudyView(result)));
+  const StudyResult result = SmallResult();
+  const std::string text = TextOf(AnswerSection(result));
   EXPECT_THAT(text, HasSubstr("The machine did not hold still"));
   EXPECT_THAT(text, HasSubstr("changed by 5 % over the study (4 % to 6 %)"));
   EXPECT_THAT(text, HasSubstr("Block 2 lies at 0.9 times the median of all (foreign-cpu in 3 of 4 trials)"));
@@ -76,81 +77,79 @@ TEST(AnswerSection, SaysWhatStandsAgainstIt) {
 }
 
 TEST(AnswerSection, StatesNoDriftThatIsNotShown) {
-  Json result = SmallResult();
-  result["drift"] = {{"metric", "throughput_images_per_s"},
-                     {"blocks", 3},
-                     {"flagged", false},
-                     {"shown", false},
-                     {"change", 2.1},
-                     {"low", -0.94},
-                     {"high", 11.26},
-                     {"limit", 15.7},
-                     {"restless_blocks", Json::array()}};
-  EXPECT_THAT(TextOf(AnswerSection(StudyView(result))), Not(HasSubstr("hold still")));
-  EXPECT_THAT(TextOf(ConditionsSection(StudyView(result))),
+  StudyResult result = SmallResult();
+  result.drift = {.metric = "throughput_images_per_s",
+                  .blocks = 3,
+                  .change = 2.1,
+                  .low = -0.94,
+                  .high = 11.26,
+                  .limit = 15.7};
+  EXPECT_THAT(TextOf(AnswerSection(result)), Not(HasSubstr("hold still")));
+  EXPECT_THAT(TextOf(ConditionsSection(result)),
               HasSubstr("none shown in the reference configuration's throughput over 3 blocks (limit"));
 }
 
 TEST(AnswerSection, ListsWhatCouldBeAsGood) {
-  Json result = SmallResult();
-  result["answers"][0]["others"][0]["told"] = "no difference shown";
-  result["answers"][0]["others"][0]["limit"] = 0.11;
-  const std::string text = TextOf(AnswerSection(StudyView(result)));
+  StudyResult result = SmallResult();
+  result.answers[0].others[0].tested.told = results::TestedRatio::kNothing;
+  result.answers[0].others[0].tested.limit = 0.11;
+  const std::string text = TextOf(AnswerSection(result));
   EXPECT_THAT(text, HasSubstr("no difference shown (limit 11 %)"));
   EXPECT_THAT(text, HasSubstr("Could be as good:\n\n- batch 1: 0.906 (0.9 to 0.912) of it"));
 }
 
 TEST(AnswerSection, RanksNoConfigurationWhoseTrialsAreDisturbed) {
-  Json result = SmallResult();
-  result["configurations"][0]["most_trials_valid"] = false;
-  result["configurations"][0]["trials"] = {
-      {"valid", 0}, {"suspect", 2}, {"invalid", 0}, {"failed", 0}, {"skipped", 0}};
-  EXPECT_THAT(TextOf(AnswerSection(StudyView(result))),
+  StudyResult result = SmallResult();
+  result.configurations[0].most_trials_valid = false;
+  result.configurations[0].trials = {.suspect = 2};
+  EXPECT_THAT(TextOf(AnswerSection(result)),
               HasSubstr("most of their trials are not VALID:\n\n- batch 1: 0 of 2 trials VALID"));
-  result.erase("answer");
-  result["no_answer"] = "68 of 69 trials were disturbed by other processes";
-  const std::string text = TextOf(AnswerSection(StudyView(result)));
+  result.answers.clear();
+  result.no_answer = "68 of 69 trials were disturbed by other processes";
+  const std::string text = TextOf(AnswerSection(result));
   EXPECT_THAT(text, HasSubstr("No answer: 68 of 69 trials were disturbed by other processes."));
   EXPECT_THAT(text, Not(HasSubstr("highest")));
 }
 
 TEST(AnswerSection, ComparesNoRealEngineWithAnEmulatedOne) {
-  Json result = SmallResult();
-  Json other = result["answers"][0];
-  other["among"] = "emulated accelerators";
-  other["best"] = 0;
-  other["others"] = Json::array();
-  result["answers"][0]["among"] = "real engines";
-  result["answers"].push_back(other);
-  const std::string text = TextOf(AnswerSection(StudyView(result)));
+  StudyResult result = SmallResult();
+  StudyResult::Answer other = result.answers[0];
+  other.among = "emulated accelerators";
+  other.best = 0;
+  other.others.clear();
+  result.answers[0].among = "real engines";
+  result.answers.push_back(other);
+  const std::string text = TextOf(AnswerSection(result));
   EXPECT_THAT(text, HasSubstr("Among real engines: batch 8 is"));
   EXPECT_THAT(text, HasSubstr("Among emulated accelerators: batch 1 is"));
   EXPECT_THAT(text, HasSubstr("not ranked against emulated"));
 }
 
 TEST(AnswerSection, WarnsOfASingleTrial) {
-  Json result = SmallResult();
-  EXPECT_THAT(TextOf(AnswerSection(StudyView(result))), Not(HasSubstr("single trial")));
-  result["configurations"][1]["metrics"]["throughput_images_per_s"]["n"] = 1;
-  EXPECT_THAT(TextOf(AnswerSection(StudyView(result))), HasSubstr("A single trial does not tell"));
+  StudyResult result = SmallResult();
+  EXPECT_THAT(TextOf(AnswerSection(result)), Not(HasSubstr("single trial")));
+  ASSERT_EQ(result.configurations[1].metrics.all[0].first, "throughput_images_per_s");
+  result.configurations[1].metrics.all[0].second.n = 1;
+  EXPECT_THAT(TextOf(AnswerSection(result)), HasSubstr("A single trial does not tell"));
 }
 
 TEST(SkippedByReason, NamesEachReasonOnce) {
-  Json result = SmallResult();
-  for (Json& one : result["configurations"]) one["skipped_why"] = "no podman here; install it";
-  const std::vector<std::string> lines = SkippedByReason(StudyView(result));
+  StudyResult result = SmallResult();
+  for (StudyResult::Configuration& one : result.configurations)
+    one.skipped_why = "no podman here; install it";
+  const std::vector<std::string> lines = SkippedByReason(result);
   EXPECT_THAT(lines, ElementsAre("2 configurations: no podman here; install it (batch 1; batch 8)"));
 }
 
 TEST(AnswerSection, GivesNoneWhereNoTrialCounts) {
-  Json result = SmallResult();
-  result.erase("answer");
-  EXPECT_THAT(TextOf(AnswerSection(StudyView(result))), HasSubstr("No answer: no trial counts."));
+  StudyResult result = SmallResult();
+  result.answers.clear();
+  EXPECT_THAT(TextOf(AnswerSection(result)), HasSubstr("No answer: no trial counts."));
 }
 
 TEST(EffectsSection, ReportsOppositeDirectionsLevelByLevel) {
-  const Json result = SmallResult();
-  const std::string text = TextOf(EffectsSection(StudyView(result)));
+  const StudyResult result = SmallResult();
+  const std::string text = TextOf(EffectsSection(result));
   EXPECT_THAT(text, HasSubstr("acts in opposite directions: 1 pairs higher, 1 lower | - | 0.6 to 1.58"));
   EXPECT_THAT(text, Not(HasSubstr("1.104 (1.098 to 1.11)")));
   EXPECT_THAT(text, HasSubstr("| batch | 1 | 8 | mode: sync | higher | 1.58 (1.5 to 1.7) | 1 |"));
@@ -162,22 +161,21 @@ TEST(EffectsSection, ReportsOppositeDirectionsLevelByLevel) {
 }
 
 TEST(AnswerSection, NamesAMetricThatNoTrialHas) {
-  Json result = SmallResult();
-  result["missing_metrics"] =
-      Json::array({{{"metric", "ratte"}, {"wanted_by", "figure F"}, {"nearest", "rate"}}});
-  EXPECT_THAT(TextOf(AnswerSection(StudyView(result))),
+  StudyResult result = SmallResult();
+  result.missing_metrics = {{.metric = "ratte", .wanted_by = "figure F", .nearest = "rate"}};
+  EXPECT_THAT(TextOf(AnswerSection(result)),
               HasSubstr("The figure F wants the metric \"ratte\", which no trial has; rate is near it. The "
                         "columns of results.csv"));
-  result.erase("answer");
-  result["no_answer"] = "no trial has the metric that decides, rate";
-  const std::string text = TextOf(AnswerSection(StudyView(result)));
+  result.answers.clear();
+  result.no_answer = "no trial has the metric that decides, rate";
+  const std::string text = TextOf(AnswerSection(result));
   EXPECT_THAT(text, HasSubstr("No answer: no trial has the metric that decides, rate."));
   EXPECT_THAT(text, HasSubstr("rate is near it"));
 }
 
 TEST(ConfigurationsSection, HasALineForEach) {
-  const Json result = SmallResult();
-  const Section section = ConfigurationsSection(StudyView(result));
+  const StudyResult result = SmallResult();
+  const Section section = ConfigurationsSection(result);
   const Table& table = First<Table>(section);
   ASSERT_EQ(table.rows.size(), 2u);
   EXPECT_THAT(table.rows[0], ElementsAre("batch 1 (reference)", "infer", "2", "100.1 (98.7 to 101.5)", "1.5",
@@ -191,9 +189,10 @@ TEST(ConfigurationsSection, HasALineForEach) {
 }
 
 TEST(ConfigurationsSection, HasMemoryInMegabytes) {
-  Json result = SmallResult();
-  result["study"]["objective"] = {{"metric", "resources.host_memory_bytes.mean"}, {"better", "lower"}};
-  const Section section = ConfigurationsSection(StudyView(result));
+  StudyResult result = SmallResult();
+  result.study.metric = "resources.host_memory_bytes.mean";
+  result.study.higher_is_better = false;
+  const Section section = ConfigurationsSection(result);
   const Table& table = First<Table>(section);
   EXPECT_EQ(table.caption, "memory of the host, mean (MB)");
   EXPECT_EQ(table.rows[0][3], "250");
@@ -201,12 +200,18 @@ TEST(ConfigurationsSection, HasMemoryInMegabytes) {
 }
 
 TEST(ComparedSection, StandsBehindTheAnswerWhereThereIsAnotherStudy) {
-  Json result = SmallResult();
-  result["compared"] =
-      *ParseJson(R"({"metric": "throughput_images_per_s", "differences": ["host: box before, tower now"],
-    "configurations": [{"label": "batch 1", "before": {"mean": 100, "low": 99, "high": 101}, "now": {"mean": 50},
-                        "ratio": 0.5, "low": 0.4, "high": 0.6, "told": "lower"}, {"label": "batch 8"}],
-    "only_before": ["batch 2"], "only_now": []})");
+  StudyResult result = SmallResult();
+  result.compared = {
+      .metric = "throughput_images_per_s",
+      .differences = {"host: box before, tower now"},
+      .configurations = {{.label = "batch 1",
+                          .before = results::Figures{.n = 2, .mean = 100, .low = 99, .high = 101, .min = 99},
+                          .now = results::Figures{.n = 1, .mean = 50},
+                          .tested =
+                              results::TestedRatio{.ratio = {.n = 1, .ratio = 0.5, .low = 0.4, .high = 0.6},
+                                                   .told = results::TestedRatio::kLower}},
+                         {.label = "batch 8"}},
+      .only_before = {"batch 2"}};
   const Document document = StudyDocument(result);
   EXPECT_EQ(document.sections[1].title, "Beside the other study");
   const std::string text = TextOf(document.sections[1]);
@@ -223,8 +228,8 @@ TEST(Table2Rows, AreTheTwentySevenOfThePaperAndTheWait) {
 }
 
 TEST(Table2Section, FillsEveryCellOrSaysWhyNot) {
-  const Json result = SmallResult();
-  const Section section = Table2Section(StudyView(result));
+  const StudyResult result = SmallResult();
+  const Section section = Table2Section(result);
   const Table& table = First<Table>(section);
   EXPECT_THAT(table.columns, ElementsAre("parameter", "ours", "unit", "batch 1", "batch 8 *"));
   ASSERT_EQ(table.rows.size(), 28u);
@@ -239,12 +244,12 @@ TEST(Table2Section, FillsEveryCellOrSaysWhyNot) {
 }
 
 TEST(Table2Section, ComparesThePreparationOfTheModelWithTheStartOfTheServer) {
-  Json result = SmallResult();
-  result["configurations"][1]["metrics"]["server_start_s"] = {
-      {"n", 2}, {"mean", 0.5}, {"standard_error", 0.1}};
-  result["configurations"][1]["metrics"]["resources.container_memory_bytes.mean"] = {{"n", 2}, {"mean", 5e7}};
-  result["configurations"][1]["words"]["container_memory_is"] = {{"resident in its processes", 2}};
-  const Section section = Table2Section(StudyView(result));
+  StudyResult result = SmallResult();
+  auto& metrics = result.configurations[1].metrics.all;
+  metrics.push_back({"server_start_s", {.n = 2, .mean = 0.5, .standard_error = 0.1}});
+  metrics.push_back({"resources.container_memory_bytes.mean", {.n = 2, .mean = 5e7}});
+  result.configurations[1].words["container_memory_is"] = {{"resident in its processes", 2}};
+  const Section section = Table2Section(result);
   const Table& table = First<Table>(section);
   EXPECT_THAT(table.rows[0][4], testing::StartsWith("500 ± 100 ("));
   EXPECT_THAT(table.notes, testing::Contains(HasSubstr("from the server's launch until it is ready")));
@@ -253,15 +258,28 @@ TEST(Table2Section, ComparesThePreparationOfTheModelWithTheStartOfTheServer) {
 }
 
 TEST(TimeSection, ShowsTheStepsAndTheNextBottleneck) {
-  Json result = SmallResult();
-  EXPECT_THAT(TextOf(TimeSection(StudyView(result))), HasSubstr("weir study --waterfall"));
-  result["waterfall"] = *ParseJson(R"({"steps": [
-    {"name": "the model", "change": "", "configuration": 0, "blocks": 5, "total_ms": 1, "p": 1, "adjusted_p": 1, "mean_ms": 1},
-    {"name": "decode", "change": "data path memory to files", "configuration": 1, "blocks": 5, "total_ms": 1.5, "p": 0.001,
-     "adjusted_p": 0.002, "mean_ms": 0.5, "low_ms": 0.4, "high_ms": 0.6},
-    {"name": "batching", "change": "batch 1 to 8", "configuration": 1, "blocks": 5, "total_ms": 1.2, "p": 0.2, "adjusted_p": 0.2,
-     "mean_ms": -0.3, "low_ms": -0.7, "high_ms": 0.1}], "added": {"mean_ms": 0.2, "low_ms": 0.1, "high_ms": 0.3}})");
-  const Section section = TimeSection(StudyView(result));
+  StudyResult result = SmallResult();
+  EXPECT_THAT(TextOf(TimeSection(result)), HasSubstr("weir study --waterfall"));
+  result.waterfall = StudyResult::Waterfall{
+      .steps = {{{.name = "the model", .blocks = 5, .total_ms = 1, .step = {.mean_ms = 1}},
+                 {.name = "decode",
+                  .change = "data path memory to files",
+                  .configuration = 1,
+                  .blocks = 5,
+                  .total_ms = 1.5,
+                  .p = 0.001,
+                  .adjusted_p = 0.002,
+                  .step = {.mean_ms = 0.5, .low_ms = 0.4, .high_ms = 0.6}},
+                 {.name = "batching",
+                  .change = "batch 1 to 8",
+                  .configuration = 1,
+                  .blocks = 5,
+                  .total_ms = 1.2,
+                  .p = 0.2,
+                  .adjusted_p = 0.2,
+                  .step = {.mean_ms = -0.3, .low_ms = -0.7, .high_ms = 0.1}}}},
+      .added = StudyResult::Milliseconds{.mean_ms = 0.2, .low_ms = 0.1, .high_ms = 0.3}};
+  const Section section = TimeSection(result);
   const std::string text = TextOf(section);
   EXPECT_THAT(
       text, HasSubstr("| decode | data path memory to files | adds time | 0.5 (0.4 to 0.6) | 1.5 | 0.002 |"));
@@ -275,8 +293,8 @@ TEST(TimeSection, ShowsTheStepsAndTheNextBottleneck) {
 }
 
 TEST(DoubtfulSection, ListsEveryTryThatIsNotValid) {
-  const Json result = SmallResult();
-  const Section section = DoubtfulSection(StudyView(result));
+  const StudyResult result = SmallResult();
+  const Section section = DoubtfulSection(result);
   const Table& table = First<Table>(section);
   ASSERT_EQ(table.rows.size(), 2u);
   EXPECT_THAT(table.rows[0],
@@ -286,32 +304,31 @@ TEST(DoubtfulSection, ListsEveryTryThatIsNotValid) {
 }
 
 TEST(CombinationsSection, ListsWhatWasDroppedAndMerged) {
-  const Json result = SmallResult();
-  const std::string text = TextOf(CombinationsSection(StudyView(result)));
+  const StudyResult result = SmallResult();
+  const std::string text = TextOf(CombinationsSection(result));
   EXPECT_THAT(text, HasSubstr("batch: 8, payload: shared-memory: two nodes share no memory"));
   EXPECT_THAT(text, HasSubstr("the same as batch 1 (protocol is not applicable)"));
 }
 
 TEST(ConditionsSection, SaysWhereADistributedServerRan) {
-  Json result = SmallResult();
-  EXPECT_THAT(TextOf(ConditionsSection(StudyView(result))), Not(HasSubstr("Distributed:")));
-  result["configurations"][0]["factors"]["architecture"] = "distributed";
-  EXPECT_THAT(TextOf(ConditionsSection(StudyView(result))), HasSubstr("Client and server share its CPU"));
-  result["study"]["server_host"] = "user@far";
-  EXPECT_THAT(TextOf(ConditionsSection(StudyView(result))),
-              HasSubstr("Distributed: the server on user@far."));
+  StudyResult result = SmallResult();
+  EXPECT_THAT(TextOf(ConditionsSection(result)), Not(HasSubstr("Distributed:")));
+  result.configurations[0].design.factors["architecture"] = "distributed";
+  EXPECT_THAT(TextOf(ConditionsSection(result)), HasSubstr("Client and server share its CPU"));
+  result.study.server_host = "user@far";
+  EXPECT_THAT(TextOf(ConditionsSection(result)), HasSubstr("Distributed: the server on user@far."));
 }
 
 TEST(RepeatSection, HasTheCommands) {
-  const Json result = SmallResult();
-  const std::string text = TextOf(RepeatSection(StudyView(result)));
+  const StudyResult result = SmallResult();
+  const std::string text = TextOf(RepeatSection(result));
   EXPECT_THAT(text, HasSubstr("built from 4f2a"));
   EXPECT_THAT(text, HasSubstr("weir study s.yaml -o s"));
   EXPECT_THAT(text, HasSubstr("weir run m|x d --batch 1"));
 }
 
 TEST(StudyDocument, IsSafeAsHtmlWhateverItsNames) {
-  const Json result = SmallResult();
+  const StudyResult result = SmallResult();
   const std::string html = ToHtml(StudyDocument(result));
   EXPECT_THAT(html, Not(HasSubstr("<batch>")));
   EXPECT_THAT(html, Not(HasSubstr("<b>hard")));
@@ -329,9 +346,9 @@ TEST(ResultsCsv, HasARowForEachTry) {
 }
 
 TEST(StudyCsv, AMetricThatIsNamedAsAFactorHasAColumnOfItsOwn) {
-  Json result = SmallResult();
-  for (Json& row : result["rows"]) row["levels"]["images"] = "200";
-  for (const char* name : {"images", "seed", "command", "verdict"}) result["rows"][0]["metrics"][name] = 40;
+  StudyResult result = SmallResult();
+  for (StudyResult::Row& row : result.rows) row.levels["images"] = "200";
+  for (const char* name : {"images", "seed", "command", "verdict"}) result.rows[0].metrics[name] = 40;
   const auto rows = ParseCsv(ResultsCsv(result));
   ASSERT_TRUE(rows.has_value()) << rows.error().message;
   EXPECT_THAT(rows->columns, testing::IsSupersetOf({"images", "measured_images", "measured_seed",
@@ -339,9 +356,9 @@ TEST(StudyCsv, AMetricThatIsNamedAsAFactorHasAColumnOfItsOwn) {
   const auto column = std::ranges::find(rows->columns, "measured_images") - rows->columns.begin();
   EXPECT_EQ(rows->row(0)[static_cast<size_t>(column)], "40");
 
-  for (Json& one : result["configurations"]) one["levels"]["images"] = "200";
+  for (StudyResult::Configuration& one : result.configurations) one.design.levels["images"] = "200";
   for (const char* name : {"images", "n", "label"})
-    result["configurations"][0]["metrics"][name] = {{"n", 2}, {"mean", 40}};
+    result.configurations[0].metrics.all.push_back({name, {.n = 2, .mean = 40}});
   const auto summary = ParseCsv(SummaryCsv(result));
   ASSERT_TRUE(summary.has_value()) << summary.error().message;
   EXPECT_THAT(summary->columns, testing::IsSupersetOf({"images", "images:n", "images:mean", "n", "n:n"}));
@@ -350,9 +367,9 @@ TEST(StudyCsv, AMetricThatIsNamedAsAFactorHasAColumnOfItsOwn) {
 TEST(WriteStudyReport, WritesEveryForm) {
   const std::string folder = testing::TempDir() + "study_report_test." + std::to_string(::getpid());
   ASSERT_TRUE(MakeFolders(folder));
-  const Json result = SmallResult();
+  const StudyResult result = SmallResult();
   ASSERT_TRUE(WriteStudyReport(result, folder));
-  EXPECT_EQ(*ParseJson(*ReadTextFile(folder + "/report.json")), result);
+  EXPECT_EQ(*ParseJson(*ReadTextFile(folder + "/report.json")), result.ToJson());
   EXPECT_EQ(*ReadTextFile(folder + "/results.csv"), ResultsCsv(result));
   EXPECT_EQ(*ReadTextFile(folder + "/summary.csv"), SummaryCsv(result));
   EXPECT_THAT(*ReadTextFile(folder + "/report.html"), testing::StartsWith("<!DOCTYPE html>"));

@@ -5,17 +5,17 @@
 
 #include "report/number.h"
 #include "report/study_report.h"
+#include "report/study_text.h"
 #include "report/unit.h"
 
 namespace weir::report {
 namespace {
 
-std::string StepText(const Json& step) {
-  const auto mean = NumberAt(step, "mean_ms");
-  return mean ? WithInterval(*mean, NumberAt(step, "low_ms"), NumberAt(step, "high_ms")) : "-";
+std::string StepText(const StudyResult::Milliseconds& step) {
+  return WithInterval(step.mean_ms, step.low_ms, step.high_ms);
 }
 
-Chart WaterfallChart(const Json& steps) {
+Chart WaterfallChart(const std::vector<StudyResult::WaterfallStep>& steps) {
   Chart chart{.kind = Chart::Kind::kBars,
               .title = "Time of a picture, from tensors in memory to the full architecture",
               .y_label = "time of a picture",
@@ -23,75 +23,63 @@ Chart WaterfallChart(const Json& steps) {
               .note = "Each bar is what one step adds; the error bars are the intervals of the steps."};
   Series series;
   double before = 0;
-  for (const Json& step : steps) {
-    const double total = step["total_ms"].get<double>();
-    Point point{.name = step["name"].get<std::string>(), .value = total};
+  for (const StudyResult::WaterfallStep& one : steps) {
+    Point point{.name = one.name, .value = one.total_ms};
     point.from = before;
-    const auto low = NumberAt(step, "low_ms"), high = NumberAt(step, "high_ms");
-    if (low && high) {
-      point.low = before + *low;
-      point.high = before + *high;
+    if (one.step.low_ms && one.step.high_ms) {
+      point.low = before + *one.step.low_ms;
+      point.high = before + *one.step.high_ms;
     }
-    point.note = step.value("change", "");
+    point.note = one.change;
     series.points.push_back(std::move(point));
-    before = total;
+    before = one.total_ms;
   }
   chart.series.push_back(std::move(series));
   return chart;
 }
 
-Table WaterfallTable(const StudyView& study, const Json& waterfall) {
+Table WaterfallTable(const StudyResult& study, const StudyResult::Waterfall& waterfall) {
   Table table{.caption = "Steps in their order; milliseconds for a picture",
               .columns = {"step", "change", "finding", "adds", "up to here", "adjusted p"},
               .text_columns = 3};
-  const double alpha = study.At("options")["alpha"].get<double>();
   bool first = true;
-  for (const Json& step : waterfall["steps"]) {
-    const double mean = NumberAt(step, "mean_ms").value_or(0);
-    const bool shown = step["adjusted_p"].get<double>() <= alpha;
-    const std::string change = step.value("change", "");
-    table.rows.push_back({step["name"].get<std::string>(), change.empty() ? "-" : change,
-                          first      ? "-"
-                          : !shown   ? "no difference shown"
-                          : mean > 0 ? "adds time"
-                                     : "saves time",
-                          StepText(step), Number(step["total_ms"].get<double>()),
-                          first ? "-" : Number(step["adjusted_p"].get<double>())});
+  for (const StudyResult::WaterfallStep& one : *waterfall.steps) {
+    table.rows.push_back({one.name, one.change.empty() ? "-" : one.change,
+                          first                                  ? "-"
+                          : one.adjusted_p > study.options.alpha ? results::TestedRatio::kNothing
+                          : one.step.mean_ms > 0                 ? "adds time"
+                                                                 : "saves time",
+                          StepText(one.step), Number(one.total_ms), first ? "-" : Number(one.adjusted_p)});
     first = false;
   }
-  table.rows.push_back({"the whole, without the first", "-", "-", StepText(waterfall["added"]), "-", "-"});
+  table.rows.push_back({"the whole, without the first", "-", "-",
+                        waterfall.added ? StepText(*waterfall.added) : "-", "-", "-"});
   table.notes = {
       "Each step changes one factor and is compared with the step before it in the same blocks, so the steps "
       "sum to the whole. An interaction of two factors belongs to the later step. The time of a picture is 1 "
       "over the throughput: with overlap or batches, several pictures share it.",
       "The p-values are adjusted by Holm's method over the steps."};
-  if (const Json missing = waterfall.value("missing", Json::array()); !missing.empty()) {
+  if (waterfall.missing && !waterfall.missing->empty()) {
     std::string names;
-    for (const Json& one : missing) names += (names.empty() ? "" : ", ") + one.get<std::string>();
+    for (const std::string& name : *waterfall.missing) names += (names.empty() ? "" : ", ") + name;
     table.notes.push_back("Steps without a trial that counts are parts of the next one: " + names + ".");
   }
   return table;
 }
 
-Table BottleneckTable(const StudyView& study) {
+Table BottleneckTable(const StudyResult& study) {
   Table table{.caption = "The bottleneck of each configuration, and the next one behind it",
               .columns = {"configuration", "bottleneck", "next", "trials", "bound", "measured", "next bound",
                           "gain before the next"},
               .text_columns = 3};
-  for (size_t i = 0; i < study.configurations(); ++i) {
-    const Json& one = study.configuration(i);
-    const auto found = one.find("bottleneck");
-    if (found == one.end() || one.value("waterfall_only", false)) continue;
-    const auto number = [&](const char* key) {
-      const auto value = NumberAt(*found, key);
-      return value ? Number(*value) : std::string("-");
-    };
-    table.rows.push_back(
-        {study.label(i), (*found)["stage"].get<std::string>(), found->value("next", "-"),
-         fmt::format("{} of {}", (*found)["times"].get<int64_t>(), (*found)["of"].get<int64_t>()),
-         number("bound_images_per_s"), IntervalText(study.Metric(i, "throughput_images_per_s")),
-         number("next_bound_images_per_s"),
-         found->contains("gain") ? IntervalText((*found)["gain"], "ratio") : "-"});
+  const auto number = [](const std::optional<double>& value) { return value ? Number(*value) : "-"; };
+  for (const StudyResult::Configuration& one : study.configurations) {
+    if (!one.bottleneck || one.design.waterfall_only) continue;
+    const StudyResult::Bottleneck& found = *one.bottleneck;
+    table.rows.push_back({one.design.label, found.stage, found.next.empty() ? "-" : found.next,
+                          fmt::format("{} of {}", found.times, found.of), number(found.bound),
+                          IntervalText(study.FindFigures(one.index, "throughput_images_per_s")),
+                          number(found.next_bound), found.gain ? IntervalText(*found.gain) : "-"});
   }
   table.notes = {
       "Images/s. A bound is the rate that the part would reach alone, from its measured time. The gain is "
@@ -103,16 +91,14 @@ Table BottleneckTable(const StudyView& study) {
 
 }  // namespace
 
-Section TimeSection(const StudyView& study) {
+Section TimeSection(const StudyResult& study) {
   Section section{.title = "Where the time goes"};
-  const Json& waterfall = study.At("waterfall");
-  if (waterfall.is_object() && waterfall.contains("steps")) {
-    section.blocks.emplace_back(WaterfallChart(waterfall["steps"]));
-    section.blocks.emplace_back(WaterfallTable(study, waterfall));
-  } else if (waterfall.is_object()) {
-    section.blocks.emplace_back(
-        Paragraph{fmt::format("There is no waterfall: {}.", waterfall.value("left_out", "")),
-                  Paragraph::Tone::kWarning});
+  if (study.waterfall && study.waterfall->steps) {
+    section.blocks.emplace_back(WaterfallChart(*study.waterfall->steps));
+    section.blocks.emplace_back(WaterfallTable(study, *study.waterfall));
+  } else if (study.waterfall) {
+    section.blocks.emplace_back(Paragraph{
+        fmt::format("There is no waterfall: {}.", study.waterfall->left_out), Paragraph::Tone::kWarning});
   } else {
     section.blocks.emplace_back(Paragraph{
         "The study asked for no waterfall: weir study --waterfall, or waterfall: true, plays its steps."});

@@ -7,6 +7,7 @@
 
 #include "report/number.h"
 #include "report/study_report.h"
+#include "report/study_text.h"
 
 namespace weir::report {
 namespace {
@@ -56,22 +57,22 @@ class Notes {
   std::vector<std::string> texts_;
 };
 
-std::string FigureText(const Json& figures, double scale) {
-  const std::string text = report::Number(*NumberAt(figures, "mean") * scale);
-  const auto error = NumberAt(figures, "standard_error");
+std::string FigureText(const results::Figures& figures, double scale) {
+  const std::string text = report::Number(figures.mean * scale);
+  const auto& error = figures.standard_error;
   return error ? fmt::format("{} ± {}", text, report::Number(*error * scale)) : text;
 }
 
-std::string Cell(const StudyView& study, size_t index, const Table2Row& row, Notes& notes) {
+std::string Cell(const StudyResult& study, size_t index, const Table2Row& row, Notes& notes) {
   // Over a server the client's preparation is a question to it; the model is prepared while the server
   // starts.
-  const Json& start = study.Metric(index, "server_start_s");
-  if (row.metric == "stages_ms.model_prepare" && !start.is_null())
-    return fmt::format("{} {}", FigureText(start, 1000),
+  const results::Figures* start = study.FindFigures(index, "server_start_s");
+  if (row.metric == "stages_ms.model_prepare" && start != nullptr)
+    return fmt::format("{} {}", FigureText(*start, 1000),
                        notes.Number("from the server's launch until it is ready"));
-  const Json& figures = study.Metric(index, row.metric);
-  if (!NumberAt(figures, "mean")) return "- " + notes.Number(WhyAbsent(study, index, row.metric));
-  std::string text = FigureText(figures, row.scale);
+  const results::Figures* figures = study.FindFigures(index, row.metric);
+  if (figures == nullptr) return "- " + notes.Number(WhyAbsent(study, index, row.metric));
+  std::string text = FigureText(*figures, row.scale);
   if (row.metric.starts_with("resources.container_memory_bytes")) {
     if (const auto what = study.CommonestWord(index, "container_memory_is"))
       text += " " + notes.Number(what->word);
@@ -79,11 +80,11 @@ std::string Cell(const StudyView& study, size_t index, const Table2Row& row, Not
   return text;
 }
 
-Table TableOf(const StudyView& study, const std::vector<Table2Row>& rows, size_t begin, size_t end) {
+Table TableOf(const StudyResult& study, const std::vector<Table2Row>& rows, size_t begin, size_t end) {
   Table table{.columns = {"parameter", "ours", "unit"}, .text_columns = 3};
   Notes notes;
   for (size_t i = begin; i < end; ++i) {
-    const bool suspect = study.configuration(i)["trials"]["suspect"].get<int64_t>() > 0;
+    const bool suspect = study.configurations[i].trials.suspect > 0;
     table.columns.push_back(study.label(i) + (suspect ? " *" : ""));
   }
   for (const Table2Row& row : rows) {
@@ -117,22 +118,22 @@ const std::vector<Table2Row>& BesideRows() {
   return kRows;
 }
 
-std::string WhyAbsent(const StudyView& study, size_t configuration, const std::string& metric) {
+std::string WhyAbsent(const StudyResult& study, size_t configuration, const std::string& metric) {
   for (std::string name = metric; !name.empty();) {
     if (const auto word = study.CommonestWord(configuration, "absent." + name)) return word->word;
     const size_t dot = name.rfind('.');
     name = dot == std::string::npos ? "" : name.substr(0, dot);
   }
-  const Json& one = study.configuration(configuration);
-  if (one["metrics"].empty()) return "no trial of this configuration counts";
-  const bool in_process = one["factors"].value("architecture", std::string("in-process")) == "in-process";
+  const StudyResult::Configuration& one = study.configurations[configuration];
+  if (one.metrics.all.empty()) return "no trial of this configuration counts";
+  const bool in_process = one.design.factors.value("architecture", std::string("in-process")) == "in-process";
   if (in_process && metric.starts_with("resources.container_memory_bytes"))
     return "in one process there is no container";
   if (metric.starts_with("resources.gpu_percent")) return "no accelerator was watched";
   return "not measured";
 }
 
-Section Table2Section(const StudyView& study) {
+Section Table2Section(const StudyResult& study) {
   Section section{.title = "Table 2: times and resources", .folded = true};
   section.blocks.emplace_back(Paragraph{
       "The parameters of the Table 2 of Tulchinsky et al. 2020 by its names, ours beside them: mean over the "
@@ -142,13 +143,13 @@ Section Table2Section(const StudyView& study) {
       "each of its pictures); "
       "over a server the recogniser's work is the round trip. docs/results.md tells what each figure is. "
       "* some of the trials are SUSPECT."});
-  for (size_t begin = 0; begin < study.configurations(); begin += kAcross) {
-    const size_t end = std::min(begin + kAcross, study.configurations());
+  for (size_t begin = 0; begin < study.configurations.size(); begin += kAcross) {
+    const size_t end = std::min(begin + kAcross, study.configurations.size());
     section.blocks.emplace_back(TableOf(study, Table2Rows(), begin, end));
   }
   section.blocks.emplace_back(Paragraph{"Beside them:"});
-  for (size_t begin = 0; begin < study.configurations(); begin += kAcross) {
-    const size_t end = std::min(begin + kAcross, study.configurations());
+  for (size_t begin = 0; begin < study.configurations.size(); begin += kAcross) {
+    const size_t end = std::min(begin + kAcross, study.configurations.size());
     section.blocks.emplace_back(TableOf(study, BesideRows(), begin, end));
   }
   return section;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/study_view.h"
+#include "results/study_result.h"
 
 namespace weir::report {
 
@@ -21,6 +21,6 @@ const std::vector<Table2Row>& BesideRows();
 
 // Why there is no such figure: the trial's own words (its metric "absent.NAME", of the figure or of the group
 // it is in), or what follows from the configuration.
-std::string WhyAbsent(const StudyView& study, size_t configuration, const std::string& metric);
+std::string WhyAbsent(const results::StudyResult& study, size_t configuration, const std::string& metric);
 
 }  // namespace weir::report

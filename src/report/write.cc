@@ -10,12 +10,12 @@
 
 namespace weir::report {
 
-Status WriteStudyReport(const Json& result, const std::string& folder) {
+Status WriteStudyReport(const results::StudyResult& result, const std::string& folder) {
   const Document document = StudyDocument(result);
   const std::pair<const char*, std::string> files[] = {
       {"report.html", ToHtml(document, Charts::kInteractive)},
       {"report.md", ToMarkdown(document)},
-      {"report.json", DumpJsonIndented(result) + "\n"},
+      {"report.json", DumpJsonIndented(result.ToJson()) + "\n"},
       {"results.csv", ResultsCsv(result)},
       {"summary.csv", SummaryCsv(result)}};
   for (const auto& [name, text] : files) TRY_STATUS(WriteFileWhole(folder + "/" + name, text));

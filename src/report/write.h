@@ -4,12 +4,12 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "results/study_result.h"
 
 namespace weir::report {
 
 // report.html, report.md, report.json (the result itself), results.csv and summary.csv in `folder`, each
 // whole or as it was before. kIo and the like name the file.
-Status WriteStudyReport(const Json& result, const std::string& folder);
+Status WriteStudyReport(const results::StudyResult& result, const std::string& folder);
 
 }  // namespace weir::report

@@ -63,4 +63,10 @@ Result<StudyProvenance> StudyProvenance::FromJson(const Json& json) {
   return FieldsFromJson<StudyProvenance>(json);
 }
 
+Json WithoutWhatMayChange(const Json& provenance) {
+  Json json = provenance;
+  for (const char* key : {"command", "seed", "wall_time", "resolved"}) json.erase(key);
+  return json;
+}
+
 }  // namespace weir::results

@@ -42,4 +42,8 @@ struct StudyProvenance {
   bool operator==(const StudyProvenance&) const = default;
 };
 
+// Returns the JSON of a StudyProvenance without what may change from one run to the next: the command, the
+// seed, the wall time, and where models and data lie. A caller's own keys are kept.
+Json WithoutWhatMayChange(const Json& provenance);
+
 }  // namespace weir::results

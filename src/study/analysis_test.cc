@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "study/figures.h"
-#include "study/result_json.h"
+#include "study/result.h"
 #include "study/two_studies.h"
 
 namespace weir::study {
@@ -26,10 +26,10 @@ struct Case {
   std::vector<PlayedTrials> played;
 
   Analysis Analyse() const { return study::Analyse(study, design, played); }
-  Json Result() const {
+  results::StudyResult Result() const {
     const StudyJournal journal{.header = {.study = study.ToJson(), .provenance = Json::object()},
                                .played = played};
-    return ResultJson({.study = study, .design = design, .journal = journal});
+    return MakeResult({.study = study, .design = design, .journal = journal});
   }
   PlayedTrials& Find(size_t configuration, int block, Role role = Role::kTrial) {
     for (PlayedTrials& one : played) {
@@ -199,8 +199,8 @@ TEST(Analyse, NamesTheMetricsThatNoTrialHas) {
   EXPECT_EQ(missing[0].nearest, kRate);
   EXPECT_EQ(missing[1].wanted_by, "figure F");
   EXPECT_EQ(missing[1].nearest, std::nullopt);
-  EXPECT_EQ(slip.Result()["missing_metrics"][0]["nearest"], kRate);
-  EXPECT_FALSE(Two().Result().contains("missing_metrics"));
+  EXPECT_EQ(slip.Result().missing_metrics.at(0).nearest, kRate);
+  EXPECT_THAT(Two().Result().missing_metrics, SizeIs(0));
   slip.played.clear();
   EXPECT_THAT(slip.Analyse().missing, IsEmpty());
 }
@@ -230,8 +230,8 @@ TEST(Analyse, RanksNothingUnlessMostOfItsTrialsAreValid) {
   const Answers none = two.Analyse().answers;
   EXPECT_THAT(none.answers, IsEmpty());
   EXPECT_EQ(none.none, "24 of 25 trials were disturbed by other processes");
-  EXPECT_EQ(two.Result()["no_answer"], none.none);
-  EXPECT_FALSE(two.Result().contains("answer"));
+  EXPECT_EQ(two.Result().no_answer, none.none);
+  EXPECT_THAT(two.Result().answers, SizeIs(0));
 }
 
 TEST(Analyse, RanksRealEnginesApartFromEmulatedOnes) {
@@ -364,7 +364,7 @@ TEST(Analyse, OfNothingSaysNothing) {
   EXPECT_EQ(analysis.answers.none, "no trial was played");
   EXPECT_THAT(analysis.comparisons, IsEmpty());
   EXPECT_EQ(analysis.drift.blocks, 0);
-  EXPECT_THAT(two.Result()["figures"], SizeIs(0));
+  EXPECT_THAT(two.Result().figures, SizeIs(0));
 }
 
 TEST(DrawFigures, DrawsALineForEachCombinationOfTheOthers) {
@@ -400,26 +400,43 @@ TEST(DrawFigures, TellsLinesApartWhereTheWantedSeriesDoNot) {
   EXPECT_EQ(charts[1].series[0].name, "microservice");
 }
 
-TEST(ResultJson, HoldsEveryTryWithItsVerdict) {
+TEST(MakeResult, HoldsEveryTryWithItsVerdict) {
   Case two = Two();
   two.Find(1, 0).record.verdict = {.standing = Standing::kFailed, .message = "fell"};
   PlayedTrials again = two.Find(1, 0);
   again.attempt = 2;
   again.record.verdict = {};
   two.played.push_back(again);
-  const Json result = two.Result();
-  ASSERT_THAT(result["rows"], SizeIs(26));
-  EXPECT_EQ(result["rows"][25]["attempt"], 2);
-  EXPECT_EQ(result["rows"][25]["counts"], true);
+  const results::StudyResult result = two.Result();
+  ASSERT_THAT(result.rows, SizeIs(26));
+  EXPECT_EQ(result.rows[25].attempt, 2);
+  EXPECT_TRUE(result.rows[25].counts);
   int counting = 0;
-  for (const Json& row : result["rows"]) counting += row["counts"].get<bool>();
+  for (const results::StudyResult::Row& row : result.rows) counting += row.counts;
   EXPECT_EQ(counting, 25);
-  EXPECT_EQ(result["rows"][0]["metrics"]["stages_ms.infer"], 200.0);
-  EXPECT_EQ(result["trials"]["planned"], 25);
-  EXPECT_EQ(result["trials"]["retried"], 1);
-  EXPECT_NEAR(result["configurations"][0]["metrics"][kRate]["low"].get<double>(), 98.69796394744817, 1e-9);
-  EXPECT_EQ(result["configurations"][1]["levels"]["batch"], "8");
-  EXPECT_FALSE(result["configurations"][0]["metrics"][kRate].contains("median_low"));
+  EXPECT_EQ(result.rows[0].metrics["stages_ms.infer"], 200.0);
+  EXPECT_EQ(result.trials.planned, 25);
+  EXPECT_EQ(result.trials.retried, 1);
+  const results::Figures* rate = result.FindFigures(0, kRate);
+  ASSERT_NE(rate, nullptr);
+  EXPECT_NEAR(rate->low.value_or(0), 98.69796394744817, 1e-9);
+  EXPECT_EQ(result.configurations[1].design.levels["batch"], "8");
+  EXPECT_FALSE(rate->median_low);
+}
+
+TEST(MakeResult, ComesBackFromItsJson) {
+  Case two = Two();
+  two.Find(1, 0).record.verdict = {.standing = Standing::kFailed, .message = "fell"};
+  results::StudyResult result = two.Result();
+  result.compared = results::StudyResult::Compared{.metric = kRate, .configurations = {{.label = "batch 8"}}};
+  const auto read = results::StudyResult::FromJson(result.ToJson());
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, result);
+  Json other = result.ToJson();
+  other["schema_version"] = 99;
+  EXPECT_EQ(results::StudyResult::FromJson(other).error().code, ErrorCode::kUnsupported);
+  const results::StudyDesign design = MakeDesignResult(two.design);
+  EXPECT_EQ(results::StudyDesign::FromJson(design.ToJson()).value(), design);
 }
 
 TEST(CompareStudies, HoldsTheSameConfigurationsBesideEachOther) {
@@ -431,35 +448,36 @@ TEST(CompareStudies, HoldsTheSameConfigurationsBesideEachOther) {
                           .played = before.played};
   const StudyJournal here{.header = {.study = now.study.ToJson(), .provenance = {{"host", "b"}}},
                           .played = now.played};
-  const Json json = CompareStudies({.study = before.study, .design = before.design, .journal = then},
-                                   {.study = now.study, .design = now.design, .journal = here});
-  ASSERT_THAT(json["configurations"], SizeIs(1));
-  EXPECT_NEAR(json["configurations"][0]["ratio"].get<double>(), 2, 1e-12);
-  EXPECT_NEAR(json["configurations"][0]["before"]["mean"].get<double>(), 100.1, 1e-9);
-  EXPECT_EQ(json["configurations"][0]["told"], "higher");
-  EXPECT_EQ(json["only_before"], Json::array({"batch 8"}));
-  EXPECT_EQ(json["only_now"], Json::array({"batch 32"}));
-  EXPECT_EQ(json["differences"][0], "host: a before, b now");
+  const auto compared = CompareStudies({.study = before.study, .design = before.design, .journal = then},
+                                       {.study = now.study, .design = now.design, .journal = here});
+  ASSERT_THAT(compared.configurations, SizeIs(1));
+  EXPECT_NEAR(compared.configurations[0].tested.value().ratio.ratio, 2, 1e-12);
+  EXPECT_NEAR(compared.configurations[0].before.value().mean, 100.1, 1e-9);
+  EXPECT_EQ(compared.configurations[0].tested->told, "higher");
+  EXPECT_THAT(compared.only_before, testing::ElementsAre("batch 8"));
+  EXPECT_THAT(compared.only_now, testing::ElementsAre("batch 32"));
+  EXPECT_EQ(compared.differences[0], "host: a before, b now");
 }
 
-TEST(TargetsJson, HoldsAnIntervalAgainstATargetAndCountsTheCost) {
+TEST(FindTargets, HoldsAnIntervalAgainstATargetAndCountsTheCost) {
   Case two = Make(kTwo, [](const Trial& trial) {
     return Json{{kRate, 490 + 5.0 * trial.block}, {"response_ms", {{"p99", 46 + 2.0 * trial.block}}}};
   });
   const Measured measured(two.design, two.played);
   const Configuration configuration{.factors = {{"architecture", "distributed"}}};
   const Targets targets{.p99_ms = 50, .images_per_s = 480, .price_per_hour = {{"distributed", 1.8}}};
-  const Json json = TargetsJson(targets, configuration, 0, measured, {});
-  EXPECT_EQ(json["p99_ms"]["verdict"], "undecided");
-  EXPECT_EQ(json["images_per_s"]["verdict"], "met");
-  EXPECT_NEAR(json["price_per_million_images"].get<double>(), 1.0,
+  const auto found = FindTargets(targets, configuration, 0, measured, {});
+  EXPECT_EQ(found.p99_ms.value().verdict, "undecided");
+  EXPECT_EQ(found.images_per_s.value().verdict, "met");
+  EXPECT_NEAR(found.price_per_million_images.value_or(0), 1.0,
               1e-12);  // 1.8 an hour, 1.8 million an hour
-  EXPECT_LT(json["price_interval"]["low"].get<double>(), 1.0);
-  EXPECT_GT(json["price_interval"]["high"].get<double>(), 1.0);
-  EXPECT_EQ(TargetsJson({.p99_ms = 40}, configuration, 0, measured, {})["p99_ms"]["verdict"], "missed");
-  EXPECT_EQ(TargetsJson({.p99_ms = 40}, configuration, 0, Measured(two.design, {}), {})["p99_ms"]["verdict"],
-            "not measured");
-  EXPECT_TRUE(TargetsJson({}, configuration, 0, measured, {}).empty());
+  EXPECT_LT(found.price_interval.value().low, 1.0);
+  EXPECT_GT(found.price_interval->high, 1.0);
+  EXPECT_EQ(FindTargets({.p99_ms = 40}, configuration, 0, measured, {}).p99_ms.value().verdict, "missed");
+  EXPECT_EQ(
+      FindTargets({.p99_ms = 40}, configuration, 0, Measured(two.design, {}), {}).p99_ms.value().verdict,
+      "not measured");
+  EXPECT_EQ(FindTargets({}, configuration, 0, measured, {}), results::StudyResult::Targets{});
 }
 
 }  // namespace

@@ -317,32 +317,4 @@ std::optional<double> TimeNeeded(const Design& design,
   return needed;
 }
 
-Json ToJson(const Design& design) {
-  Json json{{"blocks", design.blocks}, {"trials", design.trials.size()}, {"reference", design.reference}};
-  if (!design.unnamed.empty()) json["unnamed"] = design.unnamed;
-  Json& configurations = json["configurations"] = Json::array();
-  for (const Configuration& one : design.configurations) {
-    Json levels = Json::object();
-    for (const auto& [factor, level] : one.factors.items()) levels[factor] = LevelText(factor, level);
-    configurations.push_back({{"label", one.label}, {"factors", one.factors}, {"levels", levels}});
-    if (one.waterfall_only) configurations.back()["waterfall_only"] = true;
-  }
-  for (const PlannedStep& one : design.waterfall)
-    json["waterfall"].push_back({{"name", one.name},
-                                 {"change", one.change},
-                                 {"label", design.configurations[one.configuration].label}});
-  std::vector<int> seen(design.configurations.size(), 0);
-  Json& merged = json["merged"] = Json::array();
-  Json& dropped = json["dropped"] = Json::array();
-  for (const Combination& one : design.combinations) {
-    if (!one.configuration) {
-      dropped.push_back({{"combination", one.factors}, {"why", one.dropped}});
-    } else if (seen[*one.configuration]++ > 0) {
-      merged.push_back(
-          {{"combination", one.factors}, {"configuration", *one.configuration}, {"why", one.changes}});
-    }
-  }
-  return json;
-}
-
 }  // namespace weir::study

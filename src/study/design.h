@@ -86,8 +86,4 @@ std::optional<double> TimeNeeded(const Design& design,
                                  std::span<const std::optional<double>> seconds_by_configuration,
                                  std::span<const std::string> done = {});
 
-// Design and reasons, for people and for the report: {"configurations": [...], "merged": [...], "dropped":
-// [...], ...}.
-Json ToJson(const Design& design);
-
 }  // namespace weir::study

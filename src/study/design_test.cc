@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "study/result.h"
+
 namespace weir::study {
 namespace {
 
@@ -38,7 +40,7 @@ TEST(MakeDesign, MergesWhatComesToTheSameAndKeepsTheReason) {
   const Design design = Make(kFactorial);
   EXPECT_EQ(design.combinations.size(), 12u);
   EXPECT_EQ(design.configurations.size(), 9u);  // 3 in one process, 6 with a server
-  const Json json = ToJson(design);
+  const Json json = MakeDesignResult(design).ToJson();
   EXPECT_EQ(json["dropped"].size(), 0u);
   ASSERT_EQ(json["merged"].size(), 3u);
   EXPECT_THAT(json["merged"][0]["why"][0].get<std::string>(), HasSubstr("protocol is not applicable"));
@@ -172,7 +174,7 @@ TEST(MakeDesign, LeavesOutWhatTheStudyExceptsAndSaysWhy) {
   const Design design = Make(std::string(kFactorial) +
                              "except:\n  - {architecture: microservice, batch: [8, 32], why: too slow}\n");
   EXPECT_EQ(design.configurations.size(), 5u);
-  const Json json = ToJson(design);
+  const Json json = MakeDesignResult(design).ToJson();
   ASSERT_EQ(json["dropped"].size(), 4u);
   EXPECT_EQ(json["dropped"][0]["why"], "too slow");
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "results/study_provenance.h"
+
 namespace weir::study {
 namespace {
 
@@ -49,12 +51,7 @@ std::vector<std::string> Differences(const Json& before, const Json& now) {
 }
 
 std::vector<std::string> ProvenanceDifferences(const Json& before, const Json& now) {
-  Json then = before, here = now;
-  for (const char* key : {"command", "seed", "wall_time", "resolved"}) {
-    then.erase(key);
-    here.erase(key);
-  }
-  return Differences(then, here);
+  return Differences(results::WithoutWhatMayChange(before), results::WithoutWhatMayChange(now));
 }
 
 }  // namespace weir::study

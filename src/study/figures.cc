@@ -343,28 +343,4 @@ std::vector<ChartData> DrawStability(const Measured& measured, const std::string
   return {std::move(chart)};
 }
 
-Json ToJson(const ChartData& chart) {
-  Json json{{"title", chart.title}, {"metric", chart.metric}, {"kind", chart.x.empty() ? "bars" : "lines"}};
-  if (!chart.x.empty()) json["x"] = chart.x;
-  json["series"] = Json::array();
-  for (const ChartSeries& series : chart.series) {
-    Json points = Json::array();
-    for (const ChartPoint& point : series.points) {
-      Json one = Json::object();
-      PutIfAny(one, "x", point.x);
-      if (!point.name.empty()) one["name"] = point.name;
-      one["mean"] = point.mean;
-      PutIfAny(one, "low", point.low);
-      PutIfAny(one, "high", point.high);
-      one["n"] = point.n;
-      one["suspect"] = point.suspect;
-      for (const ChartTrial& trial : point.trials)
-        one["trials"].push_back({{"value", trial.value}, {"suspect", trial.suspect}});
-      points.push_back(std::move(one));
-    }
-    json["series"].push_back({{"name", series.name}, {"points", std::move(points)}});
-  }
-  return json;
-}
-
 }  // namespace weir::study

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "results/study_result.h"
 #include "study/analysis.h"
 #include "study/design.h"
 #include "study/measured.h"
@@ -13,32 +14,9 @@
 
 namespace weir::study {
 
-struct ChartTrial {
-  double value = 0;
-  bool suspect = false;
-};
-
-struct ChartPoint {
-  std::optional<double> x;  // of lines
-  std::string name;         // of a bar: the configuration's label
-  double mean = 0;
-  std::optional<double> low, high;  // the interval of the mean
-  int64_t n = 0;
-  int64_t suspect = 0;             // of the n
-  std::vector<ChartTrial> trials;  // each by itself, where they are at most ten
-};
-
-struct ChartSeries {
-  std::string name;
-  std::vector<ChartPoint> points;  // by rising x; bars in the order of the design
-};
-
-struct ChartData {
-  std::string title;
-  std::string metric;
-  std::string x;  // the factor; empty: bars
-  std::vector<ChartSeries> series;
-};
+using ChartData = results::ChartData;
+using ChartSeries = ChartData::Series;
+using ChartPoint = ChartData::Point;
 
 // Whether a figure with this `where` (study_file.h) shows a configuration of these factors.
 bool Shows(const std::vector<LevelLists>& where, const Json& factors);
@@ -58,7 +36,5 @@ std::vector<ChartData> DrawMemory(const Design& design, const Analysis& analysis
 
 // Returns the objective of the reference's trials over the blocks.
 std::vector<ChartData> DrawStability(const Measured& measured, const std::string& metric);
-
-Json ToJson(const ChartData& chart);
 
 }  // namespace weir::study

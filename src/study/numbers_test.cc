@@ -15,7 +15,7 @@
 
 #include <vector>
 
-#include "study/result_json.h"
+#include "study/result.h"
 
 namespace weir::study {
 namespace {
@@ -39,7 +39,8 @@ Json TwentyBlocks() {
     played.record.metrics = {{"throughput_images_per_s", trial.configuration == 0 ? kA[block] : kB[block]}};
     journal.played.push_back(std::move(played));
   }
-  const Json result = ResultJson({.study = study, .design = design, .journal = journal, .options = {}});
+  const Json result =
+      MakeResult({.study = study, .design = design, .journal = journal, .options = {}}).ToJson();
   return ParseJson(DumpJson(result)).value();
 }
 

@@ -10,10 +10,8 @@
 namespace weir::study {
 namespace {
 
-Json DifferencesJson(const StudyJournal& before, const StudyJournal& now) {
-  Json lines = Json::array();
-  for (const auto& line : ProvenanceDifferences(before.header.provenance, now.header.provenance))
-    lines.push_back(line);
+std::vector<std::string> FindDifferences(const StudyJournal& before, const StudyJournal& now) {
+  std::vector<std::string> lines = ProvenanceDifferences(before.header.provenance, now.header.provenance);
   for (const auto& line : Differences(before.header.study, now.header.study))
     lines.push_back("study file: " + line);
   return lines;
@@ -26,16 +24,11 @@ std::map<std::string, size_t> ByFactors(const Design& design) {
   return index;
 }
 
-// Absent figures where one side has none that counts.
-Json RowJson(const std::string& label, const std::vector<double>& before, const std::vector<double>& now,
-             const AnalysisOptions& options) {
-  Json row{{"label", label}};
-  for (const auto& [key, values] : {std::pair{"before", &before}, {"now", &now}}) {
-    const auto summary = stats::Summarise(*values, options.confidence);
-    const auto median = stats::FindMedian(*values, options.confidence);
-    if (summary && median) row[key] = ToJson(Figures{.summary = *summary, .median = *median});
-  }
-  return row;
+// Returns nullopt without values.
+std::optional<results::Figures> FiguresOf(const std::vector<double>& values, const AnalysisOptions& options) {
+  const auto summary = stats::Summarise(values, options.confidence);
+  const auto median = stats::FindMedian(values, options.confidence);
+  return summary && median ? std::optional(ToFigures(*summary, *median)) : std::nullopt;
 }
 
 // Returns the p-value of equal means: 1 less the confidence at which Welch's interval just touches 1.
@@ -60,52 +53,45 @@ std::optional<Tested> TestUnpaired(const std::vector<double>& now, const std::ve
   return tested;
 }
 
-void AddTests(std::vector<std::pair<size_t, Tested>>& tests, const AnalysisOptions& options, Json& rows) {
+// Adjusts the tests as one family. Each belongs to the configuration of its index.
+void AddTests(std::vector<std::pair<size_t, Tested>>& tests, const AnalysisOptions& options,
+              std::vector<results::StudyResult::ComparedConfiguration>& configurations) {
   std::vector<Tested*> family;
-  for (auto& [row, tested] : tests) family.push_back(&tested);
+  for (auto& [index, tested] : tests) family.push_back(&tested);
   AdjustFamily(family, options);
-  for (const auto& [row, tested] : tests) {
-    Json& json = rows[row];
-    json["ratio"] = tested.ratio.ratio;
-    PutIfAny(json, "low", tested.ratio.low);
-    PutIfAny(json, "high", tested.ratio.high);
-    json["p"] = tested.p;
-    json["adjusted_p"] = tested.adjusted_p;
-    json["told"] = ToString(tested.told);
-    PutIfAny(json, "limit", tested.limit);
-  }
+  for (const auto& [index, tested] : tests) configurations[index].tested = ToTested(tested);
 }
 
 }  // namespace
 
-Json CompareStudies(const ResultInputs& before, const ResultInputs& now) {
+results::StudyResult::Compared CompareStudies(const ResultInputs& before, const ResultInputs& now) {
   const std::string& metric = now.study.objective.metric;
   const Measured then(before.design, before.journal.played), here(now.design, now.journal.played);
   std::map<std::string, size_t> left = ByFactors(before.design);
-  Json json{{"metric", metric},
-            {"differences", DifferencesJson(before.journal, now.journal)},
-            {"configurations", Json::array()},
-            {"only_before", Json::array()},
-            {"only_now", Json::array()}};
-  std::vector<std::pair<size_t, Tested>> tests;  // rows, all in one family
+  results::StudyResult::Compared compared{.metric = metric,
+                                          .differences = FindDifferences(before.journal, now.journal)};
+  std::vector<std::pair<size_t, Tested>> tests;
   for (size_t i = 0; i < now.design.configurations.size(); ++i) {
     const Configuration& one = now.design.configurations[i];
     const auto found = left.find(DumpJson(one.factors));
     if (found == left.end()) {
-      json["only_now"].push_back(one.label);
+      compared.only_now.push_back(one.label);
       continue;
     }
     const std::vector<double> old_values = then.Values(found->second, metric);
     const std::vector<double> new_values = here.Values(i, metric);
     if (const auto tested = TestUnpaired(new_values, old_values, now.options))
-      tests.emplace_back(json["configurations"].size(), *tested);
-    json["configurations"].push_back(RowJson(one.label, old_values, new_values, now.options));
+      tests.emplace_back(compared.configurations.size(), *tested);
+    compared.configurations.push_back({.label = one.label,
+                                       .before = FiguresOf(old_values, now.options),
+                                       .now = FiguresOf(new_values, now.options),
+                                       .tested = {}});
     left.erase(found);
   }
-  AddTests(tests, now.options, json["configurations"]);
+  AddTests(tests, now.options, compared.configurations);
   for (const auto& [factors, index] : left)
-    json["only_before"].push_back(before.design.configurations[index].label);
-  return json;
+    compared.only_before.push_back(before.design.configurations[index].label);
+  return compared;
 }
 
 }  // namespace weir::study

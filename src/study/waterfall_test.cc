@@ -7,7 +7,7 @@
 
 #include "base/seed.h"
 #include "study/analysis.h"
-#include "study/result_json.h"
+#include "study/result.h"
 
 namespace weir::study {
 namespace {

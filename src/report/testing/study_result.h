@@ -1,12 +1,12 @@
-// The result of a small study, as study/result_json.h writes it.
+// The result of a small study, as `weir study` writes it.
 #pragma once
 
-#include "base/json.h"
+#include "results/study_result.h"
 
 namespace weir::report {
 
 // Two configurations, two blocks; the second has a SUSPECT trial, and names that would be markup if nobody
 // escaped them.
-Json SmallResult();
+results::StudyResult SmallResult();
 
 }  // namespace weir::report
