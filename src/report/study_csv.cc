@@ -46,13 +46,13 @@ const Names& Counts() {
   return kCounts;
 }
 
-// Of each metric.
+// The columns of each metric.
 const Names& Each() {
   static const Names kEach{"n", "mean", "standard_error", "low", "high"};
   return kEach;
 }
 
-// Of the objective alone.
+// The columns of the objective alone.
 const Names& More() {
   static const Names kMore{"standard_deviation", "median", "median_low", "median_high", "min", "max"};
   return kMore;
