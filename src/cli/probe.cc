@@ -14,8 +14,7 @@
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
-#include "probe/host_speed.h"
-#include "probe/storage_phases.h"
+#include "probe/probe_result.h"
 #include "record/provenance.h"
 
 namespace weir::cli {
@@ -60,56 +59,6 @@ Result<Bounds> ParseAccelerators(const std::string& text) {
         ErrorCode::kInvalidArgument,
         fmt::format("--accelerators {}: a number from 1 to {}, or two as in 1:64", Quoted(text), kMost));
   return Bounds{*least, *most};
-}
-
-std::string Percentiles(const char* name, const Json& times) {
-  if (!times.contains("p50")) return "";
-  return fmt::format("  {:<13}p50 {} us, p99 {} us, max {} us\n", name, Short(times["p50"].get<double>()),
-                     Short(times["p99"].get<double>()), Short(times["max"].get<double>()));
-}
-
-std::string VerdictText(const Console& console, const Json& json) {
-  std::string text = fmt::format("{} {}\n", console.Bold("verdict"), json["verdict"].get<std::string>());
-  for (const Json& reason : json["reasons"])
-    text +=
-        fmt::format("  {}: {}\n", reason["reason"].get<std::string>(), reason["evidence"].get<std::string>());
-  return text;
-}
-
-std::string TrainText(const Console& console, const Json& json) {
-  std::string text;
-  const Json& fed = json["accelerators"];
-  if (fed.contains("value")) {
-    text += fmt::format("{} {} of {}", console.Bold("feeds"), Count(fed["value"].get<int>(), "accelerator"),
-                        json["profile"].get<std::string>());
-    if (fed.value("low", -1) != fed.value("high", -1))
-      text +=
-          fmt::format(" ({} in every repeat, {} in the best)", fed.value("low", 0), fed["high"].get<int>());
-    text += fed["more_may_be_fed"].get<bool>() ? ", perhaps more: raise --accelerators\n" : "\n";
-  } else {
-    text += fmt::format("{} none of the numbers of accelerators asked about\n", console.Bold("feeds"));
-  }
-  if (json.contains("utilisation_percent"))
-    text += fmt::format(
-        "  utilisation  {:.2f} %, at least {:.0f} % is wanted; bottleneck {} ({:.0f} % of the time)\n",
-        json["utilisation_percent"].get<double>(), json["least_utilisation_percent"].get<double>(),
-        json["bottleneck"]["stage"].get<std::string>(), 100 * json["bottleneck"]["share"].get<double>());
-  if (json.contains("samples_per_s"))
-    text += fmt::format("  throughput   {} samples/s, {}/s; the accelerators want {} samples/s\n",
-                        Short(json["samples_per_s"].get<double>()), Size(json["bytes_per_s"].get<double>()),
-                        Short(json["demand_samples_per_s"].get<double>()));
-  if (json.contains("ceiling_samples_per_s"))
-    text += fmt::format("  ceiling      {} samples/s by this program from memory\n",
-                        Short(json["ceiling_samples_per_s"].get<double>()));
-  if (json.contains("reads_in_flight_needed"))
-    text += fmt::format("  in flight    {} reads for that demand; --threads gives as many\n",
-                        Short(json["reads_in_flight_needed"].get<double>()));
-  if (json.contains("cached_share"))
-    text += fmt::format("  cached       {:.2f} % of the bytes before they were read\n",
-                        100 * json["cached_share"].get<double>());
-  text += Percentiles("open", json["open_us"]) + Percentiles("read", json["read_us"]) +
-          Percentiles("close", json["close_us"]);
-  return text + VerdictText(console, json);
 }
 
 Result<probe::StorageProfile> Demand(const StorageFlags& flags) {
@@ -181,40 +130,6 @@ Result<ProbedSet> PrepareSet(const StorageFlags& flags, const probe::StorageProf
   std::_Exit(status);
 }
 
-std::string InferText(const Console& console, const Json& json) {
-  const Json& frames = json["frames"];
-  std::string text =
-      fmt::format("{} {} of {} frames in time", console.Bold("answered"),
-                  Count(frames["in_time"].get<int64_t>()), Count(frames["planned"].get<int64_t>()));
-  if (frames.contains("in_time_percent"))
-    text += fmt::format(" ({:.2f} %)", frames["in_time_percent"].get<double>());
-  text += fmt::format("; most of the time goes to {}\n", json["bottleneck"]["stage"].get<std::string>());
-  text += Percentiles("response", frames["response_us"]) + Percentiles("open", json["open_us"]) +
-          Percentiles("read", json["read_us"]) + Percentiles("close", json["close_us"]);
-  return text + VerdictText(console, json);
-}
-
-std::string StreamText(const Console& console, const Json& json) {
-  std::string text;
-  if (json.contains("bytes_per_s"))
-    text += fmt::format("{} {}/s in blocks of {}\n", console.Bold("streams"),
-                        Size(json["bytes_per_s"].get<double>()), Size(json["block_bytes"].get<double>()));
-  text += Percentiles("open", json["open_us"]) + Percentiles("block", json["read_us"]);
-  return text + VerdictText(console, json);
-}
-
-std::string MixText(const Console& console, const Json& json) {
-  const Json& kept = json["together_over_alone"];
-  std::string text = fmt::format("{} all phases at once, over each alone\n", console.Bold("interference"));
-  const auto line = [&](const char* key, const char* what) {
-    if (kept.contains(key)) text += fmt::format("  {:<28}{:.2f}\n", what, kept[key].get<double>());
-  };
-  line("train_samples_per_s", "training throughput");
-  line("stream_bytes_per_s", "streaming throughput");
-  line("infer_p99_response", "inference p99 response time");
-  return text + VerdictText(console, json);
-}
-
 probe::PhaseOptions Options(const StorageFlags& flags, const probe::StorageProfile& profile,
                             const Bounds& bounds, Duration added) {
   const probe::StorageOptions train{.profile = profile,
@@ -253,28 +168,21 @@ probe::PhaseOptions Options(const StorageFlags& flags, const probe::StorageProfi
 }
 
 struct PhaseAnswer {
-  Json json;
-  std::string text;
+  results::StorageProbeResult result;
   bool hung = false, fed = true;
 };
 
 template <typename Report>
-PhaseAnswer AnswerOf(const Report& report, const Console& console,
-                     std::string (*text)(const Console&, const Json&)) {
-  Json json = probe::ToJson(report);
-  std::string words = text(console, json);
-  return {.json = std::move(json), .text = std::move(words), .hung = probe::AnyHung(report)};
+PhaseAnswer AnswerOf(const Report& report) {
+  return {.result = probe::MakeResult(report), .hung = probe::AnyHung(report)};
 }
 
 Result<PhaseAnswer> PlayPhase(const std::string& phase, const probe::PhaseOptions& options,
                               const std::vector<probe::StorageSample>& samples, const probe::SetFacts& facts,
                               Console& console, const Clock& clock, const std::stop_token& stop) {
-  if (phase == "infer")
-    return AnswerOf(TRY(probe::ProbeInference(options, samples, facts, clock, stop)), console, InferText);
-  if (phase == "stream")
-    return AnswerOf(TRY(probe::ProbeStreaming(options, samples, facts, clock, stop)), console, StreamText);
-  if (phase == "mix")
-    return AnswerOf(TRY(probe::ProbeMix(options, samples, facts, clock, stop)), console, MixText);
+  if (phase == "infer") return AnswerOf(TRY(probe::ProbeInference(options, samples, facts, clock, stop)));
+  if (phase == "stream") return AnswerOf(TRY(probe::ProbeStreaming(options, samples, facts, clock, stop)));
+  if (phase == "mix") return AnswerOf(TRY(probe::ProbeMix(options, samples, facts, clock, stop)));
   const Instant begin = clock.Now();
   const auto report = TRY(probe::ProbeTraining(
       options.train, samples, facts, clock, stop, [&](int runs, const probe::TrainRun& last) {
@@ -282,10 +190,7 @@ Result<PhaseAnswer> PlayPhase(const std::string& phase, const probe::PhaseOption
                          fmt::format("{} accelerators", last.accelerators));
       }));
   console.EndProgress();
-  Json json = probe::ToJson(report);
-  std::string text = TrainText(console, json);
-  return PhaseAnswer{.json = std::move(json),
-                     .text = std::move(text),
+  return PhaseAnswer{.result = probe::MakeResult(report),
                      .hung = !report.facts.Reads().hung.empty(),
                      .fed = report.fed.value.has_value()};
 }
@@ -326,12 +231,13 @@ Result<int> ProbeStorage(const StorageFlags& flags, Console& console) {
   }
   PhaseAnswer answer =
       TRY(PlayPhase(flags.phase, options, set.samples, facts, console, clock, interrupt.token()));
-  answer.json["provenance"] =
+  answer.result.provenance =
       record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(flags.seed)})
           .ToJson();
-  console.Text(answer.text);
-  TRY_STATUS(console.Json(answer.json));
-  const bool met = answer.json["verdict"] != "INVALID" && (answer.fed || !flags.must_feed);
+  console.Text(probe::ProbeText(console.style(), answer.result));
+  TRY_STATUS(console.Json(answer.result.ToJson()));
+  const bool invalid = answer.result.verdict.verdict == ToString(results::Standing::kInvalid);
+  const bool met = !invalid && (answer.fed || !flags.must_feed);
   const int status = met ? kDone : kClaimInvalid;
   if (answer.hung) EndDespiteHungReads(std::move(set), status);
   return status;
@@ -406,26 +312,6 @@ int Storage(const Arguments& arguments) {
   return status.error().code == ErrorCode::kCancelled ? kInterrupted : ExitStatus(status.error());
 }
 
-std::string HostText(const Console& console, const Json& json) {
-  const auto rate = [](const Json& one, const char* unit, double scale) {
-    return fmt::format("{} {} on one thread, {} on all", Short(one["one_thread"].get<double>() * scale), unit,
-                       Short(one["all_threads"].get<double>() * scale));
-  };
-  std::string text = fmt::format("{} {}, {}\n", console.Bold("host"), Count(json["cores"].get<int>(), "core"),
-                                 json["instruction_set"].get<std::string>());
-  for (const auto& [name, one] : json["multiply_adds_per_s"].items())
-    text += fmt::format("  {:<14}{}\n", name, rate(one, "G multiply-adds/s", 1e-9));
-  for (const auto& [name, one] : json["memory_gb_per_s"].items())
-    text += fmt::format("  memory {:<7}{}\n", name, rate(one, "GB/s", 1));
-  text +=
-      fmt::format("  clock reading {} ns, system call {} ns\n", Short(json["clock_read_ns"].get<double>()),
-                  Short(json["system_call_ns"].get<double>()));
-  for (const char* key : {"timer_late_us", "wake_up_us", "loopback_us"})
-    text += fmt::format("  {:<14}p50 {} us, p99 {} us\n", key, Short(json[key]["p50"].get<double>()),
-                        Short(json[key]["p99"].get<double>()));
-  return text + VerdictText(console, json);
-}
-
 int Host(const Arguments& arguments) {
   std::string json_file;
   int threads = UsableCpus(), budget_ms = 200;
@@ -439,13 +325,13 @@ int Host(const Arguments& arguments) {
   const Console console(json_file);
   if (const Status writable = console.CheckJson(); !writable) return FailWith(writable.error());
   const SteadyClock clock;
-  const auto speed =
+  const auto report =
       probe::MeasureHost({.budget = std::chrono::milliseconds(budget_ms), .threads = threads}, clock);
-  if (!speed) return FailWith(speed.error());
-  Json json = probe::ToJson(*speed);
-  json["provenance"] = record::CollectProvenance({.command = CommandLine()}).ToJson();
-  console.Text(HostText(console, json));
-  if (const Status written = console.Json(json); !written) return FailWith(written.error());
+  if (!report) return FailWith(report.error());
+  results::HostProbeResult result = probe::MakeResult(*report);
+  result.provenance = record::CollectProvenance({.command = CommandLine()}).ToJson();
+  console.Text(probe::ProbeText(console.style(), result));
+  if (const Status written = console.Json(result.ToJson()); !written) return FailWith(written.error());
   return kDone;
 }
 

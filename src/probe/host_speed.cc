@@ -272,10 +272,6 @@ double MeanNanoseconds(Duration budget, const Clock& clock, const Body& body) {
   return static_cast<double>((now - begin).count()) / static_cast<double>(std::max<int64_t>(1, calls));
 }
 
-Json RateJson(const HostRate& rate, double scale) {
-  return {{"one_thread", rate.one_thread * scale}, {"all_threads", rate.all_threads * scale}};
-}
-
 }  // namespace
 
 Result<HostSpeed> MeasureHostSpeed(const HostSpeedOptions& options, const Clock& clock) {
@@ -320,25 +316,6 @@ Result<HostReport> MeasureHost(const HostSpeedOptions& options, const Clock& clo
   report.machine = MachineUseOf(monitor->Stop(), static_cast<int>(std::thread::hardware_concurrency()));
   JudgeMachine(report.machine, report.verdict);
   return report;
-}
-
-Json ToJson(const HostReport& report) {
-  const HostSpeed& speed = report.speed;
-  Json json{{"cores", speed.threads}, {"instruction_set", speed.arithmetic}};
-  Json adds{{"f32", RateJson(speed.f32_multiply_adds, 1)}};
-  if (speed.bf16_multiply_adds) adds["bf16"] = RateJson(*speed.bf16_multiply_adds, 1);
-  if (speed.int8_multiply_adds) adds["int8"] = RateJson(*speed.int8_multiply_adds, 1);
-  json["multiply_adds_per_s"] = std::move(adds);
-  json["memory_gb_per_s"] = {{"read", RateJson(speed.memory_read_bytes, 1e-9)},
-                             {"copy", RateJson(speed.memory_copy_bytes, 1e-9)}};
-  json["clock_read_ns"] = speed.clock_read_ns;
-  json["system_call_ns"] = speed.system_call_ns;
-  json["timer_late_us"] = {{"p50", speed.timer_late_us}, {"p99", speed.timer_late_p99_us}};
-  json["wake_up_us"] = {{"p50", speed.wake_up_us}, {"p99", speed.wake_up_p99_us}};
-  json["loopback_us"] = {{"p50", speed.loopback_us}, {"p99", speed.loopback_p99_us}};
-  PutMachine(json, report.machine);
-  PutVerdict(json, report.verdict);
-  return json;
 }
 
 }  // namespace weir::probe

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "probe/storage_result.h"
 
 namespace weir::probe {
@@ -46,8 +45,5 @@ struct HostReport {
 };
 // MeasureHostSpeed under the monitor.
 Result<HostReport> MeasureHost(const HostSpeedOptions& options, const Clock& clock);
-
-// multiply_adds_per_s {f32,bf16,int8}, memory_gb_per_s, wake_up_us, loopback_us and the rest.
-Json ToJson(const HostReport& report);
 
 }  // namespace weir::probe

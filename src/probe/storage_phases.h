@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "probe/storage_session.h"
 #include "probe/storage_stream.h"
 
@@ -70,8 +69,7 @@ bool AnyHung(const InferReport& report);
 bool AnyHung(const StreamReport& report);
 bool AnyHung(const MixReport& report);
 
-Json ToJson(const InferReport& report);
-Json ToJson(const StreamReport& report);
-Json ToJson(const MixReport& report);
+// Returns the machine at its worst in two runs.
+MachineUse Worse(const MachineUse& a, const MachineUse& b);
 
 }  // namespace weir::probe

@@ -71,22 +71,6 @@ class Trainings {
   size_t most_bytes_ = 0;
 };
 
-Json ToJson(const TrainRun& run) {
-  Json json{{"accelerators", run.accelerators}};
-  if (const auto share = run.train.Utilisation()) json["utilisation_percent"] = 100 * *share;
-  PutIfAny(json, "samples_per_s", run.train.SamplesPerSecond());
-  json["steps"] = run.train.steps;
-  json["wall_s"] = Seconds(run.train.wall);
-  json["errors"] = run.train.reads.errors;
-  Json epochs = Json::array();
-  for (const auto& [cached, asked] : run.train.epochs)
-    epochs.push_back(asked > 0 ? static_cast<double>(cached) / static_cast<double>(asked) : 0);
-  json["cached_share_by_epoch"] = std::move(epochs);
-  json["bytes_asked"] = run.train.reads.bytes;
-  PutMachine(json, run.machine);
-  return json;
-}
-
 }  // namespace
 
 int ThreadsFor(const ReadOptions& read, int threads) {
@@ -154,86 +138,6 @@ Result<TrainReport> ProbeTraining(const StorageOptions& options, const std::vect
   report.demand_samples_per_s = SamplesPerSecond(options.profile) * shown->first;
   report.reads_in_flight_needed = ReadsInFlight(report.demand_samples_per_s, report.facts.Reads());
   return report;
-}
-
-Json MicrosecondsJson(const stats::Histogram& ns) {
-  Json json = Json::object();
-  const auto put = [&](const char* key, std::optional<int64_t> value) {
-    if (value) json[key] = static_cast<double>(*value) / 1e3;
-  };
-  put("p50", ns.Quantile(0.5));
-  put("p90", ns.Quantile(0.9));
-  put("p99", ns.Quantile(0.99));
-  put("p99_9", ns.Quantile(0.999));
-  put("max", ns.Max());
-  json["count"] = ns.count();
-  return json;
-}
-
-void PutReads(Json& json, const ReadTally& reads) {
-  PutIfAny(json, "cached_share", reads.CachedShare());
-  json["open_us"] = MicrosecondsJson(reads.open_ns);
-  json["read_us"] = MicrosecondsJson(reads.read_ns);
-  json["close_us"] = MicrosecondsJson(reads.close_ns);
-  json["errors"] = reads.errors;
-  json["first_errors"] = reads.first_errors;
-  json["hung"] = reads.hung;
-}
-
-void PutVerdict(Json& json, const StorageVerdict& verdict) {
-  json["verdict"] = record::ToString(verdict.standing);
-  json["reasons"] = Json::array();
-  for (const StorageCause& cause : verdict.causes)
-    json["reasons"].push_back({{"reason", cause.reason}, {"evidence", cause.evidence}});
-}
-
-void PutMachine(Json& json, const MachineUse& machine) {
-  PutIfAny(json, "bytes_from_device", machine.device_bytes);
-  PutIfAny(json, "foreign_cores", machine.foreign_cores);
-  PutIfAny(json, "steal_percent", machine.steal_percent);
-}
-
-Json ToJson(const TrainReport& report) {
-  const TrainFacts& facts = report.facts;
-  Json json{{"phase", "train"}, {"profile", report.profile.name}};
-  Json fed = Json::object();
-  PutIfAny(fed, "value", report.fed.value);
-  PutIfAny(fed, "low", report.fed.low);
-  PutIfAny(fed, "high", report.fed.high);
-  fed["more_may_be_fed"] = report.fed.more_may_be_fed;
-  json["accelerators"] = std::move(fed);
-  json["least_utilisation_percent"] = 100 * report.profile.least_utilisation;
-  json["demand_samples_per_s"] = report.demand_samples_per_s;
-  PutIfAny(json, "reads_in_flight_needed", report.reads_in_flight_needed);
-  if (const auto share = facts.MedianUtilisation()) json["utilisation_percent"] = 100 * *share;
-  PutIfAny(json, "samples_per_s", facts.MedianSamplesPerSecond());
-  PutIfAny(json, "bytes_per_s", facts.MedianBytesPerSecond());
-  PutIfAny(json, "ceiling_samples_per_s", facts.ceiling_samples_per_s);
-  PutReads(json, facts.Reads());
-  stats::Histogram late;
-  for (const TrainRun& run : facts.runs) late.Merge(run.train.late_ns);
-  json["timer_late_us"] = MicrosecondsJson(late);
-  const Stalls stalls = facts.AllStalls();
-  json["stall_s"] = {{"queue", Seconds(stalls.queue)},
-                     {"open", Seconds(stalls.open)},
-                     {"read", Seconds(stalls.read)},
-                     {"close", Seconds(stalls.close)}};
-  StallTimes each;
-  for (const TrainRun& run : facts.runs) each.Merge(run.train.stall_times);
-  json["stall_us"] = {{"queue", MicrosecondsJson(each.queue)},
-                      {"open", MicrosecondsJson(each.open)},
-                      {"read", MicrosecondsJson(each.read)},
-                      {"close", MicrosecondsJson(each.close)}};
-  const StorageBottleneck bottleneck = FindBottleneck(facts);
-  json["bottleneck"] = {{"stage", bottleneck.stage}, {"share", bottleneck.share}};
-  json["set"] = {{"samples", facts.set.samples},
-                 {"bytes", facts.set.bytes},
-                 {"unwritten_bytes", facts.set.unwritten_bytes},
-                 {"files_without_extents", facts.set.unknown_files}};
-  PutVerdict(json, Judge(facts));
-  json["runs"] = Json::array();
-  for (const TrainRun& run : report.runs) json["runs"].push_back(ToJson(run));
-  return json;
 }
 
 }  // namespace weir::probe

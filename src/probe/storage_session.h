@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "probe/storage_profile.h"
 #include "probe/storage_result.h"
 #include "probe/storage_set.h"
@@ -55,13 +54,5 @@ Status ForgetSet(const std::vector<StorageSample>& samples);
 Result<TrainReport> ProbeTraining(const StorageOptions& options, const std::vector<StorageSample>& samples,
                                   const SetFacts& set, const Clock& clock, const std::stop_token& stop,
                                   const Progress& progress);
-
-// {p50, p90, p99, p99_9, max, count} in microseconds; percentiles are absent without values.
-Json MicrosecondsJson(const stats::Histogram& ns);
-// open_us, read_us, close_us, cached_share, errors, first_errors, hung.
-void PutReads(Json& json, const ReadTally& reads);
-void PutVerdict(Json& json, const StorageVerdict& verdict);
-void PutMachine(Json& json, const MachineUse& machine);
-Json ToJson(const TrainReport& report);
 
 }  // namespace weir::probe

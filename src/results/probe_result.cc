@@ -1,0 +1,256 @@
+#include "results/probe_result.h"
+
+#include "base/fields.h"
+
+namespace weir::results {
+
+// Describe(fields, part) puts the keys of a part beside the others.
+
+template <typename F>
+void Describe(F& fields, Described<F, Percentiles>& times) {
+  fields("p50", times.p50);
+  fields("p90", times.p90);
+  fields("p99", times.p99);
+  fields("p99_9", times.p99_9);
+  fields("max", times.max);
+  fields("count", times.count);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, ProbeMachine>& machine) {
+  fields("bytes_from_device", machine.bytes_from_device);
+  fields("foreign_cores", machine.foreign_cores);
+  fields("steal_percent", machine.steal_percent);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, ProbeVerdict::Cause>& cause) {
+  fields("reason", cause.reason);
+  fields("evidence", cause.evidence);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, ProbeVerdict>& verdict) {
+  fields("verdict", verdict.verdict);
+  fields("reasons", verdict.reasons);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Reads>& reads) {
+  fields("cached_share", reads.cached_share);
+  fields("open_us", reads.open_us);
+  fields("read_us", reads.read_us);
+  fields("close_us", reads.close_us);
+  fields("errors", reads.errors);
+  fields("first_errors", reads.first_errors);
+  fields("hung", reads.hung);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Set>& set) {
+  fields("samples", set.samples);
+  fields("bytes", set.bytes);
+  fields("unwritten_bytes", set.unwritten_bytes);
+  fields("files_without_extents", set.files_without_extents);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Bottleneck>& bottleneck) {
+  fields("stage", bottleneck.stage);
+  fields("share", bottleneck.share);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Fed>& fed) {
+  fields("value", fed.value);
+  fields("low", fed.low);
+  fields("high", fed.high);
+  fields("more_may_be_fed", fed.more_may_be_fed);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::StallSeconds>& stalls) {
+  fields("queue", stalls.queue);
+  fields("open", stalls.open);
+  fields("read", stalls.read);
+  fields("close", stalls.close);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::StallTimes>& stalls) {
+  fields("queue", stalls.queue);
+  fields("open", stalls.open);
+  fields("read", stalls.read);
+  fields("close", stalls.close);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::TrainRun>& run) {
+  fields("accelerators", run.accelerators);
+  fields("utilisation_percent", run.utilisation_percent);
+  fields("samples_per_s", run.samples_per_s);
+  fields("steps", run.steps);
+  fields("wall_s", run.wall_s);
+  fields("errors", run.errors);
+  fields("cached_share_by_epoch", run.cached_share_by_epoch);
+  fields("bytes_asked", run.bytes_asked);
+  Describe(fields, run.machine);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Train>& train) {
+  fields("profile", train.profile);
+  fields("accelerators", train.accelerators);
+  fields("least_utilisation_percent", train.least_utilisation_percent);
+  fields("demand_samples_per_s", train.demand_samples_per_s);
+  fields("reads_in_flight_needed", train.reads_in_flight_needed);
+  fields("utilisation_percent", train.utilisation_percent);
+  fields("samples_per_s", train.samples_per_s);
+  fields("bytes_per_s", train.bytes_per_s);
+  fields("ceiling_samples_per_s", train.ceiling_samples_per_s);
+  fields("timer_late_us", train.timer_late_us);
+  fields("stall_s", train.stall_s);
+  fields("stall_us", train.stall_us);
+  fields("bottleneck", train.bottleneck);
+  fields("runs", train.runs);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Frames>& frames) {
+  fields("planned", frames.planned);
+  fields("answered", frames.answered);
+  fields("in_time", frames.in_time);
+  fields("in_time_percent", frames.in_time_percent);
+  fields("response_us", frames.response_us);
+  fields("service_us", frames.service_us);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::InferRun>& run) {
+  Describe(fields, run.frames);
+  Describe(fields, run.machine);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Infer>& infer) {
+  fields("streams", infer.streams);
+  fields("frames_per_s", infer.frames_per_s);
+  fields("frames", infer.frames);
+  fields("bottleneck", infer.bottleneck);
+  fields("runs", infer.runs);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::StreamRun>& run) {
+  fields("bytes_per_s", run.bytes_per_s);
+  fields("bytes_asked", run.bytes_asked);
+  Describe(fields, run.machine);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Stream>& stream) {
+  fields("block_bytes", stream.block_bytes);
+  fields("threads", stream.threads);
+  fields("bytes_per_s", stream.bytes_per_s);
+  fields("runs", stream.runs);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::TrainFigures>& train) {
+  fields("utilisation_percent", train.utilisation_percent);
+  fields("samples_per_s", train.samples_per_s);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::StreamFigures>& stream) {
+  fields("bytes_per_s", stream.bytes_per_s);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Phases>& phases) {
+  fields("train", phases.train);
+  fields("infer", phases.infer);
+  fields("stream", phases.stream);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Interference>& kept) {
+  fields("train_samples_per_s", kept.train_samples_per_s);
+  fields("stream_bytes_per_s", kept.stream_bytes_per_s);
+  fields("infer_p99_response", kept.infer_p99_response);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Mix>& mix) {
+  fields("alone", mix.alone);
+  fields("together", mix.together);
+  fields("together_over_alone", mix.together_over_alone);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult>& result) {
+  fields("phase", result.phase);
+  fields.Beside("profile", result.train);
+  fields.Beside("frames", result.infer);
+  fields.Beside("block_bytes", result.stream);
+  fields.Beside("alone", result.mix);
+  Describe(fields, result.reads);
+  fields("set", result.set);
+  Describe(fields, result.verdict);
+  fields("provenance", result.provenance);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, HostProbeResult::Rate>& rate) {
+  fields("one_thread", rate.one_thread);
+  fields("all_threads", rate.all_threads);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, HostProbeResult::MultiplyAdds>& rates) {
+  fields("f32", rates.f32);
+  fields("bf16", rates.bf16);
+  fields("int8", rates.int8);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, HostProbeResult::Memory>& memory) {
+  fields("read", memory.read);
+  fields("copy", memory.copy);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, HostProbeResult::Times>& times) {
+  fields("p50", times.p50);
+  fields("p99", times.p99);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, HostProbeResult>& host) {
+  fields("cores", host.cores);
+  fields("instruction_set", host.instruction_set);
+  fields("multiply_adds_per_s", host.multiply_adds_per_s);
+  fields("memory_gb_per_s", host.memory_gb_per_s);
+  fields("clock_read_ns", host.clock_read_ns);
+  fields("system_call_ns", host.system_call_ns);
+  fields("timer_late_us", host.timer_late_us);
+  fields("wake_up_us", host.wake_up_us);
+  fields("loopback_us", host.loopback_us);
+  Describe(fields, host.machine);
+  Describe(fields, host.verdict);
+  fields("provenance", host.provenance);
+}
+
+Json StorageProbeResult::ToJson() const { return FieldsToJson(*this); }
+
+Result<StorageProbeResult> StorageProbeResult::FromJson(const Json& json) {
+  return FieldsFromJson<StorageProbeResult>(json);
+}
+
+Json HostProbeResult::ToJson() const { return FieldsToJson(*this); }
+
+Result<HostProbeResult> HostProbeResult::FromJson(const Json& json) {
+  return FieldsFromJson<HostProbeResult>(json);
+}
+
+}  // namespace weir::results
