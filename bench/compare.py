@@ -20,6 +20,8 @@ import subprocess
 import sys
 import time
 
+import bars
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WEIR = ROOT / "build/release/weir"
 WORK = ROOT / "build/bench"
@@ -57,10 +59,13 @@ def onnxruntime_python(model, shape, dtype, threads, seconds):
         f"print(n * {shape[0]} / (time.perf_counter() - begin))"))
 
 
-def row(name, ours, theirs):
+def row(bar, name, ours, theirs):
+    """Prints the medians and their ratio. `bar` names the limit of the ratio in bars.py; None: there is none."""
     ratios = sorted(a / b for a, b in zip(ours, theirs))
     print(f"| {name} | {statistics.median(ours):.4g} | {statistics.median(theirs):.4g} | "
           f"{statistics.median(ratios):.3f} ({ratios[0]:.3f}-{ratios[-1]:.3f}) |", flush=True)
+    if bar:
+        bars.check(bar, name, statistics.median(ratios))
 
 
 def engines():
@@ -82,7 +87,7 @@ def engines():
                 run = weir("run", file, SHARED / "images", "--recipe", recipe, "--no-files", "--engine", engine, "--streams", 1, "--threads", 2,
                            "--batch", batch, "--repeat-data", max(1, passes // 3))
                 ours.append(run["throughput_images_per_s"])
-            row(f"{model}, {engine}, f32, batch {batch}, 1 stream of 2 threads", ours, theirs)
+            row("engines", f"{model}, {engine}, f32, batch {batch}, 1 stream of 2 threads", ours, theirs)
 
 
 RECIPE = "layout: NCHW\ndatatype: FP32\nresize: {short_side: 256, filter: bilinear}\ncrop: {width: 224, height: 224}\nscale: 0.00392156862745098\n"
@@ -126,7 +131,7 @@ def pipeline():
             infer = weir("run", model, data, *options, "--no-files", "--repeat-data", passes)["cpu_ms_per_image"]["infer"]
             ours.append(weir("run", model, data, *options, "--repeat-data", passes)["throughput_images_per_s"])
             bounds.append(2000 / (load + infer))
-        row(name, ours, bounds)
+        row("pipeline", name, ours, bounds)
 
 
 # Short side to 256, the middle 224 by 224: milliseconds of CPU a picture, from memory; with a second argument by `draft`.
@@ -188,7 +193,7 @@ def prepare():
         for _ in range(ROUNDS):
             theirs.append(float(pillow(PILLOW, source, *draft)))
             ours.append(prepared(source, times, *options)[0])
-        row(name, theirs, ours)
+        row("prepare", name, theirs, ours)
 
 
 def workers():
@@ -200,8 +205,8 @@ def workers():
     for _ in range(ROUNDS):
         two.append(prepared(SHARED / "images", 16, workers=2))
         one.append(prepared(SHARED / "images", 16, workers=1, launcher=("taskset", "-c", "0")))
-    for i, name in enumerate(("ms of CPU a picture", "images/s")):
-        row(name, [run[i] for run in two], [run[i] for run in one])
+    for i, (name, bar) in enumerate((("ms of CPU a picture", "workers"), ("images/s", None))):
+        row(bar, name, [run[i] for run in two], [run[i] for run in one])
 
 
 def highest_kept(kept, low):
@@ -236,10 +241,13 @@ def breakaway():
         at_458 = statistics.median(kept(458) for _ in range(3))
         low = highest_kept(kept, 458)
         print(f"| {name} | {at_458:.4f} | {low:.0f} images/s |", flush=True)
+        bars.check("breakaway", name, at_458)
 
 
 if __name__ == "__main__":
     names = sys.argv[1:] or ["engines", "pipeline", "prepare", "workers", "breakaway"]
-    print(f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
+    version = subprocess.run([WEIR, "--version"], capture_output=True, check=True, text=True).stdout.strip()
+    print(f"{time.strftime('%Y-%m-%d')}, {version}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
     for name in names:
         {"engines": engines, "pipeline": pipeline, "prepare": prepare, "workers": workers, "breakaway": breakaway}[name]()
+    sys.exit(bars.exit_status())

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 
+import bars
 import serving
 from serving import SHAPES, WORK
 
@@ -103,6 +104,8 @@ def main():
                         continue
                     middle = statistics.median(values)
                     ratio = "" if name == "weir" else f": {ours / middle:.2f}"
+                    if name != "weir":
+                        bars.check("load", f"{protocol} {size}, {name}", ours / middle)
                     cells.append(f"{middle:.1f} ({min(values):.1f}-{max(values):.1f}){ratio}")
                 print(f"| {protocol} {size} | {' | '.join(cells)} |", flush=True)
     finally:
@@ -113,3 +116,4 @@ def main():
 
 if __name__ == "__main__":
     main()
+    sys.exit(bars.exit_status())

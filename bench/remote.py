@@ -25,6 +25,7 @@ import subprocess
 import sys
 import time
 
+import bars
 import compare
 from compare import RECIPE, ROUNDS, SHARED, WEIR
 
@@ -103,6 +104,8 @@ def throughput():
                 for url in ratios:
                     ratios[url].append(run(f"{url}/{name}", *data)["throughput_images_per_s"] / local[-1])
         print(f"| {name} | {statistics.median(local):.4g} | {told(ratios[HTTP])} | {told(ratios[GRPC])} |", flush=True)
+        for url in ratios:
+            bars.check("remote", f"{name}, {url[:4]}", statistics.median(ratios[url]))
 
 
 def pictures():
@@ -137,6 +140,7 @@ def batching():
                 explicit.append(run(f"{GRPC}/{name}", *common, "--batch", batch)["throughput_images_per_s"])
                 ratios.append(run(f"{GRPC}/{name}", *common, "--batch", 1, "--in-flight", 32)["throughput_images_per_s"] / explicit[-1])
         print(f"| {what} | {statistics.median(explicit):.4g} | {told(ratios)} |", flush=True)
+        bars.check("batching", what, statistics.median(ratios))
 
 
 class Triton:
@@ -203,6 +207,8 @@ def memory():
                 base = (peak, client)
                 continue
             print(f"| {url[:4]} | {depth} | {(peak - base[0]) / payload / (depth - 1):.2f} | {(client - base[1]) / payload / (depth - 1):.2f} |", flush=True)
+            for side, bytes_more in (("server", peak - base[0]), ("client", client - base[1])):
+                bars.check("memory", f"{url[:4]}, {depth} in flight, {side}", bytes_more / payload / (depth - 1))
 
 
 async def call(reader, writer, request):
@@ -248,6 +254,7 @@ def overload():
     wall = max(at + took for _, took, at in answers)
     print(f"\n{3 * capacity} requests/s for {SECONDS} s at a model of {capacity}/s with {queue} places\n\n| what | |\n|---|---|")
     print(f"| good answers | {len(good) / wall / capacity:.3f} of capacity |")
+    bars.check("overload", "good answers", len(good) / wall / capacity)
     print(f"| p99 of the accepted | {good[int(len(good) * 0.99)] * 1e3:.0f} ms; queue length x service time {(queue + 1) * 1000 / capacity:.0f} ms |")
     print(f"| refused | {len(refused)} of {len(answers)}, in {refused[len(refused) // 2] * 1e3:.2f} ms (p99 {refused[int(len(refused) * 0.99)] * 1e3:.1f}) |")
     print(f"| neither | {len(answers) - len(good) - len(refused)} |\n| memory | {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB after |", flush=True)
@@ -257,3 +264,4 @@ if __name__ == "__main__":
     parts = {"throughput": throughput, "batching": batching, "breakaway": breakaway, "memory": memory, "overload": overload}
     for name in sys.argv[1:] or parts:
         parts[name]()
+    sys.exit(bars.exit_status())

@@ -21,6 +21,8 @@ import time
 import urllib.request
 from multiprocessing import shared_memory
 
+import bars
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = ROOT / "build/bench/serving"
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "5"))
@@ -167,8 +169,11 @@ def serving():
             cells.append(f"{middle:.1f} ({values[0]:.1f}-{values[-1]:.1f})" if middle else "")
             if name != "weir":
                 cells.append(f"{ours / middle:.2f}" if middle else "")
+                if ours and middle:
+                    bars.check({"triton": "serving: Triton", "hello": "serving: hello-world"}[name], what, ours / middle)
         print("| " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":
     serving()
+    sys.exit(bars.exit_status())

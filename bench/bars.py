@@ -1,0 +1,39 @@
+"""The limits that ./dev bench holds its figures against. A benchmark calls check(), and ends with exit_status().
+
+A limit leaves room for the noise of a machine that is shared with others: docs/performance.md has the figures.
+"""
+import sys
+
+# Name, sign and limit, and what the figure is.
+BARS = {
+    "engines": (">=", 0.90, "throughput of inference over the engine's own program"),
+    "pipeline": (">=", 0.93, "throughput from files over the bound of its parts"),
+    "prepare": (">=", 1.5, "CPU time of Pillow over weir prepare"),
+    "workers": ("<=", 1.08, "CPU time a picture of two workers over one"),
+    "breakaway": (">=", 0.97, "share kept of an accelerator of 458 images/s"),
+    "serving: Triton": ("<=", 0.80, "CPU time of weir serve over Triton"),
+    "serving: hello-world": ("<=", 1.5, "CPU time of weir serve over a hello-world on gRPC"),
+    "remote": (">=", 0.90, "throughput over a server on loopback over one process"),
+    "batching": (">=", 0.80, "throughput of single rows over explicit batches"),
+    "overload": (">=", 0.95, "good answers under overload, of the capacity"),
+    "memory": ("<=", 1.6, "payloads of memory for each further call in flight"),
+    "load": ("<=", 1.5, "CPU time of weir load over wrk or h2load"),
+}
+missed = []
+checked = 0
+
+
+def check(bar, what, value):
+    """Holds one figure against its bar. Says on standard error when it misses."""
+    global checked
+    sign, limit, meaning = BARS[bar]
+    checked += 1
+    if value < limit if sign == ">=" else value > limit:
+        missed.append(f"{bar}: {what}: {value:.3f}; the bar is {sign} {limit} ({meaning})")
+        print(f"bar missed: {missed[-1]}", file=sys.stderr, flush=True)
+
+
+def exit_status():
+    """Prints the account of all bars. Returns 1 if one was missed."""
+    print(f"\nbars: {checked - len(missed)} of {checked} held", flush=True)
+    return int(bool(missed))
