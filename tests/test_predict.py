@@ -176,11 +176,11 @@ def test_several_sets_in_one_call(weir, folder, tmp_path):
     broken = tmp_path / "broken.yaml"
     broken.write_text("predict: broken\n")
     common = ["--data-dir", folder, "--estimator", "physical"]
-    result = weir.json("fit", folder / "made.yaml", other, *common, "--out", tmp_path / "out", "--html", tmp_path / "pages")
+    result = weir.json("fit", folder / "made.yaml", other, *common, "-o", tmp_path / "out", "--html", tmp_path / "pages")
     assert [fit["name"] for fit in result["fits"]] == ["made", "other"]
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"made.json", "other.json"}
     assert {path.name for path in (tmp_path / "pages").iterdir()} == {"made.html", "other.html"}
-    done = weir.run("fit", folder / "made.yaml", broken, *common, "--out", tmp_path / "more", status=2)
+    done = weir.run("fit", folder / "made.yaml", broken, *common, "-o", tmp_path / "more", status=2)
     assert (tmp_path / "more/made.json").exists() and b"broken.yaml: line 1: SPEC: the key rows is missing" in done.stderr
     assert b"made " in done.stdout and b"median error / exp(mean |log ratio|) - 1" in done.stdout
     assert done.stdout.decode().endswith(f"\nweir predict {tmp_path}/more/NAME.json --explain shows the models\n")
@@ -230,8 +230,8 @@ def test_an_empty_text_is_refused(weir, flag):
 
 def test_fit_refuses_what_would_be_lost(weir, folder):
     spec = folder / "made.yaml"
-    for arguments, words in [([spec], "-o FILE or --out FOLDER"), ([spec, "-o", "a", "--out", "b"], "say one of them"), ([spec, spec, "--out", "b"], "called made"),
-                             ([spec, folder / "x.yaml", "-o", "a"], "want --out"), ([spec, "--check", "-o", "a"], "--check fits nothing")]:
+    for arguments, words in [([spec], "-o FILE, or -o FOLDER"), ([spec, spec, "-o", "b"], "called made"),
+                             ([spec, folder / "x.yaml", "-o", spec], "is a file, and the predictors of 2 SPECs"), ([spec, "--check", "-o", "a"], "--check fits nothing")]:
         assert words in weir.run("fit", *arguments, "--data-dir", folder, status=2).stderr.decode()
 
 
@@ -457,8 +457,8 @@ def test_predict_writes_over_none_of_its_files(weir, tmp_path, arguments, one, o
     (["made.yaml", "-o", "p.json", "--json", "data/../data/networks.csv"], "the network table of made.yaml", "--json"),
     (["made.yaml", "--check", "--json", "data/made.csv"], "the rows of made.yaml", "--json"),
     (["made.yaml", "-o", "p.json", "--html", "p.json"], "-o", "--html"),
-    (["made.yaml", "other.yaml", "--out", "out", "--json", "out/other.json"], "--json", "--out"),
-    (["made.yaml", "other.yaml", "--out", "out", "--html", "pages", "--json", "pages/made.html"], "--json", "--html"),
+    (["made.yaml", "other.yaml", "-o", "out", "--json", "out/other.json"], "--json", "-o"),
+    (["made.yaml", "other.yaml", "-o", "out", "--html", "pages", "--json", "pages/made.html"], "--json", "--html"),
 ])
 def test_fit_writes_over_none_of_its_files(weir, tmp_path, arguments, one, other):
     (tmp_path / "data").mkdir()

@@ -22,7 +22,7 @@ namespace {
 
 struct Wanted {
   std::vector<std::string> specs;
-  std::string data_dir = ".", output, out, html, estimator = "auto", json;
+  std::string data_dir = ".", output, html, estimator = "auto", json;
   int64_t seed = 1;
   int threads = 0;
   bool check = false, ablation = false;
@@ -31,15 +31,16 @@ struct Wanted {
 std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   Flags flags("fit", "Learns to predict times from rows of measurements, and says how well it can.",
               "weir fit studies/predict/train_pytorch.yaml --data-dir data -o train.json --html train.html\n"
-              "  weir fit studies/predict/*.yaml --data-dir data --out predictors");
+              "  weir fit studies/predict/*.yaml --data-dir data -o predictors");
   flags.Texts("SPEC", w.specs,
               "SPEC files (YAML, docs/prediction.md), or folders of studies, whose factors make the SPEC",
               true);
   flags.Text("--data-dir", w.data_dir, "folder of the tables that SPEC names");
-  flags.Optional("-o,--output", w.output, "the predictor of one SPEC (JSON)");
-  flags.Optional("--out", w.out, "folder of the predictors: NAME.json for each NAME.yaml");
-  flags.Optional("--html", w.html,
-                 "a page on how well it does, with a learning curve; with --out, the folder of the pages");
+  flags.Optional("-o,--output", w.output,
+                 "the predictor of one SPEC (JSON), or a folder: NAME.json for each NAME.yaml");
+  flags.Optional(
+      "--html", w.html,
+      "a page on how well it does, with a learning curve; for several SPECs the folder of the pages");
   flags.Switch("--check", w.check, "only read and check the rows: what is wrong with which");
   flags.Switch("--ablation", w.ablation, "also score the mixture without each kind of candidate");
   flags.Choice("--estimator", w.estimator, predict::EstimatorNames(),
@@ -56,12 +57,20 @@ std::string NameOf(const std::string& spec) {
   return path.stem().string();
 }
 
+// Whether -o names the folder of the predictors: of several SPECs, or a folder that is there or ends with a
+// slash.
+bool IntoFolder(const Wanted& w) {
+  std::error_code error;
+  return !w.output.empty() &&
+         (w.specs.size() > 1 || w.output.ends_with('/') || std::filesystem::is_directory(w.output, error));
+}
+
 std::string PredictorOf(const Wanted& w, const std::string& spec) {
-  return w.out.empty() ? w.output : w.out + "/" + NameOf(spec) + ".json";
+  return IntoFolder(w) ? w.output + "/" + NameOf(spec) + ".json" : w.output;
 }
 
 std::string PageOf(const Wanted& w, const std::string& spec) {
-  return w.html.empty() || w.out.empty() ? w.html : w.html + "/" + NameOf(spec) + ".html";
+  return w.html.empty() || !IntoFolder(w) ? w.html : w.html + "/" + NameOf(spec) + ".html";
 }
 
 // Returns the files that the SPECs read. A broken SPEC is reported when its turn comes.
@@ -87,7 +96,7 @@ std::vector<NamedFile> Inputs(const Wanted& w) {
 Status CheckFiles(const Wanted& w) {
   std::vector<NamedFile> outputs = {{"--json", w.json}};
   for (const std::string& spec : w.specs) {
-    outputs.push_back({w.out.empty() ? "-o" : "--out", PredictorOf(w, spec)});
+    outputs.push_back({"-o", PredictorOf(w, spec)});
     outputs.push_back({"--html", PageOf(w, spec)});
   }
   return CheckApart(Inputs(w), outputs);
@@ -96,14 +105,15 @@ Status CheckFiles(const Wanted& w) {
 Status CheckTogether(const Wanted& w) {
   const auto refuse = [](std::string what) { return Fail(ErrorCode::kInvalidArgument, std::move(what)); };
   if (w.check) {
-    if (w.output.empty() && w.out.empty() && w.html.empty()) return {};
-    return refuse("--check fits nothing: leave out -o, --out and --html");
+    if (w.output.empty() && w.html.empty()) return {};
+    return refuse("--check fits nothing: leave out -o and --html");
   }
-  if (!w.output.empty() && !w.out.empty()) return refuse("-o is a file and --out a folder: say one of them");
-  if (w.output.empty() && w.out.empty())
-    return refuse("say where the predictor goes: -o FILE or --out FOLDER");
-  if (w.specs.size() > 1 && w.out.empty())
-    return refuse(fmt::format("{} SPECs want --out FOLDER, not -o", w.specs.size()));
+  if (w.output.empty())
+    return refuse("say where the predictor goes: -o FILE, or -o FOLDER for several SPECs");
+  std::error_code error;
+  if (w.specs.size() > 1 && std::filesystem::is_regular_file(w.output, error))
+    return refuse(fmt::format("-o {} is a file, and the predictors of {} SPECs go into a folder",
+                              EscapeBytes(w.output), w.specs.size()));
   std::set<std::string> names;
   for (const std::string& spec : w.specs) {
     if (!names.insert(NameOf(spec)).second)
@@ -194,10 +204,13 @@ Result<int> FitVerb(const Wanted& w) {
   TRY_STATUS(CheckTogether(w));
   TRY_STATUS(CheckFiles(w));
   TRY_STATUS(console.CheckJson());
-  TRY_STATUS(CheckOutput("-o", w.output));
-  if (w.out.empty()) TRY_STATUS(CheckOutput("--html", w.html));
-  if (!w.out.empty()) TRY_STATUS(MakeFolders(w.out));
-  if (!w.out.empty() && !w.html.empty()) TRY_STATUS(MakeFolders(w.html));
+  if (IntoFolder(w)) {
+    TRY_STATUS(MakeFolders(w.output));
+    if (!w.html.empty()) TRY_STATUS(MakeFolders(w.html));
+  } else {
+    TRY_STATUS(CheckOutput("-o", w.output));
+    TRY_STATUS(CheckOutput("--html", w.html));
+  }
   Fitter fitter(w, console);
   std::vector<results::FitResult> list;
   std::string table;
