@@ -493,3 +493,11 @@ def test_what_makes_no_run_is_said(weir, arguments, words):
 
 def test_an_unknown_model_is_named(weir, server):
     assert b"nobody" in weir.run("load", *at(server, "nobody"), status=2).stderr
+
+
+def test_pictures_of_a_model_in_the_process_need_no_recipe_flag(weir, made):
+    model, pictures = made
+    result = weir.json("load", model, "--data", pictures, "--request-count", 20)
+    assert result["levels"][0]["answered"] >= 20 and result["levels"][0]["failed"] == 0
+    bare = weir.json("load", model, "--data", pictures, "--recipe", model / "recipe.yaml", "--request-count", 20)
+    assert bare["levels"][0]["failed"] == 0

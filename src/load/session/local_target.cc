@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/count.h"
+#include "dataset/recipe.h"
 #include "infer/runner.h"
 #include "load/session/target.h"
 #include "model/model.h"
@@ -67,6 +68,11 @@ Status LocalTarget::Open(const LoadOptions& load, int most_in_flight) {
            .outputs = model_.outputs,
            .max_batch = batches ? model_.max_batch.value_or(65536) : 0,
            .parameters = {}};
+  if (model_.recipe) {
+    dataset::Recipe recipe = *model_.recipe;
+    recipe.labels.clear();  // a path of this machine
+    info_.parameters["recipe"] = dataset::FormatRecipe(recipe);
+  }
   most_in_flight_ = most_in_flight;
   runner_ = TRY(infer::Runner::Create(opened_.session, clock_, {.max_queue = most_in_flight + 1}));
   return {};
