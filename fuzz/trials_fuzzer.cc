@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "predict/table/trials.h"
-#include "record/record.h"
+#include "results/trial_result.h"
 
 namespace {
 
@@ -31,7 +31,7 @@ void Check(std::string_view journal) {
 // Each line that is an object, as the metrics of a trial, and as the factors of the next.
 std::string JournalOf(std::string_view text) {
   std::string journal;
-  record::Record record;
+  results::TrialResult record;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));

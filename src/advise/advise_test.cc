@@ -77,7 +77,7 @@ TEST(Decide, GivesNoAnswerFromDisturbedTrialsNotEvenForOneThatIsValid) {
   PlayedStudy played = Play(kStudy, Usual);
   bool first = true;
   for (study::PlayedTrials& one : played.trials) {
-    if (!std::exchange(first, false)) one.record.verdict.standing = record::Standing::kSuspect;
+    if (!std::exchange(first, false)) one.record.verdict.standing = results::Standing::kSuspect;
   }
   const Decision decision = Decide(played.design, played.trials, {});
   EXPECT_FALSE(decision.best.has_value());

@@ -35,8 +35,8 @@ std::vector<Share> CountShares(const study::Design& design, std::span<const stud
   for (const study::PlayedTrials* one : study::LastTries(played)) {
     if (one->trial.is_reference() || one->trial.configuration >= shares.size()) continue;
     Share& share = shares[one->trial.configuration];
-    share.valid += one->record.verdict.standing == record::Standing::kValid;
-    share.all += one->record.verdict.standing != record::Standing::kSkipped;
+    share.valid += one->record.verdict.standing == results::Standing::kValid;
+    share.all += one->record.verdict.standing != results::Standing::kSkipped;
   }
   return shares;
 }

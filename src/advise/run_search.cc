@@ -13,7 +13,7 @@
 namespace weir::advise {
 namespace {
 
-std::map<std::string, double> MetricsOf(const record::Record& record) {
+std::map<std::string, double> MetricsOf(const results::TrialResult& record) {
   const study::FlatMetrics flat = study::Flatten(record.metrics);
   return {flat.numbers.begin(), flat.numbers.end()};
 }
@@ -23,8 +23,8 @@ std::optional<double> Find(const std::map<std::string, double>& metrics, const s
   return found == metrics.end() ? std::nullopt : std::optional(found->second);
 }
 
-SearchResult Judge(const record::Record& record, const Json& factors, const Goal& goal) {
-  if (record.verdict.standing >= record::Standing::kInvalid) return {.score = 0, .meets = false};
+SearchResult Judge(const results::TrialResult& record, const Json& factors, const Goal& goal) {
+  if (record.verdict.standing >= results::Standing::kInvalid) return {.score = 0, .meets = false};
   const auto metrics = MetricsOf(record);
   SearchResult result;
   for (const Target& target : goal.targets) {
@@ -50,13 +50,13 @@ Status CheckPrices(const study::Design& design, const Goal& goal) {
   return {};
 }
 
-record::Record RecordOf(Result<record::Record> played, const Json& factors) {
-  record::Record record;
+results::TrialResult RecordOf(Result<results::TrialResult> played, const Json& factors) {
+  results::TrialResult record;
   if (played) {
     record = *std::move(played);
   } else {
     const bool skipped = played.error().code == ErrorCode::kUnsupported;
-    record.verdict.standing = skipped ? record::Standing::kSkipped : record::Standing::kFailed;
+    record.verdict.standing = skipped ? results::Standing::kSkipped : results::Standing::kFailed;
     record.verdict.message = played.error().message;
   }
   record.factors = factors;

@@ -171,10 +171,10 @@ results::FeedResult MakeResult(const FeedFlags& w, const feed::Feed& feed, const
       .cpus = UsableCpus(), .steal_percent = used.steal_percent, .throttled_s = used.throttled_s};
   if (used.client_cpu && used.wall_s >= results::threshold::kShortestForForeign)
     around.foreign_cpu = std::max(0.0, used.client_cpu->mean - figures.cpu_s / used.wall_s);
-  const record::Verdict verdict = feed::JudgeBench(figures, around);
-  r.verdict = record::ToString(verdict.standing);
-  for (const record::Cause& cause : verdict.causes)
-    r.reasons.push_back({std::string(record::ToString(cause.reason)), cause.evidence});
+  const results::Verdict verdict = feed::JudgeBench(figures, around);
+  r.verdict = results::ToString(verdict.standing);
+  for (const results::Cause& cause : verdict.causes)
+    r.reasons.push_back({std::string(results::ToString(cause.reason)), cause.evidence});
   r.rejected = c.bad;
   for (const feed::BadSample& bad : feed.bad_samples()) {
     r.rejected_examples.push_back({EscapeBytes(feed.source().Name(bad.sample)),

@@ -206,10 +206,10 @@ class Teller {
   }
 
   void Tell(const study::Progress& progress, const study::PlayedTrials& last) {
-    const record::Verdict& verdict = last.record.verdict;
+    const results::Verdict& verdict = last.record.verdict;
     const std::string& label = stored_.design.configurations[last.trial.configuration].label;
     const bool is_bad =
-        verdict.standing == record::Standing::kFailed || verdict.standing == record::Standing::kSkipped;
+        verdict.standing == results::Standing::kFailed || verdict.standing == results::Standing::kSkipped;
     if (is_bad && told_.insert(verdict.message).second)
       Note(fmt::format("{} {}: {}", ToString(verdict.standing), label, verdict.message));
     if (study::Counts(last)) TellMissing(last);

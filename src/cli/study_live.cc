@@ -64,7 +64,7 @@ void StudyLive::Begin(const study::Trial& trial) {
 }
 
 void StudyLive::Count(const study::PlayedTrials& played) {
-  state_.suspect += played.record.verdict.standing == record::Standing::kSuspect;
+  state_.suspect += played.record.verdict.standing == results::Standing::kSuspect;
   if (!study::Counts(played) || played.trial.is_reference()) return;
   for (const auto& [name, value] : study::Flatten(played.record.metrics).numbers) {
     if (name == state_.metric) values_[played.trial.configuration][played.trial.block] = value;

@@ -171,11 +171,11 @@ std::optional<results::Bottleneck> FindFeedBottleneck(const BenchFigures& figure
   return most;
 }
 
-record::Verdict JudgeBench(const BenchFigures& figures, const BenchEnvironment& around) {
-  using record::Reason;
-  using record::Standing;
+results::Verdict JudgeBench(const BenchFigures& figures, const BenchEnvironment& around) {
+  using results::Reason;
+  using results::Standing;
   namespace threshold = results::threshold;
-  record::Verdict verdict;
+  results::Verdict verdict;
   const FeedCounters& c = figures.counters;
   if (c.batches < threshold::kFewestBatches) {
     verdict.Add(c.batches == 0 ? Standing::kInvalid : Standing::kSuspect,

@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "feed/feed.h"
-#include "record/verdict.h"
 #include "results/bottleneck.h"
+#include "results/verdict.h"
 
 namespace weir::feed {
 
@@ -55,6 +55,6 @@ struct BenchEnvironment {
   std::optional<double> steal_percent, foreign_cpu, throttled_s;
 };
 // Judges whether the rate may be believed, by the limits of results/thresholds.h. Pure.
-record::Verdict JudgeBench(const BenchFigures& figures, const BenchEnvironment& around);
+results::Verdict JudgeBench(const BenchFigures& figures, const BenchEnvironment& around);
 
 }  // namespace weir::feed

@@ -50,12 +50,12 @@ TEST(FeedBottleneck, OfNothingIsNone) { EXPECT_FALSE(FindFeedBottleneck({}, 2));
 
 TEST(FeedVerdict, IsValidForASteadyRun) {
   EXPECT_EQ(JudgeBench(Steady(), {.cpus = 2, .steal_percent = 0.1, .foreign_cpu = 0.05}).standing,
-            record::Standing::kValid);
+            results::Standing::kValid);
 }
 
 TEST(FeedVerdict, NamesWhatSpoiledTheRun) {
   const auto evidence = [](const BenchFigures& figures, const BenchEnvironment& around = {}) {
-    const record::Verdict verdict = JudgeBench(figures, around);
+    const results::Verdict verdict = JudgeBench(figures, around);
     return verdict.causes.empty() ? std::string("none") : verdict.causes.front().evidence;
   };
   BenchFigures figures = Steady();
@@ -71,7 +71,7 @@ TEST(FeedVerdict, NamesWhatSpoiledTheRun) {
   EXPECT_THAT(evidence(Steady(), {.steal_percent = 5}), HasSubstr("steal"));
   EXPECT_THAT(evidence(Steady(), {.throttled_s = 1}), HasSubstr("held back"));
   figures.counters.batches = 0;
-  EXPECT_EQ(JudgeBench(figures, {}).standing, record::Standing::kInvalid);
+  EXPECT_EQ(JudgeBench(figures, {}).standing, results::Standing::kInvalid);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ StorageProbeResult::Reads ToResult(const ReadTally& reads) {
 }
 
 results::ProbeVerdict ToResult(const StorageVerdict& verdict) {
-  results::ProbeVerdict result{.verdict = std::string(record::ToString(verdict.standing))};
+  results::ProbeVerdict result{.verdict = std::string(results::ToString(verdict.standing))};
   for (const StorageCause& cause : verdict.causes)
     result.reasons.push_back({.reason = cause.reason, .evidence = cause.evidence});
   return result;

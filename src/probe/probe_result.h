@@ -1,4 +1,4 @@
-// What probes print and write, from their reports. Pure.
+// The results and the texts of probes, from their reports. Pure.
 #pragma once
 
 #include <string>

@@ -55,7 +55,7 @@ TEST(MakeResult, OfOtherPhasesComesBackFromItsJson) {
 TEST(MakeResult, OfAHostComesBackFromItsJson) {
   HostReport report{.speed = {.threads = 2, .arithmetic = "avx2"}};
   report.speed.memory_read_bytes = {.one_thread = 1e9, .all_threads = 2e9};
-  report.verdict.Add(record::Standing::kSuspect, "steal", "3 % of the CPU time");
+  report.verdict.Add(results::Standing::kSuspect, "steal", "3 % of the CPU time");
   const results::HostProbeResult result = MakeResult(report);
   EXPECT_EQ(results::HostProbeResult::FromJson(result.ToJson()).value(), result);
   const std::string text = ProbeText(TextStyle(), result);

@@ -11,8 +11,8 @@ namespace weir::probe {
 namespace {
 
 namespace threshold = results::threshold;
-using record::Reason;
-using record::Standing;
+using results::Reason;
+using results::Standing;
 
 template <typename Value>
 std::optional<double> MedianOfRuns(const std::vector<TrainRun>& runs, const Value& value) {

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "monitor/resources.h"
 #include "probe/storage_train.h"
-#include "record/verdict.h"
+#include "results/verdict.h"
 
 namespace weir::probe {
 
@@ -40,16 +40,16 @@ struct MachineUse {
 };
 MachineUse MachineUseOf(const monitor::Resources& used, int cores);
 
-// A reason to doubt a result. `reason` is a word of record::Reason, or "cached", "unwritten", "hung".
+// A reason to doubt a result. `reason` is a word of results::Reason, or "cached", "unwritten", "hung".
 struct StorageCause {
-  record::Standing at_best = record::Standing::kSuspect;
+  results::Standing at_best = results::Standing::kSuspect;
   std::string reason, evidence;
 };
 struct StorageVerdict {
-  record::Standing standing = record::Standing::kValid;
+  results::Standing standing = results::Standing::kValid;
   std::vector<StorageCause> causes;
 
-  void Add(record::Standing at_best, std::string_view reason, std::string evidence);
+  void Add(results::Standing at_best, std::string_view reason, std::string evidence);
 };
 
 // Facts about the files of a set.

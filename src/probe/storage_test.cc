@@ -271,17 +271,17 @@ std::vector<std::string> ReasonsOf(const StorageVerdict& verdict) {
   return reasons;
 }
 
-TEST(StorageJudge, BelievesAQuietRun) { EXPECT_EQ(Judge(QuietFacts()).standing, record::Standing::kValid); }
+TEST(StorageJudge, BelievesAQuietRun) { EXPECT_EQ(Judge(QuietFacts()).standing, results::Standing::kValid); }
 
 TEST(StorageJudge, LooksAtEveryRepeatAndAtTheMachine) {
   TrainFacts facts = QuietFacts();
   facts.runs[1].machine.foreign_cores = 1.5;
   facts.runs[2].machine.steal_percent = 3;
   EXPECT_THAT(ReasonsOf(Judge(facts)), testing::ElementsAre("steal", "foreign-cpu"));
-  EXPECT_EQ(Judge(facts).standing, record::Standing::kSuspect);
+  EXPECT_EQ(Judge(facts).standing, results::Standing::kSuspect);
   facts.runs[2].train.reads.AddError("x: Input/output error");
   EXPECT_THAT(ReasonsOf(Judge(facts)), testing::Contains("errors"));
-  EXPECT_EQ(Judge(facts).standing, record::Standing::kInvalid);
+  EXPECT_EQ(Judge(facts).standing, results::Standing::kInvalid);
 }
 
 TEST(StorageJudge, RefusesCachedAndUnwrittenBytesAndDoubtsUnknownOnes) {
@@ -290,10 +290,10 @@ TEST(StorageJudge, RefusesCachedAndUnwrittenBytesAndDoubtsUnknownOnes) {
   facts.runs[0].train.reads.cached_bytes = 50;
   facts.set = {.bytes = 100, .samples = 1, .unwritten_bytes = 10};
   EXPECT_THAT(ReasonsOf(Judge(facts)), testing::ElementsAre("unwritten", "cached"));
-  EXPECT_EQ(Judge(facts).standing, record::Standing::kInvalid);
+  EXPECT_EQ(Judge(facts).standing, results::Standing::kInvalid);
   facts.wants_cold = false;
   facts.set = {.bytes = 100, .samples = 1, .unknown_files = 1};
-  EXPECT_EQ(Judge(facts).standing, record::Standing::kSuspect);
+  EXPECT_EQ(Judge(facts).standing, results::Standing::kSuspect);
 }
 
 TEST_F(SetOnDisk, AFileThatBecameShorterIsNamed) {

@@ -9,7 +9,7 @@
 namespace weir::study {
 namespace {
 
-using record::Standing;
+using results::Standing;
 
 void Count(Standing standing, Tally& tally) {
   switch (standing) {
@@ -34,7 +34,7 @@ void Count(Standing standing, Tally& tally) {
 void CountTrials(std::span<const PlayedTrials> played, Analysis& analysis) {
   for (const PlayedTrials& one : played) analysis.retried += one.attempt > 1;
   for (const PlayedTrials* one : LastTries(played)) {
-    const record::Verdict& verdict = one->record.verdict;
+    const results::Verdict& verdict = one->record.verdict;
     Count(verdict.standing, analysis.tally);
     if (one->trial.is_reference() || one->trial.configuration >= analysis.configurations.size()) continue;
     ConfigurationResult& result = analysis.configurations[one->trial.configuration];

@@ -14,7 +14,7 @@
 namespace weir::study {
 namespace {
 
-using record::Standing;
+using results::Standing;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -217,9 +217,9 @@ TEST(Analyse, WantsTheMetricOfAFigureWhereTheFigureShows) {
 
 TEST(Analyse, RanksNothingUnlessMostOfItsTrialsAreValid) {
   Case two = Two();
-  const auto disturb = [](record::Record& record) {
+  const auto disturb = [](results::TrialResult& record) {
     record.verdict = {};
-    record.verdict.Add(Standing::kSuspect, {record::Reason::kForeignCpu, "others used 0.7 of 2 cores"});
+    record.verdict.Add(Standing::kSuspect, {results::Reason::kForeignCpu, "others used 0.7 of 2 cores"});
   };
   for (int block = 0; block < 3; ++block) disturb(two.Find(1, block).record);
   EXPECT_EQ(two.Analyse().answers.answers[0].best, 0u);

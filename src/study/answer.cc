@@ -90,24 +90,24 @@ Answer Rank(const Ranking& ranking, const Measured& measured, const StudyFile& s
   return answer;
 }
 
-std::string CauseWords(record::Reason reason) {
-  if (reason == record::Reason::kForeignCpu) return "were disturbed by other processes";
-  if (reason == record::Reason::kSteal) return "lost CPU time to the hypervisor";
-  if (reason == record::Reason::kThrottling) return "were held back by a CPU quota";
+std::string CauseWords(results::Reason reason) {
+  if (reason == results::Reason::kForeignCpu) return "were disturbed by other processes";
+  if (reason == results::Reason::kSteal) return "lost CPU time to the hypervisor";
+  if (reason == results::Reason::kThrottling) return "were held back by a CPU quota";
   return fmt::format("are not VALID for {}", ToString(reason));
 }
 
 // "68 of 69 trials were disturbed by other processes": the commonest cause of those that are not VALID.
 std::string WhyNotValid(std::span<const PlayedTrials> played) {
-  std::map<record::Reason, int64_t> causes;
+  std::map<results::Reason, int64_t> causes;
   int64_t all = 0, bad = 0, failed = 0;
   for (const PlayedTrials* one : LastTries(played)) {
-    const record::Verdict& verdict = one->record.verdict;
-    if (verdict.standing == record::Standing::kSkipped) continue;
+    const results::Verdict& verdict = one->record.verdict;
+    if (verdict.standing == results::Standing::kSkipped) continue;
     ++all;
-    bad += verdict.standing != record::Standing::kValid;
-    failed += verdict.standing == record::Standing::kFailed;
-    for (const record::Cause& cause : verdict.causes) ++causes[cause.reason];
+    bad += verdict.standing != results::Standing::kValid;
+    failed += verdict.standing == results::Standing::kFailed;
+    for (const results::Cause& cause : verdict.causes) ++causes[cause.reason];
   }
   if (all == 0) return "every trial was skipped: this machine cannot play them";
   if (causes.empty()) return fmt::format("{} of {} trials failed", failed, all);

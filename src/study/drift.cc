@@ -50,7 +50,7 @@ std::string EvidenceOf(std::span<const PlayedTrials> played, int block) {
   for (const PlayedTrials* one : LastTries(played)) {
     if (one->trial.block != block) continue;
     ++trials;
-    for (const record::Cause& cause : one->record.verdict.causes)
+    for (const results::Cause& cause : one->record.verdict.causes)
       ++counts[std::string(ToString(cause.reason))];
   }
   if (counts.empty()) return "";

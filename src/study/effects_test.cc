@@ -135,7 +135,7 @@ TEST(FindOutlierTrials, FlagsAWildTrialWithItsEvidence) {
   for (PlayedTrials& one : made.played) {
     if (one.trial.is_reference() || one.trial.configuration != 2 || one.trial.block != 3) continue;
     one.record.metrics[kRate] = 60.0;
-    one.record.verdict.Add(record::Standing::kSuspect, {record::Reason::kSteal, "the hypervisor took 9 %"});
+    one.record.verdict.Add(results::Standing::kSuspect, {results::Reason::kSteal, "the hypervisor took 9 %"});
   }
   const Analysis analysis = made.Analyse();
   ASSERT_THAT(analysis.outliers, SizeIs(1));

@@ -71,7 +71,7 @@ Result<PlayedTrials> PlayedFromJson(const Json& entry) {
     return Fail(ErrorCode::kCorrupt, "key \"seed\" is missing or is not a whole number");
   trial.seed = seed->get<uint64_t>();
   played.took_s = TRY(GetNumber(entry, "took_s"));
-  played.record = TRY_CONTEXT(record::Record::FromJson(TRY(GetMap(entry, "record"))), "record");
+  played.record = TRY_CONTEXT(results::TrialResult::FromJson(TRY(GetMap(entry, "record"))), "record");
   return played;
 }
 

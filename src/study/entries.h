@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "record/journal.h"
-#include "record/record.h"
+#include "results/trial_result.h"
 #include "study/design.h"
 
 namespace weir::study {
@@ -23,7 +23,7 @@ struct PlayedTrials {
   Trial trial;
   int attempt = 1;    // 2: the first failed
   double took_s = 0;  // the whole trial, launch and stop included
-  record::Record record;
+  results::TrialResult record;
 };
 
 struct StudyJournal {

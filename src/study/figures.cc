@@ -85,7 +85,7 @@ std::optional<ChartPoint> Drawer::PointOf(size_t index, const std::string& metri
   if (point.n > kMostDots) return point;
   for (const Measured::Value& one : measured_.TrialsOf(index, metric))
     point.trials.push_back(
-        {.value = one.value, .suspect = one.played->record.verdict.standing == record::Standing::kSuspect});
+        {.value = one.value, .suspect = one.played->record.verdict.standing == results::Standing::kSuspect});
   return point;
 }
 

@@ -44,8 +44,8 @@ std::vector<const PlayedTrials*> LastTries(std::span<const PlayedTrials> played)
 }
 
 bool Counts(const PlayedTrials& played) {
-  const record::Standing standing = played.record.verdict.standing;
-  return standing == record::Standing::kValid || standing == record::Standing::kSuspect;
+  const results::Standing standing = played.record.verdict.standing;
+  return standing == results::Standing::kValid || standing == results::Standing::kSuspect;
 }
 
 Measured::Measured(const Design& design, std::span<const PlayedTrials> played)

@@ -13,7 +13,7 @@
 namespace weir::study {
 namespace {
 
-using record::Record, record::Standing;
+using results::TrialResult, results::Standing;
 
 constexpr int kMostAttempts = 2;
 
@@ -93,13 +93,13 @@ class Ledger {
 PlayedTrials TryOnce(const RunInputs& inputs, const Trial& trial, int attempt) {
   if (inputs.before) inputs.before(trial);
   const Instant begin = inputs.clock.Now();
-  Result<Record> result = inputs.play(trial);
+  Result<TrialResult> result = inputs.play(trial);
   PlayedTrials played{.trial = trial, .attempt = attempt, .took_s = Seconds(inputs.clock.Now() - begin)};
   if (result) {
     played.record = std::move(*result);
   } else {
     const Error& error = result.error();
-    record::Verdict& verdict = played.record.verdict;
+    results::Verdict& verdict = played.record.verdict;
     verdict.standing = error.code == ErrorCode::kUnsupported ? Standing::kSkipped : Standing::kFailed;
     verdict.message = EscapeBytes(error.message);
   }

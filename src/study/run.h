@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "record/journal.h"
-#include "record/record.h"
+#include "results/trial_result.h"
 #include "study/design.h"
 #include "study/entries.h"
 
@@ -20,7 +20,7 @@ namespace weir::study {
 // Plays one trial to its end and leaves nothing behind. The Record's factors are filled in by the loop. An
 // error fails the trial, but kUnsupported: this machine cannot, and the configuration is skipped, with the
 // message.
-using TrialFn = std::function<Result<record::Record>(const Trial& trial)>;
+using TrialFn = std::function<Result<results::TrialResult>(const Trial& trial)>;
 
 struct Progress {
   int64_t done = 0, total = 0;  // trials; those of an earlier run count as done

@@ -16,7 +16,7 @@
 namespace weir::study {
 namespace {
 
-using record::Record, record::Standing;
+using results::TrialResult, results::Standing;
 using testing::HasSubstr;
 
 class RunTest : public testing::Test {
@@ -63,7 +63,9 @@ class RunTest : public testing::Test {
       EXPECT_EQ(journal.played[i].trial.id, design_.trials[i].id);
   }
 
-  static Result<Record> Fine(const Trial&) { return Record{.metrics = {{"throughput_images_per_s", 100.0}}}; }
+  static Result<TrialResult> Fine(const Trial&) {
+    return TrialResult{.metrics = {{"throughput_images_per_s", 100.0}}};
+  }
 
   std::string folder_;
   Header header_;
@@ -89,7 +91,7 @@ TEST_F(RunTest, TriesAFailedTrialOnceMoreAndKeepsBothTries) {
   std::map<std::string, int> calls;
   std::vector<Progress> seen;
   ASSERT_TRUE(Play(
-      [&](const Trial& trial) -> Result<Record> {
+      [&](const Trial& trial) -> Result<TrialResult> {
         const int call = ++calls[trial.id];
         if (trial.id == hopeless || (trial.id == bad && call == 1))
           return Fail(ErrorCode::kIo, "the server fell");
@@ -113,16 +115,16 @@ TEST_F(RunTest, TriesAFailedTrialOnceMoreAndKeepsBothTries) {
 TEST_F(RunTest, TakesAVerdictOfFailureForOne) {
   int calls = 0;
   ASSERT_TRUE(Play([&calls](const Trial& trial) {
-    Record record = *Fine(trial);
+    TrialResult record = *Fine(trial);
     if (++calls == 1) record.verdict = {.standing = Standing::kFailed, .message = "wrong answers"};
-    return Result<Record>(record);
+    return Result<TrialResult>(record);
   }));
   EXPECT_EQ(calls, 11);
 }
 
-Result<Record> Suspect(const Trial&) {
-  Record record{.metrics = {{"throughput_images_per_s", 90.0}}};
-  record.verdict.Add(Standing::kSuspect, {record::Reason::kForeignCpu, "others"});
+Result<TrialResult> Suspect(const Trial&) {
+  TrialResult record{.metrics = {{"throughput_images_per_s", 90.0}}};
+  record.verdict.Add(Standing::kSuspect, {results::Reason::kForeignCpu, "others"});
   return record;
 }
 
@@ -141,8 +143,9 @@ TEST_F(RunTest, PlaysSuspectTrialsOnceMoreAtItsEnd) {
   for (const PlayedTrials* one : LastTries(journal.played))
     EXPECT_EQ(one->record.verdict.standing, Standing::kValid);
   // The journal is complete: a resumed study plays nothing.
-  ASSERT_TRUE(Play([](const Trial&) -> Result<Record> { return Fail(ErrorCode::kInternal, "played again"); },
-                   Begin::kResume));
+  ASSERT_TRUE(
+      Play([](const Trial&) -> Result<TrialResult> { return Fail(ErrorCode::kInternal, "played again"); },
+           Begin::kResume));
   EXPECT_EQ(Read().played.size(), 12u);
 }
 
@@ -157,7 +160,7 @@ TEST_F(RunTest, StopsReplayingOnAMachineThatStaysDisturbed) {
 
 TEST_F(RunTest, KeepsTheFirstTryWhereTheReplayIsWorse) {
   std::map<std::string, int> tries;
-  ASSERT_TRUE(Play([&](const Trial& trial) -> Result<Record> {
+  ASSERT_TRUE(Play([&](const Trial& trial) -> Result<TrialResult> {
     if (trial.id != design_.trials[2].id) return Fine(trial);
     if (++tries[trial.id] == 1) return Suspect(trial);
     return Fail(ErrorCode::kIo, "fell");
@@ -173,7 +176,7 @@ TEST_F(RunTest, KeepsTheFirstTryWhereTheReplayIsWorse) {
 
 TEST_F(RunTest, SkipsWhatThisMachineCannotAndAsksOnce) {
   int asked = 0;
-  ASSERT_TRUE(Play([&](const Trial& trial) -> Result<Record> {
+  ASSERT_TRUE(Play([&](const Trial& trial) -> Result<TrialResult> {
     if (design_.configurations[trial.configuration].factors["batch"] == 8) {
       ++asked;
       return Fail(ErrorCode::kUnsupported, "no podman here; apt install podman");
@@ -193,7 +196,7 @@ TEST_F(RunTest, SkipsWhatThisMachineCannotAndAsksOnce) {
 
 TEST_F(RunTest, TriesAgainAfterAResumeWhatWasSkipped) {
   const auto unable = [&](const std::string& why) {
-    return [&, why](const Trial& trial) -> Result<Record> {
+    return [&, why](const Trial& trial) -> Result<TrialResult> {
       if (design_.configurations[trial.configuration].factors["batch"] == 8)
         return Fail(ErrorCode::kUnsupported, why);
       return Fine(trial);
@@ -242,7 +245,7 @@ TEST_F(RunTest, KeepsAllWhenItIsStoppedAndGoesOnFromThere) {
 TEST_F(RunTest, TriesOnceMoreAfterAResumeWhatFailedOnceBefore) {
   std::stop_source source;
   ASSERT_TRUE(Play(
-      [&](const Trial&) -> Result<Record> {
+      [&](const Trial&) -> Result<TrialResult> {
         source.request_stop();
         return Fail(ErrorCode::kIo, "fell");
       },

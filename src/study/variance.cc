@@ -209,9 +209,9 @@ std::vector<OutlierTrial> FindOutlierTrials(const Design& design, const Measured
   return found;
 }
 
-std::string EvidenceText(const record::Verdict& verdict) {
+std::string EvidenceText(const results::Verdict& verdict) {
   std::string text;
-  for (const record::Cause& cause : verdict.causes)
+  for (const results::Cause& cause : verdict.causes)
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", ToString(cause.reason), cause.evidence);
   return text;
 }

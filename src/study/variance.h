@@ -57,6 +57,6 @@ std::vector<OutlierTrial> FindOutlierTrials(const Design& design, const Measured
                                             const std::string& metric, std::string& left_out);
 
 // Returns "foreign-cpu: others used 0.7 of 2 cores; steal: ..."; empty without reasons.
-std::string EvidenceText(const record::Verdict& verdict);
+std::string EvidenceText(const results::Verdict& verdict);
 
 }  // namespace weir::study

@@ -136,7 +136,7 @@ TEST(FindWaterfall, GivesAStepThatWasNotPlayedToTheNextOne) {
   const auto skip = [&made](size_t step) {
     for (PlayedTrials& one : made.played) {
       if (one.trial.configuration == made.design.waterfall[step].configuration)
-        one.record.verdict.standing = record::Standing::kSkipped;
+        one.record.verdict.standing = results::Standing::kSkipped;
     }
   };
   skip(3);

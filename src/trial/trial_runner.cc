@@ -270,7 +270,7 @@ Status TrialRunner::CheckNothingIsLeft() {
   return Fail(ErrorCode::kInternal, "the trial left something running: " + names);
 }
 
-Result<record::Record> TrialRunner::Play(const study::Trial& trial) {
+Result<results::TrialResult> TrialRunner::Play(const study::Trial& trial) {
   const study::Configuration& configuration = design_.configurations[trial.configuration];
   const Setting setting = TRY(SettingOf(configuration));
   const model::Model& model = *TRY(ModelOf(setting));
@@ -324,11 +324,11 @@ Result<record::Record> TrialRunner::Play(const study::Trial& trial) {
   TRY_STATUS(CheckNothingIsLeft());
   if (reference != nullptr) TRY_STATUS(CheckAnswers(*reference, setting, *ran));
   Outcome outcome = TRY(MakeOutcome(ran->result, setting, ran->seen));
-  return record::Record{.factors = configuration.factors,
-                        .metrics = outcome.metrics.ToJson(),
-                        .verdict = std::move(outcome.verdict),
-                        .provenance = "provenance.json",
-                        .command = launch::ToShell(arguments)};
+  return results::TrialResult{.factors = configuration.factors,
+                              .metrics = outcome.metrics.ToJson(),
+                              .verdict = std::move(outcome.verdict),
+                              .provenance = "provenance.json",
+                              .command = launch::ToShell(arguments)};
 }
 
 Result<results::StudyProvenance::Materials> TrialRunner::Materials() {

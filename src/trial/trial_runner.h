@@ -11,8 +11,8 @@
 #include "base/error.h"
 #include "launch/ssh/ssh.h"
 #include "model/model.h"
-#include "record/record.h"
 #include "results/study_provenance.h"
+#include "results/trial_result.h"
 #include "study/design.h"
 #include "study/study_file.h"
 #include "trial/answers.h"
@@ -40,7 +40,7 @@ class TrialRunner {
   // Server and client start anew and are gone when this returns; what still runs then has failed the trial.
   // The answers are held against those of the model in this process over the same data. kUnsupported, with
   // the remedy: this machine cannot do it. Other errors fail the trial.
-  Result<record::Record> Play(const study::Trial& trial);
+  Result<results::TrialResult> Play(const study::Trial& trial);
 
   // A part of the study that this machine cannot do, with the remedy, found before a trial. Each reason once
   struct Inability {

@@ -134,7 +134,7 @@ TEST(Instrument, LetsResponseTimesGrowBeyondCapacityAndSaysSo) {
       Simulate({.arrivals = ConstantArrivals{}, .rate = 200, .seconds = 100, .warm_up = 0}, Fixed(0.01));
   EXPECT_NEAR(1e-9 * static_cast<double>(*played.tally.response.Max()), 100, 0.1);
   EXPECT_NEAR(Quantile(played, 0.5), 50, 0.5);
-  EXPECT_EQ(Judge(played, {.rate = 200}).latency.standing, record::Standing::kInvalid);
+  EXPECT_EQ(Judge(played, {.rate = 200}).latency.standing, results::Standing::kInvalid);
   EXPECT_NEAR(played.throughput(), 100, 0.1);
 }
 
@@ -207,8 +207,8 @@ TEST(Instrument, RaisesFewFalseAlarms) {
     const Claims claims =
         Judge(Simulate({.rate = 200, .seconds = 30, .warm_up = 2, .seed = 1000u + i}, Exponential(0.002)),
               {.rate = 200});
-    alarms += claims.throughput.standing != record::Standing::kValid ||
-              claims.latency.standing != record::Standing::kValid;
+    alarms += claims.throughput.standing != results::Standing::kValid ||
+              claims.latency.standing != results::Standing::kValid;
   }
   EXPECT_LE(alarms, kRuns / 20);
 }

@@ -48,7 +48,7 @@ std::optional<LoadResult::Times> TimesIfAny(const stats::Histogram& times) {
 
 std::vector<LoadResult::Reason> ReasonsOf(const Claims& claims) {
   std::vector<LoadResult::Reason> reasons;
-  for (const record::Cause& cause : CausesOf(claims)) {
+  for (const results::Cause& cause : CausesOf(claims)) {
     LoadResult::Reason& reason = reasons.emplace_back();
     reason.reason = ToString(cause.reason);
     if (std::ranges::find(claims.throughput.causes, cause) != claims.throughput.causes.end())
@@ -220,9 +220,9 @@ std::optional<double> QuantileMs(const stats::Histogram& histogram, double p) {
   return ScaledMs(histogram.Quantile(p));
 }
 
-std::vector<record::Cause> CausesOf(const Claims& claims) {
-  std::vector<record::Cause> causes = claims.throughput.causes;
-  for (const record::Cause& cause : claims.latency.causes) {
+std::vector<results::Cause> CausesOf(const Claims& claims) {
+  std::vector<results::Cause> causes = claims.throughput.causes;
+  for (const results::Cause& cause : claims.latency.causes) {
     if (std::ranges::find(causes, cause) == causes.end()) causes.push_back(cause);
   }
   return causes;

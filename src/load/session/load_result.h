@@ -11,8 +11,8 @@
 #include "load/session/run_levels.h"
 #include "load/session/target.h"
 #include "record/provenance.h"
-#include "record/verdict.h"
 #include "results/load_result.h"
+#include "results/verdict.h"
 
 namespace weir::load {
 
@@ -30,7 +30,7 @@ struct LoadSummary {
 results::LoadResult MakeResult(const LoadSummary& summary, const record::Provenance& provenance);
 
 // Returns the causes of both claims, each once.
-std::vector<record::Cause> CausesOf(const Claims& claims);
+std::vector<results::Cause> CausesOf(const Claims& claims);
 
 // Returns a quantile in milliseconds, if the number of samples supports it.
 std::optional<double> QuantileMs(const stats::Histogram& histogram, double p);

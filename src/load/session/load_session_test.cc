@@ -53,7 +53,7 @@ TEST_F(LoadSessionTest, FailuresAreCountedAndJudged) {
   target_.inner.answer = Fail(ErrorCode::kOverloaded, "no room");
   const LevelResult level = Play({.requests = 40});
   EXPECT_EQ(level.tally.of(Outcome::kRefused), 40);
-  EXPECT_EQ(level.claims.throughput.standing, record::Standing::kInvalid);
+  EXPECT_EQ(level.claims.throughput.standing, results::Standing::kInvalid);
 }
 
 TEST_F(LoadSessionTest, ComparesTheServersCountsWithItsOwn) {
@@ -66,7 +66,7 @@ TEST_F(LoadSessionTest, ComparesTheServersCountsWithItsOwn) {
   target_.others = 60;
   level = Play({.requests = 100});
   EXPECT_EQ(level.server_share->others_at_least(), 60);
-  EXPECT_EQ(level.claims.throughput.standing, record::Standing::kInvalid);
+  EXPECT_EQ(level.claims.throughput.standing, results::Standing::kInvalid);
 }
 
 TEST_F(LoadSessionTest, AnswersTheThresholdForAllRepeatsTogether) {

@@ -48,7 +48,7 @@ std::string VerdictText(const TextStyle& style, const Claims& claims) {
   std::string text = fmt::format("  {:<10} throughput {}, latency {}\n", "verdict",
                                  style.Bold(std::string(ToString(claims.throughput.standing))),
                                  style.Bold(std::string(ToString(claims.latency.standing))));
-  for (const record::Cause& cause : CausesOf(claims))
+  for (const results::Cause& cause : CausesOf(claims))
     text += fmt::format("  {:<10} {}: {}\n", "", ToString(cause.reason), cause.evidence);
   return text;
 }
@@ -175,7 +175,7 @@ std::string LevelText(const TextStyle& style, const LoadSummary& result, const L
                         result.options.percentile > 0 ? result.options.percentile : 50,
                         Short(result.options.latency_threshold_ms),
                         style.Bold(kAnswers.at(static_cast<size_t>(*level.below_threshold))));
-    if (level.claims.latency.standing >= record::Standing::kInvalid)
+    if (level.claims.latency.standing >= results::Standing::kInvalid)
       text += fmt::format("  {:<10} not to be trusted: the latency is INVALID\n", "");
   }
   if (level.mlperf) {

@@ -55,7 +55,7 @@ Result<std::optional<stats::Answer>> TryRate(const LoadOptions& options, Level l
     const LevelResult& last = Keep(std::move(played), hooks, outcome);
     if (IsSpoiled(last.claims.latency, last.tally)) continue;
     // Beyond the system's capacity there is no latency to compare with the threshold.
-    if (last.claims.latency.standing >= record::Standing::kInvalid) return stats::Answer::kNo;
+    if (last.claims.latency.standing >= results::Standing::kInvalid) return stats::Answer::kNo;
     return last.below_threshold;
   }
   Note(hooks, fmt::format("the search ends at {:.6g}/s: {} runs of it were spoiled by the generator or the "
@@ -126,7 +126,7 @@ bool MeetsClaim(const LoadOptions& options, const LevelsOutcome& outcome) {
     const bool of_latency = wants_target || std::holds_alternative<Rate>(level.level.scenario);
     met |= level.below_threshold == stats::Answer::kYes;
     invalid |=
-        (of_latency ? level.claims.latency : level.claims.throughput).standing >= record::Standing::kInvalid;
+        (of_latency ? level.claims.latency : level.claims.throughput).standing >= results::Standing::kInvalid;
   }
   return met && !invalid;
 }

@@ -10,8 +10,8 @@
 namespace weir::load {
 namespace {
 
-using record::Reason;
-using record::Standing;
+using results::Reason;
+using results::Standing;
 using stats::Answer;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

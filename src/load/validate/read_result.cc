@@ -40,13 +40,13 @@ Result<LoadResult> ReadResult(const Json& json) {
   return result;
 }
 
-bool HasReason(const LoadResult::Level& level, record::Reason reason) {
+bool HasReason(const LoadResult::Level& level, results::Reason reason) {
   return std::ranges::find(level.reasons, ToString(reason), &LoadResult::Reason::reason) !=
          level.reasons.end();
 }
 
-bool IsInvalidFor(const LoadResult::Level& level, record::Reason reason) {
-  const std::string_view invalid = ToString(record::Standing::kInvalid);
+bool IsInvalidFor(const LoadResult::Level& level, results::Reason reason) {
+  const std::string_view invalid = ToString(results::Standing::kInvalid);
   return level.verdict.throughput == invalid && level.verdict.latency == invalid && HasReason(level, reason);
 }
 

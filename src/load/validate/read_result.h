@@ -3,8 +3,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "record/verdict.h"
 #include "results/load_result.h"
+#include "results/verdict.h"
 
 namespace weir::load {
 
@@ -13,8 +13,8 @@ namespace weir::load {
 // LoadResult::FromJson's.
 Result<results::LoadResult> ReadResult(const Json& json);
 
-bool HasReason(const results::LoadResult::Level& level, record::Reason reason);
+bool HasReason(const results::LoadResult::Level& level, results::Reason reason);
 // Returns whether both claims are INVALID, and for this reason.
-bool IsInvalidFor(const results::LoadResult::Level& level, record::Reason reason);
+bool IsInvalidFor(const results::LoadResult::Level& level, results::Reason reason);
 
 }  // namespace weir::load

@@ -16,16 +16,16 @@
 #include "load/validate/validate_generator.h"
 #include "load/validate/validate_statistics.h"
 #include "load/verdict/judge.h"
-#include "record/verdict.h"
 #include "results/provenance.h"
+#include "results/verdict.h"
 #include "stats/quantile.h"
 
 namespace weir::load {
 namespace {
 
-using record::Reason;
-using record::Standing;
 using results::LoadResult;
+using results::Reason;
+using results::Standing;
 using Level = LoadResult::Level;
 using Run = LoadResult::Run;
 using Times = LoadResult::Times;
@@ -48,7 +48,7 @@ bool IsName(const std::array<Value, kCount>& values, std::string_view text) {
 }
 
 bool IsReason(std::string_view text) {
-  using enum record::Reason;
+  using enum results::Reason;
   constexpr std::array kReasons = {kGeneratorLate, kGeneratorBusy, kRateMissed, kNoSteadyState,
                                    kErrors,        kSteal,         kForeignCpu, kThrottling,
                                    kTooFewSamples, kServerShared};
@@ -56,7 +56,7 @@ bool IsReason(std::string_view text) {
 }
 
 bool IsVerdict(std::string_view text) {
-  using enum record::Standing;
+  using enum results::Standing;
   return IsName(std::array{kValid, kSuspect, kInvalid}, text);
 }
 

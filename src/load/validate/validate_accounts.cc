@@ -14,8 +14,8 @@
 namespace weir::load {
 namespace {
 
-using record::Reason;
 using results::LoadResult;
+using results::Reason;
 
 constexpr Limits kLimits{};
 constexpr double kWorthTelling = 0.01;  // of the mean response time, below 0

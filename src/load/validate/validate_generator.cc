@@ -12,9 +12,9 @@
 namespace weir::load {
 namespace {
 
-using record::Reason;
-using record::Standing;
 using results::LoadResult;
+using results::Reason;
+using results::Standing;
 
 constexpr Limits kLimits{};
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "load/validate/read_result.h"
-#include "record/verdict.h"
+#include "results/verdict.h"
 #include "stats/early_stopping.h"
 #include "stats/quantile.h"
 #include "stats/summary.h"
@@ -17,9 +17,9 @@
 namespace weir::load {
 namespace {
 
-using record::Reason;
-using record::Standing;
 using results::LoadResult;
+using results::Reason;
+using results::Standing;
 using stats::Answer;
 using Interval = LoadResult::Interval;
 using Run = LoadResult::Run;

@@ -12,8 +12,8 @@
 namespace weir::load {
 namespace {
 
-using record::Reason;
-using record::Standing;
+using results::Reason;
+using results::Standing;
 
 // Batches of a run: few enough to be long, and so to depend little on one another.
 constexpr size_t kFewestBatches = 20, kMostBatches = 47;
@@ -51,7 +51,7 @@ class Judgement {
   void Generator();
   void Busy(double share, const std::string& what);
   void Steadiness();
-  void OneDrift(const std::optional<Drift>& drift, const char* what, record::Verdict& verdict) const;
+  void OneDrift(const std::optional<Drift>& drift, const char* what, results::Verdict& verdict) const;
   void Machine();
 
   const RunOutcome& played_;
@@ -146,7 +146,7 @@ void Judgement::Busy(double share, const std::string& what) {
 }
 
 void Judgement::OneDrift(const std::optional<Drift>& drift, const char* what,
-                         record::Verdict& verdict) const {
+                         results::Verdict& verdict) const {
   if (!drift || std::abs(drift->change) <= limits_.drift) return;
   const bool trend = drift->p_value < limits_.drift_p_value;
   if (!trend && drift->settled) return;
@@ -212,7 +212,7 @@ std::vector<double> Batches(const Series& series, Of of, double seconds, size_t 
 
 }  // namespace
 
-void JudgePercentile(const stats::Histogram& response, double percentile, record::Verdict& latency) {
+void JudgePercentile(const stats::Histogram& response, double percentile, results::Verdict& latency) {
   if (stats::Supports(percentile, response.count())) return;
   const double needed = 10 / std::min(percentile, 1 - percentile);
   latency.Add(Standing::kInvalid,
@@ -236,9 +236,9 @@ void JudgeServerShare(const ServerShare& share, Claims& claims, const Limits& li
   claims.latency.Add(standing, {Reason::kServerShared, evidence});
 }
 
-bool IsSpoiled(const record::Verdict& latency, const Tally& tally) {
+bool IsSpoiled(const results::Verdict& latency, const Tally& tally) {
   if (latency.standing < Standing::kInvalid) return false;
-  return std::ranges::none_of(latency.causes, [&](const record::Cause& cause) {
+  return std::ranges::none_of(latency.causes, [&](const results::Cause& cause) {
     // The generator is the cause of requests that were not sent.
     if (cause.reason == Reason::kErrors) return tally.failed() > 0;
     return cause.reason == Reason::kRateMissed || cause.reason == Reason::kNoSteadyState;

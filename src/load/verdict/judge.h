@@ -7,8 +7,8 @@
 
 #include "load/generator/generator.h"
 #include "load/verdict/server_share.h"
-#include "record/verdict.h"
 #include "results/thresholds.h"
+#include "results/verdict.h"
 #include "stats/batch_means.h"
 
 namespace weir::load {
@@ -45,15 +45,15 @@ struct Limits {
 };
 
 struct Claims {
-  record::Verdict throughput, latency;
+  results::Verdict throughput, latency;
 };
 // The latency is INVALID for what lies with the generator or the machine alone: the run says nothing of the
 // system under load, whatever it measured.
-bool IsSpoiled(const record::Verdict& latency, const Tally& tally);
+bool IsSpoiled(const results::Verdict& latency, const Tally& tally);
 
 Claims Judge(const RunOutcome& played, const Environment& around, const Limits& limits = {});
 // Whether there are answers enough, those of all repeats together, for a claim of this percentile, 0 to 1.
-void JudgePercentile(const stats::Histogram& response, double percentile, record::Verdict& latency);
+void JudgePercentile(const stats::Histogram& response, double percentile, results::Verdict& latency);
 
 // Whether the server worked for other clients while it was measured.
 bool IsShared(const ServerShare& share, const Limits& limits = {});

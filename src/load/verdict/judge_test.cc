@@ -12,8 +12,8 @@
 namespace weir::load {
 namespace {
 
-using record::Reason;
-using record::Standing;
+using results::Reason;
+using results::Standing;
 
 constexpr Instant kStart(100s);
 
@@ -62,9 +62,9 @@ RunOutcome Play(const Shape& shape) {
   return played;
 }
 
-std::vector<Reason> Reasons(const record::Verdict& verdict) {
+std::vector<Reason> Reasons(const results::Verdict& verdict) {
   std::vector<Reason> reasons;
-  for (const record::Cause& cause : verdict.causes) reasons.push_back(cause.reason);
+  for (const results::Cause& cause : verdict.causes) reasons.push_back(cause.reason);
   return reasons;
 }
 
@@ -171,7 +171,7 @@ TEST(Judge, HoldsTheCountOfFailuresAgainstBothClaims) {
 
 TEST(Judge, WantsEnoughSamplesForThePercentile) {
   const auto standing = [](double seconds) {
-    record::Verdict verdict;
+    results::Verdict verdict;
     JudgePercentile(Play({.seconds = seconds}).tally.response, 0.99, verdict);
     return verdict.standing;
   };

@@ -8,9 +8,9 @@
 
 namespace weir::load {
 
-void MergeVerdict(record::Verdict& sum, const record::Verdict& more) {
-  for (const record::Cause& cause : more.causes) {
-    if (std::ranges::find(sum.causes, cause.reason, &record::Cause::reason) == sum.causes.end())
+void MergeVerdict(results::Verdict& sum, const results::Verdict& more) {
+  for (const results::Cause& cause : more.causes) {
+    if (std::ranges::find(sum.causes, cause.reason, &results::Cause::reason) == sum.causes.end())
       sum.causes.push_back(cause);
   }
   sum.standing = std::max(sum.standing, more.standing);
@@ -18,12 +18,12 @@ void MergeVerdict(record::Verdict& sum, const record::Verdict& more) {
 
 void JudgeSpread(const std::vector<RunOutcome>& repeats, double percentage, Claims& claims) {
   if (repeats.size() < 2) return;
-  const auto judge = [&](auto value, const char* what, record::Verdict& verdict) {
+  const auto judge = [&](auto value, const char* what, results::Verdict& verdict) {
     const auto [low, high] = std::ranges::minmax_element(repeats, {}, value);
     const double least = value(*low), most = value(*high);
     if (least > 0 && most / least <= 1 + percentage / 100) return;
-    verdict.Add(record::Standing::kSuspect,
-                {record::Reason::kNoSteadyState,
+    verdict.Add(results::Standing::kSuspect,
+                {results::Reason::kNoSteadyState,
                  fmt::format("{} of the repeats lies between {} and {}, more than {:g} % apart", what,
                              Short(least), Short(most), percentage)});
   };

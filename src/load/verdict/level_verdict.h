@@ -7,14 +7,14 @@
 #include "load/generator/generator.h"
 #include "load/verdict/judge.h"
 #include "monitor/resources.h"
-#include "record/verdict.h"
+#include "results/verdict.h"
 #include "stats/early_stopping.h"
 
 namespace weir::load {
 
 // Merges `more` into `sum`: the worse standing, and the causes of both. Of each reason the first evidence
 // stays.
-void MergeVerdict(record::Verdict& sum, const record::Verdict& more);
+void MergeVerdict(results::Verdict& sum, const results::Verdict& more);
 
 // Makes a claim suspect where the repeats lie more than `percentage` percent apart: the throughput by their
 // throughputs, the latency by their mean response times. Fewer than two repeats are not judged.

@@ -5,9 +5,9 @@
 namespace weir::load {
 namespace {
 
-using record::Cause;
-using record::Reason;
-using record::Standing;
+using results::Cause;
+using results::Reason;
+using results::Standing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -33,9 +33,9 @@ RunOutcome Repeat(double per_s, Duration response) {
 }
 
 TEST(MergeVerdict, TakesTheWorseStandingAndTheFirstEvidenceOfEachReason) {
-  record::Verdict sum;
+  results::Verdict sum;
   sum.Add(Standing::kSuspect, {Reason::kSteal, "steal 2 %"});
-  record::Verdict more;
+  results::Verdict more;
   more.Add(Standing::kInvalid, {Reason::kSteal, "steal 9 %"});
   more.Add(Standing::kSuspect, {Reason::kErrors, "3 errors"});
   MergeVerdict(sum, more);

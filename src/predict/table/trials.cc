@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "predict/table/table.h"
 #include "record/journal.h"
-#include "record/record.h"
+#include "results/trial_result.h"
 
 namespace weir::predict {
 namespace {
@@ -49,7 +49,7 @@ constexpr const char* kPlace[] = {"id",       "attempt", "configuration", "block
 struct Attempt {
   int64_t line = 0;
   std::vector<std::string> place;  // as kPlace, then the verdict
-  record::Standing standing = record::Standing::kFailed;
+  results::Standing standing = results::Standing::kFailed;
   Cells factors, metrics;
   std::string command;
 };
@@ -65,7 +65,8 @@ Result<Attempt> ReadAttempt(const Json& entry) {
     attempt.place.push_back(CellOf(*found));
   }
   const auto found = entry.find("record");
-  const auto record = TRY_CONTEXT(record::Record::FromJson(found == entry.end() ? Json() : *found), "record");
+  const auto record =
+      TRY_CONTEXT(results::TrialResult::FromJson(found == entry.end() ? Json() : *found), "record");
   attempt.standing = record.verdict.standing;
   attempt.place.emplace_back(ToString(attempt.standing));
   for (const auto& [name, level] : record.factors.items()) attempt.factors.emplace_back(name, CellOf(level));
