@@ -12,10 +12,9 @@
 #include "cli/flags.h"
 #include "cli/verbs.h"
 #include "feed/bench.h"
+#include "feed/bench_result.h"
 #include "monitor/resources.h"
 #include "record/provenance.h"
-#include "results/feed_result.h"
-#include "results/thresholds.h"
 
 namespace weir::cli {
 namespace {
@@ -89,26 +88,26 @@ std::optional<int> ParseFlags(const Arguments& arguments, FeedFlags& w) {
   return flags.Parse(arguments);
 }
 
-feed::Sampling SamplingOf(const std::string& name) {
-  if (name == "sequential") return feed::Sampling::kSequential;
-  if (name == "blocks") return feed::Sampling::kBlocks;
-  return name == "balanced" ? feed::Sampling::kBalanced : feed::Sampling::kGlobal;
+// Returns the choice that is called `word`. REQUIRES: one is; the flags have checked it.
+template <typename Choice>
+Choice ChoiceOf(const std::string& word, std::initializer_list<Choice> choices) {
+  return *std::ranges::find_if(choices, [&](Choice choice) { return ToString(choice) == word; });
 }
 
 feed::FeedOptions OptionsOf(const FeedFlags& w) {
   feed::FeedOptions options;
   options.slice = {.batch = w.batch, .rank = w.rank, .world = w.world};
-  options.slice.ends = w.ends == "pad"    ? feed::Ends::kPad
-                       : w.ends == "wrap" ? feed::Ends::kWrap
-                                          : feed::Ends::kDrop;
-  options.sampler = {.sampling = SamplingOf(w.sampler), .block = w.block, .window = w.window};
+  options.slice.ends = ChoiceOf(w.ends, {feed::Ends::kDrop, feed::Ends::kPad, feed::Ends::kWrap});
+  options.sampler = {.sampling = ChoiceOf(w.sampler, {feed::Sampling::kGlobal, feed::Sampling::kSequential,
+                                                      feed::Sampling::kBlocks, feed::Sampling::kBalanced}),
+                     .block = w.block,
+                     .window = w.window};
   feed::AugmentOptions& augment = options.augment;
   augment.width = w.width;
   augment.height = w.height;
   augment.short_side = w.short_side;
-  augment.crop = w.crop == "centre" ? feed::CropRule::kCentre
-                 : w.crop == "none" ? feed::CropRule::kNone
-                                    : feed::CropRule::kRandomResized;
+  augment.crop =
+      ChoiceOf(w.crop, {feed::CropRule::kRandomResized, feed::CropRule::kCentre, feed::CropRule::kNone});
   augment.area_low = w.area_low;
   augment.flip = w.flip;
   augment.vertical_flip = w.vertical_flip;
@@ -118,127 +117,14 @@ feed::FeedOptions OptionsOf(const FeedFlags& w) {
   augment.grayscale = w.grayscale;
   augment.orientation =
       w.orientation == "ignore" ? dataset::Orientation::kIgnore : dataset::Orientation::kExif;
-  augment.type = w.type == "float32"   ? feed::ValueType::kFloat32
-                 : w.type == "float16" ? feed::ValueType::kFloat16
-                                       : feed::ValueType::kUint8;
+  augment.type =
+      ChoiceOf(w.type, {feed::ValueType::kUint8, feed::ValueType::kFloat16, feed::ValueType::kFloat32});
   augment.layout = w.layout == "NCHW" ? dataset::Layout::kNchw : dataset::Layout::kNhwc;
   options.seed = static_cast<uint64_t>(w.seed);
-  options.bad = w.bad == "skip"   ? feed::BadPolicy::kSkip
-                : w.bad == "stop" ? feed::BadPolicy::kStop
-                                  : feed::BadPolicy::kReplace;
+  options.bad = ChoiceOf(w.bad, {feed::BadPolicy::kReplace, feed::BadPolicy::kSkip, feed::BadPolicy::kStop});
   options.threads = w.threads > 0 ? w.threads : UsableCpus();
   options.prefetch = w.prefetch;
   return options;
-}
-
-results::FeedResult MakeResult(const FeedFlags& w, const feed::Feed& feed, const feed::BenchFigures& figures,
-                               const feed::Mixing& mixing, const monitor::Resources& used) {
-  const feed::FeedCounters& c = figures.counters;
-  results::FeedResult r;
-  r.set = EscapeBytes(w.set);
-  r.hash = feed.source().hash();
-  r.images = feed.source().size();
-  r.classes = std::ssize(feed.source().classes());
-  r.batch = w.batch;
-  r.rank = w.rank;
-  r.world = w.world;
-  r.threads = feed.options().threads;
-  r.prefetch = w.prefetch;
-  r.seed = w.seed;
-  r.sampler = w.sampler;
-  r.ends = w.ends;
-  r.crop = w.crop;
-  r.type = w.type;
-  r.bad_policy = w.bad;
-  r.samples = c.rows;
-  r.batches = c.batches;
-  r.wall_s = figures.wall_s;
-  if (c.rows > 0 && figures.wall_s > 0) {
-    r.samples_per_s = static_cast<double>(c.rows) / figures.wall_s;
-    r.cpu_us_per_sample =
-        1e6 * std::max(0.0, figures.cpu_s - used.observer_cpu * used.wall_s) / static_cast<double>(c.rows);
-  }
-  r.first_batch_ms = 1e3 * figures.first_batch_s;
-  r.bytes_read = c.bytes;
-  r.stages_ms = {Milliseconds(c.read), Milliseconds(c.decode), Milliseconds(c.augment),
-                 Milliseconds(c.consumer_wait), Milliseconds(c.threads_idle)};
-  if (figures.step_s > 0 && figures.wall_s > 0 && c.batches > 0) {
-    r.trainer = {1e3 * figures.step_s / static_cast<double>(c.batches),
-                 std::min(100.0, 100 * figures.step_s / figures.wall_s)};
-  }
-  r.bottleneck = feed::FindFeedBottleneck(figures, feed.options().threads);
-  feed::BenchEnvironment around{
-      .cpus = UsableCpus(), .steal_percent = used.steal_percent, .throttled_s = used.throttled_s};
-  if (used.client_cpu && used.wall_s >= results::threshold::kShortestForForeign)
-    around.foreign_cpu = std::max(0.0, used.client_cpu->mean - figures.cpu_s / used.wall_s);
-  const results::Verdict verdict = feed::JudgeBench(figures, around);
-  r.verdict = results::ToString(verdict.standing);
-  for (const results::Cause& cause : verdict.causes)
-    r.reasons.push_back({std::string(results::ToString(cause.reason)), cause.evidence});
-  r.rejected = c.bad;
-  for (const feed::BadSample& bad : feed.bad_samples()) {
-    r.rejected_examples.push_back({EscapeBytes(feed.source().Name(bad.sample)),
-                                   std::string(image::ToString(bad.reject.reason)),
-                                   EscapeBytes(bad.reject.detail)});
-  }
-  r.mixing = {mixing.serial_correlation, mixing.class_share};
-  r.epoch_hashes = figures.hashes;
-  r.interrupted = figures.interrupted;
-  r.resources = used;
-  r.provenance =
-      record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(w.seed)}).ToJson();
-  r.command = record::CommandLine(CommandLine());
-  return r;
-}
-
-std::string ResultText(const Console& console, const results::FeedResult& r) {
-  std::string text = fmt::format(
-      "{} {} samples/s, {} us of CPU a sample; {} samples in {} s; first batch after {} ms\n",
-      console.Bold("feed"), Short(r.samples_per_s.value_or(0)), Short(r.cpu_us_per_sample.value_or(0)),
-      Count(r.samples), Short(r.wall_s), Short(r.first_batch_ms));
-  const double all = r.stages_ms.read + r.stages_ms.decode + r.stages_ms.augment;
-  if (all > 0) {
-    text += fmt::format("  threads       read {:.1f} %, decode {:.1f} %, augment {:.1f} % of their work\n",
-                        100 * r.stages_ms.read / all, 100 * r.stages_ms.decode / all,
-                        100 * r.stages_ms.augment / all);
-  }
-  if (r.wall_s > 0) {
-    text += fmt::format("  waits         trainer {:.1f} % of the time, threads {:.1f} %\n",
-                        r.stages_ms.wait / 10 / r.wall_s,
-                        r.stages_ms.idle / 10 / r.wall_s / static_cast<double>(r.threads));
-  }
-  if (r.trainer) {
-    text += fmt::format("  trainer       busy {:.1f} % of the time with steps of {} ms\n",
-                        r.trainer->utilisation_percent, Short(r.trainer->step_ms));
-  }
-  if (r.bottleneck) text += fmt::format("  bottleneck    {}: {}\n", r.bottleneck->stage, r.bottleneck->text);
-  if (r.mixing.serial_correlation)
-    text += fmt::format("  order         serial correlation {:.3f}\n", *r.mixing.serial_correlation);
-  if (r.mixing.class_share && *r.mixing.class_share < 0.5) {
-    text += fmt::format(
-        "                a batch has {:.0f} % of the classes that a batch by chance has: the set is sorted "
-        "by class; a larger --window mixes it\n",
-        100 * *r.mixing.class_share);
-  }
-  for (const auto& [reason, count] : r.rejected)
-    text += fmt::format("  could not use {} {}\n", Count(count), reason);
-  constexpr size_t kShown = 5;
-  for (size_t i = 0; i < std::min(kShown, r.rejected_examples.size()); ++i)
-    text +=
-        fmt::format("                {}: {}\n", r.rejected_examples[i].name, r.rejected_examples[i].detail);
-  for (const std::string& hash : r.epoch_hashes) text += fmt::format("  epoch hash    {}\n", hash);
-  text += fmt::format("  verdict       {}\n", r.verdict);
-  for (const results::FeedResult::Reason& reason : r.reasons)
-    text += fmt::format("                {}: {}\n", reason.reason, reason.evidence);
-  return text;
-}
-
-feed::Mixing MixingOf(const feed::Feed& feed, const FeedFlags& w) {
-  std::vector<int32_t> labels;
-  if (!feed.source().classes().empty()) {
-    for (int64_t i = 0; i < feed.source().size(); ++i) labels.push_back(feed.source().Label(i));
-  }
-  return feed::MeasureMixing(feed.sampler().MakeEpoch(static_cast<uint64_t>(w.seed), 0), w.batch, labels);
 }
 
 Result<int> BenchFeed(const FeedFlags& w, const std::stop_token& stop) {
@@ -271,7 +157,7 @@ Result<int> BenchFeed(const FeedFlags& w, const std::stop_token& stop) {
       return std::unexpected(text.error());
     }
   }
-  const feed::Mixing mixing = MixingOf(*feed, w);
+  const feed::Mixing mixing = feed::MixingOf(*feed);
   const auto monitor = TRY(monitor::ResourceMonitor::Start(clock, {}));
   const feed::BenchFigures figures =
       TRY(feed::RunBench(*feed, bench, clock, stop, [&](double elapsed_s, int64_t rows) {
@@ -279,11 +165,15 @@ Result<int> BenchFeed(const FeedFlags& w, const std::stop_token& stop) {
         console.Progress(elapsed_s, "feed", rows, std::max(rows, total), "");
       }));
   console.EndProgress();
-  results::FeedResult result = MakeResult(w, *feed, figures, mixing, monitor->Stop());
+  results::FeedResult result = feed::MakeResult(*feed, figures, mixing, monitor->Stop(), UsableCpus());
+  result.set = EscapeBytes(w.set);
+  result.provenance =
+      record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(w.seed)}).ToJson();
+  result.command = record::CommandLine(CommandLine());
   const std::string state = feed::FormatState(feed->state());
   result.state = TRY(ParseJson(state));
   if (!w.state.empty()) TRY_STATUS(WriteFileWhole(w.state, state + "\n"));
-  console.Text(ResultText(console, result));
+  console.Text(feed::BenchText(console.style(), result));
   TRY_STATUS(console.Json(result.ToJson()));
   if (figures.interrupted) return kInterrupted;
   return w.strict && !result.rejected.empty() ? kJobFailed : kDone;

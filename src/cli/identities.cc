@@ -12,12 +12,11 @@
 #include "cli/flags.h"
 #include "cli/verbs.h"
 #include "identity/evaluate.h"
+#include "identity/identities_result.h"
 #include "identity/index.h"
 #include "identity/made.h"
 #include "model/hash.h"
 #include "record/provenance.h"
-#include "results/identities_result.h"
-#include "stats/quantile.h"
 
 namespace weir::cli {
 namespace {
@@ -69,44 +68,11 @@ struct IndexFlags {
   }
 };
 
-IdentitiesResult::Index IndexOf(const identity::IndexFacts& facts) {
-  IdentitiesResult::Index index;
-  index.dimension = facts.dimension;
-  index.code_bits = facts.bits;
-  index.model_hash = facts.model_hash;
-  index.vectors = facts.rows;
-  index.sealed_vectors = facts.sealed;
-  index.sealed_files = facts.segments;
-  if (facts.segments > 0) {
-    index.lists = facts.lists;
-    index.probes = facts.probes;
-    index.candidates = facts.candidates;
-  }
-  index.memory_bytes = facts.resident_bytes;
-  index.file_bytes = facts.file_bytes;
-  index.torn_bytes = facts.torn_bytes;
-  return index;
-}
-
-std::string FactsText(const identity::IndexFacts& facts) {
-  std::string text = fmt::format(
-      "  vectors     {} of {} values, {} in {}\n", Count(static_cast<int64_t>(facts.rows)), facts.dimension,
-      Count(static_cast<int64_t>(facts.sealed)), Count(static_cast<int64_t>(facts.segments), "sealed file"));
-  if (facts.segments > 0) {
-    text += fmt::format("  look-up     {} of {} probed, {} rows ranked again\n", facts.probes,
-                        Count(static_cast<int64_t>(facts.lists), "list"), facts.candidates);
-  }
-  text += fmt::format("  memory      {}; files {}\n", Size(static_cast<double>(facts.resident_bytes)),
-                      Size(static_cast<double>(facts.file_bytes)));
-  if (!facts.model_hash.empty()) text += fmt::format("  model       {}\n", facts.model_hash);
-  return text;
-}
-
 // Prints the facts and writes the result.
 Status Report(const Console& console, const std::string& folder, const identity::IndexFacts& facts,
               IdentitiesResult result) {
-  console.Text(console.Bold(EscapeBytes(folder)) + "\n" + FactsText(facts));
-  result.index = IndexOf(facts);
+  result.index = identity::MakeResult(facts);
+  console.Text(console.Bold(EscapeBytes(folder)) + "\n" + identity::IndexText(result.index));
   result.command = record::CommandLine(CommandLine());
   return console.Json(result.ToJson());
 }
@@ -306,19 +272,6 @@ struct SearchFlags {
   }
 };
 
-IdentitiesResult::Latency LatencyOf(std::vector<double> us) {
-  IdentitiesResult::Latency latency;
-  if (us.empty()) return latency;
-  std::ranges::sort(us);
-  const auto n = static_cast<int64_t>(us.size());
-  const auto at = [&](double p) { return us[static_cast<size_t>(stats::NearestRank(p, n) - 1)]; };
-  latency.p50 = at(0.5);
-  if (stats::Supports(0.9, n)) latency.p90 = at(0.9);
-  if (stats::Supports(0.99, n)) latency.p99 = at(0.99);
-  latency.max = us.back();
-  return latency;
-}
-
 Result<int> Search(const Arguments& arguments, const std::stop_token& stop) {
   IndexFlags common;
   SearchFlags search;
@@ -365,7 +318,7 @@ Result<int> Search(const Arguments& arguments, const std::stop_token& stop) {
   result.matches = std::move(matches);
   result.queries = count;
   result.threshold = least;
-  result.search_us = LatencyOf(search_us);
+  result.search_us = identity::LatencyOf(search_us);
   TRY_STATUS(Report(console, common.folder, index->facts(), std::move(result)));
   return stop.stop_requested() ? kInterrupted : kDone;
 }
@@ -406,17 +359,6 @@ Result<int> Export(const Arguments& arguments, const std::stop_token& stop) {
   return kDone;
 }
 
-std::string ShareText(const char* what, const std::optional<identity::Share>& share) {
-  if (!share) return "";
-  return fmt::format("  {:<20}{:.2f} % ({:.2f} to {:.2f})\n", what, 100 * share->value, 100 * share->low,
-                     100 * share->high);
-}
-
-std::optional<IdentitiesResult::Share> ShareOf(const std::optional<identity::Share>& share) {
-  if (!share) return std::nullopt;
-  return IdentitiesResult::Share{.value = share->value, .low = share->low, .high = share->high};
-}
-
 Result<int> Evaluate(const Arguments& arguments, const std::stop_token& stop) {
   IndexFlags common;
   SearchFlags search;
@@ -447,17 +389,8 @@ Result<int> Evaluate(const Arguments& arguments, const std::stop_token& stop) {
   const Console console(common.json);
   TRY_STATUS(console.CheckJson());
   auto index = TRY(common.Open(Index::Access::kRead));
-  const auto read = [&](const std::string& path) -> Result<std::vector<identity::Enrolment>> {
-    if (path.empty()) return std::vector<identity::Enrolment>();
-    auto source = TRY(identity::OpenVectors(path, ""));
-    std::vector<identity::Enrolment> all;
-    for (;;) {
-      auto rows = TRY(source->Next(4096));
-      if (rows.empty()) return all;
-      std::ranges::move(rows, std::back_inserter(all));
-    }
-  };
-  std::vector<identity::Enrolment> mates = TRY(read(mates_file)), strangers = TRY(read(strangers_file));
+  std::vector<identity::Enrolment> mates = TRY(identity::ReadVectors(mates_file));
+  std::vector<identity::Enrolment> strangers = TRY(identity::ReadVectors(strangers_file));
   const uint64_t rows = index->facts().rows;
   if (made_mates + made_strangers > 0) {
     const identity::MadeIdentities identities = made.Make(index->dimension());
@@ -475,28 +408,8 @@ Result<int> Evaluate(const Arguments& arguments, const std::stop_token& stop) {
   options.batch = static_cast<size_t>(search.batch);
   const SteadyClock clock;
   const auto evaluation = TRY(identity::Evaluate(*index, mates, strangers, options, clock, stop));
-  std::string text = fmt::format("{} least cosine {:.4f}\n", console.Bold("evaluation"), least);
-  text += ShareText("identified (TPIR)", evaluation.tpir) +
-          ShareText("false alarms (FPIR)", evaluation.fpir) +
-          ShareText("first of all names", evaluation.rank_one) +
-          ShareText("  with every row", evaluation.exact_rank_one) + ShareText("recall", evaluation.recall);
-  IdentitiesResult result;
-  result.mates = evaluation.mates;
-  result.strangers = evaluation.strangers;
-  result.threshold = least;
-  result.tpir = ShareOf(evaluation.tpir);
-  result.fpir = ShareOf(evaluation.fpir);
-  result.rank_one = ShareOf(evaluation.rank_one);
-  result.exact_rank_one = ShareOf(evaluation.exact_rank_one);
-  result.recall = ShareOf(evaluation.recall);
-  result.search_us = LatencyOf(evaluation.search_us);
-  result.rows_scanned_per_query = evaluation.rows_scanned;
-  result.rows_read_per_query = evaluation.rows_read;
-  const IdentitiesResult::Latency& us = *result.search_us;
-  text += fmt::format("  look-up             p50 {} us{}; {} rows scanned, {} read a query\n",
-                      us.p50 ? Short(*us.p50) : "-", us.p99 ? fmt::format(", p99 {} us", Short(*us.p99)) : "",
-                      Short(evaluation.rows_scanned), Short(evaluation.rows_read));
-  console.Text(text);
+  IdentitiesResult result = identity::MakeResult(evaluation, least);
+  console.Text(identity::EvaluationText(console.style(), result));
   TRY_STATUS(Report(console, common.folder, index->facts(), std::move(result)));
   return kDone;
 }

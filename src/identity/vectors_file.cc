@@ -246,6 +246,17 @@ Result<std::unique_ptr<VectorSource>> OpenVectors(const std::string& path, const
   return std::make_unique<NpySource>(path, std::move(fd), header, std::move(reader));
 }
 
+Result<std::vector<Enrolment>> ReadVectors(const std::string& path) {
+  std::vector<Enrolment> all;
+  if (path.empty()) return all;
+  const auto source = TRY(OpenVectors(path, ""));
+  for (;;) {
+    auto rows = TRY(source->Next(4096));
+    if (rows.empty()) return all;
+    std::ranges::move(rows, std::back_inserter(all));
+  }
+}
+
 Result<std::unique_ptr<VectorSource>> PeekDimension(std::unique_ptr<VectorSource> source, int& dimension) {
   std::vector<Enrolment> first = TRY(source->Next(1));
   if (first.empty()) return Fail(ErrorCode::kInvalidArgument, "--vectors holds no vector");

@@ -39,6 +39,9 @@ class VectorSource {
 // standard input). Errors name the file and the line.
 Result<std::unique_ptr<VectorSource>> OpenVectors(const std::string& path, const std::string& names);
 
+// Reads all vectors of a file. Returns none for an empty path.
+Result<std::vector<Enrolment>> ReadVectors(const std::string& path);
+
 // Returns a source of the same vectors. Sets `dimension` to that of the first one where it is 0.
 // kInvalidArgument for a source without vectors.
 Result<std::unique_ptr<VectorSource>> PeekDimension(std::unique_ptr<VectorSource> source, int& dimension);
