@@ -22,6 +22,7 @@ repeated = {}  # test -> failed tries
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "timing: asserts a duration or a rate, which other processes can disturb; runs alone; repeated when it fails, but not under sanitizers")
+    config.addinivalue_line("markers", "long: takes half a minute and more; ./dev soak runs it")
     config.addinivalue_line("markers", "xdist_group(name): tests that one process runs")
 
 

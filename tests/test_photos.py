@@ -29,6 +29,20 @@ def answer(weir, answers_of, shared, tmp_path, model, *options):
     return answers_of(path), result
 
 
+@pytest.mark.parametrize("options", [(), ("--engine", "openvino", "--batch", "32")], ids=" ".join)
+def test_resnet50_gives_the_published_answers_for_every_fifth_photo(weir, answers_of, shared, tmp_path, options):
+    manifest = truth(shared)
+    photos, models = tmp_path / "photos", shared / "data/models"
+    photos.mkdir()
+    for file in sorted(manifest)[::5]:
+        (photos / file).symlink_to(shared / "data/images" / file)
+    result = weir.json("run", models / "resnet50_pq.onnx", photos, "--recipe", models / "recipes/resnet50_pq.yaml", "--answers", tmp_path / "answers.csv", *options)
+    assert (result["images"], result["rejected"], result["precision"]) == (30, 0, "f32")
+    top1, _ = hits(answers_of(tmp_path / "answers.csv"), manifest, "resnet50_pq_top5")
+    assert top1 >= 29
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("options", [
     (), ("--engine", "openvino", "--batch", "32"),
 ], ids=" ".join)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Long proofs: half an hour each of load over HTTP and gRPC at 10,000 requests a second against a server that is stopped, killed and started
-# anew (WEIR_SOAK_SECONDS: of each); 100,000 pictures use no more memory than 1,000 (within 5 %), and no picture is lost on the way.
+# anew (WEIR_SOAK_SECONDS: of each); 100,000 pictures use no more memory than 1,000 (within 5 %), and no picture is lost on the way. The tests that are marked
+# `long` come before.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 weir=build/release/weir
@@ -25,4 +26,5 @@ short=$(peak 1 "$weir" "$work")
 long=$(peak 100 "$weir" "$work")
 echo "soak: peak memory $short kB over 1,000 pictures, $long kB over 100,000"
 [ "$long" -le $((short * 105 / 100)) ] || { echo "soak: memory grows"; exit 1; }
+WEIR_PROGRAM=$PWD/$weir /usr/bin/python3 -m pytest -q -m long tests
 /usr/bin/python3 tools/soak_load.py "${WEIR_SOAK_SECONDS:-1800}"
