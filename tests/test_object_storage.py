@@ -257,3 +257,15 @@ def test_the_latency_of_a_store_is_hidden_by_requests_ahead(s3, store, pictures,
     store.fault = slow
     result = s3.json("prepare", "s3://bucket/photos", "--workers", 1, "-o", tmp_path / "set")
     assert result["images"] == 200 and result["wall_s"] < 5
+
+
+def test_a_run_ends_where_the_store_gives_an_object_no_more(s3, store, made, pictures, tmp_path):
+    fill(store, pictures[:60])
+    store.fault = lambda number, method, path: "503" if path.endswith(pictures[30].name) else None
+    s3.environment["AWS_MAX_ATTEMPTS"] = "2"
+    done = s3.run("run", made[0], "s3://bucket/photos", "--batch", 1, "--decode-threads", 1, "--json", tmp_path / "result.json", status=1)
+    assert f"{pictures[30].name}: " in done.stderr.decode() and "503 SlowDown (2 tries)" in done.stderr.decode(), done.stderr.decode()
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["interrupted"] and result["rejected"] == 1 and 30 <= result["images"] < 59
+    store.fault = None
+    assert s3.json("run", made[0], "s3://bucket/photos")["images"] == 60

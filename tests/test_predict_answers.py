@@ -175,7 +175,7 @@ model: {model}
 data: {data}
 factors: {{batch: [1, 2, 3, 4]}}
 fixed: {{engine: "emulated:base=0.5ms,per_item=0.1ms", mode: sync}}
-repeats: 6
+repeats: 5
 trial: {{images: 20}}
 """
 

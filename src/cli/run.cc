@@ -179,6 +179,11 @@ Result<int> RunModel(const RunFlags& w, const std::stop_token& stop) {
       record::CollectProvenance({.command = CommandLine(), .libraries = recogniser->Libraries()});
   console.Text(SummaryText(console.style(), result));
   TRY_STATUS(console.Json(TRY(MakeResult(result, provenance)).ToJson()));
+  if (!result.report.store_failure.empty())
+    return Fail(ErrorCode::kIo,
+                fmt::format("{}; the run ended after {}. Run the same command again once the "
+                            "store gives the object",
+                            result.report.store_failure, Count(result.report.images, "answer")));
   if (result.report.stopped) return kInterrupted;
   if (result.report.failed > 0 || (w.strict && result.report.rejected.total > 0)) return kJobFailed;
   return kDone;

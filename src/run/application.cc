@@ -444,6 +444,12 @@ Report Application::Flow::Run(AnswerSink& sink, const std::function<void(const P
       feeding -= 1;
     } else if (auto* rejected = std::get_if<Rejected>(&event)) {
       const Instant now = clock_.Now();
+      const dataset::Input& input = InputAt(rejected->index);
+      if (input.store >= 0 && rejected->reject.reason == image::RejectReason::kVanished &&
+          report.store_failure.empty()) {
+        report.store_failure = fmt::format("{}: {}", input.name, rejected->reject.detail);
+        Stop();
+      }
       reporter.Add(rejected->index,
                    {Stamps{.load_begin = now, .print_end = now}, std::move(rejected->reject)});
       taken += 1;

@@ -30,9 +30,12 @@ struct Report {
   int64_t images = 0;  // answered
   int64_t failed = 0;  // of the rejected, those the service answered with an error
   RejectCount rejected;
-  bool stopped = false;  // broken off by Stop
-  double wall_s = 0;     // from the first submit to the last answer
-  double total_s = 0;    // from the first picture taken up to the last printed
+  bool stopped = false;  // broken off by Stop, or by a store
+  // The first object that its store did not give after all tries, with the reason. It broke the run off: the
+  // objects behind it would be rejected for no fault of theirs. Empty: none.
+  std::string store_failure;
+  double wall_s = 0;   // from the first submit to the last answer
+  double total_s = 0;  // from the first picture taken up to the last printed
   double warm_up_s = 0;
   double load_before_s = 0;  // loading for no_files
   StageTimes stages;         // of answered pictures
