@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,6 +61,10 @@ TEST(Decide, TakesTheFastestConfigurationThatMeetsTheTarget) {
   for (const char* key : {"configuration", "expected", "runner_up", "significant", "measure_next"})
     EXPECT_TRUE(json.contains(key)) << key;
   EXPECT_EQ(json["configuration"]["batch"], 8);
+  const std::string text = AdviceText(TextStyle(), advice);
+  EXPECT_THAT(text, testing::HasSubstr("runner-up: " + played.design.configurations[0].label +
+                                       "; the difference is significant (advantage "));
+  EXPECT_THAT(text, testing::StartsWith(played.design.configurations[1].label + ": "));
 }
 
 TEST(Decide, CountsInstancesAndTheirPriceForARate) {

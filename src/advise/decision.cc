@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "base/count.h"
 #include "stats/family.h"
 #include "stats/paired.h"
 #include "stats/summary.h"
@@ -287,6 +288,37 @@ results::AdviceResult MakeAdvice(const Decision& decision, const study::Design& 
                          .advantage_low = decision.difference_low,
                          .advantage_high = decision.difference_high};
   return advice;
+}
+
+std::string AdviceText(const TextStyle& style, const results::AdviceResult& advice) {
+  const auto figure = [](const Expected& expected, const char* unit) {
+    return expected.low && expected.high ? fmt::format("{} {} ({} to {})", Short(expected.value), unit,
+                                                       Short(*expected.low), Short(*expected.high))
+                                         : fmt::format("{} {}, a single trial", Short(expected.value), unit);
+  };
+  std::string text;
+  if (advice.best) {
+    const results::AdviceResult::Best& best = *advice.best;
+    text = fmt::format("{}: {}", style.Bold(best.label), figure(best.expected.throughput, "images/s"));
+    if (best.expected.all.p99_ms) text += fmt::format(", p99 {}", figure(*best.expected.all.p99_ms, "ms"));
+    if (best.cost.instances) text += fmt::format(", {}", Count(*best.cost.instances, "instance"));
+    if (best.cost.per_hour) text += fmt::format(", {} an hour", Short(*best.cost.per_hour));
+    text += "\n";
+    if (!best.bottleneck.empty()) text += fmt::format("bottleneck: {}\n", best.bottleneck);
+  } else {
+    text = fmt::format("{}: {}\n", style.Bold("no answer"), advice.no_answer);
+  }
+  if (const auto& compared = advice.comparison) {
+    text += fmt::format("runner-up: {}; the difference is {}", compared->runner_up.label,
+                        compared->significant ? "significant" : "not significant");
+    if (compared->advantage_low && compared->advantage_high)
+      text += fmt::format(" (advantage {:.3f} to {:.3f} times)", *compared->advantage_low,
+                          *compared->advantage_high);
+    text += "\n";
+  }
+  for (const std::string& note : advice.notes) text += "note: " + note + "\n";
+  for (const std::string& next : advice.measure_next) text += "measure next: " + next + "\n";
+  return text;
 }
 
 }  // namespace weir::advise

@@ -9,6 +9,7 @@
 
 #include "advise/goal.h"
 #include "base/json.h"
+#include "base/text_style.h"
 #include "results/advice_result.h"
 #include "study/design.h"
 #include "study/entries.h"
@@ -55,5 +56,8 @@ Decision Decide(const study::Design& design, std::span<const study::PlayedTrials
 
 // Returns what advice.json holds, without the search and the files.
 results::AdviceResult MakeAdvice(const Decision& decision, const study::Design& design, const Goal& goal);
+
+// Returns lines for people: the best configuration, the runner-up, notes, and what to measure next.
+std::string AdviceText(const TextStyle& style, const results::AdviceResult& advice);
 
 }  // namespace weir::advise

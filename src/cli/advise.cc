@@ -66,43 +66,6 @@ Result<advise::Goal> ReadGoal(const Options& options, const study::Targets& stud
   return goal;
 }
 
-std::string FigureText(const advise::Expected& expected, const char* unit) {
-  if (!expected.low || !expected.high)
-    return fmt::format("{} {}, a single trial", Short(expected.value), unit);
-  return fmt::format("{} {} ({} to {})", Short(expected.value), unit, Short(*expected.low),
-                     Short(*expected.high));
-}
-
-std::string DecisionText(const Console& console, const advise::Decision& decision,
-                         const study::Design& design) {
-  const auto label = [&](size_t i) {
-    return design.configurations[decision.candidates[i].configuration].label;
-  };
-  std::string text;
-  if (decision.best) {
-    const advise::Candidate& best = decision.candidates[*decision.best];
-    text =
-        fmt::format("{}: {}", console.Bold(label(*decision.best)), FigureText(best.throughput, "images/s"));
-    if (best.p99_ms) text += fmt::format(", p99 {}", FigureText(*best.p99_ms, "ms"));
-    if (best.instances) text += fmt::format(", {}", Count(*best.instances, "instance"));
-    if (best.cost_per_hour) text += fmt::format(", {} an hour", Short(*best.cost_per_hour));
-    text += "\n";
-  } else {
-    text = fmt::format("{}: {}\n", console.Bold("no answer"), decision.no_answer);
-  }
-  if (decision.runner_up) {
-    text += fmt::format("runner-up: {}; the difference is {}", label(*decision.runner_up),
-                        decision.significant ? "significant" : "not significant");
-    if (decision.difference_low && decision.difference_high)
-      text += fmt::format(" (advantage {:.3f} to {:.3f} times)", *decision.difference_low,
-                          *decision.difference_high);
-    text += "\n";
-  }
-  for (const std::string& note : decision.notes) text += "note: " + note + "\n";
-  for (const std::string& next : decision.measure_next) text += "measure next: " + next + "\n";
-  return text;
-}
-
 // Returns the greatest value of a metric over a configuration's trials; nullopt where it was not measured.
 std::optional<double> GreatestOf(const std::vector<study::PlayedTrials>& played, size_t configuration,
                                  const Json::json_pointer& metric) {
@@ -145,7 +108,7 @@ Result<int> Finish(const Options& options, const study::StudyFile& file, const s
   const advise::Decision decision = advise::Decide(design, played, goal);
   results::AdviceResult advice = advise::MakeAdvice(decision, design, goal);
   advice.search = std::move(search);
-  std::string text = DecisionText(console, decision, design);
+  std::string text = advise::AdviceText(console.style(), advice);
   if (!options.folder.empty()) {
     TRY_STATUS(MakeFolders(options.folder));
     advice.files.emplace();
