@@ -1,12 +1,14 @@
 #include "launch/server.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string_view>
 #include <utility>
 
 #include "base/json.h"
 #include "launch/network/network_link.h"
+#include "launch/process/command.h"
 #include "launch/process/free_port.h"
 #include "launch/process/orphans.h"
 #include "launch/process/ready.h"
@@ -51,7 +53,27 @@ LaunchResult<StartedServer> WaitForServer(std::unique_ptr<Launched> launched, co
   return StartedServer{.launched = std::move(launched),
                        .address = places.address,
                        .ports = places.ports,
-                       .start = clock.Now() - begin};
+                       .start = clock.Now() - begin,
+                       .command = {}};
+}
+
+// Returns the command of a server as one types it on this machine.
+std::string ByHand(const ServerCommand& server, const std::vector<std::string>& command) {
+  std::vector<std::string> words = command;
+  if (!server.environment.empty()) {
+    words.insert(words.begin(), server.environment.begin(), server.environment.end());
+    words.insert(words.begin(), "env");
+  }
+  if (!server.cpus.empty())
+    words.insert(words.begin(), {"taskset", "-c", fmt::format("{}", fmt::join(server.cpus, ","))});
+  if (!server.host) return ToShell(words);
+  return ToShell({"ssh", server.host->destination, ToShell(words)});
+}
+
+std::string ByHand(const ContainerTool& tool, const ContainerOptions& container) {
+  std::vector<std::string> words = RunArguments(tool, container, "weir-server");
+  std::erase_if(words, [](const std::string& word) { return word.starts_with("--label="); });
+  return ToShell(words);
 }
 
 // The URL with its placeholders filled in, known to be one.
@@ -151,7 +173,9 @@ LaunchResult<StartedServer> StartServer(const ServerCommand& server, const Clock
   const std::string ready = TRY(ReadyUrl(server.ready, places));
   const Instant begin = clock.Now();
   auto launched = TRY(Launch(server, places, clock));
-  return WaitForServer(std::move(launched), ready, places, begin, server.start_timeout, clock);
+  auto started = TRY(WaitForServer(std::move(launched), ready, places, begin, server.start_timeout, clock));
+  started.command = ByHand(server, TRY(FillIn(server.command, places)));
+  return started;
 }
 
 LaunchResult<StartedServer> StartServer(const ServerImage& server, const ContainerTool& tool,
@@ -165,7 +189,9 @@ LaunchResult<StartedServer> StartServer(const ServerImage& server, const Contain
     container.mounts.push_back({.from = server.model_repository, .to = kModelsInside});
   const Instant begin = clock.Now();
   auto launched = TRY(StartContainer(tool, container, clock));
-  return WaitForServer(std::move(launched), ready, places, begin, server.start_timeout, clock);
+  auto started = TRY(WaitForServer(std::move(launched), ready, places, begin, server.start_timeout, clock));
+  started.command = ByHand(tool, container);
+  return started;
 }
 
 }  // namespace weir::launch

@@ -57,6 +57,7 @@ struct StartedServer {
   std::string address;  // at which it is reached from here
   Ports ports;          // there
   Duration start{};     // from launch to ready
+  std::string command;  // that starts such a server by hand, as one types it
 
   std::string http() const;  // "http://HOST:PORT"
   std::string grpc() const;  // "grpc://HOST:PORT"

@@ -175,12 +175,18 @@ Section RepeatSection(const StudyResult& study) {
                             "same order. An interrupted study goes on with --resume.",
                             study.build_id(), study.study.seed)});
   if (!command.empty()) section.blocks.emplace_back(Paragraph{command, Paragraph::Tone::kCommand});
-  const auto row = std::ranges::find_if(study.rows, [](const auto& one) { return !one.command.empty(); });
-  if (row != study.rows.end()) {
+  const auto add = [&](const auto& row) {
     section.blocks.emplace_back(
-        Paragraph{fmt::format("One trial by hand ({}); results.csv has the command of each:", row->label)});
+        Paragraph{fmt::format("One trial by hand ({}); results.csv has the commands of each:", row->label)});
+    if (!row->server_command.empty())
+      section.blocks.emplace_back(Paragraph{row->server_command, Paragraph::Tone::kCommand});
     section.blocks.emplace_back(Paragraph{row->command, Paragraph::Tone::kCommand});
-  }
+  };
+  const auto first = std::ranges::find_if(study.rows, [](const auto& one) { return !one.command.empty(); });
+  const auto served =
+      std::ranges::find_if(study.rows, [](const auto& one) { return !one.server_command.empty(); });
+  if (first != study.rows.end()) add(first);
+  if (served != study.rows.end() && served != first) add(served);
   return section;
 }
 

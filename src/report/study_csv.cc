@@ -118,8 +118,10 @@ std::string ResultsCsv(const results::StudyResult& result) {
   for (const Names& names : {Place(), factors, verdict}) AddPrefixed("", names, header);
   std::unordered_set<std::string> taken(header.begin(), header.end());
   taken.emplace("command");
+  taken.emplace("server_command");
   for (const std::string& metric : metrics) header.push_back(TakeMetricName(metric, taken));
   header.emplace_back("command");
+  header.emplace_back("server_command");
   std::string csv = CsvLine(header);
   for (const results::StudyResult::Row& row : result.rows) {
     Names fields{row.id,
@@ -138,6 +140,7 @@ std::string ResultsCsv(const results::StudyResult& result) {
     fields.push_back(row.verdict.message);
     AddFields(row.metrics, metrics, fields);
     fields.push_back(row.command);
+    fields.push_back(row.server_command);
     csv += CsvLine(fields);
   }
   return csv;

@@ -320,11 +320,16 @@ TEST(ConditionsSection, SaysWhereADistributedServerRan) {
 }
 
 TEST(RepeatSection, HasTheCommands) {
-  const StudyResult result = SmallResult();
+  StudyResult result = SmallResult();
+  EXPECT_THAT(TextOf(RepeatSection(result)), Not(HasSubstr("serve")));
+  result.rows[2].server_command = "weir serve --model-repository models";
   const std::string text = TextOf(RepeatSection(result));
   EXPECT_THAT(text, HasSubstr("built from 4f2a"));
   EXPECT_THAT(text, HasSubstr("weir study s.yaml -o s"));
   EXPECT_THAT(text, HasSubstr("weir run m|x d --batch 1"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("```\nweir serve --model-repository models\n```\n\n```\nweir run m|x d --batch 8\n```"));
 }
 
 TEST(StudyDocument, IsSafeAsHtmlWhateverItsNames) {
@@ -338,11 +343,11 @@ TEST(StudyDocument, IsSafeAsHtmlWhateverItsNames) {
 TEST(ResultsCsv, HasARowForEachTry) {
   EXPECT_EQ(ResultsCsv(SmallResult()),
             "id,attempt,counts,configuration,label,role,block,position,seed,took_s,batch,verdict,reasons,"
-            "message,throughput_images_per_s,bottleneck,command\n"
-            "a1,1,true,0,batch 1,trial,0,1,9,1.5,1,VALID,,,100.1,infer,weir run m|x d --batch 1\n"
-            "b1,1,false,1,batch 8,trial,0,2,9,0.5,8,failed,,\"the \"\"server\"\" fell, <b>hard</b>\",,,\n"
+            "message,throughput_images_per_s,bottleneck,command,server_command\n"
+            "a1,1,true,0,batch 1,trial,0,1,9,1.5,1,VALID,,,100.1,infer,weir run m|x d --batch 1,\n"
+            "b1,1,false,1,batch 8,trial,0,2,9,0.5,8,failed,,\"the \"\"server\"\" fell, <b>hard</b>\",,,,\n"
             "b1,2,true,1,batch 8,trial,0,2,9,2.5,8,SUSPECT,steal: steal 3.1 %,,0.1,decode,weir run m|x d "
-            "--batch 8\n");
+            "--batch 8,\n");
 }
 
 TEST(StudyCsv, AMetricThatIsNamedAsAFactorHasAColumnOfItsOwn) {

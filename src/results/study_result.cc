@@ -359,6 +359,7 @@ void Describe(F& fields, Described<F, StudyResult::Row>& row) {
   fields("verdict", row.verdict);
   fields("metrics", row.metrics);
   fields("command", row.command);
+  fields.Unless("server_command", row.server_command);
 }
 
 template <typename F>

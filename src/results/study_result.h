@@ -334,6 +334,7 @@ struct StudyResult {
     Verdict verdict;
     Json metrics = Json::object();  // number or word by flat name
     std::string command;
+    std::string server_command;  // starts the trial's server by hand; empty: absent
     bool operator==(const Row&) const = default;
   };
   // The same configuration in two studies. What one of them did not measure is absent.

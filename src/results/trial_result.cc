@@ -89,6 +89,7 @@ void Describe(F& fields, Described<F, TrialResult>& result) {
   fields("verdict", result.verdict);
   fields("provenance", result.provenance);
   fields("command", result.command);
+  fields.Unless("server_command", result.server_command);
 }
 
 Json TrialMetrics::ToJson() const { return FieldsToJson(*this); }

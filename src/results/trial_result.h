@@ -83,8 +83,9 @@ struct TrialResult {
   Json factors = Json::object();  // the levels that were set, by name
   Json metrics = Json::object();  // of TrialMetrics, or measured by others; names with units
   Verdict verdict;
-  std::string provenance;  // where the Provenance it was measured under is kept: a file's name
-  std::string command;     // repeats it
+  std::string provenance;      // where the Provenance it was measured under is kept: a file's name
+  std::string command;         // repeats it
+  std::string server_command;  // starts its server by hand; empty where it has none of its own
 
   Json ToJson() const;
   static Result<TrialResult> FromJson(const Json& json);  // kCorrupt names the key

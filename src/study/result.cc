@@ -190,7 +190,8 @@ StudyResult::Row ToRow(const PlayedTrials& played, const Design& design, bool la
           .levels = LevelTexts(played.record.factors),
           .verdict = played.record.verdict,
           .metrics = std::move(metrics),
-          .command = played.record.command};
+          .command = played.record.command,
+          .server_command = played.record.server_command};
 }
 
 std::vector<StudyResult::Row> FindRows(const ResultInputs& inputs) {

@@ -291,6 +291,7 @@ Result<results::TrialResult> TrialRunner::Play(const study::Trial& trial) {
   std::optional<RunningServer> server;
   if (setting.architecture != Architecture::kInProcess)
     server = TRY_CONTEXT(servers_.Start(setting, model, Seed(trial.seed)), kServer);
+  const std::string server_command = server && server->started ? server->started->command : "";
   const std::string answers_file = options_.folder + "/answers.csv";
   const bool reads_answers = !setting.shared_memory;
   ClientPlaces places{.program = options_.program,
@@ -328,7 +329,8 @@ Result<results::TrialResult> TrialRunner::Play(const study::Trial& trial) {
                               .metrics = outcome.metrics.ToJson(),
                               .verdict = std::move(outcome.verdict),
                               .provenance = "provenance.json",
-                              .command = launch::ToShell(arguments)};
+                              .command = launch::ToShell(arguments),
+                              .server_command = server_command};
 }
 
 Result<results::StudyProvenance::Materials> TrialRunner::Materials() {
