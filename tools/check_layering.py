@@ -6,8 +6,8 @@ root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
 src, faults, uses = root / "src", [], {}
 # A module of layer 1 or 3 may use those before it in its layer; modules of layer 2 never use one another.
 LAYERS = [["base"],
-          ["yaml", "stats", "results", "monitor", "record", "image", "object", "dataset", "identity", "infer", "onnx", "model", "http", "oip", "launch"],
-          ["load", "synth", "prepare", "probe", "feed", "run", "serve", "study", "report", "predict", "watch"],
+          ["yaml", "stats", "results", "monitor", "record", "image", "object", "dataset", "feed", "identity", "infer", "onnx", "model", "http", "oip", "launch"],
+          ["load", "synth", "prepare", "probe", "run", "serve", "study", "report", "predict", "watch"],
           ["trial", "advise"],
           ["cli"]]
 place = {module: (layer, position) for layer, modules in enumerate(LAYERS) for position, module in enumerate(modules)}
