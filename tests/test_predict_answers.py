@@ -174,7 +174,7 @@ study: rows
 model: {model}
 data: {data}
 factors: {{batch: [1, 2, 3, 4]}}
-fixed: {{engine: "emulated:base=0.5ms,per_item=0.1ms", mode: sync}}
+fixed: {{engine: "emulated:base=5ms,per_item=0.2ms", mode: sync}}
 repeats: 5
 trial: {{images: 20}}
 """

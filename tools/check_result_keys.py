@@ -54,6 +54,7 @@ ALLOWED = [
     ("dataset/set_text.cc", None, "set.json, manifest.jsonl and rejects.jsonl of a prepared set"),
     ("prepare/prepare.cc", {"seed"}, "the options in set.json"),
     ("predict/predictor_file.cc", {"name"}, "a predictor's file"),
+    ("predict/asked.cc", {"depth", "blocks"}, "columns of tables of networks"),
     ("study/entries.cc", None, "the lines of a journal"),
     # No JSON.
     ("probe/storage_result.cc", {"queue", "open", "read", "close"}, "names of stages"),

@@ -42,7 +42,7 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
       "--html", w.html,
       "a page on how well it does, with a learning curve; for several SPECs the folder of the pages");
   flags.Switch("--check", w.check, "only read and check the rows: what is wrong with which");
-  flags.Switch("--ablation", w.ablation, "also score the mixture without each kind of candidate");
+  flags.Switch("--ablation", w.ablation, "also score the method without each of its parts");
   flags.Choice("--estimator", w.estimator, predict::EstimatorNames(),
                "auto: the mixture that does best on rows left out");
   flags.Integer64("--seed", w.seed, 0, INT64_MAX, "the same seed gives the same file");

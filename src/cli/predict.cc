@@ -6,8 +6,9 @@
 #include "base/file.h"
 #include "cli/console.h"
 #include "cli/flags.h"
-#include "cli/predict_rows.h"
 #include "cli/verbs.h"
+#include "model/show.h"
+#include "predict/asked.h"
 #include "predict/job.h"
 
 namespace weir::cli {
@@ -21,7 +22,7 @@ constexpr int kMostReasons = 10;
 struct Wanted {
   std::string predictor, in, out, calibrate, json;
   bool explain = false;
-  AskedRows asked;
+  predict::AskedRows asked;
 };
 
 std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
@@ -75,7 +76,7 @@ Status CheckTogether(const Wanted& w) {
         "--items, --epochs, "
         "--price-per-hour and --as-engine say nothing: leave them out, or leave out --in and --out");
   }
-  TRY_STATUS(CheckAsked(w.asked));
+  TRY_STATUS(predict::CheckAsked(w.asked));
   return CheckApart({{"PREDICTOR", w.predictor},
                      {"--in", w.in},
                      {"--calibrate", w.calibrate},
@@ -117,7 +118,13 @@ Result<int> PredictVerb(const Wanted& w) {
     for (const std::string& line : TRY_CONTEXT(predictor.Calibrate(measured), w.calibrate))
       console.Note("calibrate: " + line);
   }
-  if (w.in.empty()) return AnswerRows(w.asked, predictor, console);
+  if (w.in.empty()) {
+    const auto answered = TRY(predict::AnswerRows(w.asked, predictor, model::DescribeModel));
+    console.Text(answered.text);
+    for (const std::string& note : answered.notes) console.Note(note);
+    TRY_STATUS(console.Json(answered.result));
+    return answered.any ? kDone : kBadInput;
+  }
   TRY_STATUS(ScoreFile(w, predictor, console));
   return kDone;
 }

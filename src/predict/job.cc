@@ -32,10 +32,10 @@ Result<Table> ReadFacts(const std::optional<Join>& join, const std::string& fold
   return TRY_CONTEXT(Table::WithKey(TRY(std::move(facts)), join->table_key), path);
 }
 
-bool SpoilsAFit(Fault fault) { return fault == Fault::kDuplicate || fault == Fault::kUnit; }
+bool SpoilsAFit(std::string_view fault) { return fault == Fault::kDuplicate || fault == Fault::kUnit; }
 
 // Marks each row of the table that a finding of this kind names.
-std::vector<char> Marked(const std::vector<Finding>& findings, bool (*kind)(Fault), int64_t rows) {
+std::vector<char> Marked(const std::vector<Finding>& findings, bool (*kind)(std::string_view), int64_t rows) {
   std::vector<char> marked(static_cast<size_t>(rows), 0);
   for (const Finding& finding : findings) {
     if (!kind(finding.fault)) continue;
@@ -48,8 +48,8 @@ std::vector<char> Marked(const std::vector<Finding>& findings, bool (*kind)(Faul
 void Sort(std::vector<Row> made, const std::vector<bool>& skipped, Checked& checked) {
   Checked::Counts& counts = checked.counts;
   counts.rows = std::ssize(made);
-  const std::vector<char> told =
-      Marked(checked.findings, [](Fault fault) { return fault == Fault::kNotANumber; }, counts.rows);
+  const std::vector<char> told = Marked(
+      checked.findings, [](std::string_view fault) { return fault == Fault::kNotANumber; }, counts.rows);
   const std::vector<char> spoiled = Marked(checked.findings, SpoilsAFit, counts.rows);
   for (size_t i = 0; i < made.size(); ++i) {
     Row& row = made[i];
@@ -57,7 +57,7 @@ void Sort(std::vector<Row> made, const std::vector<bool>& skipped, Checked& chec
       ++counts.skipped;
     } else if (!row.problem.empty()) {
       ++counts.unusable;
-      if (!told[i]) checked.findings.push_back({Fault::kUnusable, row.problem, {row.id}, {row.place}});
+      if (!told[i]) checked.findings.push_back(Finding::Of(Fault::kUnusable, row.problem, row.id, row.place));
     } else if (spoiled[i]) {
       ++counts.left_out;
     } else {
@@ -93,14 +93,6 @@ Status CheckTimesOf(Checked& checked, uint64_t seed, int threads) {
       checked.rows, [&](const Row& row) { return spoiled[static_cast<size_t>(row.place)] != 0; }));
   std::ranges::move(found, std::back_inserter(checked.findings));
   return {};
-}
-
-// Returns what a report calls each row; the fit takes the rows themselves.
-std::vector<Case> NamesOf(const std::vector<Row>& rows) {
-  std::vector<Case> names;
-  for (const Row& row : rows)
-    names.push_back({.id = row.id, .hardware = row.hardware, .network = row.network, .devices = row.devices});
-  return names;
 }
 
 }  // namespace
@@ -149,7 +141,7 @@ Result<Checked> ReadAndCheck(const JobPaths& named, uint64_t seed, int threads) 
 
 Result<FitJob> FitFromFiles(const JobPaths& paths, const FitJobOptions& options) {
   Checked checked = TRY(ReadAndCheck(paths, options.fit.seed, options.fit.threads));
-  std::vector<LearningPoint> learning;
+  std::vector<results::FitResult::LearningPoint> learning;
   if (options.learning_curve) {
     learning = TRY_CONTEXT(
         LearningCurve(
@@ -157,25 +149,12 @@ Result<FitJob> FitFromFiles(const JobPaths& paths, const FitJobOptions& options)
             options.fit),
         paths.spec);
   }
-  const std::vector<Case> names = NamesOf(checked.rows);
-  std::vector<LeftOut> left_out;
-  FitOptions fit = options.fit;
-  fit.left_out = [&](Split split, std::span<const int> rows, std::span<const double> predicted,
-                     std::span<const double> measured) {
-    LeftOut& one = left_out.emplace_back(LeftOut{.split = split, .cases = {}});
-    for (size_t i = 0; i < rows.size(); ++i) {
-      one.cases.push_back(names[static_cast<size_t>(rows[i])]);
-      one.cases.back().measured = std::exp(measured[i]);
-      one.cases.back().predicted = std::exp(predicted[i]);
-    }
-  };
   Predictor predictor = TRY_CONTEXT(
-      Predictor::Fit(std::move(checked.spec), std::move(checked.facts), std::move(checked.rows), fit),
+      Predictor::Fit(std::move(checked.spec), std::move(checked.facts), std::move(checked.rows), options.fit),
       paths.spec);
   return FitJob{.predictor = std::move(predictor),
                 .findings = std::move(checked.findings),
                 .counts = checked.counts,
-                .left_out = std::move(left_out),
                 .learning = std::move(learning)};
 }
 

@@ -46,8 +46,7 @@ struct FitJob {
   Predictor predictor;
   std::vector<Finding> findings;
   Checked::Counts counts;
-  std::vector<LeftOut> left_out;        // by split that was validated
-  std::vector<LearningPoint> learning;  // where it was asked for
+  std::vector<results::FitResult::LearningPoint> learning;  // if it was asked for
 };
 struct FitJobOptions {
   FitOptions fit;

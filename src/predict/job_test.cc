@@ -34,7 +34,7 @@ class Job : public testing::Test {
     return ReadAndCheck({.spec = TRY(set_.WriteTo(Folder())), .data_dir = Folder()}, 1, 2);
   }
   // The rows that a finding of this kind names.
-  static std::vector<std::string> Found(const std::vector<Finding>& findings, Fault fault) {
+  static std::vector<std::string> Found(const std::vector<Finding>& findings, std::string_view fault) {
     std::vector<std::string> ids;
     for (const Finding& finding : findings) {
       if (finding.fault == fault) ids.insert(ids.end(), finding.rows.begin(), finding.rows.end());
@@ -52,8 +52,8 @@ TEST_F(Job, FitsFilesAndTellsHowWell) {
   EXPECT_EQ(job->counts.rows, 216);
   EXPECT_EQ(job->predictor.rows(), 216);
   EXPECT_THAT(job->findings, testing::IsEmpty());
-  ASSERT_EQ(job->left_out.size(), 4U);
-  EXPECT_EQ(job->left_out.front().cases.size(), 216U);
+  ASSERT_EQ(job->predictor.splits().size(), 4U);
+  EXPECT_EQ(job->predictor.splits().front().score.rows, 216);
 
   const Json json = MakeFitResult(*job).ToJson();
   const Json& inside = json["splits"][0];

@@ -13,6 +13,7 @@
 #include "predict/interval/calibration.h"
 #include "predict/interval/spread.h"
 #include "predict/validation/cross_validation.h"
+#include "results/fit_result.h"
 
 namespace weir::predict {
 
@@ -28,27 +29,13 @@ struct Prediction {
   std::vector<double> shares;              // of Spec::terms in the physical model's time
 };
 
-// A candidate in one split, as the fit found it.
-struct CandidateScore {
-  Split split = Split::kInside;
-  std::string recipe;
-  Score score;
-  double weight = 0;  // in the mixture
-};
-
 struct FitOptions {
   std::string estimator = "auto";  // or the name of one kind of candidate
   uint64_t seed = 1;
   int threads = 1;
-  bool ablation = false;  // also score the mixture without each kind of candidate
+  bool ablation = false;  // also score the mixture without each part of the method
   std::function<void(const std::string& what, int64_t done, int64_t total)>
       progress;  // called from any thread; may be empty
-  // Called once for each cross-validated split with the mixture's predictions of left-out rows: indices of
-  // the fit's rows (a row that several folds leave out comes several times) and logarithms of ms. Called from
-  // the caller's thread; may be empty.
-  std::function<void(Split split, std::span<const int> rows, std::span<const double> predicted,
-                     std::span<const double> measured)>
-      left_out;
 };
 
 // Returns the names that FitOptions::estimator may have.
@@ -71,17 +58,9 @@ class Predictor {
   Result<std::vector<std::string>> Calibrate(const Table& measured);
 
   const Spec& spec() const { return data_->spec; }
-  const std::vector<CandidateScore>& scores() const { return scores_; }
-  // The mixture's error on left-out rows of one split, and its intervals there.
-  struct Validated {
-    Split split = Split::kInside;
-    Score score;
-    double coverage = 0, half_width = 0;  // half_width: median, of the logarithm
-    double score_of_constant = 1;         // interval score over that of a constant width
-    std::vector<Ablation> ablations;      // only while fitting, if asked for
-  };
-  const std::vector<Validated>& validated() const { return validated_; }
-  int64_t rows() const { return std::ssize(data_->numbers); }
+  // The errors on left-out rows, by split that was cross-validated. A file does not keep them.
+  const std::vector<results::FitResult::Split>& splits() const { return splits_; }
+  int64_t rows() const { return data_->points.size(); }
   // The tables of facts of the fit; empty where the spec has none.
   const Table& hardware() const { return facts_.hardware; }
   const Table& networks() const { return facts_.networks; }
@@ -94,6 +73,7 @@ class Predictor {
 
  private:
   friend struct PredictorFile;
+  static constexpr double kBorrowed = 1.5, kLeastBorrowed = 0.7;
   // How rows of one split are predicted.
   struct Model {
     Split split = Split::kInside;
@@ -115,13 +95,16 @@ class Predictor {
   Status LearnModel(Split split, const std::vector<Fold>& folds, const FitOptions& options);
   std::vector<Recipe> RecipesFor(Split split, const std::vector<Fold>& folds, const FitOptions& options,
                                  Seed seed) const;
+  // Tells how well the candidates and their mixture did.
+  void AddScores(const CrossValidation& validation, results::FitResult::Split& scored) const;
   // Numbers, from 0, the parts of samples that err alike.
   std::vector<int> PartsOf(const CrossValidation& validation) const;
   // Learns the model's interval and scores it.
-  Result<Validated> LearnSpread(const CrossValidation& validation, std::span<const int> parts, Model& model,
-                                Seed seed);
+  Status LearnSpread(const CrossValidation& validation, std::span<const int> parts, Model& model,
+                     results::FitResult::Split& scored, Seed seed);
   void Borrow(Split split);
-  double BorrowedHalfWidth() const;
+  // Returns the half-width where no cross-validation gives one.
+  double BorrowedHalfWidth() const { return kBorrowed * worst_physical_; }
   // Returns the index that the recipe will have in estimators_; one for each key.
   int Want(const Recipe& recipe, const std::string& key);
   // Fits the wanted recipes to all rows.
@@ -139,8 +122,8 @@ class Predictor {
   };
   std::vector<Wanted> wanted_;  // while fitting
   std::vector<Model> models_;
-  std::vector<CandidateScore> scores_;
-  std::vector<Validated> validated_;
+  std::vector<results::FitResult::Split> splits_;
+  double worst_physical_ = kLeastBorrowed;  // 90 % quantile of the physical model's errors, of all splits
   std::optional<Calibration> calibration_;
   struct Shift {
     double log_factor = 0, narrower = 1;

@@ -3,41 +3,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 namespace weir::predict {
 namespace {
 
-constexpr int64_t kFormat = 9;
+constexpr int64_t kFormat = 10;
 
 std::unexpected<Error> Corrupt(std::string what) { return Fail(ErrorCode::kCorrupt, std::move(what)); }
-
-// Makes every text and name valid UTF-8, which those of tables need not be.
-Json Escaped(Json json) {
-  if (json.is_string()) return EscapeBytes(json.get_ref<const std::string&>());
-  if (json.is_array()) {
-    for (Json& item : json) item = Escaped(std::move(item));
-  } else if (json.is_object()) {
-    Json object = Json::object();
-    for (auto& [name, item] : json.items()) object[EscapeBytes(name)] = Escaped(std::move(item));
-    return object;
-  }
-  return json;
-}
-
-Result<Json> Unescaped(Json json) {
-  if (json.is_string()) return Json(TRY(UnescapeBytes(json.get_ref<const std::string&>())));
-  if (json.is_array()) {
-    for (Json& item : json) item = TRY(Unescaped(std::move(item)));
-  } else if (json.is_object()) {
-    Json object = Json::object();
-    for (auto& [name, item] : json.items())
-      object[TRY(UnescapeBytes(name))] = TRY(Unescaped(std::move(item)));
-    return object;
-  }
-  return json;
-}
 
 // Finds the key again, which the file does not have.
 Status JoinTable(const std::optional<Join>& join, const char* what, Table& table) {
@@ -67,9 +40,7 @@ bool Estimator::Join(const Data& data) {
   }
   if (least_.size() != greatest_.size() || (!least_.empty() && least_.size() != spec.numbers.size()))
     return false;
-  std::vector<int> all(data.numbers.size());
-  std::iota(all.begin(), all.end(), 0);
-  return !neighbours_ || neighbours_->SetPoints(MakePoints(data, all));
+  return !neighbours_ || neighbours_->SetPoints(data.points);
 }
 
 Status Predictor::Join() {
@@ -96,11 +67,11 @@ Status Predictor::Join() {
 std::string Predictor::Save() const {
   Json json{{"weir_predictor", kFormat}, {"name", spec().name}};
   json.update(FieldsToJson(*this));
-  return DumpWithBlocks(Escaped(std::move(json))) + "\n";
+  return DumpWithBlocks(json) + "\n";
 }
 
 Result<Predictor> Predictor::Load(std::string_view text) {
-  const Json json = TRY(Unescaped(TRY(ParseWithBlocks(text))));
+  const Json json = TRY(ParseWithBlocks(text));
   if (!json.is_object() || !json.contains("weir_predictor"))
     return Corrupt("this is no predictor; weir fit makes one");
   if (TRY(GetInteger(json, "weir_predictor")) != kFormat)

@@ -33,22 +33,6 @@ struct PredictorFile {
     }
   }
 
-  // Rows of `width` numbers as one block. REQUIRES: `rows` has its size.
-  template <typename F, typename Rows>
-  static void Flat(F& fields, const char* key, size_t width, Rows& rows) {
-    typename std::remove_const_t<Rows>::value_type all;
-    for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
-    fields.Block(key, all);
-    if constexpr (F::kReads) {
-      fields.Require(all.size() == width * rows.size(), "rows that are not whole");
-      if (!fields.status()) return;
-      for (auto at = all.begin(); auto& row : rows) {
-        row.assign(at, at + static_cast<std::ptrdiff_t>(width));
-        at += static_cast<std::ptrdiff_t>(width);
-      }
-    }
-  }
-
   static bool IsSplit(Split split) { return split >= Split::kInside && split <= Split::kNetwork; }
 
   template <typename F>
@@ -94,10 +78,8 @@ struct PredictorFile {
   }
   template <typename F>
   static void Fields(F& fields, Described<F, LinearFit::Feature>& feature) {
-    fields("first", feature.first);
-    fields("second", feature.second);
+    fields("factors", feature.factors);
     fields("coefficient", feature.coefficient);
-    fields.Require(feature.second.size() <= 1, "a feature of the linear model that is not whole");
   }
   template <typename F>
   static void Fields(F& fields, Described<F, LinearFit::Function>& function) {
@@ -172,22 +154,20 @@ struct PredictorFile {
   template <typename F>
   static void Fields(F& fields, Described<F, Data>& data) {
     std::vector<std::string> dropped = data.spec.dropped_terms;
-    size_t rows = data.numbers.size();
     fields("spec", data.spec.source);
     fields("dropped_terms", dropped);
     fields("encoder", data.encoder);
-    fields("rows", rows);
     if constexpr (F::kReads) {
       auto parsed = ParseSpec(data.spec.source);
-      fields.Require(parsed && rows <= size_t{1} << 26, "a SPEC that cannot be read");
+      fields.Require(parsed.has_value(), "a SPEC that cannot be read");
       if (!fields.status()) return;
       data.spec = std::move(*parsed);
       for (const std::string& name : dropped) data.spec.DropTerm(name);
-      data.numbers.resize(rows);
-      data.codes.resize(rows);
+      data.points = Points::Of(data.spec);
     }
-    Flat(fields, "numbers", data.spec.numbers.size(), data.numbers);
-    Flat(fields, "codes", data.spec.categories.size(), data.codes);
+    fields.Block("numbers", data.points.numbers);
+    fields.Block("codes", data.points.codes);
+    fields.Require(data.points.IsWhole(), "rows that are not whole");
     fields.Require(data.encoder.numbers() == data.spec.numbers.size() &&
                        data.encoder.categories() == data.spec.categories.size(),
                    "an encoder of another SPEC");
@@ -231,31 +211,6 @@ struct PredictorFile {
   }
 
   template <typename F>
-  static void Fields(F& fields, Described<F, Score>& score) {
-    fields("log_mean", score.log_mean);
-    fields("median", score.median);
-    fields("p90", score.p90);
-    fields("mape", score.mape);
-    fields("rows", score.rows);
-  }
-  template <typename F>
-  static void Fields(F& fields, Described<F, CandidateScore>& candidate) {
-    fields("split", candidate.split);
-    fields("candidate", candidate.recipe);
-    fields("score", candidate.score);
-    fields("weight", candidate.weight);
-    fields.Require(IsSplit(candidate.split), "a split that is none");
-  }
-  template <typename F>
-  static void Fields(F& fields, Described<F, Predictor::Validated>& validated) {
-    fields("split", validated.split);
-    fields("score", validated.score);
-    fields("coverage", validated.coverage);
-    fields("median_half_width", validated.half_width);
-    fields("interval_score_of_constant", validated.score_of_constant);
-    fields.Require(IsSplit(validated.split), "a split that is none");
-  }
-  template <typename F>
   static void Fields(F& fields, Described<F, Predictor::Model>& model) {
     fields("split", model.split);
     fields("mixture", model.mixture);
@@ -276,8 +231,7 @@ struct PredictorFile {
     }
     fields("hardware", predictor.facts_.hardware);
     fields("networks", predictor.facts_.networks);
-    fields("validated", predictor.validated_);
-    fields("candidates", predictor.scores_);
+    fields("worst_physical", predictor.worst_physical_);
     fields("known", predictor.known_);
     fields("calibration", predictor.calibration_);
     fields("estimators", predictor.estimators_);

@@ -105,11 +105,10 @@ void MadePredictor::RefusesWhatItKnowsNothingOfAndAnswersTheOthers() {
 }
 
 void MadePredictor::KnowsHowWellItDoesOnRowsLeftOut() {
-  ASSERT_EQ(predictor_->validated().size(), 4U);
-  for (const Predictor::Validated& validated : predictor_->validated()) {
-    EXPECT_LT(validated.score.log_mean, validated.split == Split::kNetwork ? 0.4 : 0.15)
-        << ToString(validated.split);
-    EXPECT_GT(validated.coverage, 0.8) << ToString(validated.split);
+  ASSERT_EQ(predictor_->splits().size(), 4U);
+  for (const auto& split : predictor_->splits()) {
+    EXPECT_LT(split.score.log_mean_percent, split.name == "network" ? 40 : 15) << split.name;
+    EXPECT_GT(split.interval_coverage_percent, 80) << split.name;
   }
 }
 
@@ -209,7 +208,7 @@ TEST(Predictor, LinearEstimatorsAreLinearAndSayTheirTerms) {
   const Spec spec = MadeSpec();
   const auto predictor = Predictor::Fit(spec, MakeFacts(), Rows(spec), {.estimator = "lr-sfs", .threads = 2});
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
-  EXPECT_LT(predictor->validated().front().score.log_mean, 0.08);
+  EXPECT_LT(predictor->splits().front().score.log_mean_percent, 8);
   EXPECT_THAT(predictor->Explain(), HasSubstr("small|: time_ms = "));
   EXPECT_THAT(predictor->Explain(), HasSubstr("(1 / tflops)"));
 }
@@ -223,9 +222,9 @@ TEST(Predictor, ADamagedLinearFileIsRefused) {
   const auto feature = [](Json& json) -> Json& {
     return json["estimators"][0]["linear"]["groups"]["small|"]["features"][0];
   };
-  ExpectRefusalWith(saved, [&](Json& json) { feature(json).erase("second"); });
-  ExpectRefusalWith(saved, [&](Json& json) { feature(json)["second"] = 7; });
-  ExpectRefusalWith(saved, [&](Json& json) { feature(json)["first"]["column"] = 1000; });
+  ExpectRefusalWith(saved, [&](Json& json) { feature(json).erase("factors"); });
+  ExpectRefusalWith(saved, [&](Json& json) { feature(json)["factors"] = 7; });
+  ExpectRefusalWith(saved, [&](Json& json) { feature(json)["factors"][0]["column"] = 1000; });
   ExpectRefusalWith(saved, [&](Json& json) { feature(json) = "no feature"; });
 }
 
@@ -238,13 +237,13 @@ TEST(Predictor, ASplitWithoutCrossValidationBorrowsAnInterval) {
   const auto predictor =
       Predictor::Fit(spec, MakeFacts(), Rows(spec), {.estimator = "physical", .threads = 2});
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
-  const CandidateScore& physical = predictor->scores().front();
-  ASSERT_EQ(physical.recipe, "physical");
-  ASSERT_GT(std::log1p(physical.score.p90), 0.7);  // the width that is borrowed from nobody
+  const auto& physical = predictor->splits().front().candidates.front();
+  ASSERT_EQ(physical.name, "physical");
+  const double p90 = std::log1p(physical.score.p90_percent / 100);
+  ASSERT_GT(p90, 0.7);  // the width that is borrowed from nobody
   const auto predictions =
       predictor->Predict(Table(*ParseCsv("row_id,gpu,network,batch,gpu_count\nin,gpu-a,small,8,1\n")));
-  EXPECT_NEAR(std::log(*predictions->front().high / *predictions->front().value),
-              1.5 * std::log1p(physical.score.p90), 1e-6);
+  EXPECT_NEAR(std::log(*predictions->front().high / *predictions->front().value), 1.5 * p90, 1e-6);
 }
 
 // Two counts do not cross-validate growth, so the mixture of rows inside continues beyond them.
@@ -257,9 +256,9 @@ TEST(Predictor, FewCountsContinueWithTheMixtureOfRowsInside) {
   const auto predictor = Predictor::Fit(spec, MakeFacts(), rows, {.estimator = "neighbours", .threads = 2});
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
   double p90 = 0;
-  for (const Predictor::Validated& validated : predictor->validated()) {
-    EXPECT_NE(validated.split, Split::kCount);
-    p90 = std::max(p90, validated.score.p90);
+  for (const auto& split : predictor->splits()) {
+    EXPECT_NE(split.name, "count");
+    p90 = std::max(p90, split.score.p90_percent / 100);
   }
   const double half_width = std::max(0.4, std::log1p(p90));
   const auto loaded = Predictor::Load(predictor->Save());
@@ -291,9 +290,11 @@ TEST(Predictor, OneGroupLeftOutSaysNothingOfAnother) {
   const auto predictor = Predictor::Fit(spec, MakeFacts(), rows, {.threads = 2});
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
   double p90 = 0;
-  for (const CandidateScore& score : predictor->scores()) {
-    if (score.recipe.starts_with("physical") && score.split != Split::kNetwork)
-      p90 = std::max(p90, score.score.p90);
+  for (const auto& split : predictor->splits()) {
+    for (const auto& candidate : split.candidates) {
+      if (candidate.name == "physical" && split.name != "network")
+        p90 = std::max(p90, candidate.score.p90_percent / 100);
+    }
   }
   const auto predictions =
       predictor->Predict(Table(*ParseCsv("row_id,gpu,network,batch,gpu_count\nq,gpu-new,small,8,1\n")));
@@ -323,7 +324,7 @@ TEST(Predictor, RefusesTooFewRowsAndUnknownEstimators) {
   EXPECT_THAT(Predictor::Fit(spec, MakeFacts(), rows, {}).error().message, HasSubstr("there are 5"));
 }
 
-std::vector<std::string> Found(const std::vector<Finding>& findings, Fault fault) {
+std::vector<std::string> Found(const std::vector<Finding>& findings, std::string_view fault) {
   std::vector<std::string> ids;
   for (const Finding& finding : findings) {
     if (finding.fault == fault) ids.insert(ids.end(), finding.rows.begin(), finding.rows.end());

@@ -28,10 +28,10 @@ std::optional<double> NumberIn(const Settings& row, const std::string& column) {
   return number ? std::optional(*number) : std::nullopt;
 }
 
-// Fits the line of least relative error through times of batches: least squares of base / t + per_item * b /
-// t
-// - 1, by the normal equations. A negative part becomes 0.
-void FitLine(const std::vector<int>& batches, const std::vector<double>& times, EmulatedEngine& engine) {
+// Fits the line of least relative error through times of batches by the normal equations: least squares of
+// base / t + per_item * b / t - 1. A negative part becomes 0.
+void FitLine(const std::vector<int>& batches, const std::vector<double>& times,
+             results::PredictEngines::Engine& engine) {
   double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
   for (size_t i = 0; i < times.size(); ++i) {
     const double x = 1 / times[i], y = batches[i] / times[i];
@@ -162,8 +162,8 @@ std::vector<std::string> UnknownColumns(const Predictor& predictor, const Settin
   return unknown;
 }
 
-Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Prediction& prediction,
-                            const Job& job) {
+Result<results::PredictAnswers::Job> TimeOfJob(const Spec& spec, const Settings& row,
+                                               const Prediction& prediction, const Job& job) {
   if (!prediction.value || !prediction.time_ms)
     return Refuse(fmt::format("the row was refused: {}", prediction.outside));
   if (!(job.items > 0) || !(job.epochs > 0)) return Refuse("a job wants items and epochs above 0");
@@ -174,20 +174,20 @@ Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Predict
   }
   const double devices = spec.devices.empty() ? 1 : NumberIn(row, spec.devices).value_or(1);
   const double steps = std::ceil(job.items / (*batch * devices)) * job.epochs;
-  JobAnswer answer{.hours = steps * StepTime(spec, *prediction.time_ms, *batch) / 3.6e6};
+  results::PredictAnswers::Job answer{.hours = steps * StepTime(spec, *prediction.time_ms, *batch) / 3.6e6};
   // The high end of a rate is the low end of a time.
   const double first = *prediction.low / *prediction.value, second = *prediction.high / *prediction.value;
   const bool rate = spec.target_kind == TargetKind::kRate;
-  answer.low = answer.hours * (rate ? 1 / second : first);
-  answer.high = answer.hours * (rate ? 1 / first : second);
+  answer.low_hours = answer.hours * (rate ? 1 / second : first);
+  answer.high_hours = answer.hours * (rate ? 1 / first : second);
   if (job.price_per_hour) {
     const double price = devices * *job.price_per_hour;  // of an hour of all
     answer.cost = answer.hours * price;
-    answer.low_cost = answer.low * price;
-    answer.high_cost = answer.high * price;
+    answer.low_cost = answer.low_hours * price;
+    answer.high_cost = answer.high_hours * price;
   }
-  if (!(answer.low > 0) ||
-      !std::isfinite(answer.high + answer.cost.value_or(0) + answer.high_cost.value_or(0)))
+  if (!(answer.low_hours > 0) ||
+      !std::isfinite(answer.high_hours + answer.cost.value_or(0) + answer.high_cost.value_or(0)))
     return Refuse(
         fmt::format("{:g} items, {:g} epochs, {} {:g}, {:g} devices: the time of such a job is "
                     "no number: look at them",
@@ -195,8 +195,8 @@ Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Predict
   return answer;
 }
 
-Result<EmulatedEngine> AsEngine(const Predictor& predictor, const Settings& row,
-                                const std::vector<int>& batches) {
+Result<results::PredictEngines::Engine> AsEngine(const Predictor& predictor, const Settings& row,
+                                                 const std::vector<int>& batches) {
   const Spec& spec = predictor.spec();
   if (spec.batch.empty()) return Refuse("the SPEC names no batch: it says nothing of latency against batch");
   if (std::set<int>(batches.begin(), batches.end()).size() < 2)
@@ -212,24 +212,24 @@ Result<EmulatedEngine> AsEngine(const Predictor& predictor, const Settings& row,
     if (!spec.devices.empty()) rows.back()[spec.devices] = fmt::format("{}", 1);
   }
   const auto predictions = TRY(predictor.Predict(TRY(MakeTable(spec, rows))));
-  EmulatedEngine engine;
+  results::PredictEngines::Engine engine{.hardware = {}, .engine = {}, .batches = batches, .outside = {}};
   std::vector<double> times;
   for (size_t i = 0; i < predictions.size(); ++i) {
     const Prediction& p = predictions[i];
     if (!p.time_ms) return Refuse(fmt::format("batch {}: {}", batches[i], p.outside));
     times.push_back(StepTime(spec, *p.time_ms, batches[i]));
-    if (p.regime == Regime::kOutside && engine.outside++ == 0) engine.why = p.outside;
+    if (p.regime == Regime::kOutside && engine.batches_outside++ == 0) engine.outside = p.outside;
   }
   FitLine(batches, times, engine);
-  engine.text = fmt::format("emulated:base={:.6f}ms,per_item={:.6f}ms,batch={}", engine.base_ms,
-                            engine.per_item_ms, std::ranges::max(batches));
+  engine.engine = fmt::format("emulated:base={:.6f}ms,per_item={:.6f}ms,batch={}", engine.base_ms,
+                              engine.per_item_ms, std::ranges::max(batches));
   return engine;
 }
 
-std::string ShareText(const Spec& spec, const Prediction& prediction) {
+std::string ShareText(const std::map<std::string, double>& shares) {
   std::vector<std::pair<double, std::string>> parts;
-  for (size_t k = 0; k < prediction.shares.size(); ++k) {
-    if (prediction.shares[k] >= 0.01) parts.emplace_back(prediction.shares[k], spec.terms[k].name);
+  for (const auto& [name, share] : shares) {
+    if (share >= 0.01) parts.emplace_back(share, name);
   }
   std::ranges::sort(parts, std::greater());
   std::string text;

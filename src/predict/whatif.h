@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "predict/predictor.h"
+#include "results/predict_result.h"
 
 namespace weir::predict {
 
@@ -47,30 +48,19 @@ struct Job {
   double epochs = 1;
   std::optional<double> price_per_hour;  // of one device
 };
-struct JobAnswer {
-  double hours = 0, low = 0, high = 0;
-  std::optional<double> cost, low_cost, high_cost;
-};
 // Returns the time of a whole job: its steps times the time of a step. Returns kInvalidArgument if the
 // prediction was refused, the spec names no batch, or a figure is not finite and above 0.
-Result<JobAnswer> TimeOfJob(const Spec& spec, const Settings& row, const Prediction& prediction,
-                            const Job& job);
+Result<results::PredictAnswers::Job> TimeOfJob(const Spec& spec, const Settings& row,
+                                               const Prediction& prediction, const Job& job);
 
-// The line of least relative error through the predicted times of a step against its batch, as settings:
-// "emulated:base=1.2ms,per_item=0.34ms,batch=32". AsEngine returns kInvalidArgument for fewer than two
+// Returns the line of least relative error through the predicted times of a step against its batch, as
+// settings: "emulated:base=1.2ms,per_item=0.34ms,batch=32". Returns kInvalidArgument for fewer than two
 // different batches, for more than one device, and if a batch is refused.
-struct EmulatedEngine {
-  std::string text;
-  double base_ms = 0, per_item_ms = 0;
-  double greatest_error = 0;  // relative
-  int64_t outside = 0;        // of the batches: predictions outside the data
-  std::string why;            // of the first of them
-};
-Result<EmulatedEngine> AsEngine(const Predictor& predictor, const Settings& row,
-                                const std::vector<int>& batches);
+Result<results::PredictEngines::Engine> AsEngine(const Predictor& predictor, const Settings& row,
+                                                 const std::vector<int>& batches);
 
-// "62 % memory, 30 % tensor, 8 % launch": shares of the physical terms, largest first, those under 1 % left
-// out.
-std::string ShareText(const Spec& spec, const Prediction& prediction);
+// "62 % memory, 30 % tensor, 8 % launch": shares of the physical terms by name, largest first, those under
+// 1 % left out.
+std::string ShareText(const std::map<std::string, double>& shares);
 
 }  // namespace weir::predict

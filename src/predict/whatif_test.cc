@@ -89,11 +89,11 @@ TEST(TimeOfJob, IsStepsTimesTheTimeOfAStep) {
   const auto answer = TimeOfJob(spec, row, prediction, {.items = 1001, .epochs = 2, .price_per_hour = 3});
   ASSERT_TRUE(answer.has_value()) << answer.error().message;
   EXPECT_NEAR(answer->hours, 52 * 360 / 3.6e6, 1e-12);
-  EXPECT_NEAR(answer->low, answer->hours * 100 / 125, 1e-12);
-  EXPECT_NEAR(answer->high, answer->hours * 100 / 80, 1e-12);
+  EXPECT_NEAR(answer->low_hours, answer->hours * 100 / 125, 1e-12);
+  EXPECT_NEAR(answer->high_hours, answer->hours * 100 / 80, 1e-12);
   EXPECT_NEAR(*answer->cost, answer->hours * 4 * 3, 1e-12);
-  EXPECT_NEAR(*answer->low_cost, answer->low * 4 * 3, 1e-12);
-  EXPECT_NEAR(*answer->high_cost, answer->high * 4 * 3, 1e-12);
+  EXPECT_NEAR(*answer->low_cost, answer->low_hours * 4 * 3, 1e-12);
+  EXPECT_NEAR(*answer->high_cost, answer->high_hours * 4 * 3, 1e-12);
 
   EXPECT_FALSE(TimeOfJob(spec, row, {.outside = "why"}, {.items = 1}).has_value());
   EXPECT_FALSE(TimeOfJob(spec, row, prediction, {.items = 0}).has_value());
@@ -123,8 +123,8 @@ TEST(TimeOfJob, OfAStepIsNotTimesTheBatch) {
   const auto answer = TimeOfJob(spec, {{"batch", "10"}}, prediction, {.items = 72'000});
   ASSERT_TRUE(answer.has_value());
   EXPECT_NEAR(answer->hours, 0.1, 1e-12);
-  EXPECT_NEAR(answer->low, 0.08, 1e-12);
-  EXPECT_NEAR(answer->high, 0.12, 1e-12);
+  EXPECT_NEAR(answer->low_hours, 0.08, 1e-12);
+  EXPECT_NEAR(answer->high_hours, 0.12, 1e-12);
   EXPECT_FALSE(answer->cost.has_value());
 }
 
@@ -139,20 +139,20 @@ TEST(AsEngine, IsTheLineThroughTheTimesOfBatches) {
   EXPECT_NEAR(engine->base_ms, 5, 2);
   EXPECT_NEAR(engine->per_item_ms / item, 1, 0.05);
   EXPECT_LT(engine->greatest_error, 0.05);
-  EXPECT_EQ(engine->outside, 0);
-  EXPECT_EQ(engine->text, fmt::format("emulated:base={:.6f}ms,per_item={:.6f}ms,batch=64", engine->base_ms,
-                                      engine->per_item_ms));
+  EXPECT_EQ(engine->batches_outside, 0);
+  EXPECT_EQ(engine->engine, fmt::format("emulated:base={:.6f}ms,per_item={:.6f}ms,batch=64", engine->base_ms,
+                                        engine->per_item_ms));
 
   const auto beyond = AsEngine(*predictor, row, {8, 640, 6400});
   ASSERT_TRUE(beyond.has_value());
-  EXPECT_EQ(beyond->outside, 2);
-  EXPECT_THAT(beyond->why, HasSubstr("batch 640 is 10 times beyond"));
+  EXPECT_EQ(beyond->batches_outside, 2);
+  EXPECT_THAT(beyond->outside, HasSubstr("batch 640 is 10 times beyond"));
   for (const std::vector<int>& few : std::vector<std::vector<int>>{{}, {32}, {32, 32}})
     EXPECT_THAT(AsEngine(*predictor, row, few).error().message, HasSubstr("two different ones at least"));
 
   Settings several = row;
   several["gpu_count"] = "1.0";
-  EXPECT_EQ(AsEngine(*predictor, several, {8, 32, 64})->text, engine->text);
+  EXPECT_EQ(AsEngine(*predictor, several, {8, 32, 64})->engine, engine->engine);
   for (const char* count : {"4", "many", ""}) {
     several["gpu_count"] = count;
     EXPECT_THAT(AsEngine(*predictor, several, {8, 32}).error().message,
@@ -169,9 +169,8 @@ TEST(AsEngine, IsTheLineThroughTheTimesOfBatches) {
 }
 
 TEST(ShareText, BeginsWithTheLargestAndLeavesOutTheSmall) {
-  const Spec spec = *ParseSpec(MadeSet::Make().spec);
-  EXPECT_EQ(ShareText(spec, {.shares = {0.3, 0.695, 0.005}}), "70 % memory, 30 % compute");
-  EXPECT_EQ(ShareText(spec, {}), "");
+  EXPECT_EQ(ShareText({{"compute", 0.3}, {"memory", 0.695}, {"step", 0.005}}), "70 % memory, 30 % compute");
+  EXPECT_EQ(ShareText({}), "");
 }
 
 }  // namespace

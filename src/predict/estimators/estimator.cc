@@ -21,20 +21,9 @@ constexpr float kNoTerm = -60;  // below the logarithm of any term
 Data Data::Make(Spec spec, std::vector<Row> rows) {
   Data data{.spec = std::move(spec), .rows = std::move(rows)};
   data.encoder = Encoder::Learn(data.spec, data.rows);
-  for (const Row& row : data.rows) {
-    data.numbers.push_back(data.encoder.Coordinates(row));
-    data.codes.push_back(data.encoder.Codes(row));
-  }
+  data.points = Points::Of(data.spec);
+  for (const Row& row : data.rows) data.points.Add(data.encoder.Coordinates(row), data.encoder.Codes(row));
   return data;
-}
-
-Points Estimator::MakePoints(const Data& data, std::span<const int> use) {
-  Points points;
-  for (const Number& number : data.spec.numbers) points.number_sides.push_back(number.side);
-  for (const Category& category : data.spec.categories) points.category_sides.push_back(category.side);
-  for (const int i : use)
-    points.Add(data.numbers[static_cast<size_t>(i)], data.codes[static_cast<size_t>(i)]);
-  return points;
 }
 
 double Estimator::BaseLogTime(const Row& row) const {
@@ -75,8 +64,7 @@ Status Estimator::FitTrees(const Data& data, std::span<const int> use, std::span
   std::vector<char> itself(use.size(), 0);
   std::vector<float> x, y;
   for (size_t i = 0; i < use.size(); ++i) {
-    const auto row = static_cast<size_t>(use[i]);
-    const View view{data.rows[row], data.numbers[row], data.codes[row]};
+    const View view = data.ViewOf(use[i]);
     std::optional<double> guess;
     if (neighbours_) {
       // Predicts the row from the others, as it will be for new rows.
@@ -112,7 +100,7 @@ Result<Estimator> Estimator::Fit(const Data& data, std::span<const int> use, con
   }
   if (recipe.neighbours) {
     CHECK(recipe.kernel.has_value());
-    estimator.neighbours_.emplace(MakePoints(data, use), left, *recipe.kernel, recipe.count);
+    estimator.neighbours_.emplace(data.points.Pick(use), left, *recipe.kernel, recipe.count);
   }
   if (recipe.trees) TRY_STATUS(estimator.FitTrees(data, use, left, seed));
   return estimator;
@@ -122,7 +110,7 @@ void Estimator::LearnRange(const Data& data, std::span<const int> use) {
   least_.assign(data.spec.numbers.size(), std::numeric_limits<float>::infinity());
   greatest_.assign(data.spec.numbers.size(), -std::numeric_limits<float>::infinity());
   for (const int i : use) {
-    const std::vector<float>& numbers = data.numbers[static_cast<size_t>(i)];
+    const std::span<const float> numbers = data.points.NumbersOf(i);
     for (size_t j = 0; j < numbers.size(); ++j) {
       if (std::isnan(numbers[j])) continue;
       least_[j] = std::min(least_[j], numbers[j]);

@@ -4,7 +4,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,22 +18,24 @@
 
 namespace weir::predict {
 
-// Rows and their coordinates. Immutable; all fits share it.
-struct Data {
-  Spec spec;
-  Encoder encoder;
-  std::vector<Row> rows;
-  std::vector<std::vector<float>> numbers;  // of rows, by the encoder
-  std::vector<std::vector<int>> codes;
-
-  static Data Make(Spec spec, std::vector<Row> rows);
-};
-
 // A row as estimators see it. Borrows all three.
 struct View {
   const Row& row;
   std::span<const float> numbers;
   std::span<const int> codes;
+};
+
+// Rows and their coordinates. Immutable; all fits share it. A predictor from a file has the points alone.
+struct Data {
+  Spec spec;
+  Encoder encoder;
+  std::vector<Row> rows;
+  Points points;  // of the rows, by the encoder
+
+  static Data Make(Spec spec, std::vector<Row> rows);
+  View ViewOf(int row) const {
+    return {rows[static_cast<size_t>(row)], points.NumbersOf(row), points.CodesOf(row)};
+  }
 };
 
 // Everything about a candidate that is fixed before the rows are seen.
@@ -50,12 +51,6 @@ struct Recipe {
   int count = 64;                // neighbours for one answer
   // Beyond the range of the fit's rows, corrections are those at its edge; only the base continues.
   bool carried = false;
-
-  // Returns the name without "-own", the mark of a physical model with weights of each group.
-  std::string_view kind() const {
-    const std::string_view text = name;
-    return text.ends_with("-own") ? text.substr(0, text.size() - 4) : text;
-  }
 };
 
 // A Recipe fitted to rows. A value; thread-safe once fitted.
@@ -82,7 +77,6 @@ class Estimator {
   std::vector<float> WithinRange(std::span<const float> numbers) const;
   // `guess` is what the neighbours predict, if there are any.
   std::vector<float> TreeInput(const View& view, std::optional<double> guess) const;
-  static Points MakePoints(const Data& data, std::span<const int> use);
 
   Recipe recipe_;
   std::optional<Physical> physical_;

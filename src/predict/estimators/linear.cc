@@ -105,7 +105,7 @@ class LinearSelection {
       const bool positive = std::ranges::all_of(rows_, [&](const Row* row) { return row->numbers[j] > 0; });
       factors.push_back({.form = Form::kPlain, .column = static_cast<int>(j)});
       if (positive) factors.push_back({.form = Form::kInverse, .column = static_cast<int>(j)});
-      if (positive) Add({.first = {.form = Form::kLog, .column = static_cast<int>(j)}});
+      if (positive) Add({{.form = Form::kLog, .column = static_cast<int>(j)}});
     }
     for (size_t j = 0; j < spec_.categories.size(); ++j) {
       // The name of a machine says nothing about another machine.
@@ -117,18 +117,19 @@ class LinearSelection {
         factors.push_back({.form = Form::kLevel, .column = static_cast<int>(j), .level = level});
       }
     }
-    for (const Factor& factor : factors) Add({.first = factor});
+    for (const Factor& factor : factors) Add({factor});
     for (size_t a = 0; a < factors.size(); ++a) {
       for (size_t b = a + 1; b < factors.size(); ++b) {
         const bool same = factors[a].column == factors[b].column &&
                           (factors[a].form == Form::kLevel) == (factors[b].form == Form::kLevel);
-        if (!same) Add({.first = factors[a], .second = {factors[b]}});
+        if (!same) Add({factors[a], factors[b]});
       }
     }
   }
 
   // Standardises the feature and adds it, unless it is constant or a copy of another.
-  void Add(Feature feature) {
+  void Add(std::vector<Factor> factors) {
+    const Feature feature{.factors = std::move(factors)};
     std::vector<double> values;
     double mean = 0, squares = 0;
     for (const Row* row : rows_) {
@@ -145,7 +146,7 @@ class LinearSelection {
     std::vector<int64_t> print;
     for (const double value : values) print.push_back(std::llround(value * 1e6));
     if (!prints_.insert(std::move(print)).second) return;
-    features_.push_back(std::move(feature));
+    features_.push_back(feature);
     means_.push_back(mean);
     deviations_.push_back(deviation);
     values_.push_back(std::move(values));
@@ -217,19 +218,14 @@ double LinearFit::Evaluate(const Factor& factor, const Row& row) {
   if (column >= (factor.form == Form::kLevel ? row.categories.size() : row.numbers.size())) return NAN;
   if (factor.form == Form::kLevel) return row.categories[column] == factor.level ? 1 : 0;
   const double x = row.numbers[column];
-  switch (factor.form) {
-    case Form::kInverse:
-      return 1 / x;
-    case Form::kLog:
-      return std::log(x);
-    default:
-      return x;
-  }
+  if (factor.form == Form::kInverse) return 1 / x;
+  return factor.form == Form::kLog ? std::log(x) : x;
 }
 
 double LinearFit::Evaluate(const Feature& feature, const Row& row) {
-  const double first = Evaluate(feature.first, row);
-  return feature.second.empty() ? first : first * Evaluate(feature.second.front(), row);
+  double product = 1;
+  for (const Factor& factor : feature.factors) product *= Evaluate(factor, row);
+  return product;
 }
 
 LinearFit LinearFit::Fit(const Spec& spec, const std::vector<Row>& rows, std::span<const int> use,
@@ -275,26 +271,19 @@ double LinearFit::Time(const Row& row) const {
 
 std::string LinearFit::Text(const Spec& spec, const Factor& factor) {
   const auto column = static_cast<size_t>(factor.column);
-  switch (factor.form) {
-    case Form::kPlain:
-      return spec.numbers[column].named.name;
-    case Form::kInverse:
-      return fmt::format("(1 / {})", spec.numbers[column].named.name);
-    case Form::kLog:
-      return fmt::format("log({})", spec.numbers[column].named.name);
-    case Form::kLevel:
-      return fmt::format("({} == '{}')", spec.categories[column].column, factor.level);
-  }
-  return {};
+  if (factor.form == Form::kLevel)
+    return fmt::format("({} == '{}')", spec.categories[column].column, factor.level);
+  const std::string& name = spec.numbers[column].named.name;
+  if (factor.form == Form::kPlain) return name;
+  return fmt::format(fmt::runtime(factor.form == Form::kInverse ? "(1 / {})" : "log({})"), name);
 }
 
 std::string LinearFit::Text(const Spec& spec) const {
   const auto line = [&](const std::string& name, const Function& function) {
     std::string text = fmt::format("  {}: time_ms = {:.6g}", name, function.intercept);
-    for (const Feature& feature : function.features) {
-      text += fmt::format(" {} {:.6g} * {}", feature.coefficient < 0 ? '-' : '+',
-                          std::abs(feature.coefficient), Text(spec, feature.first));
-      if (!feature.second.empty()) text += " * " + Text(spec, feature.second.front());
+    for (const auto& [factors, coefficient] : function.features) {
+      text += fmt::format(" {} {:.6g}", coefficient < 0 ? '-' : '+', std::abs(coefficient));
+      for (const Factor& factor : factors) text += " * " + Text(spec, factor);
     }
     return text + "\n";
   };
@@ -309,9 +298,8 @@ bool LinearFit::Fits(const Spec& spec) const {
     return factor.form <= Form::kLevel && factor.column >= 0 && factor.column < columns;
   };
   const auto fits = [&has](const Function& function) {
-    return std::ranges::all_of(function.features, [&has](const Feature& feature) {
-      return has(feature.first) && std::ranges::all_of(feature.second, has);
-    });
+    return std::ranges::all_of(function.features,
+                               [&has](const Feature& one) { return std::ranges::all_of(one.factors, has); });
   };
   return fits(all_) &&
          std::ranges::all_of(groups_, [&fits](const auto& group) { return fits(group.second); });

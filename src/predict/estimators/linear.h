@@ -48,8 +48,7 @@ class LinearFit {
     std::string level;
   };
   struct Feature {
-    Factor first;
-    std::vector<Factor> second;  // none or one
+    std::vector<Factor> factors;  // one or two
     double coefficient = 0;
   };
   struct Function {

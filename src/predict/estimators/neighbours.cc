@@ -15,6 +15,19 @@ constexpr double kLeastPivot = 1e-12;
 
 }  // namespace
 
+Points Points::Of(const Spec& spec) {
+  Points points;
+  for (const Number& number : spec.numbers) points.number_sides.push_back(number.side);
+  for (const Category& category : spec.categories) points.category_sides.push_back(category.side);
+  return points;
+}
+
+Points Points::Pick(std::span<const int> rows) const {
+  Points picked{.number_sides = number_sides, .category_sides = category_sides, .numbers = {}, .codes = {}};
+  for (const int row : rows) picked.Add(NumbersOf(row), CodesOf(row));
+  return picked;
+}
+
 int64_t Points::size() const {
   if (!number_sides.empty()) return std::ssize(numbers) / std::ssize(number_sides);
   return category_sides.empty() ? 0 : std::ssize(codes) / std::ssize(category_sides);

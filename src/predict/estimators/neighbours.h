@@ -15,7 +15,13 @@ struct Points {
   std::vector<float> numbers;  // row-major
   std::vector<int> codes;      // row-major
 
+  static Points Of(const Spec& spec);  // none, with the sides of the spec's columns
+  Points Pick(std::span<const int> rows) const;
   int64_t size() const;
+  bool IsWhole() const {
+    return std::ssize(numbers) == size() * std::ssize(number_sides) &&
+           std::ssize(codes) == size() * std::ssize(category_sides);
+  }
   std::span<const float> NumbersOf(int64_t row) const;
   std::span<const int> CodesOf(int64_t row) const;
   void Add(std::span<const float> numbers_of_row, std::span<const int> codes_of_row);

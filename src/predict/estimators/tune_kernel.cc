@@ -45,12 +45,8 @@ class Search {
     std::iota(all.begin(), all.end(), 0);
     Shuffle(all, random);
     all.resize(std::min<size_t>(all.size(), static_cast<size_t>(options_.points)));
-    for (const Number& number : data_.spec.numbers) points_.number_sides.push_back(number.side);
-    for (const Category& category : data_.spec.categories) points_.category_sides.push_back(category.side);
-    for (const int i : all) {
-      points_.Add(data_.numbers[static_cast<size_t>(i)], data_.codes[static_cast<size_t>(i)]);
-      point_values_.push_back(values_[static_cast<size_t>(i)]);
-    }
+    points_ = data_.points.Pick(all);
+    for (const int i : all) point_values_.push_back(values_[static_cast<size_t>(i)]);
     chosen_ = std::move(all);
   }
 
@@ -85,7 +81,8 @@ class Search {
     ForEach(std::ssize(samples_), options_.threads, [&](int64_t i) {
       const Sample& sample = samples_[static_cast<size_t>(i)];
       const auto row = static_cast<size_t>(sample.row);
-      const double guess = neighbours.At(data_.numbers[row], data_.codes[row], *sample.leave_out);
+      const double guess = neighbours.At(data_.points.NumbersOf(sample.row), data_.points.CodesOf(sample.row),
+                                         *sample.leave_out);
       errors[static_cast<size_t>(i)] = std::min(1.5, std::abs(values_[row] - guess));
     });
     return std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size());

@@ -114,8 +114,8 @@ void Applicability::LearnNewWords(const Data& data, Split split, const std::vect
     double fresh = 0, all = 0;
     for (const Fold& fold : folds) {
       std::set<int> known;
-      for (const int i : fold.train) known.insert(data.codes[static_cast<size_t>(i)][j]);
-      for (const int i : fold.test) fresh += known.contains(data.codes[static_cast<size_t>(i)][j]) ? 0 : 1;
+      for (const int i : fold.train) known.insert(data.points.CodesOf(i)[j]);
+      for (const int i : fold.test) fresh += known.contains(data.points.CodesOf(i)[j]) ? 0 : 1;
       all += static_cast<double>(fold.test.size());
     }
     if (all > 0 && fresh >= kLeastNew * all)
@@ -247,6 +247,10 @@ Applicability::Position Applicability::PositionOf(const Spec& spec, const Encode
   PlaceMemory(spec, row, why, position);
   for (const std::string& name : row.missing)
     why.push_back(fmt::format("{} is not given and matters here: it is taken as in the measured rows", name));
+  for (const std::string& name : row.contradictions) {
+    why.push_back(fmt::format("the row contradicts \"{}\" of the SPEC: check its columns", name));
+    position.is_unvalidated = true;
+  }
   position.outside = fmt::format("{}", fmt::join(why, "; "));
   return position;
 }

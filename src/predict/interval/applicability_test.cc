@@ -194,6 +194,15 @@ TEST(Applicability, AnOptionalColumnIsNamedWhereItMatters) {
   EXPECT_EQ(changed.Ask(",network_gbit_per_s", "gpu-a,small,32,4,fp32,100").outside, "");
 }
 
+TEST(Applicability, ARowThatContradictsItselfIsOutside) {
+  const Changed changed(
+      [](MadeSet& set) { set.spec += "expect: {a batch for each device: batch >= gpu_count}\n"; });
+  EXPECT_EQ(changed.Ask("", "gpu-a,small,8,4,fp32").outside, "");
+  const auto position = changed.Ask("", "gpu-a,small,7,8,fp32");
+  EXPECT_THAT(position.outside, HasSubstr("the row contradicts \"a batch for each device\" of the SPEC"));
+  EXPECT_TRUE(position.is_unvalidated);
+}
+
 TEST(Applicability, IsTheSameAfterItWasKept) {
   const Measured measured;
   const Json json = FieldsToJson(measured.known());

@@ -5,9 +5,47 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <utility>
 
+#include "predict/table/contains.h"
+
 namespace weir::predict {
+
+namespace {
+
+Value Known(double number) {
+  if (!std::isfinite(number)) return {};
+  return {.number = number, .text = {}};
+}
+
+bool SameText(const Value& a, const Value& b) {
+  // A number that was computed has no text, and so equals none.
+  if (a.number && b.number) return *a.number == *b.number;
+  const auto computed = [](const Value& value) { return value.number && value.text.empty(); };
+  return !computed(a) && !computed(b) && a.text == b.text;
+}
+
+bool IsTrue(const Value& value) { return value.number && *value.number != 0; }
+
+// Applies a function of numbers; unknown if one of them is.
+template <auto Function>
+Value OfOne(const Value* x) {
+  return x->number ? Known(Function(*x->number)) : Value();
+}
+template <auto Function>
+Value OfTwo(const Value* x) {
+  return x[0].number && x[1].number ? Known(Function(*x[0].number, *x[1].number)) : Value();
+}
+
+}  // namespace
+
+struct Expression::Operation {
+  std::string_view name;
+  int takes;  // values
+  Value (*apply)(const Value* values);
+  int level = 0;  // of binding, between two values
+};
 
 // Recursive descent; the lowest binding first.
 class ExpressionParser {
@@ -23,29 +61,36 @@ class ExpressionParser {
   }
 
  private:
-  using Op = Expression::Op;
-  struct Infix {
-    std::string_view sign;
-    Op op;
-    int level;
-  };
+  using Operation = Expression::Operation;
   // Longer signs before their own beginnings.
-  static constexpr Infix kInfix[] = {
-      {"or", Op::kOr, 0},       {"and", Op::kAnd, 1},      {"==", Op::kEqual, 2},
-      {"!=", Op::kNotEqual, 2}, {"<=", Op::kLessEqual, 2}, {">=", Op::kGreaterEqual, 2},
-      {"<", Op::kLess, 2},      {">", Op::kGreater, 2},    {"??", Op::kElse, 3},
-      {"+", Op::kAdd, 4},       {"-", Op::kSubtract, 4},   {"*", Op::kMultiply, 5},
-      {"/", Op::kDivide, 5}};
+  static constexpr Operation kInfix[] = {
+      {"or", 2, [](const Value* x) { return Known(IsTrue(x[0]) || IsTrue(x[1])); }, 0},
+      {"and", 2, [](const Value* x) { return Known(IsTrue(x[0]) && IsTrue(x[1])); }, 1},
+      {"==", 2, [](const Value* x) { return Known(SameText(x[0], x[1])); }, 2},
+      {"!=", 2, [](const Value* x) { return Known(!SameText(x[0], x[1])); }, 2},
+      {"<=", 2, OfTwo<std::less_equal<double>{}>, 2},
+      {">=", 2, OfTwo<std::greater_equal<double>{}>, 2},
+      {"<", 2, OfTwo<std::less<double>{}>, 2},
+      {">", 2, OfTwo<std::greater<double>{}>, 2},
+      {"??", 2, [](const Value* x) { return x[0].number ? x[0] : x[1]; }, 3},
+      {"+", 2, OfTwo<std::plus<double>{}>, 4},
+      {"-", 2, OfTwo<std::minus<double>{}>, 4},
+      {"*", 2, OfTwo<std::multiplies<double>{}>, 5},
+      {"/", 2, OfTwo<std::divides<double>{}>, 5}};
   static constexpr int kHighest = 5, kComparison = 2;
-  struct Function {
-    std::string_view name;
-    Op op;
-    int arguments;
-  };
-  static constexpr Function kFunctions[] = {
-      {"if", Op::kIf, 3},     {"log", Op::kLog, 1}, {"exp", Op::kExp, 1},
-      {"sqrt", Op::kSqrt, 1}, {"abs", Op::kAbs, 1}, {"floor", Op::kFloor, 1},
-      {"ceil", Op::kCeil, 1}, {"min", Op::kMin, 2}, {"max", Op::kMax, 2}};
+  static constexpr Operation kNot = {"not", 1, [](const Value* x) { return Known(!IsTrue(*x)); }};
+  static constexpr Operation kNegate = {"-", 1, OfOne<std::negate<double>{}>};
+  static constexpr Operation kPower = {"^", 2, OfTwo<[](double x, double y) { return std::pow(x, y); }>};
+  static constexpr Operation kFunctions[] = {
+      {"if", 3, [](const Value* x) { return IsTrue(x[0]) ? x[1] : x[2]; }},
+      {"log", 1, OfOne<[](double x) { return std::log(x); }>},
+      {"exp", 1, OfOne<[](double x) { return std::exp(x); }>},
+      {"sqrt", 1, OfOne<[](double x) { return std::sqrt(x); }>},
+      {"abs", 1, OfOne<[](double x) { return std::abs(x); }>},
+      {"floor", 1, OfOne<[](double x) { return std::floor(x); }>},
+      {"ceil", 1, OfOne<[](double x) { return std::ceil(x); }>},
+      {"min", 2, OfTwo<[](double x, double y) { return std::min(x, y); }>},
+      {"max", 2, OfTwo<[](double x, double y) { return std::max(x, y); }>}};
 
   static bool IsWord(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
@@ -69,8 +114,8 @@ class ExpressionParser {
     return true;
   }
 
-  void Emit(Op op, double number = 0, std::string text = {}) {
-    expression_.steps_.push_back({op, number, std::move(text)});
+  void Emit(const Operation& operation) {
+    expression_.steps_.push_back({.operation = &operation, .text = {}});
   }
 
   Status Binary(int level) {
@@ -78,9 +123,9 @@ class ExpressionParser {
     if (level == 0 && ++depth_ > 64) return Refuse("nested deeper than 64 levels");
     if (level == kComparison && Take("not")) return Not();
     TRY_STATUS(Binary(level + 1));
-    while (const Infix* infix = TakeInfix(level)) {
+    while (const Operation* infix = TakeInfix(level)) {
       TRY_STATUS(Binary(level + 1));
-      Emit(infix->op);
+      Emit(*infix);
       if (level == kComparison && TakeInfix(level))
         return Refuse("comparisons are not chained: join two of them by and");
     }
@@ -88,9 +133,9 @@ class ExpressionParser {
     return {};
   }
 
-  const Infix* TakeInfix(int level) {
-    for (const Infix& infix : kInfix) {
-      if (infix.level == level && Take(infix.sign)) return &infix;
+  const Operation* TakeInfix(int level) {
+    for (const Operation& infix : kInfix) {
+      if (infix.level == level && Take(infix.name)) return &infix;
     }
     return nullptr;
   }
@@ -99,7 +144,7 @@ class ExpressionParser {
   Status Not() {
     if (++depth_ > 64) return Refuse("nested deeper than 64 levels");
     TRY_STATUS(Binary(kComparison));
-    Emit(Op::kNot);
+    Emit(kNot);
     --depth_;
     return {};
   }
@@ -109,12 +154,12 @@ class ExpressionParser {
     if (++depth_ > 64) return Refuse("nested deeper than 64 levels");
     if (Take("-")) {
       TRY_STATUS(Unary());
-      Emit(Op::kNegate);
+      Emit(kNegate);
     } else {
       TRY_STATUS(Primary());
       if (Take("^")) {
         TRY_STATUS(Unary());
-        Emit(Op::kPower);
+        Emit(kPower);
       }
     }
     --depth_;
@@ -138,7 +183,7 @@ class ExpressionParser {
   Status Text() {
     const size_t end = text_.find('\'', at_);
     if (end == std::string_view::npos) return Refuse("the quote is not closed");
-    Emit(Op::kText, 0, std::string(text_.substr(at_, end - at_)));
+    expression_.steps_.push_back({.text = std::string(text_.substr(at_, end - at_))});
     at_ = end + 1;
     return {};
   }
@@ -148,7 +193,7 @@ class ExpressionParser {
     const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
     if (error != std::errc()) return Refuse("this is not a number");
     at_ = static_cast<size_t>(end - text_.data());
-    Emit(Op::kNumber, value);
+    expression_.steps_.push_back({.number = value, .text = {}});
     return {};
   }
 
@@ -157,20 +202,18 @@ class ExpressionParser {
     while (at_ < text_.size() && IsWord(text_[at_])) ++at_;
     const std::string name(text_.substr(begin, at_ - begin));
     if (!Take("(")) {
-      if (std::ranges::find(expression_.names_, name) == expression_.names_.end()) {
-        expression_.names_.push_back(name);
-      }
-      Emit(Op::kName, 0, name);
+      if (!Contains(expression_.names_, name)) expression_.names_.push_back(name);
+      expression_.steps_.push_back({.is_name = true, .text = name});
       return {};
     }
-    const auto* function = std::ranges::find(kFunctions, name, &Function::name);
+    const Operation* function = std::ranges::find(kFunctions, name, &Operation::name);
     if (function == std::end(kFunctions)) return Refuse(fmt::format("there is no function \"{}\"", name));
-    for (int i = 0; i < function->arguments; ++i) {
-      if (i > 0 && !Take(",")) return Refuse(fmt::format("{} takes {} values", name, function->arguments));
+    for (int i = 0; i < function->takes; ++i) {
+      if (i > 0 && !Take(",")) return Refuse(fmt::format("{} takes {} values", name, function->takes));
       TRY_STATUS(Binary(0));
     }
-    if (!Take(")")) return Refuse(fmt::format("{} takes {} values, then \")\"", name, function->arguments));
-    Emit(function->op);
+    if (!Take(")")) return Refuse(fmt::format("{} takes {} values, then \")\"", name, function->takes));
+    Emit(*function);
     return {};
   }
 
@@ -180,130 +223,18 @@ class ExpressionParser {
   Expression expression_;
 };
 
-namespace {
-
-Value Known(double number) {
-  if (!std::isfinite(number)) return {};
-  return {.number = number, .text = {}};
-}
-
-bool SameText(const Value& a, const Value& b) {
-  // A number that was computed has no text, and so equals none.
-  if (a.number && b.number) return *a.number == *b.number;
-  const auto computed = [](const Value& value) { return value.number && value.text.empty(); };
-  return !computed(a) && !computed(b) && a.text == b.text;
-}
-
-bool IsTrue(const Value& value) { return value.number && *value.number != 0; }
-
-}  // namespace
-
 Result<Expression> Expression::Parse(std::string_view text) { return ExpressionParser(text).Parse(); }
-
-Value Expression::ApplyOne(Op op, const Value& a) {
-  if (op == Op::kNot) return Known(IsTrue(a) ? 0 : 1);
-  if (!a.number) return {};
-  const double x = *a.number;
-  switch (op) {
-    case Op::kNegate:
-      return Known(-x);
-    case Op::kLog:
-      return x > 0 ? Known(std::log(x)) : Value();
-    case Op::kExp:
-      return Known(std::exp(x));
-    case Op::kSqrt:
-      return x >= 0 ? Known(std::sqrt(x)) : Value();
-    case Op::kAbs:
-      return Known(std::abs(x));
-    case Op::kFloor:
-      return Known(std::floor(x));
-    default:
-      return Known(std::ceil(x));
-  }
-}
-
-Value Expression::Apply(Op op, const Value& a, const Value& b) {
-  switch (op) {
-    case Op::kElse:
-      return a.number ? a : b;
-    case Op::kEqual:
-      return Known(SameText(a, b) ? 1 : 0);
-    case Op::kNotEqual:
-      return Known(SameText(a, b) ? 0 : 1);
-    case Op::kAnd:
-      return Known(IsTrue(a) && IsTrue(b) ? 1 : 0);
-    case Op::kOr:
-      return Known(IsTrue(a) || IsTrue(b) ? 1 : 0);
-    default:
-      break;
-  }
-  if (!a.number || !b.number) return {};
-  const double x = *a.number, y = *b.number;
-  switch (op) {
-    case Op::kAdd:
-      return Known(x + y);
-    case Op::kSubtract:
-      return Known(x - y);
-    case Op::kMultiply:
-      return Known(x * y);
-    case Op::kDivide:
-      return y == 0 ? Value() : Known(x / y);
-    case Op::kPower:
-      return Known(std::pow(x, y));
-    case Op::kLess:
-      return Known(x < y ? 1 : 0);
-    case Op::kLessEqual:
-      return Known(x <= y ? 1 : 0);
-    case Op::kGreater:
-      return Known(x > y ? 1 : 0);
-    case Op::kGreaterEqual:
-      return Known(x >= y ? 1 : 0);
-    case Op::kMin:
-      return Known(std::min(x, y));
-    default:
-      return Known(std::max(x, y));
-  }
-}
 
 std::optional<double> Expression::Evaluate(const Lookup& lookup) const {
   std::vector<Value> stack;
-  const auto pop = [&] {
-    const Value value = stack.back();
-    stack.pop_back();
-    return value;
-  };
-  for (const Step& step : steps_) {
-    switch (step.op) {
-      case Op::kNumber:
-        stack.push_back(Known(step.number));
-        break;
-      case Op::kText:
-        stack.push_back({.number = std::nullopt, .text = step.text});
-        break;
-      case Op::kName:
-        stack.push_back(lookup(step.text));
-        break;
-      case Op::kNegate:
-      case Op::kNot:
-      case Op::kLog:
-      case Op::kExp:
-      case Op::kSqrt:
-      case Op::kAbs:
-      case Op::kFloor:
-      case Op::kCeil: {
-        const Value a = pop();
-        stack.push_back(ApplyOne(step.op, a));
-        break;
-      }
-      case Op::kIf: {
-        const Value otherwise = pop(), then = pop(), condition = pop();
-        stack.push_back(IsTrue(condition) ? then : otherwise);
-        break;
-      }
-      default: {
-        const Value b = pop(), a = pop();
-        stack.push_back(Apply(step.op, a, b));
-      }
+  for (const auto& [operation, is_name, number, text] : steps_) {
+    if (operation != nullptr) {
+      const size_t first = stack.size() - static_cast<size_t>(operation->takes);
+      const Value result = operation->apply(&stack[first]);
+      stack.resize(first);
+      stack.push_back(result);
+    } else {
+      stack.push_back(is_name ? lookup(text) : Value{.number = number, .text = text});
     }
   }
   return stack.back().number;

@@ -41,43 +41,14 @@ class Expression {
 
  private:
   friend class ExpressionParser;
-  enum class Op {
-    kNumber,
-    kText,
-    kName,
-    kAdd,
-    kSubtract,
-    kMultiply,
-    kDivide,
-    kPower,
-    kNegate,
-    kElse,
-    kEqual,
-    kNotEqual,
-    kLess,
-    kLessEqual,
-    kGreater,
-    kGreaterEqual,
-    kAnd,
-    kOr,
-    kNot,
-    kIf,
-    kLog,
-    kExp,
-    kSqrt,
-    kAbs,
-    kFloor,
-    kCeil,
-    kMin,
-    kMax
-  };
+  // A value, or an operation on the last values of the stack.
+  struct Operation;
   struct Step {
-    Op op = Op::kNumber;
-    double number = 0;
+    const Operation* operation = nullptr;
+    bool is_name = false;  // otherwise a text, or a number
+    std::optional<double> number;
     std::string text;
   };
-  static Value Apply(Op op, const Value& a, const Value& b);
-  static Value ApplyOne(Op op, const Value& a);
 
   std::string text_;
   std::vector<Step> steps_;

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 
 #include "base/file.h"
+#include "base/utf8.h"
 #include "predict/table/contains.h"
 #include "predict/validation/splits.h"
 #include "yaml/strict.h"
@@ -98,28 +100,27 @@ constexpr std::pair<std::string_view, Side> kSides[] = {{"hardware", Side::kHard
                                                         {"run", Side::kRun},
                                                         {"machine", Side::kMachine}};
 
-Status ReadNumbers(const Node& node, const Place& place, Spec& spec) {
+// Reads a map of sides; `add` takes the value of each.
+Status ReadBySide(const Node& node, const Place& place,
+                  const std::function<Status(Side, const Node&, const Place&)>& add) {
   std::vector<yaml::Key> keys;
-  for (const auto& [word, side] : kSides) {
-    keys.push_back({word, [&spec, side](const Node& n, const Place& p) -> Status {
-                      for (Named& named : TRY(ReadNamed(n, p)))
-                        spec.numbers.push_back({std::move(named), side});
-                      return {};
-                    }});
-  }
+  for (const auto& [word, side] : kSides)
+    keys.push_back({word, [&add, side](const Node& n, const Place& p) { return add(side, n, p); }});
   return ReadMap(node, place, keys);
 }
 
+Status ReadNumbers(const Node& node, const Place& place, Spec& spec) {
+  return ReadBySide(node, place, [&spec](Side side, const Node& n, const Place& p) -> Status {
+    for (Named& named : TRY(ReadNamed(n, p))) spec.numbers.push_back({std::move(named), side});
+    return {};
+  });
+}
+
 Status ReadCategories(const Node& node, const Place& place, Spec& spec) {
-  std::vector<yaml::Key> keys;
-  for (const auto& [word, side] : kSides) {
-    keys.push_back({word, [&spec, side](const Node& n, const Place& p) -> Status {
-                      for (std::string& column : TRY(ReadWords(n, p)))
-                        spec.categories.push_back({std::move(column), side});
-                      return {};
-                    }});
-  }
-  return ReadMap(node, place, keys);
+  return ReadBySide(node, place, [&spec](Side side, const Node& n, const Place& p) -> Status {
+    for (std::string& column : TRY(ReadWords(n, p))) spec.categories.push_back({std::move(column), side});
+    return {};
+  });
 }
 
 // `capacity` is what a device has; every other name is a part of what it must hold.
@@ -261,6 +262,7 @@ void Spec::DropTerm(const std::string& name) {
 }
 
 Result<Spec> ParseSpec(std::string_view text) {
+  if (!IsUtf8(text)) return Fail(ErrorCode::kInvalidArgument, "the SPEC is not UTF-8: save it as such");
   Spec spec;
   TRY_STATUS(yaml::ReadFile(text, kMaxSpecBytes, "SPEC",
                             [&](const Node& root, const Place& top) { return ReadAll(root, top, spec); }));

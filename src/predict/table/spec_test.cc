@@ -26,6 +26,8 @@ TEST(Spec, KnowsTheQuestionsByName) {
   EXPECT_THAT(spec->splits, ElementsAre("count"));
 }
 
+TEST(Spec, IsUtf8) { EXPECT_THAT(Refusal("# f\xFCr\n"), HasSubstr("the SPEC is not UTF-8")); }
+
 TEST(Spec, WantsBothPeakAndWork) {
   std::string yaml = MadeSet::Make().spec;
   const std::string_view peaks = "peaks: [tflops, work]";

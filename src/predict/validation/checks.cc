@@ -30,19 +30,6 @@ constexpr double kPeakSlack = 2.5;
 constexpr double kWorstScaling = 0.35, kBestScaling = 1.3;
 constexpr double kFarFactor = 4, kFarDeviations = 12;
 
-constexpr std::pair<Fault, std::string_view> kFaults[] = {{Fault::kNotANumber, "not_a_number"},
-                                                          {Fault::kUnusable, "unusable"},
-                                                          {Fault::kDuplicate, "duplicate"},
-                                                          {Fault::kSameId, "same_id"},
-                                                          {Fault::kAbovePeak, "above_peak"},
-                                                          {Fault::kScaling, "scaling"},
-                                                          {Fault::kUnit, "unit"},
-                                                          {Fault::kFarFromPeers, "far_from_peers"},
-                                                          {Fault::kHardwareFact, "hardware_fact"},
-                                                          {Fault::kOneHardware, "one_hardware"},
-                                                          {Fault::kKink, "kink"},
-                                                          {Fault::kContradiction, "contradiction"}};
-
 // The factors of wrong units.
 constexpr std::pair<double, std::string_view> kUnits[] = {
     {60, "minutes or seconds"}, {1000, "milliseconds or seconds"},   {1024, "a K too many"},
@@ -140,13 +127,11 @@ class TimeChecks {
       if (!(peak > 0) || !(work > 0)) continue;
       const double rate = work / *row.time;
       if (rate <= kPeakSlack * peak) continue;
-      findings.push_back(
-          {Fault::kAbovePeak,
-           fmt::format("{:.3g} TFLOPS, above the {:.3g} of {}: check its unit, its devices and "
-                       "the table's peak",
-                       rate, peak, row.hardware),
-           {row.id},
-           {row.place}});
+      findings.push_back(Finding::Of(Fault::kAbovePeak,
+                                     fmt::format("{:.3g} TFLOPS, above the {:.3g} of {}: check its unit, its "
+                                                 "devices and the table's peak",
+                                                 rate, peak, row.hardware),
+                                     row.id, row.place));
     }
   }
 
@@ -170,13 +155,12 @@ class TimeChecks {
       if (times.empty()) continue;
       const double efficiency = Median(times) / *row.time;
       if (efficiency >= kWorstScaling && efficiency <= kBestScaling) continue;
-      findings.push_back(
-          {Fault::kScaling,
-           fmt::format("scaling efficiency {:.2f} to {:g} devices, outside {} to {}: a broken link, "
-                       "or a count that is wrong",
-                       efficiency, row.devices, kWorstScaling, kBestScaling),
-           {row.id},
-           {row.place}});
+      findings.push_back(Finding::Of(
+          Fault::kScaling,
+          fmt::format("scaling efficiency {:.2f} to {:g} devices, outside {} to {}: a broken link, "
+                      "or a count that is wrong",
+                      efficiency, row.devices, kWorstScaling, kBestScaling),
+          row.id, row.place));
     }
   }
 
@@ -236,14 +220,13 @@ class TimeChecks {
   static Finding Describe(const Row& row, double factor) {
     const std::string seen = fmt::format("its time is {:.3g} times what its peers say", factor);
     const double size = std::max(factor, 1 / factor);
-    for (const auto& [unit, name] : kUnits) {
-      if (std::abs(std::log(size / unit)) < std::log(2.0)) {
-        return {
-            Fault::kUnit, fmt::format("{}: its unit may be wrong ({})", seen, name), {row.id}, {row.place}};
-      }
-    }
-    return {
-        Fault::kFarFromPeers, seen + ": measure it again, or leave it out with skip", {row.id}, {row.place}};
+    const auto* unit = std::ranges::find_if(
+        kUnits, [size](const auto& one) { return std::abs(std::log(size / one.first)) < std::log(2.0); });
+    if (unit == std::end(kUnits))
+      return Finding::Of(Fault::kFarFromPeers, seen + ": measure it again, or leave it out with skip", row.id,
+                         row.place);
+    return Finding::Of(Fault::kUnit, fmt::format("{}: its unit may be wrong ({})", seen, unit->second),
+                       row.id, row.place);
   }
 
   static std::string KeyOf(const Row& row, const std::vector<size_t>& equal) {
@@ -262,13 +245,6 @@ class TimeChecks {
 };
 
 }  // namespace
-
-std::string_view ToString(Fault fault) {
-  for (const auto& [value, name] : kFaults) {
-    if (value == fault) return name;
-  }
-  return "";
-}
 
 std::vector<Finding> CheckFacts(const Spec& spec, const Facts& facts, const Table& rows) {
   std::vector<Finding> findings;
@@ -312,10 +288,11 @@ std::vector<Finding> CheckCells(const Spec& spec, const Table& rows) {
   std::vector<Finding> findings;
   const int id = rows.Column(spec.id);
   if (id < 0) return findings;
-  for (OddCell& cell : OddCells(rows)) {
-    findings.push_back(
-        {Fault::kNotANumber, std::move(cell.what), {std::string(rows.Cell(cell.row, id))}, {cell.row}});
-  }
+  const auto found = [&](std::string_view fault, int64_t row, std::string what) {
+    findings.push_back(Finding::Of(fault, std::move(what), rows.Cell(row, id), row));
+  };
+  const auto line_of = [&](int64_t row) { return rows.csv().lines[static_cast<size_t>(row)]; };
+  for (OddCell& cell : OddCells(rows)) found(Fault::kNotANumber, cell.row, std::move(cell.what));
   std::vector<int> apart = {id};  // columns in which copies may differ: one run under two machines' names
   for (const Category& category : spec.categories) {
     const int column = rows.Column(category.column);
@@ -326,26 +303,17 @@ std::vector<Finding> CheckCells(const Spec& spec, const Table& rows) {
   for (int64_t row = 0; row < rows.rows(); ++row) {
     const auto [named, is_named] = ids.emplace(rows.Cell(row, id), row);
     const Csv& csv = rows.csv();
-    if (!is_named && !std::ranges::equal(csv.row(row), csv.row(named->second))) {
-      findings.push_back(
-          {Fault::kSameId,
-           fmt::format("line {}: {} \"{}\" is that of line {}, too: give every row its own",
-                       csv.lines[static_cast<size_t>(row)], spec.id, rows.Cell(row, id).substr(0, 40),
-                       csv.lines[static_cast<size_t>(named->second)]),
-           {std::string(rows.Cell(row, id))},
-           {row}});
-    }
+    if (!is_named && !std::ranges::equal(csv.row(row), csv.row(named->second)))
+      found(Fault::kSameId, row,
+            fmt::format("line {}: {} \"{}\" is that of line {}, too: give every row its own", line_of(row),
+                        spec.id, rows.Cell(row, id).substr(0, 40), line_of(named->second)));
     std::vector<std::string> cells(rows.csv().row(row).begin(), rows.csv().row(row).end());
     for (const int column : apart) cells[static_cast<size_t>(column)].clear();
     const auto [first, is_new] = seen.emplace(CsvLine(cells), row);
-    if (is_new) continue;
-    findings.push_back(
-        {Fault::kDuplicate,
-         fmt::format("line {} is the same as line {} in all but its id and machine: remove one",
-                     rows.csv().lines[static_cast<size_t>(row)],
-                     rows.csv().lines[static_cast<size_t>(first->second)]),
-         {std::string(rows.Cell(row, id))},
-         {row}});
+    if (!is_new)
+      found(Fault::kDuplicate, row,
+            fmt::format("line {} is the same as line {} in all but its id and machine: remove one",
+                        line_of(row), line_of(first->second)));
   }
   return findings;
 }
@@ -354,10 +322,9 @@ std::vector<Finding> CheckExpectations(const std::vector<Row>& rows) {
   std::vector<Finding> findings;
   for (const Row& row : rows) {
     for (const std::string& name : row.contradictions)
-      findings.push_back({Fault::kContradiction,
-                          fmt::format("the row contradicts \"{}\" of the SPEC: check its columns", name),
-                          {row.id},
-                          {row.place}});
+      findings.push_back(Finding::Of(
+          Fault::kContradiction,
+          fmt::format("the row contradicts \"{}\" of the SPEC: check its columns", name), row.id, row.place));
   }
   return findings;
 }

@@ -4,33 +4,46 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "predict/estimators/estimator.h"
 
 namespace weir::predict {
 
-enum class Fault {
-  kNotANumber,     // text, or no finite number, in a column of numbers
-  kUnusable,       // unknown hardware, an unknown term, a target that is not above 0
-  kDuplicate,      // the same as an earlier row in all but its id and its machine
-  kSameId,         // another row than an earlier one of the same id
-  kAbovePeak,      // more work a second than the device's peak allows
-  kScaling,        // the time of one device changes by more than 0.35 to 1.3 would allow with several
-  kUnit,           // far from peers, by what a swapped unit makes
-  kFarFromPeers,   // far from what the other rows say of it
-  kHardwareFact,   // a fact of the row's hardware that the others of its kind contradict
-  kOneHardware,    // a term that is one GPU's name: constant on all others
-  kKink,           // times of one machine jump between two counts where others' do not
-  kContradiction,  // columns of the row contradict each other, by Spec::expect
+// The names of faults.
+struct Fault {
+  // Text, or no finite number, in a column of numbers.
+  static constexpr std::string_view kNotANumber = "not_a_number";
+  // Unknown hardware, an unknown term, a target that is not above 0.
+  static constexpr std::string_view kUnusable = "unusable";
+  // The same as an earlier row in all but its id and its machine.
+  static constexpr std::string_view kDuplicate = "duplicate";
+  static constexpr std::string_view kSameId = "same_id";  // another row than an earlier one of the same id
+  // More work a second than the device's peak allows.
+  static constexpr std::string_view kAbovePeak = "above_peak";
+  // The time of one device changes by more than 0.35 to 1.3 would allow with several.
+  static constexpr std::string_view kScaling = "scaling";
+  static constexpr std::string_view kUnit = "unit";  // far from peers, by what a swapped unit makes
+  static constexpr std::string_view kFarFromPeers = "far_from_peers";  // far from what other rows say of it
+  // A fact of the row's hardware that the others of its kind contradict.
+  static constexpr std::string_view kHardwareFact = "hardware_fact";
+  static constexpr std::string_view kOneHardware =
+      "one_hardware";  // a term that is constant on all GPUs but one
+  // Times of one machine jump between two counts where others' do not.
+  static constexpr std::string_view kKink = "kink";
+  static constexpr std::string_view kContradiction = "contradiction";  // columns of the row, by Spec::expect
 };
-std::string_view ToString(Fault fault);  // "not_a_number", ...
 
 struct Finding {
-  Fault fault = Fault::kFarFromPeers;
+  std::string_view fault;         // of Fault
   std::string what;               // what was seen, and what to do
   std::vector<std::string> rows;  // ids
   std::vector<int64_t> places;    // of the rows in their table, from 0: a copy may have the id of its row
+
+  static Finding Of(std::string_view fault, std::string what, std::string_view row, int64_t place) {
+    return {fault, std::move(what), {std::string(row)}, {place}};
+  }
 };
 
 // Checks the cells of the tables of facts. Holds peaks of a GPU against its cores and clock, as others of its

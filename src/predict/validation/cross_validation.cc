@@ -69,7 +69,7 @@ std::vector<double> ChooseFor(const CrossValidation& validation,
 
 }  // namespace
 
-Score ScoreOf(std::span<const double> log_predicted, std::span<const double> log_measured) {
+results::FitScore ScoreOf(std::span<const double> log_predicted, std::span<const double> log_measured) {
   if (log_predicted.empty()) return {};
   std::vector<double> errors(log_predicted.size());
   double sum = 0, percentages = 0;
@@ -80,10 +80,10 @@ Score ScoreOf(std::span<const double> log_predicted, std::span<const double> log
         std::abs(std::expm1(std::clamp(log_predicted[i] - log_measured[i], -kMostError, kMostError)));
   }
   const auto count = static_cast<double>(errors.size());
-  return {.log_mean = std::expm1(sum / count),
-          .median = std::expm1(Quantile(errors, 0.5)),
-          .p90 = std::expm1(Quantile(errors, 0.9)),
-          .mape = percentages / count,
+  return {.median_percent = 100 * std::expm1(Quantile(errors, 0.5)),
+          .p90_percent = 100 * std::expm1(Quantile(errors, 0.9)),
+          .log_mean_percent = 100 * std::expm1(sum / count),
+          .mean_percent = 100 * percentages / count,
           .rows = std::ssize(errors)};
 }
 
@@ -135,9 +135,7 @@ Result<CrossValidation> CrossValidate(const Data& data, Split split, const std::
       errors[static_cast<size_t>(job)] = estimator.error();
     } else {
       for (size_t i = 0; i < folds[fold].test.size(); ++i) {
-        const auto row = static_cast<size_t>(folds[fold].test[i]);
-        validation.predicted[recipe][begin[fold] + i] =
-            estimator->LogTime({data.rows[row], data.numbers[row], data.codes[row]});
+        validation.predicted[recipe][begin[fold] + i] = estimator->LogTime(data.ViewOf(folds[fold].test[i]));
       }
     }
     if (options.progress) options.progress(++done, jobs);
@@ -149,6 +147,15 @@ Result<CrossValidation> CrossValidate(const Data& data, Split split, const std::
 }
 
 namespace {
+
+// Returns 1 for the candidate of least loss.
+std::vector<double> BestAlone(const CrossValidation& validation) {
+  std::vector<double> weights(validation.recipes.size(), 0.0), losses;
+  for (const auto& predicted : validation.predicted)
+    losses.push_back(LossOf(predicted, validation.measured, validation.importance));
+  weights[static_cast<size_t>(std::ranges::min_element(losses) - losses.begin())] = 1;
+  return weights;
+}
 
 // Draws the weight of each part.
 std::vector<double> DrawImportance(const CrossValidation& validation, std::span<const int> parts, Seed seed) {
@@ -184,32 +191,42 @@ std::vector<double> ChooseMixture(const CrossValidation& validation,
   return weights;
 }
 
-std::vector<Ablation> Ablate(const CrossValidation& validation,
-                             const std::function<bool(const Recipe&)>& allowed, std::span<const int> parts,
-                             const CrossValidateOptions& options) {
-  std::vector<Ablation> ablations;
-  if (parts.empty() || std::ranges::max(parts) + 1 < kFewestParts) return ablations;
-  std::vector<std::string> kinds = {""};
-  for (const Recipe& recipe : validation.recipes) {
-    if (allowed(recipe) && !Contains(kinds, recipe.kind())) kinds.emplace_back(recipe.kind());
-  }
-  if (kinds.size() == 2) return ablations;
-  for (const std::string& without : kinds) {
+std::vector<results::FitResult::Ablation> Ablate(const CrossValidation& validation,
+                                                 std::span<const int> parts,
+                                                 const CrossValidateOptions& options) {
+  std::vector<results::FitResult::Ablation> ablations;
+  if (parts.empty() || std::ranges::max(parts) + 1 < kFewestParts || validation.recipes.size() < 2)
+    return ablations;
+  using Choose = std::function<std::vector<double>(const CrossValidation&)>;
+  std::vector<std::pair<std::string, Choose>> ways;
+  const auto mixture_of = [&](std::string without, const std::function<bool(const Recipe&)>& allowed) {
+    ways.emplace_back(std::move(without), [&parts, &options, allowed](const CrossValidation& half) {
+      return ChooseMixture(half, allowed, parts, options);
+    });
+  };
+  mixture_of("", [](const Recipe&) { return true; });
+  for (const Recipe& left_out : validation.recipes)
+    mixture_of(left_out.name, [name = left_out.name](const Recipe& recipe) { return recipe.name != name; });
+  if (Contains(validation.recipes, true, &Recipe::neighbours))
+    mixture_of("any neighbours", [](const Recipe& recipe) { return !recipe.neighbours; });
+  ways.emplace_back("a mixture", [](const CrossValidation& half) { return BestAlone(half); });
+  ways.emplace_back("draws", [](const CrossValidation& half) {
+    return ChooseFor(half, [](const Recipe&) { return true; }, half.importance);
+  });
+  for (const auto& [without, choose] : ways) {
     std::vector<double> mixture(validation.measured.size());
     for (const int half : {0, 1}) {
       CrossValidation other = validation;
       for (size_t i = 0; i < parts.size(); ++i) {
         if (parts[i] % 2 == half) other.importance[i] = 0;
       }
-      other.weights = ChooseMixture(
-          other, [&](const Recipe& recipe) { return allowed(recipe) && recipe.kind() != without; }, parts,
-          options);
+      other.weights = choose(other);
       const std::vector<double> predicted = other.Mixture();
       for (size_t i = 0; i < parts.size(); ++i) {
         if (parts[i] % 2 == half) mixture[i] = predicted[i];
       }
     }
-    ablations.push_back({without, predict::ScoreOf(mixture, validation.measured)});
+    ablations.push_back({.score = predict::ScoreOf(mixture, validation.measured), .without = without});
   }
   return ablations;
 }

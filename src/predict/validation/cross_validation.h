@@ -7,18 +7,13 @@
 
 #include "predict/estimators/estimator.h"
 #include "predict/validation/splits.h"
+#include "results/fit_result.h"
 
 namespace weir::predict {
 
-// Errors of times as |log(predicted / measured)|, which counts three times too long as three times too short.
-// The first three are exp(x) - 1 of the mean, the median and the 90 % quantile.
-struct Score {
-  double log_mean = 0, median = 0, p90 = 0;
-  double mape = 0;  // mean of |predicted / measured - 1|
-  int64_t rows = 0;
-};
-// Takes logarithms. REQUIRES: as many of both.
-Score ScoreOf(std::span<const double> log_predicted, std::span<const double> log_measured);
+// Scores errors of times as |log(predicted / measured)|, which counts three times too long as three times too
+// short. Takes logarithms. REQUIRES: as many of both.
+results::FitScore ScoreOf(std::span<const double> log_predicted, std::span<const double> log_measured);
 
 // Returns mean + median of |log(predicted / measured)|, by which mixtures are chosen; each row counts as its
 // `importance`.
@@ -38,7 +33,7 @@ struct CrossValidation {
   std::vector<double> weights;                 // of the recipes in the mixture of logarithms; sum 1
 
   std::vector<double> Mixture() const;
-  Score ScoreOf(size_t recipe) const { return predict::ScoreOf(predicted[recipe], measured); }
+  results::FitScore ScoreOf(size_t recipe) const { return predict::ScoreOf(predicted[recipe], measured); }
 };
 
 struct CrossValidateOptions {
@@ -60,16 +55,11 @@ std::vector<double> ChooseMixture(const CrossValidation& validation,
                                   const std::function<bool(const Recipe&)>& allowed,
                                   std::span<const int> parts, const CrossValidateOptions& options);
 
-// The score without a candidate, or without the mixture's correction, by weights that were chosen on other
-// parts of the left-out rows.
-struct Ablation {
-  std::string without;  // "" for all candidates
-  Score score;
-};
-// Chooses the mixture on one half of the parts and scores it on the other, both ways: with all candidates,
-// and without each kind of them that has a weight. Empty for fewer than four parts.
-std::vector<Ablation> Ablate(const CrossValidation& validation,
-                             const std::function<bool(const Recipe&)>& allowed, std::span<const int> parts,
-                             const CrossValidateOptions& options);
+// Chooses weights on one half of the parts and scores them on the other, both ways: with everything (""),
+// without each candidate, without "any neighbours", without "a mixture" (the best candidate alone), and
+// without "draws" (one choice). Empty for fewer than four parts or two candidates.
+std::vector<results::FitResult::Ablation> Ablate(const CrossValidation& validation,
+                                                 std::span<const int> parts,
+                                                 const CrossValidateOptions& options);
 
 }  // namespace weir::predict

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 #include <vector>
 
 namespace weir::predict {
@@ -12,6 +14,8 @@ namespace {
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::Gt;
+using ::testing::Lt;
+using ::testing::Pair;
 
 constexpr int kEach = 50;  // samples of each of two parts
 
@@ -42,24 +46,35 @@ std::vector<double> Choose(const CrossValidation& validation, uint64_t seed = 1,
 TEST(ScoreOf, CountsThreeTimesTooLongAsThreeTimesTooShort) {
   const std::vector<double> measured = {0, 0, 0}, same = {std::log(3), std::log(3), std::log(3)},
                             both = {std::log(3), -std::log(3), std::log(3)};
-  EXPECT_NEAR(ScoreOf(both, measured).log_mean, 2, 1e-12);
-  EXPECT_EQ(ScoreOf(both, measured).log_mean, ScoreOf(same, measured).log_mean);
-  EXPECT_NEAR(ScoreOf(both, measured).median, 2, 1e-12);
-  EXPECT_NEAR(ScoreOf(both, measured).mape, (2 + 2 + 2.0 / 3) / 3, 1e-12);
+  EXPECT_NEAR(ScoreOf(both, measured).log_mean_percent, 200, 1e-9);
+  EXPECT_EQ(ScoreOf(both, measured).log_mean_percent, ScoreOf(same, measured).log_mean_percent);
+  EXPECT_NEAR(ScoreOf(both, measured).median_percent, 200, 1e-9);
+  EXPECT_NEAR(ScoreOf(both, measured).mean_percent, 100 * (2 + 2 + 2.0 / 3) / 3, 1e-9);
 }
 
 TEST(Ablate, TellsWhatACandidateBrings) {
   CrossValidation validation = Of({{0.3, 0.3}, {0.1, 0.1}});
   validation.recipes[0].name = "poor";
-  validation.recipes[1].name = "good-own";
+  validation.recipes[1].name = "good";
   std::vector<int> parts;
   for (int i = 0; i < 2 * kEach; ++i) parts.push_back(i % 8);
-  const auto ablations = Ablate(validation, [](const Recipe&) { return true; }, parts, {});
-  ASSERT_EQ(ablations.size(), 3U);
-  EXPECT_EQ(ablations[0].without, "");
-  EXPECT_NEAR(ablations[0].score.log_mean, std::expm1(0.1), 1e-9);
-  EXPECT_EQ(ablations[2].without, "good");
-  EXPECT_NEAR(ablations[2].score.log_mean, std::expm1(0.3), 1e-9);
+  std::map<std::string, double> scores;
+  for (const auto& [score, without] : Ablate(validation, parts, {})) scores[without] = score.log_mean_percent;
+  const auto off = [](double log) { return DoubleNear(100 * std::expm1(log), 1e-7); };
+  EXPECT_THAT(scores, ElementsAre(Pair("", off(0.1)), Pair("a mixture", off(0.1)), Pair("draws", off(0.1)),
+                                  Pair("good", off(0.3)), Pair("poor", off(0.1))));
+}
+
+TEST(Ablate, TellsWhatAMixtureBrings) {
+  CrossValidation validation = Of({{0.2, 0.2}, {-0.2, -0.2}});
+  validation.recipes[0].neighbours = true;
+  std::vector<int> parts;
+  for (int i = 0; i < 2 * kEach; ++i) parts.push_back(i % 8);
+  std::map<std::string, double> scores;
+  for (const auto& [score, without] : Ablate(validation, parts, {})) scores[without] = score.log_mean_percent;
+  EXPECT_THAT(scores[""], Lt(6));
+  EXPECT_THAT(scores["a mixture"], DoubleNear(100 * std::expm1(0.2), 1e-7));
+  EXPECT_THAT(scores["any neighbours"], DoubleNear(100 * std::expm1(0.2), 1e-7));
 }
 
 TEST(ChooseMixture, TakesOneAloneThatIsBestInEveryPart) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -12,24 +13,18 @@
 namespace weir::predict {
 namespace {
 
-constexpr int64_t kFewestOfPart = 10;
+using results::FitResult;
+
+constexpr int64_t kFewestOfPart = 10, kProfileParts = 12;
+constexpr size_t kWorst = 15;
 constexpr size_t kMostPredicted = 1000;
 constexpr size_t kFewestLearned = 40;
 
-double LogRatio(const Case& one) { return std::log(one.predicted / one.measured); }
+double LogRatio(const Case& one) { return std::log(one.predicted_ms / one.measured_ms); }
 
 // REQUIRES: sorted, not empty.
 double QuantileOf(std::span<const double> sorted, double p) {
   return sorted[static_cast<size_t>(stats::NearestRank(p, std::ssize(sorted)) - 1)];
-}
-
-Score ScoreOfCases(std::span<const Case* const> cases) {
-  std::vector<double> predicted, measured;
-  for (const Case* one : cases) {
-    predicted.push_back(std::log(one->predicted));
-    measured.push_back(std::log(one->measured));
-  }
-  return ScoreOf(predicted, measured);
 }
 
 // Returns `rows` in random order, so that any beginning is a sample.
@@ -52,9 +47,8 @@ Table Picked(const Table& table, std::span<const Row* const> rows) {
   return Table(std::move(csv));
 }
 
-LearningPoint Judge(const Spec& spec, std::span<const Row* const> asked,
-                    std::span<const Prediction> predictions) {
-  LearningPoint point;
+FitResult::LearningPoint Judge(const Spec& spec, std::span<const Row* const> asked,
+                               std::span<const Prediction> predictions) {
   std::vector<double> predicted, measured;
   double held = 0;
   for (size_t i = 0; i < asked.size(); ++i) {
@@ -65,45 +59,50 @@ LearningPoint Judge(const Spec& spec, std::span<const Row* const> asked,
     const double target = TargetFromTime(spec, *asked[i], *asked[i]->time);
     if (target >= *p.low && target <= *p.high) held += 1;
   }
-  point.score = ScoreOf(predicted, measured);
-  point.answered = static_cast<double>(predicted.size()) / static_cast<double>(asked.size());
-  if (!predicted.empty()) point.coverage = held / static_cast<double>(predicted.size());
-  return point;
+  const auto answered = static_cast<double>(predicted.size());
+  return {.score = ScoreOf(predicted, measured),
+          .answered_percent = 100 * answered / static_cast<double>(asked.size()),
+          .interval_coverage_percent = 100 * held / std::max(answered, 1.0)};
 }
 
 }  // namespace
 
-std::vector<GroupScore> ScoreByGroup(std::span<const Case> cases, std::string (*name_of)(const Case&)) {
-  std::map<std::string, std::vector<const Case*>> groups;
-  for (const Case& one : cases) groups[name_of(one)].push_back(&one);
-  std::vector<GroupScore> scores;
-  for (const auto& [name, members] : groups) scores.push_back({name, ScoreOfCases(members)});
-  std::ranges::stable_sort(scores,
-                           [](const auto& a, const auto& b) { return a.score.log_mean > b.score.log_mean; });
+std::vector<FitResult::Group> ScoreByGroup(std::span<const Case> cases, std::string (*name_of)(const Case&)) {
+  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> groups;
+  for (const Case& one : cases) {
+    auto& [predicted, measured] = groups[name_of(one)];
+    predicted.push_back(std::log(one.predicted_ms));
+    measured.push_back(std::log(one.measured_ms));
+  }
+  std::vector<FitResult::Group> scores;
+  for (const auto& [name, logs] : groups)
+    scores.push_back({.score = ScoreOf(logs.first, logs.second), .name = name});
+  std::ranges::stable_sort(scores, std::greater(),
+                           [](const FitResult::Group& group) { return group.score.log_mean_percent; });
   return scores;
 }
 
-std::vector<ProfilePoint> ErrorProfile(std::span<const Case> cases, int64_t parts) {
+std::vector<FitResult::ProfilePoint> ErrorProfile(std::span<const Case> cases, int64_t parts) {
   std::vector<const Case*> sorted;
   for (const Case& one : cases) sorted.push_back(&one);
-  std::ranges::stable_sort(sorted, {}, [](const Case* one) { return one->measured; });
+  std::ranges::stable_sort(sorted, {}, &Case::measured_ms);
   const int64_t count = std::ssize(sorted);
   parts = std::min(parts, count / kFewestOfPart);
-  std::vector<ProfilePoint> profile;
+  std::vector<FitResult::ProfilePoint> profile;
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t begin = part * count / parts, end = (part + 1) * count / parts;
     std::vector<double> times, ratios;
     for (int64_t i = begin; i < end; ++i) {
       const Case& one = *sorted[static_cast<size_t>(i)];
-      times.push_back(one.measured);
-      ratios.push_back(one.predicted / one.measured);
+      times.push_back(one.measured_ms);
+      ratios.push_back(one.predicted_ms / one.measured_ms);
     }
     std::ranges::sort(ratios);
-    profile.push_back({.measured = QuantileOf(times, 0.5),
+    profile.push_back({.measured_ms = QuantileOf(times, 0.5),
+                       .predicted_over_measured = QuantileOf(ratios, 0.5),
                        .low = QuantileOf(ratios, 0.05),
-                       .median = QuantileOf(ratios, 0.5),
                        .high = QuantileOf(ratios, 0.95),
-                       .cases = end - begin});
+                       .rows = end - begin});
   }
   return profile;
 }
@@ -116,10 +115,20 @@ std::vector<Case> WorstCases(std::span<const Case> cases, size_t most) {
   return worst;
 }
 
-Result<std::vector<LearningPoint>> LearningCurve(const LearningRows& from, const FitOptions& options) {
+void AddCases(const Spec& spec, std::span<const Case> cases, FitResult::Split& split) {
+  if (spec.hardware) split.by_hardware = ScoreByGroup(cases, [](const Case& one) { return one.hardware; });
+  if (spec.networks) split.by_network = ScoreByGroup(cases, [](const Case& one) { return one.network; });
+  if (!spec.devices.empty())
+    split.by_devices = ScoreByGroup(cases, [](const Case& one) { return fmt::format("{:g}", one.devices); });
+  split.profile = ErrorProfile(cases, kProfileParts);
+  split.worst = WorstCases(cases, kWorst);
+}
+
+Result<std::vector<FitResult::LearningPoint>> LearningCurve(const LearningRows& from,
+                                                            const FitOptions& options) {
   const Seed seed = Seed(options.seed).Stream("learning");
   const std::vector<Fold> folds = MakeFolds(from.rows, Split::kInside, seed);
-  std::vector<LearningPoint> curve;
+  std::vector<FitResult::LearningPoint> curve;
   if (folds.empty()) return curve;
   const std::vector<int> learned = Drawn(folds.front().train, seed.Stream("train").MakeRandom());
   std::vector<int> asked = Drawn(folds.front().test, seed.Stream("test").MakeRandom());
@@ -131,7 +140,6 @@ Result<std::vector<LearningPoint>> LearningCurve(const LearningRows& from, const
   Spec spec = from.spec;
   spec.splits = {std::string(ToString(Split::kInside))};
   FitOptions fit_options = options;
-  fit_options.left_out = nullptr;
   for (const size_t share : {8, 4, 2, 1}) {
     const size_t count = learned.size() / share;
     if (count < kFewestLearned) continue;
@@ -143,8 +151,8 @@ Result<std::vector<LearningPoint>> LearningCurve(const LearningRows& from, const
     std::vector<Row> rows;
     for (const int i : std::span(learned).first(count)) rows.push_back(from.rows[static_cast<size_t>(i)]);
     const Predictor predictor = TRY(Predictor::Fit(spec, from.facts, std::move(rows), fit_options));
-    LearningPoint point = Judge(spec, splits, TRY(predictor.Predict(table)));
-    point.rows = static_cast<int64_t>(count);
+    FitResult::LearningPoint point = Judge(spec, splits, TRY(predictor.Predict(table)));
+    point.fitted = static_cast<int64_t>(count);
     if (point.score.rows > 0) curve.push_back(point);
   }
   return curve;

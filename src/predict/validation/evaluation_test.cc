@@ -7,10 +7,11 @@ namespace weir::predict {
 namespace {
 
 Case Of(const std::string& hardware, double measured, double predicted) {
-  return {.id = fmt::format("{}-{}", hardware, measured),
+  return {.row = fmt::format("{}-{}", hardware, measured),
           .hardware = hardware,
-          .measured = measured,
-          .predicted = predicted};
+          .network = {},
+          .measured_ms = measured,
+          .predicted_ms = predicted};
 }
 
 TEST(ScoreByGroup, PutsTheWorstGroupFirst) {
@@ -19,9 +20,9 @@ TEST(ScoreByGroup, PutsTheWorstGroupFirst) {
   const auto groups = ScoreByGroup(cases, [](const Case& one) { return one.hardware; });
   ASSERT_EQ(groups.size(), 2U);
   EXPECT_EQ(groups[0].name, "bad");
-  EXPECT_NEAR(groups[0].score.mape, 0.3, 1e-12);
+  EXPECT_NEAR(groups[0].score.mean_percent, 30, 1e-9);
   EXPECT_EQ(groups[0].score.rows, 2);
-  EXPECT_NEAR(groups[1].score.mape, 0.01, 1e-12);
+  EXPECT_NEAR(groups[1].score.mean_percent, 1, 1e-9);
 }
 
 TEST(ErrorProfile, TellsWhereOnTheScaleOfTimesTheErrorLies) {
@@ -29,11 +30,11 @@ TEST(ErrorProfile, TellsWhereOnTheScaleOfTimesTheErrorLies) {
   for (int i = 100; i > 0; --i) cases.push_back(Of("a", i, i <= 50 ? 2.0 * i : i));
   const auto profile = ErrorProfile(cases, 4);
   ASSERT_EQ(profile.size(), 4U);
-  EXPECT_EQ(profile[0].measured, 13);  // the median of 1 to 25
-  EXPECT_EQ(profile[0].median, 2);
-  EXPECT_EQ(profile[3].median, 1);
+  EXPECT_EQ(profile[0].measured_ms, 13);  // the median of 1 to 25
+  EXPECT_EQ(profile[0].predicted_over_measured, 2);
+  EXPECT_EQ(profile[3].predicted_over_measured, 1);
   EXPECT_EQ(profile[3].low, 1);
-  EXPECT_EQ(profile[3].cases, 25);
+  EXPECT_EQ(profile[3].rows, 25);
   EXPECT_EQ(ErrorProfile(std::span(cases).first(25), 4).size(), 2U);  // at least ten in each
   EXPECT_TRUE(ErrorProfile({}, 4).empty());
 }

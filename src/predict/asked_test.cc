@@ -1,0 +1,168 @@
+// Rows that flags ask for, on a predictor whose law is known.
+#include "predict/asked.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "predict/job.h"
+#include "predict/testing/made_set.h"
+
+namespace weir::predict {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+// The networks' table also has what an ONNX file tells.
+Result<Predictor> Fitted() {
+  const std::string folder = testing::TempDir() + fmt::format("asked_test_{}", ::getpid());
+  MadeSet set = MadeSet::Make();
+  set.networks =
+      "network,gflops,moved,params_m,depth,blocks\nsmall,2,50,11,18,8\nmiddle,8,90,25,50,16\n"
+      "large,40,300,60,152,50\nwide,10,400,69,50,16\nalike,10,400,69,50,16\n";
+  const std::string spec = TRY(set.WriteTo(folder));
+  FitJob job =
+      TRY(FitFromFiles({.spec = spec, .data_dir = folder}, {.fit = {.estimator = "physical", .threads = 2}}));
+  return std::move(job.predictor);
+}
+
+Result<results::ModelFacts> NoModel(const std::string& path) {
+  return Fail(ErrorCode::kNotFound, path + ": no model is read here");
+}
+
+class Asked : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    auto fitted = Fitted();
+    ASSERT_TRUE(fitted.has_value()) << fitted.error().message;
+    predictor_ = std::make_unique<Predictor>(*std::move(fitted));
+  }
+  static void TearDownTestSuite() { predictor_.reset(); }
+  static Result<Answered> Ask(const AskedRows& asked) { return AnswerRows(asked, *predictor_, NoModel); }
+  static std::string RefusalOf(const AskedRows& asked) {
+    const auto answered = Ask(asked);
+    return answered ? "nothing" : answered.error().message;
+  }
+  // Asks for a model of these facts.
+  static Result<Answered> AskFor(int64_t parameters, int64_t depth, int64_t modules) {
+    return AnswerRows({.gpus = {"gpu-a"}, .network = "mine.onnx", .batches = {8}}, *predictor_,
+                      [&](const std::string&) -> Result<results::ModelFacts> {
+                        results::ModelFacts facts;
+                        facts.parameters = parameters;
+                        facts.depth = depth;
+                        facts.inner_modules = modules;
+                        return facts;
+                      });
+  }
+  static std::unique_ptr<Predictor> predictor_;
+};
+std::unique_ptr<Predictor> Asked::predictor_;
+
+TEST_F(Asked, OneRowIsALineAndWhereItsTimeGoes) {
+  const auto answered =
+      Ask({.gpus = {"gpu-c"}, .set = {"precision=fp32"}, .network = "middle", .batches = {32}});
+  ASSERT_TRUE(answered.has_value()) << answered.error().message;
+  EXPECT_THAT(answered->text, AllOf(HasSubstr("gpu-c: "), HasSubstr(" items_per_s ("),
+                                    HasSubstr(", inside\n"), HasSubstr(" % compute")));
+  EXPECT_THAT(answered->notes, IsEmpty());
+  EXPECT_TRUE(answered->any);
+  const Json& answer = answered->result["answers"][0];
+  EXPECT_EQ(answer["row"]["gpu_count"], "1");
+  EXPECT_NEAR(answer["items_per_s"].get<double>() / MadeSet::ItemsPerSecond("gpu-c", "middle", 32, 1), 1,
+              0.06);
+}
+
+TEST_F(Asked, SeveralCardsAndBatchesAreATableWithTheirPrices) {
+  const auto answered = Ask({.gpus = {"gpu-a", "gpu-c"},
+                             .prices = {"1", "2"},
+                             .network = "small",
+                             .batches = {8, 32},
+                             .devices = 2,
+                             .items = 1000});
+  ASSERT_TRUE(answered.has_value()) << answered.error().message;
+  EXPECT_THAT(answered->text, testing::StartsWith("hardware  regime  batch  items_per_s"));
+  const Json& answers = answered->result["answers"];
+  ASSERT_EQ(answers.size(), 4U);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(answers[i]["row"]["gpu"], i < 2 ? "gpu-a" : "gpu-c");
+    EXPECT_EQ(answers[i]["row"]["batch"], i % 2 == 0 ? "8" : "32");
+    const Json& job = answers[i]["job"];
+    EXPECT_NEAR(job["cost"].get<double>() / job["hours"].get<double>(), 2 * (i < 2 ? 1 : 2), 1e-9);
+  }
+  EXPECT_THAT(answered->notes, ElementsAre(HasSubstr("unknown (give them with --set): precision")));
+}
+
+TEST_F(Asked, AFlagThatSaysNothingIsRefusedByItsName) {
+  EXPECT_THAT(RefusalOf({}), HasSubstr("say --network"));
+  EXPECT_THAT(RefusalOf({.network = "small"}), HasSubstr("say --gpu"));
+  EXPECT_THAT(RefusalOf({.gpus = {"gpu-a"}, .network = "small"}), HasSubstr("say --batch: batch of the row"));
+  EXPECT_THAT(RefusalOf({.gpus = {"gpu-"}, .network = "small"}), HasSubstr("gpu \"gpu-\" may be gpu-a"));
+  EXPECT_THAT(RefusalOf({.gpus = {"gpu-a"}, .set = {"gpu=gpu-b"}, .network = "small"}),
+              HasSubstr("--gpu and --set gpu say the same"));
+  EXPECT_THAT(RefusalOf({.set = {"network=small"}, .network = "small"}),
+              HasSubstr("--network and --set network say the same"));
+  EXPECT_THAT(RefusalOf({.set = {"gpu_count=2"}, .network = "small", .devices = 2}),
+              HasSubstr("--devices and --set gpu_count say the same"));
+  EXPECT_THAT(RefusalOf({.set = {"batch=2"}, .network = "small", .batches = {2}}),
+              HasSubstr("--batch and --set batch say the same"));
+  EXPECT_THAT(RefusalOf({.network = "small", .nodes = 2}),
+              HasSubstr("uses no column nodes: leave out --nodes"));
+  EXPECT_THAT(
+      RefusalOf({.gpus = {"gpu-a"}, .prices = {"1", "2"}, .network = "small", .batches = {8}, .items = 9}),
+      HasSubstr("one for each of 1 --gpu, not 2"));
+  EXPECT_THAT(
+      RefusalOf({.gpus = {"gpu-a"}, .prices = {"-1"}, .network = "small", .batches = {8}, .items = 9}),
+      HasSubstr("-1 is below 0"));
+  EXPECT_THAT(RefusalOf({.gpus = {"gpu-a"}, .network = "mine.onnx"}), HasSubstr("no model is read here"));
+}
+
+TEST_F(Asked, AModelWithTheFactsOfAKnownNetworkIsAskedByItsName) {
+  const auto known = AskFor(25'100'000, 50, 16);
+  ASSERT_TRUE(known.has_value()) << known.error().message;
+  EXPECT_EQ(known->result["answers"][0]["row"]["network"], "middle");
+  EXPECT_THAT(known->notes.front(), "mine.onnx has the facts of middle: asked as middle");
+  EXPECT_THAT(AskFor(69'000'000, 50, 16)->notes.front(),
+              HasSubstr("wide and alike: asked as wide, --network NAME"));
+  const auto other = AskFor(40'000'000, 50, 16);
+  ASSERT_TRUE(other.has_value()) << other.error().message;
+  EXPECT_EQ(other->result["answers"][0]["row"]["network"], "mine.onnx");
+  EXPECT_FALSE(other->any);
+  EXPECT_THAT(other->text, HasSubstr("gpu-a: refused: "));
+}
+
+TEST_F(Asked, EnginesAreOfOneDeviceAndSeveralBatches) {
+  const auto one = Ask({.gpus = {"gpu-a"}, .network = "small", .as_engine = true});
+  ASSERT_TRUE(one.has_value()) << one.error().message;
+  EXPECT_THAT(one->text, AllOf(testing::StartsWith("emulated:base="), testing::EndsWith("batch=64\n")));
+  EXPECT_THAT(one->notes.back(), HasSubstr("batches are outside the data: batch 1 is"));
+  const auto two =
+      Ask({.gpus = {"gpu-a", "gpu-b"}, .network = "small", .batches = {8, 64}, .as_engine = true});
+  ASSERT_TRUE(two.has_value()) << two.error().message;
+  EXPECT_THAT(two->text, testing::StartsWith("gpu-a: emulated:"));
+  EXPECT_EQ(two->result["engines"].size(), 2U);
+  EXPECT_THAT(RefusalOf({.gpus = {"gpu-a"}, .set = {"batch=8"}, .network = "small", .as_engine = true}),
+              HasSubstr("say --batch, not --set batch"));
+}
+
+TEST(CheckAsked, RefusesFlagsThatSayNothingTogether) {
+  const auto refusal = [](const AskedRows& asked) {
+    const Status status = CheckAsked(asked);
+    return status ? "nothing" : status.error().message;
+  };
+  EXPECT_THAT(refusal({.epochs = 2}), HasSubstr("--epochs is of a job"));
+  EXPECT_THAT(refusal({.prices = {"1"}}), HasSubstr("--price-per-hour is of a job"));
+  EXPECT_THAT(refusal({.items = 5, .as_engine = true}), HasSubstr("leave out --items"));
+  EXPECT_THAT(refusal({.batches = {0}}), HasSubstr("--batch: 0 is not at least 1"));
+  EXPECT_THAT(refusal({.batches = {8, 8}, .as_engine = true}), HasSubstr("two different --batch"));
+  EXPECT_EQ(refusal({.batches = {8}, .items = 5, .epochs = 2}), "nothing");
+}
+
+}  // namespace
+}  // namespace weir::predict
