@@ -318,7 +318,7 @@ def test_an_interrupt_lets_the_trial_under_way_end_and_keeps_it(made, weir, tmp_
     assert gone(lambda: not ((out / "journal.jsonl").exists() and journal(out)) and running.poll() is None, 120), "it played nothing"
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=120)
-    assert running.returncode == 130 and "--resume goes on" in said
+    assert running.returncode == 130 and "--resume continues" in said
     kept = journal(out)
     assert 1 <= len(kept) < 8 and {entry["record"]["verdict"]["verdict"] for entry in kept} <= {"VALID", "SUSPECT"}, kept
     assert (out / "report.html").exists() and not marked(running.pid)

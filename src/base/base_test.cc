@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +17,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/seed.h"
+#include "base/thread.h"
 
 namespace weir {
 namespace {
@@ -155,6 +158,25 @@ TEST(Clock, ManualTimeStandsStillUntilMoved) {
   const Instant start = clock.Now();
   clock.Advance(5ms);
   EXPECT_EQ(clock.Now() - start, 5ms);
+}
+
+TEST(Thread, OtherProcessesSeeItsRole) {
+  const auto name_of = [](auto... arguments) {
+    std::array<char, 16> name{};
+    StartThread(arguments..., [&](std::stop_token) {
+      ::pthread_getname_np(::pthread_self(), name.data(), name.size());
+    }).join();
+    return std::string(name.data());
+  };
+  EXPECT_EQ(RoleOfThread(name_of(ThreadRole::kRecogniser, "0")), ThreadRole::kRecogniser);
+  EXPECT_EQ(RoleOfThread(name_of(ThreadRole::kApplication, "0")), ThreadRole::kApplication);
+  EXPECT_EQ(RoleOfThread(name_of("decode-0")), ThreadRole::kApplication);
+}
+
+TEST(Thread, RunUntilGivesTheStatusOfWorkThatEnds) {
+  const auto status = RunUntil({}, "work", [] { return Fail(ErrorCode::kIo, "disk full"); });
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->error().message, "disk full");
 }
 
 }  // namespace

@@ -6,11 +6,18 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <sstream>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/mutex.h"
 
 namespace weir {
 namespace {
+
+constexpr std::string_view kRecogniserName = "engine";
 
 // The quota in CPUs of the control group at `folder`, v2 name first.
 std::optional<double> QuotaAt(const std::string& folder) {
@@ -53,6 +60,16 @@ std::optional<double> CgroupQuota() {
 
 }  // namespace
 
+ThreadRole RoleOfThread(std::string_view kernel_name) {
+  return kernel_name.starts_with(kRecogniserName) ? ThreadRole::kRecogniser : ThreadRole::kApplication;
+}
+
+std::jthread StartThread(ThreadRole role, const std::string& name,
+                         std::move_only_function<void(std::stop_token)> body) {
+  if (role == ThreadRole::kApplication) return StartThread(name, std::move(body));
+  return StartThread(std::string(kRecogniserName) + "-" + name, std::move(body));
+}
+
 std::jthread StartThread(const std::string& name, std::move_only_function<void(std::stop_token)> body) {
   return std::jthread([name = name.substr(0, 15), body = std::move(body)](std::stop_token stop) mutable {
     pthread_setname_np(pthread_self(), name.c_str());
@@ -69,5 +86,45 @@ double CpuAllowance() {
 }
 
 int UsableCpus() { return std::max(1, static_cast<int>(std::ceil(CpuAllowance()))); }
+
+std::optional<Status> RunUntil(const std::stop_token& stop, const std::string& name,
+                               std::function<Status()> work) {
+  constexpr Duration kGrace = 1s;
+  struct Ended {
+    Mutex mutex;
+    CondVar changed;
+    std::optional<Status> status GUARDED_BY(mutex);
+  };
+  const auto ended = std::make_shared<Ended>();
+  std::jthread thread = StartThread(name, [ended, work = std::move(work)](const std::stop_token&) {
+    const Status status = work();
+    MutexLock lock(ended->mutex);
+    ended->status = status;
+    ended->changed.NotifyAll();
+  });
+  const std::stop_callback on_stop(stop, [&ended] {
+    MutexLock lock(ended->mutex);
+    ended->changed.NotifyAll();
+  });
+  const SteadyClock clock;
+  MutexLock lock(ended->mutex);
+  while (!ended->status && !stop.stop_requested()) ended->changed.Wait(ended->mutex);
+  const Instant until = clock.Now() + kGrace;
+  while (!ended->status && ended->changed.WaitUntil(ended->mutex, until)) {
+  }
+  if (!ended->status) thread.detach();
+  return ended->status;
+}
+
+void WaitForStop(const std::stop_token& stop) {
+  Mutex mutex;
+  CondVar changed;
+  const std::stop_callback on_stop(stop, [&] {
+    MutexLock lock(mutex);
+    changed.NotifyAll();
+  });
+  MutexLock lock(mutex);
+  while (!stop.stop_requested()) changed.Wait(mutex);
+}
 
 }  // namespace weir

@@ -13,9 +13,9 @@
 #include "base/file.h"
 #include "cli/console.h"
 #include "cli/flags.h"
-#include "cli/study_folder.h"
 #include "cli/verbs.h"
 #include "launch/process/orphans.h"
+#include "trial/study_folder.h"
 #include "trial/trial_runner.h"
 
 namespace weir::cli {
@@ -187,7 +187,7 @@ Result<int> RunAdvise(const Options& options, const std::stop_token& stop) {
   TRY_STATUS(console.CheckJson());
   std::error_code error;
   if (!std::filesystem::is_directory(options.source, error)) return FromFile(options, stop, console);
-  const StoredStudy stored = TRY(ReadStoredStudy(options.source));
+  const trial::StoredStudy stored = TRY(trial::ReadStoredStudy(options.source));
   const advise::Goal goal = TRY(ReadGoal(options, stored.file.targets));
   return Finish(options, stored.file, stored.design, stored.journal.played, goal, console, std::nullopt);
 }

@@ -18,62 +18,12 @@
 namespace weir::cli {
 namespace {
 
-constexpr int kMostLinks = 40;  // as the kernel follows
-constexpr std::string_view kBold = "\x1b[1m", kPlain = "\x1b[0m";
-
-// Returns the length of the part of `text` that is not escaped: a backslash, which may be that of an escaped
-// name, or a sequence for bold text.
-size_t Kept(std::string_view text, bool colour) {
-  if (text.starts_with('\\')) return 1;
-  return colour && (text.starts_with(kBold) || text.starts_with(kPlain)) ? kBold.size() : 0;
-}
-
-std::string ForTerminal(std::string_view text, bool colour) {
-  std::string shown;
-  while (!text.empty()) {
-    size_t length = Kept(text, colour);
-    if (length > 0) {
-      shown += text.substr(0, length);
-    } else {
-      length = std::min(text.find_first_of("\\\x1b", 1), text.size());
-      shown += EscapeForTerminal(text.substr(0, length));
-    }
-    text.remove_prefix(length);
-  }
-  return shown;
-}
-
 // To standard error. A full disk or a reader that is gone keeps no work from being done.
 void Say(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 void SayWithin(const std::string& text) {
   BoundedWriter writer(STDERR_FILENO);
   const Status nobody_to_tell = writer.WriteAll(text, 1s);
   static_cast<void>(nobody_to_tell);
-}
-
-bool IsFile(const std::string& path) {
-  std::error_code ignored;
-  return !path.empty() && path != "-" &&
-         !std::filesystem::is_other(path, ignored);  // /dev/null keeps nothing
-}
-
-// Where a write to `path` goes, whether or not it is there yet.
-std::filesystem::path PlaceOf(std::filesystem::path path) {
-  std::error_code error;
-  for (int link = 0; link < kMostLinks && std::filesystem::is_symlink(path, error); ++link)
-    path = path.parent_path() / std::filesystem::read_symlink(path, error);
-  return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
-}
-
-// Whether writing `output` changes `file`; of a folder, what is in it.
-bool Touches(const std::string& output, const std::string& file) {
-  if (!IsFile(output) || !IsFile(file)) return false;
-  std::error_code error;
-  if (std::filesystem::equivalent(output, file, error)) return true;
-  const std::filesystem::path first = PlaceOf(output), second = PlaceOf(file);
-  if (first.empty() || second.empty()) return false;
-  if (!std::filesystem::is_directory(second, error)) return first == second;
-  return std::ranges::mismatch(second, first).in1 == second.end();
 }
 
 }  // namespace
@@ -109,20 +59,6 @@ Status CheckOutput(std::string_view flag, const std::string& path) {
   return Fail(writable.error().code, fmt::format("{} {}", flag, writable.error().message));
 }
 
-Status CheckApart(std::vector<NamedFile> inputs, const std::vector<NamedFile>& outputs) {
-  std::vector<NamedFile> taken = std::move(inputs);
-  for (const NamedFile& output : outputs) {
-    for (const NamedFile& file : taken) {
-      if (Touches(output.path, file.path))
-        return Fail(ErrorCode::kInvalidArgument,
-                    fmt::format("{} and {} are one file, {}: name another for {}", file.name, output.name,
-                                output.path, output.name));
-    }
-    taken.push_back(output);
-  }
-  return {};
-}
-
 Console::Console(std::string json, Stdout out)
     : json_(std::move(json)),
       text_(json_ == "-" || out == Stdout::kTaken ? stderr : stdout),
@@ -136,7 +72,7 @@ void Console::Text(const std::string& text) const {
 }
 
 Status Console::WriteText(const std::string& text) const {
-  const std::string shown = ForTerminal(text, colour_);
+  const std::string shown = style_.ForTerminal(text);
   const bool whole = std::fwrite(shown.data(), 1, shown.size(), text_) == shown.size();
   if (std::fflush(text_) == 0 && whole) return {};
   return FailErrno(text_ == stdout ? "standard output" : "standard error", errno);

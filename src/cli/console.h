@@ -12,6 +12,7 @@
 #include "base/count.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/named_file.h"
 #include "base/text_style.h"
 
 namespace weir::cli {
@@ -28,14 +29,6 @@ int FailWithin(const Error& error);
 // Whether what `flag` names can be written, told before the work; an empty `path` is none. As CheckWritable
 // of base/file.h, with the flag in front.
 Status CheckOutput(std::string_view flag, const std::string& path);
-
-// A file by what the command calls it: "--out", "the rows of train.yaml". An empty path, and -, are no file.
-struct NamedFile {
-  std::string name, path;
-};
-// kInvalidArgument where an output would be written over an input, into a folder that is one, or over another
-// output.
-Status CheckApart(std::vector<NamedFile> inputs, const std::vector<NamedFile>& outputs);
 
 // Where text goes: standard output, or standard error when standard output is taken by "--json -". Prints as
 // the terminal can: colour and width only where it is one. Control characters in what it is given, which may

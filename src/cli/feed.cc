@@ -88,12 +88,6 @@ std::optional<int> ParseFlags(const Arguments& arguments, FeedFlags& w) {
   return flags.Parse(arguments);
 }
 
-// Returns the choice that is called `word`. REQUIRES: one is; the flags have checked it.
-template <typename Choice>
-Choice ChoiceOf(const std::string& word, std::initializer_list<Choice> choices) {
-  return *std::ranges::find_if(choices, [&](Choice choice) { return ToString(choice) == word; });
-}
-
 feed::FeedOptions OptionsOf(const FeedFlags& w) {
   feed::FeedOptions options;
   options.slice = {.batch = w.batch, .rank = w.rank, .world = w.world};

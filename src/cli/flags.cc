@@ -112,11 +112,11 @@ std::optional<int> Flags::Parse(const std::vector<std::string>& arguments) {
     return 0;
   } catch (const CLI::ExtrasError&) {
     const std::string name = state_->app.get_name();
-    std::fprintf(stderr, "%s: it takes no \"%s\"\n  %s --help tells what it takes\n", name.c_str(),
+    std::fprintf(stderr, "%s: there is no flag or argument \"%s\"\n  %s --help lists them\n", name.c_str(),
                  state_->app.remaining().front().c_str(), name.c_str());
     return 2;
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "%s: %s\n  %s --help tells what it takes\n", state_->app.get_name().c_str(),
+    std::fprintf(stderr, "%s: %s\n  %s --help lists the flags\n", state_->app.get_name().c_str(),
                  error.what(), state_->app.get_name().c_str());
     return 2;
   }

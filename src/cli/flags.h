@@ -1,6 +1,8 @@
 // The flags of one verb. A thin front to the flag parser, so that only one file pays for its headers.
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,5 +47,11 @@ class Flags {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Returns the choice whose ToString is `word`. REQUIRES: there is one; Flags::Choice has checked it.
+template <typename Choice>
+Choice ChoiceOf(const std::string& word, std::initializer_list<Choice> choices) {
+  return *std::ranges::find_if(choices, [&](Choice choice) { return ToString(choice) == word; });
+}
 
 }  // namespace weir::cli

@@ -13,6 +13,7 @@
 #include "load/session/load_session.h"
 #include "load/session/load_text.h"
 #include "load/validate/validate.h"
+#include "load/validate/validate_text.h"
 #include "record/provenance.h"
 #include "results/check_results.h"
 
@@ -30,18 +31,8 @@ Result<int> ValidateFile(const LoadFlags& flags) {
   TRY_STATUS(console.CheckJson());
   const Json stored = TRY_CONTEXT(ParseJson(TRY(ReadTextFile(flags.validate))), flags.validate);
   const std::vector<load::Finding> findings = TRY_CONTEXT(load::Validate(stored), flags.validate);
-  results::ValidateResult result;
-  for (const load::Finding& finding : findings) {
-    result.keeps_the_rules &= !finding.fatal;
-    console.Text(fmt::format("{} {}{}{}: {}\n", finding.fatal ? "FAULT" : "note ", finding.where,
-                             finding.where.empty() ? "" : " ", finding.rule, finding.what));
-    result.findings.push_back({.rule = std::string(finding.rule),
-                               .where = finding.where,
-                               .what = finding.what,
-                               .fatal = finding.fatal});
-  }
-  console.Text(fmt::format("{}: {}\n", flags.validate,
-                           result.keeps_the_rules ? "it keeps the rules" : "it breaks the rules"));
+  const results::ValidateResult result = load::MakeValidateResult(findings);
+  console.Text(load::ValidateText(result, flags.validate));
   TRY_STATUS(console.Json(result.ToJson()));
   return result.keeps_the_rules ? kDone : kClaimInvalid;
 }
@@ -86,28 +77,6 @@ load::SessionHooks MakeSessionHooks(const LoadFlags& flags, const load::Target& 
   return hooks;
 }
 
-// Says what will be played, before it is.
-void Announce(const load::LoadSummary& result, const std::vector<load::Level>& levels,
-              const Console& console) {
-  console.Text(fmt::format(
-      "{}, {}\n", console.Bold(result.target.Title()),
-      result.length.requests > 0
-          ? fmt::format("{} requests a level", Count(result.length.requests))
-          : fmt::format("{:g} s a level", Seconds(result.length.length) * result.length.repeats)));
-  if (!result.length.note.empty()) console.Note(result.length.note);
-  const int connections = result.options.connections;
-  const bool waits = std::ranges::any_of(levels, [&](const load::Level& level) {
-    const auto* closed = std::get_if<load::Concurrency>(&level.scenario);
-    return closed && connections > 0 && connections < closed->in_flight;
-  });
-  if (waits) {
-    console.Note(
-        fmt::format("no more than {} of the requests in flight are on their way: the others wait for a "
-                    "connection, which their response times tell, as slip",
-                    connections));
-  }
-}
-
 Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
   TRY_STATUS(CheckFlags(flags));
   Console console(flags.json);
@@ -131,7 +100,8 @@ Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
                            .batch = flags.batch,
                            .outcome = {},
                            .ceiling = {}};
-  Announce(result, levels, console);
+  console.Text(load::PlanText(console.style(), result));
+  for (const std::string& line : load::PlanNotes(result, levels)) console.Note(line);
   load::LoadSession session(flags, *target, requests, clock,
                             MakeSessionHooks(flags, *target, std::move(probe), clock, console, stop), stop);
   TRY_STATUS(session.KeepSamples(levels));

@@ -19,24 +19,23 @@ struct Verb {
   int (*run)(const Arguments&);
 };
 constexpr Verb kVerbs[] = {
-    {"serve", "serve models over HTTP and gRPC, as the Open Inference Protocol has it", Serve},
-    {"load", "put load on a server, or on a model in this process, and say what it takes", Load},
-    {"run", "pictures in, answers out: run a model over files, folders or prepared sets", Run},
+    {"serve", "serve models over HTTP and gRPC by the Open Inference Protocol", Serve},
+    {"load", "put load on a server, or on a model in this process, and measure the response", Load},
+    {"run", "run a model over files, folders or prepared sets", Run},
     {"prepare", "make a prepared data set of pictures, or made pictures in known classes", Prepare},
-    {"feed", "feed a training: batches in a new order each epoch, augmented; measures such a feed", FeedVerb},
-    {"model", "make a network, or show what a model file says of itself", ModelVerb},
+    {"feed", "measure the feed of a training: batches in a new order each epoch, augmented", FeedVerb},
+    {"model", "make a network, or show the facts of a model file", ModelVerb},
     {"watch", "follow live streams under a deadline, and account for every frame", Watch},
-    {"study", "an experiment: factors, randomised blocks, trials with servers and clients of their own",
-     Study},
-    {"advise", "the configuration that meets a target, with the evidence and the files that use it", Advise},
-    {"report", "what a study found, and how sure that is", Report},
-    {"fit", "learn run times from measurements, for hardware and networks nobody measured", Fit},
-    {"predict", "say what times to expect, how sure that is, and where nothing supports it", Predict},
-    {"identities", "an index of named embeddings: whom does this face belong to", Identities},
+    {"study", "play an experiment: factors, randomised blocks, a server and a client for each trial", Study},
+    {"advise", "find the configuration that meets a target, with evidence and files ready to use", Advise},
+    {"report", "write the report of a study", Report},
+    {"fit", "learn run times from measurements, for hardware and networks that nobody measured", Fit},
+    {"predict", "predict run times, with intervals; refuse what nothing supports", Predict},
+    {"identities", "build and search an index of named embeddings", Identities},
     {"health", "ask a server whether it is ready", Health},
-    {"monitor", "run any command and say what it used", MonitorVerb},
-    {"probe", "measures a storage and this host: accelerators fed, frames in time, speeds", ProbeVerb},
-    {"doctor", "what is on this machine, and what would spoil a measurement on it", Doctor},
+    {"monitor", "run any command and report the resources it used", MonitorVerb},
+    {"probe", "measure a storage and this host", ProbeVerb},
+    {"doctor", "report what is on this machine, and what would spoil a measurement", Doctor},
 };
 
 std::vector<std::string> command_line;  // set once, before any thread
@@ -46,7 +45,7 @@ void Usage(std::FILE* to) {
       to,
       "weir puts ready-made models to work and says which part is the bottleneck.\n\n  weir VERB ...\n\n");
   for (const Verb& verb : kVerbs) fmt::print(to, "  {:<11} {}\n", verb.name, verb.summary);
-  fmt::print(to, "\n  weir VERB --help tells what it takes; weir --version the build.\n");
+  fmt::print(to, "\n  weir VERB --help lists its flags; weir --version prints the build.\n");
 }
 
 // Buffers of hundreds of kilobytes come and go with every request and every batch. Left to its defaults glibc

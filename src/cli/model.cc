@@ -15,43 +15,16 @@
 namespace weir::cli {
 namespace {
 
-std::string Figure(const std::optional<int64_t>& figure, double scale, const char* unit) {
-  if (!figure) return "not known";
-  return fmt::format("{}{}", Short(static_cast<double>(*figure) * scale), unit);
-}
-
-std::string Whole(const std::optional<int64_t>& figure) { return figure ? Count(*figure) : "not known"; }
-
-std::string TensorLines(const std::vector<results::Tensor>& tensors, const char* what) {
-  std::string text;
-  for (const auto& tensor : tensors) {
-    text += fmt::format("  {:<8} {}  {} [{}]\n", what, tensor.name, tensor.datatype,
-                        fmt::join(tensor.shape, ","));
-  }
-  return text;
-}
-
 Result<int> Show(const Arguments& arguments) {
   std::string path, json;
-  Flags flags("model show", "Says what a model file says of itself; starts no engine.",
+  Flags flags("model show", "Shows inputs, outputs and size of a model file. Starts no engine.",
               "weir model show made/resnet50");
-  flags.Required("MODEL", path, "an .onnx file or a model folder");
+  flags.Required("MODEL", path, ".onnx file or model folder");
   flags.Text("--json", json, "write the facts as JSON to this file; - for standard output");
   if (const auto status = flags.Parse(arguments)) return *status;
   Console console(json);
   const results::ModelFacts facts = TRY(model::DescribeModel(path));
-  std::string text =
-      console.Bold(path) + "\n" + TensorLines(facts.inputs, "inputs") + TensorLines(facts.outputs, "outputs");
-  text += fmt::format("  parameters      {}\n", Figure(facts.parameters, 1e-6, " million"));
-  text +=
-      fmt::format("  multiply-adds   {} an item\n", Figure(facts.multiply_adds_per_item, 1e-6, " million"));
-  text += fmt::format("  activations     {} an item\n", Figure(facts.activations_per_item, 1e-6, " million"));
-  text += fmt::format("  depth           {} weight layers, {} inner modules\n", Whole(facts.depth),
-                      Whole(facts.inner_modules));
-  text += fmt::format("  batchable       {}\n",
-                      facts.not_batchable.empty() ? "yes" : "no: " + facts.not_batchable);
-  text += fmt::format("  file            {}\n", Figure(facts.file_bytes, 1e-6, " MB"));
-  console.Text(text);
+  console.Text(model::FactsText(console.style(), path, facts));
   TRY_STATUS(console.Json(facts.ToJson()));
   return kDone;
 }
@@ -61,14 +34,14 @@ Result<int> Make(const Arguments& arguments, const std::stop_token& stop) {
   std::string json;
   int64_t seed = 1;
   Flags flags("model make",
-              "Makes a network of true shape and work with synthetic weights, whose answers to made pictures "
+              "Makes a network of real shape and cost with synthetic weights. Its answers to made pictures "
               "are really right or wrong.",
               "weir model make resnet50 -o made");
   flags.Required("NAME", options.name,
-                 "resnet18, resnet34, resnet50, resnet101, resnet152, tiny or identity");
-  flags.Required("-o,--output", options.out_dir, "the folder that gets the model's folder");
-  flags.Integer64("--seed", seed, 0, INT64_MAX, "of the weights");
-  flags.Text("--engine", options.engine, "computes the features that the last layer is fitted to");
+                 "network: resnet18, resnet34, resnet50, resnet101, resnet152, tiny or identity");
+  flags.Required("-o,--output", options.out_dir, "folder in which the model's folder is made");
+  flags.Integer64("--seed", seed, 0, INT64_MAX, "seed of the weights");
+  flags.Text("--engine", options.engine, "engine that computes the features for the fit of the last layer");
   flags.Switch("--overwrite", options.overwrite, "replace a model of that name");
   flags.Text("--json", json, "write the result as JSON to this file; - for standard output");
   if (const auto status = flags.Parse(arguments)) return *status;
@@ -84,15 +57,7 @@ Result<int> Make(const Arguments& arguments, const std::stop_token& stop) {
   const auto made = synth::MakeModel(options, clock);
   console.EndProgress();
   if (!made) return std::unexpected(made.error());
-  std::string text = fmt::format("{}: {} in {:.1f} s", EscapeBytes(made->folder),
-                                 Size(static_cast<double>(made->model_bytes)), Seconds(made->wall));
-  if (made->classes > 0) {
-    text += fmt::format("; {} classes, the last layer fitted to {} made pictures", made->classes,
-                        Count(made->pictures));
-  }
-  if (made->expected_accuracy)
-    text += fmt::format(", about {:.1f} % of fresh ones right", 100 * *made->expected_accuracy);
-  console.Text(text + "\n");
+  console.Text(synth::MadeText(*made));
   const results::ModelMakeResult result{.folder = EscapeBytes(made->folder),
                                         .model_bytes = made->model_bytes,
                                         .classes = made->classes,

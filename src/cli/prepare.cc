@@ -1,28 +1,25 @@
 #include "prepare/prepare.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <iterator>
 #include <memory>
 #include <stop_token>
 
-#include "base/file.h"
+#include "base/named_file.h"
 #include "cli/console.h"
+#include "cli/flags.h"
 #include "cli/prepare_flags.h"
 #include "cli/verbs.h"
 #include "dataset/objects.h"
-#include "dataset/verify.h"
 #include "prepare/join.h"
 #include "prepare/part.h"
 #include "prepare/preview.h"
 #include "prepare/sources.h"
 #include "prepare/summary_text.h"
+#include "prepare/variations.h"
+#include "prepare/verify_folder.h"
 #include "record/provenance.h"
-#include "results/check_results.h"
 #include "run/picture_judge.h"
 #include "synth/pictures.h"
 
@@ -49,43 +46,15 @@ prepare::Feed FeedOfMadePictures(int64_t count, Seed seed) {
   return feed;
 }
 
-// "a.yaml,b.yaml"; one file where there is one of the whole name.
-Result<std::vector<prepare::Variation>> ReadRecipes(const std::string& text) {
-  std::vector<std::string> paths;
-  const bool whole = ::access(text.c_str(), F_OK) == 0;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = whole ? text.size() : std::min(text.find(',', begin), text.size());
-    paths.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  std::vector<prepare::Variation> recipes;
-  for (const std::string& path : paths) {
-    const dataset::Recipe recipe = TRY(dataset::ReadRecipe(path));
-    const std::filesystem::path file(path);
-    // A model's recipe is "recipe.yaml" in its folder, which then gives the name.
-    const bool in_model = file.stem() == "recipe" && file.has_parent_path();
-    recipes.push_back({in_model ? file.parent_path().filename() : file.stem(), recipe.geometry});
-  }
-  return recipes;
-}
-
-dataset::SetFormat FormatOf(const std::string& name) {
-  if (name == "tar") return dataset::SetFormat::kTar;
-  if (name == "tfrecord") return dataset::SetFormat::kTfrecord;
-  return name == "raw" ? dataset::SetFormat::kRaw : dataset::SetFormat::kFiles;
-}
-
-image::Sampling SamplingOf(const std::string& name) {
-  if (name == "444") return image::Sampling::k444;
-  return name == "422" ? image::Sampling::k422 : image::Sampling::k420;
-}
-
 Result<prepare::Options> OptionsOf(const PrepareFlags& w) {
   prepare::Options options{
       .folder = w.folder,
-      .format = FormatOf(w.format),
+      .format = ChoiceOf(w.format, {dataset::SetFormat::kFiles, dataset::SetFormat::kTar,
+                                    dataset::SetFormat::kTfrecord, dataset::SetFormat::kRaw}),
       .encoding = w.encoding == "png" ? prepare::Encoding::kPng : prepare::Encoding::kJpeg,
-      .jpeg = {.quality = w.quality, .sampling = SamplingOf(w.sampling)},
+      .jpeg = {.quality = w.quality,
+               .sampling = ChoiceOf(w.sampling,
+                                    {image::Sampling::k444, image::Sampling::k422, image::Sampling::k420})},
       .decode = {.max_pixels = w.max_pixels, .tolerate_damage = w.tolerate_damage},
       .shrink = w.shrink,
       .sha256 = w.sha256,
@@ -95,7 +64,7 @@ Result<prepare::Options> OptionsOf(const PrepareFlags& w) {
       .replicate = w.replicate,
       .workers = w.workers};
   if (!w.recipe.empty()) {
-    std::vector<prepare::Variation> recipes = TRY(ReadRecipes(w.recipe));
+    std::vector<prepare::Variation> recipes = TRY(prepare::ReadVariations(w.recipe));
     if (recipes.size() == 1) {
       options.geometry = recipes.front().geometry;
     } else {
@@ -113,46 +82,6 @@ Result<prepare::Options> OptionsOf(const PrepareFlags& w) {
     }));
   }
   return options;
-}
-
-// Folders above a set: a part's, a variation's, a share's.
-constexpr int kFoldersAboveASet = 3;
-
-// Returns the folders that hold a set of their own, in byte order: the folder itself, or those that parts,
-// variations and shares have in it, `depth` levels down at most.
-std::vector<std::string> SetFolders(const std::string& folder, int depth = kFoldersAboveASet) {
-  if (dataset::PreparedSet::IsSet(folder)) return {folder};
-  std::vector<std::string> folders;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (depth == 0 || !entry.is_directory(error)) continue;
-    std::ranges::move(SetFolders(entry.path(), depth - 1), std::back_inserter(folders));
-  }
-  std::ranges::sort(folders);
-  return folders;
-}
-
-// In a folder that the work makes.
-bool IsBelow(const std::string& path, const std::string& folder) {
-  std::error_code ignored;
-  const std::filesystem::path whole = std::filesystem::weakly_canonical(path, ignored),
-                              above = std::filesystem::weakly_canonical(folder, ignored);
-  const std::filesystem::path relative = whole.lexically_relative(above);
-  return !relative.empty() && relative != "." && *relative.begin() != "..";
-}
-
-// Writes the preview of the set with the most pictures, the first of several: variations show the same ones.
-Status WritePreview(const PrepareFlags& w, const std::string& folder) {
-  std::string largest;
-  int64_t most = -1;
-  for (const std::string& set : SetFolders(folder)) {
-    const int64_t images = TRY(dataset::ReadSetFacts(set)).images;
-    if (images > most) largest = set;
-    most = std::max(most, images);
-  }
-  if (largest.empty()) return {};
-  const std::string sheet = TRY(prepare::MakePreview(largest, {.seed = static_cast<uint64_t>(w.seed)}));
-  return WriteFileWhole(w.preview, sheet);
 }
 
 // A progress line, as often as a person can read it.
@@ -201,7 +130,8 @@ Result<int> Finish(const PrepareFlags& w, const Console& console, const prepare:
     TRY_STATUS(dataset::ObjectReader({}).Publish(folder, shown, stop));
   }
   console.Text(prepare::SummaryText(summary, shown));
-  if (!w.preview.empty()) TRY_STATUS(WritePreview(w, folder));
+  if (!w.preview.empty())
+    TRY_STATUS(prepare::WritePreview(folder, w.preview, {.seed = static_cast<uint64_t>(w.seed)}));
   TRY_STATUS(console.Json(ResultJson(w, summary, shown)));
   return w.strict && prepare::RejectedCount(summary) > 0 ? kJobFailed : kDone;
 }
@@ -258,36 +188,16 @@ Result<int> Join(const PrepareFlags& w, Console& console, const Clock& clock, co
 }
 
 Result<int> Verify(const PrepareFlags& w, Console& console, const Clock& clock, const std::stop_token& stop) {
-  const std::vector<std::string> folders = SetFolders(w.verify);
-  if (folders.empty()) {
-    return Fail(ErrorCode::kNotFound, fmt::format("{}: no finished set is there (no set.json)", w.verify));
-  }
   Teller teller(console, clock, "verify");
-  results::VerifyResult result;
-  for (const std::string& folder : folders) {
-    const auto report =
-        dataset::VerifySet(folder, {.stop = stop, .progress = [&](int64_t done, int64_t total) {
-                                      teller.Tell(done, total, [](double) { return std::string(); });
-                                    }});
-    console.EndProgress();
-    if (!report) return std::unexpected(report.error());
-    result.faults += report->faults;
-    results::VerifyResult::Set& set = result.sets.emplace_back();
-    set = {.folder = EscapeBytes(folder),
-           .images = report->images,
-           .bytes = report->bytes,
-           .faults = report->faults,
-           .examples = {}};
-    for (const std::string& example : report->examples) {
-      console.Text(fmt::format("{}: {}\n", EscapeBytes(folder), EscapeBytes(example)));
-      set.examples.push_back(EscapeBytes(example));
-    }
-    console.Text(fmt::format("{}: {} pictures, {}: {}\n", EscapeBytes(folder), Count(report->images),
-                             Size(static_cast<double>(report->bytes)),
-                             report->faults == 0 ? "as the manifest says" : Count(report->faults, "fault")));
-  }
-  TRY_STATUS(console.Json(result.ToJson()));
-  return result.faults == 0 ? kDone : kJobFailed;
+  const auto result =
+      prepare::VerifyFolder(w.verify, {.stop = stop, .progress = [&](int64_t done, int64_t total) {
+                                         teller.Tell(done, total, [](double) { return std::string(); });
+                                       }});
+  console.EndProgress();
+  if (!result) return std::unexpected(result.error());
+  console.Text(prepare::VerifyText(*result));
+  TRY_STATUS(console.Json(result->ToJson()));
+  return result->faults == 0 ? kDone : kJobFailed;
 }
 
 // Puts local folders in the place of URLs: copies of what is read, and a folder to make what is published.
@@ -310,7 +220,7 @@ Result<int> PrepareData(PrepareFlags w, const std::stop_token& stop) {
   TRY_STATUS(Localise(w, stop));
   Console console(w.json);
   TRY_STATUS(console.CheckJson());
-  if (!IsBelow(w.preview, w.folder)) TRY_STATUS(CheckOutput("--preview", w.preview));
+  if (!LiesInside(w.preview, w.folder)) TRY_STATUS(CheckOutput("--preview", w.preview));
   const SteadyClock clock;
   if (!w.verify.empty()) return Verify(w, console, clock, stop);
   return w.join ? Join(w, console, clock, stop) : Make(w, console, clock, stop);

@@ -15,60 +15,61 @@ namespace {
 
 void AddSourceFlags(Flags& flags, PrepareFlags& w) {
   flags.Texts("SRC", w.sources,
-              "files, folders (recursive), prepared sets, tar archives, or URLs of s3, http and https; with "
-              "--join the "
-              "parts",
+              "files, folders (recursive), prepared sets, tar archives, or URLs of s3, http and https; the "
+              "parts, with --join",
               false);
-  flags.Text(
-      "--list", w.list,
-      "a file of names, - for standard input: one path or URL a line, behind a tab its label; or paths "
-      "that each end with a zero byte (find -print0)");
-  flags.Text("--labels", w.labels, "\"folders\": each picture's first folder; or a CSV file of name,label");
+  flags.Text("--list", w.list,
+             "file of names (- for standard input): one path or URL a line, with a tab and a label if there "
+             "is one; or paths that each end with a zero byte (find -print0)");
+  flags.Text("--labels", w.labels,
+             "source of labels: \"folders\" (the first folder of each picture), or a CSV file of name,label");
   flags.Integer64("--make", w.make, 0, 100'000'000,
-                  "draw so many pictures in known classes instead of reading SRC");
-  flags.Integer64("--seed", w.seed, 0, INT64_MAX, "of the made pictures, of --sample, --split and --preview");
-  flags.Integer("--fetch-retries", w.fetch_retries, 0, 100, "of a URL that cannot be reached");
-  flags.Number("--fetch-timeout", w.fetch_timeout_s, 0.001, 86400, "seconds for one try");
+                  "number of pictures to draw, in known classes, instead of reading SRC");
+  flags.Integer64("--seed", w.seed, 0, INT64_MAX,
+                  "seed of made pictures, of --sample, --split and --preview");
+  flags.Integer("--fetch-retries", w.fetch_retries, 0, 100, "retries of a URL that cannot be reached");
+  flags.Number("--fetch-timeout", w.fetch_timeout_s, 0.001, 86400, "seconds for one try of a URL");
 }
 
 void AddSelectionFlags(Flags& flags, PrepareFlags& w) {
   flags.Integer64("--min-bytes", w.min_bytes, 0, INT64_MAX,
-                  "reject smaller files (2052 finds the placeholders of photo sites)");
-  flags.Integer64("--max-file-bytes", w.max_file_bytes, 1, int64_t{1} << 40, "reject larger files");
+                  "smallest file that is accepted, in bytes (2052 rejects the placeholders of photo sites)");
+  flags.Integer64("--max-file-bytes", w.max_file_bytes, 1, int64_t{1} << 40,
+                  "largest file that is accepted, in bytes");
   flags.Integer64("--max-pixels", w.max_pixels, 1, int64_t{1} << 40,
-                  "a picture that declares more is rejected");
-  flags.Text("--recognise", w.recognise, "reject what this model (file or folder) cannot place");
-  flags.Number("--min-score", w.min_score, -1e30, 1e30, "of its best class, for --recognise");
-  flags.Switch("--no-duplicates", w.no_duplicates, "reject files whose bytes came before");
-  flags.Integer64("--sample", w.sample, 0, INT64_MAX,
-                  "take so many of the sources, chosen by --seed; 0: all");
-  flags.Integer64("--replicate", w.replicate, 0, 1'000'000'000, "real copies, up to so many pictures in all");
+                  "largest picture that is accepted, in pixels");
+  flags.Text("--recognise", w.recognise, "model (file or folder) that must recognise each picture");
+  flags.Number("--min-score", w.min_score, -1e30, 1e30, "smallest score of the best class, for --recognise");
+  flags.Switch("--no-duplicates", w.no_duplicates, "reject files with the bytes of an earlier one");
+  flags.Integer64("--sample", w.sample, 0, INT64_MAX, "number of sources to take, chosen by --seed (0: all)");
+  flags.Integer64("--replicate", w.replicate, 0, 1'000'000'000,
+                  "number of pictures in all, reached by real copies (0: no copies)");
   flags.Switch("--tolerate-damage", w.tolerate_damage,
-               "let damaged pictures through as far as they can be shown");
+               "accept damaged pictures as far as they can be decoded");
 }
 
 void AddResultFlags(Flags& flags, PrepareFlags& w) {
   flags.Text("-o,--output", w.folder,
-             "the set's folder: absent, empty, or what the same command has begun; or s3://BUCKET/PREFIX");
+             "folder of the set: absent, empty, or begun by the same command; or s3://BUCKET/PREFIX");
   flags.Text("--recipe", w.recipe,
-             "a recipe whose geometry the pictures get; else they go in as they are. Several, with commas: "
-             "one set for each, in folders by their names, of one decode");
-  flags.Text(
-      "--split", w.split,
-      "shares that become sets of their own, in folders of --output: 0.8,0.1,0.1 (train, val, test) or "
-      "NAME=SHARE,NAME=SHARE; each label is split alike, by names and --seed");
-  flags.Choice(
-      "--format", w.format, {"files", "tar", "tfrecord", "raw"},
-      "encoded files, WebDataset's tar, tf.Example records, or uint8 records of one size (--recipe)");
-  flags.Choice("--encoding", w.encoding, {"jpeg", "png"}, "of pictures that got a geometry");
-  flags.Integer("--quality", w.quality, 1, 100, "of JPEGs");
-  flags.Choice("--sampling", w.sampling, {"444", "422", "420"}, "of the colours of JPEGs");
+             "recipe whose geometry the pictures get (default: files are copied byte for byte). Several, "
+             "with commas, make one set each, in folders by their names, from one decode");
+  flags.Text("--split", w.split,
+             "shares that become separate sets, in folders of --output: 0.8,0.1,0.1 (train, val, test) or "
+             "NAME=SHARE,NAME=SHARE; each label is split in the same shares, by names and --seed");
+  flags.Choice("--format", w.format, {"files", "tar", "tfrecord", "raw"},
+               "form of the set: encoded files, WebDataset tar, tf.Example records, or uint8 records of one "
+               "size (with --recipe)");
+  flags.Choice("--encoding", w.encoding, {"jpeg", "png"}, "encoding of resized pictures");
+  flags.Integer("--quality", w.quality, 1, 100, "quality of JPEGs");
+  flags.Choice("--sampling", w.sampling, {"444", "422", "420"}, "chroma subsampling of JPEGs");
   flags.Integer64("--shard-bytes", w.shard_bytes, 1, int64_t{1} << 40,
-                  "no shard is larger, but one of a single picture");
-  flags.Switch("--sha256", w.sha256, "SHA-256 of sources and results into the manifest");
+                  "largest shard in bytes, unless it holds a single picture");
+  flags.Switch("--sha256", w.sha256, "add SHA-256 of sources and results to the manifest");
   flags.Switch("--shrink", w.shrink,
-               "JPEGs over twice too large are decoded at a fraction: faster, and not to the bit");
-  flags.Text("--preview", w.preview, "write a contact sheet (JPEG): 64 results, and the rejects by reason");
+               "decode JPEGs of more than twice the size at a fraction: faster, but not bit-exact");
+  flags.Text("--preview", w.preview,
+             "file for a contact sheet (JPEG): 64 results, and the rejects by reason");
 }
 
 using FlagNames = std::initializer_list<std::string_view>;
@@ -108,23 +109,22 @@ Status CheckPlace(const PrepareFlags& w) {
 }  // namespace
 
 std::optional<int> ParsePrepareFlags(const Arguments& arguments, PrepareFlags& w) {
-  Flags flags(
-      "prepare",
-      "Makes a prepared data set of pictures, or of made pictures in known classes. Broken off at any "
-      "moment, the same command goes on with it.",
-      "weir prepare --make 1000 -o made/pictures && weir prepare made/pictures --recipe "
-      "made/resnet50/recipe.yaml --format raw -o made/raw && weir prepare --verify made/raw");
+  Flags flags("prepare",
+              "Makes a prepared data set from pictures, or from made pictures in known classes. After an "
+              "interruption the same command continues.",
+              "weir prepare --make 1000 -o made/pictures && weir prepare made/pictures --recipe "
+              "made/resnet50/recipe.yaml --format raw -o made/raw && weir prepare --verify made/raw");
   AddSourceFlags(flags, w);
   AddResultFlags(flags, w);
   AddSelectionFlags(flags, w);
-  flags.Integer("--workers", w.workers, 0, 4096, "threads that decode and encode; 0: one a core");
-  flags.Text(
-      "--part", w.part,
-      "I/N: only this part of the work, into the folder part-I-of-N of --output; auto, auto/N: as Slurm's "
-      "array or Kubernetes' indexed job says");
-  flags.Switch("--join", w.join, "join finished parts (SRC: their folders, or the one that holds them)");
-  flags.Text("--verify", w.verify, "hold this finished set against its manifest; makes nothing");
-  flags.Switch("--strict", w.strict, "exit with 1 when any picture was rejected");
+  flags.Integer("--workers", w.workers, 0, 4096, "threads that decode and encode (0: one for each core)");
+  flags.Text("--part", w.part,
+             "part I/N of the work, made in the folder part-I-of-N of --output; auto or auto/N: as the Slurm "
+             "array or the Kubernetes Indexed Job says");
+  flags.Switch("--join", w.join,
+               "join finished parts; SRC names their folders, or the folder that holds them");
+  flags.Text("--verify", w.verify, "finished set to check against its manifest; nothing is made");
+  flags.Switch("--strict", w.strict, "exit with status 1 if any picture was rejected");
   flags.Text("--json", w.json, "write the result as JSON to this file; - for standard output");
   const std::optional<int> status = flags.Parse(arguments);
   w.given = flags.Given();

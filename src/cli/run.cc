@@ -16,88 +16,62 @@
 #include "run/application.h"
 #include "run/backend.h"
 #include "run/label_check.h"
+#include "run/predictions.h"
 #include "run/run_summary.h"
 
 namespace weir::cli {
 namespace {
 
-constexpr int kShownAnswers = 5;
-
 std::optional<int> ParseFlags(const Arguments& arguments, RunFlags& w) {
   Flags flags("run",
-              "Runs a model over pictures: read, decode, prepare, infer, print; times every stage and names "
-              "the bottleneck.",
+              "Runs a model over pictures: reads, decodes, prepares, infers, prints. Times every stage and "
+              "names the bottleneck.",
               "weir run made/resnet50 made/pictures --answers answers.csv");
-  flags.Required(
-      "MODEL", w.model,
-      "an .onnx file, a model folder, or http://HOST:PORT/NAME or grpc://HOST:PORT/NAME of a server");
+  flags.Required("MODEL", w.model,
+                 ".onnx file, model folder, or http://HOST:PORT/NAME or grpc://HOST:PORT/NAME of a server");
   flags.Texts("DATA", w.data, "files, folders (recursive) or prepared sets", true);
-  flags.Text("--recipe", w.recipe, "how pictures become the model's input; else the model's own recipe.yaml");
-  flags.Choice(
-      "--payload", w.payload, {"tensor", "pixels", "image"},
-      "what a server is sent: the input; uint8 pixels at the model's size, which it normalises; or the "
-      "files, which it decodes");
-  flags.Text("--engine", w.engine,
-             "onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms; else what the model says");
-  flags.Text("--precision", w.precision, "arithmetic where the model says float: f32 (default), bf16, f16");
+  flags.Text("--recipe", w.recipe,
+             "recipe that makes the model's input of a picture (default: the model's recipe.yaml)");
+  flags.Choice("--payload", w.payload, {"tensor", "pixels", "image"},
+               "form in which pictures are sent to a server: its input, uint8 pixels that it normalises, or "
+               "files that it decodes");
+  flags.Text(
+      "--engine", w.engine,
+      "engine: onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms (default: as the model says)");
+  flags.Text("--precision", w.precision, "arithmetic of the model's floats: f32 (default), bf16, f16");
   flags.Integer("--threads", w.threads, 0, 4096,
-                "CPU threads of the engine in all; 0: all that this process may use");
+                "CPU threads of the engine in all (0: all that this process may use)");
   flags.Integer("--streams", w.streams, 0, 4096,
-                "batches that compute side by side on those threads; 0: one a thread in async, 1 in sync");
-  flags.Text("--cache-dir", w.cache_dir, "where an engine that can keeps compiled models");
-  flags.Integer("-b,--batch", w.batch, 0, 65536, "pictures a batch; 0: 8, or what the model is fixed to");
-  flags.Choice("--mode", w.mode, {"sync", "async"}, "sync: one batch at a time, nothing overlaps");
+                "batches that compute at the same time on those threads (0: one for each thread in async "
+                "mode, 1 in sync mode)");
+  flags.Text("--cache-dir", w.cache_dir, "folder for compiled models, if the engine keeps them");
+  flags.Integer("-b,--batch", w.batch, 0, 65536, "pictures in a batch (0: 8, or the model's fixed batch)");
+  flags.Choice("--mode", w.mode, {"sync", "async"}, "sync: one batch at a time, without overlap");
   flags.Integer("--in-flight", w.in_flight, 0, 4096,
-                "batches submitted and unanswered (async); 0: what keeps the engine busy");
+                "batches in flight in async mode (0: enough to keep the engine busy)");
   flags.Integer("--decode-threads", w.decode_threads, 0, 4096,
-                "threads that read and decode; 0: one a core in async, 1 in sync");
+                "threads that read and decode (0: one for each core in async mode, 1 in sync mode)");
   flags.Switch("--no-files", w.no_files, "load all data into memory before the clock starts");
   flags.Integer("--repeat-data", w.repeat_data, 1, 1'000'000, "passes over the data");
-  flags.Integer("--top", w.top, 1, 1000, "classes in each answer");
-  flags.Text("--answers", w.answers, "the predictions file, a CSV file; - for standard output");
+  flags.Integer("--top", w.top, 1, 1000, "number of classes in each answer");
+  flags.Text("--answers", w.answers, "predictions file (CSV); - for standard output");
   flags.Switch("--tolerate-damage", w.tolerate_damage,
-               "let damaged pictures through as far as they can be shown");
+               "accept damaged pictures as far as they can be decoded");
   flags.Integer64("--max-pixels", w.max_pixels, 1, int64_t{1} << 40,
-                  "a picture that declares more is rejected");
-  flags.Integer64("--max-file-bytes", w.max_file_bytes, 1, int64_t{1} << 40, "a larger file is rejected");
+                  "largest picture that is accepted, in pixels");
+  flags.Integer64("--max-file-bytes", w.max_file_bytes, 1, int64_t{1} << 40,
+                  "largest file that is accepted, in bytes");
   AddServerPlace(flags, w.server);
-  flags.Switch("--strict", w.strict, "exit with 1 when any picture was rejected");
+  flags.Switch("--strict", w.strict, "exit with status 1 if any picture was rejected");
   flags.Text("--json", w.json, "write the result as JSON to this file; - for standard output");
   return flags.Parse(arguments);
 }
 
-// Keeps the predictions file, and the first ones for the screen.
-class Protocol final : public run::AnswerSink {
- public:
-  Protocol(std::unique_ptr<run::AnswerWriter> writer, const std::vector<std::string>& labels)
-      : writer_(std::move(writer)), labels_(labels) {}
-
-  void Answered(const dataset::Input& input, const std::vector<run::Answer>& answers) override {
-    if (writer_) writer_->Write(input.name, answers, labels_);
-    if (!writer_ && std::ssize(shown_) < kShownAnswers && !answers.empty()) {
-      const auto index = static_cast<size_t>(answers[0].class_index);
-      shown_.push_back(fmt::format("{}  {} {}  {:.4g}", EscapeBytes(input.name), index,
-                                   index < labels_.size() ? EscapeBytes(labels_[index]) : "",
-                                   answers[0].score));
-    }
-  }
-  void Rejected(const dataset::Input& input, const image::Reject& reject) override {
-    if (writer_) writer_->WriteReject(input.name, reject);
-  }
-  Status Finish() { return writer_ ? writer_->Finish() : Status{}; }
-  const std::vector<std::string>& shown() const { return shown_; }
-
- private:
-  const std::unique_ptr<run::AnswerWriter> writer_;
-  const std::vector<std::string>& labels_;
-  std::vector<std::string> shown_;
-};
-
-run::Options MakeOptions(const RunFlags& w, const run::Backend& recogniser) {
+run::Options MakeOptions(const RunFlags& w, const run::Backend& backend) {
   run::Options options;
   options.mode = w.sync() ? run::Mode::kSync : run::Mode::kAsync;
-  options.batch = recogniser.batch();
-  options.in_flight = recogniser.in_flight();
+  options.batch = backend.batch();
+  options.in_flight = backend.in_flight();
   options.decode_threads = w.decode_threads > 0 ? w.decode_threads : (w.sync() ? 1 : UsableCpus());
   options.no_files = w.no_files;
   options.repeat_data = w.repeat_data;
@@ -109,15 +83,16 @@ run::Options MakeOptions(const RunFlags& w, const run::Backend& recogniser) {
 }
 
 // The measured part: from the first picture to the last answer.
-Status Measure(run::Application& application, Protocol& protocol, Console& console, const Clock& clock,
-               run::Backend& recogniser, const monitor::ServerPlace& place, run::RunSummary& result) {
+Status Measure(run::Application& application, run::Predictions& predictions, Console& console,
+               const Clock& clock, run::Backend& backend, const monitor::ServerPlace& place,
+               run::RunSummary& result) {
   TRY_STATUS(application.MakeReady());
-  recogniser.Begin();
-  const auto resources = TRY(monitor::ResourceMonitor::Start(clock, recogniser.WatchOptions()));
+  backend.Begin();
+  const auto resources = TRY(monitor::ResourceMonitor::Start(clock, backend.WatchOptions()));
   std::optional<monitor::ServerWatch> server;
   if (place.any()) server = TRY(monitor::ServerWatch::Start(place, MakeServerAccess(clock), clock));
   const Duration cpu_before = ProcessCpuTime();
-  result.report = application.Run(protocol, [&](const run::Progress& p) {
+  result.report = application.Run(predictions, [&](const run::Progress& p) {
     console.Progress(p.elapsed_s, "run", p.done, p.total,
                      p.rejected > 0 ? fmt::format(", {} rejected", p.rejected) : "");
   });
@@ -125,8 +100,8 @@ Status Measure(run::Application& application, Protocol& protocol, Console& conso
   console.EndProgress();
   result.resources = resources->Stop();
   if (server) result.server_resources = server->Stop();
-  recogniser.End();
-  run::AddCosts(recogniser, cpu_s, result.resources, result.report.costs);
+  backend.End();
+  run::AddCosts(backend, cpu_s, result.resources, result.report.costs);
   return {};
 }
 
@@ -139,15 +114,15 @@ Result<int> RunModel(const RunFlags& w, const std::stop_token& stop) {
                 fmt::format("--answers and --json both name {}: give each a file of its own", w.answers));
   }
   if (w.mode == "sync" && w.in_flight > 1)
-    console.Note("--in-flight says nothing in sync mode: one batch at a time");
+    console.Note("--in-flight has no effect in sync mode: one batch is sent at a time");
   const SteadyClock clock;
   monitor::ServerPlace server = w.server;
   TRY_STATUS(monitor::FindServer(server, MakeServerAccess(clock)));
-  const std::unique_ptr<run::Backend> recogniser = TRY(run::OpenBackend(w, clock));
-  const run::Target& target = recogniser->target();
+  const std::unique_ptr<run::Backend> backend = TRY(run::OpenBackend(w, clock));
+  const run::Target& target = backend->target();
   if (w.batch > 0 && target.fixed_batch && w.batch != *target.fixed_batch) {
-    console.Note(fmt::format("model {} has a fixed batch of {}: it runs at that, not at {}",
-                             recogniser->name(), *target.fixed_batch, w.batch));
+    console.Note(fmt::format("model {} has a fixed batch of {}: it runs at that, not at {}", backend->name(),
+                             *target.fixed_batch, w.batch));
   }
   const dataset::Listing listing = TRY(dataset::ListInputs(w.data));
   if (listing.inputs.empty()) {
@@ -156,27 +131,27 @@ Result<int> RunModel(const RunFlags& w, const std::stop_token& stop) {
   }
   TRY_STATUS(run::CheckListing(listing, target));
 
-  TRY_STATUS(recogniser->Load());
-  const run::Options options = MakeOptions(w, *recogniser);
+  TRY_STATUS(backend->Load());
+  const run::Options options = MakeOptions(w, *backend);
   std::unique_ptr<run::AnswerWriter> writer;
   if (!w.answers.empty())
     writer = TRY(run::AnswerWriter::Create(w.answers == "-" ? "/dev/stdout" : w.answers));
-  Protocol protocol(std::move(writer), target.labels);
-  run::RunSummary result{.mode = w.mode, .options = options, .backend = *recogniser, .listing = listing};
+  run::Predictions predictions(std::move(writer), target.labels);
+  run::RunSummary result{.mode = w.mode, .options = options, .backend = *backend, .listing = listing};
   result.labels = run::CheckLabels(listing, target);
-  run::Application application(recogniser->service(), target, listing, clock, options);
+  run::Application application(backend->service(), target, listing, clock, options);
   {
     const std::stop_callback on_stop(stop, [&] { application.Stop(); });
-    TRY_STATUS(Measure(application, protocol, console, clock, *recogniser, server, result));
+    TRY_STATUS(Measure(application, predictions, console, clock, *backend, server, result));
   }
-  TRY_STATUS(protocol.Finish());
-  result.shown = protocol.shown();
+  TRY_STATUS(predictions.Finish());
+  result.shown = predictions.shown();
   result.command = record::CommandLine(CommandLine());
   result.bounds = results::FindBounds(result.report.costs);
   result.bottleneck = results::FindBottleneck(result.report.costs);
 
   const record::Provenance provenance =
-      record::CollectProvenance({.command = CommandLine(), .libraries = recogniser->Libraries()});
+      record::CollectProvenance({.command = CommandLine(), .libraries = backend->Libraries()});
   console.Text(SummaryText(console.style(), result));
   TRY_STATUS(console.Json(TRY(MakeResult(result, provenance)).ToJson()));
   if (!result.report.store_failure.empty())

@@ -41,24 +41,25 @@ void AddListenFlags(Flags& flags, Wanted& w) {
   serve::ServerOptions& s = w.server;
   flags.Integer("--http-port", s.http.port, 0, 65535, "HTTP port (0: a free one)");
   flags.Integer("--grpc-port", s.grpc.port, 0, 65535, "gRPC port (0: a free one)");
-  flags.Integer("--metrics-port", s.metrics.port, 0, 65535, "of the metrics for Prometheus");
+  flags.Integer("--metrics-port", s.metrics.port, 0, 65535,
+                "port of the metrics for Prometheus (0: a free one)");
   flags.Text("--address", w.address, "address that all servers listen on (default: loopback)");
   flags.Text("--http-address", w.http_address, "address of the HTTP server alone");
   flags.Text("--grpc-address", w.grpc_address, "address of the gRPC server alone");
-  flags.Text("--metrics-address", w.metrics_address, "of the metrics alone");
+  flags.Text("--metrics-address", w.metrics_address, "address of the metrics server alone");
   flags.Choice("--allow-http", w.allow_http, {"true", "false"}, "serve HTTP");
   flags.Choice("--allow-grpc", w.allow_grpc, {"true", "false"}, "serve gRPC");
   flags.Choice("--allow-metrics", w.allow_metrics, {"true", "false"}, "serve metrics");
   flags.Integer("--http-threads", s.http_threads, 1, 256, "event loop threads of the HTTP server");
   flags.Integer("--grpc-threads", s.grpc_threads, 1, 256, "completion queue threads of the gRPC server");
   flags.Integer("--decode-threads", s.decode_threads, 0, 1024,
-                "threads that prepare pictures; 0: one per CPU");
+                "threads that prepare pictures (0: one for each CPU)");
 }
 
 void AddLimitFlags(Flags& flags, Wanted& w) {
-  flags.Integer64("--max-request-mb", w.max_request_mb, 1, 2047, "MiB of one request");
+  flags.Integer64("--max-request-mb", w.max_request_mb, 1, 2047, "largest request in MiB");
   flags.Integer64("--max-in-flight-mb", w.max_bytes_in_flight_mb, 1, 1 << 20,
-                  "MiB of all requests of one protocol together, and of prepared pictures");
+                  "most MiB in flight, for each protocol, and for prepared pictures");
   flags.Integer(
       "--max-connections", w.server.max_connections, 1, 1'000'000,
       "Connections of each server, HTTP and gRPC (default 1024). Beyond it idle ones are closed and "
@@ -74,33 +75,33 @@ void AddLimitFlags(Flags& flags, Wanted& w) {
                   "Least KiB a second of an HTTP body, and of a response being read, after 20 s "
                   "(default 16; 0 allows any).");
   flags.Integer("--max-queue", w.server.max_queue, 1, 1'000'000,
-                "calls that wait for a model whose configuration does not say");
+                "most calls that wait for a model, unless its configuration says");
   flags.Number("--exit-timeout-secs", w.exit_timeout_s, 0, 86400,
-               "seconds for the work under way when the server is told to stop");
+               "seconds to finish the work in flight when the server stops");
   flags.Number("--drain-delay-secs", w.drain_delay_s, 0, 3600,
-               "seconds between not being ready and refusing work, for load balancers to notice");
+               "seconds for load balancers to see that the server is not ready, before it refuses work");
 }
 
 std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   serve::ServerOptions& s = w.server;
-  Flags flags("serve", "Serves models over HTTP and gRPC, as the Open Inference Protocol v2 has it.",
+  Flags flags("serve", "Serves models over HTTP and gRPC by the Open Inference Protocol v2.",
               "weir serve --model-repository made");
-  flags.Texts(
-      "--model-repository,--model-store", s.repositories,
-      "a folder of model folders, a model folder, an .onnx file, or s3://BUCKET/PREFIX (copied once, at the "
-      "start); may be given again",
-      true);
+  flags.Texts("--model-repository,--model-store", s.repositories,
+              "folder of model folders, model folder, .onnx file, or s3://BUCKET/PREFIX (copied once at the "
+              "start); may be given again",
+              true);
   flags.Choice("--model-control-mode", w.control, {"none", "explicit", "poll"},
-               "none: serve everything there; poll: follow the files, and load or unload what changes; "
-               "explicit: load and unload by request");
+               "none: serve all models; poll: follow the files, load and unload models as they change; "
+               "explicit: load and unload on request");
   flags.Number("--repository-poll-secs", w.poll_s, 0.05, 86400,
-               "with poll: seconds between two looks at the files (default 15). A change is acted on at the "
-               "second look that finds it.");
-  flags.Texts("--load-model", s.load, "with explicit: a model to begin with; * for all; may be given again",
-              false);
-  flags.Text("--engine", s.engine, "onnxruntime, openvino or emulated:...; instead of the models' own");
-  flags.Integer("--threads", s.threads, 0, 4096, "CPU threads of each model, instead of its own; 0: its own");
-  flags.Text("--cache-dir", s.cache_dir, "where engines keep compiled models");
+               "seconds between two looks at the files, with poll (default 15); a change takes effect at the "
+               "second look that finds it");
+  flags.Texts("--load-model", s.load,
+              "model to load at the start, with explicit; * for all; may be given again", false);
+  flags.Text("--engine", s.engine,
+             "engine of all models, instead of their own: onnxruntime, openvino or emulated:...");
+  flags.Integer("--threads", s.threads, 0, 4096, "CPU threads of each model (0: as its configuration says)");
+  flags.Text("--cache-dir", s.cache_dir, "folder for compiled models");
   AddListenFlags(flags, w);
   AddLimitFlags(flags, w);
   flags.Repeated("--allow-origin", s.allow_origins,
@@ -109,15 +110,16 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   flags.Repeated("--allow-host", s.allow_hosts,
                  "Name by which clients may call the server, such as weir.example.com, or * for all. IP "
                  "addresses and loopback names are always allowed. May be given again.");
-  flags.Switch("--allow-client-shm", s.allow_regions, "let clients register shared memory of this machine");
+  flags.Switch("--allow-client-shm", s.allow_regions,
+               "allow clients to register shared memory of this machine");
   flags.Integer64("--max-client-shm-mb", w.max_client_shm_mb, 1, 1 << 24,
-                  "MiB of shared memory that clients may register together");
+                  "most MiB of shared memory that clients may register in all");
   flags.Choice("--strict-readiness", w.strict, {"true", "false"},
-               "ready only when every model asked for is; false: as soon as loading is over");
+               "true: ready when every requested model is; false: ready when loading is over");
   flags.Choice("--compat", w.compat, {"none", "triton"},
-               "triton: its status codes, error texts, name and version, for clients that check them");
+               "triton: Triton's status codes, error texts, name and version, for clients that check them");
   flags.Text("--json", w.json,
-             "write what is served and where to this file once it is; - for standard output");
+             "write the served models and addresses as JSON to this file, once ready; - for standard output");
   return flags.Parse(arguments);
 }
 
@@ -168,41 +170,11 @@ void KeepStandardStreams() {
   }
 }
 
-// Runs `work`, which may block for ever and owns what it uses, on a thread of its own. Returns nullopt where
-// it has not ended when `stop` was asked for: the thread is left behind.
-std::optional<Status> RunUntil(const std::stop_token& stop, std::function<Status()> work) {
-  constexpr Duration kGrace = 1s;
-  struct Ended {
-    Mutex mutex;
-    CondVar changed;
-    std::optional<Status> status GUARDED_BY(mutex);
-  };
-  const auto ended = std::make_shared<Ended>();
-  std::jthread thread = StartThread("announce", [ended, work = std::move(work)](const std::stop_token&) {
-    const Status status = work();
-    MutexLock lock(ended->mutex);
-    ended->status = status;
-    ended->changed.NotifyAll();
-  });
-  const std::stop_callback on_stop(stop, [&ended] {
-    MutexLock lock(ended->mutex);
-    ended->changed.NotifyAll();
-  });
-  const SteadyClock clock;
-  MutexLock lock(ended->mutex);
-  while (!ended->status && !stop.stop_requested()) ended->changed.Wait(ended->mutex);
-  const Instant until = clock.Now() + kGrace;
-  while (!ended->status && ended->changed.WaitUntil(ended->mutex, until)) {
-  }
-  if (!ended->status) thread.detach();
-  return ended->status;
-}
-
 // Prints what is served and writes --json. No fault of who reads it ends the server. False: nobody has read
 // it when `stop` was asked for.
 bool Announce(const Console& console, const std::string& text, const Json& json, serve::Logger& logger,
               const std::stop_token& stop) {
-  const auto written = RunUntil(stop, [console, text, json] {
+  const auto written = RunUntil(stop, "announce", [console, text, json] {
     const Status printed = console.WriteText(text);
     const Status saved = console.Json(json);
     return saved ? printed : saved;
@@ -213,17 +185,6 @@ bool Announce(const Console& console, const std::string& text, const Json& json,
   __fpurge(stdout);  // otherwise the end of the program tries again and fails for it
   std::clearerr(stdout);
   return true;
-}
-
-void WaitFor(const std::stop_token& stop) {
-  Mutex mutex;
-  CondVar changed;
-  const std::stop_callback on_stop(stop, [&] {
-    MutexLock lock(mutex);
-    changed.NotifyAll();
-  });
-  MutexLock lock(mutex);
-  while (!stop.stop_requested()) changed.Wait(mutex);
 }
 
 // Gives the exit status. Sets `stuck` where a thread is left that cannot be waited for.
@@ -245,7 +206,7 @@ Result<int> ServeModels(Wanted& w, serve::Logger& logger, const std::stop_token&
     stuck =
         !Announce(console, serve::AnnouncementText(console.style(), result), result.ToJson(), logger, stop);
   }
-  WaitFor(stop);
+  WaitForStop(stop);
   if (server->Stop()) return kDone;
   logger.Write(
       serve::LogLevel::kError,

@@ -6,11 +6,11 @@
 namespace weir::cli {
 
 void AddServerPlace(Flags& flags, monitor::ServerPlace& place) {
-  flags.Integers("--server-pid", place.pids, "processes to watch as the server's, with what they start");
+  flags.Integers("--server-pid", place.pids, "process ids of the server, watched with their children");
   flags.Optional("--server-container", place.container,
-                 "the same for a container of podman or docker on this machine, by name or id");
+                 "name or id of the server's container (podman or docker on this machine), to watch");
   flags.Optional("--metrics-url", place.metrics_url,
-                 "http://HOST:PORT/metrics: what the server tells of itself, wherever it runs");
+                 "http://HOST:PORT/metrics of the server, on any machine, to read");
 }
 
 monitor::ServerAccess MakeServerAccess(const Clock& clock) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "image/decode.h"
@@ -10,6 +11,9 @@
 namespace weir::image {
 
 enum class Sampling { k444, k422, k420 };
+constexpr std::string_view ToString(Sampling sampling) {
+  return sampling == Sampling::k444 ? "444" : sampling == Sampling::k422 ? "422" : "420";
+}
 struct JpegOptions {
   int quality = 90;  // 1 to 100
   Sampling sampling = Sampling::k420;

@@ -84,8 +84,8 @@ std::string EngineOf(const Model& model, const std::string& engine);
 Status KeepToCpusOf(const Model& model);
 
 // The model on an engine. `engine` empty: the one the model's parameters name, or its backend, or
-// onnxruntime. The session is loaded on a thread named "engine", so that the threads its library starts can
-// be recognised. kUnsupported where the parameter "cpus" is not in force.
+// onnxruntime. The session is loaded on a thread with the recogniser's role, which the threads of its library
+// inherit. kUnsupported where the parameter "cpus" is not in force.
 struct OpenedSession {
   std::unique_ptr<infer::Engine> engine;  // outlives the session
   std::shared_ptr<infer::Session> session;

@@ -89,7 +89,7 @@ Result<OpenedSession> OpenSession(const Model& model, const std::string& engine,
                                   const infer::SessionOptions& options, const Clock& clock) {
   if (const Status kept = CheckCpus(model); !kept) return Context("model " + model.name, kept.error());
   Result<OpenedSession> result;
-  StartThread("engine", [&](std::stop_token) {
+  StartThread(ThreadRole::kRecogniser, "load", [&](std::stop_token) {
     result = Open(model, EngineOf(model, engine), options, clock);
   }).join();
   if (!result) return Context("model " + model.name, result.error());

@@ -1,8 +1,12 @@
 #include "model/show.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <optional>
 #include <vector>
 
+#include "base/count.h"
 #include "model/open.h"
 
 namespace weir::model {
@@ -59,6 +63,41 @@ Result<ModelFacts> DescribeModel(const std::string& path) {
   facts.has_recipe = model.recipe.has_value();
   facts.labels = std::ssize(model.labels);
   return facts;
+}
+
+namespace {
+
+std::string Figure(const std::optional<int64_t>& figure, double scale, const char* unit) {
+  if (!figure) return "not known";
+  return fmt::format("{}{}", Short(static_cast<double>(*figure) * scale), unit);
+}
+
+std::string Whole(const std::optional<int64_t>& figure) { return figure ? Count(*figure) : "not known"; }
+
+std::string TensorLines(const std::vector<results::Tensor>& tensors, const char* what) {
+  std::string text;
+  for (const auto& tensor : tensors) {
+    text += fmt::format("  {:<8} {}  {} [{}]\n", what, tensor.name, tensor.datatype,
+                        fmt::join(tensor.shape, ","));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string FactsText(const TextStyle& style, const std::string& path, const results::ModelFacts& facts) {
+  std::string text =
+      style.Bold(path) + "\n" + TensorLines(facts.inputs, "inputs") + TensorLines(facts.outputs, "outputs");
+  text += fmt::format("  parameters      {}\n", Figure(facts.parameters, 1e-6, " million"));
+  text +=
+      fmt::format("  multiply-adds   {} an item\n", Figure(facts.multiply_adds_per_item, 1e-6, " million"));
+  text += fmt::format("  activations     {} an item\n", Figure(facts.activations_per_item, 1e-6, " million"));
+  text += fmt::format("  depth           {} weight layers, {} inner modules\n", Whole(facts.depth),
+                      Whole(facts.inner_modules));
+  text += fmt::format("  batchable       {}\n",
+                      facts.not_batchable.empty() ? "yes" : "no: " + facts.not_batchable);
+  text += fmt::format("  file            {}\n", Figure(facts.file_bytes, 1e-6, " MB"));
+  return text;
 }
 
 }  // namespace weir::model

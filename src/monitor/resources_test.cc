@@ -35,7 +35,7 @@ TEST(ResourceMonitor, TellsTheEnginesThreadsFromTheApplication) {
   auto monitor = ResourceMonitor::Start(clock, {.period = 20ms});
   ASSERT_TRUE(monitor);
   std::atomic<bool> burnt = false, seen = false;
-  const std::jthread engine = StartThread("engine-0", [&](std::stop_token) {
+  const std::jthread engine = StartThread(ThreadRole::kRecogniser, "0", [&](std::stop_token) {
     Burn(300ms);
     burnt = true;
     burnt.notify_all();

@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/thread.h"
+
 namespace weir::monitor {
 namespace {
-
-constexpr std::string_view kEngineThread = "engine";
 
 // To look for the children of a process is to open a file for each of its threads. Trees of more threads than
 // this are looked through at every tenth reading only; what a child has used is counted in full when it is
@@ -222,7 +222,7 @@ void SnapshotReader::Look(KnownThread& thread, const std::string& folder) const 
   thread.looks += 1;
   thread.start_ticks = stat->start_ticks;
   thread.cpu.reset();
-  if (!stat->name.starts_with(kEngineThread)) return;
+  if (RoleOfThread(stat->name) != ThreadRole::kRecogniser) return;
   thread.cpu.emplace(folder + "/schedstat");
   const auto text = thread.cpu->Read();
   thread.has_schedstat = text && ParseSchedstat(*text);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "base/seed.h"
 #include "dataset/line_reader.h"
 #include "dataset/set.h"
@@ -15,6 +16,7 @@
 #include "image/decode.h"
 #include "image/encode.h"
 #include "image/resize.h"
+#include "prepare/verify_folder.h"
 
 namespace weir::prepare {
 namespace {
@@ -180,6 +182,18 @@ Result<std::string> MakePreview(const std::string& folder, const PreviewOptions&
     sheet.Write(fmt::format("rejected: {} {}", count, reason), kGap, top);
   }
   return image::EncodeJpeg(sheet.pixels(), {.quality = 90, .sampling = image::Sampling::k420});
+}
+
+Status WritePreview(const std::string& folder, const std::string& file, const PreviewOptions& options) {
+  std::string largest;
+  int64_t most = -1;
+  for (const std::string& set : FindSets(folder)) {
+    const int64_t images = TRY(dataset::ReadSetFacts(set)).images;
+    if (images > most) largest = set;  // variations show the same pictures: the first will do
+    most = std::max(most, images);
+  }
+  if (largest.empty()) return {};
+  return WriteFileWhole(file, TRY(MakePreview(largest, options)));
 }
 
 }  // namespace weir::prepare

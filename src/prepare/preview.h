@@ -20,4 +20,7 @@ struct PreviewOptions {
 // read once, and is not held.
 Result<std::string> MakePreview(const std::string& folder, const PreviewOptions& options);
 
+// Writes the preview of the largest set in `folder` (FindSets) to `file`. Writes nothing if there is no set.
+Status WritePreview(const std::string& folder, const std::string& file, const PreviewOptions& options);
+
 }  // namespace weir::prepare

@@ -14,7 +14,10 @@ using results::StudyResult;
 
 Document StudyDocument(const StudyResult& study);
 
-// "data path" for "data_path".
+// Returns the answer in a few lines, a table of the configurations, and the names of the files in `folder`.
+std::string AnswerText(const StudyResult& study, const std::string& folder);
+
+// Returns words for a factor: "data path" for "data_path".
 std::string FactorWords(std::string name);
 
 // Returns a line for each reason of skipped configurations, with the remedy once.

@@ -56,6 +56,13 @@ TEST(StudyDocument, BeginsWithTheAnswer) {
       "infer holds back.");
 }
 
+TEST(AnswerText, HasTheAnswerTheConfigurationsAndTheFiles) {
+  const std::string text = AnswerText(SmallResult(), "out");
+  EXPECT_THAT(text, HasSubstr("batch 8 is the configuration with the highest throughput"));
+  EXPECT_THAT(text, HasSubstr("bottleneck"));
+  EXPECT_THAT(text, HasSubstr("out/report.html, report.md; every trial: out/results.csv"));
+}
+
 TEST(IntervalText, BeginsAtZeroWhereNoTrialWasBelow) {
   results::Figures figures{.n = 2, .mean = 3.0, .low = -22.4, .high = 28.4, .min = 1.0};
   EXPECT_EQ(IntervalText(&figures), "3 (0 to 28.4)");

@@ -7,7 +7,9 @@
 #include <array>
 #include <memory>
 
+#include "base/count.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "dataset/recipe.h"
 #include "infer/engine.h"
 #include "synth/features.h"
@@ -149,6 +151,18 @@ Result<MadeModel> MakeModel(const MakeOptions& options, const Clock& clock) {
   TRY_STATUS(folder.Publish());
   made.wall = clock.Now() - start;
   return made;
+}
+
+std::string MadeText(const MadeModel& made) {
+  std::string text = fmt::format("{}: {} in {:.1f} s", EscapeBytes(made.folder),
+                                 Size(static_cast<double>(made.model_bytes)), Seconds(made.wall));
+  if (made.classes > 0) {
+    text += fmt::format("; {} classes, the last layer fitted to {} made pictures", made.classes,
+                        Count(made.pictures));
+  }
+  if (made.expected_accuracy)
+    text += fmt::format(", about {:.1f} % of fresh ones right", 100 * *made.expected_accuracy);
+  return text + "\n";
 }
 
 }  // namespace weir::synth

@@ -50,4 +50,7 @@ struct MadeModel {
 // there already; kNotFound when the engine is not on this machine; kCancelled when `stop` was asked for; kIo.
 Result<MadeModel> MakeModel(const MakeOptions& options, const Clock& clock);
 
+// Returns a line for people: the folder, its size, the time, and the accuracy to expect.
+std::string MadeText(const MadeModel& made);
+
 }  // namespace weir::synth

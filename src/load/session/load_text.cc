@@ -131,6 +131,31 @@ std::string SplitText(const LevelResult& level, double percentile) {
 
 }  // namespace
 
+std::string PlanText(const TextStyle& style, const LoadSummary& result) {
+  const LevelLength& length = result.length;
+  return fmt::format("{}, {}\n", style.Bold(result.target.Title()),
+                     length.requests > 0
+                         ? fmt::format("{} requests a level", Count(length.requests))
+                         : fmt::format("{:g} s a level", Seconds(length.length) * length.repeats));
+}
+
+std::vector<std::string> PlanNotes(const LoadSummary& result, const std::vector<Level>& levels) {
+  std::vector<std::string> notes;
+  if (!result.length.note.empty()) notes.push_back(result.length.note);
+  const int connections = result.options.connections;
+  const bool waits = std::ranges::any_of(levels, [&](const Level& level) {
+    const auto* closed = std::get_if<Concurrency>(&level.scenario);
+    return closed && connections > 0 && connections < closed->in_flight;
+  });
+  if (waits) {
+    notes.push_back(fmt::format(
+        "at most {} requests are sent at a time; the others wait for a connection. Their response times "
+        "include this wait, as slip",
+        connections));
+  }
+  return notes;
+}
+
 std::string LevelText(const TextStyle& style, const LoadSummary& result, const LevelResult& level) {
   std::string text = fmt::format("{}\n", style.Bold(level.level.name));
   const auto spread = stats::Summarise(Throughputs(level));

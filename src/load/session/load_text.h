@@ -2,21 +2,26 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/text_style.h"
 #include "load/session/load_result.h"
 
 namespace weir::load {
 
-// A level, as soon as it is played.
+// Returns the target and the length of a level.
+std::string PlanText(const TextStyle& style, const LoadSummary& result);
+// Returns notes on the length, and on levels whose requests wait for a connection.
+std::vector<std::string> PlanNotes(const LoadSummary& result, const std::vector<Level>& levels);
+// Returns the figures of one level.
 std::string LevelText(const TextStyle& style, const LoadSummary& result, const LevelResult& level);
-// All levels in one table.
+// Returns all levels in one table.
 std::string TableText(const LoadSummary& result);
 // Returns the generator's own maximum as text; empty if it was not measured.
 std::string CeilingText(const LoadSummary& result);
 // Returns the outcome of a search for the largest rate as text; empty if there was none.
 std::string PeakText(const TextStyle& style, const LoadSummary& result);
-// The table with perf_analyzer's columns.
+// Returns the table with perf_analyzer's columns.
 std::string ResultCsv(const LoadSummary& result);
 
 }  // namespace weir::load

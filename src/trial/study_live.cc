@@ -1,4 +1,4 @@
-#include "cli/study_live.h"
+#include "trial/study_live.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "stats/summary.h"
 #include "study/measured.h"
 
-namespace weir::cli {
+namespace weir::trial {
 
 StudyLive::StudyLive(const study::StudyFile& study, const study::Design& design)
     : study_(study), design_(design) {
@@ -110,4 +110,4 @@ void StudyLive::Publish() {
   page_ = std::move(page);
 }
 
-}  // namespace weir::cli
+}  // namespace weir::trial

@@ -16,20 +16,21 @@
 #include "study/run.h"
 #include "study/study_file.h"
 
-namespace weir::cli {
+namespace weir::trial {
 
 // Serves one page on one thread. The study's thread updates it; thread-safe against its own server. `study`,
 // `design` and `clock` must outlive it.
 class StudyLive {
  public:
-  // `place` is HOST:PORT; port 0 takes any. kInvalidArgument for another text, kIo as HttpServer.
+  // Starts the server at `place`, HOST:PORT; port 0 takes any free port. kInvalidArgument if `place` has
+  // another form; kIo as HttpServer.
   static Result<std::unique_ptr<StudyLive>> Start(const std::string& place, const study::StudyFile& study,
                                                   const study::Design& design, const Clock& clock);
 
   std::string url() const;
   void Begin(const study::Trial& trial);
   void Add(const study::Progress& progress, const study::PlayedTrials& played);
-  // Takes the trials of an earlier run, as those of this one.
+  // Adds the trials of an earlier run.
   void AddEarlier(const std::vector<study::PlayedTrials>& played);
   void Finish();
 
@@ -48,4 +49,4 @@ class StudyLive {
   std::unique_ptr<http::HttpServer> server_;  // the last: its thread reads the page
 };
 
-}  // namespace weir::cli
+}  // namespace weir::trial

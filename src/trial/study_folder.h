@@ -1,4 +1,4 @@
-// The folder of a study: its file, its journal, and the report of both.
+// The folder of a study: its file, its journal, and its report.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 #include "study/entries.h"
 #include "study/study_file.h"
 
-namespace weir::cli {
+namespace weir::trial {
 
 inline constexpr const char* kStudyFile = "study.yaml";
 inline constexpr const char* kJournalFile = "journal.jsonl";
@@ -20,15 +20,12 @@ struct StoredStudy {
   study::Design design;
   study::StudyJournal journal;
 };
-// kNotFound where `folder` holds no study, or no study file beside its journal; kCorrupt, with the line, for
-// a damaged journal.
+// Reads the study in `folder`. kNotFound if it holds no study, or no study file beside its journal;
+// kCorrupt, with the line, if the journal is damaged.
 Result<StoredStudy> ReadStoredStudy(const std::string& folder);
 
-// Writes the report of `folder`, beside `other` where that is no null; gives the result it was made of.
+// Writes the report of `folder`, compared with `other` unless that is null. Returns the result behind it.
 Result<results::StudyResult> WriteReportOf(const std::string& folder, const StoredStudy& stored,
                                            const StoredStudy* other);
 
-// The answer and where the rest is, in a few lines.
-std::string AnswerText(const results::StudyResult& result, const std::string& folder);
-
-}  // namespace weir::cli
+}  // namespace weir::trial

@@ -1,4 +1,4 @@
-#include "cli/study_folder.h"
+#include "trial/study_folder.h"
 
 #include <fmt/format.h>
 
@@ -6,16 +6,14 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "record/journal.h"
 #include "report/study_report.h"
-#include "report/study_text.h"
-#include "report/text.h"
-#include "report/unit.h"
 #include "report/write.h"
 #include "study/result.h"
 #include "study/two_studies.h"
 
-namespace weir::cli {
+namespace weir::trial {
 
 Result<StoredStudy> ReadStoredStudy(const std::string& folder) {
   std::error_code error;
@@ -47,24 +45,4 @@ Result<results::StudyResult> WriteReportOf(const std::string& folder, const Stor
   return result;
 }
 
-std::string AnswerText(const results::StudyResult& result, const std::string& folder) {
-  const std::string& objective = result.study.metric;
-  const report::Unit unit = report::UnitOf(objective);
-  report::Table table{.columns = {"configuration", report::WithUnit(objective, unit.name), "n", "bottleneck"},
-                      .text_columns = 1};
-  for (size_t i = 0; i < result.configurations.size(); ++i) {
-    const results::Figures* figures = result.FindFigures(i, objective);
-    const auto bottleneck = result.CommonestWord(i, "bottleneck");
-    table.rows.push_back({result.label(i), report::IntervalText(figures, unit.scale),
-                          figures == nullptr ? "-" : fmt::format("{}", figures->n),
-                          bottleneck ? bottleneck->word : "-"});
-  }
-  return report::ToText(report::AnswerSection(result)) + "\n" +
-         report::ToText({.title = {}, .blocks = {std::move(table)}}) +
-         fmt::format(
-             "\nThe report: {0}/report.html, report.md; every trial: "
-             "{0}/results.csv; by configuration: {0}/summary.csv\n",
-             EscapeBytes(folder));
-}
-
-}  // namespace weir::cli
+}  // namespace weir::trial
