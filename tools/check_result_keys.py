@@ -66,7 +66,6 @@ ALLOWED = [
     ("report/unit.cc", None, "names of metrics and of bottlenecks, with their words for people"),
     ("report/study_csv.cc", None, "names of columns"),
     ("report/study_*.cc", {"configuration", "factor", "p50"}, "columns of tables for people"),
-    ("cli/study_folder.cc", {"configuration"}, "a column of a table for people"),
     ("cli/main.cc", None, "names of verbs"),
     ("cli/load_flags.cc", {"http"}, "words of a flag"),
     ("cli/prepare_flags.cc", {"files"}, "words of a flag"),

@@ -86,7 +86,8 @@ Runner::Runner(std::shared_ptr<Session> session, const Clock& clock, const Optio
 
 void Runner::StartThreads(bool waits) {
   for (int i = 0; i < workers_ && !asynchronous_; ++i) {
-    threads_.push_back(StartThread(ThreadRole::kRecogniser, std::to_string(i), [this](const std::stop_token&) { Work(); }));
+    threads_.push_back(
+        StartThread(ThreadRole::kRecogniser, std::to_string(i), [this](const std::stop_token&) { Work(); }));
   }
   if (asynchronous_ && (waits || gathers_)) {
     threads_.push_back(StartThread("batcher", [this](const std::stop_token&) { WatchWaits(); }));
