@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <fstream>
-#include <iostream>
 #include <memory>
 #include <stop_token>
 
@@ -11,10 +8,10 @@
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
+#include "identity/batches.h"
 #include "identity/evaluate.h"
 #include "identity/identities_result.h"
 #include "identity/index.h"
-#include "identity/made.h"
 #include "model/hash.h"
 #include "record/provenance.h"
 
@@ -57,9 +54,7 @@ struct IndexFlags {
   Result<std::unique_ptr<Index>> Open(Index::Access wanted) const {
     Index::Options options{.access = wanted};
     options.threads = threads > 0 ? threads : UsableCpus();
-    options.rows = access == "direct"   ? identity::RowAccess::kDirect
-                   : access == "memory" ? identity::RowAccess::kMemory
-                                        : identity::RowAccess::kMap;
+    options.rows = TRY(identity::ParseRowAccess(access));
     options.storage_delay = TRY_CONTEXT(ParseDuration(delay, 1s), "--storage-delay");
     if (options.storage_delay > Duration{} && access != "direct")
       return Fail(ErrorCode::kInvalidArgument, "--storage-delay goes with --access direct");
@@ -84,30 +79,31 @@ struct MadeFlags {
                     "of made vectors (default 16; 0: isotropic, without structure)");
     flags.Integer64("--seed", seed, 0, INT64_MAX, "of made vectors (default 1)");
   }
-  identity::MadeIdentities Make(size_t dimension) const {
-    return identity::MadeIdentities({.dimension = dimension,
-                                     .intrinsic = static_cast<size_t>(intrinsic),
-                                     .seed = static_cast<uint64_t>(seed)});
+  identity::MadeIdentities::Options Options(size_t dimension) const {
+    return {.dimension = dimension,
+            .intrinsic = static_cast<size_t>(intrinsic),
+            .seed = static_cast<uint64_t>(seed)};
   }
 };
 
 Result<int> Build(const Arguments& arguments, const std::stop_token& stop) {
   IndexFlags common;
   MadeFlags made;
-  std::string vectors, names;
-  int64_t make = 0;
+  identity::BuildSource wanted;
   int dimension = 0, bits = 0;
   Index::CreateOptions options;
   Flags flags(
       "identities build", "Makes an index of named embeddings.",
       "weir identities build people --vectors embeddings.npy --names names.txt --model models/arcface");
   common.AddTo(flags);
-  flags.Text("--vectors", vectors,
+  flags.Text("--vectors", wanted.vectors,
              "embeddings: a .npy file of float32 [N, dimension], or JSON lines {\"name\", \"embedding\"} (-: "
              "standard "
              "input)");
-  flags.Text("--names", names, "names of the rows of a .npy file, one a line (default: their numbers)");
-  flags.Integer64("--make", make, 0, int64_t{1} << 32, "make so many vectors of known structure instead");
+  flags.Text("--names", wanted.names,
+             "names of the rows of a .npy file, one a line (default: their numbers)");
+  flags.Integer64("--make", wanted.make, 0, int64_t{1} << 32,
+                  "make so many vectors of known structure instead");
   made.AddTo(flags);
   flags.Integer("--dimension", dimension, 2, static_cast<int>(identity::kMaxDimension),
                 "values of an embedding (default: those of --vectors; 512 for --make)");
@@ -120,20 +116,9 @@ Result<int> Build(const Arguments& arguments, const std::stop_token& stop) {
   if (const auto status = flags.Parse(arguments)) return *status;
   Console console(common.json);
   TRY_STATUS(console.CheckJson());
-  if (!vectors.empty() && make > 0)
-    return Fail(ErrorCode::kInvalidArgument, "--vectors and --make exclude each other");
-  std::unique_ptr<identity::VectorSource> source;
-  if (!vectors.empty()) {
-    auto opened = TRY(identity::OpenVectors(vectors, names));
-    source = TRY(identity::PeekDimension(std::move(opened), dimension));
-  } else if (make > 0) {
-    if (dimension == 0) dimension = 512;
-    source =
-        identity::MakeVectorSource(made.Make(static_cast<size_t>(dimension)), static_cast<uint64_t>(make),
-                                   common.threads > 0 ? common.threads : UsableCpus());
-  } else if (dimension == 0) {
-    return Fail(ErrorCode::kInvalidArgument, "give --vectors, --make, or --dimension for an empty index");
-  }
+  wanted.made = made.Options(0);
+  wanted.threads = common.threads > 0 ? common.threads : UsableCpus();
+  const auto source = TRY(identity::OpenBuildSource(wanted, dimension));
   options.dimension = static_cast<size_t>(dimension);
   options.bits = bits;
   if (!common.model.empty()) options.model_hash = TRY(model::HashOfModel(common.model));
@@ -146,7 +131,7 @@ Result<int> Build(const Arguments& arguments, const std::stop_token& stop) {
     const auto added = index->Fill(
         *source,
         [&](uint64_t rows) {
-          console.Progress(Seconds(clock.Now() - begin), "read", static_cast<int64_t>(rows), make,
+          console.Progress(Seconds(clock.Now() - begin), "read", static_cast<int64_t>(rows), wanted.make,
                            " vectors");
         },
         stop);
@@ -182,20 +167,16 @@ Result<int> Enrol(const Arguments& arguments, const std::stop_token& stop) {
   options.threads = common.threads > 0 ? common.threads : UsableCpus();
   if (!common.model.empty()) options.model_hash = TRY(model::HashOfModel(common.model));
   auto index = TRY(Index::Open(common.folder, options));
-  uint64_t enrolled = 0;
-  while (!stop.stop_requested()) {
-    const auto rows = TRY(source->Next(static_cast<size_t>(batch)));
-    if (rows.empty()) break;
-    if (const Status status = index->Enrol(rows); !status)
-      return Context(fmt::format("after {} enrolled", enrolled), status.error());
-    enrolled += rows.size();
-    if (vectors == "-" && common.json != "-") {
-      console.Text(fmt::format("enrolled {}\n", enrolled));
-      std::fflush(stdout);
-    }
-  }
+  const bool tells = vectors == "-" && common.json != "-";
   IdentitiesResult result;
-  result.enrolled = enrolled;
+  result.enrolled = TRY(identity::EnrolAll(
+      *index, *source, static_cast<size_t>(batch),
+      [&](uint64_t enrolled) {
+        if (!tells) return;
+        console.Text(fmt::format("enrolled {}\n", enrolled));
+        std::fflush(stdout);
+      },
+      stop));
   TRY_STATUS(Report(console, common.folder, index->facts(), std::move(result)));
   return stop.stop_requested() ? kInterrupted : kDone;
 }
@@ -291,34 +272,12 @@ Result<int> Search(const Arguments& arguments, const std::stop_token& stop) {
   auto source = TRY(identity::OpenVectors(queries, ""));
   auto index = TRY(common.Open(Index::Access::kRead));
   const double least = TRY(threshold.Of(*index));
-  const SteadyClock clock;
-  std::vector<double> search_us;
-  std::vector<IdentitiesResult::Query> matches;
-  uint64_t count = 0;
-  while (!stop.stop_requested()) {
-    const auto rows = TRY(source->Next(static_cast<size_t>(search.batch)));
-    if (rows.empty()) break;
-    std::vector<std::vector<float>> vectors;
-    for (const auto& row : rows) vectors.push_back(row.vector);
-    const Instant begin = clock.Now();
-    const auto found = TRY(index->Search(vectors, search.Options(least)));
-    search_us.push_back(Microseconds(clock.Now() - begin));
-    for (size_t q = 0; q < found.size(); ++q, ++count) {
-      IdentitiesResult::Query of_query{.number = count, .name = EscapeBytes(rows[q].name), .matches = {}};
-      std::string text = fmt::format("query {}:", count);
-      for (const auto& match : found[q]) {
-        of_query.matches.push_back({.name = EscapeBytes(match.name), .score = match.score});
-        text += fmt::format(" {} {:.3f}", EscapeBytes(match.name), match.score);
-      }
-      TRY_STATUS(console.WriteText(text + (found[q].empty() ? " nobody\n" : "\n")));
-      if (!common.json.empty()) matches.push_back(std::move(of_query));
-    }
-  }
-  IdentitiesResult result;
-  result.matches = std::move(matches);
-  result.queries = count;
-  result.threshold = least;
-  result.search_us = identity::LatencyOf(search_us);
+  IdentitiesResult result = TRY(identity::SearchAll(
+      *index, *source,
+      {.search = search.Options(least),
+       .batch = static_cast<size_t>(search.batch),
+       .matches = !common.json.empty()},
+      SteadyClock(), [&](const std::string& line) { return console.WriteText(line); }, stop));
   TRY_STATUS(Report(console, common.folder, index->facts(), std::move(result)));
   return stop.stop_requested() ? kInterrupted : kDone;
 }
@@ -389,25 +348,21 @@ Result<int> Evaluate(const Arguments& arguments, const std::stop_token& stop) {
   const Console console(common.json);
   TRY_STATUS(console.CheckJson());
   auto index = TRY(common.Open(Index::Access::kRead));
-  std::vector<identity::Enrolment> mates = TRY(identity::ReadVectors(mates_file));
-  std::vector<identity::Enrolment> strangers = TRY(identity::ReadVectors(strangers_file));
-  const uint64_t rows = index->facts().rows;
+  identity::EvaluationQueries queries{.mates = TRY(identity::ReadVectors(mates_file)),
+                                      .strangers = TRY(identity::ReadVectors(strangers_file))};
   if (made_mates + made_strangers > 0) {
-    const identity::MadeIdentities identities = made.Make(index->dimension());
-    for (int64_t i = 0; i < made_mates && rows > 0; ++i) {
-      const uint64_t number = rows * static_cast<uint64_t>(i) / static_cast<uint64_t>(made_mates);
-      mates.push_back({identity::MadeIdentities::Name(number), identities.Mate(number, cosine)});
-    }
-    for (int64_t i = 0; i < made_strangers; ++i)
-      strangers.push_back({"", identities.Vector((uint64_t{1} << 40) + static_cast<uint64_t>(i))});
+    const identity::MadeIdentities identities(made.Options(index->dimension()));
+    AddMadeMates(identities, index->facts().rows, static_cast<uint64_t>(made_mates), cosine, queries);
+    AddMadeStrangers(identities, static_cast<uint64_t>(made_strangers), queries);
   }
-  if (mates.empty() && strangers.empty())
+  if (queries.mates.empty() && queries.strangers.empty())
     return Fail(ErrorCode::kInvalidArgument, "give --mates, --strangers, --made-mates or --made-strangers");
   const double least = TRY(threshold.Of(*index));
   options.search = search.Options(least);
   options.batch = static_cast<size_t>(search.batch);
   const SteadyClock clock;
-  const auto evaluation = TRY(identity::Evaluate(*index, mates, strangers, options, clock, stop));
+  const auto evaluation =
+      TRY(identity::Evaluate(*index, queries.mates, queries.strangers, options, clock, stop));
   IdentitiesResult result = identity::MakeResult(evaluation, least);
   console.Text(identity::EvaluationText(console.style(), result));
   TRY_STATUS(Report(console, common.folder, index->facts(), std::move(result)));

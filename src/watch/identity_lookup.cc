@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "identity/index.h"
+#include "identity/batches.h"
 #include "model/hash.h"
 
 namespace weir::watch {
@@ -34,8 +34,7 @@ class IndexLookup final : public IdentityLookup {
 
 Result<std::unique_ptr<IdentityLookup>> OpenIdentities(const IdentityOptions& options) {
   identity::Index::Options open{.threads = options.threads, .background = true};
-  if (options.access == "direct") open.rows = identity::RowAccess::kDirect;
-  if (options.access == "memory") open.rows = identity::RowAccess::kMemory;
+  open.rows = TRY(identity::ParseRowAccess(options.access));
   if (!options.embedding_model.empty()) open.model_hash = TRY(model::HashOfModel(options.embedding_model));
   auto index = TRY(identity::Index::Open(options.folder, open));
   double threshold = options.threshold;
