@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Compares weir identities with faiss, USearch and hnswlib on planted mates at equal recall.
 
-    pip install faiss-cpu usearch hnswlib
     bench/identities.py --rows 200000 --cosine 0.4 --intrinsic 16 [--peers ivf-rabitq,hnsw-sq8,usearch-i8,hnswlib]
+
+It makes a virtual environment with the peers on its first run (--venv). With --work the vectors and the peers' indexes are kept and
+used again, so that another --cosine, --threads or a stopped run does not pay for them twice.
 
 Vectors lie on a manifold of --intrinsic dimensions (random Fourier features; 0: isotropic). A mate has the given cosine with its
 row and is otherwise isotropic. Recall is the share of the mates an exact search ranks first that a look-up ranks first as well.
@@ -10,15 +12,17 @@ Each peer's search effort rises until its recall reaches --recall; then all take
 One query at a time, --threads threads each.
 """
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
-import numpy
+PEERS = ["faiss-cpu==1.15.1", "usearch==2.26.6", "hnswlib==0.8.0", "numpy"]
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--rows", type=int, default=200_000)
@@ -32,7 +36,18 @@ parser.add_argument("--threads", type=int, default=1)
 parser.add_argument("--peers", default="ivf-rabitq,hnsw-sq8,usearch-i8,hnswlib")
 parser.add_argument("--weir", default=str(pathlib.Path(__file__).resolve().parent.parent / "build/release/weir"))
 parser.add_argument("--work", help="folder for vectors and index (default: a temporary one)")
+parser.add_argument("--venv", default=os.path.expanduser("~/.cache/weir-bench/identities"), help="virtual environment with the peers")
 options = parser.parse_args()
+if any(importlib.util.find_spec(name) is None for name in ("numpy", "faiss", "usearch", "hnswlib")):
+    python = pathlib.Path(options.venv, "bin/python")
+    if pathlib.Path(sys.prefix).resolve() == pathlib.Path(options.venv).resolve():
+        sys.exit(f"{options.venv} lacks a peer: remove it and run again")
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", options.venv], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", *PEERS], check=True)
+    os.execv(python, [str(python), *sys.argv])
+import numpy
+
 os.environ["OMP_NUM_THREADS"] = str(os.cpu_count())
 d, n = options.dimension, options.rows
 chance = numpy.random.default_rng(1)
@@ -50,10 +65,15 @@ def made(count):
 
 work = pathlib.Path(options.work or tempfile.mkdtemp(prefix="weir-identities-"))
 work.mkdir(exist_ok=True)
-rows = numpy.lib.format.open_memmap(work / "rows.npy", "w+", "<f4", (n, d))
-for begin in range(0, n, 50_000):
-    rows[begin:begin + 50_000] = made(min(50_000, n - begin))
-rows.flush()
+kept = f"{n}-{d}-{options.intrinsic}"
+if not (work / f"{kept}.npy").exists():
+    rows = numpy.lib.format.open_memmap(work / "part.npy", "w+", "<f4", (n, d))
+    for begin in range(0, n, 50_000):
+        rows[begin:begin + 50_000] = made(min(50_000, n - begin))
+    rows.flush()
+    (work / "part.npy").rename(work / f"{kept}.npy")
+rows = numpy.load(work / f"{kept}.npy", mmap_mode="r")
+chance = numpy.random.default_rng(2)
 truth = chance.choice(n, options.queries, replace=False)
 noise = chance.standard_normal((options.queries, d), dtype="f4")
 noise -= (noise * rows[truth]).sum(1, keepdims=True) * rows[truth]
@@ -105,18 +125,32 @@ class Peer:
         return numpy.array(found)
 
 
+def keep(name, make, write, read):
+    """(index, bytes a row, seconds of its build): made, or read where an earlier run kept it."""
+    path, seconds = work / f"{kept}.{name}", work / f"{kept}.{name}.s"
+    if not seconds.exists():
+        begin = time.perf_counter()
+        index = make()
+        built = time.perf_counter() - begin
+        write(index, str(path))
+        seconds.write_text(str(built))
+        print(f"{name}: built in {built:.0f} s", file=sys.stderr, flush=True)
+    else:
+        index = read(str(path))
+    return index, path.stat().st_size / n, float(seconds.read_text())
+
+
 def faiss_peer(name, factory, efforts, set_effort):
     import faiss
     faiss.omp_set_num_threads(os.cpu_count())
-    begin = time.perf_counter()
-    index = faiss.index_factory(d, factory, faiss.METRIC_INNER_PRODUCT)
-    index.train(rows[:min(n, 100_000)])
-    for at in range(0, n, 50_000):
-        index.add(rows[at:at + 50_000])
-    built = time.perf_counter() - begin
-    faiss.write_index(index, str(work / "peer.faiss"))
-    size = (work / "peer.faiss").stat().st_size / n
-    (work / "peer.faiss").unlink()
+
+    def make():
+        index = faiss.index_factory(d, factory, faiss.METRIC_INNER_PRODUCT)
+        index.train(rows[:min(n, 100_000)])
+        for at in range(0, n, 50_000):
+            index.add(rows[at:at + 50_000])
+        return index
+    index, size, built = keep(factory.split(",")[-2 if "," in factory else 0], make, faiss.write_index, faiss.read_index)
 
     def search(query, effort):
         faiss.omp_set_num_threads(options.threads)
@@ -143,13 +177,13 @@ def hnsw_sq8():
 
 def usearch_i8():
     from usearch.index import Index
-    begin = time.perf_counter()
-    index = Index(ndim=d, metric="cos", dtype="i8", connectivity=16)
-    for at in range(0, n, 50_000):
-        index.add(numpy.arange(at, min(at + 50_000, n)), rows[at:at + 50_000], threads=os.cpu_count())
-    built = time.perf_counter() - begin
-    index.save(str(work / "peer.usearch"))
-    size = (work / "peer.usearch").stat().st_size / n
+
+    def make():
+        index = Index(ndim=d, metric="cos", dtype="i8", connectivity=16)
+        for at in range(0, n, 50_000):
+            index.add(numpy.arange(at, min(at + 50_000, n)), rows[at:at + 50_000], threads=os.cpu_count())
+        return index
+    index, size, built = keep("usearch", make, lambda index, path: index.save(path), lambda path: Index.restore(path))
 
     def search(query, effort):
         index.expansion_search = effort
@@ -159,14 +193,19 @@ def usearch_i8():
 
 def hnswlib_f32():
     import hnswlib
-    begin = time.perf_counter()
-    index = hnswlib.Index("ip", d)
-    index.init_index(n, M=16, ef_construction=100)
-    for at in range(0, n, 50_000):
-        index.add_items(rows[at:at + 50_000], numpy.arange(at, min(at + 50_000, n)), num_threads=os.cpu_count())
-    built = time.perf_counter() - begin
-    index.save_index(str(work / "peer.hnsw"))
-    size = (work / "peer.hnsw").stat().st_size / n
+
+    def make():
+        index = hnswlib.Index("ip", d)
+        index.init_index(n, M=16, ef_construction=100)
+        for at in range(0, n, 50_000):
+            index.add_items(rows[at:at + 50_000], numpy.arange(at, min(at + 50_000, n)), num_threads=os.cpu_count())
+        return index
+
+    def read(path):
+        index = hnswlib.Index("ip", d)
+        index.load_index(path)
+        return index
+    index, size, built = keep("hnswlib", make, lambda index, path: index.save_index(path), read)
 
     def search(query, effort):
         index.set_ef(effort)
@@ -174,16 +213,20 @@ def hnswlib_f32():
     return Peer("hnswlib f32", size, [32, 128, 512, 1024, 2048, 4096, 8192], search, built)
 
 
-begin = time.perf_counter()
-built = weir("build", work / "index", "--vectors", work / "rows.npy", "--mate-cosine", options.cosine)
-build_s = time.perf_counter() - begin
+place = work / f"{kept}-{options.cosine}.weir"
+if not place.with_suffix(".s").exists():
+    shutil.rmtree(place, ignore_errors=True)
+    begin = time.perf_counter()
+    weir("build", place, "--vectors", work / f"{kept}.npy", "--mate-cosine", options.cosine)
+    place.with_suffix(".s").write_text(str(time.perf_counter() - begin))
+build_s = float(place.with_suffix(".s").read_text())
 makers = {"ivf-rabitq": ivf_rabitq, "hnsw-sq8": hnsw_sq8, "usearch-i8": usearch_i8, "hnswlib": hnswlib_f32}
 peers = [makers[name]() for name in options.peers.split(",") if name]
 for peer in peers:
     peer.tune()
 ours = []
 for _ in range(options.rounds):
-    ours.append(weir("evaluate", work / "index", "--mates", work / "mates.jsonl", "--threshold", 0, "--threads", options.threads, "--exact" if not ours else "--threads",
+    ours.append(weir("evaluate", place, "--mates", work / "mates.jsonl", "--threshold", 0, "--threads", options.threads, "--exact" if not ours else "--threads",
                      *([] if not ours else [options.threads])))
     for peer in peers:
         peer.round()
