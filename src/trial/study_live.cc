@@ -2,16 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <utility>
 
+#include "http/listen_place.h"
 #include "stats/summary.h"
 #include "study/measured.h"
 
 namespace weir::trial {
 
-StudyLive::StudyLive(const study::StudyFile& study, const study::Design& design)
-    : study_(study), design_(design) {
+StudyLive::StudyLive(const study::StudyFile& study, const study::Design& design) : design_(design) {
   state_.study = study.name;
   state_.metric = study.objective.metric;
   state_.total = std::ssize(design.trials);
@@ -20,24 +19,15 @@ StudyLive::StudyLive(const study::StudyFile& study, const study::Design& design)
 
 Result<std::unique_ptr<StudyLive>> StudyLive::Start(const std::string& place, const study::StudyFile& study,
                                                     const study::Design& design, const Clock& clock) {
-  const size_t colon = place.rfind(':');
-  int port = -1;
-  if (colon != std::string::npos && colon > 0) {
-    const char* const end = place.data() + place.size();
-    const auto [rest, fault] = std::from_chars(place.data() + colon + 1, end, port);
-    if (fault != std::errc{} || rest != end) port = -1;
-  }
-  if (port < 0 || port > 65535)
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("--live {}: give HOST:PORT, as in 127.0.0.1:8080", EscapeBytes(place)));
+  const http::ListenPlace listen = TRY(http::ParseListenPlace("--live", place));
   std::unique_ptr<StudyLive> live(new StudyLive(study, design));
-  live->host_ = place.substr(0, colon);
+  live->host_ = listen.host;
   StudyLive* const self = live.get();
   live->server_ = TRY(http::HttpServer::Create(
       {.name = "live page",
        .flag_prefix = "--live",
        .address = live->host_,
-       .port = port,
+       .port = listen.port,
        .max_connections = 32},
       [self](http::HttpRequest request, http::HttpResponder responder) {
         if (request.method != "GET" || request.path != "/") {

@@ -39,7 +39,6 @@ class StudyLive {
   void Count(const study::PlayedTrials& played);
   void Publish();
 
-  const study::StudyFile& study_;
   const study::Design& design_;
   std::string host_;
   report::LiveState state_;                         // of the study's thread
