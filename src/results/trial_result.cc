@@ -26,6 +26,16 @@ void Describe(F& fields, Described<F, TrialMetrics::Link>& link) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, TrialMetrics::Watch>& watch) {
+  fields("captured", watch.captured);
+  fields("answered", watch.answered);
+  fields("in_time", watch.in_time);
+  fields("dropped", watch.dropped);
+  fields("in_time_percent", watch.in_time_percent);
+  fields("cpu_ms_per_frame", watch.cpu_ms_per_frame);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, TrialMetrics::Absent::Resources>& absent) {
   fields("gpu_percent", absent.gpu_percent);
   fields("container_memory_bytes", absent.container_memory_bytes);
@@ -73,6 +83,7 @@ void Describe(F& fields, Described<F, TrialMetrics>& metrics) {
   fields("container_memory_is", metrics.container_memory_is);
   fields("server_resources", metrics.server_resources);
   fields("link", metrics.link);
+  fields("watch", metrics.watch);
   fields("bottleneck", metrics.bottleneck);
   fields("bottleneck_share", metrics.bottleneck_share);
   fields("answers_compared", metrics.answers_compared);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -30,6 +31,14 @@ struct TrialMetrics {
     std::optional<int64_t> rate_changes;
     std::optional<double> latest_change_ms;
     bool operator==(const Link&) const = default;
+  };
+  // Frames of live streams: captured = answered + the sum of dropped.
+  struct Watch {
+    int64_t captured = 0, answered = 0, in_time = 0;
+    std::map<std::string, int64_t> dropped;  // by cause
+    double in_time_percent = 0;
+    double cpu_ms_per_frame = 0;
+    bool operator==(const Watch&) const = default;
   };
   // Reasons for values that are absent, under the values' names.
   struct Absent {
@@ -69,6 +78,7 @@ struct TrialMetrics {
   std::optional<std::string> container_memory_is;
   std::optional<Resources> server_resources;
   std::optional<Link> link;
+  std::optional<Watch> watch;  // of live streams
   std::optional<std::string> bottleneck;
   std::optional<double> bottleneck_share;
   std::optional<int64_t> answers_compared, answers_differ;

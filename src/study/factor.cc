@@ -71,10 +71,11 @@ std::vector<Factor> MakeTable() {
        .applies = "mode: async; load: application and closed",
        .becomes = "--in-flight of weir run, --concurrency-range of weir load"},
       {.name = "load",
-       .takes = "application, closed or {rate_per_s: N}",
+       .takes = "application, closed, {rate_per_s: N} or {streams: N, fps: N}",
        .levels = Checked{CheckLoad},
        .otherwise = "application",
-       .becomes = "weir run or weir load; --request-rate-range and --request-distribution"},
+       .becomes = "weir run, weir load or weir watch; --request-rate-range and --request-distribution, "
+                  "STREAM and --deadline"},
       {.name = "batch",
        .takes = "pictures a batch, 1 to 65536",
        .levels = WholeNumbers{1, 65536},
@@ -247,6 +248,10 @@ std::string LevelText(std::string_view factor, const Json& level) {
   if (level.is_object()) {
     if (factor == "server") return level.value("name", "server");
     if (factor == "network") return NetworkText(level);
+    if (factor == "load" && level.contains("streams")) {
+      return fmt::format("{} streams of {:g} frames/s, {:g} ms", level.value("streams", 1),
+                         level.value("fps", 0.0), level.value("deadline_ms", 0.0));
+    }
     if (factor == "load") {
       return fmt::format("{:.6g}/s {}", level.value("rate_per_s", 0.0), level.value("distribution", ""));
     }

@@ -100,6 +100,15 @@ TEST(CheckLevel, TakesARateAsALoad) {
   EXPECT_THAT(WhyNot("load", "open"), HasSubstr("none of application, closed"));
 }
 
+TEST(CheckLevel, TakesLiveStreamsAsALoad) {
+  const Json streams = *CheckLevel("load", Json{{"streams", 20}, {"fps", 10}});
+  EXPECT_EQ(streams, (Json{{"streams", 20}, {"fps", 10.0}, {"deadline_ms", 100.0}}));
+  EXPECT_EQ(LevelText("load", streams), "20 streams of 10 frames/s, 100 ms");
+  EXPECT_THAT(WhyNot("load", Json{{"streams", 20}}), HasSubstr("wants fps"));
+  EXPECT_THAT(WhyNot("load", Json{{"streams", 0}, {"fps", 10}}), HasSubstr("streams: 0"));
+  EXPECT_THAT(WhyNot("load", Json{{"streams", 2}, {"fps", 10}, {"rate_per_s", 5}}), HasSubstr("rate_per_s"));
+}
+
 TEST(LevelText, SaysALevelInAFewWords) {
   EXPECT_EQ(LevelText("batch", 8), "8");
   EXPECT_EQ(NamedLevelText("batch", 8), "batch 8");

@@ -131,11 +131,24 @@ Result<Json> CheckServer(const Json& level) {
   return server;
 }
 
+// Live streams: how many, how fast, and within how long a frame is to be answered.
+Result<Json> CheckStreams(const Json& level) {
+  TRY_STATUS(CheckKeys(level, {"streams", "fps", "deadline_ms"}));
+  Json streams{{"streams", TRY_CONTEXT(CheckInteger(level["streams"], 1, 1024), "streams")}};
+  if (!level.contains("fps")) return Refuse("wants fps, frames a second of each stream");
+  streams["fps"] = TRY(CheckNumber(level, "fps", 0.1, 1000));
+  streams["deadline_ms"] =
+      level.contains("deadline_ms") ? TRY(CheckNumber(level, "deadline_ms", 1, 60'000)) : 100.0;
+  return streams;
+}
+
 Result<Json> CheckLoad(const Json& level) {
   if (level == "application" || level == "closed") return level;
   if (!level.is_object()) {
-    return Refuse(fmt::format("{} is none of application, closed, {{rate_per_s: N}}", DumpJson(level)));
+    return Refuse(fmt::format("{} is none of application, closed, {{rate_per_s: N}}, {{streams: N, fps: N}}",
+                              DumpJson(level)));
   }
+  if (level.contains("streams")) return CheckStreams(level);
   TRY_STATUS(CheckKeys(level, {"rate_per_s", "distribution"}));
   const double rate = TRY(CheckNumber(level, "rate_per_s", 1e-3, 1e8));
   const Json distribution = level.contains("distribution") ? level["distribution"] : Json("poisson");

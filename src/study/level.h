@@ -17,7 +17,7 @@ Result<Json> CheckInteger(const Json& level, int64_t low, int64_t high);
 // "weir", or a map: one of `command` (a list), `image` and `url`; `name`; `ready` (a URL, needed where the
 // server is started); `http` and `grpc` (its addresses); `model` (its name there); `arguments` (of an image).
 Result<Json> CheckServer(const Json& level);
-// "application", "closed", or {rate_per_s, distribution}.
+// "application", "closed", {rate_per_s, distribution}, or {streams, fps, deadline_ms}.
 Result<Json> CheckLoad(const Json& level);
 Result<Json> CheckServerBatching(const Json& level);
 // "unshaped", or {rate_gbit_per_s, delay_us} or {variable: {low_gbit_per_s, high_gbit_per_s, every_ms},

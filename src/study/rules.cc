@@ -117,6 +117,15 @@ void Rules::Load() {
       Drop("payload shared-memory: the application sends its pictures; load: closed can share them");
     return;
   }
+  if (load.is_object() && load.contains("streams")) {
+    Without({"data_path", "images", "replication", "page_cache", "decode_threads"},
+            "the client draws its live streams");
+    Without({"mode", "in_flight", "batch"}, "frames of live streams go one by one, as they come");
+    const std::string payload = Level("payload").get<std::string>();
+    if (Has("payload") && payload != "tensor")
+      Drop(fmt::format("payload {}: frames of live streams are sent as tensors", payload));
+    return;
+  }
   Without({"data_path", "images", "replication", "page_cache", "decode_threads"},
           "the load generator's requests are made beforehand");
   if (load.is_object()) Without({"mode", "in_flight"}, "an open loop does not wait for answers");

@@ -65,6 +65,14 @@ TEST(MakeSense, DoesNotWaitInAnOpenLoop) {
   EXPECT_EQ(sense.factors.size(), 1u);
 }
 
+TEST(MakeSense, SendsTheFramesOfLiveStreamsOneByOneAsTensors) {
+  const Json streams{{"streams", 4}, {"fps", 10.0}, {"deadline_ms", 100.0}};
+  const Sense sense = MakeSense({{"load", streams}, {"mode", "sync"}, {"batch", 8}, {"data_path", "shards"}});
+  EXPECT_EQ(sense.factors, (Json{{"load", streams}}));
+  EXPECT_FALSE(sense.dropped);
+  EXPECT_TRUE(MakeSense({{"load", streams}, {"architecture", "microservice"}, {"payload", "image"}}).dropped);
+}
+
 TEST(MakeSense, CachesNoPagesOfWhatLiesInMemory) {
   const Sense sense =
       MakeSense({{"data_path", "memory"}, {"page_cache", "cold"}, {"decode_threads", 2}, {"images", 1500}});

@@ -99,10 +99,28 @@ std::vector<std::string> LoadArguments(const Setting& setting, const Length& len
   return words.Take();
 }
 
+// Made streams that differ in their seeds. Frames are classified: an output of FP32 is all that takes.
+std::vector<std::string> WatchArguments(const Setting& setting, const StreamsLoad& load, const Length& length,
+                                        const ClientPlaces& places) {
+  Words words({places.program, "watch"});
+  for (int i = 0; i < load.streams; ++i)
+    words.Add(
+        fmt::format("made:fps={},seed={}", load.fps, places.seed % 1'000'000 + static_cast<uint64_t>(i)));
+  words.Add("--classify", places.model);
+  words.Add("--deadline", fmt::format("{}ms", load.deadline_ms));
+  words.Add("--duration", fmt::format("{}s", length.seconds.value_or(10)));
+  AddEngine(setting, places, "--threads", "--engine-streams", words);
+  AddServer(places, words);
+  words.Add("--json", "-");
+  return words.Take();
+}
+
 }  // namespace
 
 std::vector<std::string> ClientArguments(const Setting& setting, const Length& length,
                                          const ClientPlaces& places) {
+  if (const auto* streams = std::get_if<StreamsLoad>(&setting.load))
+    return WatchArguments(setting, *streams, length, places);
   const bool is_application = std::holds_alternative<ApplicationLoad>(setting.load);
   return is_application ? RunArguments(setting, length, places) : LoadArguments(setting, length, places);
 }

@@ -16,7 +16,7 @@ namespace weir::trial {
 struct Length {
   int64_t passes = 1;             // of the application, over its data
   int64_t requests = 0;           // of the load generator
-  std::optional<double> seconds;  // of the load generator, instead
+  std::optional<double> seconds;  // of the load generator, instead; of live streams
 };
 
 // Where the client finds things.
@@ -33,7 +33,7 @@ struct ClientPlaces {
   uint64_t seed = 1;
 };
 
-// "weir run ..." or "weir load ...", with its result as JSON on standard output.
+// "weir run ...", "weir load ..." or "weir watch ...", with its result as JSON on standard output.
 std::vector<std::string> ClientArguments(const Setting& setting, const Length& length,
                                          const ClientPlaces& places);
 

@@ -36,6 +36,16 @@ TEST(ClientArguments, RunTheApplicationWithAnEngineOfItsOwn) {
             "--top 1 --answers a.csv --json -");
 }
 
+TEST(ClientArguments, WatchLiveStreams) {
+  const Setting setting{.load = StreamsLoad{.streams = 2, .fps = 12.5, .deadline_ms = 80}, .threads = 3};
+  EXPECT_EQ(Line(ClientArguments(setting, {.seconds = 4}, Places())),
+            "weir watch made:fps=12.5,seed=6 made:fps=12.5,seed=7 --classify M --deadline 80ms --duration 4s "
+            "--precision f32 --threads 3 --engine-streams 2 --json -");
+  Setting remote = setting;
+  remote.architecture = Architecture::kMicroservice;
+  EXPECT_THAT(Line(ClientArguments(remote, {.seconds = 4}, Places())), Not(HasSubstr("--threads")));
+}
+
 TEST(ClientArguments, LeaveTheEngineToAServer) {
   const Setting setting{.architecture = Architecture::kDistributed,
                         .in_flight = 5,

@@ -206,7 +206,9 @@ void AddBottleneck(const std::optional<results::Bottleneck>& named, const Settin
 // Why Table 2 has holes.
 void AddAbsences(const Setting& setting, const Observation& seen, TrialMetrics& metrics) {
   TrialMetrics::Absent& absent = metrics.absent;
-  if (!metrics.stages_ms)
+  if (!metrics.stages_ms && metrics.watch)
+    absent.stages_ms = "weir watch tells the stages of live frames itself: repeat the trial's command";
+  else if (!metrics.stages_ms)
     absent.stages_ms = "the load generator's requests are made beforehand: split_ms says where its time goes";
   if (setting.architecture == Architecture::kInProcess)
     absent.server_resources = "there is no server in one process";
@@ -266,14 +268,56 @@ Result<ClientSide> ReadLoad(const LoadResult& result, const Setting& setting, Ou
                     .usable_cpus = TRY(UsableCpusOf(result.provenance))};
 }
 
+// From capture to answer, of the answered frames.
+LoadResult::Times ResponseOf(const results::WatchResult::Times& times) {
+  LoadResult::Times response{.mean = times.mean,
+                             .standard_deviation = {},
+                             .min = times.min,
+                             .percentiles = {},
+                             .max = times.max,
+                             .n = times.n,
+                             .intervals_95 = {}};
+  const std::optional<double> known[] = {times.p50, times.p90, times.p95, times.p99, times.p99_9};
+  static_assert(std::size(known) == LoadResult::kPercentileCount);
+  std::ranges::copy(known, response.percentiles.begin());
+  return response;
+}
+
+Result<ClientSide> ReadWatch(const results::WatchResult& result, Outcome& outcome) {
+  if (result.frames.answered <= 0) return Fail(ErrorCode::kIo, "no frame of the streams was answered");
+  if (!result.resources) return Fail(ErrorCode::kCorrupt, "the watch told of no resources");
+  TrialMetrics& metrics = outcome.metrics;
+  metrics.throughput_images_per_s =
+      static_cast<double>(result.frames.answered) / std::max(1e-9, result.wall_s);
+  metrics.wall_s = result.wall_s;
+  metrics.images = result.frames.answered;
+  if (result.latency_ms) metrics.response = ResponseOf(*result.latency_ms);
+  metrics.response_of = "live streams, from a frame's capture to its answer";
+  metrics.watch = TrialMetrics::Watch{.captured = result.frames.captured,
+                                      .answered = result.frames.answered,
+                                      .in_time = result.frames.in_time,
+                                      .dropped = result.frames.dropped,
+                                      .in_time_percent = result.in_time_percent.value_or(0),
+                                      .cpu_ms_per_frame = result.cpu_ms_per_frame};
+  metrics.resources = *result.resources;
+  return ClientSide{.server = result.server_resources,
+                    .bottleneck = result.bottleneck,
+                    .sending_s = result.wall_s,
+                    .usable_cpus = TRY(UsableCpusOf(result.provenance))};
+}
+
+Result<ClientSide> ReadClient(const ClientResult& result, const Setting& setting, Outcome& outcome) {
+  if (const auto* run = std::get_if<RunResult>(&result)) return ReadRun(*run, outcome);
+  if (const auto* watch = std::get_if<results::WatchResult>(&result)) return ReadWatch(*watch, outcome);
+  return ReadLoad(std::get<LoadResult>(result), setting, outcome);
+}
+
 }  // namespace
 
 Result<Outcome> MakeOutcome(const ClientResult& result, const Setting& setting, const Observation& seen) {
   Outcome outcome;
   TrialMetrics& metrics = outcome.metrics;
-  const auto* run = std::get_if<RunResult>(&result);
-  ClientSide client =
-      TRY(run != nullptr ? ReadRun(*run, outcome) : ReadLoad(std::get<LoadResult>(result), setting, outcome));
+  ClientSide client = TRY(ReadClient(result, setting, outcome));
   if (seen.responses) {
     TakeResponses(*seen.responses, metrics);
     metrics.response_of = "the load generator, a closed loop after the application";
@@ -286,7 +330,10 @@ Result<Outcome> MakeOutcome(const ClientResult& result, const Setting& setting, 
     client.server->Update(*seen.there);
   }
   if (client.server) AddServer(*client.server, setting, metrics);
-  if (run != nullptr) outcome.verdict = JudgeMachine(run->resources, metrics, seen);
+  if (const auto* run = std::get_if<RunResult>(&result))
+    outcome.verdict = JudgeMachine(run->resources, metrics, seen);
+  if (const auto* watch = std::get_if<results::WatchResult>(&result))
+    outcome.verdict = JudgeMachine(*watch->resources, metrics, seen);
   if (seen.link) AddLink(*seen.link, metrics);
   AddBottleneck(client.bottleneck, setting, seen, client.sending_s, metrics);
   if (seen.answers_differ) {

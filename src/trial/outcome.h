@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "results/trial_result.h"
+#include "results/watch_result.h"
 #include "trial/setting.h"
 
 namespace weir::trial {
@@ -40,8 +41,8 @@ struct Outcome {
   results::Verdict verdict;
 };
 
-// The result of the client: of weir run, or of weir load.
-using ClientResult = std::variant<results::RunResult, results::LoadResult>;
+// The result of the client: of weir run, of weir load, or of weir watch.
+using ClientResult = std::variant<results::RunResult, results::LoadResult, results::WatchResult>;
 
 // Metrics are the client's by its own names (docs/results.md); a load generator's rows are images.
 // recogniser_cpu, server_cpu, gpu and container figures are those of the server that the client watched, and

@@ -12,6 +12,7 @@ using results::Range;
 using results::Resources;
 using results::RunResult;
 using results::Standing;
+using results::TrialMetrics;
 using testing::HasSubstr;
 
 Json MadeProvenance() {
@@ -57,6 +58,32 @@ TEST(MakeOutcome, TakesTheApplicationsOwnBottleneck) {
   EXPECT_EQ(outcome->metrics.stages_ms->infer, 7.5);
   EXPECT_EQ(outcome->verdict.standing, Standing::kValid);
   EXPECT_THAT(*outcome->metrics.absent.resources->gpu_percent, HasSubstr("no accelerator"));
+}
+
+TEST(MakeOutcome, TakesTheLatencyAndTheFatesOfLiveStreams) {
+  results::WatchResult watch;
+  watch.frames = {.captured = 100, .answered = 90, .in_time = 80, .dropped = {{"expired", 10}}};
+  watch.in_time_percent = 80;
+  watch.wall_s = 9;
+  watch.latency_ms =
+      results::WatchResult::Times{.n = 90, .mean = 30, .min = 10, .max = 70, .p50 = 28, .p99 = 65};
+  watch.bottleneck = results::Bottleneck{.stage = "infer", .share = 0.9};
+  watch.provenance = MadeProvenance();
+  EXPECT_FALSE(MakeOutcome(watch, {}, {})) << "it tells of no resources";
+  watch.resources = MadeRun().resources;
+  const auto outcome = MakeOutcome(watch, {}, {});
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(outcome->metrics.throughput_images_per_s, 10);
+  EXPECT_EQ(outcome->metrics.response->percentiles[3], 65);
+  EXPECT_FALSE(outcome->metrics.response->percentiles[4]);
+  EXPECT_EQ(outcome->metrics.watch->dropped.at("expired"), 10);
+  EXPECT_EQ(outcome->metrics.bottleneck, "infer");
+  EXPECT_EQ(outcome->verdict.standing, Standing::kValid);
+  const auto again = TrialMetrics::FromJson(outcome->metrics.ToJson());
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->watch, outcome->metrics.watch);
+  watch.frames = {};
+  EXPECT_THAT(MakeOutcome(watch, {}, {}).error().message, HasSubstr("no frame"));
 }
 
 TEST(MakeOutcome, SuspectsWhatTheMachineDisturbed) {

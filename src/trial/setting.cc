@@ -86,6 +86,10 @@ Status ReadLoad(const Json& factors, Setting& setting) {
   const Json load = factors.value("load", Json("application"));
   if (load == "closed") {
     setting.load = ClosedLoad{};
+  } else if (load.is_object() && load.contains("streams")) {
+    setting.load = StreamsLoad{.streams = load["streams"].get<int>(),
+                               .fps = TRY(GetNumber(load, "fps")),
+                               .deadline_ms = TRY(GetNumber(load, "deadline_ms"))};
   } else if (load.is_object()) {
     setting.load = OpenLoad{.per_second = TRY(GetNumber(load, "rate_per_s")),
                             .distribution = TRY(GetString(load, "distribution"))};

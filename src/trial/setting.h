@@ -36,6 +36,12 @@ struct OpenLoad {           // weir load, at a rate
   std::string distribution = "poisson";
 };
 
+struct StreamsLoad {  // weir watch, so many made streams
+  int streams = 1;
+  double fps = 10;
+  double deadline_ms = 100;
+};
+
 // A server that is not weir's own.
 struct OtherServer {
   std::string name;
@@ -69,7 +75,7 @@ struct Setting {
   Protocol protocol = Protocol::kHttp;
   Mode mode = Mode::kAsync;
   std::optional<int> in_flight;
-  std::variant<ApplicationLoad, ClosedLoad, OpenLoad> load;
+  std::variant<ApplicationLoad, ClosedLoad, OpenLoad, StreamsLoad> load;
   int batch = 8;
   DataPath data_path = DataPath::kFiles;
   Payload payload = Payload::kTensor;

@@ -130,6 +130,13 @@ Result<Length> TrialRunner::LengthOf(const study::Trial& trial, const Setting& s
     CHECK(!is_application);  // study::MakeDesign
     return Length{.seconds = study_.trial.seconds};
   }
+  if (const auto* streams = std::get_if<StreamsLoad>(&setting.load)) {
+    const auto frames = study::ImagesPerTrial(study_.trial, configuration, std::nullopt);
+    if (!frames)
+      return Fail(ErrorCode::kInvalidArgument,
+                  "passes say nothing of live streams: give a trial's length in seconds or images");
+    return Length{.seconds = std::max(1.0, static_cast<double>(*frames) / (streams->streams * streams->fps))};
+  }
   const auto images = study::ImagesPerTrial(study_.trial, configuration, pictures);
   if (!images)
     return Fail(ErrorCode::kInvalidArgument,
@@ -180,6 +187,8 @@ Result<TrialRunner::ClientRun> TrialRunner::Run(const std::vector<std::string>& 
   if (std::holds_alternative<ApplicationLoad>(setting.load)) {
     ran.result = TRY_CONTEXT(results::RunResult::FromJson(json), kClientResult);
     ran.answers = TRY(ReadTextFile(answers_file));
+  } else if (std::holds_alternative<StreamsLoad>(setting.load)) {
+    ran.result = TRY_CONTEXT(results::WatchResult::FromJson(json), kClientResult);
   } else {
     ran.result = TRY_CONTEXT(results::LoadResult::FromJson(json), kClientResult);
   }
