@@ -1,16 +1,25 @@
 """weir watch: every frame has one fate, latency counts from the burnt-in capture time, faults stay with their stream."""
 import base64
 import contextlib
+import http.server
 import io
 import json
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.request
 
 import conftest
 import pytest
+from rtsp_camera import rtsp_camera
+from test_report_page import BROWSER
+from test_schemas import check
+from test_serve import Server
 
 ENGINE = ("--engine", "emulated:base=5ms,per_item=0ms")
 
@@ -316,36 +325,194 @@ def test_a_file_that_is_no_video_is_an_error(weir, made, shared, tmp_path):
     assert b"x.mp4" in done.stderr and b"damaged" in done.stderr
 
 
-RTSP_SERVER = """
-import sys, gi
-gi.require_version("Gst", "1.0"); gi.require_version("GstRtspServer", "1.0")
-from gi.repository import GLib, Gst, GstRtspServer
-Gst.init(None)
-server = GstRtspServer.RTSPServer(address="127.0.0.1", service="0")
-factory = GstRtspServer.RTSPMediaFactory()
-factory.set_launch(f"( filesrc location={sys.argv[1]} ! qtdemux ! h264parse ! rtph264pay name=pay0 pt=96 )")
-server.get_mount_points().add_factory("/live", factory)
-server.attach(None)
-print(server.get_bound_port(), flush=True)
-GLib.MainLoop().run()
-"""
+@pytest.fixture(scope="module")
+def video(weir, made, shared):
+    path = shared / "data/streams/one-by-one-person-detection.mp4"
+    libav(weir, path, made[0])
+    return path
 
 
-def test_rtsp(weir, made, shared):
-    video = shared / "data/streams/one-by-one-person-detection.mp4"
-    libav(weir, video, made[0])
-    with subprocess.Popen(["/usr/bin/python3", "-c", RTSP_SERVER, video], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
-        try:
-            port = server.stdout.readline().strip()
-            if not port:
-                pytest.skip("there is no RTSP server: apt-get install python3-gi gir1.2-gst-rtsp-server-1.0 gstreamer1.0-plugins-good gstreamer1.0-plugins-bad")
-            result = watch(weir, made[0], f"rtsp://127.0.0.1:{port}/live", f"rtsp://127.0.0.1:{port}/none", "--duration", "10s", deadline="5s")
-        finally:
-            server.terminate()
+def test_rtsp_takes_the_capture_time_from_sender_reports(weir, made, video):
+    with rtsp_camera(video, report_delay=0.1) as camera:
+        result = watch(weir, made[0], camera.url("good"), camera.url("none"), "--duration", "4s", deadline="3s")
     good, none = result["per_stream"]
-    assert good["frames"]["captured"] > 40 and good["connects"] == 1
-    assert set(good["capture_source"]) <= {"rtcp-sender-report", "arrival"}
+    assert good["frames"]["captured"] > 40 and good["connects"] == 1 and good["faults"] == []
+    assert good["capture_source"]["rtcp-sender-report"] > 0.8 * good["frames"]["answered"]
+    # The reports say that each frame was captured 100 ms before its packets left.
+    assert good["latency_ms"]["min"] >= 100 and result["stages_ms"]["transport"]["min"] < 2000
     assert set(faults(none)) == {"refused"}
+
+
+def test_bad_rtsp_streams_report_their_own_faults_and_the_others_keep_their_deadline(weir, made, video):
+    names = ["401", "silent", "half", "loss", "backwards", "absurd", "huge", "gone"]
+    with rtsp_camera(video) as camera:
+        result = watch(weir, made[0], "made:fps=20,size=320x240", camera.url("good"), *(camera.url(name) for name in names), "--duration", "6s",
+                       "--stall-timeout", "1s", "--connect-timeout", "2s", "--max-pixels", 4096 * 4096, deadline="1s")
+    drawn, good, *bad = result["per_stream"]
+    streams = dict(zip(names, bad))
+    for stream in (drawn, good):
+        assert stream["faults"] == [] and stream["frames"]["answered"] >= 60, stream
+        assert stream["in_time_percent"] >= 95, stream
+    assert "refused" in faults(streams["401"]) and "401" in streams["401"]["faults"][0]["message"]
+    assert set(faults(streams["silent"])) <= {"stalled", "connect-timeout", "connect-failed"} and faults(streams["silent"])
+    assert set(faults(streams["half"])) <= {"stalled", "connect-timeout", "connect-failed"} and faults(streams["half"])
+    assert faults(streams["loss"]).get("damaged", 0) > 0 and streams["loss"]["frames"]["dropped"]["undecodable"] > 0
+    assert streams["loss"]["frames"]["answered"] > 20
+    for name in ("backwards", "absurd"):
+        assert streams[name]["frames"]["answered"] > 40, streams[name]
+    assert "too-large" in faults(streams["huge"]) and streams["huge"]["frames"]["answered"] == 0
+    assert streams["gone"]["connects"] >= 2 and set(faults(streams["gone"])) & {"disconnected", "stalled"}
+
+
+# ---- H.264 that the program makes itself.
+
+H264 = "made:codec=h264,fps=20,size=320x240"
+
+
+def test_made_h264_has_a_truth_and_its_faults_stay_its_own(weir, made, video, tmp_path):
+    lines = tmp_path / "frames.jsonl"
+    result = watch(weir, made[0], f"{H264},frames=60", f"{H264},frames=60,bframes=2", f"{H264},frames=80,gop=10,loss=0.05,seed=3", f"{H264},frames=40,freeze=500ms+500ms",
+                   f"{H264},frames=60,resize=1s+640x480", f"{H264},frames=80,gop=10,cut=1s", "--drop", "none", "--frames", lines, deadline="3s")
+    plain, reordered, lossy, frozen, resized, cut = result["per_stream"]
+    for stream in (plain, reordered):
+        assert stream["faults"] == [] and stream["frames"] == {"captured": 60, "answered": 60, "in_time": stream["frames"]["in_time"], "dropped": {}}, stream
+        assert stream["capture_source"] == {"burnt-in-code": 60} and stream["capture_error_ms"]["max"] < 0.01
+    assert lossy["frames"]["dropped"]["lost"] >= 1 and lossy["frames"]["captured"] >= 70
+    assert frozen["frames"]["dropped"] == {"repeated": 10}
+    assert faults(resized) == {"size-change": 1} and resized["frames"]["answered"] >= 58
+    assert cut["connects"] == 2 and "disconnected" in faults(cut) and cut["frames"]["captured"] == cut["produced"]
+    for record in map(json.loads, lines.read_text().splitlines()):
+        if record["fate"] == "answered" and record["stream"] == f"{H264},frames=60":
+            assert record["counter"] == record["sequence"]
+
+
+def test_frames_that_no_other_needs_are_left_out_when_a_stream_is_behind(weir, made, video):
+    stream = f"{H264},frames=60,bframes=2,gop=20,delay=600ms"
+    result = watch(weir, made[0], stream, "--drop", "non-reference", deadline="1s")
+    frames = result["per_stream"][0]["frames"]
+    # The stream is 600 ms behind, more than half the deadline: two frames of three go, and the others can still be decoded.
+    assert 30 <= frames["dropped"]["non-reference"] <= 40
+    assert frames["answered"] >= 15 and "undecodable" not in frames["dropped"] and result["per_stream"][0]["faults"] == []
+    assert frames["captured"] == 60
+    result = watch(weir, made[0], stream, "--drop", "latest", deadline="1s")
+    assert "non-reference" not in result["frames"]["dropped"]
+
+
+def test_a_stream_that_is_a_deadline_behind_goes_on_at_the_next_key_frame(weir, made, video):
+    result = watch(weir, made[0], f"{H264},frames=60,gop=15,delay=400ms", f"{H264},frames=60,gop=15", "--drop", "to-key-frame", deadline="300ms")
+    behind, good = (stream["frames"] for stream in result["per_stream"])
+    assert behind["dropped"]["to-key-frame"] == 56 and behind["captured"] == 60  # all but the four key frames, which are late
+    assert sum(behind["dropped"].get(cause, 0) for cause in ("late", "expired")) == 4
+    assert good["dropped"].get("to-key-frame", 0) <= 15 and good["answered"] >= 40
+
+
+# ---- Events to a web server, and the page.
+
+@contextlib.contextmanager
+def web_server(statuses):
+    """Answers POSTs with these statuses, then with 200; gives the bodies of each status."""
+    bodies = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            status = statuses[len(bodies)] if len(bodies) < len(statuses) else 200
+            bodies.append((status, json.loads(body)))
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/hook", bodies
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_events_reach_a_webhook_once_each_though_it_fails_at_first(weir, made):
+    with web_server([503, 500]) as (url, bodies):
+        result = watch(weir, made[0], "made:fps=20,frames=40,size=320x240", "--webhook", url, deadline="2s")
+    taken = [event for status, body in bodies if status == 200 for event in body["events"]]
+    assert len(taken) == result["frames"]["answered"] == result["webhook"]["posted"]
+    assert len({event["sequence"] for event in taken}) == len(taken)
+    assert result["webhook"]["retries"] == 2 and result["webhook"]["dropped"] == result["webhook"]["refused"] == 0
+    assert result["webhook"]["error"] == "status 500"
+    assert "embedding" not in json.dumps(taken)
+
+
+def test_a_webhook_that_refuses_or_is_away_holds_nothing_up(weir, made):
+    with web_server([404] * 1000) as (url, bodies):
+        result = watch(weir, made[0], "made:fps=20,frames=20,size=320x240", "--webhook", url, deadline="2s")
+    assert result["webhook"]["refused"] == result["frames"]["answered"] == 20 and result["webhook"]["retries"] == 0
+    result = watch(weir, made[0], "made:fps=20,frames=20,size=320x240", "--webhook", "http://127.0.0.1:9/", "--webhook-events", "objects", deadline="2s")
+    assert result["webhook"]["dropped"] == result["frames"]["answered"] == result["frames"]["in_time"] == 20
+    assert b"http://" in weir.run("watch", "made:", "--classify", made[0], "--webhook", "ftp://x", status=2).stderr
+
+
+@contextlib.contextmanager
+def live_page(*arguments):
+    child = subprocess.Popen([conftest.PROGRAM, "watch", *map(str, arguments), "--live", "127.0.0.1:0"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        url = next(line for line in child.stderr if "live page" in line).split()[-1]
+        threading.Thread(target=child.stderr.read, daemon=True).start()
+        until = time.monotonic() + 60
+        while json.load(urllib.request.urlopen(url + "state.json")).get("frames", {}).get("answered", 0) < 5:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        yield url
+    finally:
+        child.send_signal(signal.SIGINT)
+        child.wait(timeout=60)
+
+
+def test_the_live_page_has_state_frames_and_metrics(weir, made):
+    with live_page("made:fps=20,size=320x240", "made:fps=20,size=320x240,loss=0.3", "--classify", made[0], *ENGINE, "--deadline", "1s") as url:
+        state = json.load(urllib.request.urlopen(url + "state.json"))
+        check(state, "watch-live")
+        assert [tile["stream"]["name"] for tile in state["tiles"]] == ["made:fps=20,size=320x240", "made:fps=20,size=320x240,loss=0.3"]
+        assert state["tiles"][0]["last"]["objects"][0]["class"] >= 0
+        answer = urllib.request.urlopen(url + "frame/1.jpg")
+        assert answer.headers["Content-Type"] == "image/jpeg" and answer.read().startswith(b"\xff\xd8")
+        metrics = urllib.request.urlopen(url + "metrics").read().decode()
+        assert re.search(r'^weir_watch_frames_answered_total\{number="0",stream="made:[^"]*"\} [1-9]', metrics, re.M), metrics
+        assert re.search(r'^weir_watch_frames_dropped_total\{number="1",.*cause="lost"\} [1-9]', metrics, re.M), metrics
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(url + "frame/7.jpg")
+    assert b"--live" in weir.run("watch", "made:", "--classify", made[0], "--live", "here", status=2).stderr
+
+
+@pytest.mark.skipif(BROWSER is None, reason="apt-get install chromium")
+def test_a_browser_draws_a_tile_for_each_stream(weir, made):
+    with live_page("made:fps=20,size=320x240", "made:fps=20,size=320x240,loss=0.3", "--classify", made[0], *ENGINE, "--deadline", "1s") as url:
+        done = subprocess.run([BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000", "--enable-logging=stderr", "--dump-dom", url],
+                              capture_output=True, text=True, timeout=120)
+    assert not [line for line in done.stderr.splitlines() if "CONSOLE" in line], done.stderr[-2000:]
+    assert done.stdout.count('class="tile"') == 2
+    assert "dropped: lost" in done.stdout and "latency" in done.stdout and 'src="/frame/1.jpg?' in done.stdout
+
+
+# ---- The distributed architecture.
+
+@pytest.mark.parametrize("scheme", ["http", "grpc"])
+def test_a_served_model_answers_as_one_in_this_process(weir, made, tmp_path, scheme):
+    (tmp_path / "models").mkdir()
+    shutil.copytree(made[0], tmp_path / "models/tiny")
+    server = Server(tmp_path, "--model-repository", tmp_path / "models").wait()
+    url = server.facts[scheme]["url"]
+    events = tmp_path / "remote.jsonl", tmp_path / "local.jsonl"
+    stream = ("made:fps=10,frames=20,size=320x240", "--deadline", "3s", "--drop", "none")
+    remote = weir.json("watch", *stream, "--classify", f"{url}/tiny", "--events", events[0])
+    local = weir.json("watch", *stream, "--classify", made[0], "--events", events[1])
+    assert server.stop() == 0
+    assert remote["frames"]["answered"] == local["frames"]["answered"] == 20
+    assert url.split("//")[1] in remote["engine"]
+    answers = [[json.loads(line)["objects"][0]["class"] for line in sorted(path.read_text().splitlines(), key=lambda line: json.loads(line)["sequence"])] for path in events]
+    assert answers[0] == answers[1]
 
 
 @pytest.fixture(scope="module")
@@ -376,3 +543,29 @@ def test_embeddings_are_looked_up_and_a_slower_storage_is_weighed(weir, made, re
     assert "embedding" not in text and "similarity" in text
     # An index of another model is refused.
     assert b"model" in weir.run("watch", "made:frames=3", "--embed", made[0], "--identities", tmp_path / "people", "--threshold", 0.9, status=2).stderr
+
+
+STUDY = """
+study: live
+model: {model}
+factors:
+  architecture: [in-process, microservice]
+fixed: {{engine: "emulated:base=2ms,per_item=0ms", load: {{streams: 2, fps: 10, deadline_ms: 500}}}}
+repeats: 1
+trial: {{seconds: 2}}
+objective: {{metric: watch.in_time_percent}}
+"""
+
+
+def test_a_study_compares_architectures_on_live_streams(weir, made, tmp_path):
+    (tmp_path / "live.yaml").write_text(STUDY.format(model=made[0]))
+    result = weir.json("study", "--no-replay", tmp_path / "live.yaml", "-o", tmp_path / "out", status=None)
+    journal = [json.loads(line) for line in (tmp_path / "out/journal.jsonl").read_text().splitlines()]
+    trials = [line for line in journal if "watch" in json.dumps(line)]
+    assert trials and "streams" in json.dumps(result), journal[-1:]
+    played = [line for line in journal if "in_time_percent" in json.dumps(line)]
+    if not played:
+        pytest.skip("no container can be started here: " + json.dumps(journal[-1])[:300])
+    for line in played:
+        text = json.dumps(line)
+        assert '"captured"' in text and "response_ms" in text

@@ -48,6 +48,7 @@ ALLOWED = [
     ("study/level.cc", None, "levels of factors in the study's YAML file"),
     ("study/factor.cc", None, "names and words of factors"),
     ("study/rules.cc", None, "names of factors"),
+    ("watch/metrics_text.cc", {"stage", "stream"}, "labels of Prometheus"),
     ("trial/setting.cc", None, "levels of factors"),
     ("trial/server_image.cc", {"server"}, "a factor"),
     # Files of ours that are no results; one file reads and writes each.

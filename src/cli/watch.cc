@@ -6,24 +6,32 @@
 #include "base/thread.h"
 #include "cli/console.h"
 #include "cli/flags.h"
+#include "cli/server_place.h"
 #include "cli/verbs.h"
 #include "record/provenance.h"
 #include "watch/find_max.h"
 #include "watch/identity_lookup.h"
 #include "watch/line_writer.h"
+#include "watch/live_server.h"
 #include "watch/session.h"
+#include "watch/webhook.h"
 
 namespace weir::cli {
 namespace {
 
 using results::WatchResult;
 
+constexpr Duration kWebhookPatience = 5s;  // for what still waits at the end
+
 struct Wanted {
   std::vector<std::string> streams;
   std::string detect, embed, classify, detect_recipe, recipe, engine, deadline = "100ms", duration,
                                                                       trial = "10s", policy = "latest";
-  std::string stall = "5s", connect = "5s", frames, events, json;
-  int threads = 0, batch = 0, workers = 0, embed_every = 10, detect_class = -1, most_streams = 256;
+  std::string stall = "5s", connect = "5s", frames, events, json, live, webhook, webhook_events = "any";
+  std::string precision;
+  monitor::ServerPlace server;
+  int threads = 0, engine_streams = 0, batch = 0, workers = 0, embed_every = 10, detect_class = -1,
+      most_streams = 256;
   double detect_score = 0.6, least_in_time = 0;
   watch::IdentityOptions identities{.embedding_model = {}};
   std::string storage_delay;
@@ -71,6 +79,9 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
                "next key frame; none before their deadline.");
   flags.Text("--engine", w.engine, "onnxruntime, openvino or emulated:..., instead of the models' own.");
   flags.Integer("--threads", w.threads, 0, 4096, "CPU threads of each model's engine (0: its own choice).");
+  flags.Integer("--engine-streams", w.engine_streams, 0, 4096,
+                "Batches that compute side by side (0: the engine's own choice).");
+  flags.Text("--precision", w.precision, "Arithmetic where the model says float: f32 (default), bf16, f16.");
   flags.Integer("-b,--batch", w.batch, 0, 65536,
                 "Frames a batch at most (0: 1 on a CPU, 8 on an accelerator).");
   flags.Integer("--workers", w.workers, 0, 1024, "Threads that decode and scale (0: one a CPU).");
@@ -88,6 +99,16 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
              "Write what each frame shows as JSON lines to this file; - for standard output.");
   flags.Text("--frames", w.frames,
              "Write each frame's record and fate as JSON lines to this file; - for standard output.");
+  AddServerPlace(flags, w.server);
+  flags.Text(
+      "--webhook", w.webhook,
+      "Post what each frame shows as JSON to this http:// or https:// URL; repeated where that fails.");
+  flags.Choice("--webhook-events", w.webhook_events, {"any", "objects", "named"},
+               "Events that are posted: any; those with an object; those with a person's name.");
+  flags.Text(
+      "--live", w.live,
+      "HOST:PORT of a page with the last frames, of /state.json and of /metrics (Prometheus). It has no "
+      "password.");
   flags.Text("--json", w.json, "write the result as JSON to this file; - for standard output");
   return flags.Parse(arguments);
 }
@@ -111,11 +132,15 @@ Result<watch::WatchOptions> MakeOptions(const Wanted& w) {
                     .recipe = w.detect_recipe,
                     .engine = w.engine,
                     .threads = w.threads,
+                    .streams = w.engine_streams,
+                    .precision = w.precision,
                     .batch = w.batch};
   options.infer = {.model = w.embed.empty() ? w.classify : w.embed,
                    .recipe = w.recipe,
                    .engine = w.engine,
                    .threads = w.threads,
+                   .streams = w.engine_streams,
+                   .precision = w.precision,
                    .batch = w.batch};
   options.task = w.embed.empty() ? watch::Pipeline::Task::kClassify : watch::Pipeline::Task::kEmbed;
   options.detection.least_score = static_cast<float>(w.detect_score);
@@ -173,6 +198,12 @@ std::string SummaryText(const Console& console, const WatchResult& r) {
                             ? "the most that were tried"
                             : fmt::format("confirmed {} times", r.find_max->confirmations));
   }
+  if (r.webhook) {
+    text += fmt::format("{} {} posted, {} refused, {} dropped, {} repeated{}{}\n", console.Bold("webhook"),
+                        Count(r.webhook->posted, "event"), Count(r.webhook->refused),
+                        Count(r.webhook->dropped), Count(r.webhook->retries, "request"),
+                        r.webhook->error.empty() ? "" : "; last failure: ", r.webhook->error);
+  }
   if (r.storage_delay) text += fmt::format("{} {}\n", console.Bold("storage"), r.storage_delay->text);
   const auto& bottleneck = r.find_max ? r.find_max->bottleneck : r.bottleneck;
   if (bottleneck)
@@ -201,6 +232,21 @@ Result<WatchResult> FindMax(const Wanted& w, watch::WatchOptions options, const 
   return last;
 }
 
+// One watch of the streams, with the resources that it and the server use.
+Result<WatchResult> WatchOnce(const Wanted& w, const watch::WatchOptions& options,
+                              const watch::WatchModels& models, const watch::WatchHooks& hooks,
+                              const Clock& clock, const std::stop_token& stop) {
+  monitor::ServerPlace place = w.server;
+  TRY_STATUS(monitor::FindServer(place, MakeServerAccess(clock)));
+  const auto resources = TRY(monitor::ResourceMonitor::Start(clock, {}));
+  std::optional<monitor::ServerWatch> server;
+  if (place.any()) server = TRY(monitor::ServerWatch::Start(place, MakeServerAccess(clock), clock));
+  WatchResult result = TRY(watch::WatchStreams(options, models, hooks, clock, stop));
+  result.resources = resources->Stop();
+  if (server) result.server_resources = server->Stop();
+  return result;
+}
+
 Result<int> WatchWith(const Wanted& w, const std::stop_token& stop) {
   const bool takes_stdout = w.events == "-" || w.frames == "-";
   Console console(w.json, takes_stdout ? Console::Stdout::kTaken : Console::Stdout::kFree);
@@ -213,6 +259,14 @@ Result<int> WatchWith(const Wanted& w, const std::stop_token& stop) {
   if (!w.events.empty()) events = TRY_CONTEXT(watch::LineWriter::Create(w.events), "--events");
   if (!w.frames.empty()) frames = TRY_CONTEXT(watch::LineWriter::Create(w.frames), "--frames");
   const SteadyClock clock;
+  watch::LiveView view;
+  std::unique_ptr<watch::LiveServer> live;
+  if (!w.live.empty()) {
+    live = TRY(watch::LiveServer::Start(w.live, view, clock));
+    console.Note("the live page: " + live->url());
+  }
+  std::unique_ptr<watch::Webhook> webhook;
+  if (!w.webhook.empty()) webhook = TRY(watch::Webhook::Create(w.webhook, clock));
   const watch::WatchModels models = TRY(watch::OpenModels(options, clock));
   std::unique_ptr<watch::IdentityLookup> lookup;
   if (!w.identities.folder.empty()) {
@@ -222,20 +276,28 @@ Result<int> WatchWith(const Wanted& w, const std::stop_token& stop) {
   }
   watch::WatchHooks hooks;
   hooks.lookup = lookup.get();
-  if (events) hooks.on_event = [&](const results::WatchEvent& event) { events->Add(event.ToLine()); };
+  if (live) hooks.live = &view;
+  const watch::EventFilter filter = TRY(watch::ParseEventFilter(w.webhook_events));
+  if (events || webhook) {
+    hooks.on_event = [&](const results::WatchEvent& event) {
+      if (events) events->Add(event.ToLine());
+      if (webhook && watch::Passes(filter, event)) webhook->Add(event);
+    };
+  }
   if (frames) hooks.on_frame = [&](const results::WatchFrame& frame) { frames->Add(frame.ToLine()); };
   hooks.progress = [&](double elapsed_s, const WatchResult::Frames& counts) {
     console.Progress(elapsed_s, "watch", counts.answered, counts.captured,
                      fmt::format(", {} in time", Count(counts.in_time)));
   };
   WatchResult result = w.find_max ? TRY(FindMax(w, options, models, hooks, clock, stop, console))
-                                  : TRY(watch::WatchStreams(options, models, hooks, clock, stop));
+                                  : TRY(WatchOnce(w, options, models, hooks, clock, stop));
   console.EndProgress();
   for (const auto& lines : {events.get(), frames.get()}) {
     if (lines == nullptr) continue;
     TRY_STATUS(lines->Finish());
     result.lines_dropped += lines->dropped();
   }
+  if (webhook) result.webhook = webhook->Finish(kWebhookPatience);
   if (lookup) result.identities = EscapeBytes(w.identities.folder);
   result.command = record::CommandLine(CommandLine());
   result.provenance = record::CollectProvenance({.command = CommandLine()}).ToJson();

@@ -94,6 +94,16 @@ void Describe(F& fields, Described<F, WatchResult::StorageDelay>& delay) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, WatchResult::Webhook>& webhook) {
+  fields("posted", webhook.posted);
+  fields("requests", webhook.requests);
+  fields("retries", webhook.retries);
+  fields("refused", webhook.refused);
+  fields("dropped", webhook.dropped);
+  fields.Unless("error", webhook.error);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, WatchResult>& result) {
   fields("model", result.model);
   fields("detector", result.detector);
@@ -110,6 +120,8 @@ void Describe(F& fields, Described<F, WatchResult>& result) {
   fields("stages_ms", result.stages_ms);
   fields("per_stream", result.per_stream);
   fields("clock", result.clock);
+  fields("resources", result.resources);
+  fields("server_resources", result.server_resources);
   fields("objects", result.objects);
   fields("embeddings", result.embeddings);
   fields("identified", result.identified);
@@ -119,6 +131,7 @@ void Describe(F& fields, Described<F, WatchResult>& result) {
   fields("bottleneck", result.bottleneck);
   fields("find_max", result.find_max);
   fields("storage_delay", result.storage_delay);
+  fields("webhook", result.webhook);
   fields.Unless("lines_dropped", result.lines_dropped);
   fields.Unless("provenance", result.provenance);
   fields.Unless("command", result.command);
@@ -174,5 +187,32 @@ void Describe(F& fields, Described<F, WatchEvent>& event) {
 
 Json WatchEvent::ToJson() const { return FieldsToJson(*this); }
 std::string WatchEvent::ToLine() const { return DumpJson(ToJson()) + "\n"; }
+
+std::string WebhookBody(const std::vector<WatchEvent>& events) {
+  Json list = Json::array();
+  for (const WatchEvent& event : events) list.push_back(event.ToJson());
+  return DumpJson(Json{{"events", std::move(list)}}) + "\n";
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, WatchLive::Tile>& tile) {
+  fields("stream", tile.stream);
+  fields("last", tile.last);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, WatchLive>& live) {
+  fields("model", live.model);
+  fields("deadline_ms", live.deadline_ms);
+  fields("elapsed_s", live.elapsed_s);
+  fields("finished", live.finished);
+  fields("frames", live.frames);
+  fields("in_time_percent", live.in_time_percent);
+  fields("latency_ms", live.latency_ms);
+  fields("stages_ms", live.stages_ms);
+  fields("tiles", live.tiles);
+}
+
+Json WatchLive::ToJson() const { return FieldsToJson(*this); }
 
 }  // namespace weir::results

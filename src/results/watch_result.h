@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "results/bottleneck.h"
+#include "results/monitor_result.h"
 
 namespace weir::results {
 
@@ -88,6 +89,17 @@ struct WatchResult {
     bool operator==(const StorageDelay&) const = default;
   };
 
+  // Events sent to a webhook.
+  struct Webhook {
+    int64_t posted = 0;    // events that the receiver took
+    int64_t requests = 0;  // sent, repeated ones too
+    int64_t retries = 0;   // of these, the repeated ones
+    int64_t refused = 0;   // events that the receiver refused for good
+    int64_t dropped = 0;   // events that waited too long, or were too many
+    std::string error;     // of the last request that failed; empty: absent
+    bool operator==(const Webhook&) const = default;
+  };
+
   std::string model;
   std::optional<std::string> detector, identities;
   std::string engine;
@@ -102,6 +114,8 @@ struct WatchResult {
   std::map<std::string, Times> stages_ms;
   std::vector<Stream> per_stream;
   ClockReport clock;
+  std::optional<Resources> resources;         // but of --find-max
+  std::optional<Resources> server_resources;  // of the server, where it was watched
   int64_t objects = 0, embeddings = 0, identified = 0;
   Busy busy;
   double cpu_ms_per_frame = 0;  // of this process, by captured frames, made sources left out
@@ -109,6 +123,7 @@ struct WatchResult {
   std::optional<Bottleneck> bottleneck;
   std::optional<FindMax> find_max;
   std::optional<StorageDelay> storage_delay;
+  std::optional<Webhook> webhook;
   int64_t lines_dropped = 0;  // of --frames and --events, where the disk was too slow; 0: absent
   Json provenance;
   std::string command;
@@ -154,6 +169,27 @@ struct WatchEvent {
 
   Json ToJson() const;
   std::string ToLine() const;  // with its newline
+};
+
+// Events as a webhook gets them.
+std::string WebhookBody(const std::vector<WatchEvent>& events);
+
+// A watch while it runs, as its page reads it.
+struct WatchLive {
+  struct Tile {
+    WatchResult::Stream stream;
+    std::optional<WatchEvent> last;  // of the newest answered frame
+  };
+  std::string model;
+  double deadline_ms = 0, elapsed_s = 0;
+  bool finished = false;
+  WatchResult::Frames frames;
+  std::optional<double> in_time_percent;
+  std::optional<WatchResult::Times> latency_ms;
+  std::map<std::string, WatchResult::Times> stages_ms;
+  std::vector<Tile> tiles;  // one a stream
+
+  Json ToJson() const;
 };
 
 }  // namespace weir::results

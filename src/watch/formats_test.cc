@@ -8,7 +8,7 @@
 #include "results/watch_result.h"
 #include "watch/detections.h"
 #include "watch/frame_code.h"
-#include "watch/made_source.h"
+#include "watch/made_jpeg.h"
 #include "watch/multipart.h"
 #include "watch/picture_input.h"
 #include "watch/tally.h"

@@ -10,6 +10,10 @@ std::string_view ToString(CaptureSource source) {
       return "rtcp-sender-report";
     case CaptureSource::kPartTimestamp:
       return "mjpeg-timestamp";
+    case CaptureSource::kPacketTime:
+      return "packet-timestamp";
+    case CaptureSource::kDriver:
+      return "driver-timestamp";
     case CaptureSource::kFileTime:
       return "file-timestamp";
     case CaptureSource::kArrival:

@@ -15,6 +15,8 @@ enum class CaptureSource {
   kBurntIn,        // read from the code in the picture
   kSenderReport,   // RTP time, mapped to the sender's wall clock by its RTCP reports
   kPartTimestamp,  // the X-Timestamp of an MJPEG part
+  kPacketTime,     // sent beside the coded frame by a made stream
+  kDriver,         // the driver of a camera of this host, on the monotonic clock
   kFileTime,       // the file's own time stamps, played at their pace
   kArrival,        // nothing better is known: the latency leaves out the way to this host
 };

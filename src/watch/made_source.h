@@ -2,72 +2,50 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "base/seed.h"
+#include "watch/made_video.h"
 #include "watch/source.h"
-#include "watch/tracker.h"
 
 namespace weir::watch {
 
-// A loop of pictures, encoded once. Only the strip with the code is encoded again for each frame: the JPEGs
-// have a restart marker after each row of blocks, so rows of one picture can stand in another.
-class MadeClip {
- public:
-  static constexpr int kPhases = 32;
-  // kInternal if the encoder fails.
-  static Result<std::shared_ptr<const MadeClip>> Create(const MadeSpec& spec, int width, int height);
-
-  // The JPEG of picture `phase` (0 to kPhases - 1) with this code.
-  Result<std::string> Encode(int phase, uint16_t stream, uint32_t counter, Duration captured_wall) const;
-  // Where its persons are, by number; a person's look does not change.
-  const std::vector<Box>& Persons(int phase) const { return persons_[static_cast<size_t>(phase)]; }
-
- private:
-  int width_ = 0, quality_ = 0;
-  std::vector<std::string> heads_,
-      tails_;  // of each phase: up to the first scan row, and from the strip's end on
-  std::vector<std::vector<Box>> persons_;
-};
-
-// Returns the length of the headers up to the scan, and the offsets of the restart markers in it. nullopt if
-// `jpeg` is not a baseline JPEG with one scan.
-struct ScanLayout {
-  size_t scan = 0, end = 0;      // of the entropy-coded data
-  std::vector<size_t> restarts;  // offsets of the markers' 0xFF
-};
-std::optional<ScanLayout> FindScan(std::string_view jpeg);
-
 class MadeSource final : public Source {
  public:
-  MadeSource(const MadeSpec& spec, const SourceOptions& options, const Clock& clock);
+  // kUnsupported where the codec's library is missing.
+  static Result<std::unique_ptr<Source>> Create(const MadeSpec& spec, const SourceOptions& options,
+                                                const Clock& clock);
   Status Connect(Instant until) override;
   Result<std::optional<SourceFrame>> Read(Instant until) override;
   std::optional<int64_t> produced() const override { return produced_; }
+  std::deque<SourceFrame> Leave() override;
 
  private:
-  struct Ready {
-    SourceFrame frame;
+  struct Coming {
+    MadePacket packet;
     Instant due{};
   };
+  MadeSource(const MadeSpec& spec, SourceOptions options, const Clock& clock);
   Instant PlanOf(int64_t index) const;
-  Result<std::optional<Ready>> MakeNext();
+  Result<std::optional<Coming>> MakeNext();
+  Result<std::optional<Coming>> MakePicture(int64_t index);
+  Result<std::optional<Coming>> MakeRest();
 
   const MadeSpec spec_;
   const SourceOptions options_;
   const Clock& clock_;
   Random random_;
-  std::shared_ptr<const MadeClip> clip_, resized_clip_;
+  std::unique_ptr<MadeVideo> video_;
+  std::optional<MadePicture> last_;
   Instant start_{};
   Duration wall_offset_{};
   int64_t next_ = 0, produced_ = 0;
   uint32_t counter_ = 0;
-  std::optional<Ready> ready_, held_back_;
-  Bytes last_jpeg_;
-  bool cut_done_ = false, resized_ = false;
+  std::optional<Coming> coming_, held_back_;
+  std::deque<SourceFrame> ready_;
+  bool begun_ = false, cut_done_ = false, resized_ = false;
 };
 
 }  // namespace weir::watch

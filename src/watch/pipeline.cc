@@ -282,8 +282,8 @@ void Pipeline::Begin(const FramePtr& frame, Tools& tools) {
 }
 
 bool Pipeline::Decode(Frame& frame, Tools& tools) {
-  PerStream& mine = *streams_[static_cast<size_t>(frame.record.stream)];
   if (frame.source.pixels) {
+    NoteSize(frame, frame.source.width, frame.source.height);
     frame.pixels = frame.source.pixels;
     return true;
   }
@@ -300,13 +300,18 @@ bool Pipeline::Decode(Frame& frame, Tools& tools) {
     frame.record.dropped = DropCause::kUndecodable;
     return false;
   }
+  NoteSize(frame, width, height);
+  frame.pixels = std::make_shared<const image::Pixels>(*std::move(pixels));
+  return true;
+}
+
+void Pipeline::NoteSize(const Frame& frame, int width, int height) {
+  PerStream& mine = *streams_[static_cast<size_t>(frame.record.stream)];
   if (mine.width != 0 && (mine.width != width || mine.height != height))
     parts_.sink->Fault(frame.record.stream, "size-change",
                        fmt::format("{}x{} to {}x{}", mine.width, mine.height, width, height));
   mine.width = width;
   mine.height = height;
-  frame.pixels = std::make_shared<const image::Pixels>(*std::move(pixels));
-  return true;
 }
 
 // The burnt-in code gives the capture time and the order, where there is one.
@@ -513,6 +518,7 @@ void Pipeline::Finish(const FramePtr& frame) {
     MutexLock lock(mutex_);
     estimate_.Add(*frame->record.times.done - *frame->record.times.taken);
   }
+  frame->result.picture = {frame->source.jpeg, frame->pixels};
   parts_.sink->Ended(frame->record, frame->result);
   Release();
 }

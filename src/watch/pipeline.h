@@ -18,6 +18,7 @@
 #include "watch/deadline_queue.h"
 #include "watch/detections.h"
 #include "watch/frame.h"
+#include "watch/live_view.h"
 #include "watch/source.h"
 #include "watch/stream_clock.h"
 #include "watch/tracker.h"
@@ -36,9 +37,10 @@ struct FoundObject {
   bool embedded = false;             // in this frame
 };
 
-// The findings of one frame.
+// The findings of one frame, and its picture if it was answered.
 struct FrameResult {
   std::vector<FoundObject> objects;
+  Picture picture;
 };
 
 // Names for embeddings. Thread-safe.
@@ -127,6 +129,7 @@ class Pipeline {
   void Work(const std::stop_token& stop);
   void Begin(const FramePtr& frame, Tools& tools);
   bool Decode(Frame& frame, Tools& tools);
+  void NoteSize(const Frame& frame, int width, int height);
   bool ReadStamp(Frame& frame);
   void SubmitFirst(const FramePtr& frame, Tools& tools);
   void Continue(Job job, Tools& tools);

@@ -15,7 +15,8 @@
 namespace weir::watch {
 namespace {
 
-constexpr Duration kLook = 100ms;  // how soon a thread notices that it is to stop
+constexpr Duration kLook = 100ms;       // how soon a thread notices that it is to stop
+constexpr Duration kShowEvery = 500ms;  // of the page's counts
 constexpr Duration kFirstPause = 500ms, kLongestPause = 10s;
 
 std::string_view KindOf(const Error& error, bool connecting) {
@@ -68,8 +69,12 @@ class Follower {
       while (!stop.stop_requested() && clock_.Now() < again)
         SleepUntil(std::min(again, clock_.Now() + kLook));
     }
+    for (SourceFrame& frame : (*source)->Leave()) {
+      if (!frame.dropped) frame.dropped = DropCause::kStopped;
+      pipeline_.Offer(index_, std::move(frame));
+    }
     produced_ = (*source)->produced();
-    if (spec.kind == StreamKind::kMade) made_cpu_ = ThreadCpuTime();
+    if (spec.kind == StreamKind::kMade) made_cpu_ = ThreadCpuTime() - decode_cpu_;
   }
 
   // After Follow.
@@ -87,6 +92,8 @@ class Follower {
         if (!*frame) return true;
         last = clock_.Now();
         pause = kFirstPause;
+        if ((*frame)->lost_before > 0) tally_.Lost(index_, (*frame)->lost_before);
+        decode_cpu_ += (*frame)->decode_time;
         if (!(*frame)->fault.empty()) tally_.Fault(index_, (*frame)->fault, (*frame)->fault_words);
         pipeline_.Offer(index_, **std::move(frame));
         continue;
@@ -109,7 +116,7 @@ class Follower {
   Tally& tally_;
   const Clock& clock_;
   std::optional<int64_t> produced_;
-  Duration made_cpu_{};
+  Duration made_cpu_{}, decode_cpu_{};
 };
 
 std::string NameOfPolicy(DropPolicy policy) {
@@ -124,6 +131,35 @@ std::string NameOfPolicy(DropPolicy policy) {
       return "none";
   }
   return "";
+}
+
+std::string NameOf(const WatchModels& models) {
+  return models.infer ? models.infer->name() : models.detect->name();
+}
+
+std::function<void(int, const results::WatchEvent&, const FrameResult&)> ShowIn(LiveView* live) {
+  if (live == nullptr) return {};
+  return [live](int stream, const results::WatchEvent& event, const FrameResult& result) {
+    live->Show(stream, event, result.picture);
+  };
+}
+
+results::WatchLive LiveOf(const Tally& tally, const WatchOptions& options, const WatchModels& models,
+                          Duration elapsed, bool finished) {
+  results::WatchResult counts;
+  tally.Fill(counts);
+  results::WatchLive live{.model = NameOf(models),
+                          .deadline_ms = Milliseconds(options.deadline),
+                          .elapsed_s = Seconds(elapsed),
+                          .finished = finished,
+                          .frames = std::move(counts.frames),
+                          .in_time_percent = counts.in_time_percent,
+                          .latency_ms = counts.latency_ms,
+                          .stages_ms = std::move(counts.stages_ms),
+                          .tiles = {}};
+  for (results::WatchResult::Stream& stream : counts.per_stream)
+    live.tiles.push_back({.stream = std::move(stream), .last = {}});
+  return live;
 }
 
 LoadShares SharesOf(const results::WatchResult& result, const Pipeline::Busy& busy, const WatchModels& models,
@@ -240,6 +276,7 @@ Result<results::WatchResult> WatchStreams(const WatchOptions& given, const Watch
                .labels = classes != nullptr ? &classes->labels() : nullptr,
                .on_frame = hooks.on_frame,
                .on_event = hooks.on_event,
+               .on_shown = ShowIn(hooks.live),
                .lookup_delay = options.lookup_delay,
                .wall_offset = WallTime() - clock.Now().time_since_epoch()});
   results::WatchResult result;
@@ -262,6 +299,7 @@ Result<results::WatchResult> WatchStreams(const WatchOptions& given, const Watch
   for (WatchedModel* model : {models.infer.get(), models.detect.get()}) {
     if (model != nullptr) model->ResetBusy();
   }
+  if (hooks.live != nullptr) hooks.live->Begin(streams);
   const Duration cpu_before = ProcessCpuTime();
   const Instant begin = clock.Now();
   bool interrupted = false;
@@ -274,7 +312,7 @@ Result<results::WatchResult> WatchStreams(const WatchOptions& given, const Watch
         --running;
       }));
     }
-    Instant told = begin;
+    Instant told = begin, shown = begin;
     while (running > 0) {
       const Instant now = clock.Now();
       if (stop.stop_requested()) interrupted = true;
@@ -282,6 +320,10 @@ Result<results::WatchResult> WatchStreams(const WatchOptions& given, const Watch
       if (hooks.progress && now - told >= 200ms) {
         told = now;
         hooks.progress(Seconds(now - begin), tally.frames());
+      }
+      if (hooks.live != nullptr && now - shown >= kShowEvery) {
+        shown = now;
+        hooks.live->Update(LiveOf(tally, options, models, now - begin, false));
       }
       SleepUntil(now + 20ms);
     }
@@ -292,10 +334,11 @@ Result<results::WatchResult> WatchStreams(const WatchOptions& given, const Watch
   } else {
     pipeline.Drain();
   }
+  if (hooks.live != nullptr) hooks.live->Update(LiveOf(tally, options, models, clock.Now() - begin, true));
   result.wall_s = Seconds(clock.Now() - begin);
   const double cpu_s = Seconds(ProcessCpuTime() - cpu_before);
   result.interrupted = interrupted;
-  result.model = models.infer ? models.infer->name() : models.detect->name();
+  result.model = NameOf(models);
   if (models.detect) result.detector = models.detect->name();
   result.engine = models.infer ? models.infer->engine() : models.detect->engine();
   result.deadline_ms = Milliseconds(options.deadline);

@@ -51,6 +51,7 @@ Result<WatchModels> OpenModels(const WatchOptions& options, const Clock& clock);
 
 struct WatchHooks {
   IdentityLookup* lookup = nullptr;
+  LiveView* live = nullptr;
   std::function<void(const results::WatchFrame&)> on_frame;
   std::function<void(const results::WatchEvent&)> on_event;
   // About five times a second, on the thread that runs.

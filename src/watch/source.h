@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -27,6 +28,8 @@ struct SourceFrame {
   std::optional<Instant> captured;
   std::optional<Duration> captured_wall;
   CaptureSource capture_source = CaptureSource::kArrival;
+  int64_t lost_before = 0;    // frames that the source knows to be missing before this one
+  int width = 0, height = 0;  // of the coded picture, where the source decodes
   std::optional<DropCause> dropped;
   std::string fault, fault_words;  // a fault of the stream that came with it; empty: none
 };
@@ -52,6 +55,8 @@ class Source {
   // The next frame; nullopt at the stream's regular end. kDeadline: none came until `until`. Any other error
   // ends the connection.
   virtual Result<std::optional<SourceFrame>> Read(Instant until) = 0;
+  // Leaves the stream for good. Returns the frames that had arrived and were not read, each dropped.
+  virtual std::deque<SourceFrame> Leave() { return {}; }
   // Frames that a made stream has captured so far; nullopt for streams of others.
   virtual std::optional<int64_t> produced() const { return std::nullopt; }
 };

@@ -73,6 +73,14 @@ Status SetMade(MadeSpec& made, std::string_view key, std::string_view value) {
     made.frames = TRY(ParseNumber<int64_t>(value, 1, int64_t{1} << 32));
   } else if (key == "quality") {
     made.quality = TRY(ParseNumber(value, 20, 100));
+  } else if (key == "codec") {
+    if (value != "mjpeg" && value != "h264")
+      return Invalid(fmt::format("{} is neither mjpeg nor h264", Quoted(value)));
+    made.codec = value == "h264" ? MadeSpec::Codec::kH264 : MadeSpec::Codec::kMjpeg;
+  } else if (key == "gop") {
+    made.gop = TRY(ParseNumber(value, 1, 10'000));
+  } else if (key == "bframes") {
+    made.bframes = TRY(ParseNumber(value, 0, 8));
   } else if (key == "delay") {
     made.delay = TRY(ParseDuration(value));
   } else if (key == "loss") {
@@ -96,10 +104,11 @@ Status SetMade(MadeSpec& made, std::string_view key, std::string_view value) {
     const auto size = TRY(ParseSize(value.substr(plus + 1)));
     made.resize = MadeSpec::Resize{TRY(ParseDuration(value.substr(0, plus))), size.first, size.second};
   } else {
-    return Invalid(fmt::format(
-        "there is no {}; the keys are size, fps, persons, seed, frames, quality, delay, loss, reorder, "
-        "damage, freeze, stall, step, cut and resize",
-        Quoted(key)));
+    return Invalid(
+        fmt::format("there is no {}; the keys are codec, gop, bframes, size, fps, persons, seed, frames, "
+                    "quality, delay, loss, reorder, "
+                    "damage, freeze, stall, step, cut and resize",
+                    Quoted(key)));
   }
   return {};
 }
@@ -115,7 +124,36 @@ Result<MadeSpec> ParseMade(std::string_view text) {
     if (const Status set = SetMade(made, part.substr(0, equals), part.substr(equals + 1)); !set)
       return Context(part.substr(0, equals), set.error());
   }
+  if (made.codec == MadeSpec::Codec::kMjpeg && (made.gop > 0 || made.bframes > 0))
+    return Invalid("gop and bframes go with codec=h264");
   return made;
+}
+
+// "PATH,size=1280x720,fps=15".
+Status ParseCamera(std::string_view text, StreamSpec& spec) {
+  size_t comma = std::min(text.find(','), text.size());
+  spec.kind = StreamKind::kCamera;
+  spec.path = text.substr(0, comma);
+  if (spec.path.empty()) return Invalid("give v4l2:/dev/videoN");
+  while (comma < text.size()) {
+    text.remove_prefix(comma + 1);
+    comma = std::min(text.find(','), text.size());
+    const std::string_view part = text.substr(0, comma);
+    const size_t equals = part.find('=');
+    const std::string_view key = part.substr(0, equals);
+    const std::string_view value = equals == std::string_view::npos ? "" : part.substr(equals + 1);
+    if (key == "fps") {
+      spec.camera.fps = TRY_CONTEXT(ParseNumber(value, 0.1, 1000.0), "fps");
+    } else if (key == "size") {
+      const size_t by = std::min(value.find('x'), value.size());
+      spec.camera.width = TRY_CONTEXT(ParseNumber(value.substr(0, by), 1, 16384), "size");
+      spec.camera.height =
+          TRY_CONTEXT(ParseNumber(value.substr(std::min(by + 1, value.size())), 1, 16384), "size");
+    } else {
+      return Invalid(fmt::format("there is no {}; the keys of a camera are size and fps", Quoted(key)));
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -139,13 +177,18 @@ Result<StreamSpec> ParseStream(const std::string& text) {
     spec.made = *std::move(made);
     return spec;
   }
+  if (text.starts_with("v4l2:") || text.starts_with("/dev/video")) {
+    const Status read = ParseCamera(std::string_view(text).substr(text.starts_with("v4l2:") ? 5 : 0), spec);
+    if (!read) return Context("stream " + Quoted(text), read.error());
+    return spec;
+  }
   if (text.starts_with("http://")) {
     spec.kind = StreamKind::kMjpegHttp;
   } else if (text.starts_with("rtsp://")) {
     spec.kind = StreamKind::kRtsp;
   } else if (text.find("://") != std::string::npos) {
-    return Invalid(
-        fmt::format("stream {}: give made:..., http://..., rtsp://... or a file", Quoted(spec.name)));
+    return Invalid(fmt::format("stream {}: give made:..., http://..., rtsp://..., /dev/videoN or a file",
+                               Quoted(spec.name)));
   } else {
     spec.kind = StreamKind::kFile;
     spec.path = text;

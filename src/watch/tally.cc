@@ -73,7 +73,10 @@ void Tally::Ended(const FrameRecord& record, const FrameResult& result) {
     }
   }
   if (options_.on_frame) options_.on_frame(LineOf(record));
-  if (!record.dropped && options_.on_event) options_.on_event(EventOf(record, result));
+  if (record.dropped || (!options_.on_event && !options_.on_shown)) return;
+  const results::WatchEvent event = EventOf(record, result);
+  if (options_.on_event) options_.on_event(event);
+  if (options_.on_shown) options_.on_shown(record.stream, event, result);
 }
 
 void Tally::Lost(int stream, int64_t frames) {

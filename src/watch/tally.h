@@ -27,6 +27,8 @@ class Tally final : public FrameSink {
     // not block.
     std::function<void(const results::WatchFrame&)> on_frame;
     std::function<void(const results::WatchEvent&)> on_event;
+    // Called with each answered frame, its event and its stream's number; as above.
+    std::function<void(int, const results::WatchEvent&, const FrameResult&)> on_shown;
     Duration lookup_delay{};
     // Wall time less monotonic time, for the times in lines.
     Duration wall_offset{};

@@ -74,6 +74,8 @@ Status WatchedModel::OpenLocal(const ModelOptions& options, const Clock& clock) 
   TRY_STATUS(Complete(m.inputs));
   infer::SessionOptions session = model::SessionDefaults(m);
   if (options.threads > 0) session.threads = options.threads;
+  if (options.streams > 0) session.streams = options.streams;
+  if (!options.precision.empty()) session.precision = options.precision;
   if (m.fixed_batch) session.batch = 1;
   backend_->opened = TRY(model::OpenSession(m, options.engine, session, clock));
   const infer::Session& opened = *backend_->opened.session;
@@ -94,10 +96,13 @@ Status WatchedModel::OpenLocal(const ModelOptions& options, const Clock& clock) 
 }
 
 Status WatchedModel::OpenRemote(const ModelOptions& options, const Clock& clock) {
-  if (!options.engine.empty() || options.threads > 0 || options.batch > 0)
+  if (!options.engine.empty() || !options.precision.empty() || options.threads > 0 || options.streams > 0 ||
+      options.batch > 0)
     return Fail(
         ErrorCode::kInvalidArgument,
-        fmt::format("--engine, --threads and --batch are the server's to say: {} is a URL", options.model));
+        fmt::format("--engine, --precision, --threads, --engine-streams and --batch are the server's to "
+                    "say: {} is a URL",
+                    options.model));
   const oip::ModelUrl url = TRY(oip::ParseModelUrl(options.model));
   name_ = url.model;
   version_ = url.version;

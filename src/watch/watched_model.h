@@ -16,11 +16,13 @@
 namespace weir::watch {
 
 struct ModelOptions {
-  std::string model;   // a file, a folder or a URL
-  std::string recipe;  // a file instead of the model's own
-  std::string engine;  // empty: the model's own
-  int threads = 0;     // of the engine; 0: its own choice
-  int batch = 0;       // frames a batch at most; 0: 8 on an accelerator, 1 on a CPU
+  std::string model;      // a file, a folder or a URL
+  std::string recipe;     // a file instead of the model's own
+  std::string engine;     // empty: the model's own
+  int threads = 0;        // of the engine; 0: its own choice
+  int streams = 0;        // batches that compute side by side; 0: its own choice
+  std::string precision;  // empty: the model's own
+  int batch = 0;          // frames a batch at most; 0: 8 on an accelerator, 1 on a CPU
 };
 
 // Thread-safe once opened.

@@ -1,0 +1,196 @@
+#include "watch/libav_decoder.h"
+
+#ifdef WEIR_HAS_LIBAV
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace weir::watch {
+
+// Reordered_opaque is the one way of libavcodec 59 to carry a number from a packet to its frame.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+bool IsReference(const uint8_t* data, size_t size, int length_size) {
+  size_t at = 0;
+  while (at + 5 < size) {
+    size_t nal = at;
+    if (length_size > 0) {
+      size_t length = 0;
+      for (int i = 0; i < length_size; ++i) length = length << 8 | data[at + static_cast<size_t>(i)];
+      nal = at + static_cast<size_t>(length_size);
+      at = nal + std::min(length, size - std::min(nal, size));
+      if (length == 0) return true;
+    } else {
+      if (data[at] != 0 || data[at + 1] != 0 || data[at + 2] != 1) {
+        ++at;
+        continue;
+      }
+      nal = at + 3;
+      at = nal;
+    }
+    if (nal >= size) return true;
+    const int type = data[nal] & 31;
+    if (type == 1 || type == 5) return (data[nal] >> 5 & 3) != 0;
+  }
+  return true;
+}
+
+LibavDecoder::LibavDecoder(const Libav& av, std::string name, const SourceOptions& options,
+                           std::deque<SourceFrame>& ready)
+    : av_(av), name_(std::move(name)), options_(options), ready_(ready), frame_(av.av_frame_alloc()) {}
+
+LibavDecoder::~LibavDecoder() {
+  Close();
+  av_.av_frame_free(&frame_);
+}
+
+void LibavDecoder::Close() {
+  if (decoder_ != nullptr) av_.avcodec_free_context(&decoder_);
+  if (scaler_ != nullptr) av_.sws_freeContext(std::exchange(scaler_, nullptr));
+}
+
+Status LibavDecoder::Open(const AVCodecParameters& codec) {
+  Close();
+  Unanswered(DropCause::kUndecodable);
+  skipping_to_key_ = false;
+  if (int64_t{codec.width} * codec.height > options_.max_pixels)
+    return Fail(ErrorCode::kOverloaded,
+                fmt::format("{}: {}x{} pixels are over the limit", name_, codec.width, codec.height));
+  jpeg_ = codec.codec_id == AV_CODEC_ID_MJPEG;
+  if (jpeg_) return {};
+  const AVCodec* const found = av_.avcodec_find_decoder(codec.codec_id);
+  if (found == nullptr)
+    return Fail(ErrorCode::kUnsupported, fmt::format("{}: there is no decoder for its codec", name_));
+  length_size_ = codec.codec_id == AV_CODEC_ID_H264 && codec.extradata_size > 4 && codec.extradata[0] == 1
+                     ? (codec.extradata[4] & 3) + 1
+                     : 0;
+  decoder_ = av_.avcodec_alloc_context3(found);
+  if (av_.avcodec_parameters_to_context(decoder_, &codec) < 0)
+    return Fail(ErrorCode::kCorrupt, fmt::format("{}: bad parameters", name_));
+  decoder_->thread_count = 1;  // more would delay each frame by one frame a thread
+  decoder_->max_pixels = options_.max_pixels;
+  if (const int error = av_.avcodec_open2(decoder_, found, nullptr); error < 0)
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("{}: its decoder cannot be opened: {}", name_, av_.Words(error)));
+  return {};
+}
+
+// Whether the policy leaves the packet out, given how far the stream is behind.
+std::optional<DropCause> LibavDecoder::SkipOf(const AVPacket& packet, const PacketOrigin& origin) {
+  Duration behind{};
+  if (origin.captured) behind = origin.arrived - *origin.captured;
+  if (origin.captured_wall) behind = WallTime() - *origin.captured_wall;
+  const bool key = (packet.flags & AV_PKT_FLAG_KEY) != 0;
+  if (options_.skip_to_key && behind > options_.deadline) skipping_to_key_ = true;
+  if (skipping_to_key_ && key) {
+    skipping_to_key_ = false;
+    if (decoder_ != nullptr) av_.avcodec_flush_buffers(decoder_);
+    Unanswered(DropCause::kUndecodable);
+  }
+  if (skipping_to_key_) return DropCause::kToKeyFrame;
+  const bool reference = (packet.flags & AV_PKT_FLAG_DISPOSABLE) == 0 &&
+                         (decoder_ == nullptr || decoder_->codec_id != AV_CODEC_ID_H264 ||
+                          IsReference(packet.data, static_cast<size_t>(packet.size), length_size_));
+  if (options_.skip_non_reference && behind > options_.deadline / 2 && !reference && !key)
+    return DropCause::kNonReference;
+  return std::nullopt;
+}
+
+// Packets that the decoder will give no frame of any more.
+void LibavDecoder::Unanswered(DropCause cause) {
+  for (const auto& [number, sent] : sent_) ready_.push_back({.arrived = sent.arrived, .dropped = cause});
+  sent_.clear();
+}
+
+std::shared_ptr<const image::Pixels> LibavDecoder::ToPixels() {
+  int shrink = options_.shrink_for ? options_.shrink_for(frame_->width, frame_->height) : 1;
+  while (shrink > 1 && frame_->width / shrink < 160) shrink /= 2;
+  auto pixels = std::make_shared<image::Pixels>();
+  pixels->width = std::max(1, frame_->width / shrink);
+  pixels->height = std::max(1, frame_->height / shrink);
+  pixels->channels = 3;
+  scaler_ = av_.sws_getCachedContext(
+      scaler_, frame_->width, frame_->height, static_cast<AVPixelFormat>(frame_->format), pixels->width,
+      pixels->height, AV_PIX_FMT_RGB24, shrink > 1 ? SWS_AREA : SWS_FAST_BILINEAR, nullptr, nullptr, nullptr);
+  if (scaler_ == nullptr) return nullptr;
+  constexpr size_t kSlack = 64;  // the library may write past a row's end
+  const int step = pixels->width * 3;
+  pixels->data.resize(static_cast<size_t>(step) * static_cast<size_t>(pixels->height) + kSlack);
+  uint8_t* const planes[4] = {pixels->data.data(), nullptr, nullptr, nullptr};
+  const int steps[4] = {step, 0, 0, 0};
+  av_.sws_scale(scaler_, frame_->data, frame_->linesize, 0, frame_->height, planes, steps);
+  pixels->data.resize(static_cast<size_t>(step) * static_cast<size_t>(pixels->height));
+  return pixels;
+}
+
+void LibavDecoder::Receive(Duration spent) {
+  while (true) {
+    const Duration before = ThreadCpuTime();
+    if (av_.avcodec_receive_frame(decoder_, frame_) < 0) return;
+    const auto found = sent_.find(frame_->reordered_opaque);
+    if (found == sent_.end()) continue;
+    const bool damaged = frame_->decode_error_flags != 0 || (frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0;
+    SourceFrame frame{.arrived = found->second.arrived,
+                      .captured = found->second.captured,
+                      .captured_wall = found->second.captured_wall,
+                      .capture_source = found->second.source,
+                      .width = frame_->width,
+                      .height = frame_->height};
+    sent_.erase(found);
+    if (!damaged) frame.pixels = ToPixels();
+    if (!frame.pixels) {
+      frame.dropped = DropCause::kUndecodable;
+      frame.fault = "damaged";
+      frame.fault_words = "the decoder found errors in a frame";
+    }
+    frame.decode_time = spent + ThreadCpuTime() - before;
+    spent = {};
+    ready_.push_back(std::move(frame));
+  }
+}
+
+void LibavDecoder::Decode(const AVPacket* packet) {
+  const Duration before = ThreadCpuTime();
+  const int error = av_.avcodec_send_packet(decoder_, packet);
+  Receive(ThreadCpuTime() - before);
+  if (error >= 0 || error == AVERROR_EOF || sent_.empty()) return;
+  const auto last = std::prev(sent_.end());
+  ready_.push_back({.arrived = last->second.arrived,
+                    .dropped = DropCause::kUndecodable,
+                    .fault = "damaged",
+                    .fault_words = fmt::format("{}: {}", name_, av_.Words(error))});
+  sent_.erase(last);
+}
+
+void LibavDecoder::Take(const AVPacket& packet, const PacketOrigin& origin) {
+  if (const auto skip = SkipOf(packet, origin)) {
+    ready_.push_back({.arrived = origin.arrived, .dropped = *skip});
+  } else if (jpeg_) {
+    ready_.push_back(
+        {.jpeg = Bytes::Copy(std::as_bytes(std::span(packet.data, static_cast<size_t>(packet.size)))),
+         .arrived = origin.arrived,
+         .captured = origin.captured,
+         .captured_wall = origin.captured_wall,
+         .capture_source = origin.source});
+  } else {
+    decoder_->reordered_opaque = count_;
+    sent_[count_++] = origin;
+    Decode(&packet);
+    // A stream whose packets never become frames must not fill the memory.
+    constexpr size_t kMostHeld = 64;
+    if (sent_.size() > kMostHeld) Unanswered(DropCause::kUndecodable);
+  }
+}
+
+void LibavDecoder::Finish() {
+  if (decoder_ != nullptr) Decode(nullptr);
+  Unanswered(DropCause::kUndecodable);
+}
+
+void LibavDecoder::Leave() { Unanswered(DropCause::kStopped); }
+
+}  // namespace weir::watch
+
+#endif

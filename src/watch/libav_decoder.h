@@ -1,0 +1,72 @@
+// Coded packets of one video stream to frames, through libav. For the .cc files of this module.
+#pragma once
+
+#include "watch/libav.h"
+
+#ifdef WEIR_HAS_LIBAV
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "watch/source.h"
+
+namespace weir::watch {
+
+// Times of a packet, beside its bytes.
+struct PacketOrigin {
+  Instant arrived{};
+  std::optional<Instant> captured;
+  std::optional<Duration> captured_wall;
+  CaptureSource source = CaptureSource::kArrival;
+};
+
+// Every packet that it takes becomes one frame in `ready`: decoded, dropped by the policy, or undecodable.
+// One thread at a time.
+class LibavDecoder {
+ public:
+  // All must outlive it. `name`: of the stream, in errors.
+  LibavDecoder(const Libav& av, std::string name, const SourceOptions& options,
+               std::deque<SourceFrame>& ready);
+  ~LibavDecoder();
+
+  // Opens anew; packets without a frame are undecodable. kUnsupported where there is no decoder, kOverloaded
+  // for more pixels than the limit.
+  Status Open(const AVCodecParameters& codec);
+  void Take(const AVPacket& packet, const PacketOrigin& origin);
+  // The stream is over: gives what the decoder still holds.
+  void Finish();
+  // Drops what the decoder still holds as kStopped.
+  void Leave();
+
+ private:
+  std::optional<DropCause> SkipOf(const AVPacket& packet, const PacketOrigin& origin);
+  void Decode(const AVPacket* packet);
+  void Receive(Duration spent);
+  std::shared_ptr<const image::Pixels> ToPixels();
+  void Unanswered(DropCause cause);
+  void Close();
+
+  const Libav& av_;
+  const std::string name_;
+  const SourceOptions& options_;
+  std::deque<SourceFrame>& ready_;
+  AVFrame* frame_;
+  AVCodecContext* decoder_ = nullptr;
+  SwsContext* scaler_ = nullptr;
+  int length_size_ = 0;  // bytes of each NAL's length; 0: start codes
+  bool jpeg_ = false, skipping_to_key_ = false;
+  int64_t count_ = 0;
+  std::map<int64_t, PacketOrigin> sent_;  // packets whose frame has not come
+};
+
+// Returns whether other frames may need this packet of H.264: its first slice says so in nal_ref_idc (H.264,
+// 7.3.1). `length_size`: bytes of each NAL's length; 0: start codes.
+bool IsReference(const uint8_t* data, size_t size, int length_size);
+
+}  // namespace weir::watch
+
+#endif
