@@ -549,23 +549,35 @@ STUDY = """
 study: live
 model: {model}
 factors:
-  architecture: [in-process, microservice]
-fixed: {{engine: "emulated:base=2ms,per_item=0ms", load: {{streams: 2, fps: 10, deadline_ms: 500}}}}
+  architecture: [in-process, microservice, distributed]
+fixed: {{{fixed} load: {{streams: 2, fps: 10, deadline_ms: 500}}}}
+network: {{rate_gbit_per_s: 5}}
 repeats: 1
 trial: {{seconds: 2}}
 objective: {{metric: watch.in_time_percent}}
 """
 
 
+def play(weir, folder, text):
+    folder.mkdir()
+    (folder / "live.yaml").write_text(text)
+    weir.run("study", "--no-replay", folder / "live.yaml", "-o", folder / "out", status=None)
+    lines = [json.loads(line)["record"] for line in (folder / "out/journal.jsonl").read_text().splitlines()[1:]]
+    for record in lines:  # each was played, or says why it could not be
+        assert record["verdict"]["verdict"] != "failed", record
+        assert record["verdict"].get("message") or record["metrics"]["watch"]["answered"] > 0, record
+    return {record["factors"]["architecture"]: record for record in lines if "watch" in record["metrics"]}
+
+
 def test_a_study_compares_architectures_on_live_streams(weir, made, tmp_path):
-    (tmp_path / "live.yaml").write_text(STUDY.format(model=made[0]))
-    result = weir.json("study", "--no-replay", tmp_path / "live.yaml", "-o", tmp_path / "out", status=None)
-    journal = [json.loads(line) for line in (tmp_path / "out/journal.jsonl").read_text().splitlines()]
-    trials = [line for line in journal if "watch" in json.dumps(line)]
-    assert trials and "streams" in json.dumps(result), journal[-1:]
-    played = [line for line in journal if "in_time_percent" in json.dumps(line)]
-    if not played:
-        pytest.skip("no container can be started here: " + json.dumps(journal[-1])[:300])
-    for line in played:
-        text = json.dumps(line)
-        assert '"captured"' in text and "response_ms" in text
+    played = play(weir, tmp_path / "own", STUDY.format(model=made[0], fixed='engine: "emulated:base=2ms,per_item=0ms",'))
+    metrics = played["in-process"]["metrics"]
+    assert metrics["watch"]["captured"] == metrics["watch"]["answered"] + sum(metrics["watch"]["dropped"].values()) >= 30
+    assert metrics["response_ms"]["n"] == metrics["watch"]["answered"] and "live streams" in metrics["response_of"]
+    (tmp_path / "models").mkdir()
+    shutil.copytree(made[0], tmp_path / "models/tiny")
+    server = Server(tmp_path, "--model-repository", tmp_path / "models").wait()
+    url = server.facts["http"]["url"]
+    played = play(weir, tmp_path / "other", STUDY.format(model=made[0], fixed=f'server: {{name: own, url: "{url}", http: "{url}", model: tiny}},'))
+    assert server.stop() == 0
+    assert played["microservice"]["metrics"]["watch"]["answered"] > 20 and url in played["microservice"]["command"]
