@@ -18,6 +18,7 @@ BARS = {
     "overload": (">=", 0.95, "good answers under overload, of the capacity"),
     "memory": ("<=", 1.6, "payloads of memory for each further call in flight"),
     "load": ("<=", 1.5, "CPU time of weir load over wrk or h2load"),
+    "enrolling": ("<=", 1.2, "p99 of a look-up while 1,000 a second are enrolled, over idle"),
     "decode: ffmpeg": ("<=", 1.05, "CPU time a frame of weir watch over ffmpeg -f null"),
     "decode: GStreamer": ("<=", 0.95, "CPU time a frame of weir watch over GStreamer"),
 }

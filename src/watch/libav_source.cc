@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <deque>
 #include <utility>
+#include <vector>
 
 namespace weir::watch {
 namespace {
@@ -38,6 +39,7 @@ class LibavSource final : public Source {
   void Close();
   std::string Words(int error) const { return fmt::format("{}: {}", spec_.name, av_.Words(error)); }
   Error ErrorOf(int error) const;
+  int Probe();
   std::optional<Duration> PaceOf(const AVPacket& packet);
   PacketOrigin Stamp(const AVPacket& packet);
 
@@ -73,6 +75,16 @@ Error LibavSource::ErrorOf(int error) const {
   return {ErrorCode::kIo, Words(error)};
 }
 
+// Reads frames until the streams are known, in decoders with the limit on pixels.
+int LibavSource::Probe() {
+  std::vector<AVDictionary*> limits(input_->nb_streams, nullptr);
+  for (AVDictionary*& each : limits)
+    av_.av_dict_set(&each, "max_pixels", fmt::format("{}", options_.max_pixels).c_str(), 0);
+  const int error = av_.avformat_find_stream_info(input_, limits.empty() ? nullptr : limits.data());
+  for (AVDictionary*& each : limits) av_.av_dict_free(&each);
+  return error;
+}
+
 Status LibavSource::Connect(Instant until) {
   Close();
   give_up_ = until;
@@ -85,6 +97,9 @@ Status LibavSource::Connect(Instant until) {
   AVDictionary* wanted = nullptr;
   if (live()) {
     av_.av_dict_set(&wanted, "rtsp_transport", "tcp", 0);
+    // Frames that are read to find out about the stream wait meanwhile, and miss their deadline.
+    av_.av_dict_set(&wanted, "analyzeduration", "500000", 0);
+    av_.av_dict_set(&wanted, "fpsprobesize", "0", 0);
     av_.av_dict_set(&wanted, "timeout",
                     fmt::format("{}", options_.stall_timeout / std::chrono::microseconds(1)).c_str(), 0);
   }
@@ -94,7 +109,7 @@ Status LibavSource::Connect(Instant until) {
   int error = av_.avformat_open_input(&input_, url.c_str(), nullptr, &wanted);
   av_.av_dict_free(&wanted);
   if (error < 0) return std::unexpected(ErrorOf(error));
-  error = av_.avformat_find_stream_info(input_, nullptr);
+  error = Probe();
   if (error < 0) return std::unexpected(ErrorOf(error));
   stream_ = av_.av_find_best_stream(input_, AVMEDIA_TYPE_VIDEO, -1, -1, nullptr, 0);
   if (stream_ < 0) return Fail(ErrorCode::kCorrupt, fmt::format("{}: it has no video", spec_.name));

@@ -203,8 +203,7 @@ void MadeH264::Deliver(const MadePacket& packet, Instant arrived, std::deque<Sou
 }
 
 Status MadeH264::Reconnect(std::deque<SourceFrame>& ready) {
-  if (decoder_) decoder_->Leave();
-  Take(ready);
+  End(ready);
   return OpenDecoder();
 }
 
