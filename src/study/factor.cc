@@ -31,7 +31,7 @@ Result<Json> CheckText(const Json& level) {
 }
 
 constexpr std::string_view kServed = "microservice and distributed";
-constexpr std::string_view kOwnServer = "a server of weir's";
+constexpr std::string_view kOwnServer = "a server of weir's, and others with a repository";
 constexpr std::string_view kOwnEngine = "one process and a server of weir's";
 constexpr std::string_view kPictures = "load: application";
 constexpr std::string_view kCpuEngine = "engines on CPUs";

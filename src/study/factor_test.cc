@@ -81,6 +81,13 @@ TEST(CheckLevel, WantsOneWayToAServerAndItsReadiness) {
   EXPECT_THAT(WhyNot("server", Json{{"url", "ftp://h:1"}}),
               HasSubstr("url: \"ftp://h:1\" is not http://HOST:PORT"));
   EXPECT_EQ(WhyNot("server", Json{{"url", "grpc://h:1"}}), "");
+  EXPECT_THAT(WhyNot("server", Json{{"url", "grpc://h:1"}, {"repository", "r"}, {"model", "m"}}),
+              HasSubstr("running already"));
+  Json with_repository = triton;
+  with_repository["repository"] = "models";
+  EXPECT_THAT(WhyNot("server", with_repository), HasSubstr("repository wants model"));
+  with_repository["model"] = "m";
+  EXPECT_EQ(WhyNot("server", with_repository), "");
   EXPECT_TRUE(Offers(*CheckLevel("server", triton), "http"));
   EXPECT_FALSE(Offers(*CheckLevel("server", triton), "grpc"));
 }

@@ -102,12 +102,12 @@ Result<Json> CheckServer(const Json& level) {
   if (!level.is_object()) {
     return Refuse(fmt::format("{} is neither weir nor a map with command, image or url", DumpJson(level)));
   }
-  TRY_STATUS(
-      CheckKeys(level, {"name", "command", "image", "arguments", "url", "ready", "http", "grpc", "model"}));
+  TRY_STATUS(CheckKeys(level, {"name", "command", "image", "arguments", "url", "ready", "http", "grpc",
+                               "model", "repository"}));
   const auto ways = level.count("command") + level.count("image") + level.count("url");
   if (ways != 1) return Refuse("wants exactly one of command, image and url");
   Json server = level;
-  for (const char* key : {"name", "image", "url", "ready", "http", "grpc", "model"}) {
+  for (const char* key : {"name", "image", "url", "ready", "http", "grpc", "model", "repository"}) {
     if (level.contains(key)) TRY_STATUS(CheckText(level, key));
   }
   for (const char* key : {"command", "arguments"}) {
@@ -115,6 +115,11 @@ Result<Json> CheckServer(const Json& level) {
   }
   if (level.contains("arguments") && !level.contains("image"))
     return Refuse("arguments are an image's; put them into command");
+  if (level.contains("repository")) {
+    if (level.contains("url")) return Refuse("repository: a server that is running already has its own");
+    if (!level.contains("model"))
+      return Refuse("repository wants model: the folder there whose config.pbtxt is set");
+  }
   for (const char* key : {"url", "ready", "http", "grpc"}) {
     if (!level.contains(key)) continue;
     const std::string url = level[key].get<std::string>();

@@ -89,8 +89,12 @@ void Rules::Server() {
 
 void Rules::ServerOfOthers(const Json& server) {
   const std::string name = LevelText("server", server);
-  Without({"engine", "accelerator", "precision", "threads", "streams", "instances", "server_batching"},
+  Without({"engine", "accelerator", "precision", "threads", "streams"},
           fmt::format("the server {} has settings of its own", name));
+  if (!server.contains("repository"))
+    Without({"instances", "server_batching"},
+            fmt::format("the server {} has settings of its own; with repository: FOLDER the study sets them",
+                        name));
   const std::string payload = Level("payload").get<std::string>();
   if (payload == "pixels" || payload == "image")
     Drop(fmt::format("payload {}: only weir's server takes it, not {}", payload, name));

@@ -104,6 +104,11 @@ TEST(MakeSense, LeavesAServerOfOthersItsOwnSettings) {
                                  {"instances", 2}});
   EXPECT_EQ(sense.factors,
             (Json{{"architecture", "microservice"}, {"server", triton}, {"protocol", "http"}}));
+  // With a repository of its own the study sets its configuration.
+  Json with_repository = triton;
+  with_repository["repository"] = "models";
+  EXPECT_TRUE(MakeSense({{"architecture", "microservice"}, {"server", with_repository}, {"instances", 2}})
+                  .factors.contains("instances"));
   EXPECT_THAT(MakeSense({{"architecture", "microservice"}, {"server", triton}, {"protocol", "grpc"}}).dropped,
               Optional(HasSubstr("give it grpc: grpc://HOST:PORT")));
   EXPECT_THAT(

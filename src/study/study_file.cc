@@ -338,6 +338,17 @@ Status Reader::ReadWaterfall(const Node& node, const Place& place) {
   return {};
 }
 
+// Whether no trial runs a model of this program: every server is another one that names its model.
+bool ServersKnowTheirModel(const StudyFile& file) {
+  for (const LevelLists* lists : {&file.factors, &file.fixed}) {
+    const auto server = std::ranges::find(*lists, "server", &FactorLevels::factor);
+    if (server == lists->end()) continue;
+    return std::ranges::all_of(server->levels,
+                               [](const Json& one) { return one.is_object() && one.contains("model"); });
+  }
+  return false;
+}
+
 // Checks the rules that concern several keys.
 Status Reader::CheckWhole(const Place& top) const {
   if (file_.name.empty()) return Refuse(top, "wants study: its name");
@@ -350,7 +361,7 @@ Status Reader::CheckWhole(const Place& top) const {
       given.push_back(one.factor);
     }
   }
-  if (std::ranges::find(given, "model") == given.end())
+  if (std::ranges::find(given, "model") == given.end() && !ServersKnowTheirModel(file_))
     return Refuse(top, "wants model: what the trials run");
   for (const LevelLists* lists : {&file_.base, &file_.reference}) {
     for (const FactorLevels& one : *lists) {

@@ -61,6 +61,12 @@ TEST(ParseStudy, TakesAListAtTheTopForAFactor) {
   EXPECT_EQ(study->factors[1].levels[1]["name"], "triton");
 }
 
+TEST(ParseStudy, WantsNoModelWhereEveryServerKnowsItsOwn) {
+  const std::string server = "study: s\nserver: {url: \"http://h:1\"";
+  EXPECT_EQ(WhyNot(server + ", model: m}\nfixed: {load: closed}\n"), "");
+  EXPECT_THAT(WhyNot(server + "}\nfixed: {load: closed}\n"), HasSubstr("wants model"));
+}
+
 TEST(ParseStudy, KnowsNumbersFromQuotedTexts) {
   EXPECT_EQ(WhyNot("study: s\nmodel: m\nfixed: {batch: 8}\n"), "");
   EXPECT_EQ(WhyNot("study: s\nmodel: m\nfixed: {batch: \"8\"}\n"),

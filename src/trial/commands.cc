@@ -86,6 +86,8 @@ std::vector<std::string> LoadArguments(const Setting& setting, const Length& len
     words.Add("--shared-memory", "system");
   else if (setting.architecture != Architecture::kInProcess)
     words.Add("--payload", ToString(setting.payload));
+  // Weir's own server tells the times of each request: the split of the slowest ones.
+  if (setting.architecture != Architecture::kInProcess && !setting.server) words.Add("--split", "response");
   AddEngine(setting, places, "--engine-threads", "--engine-streams", words);
   if (!places.expected.empty()) words.Add("--check", places.expected);
   if (length.seconds)

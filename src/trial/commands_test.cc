@@ -69,7 +69,8 @@ TEST(ClientArguments, PlayALoadInAClosedLoop) {
   places.expected = "answers.csv";
   const Setting setting{.architecture = Architecture::kMicroservice, .in_flight = 4, .load = ClosedLoad{}};
   EXPECT_EQ(Line(ClientArguments(setting, {.requests = 90}, places)),
-            "weir load M --concurrency-range 4 --batch-size 8 --data D --payload tensor --check answers.csv "
+            "weir load M --concurrency-range 4 --batch-size 8 --data D --payload tensor --split response "
+            "--check answers.csv "
             "--request-count 90 "
             "--seed 3 --json -");
 }
@@ -84,7 +85,7 @@ TEST(ClientArguments, PlayALoadAtARateForATime) {
   EXPECT_EQ(Line(ClientArguments(setting, {.seconds = 2.5}, places)),
             "weir load M --request-rate-range 50 --request-distribution poisson --batch-size 8 --pool 16 "
             "--shape x:3,4 "
-            "--shared-memory system --duration 2.5 --seed 3 --json -");
+            "--shared-memory system --split response --duration 2.5 --seed 3 --json -");
 }
 
 TEST(ServeArguments, AllowSharedMemoryOnlyWhereItIsUsed) {

@@ -19,12 +19,6 @@ using results::Resources;
 using results::RunResult;
 using results::TrialMetrics;
 
-// Intervals are worked out over trials, not within them.
-LoadResult::Times WithoutIntervals(LoadResult::Times times) {
-  times.intervals_95.clear();
-  return times;
-}
-
 double MeanOf(const std::optional<results::Range>& range) { return range ? range->mean : 0.0; }
 
 // Cores of the client's machine that others than the system under test used; nothing where one cannot tell.
@@ -100,17 +94,19 @@ void TakeRun(const RunResult& result, TrialMetrics& metrics) {
 
 // The times of requests, which a load generator beside the application tells as well.
 void TakeResponses(const LoadResult::Level& level, TrialMetrics& metrics) {
-  metrics.response = WithoutIntervals(level.response);
-  metrics.service = WithoutIntervals(level.service);
+  metrics.response = level.response;
+  metrics.service = level.service;
+  metrics.response_counts = level.response_counts;
   metrics.split = level.split;
+  metrics.slowest = level.slowest;
 }
 
 void TakeLevel(const LoadResult::Level& level, TrialMetrics& metrics) {
   TakeResponses(level, metrics);
   metrics.throughput_per_s = level.throughput_per_s;
   metrics.rows_per_s = level.rows_per_s;
-  metrics.first_byte = WithoutIntervals(level.first_byte);
-  metrics.slip = WithoutIntervals(level.slip);
+  metrics.first_byte = level.first_byte;
+  metrics.slip = level.slip;
   if (const auto& server = level.server) {
     metrics.server = TrialMetrics::ServerTimes{.queue = server->queue,
                                                .compute_input = server->compute_input,

@@ -9,96 +9,15 @@
 
 #include "base/file.h"
 #include "base/thread.h"
-#include "model/config_change.h"
 #include "trial/commands.h"
+#include "trial/repository.h"
 
 namespace weir::trial {
 namespace {
 
 constexpr int kNoSuchProgram = 127;  // as a shell's exit status
 
-// A copy that shares the bytes where the file system can.
-Status LinkTree(const std::string& from, const std::string& to) {
-  std::error_code error;
-  TRY_STATUS(MakeFolders(to));
-  for (const auto& entry : std::filesystem::directory_iterator(from, error)) {
-    const std::string name = entry.path().filename().string(), target = to + "/" + name;
-    if (entry.is_directory(error)) {
-      TRY_STATUS(LinkTree(entry.path().string(), target));
-      continue;
-    }
-    const std::string source = std::filesystem::canonical(entry.path(), error).string();
-    if (!error) std::filesystem::create_hard_link(source, target, error);
-    if (error) std::filesystem::copy_file(source, target, error);
-    if (error) return FailErrno(target, error.value());
-  }
-  return error ? Status(FailErrno(from, error.value())) : Status{};
-}
-
-// The model's files as a repository has them, without a configuration.
-Status PutFiles(const model::Model& model, const std::string& folder) {
-  if (!model.folder.empty()) {
-    TRY_STATUS(LinkTree(model.folder, folder));
-    std::error_code error;
-    std::filesystem::remove(folder + "/config.pbtxt", error);
-    return {};
-  }
-  TRY_STATUS(MakeFolders(folder + "/1"));
-  std::error_code error;
-  std::filesystem::create_hard_link(model.path, folder + "/1/model.onnx", error);
-  if (error) std::filesystem::copy_file(model.path, folder + "/1/model.onnx", error);
-  if (error) return FailErrno(folder, error.value());
-  if (!model.recipe) return {};
-  return WriteFileWhole(folder + "/recipe.yaml", dataset::FormatRecipe(*model.recipe));
-}
-
-model::ConfigChange ChangeFor(const Setting& setting, const model::Model& model) {
-  model::ConfigChange change;
-  if (!setting.engine.empty()) change.parameters["engine"] = setting.engine;
-  if (!setting.is_emulated()) {
-    change.parameters["precision"] = setting.precision;
-    if (setting.threads > 0) change.parameters["threads"] = fmt::format("{}", setting.threads);
-    // One a thread where nobody asks for a number: the server may have fewer CPUs than this process.
-    const bool asked =
-        setting.streams > 0 || setting.instances > 1 || model::SessionDefaults(model).streams > 0;
-    change.parameters["streams"] = fmt::format("{}", asked ? StreamsOf(setting, model) : 0);
-  }
-  if (setting.server_batching) {
-    change.dynamic_batching = {.on = setting.server_batching->max_batch > 0,
-                               .max_queue_delay_us = setting.server_batching->delay_us};
-    if (setting.server_batching->max_batch > 0) change.max_batch_size = setting.server_batching->max_batch;
-  }
-  if (model.serving_max_batch > 0 &&
-      std::max(model.serving_max_batch, change.max_batch_size.value_or(0)) < setting.batch)
-    change.max_batch_size = setting.batch;
-  return change;
-}
-
 }  // namespace
-
-int StreamsOf(const Setting& setting, const model::Model& model) {
-  if (setting.is_emulated()) return 0;
-  // Each instance has the streams: two factors, and neither hides the other.
-  if (setting.streams > 0 || setting.instances > 1) return std::max(1, setting.streams) * setting.instances;
-  const infer::SessionOptions options = model::SessionDefaults(model);
-  if (options.streams > 0) return options.streams;
-  const int threads = setting.threads > 0 ? setting.threads : options.threads;
-  return threads > 0 ? std::min(threads, UsableCpus()) : UsableCpus();
-}
-
-Result<std::string> ServerLauncher::RepositoryOf(const Setting& setting, const model::Model& model) {
-  const std::string config = model::ChangeConfig(model.config, ChangeFor(setting, model));
-  std::string name = model.name;
-  const std::string repository = fmt::format(
-      "{}/{:016x}", options_.folder, Seed(1).Stream(name + "\n" + model.path + "\n" + config).value());
-  std::error_code error;
-  const std::string folder = repository + "/" + name;
-  if (std::filesystem::exists(folder + "/config.pbtxt", error)) return repository;
-  std::filesystem::remove_all(repository, error);
-  TRY_STATUS(PutFiles(model, folder));
-  TRY_STATUS(WriteFileWhole(folder + "/config.pbtxt", config));  // the last: with it the folder is whole
-  return repository;
-}
 
 Result<launch::NetworkLink*> ServerLauncher::LinkOf(const Network& network) {
   const std::optional<double> mean = network.variable
@@ -154,7 +73,7 @@ Result<launch::StartedServer> ServerLauncher::StartContainer(const Setting& sett
 
 Result<launch::StartedServer> ServerLauncher::StartOwn(const Setting& setting, const model::Model& model,
                                                        launch::NetworkLink* link) {
-  const std::string repository = TRY(RepositoryOf(setting, model));
+  const std::string repository = TRY(MakeRepository(options_.folder, setting, model));
   std::vector<std::string> arguments = ServeArguments(setting);
   if (setting.architecture == Architecture::kMicroservice) {
     launch::ServerImage image{.container = {.image = options_.image, .command = std::move(arguments)},
@@ -184,6 +103,8 @@ Result<launch::StartedServer> ServerLauncher::StartOwn(const Setting& setting, c
 
 Result<launch::StartedServer> ServerLauncher::StartOther(const Setting& setting, const OtherServer& other,
                                                          launch::NetworkLink* link) {
+  std::string repository;
+  if (!other.repository.empty()) repository = TRY(MakeRepository(options_.folder, setting, other));
   if (!other.image.empty()) {
     if (setting.architecture == Architecture::kDistributed)
       return Fail(
@@ -191,17 +112,24 @@ Result<launch::StartedServer> ServerLauncher::StartOther(const Setting& setting,
           fmt::format(
               "server {}: a container on the second node is not to be had; give its command, or its url",
               other.name));
-    return StartContainer(
-        setting, {.container = {.image = other.image, .command = other.arguments}, .ready = other.ready});
+    return StartContainer(setting, {.container = {.image = other.image, .command = other.arguments},
+                                    .model_repository = repository,
+                                    .ready = other.ready});
   }
-  return TRY(launch::StartServer(
-      {.command = other.command,
-       .ready = other.ready,
-       .cpus = setting.server_cpus,
-       .link = link,
-       .host = setting.architecture == Architecture::kDistributed ? options_.host : std::nullopt,
-       .start_timeout = 3 * options_.start_timeout},
-      clock_));
+  const bool is_away = setting.architecture == Architecture::kDistributed && options_.host;
+  if (is_away && !repository.empty()) {
+    const std::string name = std::filesystem::path(repository).filename().string();
+    TRY_STATUS(launch::CopyOverSsh(*options_.host, {.from = repository, .to_folder = ".cache/weir"}, clock_));
+    repository = ".cache/weir/" + name;
+  }
+  return TRY(launch::StartServer({.command = other.command,
+                                  .model_repository = repository,
+                                  .ready = other.ready,
+                                  .cpus = setting.server_cpus,
+                                  .link = link,
+                                  .host = is_away ? options_.host : std::nullopt,
+                                  .start_timeout = 3 * options_.start_timeout},
+                                 clock_));
 }
 
 Result<RunningServer> ServerLauncher::Start(const Setting& setting, const model::Model& model, Seed seed) {
@@ -221,7 +149,10 @@ Result<RunningServer> ServerLauncher::Start(const Setting& setting, const model:
   if (setting.server) {
     const std::string& said = is_http ? setting.server->http : setting.server->grpc;
     if (!said.empty())
-      address = said;
+      address = running.started ? TRY(launch::FillIn(said, {.ports = running.started->ports,
+                                                            .address = running.started->address,
+                                                            .model_repository = {}}))
+                                : said;
     else if (runs_anyway)
       address = setting.server->url;
   } else {

@@ -59,17 +59,11 @@ class ServerLauncher {
                                            launch::NetworkLink* link);
   Result<launch::StartedServer> StartContainer(const Setting& setting, launch::ServerImage image);
   Result<launch::NetworkLink*> LinkOf(const Network& network);
-  Result<std::string> RepositoryOf(const Setting& setting, const model::Model& model);
 
   const Options options_;
   const Clock& clock_;
   std::map<std::string, Result<launch::ContainerTool>> tools_;  // by image
   std::map<std::string, Result<std::unique_ptr<launch::NetworkLink>>> links_;
 };
-
-// How many batches compute side by side where the engine is one of this process, or of a server: as the
-// setting says (its streams in each of its instances), or the model's configuration, or one a thread. 0 for
-// an emulated accelerator: its own.
-int StreamsOf(const Setting& setting, const model::Model& model);
 
 }  // namespace weir::trial

@@ -65,7 +65,8 @@ OtherServer ReadServer(const Json& server) {
           .ready = server.value("ready", std::string()),
           .http = server.value("http", std::string()),
           .grpc = server.value("grpc", std::string()),
-          .model = server.value("model", std::string())};
+          .model = server.value("model", std::string()),
+          .repository = server.value("repository", std::string())};
 }
 
 Network ReadNetwork(const Json& level) {
@@ -134,6 +135,7 @@ Result<Setting> ReadSetting(const Json& factors) try {
   setting.threads = LevelOf(factors, "threads").get<int>();
   setting.streams = LevelOf(factors, "streams").get<int>();
   setting.instances = LevelOf(factors, "instances").get<int>();
+  setting.instances_given = factors.contains("instances");
   ReadFlags(factors, setting);
   const Json batching = factors.value("server_batching", Json("model"));
   if (batching == "off") setting.server_batching = ServerBatching{};

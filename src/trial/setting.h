@@ -51,6 +51,7 @@ struct OtherServer {
   std::string ready;                   // a URL
   std::string http, grpc;              // "http://HOST:PORT", "grpc://..."; empty: none, or those of its ports
   std::string model;                   // its name there; empty: as here
+  std::string repository;              // a folder of models whose config.pbtxt the trial sets; empty: none
 };
 
 struct ServerBatching {
@@ -85,6 +86,7 @@ struct Setting {
   std::string engine;  // with the accelerator in its place, where there is one; empty: as the model says
   std::string precision = "f32";
   int threads = 0, streams = 0, instances = 1;
+  bool instances_given = false;                    // else another server keeps its own number
   std::vector<std::string> run_flags, load_flags;  // of factors that the client obeys by a flag alone
   std::optional<ServerBatching> server_batching;   // nothing: as the model says
   Network network;

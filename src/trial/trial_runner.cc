@@ -11,6 +11,8 @@
 
 #include "base/file.h"
 #include "dataset/source.h"
+#include "infer/engine.h"
+#include "launch/container/container.h"
 #include "launch/page_cache.h"
 #include "launch/process/command.h"
 #include "launch/process/orphans.h"
@@ -18,6 +20,7 @@
 #include "study/length_check.h"
 #include "trial/page_cache_wish.h"
 #include "trial/places.h"
+#include "trial/repository.h"
 
 namespace weir::trial {
 namespace {
@@ -77,10 +80,14 @@ TrialRunner::TrialRunner(Options options, const study::StudyFile& study, const s
 Result<Setting> TrialRunner::SettingOf(const study::Configuration& configuration) const {
   Setting setting = TRY(ReadSetting(configuration.factors));
   setting.model = FindBeside(setting.model, options_.study_folder);
+  if (setting.server)
+    setting.server->repository = FindBeside(setting.server->repository, options_.study_folder);
   return setting;
 }
 
 Result<const model::Model*> TrialRunner::ModelOf(const Setting& setting) {
+  static const model::Model kUnknown;  // of another server, which knows its own
+  if (setting.model.empty() && setting.server) return &kUnknown;
   if (setting.model.empty()) return Fail(ErrorCode::kInvalidArgument, "the study names no model");
   const auto found = models_.find(setting.model);
   if (found != models_.end()) return &found->second;
@@ -353,7 +360,7 @@ Result<results::StudyProvenance::Materials> TrialRunner::Materials() {
   TRY_STATUS(CheckIsThere("data", study_.data, options_.study_folder));
   for (const study::Configuration& configuration : design_.configurations) {
     const std::string name = TRY(ReadSetting(configuration.factors)).model;
-    if (materials.models.contains(name)) continue;
+    if (name.empty() || materials.models.contains(name)) continue;
     TRY_STATUS(CheckIsThere("model", name, options_.study_folder));
     const model::Model& model = *TRY(ModelOf(TRY(SettingOf(configuration))));
     results::StudyProvenance::Model& facts = materials.models[name];
@@ -371,6 +378,26 @@ Result<results::StudyProvenance::Materials> TrialRunner::Materials() {
   return materials;
 }
 
+std::map<std::string, std::string> TrialRunner::Libraries() {
+  std::map<std::string, std::string> libraries;
+  bool contained = false;
+  for (const study::Configuration& configuration : design_.configurations) {
+    const auto setting = SettingOf(configuration);
+    if (!setting) continue;  // its trial says why
+    contained = contained || (setting->architecture == Architecture::kMicroservice &&
+                              (!setting->server || !setting->server->image.empty()));
+    const auto model = ModelOf(*setting);
+    if (!model || setting->is_emulated() ||
+        (setting->server && setting->architecture != Architecture::kInProcess))
+      continue;
+    const std::string name = model::EngineOf(**model, setting->engine);
+    if (name.starts_with("emulated") || libraries.contains(name)) continue;
+    if (const auto engine = infer::OpenEngine(name, clock_)) libraries[name] = (*engine)->version();
+  }
+  if (contained) libraries.merge(launch::ContainerToolVersions(clock_));
+  return libraries;
+}
+
 results::StudyProvenance::Paths TrialRunner::ResolvedPaths() const {
   const auto resolved = [&](const std::string& name) {
     std::error_code error;
@@ -384,6 +411,8 @@ results::StudyProvenance::Paths TrialRunner::ResolvedPaths() const {
     const auto setting = ReadSetting(configuration.factors);
     if (setting && !setting->model.empty())
       paths.models[EscapeBytes(setting->model)] = resolved(setting->model);
+    if (setting && setting->server && !setting->server->repository.empty())
+      paths.repositories[EscapeBytes(setting->server->repository)] = resolved(setting->server->repository);
   }
   return paths;
 }
