@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "advise/advice_files.h"
 #include "advise/decision.h"
 #include "advise/files.h"
 
@@ -121,25 +122,35 @@ TEST(Decide, AsksForATrialThatMeasuresTheTarget) {
   EXPECT_EQ(decision.measure_next.size(), 3u);
 }
 
+TEST(AdviceReadme, HasTheExpectedFiguresAndTheCheck) {
+  const PlayedStudy played = Play(kStudy, Usual);
+  const Goal goal{.targets = {*ParseTarget("p99<15ms")}, .rate = 550};
+  const Decision decision = Decide(played.design, played.trials, goal);
+  const results::AdviceResult advice = MakeAdvice(decision, played.design, goal);
+  const auto files = MakeFiles({.factors = advice.best->configuration, .model = "m"});
+  ASSERT_TRUE(files) << files.error().message;
+  const std::string text = AdviceReadme(advice, "m", *files);
+  EXPECT_THAT(text, testing::HasSubstr("| images/s | 200 | "));
+  EXPECT_THAT(text, testing::HasSubstr("The load takes 3 instances.\n"));
+  EXPECT_THAT(text, testing::HasSubstr("--percentile 99 --latency-threshold 15\n"));
+  for (const AdviceFile& one : *files) EXPECT_THAT(text, testing::HasSubstr("| " + one.name + " | `"));
+}
+
 const AdviceFile& FileNamed(const std::vector<AdviceFile>& files, const std::string& name) {
   return *std::ranges::find(files, name, &AdviceFile::name);
 }
 
 TEST(MakeFiles, WritesTheConfigurationOfAServer) {
-  const auto files = MakeFiles({.factors = {{"architecture", "microservice"},
-                                            {"batch", 8},
-                                            {"instances", 2},
-                                            {"engine", "emulated:base=1ms"},
-                                            {"server_batching", {{"max_batch", 16}, {"delay_us", 500}}}},
+  const auto files = MakeFiles({.factors = {{"architecture", "microservice"}, {"batch", 8}},
                                 .model = "Res_Net50",
+                                .config = "name: \"Res_Net50\"\n",
                                 .replicas = 3,
+                                .gpus = 1,
                                 .server_cores = 1.5,
                                 .memory_bytes = 200.0 * (1 << 20)});
   ASSERT_TRUE(files.has_value()) << files.error().message;
-  EXPECT_EQ(FileNamed(*files, "config.pbtxt").contents,
-            "name: \"Res_Net50\"\nmax_batch_size: 16\n"
-            "dynamic_batching { max_queue_delay_microseconds: 500 }\ninstance_group { count: 2 }\n"
-            "parameters { key: \"engine\" value: { string_value: \"emulated:base=1ms\" } }\n");
+  EXPECT_EQ(FileNamed(*files, "config.pbtxt").contents, "name: \"Res_Net50\"\n");
+  EXPECT_THAT(FileNamed(*files, "weir.slurm").contents, testing::HasSubstr("#SBATCH --gpus-per-task=1\n"));
   const std::string& text = FileNamed(*files, "kubernetes.yaml").contents;
   const size_t begin = text.find('\n') + 1;
   const auto deployment = ParseJson(text.substr(begin, text.find("\n---\n") - begin));
@@ -152,20 +163,54 @@ TEST(MakeFiles, WritesTheConfigurationOfAServer) {
   EXPECT_EQ(container["volumeMounts"][0]["mountPath"], "/models");
   EXPECT_EQ(container["resources"]["requests"]["cpu"], "1500m");
   EXPECT_EQ(container["resources"]["limits"]["memory"], "300Mi");
+  EXPECT_EQ(container["resources"]["limits"]["nvidia.com/gpu"], 1);
   EXPECT_EQ((*deployment)["spec"]["template"]["spec"]["volumes"][0]["name"], "models");
 }
 
 TEST(MakeFiles, WritesTheFlagsOfAConfigurationWithoutAServer) {
   const auto files = MakeFiles({.factors = {{"batch", 32}, {"mode", "sync"}, {"threads", 2}}, .model = "m"});
   ASSERT_EQ(files->size(), 1u);
-  EXPECT_EQ((*files)[0].contents, "--mode sync --batch 32 --threads 2\n");
+  EXPECT_EQ((*files)[0].contents, "--mode sync --batch 32 --precision f32 --threads 2\n");
+}
+
+TEST(MakeFiles, WritesForAnotherServerItsOwnCommand) {
+  Json server{{"name", "triton"},
+              {"command",
+               {"tritonserver", "--model-repository={model_repository}", "--http-port={http_port}", "a b%"}},
+              {"ready", "http://127.0.0.1:8000/"},
+              {"model", "slow"}};
+  const FilesInput input{.factors = {{"architecture", "microservice"}, {"server", server}},
+                         .model = "slow",
+                         .config = "backend: \"python\"\n"};
+  auto files = MakeFiles(input);
+  ASSERT_TRUE(files.has_value()) << files.error().message;
+  std::vector<std::string> names;
+  for (const AdviceFile& one : *files) names.push_back(one.name);
+  EXPECT_THAT(names, testing::ElementsAre("config.pbtxt", "server.sh", "triton.service", "triton.slurm"));
+  EXPECT_EQ(FileNamed(*files, "server.sh").contents,
+            "#!/bin/sh\nexec tritonserver --model-repository=/models --http-port=8000 'a b%'\n");
+  EXPECT_THAT(
+      FileNamed(*files, "triton.service").contents,
+      testing::HasSubstr("ExecStart=tritonserver --model-repository=/models --http-port=8000 \"a b%%\"\n"));
+
+  // With an image there are files of containers too.
+  FilesInput with_image = input;
+  with_image.image = "example.org/triton:1";
+  files = MakeFiles(with_image);
+  EXPECT_EQ(files->size(), 7u);
+  EXPECT_THAT(
+      FileNamed(*files, "Containerfile").contents,
+      testing::HasSubstr("FROM example.org/triton:1\nCOPY models /models\nENTRYPOINT [\"tritonserver\""));
 }
 
 TEST(MakeFiles, RefusesNamesAndServersThatItCannotWriteFor) {
   EXPECT_FALSE(MakeFiles({.model = "a b"}));
   EXPECT_FALSE(MakeFiles({.model = ""}));
   EXPECT_FALSE(MakeFiles({.model = "x\nExecStart=evil"}));
-  EXPECT_FALSE(MakeFiles({.factors = {{"server", {{"url", "grpc://h:1"}}}}, .model = "m"}));
+  const auto running = MakeFiles(
+      {.factors = {{"architecture", "microservice"}, {"server", {{"name", "t"}, {"url", "grpc://h:1"}}}},
+       .model = "m"});
+  EXPECT_EQ(running.error().code, ErrorCode::kUnsupported);
 }
 
 }  // namespace

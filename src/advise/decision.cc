@@ -19,11 +19,40 @@ namespace {
 
 constexpr double kAlpha = 0.05;
 
-std::optional<Expected> ExpectedOf(const study::Measured& measured, size_t configuration,
-                                   const std::string& metric) {
-  const auto summary = stats::Summarise(measured.Values(configuration, metric));
-  if (!summary) return std::nullopt;
-  return Expected{.n = summary->n, .value = summary->mean, .low = summary->low, .high = summary->high};
+// The trials, and the ends of the predictions among them.
+struct Evidence {
+  const study::Measured& measured;
+  std::span<const PredictedEnds> ends;
+
+  std::optional<Expected> Of(size_t configuration, const std::string& metric) const {
+    return ExpectedOf(measured, ends, configuration, metric);
+  }
+  bool IsEnd(size_t configuration) const {
+    return std::ranges::any_of(ends, [configuration](const PredictedEnds& one) {
+      return one.fast == configuration || one.slow == configuration;
+    });
+  }
+};
+
+// Logarithms by which a metric may lie lower and higher for the prediction's sake; 0 without ends.
+struct Spread {
+  double down = 0, up = 0;
+};
+
+Spread SpreadOf(const Evidence& evidence, size_t configuration, const std::string& metric) {
+  const auto ends = std::ranges::find(evidence.ends, configuration, &PredictedEnds::middle);
+  if (ends == evidence.ends.end()) return {};
+  const auto middle = stats::Summarise(evidence.measured.Values(configuration, metric));
+  if (!middle || !(middle->mean > 0)) return {};
+  Spread spread;
+  for (const size_t end : {ends->fast, ends->slow}) {
+    const auto there = stats::Summarise(evidence.measured.Values(end, metric));
+    if (!there || !(there->mean > 0)) continue;
+    const double log = std::log(there->mean / middle->mean);
+    spread.down = std::max(spread.down, -log);
+    spread.up = std::max(spread.up, log);
+  }
+  return spread;
 }
 
 struct Share {
@@ -56,9 +85,9 @@ Standing JudgeTarget(const Target& target, const std::optional<Expected>& figure
   return misses ? Standing::kMisses : Standing::kUndecided;
 }
 
-void JudgeTargets(const study::Measured& measured, const Goal& goal, Candidate& candidate) {
+void JudgeTargets(const Evidence& evidence, const Goal& goal, Candidate& candidate) {
   for (const Target& target : goal.targets) {
-    const auto figure = ExpectedOf(measured, candidate.configuration, target.metric);
+    const auto figure = evidence.Of(candidate.configuration, target.metric);
     const Standing standing = JudgeTarget(target, figure);
     if (standing == Standing::kMeets) continue;
     if (candidate.standing != Standing::kMeets && standing != Standing::kMisses) continue;
@@ -84,12 +113,16 @@ std::optional<double> ObjectiveOf(const Candidate& candidate, const Goal& goal) 
   return goal.rate ? candidate.cost_per_hour : candidate.cost_per_million_images;
 }
 
+std::string MetricOf(const Goal& goal) {
+  return goal.objective == Objective::kMemory ? kMemoryMetric : kThroughputMetric;
+}
+
 // Returns the log ratios of the objective, candidate over best and above 0 where the best is better, in the
 // blocks that both have.
 std::vector<double> LogRatios(const study::Measured& measured, const study::Design& design, const Goal& goal,
                               const Candidate& best, const Candidate& other) {
   const bool memory = goal.objective == Objective::kMemory;
-  const std::string metric = memory ? kMemoryMetric : kThroughputMetric;
+  const std::string metric = MetricOf(goal);
   double constant = 0;
   if (goal.objective == Objective::kCost)
     constant = std::log(*PriceOf(design.configurations[other.configuration].factors, goal) /
@@ -105,18 +138,37 @@ std::vector<double> LogRatios(const study::Measured& measured, const study::Desi
   return logs;
 }
 
-void CompareWithBest(const study::Measured& measured, const study::Design& design, const Goal& goal,
+// Widens the ratio of the best over another by what the predictions of their accelerators leave open. The two
+// are taken as independent.
+void Widen(const Evidence& evidence, const Goal& goal, const Candidate& best, const Candidate& other,
+           stats::Ratio& ratio) {
+  Spread of_best = SpreadOf(evidence, best.configuration, MetricOf(goal));
+  Spread of_other = SpreadOf(evidence, other.configuration, MetricOf(goal));
+  if (goal.objective == Objective::kMemory) {  // less is better
+    std::swap(of_best.down, of_best.up);
+    std::swap(of_other.down, of_other.up);
+  }
+  if (!ratio.low || !ratio.high || !(*ratio.low > 0)) return;
+  const double down = std::hypot(std::log(ratio.ratio / *ratio.low), of_best.down, of_other.up);
+  const double up = std::hypot(std::log(*ratio.high / ratio.ratio), of_best.up, of_other.down);
+  ratio.low = ratio.ratio * std::exp(-down);
+  ratio.high = ratio.ratio * std::exp(up);
+}
+
+void CompareWithBest(const Evidence& evidence, const study::Design& design, const Goal& goal,
                      const std::vector<size_t>& order, Decision& decision) {
   decision.best = order[0];
   if (order.size() < 2) return;
   decision.runner_up = order[1];
+  const Candidate& best = decision.candidates[order[0]];
   std::vector<double> p;
   for (size_t i = 1; i < order.size(); ++i) {
-    const auto logs =
-        LogRatios(measured, design, goal, decision.candidates[order[0]], decision.candidates[order[i]]);
+    const Candidate& other = decision.candidates[order[i]];
+    const auto logs = LogRatios(evidence.measured, design, goal, best, other);
     p.push_back(stats::PairedP(logs));
     if (i > 1) continue;
-    if (const auto ratio = stats::RatioOfLogs(logs)) {
+    if (auto ratio = stats::RatioOfLogs(logs)) {
+      Widen(evidence, goal, best, other, *ratio);
       decision.difference_low = ratio->low;
       decision.difference_high = ratio->high;
     }
@@ -210,30 +262,47 @@ std::string_view ToString(Standing standing) {
   return "";
 }
 
-Decision Decide(const study::Design& design, std::span<const study::PlayedTrials> played, const Goal& goal) {
+std::optional<Expected> ExpectedOf(const study::Measured& measured, std::span<const PredictedEnds> ends,
+                                   size_t configuration, const std::string& metric) {
+  const auto summary = stats::Summarise(measured.Values(configuration, metric));
+  if (!summary) return std::nullopt;
+  Expected expected{.n = summary->n, .value = summary->mean, .low = summary->low, .high = summary->high};
+  const Spread spread = SpreadOf({.measured = measured, .ends = ends}, configuration, metric);
+  if (expected.low && *expected.low > 0 && expected.value > 0)
+    expected.low =
+        expected.value * std::exp(-std::hypot(std::log(expected.value / *expected.low), spread.down));
+  if (expected.high && expected.value > 0)
+    expected.high =
+        expected.value * std::exp(std::hypot(std::log(*expected.high / expected.value), spread.up));
+  return expected;
+}
+
+Decision Decide(const study::Design& design, std::span<const study::PlayedTrials> played, const Goal& goal,
+                std::span<const PredictedEnds> ends) {
   const study::Measured measured(design, played);
+  const Evidence evidence{.measured = measured, .ends = ends};
   const std::vector<Share> shares = CountShares(design, played);
   Decision decision;
   int64_t valid = 0, all = 0, real = 0;
   for (size_t i = 0; i < design.configurations.size(); ++i) {
     valid += shares[i].valid;
     all += shares[i].all;
-    const auto throughput = ExpectedOf(measured, i, kThroughputMetric);
-    if (!throughput || !(throughput->value > 0)) continue;
+    const auto throughput = evidence.Of(i, kThroughputMetric);
+    if (evidence.IsEnd(i) || !throughput || !(throughput->value > 0)) continue;
     const Json& factors = design.configurations[i].factors;
     Candidate candidate{.configuration = i,
                         .throughput = *throughput,
-                        .p99_ms = ExpectedOf(measured, i, kP99Metric),
-                        .memory_bytes = ExpectedOf(measured, i, kMemoryMetric)};
+                        .p99_ms = evidence.Of(i, kP99Metric),
+                        .memory_bytes = evidence.Of(i, kMemoryMetric)};
     if (shares[i].mostly_valid()) {
-      JudgeTargets(measured, goal, candidate);
+      JudgeTargets(evidence, goal, candidate);
     } else {
       candidate.standing = Standing::kDisturbed;
       candidate.why =
           fmt::format("{} of {} trials are not VALID", shares[i].all - shares[i].valid, shares[i].all);
     }
     AddCost(factors, goal, candidate);
-    real += !IsEmulated(factors);
+    real += !IsEmulated(factors);  // a predicted accelerator is emulated too
     decision.candidates.push_back(std::move(candidate));
   }
   std::vector<size_t> order;
@@ -252,7 +321,7 @@ Decision Decide(const study::Design& design, std::span<const study::PlayedTrials
   if (order.empty())
     decision.no_answer = NoAnswer(decision, valid, all);
   else
-    CompareWithBest(measured, design, goal, order, decision);
+    CompareWithBest(evidence, design, goal, order, decision);
   if (decision.best) {
     const size_t index = decision.candidates[*decision.best].configuration;
     const auto bottleneck =

@@ -13,6 +13,7 @@
 #include "results/advice_result.h"
 #include "study/design.h"
 #include "study/entries.h"
+#include "study/measured.h"
 
 namespace weir::advise {
 
@@ -36,6 +37,12 @@ struct Candidate {
   std::optional<double> cost_per_hour, cost_per_million_images;
 };
 
+// A configuration with a predicted accelerator, and the same with the fast and the slow end of the
+// prediction's interval. The ends are no candidates: they widen the intervals of the middle.
+struct PredictedEnds {
+  size_t middle = 0, fast = 0, slow = 0;  // configurations of the design
+};
+
 struct Decision {
   std::vector<Candidate> candidates;      // in the order of the design; those that were measured
   std::optional<size_t> best, runner_up;  // indices of `candidates`
@@ -51,8 +58,15 @@ struct Decision {
 // Ranks the configurations whose trials are VALID for the most part and meet every target with the whole
 // interval of the mean. Compares them with the best by the paired log ratios of their objective in shared
 // blocks, with Holm's correction. Where real engines and emulated ones were both measured, only the real ones
-// are ranked.
-Decision Decide(const study::Design& design, std::span<const study::PlayedTrials> played, const Goal& goal);
+// are ranked. With `ends` every interval holds both uncertainties: that of the trials and, in quadrature on
+// the logarithms, that of the prediction.
+Decision Decide(const study::Design& design, std::span<const study::PlayedTrials> played, const Goal& goal,
+                std::span<const PredictedEnds> ends = {});
+
+// Returns the mean over the trials of a configuration with its interval, widened to the ends where it has
+// any; nullopt without trials.
+std::optional<Expected> ExpectedOf(const study::Measured& measured, std::span<const PredictedEnds> ends,
+                                   size_t configuration, const std::string& metric);
 
 // Returns what advice.json holds, without the search and the files.
 results::AdviceResult MakeAdvice(const Decision& decision, const study::Design& design, const Goal& goal);

@@ -2,19 +2,25 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "advise/advice_files.h"
 #include "advise/decision.h"
-#include "advise/files.h"
 #include "advise/goal.h"
+#include "advise/hardware.h"
 #include "advise/run_search.h"
 #include "base/file.h"
+#include "cli/accelerators.h"
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
 #include "launch/process/orphans.h"
+#include "results/study_provenance.h"
+#include "trial/places.h"
 #include "trial/study_folder.h"
 #include "trial/trial_runner.h"
 
@@ -24,8 +30,9 @@ namespace {
 struct Options {
   std::string source, folder, objective = "throughput", image = "localhost/weir", json;
   std::vector<std::string> targets, prices;
+  AskedAccelerators accelerators;
   double rate = 0;
-  bool rate_given = false;
+  bool rate_given = false, image_given = false;
 };
 
 std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
@@ -44,11 +51,18 @@ std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
                "quantity to optimise among the configurations that meet the targets (default throughput)");
   flags.Repeated("--price", options.prices,
                  "NAME=VALUE: price per hour of an architecture or accelerator, instead of the study's");
-  flags.Text("--image", options.image, "container image of weir's server (default localhost/weir)");
+  flags.Text("--hardware", options.accelerators.names,
+             "A,B: accelerators as --predictor describes them, before the data path of the study");
+  flags.Text("--predictor", options.accelerators.predictor, "file of weir fit, for --hardware");
+  flags.Text("--network", options.accelerators.network,
+             "name in the predictor's network table, or an ONNX file (default: the study's model)");
+  flags.Texts("--set", options.accelerators.set, "further columns of the predictor: column=value", false);
+  flags.Text("--image", options.image, "container image of the server (default localhost/weir)");
   flags.Text("--json", options.json, "write the result as JSON to this file; - for standard output");
   const auto status = flags.Parse(arguments);
   const auto given = flags.Given();
   options.rate_given = std::ranges::find(given, "--rate") != given.end();
+  options.image_given = std::ranges::find(given, "--image") != given.end();
   return status;
 }
 
@@ -66,63 +80,52 @@ Result<advise::Goal> ReadGoal(const Options& options, const study::Targets& stud
   return goal;
 }
 
-// Returns the greatest value of a metric over a configuration's trials; nullopt where it was not measured.
-std::optional<double> GreatestOf(const std::vector<study::PlayedTrials>& played, size_t configuration,
-                                 const Json::json_pointer& metric) {
-  std::optional<double> greatest;
-  for (const study::PlayedTrials& one : played) {
-    const Json& metrics = one.record.metrics;
-    if (one.trial.configuration != configuration || !metrics.contains(metric) || !metrics[metric].is_number())
-      continue;
-    greatest = std::max(greatest.value_or(0), metrics[metric].get<double>());
+// The grounds of a decision, and the places of what they name.
+struct Material {
+  const study::StudyFile& file;
+  const study::Design& design;
+  const std::vector<study::PlayedTrials>& played;
+  std::function<std::string(const std::string&)> find;
+  std::vector<advise::PredictedEnds> ends = {};  // empty without --hardware
+};
+
+// Writes the files of the best configuration, and lists them in `advice`.
+Status WriteFiles(const Options& options, const Material& material, const advise::Candidate& best,
+                  results::AdviceResult& advice, std::string& text) {
+  const advise::AdviceFilesInput input{.file = material.file,
+                                       .design = material.design,
+                                       .played = material.played,
+                                       .best = best,
+                                       .image = options.image_given ? options.image : "",
+                                       .find = material.find,
+                                       .predicted = !material.ends.empty()};
+  auto files = advise::MakeAdviceFiles(input);
+  if (!files) {
+    text += "note: no files are written: " + files.error().message + "\n";
+    return {};
   }
-  return greatest;
+  files->push_back(
+      {.name = "README.md", .contents = advise::AdviceReadme(advice, advise::ModelName(input), *files)});
+  for (const advise::AdviceFile& one : *files) {
+    TRY_STATUS(WriteFileWhole(options.folder + "/" + one.name, one.contents));
+    advice.files->push_back(one.name);
+  }
+  return {};
 }
 
-Result<std::vector<advise::AdviceFile>> FilesOf(const Options& options, const study::StudyFile& file,
-                                                const study::Design& design,
-                                                const std::vector<study::PlayedTrials>& played,
-                                                const advise::Candidate& best) {
-  const Json& factors = design.configurations[best.configuration].factors;
-  std::string model;
-  const Json& named = factors.contains("model") ? factors["model"] : Json();
-  if (named.is_string()) model = named.get<std::string>();
-  for (const study::FactorLevels& one : file.fixed) {
-    if (model.empty() && one.factor == "model" && one.levels[0].is_string()) model = one.levels[0];
-  }
-  const std::filesystem::path path(model);
-  return advise::MakeFiles(
-      {.factors = factors,
-       .model = path.extension() == ".onnx" ? path.stem().string() : path.filename().string(),
-       .image = options.image,
-       .replicas = best.instances.value_or(1),
-       .server_cores =
-           GreatestOf(played, best.configuration, Json::json_pointer("/server_resources/app_cpu/max")),
-       .memory_bytes = GreatestOf(played, best.configuration,
-                                  Json::json_pointer("/resources/container_memory_bytes/max"))});
-}
-
-Result<int> Finish(const Options& options, const study::StudyFile& file, const study::Design& design,
-                   const std::vector<study::PlayedTrials>& played, const advise::Goal& goal,
-                   const Console& console, std::optional<results::AdviceResult::Search> search) {
-  const advise::Decision decision = advise::Decide(design, played, goal);
-  results::AdviceResult advice = advise::MakeAdvice(decision, design, goal);
-  advice.search = std::move(search);
-  std::string text = advise::AdviceText(console.style(), advice);
+// `complete` adds to the advice what a search or the accelerators found.
+Result<int> Finish(const Options& options, const Material& material, const advise::Goal& goal,
+                   const Console& console,
+                   const std::function<void(const advise::Decision&, results::AdviceResult&)>& complete) {
+  const advise::Decision decision = advise::Decide(material.design, material.played, goal, material.ends);
+  results::AdviceResult advice = advise::MakeAdvice(decision, material.design, goal);
+  complete(decision, advice);
+  std::string text = advise::AdviceText(console.style(), advice) + advise::HardwareText(advice.hardware);
   if (!options.folder.empty()) {
     TRY_STATUS(MakeFolders(options.folder));
     advice.files.emplace();
-    if (decision.best) {
-      const auto files = FilesOf(options, file, design, played, decision.candidates[*decision.best]);
-      if (!files) {
-        text += "note: " + files.error().message + "\n";
-      } else {
-        for (const advise::AdviceFile& one : *files) {
-          TRY_STATUS(WriteFileWhole(options.folder + "/" + one.name, one.contents));
-          advice.files->push_back(one.name);
-        }
-      }
-    }
+    if (decision.best)
+      TRY_STATUS(WriteFiles(options, material, decision.candidates[*decision.best], advice, text));
     TRY_STATUS(WriteFileWhole(options.folder + "/advice.json", DumpJsonIndented(advice.ToJson()) + "\n"));
     text += fmt::format("files: {}\n", EscapeBytes(options.folder));
   }
@@ -137,59 +140,147 @@ int64_t MostTrials(const study::StudyFile& file, const study::Design& design) {
   return std::ssize(design.configurations) * std::max(kLeastRepeats, file.repeats);
 }
 
-Result<int> FromFile(const Options& options, const std::stop_token& stop, Console& console) {
-  const SteadyClock clock;
-  const study::StudyFile file =
-      TRY_CONTEXT(study::ParseStudy(TRY(ReadTextFile(options.source))), options.source);
-  const study::Design design = TRY_CONTEXT(study::MakeDesign(file), options.source);
-  const advise::Goal goal = TRY(ReadGoal(options, file.targets));
+// The study file of a search, and the means to play its trials.
+struct Stage {
+  study::StudyFile file;
+  std::string beside;  // the folder of the study file
+  trial::TrialRunner::Options runner;
+  const Clock& clock;
+
+  study::TrialFn PlayerOf(const study::StudyFile& study, const study::Design& design) const {
+    auto made = std::make_shared<trial::TrialRunner>(runner, study, design, clock);
+    return [made](const study::Trial& trial) { return made->Play(trial); };
+  }
+  std::string Find(const std::string& name) const { return trial::FindBeside(name, beside); }
+};
+
+// A target on a percentile is measured in every trial.
+Result<Stage> MakeStage(const Options& options, study::StudyFile file, const advise::Goal& goal,
+                        const std::string& beside, const Clock& clock) {
   if (options.folder.empty())
     return Fail(ErrorCode::kInvalidArgument, "-o DIR: a search wants a folder for its data and its advice");
-  for (const std::string& line : launch::RemoveOrphans(clock)) console.Note(line);
+  for (const advise::Target& target : goal.targets) {
+    if (target.metric.starts_with("response_ms.") && !file.targets.p99_ms) file.targets.p99_ms = target.limit;
+  }
   TRY_STATUS(MakeFolders(options.folder));
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) return FailErrno("/proc/self/exe", error.value());
   const std::string absolute = std::filesystem::absolute(options.folder, error).string();
   if (error) return FailErrno(options.folder, error.value());
-  trial::TrialRunner runner({.program = program,
-                             .folder = absolute + "/work",
-                             .image = options.image,
-                             .study_folder = std::filesystem::path(options.source).parent_path().string()},
-                            file, design, clock);
-  const Instant begin = clock.Now();
-  const advise::SearchRun run =
-      TRY(advise::RunSearch({.design = design,
-                             .goal = goal,
-                             .play = [&](const study::Trial& trial) { return runner.Play(trial); },
-                             .progress =
-                                 [&](const advise::SearchProgress& progress) {
-                                   console.Progress(
-                                       Seconds(clock.Now() - begin), "trials", progress.trials, 0,
-                                       fmt::format(", {}: {}", ToString(progress.phase), progress.label));
-                                 },
-                             .stop = stop,
-                             .options = {.most_trials = MostTrials(file, design), .seed = file.seed}}));
+  return Stage{.file = std::move(file),
+               .beside = beside,
+               .runner = {.program = program,
+                          .folder = absolute + "/work",
+                          .image = options.image,
+                          .study_folder = beside},
+               .clock = clock};
+}
+
+std::function<void(const advise::SearchProgress&)> ProgressOf(Console& console, const Clock& clock) {
+  return [&console, &clock, begin = clock.Now()](const advise::SearchProgress& progress) {
+    console.Progress(Seconds(clock.Now() - begin), "trials", progress.trials, 0,
+                     fmt::format(", {}: {}", ToString(progress.phase), progress.label));
+  };
+}
+
+Result<int> Search(const Options& options, const Stage& stage, const study::Design& design,
+                   const advise::Goal& goal, const std::stop_token& stop, Console& console) {
+  const advise::SearchRun run = TRY(advise::RunSearch(
+      {.design = design,
+       .goal = goal,
+       .play = stage.PlayerOf(stage.file, design),
+       .progress = ProgressOf(console, stage.clock),
+       .stop = stop,
+       .options = {.most_trials = MostTrials(stage.file, design), .seed = stage.file.seed}}));
   console.EndProgress();
   if (!run.answer) return kInterrupted;
-  const bool confirmed = !run.confirmation.empty();
-  return Finish(
-      options, file, design, confirmed ? run.confirmation : run.exploration, goal, console,
-      results::AdviceResult::Search{.trials = std::ssize(run.exploration) + std::ssize(run.confirmation),
-                                    .exploration_trials = std::ssize(run.exploration),
-                                    .confirmation_trials = std::ssize(run.confirmation),
-                                    .full_factorial_trials = std::ssize(design.trials),
-                                    .ending = std::string(ToString(run.answer->ending))});
+  const Material material{.file = stage.file,
+                          .design = design,
+                          .played = run.confirmation.empty() ? run.exploration : run.confirmation,
+                          .find = [&](const std::string& name) { return stage.Find(name); }};
+  return Finish(options, material, goal, console, [&](const auto&, results::AdviceResult& advice) {
+    advice.search = {.trials = std::ssize(run.exploration) + std::ssize(run.confirmation),
+                     .exploration_trials = std::ssize(run.exploration),
+                     .confirmation_trials = std::ssize(run.confirmation),
+                     .full_factorial_trials = std::ssize(design.trials),
+                     .ending = std::string(ToString(run.answer->ending))};
+  });
+}
+
+Result<int> CompareHardware(const Options& options, const Stage& stage, const study::Design& design,
+                            const advise::Goal& goal, const std::stop_token& stop, Console& console) {
+  const auto accelerators = TRY(ReadAccelerators(
+      options.accelerators, design, goal.price_per_hour,
+      [&](const std::string& name) { return stage.Find(name); }, console));
+  const advise::HardwareRun run = TRY(advise::RunHardware(
+      {.file = stage.file,
+       .goal = goal,
+       .accelerators = accelerators,
+       .player = [&](const auto& study, const auto& made) { return stage.PlayerOf(study, made); },
+       .progress = ProgressOf(console, stage.clock),
+       .stop = stop}));
+  console.EndProgress();
+  if (run.stopped) return kInterrupted;
+  const Material material{.file = stage.file,
+                          .design = run.design,
+                          .played = run.played,
+                          .find = [&](const std::string& name) { return stage.Find(name); },
+                          .ends = run.ends};
+  return Finish(options, material, run.goal, console,
+                [&](const advise::Decision& decision, results::AdviceResult& advice) {
+                  advice.hardware = advise::JudgeHardware(run, accelerators, decision);
+                  advice.search = {.trials = run.search_trials + std::ssize(run.played),
+                                   .exploration_trials = run.search_trials,
+                                   .confirmation_trials = std::ssize(run.played),
+                                   .full_factorial_trials = run.full_factorial_trials,
+                                   .ending = "each accelerator"};
+                });
+}
+
+Result<int> FromFile(const Options& options, const std::string& path, const std::stop_token& stop,
+                     Console& console) {
+  const SteadyClock clock;
+  study::StudyFile file = TRY_CONTEXT(study::ParseStudy(TRY(ReadTextFile(path))), path);
+  const advise::Goal goal = TRY(ReadGoal(options, file.targets));
+  const Stage stage = TRY(
+      MakeStage(options, std::move(file), goal, std::filesystem::path(path).parent_path().string(), clock));
+  const study::Design design = TRY_CONTEXT(study::MakeDesign(stage.file), path);
+  for (const std::string& line : launch::RemoveOrphans(clock)) console.Note(line);
+  return options.accelerators.names.empty() ? Search(options, stage, design, goal, stop, console)
+                                            : CompareHardware(options, stage, design, goal, stop, console);
+}
+
+// Models and repositories lie where the study found them.
+Result<int> FromStudy(const Options& options, const Console& console) {
+  const trial::StoredStudy stored = TRY(trial::ReadStoredStudy(options.source));
+  const advise::Goal goal = TRY(ReadGoal(options, stored.file.targets));
+  results::StudyProvenance::Paths paths;
+  if (auto provenance = results::StudyProvenance::FromJson(stored.journal.header.provenance))
+    paths = std::move(provenance->resolved);
+  const auto find = [&paths](const std::string& name) {
+    for (const auto* known : {&paths.models, &paths.repositories}) {
+      if (const auto found = known->find(EscapeBytes(name)); found != known->end()) return found->second;
+    }
+    return name;
+  };
+  const Material material{
+      .file = stored.file, .design = stored.design, .played = stored.journal.played, .find = find};
+  return Finish(options, material, goal, console, [](const auto&, const auto&) {});
 }
 
 Result<int> RunAdvise(const Options& options, const std::stop_token& stop) {
   Console console(options.json);
   TRY_STATUS(console.CheckJson());
+  TRY_STATUS(CheckAskedAccelerators(options.accelerators));
   std::error_code error;
-  if (!std::filesystem::is_directory(options.source, error)) return FromFile(options, stop, console);
-  const trial::StoredStudy stored = TRY(trial::ReadStoredStudy(options.source));
-  const advise::Goal goal = TRY(ReadGoal(options, stored.file.targets));
-  return Finish(options, stored.file, stored.design, stored.journal.played, goal, console, std::nullopt);
+  if (!std::filesystem::is_directory(options.source, error))
+    return FromFile(options, options.source, stop, console);
+  if (!options.accelerators.names.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--hardware plays new trials: give the study file, as in weir advise {}/{}",
+                            options.source, trial::kStudyFile));
+  return FromStudy(options, console);
 }
 
 }  // namespace

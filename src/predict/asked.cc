@@ -296,6 +296,21 @@ Status CheckAsked(const AskedRows& asked) {
   return {};
 }
 
+Result<PredictEngines> AnswerEngines(const AskedRows& asked, const Predictor& predictor,
+                                     const ModelFactsOf& facts_of, std::vector<std::string>& notes) {
+  const Spec& spec = predictor.spec();
+  const Settings base = TRY(RowOfFlags(asked, predictor, facts_of, notes).Make());
+  PredictEngines result{.name = spec.name, .engines = {}};
+  if (!spec.hardware) return Refuse(fmt::format("the predictor {} knows no hardware", spec.name));
+  for (const std::string& name : TRY(Hardware(asked, predictor, base))) {
+    Settings row = base;
+    row[spec.hardware->key] = name;
+    result.engines.push_back(TRY_CONTEXT(AsEngine(predictor, row, asked.batches), name));
+    result.engines.back().hardware = name;
+  }
+  return result;
+}
+
 Result<Answered> AnswerRows(const AskedRows& asked, const Predictor& predictor,
                             const ModelFactsOf& facts_of) {
   const Spec& spec = predictor.spec();

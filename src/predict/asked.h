@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "predict/predictor.h"
 #include "results/model_result.h"
+#include "results/predict_result.h"
 
 namespace weir::predict {
 
@@ -42,6 +43,11 @@ struct Answered {
 
 // Gives the facts of an ONNX file or a model folder.
 using ModelFactsOf = std::function<Result<results::ModelFacts>(const std::string& path)>;
+
+// Returns the emulated engine of each hardware asked for, over the batches asked for. Adds to `notes`. Errors
+// as AnswerRows, and kInvalidArgument for a predictor without hardware.
+Result<results::PredictEngines> AnswerEngines(const AskedRows& asked, const Predictor& predictor,
+                                              const ModelFactsOf& facts_of, std::vector<std::string>& notes);
 
 // Returns kInvalidArgument with the flag that is missing, or that the predictor has no use for.
 Result<Answered> AnswerRows(const AskedRows& asked, const Predictor& predictor, const ModelFactsOf& facts_of);

@@ -60,6 +60,18 @@ void FitLine(const std::vector<int>& batches, const std::vector<double>& times,
   }
 }
 
+std::string EngineText(const std::vector<int>& batches, const results::PredictEngines::Engine& engine) {
+  return fmt::format("emulated:base={:.6f}ms,per_item={:.6f}ms,batch={}", engine.base_ms, engine.per_item_ms,
+                     std::ranges::max(batches));
+}
+
+// Returns the line through an end of the predictions' intervals.
+results::PredictEngines::Line EndOf(const std::vector<int>& batches, const std::vector<double>& times) {
+  results::PredictEngines::Engine end;
+  FitLine(batches, times, end);
+  return {.engine = EngineText(batches, end), .base_ms = end.base_ms, .per_item_ms = end.per_item_ms};
+}
+
 }  // namespace
 
 Result<Settings> ParseSettings(const std::vector<std::string>& texts) {
@@ -213,16 +225,21 @@ Result<results::PredictEngines::Engine> AsEngine(const Predictor& predictor, con
   }
   const auto predictions = TRY(predictor.Predict(TRY(MakeTable(spec, rows))));
   results::PredictEngines::Engine engine{.hardware = {}, .engine = {}, .batches = batches, .outside = {}};
-  std::vector<double> times;
+  std::vector<double> times, fast, slow;
   for (size_t i = 0; i < predictions.size(); ++i) {
     const Prediction& p = predictions[i];
     if (!p.time_ms) return Refuse(fmt::format("batch {}: {}", batches[i], p.outside));
     times.push_back(StepTime(spec, *p.time_ms, batches[i]));
+    // The high end of a rate is the low end of a time.
+    const bool rate = spec.target_kind == TargetKind::kRate;
+    fast.push_back(times.back() * (rate ? *p.value / *p.high : *p.low / *p.value));
+    slow.push_back(times.back() * (rate ? *p.value / *p.low : *p.high / *p.value));
     if (p.regime == Regime::kOutside && engine.batches_outside++ == 0) engine.outside = p.outside;
   }
   FitLine(batches, times, engine);
-  engine.engine = fmt::format("emulated:base={:.6f}ms,per_item={:.6f}ms,batch={}", engine.base_ms,
-                              engine.per_item_ms, std::ranges::max(batches));
+  engine.engine = EngineText(batches, engine);
+  engine.fast = EndOf(batches, fast);
+  engine.slow = EndOf(batches, slow);
   return engine;
 }
 

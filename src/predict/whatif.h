@@ -55,7 +55,8 @@ Result<results::PredictAnswers::Job> TimeOfJob(const Spec& spec, const Settings&
 
 // Returns the line of least relative error through the predicted times of a step against its batch, as
 // settings: "emulated:base=1.2ms,per_item=0.34ms,batch=32". Returns kInvalidArgument for fewer than two
-// different batches, for more than one device, and if a batch is refused.
+// different batches, for more than one device, and if a batch is refused. Two lines more go through the ends
+// of the predictions' intervals.
 Result<results::PredictEngines::Engine> AsEngine(const Predictor& predictor, const Settings& row,
                                                  const std::vector<int>& batches);
 

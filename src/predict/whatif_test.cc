@@ -142,6 +142,14 @@ TEST(AsEngine, IsTheLineThroughTheTimesOfBatches) {
   EXPECT_EQ(engine->batches_outside, 0);
   EXPECT_EQ(engine->engine, fmt::format("emulated:base={:.6f}ms,per_item={:.6f}ms,batch=64", engine->base_ms,
                                         engine->per_item_ms));
+  // The ends of the intervals lie on both sides, in every batch.
+  const auto time = [](const auto& line, int batch) { return line.base_ms + line.per_item_ms * batch; };
+  for (const int batch : {8, 32, 64}) {
+    EXPECT_LT(time(engine->fast, batch), time(*engine, batch));
+    EXPECT_GT(time(engine->slow, batch), time(*engine, batch));
+  }
+  EXPECT_EQ(engine->slow.engine, fmt::format("emulated:base={:.6f}ms,per_item={:.6f}ms,batch=64",
+                                             engine->slow.base_ms, engine->slow.per_item_ms));
 
   const auto beyond = AsEngine(*predictor, row, {8, 640, 6400});
   ASSERT_TRUE(beyond.has_value());

@@ -71,6 +71,24 @@ void Describe(F& fields, Described<F, AdviceResult::Search>& search) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, AdviceResult::Hardware>& hardware) {
+  fields("name", hardware.name);
+  fields("engine", hardware.engine);
+  fields("fast_engine", hardware.fast_engine);
+  fields("slow_engine", hardware.slow_engine);
+  fields.Unless("outside", hardware.outside);
+  fields("label", hardware.label);
+  fields("standing", hardware.standing);
+  fields("throughput_images_per_s", hardware.throughput_images_per_s);
+  fields("accelerator_images_per_s", hardware.accelerator_images_per_s);
+  fields("fed_share", hardware.fed_share);
+  fields("feeding", hardware.feeding);
+  fields.Unless("bottleneck", hardware.bottleneck);
+  fields("price_per_hour", hardware.price_per_hour);
+  fields("cost_per_million_images", hardware.cost_per_million_images);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, AdviceResult>& advice) {
   fields("objective", advice.objective);
   fields("targets", advice.targets);
@@ -81,6 +99,7 @@ void Describe(F& fields, Described<F, AdviceResult>& advice) {
   fields("notes", advice.notes);
   fields("measure_next", advice.measure_next);
   fields("candidates", advice.candidates);
+  fields.IfAny("hardware", advice.hardware);
   fields("search", advice.search);
   fields("files", advice.files);
 }

@@ -67,6 +67,29 @@ struct AdviceResult {
     bool operator==(const Search&) const = default;
   };
 
+  // A predicted accelerator in front of the measured data path, in the configuration that suits it best.
+  struct Hardware {
+    static constexpr const char* kFed = "fed";  // at least 90 % of what it could do
+    static constexpr const char* kNotFed = "not fed";
+    static constexpr const char* kUndecided = "undecided";
+    static constexpr const char* kNotMeasured = "not measured";
+
+    std::string name;                      // in the predictor's table
+    std::string engine;                    // the emulated one in its place
+    std::string fast_engine, slow_engine;  // the ends of the prediction
+    std::string outside;                   // why it lies outside the predictor's data; empty: inside
+    std::string label;                     // of the configuration
+    std::string standing;                  // against the targets, as a candidate's
+    std::optional<Expected> throughput_images_per_s;   // measured; both uncertainties are in its interval
+    std::optional<Expected> accelerator_images_per_s;  // predicted, alone
+    std::optional<Expected> fed_share;                 // the first over the second
+    std::string feeding = kNotMeasured;
+    std::string bottleneck;
+    std::optional<double> price_per_hour;
+    std::optional<Expected> cost_per_million_images;
+    bool operator==(const Hardware&) const = default;
+  };
+
   std::string objective;
   std::vector<std::string> targets;
   std::optional<double> rate_images_per_s;
@@ -75,6 +98,7 @@ struct AdviceResult {
   std::optional<Comparison> comparison;
   std::vector<std::string> notes, measure_next;
   std::vector<Candidate> candidates;
+  std::vector<Hardware> hardware;
   std::optional<Search> search;
   std::optional<std::vector<std::string>> files;
 

@@ -26,12 +26,21 @@ void Describe(F& fields, Described<F, PredictAnswers::Job>& job) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, PredictEngines::Line>& line) {
+  fields("engine", line.engine);
+  fields("base_ms", line.base_ms);
+  fields("per_item_ms", line.per_item_ms);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, PredictEngines::Engine>& engine) {
   fields("hardware", engine.hardware);
   fields("engine", engine.engine);
   fields("base_ms", engine.base_ms);
   fields("per_item_ms", engine.per_item_ms);
   fields("greatest_error", engine.greatest_error);
+  fields("fast", engine.fast);
+  fields("slow", engine.slow);
   fields("batches", engine.batches);
   fields("batches_outside", engine.batches_outside);
   fields.Unless("outside", engine.outside);

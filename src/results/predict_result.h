@@ -45,9 +45,15 @@ struct PredictAnswers {
 
 // Emulated engines that take the predicted times.
 struct PredictEngines {
+  // An end of the predictions' intervals: an engine that is as fast, or as slow, as they allow.
+  struct Line {
+    std::string engine;
+    double base_ms = 0, per_item_ms = 0;
+  };
   struct Engine {
     std::string hardware, engine;
     double base_ms = 0, per_item_ms = 0, greatest_error = 0;  // the error is relative
+    Line fast, slow;
     std::vector<int> batches;
     int64_t batches_outside = 0;
     std::string outside;  // why; empty: absent
