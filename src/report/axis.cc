@@ -37,4 +37,20 @@ Scale::Kind KindFor(const std::vector<double>& values) {
   return least > 0 && most / least >= 8 ? Scale::Kind::kLogarithmic : Scale::Kind::kLinear;
 }
 
+std::vector<double> TicksOver(const std::vector<double>& values) {
+  constexpr size_t kMostValues = 12;
+  if (values.size() <= kMostValues) return values;
+  const double first = values.front(), last = values.back();
+  std::vector<double> ticks;
+  if (KindFor(values) == Scale::Kind::kLogarithmic) {
+    for (double power = std::pow(10, std::floor(std::log10(first))); power <= last; power *= 10) {
+      for (const double round : {1.0, 2.0, 5.0}) ticks.push_back(round * power);
+    }
+  } else {
+    ticks = TicksFromZero(last);
+  }
+  std::erase_if(ticks, [&](double tick) { return tick < first || tick > last; });
+  return ticks;
+}
+
 }  // namespace weir::report

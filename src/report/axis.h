@@ -23,6 +23,10 @@ class Scale {
 };
 
 // Logarithmic where the numbers span a factor of 8 or more and all are above 0, as batches do.
+// Returns the ticks of an axis over these values, which rise: each of them where they are at most twelve,
+// else round numbers between the first and the last.
+std::vector<double> TicksOver(const std::vector<double>& values);
+
 Scale::Kind KindFor(const std::vector<double>& values);
 
 }  // namespace weir::report

@@ -64,6 +64,19 @@ TEST(EscapeMarkdown, LeavesNoMarkup) {
   EXPECT_EQ(EscapeMarkdown("a|b*c_d[e]`f`<g>\nh"), "a\\|b\\*c\\_d\\[e\\]\\`f\\`&lt;g> h");
 }
 
+TEST(TicksOver, AreTheValuesWhereTheyAreFewAndRoundNumbersElse) {
+  EXPECT_THAT(TicksOver({1, 4, 8}), ElementsAre(1, 4, 8));
+  std::vector<double> many;
+  for (int i = 0; i < 100; ++i) many.push_back(3 + 0.11 * i);
+  EXPECT_THAT(TicksOver(many), ElementsAre(5, 10));
+  for (double& value : many) value = std::exp(value);
+  for (const double tick : TicksOver(many)) {
+    EXPECT_GE(tick, many.front());
+    EXPECT_LE(tick, many.back());
+  }
+  EXPECT_THAT(TicksOver(many), SizeIs(testing::AllOf(testing::Ge(4u), testing::Le(20u))));
+}
+
 TEST(TicksFromZero, AreRoundAndReachTheMost) {
   EXPECT_THAT(TicksFromZero(100), ElementsAre(0, 20, 40, 60, 80, 100));
   EXPECT_THAT(TicksFromZero(101), ElementsAre(0, 50, 100, 150));

@@ -1,6 +1,7 @@
 #include "report/html.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
@@ -38,12 +39,20 @@ constexpr std::string_view kDraw = R"js(
       const config = {axis, legend: {labelColor: ink, titleColor: ink}, rule: {color: ink}, point: {color: ink}, font: "system-ui, sans-serif"};
       place.hidden = false;
       vegaEmbed(place, spec, {renderer: "svg", ast: true, tooltip: {theme}, actions, config, downloadFileName: place.dataset.chart})
-        .then(() => place.parentElement.classList.add("drawn"))
+        .then(() => {
+          place.parentElement.classList.add("drawn");
+          const title = place.parentElement.querySelector("figcaption").textContent;
+          for (const menu of place.querySelectorAll("summary")) menu.setAttribute("aria-label", "Save the chart: " + title);
+        })
         .catch((error) => { place.hidden = true; console.error(error); });
     }
   };
   draw();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  // Paper has no clicks: sections that are folded are printed open.
+  const folded = [...document.querySelectorAll("section > details")];
+  addEventListener("beforeprint", () => { for (const one of folded) { one.dataset.was = one.open; one.open = true; } });
+  addEventListener("afterprint", () => { for (const one of folded) one.open = one.dataset.was === "true"; });
 })();
 )js";
 
@@ -62,7 +71,8 @@ svg.chart { width: 100%; max-width: 760px; height: auto; font: 12px system-ui, s
 svg .grid { stroke: var(--line); } svg .axis, svg .error { stroke: var(--ink); } svg .error { stroke-width: 1.4; }
 figure { margin: 1.2rem 0; } figcaption { font-weight: 600; } figure .live { width: 100%; max-width: 760px; } figure.drawn > svg.chart { display: none; }
 svg .dot { color: var(--ink); stroke: var(--ink); } .vega-embed details { z-index: 1; } .vega-embed summary { color: #1c2024; }
-@media print { figure .live { display: none !important; } figure.drawn > svg.chart { display: block; } details > summary { list-style: none; } }
+@media print { figure .live { display: none !important; } figure.drawn > svg.chart { display: block; } details > summary { list-style: none; } figure > details { display: none; } section > details::details-content { content-visibility: visible; block-size: auto; } }
+@media (max-width: 700px) { th, td { white-space: nowrap; } th.words, td.words { white-space: normal; min-width: 7rem; } }
 </style>
 )";
 
@@ -127,7 +137,10 @@ class Writer {
   }
 
   void WriteBlock(const Table& table) {
-    out_ += "<div class=\"scroll\"><table>\n";
+    // A region that scrolls is reached by keyboard too, and has a name.
+    const std::string name =
+        table.caption.empty() ? "Table: " + fmt::format("{}", fmt::join(table.columns, ", ")) : table.caption;
+    Add("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\"><table>\n", EscapeHtml(name));
     if (!table.caption.empty()) Add("<caption>{}</caption>\n", EscapeHtml(table.caption));
     out_ += "<thead><tr>";
     for (size_t i = 0; i < table.columns.size(); ++i)

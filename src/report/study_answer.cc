@@ -263,12 +263,12 @@ Section AnswerSection(const StudyResult& study) {
     section.blocks.emplace_back(Paragraph{
         fmt::format("No answer: {}.", study.no_answer.empty() ? "no trial counts" : study.no_answer),
         Paragraph::Tone::kWarning});
+    AddCommand(study, section);
     AddMissing(study, section);
     AddDrift(study, section);
     AddUnranked(study, section);
     AddList("Skipped:", std::move(skipped), section);
     AddTargets(study, section);
-    AddCommand(study, section);
     return section;
   }
   for (const StudyResult::Answer& answer : study.answers) AddOneAnswer(study, answer, section);

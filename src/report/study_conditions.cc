@@ -33,9 +33,9 @@ Table KeysAndValues(std::string caption, const Json& object) {
   for (const auto& [key, value] : object.items()) {
     if (value.is_object() || value.is_array()) {
       if (!value.empty())
-        table.rows.push_back({key, value.is_object() ? LevelsText(value) : DumpJson(value)});
+        table.rows.push_back({FactorWords(key), value.is_object() ? LevelsText(value) : DumpJson(value)});
     } else {
-      table.rows.push_back({key, Text(value)});
+      table.rows.push_back({FactorWords(key), Text(value)});
     }
   }
   return table;
@@ -92,7 +92,9 @@ std::optional<Paragraph> TopologyParagraph(const StudyResult& study) {
     found.insert(one.design.factors.value("architecture", std::string("in-process")));
   std::string text;
   if (found.contains("microservice"))
-    text += "Microservice: the server in a container on the client's machine. ";
+    text +=
+        "Microservice: the server in a container on the client's machine, with the host's own network "
+        "(--network=host): no bridge and no port mapping stand between. ";
   const std::string& host = study.study.server_host;
   if (found.contains("distributed"))
     text +=

@@ -13,17 +13,27 @@
 namespace weir::report {
 namespace {
 
+std::string XUnitOf(const std::string& x) {
+  if (x == "batch") return "pictures";
+  return x == results::ChartData::kResponseTime ? "ms" : "";
+}
+
+std::string NoteOf(const results::ChartData& figure, double confidence) {
+  if (figure.metric == results::ChartData::kRequestsPercent)
+    return "The requests of all trials together, up to 99 %. A time is known within 2.2 %.";
+  return fmt::format("Error bars: the {} interval of the mean (Student's t over the repeats), none below 0.",
+                     Percent(confidence));
+}
+
 Chart ToChart(const results::ChartData& figure, double confidence) {
   const Unit unit = UnitOf(figure.metric);
   Chart chart{.kind = figure.x.empty() ? Chart::Kind::kBars : Chart::Kind::kLines,
               .title = figure.title,
               .x_label = FactorWords(figure.x),
-              .x_unit = figure.x == "batch" ? "pictures" : "",
+              .x_unit = XUnitOf(figure.x),
               .y_label = MetricWords(figure.metric),
               .y_unit = unit.name,
-              .note = fmt::format("Error bars: the {} interval of the mean (Student's t over the repeats), "
-                                  "none below 0.",
-                                  Percent(confidence))};
+              .note = NoteOf(figure, confidence)};
   const auto scaled = [&unit](const std::optional<double>& value) {
     return value ? std::optional(*value * unit.scale) : std::nullopt;
   };
@@ -59,6 +69,33 @@ std::string Subtitle(const StudyResult& study) {
       Count(std::ssize(study.configurations), "configuration"), Count(study.blocks, "randomised block"),
       Count(trials.planned.value_or(0), "trial"), trials.valid, trials.suspect, trials.invalid, trials.failed,
       trials.skipped);
+}
+
+// Where the slowest requests lose their time, beside all requests of the same trials.
+Table SlowestTable(const StudyResult& study) {
+  Table table{.caption = "The slowest requests: where their time goes, in milliseconds",
+              .columns = {"configuration", "requests", "mean", "late start", "sending", "network and waiting",
+                          "server: queue", "server: model", "server: rest", "receiving"},
+              .text_columns = 2};
+  constexpr const char* kParts[] = {"slip",          "client_send", "wire_and_wait", "queue",
+                                    "compute_infer", "server_rest", "client_receive"};
+  const auto number = [](const results::Figures* found) {
+    return found == nullptr ? "-" : Number(found->mean);
+  };
+  for (size_t i = 0; i < study.configurations.size(); ++i) {
+    const results::Figures* above = study.FindFigures(i, "slowest.above_percentile");
+    if (above == nullptr || study.configurations[i].design.waterfall_only) continue;
+    for (const bool slowest : {true, false}) {
+      const std::string from = slowest ? "slowest.split_ms." : "split_ms.";
+      std::vector<std::string> row{
+          study.label(i), slowest ? fmt::format("above p{}", Number(above->mean)) : "all",
+          number(study.FindFigures(i, slowest ? "slowest.mean_ms" : "response_ms.mean"))};
+      for (const char* part : kParts) row.push_back(number(study.FindFigures(i, from + part)));
+      table.rows.push_back(std::move(row));
+    }
+  }
+  table.notes = {"Means over the trials. The server's own account has the queue, the model and the rest."};
+  return table;
 }
 
 }  // namespace
@@ -98,6 +135,8 @@ Section LatencySection(const StudyResult& study) {
       "Means over the trials with their intervals. A p99 needs 1,000 requests in a trial, a p99.9 "
       "10,000; where a trial had fewer it is absent."};
   section.blocks.emplace_back(std::move(table));
+  if (Table slowest = SlowestTable(study); !slowest.rows.empty())
+    section.blocks.emplace_back(std::move(slowest));
   return section;
 }
 

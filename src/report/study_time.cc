@@ -76,7 +76,8 @@ Table BottleneckTable(const StudyResult& study) {
   for (const StudyResult::Configuration& one : study.configurations) {
     if (!one.bottleneck || one.design.waterfall_only) continue;
     const StudyResult::Bottleneck& found = *one.bottleneck;
-    table.rows.push_back({one.design.label, found.stage, found.next.empty() ? "-" : found.next,
+    table.rows.push_back({one.design.label, FactorWords(found.stage),
+                          found.next.empty() ? "-" : FactorWords(found.next),
                           fmt::format("{} of {}", found.times, found.of), number(found.bound),
                           IntervalText(study.FindFigures(one.index, "throughput_images_per_s")),
                           number(found.next_bound), found.gain ? IntervalText(*found.gain) : "-"});

@@ -157,7 +157,7 @@ std::string DrawLines(const Chart& chart, const std::string& id) {
     svg += Text(kLeft - 8, y(tick) + 4, "end", Number(tick));
   }
   double taken = -1e9;  // numbers that would run into each other are left out
-  for (const double value : extent.xs) {
+  for (const double value : TicksOver(extent.xs)) {
     svg += LineFrom(x(value), bottom, x(value), bottom + 5, "class=\"axis\"");
     if (x(value) - taken < 30) continue;
     svg += Text(x(value), bottom + 18, "middle", Number(value));

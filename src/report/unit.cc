@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "results/study_result.h"
+
 namespace weir::report {
 namespace {
 
@@ -45,6 +47,7 @@ constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"throughput_images_per_s", "throughput"},
     {"throughput_per_s", "throughput"},
     {"rows_per_s", "throughput"},
+    {"response_ms", "response time"},
     {"response_ms.mean", "mean response time"},
     {"response_ms.p50", "median response time"},
     {"response_ms.p90", "p90 of the response time"},
@@ -54,6 +57,7 @@ constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"response_ms.max", "longest response time"},
     {"service_ms.mean", "mean service time"},
     {"service_ms.p99", "p99 of the service time"},
+    {results::ChartData::kRequestsPercent, "requests that took no longer"},
     {"server_start_s", "start of the server"},
     {"wall_s", "time of a trial"},
     {"accuracy.top1", "top-1 accuracy"},

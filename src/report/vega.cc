@@ -116,7 +116,7 @@ Json LinesSpec(const Chart& chart) {
   std::ranges::sort(xs);
   const auto [from, to] = std::ranges::unique(xs);
   xs.erase(from, to);
-  x["axis"] = {{"values", xs}};
+  x["axis"] = {{"values", TicksOver(xs)}, {"format", "~g"}, {"labelOverlap", true}};
   Json y = Quantitative("value", y_title);
   y["scale"] = {{"zero", true}};
   const Json tooltip{{{"field", "series"}, {"title", "series"}},
@@ -161,6 +161,7 @@ Json BarsSpec(const Chart& chart) {
                      {{"field", "text"}, {"title", title}},
                      {{"field", "note"}, {"title", "note"}}};
   Json length = Quantitative("value", title);
+  length["axis"] = {{"labelOverlap", true}};
   Json bar{{"mark", {{"type", "bar"}, {"height", 14}, {"opacity", HasDots(chart) ? 0.6 : 1.0}}},
            {"encoding",
             {{"x", length},

@@ -49,6 +49,14 @@ void Describe(F& fields, Described<F, LoadResult::Split>& split) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, LoadResult::Slowest>& slowest) {
+  fields.FromZero("above_percentile", slowest.above_percentile);
+  fields.FromZero("n", slowest.n);
+  fields.FromZero("mean_ms", slowest.mean);
+  fields("split_ms", slowest.split);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, RunResult::Stages>& stages) {
   fields("model_prepare", stages.model_prepare);
   fields("warm_up", stages.warm_up);

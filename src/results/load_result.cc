@@ -57,14 +57,6 @@ void Describe(F& fields, Described<F, LoadResult::ServerTimes>& times) {
 }
 
 template <typename F>
-void Describe(F& fields, Described<F, LoadResult::Slowest>& slowest) {
-  fields.FromZero("above_percentile", slowest.above_percentile);
-  fields.FromZero("n", slowest.n);
-  fields.FromZero("mean_ms", slowest.mean);
-  fields("split_ms", slowest.split);
-}
-
-template <typename F>
 void Describe(F& fields, Described<F, LoadResult::Mlperf>& mlperf) {
   fields("metric", mlperf.metric);
   fields("valid", mlperf.valid);
@@ -96,6 +88,7 @@ void Describe(F& fields, Described<F, LoadResult::Level>& level) {
   fields.FromZero("failed", level.failed);
   fields.FromZero("unsent", level.unsent);
   fields("response_ms", level.response);
+  fields.Unless("response_counts", level.response_counts);
   fields("service_ms", level.service);
   fields("first_byte_ms", level.first_byte);
   fields("client_send_ms", level.client_send);
@@ -151,6 +144,15 @@ void Describe(F& fields, Described<F, LoadResult>& result) {
   fields("generator", result.generator);
   fields("interrupted", result.interrupted);
   fields.IfAny("provenance", result.provenance);
+}
+
+double LoadResult::BucketBeginMs(int64_t bucket) {
+  return 1e-3 * std::exp2(static_cast<double>(bucket) / kBucketsPerDoubling);
+}
+
+int64_t LoadResult::BucketOf(double ms) {
+  if (!(ms > 1e-3)) return 0;
+  return static_cast<int64_t>(kBucketsPerDoubling * std::log2(1e3 * ms));
 }
 
 Json LoadResult::Interval::ToValue() const { return Json::array({low, high}); }

@@ -19,6 +19,11 @@ struct LoadResult {
   static constexpr std::pair<const char*, double> kPercentiles[] = {
       {"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p99_9", 0.999}};
   static constexpr size_t kPercentileCount = std::size(kPercentiles);
+  // Response times fall into buckets: k holds those from 2^(k/32) to 2^((k+1)/32) us, 2.2 % wide. Bucket 0
+  // also holds shorter ones. Counts of several trials may be added.
+  static constexpr double kBucketsPerDoubling = 32;
+  static double BucketBeginMs(int64_t bucket);
+  static int64_t BucketOf(double ms);
   static constexpr const char* kMean = "mean";  // the mean's name in Times::intervals_95
 
   static constexpr const char* kClosed = "closed";  // of Level::load_model
@@ -128,6 +133,8 @@ struct LoadResult {
     std::optional<double> elapsed_s;
     int64_t planned = 0, answered = 0, failed = 0, unsent = 0;
     Times response, service, first_byte;
+    std::vector<std::pair<int64_t, int64_t>>
+        response_counts;  // bucket and count, of those that are not empty
     std::optional<Times> client_send;
     Times slip;
     std::map<std::string, int64_t> errors;  // by kind

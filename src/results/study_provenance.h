@@ -28,7 +28,8 @@ struct StudyProvenance {
   };
   // Absolute paths, through EscapeBytes.
   struct Paths {
-    std::map<std::string, std::string> models;  // by the study's name
+    std::map<std::string, std::string> models;        // by the study's name
+    std::map<std::string, std::string> repositories;  // of other servers, by the study's name
     std::optional<std::string> data;
     bool operator==(const Paths&) const = default;
   };

@@ -146,8 +146,12 @@ struct ChartData {
     bool operator==(const Series&) const = default;
   };
 
+  // Names of a distribution's axes: the share of the requests that took no longer, over their response time.
+  static constexpr const char* kRequestsPercent = "requests_percent";
+  static constexpr const char* kResponseTime = "response time";
+
   std::string title, metric;
-  std::string x;  // the factor
+  std::string x;  // the factor, or kResponseTime
   std::vector<Series> series;
   bool operator==(const ChartData&) const = default;
 };

@@ -66,7 +66,9 @@ void Describe(F& fields, Described<F, TrialMetrics>& metrics) {
   fields("service_ms", metrics.service);
   fields("first_byte_ms", metrics.first_byte);
   fields("slip_ms", metrics.slip);
+  fields.Unless("response_counts", metrics.response_counts);
   fields("split_ms", metrics.split);
+  fields("slowest", metrics.slowest);
   fields("server_ms", metrics.server);
   fields("server_mean_batch", metrics.server_mean_batch);
   fields("server_requests", metrics.server_requests);

@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -60,11 +62,12 @@ struct TrialMetrics {
   std::optional<Bounds> bounds;
   std::optional<RunResult::CpuTimes> cpu_ms_per_image;
   std::optional<RunResult::Accuracy> accuracy;
-  // The load generator tells these. The times may be those of one that ran beside the application. They have
-  // no intervals: those are worked out over trials.
+  // The load generator tells these. The times may be those of one that ran beside the application.
   std::optional<double> throughput_per_s, rows_per_s;
   std::optional<LoadResult::Times> response, service, first_byte, slip;
+  std::vector<std::pair<int64_t, int64_t>> response_counts;  // by LoadResult's buckets
   std::optional<LoadResult::Split> split;
+  std::optional<LoadResult::Slowest> slowest;
   std::optional<ServerTimes> server;
   std::optional<double> server_mean_batch;
   std::optional<LoadResult::ServerRequests> server_requests;

@@ -1,7 +1,5 @@
 #include "study/figures.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -215,7 +213,8 @@ std::vector<Figure> Usual(const StudyFile& study, const Design& design) {
   return figures;
 }
 
-// Returns the configurations that the answers rank, the best first, then the others; those with the metric.
+}  // namespace
+
 std::vector<size_t> BestFirst(const Design& design, const Analysis& analysis, const std::string& metric) {
   std::vector<size_t> order;
   const auto add = [&](size_t index) {
@@ -230,8 +229,6 @@ std::vector<size_t> BestFirst(const Design& design, const Analysis& analysis, co
   for (size_t i = 0; i < design.configurations.size(); ++i) add(i);
   return order;
 }
-
-}  // namespace
 
 bool Shows(const std::vector<LevelLists>& where, const Json& factors) {
   const auto fits = [&factors](const LevelLists& lists) {
@@ -253,31 +250,6 @@ std::vector<ChartData> DrawFigures(const StudyFile& study, const Design& design,
     }
   }
   return charts;
-}
-
-std::vector<ChartData> DrawLatency(const Design& design, const Analysis& analysis) {
-  constexpr std::pair<const char*, double> kPercentiles[] = {
-      {"p50", 50}, {"p90", 90}, {"p95", 95}, {"p99", 99}, {"p99_9", 99.9}};
-  ChartData chart{.title = "Response time by percentile, the best configurations first",
-                  .metric = "response_ms",
-                  .x = "percentile"};
-  for (const size_t i : BestFirst(design, analysis, "response_ms.p50")) {
-    if (chart.series.size() == kMostSeries) break;
-    ChartSeries series{.name = design.configurations[i].label};
-    for (const auto& [name, percentile] : kPercentiles) {
-      const auto* found = FindFigures(analysis.configurations[i], fmt::format("response_ms.{}", name));
-      if (found == nullptr) continue;
-      series.points.push_back({.x = percentile,
-                               .mean = found->summary.mean,
-                               .low = found->summary.low,
-                               .high = found->summary.high,
-                               .n = found->summary.n,
-                               .suspect = analysis.configurations[i].tally.suspect});
-    }
-    if (series.points.size() > 1) chart.series.push_back(std::move(series));
-  }
-  if (chart.series.empty()) return {};
-  return {std::move(chart)};
 }
 
 std::vector<ChartData> DrawMemory(const Design& design, const Analysis& analysis) {

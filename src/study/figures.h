@@ -28,8 +28,8 @@ inline constexpr size_t kMostSeries = 6;
 std::vector<ChartData> DrawFigures(const StudyFile& study, const Design& design, const Analysis& analysis,
                                    const Measured& measured);
 
-// Returns the percentiles of the response time of the best configurations, where trials have any.
-std::vector<ChartData> DrawLatency(const Design& design, const Analysis& analysis);
+// Returns the configurations that the answers rank, the best first, then the others; those with the metric.
+std::vector<size_t> BestFirst(const Design& design, const Analysis& analysis, const std::string& metric);
 
 // Returns the greatest memory over the batches in flight where those vary, else of each configuration.
 std::vector<ChartData> DrawMemory(const Design& design, const Analysis& analysis);

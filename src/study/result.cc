@@ -6,6 +6,7 @@
 
 #include "study/factor.h"
 #include "study/figures.h"
+#include "study/latency.h"
 
 namespace weir::study {
 namespace {
@@ -341,7 +342,7 @@ StudyResult MakeResult(const ResultInputs& inputs) {
   for (const Answer& one : analysis.answers.answers) result.answers.push_back(ToAnswer(one, objective));
   result.no_answer = analysis.answers.none;
   result.figures = DrawFigures(inputs.study, inputs.design, analysis, measured);
-  result.latency_figures = DrawLatency(inputs.design, analysis);
+  result.latency_figures = DrawLatency(inputs.design, analysis, measured);
   result.memory_figures = DrawMemory(inputs.design, analysis);
   result.stability_figures = DrawStability(measured, objective);
   for (const MissingMetric& one : analysis.missing)

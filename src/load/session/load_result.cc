@@ -158,6 +158,17 @@ void AddSplit(const LevelResult& level, double percentile, LoadResult::Level& ma
     made.slowest = SlowestResult(*slowest, percentile, !level.tally.send.empty());
 }
 
+// Returns the counts in the coarse buckets of results, which those of other trials may be added to.
+std::vector<std::pair<int64_t, int64_t>> CountsOf(const stats::Histogram& times) {
+  std::vector<std::pair<int64_t, int64_t>> counts;
+  for (const auto& [nanoseconds, count] : times.Buckets()) {
+    const int64_t bucket = LoadResult::BucketOf(1e-6 * static_cast<double>(nanoseconds));
+    if (counts.empty() || counts.back().first != bucket) counts.emplace_back(bucket, 0);
+    counts.back().second += count;
+  }
+  return counts;
+}
+
 LoadResult::Level LevelOf(const LoadOptions& options, int batch, const LevelResult& level) {
   LoadResult::Level made;
   AddSetting(level, made);
@@ -182,6 +193,7 @@ LoadResult::Level LevelOf(const LoadOptions& options, int batch, const LevelResu
     const double mean = made.response.mean.value_or(0);
     made.response.intervals_95[LoadResult::kMean] = {mean - *half - OutsideOfServerMs(level), mean + *half};
   }
+  made.response_counts = CountsOf(level.tally.response);
   made.service = TimesOf(level.tally.service, send);
   made.first_byte = TimesOf(level.tally.first_byte, send);
   made.client_send = TimesIfAny(send);
