@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Finds places in src/ that name a key of a result as a string outside src/results: other code reads and writes the structs there.
 A result key is any key in the schemas of docs/reference/schema. Tests are left out. ALLOWED has the files whose keys only look the same,
-each with the reason."""
+each with the reason.
+
+It also finds the other fault: a key of a schema that no struct describes, so that nothing writes it."""
 import argparse
 import collections
 import fnmatch
@@ -28,7 +30,7 @@ ALLOWED = [
     ("load/session/session_requests.cc", {"recipe"}, "a parameter in the model's metadata"),
     ("load/session/local_target.cc", {"recipe"}, "a parameter in the model's metadata"),
     ("run/local_backend.cc", {"streams"}, "a parameter of an engine"),
-    ("trial/server_launcher.cc", None, "parameters of engines in config.pbtxt"),
+    ("trial/repository.cc", None, "parameters of engines in config.pbtxt"),
     ("identity/vectors_file.cc", {"name"}, "JSON lines of embeddings: an input, and the export of one"),
     ("prepare/labels.cc", {"label"}, "columns of people's tables of labels"),
     ("dataset/recipe.cc", None, "recipe.yaml"),
@@ -36,10 +38,13 @@ ALLOWED = [
     ("predict/table/*.cc", None, "SPEC files, their expressions, and columns of tables; the place of a trial in a journal"),
     ("predict/estimators/trees.cc", None, "XGBoost's own JSON"),
     ("report/vega.cc", None, "Vega-Lite's own JSON"),
-    ("advise/files.cc", None, "manifests of Kubernetes and KServe"),
+    ("advise/kubernetes.cc", None, "manifests of Kubernetes and KServe"),
     ("advise/decision.cc", {"accelerator", "architecture", "engine"}, "factors"),
     ("advise/goal.cc", None, "words of a target"),
-    ("cli/advise.cc", {"model", "cost", "throughput", "memory"}, "a factor, and words of a flag"),
+    ("cli/advise.cc", {"cost", "throughput", "memory"}, "words of a flag"),
+    ("cli/accelerators.cc", {"model", "batch"}, "factors"),
+    ("advise/hardware.cc", {"batch"}, "a factor"),
+    ("advise/advice_files.cc", None, "factors, and words of a command"),
     # Levels of a study's factors: the words of its YAML file.
     ("study/study_file.cc", None, "the study's YAML file"),
     ("study/study_json.cc", None, "the study's YAML file, as a journal keeps it"),
@@ -61,12 +66,13 @@ ALLOWED = [
     ("probe/storage_result.cc", {"queue", "open", "read", "close"}, "names of stages"),
     ("probe/storage_phases.cc", {"queue", "open", "read", "close"}, "names of stages"),
     ("cli/probe.cc", {"train", "files"}, "words of flags"),
-    ("study/figures.cc", {"p50", "p90", "p95", "p99", "p99_9"}, "names of metrics"),
+    ("study/latency.cc", {"p50", "p90", "p95", "p99", "p99_9"}, "names of metrics"),
     ("study/next_bottleneck.cc", {"network", "bottleneck", "mode"}, "names of metrics and of a factor"),
     ("study/length_check.cc", {"wall_s", "images"}, "names of metrics"),
     ("report/unit.cc", None, "names of metrics and of bottlenecks, with their words for people"),
     ("report/study_csv.cc", None, "names of columns"),
     ("report/study_*.cc", {"configuration", "factor", "p50"}, "columns of tables for people"),
+    ("report/study_report.cc", {"slip"}, "names of metrics"),
     ("cli/main.cc", None, "names of verbs"),
     ("cli/load_flags.cc", {"http"}, "words of a flag"),
     ("cli/prepare_flags.cc", {"files"}, "words of a flag"),
@@ -85,6 +91,22 @@ def keys_of(schema):
         return set()
     properties = schema.get("properties", {})
     return set(properties if isinstance(properties, dict) else ()).union(*(keys_of(value) for value in schema.values()), set())
+
+
+# The files below src/ that describe the keys of every schema, and those of one schema beside results/SCHEMA_*.
+SHARED = ["results/describe.h", "results/describe_runs.h", "results/schema_version.h", "results/check_results.cc", "results/verdict.cc"]
+DESCRIBED_IN = {"advise": ["results/advice_result.cc"], "common": ["results/*"], "feed": ["feed/state.cc"], "study": ["results/trial_result.cc"]}
+
+
+def undescribed(root):
+    """Returns (schema, key) for each key of a schema that no struct of its results names."""
+    found = []
+    for path in sorted((root / "docs/reference/schema").glob("*.json")):
+        patterns = SHARED + [f"results/{path.stem.split('-')[0]}_*"] + DESCRIBED_IN.get(path.stem, [])
+        sources = {source for pattern in patterns for source in (root / "src").glob(pattern) if not source.stem.endswith("_test")}
+        words = set().union(*(re.findall(r'"(\w+)"', source.read_text()) for source in sources))
+        found += [(path.stem, key) for key in sorted(keys_of(json.loads(path.read_text())) - words)]
+    return found
 
 
 def is_allowed(path, key):
@@ -112,14 +134,17 @@ def main():
     arguments = parser.parse_args()
     keys = set().union(*(keys_of(json.loads(path.read_text())) for path in (arguments.root / "docs/reference/schema").glob("*.json")))
     found = uses(keys, arguments.root / "src")
+    promised = undescribed(arguments.root)
     if arguments.by_file:
         for path, count in collections.Counter(path for path, _, _ in found).most_common():
             print(f"{count:4} src/{path}")
     else:
         for path, number, key in found:
             print(f"src/{path}:{number}: \"{key}\" is a key of a result: read and write the struct in src/results")
-    print(f"{len(found)} uses of {len(keys)} result keys outside src/results")
-    return int(bool(found) or not keys)
+    for schema, key in promised:
+        print(f"docs/reference/schema/{schema}.json: no struct of results describes \"{key}\", so nothing writes it")
+    print(f"{len(found)} uses of {len(keys)} result keys outside src/results, {len(promised)} keys of schemas that no struct describes")
+    return int(bool(found or promised) or not keys)
 
 
 if __name__ == "__main__":
