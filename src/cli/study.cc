@@ -34,6 +34,8 @@ std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
       "weir study studies/quick.yaml -o quick");
   flags.Required("FILE", request.file, "study file (docs/studies.md)");
   flags.Text("-o,--output", request.folder, "folder for the journal and the report; new, unless --resume");
+  flags.Text("--model", request.model, "MODEL in the place of the study's");
+  flags.Text("--data", request.data, "files, folder or prepared set in the place of the study's data");
   flags.Switch("--resume", request.resume, "continue the study in that folder");
   flags.Switch("--dry-run", options.dry_run,
                "play a few trials, list all trials in order and the time they need; keep nothing");

@@ -14,6 +14,7 @@
 #include "record/provenance.h"
 #include "results/study_provenance.h"
 #include "study/length_check.h"
+#include "study/override.h"
 #include "study/result.h"
 #include "trial/quiet.h"
 #include "trial/server_image.h"
@@ -30,6 +31,15 @@ Result<Duration> WaitBudget(const StudyRequest& request) {
   const Duration budget = TRY_CONTEXT(ParseDuration(request.wait_quiet, 7 * 24h), "--wait-quiet");
   if (budget > Duration::zero()) return budget;
   return Fail(ErrorCode::kInvalidArgument, "--wait-quiet: the time must be above 0, as in 10m");
+}
+
+// A name of the request is of the working folder, and the study's copy lies elsewhere.
+Result<std::string> AbsoluteName(const std::string& name) {
+  if (name.contains("://")) return name;
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(name, error);
+  if (error) return FailErrno(name, error.value());
+  return absolute.lexically_normal().string();
 }
 
 Result<TrialRunner::Options> RunnerOptions(const StudyRequest& request, const std::string& folder) {
@@ -67,7 +77,8 @@ void WarnOfShortTrials(const PlannedStudy& plan, TrialRunner& runner, const Stud
 // Returns the facts that must not change when a study resumes.
 Result<Json> ProvenanceOf(const StudyRequest& request, const study::StudyFile& file, TrialRunner& runner) {
   const results::StudyProvenance provenance{
-      .common = record::CollectProvenance({.command = request.command, .seed = file.seed, .libraries = {}}),
+      .common = record::CollectProvenance(
+          {.command = request.command, .seed = file.seed, .libraries = runner.Libraries()}),
       .materials = TRY(runner.Materials()),
       .resolved = runner.ResolvedPaths()};
   return provenance.ToJson();
@@ -108,6 +119,9 @@ Result<TrialRunner::Options> MakeRunnerOptions(const std::string& folder, const 
 Result<PlannedStudy> PlanStudy(const StudyRequest& request) {
   TRY_STATUS(WaitBudget(request));
   PlannedStudy plan{.text = TRY(ReadTextFile(request.file)), .file = {}, .design = {}};
+  if (!request.model.empty())
+    plan.text = study::WithValue(plan.text, "model", TRY(AbsoluteName(request.model)));
+  if (!request.data.empty()) plan.text = study::WithValue(plan.text, "data", TRY(AbsoluteName(request.data)));
   plan.file = TRY_CONTEXT(study::ParseStudy(plan.text), request.file);
   // The copy beside the journal requests the waterfall too, so the report and --resume find the same design.
   if (request.waterfall && !plan.file.waterfall) {

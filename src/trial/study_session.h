@@ -20,6 +20,7 @@ namespace weir::trial {
 
 struct StudyRequest {
   std::string file;                      // the study file
+  std::string model, data;               // in the place of the study's; empty: its own
   std::string folder;                    // for the journal and the report; empty for a dry run
   std::string image = "localhost/weir";  // container image of weir's server
   bool builds_image = true;              // builds `image` if a trial needs it and it is missing
@@ -39,7 +40,7 @@ struct StudyHooks {
 };
 
 struct PlannedStudy {
-  std::string text;  // of the study file, with the waterfall if it was requested
+  std::string text;  // of the study file, with the model, the data and the waterfall that were requested
   study::StudyFile file;
   study::Design design;
 };

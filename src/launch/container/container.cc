@@ -178,6 +178,18 @@ Result<ContainerTool> FindContainerTool(const std::string& image, const Clock& c
                           EscapeBytes(image), fmt::join(words, "; ")));
 }
 
+std::map<std::string, std::string> ContainerToolVersions(const Clock& clock) {
+  std::map<std::string, std::string> versions;
+  for (const char* program : {"podman", "docker"}) {
+    const auto said = RunWell({.arguments = {program, "--version"}}, clock);  // "podman version 4.3.1"
+    if (!said) continue;
+    const size_t begin = said->find_first_of("0123456789");
+    if (begin == std::string::npos) continue;
+    versions[program] = EscapeBytes(said->substr(begin, said->find_first_of(" ,\n", begin) - begin));
+  }
+  return versions;
+}
+
 std::vector<std::string> RunArguments(const ContainerTool& tool, const ContainerOptions& options,
                                       const std::string& name) {
   std::vector<std::string> arguments =

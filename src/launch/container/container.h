@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,6 +51,9 @@ Result<ContainerTool> FindContainerTool(const std::string& image, const Clock& c
 // container's. `clock` must outlive it. Errors have the tool's words.
 Result<std::unique_ptr<Launched>> StartContainer(const ContainerTool& tool, const ContainerOptions& options,
                                                  const Clock& clock);
+
+// Returns the versions of podman and docker by name: of those that are here.
+std::map<std::string, std::string> ContainerToolVersions(const Clock& clock);
 
 // The parts that only reckon.
 
