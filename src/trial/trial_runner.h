@@ -52,8 +52,8 @@ class TrialRunner {
   // The absolute paths of the models and the data that the study names.
   results::StudyProvenance::Paths ResolvedPaths() const;
 
-  // Returns the versions of the engines in this process or in weir's servers and, where trials need containers,
-  // of the tools that start them.
+  // Returns the versions of the engines in this process or in weir's servers and, where trials need
+  // containers, of the tools that start them.
   std::map<std::string, std::string> Libraries();
 
   // Returns the facts that must not change while a study lasts and that its file does not say: digests of
