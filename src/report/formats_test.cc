@@ -74,7 +74,7 @@ TEST(TicksOver, AreTheValuesWhereTheyAreFewAndRoundNumbersElse) {
     EXPECT_GE(tick, many.front());
     EXPECT_LE(tick, many.back());
   }
-  EXPECT_THAT(TicksOver(many), SizeIs(testing::AllOf(testing::Ge(4u), testing::Le(20u))));
+  EXPECT_THAT(TicksOver(many), testing::SizeIs(testing::AllOf(testing::Ge(4u), testing::Le(20u))));
 }
 
 TEST(TicksFromZero, AreRoundAndReachTheMost) {
