@@ -73,6 +73,7 @@ ALLOWED = [
     ("report/study_csv.cc", None, "names of columns"),
     ("report/study_*.cc", {"configuration", "factor", "p50"}, "columns of tables for people"),
     ("report/study_report.cc", {"slip"}, "names of metrics"),
+    ("predict/asked.cc", {"hardware"}, "a column of a table for people"),
     ("cli/main.cc", None, "names of verbs"),
     ("cli/load_flags.cc", {"http"}, "words of a flag"),
     ("cli/prepare_flags.cc", {"files"}, "words of a flag"),
