@@ -25,7 +25,7 @@ class StudyNotesTest : public testing::Test {
 
   study::PlayedTrials Played(results::Verdict verdict, Json metrics = {{"throughput_images_per_s", 100.0}}) {
     return {.trial = design_.trials[1],
-            .record = {.verdict = std::move(verdict), .metrics = std::move(metrics)}};
+            .record = {.metrics = std::move(metrics), .verdict = std::move(verdict)}};
   }
 
   study::StudyFile study_;
