@@ -156,3 +156,74 @@ def test_the_host_is_measured(weir):
     result = weir.json("probe", "host", "--budget-ms", 20, "--threads", 1)
     assert result["multiply_adds_per_s"]["f32"]["one_thread"] > 1e6
     assert result["loopback_us"]["p99"] >= result["loopback_us"]["p50"] > 0
+
+
+def test_added_storages_are_compared_with_their_share(weir, tmp_path):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    result = weir.json("probe", "storage", tmp_path / "a", tmp_path / "b", *SMALL, "--limit-s", 0.3, status=None)
+    first, second = result["units"]
+    assert first["path"].endswith("a") and "share" not in first and first["samples_per_s"]["value"] > 0
+    assert second["path"].endswith("b") and second["share"]["low"] <= second["share"]["value"] <= second["share"]["high"]
+    assert result["set"]["samples"] == 120 and not list(tmp_path.glob("*/*"))
+    weir.run("probe", "storage", tmp_path / "a", tmp_path / "a", *SMALL, status=2)
+
+
+def test_latency_is_answered_with_the_reads_in_flight(weir, tmp_path):
+    result = weir.json("probe", "storage", tmp_path, *SMALL, "--step-ms", 10, "--repeats", 1, "--limit-s", 0.4, "--add-latency", "8ms", status=None)
+    latency = result["latency"]
+    assert latency["added_us"] == 8000 and latency["levels"][0]["reads_in_flight"] == 1
+    # 2 samples in 10 ms: one read of 8 ms in flight is too few, eight are enough.
+    assert latency["levels"][0]["kept"]["value"] < 0.95
+    assert 2 <= latency["reads_in_flight_enough"] <= 64
+
+
+def test_all_phases_stand_side_by_side_in_the_report(weir, tmp_path):
+    (tmp_path / "pool").mkdir()
+    result = weir.json("probe", "storage", tmp_path / "pool", "--phase", "all", "--samples", 30, "--decode", "--decode-size", 64, "--step-ms", 5, "--steps", 25,
+                       "--repeats", 1, "--threads", 2, "--limit-s", 1, "--html", tmp_path / "report.html", status=None)
+    etl, train, infer = result["phases"]
+    assert (etl["phase"], train["phase"], infer["phase"]) == ("etl", "train", "infer")
+    assert etl["runs"][0]["images"] == 30 and etl["runs"][0]["bytes_out"] > 0 and etl["errors"] == 0
+    assert train["decoded"] and train["decode_us"]["count"] >= 20 and train["stall_us"]["decode"]["count"] >= 0
+    assert infer["frames"]["answered"] > 0
+    page = (tmp_path / "report.html").read_text()
+    assert all(word in page for word in ("Preparation", "Training", "Inference", "side by side"))
+    assert not list((tmp_path / "pool").iterdir())
+
+
+def test_pictures_that_are_none_are_named_when_they_are_decoded(weir, tmp_path):
+    (tmp_path / "a.jpg").write_bytes(b"no picture" * 100)
+    result = weir.json("probe", "storage", tmp_path, "--set", tmp_path, "--decode", "--step-ms", 1, "--steps", 25, "--repeats", 1, status=None)
+    assert result["verdict"] == "INVALID" and "a.jpg" in result["first_errors"][0]
+
+
+def test_the_demand_is_that_of_the_users_model(weir, made, tmp_path):
+    result = weir.json("probe", "storage", tmp_path, "--profile-from", made[0], "--engine", "emulated:base=20ms", "--batch", 4, "--samples", 40,
+                       "--sample-bytes", 5000, "--steps", 25, "--repeats", 1, status=None)
+    assert result["profile"] == "model" and result["batch"] == 4
+    assert 20 <= result["step_ms"] < 40 and abs(result["demand_samples_per_s"] - 4000 / result["step_ms"]) < 1
+
+
+def test_records_of_large_files_are_read_in_any_order(weir, tmp_path):
+    (tmp_path / "large").write_bytes(os.urandom(1 << 20))
+    result = weir.json("probe", "storage", tmp_path, "--set", tmp_path, "--record-bytes", 4096, "--batch", 64, "--step-ms", 0, "--steps", 40, "--repeats", 1, status=None)
+    assert result["errors"] == 0 and result["open_us"]["count"] <= 16
+    assert result["read_us"]["count"] >= 39 * 64 and "utilisation_percent" not in result
+    weir.run("probe", "storage", tmp_path, "--set", tmp_path, "--record-bytes", 1 << 21, status=2)
+
+
+def test_bytes_and_free_space_are_printed_before_the_first_write(weir, tmp_path):
+    done = weir.run("probe", "storage", tmp_path, *SMALL, status=None)
+    assert b"writes 1.4" in done.stderr and b"free; removed at the end" in done.stderr
+
+
+@pytest.mark.timing
+def test_the_rate_of_writing_holds(weir, tmp_path):
+    begin = time.monotonic()
+    with subprocess.Popen([conftest.PROGRAM, "probe", "storage", tmp_path, "--samples", "200", "--sample-bytes", "100000", "--max-rate", "5"], stderr=subprocess.DEVNULL) as process:
+        time.sleep(1.5)
+        written = sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file())
+        elapsed = time.monotonic() - begin
+        process.kill()
+    assert written <= 5e6 * elapsed * 1.02 + 1e6

@@ -56,7 +56,7 @@ def test_monitor(weir):
     check(json.loads(weir.run("monitor", "--json", "-", "--", "true").stdout), "monitor")
 
 
-@pytest.mark.parametrize("phase", ["train", "infer", "stream", "mix"])
+@pytest.mark.parametrize("phase", ["train", "etl", "infer", "stream", "mix", "all"])
 def test_probe_storage(weir, tmp_path, phase):
     check(weir.json("probe", "storage", tmp_path, "--phase", phase, "--samples", 20, "--sample-bytes", 5000, "--step-ms", 1, "--steps", 25, "--repeats", 1, "--limit-s", 0.3, status=None), "probe-storage")
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/count.h"
+#include "base/json.h"
 
 namespace weir::probe {
 namespace {
@@ -25,6 +25,10 @@ results::Percentiles ToMicroseconds(const stats::Histogram& ns) {
           .count = ns.count()};
 }
 
+std::optional<results::Percentiles> IfAny(const stats::Histogram& ns) {
+  return ns.count() > 0 ? std::optional(ToMicroseconds(ns)) : std::nullopt;
+}
+
 std::optional<double> Percent(std::optional<double> share) {
   return share ? std::optional(100 * *share) : std::nullopt;
 }
@@ -34,6 +38,8 @@ StorageProbeResult::Reads ToResult(const ReadTally& reads) {
           .open_us = ToMicroseconds(reads.open_ns),
           .read_us = ToMicroseconds(reads.read_ns),
           .close_us = ToMicroseconds(reads.close_ns),
+          .decode_us = IfAny(reads.decode_ns),
+          .augment_us = IfAny(reads.augment_ns),
           .errors = reads.errors,
           .first_errors = reads.first_errors,
           .hung = reads.hung};
@@ -117,88 +123,41 @@ StorageVerdict JudgeRuns(const Runs& runs, const SetFacts& set, bool wants_cold)
   return verdict;
 }
 
+StorageProbeResult::Estimate ToResult(const Estimate& estimate) {
+  return {.value = estimate.value, .low = estimate.low, .high = estimate.high};
+}
+
+StorageProbeResult::Latency ToResult(const LatencyAnswer& answer) {
+  StorageProbeResult::Latency result{.added_us = 1e6 * Seconds(answer.added),
+                                     .demand_samples_per_s = answer.demand_samples_per_s,
+                                     .reads_in_flight_enough = answer.enough,
+                                     .levels = {}};
+  for (const LatencyLevel& level : answer.levels)
+    result.levels.push_back({.reads_in_flight = level.reads_in_flight,
+                             .samples_per_s = ToResult(level.samples_per_s),
+                             .delayed_samples_per_s = ToResult(level.delayed_samples_per_s),
+                             .kept = ToResult(level.kept)});
+  return result;
+}
+
+// Returns the worse of two verdicts; an empty one is none.
+std::string WorseOf(const std::string& a, const std::string& b) {
+  using results::Standing;
+  for (const Standing standing : {Standing::kInvalid, Standing::kSuspect, Standing::kValid})
+    for (const std::string& one : {a, b})
+      if (one == results::ToString(standing)) return one;
+  return b;
+}
+
+double MeanBytes(const SetFacts& set) {
+  return set.samples > 0 ? static_cast<double>(set.bytes) / static_cast<double>(set.samples) : 0;
+}
+
 std::optional<double> Median(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
   std::ranges::sort(values);
   const size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-std::string TimesText(const char* name, const results::Percentiles& times) {
-  if (!times.p50 || !times.p99 || !times.max) return "";
-  return fmt::format("  {:<13}p50 {} us, p99 {} us, max {} us\n", name, Short(*times.p50), Short(*times.p99),
-                     Short(*times.max));
-}
-
-std::string VerdictText(const TextStyle& style, const results::ProbeVerdict& verdict) {
-  std::string text = fmt::format("{} {}\n", style.Bold("verdict"), verdict.verdict);
-  for (const auto& [reason, evidence] : verdict.reasons) text += fmt::format("  {}: {}\n", reason, evidence);
-  return text;
-}
-
-std::string FedText(const TextStyle& style, const StorageProbeResult::Train& train) {
-  const StorageProbeResult::Fed& fed = train.accelerators;
-  if (!fed.value)
-    return fmt::format("{} none of the numbers of accelerators asked about\n", style.Bold("feeds"));
-  std::string text =
-      fmt::format("{} {} of {}", style.Bold("feeds"), Count(*fed.value, "accelerator"), train.profile);
-  if (fed.low != fed.high)
-    text += fmt::format(" ({} in every repeat, {} in the best)", fed.low.value_or(0), fed.high.value_or(0));
-  return text + (fed.more_may_be_fed ? ", perhaps more: raise --accelerators\n" : "\n");
-}
-
-std::string TrainText(const TextStyle& style, const StorageProbeResult& result) {
-  const StorageProbeResult::Train& train = *result.train;
-  std::string text = FedText(style, train);
-  if (train.utilisation_percent)
-    text += fmt::format(
-        "  utilisation  {:.2f} %, at least {:.0f} % is wanted; bottleneck {} ({:.0f} % of the time)\n",
-        *train.utilisation_percent, train.least_utilisation_percent, train.bottleneck.stage,
-        100 * train.bottleneck.share.value_or(0));
-  if (train.samples_per_s)
-    text += fmt::format("  throughput   {} samples/s, {}/s; the accelerators want {} samples/s\n",
-                        Short(*train.samples_per_s), Size(train.bytes_per_s.value_or(0)),
-                        Short(train.demand_samples_per_s));
-  if (train.ceiling_samples_per_s)
-    text += fmt::format("  ceiling      {} samples/s by this program from memory\n",
-                        Short(*train.ceiling_samples_per_s));
-  if (train.reads_in_flight_needed)
-    text += fmt::format("  in flight    {} reads for that demand; --threads gives as many\n",
-                        Short(*train.reads_in_flight_needed));
-  if (result.reads.cached_share)
-    text += fmt::format("  cached       {:.2f} % of the bytes before they were read\n",
-                        100 * *result.reads.cached_share);
-  return text + TimesText("open", result.reads.open_us) + TimesText("read", result.reads.read_us) +
-         TimesText("close", result.reads.close_us);
-}
-
-std::string InferText(const TextStyle& style, const StorageProbeResult& result) {
-  const StorageProbeResult::Frames& frames = result.infer->frames;
-  std::string text = fmt::format("{} {} of {} frames in time", style.Bold("answered"), Count(frames.in_time),
-                                 Count(frames.planned));
-  if (frames.in_time_percent) text += fmt::format(" ({:.2f} %)", *frames.in_time_percent);
-  text += fmt::format("; most of the time goes to {}\n", result.infer->bottleneck.stage);
-  return text + TimesText("response", frames.response_us) + TimesText("open", result.reads.open_us) +
-         TimesText("read", result.reads.read_us) + TimesText("close", result.reads.close_us);
-}
-
-std::string StreamText(const TextStyle& style, const StorageProbeResult& result) {
-  std::string text;
-  if (result.stream->bytes_per_s)
-    text += fmt::format("{} {}/s in blocks of {}\n", style.Bold("streams"), Size(*result.stream->bytes_per_s),
-                        Size(static_cast<double>(result.stream->block_bytes)));
-  return text + TimesText("open", result.reads.open_us) + TimesText("block", result.reads.read_us);
-}
-
-std::string MixText(const TextStyle& style, const StorageProbeResult& result) {
-  const StorageProbeResult::Interference& kept = result.mix->together_over_alone;
-  std::string text = fmt::format("{} all phases at once, over each alone\n", style.Bold("interference"));
-  for (const auto& [value, what] : {std::pair{kept.train_samples_per_s, "training throughput"},
-                                    std::pair{kept.stream_bytes_per_s, "streaming throughput"},
-                                    std::pair{kept.infer_p99_response, "inference p99 response time"}}) {
-    if (value) text += fmt::format("  {:<28}{:.2f}\n", what, *value);
-  }
-  return text;
 }
 
 }  // namespace
@@ -229,19 +188,103 @@ StorageProbeResult MakeResult(const TrainReport& report) {
                                   .stall_s = {.queue = Seconds(stalls.queue),
                                               .open = Seconds(stalls.open),
                                               .read = Seconds(stalls.read),
-                                              .close = Seconds(stalls.close)},
+                                              .close = Seconds(stalls.close),
+                                              .decode = Seconds(stalls.decode),
+                                              .augment = Seconds(stalls.augment),
+                                              .hosts = Seconds(stalls.hosts)},
                                   .stall_us = {.queue = ToMicroseconds(each.queue),
                                                .open = ToMicroseconds(each.open),
                                                .read = ToMicroseconds(each.read),
-                                               .close = ToMicroseconds(each.close)},
+                                               .close = ToMicroseconds(each.close),
+                                               .decode = ToMicroseconds(each.decode),
+                                               .augment = ToMicroseconds(each.augment),
+                                               .hosts = ToMicroseconds(each.hosts)},
                                   .bottleneck = {.stage = bottleneck.stage, .share = bottleneck.share},
+                                  .sample_bytes = MeanBytes(facts.set),
+                                  .batch = report.profile.batch,
+                                  .decoded = facts.decoded,
+                                  .units = {},
                                   .runs = {}};
+  if (report.profile.step > Duration{}) train.step_ms = 1e3 * Seconds(report.profile.step);
+  for (const UnitRate& unit : report.units) {
+    StorageProbeResult::Unit one{.path = EscapeBytes(unit.path),
+                                 .samples_per_s = ToResult(unit.samples_per_s)};
+    if (unit.share) one.share = ToResult(*unit.share);
+    train.units.push_back(std::move(one));
+  }
+  if (report.latency) train.latency = ToResult(*report.latency);
   for (const TrainRun& run : report.runs) train.runs.push_back(ToResult(run));
   StorageProbeResult result{.phase = "train", .train = std::move(train)};
   result.reads = ToResult(facts.Reads());
   result.set = ToResult(facts.set);
   result.verdict = ToResult(Judge(facts));
   return result;
+}
+
+StorageProbeResult MakeResult(const EtlReport& report) {
+  const StorageBottleneck bottleneck = EtlBottleneck(report.runs);
+  StorageProbeResult::Etl etl{
+      .stages_s = {}, .bottleneck = {.stage = bottleneck.stage, .share = bottleneck.share}, .runs = {}};
+  std::vector<double> rates, in, out;
+  ReadTally reads;
+  MachineUse worst;
+  int64_t rejected = 0;
+  for (const EtlRun& run : report.runs) {
+    const EtlFigures& figures = run.figures;
+    const auto rate = figures.ImagesPerSecond();
+    const double wall_s = Seconds(figures.wall);
+    if (rate) {
+      rates.push_back(*rate);
+      in.push_back(static_cast<double>(figures.bytes_in) / wall_s);
+      out.push_back(static_cast<double>(figures.bytes_out) / wall_s);
+    }
+    etl.workers = figures.workers;
+    etl.stages_s.read += Seconds(figures.read);
+    etl.stages_s.decode += Seconds(figures.decode);
+    etl.stages_s.resize += Seconds(figures.resize);
+    etl.stages_s.encode += Seconds(figures.encode);
+    etl.stages_s.write += Seconds(figures.write);
+    etl.runs.push_back({.images = figures.images,
+                        .rejected = figures.rejected,
+                        .bytes_in = figures.bytes_in,
+                        .bytes_out = figures.bytes_out,
+                        .wall_s = wall_s,
+                        .images_per_s = rate,
+                        .machine = ToResult(run.machine)});
+    rejected += figures.rejected;
+    reads.Merge(run.reads);
+    worst = Worse(worst, run.machine);
+  }
+  etl.images_per_s = Median(rates);
+  etl.bytes_in_per_s = Median(in);
+  etl.bytes_out_per_s = Median(out);
+  StorageVerdict verdict;
+  JudgeReads(reads, report.set, report.wants_cold, verdict);
+  if (rejected > reads.errors)
+    verdict.Add(results::Standing::kSuspect, ToString(results::Reason::kErrors),
+                fmt::format("{} originals could not be decoded", rejected - reads.errors));
+  JudgeMachine(worst, verdict);
+  StorageProbeResult result{.phase = "etl", .etl = std::move(etl)};
+  result.reads = ToResult(reads);
+  result.set = ToResult(report.set);
+  result.verdict = ToResult(verdict);
+  return result;
+}
+
+StorageProbeResult MakeResult(std::vector<StorageProbeResult> phases) {
+  StorageProbeResult all{.phase = "all"};
+  for (const StorageProbeResult& phase : phases) {
+    all.set = phase.set;
+    all.reads.errors += phase.reads.errors;
+    all.reads.first_errors.insert(all.reads.first_errors.end(), phase.reads.first_errors.begin(),
+                                  phase.reads.first_errors.end());
+    all.reads.hung.insert(all.reads.hung.end(), phase.reads.hung.begin(), phase.reads.hung.end());
+    all.verdict.verdict = WorseOf(all.verdict.verdict, phase.verdict.verdict);
+    for (const auto& [reason, evidence] : phase.verdict.reasons)
+      all.verdict.reasons.push_back({.reason = reason, .evidence = phase.phase + ": " + evidence});
+  }
+  all.phases = std::move(phases);
+  return all;
 }
 
 StorageProbeResult MakeResult(const InferReport& report) {
@@ -333,37 +376,6 @@ results::HostProbeResult MakeResult(const HostReport& report) {
           .loopback_us = {.p50 = speed.loopback_us, .p99 = speed.loopback_p99_us},
           .machine = ToResult(report.machine),
           .verdict = ToResult(report.verdict)};
-}
-
-std::string ProbeText(const TextStyle& style, const StorageProbeResult& result) {
-  const std::string text = result.train    ? TrainText(style, result)
-                           : result.infer  ? InferText(style, result)
-                           : result.stream ? StreamText(style, result)
-                                           : MixText(style, result);
-  return text + VerdictText(style, result.verdict);
-}
-
-std::string ProbeText(const TextStyle& style, const results::HostProbeResult& result) {
-  std::string text =
-      fmt::format("{} {}, {}\n", style.Bold("host"), Count(result.cores, "core"), result.instruction_set);
-  const auto add_rate = [&text](const char* name, const results::HostProbeResult::Rate& rate, double scale,
-                                const char* unit) {
-    text += fmt::format("  {:<14}{} {} on one thread, {} on all\n", name, Short(rate.one_thread * scale),
-                        unit, Short(rate.all_threads * scale));
-  };
-  const auto& adds = result.multiply_adds_per_s;
-  add_rate("f32", adds.f32, 1e-9, "G multiply-adds/s");
-  if (adds.bf16) add_rate("bf16", *adds.bf16, 1e-9, "G multiply-adds/s");
-  if (adds.int8) add_rate("int8", *adds.int8, 1e-9, "G multiply-adds/s");
-  add_rate("memory read", result.memory_gb_per_s.read, 1, "GB/s");
-  add_rate("memory copy", result.memory_gb_per_s.copy, 1, "GB/s");
-  text += fmt::format("  clock reading {} ns, system call {} ns\n", Short(result.clock_read_ns),
-                      Short(result.system_call_ns));
-  for (const auto& [name, times] :
-       {std::pair{"timer late", result.timer_late_us}, std::pair{"wake-up", result.wake_up_us},
-        std::pair{"loopback", result.loopback_us}})
-    text += fmt::format("  {:<14}p50 {} us, p99 {} us\n", name, Short(times.p50), Short(times.p99));
-  return text + VerdictText(style, result.verdict);
 }
 
 }  // namespace weir::probe

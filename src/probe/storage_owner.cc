@@ -30,15 +30,24 @@ bool IsSampleOrFolder(const std::string& name, char first, std::string_view end)
   return std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// Whether a file's name is one that a prepared set has: its facts, lists, shards and pictures.
+bool IsOfPreparedSet(const fs::path& path) {
+  constexpr std::string_view kExtensions[] = {".json", ".jsonl",    ".tmp", ".part",
+                                              ".tar",  ".tfrecord", ".raw", ".jpg"};
+  const std::string name = path.filename().string();
+  return name == "index.bin" ||
+         std::ranges::any_of(kExtensions, [&](std::string_view end) { return name.ends_with(end); });
+}
+
 // Removes the samples below `folder`, then the folders that are empty.
 void RemoveSamples(const std::string& folder) {
   std::error_code error;
   std::vector<fs::path> files, folders;
   if (!fs::is_directory(fs::symlink_status(folder, error))) return;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (!fs::is_directory(at->symlink_status(error)) ||
-        !IsSampleOrFolder(at->path().filename().string(), 'd', ""))
-      continue;
+    if (!fs::is_directory(at->symlink_status(error))) continue;
+    if (IsSampleOrFolder(at->path().filename().string(), 'p', "")) RemovePrepared(at->path().string());
+    if (!IsSampleOrFolder(at->path().filename().string(), 'd', "")) continue;
     folders.push_back(at->path());
     std::error_code inner;
     for (fs::directory_iterator file(at->path(), inner), last; !inner && file != last; file.increment(inner))
@@ -97,6 +106,21 @@ HostIdentity ReadHostIdentity() {
 
 std::string SampleName(int64_t number) {
   return fmt::format("d{:04}/s{:08}.bin", number / kSamplesPerFolder, number);
+}
+
+std::string PreparedName(int number) { return fmt::format("p{:04}", number); }
+
+void RemovePrepared(const std::string& folder) {
+  std::error_code error;
+  std::vector<fs::path> files, folders{folder};
+  if (!fs::is_directory(fs::symlink_status(folder, error))) return;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const auto status = at->symlink_status(error);
+    if (fs::is_directory(status)) folders.push_back(at->path());
+    if (fs::is_regular_file(status) && IsOfPreparedSet(at->path())) files.push_back(at->path());
+  }
+  for (const fs::path& file : files) ::unlink(file.c_str());
+  for (auto below = folders.rbegin(); below != folders.rend(); ++below) ::rmdir(below->c_str());
 }
 
 Result<OwnedFolder> OwnedFolder::Make(const std::string& path) {

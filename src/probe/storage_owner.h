@@ -44,6 +44,12 @@ class OwnedFolder {
 // The name of sample `number` below an owned folder: "d0000/s00000000.bin".
 std::string SampleName(int64_t number);
 
+// The name of the prepared set of repeat `number` below an owned folder: "p0000".
+std::string PreparedName(int number);
+// Removes the files of a prepared set from a folder of such a name, and the folder if nothing else is in it.
+// Never follows links.
+void RemovePrepared(const std::string& folder);
+
 struct Orphans {
   std::vector<std::string> removed;  // folders
   // Folders of another host, or of this one before it was restarted: only its user knows whether they live.

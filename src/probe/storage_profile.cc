@@ -16,6 +16,7 @@ constexpr StorageProfile kProfiles[] = {
     {"retinanet-a100", 153'600, 51'200, 16, 210ms, 0.85},
     {"retinanet-h100", 153'600, 51'200, 16, 180ms, 0.85},
     {"retinanet-b200", 322'957, 0, 24, 47'550us, 0.85},
+    {"retinanet-mi355", 322'957, 0, 32, 63'400us, 0.85},
 };
 
 }  // namespace
@@ -31,7 +32,9 @@ Result<StorageProfile> FindStorageProfile(std::string_view name) {
   return Fail(ErrorCode::kNotFound, fmt::format("there is no profile \"{}\"; there are {}", name, names));
 }
 
-double SamplesPerSecond(const StorageProfile& profile) { return profile.batch / Seconds(profile.step); }
+double SamplesPerSecond(const StorageProfile& profile) {
+  return profile.step > Duration{} ? profile.batch / Seconds(profile.step) : 0;
+}
 
 double BytesPerSecond(const StorageProfile& profile) {
   return SamplesPerSecond(profile) * profile.sample_bytes;

@@ -20,7 +20,8 @@ struct StorageProfile {
   double least_utilisation = 0.9;     // below it an accelerator counts as not fed
 };
 
-// Profiles of MLPerf Storage v2 (A100, H100) and v3 (B200), from the configurations of mlcommons/storage.
+// Profiles of MLPerf Storage v2 (A100, H100) and v3 (B200, MI355), from the configurations of
+// mlcommons/storage.
 std::span<const StorageProfile> StorageProfiles();
 // kNotFound lists the names there are.
 Result<StorageProfile> FindStorageProfile(std::string_view name);

@@ -92,6 +92,10 @@ class PoolReader final : public SampleReader {
     return moments;
   }
 
+  std::span<const std::byte> Contents(int, const StorageSample& sample) const override {
+    return {buffer_.get() + lead_, sample.bytes};
+  }
+
  private:
   // O_DIRECT reads whole blocks: the ones in which the sample begins and ends are read whole.
   Status ReadWhole(const StorageSample& sample, int fd) {
@@ -154,22 +158,38 @@ class MemoryReader final : public SampleReader {
   Result<ReadMoments> Read(const StorageSample& sample) override {
     ReadMoments moments;
     moments.begin = moments.opened = moments.began = clock_.Now();
-    if (at_ + sample.bytes > source_bytes_) at_ = 0;
-    std::memcpy(buffer_.get(), source_.get() + at_, sample.bytes);
-    at_ += sample.bytes;
+    Copy(sample);
     if (options_.added > Duration{}) SleepUntil(clock_.Now() + options_.added);
     moments.read = moments.closing = moments.closed = clock_.Now();
-    moments.bytes = sample.bytes;
+    moments.bytes = copied_;
     return moments;
   }
 
+  std::span<const std::byte> Contents(int, const StorageSample&) const override {
+    return {buffer_.get(), copied_};
+  }
+
  private:
+  void Copy(const StorageSample& sample) {
+    if (options_.memory && !options_.memory->empty()) {
+      const Bytes& next = (*options_.memory)[at_++ % options_.memory->size()];
+      copied_ = std::min(next.size(), options_.most_bytes);
+      std::memcpy(buffer_.get(), next.data(), copied_);
+      return;
+    }
+    copied_ = sample.bytes;
+    if (at_ + copied_ > source_bytes_) at_ = 0;
+    std::memcpy(buffer_.get(), source_.get() + at_, copied_);
+    at_ += copied_;
+  }
+
   const ReadOptions options_;
   const Clock& clock_;
   const Buffer source_;
   const size_t source_bytes_;
   const Buffer buffer_;
-  size_t at_ = 0;
+  size_t at_ = 0;  // next byte of the source, or next sample of options_.memory
+  size_t copied_ = 0;
 };
 
 }  // namespace

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "probe/storage_set.h"
@@ -23,6 +26,8 @@ struct ReadOptions {
   int ring_depth = 16;    // samples under way in one reader, with kUring
   Duration added{};       // delay put on top of each read
   size_t most_bytes = 0;  // of the largest sample
+  // With kMemory: the samples that are copied, in turn, instead of bytes by chance.
+  std::shared_ptr<const std::vector<Bytes>> memory;
 };
 
 // Moments of one read. The look at the page cache lies between opened and began, and counts for neither.
@@ -32,6 +37,9 @@ struct ReadMoments {
   std::optional<uint64_t> cached_bytes;  // in the page cache before the read; nothing where nobody tells
   bool asked_cache = true;               // false: nobody asked how much was in the page cache
   bool own_file = true;                  // false: the file was open already and stays open
+  Duration decode{}, augment{};          // after the close, where samples are decoded
+
+  Instant ready() const { return closed + decode + augment; }
 };
 
 struct ReadDone {
@@ -57,6 +65,8 @@ class SampleReader {
   }
   // Waits for the next end of a read. REQUIRES: a read is under way.
   virtual ReadDone Wait() { return {.slot = slot_, .read = Read(*sample_)}; }
+  // Returns the bytes of the sample that was read last in a slot. Valid until the next Begin or Read.
+  virtual std::span<const std::byte> Contents(int slot, const StorageSample& sample) const = 0;
 
  private:
   int slot_ = 0;

@@ -172,7 +172,8 @@ StorageBottleneck FindBottleneck(const TrainFacts& facts) {
   if (wall <= 0 || Seconds(stalls.Total()) < kNoStall * wall)
     return {"compute", wall > 0 ? 1 - Seconds(stalls.Total()) / wall : 1};
   const std::pair<const char*, Duration> parts[] = {
-      {"queue", stalls.queue}, {"open", stalls.open}, {"read", stalls.read}, {"close", stalls.close}};
+      {"queue", stalls.queue},   {"open", stalls.open},       {"read", stalls.read},  {"close", stalls.close},
+      {"decode", stalls.decode}, {"augment", stalls.augment}, {"hosts", stalls.hosts}};
   const auto& most = *std::ranges::max_element(parts, {}, [](const auto& part) { return part.second; });
   return {most.first, Seconds(most.second) / wall};
 }

@@ -72,6 +72,7 @@ struct TrainFacts {
   std::optional<double> ceiling_samples_per_s;  // the same from memory, without steps or added latency
   SetFacts set;
   bool from_memory = false;
+  bool decoded = false;    // the samples were decoded, in the run and for the ceiling
   bool wants_cold = true;  // reads go through the page cache and should not hit it
 
   std::optional<double> MedianUtilisation() const;

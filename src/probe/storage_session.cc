@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/thread.h"
+#include "probe/storage_originals.h"
 
 namespace weir::probe {
 namespace {
@@ -22,46 +23,117 @@ class Trainings {
   Result<TrainRun> Run(int accelerators, int repeat) const {
     const auto monitor = TRY(monitor::ResourceMonitor::Start(clock_, {.nvml_library = ""}));
     TrainRun run{.accelerators = accelerators};
-    run.train = TRY(Play(options_.read,
-                         {.accelerators = accelerators,
-                          .batch = options_.profile.batch,
-                          .step = options_.profile.step,
-                          .threads = ThreadsFor(options_.read, options_.threads),
-                          .depth = options_.depth,
-                          .sequences = InSequence(samples_),
-                          .steps = options_.steps,
-                          .limit = options_.limit,
-                          .timeout = options_.timeout},
-                         repeat));
+    run.train = TRY(Play(options_.read, OptionsOf(accelerators), repeat, samples_));
     run.machine = MachineUseOf(monitor->Stop(), static_cast<int>(std::thread::hardware_concurrency()));
-    if (run.train.cancelled) return Fail(ErrorCode::kCancelled, "stopped");
     return run;
   }
 
   // Samples a second from memory, without compute time and without added latency.
   Result<std::optional<double>> Ceiling() const {
-    const int64_t endless = (int64_t{1} << 40) / std::max(1, options_.profile.batch);
     ReadOptions memory = options_.read;
     memory.access = Access::kMemory;
     memory.added = Duration{};
-    const auto train = TRY(Play(memory,
-                                {.batch = options_.profile.batch,
-                                 .threads = ThreadsFor(memory, options_.threads),
-                                 .depth = options_.depth,
-                                 .steps = endless,
-                                 .limit = 1s,
-                                 .timeout = options_.timeout},
-                                0));
-    if (train.cancelled) return Fail(ErrorCode::kCancelled, "stopped");
+    if (options_.decode) memory.memory = TRY(SomeInMemory());
+    const auto train = TRY(Play(memory, AsFast(ThreadsFor(memory, options_.threads), 1s), 0, samples_));
     return train.SamplesPerSecond();
   }
 
+  // Rates with the first units, as fast as they give samples.
+  Result<std::vector<UnitRate>> Units() const {
+    std::vector<std::string> paths;
+    for (const StorageUnit& unit : options_.units) paths.push_back(unit.path);
+    return MeasureUnits(paths, options_.repeats, [&](int units, int round) -> Result<double> {
+      size_t count = 0;
+      for (int i = 0; i < units; ++i) count += options_.units[static_cast<size_t>(i)].samples;
+      const std::vector<StorageSample> first(samples_.begin(),
+                                             samples_.begin() + static_cast<std::ptrdiff_t>(count));
+      const auto train =
+          TRY(Play(options_.read, AsFast(options_.threads * units, std::min<Duration>(options_.limit, 3s)),
+                   round, first));
+      return train.SamplesPerSecond().value_or(0);
+    });
+  }
+
+  // Rates of the demand with and without the added latency, by the number of reads in flight.
+  Result<LatencyAnswer> Latency(int accelerators) const {
+    constexpr int kMost = 256;
+    std::vector<int> levels;
+    for (int level = 1; level <= kMost; level *= 2) levels.push_back(level);
+    const auto trial = [&](int in_flight, bool delayed, int round) -> Result<double> {
+      ReadOptions read = options_.read;
+      if (!delayed) read.added = Duration{};
+      read.ring_depth = in_flight;
+      TrainOptions train = OptionsOf(accelerators);
+      train.threads = read.access == Access::kUring ? 1 : in_flight;
+      train.limit = std::min<Duration>(options_.limit, 1s);
+      train.steps = Endless();
+      const auto result = TRY(Play(read, train, round, samples_));
+      return result.SamplesPerSecond().value_or(0);
+    };
+    return MeasureLatency(options_.read.added, accelerators * SamplesPerSecond(options_.profile), levels,
+                          options_.repeats, trial);
+  }
+
  private:
-  Result<TrainResult> Play(ReadOptions read, const TrainOptions& train, int repeat) const {
+  int64_t Endless() const { return (int64_t{1} << 40) / std::max(1, options_.profile.batch); }
+
+  TrainOptions OptionsOf(int accelerators) const {
+    return {.accelerators = accelerators,
+            .batch = options_.profile.batch,
+            .step = options_.profile.step,
+            .threads = ThreadsFor(options_.read, options_.threads),
+            .depth = options_.depth,
+            .sequences = InSequence(samples_),
+            .steps = options_.steps,
+            .limit = options_.limit,
+            .timeout = options_.timeout,
+            .share = options_.share};
+  }
+
+  // Options of a run without compute time.
+  TrainOptions AsFast(int threads, Duration limit) const {
+    TrainOptions train = OptionsOf(1);
+    train.step = Duration{};
+    train.threads = threads;
+    train.steps = Endless();
+    train.limit = limit;
+    train.share = {};
+    return train;
+  }
+
+  // Reads some samples, so that the ceiling decodes what the run decodes. Those that fail or hang are left
+  // out.
+  Result<std::shared_ptr<const std::vector<Bytes>>> SomeInMemory() const {
+    constexpr size_t kMost = 64;
+    ReadOptions read = options_.read;
+    read.most_bytes = most_bytes_;
+    read.access = Access::kPool;
+    read.added = Duration{};
+    std::vector<StorageSample> samples;
+    const size_t every = std::max<size_t>(1, samples_.size() / kMost);
+    for (size_t i = 0; i < samples_.size() && samples.size() < kMost; i += every)
+      samples.push_back(samples_[i]);
+    const auto originals = std::make_shared<Originals>(samples, read, options_.timeout, clock_);
+    TRY_STATUS(originals->Start(1));
+    auto some = std::make_shared<std::vector<Bytes>>();
+    for (int64_t i = 0; i < std::ssize(samples); ++i)
+      if (auto bytes = originals->Read(i)) some->push_back(*std::move(bytes));
+    originals->Finish();
+    return some;
+  }
+
+  Result<TrainResult> Play(ReadOptions read, const TrainOptions& train, int repeat,
+                           const std::vector<StorageSample>& samples) const {
     read.most_bytes = most_bytes_;
     const Seed seed = Seed(options_.seed).Stream(static_cast<uint64_t>(repeat));
-    return Train(
-        samples_, train, seed, [this, read] { return SampleReader::Make(read, clock_); }, clock_, stop_);
+    auto result = TRY(Train(
+        samples, train, seed,
+        [read, work = options_.decode, &clock = clock_] {
+          return MakeWorkingReader(read, work ? &*work : nullptr, clock);
+        },
+        clock_, stop_));
+    if (result.cancelled) return Fail(ErrorCode::kCancelled, "stopped");
+    return result;
   }
 
   const StorageOptions& options_;
@@ -96,11 +168,16 @@ SetFacts InspectSet(const std::vector<StorageSample>& samples) {
   return facts;
 }
 
-Status ForgetSet(const std::vector<StorageSample>& samples) {
+void ForgetSet(const std::vector<StorageSample>& samples) {
   std::string_view last;
   for (const StorageSample& sample : samples)
-    if (std::exchange(last, sample.path) != sample.path) TRY_STATUS(ForgetPages(sample.path));
-  return {};
+    if (std::exchange(last, sample.path) != sample.path) static_cast<void>(ForgetPages(sample.path));
+}
+
+Result<TrainRun> PlayTraining(const StorageOptions& options, int accelerators, int repeat,
+                              const std::vector<StorageSample>& samples, const Clock& clock,
+                              const std::stop_token& stop) {
+  return Trainings(options, samples, clock, stop).Run(accelerators, repeat);
 }
 
 Result<TrainReport> ProbeTraining(const StorageOptions& options, const std::vector<StorageSample>& samples,
@@ -109,6 +186,7 @@ Result<TrainReport> ProbeTraining(const StorageOptions& options, const std::vect
   const Trainings trainings(options, samples, clock, stop);
   TrainReport report{.profile = options.profile};
   const auto ceiling = TRY(trainings.Ceiling());
+  if (options.units.size() > 1) report.units = TRY(trainings.Units());
   std::map<int, std::vector<TrainRun>> by_number;
   bool hung = false;
   const auto trial = [&](int accelerators) -> Result<std::vector<bool>> {
@@ -132,11 +210,14 @@ Result<TrainReport> ProbeTraining(const StorageOptions& options, const std::vect
       .ceiling_samples_per_s = ceiling,
       .set = options.read.access == Access::kMemory ? SetFacts{set.bytes, set.samples} : set,
       .from_memory = options.read.access == Access::kMemory,
+      .decoded = options.decode.has_value(),
       .wants_cold = options.read.cold && !options.read.direct && options.read.access != Access::kMemory};
   if (hung && report.facts.runs.back().train.reads.hung.empty())
     report.facts.runs.push_back(report.runs.back());  // the verdict names what hung
+  if (options.read.added > Duration{} && !hung) report.latency = TRY(trainings.Latency(shown->first));
   report.demand_samples_per_s = SamplesPerSecond(options.profile) * shown->first;
-  report.reads_in_flight_needed = ReadsInFlight(report.demand_samples_per_s, report.facts.Reads());
+  if (report.demand_samples_per_s > 0)
+    report.reads_in_flight_needed = ReadsInFlight(report.demand_samples_per_s, report.facts.Reads());
   return report;
 }
 

@@ -9,11 +9,19 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "probe/storage_decode.h"
 #include "probe/storage_profile.h"
 #include "probe/storage_result.h"
+#include "probe/storage_scaling.h"
 #include "probe/storage_set.h"
 
 namespace weir::probe {
+
+// One of several storages whose samples are read together.
+struct StorageUnit {
+  std::string path;
+  size_t samples = 0;
+};
 
 struct StorageOptions {
   StorageProfile profile;
@@ -24,6 +32,10 @@ struct StorageOptions {
   Duration limit = 30s;    // of one run
   Duration timeout = 10s;  // of one read
   uint64_t seed = 1;
+  HostShare share;  // of a run on several hosts
+  std::optional<DecodeWork> decode;
+  // Storage units, in the order of their samples. One or none: nothing is asked about units.
+  std::vector<StorageUnit> units;
 };
 
 struct TrainReport {
@@ -33,6 +45,8 @@ struct TrainReport {
   std::vector<TrainRun> runs;                    // all, in the order in which they were made
   double demand_samples_per_s = 0;               // of the accelerators of `facts`
   std::optional<double> reads_in_flight_needed;  // for that demand, by the read times measured
+  std::vector<UnitRate> units;                   // where there are several
+  std::optional<LatencyAnswer> latency;          // where a latency was added
 };
 
 // Called after each run with the number of runs so far.
@@ -46,11 +60,18 @@ bool InSequence(const std::vector<StorageSample>& samples);
 // Says of a set whether reads of it need the disk. Opens each file.
 SetFacts InspectSet(const std::vector<StorageSample>& samples);
 
-// Tells the kernel to forget the pages of all files of the set. kIo.
-Status ForgetSet(const std::vector<StorageSample>& samples);
+// Tells the kernel to forget the pages of all files of the set. A file that cannot be opened is left to the
+// reads, which name it.
+void ForgetSet(const std::vector<StorageSample>& samples);
 
-// Measures the ceiling from memory, then searches the number of accelerators that are fed. Blocks. A hung
-// read ends the search with what was measured. kCancelled after a stop. `clock` as Train wants it.
+// Trains once, watched by the monitor. `repeat` draws another order. kCancelled after a stop.
+Result<TrainRun> PlayTraining(const StorageOptions& options, int accelerators, int repeat,
+                              const std::vector<StorageSample>& samples, const Clock& clock,
+                              const std::stop_token& stop);
+
+// Measures the ceiling from memory, answers the questions about units and latency, then searches the number
+// of accelerators that are fed. Blocks. A hung read ends the search with what was measured. kCancelled after
+// a stop. `clock` as Train wants it.
 Result<TrainReport> ProbeTraining(const StorageOptions& options, const std::vector<StorageSample>& samples,
                                   const SetFacts& set, const Clock& clock, const std::stop_token& stop,
                                   const Progress& progress);

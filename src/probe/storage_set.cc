@@ -15,6 +15,8 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "base/file.h"
@@ -28,6 +30,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBlock = size_t{1} << 20;
+
+constexpr size_t kCommentBytes = 1028;  // marker, length and 1,024 bytes
+
+const std::string& PictureOf(const MadeSetOptions& options, int64_t number) {
+  return options.pictures[static_cast<size_t>(number) % options.pictures.size()];
+}
 
 // Writes the files of a set, one after the other. `written` is called after each block of at most 1 MiB, so
 // that the rate holds within large files too. One thread at a time.
@@ -50,26 +58,26 @@ class SetFiles {
     StorageSample sample{.path = path_, .bytes = bytes};
     switch (options_.format) {
       case SetFormat::kFiles:
-        TRY_STATUS(Contents(sample));
+        TRY_STATUS(Contents(number, sample));
         break;
       case SetFormat::kTar:
         sample.place = StorageSample::Place::kSequence;
         TRY_STATUS(
             Text(dataset::FormatTarHeader(fmt::format("{:08d}.bin", number), static_cast<int64_t>(bytes))));
-        TRY_STATUS(Contents(sample));
+        TRY_STATUS(Contents(number, sample));
         TRY_STATUS(Text(dataset::TarPadding(static_cast<int64_t>(bytes))));
         break;
       case SetFormat::kTfrecord: {
         sample.place = StorageSample::Place::kSequence;
         const std::string length = LittleEndian(bytes, 8);
         TRY_STATUS(Text(length + Checksum(dataset::Crc32c(std::as_bytes(std::span(length))))));
-        TRY_STATUS(Contents(sample));
+        TRY_STATUS(Contents(number, sample));
         TRY_STATUS(Text(Checksum(crc_)));
         break;
       }
       case SetFormat::kRaw:
         sample.place = StorageSample::Place::kRecord;
-        TRY_STATUS(Contents(sample));
+        TRY_STATUS(Contents(number, sample));
         TRY_STATUS(Noise((kPage - offset_ % kPage) % kPage, [](std::span<const std::byte>) {}));
         break;
     }
@@ -122,16 +130,30 @@ class SetFiles {
     return {};
   }
 
-  Status Contents(StorageSample& sample) {
+  Status Contents(int64_t number, StorageSample& sample) {
     sample.offset = offset_;
     crc_ = 0;
     dataset::StreamHash hash;
-    TRY_STATUS(Noise(sample.bytes, [&](std::span<const std::byte> piece) {
+    const auto seen = [&](std::span<const std::byte> piece) {
       if (options_.format == SetFormat::kTfrecord) crc_ = dataset::Crc32c(piece, crc_);
       if (options_.hashes) hash.Add(piece);
-    }));
+    };
+    if (options_.pictures.empty()) {
+      TRY_STATUS(Noise(sample.bytes, seen));
+    } else {
+      const std::string picture = WithComment(PictureOf(options_, number));
+      seen(std::as_bytes(std::span(picture)));
+      TRY_STATUS(Text(picture));
+    }
     if (options_.hashes) sample.hash = hash.Digest();
     return {};
+  }
+
+  // Puts a comment segment of bytes by chance behind the marker that begins a JPEG.
+  std::string WithComment(const std::string& jpeg) {
+    std::string comment("\xff\xfe\x04\x02", 4);  // COM, 1,026 bytes with this length
+    while (comment.size() < kCommentBytes) comment.push_back(static_cast<char>(random_.Next()));
+    return jpeg.substr(0, 2) + comment + jpeg.substr(2);
   }
 
   const MadeSetOptions& options_;
@@ -163,6 +185,12 @@ double DrawSize(const MadeSetOptions& options, Random& random) {
 }  // namespace
 
 std::vector<uint64_t> MakeSizes(const MadeSetOptions& options, Seed seed) {
+  if (!options.pictures.empty()) {
+    std::vector<uint64_t> sizes;
+    for (int64_t i = 0; i < options.samples; ++i)
+      sizes.push_back(PictureOf(options, i).size() + kCommentBytes);
+    return sizes;
+  }
   Random random = seed.Stream("sizes").MakeRandom();
   std::vector<uint64_t> sizes(static_cast<size_t>(options.samples));
   for (uint64_t& size : sizes)
@@ -177,18 +205,46 @@ Result<FreeSpace> ReadFreeSpace(const std::string& path) {
 }
 
 Result<SetNeeds> CheckSpace(const std::string& path, const MadeSetOptions& options, Seed seed) {
+  return TRY(CheckSpaces({path}, options, seed, 0)).front();
+}
+
+Result<std::vector<SetNeeds>> CheckSpaces(const std::vector<std::string>& paths,
+                                          const MadeSetOptions& options, Seed seed, uint64_t more_bytes) {
   constexpr uint64_t kLostPerFile = 4096;  // at most, at the end of each
-  SetNeeds needs;
-  for (const uint64_t size : MakeSizes(options, seed)) needs.bytes += size + kLostPerFile;
-  needs.space = TRY(ReadFreeSpace(path));
-  needs.reserved_bytes =
-      static_cast<uint64_t>(options.least_free_share * static_cast<double>(needs.space.total_bytes));
-  if (needs.bytes + needs.reserved_bytes > needs.space.free_bytes)
-    return Fail(ErrorCode::kOverloaded,
-                fmt::format("{}: the set takes {} bytes, {} are free, and {} must stay free; use fewer or "
-                            "smaller samples (--samples, --sample-bytes)",
-                            EscapeBytes(path), needs.bytes, needs.space.free_bytes, needs.reserved_bytes));
+  uint64_t set_bytes = 0;
+  for (const uint64_t size : MakeSizes(options, seed)) set_bytes += size + kLostPerFile;
+  std::vector<SetNeeds> needs;
+  std::map<dev_t, uint64_t> of_device;
+  for (const std::string& path : paths) {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0) return FailErrno(EscapeBytes(path), errno);
+    SetNeeds one{.bytes = set_bytes + (needs.empty() ? more_bytes : 0), .space = TRY(ReadFreeSpace(path))};
+    one.reserved_bytes =
+        static_cast<uint64_t>(options.least_free_share * static_cast<double>(one.space.total_bytes));
+    const uint64_t all = of_device[info.st_dev] += one.bytes;
+    if (all + one.reserved_bytes > one.space.free_bytes)
+      return Fail(
+          ErrorCode::kOverloaded,
+          fmt::format("{}: the probe writes {} bytes, {} are free, and {} must stay free; use fewer or "
+                      "smaller samples (--samples, --sample-bytes)",
+                      EscapeBytes(path), all, one.space.free_bytes, one.reserved_bytes));
+    needs.push_back(one);
+  }
   return needs;
+}
+
+Status CheckPaths(const std::vector<std::string>& paths) {
+  std::set<std::pair<dev_t, ino_t>> seen;
+  for (const std::string& path : paths) {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0) return FailErrno(EscapeBytes(path), errno);
+    if (!S_ISDIR(info.st_mode))
+      return Fail(ErrorCode::kNotFound, fmt::format("{}: no such folder", EscapeBytes(path)));
+    if (!seen.emplace(info.st_dev, info.st_ino).second)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{} is named twice: name each storage once", EscapeBytes(path)));
+  }
+  return {};
 }
 
 Result<MadeSet> MadeSet::Make(const std::string& path, const MadeSetOptions& options, Seed seed,
@@ -246,6 +302,22 @@ Result<std::vector<StorageSample>> ListSamples(const std::string& folder) {
                 fmt::format("{}: there is no file with contents in it", EscapeBytes(folder)));
   std::ranges::sort(samples, {}, &StorageSample::path);
   return samples;
+}
+
+Result<std::vector<StorageSample>> DivideIntoRecords(const std::vector<StorageSample>& samples,
+                                                     uint64_t bytes) {
+  std::vector<StorageSample> records;
+  for (const StorageSample& sample : samples) {
+    for (uint64_t at = 0; at + bytes <= sample.bytes; at += bytes)
+      records.push_back({.path = sample.path,
+                         .bytes = bytes,
+                         .offset = sample.offset + at,
+                         .place = StorageSample::Place::kRecord});
+  }
+  if (records.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--record-bytes {}: no file of the set has as many bytes", bytes));
+  return records;
 }
 
 std::optional<uint64_t> UnwrittenBytes(const std::string& path) {

@@ -43,7 +43,10 @@ struct MadeSetOptions {
   SizeDistribution distribution = SizeDistribution::kLogNormal;
   SetFormat format = SetFormat::kFiles;
   uint64_t shard_bytes = uint64_t{256} << 20;
-  bool hashes = false;             // keep a checksum of each sample
+  bool hashes = false;  // keep a checksum of each sample
+  // Encoded JPEG pictures that the samples are copies of, each with a comment of its own by chance, so that
+  // no two files are alike. Empty: bytes by chance of the sizes above.
+  std::vector<std::string> pictures;
   double max_bytes_per_s = 0;      // of writing; 0: no limit
   double least_free_share = 0.05;  // of the file system, which stays free
 };
@@ -65,6 +68,13 @@ struct SetNeeds {
   FreeSpace space;
 };
 Result<SetNeeds> CheckSpace(const std::string& path, const MadeSetOptions& options, Seed seed);
+// The same of a set in each path; those on one file system must fit together. `more_bytes` are written into
+// the first path besides.
+Result<std::vector<SetNeeds>> CheckSpaces(const std::vector<std::string>& paths,
+                                          const MadeSetOptions& options, Seed seed, uint64_t more_bytes);
+
+// kNotFound for a path that is no folder; kInvalidArgument for one that is named twice.
+Status CheckPaths(const std::vector<std::string>& paths);
 
 // A made set in an OwnedFolder below a folder; removed with its holder. One thread at a time.
 class MadeSet {
@@ -79,7 +89,7 @@ class MadeSet {
   ~MadeSet() { folder_.Remove(); }
 
   const std::vector<StorageSample>& samples() const { return samples_; }
-  const std::string& folder() const { return folder_.path(); }
+  const std::string& folder() const { return folder_.path(); }  // also for the sets that are prepared of it
 
  private:
   explicit MadeSet(OwnedFolder folder) : folder_(std::move(folder)) {}
@@ -91,6 +101,11 @@ class MadeSet {
 // All regular files below `folder`, in byte order of their paths; empty files and links are left out.
 // kNotFound; kInvalidArgument where there is none.
 Result<std::vector<StorageSample>> ListSamples(const std::string& folder);
+
+// Divides the samples into records of `bytes`, each at a multiple of them; the rest at the end of a sample is
+// left out. kInvalidArgument where no sample has as many bytes.
+Result<std::vector<StorageSample>> DivideIntoRecords(const std::vector<StorageSample>& samples,
+                                                     uint64_t bytes);
 
 // Returns the bytes of a file that reads need no disk for: holes, and extents that were reserved but never
 // written. Nullopt where the file system has no list of extents (FIEMAP).

@@ -17,6 +17,7 @@ namespace {
 class InstantReader final : public SampleReader {
  public:
   explicit InstantReader(const Clock& clock) : clock_(clock) {}
+  std::span<const std::byte> Contents(int, const StorageSample&) const override { return {}; }
   Result<ReadMoments> Read(const StorageSample& sample) override {
     if (sample.path == "bad") return Fail(ErrorCode::kIo, "bad: Input/output error");
     const Instant now = clock_.Now();

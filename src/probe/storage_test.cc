@@ -19,16 +19,26 @@ namespace weir::probe {
 namespace {
 
 TEST(StorageProfile, DemandsWhatMlperfPublishes) {
-  const auto resnet = FindStorageProfile("resnet50-h100");
-  ASSERT_TRUE(resnet);
-  EXPECT_NEAR(SamplesPerSecond(*resnet), 1786, 1786 * 0.005);
-  EXPECT_NEAR(BytesPerSecond(*resnet), 204.8e6, 204.8e6 * 0.005);
-  const auto unet = FindStorageProfile("unet3d-h100");
-  ASSERT_TRUE(unet);
-  EXPECT_NEAR(BytesPerSecond(*unet), 3177e6, 3177e6 * 0.005);
-  const auto retinanet = FindStorageProfile("retinanet-b200");
-  ASSERT_TRUE(retinanet);
-  EXPECT_NEAR(SamplesPerSecond(*retinanet), 505, 505 * 0.005);
+  struct Published {
+    const char* name;
+    double samples_per_s, megabytes_per_s;
+  };
+  // Demand of one accelerator at full utilisation, from the configurations of v2 (A100, H100) and v3.
+  constexpr Published kPublished[] = {
+      {"unet3d-a100", 11.006, 1613}, {"unet3d-h100", 21.67, 3177},   {"unet3d-b200", 43.21, 6335},
+      {"resnet50-a100", 920, 105.4}, {"resnet50-h100", 1786, 204.8}, {"cosmoflow-a100", 181.5, 513.3},
+      {"cosmoflow-h100", 286, 808},  {"retinanet-a100", 76.2, 11.7}, {"retinanet-h100", 88.9, 13.65},
+      {"retinanet-b200", 505, 163},  {"retinanet-mi355", 505, 163},
+  };
+  EXPECT_EQ(StorageProfiles().size(), std::size(kPublished));
+  for (const Published& published : kPublished) {
+    const auto profile = FindStorageProfile(published.name);
+    ASSERT_TRUE(profile) << published.name;
+    EXPECT_NEAR(SamplesPerSecond(*profile), published.samples_per_s, published.samples_per_s * 0.005)
+        << published.name;
+    EXPECT_NEAR(BytesPerSecond(*profile), published.megabytes_per_s * 1e6, published.megabytes_per_s * 5e3)
+        << published.name;
+  }
   EXPECT_EQ(FindStorageProfile("resnet50-x1").error().code, ErrorCode::kNotFound);
 }
 
@@ -168,6 +178,7 @@ TEST_F(SetOnDisk, UnwrittenExtentsAndHolesAreSeen) {
 class FakeReader final : public SampleReader {
  public:
   explicit FakeReader(const Clock& clock, std::string bad = "") : clock_(clock), bad_(std::move(bad)) {}
+  std::span<const std::byte> Contents(int, const StorageSample&) const override { return {}; }
   Result<ReadMoments> Read(const StorageSample& sample) override {
     if (sample.path == bad_) return Fail(ErrorCode::kIo, sample.path + ": Input/output error");
     const Instant now = clock_.Now();
@@ -203,6 +214,7 @@ class HungReader final : public SampleReader {
  public:
   HungReader(const Clock& clock, std::shared_future<void> let_go)
       : clock_(clock), let_go_(std::move(let_go)) {}
+  std::span<const std::byte> Contents(int, const StorageSample&) const override { return {}; }
   Result<ReadMoments> Read(const StorageSample& sample) override {
     if (sample.path == "3") let_go_.wait();
     const Instant now = clock_.Now();

@@ -1,24 +1,21 @@
 #include "probe/storage_train.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <deque>
-#include <numeric>
 #include <thread>
 #include <utility>
 
 #include "base/json.h"
 #include "base/mutex.h"
-#include "base/shuffle.h"
 #include "base/thread.h"
 
 namespace weir::probe {
 namespace {
-
-constexpr size_t kErrorsKept = 10;
 
 struct StepState {
   int64_t left = 0;  // samples that are not there yet
@@ -27,7 +24,7 @@ struct StepState {
 };
 
 struct Claim {
-  int64_t position = -1;  // -1: none
+  int64_t position = -1;  // among those of this host; -1: none
   int64_t sample = -1;
 };
 
@@ -46,14 +43,18 @@ struct Task {
   int64_t sample = 0;
 };
 
-// Divides the stall [deadline, ready] by the work on the last sample.
+// Divides the stall [deadline, ready] by the work on this host's last sample. Without other hosts that sample
+// was ready at `ready`.
 Stalls Attribute(Instant deadline, Instant ready, const ReadMoments& last) {
   const auto within = [&](Instant from, Instant to) {
     return std::max(Duration{}, std::min(to, ready) - std::max(from, deadline));
   };
   Stalls stalls{.open = within(last.begin, last.opened),
                 .read = within(last.opened, last.closing),
-                .close = within(last.closing, last.closed)};
+                .close = within(last.closing, last.closed),
+                .decode = within(last.closed, last.closed + last.decode),
+                .augment = within(last.closed + last.decode, last.ready()),
+                .hosts = within(last.ready(), ready)};
   stalls.queue = std::max(Duration{}, ready - deadline - stalls.Total());
   return stalls;
 }
@@ -98,6 +99,12 @@ class Shared {
     readers_.emplace_back().slots.resize(static_cast<size_t>(slots));
     ++running_;
     return readers_.size() - 1;
+  }
+
+  // Lets the accelerators take a step whose data are whole on all hosts.
+  void Pass(Instant at, bool last) {
+    const MutexLock lock(mutex);
+    if (!ended_) Complete(at, last);
   }
 
   // Gives a reader its next sample. Nullopt at the end of the run, or, unless `may_wait`, while there is
@@ -202,6 +209,13 @@ class Shared {
   TrainResult& result() REQUIRES(mutex) { return result_; }
 
  private:
+  // Returns the place in the order of all hosts of a position of this host.
+  int64_t InGlobalOrder(int64_t position) const {
+    const HostShare& share = options_.share;
+    const int64_t step = position / samples_per_step_;
+    return (step * share.world + share.rank) * samples_per_step_ + position % samples_per_step_;
+  }
+
   StepState& StepOf(int64_t number) REQUIRES(mutex) {
     return ring_[static_cast<size_t>(number) % ring_.size()];
   }
@@ -224,7 +238,7 @@ class Shared {
     if (open <= 0) return false;
     const auto in_flight = static_cast<int64_t>(reader.slots.size()) * std::max(1, running_);
     for (int64_t i = std::clamp(open / (2 * in_flight), int64_t{1}, kMostClaimed); i > 0; --i, ++next_)
-      reader.claimed.push_back({next_, order_.At(next_)});
+      reader.claimed.push_back({next_, order_.At(InGlobalOrder(next_))});
     return true;
   }
 
@@ -239,16 +253,25 @@ class Shared {
   // Counts a sample of a step as there.
   void Arrive(int64_t position, const ReadMoments& moments) REQUIRES(mutex) {
     StepState& step = StepOf(position / samples_per_step_);
-    if (moments.closed >= step.last.closed) step.last = moments;
+    if (moments.ready() >= step.last.ready()) step.last = moments;
     step.bytes += moments.bytes;
     --step.left;
-    while (!ended_ && complete_ < released_ + std::ssize(ring_) && StepOf(complete_).left == 0)
-      Complete(StepOf(complete_));
+    while (!ended_ && whole_ < released_ + std::ssize(ring_) && StepOf(whole_).left == 0) {
+      const Instant ready = StepOf(whole_).last.ready();
+      if (StepBarrier* const barrier = options_.share.barrier.get(); barrier != nullptr) {
+        barrier->Arrive(whole_, whole_ + 1 == options_.steps || ready - begin_ >= options_.limit);
+        ++whole_;
+      } else {
+        ++whole_;
+        Complete(ready, false);
+      }
+    }
   }
 
-  // Lets the accelerators take the next step, whose data are whole.
-  void Complete(const StepState& step) REQUIRES(mutex) {
-    const Instant end = times_.Next(step.last.closed);
+  // Lets the accelerators take the next step, whose data were whole at `ready`.
+  void Complete(Instant ready, bool last) REQUIRES(mutex) {
+    const StepState& step = StepOf(complete_);
+    const Instant end = times_.Next(ready);
     if (complete_++ == 0) {
       first_end_ = end;
     } else {
@@ -256,7 +279,7 @@ class Shared {
       result_.bytes += step.bytes;
       result_.compute += options_.step;
       if (times_.LastStall() > Duration{}) {
-        const Stalls stalls = Attribute(times_.LastDeadline(), step.last.closed, step.last);
+        const Stalls stalls = Attribute(times_.LastDeadline(), ready, step.last);
         result_.stalls.Add(stalls);
         result_.stall_times.Add(stalls);
       }
@@ -264,7 +287,8 @@ class Shared {
     result_.steps = complete_;
     result_.wall = end - first_end_;
     ends_.push_back(end);
-    if (complete_ == options_.steps || end - begin_ >= options_.limit) {
+    const bool over = options_.share.barrier ? last : end - begin_ >= options_.limit;
+    if (complete_ == options_.steps || over) {
       End();
     } else if (!sleeper_ && waiting_ > 0) {
       wanted_.NotifyOne();
@@ -273,7 +297,7 @@ class Shared {
 
   void CountEpoch(int64_t position, const ReadMoments& moments) REQUIRES(mutex) {
     if (!moments.cached_bytes) return;
-    const auto epoch = static_cast<size_t>(position / std::ssize(samples));
+    const auto epoch = static_cast<size_t>(InGlobalOrder(position) / std::ssize(samples));
     if (result_.epochs.size() <= epoch) result_.epochs.resize(epoch + 1);
     result_.epochs[epoch].first += std::min(*moments.cached_bytes, moments.bytes);
     result_.epochs[epoch].second += moments.bytes;
@@ -291,7 +315,8 @@ class Shared {
   std::deque<Claim> returned_ GUARDED_BY(mutex);  // by readers that hang
   std::deque<ReaderState> readers_ GUARDED_BY(mutex);
   int64_t next_ GUARDED_BY(mutex) = 0;      // position to be claimed
-  int64_t complete_ GUARDED_BY(mutex) = 0;  // steps whose data are whole
+  int64_t whole_ GUARDED_BY(mutex) = 0;     // steps whose data are whole on this host
+  int64_t complete_ GUARDED_BY(mutex) = 0;  // steps whose data are whole on all hosts
   int64_t released_ GUARDED_BY(mutex) = 0;  // steps that are over
   Instant first_end_ GUARDED_BY(mutex){};
   bool sleeper_ GUARDED_BY(mutex) = false;  // a reader waits for the end of a step
@@ -356,6 +381,12 @@ class Training {
     return {};
   }
 
+  // Meets the other hosts, if there are any.
+  void MeetHosts() {
+    if (StepBarrier* const barrier = options_.share.barrier.get(); barrier != nullptr)
+      barrier->Start([shared = shared_](int64_t, Instant at, bool last) { shared->Pass(at, last); });
+  }
+
   // Watches until the run has ended.
   Status Run(const std::stop_token& stop) {
     while (true) {
@@ -377,6 +408,7 @@ class Training {
 
   // Ends within the timeout of a read; what hangs then is left behind.
   TrainResult Finish() {
+    if (StepBarrier* const barrier = options_.share.barrier.get(); barrier != nullptr) barrier->Finish();
     const MutexLock lock(state_.mutex);
     state_.End();
     while (state_.running() > 0) {
@@ -401,67 +433,6 @@ class Training {
 
 }  // namespace
 
-void Stalls::Add(const Stalls& other) {
-  queue += other.queue;
-  open += other.open;
-  read += other.read;
-  close += other.close;
-}
-
-void StallTimes::Add(const Stalls& stalls) {
-  queue.Add(stalls.queue.count());
-  open.Add(stalls.open.count());
-  read.Add(stalls.read.count());
-  close.Add(stalls.close.count());
-}
-
-void StallTimes::Merge(const StallTimes& other) {
-  queue.Merge(other.queue);
-  open.Merge(other.open);
-  read.Merge(other.read);
-  close.Merge(other.close);
-}
-
-void ReadTally::Add(const ReadMoments& moments) {
-  if (moments.own_file) {
-    open_ns.Add((moments.opened - moments.begin).count());
-    close_ns.Add((moments.closed - moments.closing).count());
-  }
-  read_ns.Add((moments.read - moments.began).count());
-  bytes += moments.bytes;
-  if (!moments.asked_cache) return;
-  if (moments.cached_bytes) {
-    cached_bytes += std::min(*moments.cached_bytes, moments.bytes);
-    asked_bytes += moments.bytes;
-  } else {
-    ++unknown_cache;
-  }
-}
-
-void ReadTally::AddError(std::string message) {
-  ++errors;
-  if (first_errors.size() < kErrorsKept) first_errors.push_back(std::move(message));
-}
-
-void ReadTally::Merge(const ReadTally& other) {
-  open_ns.Merge(other.open_ns);
-  read_ns.Merge(other.read_ns);
-  close_ns.Merge(other.close_ns);
-  bytes += other.bytes;
-  cached_bytes += other.cached_bytes;
-  asked_bytes += other.asked_bytes;
-  unknown_cache += other.unknown_cache;
-  errors += other.errors;
-  for (const std::string& error : other.first_errors)
-    if (first_errors.size() < kErrorsKept) first_errors.push_back(error);
-  hung.insert(hung.end(), other.hung.begin(), other.hung.end());
-}
-
-std::optional<double> ReadTally::CachedShare() const {
-  if (asked_bytes == 0) return std::nullopt;
-  return static_cast<double>(cached_bytes) / static_cast<double>(asked_bytes);
-}
-
 std::optional<double> TrainResult::Utilisation() const {
   if (steps < 2 || compute <= Duration{} || wall <= Duration{}) return std::nullopt;
   return Seconds(compute) / Seconds(wall);
@@ -477,39 +448,16 @@ std::optional<double> TrainResult::BytesPerSecond() const {
   return static_cast<double>(bytes) / Seconds(wall);
 }
 
-int64_t GlobalOrder::At(int64_t position) {
-  const int64_t epoch = position / samples_;
-  if (epoch != epoch_) {
-    Random random = seed_.Stream("epoch").Stream(static_cast<uint64_t>(epoch)).MakeRandom();
-    std::vector<int64_t> groups(begins_.empty() ? static_cast<size_t>(samples_) : begins_.size() - 1);
-    std::iota(groups.begin(), groups.end(), int64_t{0});
-    Shuffle(groups, random);
-    if (begins_.empty()) {
-      order_ = std::move(groups);
-    } else {
-      order_.clear();
-      for (const int64_t group : groups)
-        for (int64_t i = begins_[static_cast<size_t>(group)]; i < begins_[static_cast<size_t>(group) + 1];
-             ++i)
-          order_.push_back(i);
-    }
-    epoch_ = epoch;
-  }
-  return order_[static_cast<size_t>(position % samples_)];
-}
-
-Instant StepTimes::Next(Instant ready) {
-  deadline_ = end_.value_or(ready);
-  stall_ = std::max(Duration{}, ready - deadline_);
-  end_ = deadline_ + stall_ + step_;
-  return *end_;
-}
-
 Result<TrainResult> Train(std::vector<StorageSample> samples, const TrainOptions& options, Seed seed,
                           const MakeReader& make_reader, const Clock& clock, const std::stop_token& stop) {
   if (samples.empty()) return Fail(ErrorCode::kInvalidArgument, "a set without samples cannot be read");
+  const HostShare& share = options.share;
+  if (share.world < 1 || share.rank < 0 || share.rank >= share.world)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("host {} of {} hosts: ranks are from 0 to {}",
+                                                         share.rank, share.world, share.world - 1));
   Training training(std::make_shared<Shared>(std::move(samples), options, seed, clock.Now()), options,
                     make_reader, clock);
+  training.MeetHosts();
   Status status;
   for (int i = 0; i < options.threads && status; ++i) status = training.StartReader();
   if (status) status = training.Run(stop);

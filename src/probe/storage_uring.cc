@@ -69,6 +69,11 @@ class UringReader final : public SampleReader {
     return Wait().read;
   }
 
+  std::span<const std::byte> Contents(int slot, const StorageSample& sample) const override {
+    const uint64_t lead = options_.direct ? sample.offset % kPage : 0;
+    return {memory_ + static_cast<size_t>(slot) * slot_bytes_ + lead, sample.bytes};
+  }
+
   int Slots() const override { return options_.ring_depth; }
 
   void Begin(int number, const StorageSample& sample) override {

@@ -41,6 +41,8 @@ void Describe(F& fields, Described<F, StorageProbeResult::Reads>& reads) {
   fields("open_us", reads.open_us);
   fields("read_us", reads.read_us);
   fields("close_us", reads.close_us);
+  fields("decode_us", reads.decode_us);
+  fields("augment_us", reads.augment_us);
   fields("errors", reads.errors);
   fields("first_errors", reads.first_errors);
   fields("hung", reads.hung);
@@ -74,6 +76,9 @@ void Describe(F& fields, Described<F, StorageProbeResult::StallSeconds>& stalls)
   fields("open", stalls.open);
   fields("read", stalls.read);
   fields("close", stalls.close);
+  fields("decode", stalls.decode);
+  fields("augment", stalls.augment);
+  fields("hosts", stalls.hosts);
 }
 
 template <typename F>
@@ -82,6 +87,39 @@ void Describe(F& fields, Described<F, StorageProbeResult::StallTimes>& stalls) {
   fields("open", stalls.open);
   fields("read", stalls.read);
   fields("close", stalls.close);
+  fields("decode", stalls.decode);
+  fields("augment", stalls.augment);
+  fields("hosts", stalls.hosts);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Estimate>& estimate) {
+  fields("value", estimate.value);
+  fields("low", estimate.low);
+  fields("high", estimate.high);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Unit>& unit) {
+  fields("path", unit.path);
+  fields("samples_per_s", unit.samples_per_s);
+  fields("share", unit.share);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::LatencyLevel>& level) {
+  fields("reads_in_flight", level.reads_in_flight);
+  fields("samples_per_s", level.samples_per_s);
+  fields("delayed_samples_per_s", level.delayed_samples_per_s);
+  fields("kept", level.kept);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Latency>& latency) {
+  fields("added_us", latency.added_us);
+  fields("demand_samples_per_s", latency.demand_samples_per_s);
+  fields("reads_in_flight_enough", latency.reads_in_flight_enough);
+  fields("levels", latency.levels);
 }
 
 template <typename F>
@@ -112,7 +150,44 @@ void Describe(F& fields, Described<F, StorageProbeResult::Train>& train) {
   fields("stall_s", train.stall_s);
   fields("stall_us", train.stall_us);
   fields("bottleneck", train.bottleneck);
+  fields("sample_bytes", train.sample_bytes);
+  fields("step_ms", train.step_ms);
+  fields("batch", train.batch);
+  fields("decoded", train.decoded);
+  fields.Unless("units", train.units);
+  fields("latency", train.latency);
   fields("runs", train.runs);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::EtlRun>& run) {
+  fields("images", run.images);
+  fields("rejected", run.rejected);
+  fields("bytes_in", run.bytes_in);
+  fields("bytes_out", run.bytes_out);
+  fields("wall_s", run.wall_s);
+  fields("images_per_s", run.images_per_s);
+  Describe(fields, run.machine);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::EtlSeconds>& stages) {
+  fields("read", stages.read);
+  fields("decode", stages.decode);
+  fields("resize", stages.resize);
+  fields("encode", stages.encode);
+  fields("write", stages.write);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Etl>& etl) {
+  fields("workers", etl.workers);
+  fields("images_per_s", etl.images_per_s);
+  fields("bytes_in_per_s", etl.bytes_in_per_s);
+  fields("bytes_out_per_s", etl.bytes_out_per_s);
+  fields("stages_s", etl.stages_s);
+  fields("bottleneck", etl.bottleneck);
+  fields("runs", etl.runs);
 }
 
 template <typename F>
@@ -190,10 +265,12 @@ void Describe(F& fields, Described<F, StorageProbeResult::Mix>& mix) {
 template <typename F>
 void Describe(F& fields, Described<F, StorageProbeResult>& result) {
   fields("phase", result.phase);
+  fields.Beside("workers", result.etl);
   fields.Beside("profile", result.train);
   fields.Beside("frames", result.infer);
   fields.Beside("block_bytes", result.stream);
   fields.Beside("alone", result.mix);
+  fields.Unless("phases", result.phases);
   Describe(fields, result.reads);
   fields("set", result.set);
   Describe(fields, result.verdict);

@@ -39,6 +39,7 @@ struct StorageProbeResult {
   struct Reads {
     std::optional<double> cached_share;  // from 0 to 1, of the bytes before they were read
     Percentiles open_us, read_us, close_us;
+    std::optional<Percentiles> decode_us, augment_us;  // where samples were decoded
     int64_t errors = 0;
     std::vector<std::string> first_errors, hung;
     bool operator==(const Reads&) const = default;
@@ -59,12 +60,37 @@ struct StorageProbeResult {
     bool operator==(const Fed&) const = default;
   };
   struct StallSeconds {
-    double queue = 0, open = 0, read = 0, close = 0;
+    double queue = 0, open = 0, read = 0, close = 0, decode = 0, augment = 0, hosts = 0;
     bool operator==(const StallSeconds&) const = default;
   };
   struct StallTimes {
-    Percentiles queue, open, read, close;
+    Percentiles queue, open, read, close, decode, augment, hosts;
     bool operator==(const StallTimes&) const = default;
+  };
+  // A mean over rounds with its 95 % interval; no interval for one round.
+  struct Estimate {
+    double value = 0;
+    std::optional<double> low, high;
+    bool operator==(const Estimate&) const = default;
+  };
+  // A storage unit with those before it.
+  struct Unit {
+    std::string path;
+    Estimate samples_per_s;         // of the units up to this one together
+    std::optional<Estimate> share;  // gain by this unit over the mean of those before it; 1: in proportion
+    bool operator==(const Unit&) const = default;
+  };
+  struct LatencyLevel {
+    int reads_in_flight = 1;
+    Estimate samples_per_s, delayed_samples_per_s, kept;
+    bool operator==(const LatencyLevel&) const = default;
+  };
+  // The answer whether an added latency matters.
+  struct Latency {
+    double added_us = 0, demand_samples_per_s = 0;
+    std::optional<int> reads_in_flight_enough;  // from which on it does not matter
+    std::vector<LatencyLevel> levels;
+    bool operator==(const Latency&) const = default;
   };
   struct TrainRun {
     int accelerators = 1;
@@ -87,8 +113,34 @@ struct StorageProbeResult {
     StallSeconds stall_s;
     StallTimes stall_us;
     Bottleneck bottleneck;
+    double sample_bytes = 0;  // mean of the set
+    std::optional<double> step_ms;
+    int batch = 1;
+    bool decoded = false;
+    std::vector<Unit> units;  // where there are several
+    std::optional<Latency> latency;
     std::vector<TrainRun> runs;
     bool operator==(const Train&) const = default;
+  };
+  struct EtlRun {
+    int64_t images = 0, rejected = 0;
+    uint64_t bytes_in = 0, bytes_out = 0;
+    double wall_s = 0;
+    std::optional<double> images_per_s;
+    ProbeMachine machine;
+    bool operator==(const EtlRun&) const = default;
+  };
+  struct EtlSeconds {
+    double read = 0, decode = 0, resize = 0, encode = 0, write = 0;
+    bool operator==(const EtlSeconds&) const = default;
+  };
+  struct Etl {
+    int workers = 1;
+    std::optional<double> images_per_s, bytes_in_per_s, bytes_out_per_s;  // medians of the runs
+    EtlSeconds stages_s;                                                  // of all runs and threads
+    Bottleneck bottleneck;                                                // share of the threads' time
+    std::vector<EtlRun> runs;
+    bool operator==(const Etl&) const = default;
   };
   struct Frames {
     int64_t planned = 0, answered = 0, in_time = 0;
@@ -147,11 +199,13 @@ struct StorageProbeResult {
     bool operator==(const Mix&) const = default;
   };
 
-  std::string phase;  // "train", "infer", "stream", "mix"; the one of these four is there
+  std::string phase;  // "etl", "train", "infer", "stream", "mix"; the one of these is there. Or "all"
+  std::optional<Etl> etl;
   std::optional<Train> train;
   std::optional<Infer> infer;
   std::optional<Stream> stream;
   std::optional<Mix> mix;
+  std::vector<StorageProbeResult> phases;  // of "all": etl, train and infer, one after the other
   Reads reads;
   Set set;
   ProbeVerdict verdict;
