@@ -28,6 +28,7 @@ constexpr Verb kVerbs[] = {
     {"watch", "follow live streams under a deadline, and account for every frame", Watch},
     {"study", "play an experiment: factors, randomised blocks, a server and a client for each trial", Study},
     {"advise", "find the configuration that meets a target, with evidence and files ready to use", Advise},
+    {"plan", "count the storage units, links and hosts that a workload needs", Plan},
     {"report", "write the report of a study", Report},
     {"fit", "learn run times from measurements, for hardware and networks that nobody measured", Fit},
     {"predict", "predict run times, with intervals; refuse what nothing supports", Predict},

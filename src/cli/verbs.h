@@ -17,6 +17,7 @@ int Identities(const Arguments& arguments);  // build, enrol, delete, list, sear
 int Load(const Arguments& arguments);
 int ModelVerb(const Arguments& arguments);  // make, show
 int MonitorVerb(const Arguments& arguments);
+int Plan(const Arguments& arguments);
 int Predict(const Arguments& arguments);
 int Prepare(const Arguments& arguments);
 int ProbeVerb(const Arguments& arguments);  // storage

@@ -1,0 +1,149 @@
+#include "advise/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/temporary_folder.h"
+#include "results/probe_result.h"
+
+namespace weir::advise {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+Profiles Measured() {
+  Profiles profiles;
+  profiles.storage_samples_per_s = Capacity{10'000, 9'000, 11'000, {"storage.json"}};
+  profiles.storage_sample_bytes = 114'660;
+  profiles.link_gbit_per_s = Capacity{10, 10, 10, {"network.json"}};
+  profiles.prepared_images_per_s = Capacity{800, 780, 820, {"etl.json"}};
+  profiles.model_images_per_s["resnet50"] = Capacity{2'000, 1'900, 2'100, {"run.json"}};
+  return profiles;
+}
+
+Workload SixteenGpus() {
+  return *ParseWorkload(
+      "plan: lab\ntraining:\n  - {name: classifier, accelerators: 16, profile: resnet50-h100}\n"
+      "accelerators_per_host: 8\n");
+}
+
+const results::PlanResult::Resource& Of(const results::PlanResult& plan, const std::string& name) {
+  return *std::ranges::find(plan.resources, name, &results::PlanResult::Resource::resource);
+}
+
+TEST(MakePlan, CountsUnitsFromDemandAndCapacity) {
+  const auto plan = MakePlan(SixteenGpus(), Measured());
+  ASSERT_TRUE(plan) << plan.error().message;
+  // 16 x 1,785.7 samples/s = 28,571; one unit gives 10,000 and may be 80 % busy: 3.57, so 4.
+  EXPECT_EQ(Of(*plan, "storage").count, 4);
+  EXPECT_EQ(Of(*plan, "storage").needed.low, 4);   // 11,000 a unit: 3.25
+  EXPECT_EQ(Of(*plan, "storage").needed.high, 4);  // 9,000 a unit: 3.97
+  EXPECT_NEAR(Of(*plan, "storage").busy_percent, 71.4, 0.1);
+  // 3.276 GB/s over 1.25 GB/s links at 80 %: 3.28, so 4.
+  EXPECT_EQ(Of(*plan, "link").count, 4);
+  EXPECT_EQ(Of(*plan, "accelerator").count, 2);
+  EXPECT_NEAR(Of(*plan, "accelerator").scale.value, 1, 1e-9);  // whole hosts of 8 accelerators, no more
+  EXPECT_EQ(plan->bottleneck, "accelerator");
+  EXPECT_TRUE(plan->met);
+  EXPECT_THAT(Of(*plan, "storage").works[0].arithmetic, HasSubstr("16 accelerators x 1786 samples/s"));
+}
+
+TEST(MakePlan, SaysWhatDoublingBuys) {
+  Workload workload = SixteenGpus();
+  workload.storage = 1;
+  workload.links = 8;
+  workload.hosts = 4;
+  const auto plan = MakePlan(workload, Measured());
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->bottleneck, "storage");
+  EXPECT_FALSE(plan->met);
+  EXPECT_NEAR(plan->scale.value, 0.8 * 10'000 / 28'571, 1e-4);
+  EXPECT_NEAR(plan->scale.low, 0.8 * 9'000 / 28'571, 1e-4);
+  for (const auto& doubling : plan->doubling)
+    EXPECT_NEAR(doubling.gain, doubling.resource == "storage" ? 2 : 1, 1e-9) << doubling.resource;
+}
+
+TEST(MakePlan, AddedUnitsThatGiveLessNeedMore) {
+  Profiles profiles = Measured();
+  profiles.storage_share = Capacity{0.5, 0.5, 0.5, {}};
+  const auto plan = MakePlan(SixteenGpus(), profiles);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(Of(*plan, "storage").count, 7);  // 1 + 2.57 / 0.5 = 6.14
+}
+
+TEST(MakePlan, WorksShareAResource) {
+  const auto workload = ParseWorkload(
+      "inference:\n  - {name: gate, streams: 40, frames_per_s: 25, frame_bytes: 110000}\n"
+      "preparation:\n  - {name: daily, images: 14400000, image_bytes: 110000, within_hours: 8}\n");
+  ASSERT_TRUE(workload) << workload.error().message;
+  const auto plan = MakePlan(*workload, Measured());
+  ASSERT_TRUE(plan) << plan.error().message;
+  // 1,000 frames/s of 2,000 and 500 pictures/s of 800: 1.125 hosts, at 80 % 1.41.
+  EXPECT_EQ(Of(*plan, "host").count, 2);
+  EXPECT_EQ(Of(*plan, "host").works.size(), 2U);
+  EXPECT_EQ(Of(*plan, "storage").works.size(), 1U);
+}
+
+TEST(MakePlan, NamesTheMeasurementThatIsMissing) {
+  const auto plan = MakePlan(SixteenGpus(), {});
+  ASSERT_FALSE(plan);
+  EXPECT_THAT(plan.error().message, HasSubstr("measure it with weir probe storage"));
+  const auto inference = ParseWorkload("inference:\n  - {name: g, streams: 1, frame_bytes: 1, model: vgg}\n");
+  const auto unknown = MakePlan(*inference, Measured());
+  ASSERT_FALSE(unknown);
+  EXPECT_THAT(unknown.error().message, HasSubstr("no model \"vgg\"; they have resnet50"));
+}
+
+TEST(MakePlan, ComesBackFromItsJson) {
+  const auto plan = MakePlan(SixteenGpus(), Measured());
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(results::PlanResult::FromJson(plan->ToJson()).value(), *plan);
+  EXPECT_THAT(PlanText(TextStyle(), *plan),
+              HasSubstr("bottleneck accelerator: the plan carries 1.00 times the workload"));
+}
+
+TEST(ParseWorkload, RefusesWhatItDoesNotKnow) {
+  EXPECT_THAT(ParseWorkload("trainings: []\n").error().message, HasSubstr("training"));
+  EXPECT_THAT(ParseWorkload("plan: x\n").error().message, HasSubstr("names no work"));
+  EXPECT_THAT(ParseWorkload("training:\n  - {accelerators: 2}\n").error().message, HasSubstr("name"));
+  EXPECT_THAT(ParseWorkload("training: 3\n").error().message, HasSubstr("no list"));
+  EXPECT_THAT(
+      ParseWorkload("training:\n  - {name: a, accelerators: 0, profile: resnet50-h100}\n").error().message,
+      HasSubstr("from 1"));
+}
+
+TEST(ReadProfiles, TakesTheRunsOfAProbeAndPassesOverInvalidOnes) {
+  const auto folder = TemporaryFolder::Make("plan-test");
+  results::StorageProbeResult storage{.phase = "train", .train = results::StorageProbeResult::Train{}};
+  storage.train->sample_bytes = 1000;
+  storage.train->accelerators.more_may_be_fed = true;
+  for (const auto& [accelerators, rate] : {std::pair{1, 500.0}, {2, 900.0}, {2, 1100.0}})
+    storage.train->runs.push_back({.accelerators = accelerators,
+                                   .utilisation_percent = {},
+                                   .samples_per_s = rate,
+                                   .cached_share_by_epoch = {},
+                                   .machine = {}});
+  storage.verdict.verdict = "VALID";
+  ASSERT_TRUE(WriteFileWhole(folder->path() + "/good.json", storage.ToJson().dump()));
+  storage.train->runs[2].samples_per_s = 1e9;
+  storage.verdict.verdict = "INVALID";
+  ASSERT_TRUE(WriteFileWhole(folder->path() + "/bad.json", storage.ToJson().dump()));
+  const auto profiles = ReadProfiles(folder->path());
+  ASSERT_TRUE(profiles) << profiles.error().message;
+  EXPECT_NEAR(profiles->storage_samples_per_s->value, 1000, 1e-9);
+  EXPECT_LT(profiles->storage_samples_per_s->low, 1000);
+  EXPECT_TRUE(profiles->storage_may_give_more);
+  EXPECT_THAT(profiles->notes, Contains(HasSubstr("bad.json is INVALID")));
+}
+
+TEST(ReadProfiles, RefusesOtherFiles) {
+  const auto folder = TemporaryFolder::Make("plan-test");
+  EXPECT_THAT(ReadProfiles(folder->path()).error().message, HasSubstr("no *.json"));
+  ASSERT_TRUE(WriteFileWhole(folder->path() + "/x.json", "{}"));
+  EXPECT_THAT(ReadProfiles(folder->path()).error().message, HasSubstr("x.json: no result of weir probe"));
+}
+
+}  // namespace
+}  // namespace weir::advise
