@@ -32,7 +32,7 @@ def test_every_form_is_read_as_it_was_written(weir, tmp_path, form, access):
     assert result["read_us"]["count"] >= 2 * 29
     # A shard stays open; a file of its own is opened for each read.
     assert (result["open_us"]["count"] >= 2 * 29) == (form == "files")
-    assert set(result["stall_us"]) == {"queue", "open", "read", "close"}
+    assert set(result["stall_us"]) == {"queue", "open", "read", "close", "decode", "augment", "hosts"}
     assert [entry.name for entry in tmp_path.iterdir()] == ["result.json"]
 
 
@@ -170,7 +170,8 @@ def test_added_storages_are_compared_with_their_share(weir, tmp_path):
 
 
 def test_latency_is_answered_with_the_reads_in_flight(weir, tmp_path):
-    result = weir.json("probe", "storage", tmp_path, *SMALL, "--step-ms", 10, "--repeats", 1, "--limit-s", 0.4, "--add-latency", "8ms", status=None)
+    result = weir.json("probe", "storage", tmp_path, "--samples", 60, "--sample-bytes", 20000, "--batch", 2, "--step-ms", 10, "--steps", 25, "--repeats", 1,
+                       "--threads", 4, "--limit-s", 0.4, "--add-latency", "8ms", status=None)
     latency = result["latency"]
     assert latency["added_us"] == 8000 and latency["levels"][0]["reads_in_flight"] == 1
     # 2 samples in 10 ms: one read of 8 ms in flight is too few, eight are enough.
