@@ -26,6 +26,7 @@ parser.add_argument("--rounds", type=int, default=5)
 parser.add_argument("--copies", type=int, default=4, help="streams of weir watch")
 parser.add_argument("--seconds", type=int, default=12, help="of the video, in each round")
 parser.add_argument("--fps", type=float, default=10, help="frames a second of the video")
+parser.add_argument("--flags", default="bicubic", help="of ffmpeg's scaler; its own default is bicubic. fast_bilinear is cheaper and does not antialias")
 parser.add_argument("--weir", default=str(pathlib.Path(__file__).resolve().parent.parent / "build/release/weir"))
 options = parser.parse_args()
 folder = pathlib.Path(tempfile.mkdtemp(prefix="weir-streams-"))
@@ -61,7 +62,7 @@ def slope(command):
 
 
 def ffmpeg(seconds):
-    return ["ffmpeg", "-nostdin", "-threads", 1, "-t", seconds, "-i", options.video, "-an", "-vf", "scale=224:224:flags=fast_bilinear", "-pix_fmt", "rgb24", "-f", "null", "-"]
+    return ["ffmpeg", "-nostdin", "-threads", 1, "-t", seconds, "-i", options.video, "-an", "-vf", f"scale=224:224:flags={options.flags}", "-pix_fmt", "rgb24", "-f", "null", "-"]
 
 
 def gstreamer(seconds):
