@@ -85,7 +85,7 @@ def test_a_known_delay_is_what_it_measures(weir, server, protocol):
 @pytest.mark.parametrize("connections, said", [(2, True), (4, False)])
 def test_fewer_connections_than_requests_in_flight_are_said(weir, server, connections, said):
     done = weir.run("load", *at(server, "five"), "--concurrency-range", 4, "--connections", connections, "--request-count", 40, status=None)
-    assert ("no more than 2 of the requests in flight are on their way" in done.stderr.decode()) == said
+    assert ("at most 2 requests are sent at a time" in done.stderr.decode()) == said
 
 
 @pytest.mark.parametrize("distribution", ["constant", "poisson", "gamma"])
@@ -497,7 +497,7 @@ def test_an_unknown_model_is_named(weir, server):
 
 def test_pictures_of_a_model_in_the_process_need_no_recipe_flag(weir, made):
     model, pictures = made
-    result = weir.json("load", model, "--data", pictures, "--request-count", 20)
+    result = weir.json("load", model, "--data", pictures, "--request-count", 20, status=None)  # a busy machine spoils the claim
     assert result["levels"][0]["answered"] >= 20 and result["levels"][0]["failed"] == 0
-    bare = weir.json("load", model, "--data", pictures, "--recipe", model / "recipe.yaml", "--request-count", 20)
+    bare = weir.json("load", model, "--data", pictures, "--recipe", model / "recipe.yaml", "--request-count", 20, status=None)
     assert bare["levels"][0]["failed"] == 0

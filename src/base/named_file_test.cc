@@ -53,8 +53,8 @@ TEST_F(NamedFileTest, AFolderIsNotInsideItself) {
 
 TEST(TextStyle, KeepsBoldAndEscapesTheRest) {
   EXPECT_EQ(TextStyle(true).ForTerminal("\x1b[1mname\x1b[0m \x1b[31m\\x00"),
-            "\x1b[1mname\x1b[0m \\x1b[31m\\x00");
-  EXPECT_EQ(TextStyle(false).ForTerminal("\x1b[1mname"), "\\x1b[1mname");
+            "\x1b[1mname\x1b[0m \\x1B[31m\\x00");
+  EXPECT_EQ(TextStyle(false).ForTerminal("\x1b[1mname"), "\\x1B[1mname");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ TEST(UsageText, HasALineForEachQuantityThatWasMeasured) {
   used.app_cpu = Range{.mean = 1.5, .max = 2, .min = 0.5};
   const std::string text = ResourceText(TextStyle(false), used);
   EXPECT_THAT(text, HasSubstr("over 10 samples of 100 ms"));
-  EXPECT_THAT(text, HasSubstr("CPU, processes        1.5 cores  (0.5 to 2)"));
+  EXPECT_THAT(text, HasSubstr("CPU, processes        1.50 cores  (0.50 to 2.00)"));
   EXPECT_THAT(text, Not(HasSubstr("memory, container")));
   EXPECT_THAT(text, Not(HasSubstr("GPU")));
 }

@@ -13,7 +13,7 @@ class StudyNotesTest : public testing::Test {
   void SetUp() override {
     auto study = study::ParseStudy(
         "study: s\nmodel: m\ndata: d\nfactors: {batch: [1, 8]}\nrepeats: 2\n"
-        "figures: [{metric: throughput_images_per_s, x: batch}]\n");
+        "figures: [{title: rate, metric: throughput_images_per_s, x: batch}]\n");
     ASSERT_TRUE(study) << study.error().message;
     study_ = std::move(*study);
     auto design = study::MakeDesign(study_);
@@ -57,7 +57,8 @@ TEST_F(StudyNotesTest, TrialsDoNotRepeatWhatTheMachineCannotDo) {
 TEST_F(StudyNotesTest, NotesAMissingMetricAtTheFirstTrialThatShouldHaveIt) {
   notes_->Add(Played({}, {{"throughput_image_per_s", 100.0}}));
   notes_->Add(Played({}, {{"throughput_image_per_s", 100.0}}));
-  EXPECT_THAT(noted_, ElementsAre(HasSubstr("did you mean throughput_image_per_s?")));
+  EXPECT_THAT(noted_, ElementsAre(HasSubstr("objective: the first trial that should have it"),
+                                  HasSubstr("did you mean throughput_image_per_s?")));
 }
 
 TEST_F(StudyNotesTest, TextsNameTheTrialsAndTheTimeLeft) {
