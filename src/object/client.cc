@@ -29,7 +29,8 @@ void Client::Submit(Operation operation) {
     MutexLock lock(mutex_);
     if (!ended_) {
       inbox_.push_back(std::move(operation));
-      transport_->Wake();
+      // The thread itself looks into the inbox after each response, before it waits.
+      if (std::this_thread::get_id() != thread_.get_id()) transport_->Wake();
       return;
     }
   }

@@ -1,14 +1,21 @@
 #include "object/curl_transport.h"
 
 #include <curl/curl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+
+#include "base/file.h"
 
 namespace weir::object {
 namespace {
@@ -109,10 +116,19 @@ TransportFault::Kind KindOf(CURLcode code) {
   }
 }
 
+// Told of ready sockets one by one: curl_multi_perform would look at every transfer under way each time.
 class CurlTransport final : public Transport {
  public:
   CurlTransport(const Clock& clock, std::string ca_bundle)
-      : clock_(clock), ca_bundle_(std::move(ca_bundle)), multi_(MakeMulti()) {}
+      : clock_(clock), ca_bundle_(std::move(ca_bundle)), multi_(MakeMulti()) {
+    CHECK(poll_.valid() && woken_.valid());
+    epoll_event event{.events = EPOLLIN, .data = {.fd = woken_.get()}};
+    CHECK(epoll_ctl(poll_.get(), EPOLL_CTL_ADD, woken_.get(), &event) == 0);
+    curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, WatchSocket);
+    curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
+    curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, SetTimer);
+    curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
+  }
 
   ~CurlTransport() override {
     for (auto& [curl, transfer] : transfers_) {
@@ -146,18 +162,61 @@ class CurlTransport final : public Transport {
   }
 
   void Drive(Instant until) override {
-    int running = 0;
-    curl_multi_perform(multi_, &running);
+    RingIfDue();
     if (CallDone()) return;
-    const double left_ms = std::clamp(Milliseconds(until - clock_.Now()) + 0.5, 0.0, 60e3);
-    curl_multi_poll(multi_, nullptr, 0, static_cast<int>(left_ms), nullptr);
-    curl_multi_perform(multi_, &running);
+    const Instant wake = std::min(until, due_.value_or(until));
+    const double left_ms = std::clamp(Milliseconds(wake - clock_.Now()) + 0.5, 0.0, 60e3);
+    std::array<epoll_event, 64> events;
+    const int count =
+        epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), static_cast<int>(left_ms));
+    for (int i = 0; i < count; ++i) Tell(events[static_cast<size_t>(i)]);
+    RingIfDue();
     CallDone();
   }
 
-  void Wake() override { curl_multi_wakeup(multi_); }
+  void Wake() override { eventfd_write(woken_.get(), 1); }
 
  private:
+  static int WatchSocket(CURL*, curl_socket_t socket, int what, void* self, void* known) {
+    auto& transport = *static_cast<CurlTransport*>(self);
+    const int poll = transport.poll_.get();
+    if (what == CURL_POLL_REMOVE) {
+      epoll_ctl(poll, EPOLL_CTL_DEL, socket, nullptr);  // it may be closed already
+      return 0;
+    }
+    epoll_event event{.events = 0, .data = {.fd = socket}};
+    if (what == CURL_POLL_IN || what == CURL_POLL_INOUT) event.events |= EPOLLIN;
+    if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT) event.events |= EPOLLOUT;
+    if (known == nullptr) curl_multi_assign(transport.multi_, socket, &transport);  // a mark, no more
+    if (epoll_ctl(poll, known == nullptr ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, socket, &event) == 0) return 0;
+    return epoll_ctl(poll, known == nullptr ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event);
+  }
+  static int SetTimer(CURLM*, long timeout_ms, void* self) {
+    auto& transport = *static_cast<CurlTransport*>(self);
+    transport.due_ = timeout_ms < 0
+                         ? std::nullopt
+                         : std::optional(transport.clock_.Now() + std::chrono::milliseconds(timeout_ms));
+    return 0;
+  }
+  void RingIfDue() {
+    if (!due_ || clock_.Now() < *due_) return;
+    due_.reset();
+    int running = 0;
+    curl_multi_socket_action(multi_, CURL_SOCKET_TIMEOUT, 0, &running);
+  }
+  void Tell(const epoll_event& event) {
+    if (event.data.fd == woken_.get()) {
+      eventfd_t ignored = 0;
+      eventfd_read(woken_.get(), &ignored);
+      return;
+    }
+    int ready = 0, running = 0;
+    if ((event.events & EPOLLIN) != 0) ready |= CURL_CSELECT_IN;
+    if ((event.events & EPOLLOUT) != 0) ready |= CURL_CSELECT_OUT;
+    if ((event.events & (EPOLLERR | EPOLLHUP)) != 0) ready |= CURL_CSELECT_ERR;
+    curl_multi_socket_action(multi_, event.data.fd, ready, &running);
+  }
+
   static CURLM* MakeMulti() {
     static std::once_flag once;
     std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
@@ -266,7 +325,9 @@ class CurlTransport final : public Transport {
 
   const Clock& clock_;
   const std::string ca_bundle_;
+  const UniqueFd poll_{epoll_create1(EPOLL_CLOEXEC)}, woken_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   CURLM* const multi_;
+  std::optional<Instant> due_;  // of the library's timers
   std::unordered_map<CURL*, std::unique_ptr<Transfer>> transfers_;
   std::unordered_map<uint64_t, CURL*> by_id_;
   std::vector<CURL*> spare_;

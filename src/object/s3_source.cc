@@ -19,6 +19,12 @@
 namespace weir::object {
 namespace {
 
+// An ETag as headers have it: some stores list it without its quotes.
+std::string Quoted(const std::string& etag) {
+  if (etag.empty() || etag.contains('"')) return etag;
+  return fmt::format("\"{}\"", etag);
+}
+
 constexpr const char* kEmptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 constexpr int64_t kMostParts = 10'000;
 constexpr int kPartsAtOnce = 4;  // of one object, so that few lie in memory
@@ -129,7 +135,7 @@ Result<Page> ParsePage(std::string_view document) {
       if (error != std::errc() || size < 0)
         return Fail(ErrorCode::kCorrupt, "a listing with a size that is none");
     } else if (path == "ListBucketResult/Contents/ETag" && !page.objects.empty()) {
-      page.objects.back().etag = text;
+      page.objects.back().etag = Quoted(text);
     } else if (path == "ListBucketResult/IsTruncated") {
       truncated = text == "true";
     } else if (path == "ListBucketResult/NextContinuationToken") {
@@ -230,7 +236,10 @@ class S3Source final : public ObjectSource {
     const Response response =
         TRY(client_.Do({.method = "POST", .host = bucket_, .key = key, .query = {{"uploads", ""}}}, stop));
     const auto texts = TRY_CONTEXT(ParseXml(response.body.text()), NameOf(key));
-    std::string id = FindText(texts, "InitiateMultipartUploadResult/UploadId");
+    std::string id;  // some stores give the outer element another name
+    for (const auto& [path, text] : texts) {
+      if (path.ends_with("/UploadId")) id = text;
+    }
     if (id.empty())
       return Fail(ErrorCode::kCorrupt, fmt::format("{}: an upload without a number", NameOf(key)));
     return id;
