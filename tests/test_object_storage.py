@@ -269,3 +269,16 @@ def test_a_run_ends_where_the_store_gives_an_object_no_more(s3, store, made, pic
     assert result["interrupted"] and result["rejected"] == 1 and 30 <= result["images"] < 59
     store.fault = None
     assert s3.json("run", made[0], "s3://bucket/photos")["images"] == 60
+
+
+def test_feed_and_identities_read_a_copy(weir, s3, store, made, tmp_path):
+    store.put_folder("bucket", "sets/one/", made[1])
+    remote = s3.json("feed", "s3://bucket/sets/one", "--bench", "--epochs", 1, "--hash", "--width", 32, "--height", 32)
+    local = weir.json("feed", made[1], "--bench", "--epochs", 1, "--hash", "--width", 32, "--height", 32)
+    assert remote["samples"] == local["samples"] and remote["epoch_hashes"] == local["epoch_hashes"]
+    weir.run("identities", "build", tmp_path / "people", "--make", 500, "--dimension", 32)
+    store.put_folder("bucket", "people/", tmp_path / "people")
+    facts = s3.json("identities", "list", "s3://bucket/people")
+    assert facts["index"] == weir.json("identities", "list", tmp_path / "people")["index"]
+    said = s3.run("identities", "enrol", "s3://bucket/people", "--vectors", tmp_path / "none.npy", status=2).stderr.decode()
+    assert "only read" in said

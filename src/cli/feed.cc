@@ -11,6 +11,7 @@
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
+#include "dataset/objects.h"
 #include "feed/bench.h"
 #include "feed/bench_result.h"
 #include "monitor/resources.h"
@@ -38,7 +39,10 @@ std::optional<int> ParseFlags(const Arguments& arguments, FeedFlags& w) {
               "by chance. "
               "With --bench it measures the feed without a trainer.",
               "weir feed made/pictures --bench --batch 32 --step 3.5ms");
-  flags.Required("SET", w.set, "a prepared set, or a folder with a folder of pictures for each class");
+  flags.Required(
+      "SET", w.set,
+      "a prepared set, or a folder with a folder of pictures for each class; s3://BUCKET/KEY is copied "
+      "to the cache folder first");
   flags.Switch("--bench", w.bench, "measure the feed; training programs use the Python package weir");
   flags.Text("--step", w.step, "time of the emulated trainer for each batch, as in 3.5ms (default: none)");
   flags.Number("--duration", w.duration_s, 0, 86400, "seconds to measure (default 5, without --epochs)");
@@ -137,9 +141,9 @@ Result<int> BenchFeed(const FeedFlags& w, const std::stop_token& stop) {
   bench.duration = w.epochs > 0 ? Duration{} : FromSeconds(w.duration_s > 0 ? w.duration_s : 5);
   bench.warm_up = w.epochs > 0 ? 0 : w.prefetch + 1;
   const SteadyClock clock;
+  const std::string set = TRY(dataset::ObjectReader({}).CopyOf(w.set, stop));
   const auto source = TRY(feed::OpenSource(
-      w.set,
-      {.index = w.index, .verify = !w.no_verify, .cache_bytes = static_cast<uint64_t>(w.cache_bytes)}));
+      set, {.index = w.index, .verify = !w.no_verify, .cache_bytes = static_cast<uint64_t>(w.cache_bytes)}));
   const auto feed = TRY(feed::Feed::Open(source, OptionsOf(w), clock));
   if (!w.state.empty()) {
     TRY_STATUS(CheckOutput("--state", w.state));

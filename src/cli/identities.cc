@@ -8,6 +8,7 @@
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
+#include "dataset/objects.h"
 #include "identity/batches.h"
 #include "identity/evaluate.h"
 #include "identity/identities_result.h"
@@ -27,7 +28,7 @@ struct IndexFlags {
   int threads = 0;
 
   void AddTo(Flags& flags) {
-    flags.Required("DIR", folder, "folder of the index");
+    flags.Required("DIR", folder, "folder of the index; s3://BUCKET/KEY for commands that only read");
     flags.Text("--json", json, "write the result as JSON to this file; - for standard output");
   }
   void AddModel(Flags& flags) {
@@ -59,7 +60,17 @@ struct IndexFlags {
     if (options.storage_delay > Duration{} && access != "direct")
       return Fail(ErrorCode::kInvalidArgument, "--storage-delay goes with --access direct");
     if (!model.empty()) options.model_hash = TRY(model::HashOfModel(model));
-    return Index::Open(folder, options);
+    return Index::Open(TRY(PlaceOf(wanted)), options);
+  }
+  // Returns the folder of the index: of one in object storage a copy, which is only read.
+  Result<std::string> PlaceOf(Index::Access wanted) const {
+    if (!folder.starts_with("s3://")) return folder;
+    if (wanted == Index::Access::kWrite)
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("{}: an index in object storage is only read; change the folder that it was "
+                              "copied from, then write it again",
+                              EscapeBytes(folder)));
+    return dataset::ObjectReader({}).CopyOf(folder, {});
   }
 };
 
@@ -166,7 +177,7 @@ Result<int> Enrol(const Arguments& arguments, const std::stop_token& stop) {
   Index::Options options{.access = Index::Access::kWrite, .background = true};
   options.threads = common.threads > 0 ? common.threads : UsableCpus();
   if (!common.model.empty()) options.model_hash = TRY(model::HashOfModel(common.model));
-  auto index = TRY(Index::Open(common.folder, options));
+  auto index = TRY(Index::Open(TRY(common.PlaceOf(Index::Access::kWrite)), options));
   const bool tells = vectors == "-" && common.json != "-";
   IdentitiesResult result;
   result.enrolled = TRY(identity::EnrolAll(
