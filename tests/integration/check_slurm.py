@@ -1,0 +1,110 @@
+"""The Slurm files of deploy/ on a real Slurm: a cluster of two nodes on this machine, with the partitions as they ship."""
+import json
+import time
+
+import pytest
+
+import conftest
+import slurm_cluster
+
+SLURM = conftest.ROOT / "deploy/slurm"
+PICTURES = 1200
+PARTITIONS = (SLURM / "partitions.conf").read_text()
+
+pytestmark = pytest.mark.skipif(bool(slurm_cluster.missing()), reason=f"apt-get install slurm-wlm munge: {slurm_cluster.missing()} are missing")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with slurm_cluster.Cluster(tmp_path_factory.mktemp("slurm") / "c", PARTITIONS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def pictures(weir, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    weir.run("prepare", "--make", PICTURES, "--seed", 5, "-o", folder / "made")
+    recipe = folder / "recipe.yaml"
+    recipe.write_text("layout: NCHW\nresize: {width: 384, height: 384}\n")
+    return folder / "made/pictures", recipe
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def submit_prepare(cluster, pictures, parts, *arguments):
+    """The array of 8 as docs/how-to/slurm.md has it; two tasks run at a time."""
+    sources, recipe = pictures
+    return cluster.sbatch("--array=1-8%2", f"--chdir={parts.parent}", SLURM / "prepare.slurm", sources, recipe, parts, "--format", "tar", *arguments, WEIR=conftest.PROGRAM)
+
+
+def check_joined(weir, pictures, parts, folder):
+    sources, recipe = pictures
+    weir.run("prepare", "--join", parts, "-o", folder / "joined")
+    weir.run("prepare", sources, "--recipe", recipe, "--format", "tar", "-o", folder / "whole")
+    assert contents(folder / "joined") == contents(folder / "whole")
+
+
+def running_tasks(cluster, job):
+    return sorted((task for task, facts in cluster.state(job).items() if facts["JobState"] == "RUNNING" and task.isdigit()), key=int)
+
+
+def test_an_array_of_8_with_two_tasks_killed_and_requeued_equals_one_run(weir, cluster, pictures, tmp_path):
+    parts = tmp_path / "parts"
+    job = submit_prepare(cluster, pictures, parts)
+    # Two tasks are requeued in the middle of their work: Slurm kills them and starts them again.
+    hit = set()
+    until = time.monotonic() + 60
+    while len(hit) < 2 and time.monotonic() < until:
+        for task in running_tasks(cluster, job):
+            if task not in hit and len(hit) < 2:
+                cluster.call("scontrol", "requeue", f"{job}_{task}")
+                hit.add(task)
+        time.sleep(0.05)
+    states = cluster.wait(job)
+    assert len(hit) == 2 and all(facts["JobState"] == "COMPLETED" for facts in states.values()), states
+    assert sum(int(facts["Restarts"]) for facts in states.values()) == 2
+    assert sorted(path.name for path in parts.iterdir()) == [f"part-{number}-of-8" for number in range(1, 9)]
+    check_joined(weir, pictures, parts, tmp_path)
+
+
+TRAIN = """#!/bin/bash
+# A trainer whose checkpoint is the feed's cursor: so many epochs of SET, a step of 20 ms a batch.
+set=$1 epochs=$2 folder=$3
+done=$(grep -o '"epoch":[0-9]*' "$folder/state" 2>/dev/null | cut -d: -f2)
+exec "$WEIR" feed "$set" --bench --epochs $((epochs - ${done:-0})) --batch 10 --width 64 --height 64 --step 20ms --ends pad --state "$folder/state" \\
+  --json "$folder/feed-${SLURM_RESTART_COUNT:-0}.json"
+"""
+
+
+def test_three_phases_under_preemption_lose_nothing(weir, cluster, pictures, made, tmp_path):
+    """Training takes the nodes from preparation, serving takes them from both; both go on where they were."""
+    parts = tmp_path / "parts"
+    weir.run("prepare", pictures[0], "-o", tmp_path / "set", "--recipe", pictures[1])
+    (tmp_path / "train.sh").write_text(TRAIN)
+    (tmp_path / "train.sh").chmod(0o755)
+    prepare = submit_prepare(cluster, pictures, parts)
+    cluster.wait_for(lambda: running_tasks(cluster, prepare), 60, "the array")
+    train = cluster.sbatch("--partition=train", "--nodes=1", "--exclusive", f"--chdir={tmp_path}", SLURM / "train.slurm", tmp_path / "train.sh", tmp_path / "set", 3, tmp_path,
+                           WEIR=conftest.PROGRAM)
+    cluster.wait_for(lambda: cluster.state(train)[""]["JobState"] == "RUNNING", 60, "training")
+    time.sleep(1.5)  # some steps
+    cluster.wait_for(lambda: running_tasks(cluster, prepare), 60, "the array beside training")
+    result = tmp_path / "load.json"
+    serve = cluster.sbatch("--partition=serve", f"--chdir={tmp_path}", SLURM / "serve-and-load.slurm", made[0].parent, "tiny", result, "--request-rate-range", 50, "--duration", 3,
+                           WEIR=conftest.PROGRAM, WEIR_PORT=str(slurm_cluster.free_ports(1)[0]))
+    served = cluster.wait(serve)
+    level = json.loads(result.read_text())["levels"][0]
+    assert served[""]["JobState"] == "COMPLETED" or served[""]["ExitCode"] == "3:0", served
+    assert level["answered"] == level["planned"] and level["failed"] == 0
+
+    trained = cluster.wait(train)[""]
+    assert trained["JobState"] == "COMPLETED" and int(trained["Restarts"]) >= 1, trained
+    runs = [json.loads(path.read_text()) for path in sorted(tmp_path.glob("feed-*.json"))]
+    assert sum(run["samples"] for run in runs) == 3 * PICTURES, [run["samples"] for run in runs]
+
+    prepared = cluster.wait(prepare)
+    assert all(facts["JobState"] == "COMPLETED" for facts in prepared.values()), prepared
+    assert sum(int(facts["Restarts"]) for facts in prepared.values()) >= 1
+    check_joined(weir, pictures, parts, tmp_path)
