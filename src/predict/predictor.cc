@@ -29,25 +29,6 @@ Calibration ForRuns(Calibration usual, std::span<const double> log_measured_over
   return usual;
 }
 
-// Returns those rows with `word` in the column.
-Table WithWord(const Table& rows, std::span<const size_t> which, const std::string& column,
-               const std::string& word) {
-  const int place = rows.Column(column);
-  Csv csv;
-  csv.columns = rows.csv().columns;
-  if (place < 0) csv.columns.push_back(column);
-  for (const size_t row : which) {
-    const auto cells = rows.csv().row(static_cast<int64_t>(row));
-    csv.cells.insert(csv.cells.end(), cells.begin(), cells.end());
-    if (place < 0)
-      csv.cells.push_back(word);
-    else
-      csv.cells[csv.cells.size() - cells.size() + static_cast<size_t>(place)] = word;
-    csv.lines.push_back(rows.csv().lines[row]);
-  }
-  return Table(std::move(csv));
-}
-
 }  // namespace
 
 std::string_view ToString(Regime regime) {
@@ -138,21 +119,24 @@ Prediction Predictor::PredictRow(const Row& row) const {
 
 // A category that every row of the fit has may, where it is unknown, be any measured one: the interval grows
 // by as much as their predictions differ.
-Status Predictor::WidenForUnknownWord(const Table& rows, std::span<const size_t> unknown, size_t category,
+Status Predictor::WidenForUnknownWord(const Table& rows, std::span<const int64_t> unknown, size_t category,
                                       std::vector<Prediction>& predictions) const {
   const std::string& column = spec().categories[category].column;
+  const Csv asked = PickRows(rows.csv(), unknown);
   std::vector<double> apart(unknown.size(), 0.0);
   for (const std::string& word : data_->encoder.MostCommon(category, kMostWords)) {
     const std::vector<Row> made =
-        TRY(MakeRows(spec(), facts_, WithWord(rows, unknown, column, word), WithTarget::kNo));
+        TRY(MakeRows(spec(), facts_, Table(WithColumn(asked, column, word)), WithTarget::kNo));
     for (size_t i = 0; i < made.size(); ++i) {
       const Prediction other = PredictRow(made[i]);
       if (other.time_ms)
-        apart[i] = std::max(apart[i], std::abs(std::log(*other.time_ms / *predictions[unknown[i]].time_ms)));
+        apart[i] = std::max(
+            apart[i],
+            std::abs(std::log(*other.time_ms / *predictions[static_cast<size_t>(unknown[i])].time_ms)));
     }
   }
   for (size_t i = 0; i < unknown.size(); ++i) {
-    Prediction& one = predictions[unknown[i]];
+    Prediction& one = predictions[static_cast<size_t>(unknown[i])];
     if (apart[i] < kNoMatter) continue;
     one.low = *one.low / std::exp(apart[i]);
     one.high = *one.high * std::exp(apart[i]);
@@ -171,9 +155,9 @@ Result<std::vector<Prediction>> Predictor::Predict(const Table& rows) const {
     const auto& [column, side] = spec().categories[j];
     if (side != Side::kRun || data_->encoder.Knows(j, "") || Contains(spec().derive, column, &Named::name))
       continue;
-    std::vector<size_t> unknown;
+    std::vector<int64_t> unknown;
     for (size_t i = 0; i < made.size(); ++i) {
-      if (made[i].categories[j].empty() && predictions[i].value) unknown.push_back(i);
+      if (made[i].categories[j].empty() && predictions[i].value) unknown.push_back(static_cast<int64_t>(i));
     }
     if (!unknown.empty()) TRY_STATUS(WidenForUnknownWord(rows, unknown, j, predictions));
   }

@@ -87,7 +87,7 @@ class Predictor {
   // Returns by how much the count of the row widens an interval.
   double WidenByCount(const Row& row) const;
   Prediction PredictRow(const Row& row) const;
-  Status WidenForUnknownWord(const Table& rows, std::span<const size_t> unknown, size_t category,
+  Status WidenForUnknownWord(const Table& rows, std::span<const int64_t> unknown, size_t category,
                              std::vector<Prediction>& predictions) const;
   static std::vector<float> SpreadInput(const View& view, std::span<const double> logs);
   static int SpreadColumns(const Spec& spec);

@@ -38,8 +38,6 @@ bool Estimator::Join(const Data& data) {
             tree_levels_, [&](const auto& level) { return is_below(level.first, spec.categories.size()); }))
       return false;
   }
-  if (least_.size() != greatest_.size() || (!least_.empty() && least_.size() != spec.numbers.size()))
-    return false;
   return !neighbours_ || neighbours_->SetPoints(data.points);
 }
 

@@ -146,8 +146,6 @@ struct PredictorFile {
     fields("tree_numbers", estimator.tree_numbers_);
     fields("tree_levels", estimator.tree_levels_);
     fields("neighbours", estimator.neighbours_);
-    fields.Block("least", estimator.least_);
-    fields.Block("greatest", estimator.greatest_);
   }
 
   // All but the rows, whose coordinates are enough for predictions.

@@ -74,6 +74,8 @@ std::vector<Recipe> Predictor::RecipesFor(Split split, const std::vector<Fold>& 
                                           const FitOptions& options, Seed seed) const {
   const Groups groups = KnowsGroups(data_->rows, folds) ? Groups::kOwn : Groups::kCommon;
   std::vector<Recipe> recipes = Candidates(split, data_->rows.size(), groups, options.estimator);
+  // The first have common weights where there are groups: what those leave shows which rows are alike.
+  // Weights of each group leave too little to tell.
   const auto neighbours = std::ranges::find(recipes, true, &Recipe::neighbours);
   if (neighbours == recipes.end()) return recipes;
   const Kernel kernel = TuneKernel(*data_, Residuals(*data_, neighbours->physical), folds,
@@ -203,10 +205,7 @@ void Predictor::Borrow(Split split) {
   for (const Row& row : data_->rows) counts.insert(row.devices);
   const bool has_inside = !splits_.empty() && splits_.front().name == FitResult::Split::kInside;
   if (split == Split::kCount && has_inside && counts.size() > 1) {
-    for (const auto& [index, weight] : std::vector(models_.front().mixture)) {
-      const Recipe recipe = Carried(wanted_[static_cast<size_t>(index)].recipe);
-      model.mixture.emplace_back(Want(recipe, KeyOf(recipe) + std::string(ToString(Split::kInside))), weight);
-    }
+    model.mixture = models_.front().mixture;
     double half = kFewCounts;
     for (const FitResult::Split& split_of : splits_)
       half = std::max(half, std::log1p(split_of.score.p90_percent / 100));

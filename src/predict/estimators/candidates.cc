@@ -32,13 +32,13 @@ std::vector<Recipe> Candidates(Split split, size_t rows, Groups groups, std::str
   std::vector<Recipe> recipes = {
       {.name = "physical", .physical = own},
       {.name = "trees", .physical = common, .trees = true, .tree = deep},
-      {.name = "neighbours", .physical = own, .neighbours = true},
       {.name = "lr-sfs", .base = Recipe::Base::kLinear},
       {.name = "lr-sfs-relative", .base = Recipe::Base::kLinear, .linear = {.relative = true}},
   };
   // The part that groups have in common, corrected by neighbours of any group.
   if (groups == Groups::kOwn)
     recipes.push_back({.name = "neighbours-common", .physical = common, .neighbours = true});
+  recipes.push_back({.name = "neighbours", .physical = own, .neighbours = true});
   // Every row asks for its neighbours, so large sets go without.
   if (rows <= kMostStacked) {
     recipes.push_back(
@@ -48,12 +48,6 @@ std::vector<Recipe> Candidates(Split split, size_t rows, Groups groups, std::str
     return estimator == "auto" ? recipe.base == Recipe::Base::kLinear : recipe.name != estimator;
   });
   return recipes;
-}
-
-Recipe Carried(Recipe recipe) {
-  recipe.name += "-carried";
-  recipe.carried = true;
-  return recipe;
 }
 
 }  // namespace weir::predict

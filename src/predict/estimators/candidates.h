@@ -17,7 +17,4 @@ enum class Groups { kOwn, kCommon };
 // regression, or one kind. The caller tunes the kernel of neighbours.
 std::vector<Recipe> Candidates(Split split, size_t rows, Groups groups, std::string_view estimator);
 
-// Returns the same candidate with Recipe::carried.
-Recipe Carried(Recipe recipe);
-
 }  // namespace weir::predict

@@ -91,7 +91,6 @@ Result<Estimator> Estimator::Fit(const Data& data, std::span<const int> use, con
     return estimator;
   }
   estimator.physical_ = Physical::Fit(data.rows, use, recipe.physical);
-  if (recipe.carried) estimator.LearnRange(data, use);
 
   std::vector<double> left;  // of log(time), by the base
   for (const int i : use) {
@@ -106,34 +105,11 @@ Result<Estimator> Estimator::Fit(const Data& data, std::span<const int> use, con
   return estimator;
 }
 
-void Estimator::LearnRange(const Data& data, std::span<const int> use) {
-  least_.assign(data.spec.numbers.size(), std::numeric_limits<float>::infinity());
-  greatest_.assign(data.spec.numbers.size(), -std::numeric_limits<float>::infinity());
-  for (const int i : use) {
-    const std::span<const float> numbers = data.points.NumbersOf(i);
-    for (size_t j = 0; j < numbers.size(); ++j) {
-      if (std::isnan(numbers[j])) continue;
-      least_[j] = std::min(least_[j], numbers[j]);
-      greatest_[j] = std::max(greatest_[j], numbers[j]);
-    }
-  }
-}
-
-std::vector<float> Estimator::WithinRange(std::span<const float> numbers) const {
-  std::vector<float> within(numbers.begin(), numbers.end());
-  for (size_t j = 0; j < least_.size(); ++j) {
-    if (least_[j] <= greatest_[j]) within[j] = std::clamp(within[j], least_[j], greatest_[j]);
-  }
-  return within;
-}
-
 double Estimator::LogTime(const View& view) const {
-  const std::vector<float> numbers = WithinRange(view.numbers);
-  const View seen{view.row, numbers, view.codes};
   double log_time = BaseLogTime(view.row);
   std::optional<double> guess;
-  if (neighbours_) guess = neighbours_->At(seen.numbers, seen.codes);
-  if (trees_) log_time += trees_->Predict(TreeInput(seen, guess));
+  if (neighbours_) guess = neighbours_->At(view.numbers, view.codes);
+  if (trees_) log_time += trees_->Predict(TreeInput(view, guess));
   return log_time + guess.value_or(0);
 }
 

@@ -49,8 +49,6 @@ struct Recipe {
   Trees::Options tree;
   std::optional<Kernel> kernel;  // of neighbours, tuned for the split
   int count = 64;                // neighbours for one answer
-  // Beyond the range of the fit's rows, corrections are those at its edge; only the base continues.
-  bool carried = false;
 };
 
 // A Recipe fitted to rows. A value; thread-safe once fitted.
@@ -72,9 +70,6 @@ class Estimator {
   double BaseLogTime(const Row& row) const;
   void ChooseTreeColumns(const Data& data);
   Status FitTrees(const Data& data, std::span<const int> use, std::span<const double> left, Seed seed);
-  void LearnRange(const Data& data, std::span<const int> use);
-  // Returns the numbers, each no farther than the ends.
-  std::vector<float> WithinRange(std::span<const float> numbers) const;
   // `guess` is what the neighbours predict, if there are any.
   std::vector<float> TreeInput(const View& view, std::optional<double> guess) const;
 
@@ -86,8 +81,6 @@ class Estimator {
   // Columns of the trees: numbers and one-hot levels of categories.
   std::vector<int> tree_numbers_;
   std::vector<std::pair<int, int>> tree_levels_;
-  // Ends of the numbers in the rows of the fit, if Recipe::carried.
-  std::vector<float> least_, greatest_;
 };
 
 // Returns log(time) less the logarithm of the physical model's time, for every row.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace weir::predict {
@@ -10,22 +11,6 @@ namespace {
 
 constexpr size_t kFewestKinds = 4;
 constexpr size_t kSomeRows = 40;
-
-// Rows of the table, at even distances, each once for every kind of hardware; the kinds change fastest.
-Table OnEveryHardware(const Table& table, const std::vector<Row>& rows, int key,
-                      const std::set<std::string>& kinds) {
-  Csv csv{.columns = table.csv().columns, .cells = {}, .lines = {}};
-  for (size_t i = 0, step = rows.size() / kSomeRows + 1; i < rows.size(); i += step) {
-    for (const std::string& kind : kinds) {
-      const auto cells = table.csv().row(rows[i].place);
-      const size_t begin = csv.cells.size();
-      csv.cells.insert(csv.cells.end(), cells.begin(), cells.end());
-      csv.cells[begin + static_cast<size_t>(key)] = kind;
-      csv.lines.push_back(table.csv().lines[static_cast<size_t>(rows[i].place)]);
-    }
-  }
-  return Table(std::move(csv));
-}
 
 }  // namespace
 
@@ -36,23 +21,29 @@ Result<std::vector<OneHardwareTerm>> FindOneHardwareTerms(const Spec& spec, cons
   std::set<std::string> kinds;
   for (const Row& row : rows) kinds.insert(row.hardware);
   if (key < 0 || kinds.size() < kFewestKinds) return found;
-  const std::vector<Row> made =
-      TRY(MakeRows(spec, facts, OnEveryHardware(table, rows, key, kinds), WithTarget::kNo));
+  std::vector<int64_t> some;  // at even distances
+  for (size_t i = 0, step = rows.size() / kSomeRows + 1; i < rows.size(); i += step)
+    some.push_back(rows[i].place);
+  const Csv asked = PickRows(table.csv(), some);
+  std::map<std::string_view, std::vector<Row>> on;  // the rows, by hardware
+  for (const std::string& kind : kinds)
+    on[kind] =
+        TRY(MakeRows(spec, facts, Table(WithColumn(asked, spec.hardware->key, kind)), WithTarget::kNo));
   for (size_t k = 0; k < spec.terms.size(); ++k) {
-    std::set<std::string> alone;  // hardware whose value no other shares
+    std::set<std::string_view> alone;  // hardware whose value no other shares
     bool is_indicator = true;
-    for (size_t begin = 0; begin + kinds.size() <= made.size() && is_indicator; begin += kinds.size()) {
-      std::map<double, std::vector<const Row*>> values;
-      for (size_t i = begin; i < begin + kinds.size(); ++i) {
-        if (made[i].terms.size() == spec.terms.size()) values[made[i].terms[k]].push_back(&made[i]);
+    for (size_t i = 0; i < some.size() && is_indicator; ++i) {
+      std::map<double, std::vector<std::string_view>> values;
+      for (const auto& [kind, made] : on) {
+        if (made[i].terms.size() == spec.terms.size()) values[made[i].terms[k]].push_back(kind);
       }
       if (values.size() < 2) continue;
       const auto single =
           std::ranges::find_if(values, [](const auto& value) { return value.second.size() == 1; });
       is_indicator = values.size() == 2 && single != values.end();
-      if (is_indicator) alone.insert(single->second.front()->hardware);
+      if (is_indicator) alone.insert(single->second.front());
     }
-    if (is_indicator && alone.size() == 1) found.push_back({spec.terms[k].name, *alone.begin()});
+    if (is_indicator && alone.size() == 1) found.push_back({spec.terms[k].name, std::string(*alone.begin())});
   }
   return found;
 }

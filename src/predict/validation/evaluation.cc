@@ -37,16 +37,6 @@ std::vector<int> Drawn(const std::vector<int>& rows, Random random) {
   return order;
 }
 
-Table Picked(const Table& table, std::span<const Row* const> rows) {
-  Csv csv{.columns = table.csv().columns, .cells = {}, .lines = {}};
-  for (const Row* row : rows) {
-    const auto cells = table.csv().row(row->place);
-    csv.cells.insert(csv.cells.end(), cells.begin(), cells.end());
-    csv.lines.push_back(table.csv().lines[static_cast<size_t>(row->place)]);
-  }
-  return Table(std::move(csv));
-}
-
 FitResult::LearningPoint Judge(const Spec& spec, std::span<const Row* const> asked,
                                std::span<const Prediction> predictions) {
   std::vector<double> predicted, measured;
@@ -134,8 +124,12 @@ Result<std::vector<FitResult::LearningPoint>> LearningCurve(const LearningRows& 
   std::vector<int> asked = Drawn(folds.front().test, seed.Stream("test").MakeRandom());
   asked.resize(std::min(asked.size(), kMostPredicted));
   std::vector<const Row*> splits;
-  for (const int i : asked) splits.push_back(&from.rows[static_cast<size_t>(i)]);
-  const Table table = Picked(from.table, splits);
+  std::vector<int64_t> places;
+  for (const int i : asked) {
+    splits.push_back(&from.rows[static_cast<size_t>(i)]);
+    places.push_back(splits.back()->place);
+  }
+  const Table table(PickRows(from.table.csv(), places));
 
   Spec spec = from.spec;
   spec.splits = {std::string(ToString(Split::kInside))};
