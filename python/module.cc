@@ -1,4 +1,5 @@
-// The extension module weir._weir: a thin front to feed::Feed. The package weir/ has what users call.
+// The extension module weir._weir: a thin front to feed::Feed, dataset::Recipe and prepare::PrepareSet. The
+// package weir/ has what users call.
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -11,11 +12,21 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
 #include <string>
+#include <vector>
 
+#include "base/json.h"
 #include "base/thread.h"
+#include "dataset/preparer.h"
+#include "dataset/recipe.h"
 #include "feed/feed.h"
 #include "feed/picture.h"
+#include "prepare/prepare.h"
+#include "prepare/sources.h"
+#include "prepare/summary_text.h"
 
 namespace nb = nanobind;
 
@@ -100,6 +111,7 @@ feed::AugmentOptions TakeAugment(nb::dict& options) {
   Take(options, "saturation", augment.jitter.saturation);
   Take(options, "hue", augment.jitter.hue);
   Take(options, "grayscale", augment.grayscale);
+  Take(options, "mask_fill", augment.mask_fill);
   Take(options, "orientation", orientation);
   if (orientation != "exif" && orientation != "ignore")
     Raise({ErrorCode::kInvalidArgument, "orientation: give exif or ignore"});
@@ -150,6 +162,10 @@ feed::FeedOptions TakeOptions(nb::dict& options) {
   feed.prefetch = 4;
   Take(options, "prefetch", feed.prefetch);
   Take(options, "max_pixels", feed.decode.max_pixels);
+  Take(options, "reads", feed.reads);
+  Take(options, "cache_bytes", feed.cache.bytes);
+  Take(options, "cache_folder", feed.cache.folder);
+  Take(options, "cache_decoded", feed.cache.decoded);
   return feed;
 }
 
@@ -177,18 +193,20 @@ class Feed {
     feed::SourceOptions source_options;
     Take(options, "index", source_options.index);
     Take(options, "verify", source_options.verify);
-    Take(options, "cache_bytes", source_options.cache_bytes);
+    std::string masks;
+    Take(options, "masks", masks);
     feed::FeedOptions feed_options = TakeOptions(options);
     CheckAllTaken(options);
     Result<std::unique_ptr<feed::Feed>> opened = Fail(ErrorCode::kInternal, "not opened");
     {
       const nb::gil_scoped_release release;
-      opened = Open(set, source_options, std::move(feed_options));
+      opened = Open(set, source_options, masks, std::move(feed_options));
     }
     feed_ = Get(std::move(opened));
   }
 
-  // Returns None at the end of an epoch; otherwise (rows, labels, samples, count, epoch, position, bad).
+  // Returns None at the end of an epoch; otherwise (rows, labels, samples, count, epoch, position, bad,
+  // masks).
   nb::object Next() {
     const Busy busy(*this);
     Result<std::optional<feed::Batch>> batch = std::nullopt;
@@ -236,6 +254,18 @@ class Feed {
     const std::string name = feed().source().Name(sample);
     return nb::bytes(name.data(), name.size());
   }
+  // The form of the arrays: (name, type, shape of a row, shape of a mask or None).
+  nb::tuple Form() const {
+    const feed::AugmentOptions& augment = feed().options().augment;
+    if (const auto records = feed().source().records())
+      return nb::make_tuple("data", records->type, nb::tuple(nb::cast(records->shape)), nb::none());
+    nb::object mask = nb::none();
+    if (feed().options().masks) mask = nb::make_tuple(augment.height, augment.width);
+    const nb::tuple shape = augment.layout == dataset::Layout::kNchw
+                                ? nb::make_tuple(3, augment.height, augment.width)
+                                : nb::make_tuple(augment.height, augment.width, 3);
+    return nb::make_tuple("image", std::string(ToString(augment.type)), shape, mask);
+  }
   nb::dict Counters() const {
     const feed::FeedCounters c = feed().counters();
     nb::dict counters;
@@ -243,6 +273,7 @@ class Feed {
     counters["batches"] = c.batches;
     counters["rows"] = c.rows;
     counters["bytes_read"] = c.bytes;
+    counters["cached"] = c.cached;
     counters["read_s"] = Seconds(c.read);
     counters["decode_s"] = Seconds(c.decode);
     counters["augment_s"] = Seconds(c.augment);
@@ -275,8 +306,9 @@ class Feed {
   };
 
   Result<std::unique_ptr<feed::Feed>> Open(const std::string& set, const feed::SourceOptions& source_options,
-                                           feed::FeedOptions options) {
+                                           const std::string& masks, feed::FeedOptions options) {
     auto source = TRY(feed::OpenSource(set, source_options));
+    if (!masks.empty()) options.masks = TRY(feed::OpenMasks(masks, *source, {}));
     return feed::Feed::Open(std::move(source), std::move(options), clock_);
   }
 
@@ -290,9 +322,15 @@ class Feed {
     const auto rows = static_cast<size_t>(feed_->options().slice.batch);
     const auto width = static_cast<size_t>(augment.width), height = static_cast<size_t>(augment.height);
     const nb::dlpack::dtype type = TypeOf(augment.type);
-    nb::object pixels = augment.layout == dataset::Layout::kNchw
+    const auto record_bytes = feed_->row_bytes();
+    nb::object pixels = feed_->source().records() ? Share(batch.rows, batch.rows->data(),
+                                                          {rows, record_bytes}, nb::dtype<uint8_t>())
+                        : augment.layout == dataset::Layout::kNchw
                             ? Share(batch.rows, batch.rows->data(), {rows, 3, height, width}, type)
                             : Share(batch.rows, batch.rows->data(), {rows, height, width, 3}, type);
+    nb::object masks = nb::none();
+    if (batch.masks != nullptr)
+      masks = Share(batch.rows, batch.masks, {rows, height, width}, nb::dtype<uint8_t>());
     const auto labels = std::make_shared<std::vector<int64_t>>(std::move(batch.labels));
     const auto samples = std::make_shared<std::vector<int64_t>>(std::move(batch.samples));
     nb::list bad;
@@ -301,7 +339,7 @@ class Feed {
           nb::make_tuple(one.sample, std::string(image::ToString(one.reject.reason)), one.reject.detail));
     return nb::make_tuple(pixels, Share(labels, labels->data(), {rows}, nb::dtype<int64_t>()),
                           Share(samples, samples->data(), {rows}, nb::dtype<int64_t>()), batch.count,
-                          batch.epoch, batch.position, bad);
+                          batch.epoch, batch.position, bad, masks);
   }
 
   SteadyClock clock_;
@@ -359,6 +397,118 @@ nb::object AugmentOne(const nb::bytes& encoded, nb::dict options, uint64_t seed,
   return Share(row, row->data(), {height, width, 3}, TypeOf(augment.type));
 }
 
+// The recipe of a model, for weir.Model.
+class Recipe {
+ public:
+  explicit Recipe(const std::string& path) : recipe_(Get(dataset::ReadRecipe(path))) {}
+
+  nb::dict Facts() const {
+    nb::dict facts;
+    facts["input"] = recipe_.input;
+    facts["output"] = recipe_.output;
+    facts["softmax"] = recipe_.softmax;
+    facts["first_class"] = recipe_.first_class;
+    facts["labels"] =
+        recipe_.labels.empty() ? std::vector<std::string>() : Get(dataset::ReadLabels(recipe_.labels));
+    return facts;
+  }
+
+  // Returns the tensor of encoded pictures.
+  nb::object Prepare(const std::vector<nb::bytes>& pictures) const {
+    const std::optional<dataset::Size> size = recipe_.geometry.OutputSize();
+    if (!size)
+      throw nb::value_error(
+          "the recipe gives pictures of different sizes: it needs a crop, or a size to resize to");
+    const size_t bytes = dataset::InputBytes(recipe_, *size);
+    std::vector<std::span<const std::byte>> encoded;
+    for (const nb::bytes& picture : pictures)
+      encoded.emplace_back(static_cast<const std::byte*>(picture.data()), picture.size());
+    const auto tensor = std::make_shared<std::vector<uint64_t>>((bytes * pictures.size() + 7) / 8);
+    Status done;
+    {
+      const nb::gil_scoped_release release;
+      done = Write(encoded, bytes, reinterpret_cast<std::byte*>(tensor->data()));
+    }
+    Get(done);
+    const auto height = static_cast<size_t>(size->height), width = static_cast<size_t>(size->width);
+    const auto channels = static_cast<size_t>(recipe_.geometry.channel_count());
+    const nb::dlpack::dtype type =
+        recipe_.datatype == dataset::ElementType::kFp32 ? nb::dtype<float>() : nb::dtype<uint8_t>();
+    if (recipe_.layout == dataset::Layout::kNchw)
+      return Share(tensor, tensor->data(), {pictures.size(), channels, height, width}, type);
+    return Share(tensor, tensor->data(), {pictures.size(), height, width, channels}, type);
+  }
+
+ private:
+  Status Write(const std::vector<std::span<const std::byte>>& encoded, size_t bytes, std::byte* out) const {
+    dataset::Preparer preparer(recipe_.geometry, {});
+    for (size_t i = 0; i < encoded.size(); ++i) {
+      const auto pixels = preparer.Prepare(encoded[i]);
+      if (!pixels) {
+        return Fail(ErrorCode::kInvalidArgument,
+                    fmt::format("picture {}: {}: {}", i, image::ToString(pixels.error().reason),
+                                pixels.error().detail));
+      }
+      dataset::WriteInput(recipe_, **pixels, out + i * bytes);
+    }
+    return {};
+  }
+
+  const dataset::Recipe recipe_;
+};
+
+// Makes a prepared set; returns its summary as JSON. Hears Ctrl-C.
+std::string Prepare(std::vector<std::string> sources, const std::string& folder, nb::dict given) {
+  prepare::Options options{.folder = folder};
+  prepare::SourceOptions wanted{.paths = std::move(sources)};
+  std::string format(ToString(options.format)), recipe;
+  int64_t sample = 0;
+  uint64_t seed = 1;
+  Take(given, "format", format);
+  options.format = OneOf("format", format,
+                         {dataset::SetFormat::kFiles, dataset::SetFormat::kTar, dataset::SetFormat::kTfrecord,
+                          dataset::SetFormat::kRaw});
+  Take(given, "recipe", recipe);
+  if (!recipe.empty()) options.geometry = Get(dataset::ReadRecipe(recipe)).geometry;
+  Take(given, "labels", wanted.labels);
+  Take(given, "workers", options.workers);
+  Take(given, "shard_bytes", options.shard_bytes);
+  Take(given, "quality", options.jpeg.quality);
+  Take(given, "replicate", options.replicate);
+  Take(given, "no_duplicates", options.reject_duplicates);
+  Take(given, "sample", sample);
+  Take(given, "seed", seed);
+  CheckAllTaken(given);
+  if (options.jpeg.quality < 1 || options.jpeg.quality > 100) throw nb::value_error("quality: give 1 to 100");
+  std::stop_source stop;
+  wanted.fetch.stop = stop.get_token();
+  const SteadyClock clock;
+  Instant next_look = clock.Now();
+  const auto make = [&]() -> Result<prepare::PrepareSummary> {
+    const std::unique_ptr<prepare::Sources> opened = TRY(prepare::Sources::Open(std::move(wanted)));
+    prepare::Feed feed = opened->MakeFeed();
+    if (sample > 0) {
+      feed = prepare::Pick(std::move(feed), prepare::SampleOf(feed.count, sample, seed));
+      feed.arguments.sample = sample;
+      feed.arguments.seed = seed;
+    }
+    return prepare::PrepareSet(feed, options, clock, stop.get_token(), [&](const prepare::Progress&) {
+      if (clock.Now() < next_look) return;
+      next_look = clock.Now() + 50ms;
+      const nb::gil_scoped_acquire acquire;
+      if (PyErr_CheckSignals() != 0) stop.request_stop();
+    });
+  };
+  Result<prepare::PrepareSummary> summary = Fail(ErrorCode::kInternal, "not made");
+  {
+    const nb::gil_scoped_release release;
+    summary = make();
+  }
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (!summary) Raise(summary.error());
+  return DumpJson(prepare::MakeResult(*summary, folder).ToJson());
+}
+
 }  // namespace
 }  // namespace weir::python
 
@@ -376,8 +526,14 @@ NB_MODULE(_weir, m) {
       .def("images", &Feed::Images)
       .def("classes", &Feed::Classes)
       .def("name", &Feed::Name)
+      .def("form", &Feed::Form)
       .def("counters", &Feed::Counters)
       .def("close", &Feed::Close);
+  nb::class_<weir::python::Recipe>(m, "Recipe")
+      .def(nb::init<const std::string&>())
+      .def("facts", &weir::python::Recipe::Facts)
+      .def("prepare", &weir::python::Recipe::Prepare);
+  m.def("prepare", &weir::python::Prepare);
   m.def("draws", &weir::python::DrawMany);
   m.def("augment", &weir::python::AugmentOne);
 }

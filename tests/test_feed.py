@@ -1,12 +1,17 @@
 """weir feed --bench through the built program."""
+import functools
+import http.server
 import json
+import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 import conftest
 import pytest
+from s3_server import S3Server
 
 SMALL = ("--width", 32, "--height", 24, "--batch", 8, "--seed", 5)
 
@@ -133,3 +138,84 @@ def test_ctrl_c_keeps_the_state(weir, pictures, tmp_path):
         assert process.wait(timeout=30) == 130
     assert json.loads(state.read_text())["position"] >= 0
     assert json.loads((tmp_path / "out.json").read_text())["interrupted"] is True
+
+
+@pytest.fixture
+def store(tmp_path):
+    with S3Server() as server:
+        environment = {**{k: v for k, v in os.environ.items() if not k.startswith("AWS_")}, **server.environment(tmp_path / "cache")}
+        yield server, environment
+
+
+def test_sets_in_a_store_give_the_same_pixels(weir, pictures, store, tmp_path):
+    server, environment = store
+    expected = feed(weir, pictures["files"], "--epochs", 2, "--hash")["epoch_hashes"]
+    for name in ("files", "tar", "tfrecord"):
+        server.put_folder("bucket", f"{name}/", pictures[name])
+        result = feed(weir, f"s3://bucket/{name}", "--epochs", 2, "--hash", "--threads", 2, env=environment)
+        assert result["epoch_hashes"] == expected and result["images"] == 60
+    server.put_folder("bucket", "raw/", pictures["raw"])
+    assert feed(weir, "s3://bucket/raw/", "--epochs", 1, "--hash", env=environment)["epoch_hashes"] == feed(weir, pictures["raw"], "--epochs", 1, "--hash")["epoch_hashes"]
+    # A cache in a folder reads each object once, also over two runs.
+    cache = ("--cache-bytes", 1 << 30, "--cache-folder", tmp_path / "kept", "--ends", "pad")
+    first = feed(weir, "s3://bucket/tar", "--epochs", 2, *cache, env=environment)
+    again = feed(weir, "s3://bucket/tar", "--epochs", 1, *cache, env=environment)
+    assert first["bytes_read"] > 0 and again["bytes_read"] == 0
+
+
+def test_a_store_by_classes_is_a_folder_by_classes(weir, pictures, store, tmp_path):
+    server, environment = store
+    folder = tmp_path / "set"
+    for number, picture in enumerate(sorted((pictures["files"] / "pictures").rglob("*.jpg"))):
+        target = folder / f"class {number % 3}" / ("deep" if number % 2 else "") / picture.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(picture, target)
+    server.put_folder("bucket", "photos/", folder)
+    local, remote = feed(weir, folder, "--epochs", 1, "--hash"), feed(weir, "s3://bucket/photos", "--epochs", 1, "--hash", env=environment)
+    assert local["epoch_hashes"] == remote["epoch_hashes"] and remote["classes"] == 3
+    assert b"no object is there" in weir.run("feed", "s3://bucket/none", "--bench", status=2, env=environment).stderr
+
+
+def test_a_set_on_a_web_server(weir, pictures):
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=pictures["files"])) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        assert feed(weir, url, "--epochs", 1, "--hash")["epoch_hashes"] == feed(weir, pictures["files"], "--epochs", 1, "--hash")["epoch_hashes"]
+        assert b"give a prepared set" in weir.run("feed", url + "/pictures", "--bench", status=2).stderr
+        server.shutdown()
+
+
+def test_a_store_that_fails_ends_the_feed_under_any_policy(weir, pictures, store):
+    server, environment = store
+    server.put_folder("bucket", "files/", pictures["files"])
+    server.fault = lambda number, method, path: "503" if path.endswith(".jpg") else None
+    for policy in ("replace", "skip"):
+        done = weir.run("feed", "s3://bucket/files", "--bench", *SMALL, "--epochs", 1, "--bad", policy, status=1, env=environment | {"AWS_MAX_ATTEMPTS": "2"}, timeout=60)
+        assert b"unreachable" in done.stderr and b".jpg" in done.stderr
+
+
+def test_reads_ahead_of_files_give_the_same(weir, pictures):
+    for name in ("files", "tar", "raw"):
+        plain, ahead = (feed(weir, pictures[name], "--epochs", 2, "--hash", "--reads", reads) for reads in (0, 32))
+        assert plain["epoch_hashes"] == ahead["epoch_hashes"]
+
+
+def test_small_and_odd_sets_have_a_defined_end(weir, pictures, tmp_path):
+    one = tmp_path / "one"
+    one.mkdir()
+    shutil.copy(next((pictures["files"] / "pictures").rglob("*.jpg")), one / "a.jpg")
+    for world in (1, 4):
+        result = feed(weir, one, "--epochs", 1, "--ends", "wrap", "--world", world, "--rank", world - 1)
+        assert result["samples"] == 8
+    padded = feed(weir, one, "--epochs", 1, "--ends", "pad", "--batch", 1, "--world", 4, "--rank", 3)
+    assert padded["samples"] == 0
+    assert b"pad or wrap" in weir.run("feed", one, "--bench", "--world", 4, "--batch", 1, status=2).stderr
+    state = tmp_path / "state.json"
+    feed(weir, pictures["tar"], "--epochs", 1, "--state", state)
+    newer = json.loads(state.read_text()) | {"weir_feed_state": 2}
+    state.write_text(json.dumps(newer))
+    assert b"of version 2" in weir.run("feed", pictures["tar"], "--bench", *SMALL, "--state", state, status=2).stderr

@@ -57,13 +57,6 @@ def test_batches_are_arrays_with_labels(pictures):
     assert feed.stats()["rows"] == 60
 
 
-def test_a_cache_changes_nothing_but_the_reads(pictures):
-    plain = weir_package.Feed(pictures, **OPTIONS)
-    cached = weir_package.Feed(pictures, cache_bytes=1 << 30, **OPTIONS)
-    few = weir_package.Feed(pictures, cache_bytes=50_000, **OPTIONS)
-    assert contents(plain, 2) == contents(cached, 2) == contents(few, 2)
-
-
 def test_types_and_layouts(pictures):
     mean, std = np.float32([0.485, 0.456, 0.406]), np.float32([0.229, 0.224, 0.225])
     pixels = next(iter(weir_package.Feed(pictures, **OPTIONS)))["image"]
@@ -378,15 +371,6 @@ def test_torch_loader(pictures):
     assert all(torch.equal(a[0], b[0]) for a, b in zip(loader, other))
 
 
-def test_load_result_gives_rows(tmp_path):
-    path = tmp_path / "load.json"
-    path.write_text(json.dumps({"levels": [{"concurrency": 1, "response_ms": {"p50": 2.5}}]}))
-    assert weir_package.load_result(path) == [{"concurrency": 1, "response_ms.p50": 2.5}]
-    path.write_text("{}")
-    with pytest.raises(ValueError, match="not a result"):
-        weir_package.load_result(path)
-
-
 def test_a_training_that_is_killed_ends_with_the_same_weights(weir, tmp_path):
     weir.run("prepare", "--make", 300, "--seed", 8, "-o", tmp_path / "set")
     example = conftest.ROOT / "examples/train_tiny.py"
@@ -403,3 +387,114 @@ def test_a_training_that_is_killed_ends_with_the_same_weights(weir, tmp_path):
     assert train("killed", "--stop-after", 11, "--threads", 3).returncode == 9
     resumed = train("killed", "--threads", 1)
     assert "goes on after" in resumed.stdout and resumed.stdout.splitlines()[-1] == weights, resumed.stderr
+
+
+def write_pairs(folder, count=20):
+    """Pictures whose red channel is ten times their mask, in two folders."""
+    rng = np.random.default_rng(4)
+    for number in range(count):
+        mask = rng.integers(0, 20, (9, 12), dtype=np.uint8).repeat(8, axis=0).repeat(8, axis=1)
+        name = f"class {number % 2}/{number:03}"
+        for kind in ("images", "masks"):
+            (folder / kind / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.stack([mask * 10] * 3, axis=2)).save(folder / "images" / f"{name}.bmp")
+        indexed = Image.fromarray(mask, "P")
+        indexed.putpalette(list(rng.integers(0, 256, 768)))
+        indexed.save(folder / "masks" / f"{name}.png")
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_masks_follow_their_pictures(tmp_path, process):
+    write_pairs(tmp_path)
+    options = {"batch": 5, "size": (48, 40), "area": (0.3, 1), "rotation": 15, "vertical_flip": 0.5, "seed": 2, "masks": tmp_path / "masks"}
+    with weir_package.Feed(tmp_path / "images", process=process, **options) as feed:
+        batches = [(batch["image"].copy(), batch["mask"].copy()) for batch in feed]
+    assert len(batches) == 4
+    for image, mask in batches:
+        assert mask.shape == (5, 40, 48) and mask.dtype == np.uint8
+        # Where a neighbourhood of the mask is of one class, the picture has its colour.
+        same = np.ones(mask.shape, bool)
+        for axis in (1, 2):
+            for step in (-2, -1, 1, 2):
+                same &= np.roll(mask, step, axis) == mask
+        same[:, :3] = same[:, -3:] = False
+        same[:, :, :3] = same[:, :, -3:] = False
+        assert same.mean() > 0.1 and (mask > 0).any()
+        inside = same & (image[..., 0] > 0)
+        assert np.abs(image[..., 0][inside].astype(int) - 10 * mask[inside].astype(int)).max() <= 2
+    (tmp_path / "masks/class 0/000.png").unlink()
+    with pytest.raises(FileNotFoundError, match="no mask for class 0/000.bmp"):
+        weir_package.Feed(tmp_path / "images", **options)
+
+
+def test_masks_are_pillows_nearest(tmp_path):
+    write_pairs(tmp_path, 6)
+    options = {"size": (31, 17), "flip": 0, "seed": 3}
+    feed = weir_package.Feed(tmp_path / "images", batch=6, masks=tmp_path / "masks", **options)
+    batch = next(iter(feed))
+    for index, mask in zip(batch["index"], batch["mask"]):
+        path = tmp_path / "masks" / os.path.relpath(feed.name(int(index)), tmp_path / "images").replace(".bmp", ".png")
+        x, y, w, h = weir_package.draws(96, 72, int(index), **options)["box"][0]
+        assert np.array_equal(mask, np.asarray(Image.open(path).resize((31, 17), Image.NEAREST, box=(x, y, x + w, y + h))))
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_arrays_are_records(tmp_path, process):
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(100, 3, 5)).astype(np.float32)
+    for part in range(2):
+        np.save(tmp_path / f"{part}.npy", rows[60 * part:60 * part + 60])
+        np.save(tmp_path / f"{part}.labels.npy", np.arange(100, dtype=np.int16)[60 * part:60 * part + 60] % 7)
+    for reads in (0, 8):
+        with weir_package.Feed(tmp_path, batch=8, ends="pad", seed=1, reads=reads, process=process) as feed:
+            assert feed.images == 100
+            seen = []
+            for batch in feed:
+                assert batch["data"].dtype == np.float32 and batch["data"].shape == (8, 3, 5)
+                for row, index, label in zip(batch["data"][:batch["count"]], batch["index"], batch["label"]):
+                    assert np.array_equal(row, rows[index]) and label == index % 7
+                    seen.append(int(index))
+            assert sorted(seen) == list(range(100)) and seen != sorted(seen)
+    np.save(tmp_path / "2.npy", rows.astype(np.float64))
+    with pytest.raises(ValueError, match="another type or shape"):
+        weir_package.Feed(tmp_path)
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "0.npy").read_bytes()[:-1])
+    with pytest.raises(RuntimeError, match="cut"):
+        weir_package.Feed(tmp_path / "cut.npy")
+
+
+def test_caches_and_reads_ahead_change_nothing(pictures, tmp_path):
+    expected = contents(weir_package.Feed(pictures, **OPTIONS), 2)
+    for options in ({"cache_bytes": 1 << 30}, {"cache_bytes": 50_000}, {"cache_bytes": 1 << 30, "cache_decoded": True}, {"reads": 16}, {"reads": 16, "cache_bytes": 1 << 30},
+                    {"cache_bytes": 1 << 30, "cache_folder": tmp_path / "encoded"}, {"cache_bytes": 1 << 30, "cache_folder": tmp_path / "decoded", "cache_decoded": True}):
+        with weir_package.Feed(pictures, **OPTIONS, **options) as feed:
+            assert contents(feed, 2) == expected, options
+            assert (feed.stats()["cached"] > 0) == ("cache_bytes" in options)
+    with weir_package.Feed(pictures, cache_bytes=1 << 30, cache_folder=tmp_path / "decoded", cache_decoded=True, **OPTIONS) as feed:
+        assert contents(feed, 1) == expected[:7]
+        assert feed.stats()["cached"] == feed.stats()["samples"]  # of an earlier run
+
+
+def test_prepare_makes_sets(weir, pictures, tmp_path):
+    summary = weir_package.prepare(pictures, tmp_path / "tar", format="tar", shard_bytes=200_000)
+    assert summary["images"] == 60
+    assert contents(weir_package.Feed(tmp_path / "tar", **OPTIONS)) == contents(weir_package.Feed(pictures, **OPTIONS))
+    with pytest.raises(FileNotFoundError):
+        weir_package.prepare(tmp_path / "none", tmp_path / "out")
+    with pytest.raises(ValueError, match="files, tar, tfrecord, raw"):
+        weir_package.prepare(pictures, tmp_path / "out", format="zip")
+
+
+def test_load_gives_rows(tmp_path):
+    path = tmp_path / "load.json"
+    path.write_text(json.dumps({"schema_version": 1, "levels": [{"concurrency": 1, "response_ms": {"p50": 2.5}}]}))
+    assert weir_package.load(path) == [{"concurrency": 1, "response_ms.p50": 2.5}]
+    path.write_text(json.dumps({"schema_version": 1, "images": 3, "stages_ms": {"decode": 1}}))
+    assert weir_package.load(path) == [{"images": 3, "schema_version": 1, "stages_ms.decode": 1}]
+    (tmp_path / "results.csv").write_text("trial,batch,rate,note\n1,8,2.5,\n2,16,3e2,slow\n")
+    rows = [{"trial": 1, "batch": 8, "rate": 2.5, "note": None}, {"trial": 2, "batch": 16, "rate": 300.0, "note": "slow"}]
+    assert weir_package.load(tmp_path) == weir_package.load(tmp_path / "results.csv") == rows
+    for text in ("{}", "[]", "no"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="not a result|not JSON"):
+            weir_package.load(path)

@@ -271,7 +271,7 @@ def test_a_run_ends_where_the_store_gives_an_object_no_more(s3, store, made, pic
     assert s3.json("run", made[0], "s3://bucket/photos")["images"] == 60
 
 
-def test_feed_and_identities_read_a_copy(weir, s3, store, made, tmp_path):
+def test_feed_and_identities_read_a_store(weir, s3, store, made, tmp_path):
     store.put_folder("bucket", "sets/one/", made[1])
     remote = s3.json("feed", "s3://bucket/sets/one", "--bench", "--epochs", 1, "--hash", "--width", 32, "--height", 32)
     local = weir.json("feed", made[1], "--bench", "--epochs", 1, "--hash", "--width", 32, "--height", 32)

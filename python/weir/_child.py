@@ -42,13 +42,14 @@ class Child:
     def open(self):
         wanted = self.receive()
         self.feed = _weir.Feed(wanted["set"], dict(wanted["options"]))
-        size, layout = wanted["options"].get("size") or (224, 224), wanted["options"].get("layout") or "NHWC"
-        batch, dtype = wanted["options"].get("batch") or 1, wanted["options"].get("dtype") or "uint8"
-        shape = [batch, 3, size[1], size[0]] if layout == "NCHW" else [batch, size[1], size[0], 3]
-        self.image_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        self.numbers_begin, self.batch = (self.image_bytes + 63) // 64 * 64, batch
+        self.batch = batch = wanted["options"].get("batch") or 1
+        name, dtype, shape, mask = self.feed.form()
+        self.image_bytes = batch * int(np.prod(shape)) * np.dtype(dtype).itemsize
+        self.mask_begin = (self.image_bytes + 63) // 64 * 64
+        self.numbers_begin = (self.mask_begin + (batch * mask[0] * mask[1] if mask else 0) + 63) // 64 * 64
         self.send({"answer": {"images": self.feed.images(), "classes": self.feed.classes(), "batches_per_epoch": self.feed.batches_per_epoch(), "state": self.feed.state(),
-                              "left": self.feed.batches_left(), "shape": shape, "dtype": dtype, "image_bytes": self.image_bytes, "numbers_begin": self.numbers_begin,
+                              "left": self.feed.batches_left(), "batch": batch, "form": [name, dtype, shape, mask], "image_bytes": self.image_bytes,
+                              "mask_begin": self.mask_begin, "numbers_begin": self.numbers_begin,
                               "slot_bytes": self.numbers_begin + 16 * batch}})
 
     def obey(self, message):
@@ -89,10 +90,12 @@ class Child:
             return
         message = {"turn": self.turn, "state": self.feed.state(), "left": self.feed.batches_left()}
         if got is not None:
-            image, labels, samples, count, epoch, position, bad = got
+            image, labels, samples, count, epoch, position, bad, mask = got
             slot = self.free.popleft()
             memory = np.frombuffer(self.slots[slot], dtype=np.uint8)
             memory[: self.image_bytes] = image.reshape(-1).view(np.uint8)
+            if mask is not None:
+                memory[self.mask_begin:self.mask_begin + mask.size] = mask.reshape(-1)
             numbers = memory[self.numbers_begin:self.numbers_begin + 16 * self.batch].view(np.int64)
             numbers[: self.batch], numbers[self.batch:] = labels, samples
             message |= {"slot": slot, "count": count, "epoch": epoch, "position": position, "bad": bad}

@@ -21,7 +21,9 @@ class Feed:
 
     Iterating gives one epoch, from where the feed stands: dictionaries with
 
-    - `image`: array [batch, height, width, 3], or [batch, 3, height, width] with layout="NCHW"
+    - `image`: array [batch, height, width, 3], or [batch, 3, height, width] with layout="NCHW"; of a set of
+      arrays instead `data` [batch, ...] in their type
+    - `mask`: uint8 array [batch, height, width], with masks=
     - `label`: int64 array [batch]; -1 for a row without a label
     - `index`: int64 array [batch], the samples' numbers in the set; -1 for a row without a sample
     - `count`: rows that hold a sample; the first ones. The others are zeros (ends="pad", bad="skip").
@@ -30,7 +32,10 @@ class Feed:
     reference is gone. A second `iter` takes over from the first, which then raises RuntimeError.
 
     Options:
-        set: path of a prepared set, or of a folder with a folder of pictures for each class.
+        set: path or URL (s3, http, https) of a prepared set; a folder, or s3 prefix, with a folder of pictures for
+            each class; FILE.npy or a folder of them, one record for each step of the first dimension.
+        masks: folder or s3 prefix with a mask for each picture (same path, any ending); they take its crop, flips
+            and rotation, by the nearest pixel. mask_fill: their number outside of the picture.
         batch: samples in a batch of this rank. seed: of the order and of all chances. rank, world: of this process.
         threads: that read and decode; 0: one a core. prefetch: batches made ahead.
         ends: "drop", "pad" or "wrap" an epoch that is no whole number of batches.
@@ -42,7 +47,9 @@ class Feed:
         dtype: "uint8", "float16" or "float32", the last two as (value / 255 - mean) / std. layout: "NHWC" or "NCHW".
         orientation: "exif" or "ignore". verify: compare samples with the hashes of their set.
         index: file that keeps the list of a folder's files.
-        cache_bytes: of encoded samples that are kept in memory once read.
+        reads: samples read ahead of the threads at a time; 0: each thread reads its own; -1: as the set wants.
+        cache_bytes: of samples that are kept once read. cache_folder: keep them there, also for later runs, and not
+            in memory. cache_decoded: keep pixels, and not encoded bytes.
         process: make the batches in a process of its own, which ends with this one. Its threads then take nothing
             from this interpreter; each batch is copied once.
     """
@@ -54,14 +61,16 @@ class Feed:
         for key in ("weights", "subset"):
             if given.get(key) is not None:
                 given[key] = [value.item() if hasattr(value, "item") else value for value in given[key]]
-        if "index" in given and given["index"] is not None:
-            given["index"] = os.fspath(given["index"])
+        for key in ("index", "masks", "cache_folder"):
+            if given.get(key) is not None:
+                given[key] = os.fspath(given[key])
         if process:
             from weir._process import ProcessFeed
             self._feed = ProcessFeed(self._set, given)
         else:
             self._feed = _weir.Feed(self._set, given)
         self._turn = 0  # of the iterator that may take batches
+        self._name, self._type, self._shape, _ = self._feed.form()
         _open.add(self)
 
     def __iter__(self):
@@ -75,8 +84,13 @@ class Feed:
             got = self._feed.next()
             if got is None:
                 return
-            image, label, index, count, epoch, position, bad = got
-            yield {"image": image, "label": label, "index": index, "count": count}
+            rows, label, index, count, epoch, position, bad, mask = got
+            if self._name == "data":
+                rows = rows.reshape(-1).view(self._type).reshape((-1, *self._shape))
+            batch = {self._name: rows, "label": label, "index": index, "count": count}
+            if mask is not None:
+                batch["mask"] = mask
+            yield batch
 
     def __len__(self):
         """Returns the batches that are left of the epoch."""

@@ -3,8 +3,10 @@ from typing import Any, Iterator, Literal, Sequence, TypedDict
 
 import numpy as np
 
-class Batch(TypedDict):
+class Batch(TypedDict, total=False):
     image: np.ndarray
+    data: np.ndarray
+    mask: np.ndarray
     label: np.ndarray
     index: np.ndarray
     count: int
@@ -48,7 +50,12 @@ class Feed:
         max_pixels: int = 100_000_000,
         index: str | os.PathLike[str] | None = None,
         verify: bool = True,
+        masks: str | os.PathLike[str] | None = None,
+        mask_fill: int = 0,
+        reads: int = -1,
         cache_bytes: int = 0,
+        cache_folder: str | os.PathLike[str] | None = None,
+        cache_decoded: bool = False,
         process: bool = False,
     ) -> None: ...
     def __iter__(self) -> Iterator[Batch]: ...

@@ -77,11 +77,19 @@ class ProcessFeed:
         # Made straight over the map: numpy lets a view of a plain array skip what lies between.
         rows = _Rows((self._facts["slot_bytes"],), np.uint8, self._slots[slot])
         weakref.finalize(rows, self._freed.append, slot).atexit = False
-        batch, image_bytes = facts["shape"][0], facts["image_bytes"]
+        batch, image_bytes = facts["batch"], facts["image_bytes"]
+        _, dtype, shape, mask_shape = facts["form"]
         plain = rows.view(np.ndarray)
-        image = plain[:image_bytes].view(facts["dtype"]).reshape(facts["shape"])
+        image = plain[:image_bytes].view(dtype).reshape([batch, *shape])
+        mask = None
+        if mask_shape:
+            mask = plain[facts["mask_begin"]:facts["mask_begin"] + batch * mask_shape[0] * mask_shape[1]].reshape([batch, *mask_shape])
         numbers = plain[facts["numbers_begin"]:facts["numbers_begin"] + 16 * batch].view(np.int64)
-        return image, numbers[:batch], numbers[batch:], message["count"], message["epoch"], message["position"], message["bad"]
+        return image, numbers[:batch], numbers[batch:], message["count"], message["epoch"], message["position"], message["bad"], mask
+
+    def form(self):
+        name, dtype, shape, mask = self._facts["form"]
+        return name, dtype, tuple(shape), tuple(mask) if mask else None
 
     def _add_slot(self):
         number = len(self._slots)

@@ -14,6 +14,8 @@ _DTYPES = {torch.uint8: "uint8", torch.float16: "float16", torch.float32: "float
 class Loader:
     """Iterates (images, labels) as a DataLoader over torchvision's ImageFolder does; one iteration is one epoch.
 
+    With masks= it iterates (images, masks, labels); masks: uint8 [batch, height, width].
+
     images: [batch, 3, height, width] of `dtype`, without a copy of the feed's memory; labels: int64 [batch].
     num_workers is the number of threads. drop_last=False gives a shorter last batch. Other options: weir.Feed.
     Under torch.distributed rank and world come from the process group if they are not given.
@@ -42,8 +44,11 @@ class Loader:
             count = batch["count"]
             if count == 0:
                 continue  # the last batch of a rank that has no sample left
-            images, labels = torch.from_numpy(batch["image"][:count]), torch.from_numpy(batch["label"][:count])
-            yield (images.pin_memory(), labels) if self.pin_memory else (images, labels)
+            arrays = [batch[key][:count] for key in ("image", "data", "mask", "label") if key in batch]
+            tensors = [torch.from_numpy(array) for array in arrays]
+            if self.pin_memory:
+                tensors[:-1] = [tensor.pin_memory() for tensor in tensors[:-1]]
+            yield tuple(tensors)
 
     def set_epoch(self, epoch):
         """As DistributedSampler.set_epoch."""

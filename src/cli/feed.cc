@@ -11,7 +11,6 @@
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
-#include "dataset/objects.h"
 #include "feed/bench.h"
 #include "feed/bench_result.h"
 #include "monitor/resources.h"
@@ -21,12 +20,13 @@ namespace weir::cli {
 namespace {
 
 struct FeedFlags {
-  std::string set, step, json, state, index;
+  std::string set, step, json, state, index, masks, cache_folder;
   std::string sampler = "global", ends = "drop", crop = "random", type = "uint8", layout = "NHWC",
               bad = "replace";
   std::string orientation = "exif";
-  bool bench = false, hash = false, strict = false, no_verify = false;
-  int batch = 64, threads = 0, prefetch = 4, width = 224, height = 224, short_side = 256, rank = 0, world = 1;
+  bool bench = false, hash = false, strict = false, no_verify = false, cache_decoded = false;
+  int batch = 64, threads = 0, prefetch = 4, width = 224, height = 224, short_side = 256, rank = 0, world = 1,
+      reads = -1, mask_fill = 0;
   int64_t seed = 0, epochs = 0, block = 1024, window = 8, cache_bytes = 0;
   double duration_s = 0, flip = 0.5, vertical_flip = 0, rotation = 0, grayscale = 0;
   double brightness = 0, contrast = 0, saturation = 0, hue = 0;
@@ -41,8 +41,11 @@ std::optional<int> ParseFlags(const Arguments& arguments, FeedFlags& w) {
               "weir feed made/pictures --bench --batch 32 --step 3.5ms");
   flags.Required(
       "SET", w.set,
-      "a prepared set, or a folder with a folder of pictures for each class; s3://BUCKET/KEY is copied "
-      "to the cache folder first");
+      "a prepared set, a folder with a folder of pictures for each class, or an array (.npy); s3:// and "
+      "http(s):// as well");
+  flags.Text("--masks", w.masks, "folder or s3:// prefix with a mask for each picture, by the same path");
+  flags.Integer("--mask-fill", w.mask_fill, 0, 255,
+                "number of a mask's pixels outside of the picture (default 0)");
   flags.Switch("--bench", w.bench, "measure the feed; training programs use the Python package weir");
   flags.Text("--step", w.step, "time of the emulated trainer for each batch, as in 3.5ms (default: none)");
   flags.Number("--duration", w.duration_s, 0, 86400, "seconds to measure (default 5, without --epochs)");
@@ -51,6 +54,10 @@ std::optional<int> ParseFlags(const Arguments& arguments, FeedFlags& w) {
   flags.Integer("-b,--batch", w.batch, 1, 65536, "samples in a batch (default 64)");
   flags.Integer64("--seed", w.seed, 0, INT64_MAX, "seed of the order and of all chances (default 0)");
   flags.Integer("--threads", w.threads, 0, 1024, "threads that read and decode (default 0: one a core)");
+  flags.Integer(
+      "--reads", w.reads, 0, 4096,
+      "samples that are read ahead of the threads at a time; 0: each thread reads its own (default: "
+      "64 from a store, otherwise 0)");
   flags.Integer("--prefetch", w.prefetch, 1, 4096, "batches made ahead of the trainer (default 4)");
   flags.Integer("--rank", w.rank, 0, 1 << 24, "rank of this process (default 0)");
   flags.Integer("--world", w.world, 1, 1 << 24, "number of processes that share each epoch (default 1)");
@@ -84,7 +91,10 @@ std::optional<int> ParseFlags(const Arguments& arguments, FeedFlags& w) {
   flags.Switch("--no-verify", w.no_verify, "do not compare samples with the hashes of their set");
   flags.Text("--index", w.index, "file that keeps the list of a folder's files; made if it is missing");
   flags.Integer64("--cache-bytes", w.cache_bytes, 0, int64_t{1} << 50,
-                  "bytes of encoded samples that are kept in memory once read (default 0)");
+                  "bytes of samples that are kept once read (default 0)");
+  flags.Text("--cache-folder", w.cache_folder,
+             "folder that keeps them, also for later runs (default: memory)");
+  flags.Switch("--cache-decoded", w.cache_decoded, "keep decoded pixels, and not encoded bytes");
   flags.Text("--state", w.state,
              "file with a state to go on from, which is replaced by the state at the end");
   flags.Switch("--strict", w.strict, "exit with 1 if any picture could not be used");
@@ -113,6 +123,7 @@ feed::FeedOptions OptionsOf(const FeedFlags& w) {
   augment.jitter = {
       .brightness = w.brightness, .contrast = w.contrast, .saturation = w.saturation, .hue = w.hue};
   augment.grayscale = w.grayscale;
+  augment.mask_fill = w.mask_fill;
   augment.orientation =
       w.orientation == "ignore" ? dataset::Orientation::kIgnore : dataset::Orientation::kExif;
   augment.type =
@@ -122,6 +133,9 @@ feed::FeedOptions OptionsOf(const FeedFlags& w) {
   options.bad = ChoiceOf(w.bad, {feed::BadPolicy::kReplace, feed::BadPolicy::kSkip, feed::BadPolicy::kStop});
   options.threads = w.threads > 0 ? w.threads : UsableCpus();
   options.prefetch = w.prefetch;
+  options.reads = w.reads;
+  options.cache = {
+      .bytes = static_cast<uint64_t>(w.cache_bytes), .folder = w.cache_folder, .decoded = w.cache_decoded};
   return options;
 }
 
@@ -141,10 +155,10 @@ Result<int> BenchFeed(const FeedFlags& w, const std::stop_token& stop) {
   bench.duration = w.epochs > 0 ? Duration{} : FromSeconds(w.duration_s > 0 ? w.duration_s : 5);
   bench.warm_up = w.epochs > 0 ? 0 : w.prefetch + 1;
   const SteadyClock clock;
-  const std::string set = TRY(dataset::ObjectReader({}).CopyOf(w.set, stop));
-  const auto source = TRY(feed::OpenSource(
-      set, {.index = w.index, .verify = !w.no_verify, .cache_bytes = static_cast<uint64_t>(w.cache_bytes)}));
-  const auto feed = TRY(feed::Feed::Open(source, OptionsOf(w), clock));
+  const auto source = TRY(feed::OpenSource(w.set, {.index = w.index, .verify = !w.no_verify}));
+  feed::FeedOptions options = OptionsOf(w);
+  if (!w.masks.empty()) options.masks = TRY(feed::OpenMasks(w.masks, *source, {}));
+  const auto feed = TRY(feed::Feed::Open(source, std::move(options), clock));
   if (!w.state.empty()) {
     TRY_STATUS(CheckOutput("--state", w.state));
     const Result<std::string> text = ReadTextFile(w.state);

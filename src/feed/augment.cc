@@ -64,6 +64,7 @@ Status CheckAugment(const AugmentOptions& o) {
   TRY_STATUS(CheckRange("saturation", o.jitter.saturation, 0, 100));
   TRY_STATUS(CheckRange("hue", o.jitter.hue, 0, 0.5));
   TRY_STATUS(CheckRange("grayscale", o.grayscale, 0, 1));
+  TRY_STATUS(CheckRange("mask_fill", o.mask_fill, 0, 255));
   for (size_t c = 0; c < 3; ++c) {
     TRY_STATUS(CheckRange("mean", o.mean[c], -1e6, 1e6));
     TRY_STATUS(CheckRange("std", o.std[c], 1e-6, 1e6));
@@ -83,6 +84,8 @@ std::string Canonical(const AugmentOptions& o) {
   if (o.type != ValueType::kUint8) {
     for (size_t c = 0; c < 3; ++c) text += fmt::format(" {} {}", o.mean[c], o.std[c]);
   }
+  if (o.mask_fill != 0) text += fmt::format(" mask {}", o.mask_fill);
+  for (const auto& operation : o.more) text += fmt::format(" more {}", operation->Canonical());
   return text;
 }
 

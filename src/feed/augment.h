@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "dataset/recipe.h"
@@ -31,6 +33,18 @@ struct JitterOptions {
   bool any() const { return brightness > 0 || contrast > 0 || saturation > 0 || hue > 0; }
 };
 
+// An operation of a program's own: the seam for augmentation that is not here. Applied to the pixels of a
+// sample after the colours, and before they become floats.
+class PixelOperation {
+ public:
+  virtual ~PixelOperation() = default;
+  // A text that tells the operation and its options from others. A state carries its hash.
+  virtual std::string Canonical() const = 0;
+  // Changes RGB pixels of uint8, interleaved. `chance` gives the numbers of this operation and this sample
+  // alone: draw from nothing else. Called from several threads at once.
+  virtual void Apply(uint8_t* rgb, int width, int height, Chance& chance) const = 0;
+};
+
 struct AugmentOptions {
   int width = 224, height = 224;  // of the output, pixels
   CropRule crop = CropRule::kRandomResized;
@@ -40,7 +54,9 @@ struct AugmentOptions {
   double flip = 0.5, vertical_flip = 0;                // probabilities
   double rotation = 0;  // degrees, from -x to x, around the centre; black corners
   JitterOptions jitter;
-  double grayscale = 0;  // probability
+  double grayscale = 0;                                     // probability
+  std::vector<std::shared_ptr<const PixelOperation>> more;  // in this order
+  int mask_fill = 0;  // number of a mask's pixels outside of the picture, 0 to 255
   dataset::Orientation orientation = dataset::Orientation::kExif;
 
   // uint8: values from 0 to 255. Otherwise (value / 255 - mean) / std, each channel by its own.
@@ -48,9 +64,8 @@ struct AugmentOptions {
   dataset::Layout layout = dataset::Layout::kNhwc;
   std::array<double, 3> mean{0.485, 0.456, 0.406}, std{0.229, 0.224, 0.225};
 
-  size_t sample_bytes() const {
-    return static_cast<size_t>(width) * static_cast<size_t>(height) * 3 * BytesOf(type);
-  }
+  size_t sample_bytes() const { return mask_bytes() * 3 * BytesOf(type); }
+  size_t mask_bytes() const { return static_cast<size_t>(width) * static_cast<size_t>(height); }
 };
 
 // kInvalidArgument names the value that is not finite or out of its range.
@@ -78,6 +93,13 @@ struct Draws {
   bool flip = false, vertical_flip = false, grayscale = false;
   double angle = 0;  // degrees, counter-clockwise
   JitterDraw jitter;
+};
+
+// Where the pixels of a sample came from: what its mask has to follow.
+struct PlacedPicture {
+  int64_t width = 0, height = 0;  // of the whole picture, upright
+  bool resizes = false;           // by kCentre's short side
+  Draws draws;
 };
 
 // The place of a draw: the same key gives the same draws on any machine, thread and rank.

@@ -50,6 +50,7 @@ struct BadSample {
 // own.
 struct Batch {
   std::shared_ptr<BatchBuffer> rows;  // batch rows of sample_bytes each, one after the other
+  std::byte* masks = nullptr;         // in `rows` behind them: batch masks of width * height; null: none
   int64_t count = 0;                  // rows that hold a sample; the first ones. The others are zeros.
   std::vector<int64_t> labels;        // of each row; -1: no label, or no sample
   std::vector<int64_t> samples;       // each row's number in the set; -1: no sample

@@ -98,8 +98,9 @@ class Bench {
     }
     const Instant got = clock_.Now();
     if (options_.hash) {
-      const size_t row = feed_.options().augment.sample_bytes();
-      hash_.Add({batch->rows->data(), static_cast<size_t>(batch->count) * row});
+      const auto rows = static_cast<size_t>(batch->count);
+      hash_.Add({batch->rows->data(), rows * feed_.row_bytes()});
+      if (batch->masks != nullptr) hash_.Add({batch->masks, rows * feed_.options().augment.mask_bytes()});
       hash_.Add(std::as_bytes(std::span(batch->labels)));
     }
     if (options_.step > Duration{}) {

@@ -1,7 +1,6 @@
 #include "feed/cache.h"
 
 #include <atomic>
-#include <cstring>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -11,56 +10,72 @@
 namespace weir::feed {
 namespace {
 
-class CachedSource final : public Source {
+class MemoryCache final : public SampleCache {
  public:
-  CachedSource(std::shared_ptr<const Source> source, uint64_t max_bytes)
-      : source_(std::move(source)), left_(static_cast<int64_t>(max_bytes)) {}
+  explicit MemoryCache(uint64_t max_bytes) : left_(static_cast<int64_t>(max_bytes)) {}
 
-  int64_t size() const override { return source_->size(); }
-  const std::vector<std::string>& classes() const override { return source_->classes(); }
-  int32_t Label(int64_t sample) const override { return source_->Label(sample); }
-  std::string Name(int64_t sample) const override { return source_->Name(sample); }
-  std::optional<RawShape> raw() const override { return source_->raw(); }
-  const std::string& hash() const override { return source_->hash(); }
-
-  image::Accepted<std::span<const std::byte>> Read(int64_t sample, ReadBuffer& buffer) const override {
-    Part& part = parts_[static_cast<size_t>(sample) % kParts];
-    {
-      const MutexLock lock(part.mutex);
-      // Kept bytes never move nor end before the source, so they may be used without the lock.
-      if (const auto found = part.kept.find(sample); found != part.kept.end())
-        return std::span<const std::byte>(found->second);
-    }
-    const std::span<const std::byte> bytes = TRY(source_->Read(sample, buffer));
-    const int64_t cost = std::ssize(bytes) + kOverhead;
+  std::optional<Kept> Find(uint64_t key, ReadBuffer&) override {
+    Part& part = PartOf(key);
+    const MutexLock lock(part.mutex);
+    const auto found = part.kept.find(key);
+    if (found == part.kept.end()) return std::nullopt;
+    // Kept bytes never move nor end before the cache, so they may be used without the lock.
+    return Kept{found->second.pixels, found->second.bytes};
+  }
+  bool Has(uint64_t key) override {
+    Part& part = PartOf(key);
+    const MutexLock lock(part.mutex);
+    return part.kept.contains(key);
+  }
+  void Keep(uint64_t key, const Kept& kept) override {
+    const int64_t cost = std::ssize(kept.bytes) + kOverhead;
     if (left_.fetch_sub(cost) < cost) {
       left_.fetch_add(cost);
-      return bytes;
+      return;
     }
+    Part& part = PartOf(key);
     const MutexLock lock(part.mutex);
-    const auto [at, is_new] = part.kept.try_emplace(sample, bytes.begin(), bytes.end());
-    if (!is_new) left_.fetch_add(cost);  // another thread read it at the same time
-    return std::span<const std::byte>(at->second);
+    const auto [at, is_new] = part.kept.try_emplace(key);
+    if (is_new) {
+      at->second.pixels = kept.pixels;
+      at->second.bytes.assign(kept.bytes.begin(), kept.bytes.end());
+    } else {
+      left_.fetch_add(cost);  // another thread made it at the same time
+    }
   }
 
  private:
   static constexpr size_t kParts = 64;       // each with a lock of its own
-  static constexpr int64_t kOverhead = 128;  // of the map and the allocator, for each sample
+  static constexpr int64_t kOverhead = 160;  // of the map and the allocator, for each sample
 
+  struct OwnKept {
+    RawShape pixels{0, 0, 0};
+    std::vector<std::byte> bytes;
+  };
   struct Part {
     Mutex mutex;
-    std::unordered_map<int64_t, std::vector<std::byte>> kept GUARDED_BY(mutex);
+    std::unordered_map<uint64_t, OwnKept> kept GUARDED_BY(mutex);
   };
+  Part& PartOf(uint64_t key) { return parts_[key % kParts]; }
 
-  const std::shared_ptr<const Source> source_;
-  mutable std::atomic<int64_t> left_;
-  mutable std::vector<Part> parts_ = std::vector<Part>(kParts);
+  std::atomic<int64_t> left_;
+  std::vector<Part> parts_ = std::vector<Part>(kParts);
 };
 
 }  // namespace
 
-std::shared_ptr<const Source> CacheInMemory(std::shared_ptr<const Source> source, uint64_t max_bytes) {
-  return std::make_shared<CachedSource>(std::move(source), max_bytes);
+std::shared_ptr<SampleCache> MakeMemoryCache(uint64_t max_bytes) {
+  return std::make_shared<MemoryCache>(max_bytes);
+}
+
+Result<std::shared_ptr<SampleCache>> OpenCache(const CacheOptions& options) {
+  if (options.bytes == 0) {
+    if (options.folder.empty() && !options.decoded) return nullptr;
+    return Fail(ErrorCode::kInvalidArgument,
+                "a cache of 0 bytes keeps nothing: say how many bytes it may take");
+  }
+  if (options.folder.empty()) return MakeMemoryCache(options.bytes);
+  return OpenDiskCache(options.folder, options.bytes);
 }
 
 }  // namespace weir::feed

@@ -26,7 +26,7 @@ enum class Operation : uint32_t {
   kRotation = 19,
   kJitter = 20,
   kGrayscale = 21,
-  kUser = 1024,  // operations of users count from here
+  kUser = 1024,  // those of PixelOperation count from here
 };
 
 // One block of Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").

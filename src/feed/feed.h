@@ -2,8 +2,8 @@
 // consumer.
 //
 //   sampler::At    which sample stands at a position         (pure: order.h, sampler.h, slice.h)
-//   Source::Read   the sample's bytes                        feed-N
-//   PictureMaker   decode the box, resize, augment, write into the batch's row   feed-N
+//   SampleReads    bytes of samples ahead of the threads: a store's, or a disk's by io_uring; else
+//   Source::Read SampleMaker    cache, decode the box, resize, augment, write into the batch's row   feed-N
 //   Feed::Next     the next batch, in order                  the consumer's thread
 //
 // Every value depends on the set, the options and the seed alone: not on threads, on the prefetch or on when
@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "feed/augment.h"
 #include "feed/batch.h"
+#include "feed/cache.h"
 #include "feed/sampler.h"
 #include "feed/slice.h"
 #include "feed/source.h"
@@ -44,23 +45,31 @@ struct FeedOptions {
   image::DecodeOptions decode;
   uint64_t seed = 0;
   BadPolicy bad = BadPolicy::kReplace;
+  std::shared_ptr<const Source> masks;  // sample i is the mask of picture i (OpenMasks); null: none
+  CacheOptions cache;
   int threads = 1;
+  // Samples that are read, or were read and wait for a thread, at a time. 0: each thread reads its own. -1:
+  // as the source wants.
+  int reads = -1;
   int prefetch = 2;                     // batches made ahead of the consumer, at least 1
   std::shared_ptr<BatchMemory> memory;  // null: ProcessMemory
 };
 
 // The threads' work so far. Times are sums over threads.
 struct FeedCounters {
-  int64_t samples = 0;  // made
-  int64_t batches = 0;  // delivered
-  int64_t rows = 0;     // delivered, without those that hold no sample
-  int64_t bytes = 0;    // read
-  Duration read{}, decode{}, augment{};
-  Duration cpu{};                      // of the threads
-  Duration threads_idle{};             // no batch could be begun: the consumer was slower
-  Duration consumer_wait{};            // in Next: the threads were slower
-  std::map<std::string, int64_t> bad;  // samples that could not be used, by reason, in delivered batches
+  int64_t samples = 0;                   // made
+  int64_t batches = 0;                   // delivered
+  int64_t rows = 0;                      // delivered, without those that hold no sample
+  int64_t bytes = 0;                     // read
+  int64_t cached = 0;                    // samples that came from the cache
+  Duration read{}, decode{}, augment{};  // read: with reads ahead, the time that threads waited for them
+  Duration cpu{};                        // of the threads
+  Duration threads_idle{};               // no batch could be begun: the consumer was slower
+  Duration consumer_wait{};              // in Next: the threads were slower
+  std::map<std::string, int64_t> bad;    // samples that could not be used, by reason, in delivered batches
 };
+
+class FeedEngine;
 
 // A feed of one rank. Next and the functions that change the state are for one thread at a time; the
 // destructor may run on another. A feed does not survive fork: the child gets kUnsupported from Next.
@@ -97,12 +106,13 @@ class Feed {
   std::vector<BadSample> bad_samples() const;
   const Source& source() const;
   const FeedOptions& options() const;
+  // Returns the bytes of one row: a picture's, or a record's.
+  size_t row_bytes() const;
   const Sampler& sampler() const;
 
  private:
-  class Engine;
-  explicit Feed(std::unique_ptr<Engine> engine);
-  std::unique_ptr<Engine> engine_;
+  explicit Feed(std::unique_ptr<FeedEngine> engine);
+  std::unique_ptr<FeedEngine> engine_;
 };
 
 }  // namespace weir::feed

@@ -8,7 +8,9 @@
 #include <atomic>
 #include <cstring>
 #include <set>
+#include <thread>
 
+#include "base/mutex.h"
 #include "image/testing/pictures.h"
 
 namespace weir::feed {
@@ -380,6 +382,168 @@ TEST(Feed, BalancesClasses) {
   options.sampler.sampling = Sampling::kBalanced;
   for (const Delivered& seen : Epoch(*Open(std::make_shared<FakeSource>(41), options)))
     EXPECT_EQ(std::count(seen.labels.begin(), seen.labels.end(), 0), 5);
+}
+
+// FakeSource whose reads end one after the other on a thread of their own, the last begun first.
+class LateSource final : public Source {
+ public:
+  explicit LateSource(std::shared_ptr<const Source> source) : source_(std::move(source)) {}
+  int64_t size() const override { return source_->size(); }
+  const std::vector<std::string>& classes() const override { return source_->classes(); }
+  int32_t Label(int64_t sample) const override { return source_->Label(sample); }
+  std::string Name(int64_t sample) const override { return source_->Name(sample); }
+  std::optional<RawShape> raw() const override { return source_->raw(); }
+  const std::string& hash() const override { return source_->hash(); }
+  image::Accepted<std::span<const std::byte>> Read(int64_t sample, ReadBuffer& buffer) const override {
+    ++alone;
+    return source_->Read(sample, buffer);
+  }
+  Result<std::unique_ptr<SampleReads>> ReadMany(int depth) const override {
+    return std::make_unique<Reads>(*this, depth);
+  }
+  mutable std::atomic<int> alone = 0, most = 0;
+
+ private:
+  class Reads final : public SampleReads {
+   public:
+    Reads(const LateSource& source, int depth) : source_(source), depth_(depth) {
+      thread_ = std::jthread([this](const std::stop_token& stop) { Work(stop); });
+    }
+    ~Reads() override {
+      thread_.request_stop();
+      Wake();
+      thread_.join();
+    }
+    void Start(int64_t sample, Done done) override {
+      const MutexLock lock(mutex_);
+      begun_.emplace_back(sample, std::move(done));
+      EXPECT_LE(std::ssize(begun_), depth_);
+      source_.most = std::max(source_.most.load(), static_cast<int>(begun_.size()));
+      changed_.NotifyAll();
+    }
+
+   private:
+    void Wake() {
+      const MutexLock lock(mutex_);
+      changed_.NotifyAll();
+    }
+    void Work(const std::stop_token& stop) {
+      while (true) {
+        std::pair<int64_t, Done> one;
+        {
+          const MutexLock lock(mutex_);
+          while (begun_.empty() && !stop.stop_requested()) changed_.Wait(mutex_);
+          if (stop.stop_requested()) return;
+          one = std::move(begun_.back());
+          begun_.pop_back();
+        }
+        ReadBuffer buffer;
+        const auto bytes = source_.source_->Read(one.first, buffer);
+        if (bytes) {
+          one.second(Bytes::Copy(*bytes));
+        } else {
+          one.second(std::unexpected(bytes.error()));
+        }
+      }
+    }
+    const LateSource& source_;
+    const int depth_;
+    Mutex mutex_;
+    CondVar changed_;
+    std::vector<std::pair<int64_t, Done>> begun_ GUARDED_BY(mutex_);
+    std::jthread thread_;
+  };
+  const std::shared_ptr<const Source> source_;
+};
+
+TEST(Feed, GivesTheSameWithReadsAhead) {
+  const auto source = std::make_shared<FakeSource>(101, std::set<int64_t>{3, 50});
+  for (const BadPolicy bad : {BadPolicy::kReplace, BadPolicy::kSkip}) {
+    FeedOptions options = Small(8);
+    options.bad = bad;
+    options.slice.ends = Ends::kPad;
+    const auto expected = Epochs(*Open(source, options), 2);
+    for (const int reads : {1, 5, 40}) {
+      for (const int threads : {1, 3}) {
+        const auto late = std::make_shared<LateSource>(source);
+        options.reads = reads;
+        options.threads = threads;
+        options.prefetch = 1 + reads % 4;
+        EXPECT_TRUE(Epochs(*Open(late, options), 2) == expected) << reads << " " << threads;
+        EXPECT_LE(late->alone, bad == BadPolicy::kReplace ? 5 : 0);  // substitutes alone
+      }
+    }
+  }
+}
+
+TEST(Feed, MovesWhileReadsAreUnderWay) {
+  const auto late = std::make_shared<LateSource>(std::make_shared<FakeSource>(64));
+  FeedOptions options = Small(8);
+  const auto all = Epochs(*Open(late, options), 2);
+  options.reads = 20;
+  const auto feed = Open(late, options);
+  for (const int64_t epoch : {1, 0, 1}) {
+    ASSERT_TRUE(feed->SetEpoch(epoch));
+    const auto batch = feed->Next();
+    ASSERT_TRUE(batch);
+    EXPECT_TRUE(See(**batch) == all[static_cast<size_t>(8 * epoch)]);
+  }
+}
+
+TEST(Feed, RefusesReadsThatItsSourceLacks) {
+  FeedOptions options = Small(8);
+  options.reads = 4;
+  const auto feed = Open(std::make_shared<FakeSource>(64), options);
+  EXPECT_EQ(feed->Next().error().code, ErrorCode::kUnsupported);
+  options.reads = 5000;
+  static const SteadyClock clock;
+  EXPECT_EQ(Feed::Open(std::make_shared<FakeSource>(64), options, clock).error().code,
+            ErrorCode::kInvalidArgument);
+}
+
+// A store that is gone.
+class GoneSource final : public Source {
+ public:
+  int64_t size() const override { return 64; }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  int32_t Label(int64_t) const override { return -1; }
+  std::string Name(int64_t) const override { return "s3://bucket/key"; }
+  const std::string& hash() const override { return hash_; }
+  image::Accepted<std::span<const std::byte>> Read(int64_t, ReadBuffer&) const override {
+    return std::unexpected(image::Reject{image::RejectReason::kUnreachable, "no answer"});
+  }
+
+ private:
+  const std::vector<std::string> classes_;
+  const std::string hash_ = std::string(32, '2');
+};
+
+TEST(Feed, EndsWhenItsStoreIsGoneUnderAnyPolicy) {
+  for (const BadPolicy bad : {BadPolicy::kReplace, BadPolicy::kSkip, BadPolicy::kStop}) {
+    FeedOptions options = Small(8);
+    options.bad = bad;
+    const auto feed = Open(std::make_shared<GoneSource>(), options);
+    const auto batch = feed->Next();
+    ASSERT_FALSE(batch);
+    EXPECT_EQ(batch.error().code, ErrorCode::kIo);
+    EXPECT_THAT(batch.error().message, HasSubstr("no answer"));
+    EXPECT_EQ(feed->state().position, 0);
+  }
+}
+
+TEST(Feed, GivesTheSameFromACache) {
+  const auto source = std::make_shared<FakeSource>(60, std::set<int64_t>{3});
+  FeedOptions options = Small(8);
+  const auto expected = Epochs(*Open(source, options), 3);
+  for (const uint64_t bytes : {uint64_t{2000}, uint64_t{1} << 20}) {
+    for (const int reads : {0, 8}) {
+      options.cache.bytes = bytes;
+      options.reads = reads;
+      const auto feed = Open(std::make_shared<LateSource>(source), options);
+      EXPECT_TRUE(Epochs(*feed, 3) == expected);
+      EXPECT_GT(feed->counters().cached, 0);
+    }
+  }
 }
 
 }  // namespace

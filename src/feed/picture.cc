@@ -11,116 +11,8 @@
 
 #include "feed/kernels.h"
 #include "image/exif.h"
-#include "image/formats.h"
-#include "image/resize.h"
 
 namespace weir::feed {
-
-namespace {
-
-// A buffer that one huge picture made this large is given back.
-constexpr size_t kKeptBytes = 64 << 20;
-
-// Turns `shown`, which lies as stored, upright. REQUIRES: `out` is another.
-void PutUpright(const image::Pixels& shown, const image::Turn& turn, image::Pixels& out) {
-  out.width = turn.transposed ? shown.height : shown.width;
-  out.height = turn.transposed ? shown.width : shown.height;
-  out.channels = shown.channels;
-  out.data.resize(shown.data.size());
-  const auto channels = static_cast<int64_t>(shown.channels);
-  const int64_t row_bytes = shown.width * channels;
-  const int64_t step_x = turn.mirror_x ? -channels : channels,
-                step_y = turn.mirror_y ? -row_bytes : row_bytes;
-  const int64_t across = turn.transposed ? step_y : step_x, down = turn.transposed ? step_x : step_y;
-  const int64_t start = (turn.mirror_x ? (shown.width - 1) * channels : 0) +
-                        (turn.mirror_y ? (shown.height - 1) * row_bytes : 0);
-  uint8_t* target = out.data.data();
-  for (int y = 0; y < out.height; ++y) {
-    const uint8_t* source = shown.data.data() + start + y * down;
-    for (int x = 0; x < out.width; ++x, source += across, target += channels)
-      std::memcpy(target, source, static_cast<size_t>(channels));
-  }
-}
-
-}  // namespace
-
-struct BoxDecoder::State {
-  image::DecodeOptions options;
-  image::Decoder decoder;
-  image::JpegScratch scratch;
-  image::Resizer resizer;
-  image::Axis x, y;
-  image::Pixels decoded, resized, upright;
-};
-
-BoxDecoder::BoxDecoder(const image::DecodeOptions& options) : state_(std::make_unique<State>()) {
-  state_->options = options;
-  state_->options.shrink = 1;
-}
-BoxDecoder::~BoxDecoder() = default;
-BoxDecoder::BoxDecoder(BoxDecoder&&) noexcept = default;
-
-image::Accepted<image::PictureInfo> BoxDecoder::ReadInfo(std::span<const std::byte> encoded) const {
-  return image::ReadPictureInfo(encoded, state_->options);
-}
-
-image::Accepted<const image::Pixels*> BoxDecoder::Decode(std::span<const std::byte> encoded,
-                                                         const image::PictureInfo& info,
-                                                         dataset::Orientation orientation, const Box& box,
-                                                         int width, int height) {
-  State& s = *state_;
-  if (s.decoded.data.capacity() > kKeptBytes) s.decoded = {};
-  const image::Turn turn =
-      orientation == dataset::Orientation::kExif ? image::TurnOf(info.orientation) : image::Turn{};
-  const int64_t upright_width = turn.transposed ? info.height : info.width;
-  const int64_t upright_height = turn.transposed ? info.width : info.height;
-  CHECK(box.x >= 0 && box.y >= 0 && box.width >= 1 && box.height >= 1 && box.width <= upright_width - box.x &&
-        box.height <= upright_height - box.y);
-  image::Axis across = image::MakeBoxAxis(upright_width, box.x, box.width, width);
-  image::Axis down = image::MakeBoxAxis(upright_height, box.y, box.height, height);
-  if (turn.transposed) std::swap(across, down);
-  s.x = turn.mirror_x ? image::Mirror(across, info.width) : std::move(across);
-  s.y = turn.mirror_y ? image::Mirror(down, info.height) : std::move(down);
-  const image::Window window{static_cast<int>(s.x.source_begin()), static_cast<int>(s.y.source_begin()),
-                             static_cast<int>(s.x.source_end() - s.x.source_begin()),
-                             static_cast<int>(s.y.source_end() - s.y.source_begin())};
-  if (info.format == image::PictureFormat::kJpeg) {
-    const image::DecodeJob job{encoded, info, window, s.options.tolerate_damage, s.options.max_pixels, 1};
-    bool begun = false;
-    TRY_STATUS(image::DecodeJpegRows(
-        job, s.scratch, s.decoded, [&](const image::Pixels& rows, const image::Window& where) {
-          if (!begun) s.resizer.Begin(s.x, s.y, rows.channels, s.resized);
-          begun = true;
-          const uint8_t* data = rows.data.data();
-          const size_t columns = static_cast<size_t>(window.x - where.x) * static_cast<size_t>(rows.channels);
-          s.resizer.Add({data + columns, static_cast<size_t>(rows.width) * static_cast<size_t>(rows.channels),
-                         data + rows.data.size(), rows.channels},
-                        where.y, where.height);
-        }));
-  } else {
-    TRY_STATUS(s.decoder.Decode(encoded, info, window, s.options, s.decoded));
-    s.resizer.Resize(s.decoded, s.x, s.y, s.resized);
-  }
-  if (!turn.transposed && !turn.mirror_x && !turn.mirror_y) return &s.resized;
-  PutUpright(s.resized, turn, s.upright);
-  return &s.upright;
-}
-
-const image::Pixels& BoxDecoder::Resize(std::span<const std::byte> pixels, const RawShape& shape,
-                                        const Box& box, int width, int height) {
-  State& s = *state_;
-  s.x = image::MakeBoxAxis(shape.width, box.x, box.width, width);
-  s.y = image::MakeBoxAxis(shape.height, box.y, box.height, height);
-  const auto* data = reinterpret_cast<const uint8_t*>(pixels.data());
-  const size_t step = static_cast<size_t>(shape.width) * static_cast<size_t>(shape.channels);
-  const auto first_row = static_cast<size_t>(s.y.source_begin()),
-             first_column = static_cast<size_t>(s.x.source_begin());
-  s.resizer.Begin(s.x, s.y, shape.channels, s.resized);
-  s.resizer.Add({data + first_row * step + first_column * static_cast<size_t>(shape.channels), step,
-                 data + pixels.size(), shape.channels},
-                s.y.source_begin(), s.y.source_end() - s.y.source_begin());
-  return s.resized;
-}
 
 struct PictureMaker::State {
   const AugmentOptions options;
@@ -130,6 +22,7 @@ struct PictureMaker::State {
   Normalisation normalisation;
   image::Pixels rgb, turned;
   std::vector<uint8_t> grey, cut;
+  PlacedPicture placed;
   PictureTimes times;
 
   State(const AugmentOptions& augment, const image::DecodeOptions& decode, const Clock& time)
@@ -150,7 +43,7 @@ struct PictureMaker::State {
   bool WritesInPlace() const {
     return options.type == ValueType::kUint8 && options.layout == dataset::Layout::kNhwc;
   }
-  void Finish(const uint8_t* pixels, int channels, const Draws& draws, std::byte* row);
+  void Finish(const uint8_t* pixels, int channels, const DrawKey& key, std::byte* row);
   void PutFlipped(const uint8_t* pixels, int channels, const Draws& draws, uint8_t* out);
   void Rotate(uint8_t* pixels, double degrees);
   void Colour(uint8_t* pixels, const Draws& draws);
@@ -281,7 +174,9 @@ void PictureMaker::State::Convert(const uint8_t* pixels, std::byte* row) const {
   }
 }
 
-void PictureMaker::State::Finish(const uint8_t* pixels, int channels, const Draws& draws, std::byte* row) {
+// Writes the row from pixels of the output's size, by the draws of `placed`.
+void PictureMaker::State::Finish(const uint8_t* pixels, int channels, const DrawKey& key, std::byte* row) {
+  const Draws& draws = placed.draws;
   uint8_t* out = reinterpret_cast<uint8_t*>(row);
   if (!WritesInPlace()) {
     rgb.data.resize(static_cast<size_t>(options.width) * static_cast<size_t>(options.height) * 3);
@@ -290,6 +185,11 @@ void PictureMaker::State::Finish(const uint8_t* pixels, int channels, const Draw
   PutFlipped(pixels, channels, draws, out);
   if (options.rotation > 0) Rotate(out, draws.angle);
   if (options.jitter.any() || draws.grayscale) Colour(out, draws);
+  uint32_t number = static_cast<uint32_t>(Operation::kUser);
+  for (const auto& operation : options.more) {
+    Chance chance(key.seed, key.epoch, key.item, static_cast<Operation>(number++));
+    operation->Apply(out, options.width, options.height, chance);
+  }
   if (!WritesInPlace()) Convert(out, row);
 }
 
@@ -299,27 +199,24 @@ image::Accepted<void> PictureMaker::MakeEncoded(std::span<const std::byte> encod
   const AugmentOptions& o = s.options;
   const Instant begin = s.clock.Now();
   const image::Pixels* pixels = nullptr;
-  Draws draws;
+  const image::PictureInfo info = TRY(s.decoder.ReadInfo(encoded));
+  const bool transposed =
+      o.orientation == dataset::Orientation::kExif && image::TurnOf(info.orientation).transposed;
+  const int64_t width = transposed ? info.height : info.width, height = transposed ? info.width : info.height;
+  s.placed = {width, height, o.crop == CropRule::kCentre, Draw(o, width, height, key)};
   if (o.crop == CropRule::kCentre) {
     pixels = TRY(s.preparer->Prepare(encoded));
-    draws = Draw(o, pixels->width, pixels->height, key);
   } else {
-    const image::PictureInfo info = TRY(s.decoder.ReadInfo(encoded));
-    const bool transposed =
-        o.orientation == dataset::Orientation::kExif && image::TurnOf(info.orientation).transposed;
-    const int64_t width = transposed ? info.height : info.width,
-                  height = transposed ? info.width : info.height;
     if (o.crop == CropRule::kNone && (width != o.width || height != o.height)) {
       return std::unexpected(image::Reject{image::RejectReason::kWrongGeometry,
                                            fmt::format("{}x{} pixels, and {}x{} are wanted without a crop",
                                                        width, height, o.width, o.height)});
     }
-    draws = Draw(o, width, height, key);
-    const Box box = o.crop == CropRule::kNone ? Box{0, 0, width, height} : draws.box;
+    const Box box = o.crop == CropRule::kNone ? Box{0, 0, width, height} : s.placed.draws.box;
     pixels = TRY(s.decoder.Decode(encoded, info, o.orientation, box, o.width, o.height));
   }
   const Instant decoded = s.clock.Now();
-  s.Finish(pixels->data.data(), pixels->channels, draws, row);
+  s.Finish(pixels->data.data(), pixels->channels, key, row);
   s.times.decode += decoded - begin;
   s.times.augment += s.clock.Now() - decoded;
   return {};
@@ -331,11 +228,11 @@ image::Accepted<void> PictureMaker::MakeRaw(std::span<const std::byte> pixels, c
   const AugmentOptions& o = s.options;
   CHECK(pixels.size() == shape.bytes());
   const Instant begin = s.clock.Now();
-  const Draws draws = Draw(o, shape.width, shape.height, key);
+  s.placed = {shape.width, shape.height, false, Draw(o, shape.width, shape.height, key)};
   const auto* data = reinterpret_cast<const uint8_t*>(pixels.data());
   const bool fits = shape.width == o.width && shape.height == o.height;
   if (o.crop == CropRule::kRandomResized) {
-    data = s.decoder.Resize(pixels, shape, draws.box, o.width, o.height).data.data();
+    data = s.decoder.Resize(pixels, shape, s.placed.draws.box, o.width, o.height).data.data();
   } else if (!fits && o.crop == CropRule::kCentre) {
     // The centre of the record at its own size; OpenFeed refuses records that are smaller.
     const auto width = static_cast<size_t>(o.width), channels = static_cast<size_t>(shape.channels);
@@ -354,11 +251,25 @@ image::Accepted<void> PictureMaker::MakeRaw(std::span<const std::byte> pixels, c
                                   shape.height, o.width, o.height)});
   }
   const Instant resized = s.clock.Now();
-  s.Finish(data, shape.channels, draws, row);
+  s.Finish(data, shape.channels, key, row);
   s.times.decode += resized - begin;
   s.times.augment += s.clock.Now() - resized;
   return {};
 }
+
+image::Accepted<const image::Pixels*> PictureMaker::DecodeToKeep(std::span<const std::byte> encoded) {
+  State& s = *state_;
+  const Instant begin = s.clock.Now();
+  const image::PictureInfo info = TRY(s.decoder.ReadInfo(encoded));
+  const bool turned = s.options.orientation == dataset::Orientation::kExif && info.orientation != 1;
+  if (turned) return nullptr;
+  const auto pixels = s.options.crop == CropRule::kCentre ? s.preparer->Prepare(encoded)
+                                                          : s.decoder.DecodeWhole(encoded, info);
+  s.times.decode += s.clock.Now() - begin;
+  return pixels;
+}
+
+const PlacedPicture& PictureMaker::placed() const { return state_->placed; }
 
 PictureTimes PictureMaker::TakeTimes() { return std::exchange(state_->times, {}); }
 

@@ -8,52 +8,15 @@
 #include "base/clock.h"
 #include "dataset/preparer.h"
 #include "feed/augment.h"
+#include "feed/box_decoder.h"
 #include "image/decode.h"
 
 namespace weir::feed {
-
-// Pixels of one size, as raw records have them: uint8, interleaved.
-struct RawShape {
-  int width = 0, height = 0, channels = 3;
-  size_t bytes() const {
-    return static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels);
-  }
-  bool operator==(const RawShape&) const = default;
-};
 
 // Time that a PictureMaker spent in each step.
 struct PictureTimes {
   Duration decode{};   // decoding and resizing
   Duration augment{};  // flips, rotation, colours, conversion, writing into the row
-};
-
-// The boxes of pictures at the output's size. Keeps a decoder and buffers. One thread at a time.
-class BoxDecoder {
- public:
-  explicit BoxDecoder(const image::DecodeOptions& options);
-  ~BoxDecoder();
-  BoxDecoder(BoxDecoder&&) noexcept;
-
-  // Returns what the header says of the picture.
-  image::Accepted<image::PictureInfo> ReadInfo(std::span<const std::byte> encoded) const;
-
-  // Decodes the box of an upright picture and resizes it to `width` by `height` pixels. The pixels are those
-  // of Pillow's resize((width, height), BILINEAR, box=box) to the bit for a picture stored upright, and
-  // within 2 levels for one that EXIF turns. Only the part of the picture that the box needs is decoded. The
-  // result has 1 or 3 channels and is valid until the next call. REQUIRES: `info` is ReadInfo's of the same
-  // bytes; the box lies within the upright picture.
-  image::Accepted<const image::Pixels*> Decode(std::span<const std::byte> encoded,
-                                               const image::PictureInfo& info,
-                                               dataset::Orientation orientation, const Box& box, int width,
-                                               int height);
-
-  // The same of pixels that lie in memory.
-  const image::Pixels& Resize(std::span<const std::byte> pixels, const RawShape& shape, const Box& box,
-                              int width, int height);
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
 };
 
 // Makes rows of a batch. Keeps decoders and buffers. One thread at a time; each thread has its own.
@@ -69,6 +32,14 @@ class PictureMaker {
   // The same of a raw record's pixels.
   image::Accepted<void> MakeRaw(std::span<const std::byte> pixels, const RawShape& shape, const DrawKey& key,
                                 std::byte* row);
+
+  // Returns the pixels from which MakeRaw makes all that MakeEncoded makes of this picture, to the bit: the
+  // whole picture, or with kCentre its prepared centre. Null if there are none, because EXIF turns the
+  // picture. They are valid until the next call of another function.
+  image::Accepted<const image::Pixels*> DecodeToKeep(std::span<const std::byte> encoded);
+
+  // Where the last picture's pixels came from. Of a raw record with kCentre: of its prepared centre.
+  const PlacedPicture& placed() const;
 
   // Returns the times since the last call.
   PictureTimes TakeTimes();

@@ -302,5 +302,60 @@ TEST(Kernels, ShiftHueByAWholeTurnKeepsTheColour) {
   EXPECT_LT(red[0], 10);
 }
 
+TEST(PictureMaker, MakesTheSameOfKeptPixels) {
+  const ManualClock clock;
+  for (const CropRule crop : {CropRule::kRandomResized, CropRule::kCentre, CropRule::kNone}) {
+    for (const bool grey : {false, true}) {
+      AugmentOptions options = Plain(crop == CropRule::kNone ? 60 : 32, crop == CropRule::kNone ? 50 : 32);
+      options.crop = crop;
+      options.short_side = 40;
+      options.flip = 0.5;
+      options.jitter = {0.4, 0.4, 0.4, 0.1};
+      const std::string jpeg = image::testing::WriteJpeg(
+          MakePhoto(60, 50, 3, 2),
+          {.colour = grey ? image::testing::JpegColour::kGrey : image::testing::JpegColour::kYcc});
+      PictureMaker maker(options, {}, clock);
+      const auto kept = maker.DecodeToKeep(AsBytes(jpeg));
+      ASSERT_TRUE(kept);
+      ASSERT_NE(*kept, nullptr);
+      const Pixels pixels = **kept;
+      for (uint64_t item = 0; item < 8; ++item) {
+        std::vector<uint8_t> row(options.sample_bytes());
+        ASSERT_TRUE(maker.MakeRaw(std::as_bytes(std::span(pixels.data)),
+                                  {pixels.width, pixels.height, pixels.channels}, {1, 0, item},
+                                  reinterpret_cast<std::byte*>(row.data())));
+        EXPECT_EQ(row, MakeRow(options, jpeg, item)) << ToString(crop) << item;
+      }
+    }
+  }
+  const std::string turned = image::testing::WriteJpeg(
+      MakePhoto(60, 50, 3, 2), {.exif = image::testing::ExifSegment(6, image::testing::ByteOrder::kLittle)});
+  PictureMaker maker(Plain(32, 32), {}, clock);
+  EXPECT_EQ(*maker.DecodeToKeep(AsBytes(turned)), nullptr);
+}
+
+// Adds a random level to every value.
+class Lighten final : public PixelOperation {
+ public:
+  std::string Canonical() const override { return "lighten"; }
+  void Apply(uint8_t* rgb, int width, int height, Chance& chance) const override {
+    const auto more = static_cast<int>(chance.Integer(1, 50));
+    for (int i = 0; i < 3 * width * height; ++i) rgb[i] = static_cast<uint8_t>(std::min(255, rgb[i] + more));
+  }
+};
+
+TEST(PictureMaker, AppliesOperationsOfAProgramsOwn) {
+  const std::string jpeg = image::testing::WriteJpeg(MakePhoto(60, 50, 3, 2), {});
+  AugmentOptions options = Plain(32, 24);
+  const auto plain = MakeRow(options, jpeg);
+  const std::string before = Canonical(options);
+  options.more = {std::make_shared<Lighten>()};
+  EXPECT_NE(Canonical(options), before);
+  const auto lighter = MakeRow(options, jpeg);
+  Chance chance(1, 0, 1, Operation::kUser);
+  const auto more = static_cast<int>(chance.Integer(1, 50));
+  for (size_t i = 0; i < plain.size(); ++i) ASSERT_EQ(lighter[i], std::min(255, plain[i] + more));
+}
+
 }  // namespace
 }  // namespace weir::feed

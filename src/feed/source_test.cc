@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "base/file.h"
-#include "feed/cache.h"
 #include "feed/file_index.h"
+#include "feed/store_source.h"
 
 namespace weir::feed {
 namespace {
@@ -100,18 +100,42 @@ TEST_F(Folder, KeepsItsIndex) {
   EXPECT_EQ(ReadText(**second, 1), "b");
 }
 
-TEST_F(Folder, IsReadOnceWhereACacheHasRoom) {
-  Put("set/a.jpg", std::string(1000, 'a'));
-  Put("set/b.jpg", std::string(1000, 'b'));
+TEST(IndexOfObjects, HasTheOrderOfAFolder) {
+  const std::vector<object::ListedObject> objects = {{"p/dog/b.jpg", 5, "\"1\""}, {"p/dog.png", 1, ""},
+                                                     {"p/Cat/a.JPG", 3, "\"2\""}, {"p/Cat/.x.jpg", 1, ""},
+                                                     {"p/Cat/z/a.jpg", 2, ""},    {"p/Cat/b.jpg", 2, ""},
+                                                     {"p/Cat/notes", 2, ""},      {"p/dog/", 0, ""}};
+  const auto index = IndexOfObjects(objects, "p/", true);
+  ASSERT_EQ(index->size(), 4);
+  EXPECT_THAT(index->classes(), ElementsAre("Cat", "dog"));
+  EXPECT_EQ(index->name(0), "Cat/a.JPG");
+  EXPECT_EQ(index->name(1), "Cat/b.jpg");
+  EXPECT_EQ(index->name(2), "Cat/z/a.jpg");
+  EXPECT_EQ(index->name(3), "dog/b.jpg");
+  EXPECT_EQ(index->entry(3).label, 1);
+  EXPECT_EQ(index->entry(3).bytes, 5u);
+  EXPECT_NE(index->entry(3).hash, index->entry(0).hash);
+  EXPECT_EQ(index->entry(1).hash, 0u);
+  EXPECT_EQ(IndexOfObjects(objects, "p/", false)->size(), 5);
+}
+
+TEST_F(Folder, OfMasksHasTheOrderOfItsPictures) {
+  Put("set/x/a.jpg", "a");
+  Put("set/y/b.jpg", "b");
+  Put("masks/y/b.png", "mask b");
+  Put("masks/x/a.bmp", "mask a");
+  Put("masks/x/more.png", "of no picture");
   const auto source = OpenSource(root_ + "/set", {});
   ASSERT_TRUE(source);
-  const auto cached = CacheInMemory(*source, 2000);  // one picture and its place in the list
-  EXPECT_EQ(cached->hash(), (*source)->hash());
-  EXPECT_EQ(ReadText(*cached, 0), std::string(1000, 'a'));
-  EXPECT_EQ(ReadText(*cached, 1), std::string(1000, 'b'));
-  std::filesystem::remove_all(root_ + "/set");
-  EXPECT_EQ(ReadText(*cached, 0), std::string(1000, 'a'));
-  EXPECT_EQ(ReadText(*cached, 1), "vanished");
+  const auto masks = OpenMasks(root_ + "/masks/", **source, {});
+  ASSERT_TRUE(masks) << masks.error().message;
+  ASSERT_EQ((*masks)->size(), 2);
+  EXPECT_EQ(ReadText(**masks, 0), "mask a");
+  EXPECT_EQ(ReadText(**masks, 1), "mask b");
+  Put("masks/x/a.png", "another");
+  EXPECT_THAT(OpenMasks(root_ + "/masks", **source, {}).error().message, HasSubstr("the same picture"));
+  std::filesystem::remove_all(root_ + "/masks/x");
+  EXPECT_THAT(OpenMasks(root_ + "/masks", **source, {}).error().message, HasSubstr("no mask for x/a.jpg"));
 }
 
 TEST_F(Folder, RefusesADamagedIndex) {

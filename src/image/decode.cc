@@ -142,7 +142,13 @@ Accepted<void> Decoder::Decode(std::span<const std::byte> encoded, const Picture
   CHECK(options.shrink == 1 || info.format == PictureFormat::kJpeg);
   CHECK(Inside(window, info, options.shrink));
   TRY_STATUS(CheckPixels(info, options.max_pixels));
-  const DecodeJob job{encoded, info, window, options.tolerate_damage, options.max_pixels, options.shrink};
+  const DecodeJob job{encoded,
+                      info,
+                      window,
+                      options.tolerate_damage,
+                      options.max_pixels,
+                      options.shrink,
+                      options.keep_numbers};
   Scratch& scratch = state_->scratch;
   switch (info.format) {
     case PictureFormat::kJpeg:

@@ -50,6 +50,9 @@ struct DecodeOptions {
   // JPEG only: 2, 4 or 8 has the inverse transform give a picture of 1/shrink of the size, sides rounded up.
   // The window is then one of that picture.
   int shrink = 1;
+  // PNG only: numbers as the file has them: a palette's indices, and grey levels of fewer than 8 bits without
+  // scaling. For pictures whose levels are names of classes.
+  bool keep_numbers = false;
 };
 
 // A side of a picture that is decoded at 1/shrink of its size.

@@ -23,8 +23,9 @@ struct DecodeJob {
   PictureInfo info;
   Window window;  // inside the picture of `info`
   bool tolerate_damage = false;
-  int64_t max_pixels = 0;  // also of a part that may be larger than the picture (a frame)
-  int shrink = 1;          // of a JPEG: 1, 2, 4 or 8
+  int64_t max_pixels = 0;     // also of a part that may be larger than the picture (a frame)
+  int shrink = 1;             // of a JPEG: 1, 2, 4 or 8
+  bool keep_numbers = false;  // of a PNG
 
   const uint8_t* data() const { return reinterpret_cast<const uint8_t*>(encoded.data()); }
   size_t size() const { return encoded.size(); }

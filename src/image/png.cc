@@ -80,6 +80,16 @@ void SetTransforms(png_structp png) {
   png_set_background(png, &black, PNG_BACKGROUND_GAMMA_SCREEN, 0, 1.0);
 }
 
+// One byte for each number that the file has, whatever it means. REQUIRES: one channel.
+void KeepNumbers(png_structp png, png_infop info) {
+  const png_byte type = png_get_color_type(png, info);
+  if (png_get_bit_depth(png, info) == 16) png_error(png, "has numbers of 16 bits: 8 are kept at most");
+  if (type != PNG_COLOR_TYPE_PALETTE && type != PNG_COLOR_TYPE_GRAY && type != PNG_COLOR_TYPE_GRAY_ALPHA)
+    png_error(png, "has three channels: a palette or grey levels are wanted");
+  png_set_packing(png);
+  png_set_strip_alpha(png);
+}
+
 // An interlaced picture comes in seven passes over all rows, each filling in some pixels: the row so far goes
 // in and out again.
 void ReadRows(png_structp png, Work& work, int passes) {
@@ -101,7 +111,11 @@ void ReadRows(png_structp png, Work& work, int passes) {
 
 void Run(png_structp png, png_infop info, Work& work) {
   ReadHeader(png, info, work);
-  SetTransforms(png);
+  if (work.job->keep_numbers) {
+    KeepNumbers(png, info);
+  } else {
+    SetTransforms(png);
+  }
   const int passes = png_set_interlace_handling(png);
   png_read_update_info(png, info);
   const int channels = png_get_channels(png, info);

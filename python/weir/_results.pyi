@@ -1,0 +1,4 @@
+import os
+from typing import Any
+
+def load(path: str | os.PathLike[str]) -> list[dict[str, Any]]: ...
