@@ -1,7 +1,7 @@
 import os
 from typing import Any, Iterable, Literal, TypeAlias
 
-import numpy as np
+from numpy.typing import NDArray
 
 from weir._feed import Batch as Batch
 from weir._feed import Feed as Feed
@@ -14,8 +14,8 @@ _Path: TypeAlias = str | os.PathLike[str]
 
 def draws(
     width: int, height: int, first: int = 0, count: int = 1, *, seed: int = 0, epoch: int = 0, **options: Any
-) -> dict[str, np.ndarray]: ...
-def augment(encoded: bytes, *, seed: int = 0, epoch: int = 0, sample: int = 0, **options: Any) -> np.ndarray: ...
+) -> dict[str, NDArray[Any]]: ...
+def augment(encoded: bytes, *, seed: int = 0, epoch: int = 0, sample: int = 0, **options: Any) -> NDArray[Any]: ...
 def prepare(
     sources: _Path | Iterable[_Path],
     folder: _Path,

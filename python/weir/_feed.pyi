@@ -1,14 +1,14 @@
 import os
 from typing import Any, Iterator, Literal, Sequence, TypedDict
 
-import numpy as np
+from numpy.typing import NDArray
 
 class Batch(TypedDict, total=False):
-    image: np.ndarray
-    data: np.ndarray
-    mask: np.ndarray
-    label: np.ndarray
-    index: np.ndarray
+    image: NDArray[Any]
+    data: NDArray[Any]
+    mask: NDArray[Any]
+    label: NDArray[Any]
+    index: NDArray[Any]
     count: int
 
 class Feed:
@@ -26,8 +26,8 @@ class Feed:
         sampler: Literal["global", "sequential", "blocks", "weighted", "balanced"] = "global",
         block: int = 1024,
         window: int = 8,
-        weights: Sequence[float] | np.ndarray | None = None,
-        subset: Sequence[int] | np.ndarray | None = None,
+        weights: Sequence[float] | NDArray[Any] | None = None,
+        subset: Sequence[int] | NDArray[Any] | None = None,
         bad: Literal["replace", "skip", "stop"] = "replace",
         size: tuple[int, int] = (224, 224),
         crop: Literal["random", "centre", "none"] = "random",

@@ -1,7 +1,7 @@
 import os
-from typing import Iterable, Sequence
+from typing import Any, Iterable, Sequence
 
-import numpy as np
+from numpy.typing import NDArray
 
 class Model:
     labels: list[str]
@@ -13,8 +13,8 @@ class Model:
         threads: int = 0,
         providers: Sequence[str] | None = None,
     ) -> None: ...
-    def prepare(self, pictures: Iterable[str | os.PathLike[str] | bytes]) -> np.ndarray: ...
-    def __call__(self, pictures: Iterable[str | os.PathLike[str] | bytes]) -> np.ndarray: ...
+    def prepare(self, pictures: Iterable[str | os.PathLike[str] | bytes]) -> NDArray[Any]: ...
+    def __call__(self, pictures: Iterable[str | os.PathLike[str] | bytes]) -> NDArray[Any]: ...
     def classify(
         self, pictures: Iterable[str | os.PathLike[str] | bytes], top: int = 5
     ) -> list[list[tuple[str | int, float]]]: ...
