@@ -211,7 +211,7 @@ def test_small_and_odd_sets_have_a_defined_end(weir, pictures, tmp_path):
     for world in (1, 4):
         result = feed(weir, one, "--epochs", 1, "--ends", "wrap", "--world", world, "--rank", world - 1)
         assert result["samples"] == 8
-    padded = feed(weir, one, "--epochs", 1, "--ends", "pad", "--batch", 1, "--world", 4, "--rank", 3)
+    padded = weir.json("feed", one, "--bench", "--batch", 1, "--epochs", 1, "--ends", "pad", "--world", 4, "--rank", 3)
     assert padded["samples"] == 0
     assert b"pad or wrap" in weir.run("feed", one, "--bench", "--world", 4, "--batch", 1, status=2).stderr
     state = tmp_path / "state.json"
