@@ -96,7 +96,7 @@ Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
   load::LoadSummary result{.options = flags,
                            .target = *target,
                            .verbose = flags.verbose,
-                           .length = load::LengthOf(flags),
+                           .length = load::LengthOf(flags, levels),
                            .batch = flags.batch,
                            .outcome = {},
                            .ceiling = {}};

@@ -12,11 +12,15 @@ namespace {
 
 void AddWhere(Flags& flags, LoadFlags& w) {
   flags.Optional("MODEL", w.target,
-                 "an .onnx file, a model folder, or http://HOST:PORT/NAME or grpc://HOST:PORT/NAME");
+                 "an .onnx file, a model folder, or http://HOST:PORT/NAME or grpc://HOST:PORT/NAME; "
+                 "HOST:PORT,HOST:PORT for several servers");
+  flags.Choice("--balance", w.balance, {"round-robin", "least-in-flight", "grpc-round-robin"},
+               "policy over several servers; grpc-round-robin is the gRPC library's own");
   flags.Text("-m,--model-name", w.model, "name of the model on the server at -u");
   flags.Text("-x,--model-version", w.version, "version of the model (default: the newest)");
   flags.Text("-u,--url", w.url,
-             "HOST:PORT of the server (default localhost:8000, or localhost:8001 with -i grpc)");
+             "HOST:PORT of the server, or of several with commas (default localhost:8000, or localhost:8001 "
+             "with -i grpc)");
   flags.Choice("-i,--protocol", w.protocol, {"http", "grpc", "HTTP", "gRPC", "GRPC"},
                "protocol of the server at -u");
   flags.Integer("--connections", w.connections, 0, 65536,
@@ -52,6 +56,11 @@ void AddLoad(Flags& flags, LoadFlags& w) {
   flags.Number("--gamma-variation", w.variation, 0.01, 100, "standard deviation over mean of gamma gaps");
   flags.Text("--request-intervals", w.intervals,
              "file of gaps in microseconds, one a line, repeated to the end of the level");
+  flags.Text("--trace", w.trace,
+             "CSV file of the rate over time, SECONDS,REQUESTS_PER_SECOND, played once by a Poisson process");
+  flags.Number("--trace-speed", w.trace_speed, 0.001, 1e6,
+               "divisor of the times of --trace (60: an hour a minute)");
+  flags.Number("--trace-scale", w.trace_scale, 1e-6, 1e6, "factor of the rates of --trace");
   flags.Integer("--max-in-flight", w.most_in_flight, 1, 1 << 20,
                 "most requests in flight at a rate; further ones wait, and the wait is reported as slip");
   flags.Switch("-a,--async", w.async,

@@ -28,7 +28,10 @@ std::optional<int> ParseFlags(const Arguments& arguments, RunFlags& w) {
               "names the bottleneck.",
               "weir run made/resnet50 made/pictures --answers answers.csv");
   flags.Required("MODEL", w.model,
-                 ".onnx file, model folder, or http://HOST:PORT/NAME or grpc://HOST:PORT/NAME of a server");
+                 ".onnx file, model folder, or http://HOST:PORT/NAME or grpc://HOST:PORT/NAME of a server; "
+                 "HOST:PORT,HOST:PORT for several servers");
+  flags.Choice("--balance", w.balance, {"round-robin", "least-in-flight", "grpc-round-robin"},
+               "policy over several servers; grpc-round-robin is the gRPC library's own");
   flags.Texts("DATA", w.data, "files, folders (recursive) or prepared sets", true);
   flags.Text("--recipe", w.recipe,
              "recipe that makes the model's input of a picture (default: the model's recipe.yaml)");

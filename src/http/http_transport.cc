@@ -95,7 +95,7 @@ class Lane {
  public:
   enum class Runs { kItself, kWhenDriven };
   Lane(const ServerUrl& server, const ClientOptions& options, int connections, const Clock& clock,
-       std::unique_ptr<EventLoop> loop, int number, Runs runs)
+       std::shared_ptr<EventLoop> loop, int number, Runs runs)
       : server_(server),
         timeout_(options.connect_timeout),
         most_(connections),
@@ -148,7 +148,7 @@ class Lane {
   RxTimestamps arrivals_{clock_};
   std::atomic<int> load_ = 0;  // calls sent here and not yet answered
 
-  const std::unique_ptr<EventLoop> loop_;
+  const std::shared_ptr<EventLoop> loop_;
   std::unordered_set<std::shared_ptr<Connection>> connections_;
   std::vector<Connection*> idle_;  // the one used last is used next
   std::deque<PendingPtr> waiting_;
@@ -518,15 +518,17 @@ void Lane::Stop() {
   } else {
     AbortAll();
   }
-  while (loop_->PollOne()) {  // of calls that were too late
+  if (resolver_.joinable()) resolver_.join();  // what it posts is run below
+  while (loop_->PollOne()) {                   // of calls that were too late
   }
 }
 
 class Lanes final : public HttpTransport {
  public:
   static Result<std::unique_ptr<HttpTransport>> Create(const ServerUrl& server, const ClientOptions& options,
-                                                       const Clock& clock) {
+                                                       const Clock& clock, std::shared_ptr<EventLoop> loop) {
     TRY_STATUS(CheckOptions(options));
+    CHECK(loop == nullptr || options.threads == 0);
     const int most = options.connections;
     const int threads = std::max(1, options.threads);
     const int lanes = most > 0 ? std::min(threads, most) : threads;
@@ -534,8 +536,8 @@ class Lanes final : public HttpTransport {
     for (int i = 0; i < lanes; ++i) {
       const int share = most / lanes + (i < most % lanes ? 1 : 0);
       transport->lanes_.push_back(
-          std::make_unique<Lane>(server, options, share, clock, TRY(EventLoop::Create(clock)), i,
-                                 options.threads > 0 ? Lane::Runs::kItself : Lane::Runs::kWhenDriven));
+          std::make_unique<Lane>(server, options, share, clock, loop ? loop : TRY(EventLoop::Create(clock)),
+                                 i, options.threads > 0 ? Lane::Runs::kItself : Lane::Runs::kWhenDriven));
     }
     return transport;
   }
@@ -553,9 +555,9 @@ class Lanes final : public HttpTransport {
 }  // namespace
 
 Result<std::unique_ptr<HttpTransport>> HttpTransport::Create(const ServerUrl& server,
-                                                             const ClientOptions& options,
-                                                             const Clock& clock) {
-  return Lanes::Create(server, options, clock);
+                                                             const ClientOptions& options, const Clock& clock,
+                                                             std::shared_ptr<EventLoop> loop) {
+  return Lanes::Create(server, options, clock, std::move(loop));
 }
 
 }  // namespace weir::http

@@ -17,6 +17,8 @@
 
 namespace weir::http {
 
+class EventLoop;
+
 // One request and who waits for its answer.
 struct HttpExchange {
   struct Stamps {
@@ -38,8 +40,11 @@ struct HttpExchange {
 // under way. Times run on the system's timers, so `clock` has to be a real one.
 class HttpTransport {
  public:
+  // Without threads it may share `loop` with other transports of the same thread: Drive of one drives all.
+  // REQUIRES: no loop, or options.threads == 0.
   static Result<std::unique_ptr<HttpTransport>> Create(const ServerUrl& server, const ClientOptions& options,
-                                                       const Clock& clock);
+                                                       const Clock& clock,
+                                                       std::shared_ptr<EventLoop> loop = nullptr);
   // Answers what is left kCancelled and joins; not to be run by a Done. Of a transport of one thread a Done
   // that is told so may Send, and is told so again; nobody else may meanwhile. May have to wait for the
   // system's resolver of names.

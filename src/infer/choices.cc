@@ -30,4 +30,16 @@ std::string_view SuffixOf(Payload payload) {
   return "";
 }
 
+std::string_view ToString(Balance balance) {
+  switch (balance) {
+    case Balance::kRoundRobin:
+      return "round-robin";
+    case Balance::kLeastInFlight:
+      return "least-in-flight";
+    case Balance::kGrpcRoundRobin:
+      return "grpc-round-robin";
+  }
+  return "";
+}
+
 }  // namespace weir::infer

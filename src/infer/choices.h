@@ -30,6 +30,16 @@ inline constexpr std::array kPayloads = {Payload::kTensor, Payload::kPixels, Pay
 std::string_view ToString(Payload payload);  // "tensor", "pixels", "image"
 std::string_view SuffixOf(Payload payload);  // "", ".pixels", ".image"
 
+// How the calls of one client are spread over several servers.
+enum class Balance : uint8_t {
+  kRoundRobin,      // one after the other
+  kLeastInFlight,   // to the one with the fewest calls under way
+  kGrpcRoundRobin,  // by the gRPC library's own policy, over one channel
+};
+inline constexpr std::array kBalances = {Balance::kRoundRobin, Balance::kLeastInFlight,
+                                         Balance::kGrpcRoundRobin};
+std::string_view ToString(Balance balance);  // "round-robin", "least-in-flight", "grpc-round-robin"
+
 // Returns the choice that is called `word`; nullopt if none is.
 template <typename Choice, size_t kCount>
 std::optional<Choice> FindChoice(const std::array<Choice, kCount>& choices, std::string_view word) {

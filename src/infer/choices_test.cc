@@ -15,6 +15,7 @@ TEST(FindChoice, FindsEachChoiceByItsWord) {
     const bool has_suffix = payload != Payload::kTensor;
     EXPECT_EQ(SuffixOf(payload), has_suffix ? "." + std::string(ToString(payload)) : "");
   }
+  for (const Balance balance : kBalances) EXPECT_EQ(FindChoice(kBalances, ToString(balance)), balance);
   EXPECT_EQ(FindChoice(kModes, "Async"), std::nullopt);
 }
 

@@ -80,6 +80,14 @@ struct RegionPart {
   uint64_t byte_size = 0;
 };
 
+// The calls that one of several servers took.
+struct ServerCalls {
+  std::string server;     // as its URL names it
+  uint64_t answered = 0;  // with a result
+  uint64_t failed = 0;    // with an error that the caller saw
+  uint64_t moved = 0;     // failed here and were sent again to another server
+};
+
 // How a prepared request is sent, and what is made of its answer.
 struct RequestForm {
   enum class Outputs {
@@ -123,6 +131,8 @@ class Endpoint : public Service {
     SleepUntil(until);
     return {};
   }
+  // Returns the calls so far by server; empty for an endpoint that has only one.
+  virtual std::vector<ServerCalls> Calls() const { return {}; }
   // Returns the server's extensions of the protocol, as its metadata lists them.
   virtual Result<std::vector<std::string>> Extensions() { return {}; }
   // Returns the sum over all versions if `version` is empty. kUnsupported if the server keeps no statistics.

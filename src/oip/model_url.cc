@@ -1,11 +1,15 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/text.h"
 #include "http/server_url.h"
+#include "infer/several.h"
 #include "oip/client.h"
+#include "oip/clients.h"
 
 namespace weir::oip {
 namespace {
@@ -29,7 +33,7 @@ bool IsModelUrl(const std::string& text) { return !http::SchemeOf(text).empty();
 Result<ModelUrl> ParseModelUrl(const std::string& text) {
   const std::string_view scheme = http::SchemeOf(text);
   const size_t slash = text.find('/', scheme.size());
-  TRY_STATUS(http::ParseServerUrl(text.substr(0, slash)));
+  TRY(ServersOf(text.substr(0, slash)));
   std::string_view path = slash == std::string::npos ? "" : std::string_view(text).substr(slash + 1);
   if (path.find_first_of("?#") != std::string_view::npos)
     return Wrong(text, "a model's URL ends with its name");
@@ -49,10 +53,51 @@ Result<ModelUrl> ParseModelUrl(const std::string& text) {
   return url;
 }
 
+Result<std::vector<std::string>> ServersOf(const std::string& text) {
+  const std::string scheme(http::SchemeOf(text));
+  std::vector<std::string> servers;
+  std::string_view rest = std::string_view(text).substr(scheme.size());
+  while (true) {
+    const size_t comma = rest.find(',');
+    std::string server = scheme + std::string(rest.substr(0, comma));
+    TRY_STATUS(http::ParseServerUrl(server));
+    if (std::ranges::find(servers, server) != servers.end())
+      return Wrong(text, fmt::format("names {} twice", server));
+    servers.push_back(std::move(server));
+    if (comma == std::string_view::npos) return servers;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+Result<infer::Balance> BalanceOf(const std::string& word, const std::string& server) {
+  const auto balance = infer::FindChoice(infer::kBalances, word);
+  if (!balance)
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("--balance {}: there is no such policy", word));
+  if (*balance == infer::Balance::kGrpcRoundRobin && !server.starts_with(kGrpc))
+    return Wrong(server, "--balance grpc-round-robin is of grpc:// URLs");
+  if (*balance != infer::Balance::kRoundRobin && TRY(ServersOf(server)).size() == 1 &&
+      (*balance != infer::Balance::kGrpcRoundRobin || TRY(http::ParseServerUrl(server)).literal()))
+    return Wrong(server,
+                 fmt::format("--balance {} says nothing of one server: give HOST:PORT,HOST:PORT", word));
+  return *balance;
+}
+
 Result<std::unique_ptr<infer::Endpoint>> MakeClient(const std::string& server, http::ClientOptions options,
-                                                    const Clock& clock) {
-  return server.starts_with(kGrpc) ? MakeGrpcClient(server, options, clock)
-                                   : MakeHttpClient(server, options, clock);
+                                                    const Clock& clock, infer::Balance balance) {
+  const std::vector<std::string> servers = TRY(ServersOf(server));
+  const bool is_grpc = server.starts_with(kGrpc);
+  std::vector<infer::OneServer> several;
+  if (balance == infer::Balance::kGrpcRoundRobin) {
+    if (!is_grpc) return Wrong(server, "the policy grpc-round-robin is of grpc:// URLs");
+    several.push_back(
+        {.name = server, .endpoint = TRY(MakeGrpcRoundRobin(servers, options, clock)), .is_several = true});
+  } else {
+    auto clients = TRY((is_grpc ? MakeGrpcClients : MakeHttpClients)(servers, options, clock));
+    if (clients.size() == 1) return std::move(clients.front());
+    for (size_t i = 0; i < servers.size(); ++i)
+      several.push_back({.name = servers[i], .endpoint = std::move(clients[i])});
+  }
+  return infer::MakeSeveral(balance, std::move(several), clock);
 }
 
 }  // namespace weir::oip

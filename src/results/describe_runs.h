@@ -4,8 +4,26 @@
 #include "results/describe.h"
 #include "results/load_result.h"
 #include "results/run_result.h"
+#include "results/server_shares.h"
 
 namespace weir::results {
+
+template <typename F>
+void Describe(F& fields, Described<F, ServerShares::Server>& server) {
+  fields("server", server.server);
+  fields.FromZero("answered", server.answered);
+  fields.FromZero("failed", server.failed);
+  fields.FromZero("moved", server.moved);
+  fields.FromZero("share", server.share);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, ServerShares>& shares) {
+  fields("balance", shares.balance);
+  fields.FromZero("retried", shares.retried);
+  fields.FromZero("imbalance", shares.imbalance);
+  fields("each", shares.each);
+}
 
 template <typename F>
 void Describe(F& fields, Described<F, LoadResult::Times>& times) {

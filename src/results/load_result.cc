@@ -65,6 +65,17 @@ void Describe(F& fields, Described<F, LoadResult::Mlperf>& mlperf) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, LoadResult::Part>& part) {
+  fields.FromZero("from_s", part.from_s);
+  fields.FromZero("to_s", part.to_s);
+  fields.FromZero("planned", part.planned);
+  fields.FromZero("answered", part.answered);
+  fields.FromZero("failed", part.failed);
+  fields.FromZero("planned_per_s", part.planned_per_s);
+  fields("response_ms", part.response);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, LoadResult::Level>& level) {
   fields("load_model", level.load_model);
   fields.Require(level.load_model == LoadResult::kClosed || level.load_model == LoadResult::kOpen,
@@ -99,6 +110,7 @@ void Describe(F& fields, Described<F, LoadResult::Level>& level) {
   fields.FromZero("client_cpu_us_per_request", level.client_cpu_us_per_request);
   fields.FromZero("spin_cpu_s", level.spin_cpu_s);
   fields("server_requests", level.server_requests);
+  fields("servers", level.servers);
   fields("split_left_out", level.split_left_out);
   fields("server_ms", level.server);
   fields("split_ms", level.split);
@@ -108,6 +120,7 @@ void Describe(F& fields, Described<F, LoadResult::Level>& level) {
   fields("resources", level.resources);
   fields("server_resources", level.server_resources);
   fields("samples_lost", level.samples_lost);
+  fields.Unless("trace", level.trace);
   fields("runs", level.runs);
   fields.Unless("error_messages", level.error_messages);
 }

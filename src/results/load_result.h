@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "results/monitor_result.h"
+#include "results/server_shares.h"
 
 namespace weir::results {
 
@@ -118,6 +119,14 @@ struct LoadResult {
     std::optional<double> value;
     bool operator==(const Mlperf&) const = default;
   };
+  // One of equal parts of a trace.
+  struct Part {
+    double from_s = 0, to_s = 0;
+    int64_t planned = 0, answered = 0, failed = 0;
+    double planned_per_s = 0;
+    Times response;
+    bool operator==(const Part&) const = default;
+  };
   struct Level {
     std::string load_model;              // "closed" or "open"
     std::optional<int64_t> concurrency;  // of a closed loop
@@ -140,6 +149,7 @@ struct LoadResult {
     std::map<std::string, int64_t> errors;  // by kind
     std::optional<double> client_cpu_us_per_request, spin_cpu_s;
     std::optional<ServerRequests> server_requests;
+    std::optional<ServerShares> servers;        // if there are several
     std::optional<std::string> split_left_out;  // why there is no split
     std::optional<ServerTimes> server;
     std::optional<Split> split;
@@ -148,6 +158,7 @@ struct LoadResult {
     std::optional<Mlperf> mlperf;
     std::optional<Resources> resources, server_resources;
     std::optional<int64_t> samples_lost;
+    std::vector<Part> trace;  // of a load by --trace
     std::vector<Run> runs;
     std::vector<std::string> error_messages;
     bool operator==(const Level&) const = default;

@@ -46,6 +46,8 @@ RunResult Ran() {
       .command = "weir run"};
   result.engine.engine = "emulated";
   result.engine.threads = 2;
+  result.servers = MakeServerShares("round-robin", {{.server = "http://a:1", .answered = 3, .moved = 1},
+                                                    {.server = "http://b:1", .answered = 5, .failed = 2}});
   result.bounds.infer = 6;
   result.bounds.pipeline = 6;
   result.cpu_ms_per_image = RunResult::CpuTimes{.load_prepare = 1, .other = 2, .infer = 3};
@@ -114,6 +116,16 @@ TEST(Fields, RefusesNumbersThatDoNotFit) {
   EXPECT_EQ(small, -3);
 }
 
+TEST(ServerShares, ShareAndImbalanceFollowFromTheCounts) {
+  const ServerShares shares = *Ran().servers;
+  EXPECT_EQ(shares.retried, 1);
+  EXPECT_DOUBLE_EQ(shares.each[0].share, 0.375);
+  EXPECT_DOUBLE_EQ(shares.imbalance, 0.25);
+  EXPECT_THAT(ServerSharesText(shares), testing::AllOf(HasSubstr("imbalance 25.00 %"),
+                                                       HasSubstr("1 moved away"), HasSubstr("2 failed")));
+  EXPECT_EQ(MakeServerShares("round-robin", {{.server = "a"}, {.server = "b"}}).imbalance, 0);
+}
+
 LoadResult Loaded() {
   LoadResult::Level level;
   level.load_model = LoadResult::kClosed;
@@ -132,7 +144,9 @@ LoadResult Loaded() {
   level.slowest = LoadResult::Slowest{.above_percentile = 99, .n = 1, .mean = 3, .split = {.slip = 0.5}};
   level.resources = Resources{
       .app_cpu = Range{.mean = 1, .max = 2, .min = 0}, .wall_s = 1, .samples = 10, .period_ms = 100};
+  level.trace = {{.from_s = 0, .to_s = 1, .planned = 3, .answered = 2, .failed = 1, .planned_per_s = 3}};
   level.runs = {{.throughput_per_s = 10, .measured_s = 2, .answered = 20, .planned = 20}};
+  level.servers = MakeServerShares("least-in-flight", {{.server = "http://a:1", .answered = 20}});
   level.error_messages = {"late"};
   return {.model = "m",
           .protocol = "grpc",

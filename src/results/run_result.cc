@@ -50,6 +50,7 @@ void Describe(F& fields, Described<F, RunResult>& result) {
   fields("stages_ms", result.stages_ms);
   fields("resources", result.resources);
   fields("server_resources", result.server_resources);
+  fields("servers", result.servers);
   fields("bound_images_per_s", result.bounds);
   fields("cpu_ms_per_image", result.cpu_ms_per_image);
   fields("bottleneck", result.bottleneck);

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "results/bottleneck.h"
 #include "results/monitor_result.h"
+#include "results/server_shares.h"
 
 namespace weir::results {
 
@@ -66,6 +67,7 @@ struct RunResult {
   Stages stages_ms;
   Resources resources;
   std::optional<Resources> server_resources;  // of the server, where it was watched
+  std::optional<ServerShares> servers;        // if there are several
   Bounds bounds;
   std::optional<CpuTimes> cpu_ms_per_image;
   std::optional<Bottleneck> bottleneck;

@@ -86,6 +86,7 @@ void Describe(F& fields, Described<F, TrialMetrics>& metrics) {
   fields("server_resources", metrics.server_resources);
   fields("link", metrics.link);
   fields("watch", metrics.watch);
+  fields("servers", metrics.servers);
   fields("bottleneck", metrics.bottleneck);
   fields("bottleneck_share", metrics.bottleneck_share);
   fields("answers_compared", metrics.answers_compared);

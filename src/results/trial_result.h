@@ -14,6 +14,7 @@
 #include "results/load_result.h"
 #include "results/monitor_result.h"
 #include "results/run_result.h"
+#include "results/server_shares.h"
 #include "results/verdict.h"
 
 namespace weir::results {
@@ -81,7 +82,8 @@ struct TrialMetrics {
   std::optional<std::string> container_memory_is;
   std::optional<Resources> server_resources;
   std::optional<Link> link;
-  std::optional<Watch> watch;  // of live streams
+  std::optional<Watch> watch;           // of live streams
+  std::optional<ServerShares> servers;  // if there are several, or a balancer in front: by their own counts
   std::optional<std::string> bottleneck;
   std::optional<double> bottleneck_share;
   std::optional<int64_t> answers_compared, answers_differ;

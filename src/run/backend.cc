@@ -84,8 +84,10 @@ void AddCosts(const Backend& backend, double cpu_s, monitor::Resources& resource
 }
 
 Result<std::unique_ptr<Backend>> OpenBackend(const BackendOptions& options, const Clock& clock) {
-  return oip::IsModelUrl(options.model) ? OpenRemoteBackend(options, clock)
-                                        : OpenLocalBackend(options, clock);
+  const bool is_remote = oip::IsModelUrl(options.model);
+  if (!is_remote && options.balance != BackendOptions().balance)
+    return Invalid("--balance is of several servers: in this process there is one model");
+  return is_remote ? OpenRemoteBackend(options, clock) : OpenLocalBackend(options, clock);
 }
 
 }  // namespace weir::run

@@ -14,13 +14,15 @@
 #include "infer/service.h"
 #include "monitor/resources.h"
 #include "results/bottleneck.h"
+#include "results/server_shares.h"
 #include "run/application.h"
 
 namespace weir::run {
 
 // The options of a run that its backend obeys or refuses; the defaults are those of `weir run`'s flags.
 struct BackendOptions {
-  std::string model;  // a file, a folder or a URL
+  std::string model;                    // a file, a folder or a URL
+  std::string balance = "round-robin";  // over several servers
   std::string recipe, payload = "tensor", engine, precision, cache_dir, mode = "async";
   int threads = 0, streams = 0;  // of the engine; 0: as the engine likes
   int batch = 0, in_flight = 0;  // pictures a batch, batches submitted; 0: the backend's own choice
@@ -33,9 +35,10 @@ struct BackendOptions {
 // A backend in words and figures, for results. Empty and absent: not known, or of the other kind of backend.
 struct BackendDescription {
   std::string engine, engine_version, precision, not_batchable;
-  std::optional<int> threads, streams;          // of the engine in this process
-  std::string server, payload, platform;        // of a server
-  std::optional<infer::MeanServerTimes> times;  // the server's own account of the run
+  std::optional<int> threads, streams;           // of the engine in this process
+  std::string server, payload, platform;         // of a server
+  std::optional<infer::MeanServerTimes> times;   // the server's own account of the run
+  std::optional<results::ServerShares> servers;  // if there are several
 };
 
 // One thread at a time, except the service.

@@ -51,6 +51,20 @@ Status RefuseLocalFlags(const BackendOptions& options) {
   return {};
 }
 
+// Returns nullopt without calls by server.
+std::optional<results::ServerShares> SharesOf(const std::string& balance,
+                                              const std::vector<infer::ServerCalls>& calls) {
+  if (calls.empty()) return std::nullopt;
+  std::vector<results::ServerShares::Server> each;
+  for (const infer::ServerCalls& one : calls) {
+    each.push_back({.server = EscapeBytes(one.server),
+                    .answered = static_cast<int64_t>(one.answered),
+                    .failed = static_cast<int64_t>(one.failed),
+                    .moved = static_cast<int64_t>(one.moved)});
+  }
+  return results::MakeServerShares(balance, std::move(each));
+}
+
 std::vector<std::string> Lines(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
@@ -89,8 +103,8 @@ class RemoteBackend final : public Backend {
   const BackendOptions& options_;
   const Clock& clock_;
   oip::ModelUrl url_;
-  std::string served_as_;  // the model's name with the payload's ending
-  std::unique_ptr<infer::Endpoint> client_;
+  std::string served_as_;                                // the model's name with the payload's ending
+  std::unique_ptr<infer::Endpoint> client_, questions_;  // the second only where the first cannot be asked
   infer::ModelInfo info_;
   std::optional<infer::PhaseTotals> before_;
   std::optional<infer::MeanServerTimes> times_;
@@ -101,7 +115,11 @@ Status RemoteBackend::Open() {
   url_ = TRY(oip::ParseModelUrl(options_.model));
   name_ = url_.model;
   served_as_ = oip::ServedAs(url_.model, options_.payload);
-  client_ = TRY(oip::MakeClient(url_.server, {.timeout = kPatience}, clock_));
+  const infer::Balance balance = TRY(oip::BalanceOf(options_.balance, url_.server));
+  client_ = TRY(oip::MakeClient(url_.server, {.timeout = kPatience}, clock_, balance));
+  // A balanced channel cannot ask each server for its statistics.
+  if (balance == infer::Balance::kGrpcRoundRobin)
+    questions_ = TRY(oip::MakeClient(url_.server, {.timeout = kPatience}, clock_));
   info_ = TRY(Ask());
   TRY_STATUS(Aim(TRY_CONTEXT(FindTarget(), options_.model),
                  info_.max_batch > 0 ? std::optional(info_.max_batch) : std::nullopt, options_));
@@ -171,12 +189,13 @@ BackendDescription RemoteBackend::Describe() const {
           .server = url_.server,
           .payload = options_.payload,
           .platform = info_.platform,
-          .times = times_};
+          .times = times_,
+          .servers = SharesOf(options_.balance, client_->Calls())};
 }
 
 // Statistics are an extension that a server may lack; the run does not depend on them.
 std::optional<infer::PhaseTotals> RemoteBackend::Statistics() {
-  auto statistics = client_->Statistics(served_as_, url_.version);
+  auto statistics = (questions_ ? questions_ : client_)->Statistics(served_as_, url_.version);
   return statistics ? std::optional(*statistics) : std::nullopt;
 }
 

@@ -175,6 +175,7 @@ Result<results::RunResult> MakeResult(const RunSummary& o, const record::Provena
                             .stages_ms = StagesOf(o),
                             .resources = o.resources,
                             .server_resources = o.server_resources,
+                            .servers = o.backend.Describe().servers,
                             .bounds = o.bounds,
                             .bottleneck = o.bottleneck,
                             .warnings = Warnings(o),
@@ -236,6 +237,7 @@ std::string SummaryText(const TextStyle& style, const RunSummary& o) {
         r.costs.remote ? "asking the server" : "the model", o.backend.prepare_s(), r.warm_up_s,
         r.load_before_s > 0 ? fmt::format(", loading {:.2f} s", r.load_before_s) : "");
     text += StageLines(style, o);
+    if (const auto shares = o.backend.Describe().servers) text += ServerSharesText(*shares);
     if (const std::string line = ServerLine(o.backend.Describe(), r); !line.empty())
       text += fmt::format("{}     {}\n", style.Bold("server"), line);
     text += ResourceLines(style, o);

@@ -39,6 +39,11 @@ struct Rate {
   int most_in_flight = 16384;  // beyond them a request waits here, and its slip tells
 };
 using Scenario = std::variant<Concurrency, Rate>;
+// Whether the rate changes while it is played.
+inline bool HasProfile(const Scenario& scenario) {
+  const auto* open = std::get_if<Rate>(&scenario);
+  return open != nullptr && std::holds_alternative<ProfileArrivals>(open->arrivals);
+}
 
 // The requests to send, in turn and repeatedly.
 struct Requests {

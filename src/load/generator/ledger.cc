@@ -15,7 +15,9 @@ bool IsTheServersAnswer(Outcome outcome) {
 }  // namespace
 
 Ledger::Ledger(const Options& options, Instant begin)
-    : options_(options), begin_(begin), from_(begin), to_(begin), last_change_(begin), last_done_(begin) {}
+    : options_(options), begin_(begin), from_(begin), to_(begin), last_change_(begin), last_done_(begin) {
+  if (options.windows) tally_.windows.emplace(options.length);
+}
 
 bool Ledger::IsDue(Instant planned, Instant now) const {
   if (phase_ != Phase::kMeasuring) return phase_ == Phase::kWarmUp;

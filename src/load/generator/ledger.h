@@ -25,6 +25,7 @@ class Ledger {
     // than were answered before, it ends with the last answer instead: else it would hold too few.
     Duration length{};
     int64_t requests = 0;
+    bool windows = false;  // Tally::windows are counted
   };
   Ledger(const Options& options, Instant begin);
 

@@ -55,7 +55,8 @@ class Player {
         ledger_({.warm_up = options.warm_up,
                  .warm_up_requests = options.warm_up_requests,
                  .length = options.length,
-                 .requests = options.requests},
+                 .requests = options.requests,
+                 .windows = HasProfile(options.scenario)},
                 begin_) {}
 
   Status Start();

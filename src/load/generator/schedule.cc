@@ -82,13 +82,19 @@ Result<Schedule> Schedule::Create(RxTimestamps arrivals, double rate, Seed seed)
 }
 
 Schedule::Schedule(RxTimestamps arrivals, double rate, Seed seed)
-    : arrivals_(std::move(arrivals)), rate_(rate), random_(seed.Stream("arrivals").MakeRandom()) {}
+    : arrivals_(std::move(arrivals)), rate_(rate), random_(seed.Stream("arrivals").MakeRandom()) {
+  if (const auto* profile = std::get_if<ProfileArrivals>(&arrivals_)) profile_.emplace(profile->trace);
+}
 
 Duration Schedule::Next() {
   const int64_t number = given_++;
   if (const auto* trace = std::get_if<TraceArrivals>(&arrivals_)) {
     traced_ += trace->gaps[static_cast<size_t>(number) % trace->gaps.size()];
     return traced_;
+  }
+  if (profile_) {  // a Poisson process of rate 1, with its time stretched as the trace says
+    wanted_ += -std::log(1 - random_.Uniform());
+    return FromSeconds(profile_->SecondsAt(wanted_));
   }
   if (std::holds_alternative<ConstantArrivals>(arrivals_))
     return Duration(std::llround(static_cast<long double>(number) * 1e9L / static_cast<long double>(rate_)));

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/seed.h"
+#include "load/generator/rate_trace.h"
 
 namespace weir::load {
 
@@ -24,7 +25,12 @@ struct GammaArrivals {
 struct TraceArrivals {
   std::vector<Duration> gaps;
 };
-using RxTimestamps = std::variant<ConstantArrivals, PoissonArrivals, GammaArrivals, TraceArrivals>;
+// Poisson arrivals at a rate that changes with time.
+struct ProfileArrivals {
+  RateTrace trace;
+};
+using RxTimestamps =
+    std::variant<ConstantArrivals, PoissonArrivals, GammaArrivals, TraceArrivals, ProfileArrivals>;
 
 // One gap a line, in microseconds (perf_analyzer's --request-intervals). kInvalidArgument names the line.
 Result<TraceArrivals> ParseTrace(std::string_view text);
@@ -34,7 +40,7 @@ double RateOf(const TraceArrivals& trace);
 // A value that is used up. One thread at a time.
 class Schedule {
  public:
-  // `rate`: requests a second, above 0; a trace has its own. kInvalidArgument names what is wrong.
+  // `rate`: requests a second, above 0; traces have their own. kInvalidArgument names what is wrong.
   static Result<Schedule> Create(RxTimestamps arrivals, double rate, Seed seed);
 
   // The moment of the next request, counted from the start; never before the one given last. A constant
@@ -52,6 +58,8 @@ class Schedule {
   double seconds_ = 0;   // the sum of the whole seconds of the gaps
   double fraction_ = 0;  // and of the rest, so that hours of small gaps lose nothing
   Duration traced_{};
+  std::optional<TraceInverse> profile_;
+  double wanted_ = 0;  // requests of the profile so far, in its own measure
 };
 
 }  // namespace weir::load

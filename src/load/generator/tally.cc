@@ -12,6 +12,7 @@ int64_t Nanoseconds(Duration d) { return std::max<int64_t>(0, d.count()); }
 
 void Tally::Add(const Sample& sample, Instant from, const std::optional<infer::ServerDurations>& server) {
   ended[static_cast<size_t>(sample.outcome)] += 1;
+  if (windows) windows->Add(sample, from);
   if (sample.outcome == Outcome::kUnsent) return;
   slip.Add(Nanoseconds(sample.slip()));
   if (sample.slip() > kLate) ++late;
@@ -32,6 +33,10 @@ void Tally::Merge(const Tally& more) {
   first_byte.Merge(more.first_byte);
   slip.Merge(more.slip);
   split.Merge(more.split);
+  if (!windows)
+    windows = more.windows;
+  else if (more.windows)
+    windows->Merge(*more.windows);
   late += more.late;
   empty_seconds += more.empty_seconds;
   left += more.left;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "infer/call.h"
+#include "load/generator/rate_trace.h"
 #include "load/generator/sample.h"
 #include "load/generator/series.h"
 #include "load/verdict/split.h"
@@ -27,11 +28,12 @@ struct Tally {
   SplitSums split;              // of answered requests whose server told where its time went
   int64_t late = 0;             // sent more than 1 ms after the plan
   // Over the measured time, by the moment of the plan and of the end.
-  Series response_series;       // seconds of answered requests
-  Series done_series;           // answers
-  double empty_seconds = 0;     // Ledger::Plan's `empty` of measured requests, where it is over kLate
-  int64_t left = 0;             // requests that ended within it
-  int64_t answered_within = 0;  // answers that came within it: what throughput is counted from
+  Series response_series;               // seconds of answered requests
+  Series done_series;                   // answers
+  double empty_seconds = 0;             // Ledger::Plan's `empty` of measured requests, where it is over kLate
+  int64_t left = 0;                     // requests that ended within it
+  std::optional<TraceWindows> windows;  // of a trace
+  int64_t answered_within = 0;          // answers that came within it: what throughput is counted from
 
   // `from`: the start of the measured time. `server`: what it told with the answer, where it did.
   void Add(const Sample& sample, Instant from,

@@ -55,6 +55,7 @@ Result<Ceiling> MeasureCeiling(const LoadOptions& options, const Target& target,
   null_options.model = null_options.version = null_options.url = "";
   null_options.payload = "tensor";  // the model goes by its full name there
   null_options.shared_memory = "none";
+  null_options.balance = LoadOptions().balance;  // it is one server
   const std::unique_ptr<Target> null = TRY(OpenTarget(null_options, clock, kInFlight));
   return MeasureCeilingAgainst(
       *null, requests, options.sync ? Concurrency::Wait::kSync : Concurrency::Wait::kAsync, clock, stop);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "base/text.h"
 
 namespace weir::load {
 namespace {
@@ -98,25 +99,52 @@ Result<RxTimestamps> ArrivalsOf(const LoadOptions& options) {
 
 }  // namespace
 
+namespace {
+
+// A trace as one level. Its first rate holds during the warm-up.
+Result<Level> TraceLevel(const LoadOptions& options) {
+  const std::string text = TRY(ReadTextFile(options.trace));
+  RateTrace trace =
+      TRY_CONTEXT(ParseRateTrace(text, options.trace_speed, options.trace_scale), options.trace);
+  const double mean = trace.mean_per_second(), length_s = trace.length_s();
+  std::string name = fmt::format("trace {}, {:.6g}/s, {:.6g}/s at most", EscapeBytes(options.trace), mean,
+                                 trace.peak_per_second());
+  if (options.warm_up_s > 0) {
+    for (RateTrace::Point& point : trace.points) point.at_s += options.warm_up_s;
+    trace.points.insert(trace.points.begin(), {0, trace.points.front().per_second});
+  }
+  return Level{.scenario = Rate{mean, ProfileArrivals{std::move(trace)}, options.most_in_flight},
+               .name = std::move(name),
+               .length = FromSeconds(length_s)};
+}
+
+}  // namespace
+
 Result<std::vector<Level>> LevelsOf(const LoadOptions& options) {
   std::vector<Level> levels;
+  if (!options.trace.empty()) {
+    levels.push_back(TRY(TraceLevel(options)));
+    return levels;
+  }
   if (!options.intervals.empty()) {
     const RxTimestamps arrivals = TRY(ArrivalsOf(options));
     const double rate = RateOf(std::get<TraceArrivals>(arrivals));
-    levels.push_back({Rate{rate, arrivals, options.most_in_flight}, fmt::format("trace, {:.6g}/s", rate)});
+    levels.push_back({.scenario = Rate{rate, arrivals, options.most_in_flight},
+                      .name = fmt::format("trace, {:.6g}/s", rate)});
     return levels;
   }
   const std::string& range = options.is_open() ? options.rate_range : options.concurrency_range;
   for (const double value : TRY(ParseRange(range.empty() ? "1" : range))) {
     if (options.is_open()) {
-      levels.push_back({Rate{value, TRY(ArrivalsOf(options)), options.most_in_flight},
-                        fmt::format("{} {:.6g}/s", options.distribution, value)});
+      levels.push_back({.scenario = Rate{value, TRY(ArrivalsOf(options)), options.most_in_flight},
+                        .name = fmt::format("{} {:.6g}/s", options.distribution, value)});
     } else {
       if (value != std::floor(value) || value > 65536)
         return Invalid(fmt::format("a concurrency of {:g}: it is a whole number up to 65536", value));
-      levels.push_back({Concurrency{static_cast<int>(value),
-                                    options.sync ? Concurrency::Wait::kSync : Concurrency::Wait::kAsync},
-                        fmt::format("concurrency {:.0f}", value)});
+      levels.push_back(
+          {.scenario = Concurrency{static_cast<int>(value),
+                                   options.sync ? Concurrency::Wait::kSync : Concurrency::Wait::kAsync},
+           .name = fmt::format("concurrency {:.0f}", value)});
     }
   }
   return levels;
@@ -143,7 +171,9 @@ std::string IdleTrials(const LoadOptions& options, int repeats) {
 
 }  // namespace
 
-LevelLength LengthOf(const LoadOptions& options) {
+LevelLength LengthOf(const LoadOptions& options, const std::vector<Level>& levels) {
+  if (!levels.empty() && levels.front().length > Duration{})
+    return {.length = levels.front().length, .repeats = std::max(1, options.repeats), .note = ""};
   LevelLength length{.length = FromSeconds(options.duration_s > 0 ? options.duration_s : kUsualSeconds),
                      .requests = options.request_count,
                      .repeats = std::max(1, options.repeats),

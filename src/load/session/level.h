@@ -24,7 +24,8 @@ Result<std::map<std::string, infer::Shape>> ParseShapes(const std::vector<std::s
 // One setting that is played.
 struct Level {
   Scenario scenario;
-  std::string name;  // "concurrency 8", "rate 200/s"
+  std::string name;   // "concurrency 8", "rate 200/s"
+  Duration length{};  // that the level has itself, as a trace; 0: LengthOf says it
 };
 // REQUIRES: CheckOptions finds nothing. kInvalidArgument for a bad range or trace.
 Result<std::vector<Level>> LevelsOf(const LoadOptions& options);
@@ -38,7 +39,7 @@ struct LevelLength {
   int repeats = 1;
   std::string note;  // how flags that ask for another way were understood; empty: nothing to say
 };
-LevelLength LengthOf(const LoadOptions& options);
+LevelLength LengthOf(const LoadOptions& options, const std::vector<Level>& levels = {});
 
 // A scenario of MLPerf, and the level that plays it.
 struct MlperfLevel {

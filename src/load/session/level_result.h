@@ -21,6 +21,7 @@ struct LevelResult {
   Claims claims;
   double measured_s = 0, cpu_s = 0, spin_s = 0;                   // sums over the repeats
   infer::PhaseTotals server;                                      // counted by the server meanwhile
+  std::vector<infer::ServerCalls> calls;                          // of each of several servers
   std::optional<ServerShare> server_share;                        // how much of it was ours
   std::optional<monitor::Resources> resources, server_resources;  // of the last repeat
   std::optional<stats::Answer> below_threshold;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "load/session/balance.h"
 #include "load/session/level_split.h"
 #include "load/verdict/judge.h"
 #include "stats/quantile.h"
@@ -85,7 +86,7 @@ void AddSetting(const LevelResult& level, LoadResult::Level& made) {
     return;
   }
   const auto& open = std::get<Rate>(level.level.scenario);
-  constexpr std::array kNames = {"constant", "poisson", "gamma", "trace"};
+  constexpr std::array kNames = {"constant", "poisson", "gamma", "trace", "profile"};
   made.load_model = LoadResult::kOpen;
   made.request_rate = open.per_second;
   made.distribution = kNames.at(open.arrivals.index());
@@ -169,6 +170,24 @@ std::vector<std::pair<int64_t, int64_t>> CountsOf(const stats::Histogram& times)
   return counts;
 }
 
+std::vector<LoadResult::Part> PartsOf(const LevelResult& level) {
+  std::vector<LoadResult::Part> parts;
+  if (!level.tally.windows) return parts;
+  const double width = level.tally.windows->width_s();
+  const double seconds = width * static_cast<double>(std::max<size_t>(1, level.repeats.size()));
+  for (const TraceWindows::Window& window : level.tally.windows->windows()) {
+    const auto number = static_cast<double>(parts.size());
+    parts.push_back({.from_s = number * width,
+                     .to_s = (number + 1) * width,
+                     .planned = window.planned(),
+                     .answered = window.answered,
+                     .failed = window.failed,
+                     .planned_per_s = static_cast<double>(window.planned()) / seconds,
+                     .response = TimesOf(window.response)});
+  }
+  return parts;
+}
+
 LoadResult::Level LevelOf(const LoadOptions& options, int batch, const LevelResult& level) {
   LoadResult::Level made;
   AddSetting(level, made);
@@ -204,6 +223,8 @@ LoadResult::Level LevelOf(const LoadOptions& options, int batch, const LevelResu
   }
   if (level.cpu_s > 0 && level.answered() > 0) made.client_cpu_us_per_request = CpuMicroseconds(level);
   made.spin_cpu_s = level.spin_s;
+  made.trace = PartsOf(level);
+  made.servers = SharesOf(options.balance, level.calls);
   AddSplit(level, SlowPercentile(options), made);
   if (level.below_threshold) {
     constexpr std::array kAnswers = {"yes", "no", "undecided"};
@@ -258,6 +279,7 @@ double CpuMicroseconds(const LevelResult& level) {
 }
 
 std::optional<double> MeanHalfWidthMs(const LevelResult& level) {
+  if (HasProfile(level.level.scenario) && level.repeats.size() == 1) return std::nullopt;  // it is not steady
   if (level.repeats.size() == 1) {
     const auto interval = MeanResponse(level.repeats.front());
     return interval ? std::optional(500 * (interval->high - interval->low)) : std::nullopt;

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "load/session/balance.h"
 #include "load/verdict/level_verdict.h"
 #include "results/sample_header.h"
 
@@ -93,7 +94,9 @@ Result<RunOutcome> LoadSession::PlayOnce(LevelResult& result, const LevelLength&
   hooks.give_up = [&] { target_.GiveUp(); };
   const bool warms_up = options.warm_up > Duration{} || options.warm_up_requests > 0;
   if (!warms_up) before = CountAtServer({});  // a short run may end before `measuring` is called
+  std::vector<infer::ServerCalls> calls_before = target_.Calls();
   hooks.measuring = [&](const RequestCounter& so_far) {
+    if (warms_up) calls_before = target_.Calls();
     if (warms_up) before = CountAtServer(so_far);
     auto monitor = monitor::ResourceMonitor::Start(clock_, {});
     if (monitor) own = *std::move(monitor);
@@ -118,6 +121,7 @@ Result<RunOutcome> LoadSession::PlayOnce(LevelResult& result, const LevelLength&
   if (hooks_.progress) hooks.progress = [&](const Progress& p) { hooks_.progress(result.level, p); };
   Result<RunOutcome> played = Play(target_.service(), requests_, clock_, options, hooks, stop_);
   if (hooks_.progress_ended) hooks_.progress_ended();
+  AddCalls(CallsSince(calls_before, target_.Calls()), result.calls);
   if (played) earlier_ += played->requests;
   TRY_STATUS(watching);
   TRY_STATUS(kept);

@@ -12,6 +12,7 @@
 #include "base/count.h"
 #include "base/json.h"
 #include "infer/server_times.h"
+#include "load/session/balance.h"
 #include "load/session/level_split.h"
 #include "load/session/load_result.h"
 #include "stats/summary.h"
@@ -67,6 +68,25 @@ std::string ErrorsText(const LevelResult& level) {
     for (const std::string& error : played.errors)
       text += fmt::format("  {:<10} {}\n", "", EscapeForTerminal(error));
     if (!played.errors.empty()) break;
+  }
+  return text;
+}
+
+// A line for each part of a trace; empty for other loads.
+std::string TraceText(const LevelResult& level) {
+  if (!level.tally.windows) return "";
+  const double width = level.tally.windows->width_s();
+  const double seconds = width * static_cast<double>(std::max<size_t>(1, level.repeats.size()));
+  std::string text = fmt::format("  {:<10} {:>16} {:>10} {:>9} {:>8} {:>9} {:>9}\n", "trace", "seconds",
+                                 "planned/s", "answered", "failed", "p50 ms", "p99 ms");
+  double from = 0;
+  for (const TraceWindows::Window& window : level.tally.windows->windows()) {
+    text += fmt::format("  {:<10} {:>16} {:>10} {:>9} {:>8} {:>9} {:>9}\n", "",
+                        fmt::format("{:.4g} to {:.4g}", from, from + width),
+                        Short(static_cast<double>(window.planned()) / seconds), Count(window.answered),
+                        Count(window.failed), Ms(QuantileMs(window.response, 0.5)),
+                        Ms(QuantileMs(window.response, 0.99)));
+    from += width;
   }
   return text;
 }
@@ -183,6 +203,7 @@ std::string LevelText(const TextStyle& style, const LoadSummary& result, const L
   text += TimesLine("service", level.tally.service);
   if (IsOpen(level)) text += TimesLine("slip", level.tally.slip);
   text += SplitText(level, SlowPercentile(result.options));
+  if (const auto shares = SharesOf(result.options.balance, level.calls)) text += ServerSharesText(*shares);
   if (level.cpu_s > 0 && level.answered() > 0) {
     text += fmt::format("  {:<10} {} us of CPU a request",
                         result.target.protocol() == "in-process" ? "process" : "client",
@@ -190,6 +211,7 @@ std::string LevelText(const TextStyle& style, const LoadSummary& result, const L
     if (level.spin_s > 0) text += fmt::format(", and {} s of waiting on the spot", Short(level.spin_s));
     text += "\n";
   }
+  text += TraceText(level);
   text += ErrorsText(level);
   if (const int64_t lost = SamplesLost(level); lost > 0)
     text += fmt::format("  {:<10} {} requests are missing from --samples: the file is written too slowly\n",

@@ -73,6 +73,21 @@ Status CheckLength(const LoadOptions& f) {
                  {"--duration", f.duration_s > 0 && f.request_count > 0, "--request-count says the length"}});
 }
 
+Status CheckTrace(const LoadOptions& f) {
+  const char* const rate = "--trace says the rate";
+  const char* const length = "--trace says the length: --trace-speed changes it";
+  return Refuse(
+      {{"--request-rate-range", !f.rate_range.empty(), rate},
+       {"--request-intervals", !f.intervals.empty(), rate},
+       {"--find-peak", f.find_peak, rate},
+       {"--duration", f.duration_s > 0, length},
+       {"--request-count", f.request_count > 0, length},
+       {"--measurement-interval", f.measurement_interval_ms > 0, length},
+       {"--measurement-request-count", f.measurement_request_count > 0, length},
+       {"--measurement-mode", f.measurement_mode == "count_windows", length},
+       {"--warmup-request-count", f.warm_up_requests > 0, "--warmup gives the seconds before a trace"}});
+}
+
 Status CheckLoad(const LoadOptions& f) {
   const LoadOptions usual;
   TRY_STATUS(Refuse(
@@ -82,12 +97,15 @@ Status CheckLoad(const LoadOptions& f) {
         "it is of --request-rate-range"},
        {"--gamma-variation", f.variation != usual.variation && f.distribution != "gamma",
         "it is of --request-distribution gamma"},
+       {"--trace-speed", f.trace_speed != usual.trace_speed && f.trace.empty(), "it is of --trace"},
+       {"--trace-scale", f.trace_scale != usual.trace_scale && f.trace.empty(), "it is of --trace"},
        {"--max-in-flight", f.most_in_flight != usual.most_in_flight && !f.is_open(), "it is of a rate"}}));
   if (f.async && f.sync) return Invalid("--async and --sync contradict each other: leave one out");
   if (f.is_open() && !f.concurrency_range.empty())
     return Invalid("--concurrency-range waits for answers and a rate does not: leave one of them out");
   if (!f.rate_range.empty() && !f.intervals.empty())
     return Invalid("--request-intervals makes its own rate: leave --request-rate-range out");
+  if (!f.trace.empty()) TRY_STATUS(CheckTrace(f));
   if (f.is_open() && f.sync)
     return Invalid("--sync waits for answers, and a rate does not: leave one of them out");
   return {};

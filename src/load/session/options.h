@@ -17,9 +17,11 @@ inline constexpr const char* kCheckData = "validation_data";
 struct LoadOptions {
   std::string target;  // MODEL, as for a run
   std::string model, version, url, protocol = "http";
+  std::string balance = "round-robin";  // over several servers
   std::string endpoint, method = "POST", content_type = "application/json";
   std::vector<std::string> bodies, headers;
-  std::string concurrency_range, rate_range, distribution = "constant", intervals, scenario;
+  std::string concurrency_range, rate_range, distribution = "constant", intervals, trace, scenario;
+  double trace_speed = 1, trace_scale = 1;
   double variation = 2;
   bool async = false, sync = false;
   int batch = 1, connections = 0, channels = 1, threads = 0;
@@ -47,7 +49,7 @@ struct LoadOptions {
   // Whether the server is asked for its durations with each response.
   bool splits_responses() const { return split == "response"; }
   bool is_grpc() const { return protocol != "http" && protocol != "HTTP"; }  // the protocol of -i
-  bool is_open() const { return !rate_range.empty() || !intervals.empty(); }
+  bool is_open() const { return !rate_range.empty() || !intervals.empty() || !trace.empty(); }
   // The percentile that is judged, 0 to 1: the median unless one was asked for.
   double judged_percentile() const { return percentile > 0 ? percentile / 100 : 0.5; }
 };

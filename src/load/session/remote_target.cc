@@ -7,6 +7,7 @@
 
 #include "http/client_options.h"
 #include "load/inputs/shared_memory.h"
+#include "load/session/balance.h"
 #include "load/session/target.h"
 #include "oip/client.h"
 #include "oip/infer_rules.h"
@@ -23,8 +24,9 @@ constexpr std::chrono::seconds kPatience{5};  // with a question beside the load
 
 class RemoteTarget final : public Target {
  public:
-  RemoteTarget(oip::ModelUrl url, http::ClientOptions options, const LoadOptions& load, const Clock& clock)
-      : url_(std::move(url)), options_(options), load_(load), clock_(clock) {}
+  RemoteTarget(oip::ModelUrl url, http::ClientOptions options, infer::Balance balance,
+               const LoadOptions& load, const Clock& clock)
+      : url_(std::move(url)), options_(options), balance_(balance), load_(load), clock_(clock) {}
   ~RemoteTarget() override;
   Status Open();
 
@@ -32,8 +34,10 @@ class RemoteTarget final : public Target {
   bool is_driven() const override { return options_.threads == 0; }
   Duration Drive(Instant until, Duration awake) override { return client_->Drive(until, awake); }
   void GiveUp() override {
+    const std::vector<infer::ServerCalls> calls = client_->Calls();
     client_.reset();
-    client_ = oip::MakeClient(url_.server, options_, clock_).value();  // as it was made before
+    client_ = oip::MakeClient(url_.server, options_, clock_, balance_).value();  // as it was made before
+    AddCalls(calls, earlier_calls_);
   }
   const infer::ModelInfo& info() const override { return info_; }
   std::string version() const override { return url_.version; }
@@ -44,6 +48,11 @@ class RemoteTarget final : public Target {
     return totals ? std::optional(*std::move(totals)) : std::nullopt;
   }
   Status Prepare(Requests& requests) override;
+  std::vector<infer::ServerCalls> Calls() const override {
+    std::vector<infer::ServerCalls> calls = client_->Calls();
+    AddCalls(earlier_calls_, calls);
+    return calls;
+  }
 
  private:
   Status CheckTellsDurations();
@@ -51,12 +60,14 @@ class RemoteTarget final : public Target {
 
   const oip::ModelUrl url_;
   const http::ClientOptions options_;
+  const infer::Balance balance_;
   const LoadOptions& load_;
   const Clock& clock_;
   SharedRequests shared_;
   std::vector<std::string> regions_;            // registered with the server
   std::unique_ptr<infer::Endpoint> questions_;  // apart from the load
   std::unique_ptr<infer::Endpoint> client_;
+  std::vector<infer::ServerCalls> earlier_calls_;  // of clients before this one
   infer::ModelInfo info_;
 };
 
@@ -68,7 +79,7 @@ Status RemoteTarget::Open() {
   info_ = TRY_CONTEXT(questions_->Info(url_.model, url_.version), url_.server);
   if (load_.splits_responses()) TRY_STATUS(CheckTellsDurations());
   TRY_STATUS(CheckPriority());
-  client_ = TRY(oip::MakeClient(url_.server, options_, clock_));
+  client_ = TRY(oip::MakeClient(url_.server, options_, clock_, balance_));
   return {};
 }
 
@@ -159,7 +170,8 @@ Result<std::unique_ptr<Target>> OpenRemoteTarget(const LoadOptions& load, const 
   // One thread does nearly all. What the timers of the gRPC library leave in heaps of their own would come to
   // half as much again where thousands of calls at a time run into their limit.
   if (options.threads == 0) ::mallopt(M_ARENA_MAX, 1);
-  auto remote = std::make_unique<RemoteTarget>(std::move(at), options, load, clock);
+  const infer::Balance balance = TRY(oip::BalanceOf(load.balance, at.server));
+  auto remote = std::make_unique<RemoteTarget>(std::move(at), options, balance, load, clock);
   TRY_STATUS(remote->Open());
   return remote;
 }

@@ -55,6 +55,8 @@ Result<std::unique_ptr<Target>> OpenTarget(const LoadOptions& load, const Clock&
   if (load.priority > 0)
     return Invalid("--priority is for served models: in this process nothing waits beside these requests");
   if (!load.headers.empty()) return Invalid("-H is of a server: in this process there is nobody to read it");
+  if (load.balance != usual.balance)
+    return Invalid("--balance is of several servers: in this process there is one model");
   if (load.shared_memory != "none")
     return Invalid("--shared-memory is for servers: in this process the model is given its tensor");
   return OpenLocalTarget(load, clock, most_in_flight);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -31,6 +32,8 @@ class Target {
   virtual void GiveUp() = 0;
   // Returns the counts of the target's server so far; nullopt if it does not report them.
   virtual std::optional<infer::PhaseTotals> Statistics() = 0;
+  // Returns the calls so far by server; empty if there is only one.
+  virtual std::vector<infer::ServerCalls> Calls() const { return {}; }
   virtual std::map<std::string, std::string> Libraries() const { return {}; }
   // Puts the requests into the form in which they are sent, once.
   virtual Status Prepare(Requests& requests) = 0;

@@ -157,6 +157,7 @@ void Judgement::OneDrift(const std::optional<Drift>& drift, const char* what,
 }
 
 void Judgement::Steadiness() {
+  if (around_.rate_changes) return;
   OneDrift(FindDrift(tally_.response_series, Of::kMean, played_.measured_s), "the response time",
            claims_.latency);
   OneDrift(FindDrift(tally_.done_series, Of::kCount, played_.measured_s), "the throughput",

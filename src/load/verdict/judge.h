@@ -17,6 +17,7 @@ namespace weir::load {
 struct Environment {
   std::optional<double> rate;           // asked for, an open loop's
   std::optional<double> ceiling_per_s;  // requests that the generator can send to a server that does nothing
+  bool rate_changes = false;            // by a trace: response times and throughput may change with it
   int cpus = 1;                         // of the machine
   std::optional<double> steal_percent;  // of its CPU time, taken by the hypervisor
   std::optional<double> foreign_cpu;    // cores used by others than the generator and the server watched

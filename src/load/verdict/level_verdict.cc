@@ -42,6 +42,7 @@ std::optional<stats::Answer> BelowThreshold(const Tally& tally, double p, double
 Environment FindEnvironment(const RunSurroundings& around) {
   Environment found{.rate = {},
                     .ceiling_per_s = around.ceiling_per_s,
+                    .rate_changes = HasProfile(around.scenario),
                     .cpus = around.cpus,
                     .steal_percent = {},
                     .foreign_cpu = {},

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstring>
 #include <list>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -23,6 +24,7 @@
 #include "http/server_url.h"
 #include "oip/client.h"
 #include "oip/client_rules.h"
+#include "oip/clients.h"
 #include "oip/grpc/bytes.h"
 #include "oip/grpc/codec.h"
 #include "oip/grpc/tsan_annotations.h"
@@ -45,6 +47,13 @@ gpr_timespec ToTimespec(Instant when) {
           .clock_type = GPR_CLOCK_MONOTONIC};
 }
 
+// How a client reaches its servers.
+struct Way {
+  std::string address;  // the servers, as messages name them
+  std::string target;   // as the library names them
+  bool round_robin = false;
+};
+
 // The library resolves names; an address needs no resolver.
 std::string TargetOf(const http::ServerUrl& server) {
   if (!server.literal()) return "dns:///" + server.Address();
@@ -52,9 +61,9 @@ std::string TargetOf(const http::ServerUrl& server) {
   return fmt::format("ipv6:%5B{}%5D:{}", server.host, server.port);
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const http::ServerUrl& server,
-                                           const http::ClientOptions& options) {
+std::shared_ptr<grpc::Channel> MakeChannel(const Way& way, const http::ClientOptions& options) {
   grpc::ChannelArguments arguments;
+  if (way.round_robin) arguments.SetLoadBalancingPolicyName("round_robin");
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // each channel a connection of its own
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectAfterMs);
@@ -67,7 +76,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const http::ServerUrl& server,
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrame);
   arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, kFrame);
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindow);
-  return grpc::CreateCustomChannel(TargetOf(server), grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(way.target, grpc::InsecureChannelCredentials(), arguments);
 }
 
 // A status that the server did not send is the library's own: of the connection, the deadline or a cancel.
@@ -89,6 +98,42 @@ struct PreparedGrpc final : infer::PreparedRequest {
   Wanted wanted;
 };
 
+// The calls of a client that reaches several servers, by the address that took them. Thread-safe.
+class PeerCounts {
+ public:
+  void Add(const std::string& peer, const Result<infer::Response>& result) EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    infer::ServerCalls& calls = counts_[peer];
+    if (result) {
+      calls.answered += 1;
+      return;
+    }
+    const ErrorCode code = result.error().code;
+    (code == ErrorCode::kIo || code == ErrorCode::kOverloaded ? calls.moved : calls.failed) += 1;
+  }
+  std::vector<infer::ServerCalls> Calls() const EXCLUDES(mutex_) {
+    std::vector<infer::ServerCalls> calls;
+    MutexLock lock(mutex_);
+    for (const auto& [peer, counts] : counts_) {
+      calls.push_back(counts);
+      // "ipv4:10.0.0.1:8001"; anything else is the target: no server took the call.
+      const bool is_address = peer.starts_with("ipv4:") || peer.starts_with("ipv6:");
+      calls.back().server = is_address && !peer.contains(',') ? "grpc://" + peer.substr(5) : "no server";
+    }
+    return calls;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::map<std::string, infer::ServerCalls> counts_ GUARDED_BY(mutex_);
+};
+
+// The client that a call is of. Calls keep it.
+struct Caller {
+  std::string address;
+  std::unique_ptr<PeerCounts> peers;  // null: there is one server
+};
+
 // An inference on its way.
 struct PendingCall {
   grpc::ClientContext context;
@@ -98,6 +143,7 @@ struct PendingCall {
   infer::Completion completion;
   infer::Times times;
   Wanted wanted;
+  std::shared_ptr<const Caller> caller;
   std::list<PendingCall>::iterator place;
   std::optional<std::stop_callback<std::function<void()>>> on_cancel;
 };
@@ -106,8 +152,7 @@ struct PendingCall {
 class Lane {
  public:
   enum class Runs { kItself, kWhenDriven };
-  Lane(const std::string& address, const Clock& clock, int number, Runs runs)
-      : address_(address), clock_(clock) {
+  Lane(const Clock& clock, int number, Runs runs) : clock_(clock) {
     if (runs == Runs::kItself)
       thread_ = StartThread(fmt::format("client-{}", number), [this](std::stop_token) { Work(); });
   }
@@ -115,7 +160,7 @@ class Lane {
   Duration Drive(Instant until, Duration awake);
 
   void Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instant> due,
-             const std::vector<http::RequestHeader>& metadata);
+             const std::vector<http::RequestHeader>& metadata, std::shared_ptr<const Caller> caller);
 
  private:
   void Work();
@@ -126,7 +171,6 @@ class Lane {
   bool IsLikeTheLast(const grpc::ByteBuffer& answer) const;
   Result<infer::Response> FindWhole(const grpc::ByteBuffer& answer);
 
-  const std::string& address_;
   const Clock& clock_;
   grpc::CompletionQueue queue_;
   // Used by the thread that takes calls from the queue.
@@ -151,10 +195,11 @@ Lane::~Lane() {
 }
 
 void Lane::Start(grpc::GenericStub& stub, infer::Call call, std::optional<Instant> due,
-                 const std::vector<http::RequestHeader>& metadata) {
+                 const std::vector<http::RequestHeader>& metadata, std::shared_ptr<const Caller> caller) {
   std::list<PendingCall> one(1);
   PendingCall& pending = one.front();
   pending.place = one.begin();
+  pending.caller = std::move(caller);
   if (due) pending.context.set_deadline(ToTimespec(*due));
   for (const http::RequestHeader& header : metadata) pending.context.AddMetadata(header.name, header.value);
   pending.completion = std::move(call.completion);
@@ -245,17 +290,21 @@ void Lane::End(PendingCall& pending) {
   }
   pending.times.done = now;
   pending.on_cancel.reset();
-  pending.completion.Answer(Understand(pending), pending.times);
+  auto result = Understand(pending);
+  if (pending.caller->peers) pending.caller->peers->Add(pending.context.peer(), result);
+  pending.completion.Answer(std::move(result), pending.times);
 }
 
 Result<infer::Response> Lane::Understand(PendingCall& pending) {
-  if (!pending.status.ok()) return std::unexpected(ErrorOf(pending.status, pending.context, address_));
+  if (!pending.status.ok())
+    return std::unexpected(ErrorOf(pending.status, pending.context, pending.caller->address));
   const grpc::ByteBuffer answer = std::exchange(pending.answer, {});
+  const std::string& address = pending.caller->address;
   if (!pending.wanted.nothing())
     return Readable(
-        WithDurations(ParseGrpcResponse(FromGrpc(answer), pending.wanted.outputs), pending.wanted), address_);
+        WithDurations(ParseGrpcResponse(FromGrpc(answer), pending.wanted.outputs), pending.wanted), address);
   if (pending.wanted.in_regions || IsLikeTheLast(answer)) return infer::Response{};
-  return Readable(FindWhole(answer), address_);
+  return Readable(FindWhole(answer), address);
 }
 
 // One that begins as that and is as large needs no reading.
@@ -281,17 +330,28 @@ Result<infer::Response> Lane::FindWhole(const grpc::ByteBuffer& answer) {
 
 class GrpcClient final : public infer::Endpoint {
  public:
-  GrpcClient(const http::ServerUrl& server, const http::ClientOptions& options,
+  using Lanes = std::vector<std::shared_ptr<Lane>>;
+  GrpcClient(const Way& way, const http::ClientOptions& options, Lanes lanes,
              std::vector<http::RequestHeader> metadata, const Clock& clock)
-      : address_(server.Address()), options_(options), metadata_(std::move(metadata)), clock_(clock) {
+      : address_(way.address),
+        options_(options),
+        metadata_(std::move(metadata)),
+        clock_(clock),
+        caller_(std::make_shared<Caller>(way.address,
+                                         way.round_robin ? std::make_unique<PeerCounts>() : nullptr)),
+        lanes_(std::move(lanes)) {
     for (int i = 0; i < std::max(1, options.connections); ++i) {
-      channels_.push_back(MakeChannel(server, options));
+      channels_.push_back(MakeChannel(way, options));
       stubs_.push_back(std::make_unique<grpc::GenericStub>(channels_.back()));
     }
     questions_ = inference::GRPCInferenceService::NewStub(channels_.front());
+  }
+  static Lanes MakeLanes(const http::ClientOptions& options, const Clock& clock) {
     const Lane::Runs runs = options.threads > 0 ? Lane::Runs::kItself : Lane::Runs::kWhenDriven;
+    Lanes lanes;
     for (int i = 0; i < std::max(1, options.threads); ++i)
-      lanes_.push_back(std::make_unique<Lane>(address_, clock, i, runs));
+      lanes.push_back(std::make_shared<Lane>(clock, i, runs));
+    return lanes;
   }
 
   void Submit(infer::Call call) override;
@@ -309,6 +369,9 @@ class GrpcClient final : public infer::Endpoint {
   Result<infer::ModelInfo> Info(const std::string& model, const std::string& version) override;
   Result<std::vector<std::string>> Extensions() override;
   Result<infer::PhaseTotals> Statistics(const std::string& model, const std::string& version) override;
+  std::vector<infer::ServerCalls> Calls() const override {
+    return caller_->peers ? caller_->peers->Calls() : std::vector<infer::ServerCalls>();
+  }
 
  private:
   // Asks one of the questions of the service that name a model.
@@ -325,14 +388,16 @@ class GrpcClient final : public infer::Endpoint {
   std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;  // one a channel
   std::unique_ptr<inference::GRPCInferenceService::Stub> questions_;
   std::atomic<size_t> next_ = 0;
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  const std::shared_ptr<const Caller> caller_;
+  Lanes lanes_;  // shared with the clients that are driven together
 };
 
 void GrpcClient::Submit(infer::Call call) {
   if (!call.times.sent) call.times.sent = clock_.Now();
   const std::optional<Instant> due = DueOf(call, options_, clock_);
   const size_t turn = next_.fetch_add(1, std::memory_order_relaxed);
-  lanes_[turn % lanes_.size()]->Start(*stubs_[turn % stubs_.size()], std::move(call), due, metadata_);
+  lanes_[turn % lanes_.size()]->Start(*stubs_[turn % stubs_.size()], std::move(call), due, metadata_,
+                                      caller_);
 }
 
 template <typename Answer, typename Question>
@@ -444,18 +509,62 @@ Result<infer::PhaseTotals> GrpcClient::Statistics(const std::string& model, cons
   return sum;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<infer::Endpoint>> MakeGrpcClient(const std::string& url, http::ClientOptions options,
-                                                        const Clock& clock) {
-  const http::ServerUrl server = TRY(http::ParseServerUrl(url));
+Result<http::ServerUrl> ParseGrpcUrl(const std::string& url) {
+  http::ServerUrl server = TRY(http::ParseServerUrl(url));
   if (server.scheme != "grpc") return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: not grpc://", url));
+  return server;
+}
+
+// The library's search for circles among its own locks costs every call; its log is not ours to print.
+Result<std::vector<http::RequestHeader>> PrepareLibrary(const http::ClientOptions& options) {
   TRY_STATUS(http::CheckOptions(options));
-  // The library's search for circles among its own locks costs every call; its log is not ours to print.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   gpr_set_log_function([](gpr_log_func_args*) {});
-  std::vector<http::RequestHeader> metadata = TRY(http::ParseRequestHeaders(options.headers));
-  return std::make_unique<GrpcClient>(server, options, std::move(metadata), clock);
+  return http::ParseRequestHeaders(options.headers);
+}
+
+}  // namespace
+
+Result<std::vector<std::unique_ptr<infer::Endpoint>>> MakeGrpcClients(const std::vector<std::string>& urls,
+                                                                      const http::ClientOptions& options,
+                                                                      const Clock& clock) {
+  const std::vector<http::RequestHeader> metadata = TRY(PrepareLibrary(options));
+  GrpcClient::Lanes driven;  // one set for all, so that one thread drives all
+  if (options.threads == 0) driven = GrpcClient::MakeLanes(options, clock);
+  std::vector<std::unique_ptr<infer::Endpoint>> clients;
+  for (const std::string& url : urls) {
+    const http::ServerUrl server = TRY(ParseGrpcUrl(url));
+    const Way way{.address = server.Address(), .target = TargetOf(server)};
+    clients.push_back(std::make_unique<GrpcClient>(
+        way, options, options.threads == 0 ? driven : GrpcClient::MakeLanes(options, clock), metadata,
+        clock));
+  }
+  return clients;
+}
+
+Result<std::unique_ptr<infer::Endpoint>> MakeGrpcRoundRobin(const std::vector<std::string>& urls,
+                                                            const http::ClientOptions& options,
+                                                            const Clock& clock) {
+  Way way{.address = {}, .target = {}, .round_robin = true};
+  for (const std::string& url : urls) {
+    const http::ServerUrl server = TRY(ParseGrpcUrl(url));
+    const std::string target = TargetOf(server);
+    if (way.target.empty()) {
+      way.target = target;
+    } else if (target.starts_with("dns:") || target.substr(0, 5) != way.target.substr(0, 5)) {
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("{}: the gRPC library balances over addresses of one kind, or over all that one "
+                      "name stands for: give addresses, or choose another policy",
+                      url));
+    } else {
+      way.target += "," + target.substr(5);
+    }
+    way.address += (way.address.empty() ? "" : ",") + server.Address();
+  }
+  std::vector<http::RequestHeader> metadata = TRY(PrepareLibrary(options));
+  return std::make_unique<GrpcClient>(way, options, GrpcClient::MakeLanes(options, clock),
+                                      std::move(metadata), clock);
 }
 
 }  // namespace weir::oip

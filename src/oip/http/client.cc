@@ -8,11 +8,13 @@
 
 #include "base/json.h"
 #include "base/mutex.h"
+#include "http/event_loop.h"
 #include "http/http_response_reader.h"
 #include "http/http_transport.h"
 #include "http/request_headers.h"
 #include "http/server_url.h"
 #include "oip/client_rules.h"
+#include "oip/clients.h"
 #include "oip/http/codec.h"
 #include "oip/http/response_error.h"
 #include "oip/http/server.h"
@@ -263,13 +265,22 @@ Result<infer::PhaseTotals> HttpClient::Statistics(const std::string& model, cons
 
 }  // namespace
 
-Result<std::unique_ptr<infer::Endpoint>> MakeHttpClient(const std::string& url, http::ClientOptions options,
-                                                        const Clock& clock) {
-  const http::ServerUrl server = TRY(http::ParseServerUrl(url));
-  if (server.scheme != "http") return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: not http://", url));
-  std::string lines = http::HeaderLines(TRY(http::ParseRequestHeaders(options.headers)));
-  auto transport = TRY(http::HttpTransport::Create(server, options, clock));
-  return std::make_unique<HttpClient>(server, options, std::move(lines), clock, std::move(transport));
+Result<std::vector<std::unique_ptr<infer::Endpoint>>> MakeHttpClients(const std::vector<std::string>& urls,
+                                                                      const http::ClientOptions& options,
+                                                                      const Clock& clock) {
+  std::shared_ptr<http::EventLoop> loop;  // one for all, so that one thread drives all
+  if (options.threads == 0) loop = TRY(http::EventLoop::Create(clock));
+  std::vector<std::unique_ptr<infer::Endpoint>> clients;
+  for (const std::string& url : urls) {
+    const http::ServerUrl server = TRY(http::ParseServerUrl(url));
+    if (server.scheme != "http")
+      return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: not http://", url));
+    std::string lines = http::HeaderLines(TRY(http::ParseRequestHeaders(options.headers)));
+    auto transport = TRY(http::HttpTransport::Create(server, options, clock, loop));
+    clients.push_back(
+        std::make_unique<HttpClient>(server, options, std::move(lines), clock, std::move(transport)));
+  }
+  return clients;
 }
 
 }  // namespace weir::oip

@@ -1,0 +1,48 @@
+#include "load/session/balance.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+
+namespace weir::load {
+
+void AddCalls(const std::vector<infer::ServerCalls>& more, std::vector<infer::ServerCalls>& sum) {
+  for (const infer::ServerCalls& calls : more) {
+    const auto found = std::ranges::find(sum, calls.server, &infer::ServerCalls::server);
+    if (found == sum.end()) {
+      sum.push_back(calls);
+    } else {
+      found->answered += calls.answered;
+      found->failed += calls.failed;
+      found->moved += calls.moved;
+    }
+  }
+}
+
+std::vector<infer::ServerCalls> CallsSince(const std::vector<infer::ServerCalls>& before,
+                                           std::vector<infer::ServerCalls> now) {
+  for (infer::ServerCalls& calls : now) {
+    const auto found = std::ranges::find(before, calls.server, &infer::ServerCalls::server);
+    if (found == before.end()) continue;
+    calls.answered -= std::min(calls.answered, found->answered);
+    calls.failed -= std::min(calls.failed, found->failed);
+    calls.moved -= std::min(calls.moved, found->moved);
+  }
+  return now;
+}
+
+std::optional<results::ServerShares> SharesOf(const std::string& balance,
+                                              const std::vector<infer::ServerCalls>& calls) {
+  if (calls.empty()) return std::nullopt;
+  std::vector<results::ServerShares::Server> each;
+  for (const infer::ServerCalls& one : calls) {
+    each.push_back({.server = EscapeBytes(one.server),
+                    .answered = static_cast<int64_t>(one.answered),
+                    .failed = static_cast<int64_t>(one.failed),
+                    .moved = static_cast<int64_t>(one.moved)});
+  }
+  return results::MakeServerShares(balance, std::move(each));
+}
+
+}  // namespace weir::load

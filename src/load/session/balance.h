@@ -1,0 +1,23 @@
+// The accounts of a load over several servers. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "infer/endpoint.h"
+#include "results/server_shares.h"
+
+namespace weir::load {
+
+// Adds the counts of `more` to those of the same servers; new ones join.
+void AddCalls(const std::vector<infer::ServerCalls>& more, std::vector<infer::ServerCalls>& sum);
+// Returns what has come since `before`.
+std::vector<infer::ServerCalls> CallsSince(const std::vector<infer::ServerCalls>& before,
+                                           std::vector<infer::ServerCalls> now);
+
+// Returns nullopt without calls by server.
+std::optional<results::ServerShares> SharesOf(const std::string& balance,
+                                              const std::vector<infer::ServerCalls>& calls);
+
+}  // namespace weir::load
