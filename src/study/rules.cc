@@ -54,6 +54,7 @@ class Rules {
   void Architecture();
   void Server();
   void ServerOfOthers(const Json& server);
+  void Balancer();
   void Load();
   void DataPath();
   void Engine();
@@ -73,7 +74,8 @@ void Rules::Architecture() {
   }
   const Json architecture = Level("architecture");
   if (architecture == "in-process") {
-    Without({"server", "protocol", "payload", "instances", "server_batching", "network", "placement"},
+    Without({"server", "protocol", "payload", "instances", "servers", "balancer", "server_batching",
+             "network", "placement"},
             "there is no server in one process");
   } else if (architecture == "microservice") {
     Without({"network"}, "a microservice is on the host of the application");
@@ -85,11 +87,27 @@ void Rules::Architecture() {
 void Rules::Server() {
   const Json server = Level("server");
   if (Level("architecture") != "in-process" && server.is_object()) ServerOfOthers(server);
+  Balancer();
+}
+
+void Rules::Balancer() {
+  const Json balancer = Level("balancer");
+  if (balancer == "none") return;
+  if (balancer == "round_robin") {
+    if (Level("protocol") != "grpc")
+      Drop("balancer round_robin: it is the gRPC library's; give protocol: grpc");
+    if (Level("servers") == 1)
+      Without({"balancer"}, "round_robin has nothing to choose between with one server");
+    return;
+  }
+  if (Level("payload") == "shared-memory")
+    Drop(fmt::format("payload shared-memory: behind {} each server would have to know the memory",
+                     balancer.get<std::string>()));
 }
 
 void Rules::ServerOfOthers(const Json& server) {
   const std::string name = LevelText("server", server);
-  Without({"engine", "accelerator", "precision", "threads", "streams"},
+  Without({"engine", "accelerator", "precision", "threads", "streams", "servers", "balancer"},
           fmt::format("the server {} has settings of its own", name));
   if (!server.contains("repository"))
     Without({"instances", "server_batching"},

@@ -36,8 +36,13 @@ void AddEngine(const Setting& setting, const ClientPlaces& places, const char* t
   words.AddIfAny(streams, places.streams);
 }
 
+void AddBalance(const Setting& setting, Words& words) {
+  if (setting.balancer == Balancer::kRoundRobin)
+    words.Add("--balance", ToString(infer::Balance::kGrpcRoundRobin));
+}
+
 void AddServer(const ClientPlaces& places, Words& words) {
-  words.AddIfAny("--server-pid", places.server_pid);
+  for (const int pid : places.server_pids) words.Add("--server-pid", pid);
   if (!places.metrics_url.empty()) words.Add("--metrics-url", places.metrics_url);
 }
 
@@ -53,6 +58,7 @@ std::vector<std::string> RunArguments(const Setting& setting, const Length& leng
   if (setting.data_path == DataPath::kMemory) words.Add("--no-files");
   if (setting.architecture != Architecture::kInProcess) words.Add("--payload", ToString(setting.payload));
   AddEngine(setting, places, "--threads", "--streams", words);
+  AddBalance(setting, words);
   AddServer(places, words);
   words.Add("--top", 1);
   words.Add("--answers", places.answers);
@@ -95,6 +101,7 @@ std::vector<std::string> LoadArguments(const Setting& setting, const Length& len
   else
     words.Add("--request-count", length.requests);
   for (const std::string& flag : setting.load_flags) words.Add(flag);
+  AddBalance(setting, words);
   AddServer(places, words);
   words.Add("--seed", places.seed >> 1);  // its flag has no room for the highest bit
   words.Add("--json", "-");

@@ -27,7 +27,7 @@ struct ClientPlaces {
   std::string expected;           // a predictions file, for the load generator; empty: none
   std::string answers;            // the file to write them to, of the application
   int streams = 0;                // of the engine in one process: as a server would have them
-  int server_pid = 0;             // to watch; 0: it is not on this machine
+  std::vector<int> server_pids;   // to watch; empty: they are not on this machine
   std::string metrics_url;        // of the server; empty: it has none
   std::map<std::string, infer::Shape> shapes;  // of inputs with free dimensions
   uint64_t seed = 1;

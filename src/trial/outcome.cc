@@ -158,6 +158,16 @@ void AddLink(const Observation::Link& link, TrialMetrics& metrics) {
                   .latest_change_ms = link.latest_change_ms};
 }
 
+// `moved`: calls that the client sent again.
+void AddServers(const Observation& seen, const Setting& setting, int64_t moved, TrialMetrics& metrics) {
+  if (seen.server_urls.empty()) return;
+  std::vector<results::ServerShares::Server> each;
+  for (size_t i = 0; i < seen.server_urls.size(); ++i)
+    each.push_back({.server = seen.server_urls[i], .answered = seen.server_answers[i]});
+  metrics.servers = results::MakeServerShares(std::string(ToString(setting.balancer)), std::move(each));
+  metrics.servers->retried = moved;
+}
+
 // Share of the time that was measured, in which the busier direction of the link was full.
 double LinkBusy(const Observation& seen, double sending_s) {
   if (!seen.link || seen.link->gbit_per_s <= 0 || sending_s <= 0) return 0;
@@ -226,6 +236,7 @@ struct ClientSide {
   std::optional<results::Bottleneck> bottleneck;
   double sending_s = 0;
   double usable_cpus = 0;
+  int64_t moved = 0;  // calls that were sent again to another server
 };
 
 Result<double> UsableCpusOf(const Json& provenance) {
@@ -241,7 +252,8 @@ Result<ClientSide> ReadRun(const RunResult& result, Outcome& outcome) {
   return ClientSide{.server = result.server_resources,
                     .bottleneck = result.bottleneck,
                     .sending_s = result.wall_s,
-                    .usable_cpus = TRY(UsableCpusOf(result.provenance))};
+                    .usable_cpus = TRY(UsableCpusOf(result.provenance)),
+                    .moved = result.servers ? result.servers->retried : 0};
 }
 
 Result<ClientSide> ReadLoad(const LoadResult& result, const Setting& setting, Outcome& outcome) {
@@ -261,7 +273,8 @@ Result<ClientSide> ReadLoad(const LoadResult& result, const Setting& setting, Ou
   return ClientSide{.server = level.server_resources,
                     .bottleneck = {},
                     .sending_s = sending_s,
-                    .usable_cpus = TRY(UsableCpusOf(result.provenance))};
+                    .usable_cpus = TRY(UsableCpusOf(result.provenance)),
+                    .moved = level.servers ? level.servers->retried : 0};
 }
 
 // From capture to answer, of the answered frames.
@@ -331,6 +344,7 @@ Result<Outcome> MakeOutcome(const ClientResult& result, const Setting& setting, 
   if (const auto* watch = std::get_if<results::WatchResult>(&result))
     outcome.verdict = JudgeMachine(*watch->resources, metrics, seen);
   if (seen.link) AddLink(*seen.link, metrics);
+  AddServers(seen, setting, client.moved, metrics);
   AddBottleneck(client.bottleneck, setting, seen, client.sending_s, metrics);
   if (seen.answers_differ) {
     metrics.answers_compared = seen.answers;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "base/error.h"
 #include "results/trial_result.h"
@@ -32,6 +33,10 @@ struct Observation {
   // there is none.
   std::optional<results::LoadResult::Level> responses;
   std::string responses_absent;
+  // The URLs of several servers, or of those behind a balancer, and the answers of each while the client
+  // lived.
+  std::vector<std::string> server_urls;
+  std::vector<int64_t> server_answers;
   std::optional<int64_t> answers_differ;  // from the reference's; nothing where they were not compared
   int64_t answers = 0;                    // that were compared
 };

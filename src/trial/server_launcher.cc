@@ -17,6 +17,27 @@ namespace {
 
 constexpr int kNoSuchProgram = 127;  // as a shell's exit status
 
+std::optional<launch::BalancerKind> KindOf(Balancer balancer) {
+  switch (balancer) {
+    case Balancer::kHaproxy:
+      return launch::BalancerKind::kHaproxy;
+    case Balancer::kNginx:
+      return launch::BalancerKind::kNginx;
+    case Balancer::kEnvoy:
+      return launch::BalancerKind::kEnvoy;
+    case Balancer::kNone:
+    case Balancer::kRoundRobin:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// "HOST:PORT" of a server, by its protocol.
+std::string AddressOf(const launch::StartedServer& server, Protocol protocol) {
+  const std::string url = protocol == Protocol::kHttp ? server.http() : server.grpc();
+  return url.substr(url.find("://") + 3);
+}
+
 }  // namespace
 
 Result<launch::NetworkLink*> ServerLauncher::LinkOf(const Network& network) {
@@ -56,6 +77,11 @@ Status ServerLauncher::Check(const Setting& setting) {
   const bool is_in_container = setting.architecture == Architecture::kMicroservice &&
                                (!setting.server || !setting.server->image.empty());
   if (is_in_container) TRY(ToolFor(setting.server ? setting.server->image : options_.image));
+  if (const auto kind = KindOf(setting.balancer)) {
+    if (options_.host)
+      return Fail(ErrorCode::kUnsupported, "a balancer on another host is not started here: give its url");
+    TRY(launch::FindBalancer(*kind));
+  }
   return {};
 }
 
@@ -132,6 +158,48 @@ Result<launch::StartedServer> ServerLauncher::StartOther(const Setting& setting,
                                  clock_));
 }
 
+std::vector<int> RunningServer::pids() const {
+  std::vector<int> pids;
+  if (!is_watched || !started) return pids;
+  pids.push_back(started->launched->pid());
+  for (const launch::StartedServer& other : others) pids.push_back(other.launched->pid());
+  return pids;
+}
+
+std::vector<std::string> RunningServer::urls() const {
+  std::vector<std::string> urls;
+  if (others.empty() && !balancer) return urls;
+  urls.push_back(started->http());
+  for (const launch::StartedServer& other : others) urls.push_back(other.http());
+  return urls;
+}
+
+std::string RunningServer::Command() const {
+  std::string command = started ? started->command : "";
+  for (const launch::StartedServer& other : others) command += "\n" + other.command;
+  if (balancer) command += "\n" + balancer->command;
+  return command;
+}
+
+// The servers beside the first, and what stands in front of them.
+Status ServerLauncher::StartOthers(const Setting& setting, const model::Model& model,
+                                   RunningServer& running) {
+  for (int i = 1; i < setting.servers; ++i)
+    running.others.push_back(TRY(StartOwn(setting, model, running.link)));
+  const auto kind = KindOf(setting.balancer);
+  if (!kind) return {};
+  launch::BalancerOptions options{.kind = *kind,
+                                  .grpc = setting.protocol == Protocol::kGrpc,
+                                  .backends = {AddressOf(*running.started, setting.protocol)},
+                                  .folder = options_.folder + "/balancer",
+                                  .link = running.link,
+                                  .start_timeout = options_.start_timeout};
+  for (const launch::StartedServer& other : running.others)
+    options.backends.push_back(AddressOf(other, setting.protocol));
+  running.balancer = TRY(launch::StartBalancer(options, clock_));
+  return {};
+}
+
 Result<RunningServer> ServerLauncher::Start(const Setting& setting, const model::Model& model, Seed seed) {
   CHECK(setting.architecture != Architecture::kInProcess);
   RunningServer running;
@@ -157,8 +225,14 @@ Result<RunningServer> ServerLauncher::Start(const Setting& setting, const model:
       address = setting.server->url;
   } else {
     running.is_own = true;
-    running.metrics_url =
-        fmt::format("http://{}:{}/metrics", running.started->address, running.started->ports.metrics);
+    TRY_STATUS(StartOthers(setting, model, running));
+    if (running.balancer) address = is_http ? running.balancer->http() : running.balancer->grpc();
+    if (!running.balancer)
+      for (const launch::StartedServer& other : running.others)
+        address += "," + AddressOf(other, setting.protocol);
+    if (running.others.empty())
+      running.metrics_url =
+          fmt::format("http://{}:{}/metrics", running.started->address, running.started->ports.metrics);
   }
   running.model_url =
       address + "/" + (setting.server && !setting.server->model.empty() ? setting.server->model : model.name);

@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "launch/balancer/balancer.h"
 #include "launch/network/network_link.h"
 #include "launch/network/variable_rate.h"
 #include "launch/server.h"
@@ -16,16 +18,22 @@
 
 namespace weir::trial {
 
-// A server that is ready, and the way to it. Ends with this object.
+// A server that is ready, or several, and the way to them. Ends with this object.
 struct RunningServer {
-  std::optional<launch::StartedServer> started;  // nothing for one that runs anyway
-  launch::NetworkLink* link = nullptr;           // it is behind; null: none of ours
-  std::unique_ptr<launch::VariableRate> rate;    // of the link, where it varies; its thread ends first
-  std::string model_url;                         // as clients name the model there
-  std::string metrics_url;                       // of weir's own server; empty: not known
-  bool is_own = false;                           // weir's: it ends with status 0 when it is told to
+  std::optional<launch::StartedServer> started;   // nothing for one that runs anyway
+  std::vector<launch::StartedServer> others;      // with the same model, beside the first
+  std::optional<launch::StartedServer> balancer;  // in front of all
+  launch::NetworkLink* link = nullptr;            // it is behind; null: none of ours
+  std::unique_ptr<launch::VariableRate> rate;     // of the link, where it varies; its thread ends first
+  std::string model_url;                          // as clients name the model there
+  std::string metrics_url;              // of weir's own server; empty: not known, or there are several
+  bool is_own = false;                  // weir's: it ends with status 0 when it is told to
   bool is_watched = false;              // its processes are on this machine: started->launched->pid()
   std::optional<launch::SshHost> host;  // they are on this one
+
+  std::vector<int> pids() const;          // to watch; empty where they are not on this machine
+  std::vector<std::string> urls() const;  // of each of several servers or of those behind a balancer
+  std::string Command() const;            // starts all by hand, a line for each; empty where there is none
 };
 
 // Starts servers on this machine. One thread at a time; running servers must not outlive it.
@@ -51,6 +59,7 @@ class ServerLauncher {
 
  private:
   Result<launch::ContainerTool> ToolFor(const std::string& image);
+  Status StartOthers(const Setting& setting, const model::Model& model, RunningServer& running);
   static bool RunsAnyway(const Setting& setting) { return setting.server && !setting.server->url.empty(); }
   bool NeedsLink(const Setting& setting) const;
   Result<launch::StartedServer> StartOwn(const Setting& setting, const model::Model& model,

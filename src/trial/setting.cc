@@ -112,6 +112,10 @@ std::string_view ToString(Architecture architecture) {
   return study::WordsOf("architecture").at(static_cast<size_t>(architecture));
 }
 
+std::string_view ToString(Balancer balancer) {
+  return study::WordsOf("balancer").at(static_cast<size_t>(balancer));
+}
+
 Result<Setting> ReadSetting(const Json& factors) try {
   Setting setting;
   setting.architecture = TRY(WordOf<Architecture>(factors, "architecture"));
@@ -136,6 +140,8 @@ Result<Setting> ReadSetting(const Json& factors) try {
   setting.streams = LevelOf(factors, "streams").get<int>();
   setting.instances = LevelOf(factors, "instances").get<int>();
   setting.instances_given = factors.contains("instances");
+  setting.servers = LevelOf(factors, "servers").get<int>();
+  setting.balancer = TRY(WordOf<Balancer>(factors, "balancer"));
   ReadFlags(factors, setting);
   const Json batching = factors.value("server_batching", Json("model"));
   if (batching == "off") setting.server_batching = ServerBatching{};

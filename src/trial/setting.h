@@ -25,8 +25,11 @@ enum class Architecture {
   kDistributed,   // a server on another node: here, behind a network link
 };
 enum class DataPath { kFiles, kFilesAtModelSize, kShards, kMemory };
+enum class Balancer { kNone, kHaproxy, kNginx, kEnvoy, kRoundRobin };  // kNone: the client takes turns
 enum class PageCache { kAsItIs, kWarm, kCold };        // as it is: the study has no such factor
 std::string_view ToString(Architecture architecture);  // "in-process", "microservice", "distributed"
+
+std::string_view ToString(Balancer balancer);  // the factor's words
 
 // The source of the requests.
 struct ApplicationLoad {};  // weir run, over the pictures
@@ -86,7 +89,9 @@ struct Setting {
   std::string engine;  // with the accelerator in its place, where there is one; empty: as the model says
   std::string precision = "f32";
   int threads = 0, streams = 0, instances = 1;
-  bool instances_given = false;                    // else another server keeps its own number
+  bool instances_given = false;  // else another server keeps its own number
+  int servers = 1;
+  Balancer balancer = Balancer::kNone;             // kRoundRobin: the client's gRPC library
   std::vector<std::string> run_flags, load_flags;  // of factors that the client obeys by a flag alone
   std::optional<ServerBatching> server_batching;   // nothing: as the model says
   Network network;

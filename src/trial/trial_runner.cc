@@ -17,6 +17,7 @@
 #include "launch/process/command.h"
 #include "launch/process/orphans.h"
 #include "launch/ssh/ssh_watch.h"
+#include "oip/client.h"
 #include "study/length_check.h"
 #include "trial/page_cache_wish.h"
 #include "trial/places.h"
@@ -216,7 +217,7 @@ Status TrialRunner::CheckAnswers(const Reference& reference, const Setting& sett
 
 Status TrialRunner::CheckSome(const Setting& setting, ClientPlaces places, const std::string& expected) {
   places.expected = expected;
-  places.server_pid = 0;
+  places.server_pids.clear();
   places.metrics_url.clear();
   Setting closed = setting;
   closed.load = ClosedLoad{};
@@ -235,7 +236,7 @@ Status TrialRunner::CheckSome(const Setting& setting, ClientPlaces places, const
 
 Result<results::LoadResult::Level> TrialRunner::MeasureResponses(const Setting& setting, ClientPlaces places,
                                                                  const Length& length) {
-  places.server_pid = 0;
+  places.server_pids.clear();
   places.metrics_url.clear();
   // In one process the generator knows no recipe: it makes inputs of the model's shape.
   if (setting.architecture == Architecture::kInProcess) places.data.clear();
@@ -268,6 +269,13 @@ Status TrialRunner::TakeDown(RunningServer server, Result<ClientRun>& ran) {
   if (!server.started) return {};
   launch::Launched& program = *server.started->launched;
   if (ran) ran->seen.server_start_s = Seconds(server.started->start);
+  if (server.balancer) server.balancer->launched->Stop(kPatience);
+  for (launch::StartedServer& other : server.others) {
+    const launch::Ending ended = other.launched->Stop(kPatience);
+    if (ran && ended != launch::Ending{})
+      ran = Fail(ErrorCode::kIo, fmt::format("a server ended with {}: {}", ended.ToString(),
+                                             LastLine(other.launched->LastWords())));
+  }
   const launch::Ending ending = program.Stop(kPatience);
   if (!ran)
     return Fail(ran.error().code, fmt::format("{} (the server said last: {})", ran.error().message,
@@ -276,6 +284,17 @@ Status TrialRunner::TakeDown(RunningServer server, Result<ClientRun>& ran) {
     return Fail(ErrorCode::kIo,
                 fmt::format("the server ended with {}: {}", ending.ToString(), program.LastWords()));
   return {};
+}
+
+// Returns the answers of each server so far, where there are several or a balancer is in front.
+Result<std::vector<int64_t>> TrialRunner::CountAtServers(const RunningServer& server,
+                                                         const std::string& model) {
+  std::vector<int64_t> answers;
+  for (const std::string& url : server.urls()) {
+    const auto client = TRY(oip::MakeClient(url, {}, clock_));
+    answers.push_back(static_cast<int64_t>(TRY_CONTEXT(client->Statistics(model, ""), url).success.count));
+  }
+  return answers;
 }
 
 Status TrialRunner::CheckNothingIsLeft() {
@@ -307,7 +326,7 @@ Result<results::TrialResult> TrialRunner::Play(const study::Trial& trial) {
   std::optional<RunningServer> server;
   if (setting.architecture != Architecture::kInProcess)
     server = TRY_CONTEXT(servers_.Start(setting, model, Seed(trial.seed)), kServer);
-  const std::string server_command = server && server->started ? server->started->command : "";
+  const std::string server_command = server ? server->Command() : "";
   const std::string answers_file = options_.folder + "/answers.csv";
   const bool reads_answers = !setting.shared_memory;
   ClientPlaces places{.program = options_.program,
@@ -316,7 +335,7 @@ Result<results::TrialResult> TrialRunner::Play(const study::Trial& trial) {
                       .expected = {},
                       .answers = answers_file,
                       .streams = StreamsOf(setting, model),
-                      .server_pid = server && server->is_watched ? server->started->launched->pid() : 0,
+                      .server_pids = server ? server->pids() : std::vector<int>(),
                       .metrics_url = server ? server->metrics_url : "",
                       .shapes = {},
                       .seed = trial.seed};
@@ -327,7 +346,13 @@ Result<results::TrialResult> TrialRunner::Play(const study::Trial& trial) {
   if (!is_application && reads_answers && is_checkable && server && !setting.server)
     TRY_STATUS(CheckSome(setting, places, reference != nullptr ? reference->file : setting.model));
   const std::vector<std::string> arguments = ClientArguments(setting, length, places);
+  const auto before = server ? TRY(CountAtServers(*server, model.name)) : std::vector<int64_t>();
   auto ran = Run(arguments, answers_file, setting, server ? &*server : nullptr);
+  if (ran && !before.empty()) {
+    ran->seen.server_urls = server->urls();
+    ran->seen.server_answers = TRY(CountAtServers(*server, model.name));
+    for (size_t i = 0; i < before.size(); ++i) ran->seen.server_answers[i] -= before[i];
+  }
   if (ran && is_application && study_.targets.p99_ms) {
     auto responses = MeasureResponses(setting, places, {.requests = study::kRequestsForP99});
     if (responses)

@@ -89,6 +89,7 @@ class TrialRunner {
                                                       const Length& length);
   Status CheckAnswers(const Reference& reference, const Setting& setting, ClientRun& ran) const;
   Status TakeDown(RunningServer server, Result<ClientRun>& ran);
+  Result<std::vector<int64_t>> CountAtServers(const RunningServer& server, const std::string& model);
   Status CheckNothingIsLeft();
 
   const Options options_;
