@@ -3,7 +3,7 @@
 
     bench/advise.py [--program build/release/weir] [--seeds 3] [--server "tritonserver --backend-directory=..."]
 
-Without --server it is weir with an emulated accelerator: a request of b rows takes 10 + 0.25 b ms in each of s instances. With k requests in flight
+Without --server it is weir with an emulated accelerator, and one instance. A request of b rows takes 10 + 0.25 b ms in each of s instances. With k requests in flight
 its rate is min(k, s) b / t(b), and its response time ceil(k / s) t(b). With --server it is Triton, started by that command: its Python backend sleeps for
 these times.
 
@@ -24,7 +24,9 @@ import time
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BATCHES, IN_FLIGHT, INSTANCES = [1, 2, 4, 8, 16, 32], [1, 2, 4, 8], [1, 2, 4]
+# The streams of an emulated accelerator are its own, so its instances do not vary.
+BATCHES, IN_FLIGHT, INSTANCES = [1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32], [1, 2, 3, 4, 6, 8], [1]
+OF_TRITON = [1, 2, 4, 8, 16, 32], [1, 2, 4, 8], [1, 2, 4]
 REPEATS = 5
 TENSORS = """max_batch_size: 32
 input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ 16 ] } ]
@@ -121,6 +123,9 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--server")
     asked = parser.parse_args()
+    global BATCHES, IN_FLIGHT, INSTANCES
+    if asked.server:
+        BATCHES, IN_FLIGHT, INSTANCES = OF_TRITON
     command = command_of(asked)
     found_all = 0
     with tempfile.TemporaryDirectory() as name:

@@ -12,14 +12,14 @@ from conftest import PROGRAM
 from test_advise import disturbed
 from test_schemas import check
 
-# One instance answers 4 requests in turns, four answer them side by side: four times as fast by construction.
+# A batch takes 10 ms whatever its size: four requests in one batch are four times as fast by construction.
 CONFIG = """backend: "emulated"
 max_batch_size: 8
 input [ { name: "x" data_type: TYPE_FP32 dims: [ 16 ] } ]
 output [ { name: "y" data_type: TYPE_FP32 dims: [ 4 ] } ]
 parameters { key: "engine" value: { string_value: "emulated:base=10ms" } }
 # The study sets the next one.
-instance_group [ { count: 2 } ]
+dynamic_batching { max_queue_delay_microseconds: 7 }
 """
 SERVER = """
 study: other
@@ -29,7 +29,7 @@ server:
   ready: "http://{{address}}:{{http_port}}/v2/health/ready"
   model: slow
   repository: models
-factors: {{instances: [1, 4]}}
+factors: {{server_batching: ["off", {{max_batch: 4, delay_us: 5000}}]}}
 fixed: {{architecture: microservice, load: closed, in_flight: 4, batch: 1, mode: async}}
 repeats: 4
 trial: {{images: 120}}
@@ -56,13 +56,13 @@ def served(weir, tmp_path_factory):
 def test_the_study_sets_another_servers_configuration_and_the_advice_has_it(weir, served, tmp_path):
     advice = weir.json("advise", served / "out", "-o", tmp_path / "advice", status=None)
     check(advice, "advise")
-    rates = {one["factors"]["instances"]: one["expected"]["throughput_images_per_s"]["value"] for one in advice["candidates"]}
-    assert rates[4] > 2 * rates[1], rates
+    rates = {one["factors"]["server_batching"] == "off": one["expected"]["throughput_images_per_s"]["value"] for one in advice["candidates"]}
+    assert rates[False] > 2 * rates[True], rates
     assert (served / "models/slow/config.pbtxt").read_text() == CONFIG
     if why := disturbed(advice):
         pytest.skip(why)
     config = (tmp_path / "advice/config.pbtxt").read_text()
-    assert "instance_group [ { count: 4 } ]" in config and "count: 2" not in config and "# The study sets the next one." in config
+    assert "max_batch_size: 4\n" in config and "delay_microseconds: 5000" in config and ": 7" not in config and "# The study sets the next one." in config
     readme = (tmp_path / "advice/README.md").read_text()
     assert "| images/s | " in readme and "weir load http://127.0.0.1:8000/slow" in readme
     assert {"config.pbtxt", "server.sh", "other.service", "other.slurm", "README.md"} == set(advice["files"])
@@ -83,7 +83,7 @@ def test_the_study_sets_another_servers_configuration_and_the_advice_has_it(weir
             load = weir.json("load", f"http://127.0.0.1:{port}/slow", "--concurrency-range", 4, "--request-count", 120, status=None)
         finally:
             server.terminate()
-    assert load["levels"][0]["throughput_per_s"] > 2 * rates[1]
+    assert load["levels"][0]["throughput_per_s"] > 2 * rates[True]
 
 
 STUDY = """

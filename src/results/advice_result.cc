@@ -99,7 +99,7 @@ void Describe(F& fields, Described<F, AdviceResult>& advice) {
   fields("notes", advice.notes);
   fields("measure_next", advice.measure_next);
   fields("candidates", advice.candidates);
-  fields.IfAny("hardware", advice.hardware);
+  fields.Unless("hardware", advice.hardware);
   fields("search", advice.search);
   fields("files", advice.files);
 }

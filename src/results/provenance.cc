@@ -43,7 +43,7 @@ void Describe(F& fields, Described<F, StudyProvenance::Materials>& materials) {
 template <typename F>
 void Describe(F& fields, Described<F, StudyProvenance::Paths>& paths) {
   fields("models", paths.models);
-  fields.IfAny("repositories", paths.repositories);
+  fields.Unless("repositories", paths.repositories);
   fields("data", paths.data);
 }
 
