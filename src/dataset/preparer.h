@@ -75,6 +75,9 @@ struct PixelView {
   int channels = 3;
 };
 
+// The floats that WriteInput makes of the 256 levels of each channel, channel after channel.
+std::vector<float> LevelValues(const Recipe& recipe);
+
 // The recipe's other half: `pixels` (uint8, interleaved, recipe's channel order) to one item of the input
 // tensor at `out`: (x * scale - mean) / std as FP32, or raw UINT8, in the recipe's layout. `out` has
 // InputBytes(recipe, size) bytes.

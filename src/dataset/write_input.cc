@@ -175,6 +175,15 @@ ChannelValues MakeValues(double scale, double mean, double std) {
 
 }  // namespace
 
+std::vector<float> LevelValues(const Recipe& recipe) {
+  std::vector<float> values;
+  for (int c = 0; c < recipe.geometry.channel_count(); ++c) {
+    const auto table = MakeValues(recipe.scale, recipe.mean[c], recipe.std[c]).table;
+    values.insert(values.end(), table.begin(), table.end());
+  }
+  return values;
+}
+
 void WriteInput(const Recipe& recipe, const PixelView& pixels, std::byte* out) {
   const size_t count = static_cast<size_t>(pixels.width) * pixels.height;
   const bool planar = pixels.channels == 3 && recipe.layout == Layout::kNchw;

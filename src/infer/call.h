@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "infer/device_stages.h"
 #include "infer/tensor.h"
 
 namespace weir::infer {
@@ -67,13 +68,14 @@ struct Times {
   std::optional<Instant> planned;  // when the schedule wanted it sent
   std::optional<Instant>
       sent;  // handed to the Service; where that is left to a client, when it began to leave
-  std::optional<Instant> written;     // its last byte was handed to the kernel, where a client tells
-  std::optional<Instant> first_byte;  // of the answer, where there is a wire
-  std::optional<Instant> queued;      // in the queue of the Runner
-  std::optional<Instant> taken;       // left the queue: its batch is being put together
-  std::optional<Instant> handed;      // to the engine, which may be busy with what came before
-  std::optional<Instant> started;     // the engine began
-  std::optional<Instant> done;        // the engine ended
+  std::optional<Instant> written;      // its last byte was handed to the kernel, where a client tells
+  std::optional<Instant> first_byte;   // of the answer, where there is a wire
+  std::optional<Instant> queued;       // in the queue of the Runner
+  std::optional<Instant> taken;        // left the queue: its batch is being put together
+  std::optional<Instant> handed;       // to the engine, which may be busy with what came before
+  std::optional<Instant> started;      // the engine began
+  std::optional<Instant> done;         // the engine ended
+  std::optional<DeviceStages> device;  // of its batch, where an accelerator tells: within started to done
 };
 
 // The promise to answer: called exactly once, with the answer or an error. Dropping it unanswered answers

@@ -10,13 +10,24 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "infer/device.h"
+#include "infer/device_stages.h"
 #include "infer/tensor.h"
 
 namespace weir::infer {
 
+// Pixels in the place of a model's input, which a device normalises: UINT8 [N,height,width,channels].
+struct PixelInput {
+  std::string input;
+  int width = 0, height = 0, channels = 3;
+  bool planar = false;       // the model's own input has channel after channel
+  std::vector<float> table;  // the values of the 256 levels of each channel
+};
+
 // A model as an engine is given it. The file has been found safe by the caller (model/ refuses what is not).
 struct ModelSource {
   std::string path;  // the ONNX file; empty for an emulated model without a file
+  std::string onnx;  // the model at another precision, in the place of the file's; empty: as the file has it
   // As the file or the configuration declares them. The emulated engine believes these; the others read the
   // file, and take from here only which of a tensor's names is its own.
   std::vector<TensorInfo> inputs;
@@ -25,25 +36,33 @@ struct ModelSource {
 
 struct SessionOptions {
   int threads = 0;  // CPU threads in all; 0: all that this process may use; never more than those
-  int streams = 1;  // Run calls that compute side by side, sharing the threads; 0: one per thread
+  // Run calls that compute side by side. On the CPU they share the threads; 0: one per thread. On an
+  // accelerator each device has so many; 0: one.
+  int streams = 1;
+  std::vector<Device> devices = {};  // all of one kind; empty: the CPU. No engine ever takes another instead.
   // Arithmetic where the model says float: "f32", "bf16" or "f16". kUnsupported where an engine, or this
   // machine, has no such arithmetic: it is never changed silently.
   std::string precision = "f32";
   // Rows of every batch, where all have the same: an engine may compile for just these, and its inputs() then
   // say so. 0: any.
   int batch = 0;
-  std::string cache_dir;  // compiled models are kept here by engines that can; empty: nowhere
+  bool cuda_graph = false;       // of kCuda: a batch is recorded once and then launched whole
+  int64_t gpu_memory_bytes = 0;  // of kCuda: the most that an instance may take for itself; 0: no limit
+  std::optional<PixelInput> pixels = {};  // taken too, beside the input itself, by devices that normalise
+  std::vector<int> batches = {};  // rows of the batches that may come: an accelerator warms up for them
+  std::string cache_dir = {};     // compiled models are kept here by engines that can; empty: nowhere
 };
 
 struct RunResult {
   std::vector<Tensor> outputs;     // in the order asked for; memory of the engine, shared by Bytes
   std::optional<Instant> started;  // when the engine itself began: calls may wait inside it for their turn
   std::optional<Instant> done;  // when it ended, where it keeps its own time: the caller may be woken later
+  std::optional<DeviceStages> stages = {};  // of an accelerator that tells
 };
 
 // The counters of an engine that keeps its own time, since it was loaded.
 struct EngineStats {
-  std::vector<Duration> busy;  // of each stream: time in which it computed a batch
+  std::vector<Duration> busy;  // of each stream, or each GPU: time in which it computed a batch
   Duration spin{};             // CPU time burned only to keep the time: the engine's own cost, not work
 };
 
@@ -71,11 +90,25 @@ class Session {
   virtual void Start(std::vector<Tensor> inputs, std::vector<std::string> wanted, Done done) {
     done(Run(inputs, wanted));
   }
+  // The GPUs that it computes on, as CUDA counts them; each has as many of the streams.
+  virtual std::vector<int> gpus() const { return {}; }
+  // Their identifiers, in the same order, as NVML has them.
+  virtual std::vector<std::string> gpu_uuids() const { return {}; }
+  // How it takes pixels in the place of an input, where it does.
+  virtual std::optional<PixelInput> pixels() const { return std::nullopt; }
+  // Says why nothing can be computed any more in this process, once a device is lost.
+  virtual std::optional<std::string> lost() const { return std::nullopt; }
   // Whether the outputs are made up instead of computed by the model: they mean nothing to people.
   virtual bool invents_answers() const { return false; }
   // Returns nullopt for engines that do not know their load; the CPU time of their threads is used instead.
   virtual std::optional<EngineStats> Stats() const { return std::nullopt; }
 };
+
+// Returns the folder with the engine for CUDA and its libraries, where one is there.
+std::optional<std::string> FindCudaFolder();
+
+// "4 threads in 2 streams", or "2 instances on cuda:0 and cuda:1".
+std::string PlacesText(const Session& session);
 
 // Thread-safe.
 class Engine {
@@ -88,7 +121,9 @@ class Engine {
 
 // `spec`: "onnxruntime", "openvino", or "emulated:base=1ms,per_item=1.9ms,streams=1,jitter=0.05,batch=64".
 // kNotFound when the library is not on this machine, with the command that installs it; kInvalidArgument for
-// a bad spec. `clock` must outlive the engine and its sessions.
-Result<std::unique_ptr<Engine>> OpenEngine(std::string_view spec, const Clock& clock);
+// a bad spec, and for `devices` that the engine does not have. `clock` must outlive the engine and its
+// sessions.
+Result<std::unique_ptr<Engine>> OpenEngine(std::string_view spec, const Clock& clock,
+                                           const std::vector<Device>& devices = {});
 
 }  // namespace weir::infer

@@ -267,6 +267,7 @@ void Runner::Complete(Batch batch, Result<RunResult> result) {
     call.request.inputs.clear();
     call.times.done = result && result->done ? *result->done : now;
     if (result && result->started) call.times.started = result->started;
+    if (result) call.times.device = result->stages;
   }
   if (!result) return batch.calls[0].Answer(std::unexpected(std::move(result).error()));
   if (batch.calls.size() == 1) return Answer(batch.calls[0], std::move(result->outputs), batch.total_rows);

@@ -1,7 +1,6 @@
 #include "infer/engines/onnxruntime.h"
 
 #include <fmt/format.h>
-#include <onnxruntime_c_api.h>
 #include <onnxruntime_session_options_config_keys.h>
 
 #include <array>
@@ -13,6 +12,7 @@
 
 #include "base/thread.h"
 #include "infer/engines/binding.h"
+#include "infer/engines/ort_library.h"
 #include "infer/engines/quantised.h"
 #include "infer/engines/shared_library.h"
 #include "infer/engines/strings.h"
@@ -21,185 +21,10 @@
 namespace weir::infer {
 namespace {
 
-static_assert(ORT_API_VERSION == 21, "the library is asked for the version of these headers");
-
-// The function table, and the one environment (its log goes nowhere: every failure comes back as a status
-// too). Shared by all that hold memory of the library. Thread-safe.
-class Library {
- public:
-  static Result<std::shared_ptr<const Library>> Open();
-  ~Library() { api_->ReleaseEnv(env_); }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-
-  const OrtApi& api() const { return *api_; }
-  const OrtEnv* env() const { return env_; }
-  const OrtMemoryInfo* cpu_memory() const { return cpu_memory_.get(); }
-  const std::string& version() const { return version_; }
-
-  // Takes over `status`. `what` is said first; the library's own code decides where it says more than
-  // "failed".
-  Status Check(OrtStatus* status, std::string_view what, ErrorCode otherwise = ErrorCode::kInternal) const;
-
- private:
-  Library(const OrtApi* api, std::string version) : api_(api), version_(std::move(version)) {}
-  Status Prepare();
-
-  const OrtApi* api_;
-  const std::string version_;
-  OrtEnv* env_ = nullptr;
-  std::unique_ptr<OrtMemoryInfo, void (*)(OrtMemoryInfo*)> cpu_memory_{nullptr, nullptr};
-};
-using LibraryPtr = std::shared_ptr<const Library>;
-
-// An object of the library, which it keeps alive. Null is fine.
-template <typename T>
-std::shared_ptr<T> Own(const LibraryPtr& library, T* object, void (*OrtApi::*release)(T*)) {
-  return {object, [library, release](T* p) { (library->api().*release)(p); }};
-}
-
-void ORT_API_CALL DiscardLog(void*, OrtLoggingLevel, const char*, const char*, const char*, const char*) {}
-
-Result<LibraryPtr> Library::Open() {
-  const auto file = TRY(SharedLibrary::Open({.engine = "onnxruntime",
-                                             .files = {"libonnxruntime.so.1", "libonnxruntime.so.1.31.1"},
-                                             .folder = "onnxruntime/onnxruntime/capi"}));
-  using GetApiBase = const OrtApiBase* (*)();
-  const auto get_api_base = reinterpret_cast<GetApiBase>(file.Find("OrtGetApiBase"));
-  const OrtApiBase* const base = get_api_base == nullptr ? nullptr : get_api_base();
-  const OrtApi* const api = base == nullptr ? nullptr : base->GetApi(ORT_API_VERSION);
-  if (api == nullptr) {
-    return Fail(
-        ErrorCode::kUnsupported,
-        fmt::format(
-            "engine onnxruntime: {} does not offer version {} of its interface: install 1.{} or later "
-            "with `./dev setup`",
-            file.path(), ORT_API_VERSION, ORT_API_VERSION));
-  }
-  const std::shared_ptr<Library> library(new Library(api, base->GetVersionString()));
-  TRY_STATUS(library->Prepare());
-  return library;
-}
-
-Status Library::Prepare() {
-  TRY_STATUS(
-      Check(api_->CreateEnvWithCustomLogger(DiscardLog, nullptr, ORT_LOGGING_LEVEL_FATAL, "weir", &env_),
-            "start onnxruntime"));
-  OrtMemoryInfo* info = nullptr;
-  TRY_STATUS(
-      Check(api_->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &info), "start onnxruntime"));
-  cpu_memory_ = {info, api_->ReleaseMemoryInfo};
-  return {};
-}
-
-Status Library::Check(OrtStatus* status, std::string_view what, ErrorCode otherwise) const {
-  if (status == nullptr) return {};
-  const OrtErrorCode code = api_->GetErrorCode(status);
-  std::string words = fmt::format("{}: {}", what, api_->GetErrorMessage(status));
-  api_->ReleaseStatus(status);
-  switch (code) {
-    case ORT_NO_SUCHFILE:
-      return Fail(ErrorCode::kNotFound, std::move(words));
-    case ORT_INVALID_ARGUMENT:
-      return Fail(ErrorCode::kInvalidArgument, std::move(words));
-    case ORT_INVALID_PROTOBUF:
-    case ORT_INVALID_GRAPH:
-    case ORT_NO_MODEL:
-      return Fail(ErrorCode::kCorrupt, std::move(words));
-    case ORT_NOT_IMPLEMENTED:
-      return Fail(ErrorCode::kUnsupported, std::move(words));
-    default:
-      return Fail(otherwise, std::move(words));
-  }
-}
-
-constexpr std::pair<ONNXTensorElementDataType, DType> kTypes[] = {
-    {ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL, DType::kBool},
-    {ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8, DType::kUint8},
-    {ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16, DType::kUint16},
-    {ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32, DType::kUint32},
-    {ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64, DType::kUint64},
-    {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8, DType::kInt8},
-    {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16, DType::kInt16},
-    {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, DType::kInt32},
-    {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, DType::kInt64},
-    {ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16, DType::kFp16},
-    {ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16, DType::kBf16},
-    {ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, DType::kFp32},
-    {ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE, DType::kFp64},
-    {ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, DType::kBytes},
-};
-
-Result<DType> FromOrt(ONNXTensorElementDataType type) {
-  for (const auto& [theirs, ours] : kTypes) {
-    if (theirs == type) return ours;
-  }
-  return Fail(ErrorCode::kUnsupported,
-              fmt::format("element type {} of onnxruntime is not served", static_cast<int>(type)));
-}
-
-ONNXTensorElementDataType ToOrt(DType dtype) {
-  for (const auto& [theirs, ours] : kTypes) {
-    if (ours == dtype) return theirs;
-  }
-  return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
-}
-
-// Returns the type and shape in `facts`; the name is left empty.
-Result<TensorInfo> Describe(const Library& library, const OrtTensorTypeAndShapeInfo* facts) {
-  const OrtApi& api = library.api();
-  ONNXTensorElementDataType type{};
-  size_t rank = 0;
-  TRY_STATUS(library.Check(api.GetTensorElementType(facts, &type), "read a tensor's type"));
-  TRY_STATUS(library.Check(api.GetDimensionsCount(facts, &rank), "read a tensor's rank"));
-  TensorInfo info{.name = {}, .dtype = TRY(FromOrt(type)), .shape = Shape(rank)};
-  TRY_STATUS(library.Check(api.GetDimensions(facts, info.shape.data(), rank), "read a tensor's shape"));
-  return info;
-}
-
-// How the library tells of one side of a session, its inputs or its outputs.
-struct Side {
-  decltype(OrtApi::SessionGetInputCount) count;
-  decltype(OrtApi::SessionGetInputName) name;
-  decltype(OrtApi::SessionGetInputTypeInfo) type;
-};
-
-Result<std::string> ReadName(const Library& library, const OrtSession* session, const Side& side,
-                             size_t index) {
-  OrtAllocator* allocator = nullptr;
-  TRY_STATUS(library.Check(library.api().GetAllocatorWithDefaultOptions(&allocator), "get memory"));
-  char* name = nullptr;
-  TRY_STATUS(library.Check(side.name(session, index, allocator, &name), "read a tensor's name"));
-  std::string copy = name;
-  allocator->Free(allocator, name);
-  return copy;
-}
-
-Result<std::vector<TensorInfo>> ReadInfos(const LibraryPtr& library, const OrtSession* session,
-                                          const Side& side) {
-  size_t count = 0;
-  TRY_STATUS(library->Check(side.count(session, &count), "count the tensors"));
-  std::vector<TensorInfo> infos;
-  for (size_t i = 0; i < count; ++i) {
-    std::string name = TRY(ReadName(*library, session, side, i));
-    OrtTypeInfo* type = nullptr;
-    TRY_STATUS(library->Check(side.type(session, i, &type), name));
-    const auto owned = Own(library, type, &OrtApi::ReleaseTypeInfo);
-    const OrtTensorTypeAndShapeInfo* facts = nullptr;
-    TRY_STATUS(library->Check(library->api().CastTypeInfoToTensorInfo(type, &facts), name));
-    if (facts == nullptr) return Fail(ErrorCode::kUnsupported, fmt::format("'{}' is not a tensor", name));
-    infos.push_back(TRY_CONTEXT(Describe(*library, facts), fmt::format("'{}'", name)));
-    infos.back().name = std::move(name);
-  }
-  return infos;
-}
-
-using OrtValuePtr = std::shared_ptr<OrtValue>;
-
 class OnnxRuntimeSession final : public Session {
  public:
   struct Loaded {
-    LibraryPtr library;
+    OrtLibraryPtr library;
     std::shared_ptr<OrtSession> session;
     std::vector<TensorInfo> inputs;
     std::vector<TensorInfo> outputs;
@@ -340,7 +165,8 @@ Result<Tensor> OnnxRuntimeSession::Take(OrtValuePtr value, const std::string& na
 
 class OnnxRuntimeEngine final : public Engine {
  public:
-  OnnxRuntimeEngine(LibraryPtr library, const Clock& clock) : library_(std::move(library)), clock_(clock) {}
+  OnnxRuntimeEngine(OrtLibraryPtr library, const Clock& clock)
+      : library_(std::move(library)), clock_(clock) {}
 
   std::string name() const override { return "onnxruntime"; }
   std::string version() const override { return library_->version(); }
@@ -349,7 +175,7 @@ class OnnxRuntimeEngine final : public Engine {
  private:
   Result<std::shared_ptr<OrtSessionOptions>> MakeOptions(const ThreadShare& share) const;
 
-  const LibraryPtr library_;
+  const OrtLibraryPtr library_;
   const Clock& clock_;
 };
 
@@ -359,7 +185,7 @@ Result<std::shared_ptr<Session>> OnnxRuntimeEngine::Load(const ModelSource& sour
     return Fail(
         ErrorCode::kUnsupported,
         fmt::format("onnxruntime computes at the model's own precision on a CPU, not at '{}': the openvino "
-                    "engine has bf16 and f16",
+                    "engine has bf16 and f16, and --device cuda:N tf32, f16 and bf16",
                     options.precision));
   }
   const ThreadShare share = TRY(ShareThreads(options, UsableCpus()));
@@ -371,34 +197,21 @@ Result<std::shared_ptr<Session>> OnnxRuntimeEngine::Load(const ModelSource& sour
       library_->Check(api.CreateSession(library_->env(), source.path.c_str(), session_options.get(), &raw),
                       source.path, ErrorCode::kInvalidArgument));
   auto session = Own(library_, raw, &OrtApi::ReleaseSession);
-  constexpr std::string_view kWhat = "onnxruntime";
-  auto inputs =
-      TRY_CONTEXT(ReadInfos(library_, raw,
-                            {api.SessionGetInputCount, api.SessionGetInputName, api.SessionGetInputTypeInfo}),
-                  kWhat);
-  auto outputs = TRY_CONTEXT(
-      ReadInfos(library_, raw,
-                {api.SessionGetOutputCount, api.SessionGetOutputName, api.SessionGetOutputTypeInfo}),
-      kWhat);
+  OrtTensors tensors = TRY(ReadTensors(library_, raw));
   return std::make_shared<OnnxRuntimeSession>(
-      OnnxRuntimeSession::Loaded{library_, std::move(session), std::move(inputs), std::move(outputs),
-                                 std::move(precision), share},
+      OnnxRuntimeSession::Loaded{library_, std::move(session), std::move(tensors.inputs),
+                                 std::move(tensors.outputs), std::move(precision), share},
       clock_);
 }
 
 Result<std::shared_ptr<OrtSessionOptions>> OnnxRuntimeEngine::MakeOptions(const ThreadShare& share) const {
   const OrtApi& api = library_->api();
   const auto check = [this](OrtStatus* status) { return library_->Check(status, "set up onnxruntime"); };
-  OrtSessionOptions* raw = nullptr;
-  TRY_STATUS(check(api.CreateSessionOptions(&raw)));
-  auto options = Own(library_, raw, &OrtApi::ReleaseSessionOptions);
-  TRY_STATUS(check(api.SetSessionGraphOptimizationLevel(raw, ORT_ENABLE_ALL)));
-  TRY_STATUS(check(api.SetSessionExecutionMode(raw, ORT_SEQUENTIAL)));
-  TRY_STATUS(check(api.SetInterOpNumThreads(raw, 1)));
+  auto options = TRY(MakeOrtOptions(library_));
+  OrtSessionOptions* const raw = options.get();
   // Each caller is itself one of the threads that compute, and all callers share the pool. Without a pool
   // nothing spins while it waits for work, and with one it stops when a run ends.
   TRY_STATUS(check(api.SetIntraOpNumThreads(raw, share.threads - share.streams + 1)));
-  TRY_STATUS(check(api.AddSessionConfigEntry(raw, kOrtSessionOptionsConfigForceSpinningStop, "1")));
   // On CPUs without VNNI the library adds products of int8 weights with saturation, which changes answers.
   // This takes the exact way there, which is slower, and changes nothing elsewhere.
   TRY_STATUS(check(api.AddSessionConfigEntry(raw, kOrtSessionOptionsAvx2PrecisionMode, "1")));
@@ -408,7 +221,10 @@ Result<std::shared_ptr<OrtSessionOptions>> OnnxRuntimeEngine::MakeOptions(const 
 }  // namespace
 
 Result<std::unique_ptr<Engine>> OpenOnnxRuntime(const Clock& clock) {
-  return std::make_unique<OnnxRuntimeEngine>(TRY(Library::Open()), clock);
+  const auto file = TRY(SharedLibrary::Open({.engine = "onnxruntime",
+                                             .files = {"libonnxruntime.so.1", "libonnxruntime.so.1.31.1"},
+                                             .folder = "onnxruntime/onnxruntime/capi"}));
+  return std::make_unique<OnnxRuntimeEngine>(TRY(OrtLibrary::Open(file)), clock);
 }
 
 }  // namespace weir::infer

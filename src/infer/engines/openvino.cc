@@ -160,8 +160,9 @@ class OpenVinoEngine final : public Engine {
 
  private:
   using ModelPtr = std::shared_ptr<ov_compiled_model_t>;
+  Result<std::string> FindDevice(const std::vector<Device>& devices) const;
   Result<ModelPtr> Compile(const ModelSource& source, const SessionOptions& options,
-                           const ThreadShare& share) const;
+                           const std::string& device, const ThreadShare& share) const;
   Result<std::shared_ptr<ov_model_t>> ReadForBatch(const ModelSource& source, int batch) const;
 
   const OpenVinoPtr library_;
@@ -175,14 +176,16 @@ Result<std::shared_ptr<Session>> OpenVinoEngine::Load(const ModelSource& source,
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("unknown precision '{}': openvino takes f32, bf16 or f16", options.precision));
   }
-  const ThreadShare share = TRY(ShareThreads(options, UsableCpus()));
+  const std::string device = TRY(FindDevice(options.devices));
+  ThreadShare share = TRY(ShareThreads(options, UsableCpus()));
+  if (device != "CPU") share = {.threads = 0, .streams = std::max(1, options.streams)};
   std::string precision = TRY(PrecisionInForce(source.path, options.precision));
-  const ModelPtr model = TRY(Compile(source, options, share));
+  const ModelPtr model = TRY(Compile(source, options, device, share));
   const std::string in_force = TRY(ReadProperty(library_, model.get(), "INFERENCE_PRECISION_HINT"));
   if (in_force != options.precision) {
     return Fail(ErrorCode::kUnsupported,
-                fmt::format("openvino has no {} on this CPU, it would compute in {}: choose that precision",
-                            options.precision, in_force));
+                fmt::format("openvino has no {} on this {}, it would compute in {}: choose that precision",
+                            options.precision, device, in_force));
   }
   OpenVinoSession::Loaded loaded{
       .model = model, .inputs = {}, .outputs = {}, .precision = std::move(precision), .share = share};
@@ -197,6 +200,31 @@ Result<std::shared_ptr<Session>> OpenVinoEngine::Load(const ModelSource& source,
   for (int i = 0; i < share.streams; ++i)
     requests.push_back(TRY(OpenVinoRequest::Create(library_, model.get(), loaded.outputs)));
   return std::make_shared<OpenVinoSession>(std::move(loaded), std::move(requests), clock_);
+}
+
+// Returns the library's name of the device. kUnsupported where that is not on this machine, with those that
+// are: the library itself would say no more than that compiling failed.
+Result<std::string> OpenVinoEngine::FindDevice(const std::vector<Device>& devices) const {
+  if (!IsAccelerator(devices)) return "CPU";
+  const auto refuse = [&](std::string why) {
+    return Fail(ErrorCode::kUnsupported, fmt::format("device {}: {}", ToString(devices), why));
+  };
+  if (devices.size() > 1) return refuse("the engine openvino takes one device: name one");
+  const bool is_npu = devices.front().kind == Device::Kind::kNpu;
+  ov_available_devices_t found{};
+  TRY_STATUS(
+      library_->Check(library_->ov_core_get_available_devices(core_.get(), &found), "list the devices"));
+  const std::vector<std::string> names(found.devices, found.devices + found.size);
+  library_->ov_available_devices_free(&found);
+  // A lone GPU is called "GPU", several "GPU.0", "GPU.1".
+  const std::string kind = is_npu ? "NPU" : "GPU",
+                    numbered = fmt::format("{}.{}", kind, devices.front().index);
+  if (std::ranges::find(names, numbered) != names.end()) return numbered;
+  if (devices.front().index == 0 && std::ranges::find(names, kind) != names.end()) return kind;
+  return refuse(fmt::format("openvino finds {} on this machine: {}", fmt::join(names, ", "),
+                            is_npu
+                                ? "an Intel NPU needs its driver (intel_vpu and level-zero)"
+                                : "an Intel GPU needs intel-opencl-icd, and this user in the group render"));
 }
 
 // The library computes faster where it knows the batch beforehand (1.2 times, for small networks).
@@ -224,10 +252,16 @@ Result<std::shared_ptr<ov_model_t>> OpenVinoEngine::ReadForBatch(const ModelSour
 
 Result<OpenVinoEngine::ModelPtr> OpenVinoEngine::Compile(const ModelSource& source,
                                                          const SessionOptions& options,
+                                                         const std::string& device,
                                                          const ThreadShare& share) const {
   const std::string threads = fmt::format("{}", share.threads), streams = fmt::format("{}", share.streams);
   ov_compiled_model_t* compiled = nullptr;
   const auto compile = [&](auto function, const auto* what) {
+    if (device != "CPU")
+      return (library_.get()->*function)(core_.get(), what, device.c_str(), 6, &compiled,
+                                         "INFERENCE_PRECISION_HINT", options.precision.c_str(),  //
+                                         "NUM_STREAMS", streams.c_str(),                         //
+                                         "CACHE_DIR", options.cache_dir.c_str());
     return (library_.get()->*function)(core_.get(), what, "CPU", 10, &compiled,  // 10: keys and values
                                        "INFERENCE_PRECISION_HINT", options.precision.c_str(),  //
                                        "INFERENCE_NUM_THREADS", threads.c_str(),               //

@@ -21,6 +21,8 @@ namespace weir::infer {
   X(ov_version_free)                             \
   X(ov_core_create)                              \
   X(ov_core_free)                                \
+  X(ov_core_get_available_devices)               \
+  X(ov_available_devices_free)                   \
   X(ov_core_read_model)                          \
   X(ov_core_compile_model)                       \
   X(ov_core_compile_model_from_file)             \

@@ -1,0 +1,283 @@
+#include "infer/engines/ort_cuda.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <utility>
+
+#include "base/mutex.h"
+#include "base/seed.h"
+#include "infer/engines/binding.h"
+#include "infer/engines/busy_union.h"
+#include "infer/engines/cuda_libraries.h"
+#include "infer/engines/ort_cuda_instance.h"
+#include "infer/engines/quantised.h"
+#include "infer/half.h"
+
+namespace weir::infer {
+namespace {
+
+class OrtCudaSession final : public Session {
+ public:
+  using Instances = std::vector<std::unique_ptr<OrtCudaInstance>>;
+  OrtCudaSession(Instances instances, std::vector<int> gpus, std::string precision,
+                 const SessionOptions& options, const Clock& clock)
+      : instances_(std::move(instances)),
+        gpus_(std::move(gpus)),
+        precision_(std::move(precision)),
+        options_(options),
+        clock_(clock),
+        busy_(gpus_.size()) {
+    for (const auto& instance : instances_) free_.push_back(instance.get());
+  }
+
+  const std::vector<TensorInfo>& inputs() const override { return instances_.front()->tensors().inputs; }
+  const std::vector<TensorInfo>& outputs() const override { return instances_.front()->tensors().outputs; }
+  std::string precision() const override { return precision_; }
+  int threads() const override { return 0; }
+  int streams() const override { return static_cast<int>(instances_.size()); }
+  int callers() const override { return streams(); }
+  std::vector<int> gpus() const override { return gpus_; }
+  std::vector<std::string> gpu_uuids() const override {
+    std::vector<std::string> uuids(gpus_.size());
+    for (const auto& instance : instances_) uuids[PlaceOf(*instance)] = instance->context().facts().uuid;
+    return uuids;
+  }
+  std::optional<PixelInput> pixels() const override { return options_.pixels; }
+
+  Result<RunResult> Run(const std::vector<Tensor>& inputs, const std::vector<std::string>& wanted) override {
+    const auto bound = TRY(BindInputs(DeclaredFor(inputs), inputs));
+    const auto indices = TRY(BindOutputs(outputs(), wanted));
+    if (const auto why = lost()) return Fail(ErrorCode::kInternal, *why);
+    OrtCudaInstance& instance = Take();
+    const Instant started = clock_.Now();
+    auto ran = instance.Run(bound, indices);
+    const Status alive = ran ? Status{} : instance.context().Alive();
+    GiveBack(instance, ran, alive);
+    if (!ran) return std::unexpected(alive ? std::move(ran).error() : alive.error());
+    return RunResult{
+        .outputs = std::move(ran->outputs), .started = started, .done = {}, .stages = ran->stages};
+  }
+
+  std::optional<std::string> lost() const override {
+    MutexLock lock(mutex_);
+    return lost_;
+  }
+  std::optional<EngineStats> Stats() const override {
+    MutexLock lock(mutex_);
+    EngineStats stats;
+    for (const BusyUnion& busy : busy_) stats.busy.push_back(busy.sum());
+    return stats;
+  }
+
+ private:
+  // The inputs that callers may give: for pixels, those in the place of the model's own input.
+  std::vector<TensorInfo> DeclaredFor(const std::vector<Tensor>& given) const {
+    std::vector<TensorInfo> declared = inputs();
+    if (!options_.pixels) return declared;
+    const PixelInput& pixels = *options_.pixels;
+    for (TensorInfo& info : declared) {
+      const bool is_pixels = std::ranges::any_of(given, [&](const Tensor& tensor) {
+        return tensor.name == info.name && tensor.dtype == DType::kUint8 && info.name == pixels.input;
+      });
+      if (!is_pixels) continue;
+      info.dtype = DType::kUint8;
+      info.shape = {info.shape.front(), pixels.height, pixels.width, pixels.channels};
+    }
+    return declared;
+  }
+
+  size_t PlaceOf(const OrtCudaInstance& instance) const {
+    return static_cast<size_t>(std::ranges::find(gpus_, instance.context().ordinal()) - gpus_.begin());
+  }
+
+  OrtCudaInstance& Take() {
+    MutexLock lock(mutex_);
+    while (free_.empty()) changed_.Wait(mutex_);
+    OrtCudaInstance& instance = *free_.front();
+    free_.pop_front();
+    return instance;
+  }
+  void GiveBack(OrtCudaInstance& instance, const Result<OrtCudaInstance::Answer>& ran, const Status& alive) {
+    {
+      MutexLock lock(mutex_);
+      const Instant now = clock_.Now();
+      if (ran) busy_[PlaceOf(instance)].Add(now - ran->stages.whole(), now);
+      if (!alive && !lost_) lost_ = alive.error().message;
+      free_.push_back(&instance);
+    }
+    changed_.NotifyOne();
+  }
+
+  const Instances instances_;
+  const std::vector<int> gpus_;
+  const std::string precision_;
+  const SessionOptions options_;
+  const Clock& clock_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::deque<OrtCudaInstance*> free_ GUARDED_BY(mutex_);
+  std::vector<BusyUnion> busy_ GUARDED_BY(mutex_);  // of each GPU
+  std::optional<std::string> lost_ GUARDED_BY(mutex_);
+};
+
+// Inputs of random numbers at a batch of `rows`; nothing where a free dimension is not the batch.
+std::optional<std::vector<Tensor>> MadeInputs(const std::vector<TensorInfo>& infos, int64_t rows) {
+  Random random = Seed(1).Stream("device warm-up").MakeRandom();
+  std::vector<Tensor> inputs;
+  for (const TensorInfo& info : infos) {
+    Shape shape = info.shape;
+    if (!shape.empty() && shape.front() < 0) shape.front() = rows;
+    const auto count = ElementCount(shape);
+    if (!count) return std::nullopt;
+    Bytes data = Bytes::Allocate(static_cast<size_t>(*count) * ByteSize(info.dtype));
+    if (info.dtype == DType::kFp32) {
+      for (size_t at = 0; at < data.size(); at += sizeof(float)) {
+        const auto value = static_cast<float>(random.Uniform());
+        std::memcpy(data.mutable_data() + at, &value, sizeof value);
+      }
+    }
+    inputs.push_back(
+        {.name = info.name, .dtype = info.dtype, .shape = std::move(shape), .data = std::move(data)});
+  }
+  return inputs;
+}
+
+Result<std::vector<Tensor>> RunMade(OrtCudaInstance& instance, int64_t rows) {
+  const auto inputs = MadeInputs(instance.tensors().inputs, rows);
+  if (!inputs) return std::vector<Tensor>{};
+  const auto bound = TRY(BindInputs(instance.tensors().inputs, *inputs));
+  const auto indices = TRY(BindOutputs(instance.tensors().outputs, {}));
+  return TRY(instance.Run(bound, indices)).outputs;
+}
+
+// The greatest difference between outputs in f32; nothing where none is comparable.
+std::optional<double> GreatestDifference(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  std::optional<double> greatest;
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    if (a[i].dtype != DType::kFp32 || b[i].dtype != DType::kFp32 || a[i].data.size() != b[i].data.size())
+      continue;
+    for (size_t at = 0; at < a[i].data.size(); at += sizeof(float)) {
+      float x = 0, y = 0;
+      std::memcpy(&x, a[i].data.data() + at, sizeof x);
+      std::memcpy(&y, b[i].data.data() + at, sizeof y);
+      const double difference = std::abs(static_cast<double>(x) - static_cast<double>(y));
+      greatest = std::isnan(difference) ? INFINITY : std::max(greatest.value_or(0), difference);
+    }
+  }
+  return greatest;
+}
+
+class OrtCudaEngine final : public Engine {
+ public:
+  OrtCudaEngine(OrtLibraryPtr library, gpu::DriverPtr driver, std::vector<int> ordinals, const Clock& clock)
+      : library_(std::move(library)),
+        driver_(std::move(driver)),
+        ordinals_(std::move(ordinals)),
+        clock_(clock) {}
+
+  std::string name() const override { return "onnxruntime"; }
+  std::string version() const override { return library_->version() + " (CUDA)"; }
+  Result<std::shared_ptr<Session>> Load(const ModelSource& source, const SessionOptions& options) override;
+
+ private:
+  Status CheckMemory(const gpu::Context& context, const ModelSource& source, int instances) const;
+  Result<std::string> Compare(const ModelSource& source, const SessionOptions& options,
+                              OrtCudaInstance& reduced) const;
+
+  const OrtLibraryPtr library_;
+  const gpu::DriverPtr driver_;
+  const std::vector<int> ordinals_;
+  const Clock& clock_;
+};
+
+// Each instance has the weights for itself.
+Status OrtCudaEngine::CheckMemory(const gpu::Context& context, const ModelSource& source,
+                                  int instances) const {
+  std::error_code error;
+  const uintmax_t size =
+      source.onnx.empty() ? std::filesystem::file_size(source.path, error) : source.onnx.size();
+  const int64_t needed = error ? 0 : static_cast<int64_t>(size) * instances;
+  const int64_t there = TRY(context.FreeMemory());
+  if (there >= needed) return {};
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("cuda:{} has {} MiB of memory left and the weights alone take {} ({}): end other "
+                          "programs on the card, give fewer instances, or use another device",
+                          context.ordinal(), there >> 20, needed >> 20,
+                          instances == 1 ? "one instance" : fmt::format("{} instances", instances)));
+}
+
+Result<std::string> OrtCudaEngine::Compare(const ModelSource& source, const SessionOptions& options,
+                                           OrtCudaInstance& reduced) const {
+  ModelSource original = source;
+  original.onnx.clear();
+  SessionOptions exact = options;
+  exact.precision = "f32";
+  exact.cuda_graph = false;
+  exact.pixels.reset();
+  const auto context = TRY(gpu::Context::Retain(driver_, reduced.context().ordinal()));
+  const auto reference = TRY(OrtCudaInstance::Create(library_, context, original, exact));
+  const auto difference = GreatestDifference(TRY(RunMade(*reference, 1)), TRY(RunMade(reduced, 1)));
+  if (!difference) return options.precision;
+  if (!std::isfinite(*difference))
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("{}: in {} its answers are no numbers: use f32, tf32 or bf16", source.path,
+                            options.precision));
+  return fmt::format("{} (within {:.2g} of f32 on random input)", options.precision, *difference);
+}
+
+Result<std::shared_ptr<Session>> OrtCudaEngine::Load(const ModelSource& source,
+                                                     const SessionOptions& options) {
+  if (options.precision == "int8")
+    return Fail(ErrorCode::kUnsupported,
+                "the CUDA provider computes quantised models as float: use f16, or the CPU for int8");
+  const bool is_rewritten = options.precision == "f16" || options.precision == "bf16";
+  if (options.precision != "f32" && options.precision != "tf32" && !is_rewritten)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("unknown precision '{}': cuda takes f32, tf32, f16 or bf16", options.precision));
+  if (is_rewritten == source.onnx.empty())
+    return Fail(ErrorCode::kInternal, "the model's graph and its precision do not belong together");
+  std::string precision = TRY(PrecisionInForce(source.path, options.precision));
+  if (precision != options.precision) precision = options.precision + " (quantised model: float on CUDA)";
+  const int each = std::max(1, options.streams);
+  OrtCudaSession::Instances instances;
+  std::vector<gpu::ContextPtr> contexts;
+  for (const int ordinal : ordinals_) {
+    contexts.push_back(TRY(gpu::Context::Retain(driver_, ordinal)));
+    TRY_STATUS(CheckMemory(*contexts.back(), source, each));
+  }
+  // One after the other over the devices, so that those that are free longest lie on different ones.
+  for (int i = 0; i < each; ++i) {
+    for (const gpu::ContextPtr& context : contexts)
+      instances.push_back(TRY(OrtCudaInstance::Create(library_, context, source, options)));
+  }
+  if (is_rewritten || options.precision == "tf32")
+    precision = TRY(Compare(source, options, *instances.front()));
+  for (const auto& instance : instances) {
+    // Twice where a graph is recorded: the first run of a size allocates.
+    for (const int rows : options.batches) {
+      for (int run = 0; run < (options.cuda_graph ? 3 : 1); ++run)
+        TRY_CONTEXT(RunMade(*instance, rows), fmt::format("warm-up with a batch of {}", rows));
+    }
+  }
+  return std::make_shared<OrtCudaSession>(std::move(instances), ordinals_, std::move(precision), options,
+                                          clock_);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> OpenOrtCuda(const Clock& clock, const std::vector<Device>& devices) {
+  const auto what = [&] { return "device " + ToString(devices); };
+  auto driver = TRY_CONTEXT(gpu::Driver::Open(), what());
+  auto ordinals = TRY(FindCudaDevices(*driver, devices));
+  const auto libraries = TRY_CONTEXT(OpenCudaLibraries(*driver, ordinals), what());
+  auto library = TRY(OrtLibrary::Open(libraries.onnxruntime));
+  return std::make_unique<OrtCudaEngine>(std::move(library), std::move(driver), std::move(ordinals), clock);
+}
+
+}  // namespace weir::infer

@@ -1,0 +1,84 @@
+// One instance of a model on a GPU: a session of the library, a stream, and memory for inputs and outputs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "gpu/objects.h"
+#include "infer/engine.h"
+#include "infer/engines/ort_library.h"
+
+namespace weir::infer {
+
+// One thread at a time.
+class OrtCudaInstance {
+ public:
+  // Loads the model. kUnsupported names the nodes that have no kernel for the GPU.
+  static Result<std::unique_ptr<OrtCudaInstance>> Create(OrtLibraryPtr library, gpu::ContextPtr context,
+                                                         const ModelSource& source,
+                                                         const SessionOptions& options);
+  OrtCudaInstance(const OrtCudaInstance&) = delete;
+  OrtCudaInstance& operator=(const OrtCudaInstance&) = delete;
+
+  const OrtTensors& tensors() const { return tensors_; }
+  const gpu::Context& context() const { return *context_; }
+
+  // `inputs` in the order of tensors().inputs, `wanted` indices of tensors().outputs. Pixels (UINT8) for the
+  // input of SessionOptions::pixels are normalised on the device.
+  struct Answer {
+    std::vector<Tensor> outputs;
+    DeviceStages stages;
+  };
+  Result<Answer> Run(const std::vector<const Tensor*>& inputs, const std::vector<size_t>& wanted);
+
+ private:
+  // A tensor's place on the host, which the device reads by itself, and on the device. Both grow.
+  struct Place {
+    gpu::Memory host, device;
+  };
+  OrtCudaInstance(OrtLibraryPtr library, gpu::ContextPtr context, const SessionOptions& options)
+      : library_(std::move(library)), context_(std::move(context)), options_(options) {}
+  Status Load(const ModelSource& source);
+  Result<std::shared_ptr<OrtSessionOptions>> MakeOptions(bool refuses_cpu) const;
+  Result<std::shared_ptr<OrtSession>> Open(const ModelSource& source, OrtSessionOptions* options) const;
+  std::string LeftOver(const ModelSource& source) const;
+  Status LoadKernel();
+
+  Status Reserve(Place& place, size_t host_bytes, size_t device_bytes) const;
+  Result<OrtValuePtr> OnDevice(const gpu::Memory& memory, const TensorInfo& info, const Shape& shape) const;
+  Status Upload(const std::vector<const Tensor*>& inputs);
+  Status Normalise(const Tensor& pixels, size_t input);
+  Status Bind(const std::vector<const Tensor*>& inputs, const std::vector<size_t>& wanted, int64_t rows);
+  Status Compute(int64_t rows);
+  Result<std::vector<Tensor>> Download(const std::vector<size_t>& wanted, int64_t rows);
+  Result<Tensor> Copied(size_t output, OrtValue* value);
+  // The shape of an output at a batch of `rows`, where the model says it.
+  std::optional<Shape> ShapeOf(size_t output, int64_t rows) const;
+  bool TakesPixels(const Tensor& tensor) const;
+  Status Check(OrtStatus* status, std::string_view what) const;
+
+  const OrtLibraryPtr library_;
+  const gpu::ContextPtr context_;
+  const SessionOptions options_;
+  gpu::Stream stream_;
+  gpu::Kernel kernel_;
+  gpu::Memory table_;  // of pixels' values
+  std::shared_ptr<OrtSession> session_;
+  std::shared_ptr<OrtMemoryInfo> memory_info_;
+  std::shared_ptr<OrtIoBinding> binding_;
+  std::map<int64_t, std::shared_ptr<OrtRunOptions>> run_options_;  // by rows
+  OrtTensors tensors_;
+  std::vector<Place> inputs_, outputs_, pixels_;
+  std::vector<bool> told_;  // by output: whether its shape is as the model says
+  bool batched_ = false;    // whether the first dimensions are free
+};
+
+// The nodes that the library's log places on the CPU: "Shape (/Shape), Gather (/Gather_1)"; empty where it
+// names none. `log` has its messages, one a line.
+std::string NodesOnCpu(std::string_view log);
+
+}  // namespace weir::infer
