@@ -39,6 +39,9 @@ void AddWhere(Flags& flags, LoadFlags& w) {
                  "header of every request, \"Name: value\"; metadata over gRPC; may be given again");
   flags.Text("--engine", w.engine,
              "engine of a model in this process: onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms");
+  flags.Text("--device", w.device,
+             "device of a model in this process, as in weir run: cpu (default), cuda:N, gpu:N, npu");
+  flags.Switch("--cuda-graph", w.cuda_graph, "launch each batch whole (CUDA, in this process)");
   flags.Text("--precision", w.precision, "arithmetic of a model in this process, as in weir run");
   flags.Integer("--engine-threads", w.engine_threads, 0, 4096,
                 "CPU threads of the engine in this process (0: all)");

@@ -41,7 +41,17 @@ std::optional<int> ParseFlags(const Arguments& arguments, RunFlags& w) {
   flags.Text(
       "--engine", w.engine,
       "engine: onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms (default: as the model says)");
-  flags.Text("--precision", w.precision, "arithmetic of the model's floats: f32 (default), bf16, f16");
+  flags.Text(
+      "--device", w.device,
+      "device: cpu (default), cuda:N, cuda:UUID, cuda:all, gpu:N or npu (Intel, with openvino); several "
+      "with commas");
+  flags.Choice("--preprocess", w.preprocess, run::PreprocessPlaces(),
+               "place where pixels are normalised: cpu (default), or gpu (CUDA: a quarter of the bytes)");
+  flags.Switch("--cuda-graph", w.cuda_graph, "record each batch size once and launch it whole (CUDA)");
+  flags.Integer64("--gpu-memory-mb", w.gpu_memory_mb, 0, 1 << 24,
+                  "most MiB that an instance on CUDA takes (0: no limit)");
+  flags.Text("--precision", w.precision,
+             "arithmetic of the model's floats: f32 (default), bf16, f16, and tf32 on CUDA");
   flags.Integer("--threads", w.threads, 0, 4096,
                 "CPU threads of the engine in all (0: all that this process may use)");
   flags.Integer("--streams", w.streams, 0, 4096,

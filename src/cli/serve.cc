@@ -100,6 +100,8 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
               "model to load at the start, with explicit; * for all; may be given again", false);
   flags.Text("--engine", s.engine,
              "engine of all models, instead of their own: onnxruntime, openvino or emulated:...");
+  flags.Text("--device", s.device,
+             "device of all models, instead of their own: cpu, cuda:N, cuda:UUID, cuda:all, gpu:N or npu");
   flags.Integer("--threads", s.threads, 0, 4096, "CPU threads of each model (0: as its configuration says)");
   flags.Text("--cache-dir", s.cache_dir, "folder for compiled models");
   AddListenFlags(flags, w);
@@ -206,8 +208,11 @@ Result<int> ServeModels(Wanted& w, serve::Logger& logger, const std::stop_token&
     stuck =
         !Announce(console, serve::AnnouncementText(console.style(), result), result.ToJson(), logger, stop);
   }
-  WaitForStop(stop);
-  if (server->Stop()) return kDone;
+  const auto lost = server->WaitUntilLost(stop);
+  if (lost)
+    logger.Write(serve::LogLevel::kError,
+                 fmt::format("{}: the server ends, so that it can be started again", *lost));
+  if (server->Stop()) return lost ? kJobFailed : kDone;
   logger.Write(
       serve::LogLevel::kError,
       fmt::format("some work was still under way after {} s: raise --exit-timeout-secs", w.exit_timeout_s));

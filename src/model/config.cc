@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <climits>
 #include <utility>
 
 #include "base/json.h"
+#include "infer/device.h"
 #include "model/config_keys.h"
 #include "model/config_message.h"
 
@@ -26,15 +26,19 @@ constexpr size_t kMaxText = 16 << 20;
 constexpr size_t kMaxRank = 64;
 constexpr int kMaxNesting = 32;
 constexpr std::array<std::string_view, 3> kBackends = {"onnxruntime", "openvino", "emulated"};
-constexpr std::array<std::string_view, 9> kParameters = {"engine",
-                                                         "precision",
-                                                         "threads",
-                                                         "streams",
-                                                         "cpus",
-                                                         "identities",
-                                                         "identities_false_alarms",
-                                                         "identities_threshold",
-                                                         "identities_best"};
+constexpr std::array<std::string_view, 13> kParameters = {"engine",
+                                                          "device",
+                                                          "preprocess",
+                                                          "cuda_graph",
+                                                          "gpu_memory_mb",
+                                                          "precision",
+                                                          "threads",
+                                                          "streams",
+                                                          "cpus",
+                                                          "identities",
+                                                          "identities_false_alarms",
+                                                          "identities_threshold",
+                                                          "identities_best"};
 // Parameters that a server adds to the configuration it reports; clients may send them back.
 constexpr std::array kToldParameters = {"recipe", "labels", "precision_in_force"};
 
@@ -232,23 +236,28 @@ Status CheckCount(const std::string& key, const std::string& text) {
   return Invalid(fmt::format("parameter \"{}\" is \"{}\"; it must be a whole number, 0 or more", key, text));
 }
 
+Status CheckWord(const std::string& key, const std::string& text, std::array<const char*, 2> words) {
+  if (text == words[0] || text == words[1]) return {};
+  return Invalid(
+      fmt::format("parameter \"{}\" is \"{}\"; it must be {} or {}", key, text, words[0], words[1]));
+}
+
 Status ReadParameters(const pb::ModelConfig& message, std::string_view text, Config& config) {
   for (const auto& [key, value] : message.parameters()) {
     if (std::ranges::find(kParameters, key) == kParameters.end()) {
       return Unsupported(fmt::format("{}parameter \"{}\" is not supported; those that are: {}",
                                      LineOf(text, key), key, fmt::join(kParameters, ", ")));
     }
-    if (key == "threads" || key == "streams") TRY_STATUS(CheckCount(key, value.string_value()));
+    if (key == "threads" || key == "streams" || key == "gpu_memory_mb")
+      TRY_STATUS(CheckCount(key, value.string_value()));
     if (key == "cpus") TRY_STATUS(ParseCpus(value.string_value()));
+    if (key == "device")
+      if (const auto devices = infer::ParseDevices(value.string_value()); !devices)
+        return Invalid(fmt::format("parameter \"device\": {}", devices.error().message));
+    if (key == "preprocess") TRY_STATUS(CheckWord(key, value.string_value(), {"cpu", "gpu"}));
+    if (key == "cuda_graph") TRY_STATUS(CheckWord(key, value.string_value(), {"off", "on"}));
     config.parameters[key] = value.string_value();
   }
-  int64_t instances = 0;
-  for (const auto& group : message.instance_group()) {
-    if (group.count() < 0) return Invalid("instance_group has a negative count");
-    instances += std::max(group.count(), 1);
-  }
-  if (instances > INT_MAX) return Invalid("instance_group has too many instances");
-  if (instances > 0) config.parameters.emplace("streams", fmt::format("{}", instances));
   return {};
 }
 
@@ -289,6 +298,7 @@ Result<Config> ReadMessage(const pb::ModelConfig& message, std::string_view text
   if (config.max_batch < 0) return Invalid("max_batch_size is negative");
   TRY_STATUS(ReadTensors(message, config));
   TRY_STATUS(ReadParameters(message, text, config));
+  TRY_STATUS(ReadInstanceGroups(message, config));
   TRY_STATUS(ReadVersionPolicy(message, config));
   TRY_STATUS(ReadModelFile(message, config));
   TRY_STATUS(ReadDynamicBatching(message, config));

@@ -74,7 +74,7 @@ struct Config {
   std::vector<ConfigTensor> outputs;
   VersionPolicy versions;
   std::string model_file = "model.onnx";
-  std::map<std::string, std::string> parameters;  // "engine", "precision", "threads", "streams", "cpus"
+  std::map<std::string, std::string> parameters;  // "engine", "device", "precision", "streams" ...
   std::optional<DynamicBatching> dynamic_batching;
   std::vector<WarmUp> warm_ups;
   // All of it as the bytes of an inference.ModelConfig.
@@ -83,7 +83,7 @@ struct Config {
 
 // kUnsupported names the line and the field, value or parameter that is not supported: nothing is passed
 // over. kInvalidArgument for what is not protobuf text, or makes no sense. `instance_group` becomes the
-// parameter "streams".
+// parameter "streams", and one of GPUs becomes "device" too.
 Result<Config> ParseConfig(std::string_view text);
 // The same of the configuration as JSON, with the same field names.
 Result<Config> ParseConfigJson(std::string_view json);

@@ -12,7 +12,7 @@
 namespace weir::model {
 
 struct ConfigChange {
-  // "engine", "precision", "threads", "streams", "cpus"; put over those that are there, an empty value takes
+  // "engine", "device", "precision", "streams" ...; put over those that are there, an empty value takes
   // one away. "streams" also takes an instance_group away, which says the same.
   std::map<std::string, std::string> parameters;
   std::optional<int> max_batch_size;  // of requests

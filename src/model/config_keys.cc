@@ -18,12 +18,11 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
 // Keys of Triton's model_config.proto that are not supported; supported ones are in our own file.
-constexpr std::array<std::string_view, 30> kOfTriton = {"allow_ragged_batch",
+constexpr std::array<std::string_view, 29> kOfTriton = {"allow_ragged_batch",
                                                         "batch_input",
                                                         "batch_output",
                                                         "cc_model_filenames",
                                                         "ensemble_scheduling",
-                                                        "gpus",
                                                         "host_policy",
                                                         "is_non_linear_format_io",
                                                         "is_shape_tensor",

@@ -19,6 +19,8 @@ pb::DataType DataTypeOf(infer::DType dtype);
 // Fills `config` from the parts of `message` that say how calls wait and how the model is warmed up.
 Status ReadDynamicBatching(const pb::ModelConfig& message, Config& config);
 Status ReadWarmUps(const pb::ModelConfig& message, Config& config);
+// The parameters "device" and "streams" of its instance groups, where the parameters do not say them.
+Status ReadInstanceGroups(const pb::ModelConfig& message, Config& config);
 
 inline std::unexpected<Error> InvalidConfig(std::string message) {
   return Fail(ErrorCode::kInvalidArgument, std::move(message));

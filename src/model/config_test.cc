@@ -79,13 +79,33 @@ TEST(Config, RefusesUnsupportedFieldsByNameAndLine) {
 }
 
 TEST(Config, RefusesUnsupportedValuesByNameAndLine) {
-  EXPECT_EQ(ErrorOf("\ninstance_group { kind: KIND_GPU }").message, "line 2: KIND_GPU is not supported");
+  EXPECT_EQ(ErrorOf("\ninstance_group { kind: KIND_MODEL }").message, "line 2: KIND_MODEL is not supported");
   for (const char* text : {"backend: \"tensorrt\"", "platform: \"tensorflow_savedmodel\"",
                            "parameters { key: \"intra_op_thread_count\" value: { string_value: \"1\" } }"}) {
     EXPECT_EQ(ErrorOf(text).code, ErrorCode::kUnsupported) << text;
   }
   EXPECT_THAT(ErrorOf("name: \"m\"\nbackend: \"tensorrt\"").message,
               HasSubstr("line 2: backend \"tensorrt\""));
+}
+
+TEST(Config, ReadsInstancesOnGpus) {
+  const auto on = [](const char* text) { return ParseConfig(text).value().parameters; };
+  using Parameters = std::map<std::string, std::string>;
+  EXPECT_EQ(on("instance_group { kind: KIND_GPU gpus: [0, 1] count: 2 }"),
+            (Parameters{{"device", "cuda:0,cuda:1"}, {"streams", "2"}}));
+  EXPECT_EQ(on("instance_group { kind: KIND_GPU }"), (Parameters{{"device", "cuda:all"}, {"streams", "1"}}));
+  EXPECT_EQ(on("instance_group [ { kind: KIND_GPU gpus: 0 }, { kind: KIND_GPU gpus: 2 } ]"),
+            (Parameters{{"device", "cuda:0,cuda:2"}, {"streams", "1"}}));
+  EXPECT_EQ(on("parameters { key: \"device\" value { string_value: \"gpu:1\" } }"),
+            (Parameters{{"device", "gpu:1"}}));
+  for (const char* text :
+       {"instance_group [ { kind: KIND_GPU gpus: 0 count: 2 }, { kind: KIND_GPU gpus: 1 } ]",
+        "instance_group [ { kind: KIND_GPU gpus: 0 }, { kind: KIND_CPU } ]", "instance_group { gpus: 0 }",
+        "instance_group { kind: KIND_GPU gpus: [0, 0] }", "instance_group { kind: KIND_GPU gpus: -1 }",
+        "parameters { key: \"device\" value { string_value: \"tpu\" } }",
+        "parameters { key: \"preprocess\" value { string_value: \"yes\" } }",
+        "parameters { key: \"cuda_graph\" value { string_value: \"true\" } }"})
+    EXPECT_FALSE(ParseConfig(text)) << text;
 }
 
 TEST(Config, RefusesWhatMakesNoSense) {

@@ -84,7 +84,8 @@ pb::ModelConfig Complete(const Model& model, const ServedForm& form) {
   message.clear_instance_group();
   pb::ModelInstanceGroup& group = *message.add_instance_group();
   group.set_name(form.name);
-  group.set_kind(pb::ModelInstanceGroup::KIND_CPU);
+  group.set_kind(form.gpus.empty() ? pb::ModelInstanceGroup::KIND_CPU : pb::ModelInstanceGroup::KIND_GPU);
+  for (const int gpu : form.gpus) group.add_gpus(gpu);
   group.set_count(form.instances);
   message.set_default_model_filename(model.config.model_file);
   for (const auto& [key, value] : form.parameters)

@@ -16,7 +16,8 @@ struct ServedForm {
   std::string name;
   std::vector<infer::TensorInfo> inputs, outputs;  // with the batch dimension, -1, where max_batch > 0
   int max_batch = 0;
-  int instances = 1;
+  int instances = 1;                              // in all, or on each of the GPUs
+  std::vector<int> gpus;                          // where CUDA computes, as CUDA counts them
   std::string engine;                             // "onnxruntime", ...
   std::map<std::string, std::string> parameters;  // beside those of the configuration
 };

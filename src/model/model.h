@@ -33,7 +33,7 @@ struct Model {
   // only.
   std::string label_file;
   std::map<std::string, std::string>
-      parameters;  // of the configuration: "engine", "precision", "threads", "streams", "cpus"
+      parameters;  // of the configuration: "engine", "device", "precision", "streams" ...
   // How it is served. The tensors as clients see them: where the configuration reshapes, not as the model has
   // them.
   std::vector<infer::TensorInfo> client_inputs, client_outputs;
@@ -70,10 +70,14 @@ Result<std::vector<std::string>> ServedVersions(const std::string& path, const s
 // The bytes of a file in the model folder's "warmup". Errors as OpenModel's for parts that lie outside.
 Result<Bytes> ReadWarmUpFile(const Model& model, const std::string& name, uint64_t max_bytes);
 
-// The settings of the configuration's parameters "precision", "threads" and "streams", for the caller to
-// override. Where it says nothing of streams, one a thread: batches side by side lose nothing to waiting for
-// one another.
+// The settings of the configuration's parameters, for the caller to override. Where it says nothing of
+// streams, one a thread: batches side by side lose nothing to waiting for one another.
 infer::SessionOptions SessionDefaults(const Model& model);
+
+// The same with pixels normalised on the GPU, where `wanted` or else the parameter "preprocess" is "gpu".
+// kInvalidArgument without a CUDA device, kUnsupported for a model whose input is not of pictures in FP32.
+Result<infer::SessionOptions> WithPreprocess(const Model& model, const std::string& wanted,
+                                             infer::SessionOptions options);
 
 // The engine that OpenSession opens for it.
 std::string EngineOf(const Model& model, const std::string& engine);

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/thread.h"
+#include "dataset/preparer.h"
 #include "model/model.h"
+#include "onnx/reduced.h"
 
 namespace weir::model {
 namespace {
@@ -41,13 +43,17 @@ Status CheckCpus(const Model& model) {
 Result<OpenedSession> Open(const Model& model, const std::string& engine,
                            const infer::SessionOptions& options, const Clock& clock) {
   OpenedSession opened;
-  opened.engine = TRY(infer::OpenEngine(engine, clock));
+  opened.engine = TRY(infer::OpenEngine(engine, clock, options.devices));
   if (model.path.empty() && opened.engine->name() != "emulated") {
     return Fail(ErrorCode::kInvalidArgument, engine +
                                                  " needs a model file, and this model has none: add "
                                                  "VERSION/model.onnx, or use an emulated engine");
   }
-  const infer::ModelSource source{.path = model.path, .inputs = model.inputs, .outputs = model.outputs};
+  infer::ModelSource source{.path = model.path, .onnx = {}, .inputs = model.inputs, .outputs = model.outputs};
+  const bool is_cuda = !options.devices.empty() && options.devices.front().kind == infer::Device::Kind::kCuda;
+  if (is_cuda && (options.precision == "f16" || options.precision == "bf16"))
+    source.onnx = TRY(onnx::ReducePrecision(
+        model.path, options.precision == "f16" ? onnx::ReducedFloat::kFp16 : onnx::ReducedFloat::kBf16));
   opened.session = TRY(opened.engine->Load(source, options));
   return opened;
 }
@@ -75,10 +81,52 @@ Status KeepToCpusOf(const Model& model) {
       fmt::format("model {}: not all of the CPUs {} are there for this process", model.name, wanted->second));
 }
 
+Result<infer::PixelInput> PixelInputOf(const Model& model) {
+  const auto refuse = [&](const char* why) {
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("model {}: --preprocess gpu: {}: leave it out", model.name, why));
+  };
+  if (!model.recipe) return refuse("it has no recipe that says how pixels become its input");
+  const dataset::Recipe& recipe = *model.recipe;
+  const auto size = recipe.geometry.OutputSize();
+  if (!size || model.inputs.size() != 1 || model.inputs.front().shape.size() != 4)
+    return refuse("its input is not one of pictures of one size");
+  if (recipe.datatype != dataset::ElementType::kFp32 || model.inputs.front().dtype != infer::DType::kFp32)
+    return refuse("its input is not FP32, so there is nothing to normalise");
+  return infer::PixelInput{.input = model.inputs.front().name,
+                           .width = size->width,
+                           .height = size->height,
+                           .channels = recipe.geometry.channel_count(),
+                           .planar = recipe.layout == dataset::Layout::kNchw,
+                           .table = dataset::LevelValues(recipe)};
+}
+
+Result<infer::SessionOptions> WithPreprocess(const Model& model, const std::string& wanted,
+                                             infer::SessionOptions options) {
+  const auto own = model.parameters.find("preprocess");
+  const std::string where = !wanted.empty() ? wanted : own != model.parameters.end() ? own->second : "cpu";
+  if (where != "gpu") return options;
+  const bool is_cuda = !options.devices.empty() && options.devices.front().kind == infer::Device::Kind::kCuda;
+  if (!is_cuda)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "--preprocess gpu: pixels are normalised on CUDA devices only: give --device cuda:0, or leave "
+        "it out");
+  options.pixels = TRY(PixelInputOf(model));
+  return options;
+}
+
 infer::SessionOptions SessionDefaults(const Model& model) {
-  infer::SessionOptions options{.streams = 0};
+  infer::SessionOptions options;
+  options.streams = 0;
   for (const auto& [key, value] : model.parameters) {
     if (key == "precision") options.precision = value;
+    if (key == "device") options.devices = infer::ParseDevices(value).value_or(std::vector<infer::Device>{});
+    if (key == "cuda_graph") options.cuda_graph = value == "on";
+    if (key == "gpu_memory_mb") {
+      std::from_chars(value.data(), value.data() + value.size(), options.gpu_memory_bytes);
+      options.gpu_memory_bytes <<= 20;
+    }
     if (key == "threads") std::from_chars(value.data(), value.data() + value.size(), options.threads);
     if (key == "streams") std::from_chars(value.data(), value.data() + value.size(), options.streams);
   }

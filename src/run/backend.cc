@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "infer/device.h"
 #include "oip/client.h"
 
 namespace weir::run {
@@ -72,6 +73,8 @@ Status Backend::Aim(Target target, std::optional<int> max_batch, const BackendOp
   if (target_.fixed_batch) batch_ = *target_.fixed_batch;
   return {};
 }
+
+std::vector<std::string> PreprocessPlaces() { return infer::PreprocessPlaces(); }
 
 void Backend::FixBatch(int batch) { target_.fixed_batch = batch; }
 

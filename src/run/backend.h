@@ -23,14 +23,21 @@ namespace weir::run {
 struct BackendOptions {
   std::string model;                    // a file, a folder or a URL
   std::string balance = "round-robin";  // over several servers
-  std::string recipe, payload = "tensor", engine, precision, cache_dir, mode = "async";
+  std::string recipe, payload = "tensor", engine, device, precision, cache_dir, mode = "async";
   int threads = 0, streams = 0;  // of the engine; 0: as the engine likes
   int batch = 0, in_flight = 0;  // pictures a batch, batches submitted; 0: the backend's own choice
   int64_t max_pixels = 100'000'000;
   bool tolerate_damage = false;
 
+  std::string preprocess;  // "cpu" or "gpu"; empty: as the model says
+  bool cuda_graph = false;
+  int64_t gpu_memory_mb = 0;  // of an instance; 0: no limit
+
   bool sync() const { return mode == "sync"; }
 };
+
+// Returns where pixels may be normalised: "cpu", "gpu".
+std::vector<std::string> PreprocessPlaces();
 
 // A backend in words and figures, for results. Empty and absent: not known, or of the other kind of backend.
 struct BackendDescription {

@@ -33,7 +33,7 @@ class LocalBackend final : public Backend {
   void Attribute(double cpu_s, monitor::Resources& resources, Costs& costs) const override;
 
  private:
-  infer::SessionOptions SessionOptions() const;
+  Result<infer::SessionOptions> SessionOptions() const;
 
   const BackendOptions& options_;
   const Clock& clock_;
@@ -52,9 +52,13 @@ Status LocalBackend::Open() {
 
 // The user's options come first, then the model's configuration, then one stream a thread. In sync mode all
 // threads work on one batch together, which is fastest.
-infer::SessionOptions LocalBackend::SessionOptions() const {
+Result<infer::SessionOptions> LocalBackend::SessionOptions() const {
   infer::SessionOptions options = model::SessionDefaults(model_);
   if (!options_.precision.empty()) options.precision = options_.precision;
+  if (!options_.device.empty())
+    options.devices = TRY_CONTEXT(infer::ParseDevices(options_.device), "--device");
+  if (options_.cuda_graph) options.cuda_graph = true;
+  if (options_.gpu_memory_mb > 0) options.gpu_memory_bytes = options_.gpu_memory_mb << 20;
   if (options_.threads > 0) options.threads = options_.threads;
   if (options_.streams > 0) {
     options.streams = options_.streams;
@@ -63,24 +67,31 @@ infer::SessionOptions LocalBackend::SessionOptions() const {
   }
   options.cache_dir = options_.cache_dir;
   options.batch = batch();
-  return options;
+  options.batches = {batch()};
+  return model::WithPreprocess(model_, options_.preprocess, std::move(options));
 }
 
 Status LocalBackend::Load() {
   const Instant before = clock_.Now();
-  opened_ = TRY(model::OpenSession(model_, options_.engine, SessionOptions(), clock_));
+  opened_ = TRY(model::OpenSession(model_, options_.engine, TRY(SessionOptions()), clock_));
   prepare_s_ = Seconds(clock_.Now() - before);
   const infer::Shape& compiled = opened_.session->inputs().front().shape;
   if (!compiled.empty() && compiled.front() > 0) FixBatch(static_cast<int>(compiled.front()));
+  if (opened_.session->pixels()) {  // which are then the application's input
+    target_.recipe.layout = dataset::Layout::kNhwc;
+    target_.recipe.datatype = dataset::ElementType::kUint8;
+    const infer::PixelInput pixels = *opened_.session->pixels();
+    target_.input.dtype = infer::DType::kUint8;
+    target_.input.shape = {target_.input.shape.front(), pixels.height, pixels.width, pixels.channels};
+  }
   runner_ = TRY(infer::Runner::Create(opened_.session, clock_, {.max_queue = in_flight() + 1}));
   return {};
 }
 
 std::string LocalBackend::Title() const {
   const std::string version = opened_.engine->version();  // the build behind the first dash is for the JSON
-  return fmt::format("{} {}, {}, {} in {}", opened_.engine->name(), version.substr(0, version.find('-')),
-                     opened_.session->precision(), Count(opened_.session->threads(), "thread"),
-                     Count(opened_.session->streams(), "stream"));
+  return fmt::format("{} {}, {}, {}", opened_.engine->name(), version.substr(0, version.find('-')),
+                     opened_.session->precision(), infer::PlacesText(*opened_.session));
 }
 
 BackendDescription LocalBackend::Describe() const {
@@ -100,14 +111,20 @@ BackendDescription LocalBackend::Describe() const {
 // use; the load of a CPU engine is that of its threads.
 monitor::ResourceMonitor::Options LocalBackend::WatchOptions() const {
   monitor::ResourceMonitor::Options options;
-  if (!opened_.session->invents_answers() || !opened_.session->Stats()) return options;
-  options.device_label = "emulated";
-  options.device_busy = [&session = *opened_.session] {
+  if (!opened_.session->Stats()) return options;
+  const auto busy = [&session = *opened_.session] {
     Duration sum{};
     const infer::EngineStats stats = *session.Stats();
     for (const Duration busy : stats.busy) sum += busy;
     return stats.busy.empty() ? sum : sum / static_cast<int64_t>(stats.busy.size());
   };
+  if (opened_.session->invents_answers()) {
+    options.device_label = "emulated";
+    options.device_busy = busy;
+  } else {
+    options.gpu_events = busy;
+    options.gpu_uuids = opened_.session->gpu_uuids();
+  }
   return options;
 }
 

@@ -26,6 +26,10 @@ std::unexpected<Error> Invalid(std::string message) {
 // Refuses flags of an engine in this process: a server's engine has its own settings.
 Status RefuseLocalFlags(const BackendOptions& options) {
   const std::pair<const char*, bool> local[] = {{"--engine", !options.engine.empty()},
+                                                {"--device", !options.device.empty()},
+                                                {"--preprocess", !options.preprocess.empty()},
+                                                {"--cuda-graph", options.cuda_graph},
+                                                {"--gpu-memory-mb", options.gpu_memory_mb > 0},
                                                 {"--precision", !options.precision.empty()},
                                                 {"--threads", options.threads > 0},
                                                 {"--streams", options.streams > 0},

@@ -131,7 +131,9 @@ Status LoadedModel::MakeServed(Metrics& metrics) {
         .inputs = form->inputs,
         .outputs = form->outputs,
         .max_batch = m.serving_max_batch,
-        .instances = std::max(1, parts_.session->streams()),
+        .instances = std::max(
+            1, parts_.session->streams() / std::max(1, static_cast<int>(parts_.session->gpus().size()))),
+        .gpus = parts_.session->gpus(),
         .engine = engine(),
         .parameters = {{"engine", parts_.engine_spec}, {"precision_in_force", parts_.session->precision()}}};
     if (m.recipe) {
@@ -204,6 +206,7 @@ void LoadedModel::BeginProbe(std::function<void()> done) {
 }
 
 Status LoadedModel::CheckEngine(Instant now) const {
+  if (const auto why = parts_.session->lost()) return Fail(ErrorCode::kOverloaded, *why);
   if (dead()) return Fail(ErrorCode::kOverloaded, "its engine fails every call");
   const auto hung = hang(now);
   if (!hung) return {};

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/thread.h"
 #include "base/utf8.h"
@@ -28,6 +30,18 @@ Status CheckShare(const infer::SessionOptions& asked, const infer::Session& sess
       fmt::format("instance_group (or the parameter streams) asks for {} instances, and the engine "
                   "computes {} side by side: {}",
                   asked.streams, session.streams(), remedy));
+}
+
+// The sizes of the batches that may come, for an accelerator to warm up for: every one up to 64, then the
+// doubles and the largest.
+std::vector<int> BatchesOf(const model::Model& model) {
+  constexpr int kEvery = 64;
+  const int most = std::max(1, model.fixed_batch.value_or(model.serving_max_batch));
+  if (model.fixed_batch) return {most};
+  std::vector<int> batches;
+  for (int rows = 1; rows <= most; rows = rows < kEvery ? rows + 1 : 2 * rows) batches.push_back(rows);
+  if (batches.back() != most) batches.push_back(most);
+  return batches;
 }
 
 class FileLoader final : public Loader {
@@ -63,8 +77,14 @@ class FileLoader final : public Loader {
   Result<std::unique_ptr<LoadedModel>> Start(model::Model model, const std::string& version) const {
     TRY_STATUS(model::KeepToCpusOf(model));
     infer::SessionOptions wanted = model::SessionDefaults(model);
+    if (!options_.device.empty())
+      wanted.devices = TRY_CONTEXT(infer::ParseDevices(options_.device), "--device");
     if (options_.threads > 0) wanted.threads = options_.threads;
     wanted.cache_dir = options_.cache_dir;
+    wanted.batches = BatchesOf(model);
+    auto preprocessed = model::WithPreprocess(model, "", std::move(wanted));
+    if (!preprocessed) return std::unexpected(std::move(preprocessed).error());
+    wanted = *std::move(preprocessed);
     model::OpenedSession opened = TRY(model::OpenSession(model, options_.engine, wanted, clock_));
     if (const Status share = CheckShare(wanted, *opened.session); !share)
       return Context("model " + model.name, share.error());

@@ -31,6 +31,7 @@ class Loader {
 
 struct LoaderOptions {
   std::string engine;  // instead of the models' own; empty: theirs
+  std::string device;  // instead of the models' own; empty: theirs
   int threads = 0;     // of each model, instead of the models' own; 0: theirs
   std::string cache_dir;
   int max_queue = 256;  // calls, where a model's configuration does not say

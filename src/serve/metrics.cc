@@ -94,9 +94,26 @@ struct MetricFamilies {
       Gauges("nv_inference_pending_request_count", "Requests that wait for the engine");
   Family<prometheus::Gauge>& busy =
       Gauges("weir_accelerator_busy_seconds",
-             "Time in which the emulated accelerator's streams computed, since it was loaded");
+             "Time in which the accelerator computed, summed over its streams or GPUs, since it was loaded");
   Family<prometheus::Gauge>& streams =
-      Gauges("weir_accelerator_streams", "Streams of the emulated accelerator");
+      Gauges("weir_accelerator_streams", "Streams of the emulated accelerator, or GPUs of a real one");
+  Family<prometheus::Gauge>& gpu_utilization = Gauges(
+      "nv_gpu_utilization", "Share of the time in which some kernel ran on the GPU, 0 to 1, as NVML tells");
+  Family<prometheus::Gauge>& gpu_memory_total = Gauges("nv_gpu_memory_total_bytes", "Memory of the GPU");
+  Family<prometheus::Gauge>& gpu_memory_used = Gauges("nv_gpu_memory_used_bytes", "Memory of the GPU in use");
+  Family<prometheus::Gauge>& gpu_power = Gauges("nv_gpu_power_usage", "Power of the GPU in watts");
+  Family<prometheus::Gauge>& gpu_power_limit =
+      Gauges("nv_gpu_power_limit", "Limit of the GPU's power in watts");
+  Family<prometheus::Counter>& gpu_energy =
+      Counters("nv_energy_consumption", "Energy of the GPU in joules, since its driver was loaded");
+  Family<prometheus::Gauge>& gpu_activity =
+      Gauges("weir_gpu_activity",
+             "Share of the time in which a part of the GPU was active, 0 to 1 (NVML's GPM), "
+             "since the scrape before");
+  Family<prometheus::Gauge>& gpu_xid =
+      Gauges("weir_gpu_xid", "The last critical error (XID) of the GPU; 0: none");
+  Family<prometheus::Gauge>& gpu_ecc =
+      Gauges("weir_gpu_ecc_errors", "Uncorrected memory errors of the GPU since its driver was loaded");
   prometheus::Counter& cpu =
       Counters("process_cpu_seconds_total", "CPU time of the server, user and system").Add({});
   prometheus::Gauge& resident =
@@ -259,6 +276,37 @@ void Metrics::SetProcess(Duration cpu, int64_t resident_bytes) {
   MutexLock lock(mutex_);
   RaiseTo(Seconds(cpu), families_->cpu);
   families_->resident.Set(static_cast<double>(resident_bytes));
+}
+
+void Metrics::SetGpus(const std::vector<monitor::GpuDevice>& devices,
+                      const std::vector<monitor::GpuSample>& samples) {
+  MutexLock lock(mutex_);
+  for (size_t i = 0; i < std::min(devices.size(), samples.size()); ++i) {
+    const monitor::GpuDevice& device = devices[i];
+    const monitor::GpuSample& sample = samples[i];
+    const Labels labels{{"gpu_uuid", device.uuid.empty() ? device.name : device.uuid}};
+    const auto set = [&](Family<prometheus::Gauge>& family, const auto& value, double scale = 1) {
+      if (value) family.Add(labels).Set(scale * static_cast<double>(*value));
+    };
+    set(families_->gpu_utilization, sample.percent, 0.01);
+    set(families_->gpu_memory_total, device.memory_bytes);
+    set(families_->gpu_memory_used, sample.memory_bytes);
+    set(families_->gpu_power, sample.power_watts);
+    set(families_->gpu_power_limit, device.power_limit_w);
+    set(families_->gpu_ecc, sample.ecc_errors);
+    families_->gpu_xid.Add(labels).Set(static_cast<double>(sample.xid.value_or(0)));
+    if (sample.energy_j) RaiseTo(*sample.energy_j, families_->gpu_energy.Add(labels));
+    const std::pair<const char*, std::optional<double>> activities[] = {{"graphics", sample.graphics_percent},
+                                                                        {"sm", sample.sm_percent},
+                                                                        {"tensor", sample.tensor_percent},
+                                                                        {"dram", sample.dram_percent},
+                                                                        {"jpeg", sample.jpeg_percent}};
+    for (const auto& [part, percent] : activities) {
+      Labels of_part = labels;
+      of_part["part"] = part;
+      if (percent) families_->gpu_activity.Add(of_part).Set(0.01 * *percent);
+    }
+  }
 }
 
 void Metrics::SetLogDropped(uint64_t lines) {

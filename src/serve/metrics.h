@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mutex.h"
+#include "monitor/gpu.h"
 #include "oip/api.h"
 #include "oip/grpc/admission.h"
 
@@ -96,6 +97,9 @@ class Metrics {
   void Refused(oip::GrpcRefusal refusal);
   // Sets the CPU time of this process so far, and its resident memory now.
   void SetProcess(Duration cpu, int64_t resident_bytes);
+  // Sets the state of the machine's GPUs, `samples` of `devices` in their order.
+  void SetGpus(const std::vector<monitor::GpuDevice>& devices,
+               const std::vector<monitor::GpuSample>& samples);
   // Lines of the log that nobody got, so far.
   void SetLogDropped(uint64_t lines);
 

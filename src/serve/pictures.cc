@@ -40,6 +40,16 @@ dataset::Size SizeOf(const ServedModel& served) {
   return served.loaded.model().recipe->geometry.OutputSize().value();
 }
 
+// The part that is left to the CPU: pixels stay as they are where the engine normalises them.
+dataset::Recipe RecipeOf(const ServedModel& served) {
+  dataset::Recipe recipe = *served.loaded.model().recipe;
+  if (served.loaded.session().pixels()) {
+    recipe.layout = dataset::Layout::kNhwc;
+    recipe.datatype = dataset::ElementType::kUint8;
+  }
+  return recipe;
+}
+
 }  // namespace
 
 image::Accepted<void> Preparers::Prepare(const dataset::Recipe& recipe, std::span<const std::byte> encoded,
@@ -76,7 +86,8 @@ PictureWork::PictureWork(std::shared_ptr<ServedModel> served, infer::Tensor inpu
                          Done done)
     : served_(std::move(served)),
       input_(std::move(input)),
-      item_bytes_(dataset::InputBytes(*served_->loaded.model().recipe, SizeOf(*served_))),
+      recipe_(RecipeOf(*served_)),
+      item_bytes_(dataset::InputBytes(recipe_, SizeOf(*served_))),
       preparers_(preparers),
       budget_(budget),
       still_wanted_(std::move(still_wanted)),
@@ -123,7 +134,7 @@ void PictureWork::Do(size_t piece) {
 }
 
 Status PictureWork::Make(size_t picture, std::byte* out) {
-  const dataset::Recipe& recipe = *served_->loaded.model().recipe;
+  const dataset::Recipe& recipe = recipe_;
   const auto bytes = pictures_[picture];
   if (served_->payload == Payload::kPixels) {
     const dataset::Size size = SizeOf(*served_);
@@ -160,12 +171,13 @@ void PictureWork::Finish() {
   const model::Model& model = served_->loaded.model();
   const dataset::Size size = SizeOf(*served_);
   const int64_t channels = model.recipe->geometry.channel_count(), rows = std::ssize(pictures_);
-  done_(infer::Tensor{.name = model.inputs.front().name,
-                      .dtype = model.inputs.front().dtype,
-                      .shape = model.recipe->layout == dataset::Layout::kNchw
-                                   ? infer::Shape{rows, channels, size.height, size.width}
-                                   : infer::Shape{rows, size.height, size.width, channels},
-                      .data = std::move(output)});
+  done_(infer::Tensor{
+      .name = model.inputs.front().name,
+      .dtype = served_->loaded.session().pixels() ? infer::DType::kUint8 : model.inputs.front().dtype,
+      .shape = recipe_.layout == dataset::Layout::kNchw
+                   ? infer::Shape{rows, channels, size.height, size.width}
+                   : infer::Shape{rows, size.height, size.width, channels},
+      .data = std::move(output)});
 }
 
 }  // namespace weir::serve

@@ -65,6 +65,7 @@ class PictureWork final : public DecodePool::Work {
 
   const std::shared_ptr<ServedModel> served_;
   const infer::Tensor input_;
+  const dataset::Recipe recipe_;  // the model's; without the normalising where a GPU does that
   const size_t item_bytes_;
   size_t pieces_, per_piece_;
   std::vector<std::span<const std::byte>> pictures_;

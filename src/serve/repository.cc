@@ -239,6 +239,17 @@ void Repository::WatchEngines() {
   for (const auto& loaded : suspects) loaded->BeginProbe([] {});
 }
 
+std::optional<std::string> Repository::Lost() const {
+  MutexLock lock(mutex_);
+  for (const auto& [name, entry] : models_) {
+    for (const auto& [number, version] : entry.versions) {
+      if (const auto why = version.loaded ? version.loaded->session().lost() : std::nullopt)
+        return Name(name, number) + ": " + *why;
+    }
+  }
+  return std::nullopt;
+}
+
 void Repository::Do(Job job) {
   if (job.kind == Job::Kind::kUnload) return UnloadNow(std::move(job));
   const Status loaded = LoadNow(job);

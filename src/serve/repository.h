@@ -71,6 +71,8 @@ class Repository {
   // Looks after the engines: logs which hang, fail at every call, or answer again, and begins to probe those
   // that are suspect. Waits for none of them. To be called about every second.
   void WatchEngines();
+  // Says why, once a device that some model computes on is lost to this process.
+  std::optional<std::string> Lost() const;
 
   // Begins to load the models whose files have changed, and to unload those whose files are gone; see
   // RepositoryScan. Does nothing unless the control is kPoll. To be called by one thread, every some seconds.

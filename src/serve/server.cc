@@ -15,6 +15,7 @@
 #include "http/error_body.h"
 #include "http/http_server.h"
 #include "http/work_pool.h"
+#include "monitor/gpu.h"
 #include "monitor/proc.h"
 #include "oip/grpc/server.h"
 #include "oip/http/cross_site.h"
@@ -62,6 +63,7 @@ class ServerInstance final : public Server {
   std::vector<oip::IndexEntry> Index() override { return api_->Index(false); }
   Result<oip::ModelMetadata> Metadata(const std::string& model) override { return api_->Metadata(model, ""); }
   bool Stop() override;
+  std::optional<std::string> WaitUntilLost(const std::stop_token& stop) override;
 
  private:
   Status StartServers();
@@ -80,6 +82,10 @@ class ServerInstance final : public Server {
   const Logger& logger_;
   const Log log_;
   FailureLog failures_;
+  std::unique_ptr<monitor::GpuReader> gpus_;  // null where there are none
+  Mutex lost_mutex_;
+  CondVar lost_changed_;
+  std::optional<std::string> lost_ GUARDED_BY(lost_mutex_);
   RefusalLog refusals_;
   Metrics metrics_;
   http::WorkPool json_pool_{{.name = "json", .threads = kJsonThreads}};
@@ -113,6 +119,7 @@ int ServerInstance::MostConnections(const char* protocol, int files_each) const 
 
 Status ServerInstance::Open() {
   max_connections_ = MostConnections("HTTP", 1);
+  if (auto gpus = monitor::GpuReader::Open()) gpus_ = *std::move(gpus);
   if (options_.allow_regions) regions_.emplace(options_.max_region_bytes);
   path_ = std::make_unique<InferencePath>(
       InferencePath::Options{.decode_threads = options_.decode_threads,
@@ -121,6 +128,7 @@ Status ServerInstance::Open() {
                              .compat = options_.compat},
       regions_ ? &*regions_ : nullptr, clock_, failures_);
   auto loader = MakeFileLoader({.engine = options_.engine,
+                                .device = options_.device,
                                 .threads = options_.threads,
                                 .cache_dir = options_.cache_dir,
                                 .max_queue = options_.max_queue},
@@ -143,6 +151,11 @@ Status ServerInstance::Open() {
   watch_ = StartThread("watch", [this](const std::stop_token& stop) {
     Every(kWatchEvery, stop, [this] {
       repository_->WatchEngines();
+      if (auto lost = repository_->Lost()) {
+        MutexLock lock(lost_mutex_);
+        lost_ = std::move(lost);
+        lost_changed_.NotifyAll();
+      }
       failures_.TellCounts();
     });
   });
@@ -287,9 +300,20 @@ void ServerInstance::Scrape(const http::HttpRequest& request, http::HttpResponde
     const auto process = stat ? monitor::ParseProcessStat(*stat) : std::nullopt;
     if (process) metrics_.SetProcess(ProcessCpuTime(), process->resident_bytes);
     metrics_.SetLogDropped(logger_.dropped());
+    if (gpus_) metrics_.SetGpus(gpus_->devices(), gpus_->Read());
     reply.body = {Bytes::Copy(metrics_.Text())};
   }
   responder.Send(std::move(reply));
+}
+
+std::optional<std::string> ServerInstance::WaitUntilLost(const std::stop_token& stop) {
+  const std::stop_callback on_stop(stop, [this] {
+    MutexLock lock(lost_mutex_);
+    lost_changed_.NotifyAll();
+  });
+  MutexLock lock(lost_mutex_);
+  while (!stop.stop_requested() && !lost_) lost_changed_.Wait(lost_mutex_);
+  return lost_;
 }
 
 bool ServerInstance::Stop() {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct ServerOptions {
   std::chrono::milliseconds poll_period{15'000};  // of Control::kPoll: between two looks at the files
   std::vector<std::string> load;                  // of explicit control: to begin with; "*": all
   std::string engine;                             // instead of the models' own; empty: theirs
+  std::string device;                             // of all models, instead of their own; empty: theirs
   int threads = 0;                                // of each model's engine, instead of its own; 0: its own
   std::string cache_dir;
 
@@ -74,6 +76,10 @@ class Server {
   virtual Status Ready() = 0;  // the reason why it is not
   virtual std::vector<oip::IndexEntry> Index() = 0;
   virtual Result<oip::ModelMetadata> Metadata(const std::string& model) = 0;
+
+  // Blocks until `stop` is asked for, or a device is lost so that nothing can be computed in this process any
+  // more: returns why.
+  virtual std::optional<std::string> WaitUntilLost(const std::stop_token& stop) = 0;
 
   // Not ready from now on; after the delay new work is refused, the work under way is finished, and the
   // models are let go. False: some work was still there when the time was over, and destroying the server

@@ -26,10 +26,14 @@ int64_t WallMilliseconds() {
 
 }  // namespace
 
+// The way to an accelerator and back is input and output, as in Triton.
 Phases PhasesOf(const infer::Times& times) {
+  const infer::DeviceStages device = times.device.value_or(infer::DeviceStages{});
   return {.queue = Between(times.queued, times.taken) + Between(times.handed, times.started),
-          .compute_input = Between(times.taken, times.handed),
-          .compute_infer = Between(times.started, times.done),
+          .compute_input = Between(times.taken, times.handed) + device.upload,
+          .compute_infer =
+              std::max(Duration{}, Between(times.started, times.done) - device.upload - device.download),
+          .download = device.download,
           .done = times.done};
 }
 
@@ -39,7 +43,7 @@ infer::ServerDurations DurationsOf(const ServerTimes& stay, const infer::Times& 
                                    .queue = phases.queue,
                                    .compute_input = phases.compute_input,
                                    .compute_infer = phases.compute_infer,
-                                   .compute_output = Between(phases.done, stay.answered)};
+                                   .compute_output = Between(phases.done, stay.answered) + phases.download};
   durations.rest = stay.answered - stay.first_byte - durations.whole();
   return durations;
 }
@@ -53,7 +57,7 @@ uint64_t WallTime::MillisecondsAt(Instant when) const {
 
 uint64_t Statistics::Succeeded(const Answered& answered) {
   const Phases phases = PhasesOf(answered.times);
-  const Duration output = Between(phases.done, answered.answered);
+  const Duration output = Between(phases.done, answered.answered) + phases.download;
   MutexLock lock(mutex_);
   last_ = std::max(last_.value_or(answered.answered), answered.answered);
   totals_.inference_count += static_cast<uint64_t>(answered.rows);

@@ -58,6 +58,7 @@ class Statistics {
 // Waiting is queue, for a place in a batch as for the engine.
 struct Phases {
   Duration queue{}, compute_input{}, compute_infer{};
+  Duration download{};  // from an accelerator: part of the output's time, and before `done`
   std::optional<Instant> done;
 };
 Phases PhasesOf(const infer::Times& times);

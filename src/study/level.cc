@@ -209,6 +209,23 @@ Result<Json> CheckNetwork(const Json& level) {
   return network;
 }
 
+Result<Json> CheckDevice(const Json& level) {
+  const auto known = [](std::string_view device) {
+    if (device == "cpu" || device == "npu" || device == "cuda" || device == "gpu") return true;
+    for (const std::string_view kind : {"cuda:", "gpu:"}) {
+      if (device.starts_with(kind) && device.size() > kind.size()) return true;
+    }
+    return false;
+  };
+  if (!level.is_string()) return Refuse(fmt::format("{} is no device such as cuda:0", DumpJson(level)));
+  std::string_view rest = level.get_ref<const std::string&>();
+  const std::string_view first = rest.substr(0, rest.find(','));
+  if (!known(first))
+    return Refuse(
+        fmt::format("{} is no device: use cpu, cuda:N, cuda:all, cuda:UUID, gpu:N or npu", DumpJson(level)));
+  return level;
+}
+
 std::string NetworkText(const Json& level) {
   std::string text;
   if (level.contains("rate_gbit_per_s"))

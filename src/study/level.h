@@ -20,6 +20,8 @@ Result<Json> CheckServer(const Json& level);
 // "application", "closed", {rate_per_s, distribution}, or {streams, fps, deadline_ms}.
 Result<Json> CheckLoad(const Json& level);
 Result<Json> CheckServerBatching(const Json& level);
+// "cpu", "cuda:N", "cuda:UUID", "cuda:all", "gpu:N" or "npu", as --device has them; several with commas.
+Result<Json> CheckDevice(const Json& level);
 // "unshaped", or {rate_gbit_per_s, delay_us} or {variable: {low_gbit_per_s, high_gbit_per_s, every_ms},
 // delay_us}. A bare number is a rate; "variable" stands for from 1 to 5 Gbit/s, anew every 100 ms.
 Result<Json> CheckNetwork(const Json& level);

@@ -58,6 +58,8 @@ class Rules {
   void Load();
   void DataPath();
   void Engine();
+  void Device();
+  bool OnAccelerator() const { return Has("gpus") || Level("device") != "cpu"; }
   void Mode();
 
   Sense sense_;
@@ -74,9 +76,10 @@ void Rules::Architecture() {
   }
   const Json architecture = Level("architecture");
   if (architecture == "in-process") {
-    Without({"server", "protocol", "payload", "instances", "servers", "balancer", "server_batching",
-             "network", "placement"},
-            "there is no server in one process");
+    Without(
+        {"server", "protocol", "payload", "servers", "balancer", "server_batching", "network", "placement"},
+        "there is no server in one process");
+    if (!OnAccelerator()) Without({"instances"}, "there is no server in one process");
   } else if (architecture == "microservice") {
     Without({"network"}, "a microservice is on the host of the application");
   } else if (Level("payload") == "shared-memory") {
@@ -107,7 +110,8 @@ void Rules::Balancer() {
 
 void Rules::ServerOfOthers(const Json& server) {
   const std::string name = LevelText("server", server);
-  Without({"engine", "accelerator", "precision", "threads", "streams", "servers", "balancer"},
+  Without({"engine", "accelerator", "device", "gpus", "preprocess", "cuda_graph", "precision", "threads",
+           "streams", "servers", "balancer"},
           fmt::format("the server {} has settings of its own", name));
   if (!server.contains("repository"))
     Without({"instances", "server_batching"},
@@ -164,12 +168,26 @@ void Rules::Engine() {
   const auto is_emulated = [](const Json& level) {
     return level.is_string() && level.get_ref<const std::string&>().starts_with("emulated:");
   };
-  if (!is_emulated(Level("engine")) && !is_emulated(Level("accelerator"))) return;
-  Without({"threads", "streams", "instances"},
+  if (!is_emulated(Level("engine")) && !is_emulated(Level("accelerator"))) return Device();
+  Without({"device", "gpus", "preprocess", "cuda_graph", "threads", "streams", "instances"},
           "an emulated accelerator has no CPU threads, and its streams in its settings");
   if (Level("precision") != "f32")
     Drop(fmt::format("precision {}: an emulated accelerator has f32 only",
                      Level("precision").get<std::string>()));
+}
+
+// A GPU takes no CPU threads; what is of CUDA alone says nothing elsewhere.
+void Rules::Device() {
+  const bool is_cuda = Has("gpus") || Level("device").get<std::string>().starts_with("cuda");
+  if (Has("gpus") && Has("device")) {
+    if (!Level("device").get<std::string>().starts_with("cuda"))
+      Without({"gpus"}, fmt::format("device {} is none of CUDA", Level("device").get<std::string>()));
+    else
+      Without({"device"}, "gpus says which devices");
+  }
+  if (OnAccelerator()) Without({"threads"}, "an accelerator takes no CPU threads");
+  if (!is_cuda) Without({"preprocess", "cuda_graph"}, "the device is none of CUDA");
+  if (!is_cuda && Level("precision") == "tf32") Drop("precision tf32: only CUDA has it; give device: cuda:0");
 }
 
 void Rules::Mode() {

@@ -145,6 +145,19 @@ TEST(MakeSense, SetsNothingOfAServerThatRunsAlready) {
               Optional(HasSubstr("placement")));
 }
 
+TEST(MakeSense, KeepsWhatSaysSomethingOnADeviceOfCuda) {
+  const Json on =
+      MakeSense({{"device", "cuda:0"}, {"instances", 2}, {"threads", 4}, {"cuda_graph", "on"}}).factors;
+  EXPECT_EQ(on, (Json{{"device", "cuda:0"}, {"instances", 2}, {"cuda_graph", "on"}}));
+  const Sense cpu =
+      MakeSense({{"device", "cpu"}, {"instances", 2}, {"cuda_graph", "on"}, {"preprocess", "gpu"}});
+  EXPECT_EQ(cpu.factors, (Json{{"device", "cpu"}}));
+  EXPECT_THAT(MakeSense({{"precision", "tf32"}}).dropped, Optional(HasSubstr("only CUDA")));
+  EXPECT_FALSE(MakeSense({{"precision", "tf32"}, {"gpus", 2}}).dropped);
+  EXPECT_FALSE(
+      MakeSense({{"accelerator", "emulated:per_item=1ms"}, {"device", "cuda:0"}}).factors.contains("device"));
+}
+
 TEST(MakeSense, PutsFactorsIntoTheirOrder) {
   EXPECT_EQ(DumpJson(MakeSense({{"batch", 8}, {"architecture", "in-process"}}).factors),
             R"({"architecture":"in-process","batch":8})");

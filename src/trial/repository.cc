@@ -54,6 +54,9 @@ model::ConfigChange ChangeFor(const Setting& setting, const model::Model& model)
   if (!setting.engine.empty()) change.parameters["engine"] = setting.engine;
   if (!setting.is_emulated()) {
     change.parameters["precision"] = setting.precision;
+    if (!setting.device.empty()) change.parameters["device"] = setting.device;
+    if (!setting.preprocess.empty()) change.parameters["preprocess"] = setting.preprocess;
+    if (setting.cuda_graph) change.parameters["cuda_graph"] = "on";
     if (setting.threads > 0) change.parameters["threads"] = fmt::format("{}", setting.threads);
     // One a thread where nobody asks for a number: the server may have fewer CPUs than this process.
     const bool asked =
@@ -83,6 +86,7 @@ int StreamsOf(const Setting& setting, const model::Model& model) {
   if (setting.streams > 0 || setting.instances > 1) return std::max(1, setting.streams) * setting.instances;
   const infer::SessionOptions options = model::SessionDefaults(model);
   if (options.streams > 0) return options.streams;
+  if (setting.is_accelerated() || infer::IsAccelerator(options.devices)) return 1;  // on each device
   const int threads = setting.threads > 0 ? setting.threads : options.threads;
   return threads > 0 ? std::min(threads, UsableCpus()) : UsableCpus();
 }

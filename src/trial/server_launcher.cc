@@ -92,6 +92,12 @@ Result<launch::StartedServer> ServerLauncher::StartContainer(const Setting& sett
   if (setting.shared_memory)
     tool.run_options.insert(tool.run_options.end(),
                             {"--ipc=host", fmt::format("--user={}:{}", getuid(), getgid())});
+  // The device by CDI, and the engine for it, which no image has.
+  if (setting.device.starts_with("cuda")) {
+    tool.run_options.emplace_back("--device=nvidia.com/gpu=all");
+    if (const auto folder = infer::FindCudaFolder())
+      tool.run_options.push_back(fmt::format("--volume={}:/usr/lib/weir/cuda:ro", *folder));
+  }
   image.container.cpu_list = setting.server_cpus;
   image.start_timeout = options_.start_timeout;
   return TRY(launch::StartServer(image, tool, clock_));

@@ -135,6 +135,13 @@ Result<Setting> ReadSetting(const Json& factors) try {
   setting.engine = factors.value("engine", std::string());
   if (const auto accelerator = factors.value("accelerator", std::string("none")); accelerator != "none")
     setting.engine = accelerator;
+  setting.device = factors.value("device", std::string());
+  if (const int gpus = LevelOf(factors, "gpus").get<int>(); factors.contains("gpus")) {
+    setting.device = "cuda:0";
+    for (int gpu = 1; gpu < gpus; ++gpu) setting.device += fmt::format(",cuda:{}", gpu);
+  }
+  setting.preprocess = factors.value("preprocess", std::string());
+  setting.cuda_graph = LevelOf(factors, "cuda_graph") == "on";
   setting.precision = LevelOf(factors, "precision").get<std::string>();
   setting.threads = LevelOf(factors, "threads").get<int>();
   setting.streams = LevelOf(factors, "streams").get<int>();

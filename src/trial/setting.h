@@ -86,7 +86,10 @@ struct Setting {
   bool shared_memory = false;  // tensors reach the server so, not in requests
   std::optional<int64_t> images;
   int replication = 1;
-  std::string engine;  // with the accelerator in its place, where there is one; empty: as the model says
+  std::string engine;      // with the accelerator in its place, where there is one; empty: as the model says
+  std::string device;      // empty: as the model says
+  std::string preprocess;  // empty: as the model says
+  bool cuda_graph = false;
   std::string precision = "f32";
   int threads = 0, streams = 0, instances = 1;
   bool instances_given = false;  // else another server keeps its own number
@@ -98,6 +101,7 @@ struct Setting {
   std::vector<int> server_cpus, client_cpus;  // empty: all
   PageCache page_cache = PageCache::kAsItIs;
 
+  bool is_accelerated() const { return !device.empty() && device != "cpu"; }
   bool is_emulated() const { return engine.starts_with("emulated:"); }
 };
 

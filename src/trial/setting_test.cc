@@ -37,6 +37,15 @@ TEST(ReadSetting, PutsTheAcceleratorInTheEnginesPlace) {
   EXPECT_TRUE(setting.is_emulated());
 }
 
+TEST(ReadSetting, ReadsDevices) {
+  EXPECT_EQ(Read("{}").device, "");
+  EXPECT_EQ(Read(R"({"device": "cuda:1", "cuda_graph": "on", "preprocess": "gpu"})").device, "cuda:1");
+  const Setting two = Read(R"({"gpus": 2, "cuda_graph": "on"})");
+  EXPECT_EQ(two.device, "cuda:0,cuda:1");
+  EXPECT_TRUE(two.cuda_graph);
+  EXPECT_TRUE(two.is_accelerated());
+}
+
 TEST(ReadSetting, ReadsLevelsThatAreMaps) {
   const Setting setting =
       Read(R"({"architecture": "distributed", "load": {"rate_per_s": 50, "distribution": "poisson"},

@@ -103,11 +103,12 @@ Result<const TrialRunner::Reference*> TrialRunner::ReferenceOf(const Setting& se
   Setting plain{.model = setting.model,
                 .batch = setting.batch,
                 .engine = setting.is_emulated() ? "emulated:base=0ms" : setting.engine,
+                .device = setting.device,
                 .precision = setting.precision};
   // An accelerator's answers are the same at every batch; those of CPU engines nearly so.
   if (plain.is_emulated()) plain.batch = 8;
-  const std::string key = fmt::format("{}|{}|{}|{}", model.path.empty() ? model.folder : model.path,
-                                      data.path, plain.engine, plain.precision);
+  const std::string key = fmt::format("{}|{}|{}|{}|{}", model.path.empty() ? model.folder : model.path,
+                                      data.path, plain.engine, plain.device, plain.precision);
   const auto found = references_.find(key);
   if (found != references_.end()) return &found->second;
   const std::string folder = options_.folder + "/references";

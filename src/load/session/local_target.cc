@@ -21,10 +21,9 @@ class LocalTarget final : public Target {
   const infer::ModelInfo& info() const override { return info_; }
   std::string version() const override { return ""; }
   std::string Title() const override {
-    return fmt::format("{} in this process: {} {}, {}, {} in {}", info_.name, opened_.engine->name(),
+    return fmt::format("{} in this process: {} {}, {}, {}", info_.name, opened_.engine->name(),
                        opened_.engine->version(), opened_.session->precision(),
-                       Count(opened_.session->threads(), "thread"),
-                       Count(opened_.session->streams(), "stream"));
+                       infer::PlacesText(*opened_.session));
   }
   std::string protocol() const override { return "in-process"; }
   std::optional<infer::PhaseTotals> Statistics() override { return std::nullopt; }
@@ -52,9 +51,12 @@ Status LocalTarget::Open(const LoadOptions& load, int most_in_flight) {
   model_ = TRY(model::OpenModel(load.target, {.recipe = load.recipe, .version = load.version}));
   infer::SessionOptions options = model::SessionDefaults(model_);
   if (!load.precision.empty()) options.precision = load.precision;
+  if (!load.device.empty()) options.devices = TRY_CONTEXT(infer::ParseDevices(load.device), "--device");
+  if (load.cuda_graph) options.cuda_graph = true;
   if (load.engine_threads > 0) options.threads = load.engine_threads;
   if (load.engine_streams > 0) options.streams = load.engine_streams;
   options.batch = load.batch;
+  options.batches = {load.batch};
   opened_ = TRY(model::OpenSession(model_, load.engine, options, clock_));
   // Below the server's rules: what the engine is given, first dimension and all.
   const bool batches =

@@ -40,8 +40,9 @@ struct LoadOptions {
   double percentile = 0, latency_threshold_ms = 0;
   monitor::ServerPlace server;
   std::string split = "statistics";
-  std::string engine, precision, samples;
+  std::string engine, device, precision, samples;
   int engine_threads = 0, engine_streams = 0;
+  bool cuda_graph = false;
   bool find_peak = false, calibrate = false;
   double target_rate = 0;
   int depth = 0;

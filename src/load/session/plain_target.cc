@@ -80,6 +80,8 @@ Result<std::unique_ptr<Target>> OpenPlainTarget(const LoadOptions& load, const C
       {"--check", !load.check.empty()},
       {"--shared-memory", load.shared_memory != "none"},
       {"--engine", !load.engine.empty()},
+      {"--device", !load.device.empty()},
+      {"--cuda-graph", load.cuda_graph},
       {"--precision", !load.precision.empty()},
       {"--channels", load.channels != 1},
       {"--priority", load.priority > 0},

@@ -149,6 +149,8 @@ Status RemoteTarget::Prepare(Requests& requests) {
 Result<std::unique_ptr<Target>> OpenRemoteTarget(const LoadOptions& load, const std::string& url,
                                                  const Clock& clock) {
   const std::pair<const char*, bool> local[] = {{"--engine", !load.engine.empty()},
+                                                {"--device", !load.device.empty()},
+                                                {"--cuda-graph", load.cuda_graph},
                                                 {"--precision", !load.precision.empty()},
                                                 {"--engine-threads", load.engine_threads > 0},
                                                 {"--engine-streams", load.engine_streams > 0}};
