@@ -2,9 +2,13 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "monitor/gpu_activity.h"
 #include "monitor/nvml.h"
 
 namespace weir::monitor {
@@ -55,6 +59,8 @@ struct GpuReader::Nvml {
   std::optional<int64_t> MemoryInUse(nvml::Device device) const;
   GpuSample Sample(nvml::Device device) const;
   bool IsDivided(nvml::Device device) const;
+  GpuDevice Facts(nvml::Device device, unsigned index) const;
+  std::optional<int64_t> Neighbours(nvml::Device device) const;
 
   std::unique_ptr<void, CloseLibrary> library;
   bool begun = false;
@@ -75,6 +81,15 @@ struct GpuReader::Nvml {
   nvml::Return (*power)(nvml::Device, unsigned* milliwatts) = nullptr;
   nvml::Return (*clock)(nvml::Device, int type, unsigned* megahertz) = nullptr;
   nvml::Return (*clock_reasons)(nvml::Device, unsigned long long*) = nullptr;
+  nvml::Return (*uuid)(nvml::Device, char*, unsigned) = nullptr;
+  nvml::Return (*persistence)(nvml::Device, unsigned* on) = nullptr;
+  nvml::Return (*pcie_width)(nvml::Device, unsigned* lanes) = nullptr;
+  nvml::Return (*pcie_most)(nvml::Device, unsigned* lanes) = nullptr;
+  nvml::Return (*power_limit)(nvml::Device, unsigned* milliwatts) = nullptr;
+  nvml::Return (*usual_limit)(nvml::Device, unsigned* milliwatts) = nullptr;
+  nvml::Return (*most_clock)(nvml::Device, int type, unsigned* megahertz) = nullptr;
+  nvml::Return (*ecc)(nvml::Device, int type, int counter, unsigned long long* errors) = nullptr;
+  nvml::Return (*processes)(nvml::Device, unsigned* count, nvml::ProcessInfo*) = nullptr;
 };
 
 Status GpuReader::Nvml::Load(const std::string& path) {
@@ -106,6 +121,15 @@ Status GpuReader::Nvml::Load(const std::string& path) {
   Find("nvmlDeviceGetTotalEnergyConsumption", energy);
   Find("nvmlDeviceGetPowerUsage", power);
   Find("nvmlDeviceGetClockInfo", clock);
+  Find("nvmlDeviceGetUUID", uuid);
+  Find("nvmlDeviceGetPersistenceMode", persistence);
+  Find("nvmlDeviceGetCurrPcieLinkWidth", pcie_width);
+  Find("nvmlDeviceGetMaxPcieLinkWidth", pcie_most);
+  Find("nvmlDeviceGetEnforcedPowerLimit", power_limit);
+  Find("nvmlDeviceGetPowerManagementDefaultLimit", usual_limit);
+  Find("nvmlDeviceGetMaxClockInfo", most_clock);
+  Find("nvmlDeviceGetTotalEccErrors", ecc);
+  Find("nvmlDeviceGetComputeRunningProcesses_v3", processes);
   // The same, renamed in version 12; the old name stays in the library.
   if (!Find("nvmlDeviceGetCurrentClocksThrottleReasons", clock_reasons)) {
     Find("nvmlDeviceGetCurrentClocksEventReasons", clock_reasons);
@@ -133,7 +157,40 @@ GpuSample GpuReader::Nvml::Sample(nvml::Device device) const {
   if (clock != nullptr && clock(device, nvml::kClockSm, &megahertz) == nvml::kSuccess)
     sample.clock_mhz = megahertz;
   sample.clock_reasons = Ask(clock_reasons, device);
+  unsigned long long errors = 0;
+  if (ecc != nullptr && ecc(device, nvml::kEccUncorrected, nvml::kEccVolatile, &errors) == nvml::kSuccess)
+    sample.ecc_errors = static_cast<int64_t>(errors);
+  sample.neighbours = Neighbours(device);
   return sample;
+}
+
+// Processes in other containers may be told without a number that is theirs here: they count too.
+std::optional<int64_t> GpuReader::Nvml::Neighbours(nvml::Device device) const {
+  nvml::ProcessInfo found[64];
+  unsigned count = std::size(found);
+  if (processes == nullptr || processes(device, &count, found) != nvml::kSuccess) return std::nullopt;
+  return std::count_if(found, found + count, [](const nvml::ProcessInfo& process) {
+    return process.pid != static_cast<unsigned>(::getpid());
+  });
+}
+
+GpuDevice GpuReader::Nvml::Facts(nvml::Device device, unsigned index) const {
+  GpuDevice facts{.name = fmt::format("GPU {}", index)};
+  char text[128] = "";
+  if (name != nullptr && name(device, text, sizeof text) == nvml::kSuccess) facts.name = text;
+  facts.is_divided = IsDivided(device);
+  if (facts.is_divided) facts.name += " (MIG)";
+  if (const auto all = Ask(memory, device)) facts.memory_bytes = static_cast<int64_t>(all->total);
+  if (uuid != nullptr && uuid(device, text, sizeof text) == nvml::kSuccess) facts.uuid = text;
+  if (const auto on = Ask(persistence, device)) facts.persistent = *on != 0;
+  if (const auto lanes = Ask(pcie_width, device)) facts.pcie_width = static_cast<int>(*lanes);
+  if (const auto lanes = Ask(pcie_most, device)) facts.pcie_most = static_cast<int>(*lanes);
+  if (const auto limit = Ask(power_limit, device)) facts.power_limit_w = 1e-3 * *limit;
+  if (const auto limit = Ask(usual_limit, device)) facts.usual_limit_w = 1e-3 * *limit;
+  unsigned megahertz = 0;
+  if (most_clock != nullptr && most_clock(device, nvml::kClockSm, &megahertz) == nvml::kSuccess)
+    facts.most_clock_mhz = megahertz;
+  return facts;
 }
 
 bool GpuReader::Nvml::IsDivided(nvml::Device device) const {
@@ -185,22 +242,20 @@ Status GpuReader::FindDevices() {
       problem = fmt::format("device {}: {}", i, nvml_->Words(error));
       continue;
     }
-    GpuDevice device{.name = fmt::format("GPU {}", i)};
-    if (nvml_->name != nullptr && nvml_->name(handle, text, sizeof text) == nvml::kSuccess)
-      device.name = text;
-    if (nvml_->IsDivided(handle)) device.name += " (MIG)";
-    if (const auto memory = nvml_->Ask(nvml_->memory, handle))
-      device.memory_bytes = static_cast<int64_t>(memory->total);
     handles_.push_back(handle);
-    devices_.push_back(std::move(device));
+    devices_.push_back(nvml_->Facts(handle, i));
   }
   if (devices_.empty()) return Fail(ErrorCode::kUnsupported, fmt::format("NVML: {}", problem));
+  activity_ = std::make_unique<GpuActivity>(nvml_->library.get(), handles_);
   return {};
 }
 
 std::vector<GpuSample> GpuReader::Read() const {
   std::vector<GpuSample> samples;
-  for (void* device : handles_) samples.push_back(nvml_->Sample(device));
+  for (size_t i = 0; i < handles_.size(); ++i) {
+    samples.push_back(nvml_->Sample(handles_[i]));
+    activity_->Read(i, samples.back());
+  }
   return samples;
 }
 

@@ -12,11 +12,19 @@
 
 namespace weir::monitor {
 
+class GpuActivity;
+
 constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";
 
 struct GpuDevice {
   std::string name;  // as NVML calls it; " (MIG)" behind it where it is divided into instances
-  std::optional<int64_t> memory_bytes;  // all it has
+  std::optional<int64_t> memory_bytes;                 // all it has
+  std::string uuid;                                    // as CUDA has it; empty: not told
+  bool is_divided = false;                             // into instances (MIG)
+  std::optional<bool> persistent;                      // the driver stays loaded while nobody uses it
+  std::optional<int> pcie_width, pcie_most;            // lanes now, and at most
+  std::optional<double> power_limit_w, usual_limit_w;  // in force, and as the card is sold
+  std::optional<double> most_clock_mhz;                // of the multiprocessors
 };
 
 // One device at one moment. What the device, its driver or our rights do not tell is absent.
@@ -28,6 +36,12 @@ struct GpuSample {
   std::optional<double> power_watts;      // now, or over the last second, by product
   std::optional<double> clock_mhz;        // of the multiprocessors
   std::optional<uint64_t> clock_reasons;  // what holds the clocks down: a mask for ClockReasons
+  // Activities of its parts since the sample before (GPM), 0 to 100; on Hopper and newer.
+  std::optional<double> graphics_percent, sm_percent, tensor_percent, dram_percent, jpeg_percent;
+  std::optional<double> pcie_sent_mib_s, pcie_received_mib_s;
+  std::optional<int64_t> ecc_errors;  // uncorrected, since the driver was loaded
+  std::optional<int64_t> neighbours;  // processes of others that compute on it
+  std::optional<int64_t> xid;         // the last critical error since Open; absent: none
 };
 
 // The names of what a mask says holds the clocks down: "application_clocks", "power_cap",
@@ -58,7 +72,8 @@ class GpuReader {
   Status FindDevices();
 
   const std::unique_ptr<Nvml> nvml_;
-  std::vector<void*> handles_;  // of devices_
+  std::unique_ptr<GpuActivity> activity_;  // before nvml_ is let go
+  std::vector<void*> handles_;             // of devices_
   std::vector<GpuDevice> devices_;
   std::string driver_;
 };

@@ -33,7 +33,60 @@ std::optional<double> MeanOf(const std::vector<GpuSample>& samples, Value value)
   return sum;
 }
 
+// The activities of all devices as those of one.
+GpuSample Joined(const std::vector<GpuSample>& samples) {
+  GpuSample all;
+  const auto mean = [&](auto member) {
+    return MeanOf(samples, [&](const GpuSample& sample) { return sample.*member; });
+  };
+  const auto sum = [&](auto member) {
+    return SumOf(samples, [&](const GpuSample& sample) { return sample.*member; });
+  };
+  all.graphics_percent = mean(&GpuSample::graphics_percent);
+  all.sm_percent = mean(&GpuSample::sm_percent);
+  all.tensor_percent = mean(&GpuSample::tensor_percent);
+  all.dram_percent = mean(&GpuSample::dram_percent);
+  all.jpeg_percent = mean(&GpuSample::jpeg_percent);
+  all.pcie_sent_mib_s = sum(&GpuSample::pcie_sent_mib_s);
+  all.pcie_received_mib_s = sum(&GpuSample::pcie_received_mib_s);
+  for (const GpuSample& sample : samples) {
+    if (sample.neighbours) all.neighbours = all.neighbours.value_or(0) + *sample.neighbours;
+    if (sample.ecc_errors) all.ecc_errors = all.ecc_errors.value_or(0) + *sample.ecc_errors;
+    if (sample.xid) all.xid = sample.xid;
+  }
+  return all;
+}
+
 }  // namespace
+
+void GpuActivityTally::Add(const GpuSample& sample) {
+  graphics_.AddIfAny(sample.graphics_percent);
+  sm_.AddIfAny(sample.sm_percent);
+  tensor_.AddIfAny(sample.tensor_percent);
+  dram_.AddIfAny(sample.dram_percent);
+  jpeg_.AddIfAny(sample.jpeg_percent);
+  sent_.AddIfAny(sample.pcie_sent_mib_s);
+  received_.AddIfAny(sample.pcie_received_mib_s);
+  neighbours_.AddIfAny(ToDouble(sample.neighbours));
+  if (!first_ecc_) first_ecc_ = sample.ecc_errors;
+  if (sample.ecc_errors) last_ecc_ = sample.ecc_errors;
+  if (sample.xid) xid_ = sample.xid;
+}
+
+results::GpuActivities GpuActivityTally::Sum() const {
+  results::GpuActivities sum{.graphics_percent = graphics_.ToRange(),
+                             .sm_percent = sm_.ToRange(),
+                             .tensor_percent = tensor_.ToRange(),
+                             .dram_percent = dram_.ToRange(),
+                             .jpeg_percent = jpeg_.ToRange(),
+                             .pcie_sent_mib_s = sent_.ToRange(),
+                             .pcie_received_mib_s = received_.ToRange(),
+                             .neighbours = neighbours_.ToRange(),
+                             .ecc_errors = {},
+                             .xid = xid_};
+  if (first_ecc_ && *last_ecc_ > *first_ecc_) sum.ecc_errors = *last_ecc_ - *first_ecc_;
+  return sum;
+}
 
 void GpuTally::Device::Add(Instant at, const GpuSample& sample) {
   ++samples;
@@ -41,6 +94,7 @@ void GpuTally::Device::Add(Instant at, const GpuSample& sample) {
   memory.AddIfAny(ToDouble(sample.memory_bytes));
   power.AddIfAny(sample.power_watts);
   clock.AddIfAny(sample.clock_mhz);
+  activities.Add(sample);
   if (sample.energy_j) energy.Add(at, *sample.energy_j);
   if (!sample.clock_reasons) return;
   ++told_reasons;
@@ -59,6 +113,7 @@ GpuUse GpuTally::Device::Sum() const {
   use.clock_mhz = clock.ToRange();
   use.energy_j = energy.gained();
   use.samples = samples;
+  use.activities = activities.Sum();
   for (const auto& [reason, count] : reasons) {
     use.throttled[reason] = static_cast<double>(count) / static_cast<double>(told_reasons);
   }
@@ -78,6 +133,7 @@ void GpuTally::Add(Instant at, const std::vector<GpuSample>& samples) {
   memory_.AddIfAny(SumOf(samples, [](const GpuSample& sample) { return ToDouble(sample.memory_bytes); }));
   power_.AddIfAny(SumOf(samples, [](const GpuSample& sample) { return sample.power_watts; }));
   clock_.AddIfAny(MeanOf(samples, [](const GpuSample& sample) { return sample.clock_mhz; }));
+  activities_.Add(Joined(samples));
 }
 
 std::vector<GpuUse> GpuTally::Each() const {
@@ -95,6 +151,7 @@ std::optional<GpuUse> GpuTally::Together() const {
   all.memory_bytes = memory_.ToRange();
   all.clock_mhz = clock_.ToRange();
   all.samples = samples_;
+  all.activities = activities_.Sum();
   double watts = 0, joules = 0;
   for (const GpuUse& use : each) {
     watts += use.power_watts ? use.power_watts->mean : 0;

@@ -12,6 +12,17 @@ namespace weir::monitor {
 
 using results::GpuUse;
 
+// The activities and the state of a device.
+class GpuActivityTally {
+ public:
+  void Add(const GpuSample& sample);
+  results::GpuActivities Sum() const;
+
+ private:
+  Extremes graphics_, sm_, tensor_, dram_, jpeg_, sent_, received_, neighbours_;
+  std::optional<int64_t> first_ecc_, last_ecc_, xid_;
+};
+
 class GpuTally {
  public:
   // `period`: about the time between samples.
@@ -33,6 +44,7 @@ class GpuTally {
     std::string name;
     Counter energy;
     Extremes percent, memory, power, clock;
+    GpuActivityTally activities;
     std::map<std::string, int> reasons;
     int told_reasons = 0;  // samples that told of the reasons
     int samples = 0;
@@ -40,6 +52,7 @@ class GpuTally {
 
   std::vector<Device> devices_;
   Extremes percent_, memory_, power_, clock_;  // of the devices together
+  GpuActivityTally activities_;
   int samples_ = 0;
 };
 

@@ -45,6 +45,48 @@ TEST(GpuReader, TellsOfEachDevice) {
   EXPECT_EQ(samples[1].percent, 0);
 }
 
+TEST(GpuReader, TellsTheStateOfTheCard) {
+  NvmlLibrary nvml(FAKE_NVML);
+  nvml.state().count = 1;
+  nvml.state().devices[0] = Busy();
+  nvml.state().devices[0].pcie_width = 8;
+  nvml.state().devices[0].neighbours = 2;
+  nvml.state().devices[0].ecc_errors = 3;
+  const auto reader = GpuReader::Open(nvml.path());
+  ASSERT_TRUE(reader) << reader.error().message;
+  const GpuDevice& card = (*reader)->devices()[0];
+  EXPECT_EQ(card.uuid, "GPU-10000000-0000-0000-0000-000000000000");
+  EXPECT_EQ(card.persistent, true);
+  EXPECT_EQ(card.pcie_width, 8);
+  EXPECT_EQ(card.pcie_most, 16);
+  EXPECT_EQ(card.power_limit_w, 700);
+  const GpuSample sample = (*reader)->Read().front();
+  EXPECT_EQ(sample.neighbours, 2) << "this process is none";
+  EXPECT_EQ(sample.ecc_errors, 3);
+  EXPECT_FALSE(sample.xid);
+  nvml.state().devices[0].xid = 79;
+  EXPECT_EQ((*reader)->Read().front().xid, 79);
+  EXPECT_EQ((*reader)->Read().front().xid, 79) << "it happened";
+}
+
+TEST(GpuReader, TellsActivitiesBetweenTwoReadings) {
+  NvmlLibrary nvml(FAKE_NVML);
+  nvml.state().count = 2;
+  nvml.state().devices[0] = {.graphics = 71.5, .tensor = 20};
+  nvml.state().devices[1] = {.has_gpm = false};
+  {
+    const auto reader = GpuReader::Open(nvml.path());
+    ASSERT_TRUE(reader) << reader.error().message;
+    EXPECT_FALSE((*reader)->Read().front().graphics_percent) << "there is no reading before";
+    const auto samples = (*reader)->Read();
+    EXPECT_EQ(samples[0].graphics_percent, 71.5);
+    EXPECT_EQ(samples[0].tensor_percent, 20);
+    EXPECT_FALSE(samples[0].jpeg_percent) << "the card does not tell it";
+    EXPECT_FALSE(samples[1].graphics_percent) << "an older card";
+  }
+  EXPECT_EQ(nvml.state().gpm_samples, 0);
+}
+
 TEST(GpuReader, LetsTheLibraryGo) {
   NvmlLibrary nvml(FAKE_NVML);
   nvml.state().count = 1;

@@ -13,7 +13,9 @@ constexpr Return kNoPermission = 4;
 constexpr Return kDriverNotLoaded = 9;
 constexpr Return kGpuIsLost = 15;
 
-constexpr int kClockSm = 1;  // NVML_CLOCK_SM of nvmlClockType_t
+constexpr int kEccUncorrected = 1, kEccVolatile = 0;  // nvmlMemoryErrorType_t, nvmlEccCounterType_t
+constexpr unsigned long long kEventXid = 0x8;         // nvmlEventTypeXidCriticalError
+constexpr int kClockSm = 1;                           // NVML_CLOCK_SM of nvmlClockType_t
 
 struct Utilization {     // nvmlUtilization_t
   unsigned gpu, memory;  // percent
@@ -29,6 +31,40 @@ struct MemoryV2 {  // nvmlMemory_v2_t
 };
 constexpr unsigned kMemoryV2 = sizeof(MemoryV2) | 2u << 24;  // NVML_STRUCT_VERSION(Memory, 2)
 static_assert(kMemoryV2 == 0x02000028);
+
+struct ProcessInfo {  // nvmlProcessInfo_t, of nvmlDeviceGetComputeRunningProcesses_v3
+  unsigned pid;
+  unsigned long long used_memory;
+  unsigned gpu_instance, compute_instance;
+};
+using EventSet = void*;  // nvmlEventSet_t
+struct EventData {       // nvmlEventData_t
+  Device device;
+  unsigned long long type, data;  // the number of an XID
+  unsigned gpu_instance, compute_instance;
+};
+
+// The activities of a card's parts (GPM), Hopper or newer. The array of metrics has grown between versions:
+// room for more than any of them has.
+using GpmSample = void*;  // nvmlGpmSample_t
+struct GpmSupport {       // nvmlGpmSupport_t
+  unsigned version, supported;
+};
+struct GpmMetric {  // nvmlGpmMetric_t
+  unsigned id;
+  Return error;
+  double value;
+  const char *short_name, *long_name, *unit;
+};
+struct GpmMetrics {  // nvmlGpmMetricsGet_t
+  unsigned version, count;
+  GpmSample first, second;
+  GpmMetric metrics[512];
+};
+constexpr unsigned kGpmVersion = 1;
+constexpr unsigned kGpmGraphics = 1, kGpmSm = 2, kGpmTensor = 5, kGpmDram = 10, kGpmPcieTx = 20,
+                   kGpmPcieRx = 21,
+                   kGpmJpeg = 40;  // nvmlGpmMetricId_t: percent; of PCIe MiB/s
 
 // nvmlClocksThrottleReason...: bits of nvmlDeviceGetCurrentClocksThrottleReasons.
 constexpr unsigned long long kGpuIdle = 0x1, kApplicationsClocksSetting = 0x2, kSwPowerCap = 0x4,

@@ -36,10 +36,19 @@ std::shared_ptr<const GpuReader> ReaderOfGpus(const ResourceMonitor::Options& op
   return opened ? *std::move(opened) : nullptr;
 }
 
-std::vector<std::string> NamesOf(const GpuReader* gpus) {
+// The places of the GPUs that count among those of the reader. CUDA counts in another order than NVML.
+std::vector<size_t> ChosenOf(const GpuReader* gpus, const std::vector<std::string>& uuids) {
+  std::vector<size_t> all, chosen;
+  for (size_t i = 0; gpus != nullptr && i < gpus->devices().size(); ++i) {
+    all.push_back(i);
+    if (std::ranges::find(uuids, gpus->devices()[i].uuid) != uuids.end()) chosen.push_back(i);
+  }
+  return chosen.empty() ? all : chosen;
+}
+
+std::vector<std::string> NamesOf(const GpuReader* gpus, const std::vector<size_t>& chosen) {
   std::vector<std::string> names;
-  if (gpus == nullptr) return names;
-  for (const GpuDevice& device : gpus->devices()) names.push_back(device.name);
+  for (const size_t i : chosen) names.push_back(gpus->devices()[i].name);
   return names;
 }
 
@@ -70,10 +79,13 @@ struct ResourceMonitor::State {
         watches_itself(options.processes.empty()),
         device_busy(options.device_busy),
         device_label(options.device_label),
+        gpu_events(options.gpu_events),
+        event_busy(options.period / 2),
         gpus(std::move(opened)),
         server_page(options.server_page),
         gpu_turns(gpu_period),
-        gpu_tally(NamesOf(gpus.get()), gpu_period),
+        chosen(ChosenOf(gpus.get(), options.gpu_uuids)),
+        gpu_tally(NamesOf(gpus.get(), chosen), gpu_period),
         page_turns(options.metrics_period),
         server_tally(options.metrics_period),
         reader(ReaderOptions(options)),
@@ -82,6 +94,7 @@ struct ResourceMonitor::State {
   enum class Turn { kUsual, kLast };
   void Sample(Turn turn = Turn::kUsual);
   void AskServer(Instant now);
+  void AddGpus(Instant now);
   void Loop();
   Resources Sum() const;
 
@@ -90,11 +103,14 @@ struct ResourceMonitor::State {
   const bool watches_itself;
   const std::function<Duration()> device_busy;
   const std::string device_label;
+  const std::function<Duration()> gpu_events;
+  Counter event_busy;  // seconds; of the thread's
   const std::shared_ptr<const GpuReader> gpus;
   const std::function<Result<std::string>()> server_page;
 
   // These are the thread's until it is joined.
   Turns gpu_turns;
+  const std::vector<size_t> chosen;  // of the reader's devices
   GpuTally gpu_tally;
   Turns page_turns;
   ServerTally server_tally;
@@ -115,10 +131,18 @@ void ResourceMonitor::State::Sample(Turn turn) {
   for (ProcessUse& use : snapshot.processes) {
     if (watches_itself && use.pid == ::getpid()) use.cpu = ProcessCpuTime();  // without the ticks of 10 ms
   }
-  if (gpus && (gpu_turns.IsDue(now) || turn == Turn::kLast)) gpu_tally.Add(now, gpus->Read());
+  if (gpu_events) event_busy.Add(now, Seconds(gpu_events()));
+  if (gpus && (gpu_turns.IsDue(now) || turn == Turn::kLast)) AddGpus(now);
   if (server_page && (page_turns.IsDue(now) || turn == Turn::kLast)) AskServer(now);
   snapshot.observer = ThreadCpuTime();
   tally.Add(snapshot);
+}
+
+void ResourceMonitor::State::AddGpus(Instant now) {
+  const std::vector<GpuSample> all = gpus->Read();
+  std::vector<GpuSample> samples;
+  for (const size_t i : chosen) samples.push_back(all[i]);
+  gpu_tally.Add(now, samples);
 }
 
 void ResourceMonitor::State::AskServer(Instant now) {
@@ -129,6 +153,10 @@ void ResourceMonitor::State::AskServer(Instant now) {
 Resources ResourceMonitor::State::Sum() const {
   Resources sum = tally.Sum();
   if (sum.gpu_percent) sum.gpu_label = device_label;
+  if (const auto busy = event_busy.PerSecond()) {
+    const auto percent = [](double share) { return 100 * std::min(share, 1.0); };
+    sum.gpu_event_busy_percent = Range{percent(busy->mean), percent(busy->max), percent(busy->min)};
+  }
   if (server_page) sum.server_metrics = server_tally.Sum();
   const auto used = gpu_tally.Together();
   if (!used) return sum;
@@ -140,9 +168,13 @@ Resources ResourceMonitor::State::Sum() const {
   sum.gpu_energy_j = used->energy_j;
   sum.gpu_clock_mhz = used->clock_mhz;
   sum.gpu_throttled = used->throttled;
+  sum.gpu_activities = used->activities;
   sum.gpu_samples = used->samples;
   sum.gpu_period_ms = Milliseconds(gpu_period);
-  if (gpus->devices().size() > 1) sum.gpus = gpu_tally.Each();
+  if (chosen.size() > 1) {
+    sum.gpus = gpu_tally.Each();
+    for (size_t i = 0; i < sum.gpus.size(); ++i) sum.gpus[i].uuid = gpus->devices()[chosen[i]].uuid;
+  }
   return sum;
 }
 

@@ -34,11 +34,17 @@ class ResourceMonitor {
                                             // streams); called on the monitor's thread. Empty: there is none
     std::string device_label;               // what to call it
 
+    // How long the engine has computed on its GPUs so far by events around each batch, the mean of the GPUs;
+    // called on the monitor's thread. Empty: there is no such engine. NVML is read beside it.
+    std::function<Duration()> gpu_events;
+
     // The machine's GPUs; not read where `device_busy` stands for the accelerator. A reader that was opened
     // before makes Start quick: without one Start opens `nvml_library` itself (GpuReader::Open) and does
     // without where that fails. Empty: no GPU is read.
     std::shared_ptr<const GpuReader> gpus;
     std::string nvml_library = kNvmlLibrary;
+    // The GPUs that count, by the identifiers that NVML and CUDA share; empty, or none of them there: all.
+    std::vector<std::string> gpu_uuids;
     Duration gpu_period = 200ms;  // at least `period`: NVML's own figures are over 1/6 s and more
 
     // Gets the text of a server's metrics page, or says why not: an error is counted, and the page asked for

@@ -107,6 +107,25 @@ TEST(ResourceMonitor, TakesAReaderOfGpusThatIsOpen) {
   EXPECT_TRUE(used.gpus.empty()) << "one is not told of twice";
 }
 
+TEST(ResourceMonitor, TellsOfTheGpusThatCountAndOfTheEnginesTime) {
+  NvmlLibrary nvml(FAKE_NVML);
+  nvml.state().count = 2;
+  nvml.state().devices[0] = {.name = "Other", .percent = 5, .uuid = "GPU-a"};
+  nvml.state().devices[1] = {.name = "Mine", .percent = 60, .uuid = "GPU-b", .graphics = 40};
+  const SteadyClock clock;
+  Duration busy{};
+  auto monitor = ResourceMonitor::Start(
+      clock, {.gpu_events = [&] { return busy; }, .nvml_library = nvml.path(), .gpu_uuids = {"GPU-b"}});
+  ASSERT_TRUE(monitor) << monitor.error().message;
+  busy = Duration(1h);  // longer than this test takes
+  const Resources used = (*monitor)->Stop();
+  EXPECT_EQ(used.gpu_label, "Mine");
+  EXPECT_EQ(used.gpu_percent->mean, 60);
+  EXPECT_EQ(used.gpu_activities.graphics_percent->mean, 40);
+  ASSERT_TRUE(used.gpu_event_busy_percent);
+  EXPECT_EQ(used.gpu_event_busy_percent->mean, 100);
+}
+
 TEST(ResourceMonitor, TellsOfNoGpuWhereAnotherDeviceIsTheAccelerator) {
   NvmlLibrary nvml(FAKE_NVML);
   nvml.state().count = 1;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "monitor/gpu.h"
 
 namespace weir::probe {
 
@@ -66,13 +67,16 @@ struct LoadFacts {
 };
 
 struct GpuFacts {
-  std::string name;
-  int64_t memory_bytes = 0;
+  monitor::GpuDevice device;
+  monitor::GpuSample now;
+  std::optional<int> cuda_index;  // N of cuda:N; absent where CUDA does not see it
 };
 struct GpusFacts {
   bool library = false;  // NVML is here
   std::string driver;
-  std::string problem;  // NVML's own words where it cannot be used
+  std::string problem;       // NVML's own words where it cannot be used
+  std::string cuda_version;  // the newest that the driver serves; empty where cuda_problem says why
+  std::string cuda_problem;
   std::vector<GpuFacts> gpus;
 };
 

@@ -270,12 +270,54 @@ void JudgeLoad(const LoadFacts& load, int logical_cpus, std::vector<Finding>& ou
   }
 }
 
+// The states of a card that make figures worse, or another card's.
+void JudgeGpu(const GpuFacts& gpu, std::vector<Finding>& out) {
+  const monitor::GpuDevice& card = gpu.device;
+  const auto warn = [&](std::string what, const char* means, std::string remedy) {
+    out.push_back(
+        {FindingKind::kGpu, kWarning, fmt::format("{}: {}", card.name, what), means, std::move(remedy)});
+  };
+  if (card.persistent == false)
+    warn("persistence mode is off", "the driver is loaded anew by every program, which takes seconds",
+         "nvidia-smi -pm 1, or the service nvidia-persistenced");
+  if (card.power_limit_w && card.usual_limit_w && *card.power_limit_w < 0.99 * *card.usual_limit_w)
+    warn(fmt::format("its power is capped at {:.0f} W of {:.0f}", *card.power_limit_w, *card.usual_limit_w),
+         "it is slower than the card of its name", fmt::format("nvidia-smi -pl {:.0f}", *card.usual_limit_w));
+  if (card.pcie_width && card.pcie_most && *card.pcie_width < *card.pcie_most)
+    warn(fmt::format("PCIe runs on {} of {} lanes", *card.pcie_width, *card.pcie_most),
+         "pictures reach it more slowly", "look at the slot and its BIOS settings (lspci -vv)");
+  const auto reasons = monitor::ClockReasons(gpu.now.clock_reasons.value_or(0));
+  if (!reasons.empty())
+    warn(fmt::format("its clocks are held down ({}{})", fmt::join(reasons, ", "),
+                     gpu.now.clock_mhz && card.most_clock_mhz
+                         ? fmt::format("; {:.0f} of {:.0f} MHz", *gpu.now.clock_mhz, *card.most_clock_mhz)
+                         : ""),
+         "figures are those of a slower card", "nvidia-smi -q -d PERFORMANCE; nvidia-smi -rgc, -rac");
+  if (gpu.now.neighbours.value_or(0) > 0)
+    warn(fmt::format("{} of others compute on it", Plural(*gpu.now.neighbours, "process", "processes")),
+         "they take its time and its memory", "end them before you measure (nvidia-smi lists them)");
+  if (gpu.now.ecc_errors.value_or(0) > 0)
+    warn(fmt::format("{} memory errors were not corrected", *gpu.now.ecc_errors), "its answers may be wrong",
+         "reset it (nvidia-smi -r), and have it replaced where they come again");
+  if (card.is_divided)
+    out.push_back({FindingKind::kGpu, kNote, fmt::format("{}: it is divided into instances (MIG)", card.name),
+                   "a process computes on one instance, and NVML tells no utilisation of it",
+                   "CUDA_VISIBLE_DEVICES=MIG-UUID chooses one (nvidia-smi -L)"});
+}
+
 void JudgeGpus(const GpusFacts& gpus, std::vector<Finding>& out) {
   for (const GpuFacts& gpu : gpus.gpus) {
-    out.push_back({FindingKind::kGpu, kNote,
-                   fmt::format("{}, {} (driver {})", gpu.name, Size(gpu.memory_bytes), gpus.driver),
-                   "the engines compute on the CPU unless told otherwise"});
+    out.push_back(
+        {FindingKind::kGpu, kNote,
+         fmt::format("{}, {} (driver {}{})", gpu.device.name, Size(gpu.device.memory_bytes.value_or(0)),
+                     gpus.driver, gpus.cuda_version.empty() ? "" : ", CUDA " + gpus.cuda_version),
+         gpu.cuda_index ? fmt::format("--device cuda:{} computes on it", *gpu.cuda_index)
+                        : "the engines cannot compute on it: CUDA does not see it"});
+    JudgeGpu(gpu, out);
   }
+  if (!gpus.gpus.empty() && !gpus.cuda_problem.empty())
+    out.push_back({FindingKind::kGpu, kWarning, "CUDA cannot be used", gpus.cuda_problem,
+                   "docs/how-to/gpu.md goes from the driver to the first run"});
   if (!gpus.gpus.empty()) return;
   const std::string why =
       gpus.library ? fmt::format("NVML says: {}", gpus.problem) : "NVIDIA's management library is not here";

@@ -135,8 +135,41 @@ TEST(JudgeHost, SaysThatAGpuIsAbsentAndWhy) {
   EXPECT_THAT(Of(facts, FindingKind::kGpu).what, HasSubstr("Driver Not Loaded"));
   facts.gpus = {.library = true,
                 .driver = "580.1",
-                .gpus = {{.name = "NVIDIA H200", .memory_bytes = int64_t{139} << 30}}};
-  EXPECT_EQ(Of(facts, FindingKind::kGpu).what, "NVIDIA H200, 139.0 GiB (driver 580.1)");
+                .problem = {},
+                .cuda_version = "13.0",
+                .cuda_problem = {},
+                .gpus = {{.device = {.name = "NVIDIA H200", .memory_bytes = int64_t{139} << 30}, .now = {}}}};
+  EXPECT_EQ(Of(facts, FindingKind::kGpu).what, "NVIDIA H200, 139.0 GiB (driver 580.1, CUDA 13.0)");
+  EXPECT_THAT(Of(facts, FindingKind::kGpu).meaning, HasSubstr("CUDA does not see it"));
+}
+
+TEST(JudgeHost, WarnsOfACardThatIsNotWhatItsNameSays) {
+  HostFacts facts = QuietHost();
+  GpuFacts card{
+      .device = {.name = "NVIDIA H200", .memory_bytes = int64_t{139} << 30}, .now = {}, .cuda_index = 0};
+  card.device.persistent = false;
+  card.device.power_limit_w = 350;
+  card.device.usual_limit_w = 700;
+  card.device.pcie_width = 8;
+  card.device.pcie_most = 16;
+  card.device.is_divided = true;
+  card.now.clock_reasons = 0x4;
+  card.now.neighbours = 1;
+  card.now.ecc_errors = 2;
+  facts.gpus = {.library = true,
+                .driver = "580.1",
+                .problem = {},
+                .cuda_version = "13.0",
+                .cuda_problem = {},
+                .gpus = {card}};
+  std::string all;
+  for (const Finding& finding : JudgeHost(facts)) {
+    if (finding.kind == FindingKind::kGpu) all += finding.what + " | " + finding.meaning + "\n";
+  }
+  for (const char* part :
+       {"persistence mode is off", "capped at 350 W of 700", "8 of 16 lanes", "power_cap",
+        "1 process of others", "2 memory errors", "divided into instances", "--device cuda:0 computes on it"})
+    EXPECT_THAT(all, HasSubstr(part));
 }
 
 TEST(Finding, HasNamesOfKindsAndSeverities) {

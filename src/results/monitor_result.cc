@@ -12,6 +12,34 @@ void Describe(F& fields, Described<F, Range>& range) {
 }
 
 template <typename F>
+void DescribeActivities(F& fields, Described<F, GpuActivities>& use) {
+  fields("gpu_graphics_percent", use.graphics_percent);
+  fields("gpu_sm_percent", use.sm_percent);
+  fields("gpu_tensor_percent", use.tensor_percent);
+  fields("gpu_dram_percent", use.dram_percent);
+  fields("gpu_jpeg_percent", use.jpeg_percent);
+  fields("gpu_pcie_sent_mib_s", use.pcie_sent_mib_s);
+  fields("gpu_pcie_received_mib_s", use.pcie_received_mib_s);
+  fields("gpu_neighbours", use.neighbours);
+  fields("gpu_ecc_errors", use.ecc_errors);
+  fields("gpu_xid", use.xid);
+}
+
+template <typename F>
+void DescribeActivitiesOfOne(F& fields, Described<F, GpuActivities>& use) {
+  fields("graphics_percent", use.graphics_percent);
+  fields("sm_percent", use.sm_percent);
+  fields("tensor_percent", use.tensor_percent);
+  fields("dram_percent", use.dram_percent);
+  fields("jpeg_percent", use.jpeg_percent);
+  fields("pcie_sent_mib_s", use.pcie_sent_mib_s);
+  fields("pcie_received_mib_s", use.pcie_received_mib_s);
+  fields("neighbours", use.neighbours);
+  fields("ecc_errors", use.ecc_errors);
+  fields("xid", use.xid);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, GpuUse>& gpu) {
   fields("name", gpu.name);
   fields("percent", gpu.percent);
@@ -20,6 +48,8 @@ void Describe(F& fields, Described<F, GpuUse>& gpu) {
   fields("energy_j", gpu.energy_j);
   fields("clock_mhz", gpu.clock_mhz);
   fields.Unless("throttled", gpu.throttled);
+  fields.Unless("uuid", gpu.uuid);
+  DescribeActivitiesOfOne(fields, gpu.activities);
 }
 
 template <typename F>
@@ -51,6 +81,8 @@ void Describe(F& fields, Described<F, Resources>& use) {
   fields("gpu_energy_j", use.gpu_energy_j);
   fields("gpu_clock_mhz", use.gpu_clock_mhz);
   fields.Unless("gpu_throttled", use.gpu_throttled);
+  fields("gpu_event_busy_percent", use.gpu_event_busy_percent);
+  DescribeActivities(fields, use.gpu_activities);
   fields.Unless("gpus", use.gpus);
   fields.Unless("gpu_samples", use.gpu_samples);
   fields.Unless("gpu_period_ms", use.gpu_period_ms);

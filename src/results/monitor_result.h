@@ -21,6 +21,19 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
+// The activities of a card's parts and its state, over the samples. Several devices: the mean of percents,
+// the sum of all else.
+struct GpuActivities {
+  // GPM's, on Hopper and newer: percent of the time, and MiB/s over PCIe.
+  std::optional<Range> graphics_percent, sm_percent, tensor_percent, dram_percent, jpeg_percent;
+  std::optional<Range> pcie_sent_mib_s, pcie_received_mib_s;
+  std::optional<Range> neighbours;  // processes of others that compute on it
+  std::optional<int64_t>
+      ecc_errors;              // uncorrected ones that came while it was watched; absent: none, or not told
+  std::optional<int64_t> xid;  // the last critical error while it was watched
+  bool operator==(const GpuActivities&) const = default;
+};
+
 // Use of one device, or of all together. Values that were never reported are absent.
 struct GpuUse {
   std::string name;
@@ -36,6 +49,8 @@ struct GpuUse {
   // By name (ClockReasons), the share of the samples, 0 to 1, in which it held the clocks down; empty:
   // nothing did, or nothing was told. Several devices: the mean share.
   std::map<std::string, double> throttled;
+  std::string uuid;  // of one device, as CUDA has it
+  GpuActivities activities;
   int samples = 0;  // not in JSON
   bool operator==(const GpuUse&) const = default;
 };
@@ -71,8 +86,12 @@ struct Resources {
   std::optional<Range> gpu_memory_bytes, gpu_power_watts, gpu_clock_mhz;  // as GpuUse has them
   std::optional<double> gpu_energy_j;
   std::map<std::string, double> gpu_throttled;  // by name, share of the GPU's samples, 0 to 1
-  std::vector<GpuUse> gpus;                     // each one, where there are several
-  int gpu_samples = 0;                          // of the GPUs, which are read at a period of their own
+  // The share of the time in which the engine of this process computed on its GPUs, by events around each
+  // batch; several GPUs: their mean.
+  std::optional<Range> gpu_event_busy_percent;
+  GpuActivities gpu_activities;
+  std::vector<GpuUse> gpus;  // each one, where there are several
+  int gpu_samples = 0;       // of the GPUs, which are read at a period of their own
   double gpu_period_ms = 0;
 
   std::optional<Range> host_memory_bytes;       // in use on the machine, the container's own left out

@@ -1,5 +1,7 @@
 #include "monitor/testing/fake_nvml.h"
 
+#include <unistd.h>
+
 #include <cstring>
 
 // Compiled with FAKE_NVML_OLD: the library of a driver from before the energy counter and the second form of
@@ -109,6 +111,93 @@ nvml::Return nvmlDeviceGetMemoryInfo_v2(nvml::Device device, nvml::MemoryV2* mem
   return Give(device, memory,
               nvml::MemoryV2{memory->version, from.memory_total, from.memory_reserved,
                              from.memory_total - from.memory_used - from.memory_reserved, from.memory_used});
+}
+nvml::Return nvmlDeviceGetUUID(nvml::Device device, char* text, unsigned size) {
+  return At(device).error != 0 ? At(device).error : GiveText(At(device).uuid, text, size);
+}
+nvml::Return nvmlDeviceGetPersistenceMode(nvml::Device device, unsigned* on) {
+  return Give(device, on, At(device).persistence);
+}
+nvml::Return nvmlDeviceGetCurrPcieLinkWidth(nvml::Device device, unsigned* lanes) {
+  return Give(device, lanes, At(device).pcie_width);
+}
+nvml::Return nvmlDeviceGetMaxPcieLinkWidth(nvml::Device device, unsigned* lanes) {
+  return Give(device, lanes, At(device).pcie_most);
+}
+nvml::Return nvmlDeviceGetEnforcedPowerLimit(nvml::Device device, unsigned* milliwatts) {
+  return Give(device, milliwatts, At(device).limit_mw);
+}
+nvml::Return nvmlDeviceGetPowerManagementDefaultLimit(nvml::Device device, unsigned* milliwatts) {
+  return Give(device, milliwatts, At(device).usual_limit_mw);
+}
+nvml::Return nvmlDeviceGetMaxClockInfo(nvml::Device device, int, unsigned* megahertz) {
+  return Give(device, megahertz, At(device).most_clock_mhz);
+}
+nvml::Return nvmlDeviceGetTotalEccErrors(nvml::Device device, int, int, unsigned long long* errors) {
+  return Give(device, errors, At(device).ecc_errors);
+}
+nvml::Return nvmlDeviceGetComputeRunningProcesses_v3(nvml::Device device, unsigned* count,
+                                                     nvml::ProcessInfo* processes) {
+  if (At(device).error != 0) return At(device).error;
+  *count = At(device).neighbours + 1;
+  for (unsigned i = 0; i < *count; ++i) processes[i] = {.pid = i == 0 ? static_cast<unsigned>(getpid()) : i};
+  return nvml::kSuccess;
+}
+// A GPM sample is the number of readings so far, and its device.
+struct FakeGpmSample {
+  nvml::Device device = nullptr;
+};
+nvml::Return nvmlGpmQueryDeviceSupport(nvml::Device device, nvml::GpmSupport* support) {
+  if (support->version != nvml::kGpmVersion) return 25;
+  return Give(device, &support->supported, At(device).has_gpm ? 1U : 0U);
+}
+nvml::Return nvmlGpmSampleAlloc(nvml::GpmSample* sample) {
+  *sample = new FakeGpmSample;
+  ++State().gpm_samples;
+  return nvml::kSuccess;
+}
+nvml::Return nvmlGpmSampleFree(nvml::GpmSample sample) {
+  delete static_cast<FakeGpmSample*>(sample);
+  --State().gpm_samples;
+  return nvml::kSuccess;
+}
+nvml::Return nvmlGpmSampleGet(nvml::Device device, nvml::GpmSample sample) {
+  static_cast<FakeGpmSample*>(sample)->device = device;
+  return nvml::kSuccess;
+}
+nvml::Return nvmlGpmMetricsGet(nvml::GpmMetrics* metrics) {
+  if (metrics->version != nvml::kGpmVersion || metrics->first == metrics->second) return 2;
+  const FakeNvmlDevice& device = At(static_cast<FakeGpmSample*>(metrics->second)->device);
+  for (unsigned i = 0; i < metrics->count; ++i) {
+    nvml::GpmMetric& metric = metrics->metrics[i];
+    metric.error = metric.id == nvml::kGpmJpeg ? nvml::kNotSupported : nvml::kSuccess;
+    metric.value = metric.id == nvml::kGpmGraphics ? device.graphics
+                   : metric.id == nvml::kGpmTensor ? device.tensor
+                                                   : 1;
+  }
+  return nvml::kSuccess;
+}
+nvml::Return nvmlEventSetCreate(nvml::EventSet* set) {
+  *set = &State();
+  return nvml::kSuccess;
+}
+nvml::Return nvmlEventSetFree(nvml::EventSet) { return nvml::kSuccess; }
+nvml::Return nvmlDeviceRegisterEvents(nvml::Device, unsigned long long, nvml::EventSet) {
+  return nvml::kSuccess;
+}
+nvml::Return nvmlEventSetWait_v2(nvml::EventSet, nvml::EventData* event, unsigned) {
+  for (unsigned i = 0; i < State().count; ++i) {
+    FakeNvmlDevice& device = State().devices[i];
+    if (device.xid == 0) continue;
+    *event = {.device = &device,
+              .type = nvml::kEventXid,
+              .data = device.xid,
+              .gpu_instance = 0,
+              .compute_instance = 0};
+    device.xid = 0;
+    return nvml::kSuccess;
+  }
+  return 10;  // NVML_ERROR_TIMEOUT
 }
 nvml::Return nvmlDeviceGetTotalEnergyConsumption(nvml::Device device, unsigned long long* millijoules) {
   return Give(device, millijoules, At(device).energy_mj);

@@ -16,13 +16,22 @@ struct FakeNvmlDevice {
   unsigned power_mw = 0;
   unsigned clock_mhz = 0;
   unsigned long long clock_reasons = 0;
+  const char* uuid = "GPU-10000000-0000-0000-0000-000000000000";
+  unsigned persistence = 1, pcie_width = 16, pcie_most = 16;
+  unsigned limit_mw = 700'000, usual_limit_mw = 700'000, most_clock_mhz = 1'980;
+  unsigned long long ecc_errors = 0;
+  unsigned neighbours = 0;  // beside this process
+  bool has_gpm = true;
+  double graphics = 0, tensor = 0;  // GPM's percent
+  unsigned long long xid = 0;       // told once
 };
 
 struct FakeNvmlState {
   weir::monitor::nvml::Return init_error = 0, count_error = 0;
   unsigned count = 0;
   FakeNvmlDevice devices[4];
-  int open = 0;  // nvmlInit less nvmlShutdown
+  int open = 0;         // nvmlInit less nvmlShutdown
+  int gpm_samples = 0;  // alive
 };
 
 // The library's function "FakeNvml" gives its state, which lives as long as some handle of the library does.
