@@ -75,7 +75,39 @@ install_charts() {
   mv .deps/new-vega .deps/vega
 }
 
+# The engine for NVIDIA's GPUs and the libraries beneath it, flat in one folder, where each finds the others. Not part of
+# the usual set-up: it is 1.5 GB. One list at a time: what is there of another goes.
+install_cuda() {  # install_cuda MAJOR
+  local list=tools/cuda$1.txt new=$PWD/.deps/new-cuda wanted
+  [ -f "$list" ] || fail "there are lists for CUDA 12 and 13, not for $1"
+  wanted=$(sha256sum <"$list")
+  [ "$(cat .deps/cuda/stamp 2>/dev/null)" = "$wanted" ] && return
+  local free; free=$(df --output=avail -k . | tail -n 1)
+  [ "$free" -gt 6000000 ] || fail "CUDA takes 6 GB while it is unpacked, and $((free / 1000000)) GB are free here"
+  say "fetching the engine for CUDA $1 into .deps/cuda/ (about 1.3 GB)"
+  rm -rf "$new" && mkdir -p "$new/lib"
+  grep -v '^#' "$list" | while read -r wheel; do
+    mkdir "$new/wheel"
+    echo "$wheel" >"$new/wheel/list.txt"
+    /usr/bin/python3 -m pip download -q --no-deps --require-hashes --only-binary=:all: --implementation cp --python-version 3.11 \
+      --abi cp311 --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 --platform manylinux_2_17_x86_64 \
+      --platform manylinux2014_x86_64 --platform manylinux2010_x86_64 --platform manylinux_2_12_x86_64 -d "$new/wheel" -r "$new/wheel/list.txt"
+    /usr/bin/python3 -m zipfile -e "$new"/wheel/*.whl "$new/wheel/files"
+    find "$new/wheel/files" -name 'lib*.so*' ! -name '*tensorrt*' -exec mv -t "$new/lib" {} +
+    rm -rf "$new/wheel"
+  done
+  (cd "$new/lib" && ln -sf libonnxruntime.so.1.* libonnxruntime.so.1)
+  for needed in libonnxruntime.so.1 libonnxruntime_providers_cuda.so "libcudart.so.$1" "libcublasLt.so.$1" libcudnn.so.9; do
+    [ -e "$new/lib/$needed" ] || fail "$needed is in none of the packages of $list"
+  done
+  echo "$wanted" >"$new/lib/stamp"
+  rm -rf .deps/cuda
+  mv "$new/lib" .deps/cuda
+  rm -rf "$new"
+}
+
 grep -q '^VERSION_ID="12"' /etc/os-release 2>/dev/null || say "this is not Debian 12: the package names may differ"
 install_packages
 install_engines
 install_charts
+if [ "${1:-}" = --cuda ]; then install_cuda "${2:-13}"; fi
