@@ -54,6 +54,8 @@ BARS = {
     "enrolling": ("<=", 1.2, "p99 of a look-up while 1,000 a second are enrolled, over idle"),
     "decode: ffmpeg": ("<=", 1.05, "CPU time a frame of weir watch over ffmpeg -f null"),
     "decode: GStreamer": ("<=", 0.95, "CPU time a frame of weir watch over GStreamer"),
+    "network": (">=", 0.97, "agreement of weir probe network with iperf3"),
+    "request": ("<=", 1.05, "median time of a 602 KB message over the line's own time"),
 }
 missed = []
 checked = 0

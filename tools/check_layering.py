@@ -6,7 +6,7 @@ root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
 src, faults, uses = root / "src", [], {}
 # A module of layer 1 or 3 may use those before it in its layer; modules of layer 2 never use one another.
 LAYERS = [["base"],
-          ["yaml", "stats", "results", "monitor", "record", "image", "object", "dataset", "feed", "identity", "gpu", "infer", "onnx", "model", "http", "oip", "launch"],
+          ["yaml", "stats", "results", "monitor", "record", "image", "object", "dataset", "feed", "identity", "gpu", "infer", "onnx", "model", "http", "oip", "launch", "cluster"],
           ["load", "synth", "prepare", "probe", "run", "serve", "study", "report", "predict", "watch"],
           ["trial", "advise"],
           ["cli"]]

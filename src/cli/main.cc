@@ -6,6 +6,7 @@
 #include <new>
 #include <system_error>
 
+#include "cli/agent.h"
 #include "cli/console.h"
 #include "cli/verbs.h"
 #include "record/provenance.h"
@@ -35,7 +36,8 @@ constexpr Verb kVerbs[] = {
     {"identities", "build and search an index of named embeddings", Identities},
     {"health", "ask a server whether it is ready", Health},
     {"monitor", "run any command and report the resources it used", MonitorVerb},
-    {"probe", "measure a storage and this host", ProbeVerb},
+    {"probe", "measure a storage, a network and this host", ProbeVerb},
+    {"agent", "play one host's part of a probe on several hosts", Agent},
     {"doctor", "report what is on this machine, and what would spoil a measurement", Doctor},
 };
 

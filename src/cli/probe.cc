@@ -3,6 +3,7 @@
 #include "base/thread.h"
 #include "cli/console.h"
 #include "cli/flags.h"
+#include "cli/probe_network.h"
 #include "cli/probe_storage.h"
 #include "cli/verbs.h"
 #include "probe/probe_result.h"
@@ -40,17 +41,19 @@ int ProbeVerb(const Arguments& arguments) {
   const Arguments rest(arguments.empty() ? arguments.end() : arguments.begin() + 1, arguments.end());
   if (!arguments.empty() && arguments.front() == "storage") return ProbeStorageVerb(rest);
   if (!arguments.empty() && arguments.front() == "host") return Host(rest);
+  if (!arguments.empty() && arguments.front() == "network") return ProbeNetworkVerb(rest);
   if (!arguments.empty() && (arguments.front() == "--help" || arguments.front() == "-h")) {
     fmt::print(
-        "Measures a storage and this host.\n\nUsage: weir probe SUBCOMMAND ...\n\n"
+        "Measures a storage, a network and this host.\n\nUsage: weir probe SUBCOMMAND ...\n\n"
         "Subcommands:\n"
         "  storage  Accelerators that a storage feeds, frames in time, streams.\n"
+        "  network  Throughput and latency to another host, where weir agent runs.\n"
         "  host     Speeds of this host.\n\n"
         "Example:\n  weir probe storage . --samples 200 --accelerators 1:8\n");
     return kDone;
   }
   return FailWith({ErrorCode::kInvalidArgument,
-                   "probe wants storage or host, as in: weir probe storage . or weir probe host"});
+                   "probe wants storage, network or host, as in: weir probe storage . or weir probe host"});
 }
 
 }  // namespace weir::cli

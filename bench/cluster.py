@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Agents against other tools, over a link of 5 Gbit/s between two network namespaces: ./dev bench cluster (root)
+(bench/cluster.py NAME ... for some of it)
+
+  network     weir probe network against iperf3, in interleaved rounds
+  request     the median of a 602 KB message against the time that its bytes take on the line (tbf, burst 64 kb)
+
+Without iperf3 or without the right to make namespaces the parts that need them are skipped with a word.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import bars
+
+WEIR = os.environ.get("WEIR_PROGRAM", str(pathlib.Path(__file__).resolve().parent.parent / "build/release/weir"))
+ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "5"))
+NEAR, FAR = f"wclusterA{os.getpid() % 10000}", f"wclusterB{os.getpid() % 10000}"
+TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+def sh(*words):
+    subprocess.run([str(word) for word in words], check=True, capture_output=True)
+
+
+@contextlib.contextmanager
+def link(rate, burst):
+    """Two namespaces with a shaped link, 10.77.9.1 and 10.77.9.2."""
+    for name in (NEAR, FAR):
+        sh("ip", "netns", "add", name)
+    try:
+        sh("ip", "link", "add", "wcA", "netns", NEAR, "type", "veth", "peer", "name", "wcB", "netns", FAR)
+        for name, device, address in ((NEAR, "wcA", "10.77.9.1/24"), (FAR, "wcB", "10.77.9.2/24")):
+            sh("ip", "-n", name, "addr", "add", address, "dev", device)
+            sh("ip", "-n", name, "link", "set", "lo", "up")
+            sh("ip", "-n", name, "link", "set", device, "up")
+            sh("tc", "-n", name, "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", burst, "latency", "2ms")
+        yield
+    finally:
+        for name in (NEAR, FAR):
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+
+def inside(name, *words):
+    return ["nsenter", f"--net=/run/netns/{name}", *map(str, words)]
+
+
+@contextlib.contextmanager
+def agent(listen, *before, token=None):
+    more = ["--token-file", token] if token else []
+    with subprocess.Popen([*before, WEIR, "agent", "--listen", listen, *more], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process.stdout.readline().removeprefix("listening at ").strip()
+        finally:
+            process.terminate()
+
+
+def result_of(words):
+    done = subprocess.run([*map(str, words), "--json", "-"], capture_output=True, text=True, check=False)
+    if not done.stdout:
+        sys.exit(f"cluster: {' '.join(map(str, words))}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def network(token):
+    if shutil.which("iperf3") is None:
+        print("network: skipped, iperf3 is not here")
+        return
+    pairs = []
+    with link("5gbit", "256kb"), agent("10.77.9.2:0", *inside(FAR), token=token) as address:
+        with subprocess.Popen(inside(FAR, "iperf3", "-s", "-B", "10.77.9.2"), stdout=subprocess.DEVNULL) as serving:
+            try:
+                for _ in range(ROUNDS):
+                    ours = result_of(inside(NEAR, WEIR, "probe", "network", address, "--token-file", token, "--seconds", 2, "--streams", 1, "--message-bytes", 64))
+                    theirs = json.loads(subprocess.run(inside(NEAR, "iperf3", "-c", "10.77.9.2", "-t", 2, "-O", 1, "-J"), capture_output=True, text=True, check=True).stdout)
+                    pairs.append((ours["throughputs"][0]["gbit_per_s"], theirs["end"]["sum_received"]["bits_per_second"] / 1e9))
+            finally:
+                serving.terminate()
+    ours, theirs = (statistics.median(each) for each in zip(*pairs))
+    print(f"network     {ours:.3f} Gbit/s, iperf3 {theirs:.3f}: {ours / theirs:.3f} ({len(pairs)} rounds)")
+    bars.check("network", "of iperf3", 1 - abs(ours / theirs - 1))
+
+
+def request(token):
+    with link("5gbit", "64kb"), agent("10.77.9.2:0", *inside(FAR), token=token) as address:
+        medians = [result_of(inside(NEAR, WEIR, "probe", "network", address, "--token-file", token, "--seconds", 1, "--streams", 1, "--message-bytes", 602112))
+                   ["messages"][0]["latency_us"]["p50"] for _ in range(ROUNDS)]
+    line = 602112 * 8 / 5e9 * 1e6 * 1514 / 1448  # with TCP's, IP's and Ethernet's headers
+    print(f"request     602,112 bytes: {statistics.median(medians):.0f} us, the line {line:.0f} us: {statistics.median(medians) / line:.3f}")
+    bars.check("request", "over the line's own time", statistics.median(medians) / line)
+
+
+def main():
+    names = sys.argv[1:] or ["network", "request"]
+    with tempfile.TemporaryDirectory() as folder:
+        token = pathlib.Path(folder, "token")
+        token.write_text(TOKEN)
+        if "network" in names:
+            network(token)
+        if "request" in names:
+            request(token)
+    return bars.exit_status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+#include "cluster/socket.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "http/tcp.h"
+#include "launch/process/spawn.h"
+
+namespace weir::cluster {
+namespace {
+
+http::ServerUrl UrlOf(const Address& address) {
+  return {.scheme = "http", .host = address.host, .port = address.port};
+}
+
+void SendWithoutDelay(int fd) {
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+// Waits until `fd` is ready. False if `until` came first.
+bool WaitFor(int fd, short events, Instant until, const Clock& clock) {
+  pollfd waited{.fd = fd, .events = events, .revents = 0};
+  while (true) {
+    const int ready = ::poll(&waited, 1, launch::PollTimeout(until, clock));
+    if (ready > 0) return true;
+    if (ready == 0 && clock.Now() >= until) return false;
+    if (ready < 0 && errno != EINTR) return true;  // the call that follows tells
+  }
+}
+
+Result<UniqueFd> ConnectOnce(const Address& address, Instant until, const Clock& clock) {
+  Error last{.code = ErrorCode::kIo, .message = "no address"};
+  for (const http::TcpAddress& to : TRY(http::Resolve(UrlOf(address)))) {
+    auto fd = http::BeginConnect(to);
+    if (fd && !WaitFor(fd->get(), POLLOUT, until, clock))
+      last = {.code = ErrorCode::kDeadline, .message = "it did not answer in time"};
+    else if (const Status outcome = fd ? http::ConnectOutcome(fd->get()) : std::unexpected(fd.error());
+             !outcome)
+      last = outcome.error();
+    else
+      return fd;
+  }
+  return std::unexpected(last);
+}
+
+}  // namespace
+
+std::string Address::ToString() const { return UrlOf(*this).Address(); }
+
+Result<Address> ParseAddress(const std::string& text) {
+  const auto refuse = [&](const char* why) {
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("\"{}\" is not HOST:PORT: {}", text, why));
+  };
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return refuse("the port is missing");
+  Address address{.host = text.substr(0, colon)};
+  const std::string_view port = std::string_view(text).substr(colon + 1);
+  const auto [end, fault] = std::from_chars(port.data(), port.data() + port.size(), address.port);
+  if (fault != std::errc() || end != port.data() + port.size() || port.empty())
+    return refuse("a port is a number up to 65535");
+  if (address.host.starts_with('[') && address.host.ends_with(']'))
+    address.host = address.host.substr(1, address.host.size() - 2);
+  else if (address.host.contains(':'))
+    return refuse("an IPv6 address stands in brackets");
+  if (address.host.empty() || address.host.starts_with('-') ||
+      std::ranges::any_of(address.host, [](unsigned char c) { return c <= ' ' || c == '/' || c == '@'; }))
+    return refuse("the host is missing, or no name");
+  return address;
+}
+
+bool IsLoopback(const std::string& host) {
+  in_addr four{};
+  in6_addr six{};
+  if (::inet_pton(AF_INET, host.c_str(), &four) == 1) return ntohl(four.s_addr) >> 24 == 127;
+  if (::inet_pton(AF_INET6, host.c_str(), &six) == 1) return IN6_IS_ADDR_LOOPBACK(&six);
+  return host == "localhost";
+}
+
+Result<UniqueFd> Listen(const Address& address) {
+  const auto found = TRY_CONTEXT(http::Resolve(UrlOf(address)), "listen at " + address.ToString());
+  const http::TcpAddress& at = found.front();
+  UniqueFd fd(::socket(at.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return FailErrno("a socket", errno);
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&at.address), at.size) != 0 ||
+      ::listen(fd.get(), 1024) != 0) {
+    const int error = errno;
+    if (error == EADDRINUSE)
+      return Fail(ErrorCode::kIo, fmt::format("{} is in use: choose another port", address.ToString()));
+    return FailErrno("listen at " + address.ToString(), error);
+  }
+  return fd;
+}
+
+Result<uint16_t> PortOf(int fd) {
+  sockaddr_storage at{};
+  socklen_t size = sizeof at;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size) != 0) return FailErrno("getsockname", errno);
+  return ntohs(at.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(at).sin6_port
+                                        : reinterpret_cast<const sockaddr_in&>(at).sin_port);
+}
+
+Result<std::string> HostOf(int fd, bool other_end) {
+  sockaddr_storage at{};
+  socklen_t size = sizeof at;
+  const auto ask = other_end ? ::getpeername : ::getsockname;
+  if (ask(fd, reinterpret_cast<sockaddr*>(&at), &size) != 0) return FailErrno("a socket's address", errno);
+  char text[INET6_ADDRSTRLEN] = "";
+  const void* const bytes =
+      at.ss_family == AF_INET6
+          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(at).sin6_addr)
+          : &reinterpret_cast<const sockaddr_in&>(at).sin_addr;
+  ::inet_ntop(at.ss_family, bytes, text, sizeof text);
+  return std::string(text);
+}
+
+Result<UniqueFd> Accept(int fd, Instant until, const Clock& clock) {
+  while (true) {
+    UniqueFd made(::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));
+    if (made.valid()) {
+      SendWithoutDelay(made.get());
+      return made;
+    }
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) {
+      if (!WaitFor(fd, POLLIN, until, clock)) return UniqueFd();
+      continue;
+    }
+    return FailErrno("accept", errno);
+  }
+}
+
+Result<UniqueFd> Connect(const Address& address, Instant until, const Clock& clock) {
+  constexpr Duration kPause = 50ms;
+  while (true) {
+    auto fd = ConnectOnce(address, until, clock);
+    if (fd) {
+      ::fcntl(fd->get(), F_SETFL, ::fcntl(fd->get(), F_GETFL) & ~O_NONBLOCK);
+      SendWithoutDelay(fd->get());
+      return fd;
+    }
+    if (clock.Now() + kPause >= until) return Context(address.ToString(), fd.error());
+    SleepUntil(clock.Now() + kPause);
+  }
+}
+
+}  // namespace weir::cluster
