@@ -108,7 +108,7 @@ def keys_of(schema):
 
 # The files below src/ that describe the keys of every schema, and those of one schema beside results/SCHEMA_*.
 SHARED = ["results/describe.h", "results/describe_runs.h", "results/schema_version.h", "results/check_results.cc", "results/verdict.cc"]
-DESCRIBED_IN = {"advise": ["results/advice_result.cc"], "common": ["results/*"], "feed": ["feed/state.cc"], "study": ["results/trial_result.cc"]}
+DESCRIBED_IN = {"advise": ["results/advice_result.cc"], "common": ["results/*"], "feed": ["feed/state.cc"], "probe-network": ["results/network_probe_result.cc"], "study": ["results/trial_result.cc"]}
 
 
 def undescribed(root):
