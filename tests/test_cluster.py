@@ -46,12 +46,11 @@ def test_another_token_is_refused(weir, token, tmp_path):
 
 def test_beyond_this_machine_an_agent_wants_a_token(weir, tmp_path):
     assert b"--token-file" in weir.run("agent", "--listen", "0.0.0.0:0", status=2).stderr
-    assert b"--token-file" in weir.run("agent", "--rendezvous", "192.0.2.1:7", status=2).stderr
     assert b"--token-file" in weir.run("probe", "network", "192.0.2.1:7", status=2).stderr
     short = tmp_path / "short"
     short.write_text("secret")
     assert b"at least 16 characters" in weir.run("agent", "--listen", "0.0.0.0:0", "--token-file", short, status=2).stderr
-    assert b"one of --listen" in weir.run("agent", status=2).stderr
+    assert b"--listen" in weir.run("agent", status=2).stderr
 
 
 def test_probe_network(weir, token):

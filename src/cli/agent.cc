@@ -27,24 +27,16 @@ void AddNetworkVerbs(cluster::Verbs& verbs, const Clock& clock) {
 
 int Agent(const Arguments& arguments) {
   cluster::ServeAgentOptions options;
-  double timeout_s = 60;
   Flags flags("agent", "One host's part of a probe on several hosts. Runs nothing but weir's own verbs.",
               "weir agent --listen 127.0.0.1:7007");
-  flags.Text("--listen", options.listen,
-             "HOST:PORT to be called at; port 0 picks a free one, which is printed.");
-  flags.Text("--rendezvous", options.rendezvous, "HOST:PORT of rank 0, which this agent calls.");
+  flags.Required("--listen", options.listen,
+                 "HOST:PORT to be called at; port 0 picks a free one, which is printed.");
   flags.Text("--token-file", options.token_file,
              "File with the token that all share; needed beyond this machine, and encrypts. -: the first "
              "line of standard input, whose end ends the agent.");
-  flags.Integer("--rank", options.rank, 0, 100'000,
-                "Rank of this agent (default: from srun, mpirun, an Indexed Job, or RANK).");
-  flags.Integer("--world", options.world, 1, 100'000, "Number of agents (default: from the same).");
-  flags.Text("--name", options.name, "Name of this host in results (default: its host name).");
   flags.Switch("--once", options.once, "Ends with the first run.");
-  flags.Number("--timeout-s", timeout_s, 0.1, 86400, "Seconds to try --rendezvous (default 60).");
   if (const auto status = flags.Parse(arguments)) return *status;
   options.build = record::BuildDescription();
-  options.timeout = FromSeconds(timeout_s);
   const Interrupt interrupt;
   static const SteadyClock clock;  // outlives a thread in a read that hangs
   const Console console("");
