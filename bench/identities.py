@@ -226,8 +226,8 @@ for peer in peers:
     peer.tune()
 ours = []
 for _ in range(options.rounds):
-    ours.append(weir("evaluate", place, "--mates", work / "mates.jsonl", "--threshold", 0, "--threads", options.threads, "--exact" if not ours else "--threads",
-                     *([] if not ours else [options.threads])))
+    exact = [] if ours else ["--exact"]  # the recall, once
+    ours.append(weir("evaluate", place, "--mates", work / "mates.jsonl", "--threshold", 0, "--threads", options.threads, *exact))
     for peer in peers:
         peer.round()
 facts = ours[0]["index"]

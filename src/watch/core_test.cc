@@ -142,6 +142,20 @@ TEST(FrameCode, IsNotFoundWhereThereIsNone) {
   EXPECT_FALSE(ReadCode(damaged)) << "a cell of another colour breaks the check";
 }
 
+TEST(ReadClocks, TakesThePairWithTheLeastTimeBetween) {
+  // A clock whose reader loses its core for 17 ms in the first pair.
+  class Disturbed final : public Clock {
+   public:
+    Instant Now() const override {
+      const int read = reads_++;
+      return Instant(1s + (read == 0 ? 0ms : 17ms) + read * 1us);
+    }
+    mutable int reads_ = 0;
+  } clock;
+  EXPECT_EQ(ReadClocks(clock).steady, Instant(1s + 17ms + 2500ns));
+  EXPECT_EQ(clock.reads_, 4) << "a narrow pair is enough";
+}
+
 TEST(ClockOffset, ReportsDriftAndSteps) {
   ClockOffset offset;
   for (int i = 0; i <= 20; ++i)

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "watch/stream_clock.h"
+
 namespace weir::watch {
 namespace {
 
@@ -35,7 +37,8 @@ Status MadeSource::Connect(Instant) {
   begun_ = true;
   const double phase = Seed(spec_.seed).Stream("phase").MakeRandom().Uniform();
   start_ = clock_.Now() + kLead + FromSeconds(phase / spec_.fps);
-  wall_offset_ = WallTime() - clock_.Now().time_since_epoch();
+  const ClockReading now = ReadClocks(clock_);
+  wall_offset_ = now.wall - now.steady.time_since_epoch();
   return {};
 }
 

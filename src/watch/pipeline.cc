@@ -135,12 +135,12 @@ void Pipeline::Offer(int stream, SourceFrame source) {
   frame->record.sequence = mine.arrived++;
   frame->record.times.arrived = s.arrived;
   frame->record.times.capture = s.arrived;
-  const Duration wall = WallTime();
+  const ClockReading now = ReadClocks(clock_);
   std::optional<DeadlineQueue::Dropped> dropped;
   FramePtr superseded;
   {
     MutexLock lock(mutex_);
-    offset_.Note(clock_.Now(), wall);
+    offset_.Note(now.steady, now.wall);
     if (s.captured) frame->record.times.capture = *s.captured;
     if (s.captured_wall) frame->record.times.capture = offset_.ToSteady(*s.captured_wall);
     if (s.captured || s.captured_wall) frame->record.capture_source = s.capture_source;

@@ -271,6 +271,7 @@ Result<results::WatchResult> WatchStreams(const WatchOptions& given, const Watch
   for (const StreamSpec& spec : options.streams) names.push_back(spec.name);
   const WatchedModel* classes =
       options.task == Pipeline::Task::kClassify ? models.infer.get() : models.detect.get();
+  const ClockReading reading = ReadClocks(clock);
   Tally tally({.names = std::move(names),
                .deadline = options.deadline,
                .labels = classes != nullptr ? &classes->labels() : nullptr,
@@ -278,7 +279,7 @@ Result<results::WatchResult> WatchStreams(const WatchOptions& given, const Watch
                .on_event = hooks.on_event,
                .on_shown = ShowIn(hooks.live),
                .lookup_delay = options.lookup_delay,
-               .wall_offset = WallTime() - clock.Now().time_since_epoch()});
+               .wall_offset = reading.wall - reading.steady.time_since_epoch()});
   results::WatchResult result;
   Pipeline pipeline(
       {.detect = models.detect.get(), .infer = models.infer.get(), .lookup = hooks.lookup, .sink = &tally},

@@ -10,6 +10,15 @@
 
 namespace weir::watch {
 
+// Both clocks at one moment.
+struct ClockReading {
+  Instant steady{};
+  Duration wall{};
+};
+// Reads both clocks. On a busy machine the thread may lose its core between the two reads, so it tries again
+// and takes the pair with the least time between.
+ClockReading ReadClocks(const Clock& clock);
+
 // The difference between wall time and the monotonic clock. Capture times come in wall time; deadlines are on
 // the monotonic clock. Both are read again and again, since wall time may drift or be stepped. One thread at
 // a time.
