@@ -24,6 +24,7 @@ class FakeServer final : public Server {
                               .inputs = {{.name = "x", .dtype = infer::DType::kFp32, .shape = shape_}},
                               .outputs = {{.name = "y", .dtype = infer::DType::kFp32, .shape = {-1, 2}}}};
   }
+  std::optional<std::string> WaitUntilLost(const std::stop_token&) override { return std::nullopt; }
   bool Stop() override { return true; }
 
   Ports ports_{.http = 8000, .grpc = 8001, .metrics = -1};

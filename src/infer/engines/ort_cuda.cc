@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <utility>
 
 #include "base/mutex.h"
@@ -258,9 +259,13 @@ Result<std::shared_ptr<Session>> OrtCudaEngine::Load(const ModelSource& source,
   }
   if (is_rewritten || options.precision == "tf32")
     precision = TRY(Compare(source, options, *instances.front()));
+  // The largest batch comes first: its buffers never grow afterwards, and a recorded graph keeps their
+  // addresses.
+  std::vector<int> batches = options.batches;
+  std::ranges::sort(batches, std::greater());
   for (const auto& instance : instances) {
-    // Twice where a graph is recorded: the first run of a size allocates.
-    for (const int rows : options.batches) {
+    // Three runs where a graph is recorded: the first run of a size allocates.
+    for (const int rows : batches) {
       for (int run = 0; run < (options.cuda_graph ? 3 : 1); ++run)
         TRY_CONTEXT(RunMade(*instance, rows), fmt::format("warm-up with a batch of {}", rows));
     }
