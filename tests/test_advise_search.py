@@ -53,6 +53,7 @@ def served(weir, tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_the_study_sets_another_servers_configuration_and_the_advice_has_it(weir, served, tmp_path):
     advice = weir.json("advise", served / "out", "-o", tmp_path / "advice", status=None)
     check(advice, "advise")
@@ -98,6 +99,7 @@ seed: 2
 """
 
 
+@pytest.mark.long
 def test_a_predicted_accelerator_stands_before_the_real_data_path(weir, made, tmp_path):
     test_predict.write_set(tmp_path)
     weir.run("fit", tmp_path / "made.yaml", "--data-dir", tmp_path, "-o", tmp_path / "p.json", "--estimator", "physical")

@@ -280,5 +280,5 @@ def test_feed_and_identities_read_a_store(weir, s3, store, made, tmp_path):
     store.put_folder("bucket", "people/", tmp_path / "people")
     facts = s3.json("identities", "list", "s3://bucket/people")
     assert facts["index"] == weir.json("identities", "list", tmp_path / "people")["index"]
-    said = s3.run("identities", "enrol", "s3://bucket/people", "--vectors", tmp_path / "none.npy", status=2).stderr.decode()
+    said = s3.run("identities", "enrol", "s3://bucket/people", tmp_path / "none.npy", status=2).stderr.decode()
     assert "only read" in said

@@ -180,6 +180,7 @@ trial: {{images: 20}}
 """
 
 
+@pytest.mark.long
 def test_the_folder_of_a_study_is_a_spec(weir, made, tmp_path):
     (tmp_path / "study.yaml").write_text(STUDY.format(model=made[0], data=made[1]))
     weir.run("study", tmp_path / "study.yaml", "-o", tmp_path / "out")

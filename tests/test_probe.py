@@ -86,6 +86,7 @@ def test_memory_feeds_an_accelerator(weir, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_added_latency_shows_in_the_reads_but_not_in_the_ceiling(weir, tmp_path):
     result = weir.json("probe", "storage", tmp_path, *SMALL, "--add-latency", "20ms", status=None)
     assert result["read_us"]["p50"] >= 20000

@@ -582,6 +582,7 @@ def play(weir, folder, text):
     return {record["factors"]["architecture"]: record for record in lines if "watch" in record["metrics"]}
 
 
+@pytest.mark.long
 def test_a_study_compares_architectures_on_live_streams(weir, made, tmp_path):
     played = play(weir, tmp_path / "own", STUDY.format(model=made[0], fixed='engine: "emulated:base=2ms,per_item=0ms",'))
     metrics = played["in-process"]["metrics"]

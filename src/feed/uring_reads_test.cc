@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -19,7 +20,7 @@ namespace {
 class UringReadsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = ::testing::TempDir() + "/feed_uring";
+    root_ = ::testing::TempDir() + "/feed_uring." + std::to_string(::getpid());
     std::filesystem::remove_all(root_);
     std::filesystem::create_directories(root_);
   }

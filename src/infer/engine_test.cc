@@ -252,7 +252,7 @@ TEST(OpenVino, ComputesAtThePrecisionAskedForOrNotAtAll) {
       EXPECT_EQ((*session)->precision(), precision);
     } else {
       EXPECT_EQ(session.error().code, ErrorCode::kUnsupported);
-      EXPECT_NE(session.error().message.find("f32"), std::string::npos);
+      EXPECT_NE(session.error().message.find("it would compute in"), std::string::npos);
     }
   }
 }

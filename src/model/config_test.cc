@@ -193,9 +193,9 @@ TEST(Config, NamesAnUnknownKeyOfJsonAndTheOneThatWasMeant) {
               HasSubstr("input.dim: no such key, did you mean dims?"));
   EXPECT_THAT(error(R"({"parameters": {"threads": {"string_valu": "2"}}})").message,
               HasSubstr("parameters.threads.string_valu: no such key, did you mean string_value?"));
-  EXPECT_EQ(error(R"({"instance_group": [{"gpus": [0]}]})").code, ErrorCode::kUnsupported);
-  EXPECT_THAT(error(R"({"instance_group": [{"gpus": [0]}]})").message,
-              HasSubstr("instance_group.gpus is not supported"));
+  EXPECT_EQ(error(R"({"instance_group": [{"rate_limiter": {}}]})").code, ErrorCode::kUnsupported);
+  EXPECT_THAT(error(R"({"instance_group": [{"rate_limiter": {}}]})").message,
+              HasSubstr("instance_group.rate_limiter is not supported"));
   EXPECT_LT(error(("{\"" + std::string(1 << 20, 'x') + "\": 1}").c_str()).message.size(), 1000U);
   EXPECT_EQ(ParseConfigJson(R"({"maxBatchSize": 4})")->max_batch, 4);
 }

@@ -21,7 +21,8 @@ TEST(Factors, AreThoseOfTheDocumentation) {
                                  "architecture", "model", "server", "protocol", "mode", "in_flight", "load",
                                  "batch", "data_path", "payload", "images", "replication", "engine",
                                  "accelerator", "precision", "threads", "streams", "instances",
-                                 "server_batching", "decode_threads", "network", "placement", "page_cache"));
+                                 "server_batching", "decode_threads", "network", "placement", "page_cache",
+                                 "device", "gpus", "preprocess", "cuda_graph", "servers", "balancer"));
   EXPECT_TRUE(IsFactor("batch"));
   EXPECT_FALSE(IsFactor("Batch"));
 }

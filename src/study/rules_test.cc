@@ -147,8 +147,8 @@ TEST(MakeSense, SetsNothingOfAServerThatRunsAlready) {
 
 TEST(MakeSense, KeepsWhatSaysSomethingOnADeviceOfCuda) {
   const Json on =
-      MakeSense({{"device", "cuda:0"}, {"instances", 2}, {"threads", 4}, {"cuda_graph", "on"}}).factors;
-  EXPECT_EQ(on, (Json{{"device", "cuda:0"}, {"instances", 2}, {"cuda_graph", "on"}}));
+      MakeSense({{"device", "cuda:0"}, {"cuda_graph", "on"}, {"instances", 2}, {"threads", 4}}).factors;
+  EXPECT_EQ(on, (Json{{"device", "cuda:0"}, {"cuda_graph", "on"}, {"instances", 2}}));
   const Sense cpu =
       MakeSense({{"device", "cpu"}, {"instances", 2}, {"cuda_graph", "on"}, {"preprocess", "gpu"}});
   EXPECT_EQ(cpu.factors, (Json{{"device", "cpu"}}));

@@ -1,6 +1,8 @@
 #include "infer/engines/ort_cuda.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -28,7 +30,8 @@ class OrtCuda : public ::testing::Test {
   Result<std::shared_ptr<Session>> Load(const TinyOnnx& tiny, SessionOptions options = {},
                                         const char* device = "cuda:0") {
     options.devices = *ParseDevices(device);
-    const std::string path = SaveTinyOnnx(::testing::TempDir(), "weir_cuda_" + tiny.op_type + ".onnx", tiny);
+    const std::string path = SaveTinyOnnx(
+        ::testing::TempDir(), fmt::format("weir_cuda_{}_{}.onnx", ::getpid(), tiny.op_type), tiny);
     engine_ = TRY(OpenEngine("onnxruntime", clock_, options.devices));
     return engine_->Load({.path = path}, options);
   }
