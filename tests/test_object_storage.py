@@ -280,5 +280,6 @@ def test_feed_and_identities_read_a_store(weir, s3, store, made, tmp_path):
     store.put_folder("bucket", "people/", tmp_path / "people")
     facts = s3.json("identities", "list", "s3://bucket/people")
     assert facts["index"] == weir.json("identities", "list", tmp_path / "people")["index"]
-    said = s3.run("identities", "enrol", "s3://bucket/people", tmp_path / "none.npy", status=2).stderr.decode()
+    (tmp_path / "one.jsonl").write_text(json.dumps({"name": "one", "embedding": [1.0] * 32}) + "\n")
+    said = s3.run("identities", "enrol", "s3://bucket/people", tmp_path / "one.jsonl", status=2).stderr.decode()
     assert "only read" in said

@@ -39,8 +39,7 @@ StorageProbeResult ThreePhases() {
 TEST(ProbeDocument, HasThePhasesSideBySide) {
   const std::string text = ToMarkdown(ProbeDocument(ThreePhases()));
   EXPECT_THAT(text, HasSubstr("| Preparation | Training | Inference |"));
-  EXPECT_THAT(text,
-              HasSubstr("feeds 3 accelerators of resnet50-h100"));
+  EXPECT_THAT(text, HasSubstr("feeds 3 accelerators of resnet50-h100"));
   EXPECT_THAT(text, HasSubstr("180 us more do not matter from 16 reads in flight on"));
   EXPECT_THAT(text, HasSubstr("0.7 (0.6 to 0.8)"));
 }
