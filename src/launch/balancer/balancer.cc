@@ -18,7 +18,7 @@ namespace {
 std::string HaproxyConfig(const BalancerOptions& options, const std::string& address, int port) {
   const char* const protocol = options.grpc ? " proto h2" : "";
   std::string text = fmt::format(
-      "global\n  nbthread 1\n  maxconn 10000\n"
+      "global\n  nbthread 1\n  maxconn 4096\n"
       "defaults\n  mode http\n  timeout connect 5s\n  timeout client 10m\n  timeout server 10m\n"
       "  retries 1\n  option redispatch 1\n  retry-on conn-failure empty-response 503\n"
       "frontend in\n  bind {}:{}{}\n  default_backend servers\n"
