@@ -9,12 +9,13 @@ import zipfile
 
 import pytest
 
+pytestmark = pytest.mark.skipif("WEIR_LONG_CHECKS" not in os.environ, reason="takes minutes: WEIR_LONG_CHECKS=1 runs it")
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 OUT = ROOT / "build/wheel"
 SMOKE = """
 import sys, numpy, weir
 
-pytestmark = pytest.mark.skipif("WEIR_LONG_CHECKS" not in os.environ, reason="takes minutes: WEIR_LONG_CHECKS=1 runs it, as ./dev soak does")
 feed = weir.Feed(sys.argv[1], batch=8, seed=1, size=(32, 32), process=True)
 seen = sum(batch["count"] for batch in feed)
 assert seen == 24, seen
