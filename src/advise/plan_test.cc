@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/temporary_folder.h"
+#include "results/network_probe_result.h"
 #include "results/probe_result.h"
 
 namespace weir::advise {
@@ -136,6 +137,19 @@ TEST(ReadProfiles, TakesTheRunsOfAProbeAndPassesOverInvalidOnes) {
   EXPECT_LT(profiles->storage_samples_per_s->low, 1000);
   EXPECT_TRUE(profiles->storage_may_give_more);
   EXPECT_THAT(profiles->notes, Contains(HasSubstr("bad.json is INVALID")));
+}
+
+TEST(ReadProfiles, TakesTheRateOfALink) {
+  const auto folder = TemporaryFolder::Make("weir-profiles");
+  ASSERT_TRUE(folder);
+  results::NetworkProbeResult network;
+  network.verdict = "VALID";
+  network.throughput_gbit_per_s = 9.4;
+  ASSERT_TRUE(WriteFileWhole(folder->path() + "/network.json", network.ToJson().dump()));
+  const auto profiles = ReadProfiles(folder->path());
+  ASSERT_TRUE(profiles) << profiles.error().message;
+  ASSERT_TRUE(profiles->link_gbit_per_s);
+  EXPECT_DOUBLE_EQ(profiles->link_gbit_per_s->value, 9.4);
 }
 
 TEST(ReadProfiles, RefusesOtherFiles) {

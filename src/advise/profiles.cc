@@ -8,13 +8,10 @@
 
 #include "base/file.h"
 #include "results/load_result.h"
+#include "results/network_probe_result.h"
 #include "results/probe_result.h"
 #include "results/run_result.h"
 #include "stats/summary.h"
-#if __has_include("results/network_probe_result.h")
-#include "results/network_probe_result.h"
-#define WEIR_HAS_NETWORK_RESULT 1
-#endif
 
 namespace weir::advise {
 namespace {
@@ -109,7 +106,6 @@ void AddModel(const std::string& model, double images_per_s, const std::string& 
   if (images_per_s > 0) rates[name].emplace_back(images_per_s, file);
 }
 
-#ifdef WEIR_HAS_NETWORK_RESULT
 void AddNetwork(const std::string& file, const results::NetworkProbeResult& network, Profiles& profiles) {
   if (network.verdict == kInvalid) {
     profiles.notes.push_back(file + " is INVALID and was passed over");
@@ -117,7 +113,6 @@ void AddNetwork(const std::string& file, const results::NetworkProbeResult& netw
   }
   Keep(profiles.link_gbit_per_s, CapacityOf(std::vector{network.throughput_gbit_per_s}, file));
 }
-#endif
 
 void AddLoad(const std::string& file, const results::LoadResult& load, Profiles& profiles,
              ModelRates& rates) {
@@ -134,10 +129,8 @@ Status AddOne(const std::string& name, const Json& json, Profiles& profiles, Mod
     AddStorage(name, *storage, profiles);
   } else if (const auto host = results::HostProbeResult::FromJson(json)) {
     profiles.host_cores = host->cores;
-#ifdef WEIR_HAS_NETWORK_RESULT
   } else if (const auto network = results::NetworkProbeResult::FromJson(json)) {
     AddNetwork(file, *network, profiles);
-#endif
   } else if (const auto run = results::RunResult::FromJson(json)) {
     AddModel(run->model, run->throughput_images_per_s.value_or(0), file, rates);
   } else if (const auto load = results::LoadResult::FromJson(json)) {

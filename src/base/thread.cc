@@ -116,15 +116,4 @@ std::optional<Status> RunUntil(const std::stop_token& stop, const std::string& n
   return ended->status;
 }
 
-void WaitForStop(const std::stop_token& stop) {
-  Mutex mutex;
-  CondVar changed;
-  const std::stop_callback on_stop(stop, [&] {
-    MutexLock lock(mutex);
-    changed.NotifyAll();
-  });
-  MutexLock lock(mutex);
-  while (!stop.stop_requested()) changed.Wait(mutex);
-}
-
 }  // namespace weir

@@ -40,7 +40,4 @@ int UsableCpus();
 std::optional<Status> RunUntil(const std::stop_token& stop, const std::string& name,
                                std::function<Status()> work);
 
-// Blocks until `stop` is requested.
-void WaitForStop(const std::stop_token& stop);
-
 }  // namespace weir

@@ -15,9 +15,9 @@ struct PreviewOptions {
   uint64_t seed = 1;  // of the choice
 };
 
-// A JPEG of up to columns * rows pictures of the finished set in `folder`, chosen by the seed, in the order
-// in which they stand there, and below them how many inputs were rejected for which reason. The manifest is
-// read once, and is not held.
+// Returns a JPEG of up to columns * rows pictures of the finished set in `folder`, in their order there. The
+// seed chooses them. Below them stands the number of rejected inputs by reason. Reads the manifest once and
+// does not hold it.
 Result<std::string> MakePreview(const std::string& folder, const PreviewOptions& options);
 
 // Writes the preview of the largest set in `folder` (FindSets) to `file`. Writes nothing if there is no set.

@@ -38,11 +38,11 @@ struct ContainerOptions {
   Duration start_timeout = 60s;  // until its first process runs
 };
 
-// Finds a tool that starts containers of `image` here: podman, then docker; each with its own defaults first,
-// then with the limits of this process, then with another runtime (a runtime that cannot handle this
-// machine's control groups, or default limits above what this machine grants, are common). Takes some tenths
-// of a second for each thing tried. kNotFound where the image is not here (nothing is ever fetched),
-// kUnsupported with what each tool said and the remedy where none starts.
+// Finds a tool that starts containers of `image` here. Tries podman, then docker. Each is tried with its own
+// defaults, then with the limits of this process, then with another runtime. Common causes: a runtime that
+// cannot handle this machine's control groups, and default limits above those of this machine. Takes some
+// tenths of a second for each try. kNotFound if the image is not here (nothing is fetched); kUnsupported,
+// with the words of each tool and the remedy, if none starts.
 Result<ContainerTool> FindContainerTool(const std::string& image, const Clock& clock);
 
 // Starts it in the foreground of the tool, which passes on SIGTERM and what the program says, and removes the
