@@ -9,6 +9,7 @@ import slurm_cluster
 
 SLURM = conftest.ROOT / "deploy/slurm"
 PICTURES = 1200
+SLOW = ("--encoding", "png")  # a task then takes seconds, so that it is there to be preempted
 PARTITIONS = (SLURM / "partitions.conf").read_text()
 
 pytestmark = pytest.mark.skipif(bool(slurm_cluster.missing()), reason=f"apt-get install slurm-wlm munge: {slurm_cluster.missing()} are missing")
@@ -39,10 +40,10 @@ def submit_prepare(cluster, pictures, parts, *arguments):
     return cluster.sbatch("--array=1-8%2", f"--chdir={parts.parent}", SLURM / "prepare.slurm", sources, recipe, parts, "--format", "tar", *arguments, WEIR=conftest.PROGRAM)
 
 
-def check_joined(weir, pictures, parts, folder):
+def check_joined(weir, pictures, parts, folder, *arguments):
     sources, recipe = pictures
     weir.run("prepare", "--join", parts, "-o", folder / "joined")
-    weir.run("prepare", sources, "--recipe", recipe, "--format", "tar", "-o", folder / "whole")
+    weir.run("prepare", sources, "--recipe", recipe, "--format", "tar", *arguments, "-o", folder / "whole")
     assert contents(folder / "joined") == contents(folder / "whole")
 
 
@@ -84,7 +85,7 @@ def test_three_phases_under_preemption_lose_nothing(weir, cluster, pictures, mad
     weir.run("prepare", pictures[0], "-o", tmp_path / "set", "--recipe", pictures[1])
     (tmp_path / "train.sh").write_text(TRAIN)
     (tmp_path / "train.sh").chmod(0o755)
-    prepare = submit_prepare(cluster, pictures, parts)
+    prepare = submit_prepare(cluster, pictures, parts, *SLOW)
     cluster.wait_for(lambda: running_tasks(cluster, prepare), 60, "the array")
     train = cluster.sbatch("--partition=train", "--nodes=1", "--exclusive", f"--chdir={tmp_path}", SLURM / "train.slurm", tmp_path / "train.sh", tmp_path / "set", 3, tmp_path,
                            WEIR=conftest.PROGRAM)
@@ -107,4 +108,4 @@ def test_three_phases_under_preemption_lose_nothing(weir, cluster, pictures, mad
     prepared = cluster.wait(prepare)
     assert all(facts["JobState"] == "COMPLETED" for facts in prepared.values()), prepared
     assert sum(int(facts["Restarts"]) for facts in prepared.values()) >= 1
-    check_joined(weir, pictures, parts, tmp_path)
+    check_joined(weir, pictures, parts, tmp_path, *SLOW)
