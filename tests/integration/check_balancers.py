@@ -21,7 +21,7 @@ seed: 3
 
 
 # Each plays four trials of half a minute in all, so not every pair is here.
-@pytest.mark.parametrize("balancer, protocol", [("none", "http"), ("haproxy", "http"), ("nginx", "http"), ("envoy", "grpc"), ("round_robin", "grpc")])
+@pytest.mark.parametrize("balancer, protocol", [("none", "http"), ("haproxy", "http"), ("nginx", "http"), ("nginx", "grpc"), ("envoy", "grpc"), ("round_robin", "grpc")])
 def test_shares_are_within_one_percent(weir, made, tmp_path, balancer, protocol):
     if balancer in ("haproxy", "nginx", "envoy") and shutil.which(balancer, path=PATH) is None:
         pytest.skip(f"{balancer} is not here")

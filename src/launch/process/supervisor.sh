@@ -8,6 +8,8 @@
 # - Descriptor 4 is the command's standard error: the shell's own words ("Terminated") are not wanted.
 # - A signal waits for the command to be there (5 s at most): "env" sets the mark just before it becomes it.
 # - Killing is repeated: a process may start another just before it is killed.
+# - A program may write its title over its environment, as nginx does. The signal then goes to the one other child
+#   of the shell, once that child is no longer "sh" or "env".
 mark=$1 silence=$2 folder=$3
 shift 3
 marked() { grep -lsxzF -e "$mark" /proc/[0-9]*/environ; }
@@ -16,10 +18,19 @@ sweep() {
   round=0
   while [ -n "$(marked)" ] && [ $round -lt 50 ]; do tell KILL; round=$((round + 1)); sleep 0.1; done
 }
+untitled() {
+  read -r self rest </proc/self/stat
+  for stat in /proc/[0-9]*/stat; do
+    read -r line <"$stat" || continue
+    pid=${line%% *} parent=${line##*) ? } name=${line#*\(}
+    case ${name%)*} in sh | dash | bash | env) continue ;; esac
+    [ "${parent%% *}" != $$ ] || [ "$pid" = "$self" ] || echo "$pid"
+  done
+}
 deliver() {
   round=0
-  while [ -z "$(marked)" ] && [ $round -lt 50 ]; do round=$((round + 1)); sleep 0.1; done
-  tell "$1"
+  while [ -z "$(marked)$(untitled)" ] && [ $round -lt 50 ]; do round=$((round + 1)); sleep 0.1; done
+  if [ -n "$(marked)" ]; then tell "$1"; else for child in $(untitled); do kill -s "$1" "$child"; done; fi
 }
 exec 3<&0 4>&2 </dev/null 2>/dev/null
 patience=

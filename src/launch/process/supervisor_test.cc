@@ -71,6 +71,15 @@ TEST_P(KeeperInShell, LetsTheCommandHearAnInterrupt) {
   EXPECT_EQ(program->Stop(60s), (Ending{.exit_status = 5}));
 }
 
+// As nginx and many Python servers do: the mark in the environment is gone then.
+TEST_P(KeeperInShell, PassesTheSignalToAProgramThatWritesItsTitleOverItsEnvironment) {
+  const auto program = Start(
+      R"(exec perl -e '$SIG{TERM} = sub { exit 7 }; $0 = "titled" x 4000; $| = 1; print "up=$$\n"; sleep 1000')",
+      GetParam());
+  WaitForNumber(*program, "up=");
+  EXPECT_EQ(program->Stop(60s), (Ending{.exit_status = 7}));
+}
+
 TEST_P(KeeperInShell, KillsWhatDoesNotHeed) {
   const auto program = Start("trap '' TERM; echo up=$$; while :; do sleep 0.01; done", GetParam());
   const int pid = WaitForNumber(*program, "up=");
