@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -165,7 +166,8 @@ class CurlTransport final : public Transport {
     RingIfDue();
     if (CallDone()) return;
     const Instant wake = std::min(until, due_.value_or(until));
-    const double left_ms = std::clamp(Milliseconds(wake - clock_.Now()) + 0.5, 0.0, 60e3);
+    // Up, not to the nearest: a time-out of 0 before each of many timers would keep a core busy.
+    const double left_ms = std::clamp(std::ceil(Milliseconds(wake - clock_.Now())), 0.0, 60e3);
     std::array<epoll_event, 64> events;
     const int count =
         epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), static_cast<int>(left_ms));

@@ -29,9 +29,13 @@ void HedgePolicy::Answered(Duration latency) {
   }
   if (latencies_.size() < kLeast || since_++ % kLeast != 0) return;
   std::vector<Duration> sorted = latencies_;
-  const auto at = static_cast<std::ptrdiff_t>(kQuantile * static_cast<double>(sorted.size() - 1));
-  std::ranges::nth_element(sorted, sorted.begin() + at);
-  delay_ = std::max<Duration>(sorted[static_cast<size_t>(at)], 1ms);
+  const auto quantile = [&](double share) {
+    const auto at =
+        sorted.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(sorted.size() - 1));
+    std::ranges::nth_element(sorted, at);
+    return *at;
+  };
+  delay_ = std::max<Duration>({quantile(kQuantile), kLeastOfMedian * quantile(0.5), 1ms});
 }
 
 bool HedgePolicy::TakeHedge() {

@@ -42,10 +42,18 @@ TEST(Backoff, GrowsToItsLongestAndIsSpreadOverAll) {
 TEST(HedgePolicy, WaitsForThe95thPercentileOfTheLastLatencies) {
   HedgePolicy policy;
   EXPECT_FALSE(policy.Delay());
-  for (int i = 0; i < 2000; ++i) policy.Answered(std::chrono::milliseconds(1 + i % 100));
+  for (int i = 0; i < 2000; ++i)
+    policy.Answered(i % 10 == 0 ? std::chrono::milliseconds(200 + i % 100) : 20ms);
   ASSERT_TRUE(policy.Delay());
-  EXPECT_GE(*policy.Delay(), 90ms);
-  EXPECT_LE(*policy.Delay(), 99ms);
+  EXPECT_GE(*policy.Delay(), 200ms);
+  EXPECT_LE(*policy.Delay(), 299ms);
+}
+
+TEST(HedgePolicy, WaitsForTwiceTheMedianWhereAllTakeAboutAsLong) {
+  HedgePolicy policy;
+  for (int i = 0; i < 2000; ++i) policy.Answered(std::chrono::milliseconds(100 + i % 10));
+  ASSERT_TRUE(policy.Delay());
+  EXPECT_GE(*policy.Delay(), 200ms);
 }
 
 TEST(HedgePolicy, SendsAtMostOneInTwentyTwice) {

@@ -148,7 +148,7 @@ TEST_F(RequestLoopTest, ASecondRequestGoesOutWhenTheFirstIsSlowAndTheFirstRespon
     loop.Step();
   }
   Get("slow");
-  Pass(9ms);
+  Pass(19ms);
   EXPECT_EQ(transport.open(), 1U);
   Pass(2ms);
   ASSERT_EQ(transport.open(), 2U);
@@ -168,7 +168,7 @@ TEST_F(RequestLoopTest, AFailureOfOneOfTwoRequestsWaitsForTheOther) {
     loop.Step();
   }
   Get("slow");
-  Pass(11ms);
+  Pass(21ms);
   ASSERT_EQ(transport.open(), 2U);
   transport.Break();
   EXPECT_EQ(loop.counts().retries, 0);

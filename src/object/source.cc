@@ -164,7 +164,7 @@ Result<SourceSet::Located> SourceSet::Open(const std::string& url) {
     };
   }
   RequestLoop::Options loop{
-      .depth = {.first = std::min(16, options_.most_in_flight), .least = 1, .most = options_.most_in_flight},
+      .depth = {.first = std::min(64, options_.most_in_flight), .least = 1, .most = options_.most_in_flight},
       .seed = options_.seed};
   if (options_.retries) loop.retries = *options_.retries;
   const Duration timeout = options_.timeout.value_or(60s);
