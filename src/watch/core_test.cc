@@ -286,6 +286,49 @@ TEST(InputMaker, CutsTheRegionOut) {
   EXPECT_EQ(maker.Make(frame, {0, 0, 0, 0}, recipe).size(), 8U * 4);
 }
 
+// Planes of one level of luma, without colour.
+struct GreyPlanes {
+  std::vector<uint8_t> luma, chroma;
+  image::PlanarPixels picture;
+  explicit GreyPlanes(const image::Pixels& grey)
+      : chroma(static_cast<size_t>(grey.width / 2) * static_cast<size_t>(grey.height / 2), 128) {
+    for (size_t i = 0; i < grey.data.size(); i += 3) luma.push_back(grey.data[i]);
+    picture = {.planes = {luma.data(), chroma.data(), chroma.data()},
+               .steps = {grey.width, grey.width / 2, grey.width / 2},
+               .width = grey.width,
+               .height = grey.height,
+               .colours = {.full_range = true}};
+  }
+};
+
+TEST(InputMaker, MakesTheSameOfPlanesAndOfPixels) {
+  image::Pixels frame = Grey(100, 60);
+  for (int y = 0; y < 60; ++y)
+    for (int x = 0; x < 300; ++x)
+      frame.data[static_cast<size_t>(y * 300 + x)] = static_cast<uint8_t>(x / 3 + 2 * y);
+  const GreyPlanes planes(frame);
+  dataset::Recipe recipe;
+  recipe.geometry.short_side = 12;
+  recipe.geometry.crop = dataset::Size{12, 10};
+  recipe.datatype = dataset::ElementType::kUint8;
+  recipe.layout = dataset::Layout::kNhwc;
+  InputMaker maker;
+  for (const Box& box : {Box{0, 0, 1, 1}, Box{0.2F, 0.1F, 0.8F, 0.9F}}) {
+    const Bytes pixels = maker.Make(frame, box, recipe), planar = maker.Make(planes.picture, box, recipe);
+    ASSERT_EQ(planar.size(), pixels.size());
+    for (size_t i = 0; i < planar.size(); ++i)
+      EXPECT_NEAR(static_cast<int>(planar.data()[i]), static_cast<int>(pixels.data()[i]), 1) << i;
+  }
+}
+
+TEST(FrameCode, IsReadFromLuma) {
+  image::Pixels pixels = Grey(320, 240);
+  const FrameCode code{.stream = 3, .counter = 77, .captured = 1'790'000'000'123'456us};
+  BurnCode(code, pixels);
+  EXPECT_EQ(ReadCode(GreyPlanes(pixels).picture), code);
+  EXPECT_FALSE(ReadCode(GreyPlanes(Grey(320, 240)).picture));
+}
+
 TEST(ShrinkFor, LeavesEnoughForTheInput) {
   dataset::Recipe recipe;
   recipe.geometry.resize = dataset::Size{100, 100};

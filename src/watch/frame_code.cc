@@ -45,6 +45,13 @@ Range CellRange(int index, int width, double margin) {
   return {begin, std::max(begin + 1, end)};
 }
 
+// One channel of a picture.
+struct Levels {
+  const uint8_t* data;
+  ptrdiff_t row_step, step;
+  int width, height;
+};
+
 }  // namespace
 
 int CodeHeight(int width) { return CellRange(kRows - 1, width, 0).end; }
@@ -74,11 +81,9 @@ void BurnCode(const FrameCode& code, image::Pixels& pixels) {
   }
 }
 
-std::optional<FrameCode> ReadCode(const image::Pixels& pixels) {
-  const int width = pixels.width;
-  if (width < kCellsAcross || pixels.height < CodeHeight(width)) return std::nullopt;
-  const size_t step = static_cast<size_t>(width) * pixels.channels;
-  const size_t green = pixels.channels == 3 ? 1 : 0;
+static std::optional<FrameCode> ReadLevels(const Levels& picture) {
+  const int width = picture.width;
+  if (width < kCellsAcross || picture.height < CodeHeight(width)) return std::nullopt;
   std::array<int, kBits> levels{};
   for (int row = 0; row < kRows; ++row) {
     const Range y = CellRange(row, width, 0.25);
@@ -86,8 +91,8 @@ std::optional<FrameCode> ReadCode(const image::Pixels& pixels) {
       const Range x = CellRange(column, width, 0.25);
       int64_t sum = 0;
       for (int line = y.begin; line < y.end; ++line) {
-        const uint8_t* const data = pixels.data.data() + line * step + green;
-        for (int i = x.begin; i < x.end; ++i) sum += data[static_cast<size_t>(i) * pixels.channels];
+        const uint8_t* const data = picture.data + line * picture.row_step;
+        for (int i = x.begin; i < x.end; ++i) sum += data[i * picture.step];
       }
       levels[static_cast<size_t>(row * kColumns + column)] =
           static_cast<int>(sum / (int64_t{y.end - y.begin} * (x.end - x.begin)));
@@ -105,6 +110,16 @@ std::optional<FrameCode> ReadCode(const image::Pixels& pixels) {
   code.captured = std::chrono::microseconds(static_cast<int64_t>(Get(bits, at, 52)));
   if (Get(bits, at, 16) != Check(bits)) return std::nullopt;
   return code;
+}
+
+std::optional<FrameCode> ReadCode(const image::Pixels& pixels) {
+  const int green = pixels.channels == 3 ? 1 : 0;
+  return ReadLevels({pixels.data.data() + green, ptrdiff_t{pixels.width} * pixels.channels, pixels.channels,
+                     pixels.width, pixels.height});
+}
+
+std::optional<FrameCode> ReadCode(const image::PlanarPixels& picture) {
+  return ReadLevels({picture.planes[0], picture.steps[0], 1, picture.width, picture.height});
 }
 
 }  // namespace weir::watch

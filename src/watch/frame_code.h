@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "image/decode.h"
+#include "image/planar.h"
 
 namespace weir::watch {
 
@@ -30,5 +31,6 @@ void BurnCode(const FrameCode& code, image::Pixels& pixels);
 
 // Reads the code. Returns nullopt if there is none, its contrast is too low, or its check fails.
 std::optional<FrameCode> ReadCode(const image::Pixels& pixels);
+std::optional<FrameCode> ReadCode(const image::PlanarPixels& picture);
 
 }  // namespace weir::watch

@@ -34,7 +34,7 @@ struct Libav {
   F(util, av_log_set_level) F(util, avutil_version) F(scale, sws_getCachedContext) F(scale, sws_scale)     \
   F(scale, sws_freeContext) F(scale, swscale_version) F(codec, avcodec_find_encoder_by_name)              \
   F(codec, avcodec_send_frame) F(codec, avcodec_receive_packet) F(util, av_frame_get_buffer)               \
-  F(util, av_frame_unref) F(util, av_opt_set) F(codec, avcodec_parameters_alloc) F(codec, avcodec_parameters_free)
+  F(util, av_frame_unref) F(util, av_frame_move_ref) F(util, av_opt_set) F(codec, avcodec_parameters_alloc) F(codec, avcodec_parameters_free)
 #define WEIR_DECLARE(library, name) decltype(&::name) name = nullptr;
   WEIR_LIBAV_FUNCTIONS(WEIR_DECLARE)
 #undef WEIR_DECLARE

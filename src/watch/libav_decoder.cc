@@ -37,6 +37,20 @@ bool IsReference(const uint8_t* data, size_t size, int length_size) {
   return true;
 }
 
+namespace {
+
+// As libswscale has it: BT.601 where the stream says nothing.
+image::YuvColours ColoursOf(const AVFrame& frame) {
+  image::YuvColours colours;
+  if (frame.colorspace == AVCOL_SPC_BT709) colours = {.red = 0.2126, .blue = 0.0722};
+  if (frame.colorspace == AVCOL_SPC_BT2020_NCL || frame.colorspace == AVCOL_SPC_BT2020_CL)
+    colours = {.red = 0.2627, .blue = 0.0593};
+  colours.full_range = frame.color_range == AVCOL_RANGE_JPEG || frame.format == AV_PIX_FMT_YUVJ420P;
+  return colours;
+}
+
+}  // namespace
+
 LibavDecoder::LibavDecoder(const Libav& av, std::string name, const SourceOptions& options,
                            std::deque<SourceFrame>& ready)
     : av_(av), name_(std::move(name)), options_(options), ready_(ready), frame_(av.av_frame_alloc()) {}
@@ -104,6 +118,22 @@ void LibavDecoder::Unanswered(DropCause cause) {
   sent_.clear();
 }
 
+// The decoder's own planes, without a copy. nullptr for a format that is not 4:2:0 of 8 bits.
+std::shared_ptr<const image::PlanarPixels> LibavDecoder::TakePlanes() {
+  if (frame_->format != AV_PIX_FMT_YUV420P && frame_->format != AV_PIX_FMT_YUVJ420P) return nullptr;
+  const std::shared_ptr<AVFrame> held(av_.av_frame_alloc(),
+                                      [&av = av_](AVFrame* frame) { av.av_frame_free(&frame); });
+  av_.av_frame_move_ref(held.get(), frame_);
+  auto* const picture =
+      new image::PlanarPixels{.width = held->width, .height = held->height, .colours = ColoursOf(*held)};
+  for (size_t i = 0; i < 3; ++i) {
+    picture->planes[i] = held->data[i];
+    picture->steps[i] = held->linesize[i];
+  }
+  return {picture, [held](const image::PlanarPixels* each) { delete each; }};
+}
+
+// For other formats.
 std::shared_ptr<const image::Pixels> LibavDecoder::ToPixels() {
   int shrink = options_.shrink_for ? options_.shrink_for(frame_->width, frame_->height) : 1;
   while (shrink > 1 && frame_->width / shrink < 160) shrink /= 2;
@@ -139,8 +169,9 @@ void LibavDecoder::Receive(Duration spent) {
                       .width = frame_->width,
                       .height = frame_->height};
     sent_.erase(found);
-    if (!damaged) frame.pixels = ToPixels();
-    if (!frame.pixels) {
+    if (!damaged) frame.planar = TakePlanes();
+    if (!damaged && !frame.planar) frame.pixels = ToPixels();
+    if (!frame.planar && !frame.pixels) {
       frame.dropped = DropCause::kUndecodable;
       frame.fault = "damaged";
       frame.fault_words = "the decoder found errors in a frame";

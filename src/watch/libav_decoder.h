@@ -46,6 +46,7 @@ class LibavDecoder {
   std::optional<DropCause> SkipOf(const AVPacket& packet, const PacketOrigin& origin);
   void Decode(const AVPacket* packet);
   void Receive(Duration spent);
+  std::shared_ptr<const image::PlanarPixels> TakePlanes();
   std::shared_ptr<const image::Pixels> ToPixels();
   void Unanswered(DropCause cause);
   void Close();

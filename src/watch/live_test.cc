@@ -60,6 +60,25 @@ TEST(LiveView, EncodesPixelsOnlyWhenAsked) {
   EXPECT_THAT(std::string(view.Jpeg(0)->text()), StartsWith("\xFF\xD8"));
 }
 
+TEST(LiveView, EncodesPlanesAtAWidthForThePage) {
+  LiveView view;
+  view.Begin(1);
+  const std::vector<uint8_t> luma(size_t{1280} * 720, 80), chroma(size_t{640} * 360, 128);
+  const image::PlanarPixels planes{.planes = {luma.data(), chroma.data(), chroma.data()},
+                                   .steps = {1280, 640, 640},
+                                   .width = 1280,
+                                   .height = 720,
+                                   .colours = {}};
+  Picture picture;
+  picture.planar = std::make_shared<const image::PlanarPixels>(planes);
+  view.Show(0, EventAt(1, ""), picture);
+  const Bytes jpeg = view.Jpeg(0).value();
+  const auto info = image::ReadPictureInfo(std::as_bytes(std::span(jpeg.text())), {.max_pixels = 1 << 20});
+  ASSERT_TRUE(info);
+  EXPECT_EQ(info->width, 640);
+  EXPECT_EQ(info->height, 360);
+}
+
 TEST(MetricsText, CountsEachStreamByFateAndFault) {
   const std::string text = MetricsText(TwoStreams());
   EXPECT_THAT(text, HasSubstr("weir_watch_frames_captured_total{number=\"0\",stream=\"made:\"} 6"));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "image/encode.h"
@@ -43,8 +44,17 @@ Result<Bytes> LiveView::Jpeg(int stream) const {
     picture = shown_[static_cast<size_t>(stream)].picture;
   }
   if (!picture.jpeg.empty()) return picture.jpeg;
+  constexpr int kQuality = 80, kMostWidth = 640;
+  if (picture.planar) {
+    const image::PlanarPixels& planar = *picture.planar;
+    const int width = std::min(planar.width, kMostWidth);
+    const int height = std::max(1, static_cast<int>(int64_t{planar.height} * width / planar.width));
+    image::Pixels pixels;
+    image::PlanarResizer().Resize(
+        planar, {{0, 0, planar.width, planar.height}, width, height, {0, 0, width, height}}, pixels);
+    return Bytes::Copy(TRY(image::EncodeJpeg(pixels, {.quality = kQuality, .standard_tables = true})));
+  }
   if (!picture.pixels) return Fail(ErrorCode::kNotFound, fmt::format("stream {} has no picture", stream));
-  constexpr int kQuality = 80;
   return Bytes::Copy(TRY(image::EncodeJpeg(*picture.pixels, {.quality = kQuality, .standard_tables = true})));
 }
 

@@ -10,13 +10,15 @@
 #include "base/error.h"
 #include "base/mutex.h"
 #include "image/decode.h"
+#include "image/planar.h"
 #include "results/watch_result.h"
 
 namespace weir::watch {
 
-// A frame as it came: a JPEG, or pixels.
+// A frame as it came: a JPEG, planes, or pixels.
 struct Picture {
   Bytes jpeg;
+  std::shared_ptr<const image::PlanarPixels> planar;
   std::shared_ptr<const image::Pixels> pixels;
 };
 

@@ -19,14 +19,14 @@ dataset::Size ResizedSize(const dataset::Geometry& geometry, int64_t width, int6
 }
 
 // The rectangle in whole pixels, at least one.
-image::Window ToWindow(const Box& box, const image::Pixels& frame) {
+image::Window ToWindow(const Box& box, int width, int height) {
   const auto cut = [](float share, int side) {
     return static_cast<int>(std::lround(std::clamp(share, 0.0F, 1.0F) * static_cast<float>(side)));
   };
-  image::Window w{.x = std::min(cut(box.x0, frame.width), frame.width - 1),
-                  .y = std::min(cut(box.y0, frame.height), frame.height - 1)};
-  w.width = std::max(1, cut(box.x1, frame.width) - w.x);
-  w.height = std::max(1, cut(box.y1, frame.height) - w.y);
+  image::Window w{.x = std::min(cut(box.x0, width), width - 1),
+                  .y = std::min(cut(box.y0, height), height - 1)};
+  w.width = std::max(1, cut(box.x1, width) - w.x);
+  w.height = std::max(1, cut(box.y1, height) - w.y);
   return w;
 }
 
@@ -62,7 +62,7 @@ int ShrinkFor(const dataset::Recipe& recipe, int width, int height) {
 }
 
 Bytes InputMaker::Make(const image::Pixels& frame, const Box& region, const dataset::Recipe& recipe) {
-  const image::Window window = ToWindow(region, frame);
+  const image::Window window = ToWindow(region, frame.width, frame.height);
   const dataset::Size resized = ResizedSize(recipe.geometry, window.width, window.height);
   const dataset::Size out = *recipe.geometry.OutputSize();
   const auto axis = [](int source, int target, int shown) {
@@ -76,6 +76,26 @@ Bytes InputMaker::Make(const image::Pixels& frame, const Box& region, const data
                                static_cast<size_t>(window.x + x.source_begin()) * frame.channels;
   resizer_.Add({first, step, frame.data.data() + frame.data.size(), frame.channels}, y.source_begin(),
                y.source_end() - y.source_begin());
+  return Place(recipe);
+}
+
+Bytes InputMaker::Make(const image::PlanarPixels& frame, const Box& region, const dataset::Recipe& recipe) {
+  const image::Window window = ToWindow(region, frame.width, frame.height);
+  const dataset::Size resized = ResizedSize(recipe.geometry, window.width, window.height);
+  const dataset::Size out = *recipe.geometry.OutputSize();
+  planar_resizer_.Resize(
+      frame,
+      {.part = window,
+       .width = resized.width,
+       .height = resized.height,
+       .shown = {(resized.width - out.width) / 2, (resized.height - out.height) / 2, out.width, out.height}},
+      resized_);
+  return Place(recipe);
+}
+
+// The resized pixels in the recipe's channels and layout.
+Bytes InputMaker::Place(const dataset::Recipe& recipe) {
+  const dataset::Size out = *recipe.geometry.OutputSize();
   const image::Pixels* shown = &resized_;
   if (recipe.geometry.channels != dataset::Channels::kRgb) {
     const bool grey = recipe.geometry.channels == dataset::Channels::kGrey;

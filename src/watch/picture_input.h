@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "dataset/recipe.h"
 #include "image/decode.h"
+#include "image/planar.h"
 #include "image/resize.h"
 #include "watch/tracker.h"
 
@@ -28,9 +29,12 @@ class InputMaker {
   // layout. A region of less than a pixel becomes one pixel. REQUIRES: CheckRecipe(recipe); a frame of 3
   // channels.
   Bytes Make(const image::Pixels& frame, const Box& region, const dataset::Recipe& recipe);
+  Bytes Make(const image::PlanarPixels& frame, const Box& region, const dataset::Recipe& recipe);
 
  private:
+  Bytes Place(const dataset::Recipe& recipe);
   image::Resizer resizer_;
+  image::PlanarResizer planar_resizer_;
   image::Pixels resized_, placed_;
 };
 

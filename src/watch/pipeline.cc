@@ -76,7 +76,7 @@ struct Pipeline::Frame {
   FrameRecord record;
   SourceFrame source;
   FrameResult result;
-  std::shared_ptr<const image::Pixels> pixels;
+  std::shared_ptr<const image::Pixels> pixels;  // none where the source gives planes
   Instant deadline{};
   std::vector<std::vector<float>> embeddings;  // of result.objects; empty where there is none
   std::atomic<int> pending = 0;
@@ -86,6 +86,11 @@ struct Pipeline::Frame {
 struct Pipeline::Tools {
   JpegFrames jpegs;
   InputMaker inputs;
+
+  Bytes Input(const Frame& frame, const Box& region, const dataset::Recipe& recipe) {
+    return frame.source.planar ? inputs.Make(*frame.source.planar, region, recipe)
+                               : inputs.Make(*frame.pixels, region, recipe);
+  }
 };
 
 struct Pipeline::PerStream {
@@ -282,7 +287,7 @@ void Pipeline::Begin(const FramePtr& frame, Tools& tools) {
 }
 
 bool Pipeline::Decode(Frame& frame, Tools& tools) {
-  if (frame.source.pixels) {
+  if (frame.source.planar || frame.source.pixels) {
     NoteSize(frame, frame.source.width, frame.source.height);
     frame.pixels = frame.source.pixels;
     return true;
@@ -319,7 +324,7 @@ bool Pipeline::ReadStamp(Frame& frame) {
   PerStream& mine = *streams_[static_cast<size_t>(frame.record.stream)];
   FrameRecord& record = frame.record;
   const int64_t skipped = record.sequence - mine.last_decoded - 1;
-  const auto code = ReadCode(*frame.pixels);
+  const auto code = frame.source.planar ? ReadCode(*frame.source.planar) : ReadCode(*frame.pixels);
   if (!code) {
     if (mine.has_code)
       parts_.sink->Fault(record.stream, "code-missing",
@@ -371,7 +376,7 @@ void Pipeline::SubmitFirst(const FramePtr& frame, Tools& tools) {
     SubmitObject(frame, 0, kWhole, tools);
     return;
   }
-  Bytes item = tools.inputs.Make(*frame->pixels, kWhole, parts_.detect->recipe());
+  Bytes item = tools.Input(*frame, kWhole, parts_.detect->recipe());
   frame->record.times.decoded = clock_.Now();
   CountCall();
   parts_.detect->Submit(
@@ -381,7 +386,7 @@ void Pipeline::SubmitFirst(const FramePtr& frame, Tools& tools) {
 }
 
 void Pipeline::SubmitObject(const FramePtr& frame, size_t object, const Box& region, Tools& tools) {
-  Bytes item = tools.inputs.Make(*frame->pixels, region, parts_.infer->recipe());
+  Bytes item = tools.Input(*frame, region, parts_.infer->recipe());
   if (parts_.detect == nullptr) frame->record.times.decoded = clock_.Now();
   CountCall();
   parts_.infer->Submit(std::move(item), frame->deadline,
@@ -518,7 +523,7 @@ void Pipeline::Finish(const FramePtr& frame) {
     MutexLock lock(mutex_);
     estimate_.Add(*frame->record.times.done - *frame->record.times.taken);
   }
-  frame->result.picture = {frame->source.jpeg, frame->pixels};
+  frame->result.picture = {frame->source.jpeg, frame->source.planar, frame->pixels};
   parts_.sink->Ended(frame->record, frame->result);
   Release();
 }

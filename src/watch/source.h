@@ -12,17 +12,19 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "image/decode.h"
+#include "image/planar.h"
 #include "watch/frame.h"
 #include "watch/stream_spec.h"
 
 namespace weir::watch {
 
-// A frame as it came from a source. It has a JPEG, or pixels where the source decodes, or neither if the
-// source dropped it.
+// A frame as it came from a source. It has a JPEG; or planes or pixels where the source decodes; or none of
+// them if the source dropped it.
 struct SourceFrame {
   Bytes jpeg;
+  std::shared_ptr<const image::PlanarPixels> planar;  // owns the decoder's memory
   std::shared_ptr<const image::Pixels> pixels;
-  Duration decode_time{};  // that the source took for `pixels`
+  Duration decode_time{};  // that the source took for `planar` or `pixels`
   Instant arrived{};
   // When it was captured, as far as the source knows: on this host's monotonic clock, or as wall time.
   std::optional<Instant> captured;
