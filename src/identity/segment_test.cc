@@ -1,0 +1,95 @@
+#include "identity/segment.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "identity/index.h"
+#include "identity/made.h"
+
+namespace weir::identity {
+namespace {
+
+// The bytes of a sealed file, and the index that it belongs to.
+struct Sealed {
+  std::string bytes;
+  uint64_t owner = 0;
+};
+
+Sealed MakeSealed() {
+  const std::string folder = ::testing::TempDir() + "sealed-" + std::to_string(::getpid());
+  std::filesystem::remove_all(folder);
+  EXPECT_TRUE(Index::Create(folder, {.dimension = 16}));
+  Sealed sealed;
+  {
+    const auto index = Index::Open(folder, {.access = Index::Access::kWrite}).value();
+    const MadeIdentities made({.dimension = 16, .intrinsic = 0, .seed = 7});
+    std::vector<Enrolment> rows;
+    for (uint64_t i = 0; i < 40; ++i) rows.push_back({"person " + std::to_string(i), made.Vector(i)});
+    EXPECT_TRUE(index->Enrol(rows));
+    EXPECT_TRUE(index->Seal(Index::SealScope::kAll));
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".identities") continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    sealed.bytes.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  std::filesystem::remove_all(folder);
+  constexpr size_t kOwnerAt = 40;
+  std::memcpy(&sealed.owner, sealed.bytes.data() + kOwnerAt, sizeof(sealed.owner));
+  return sealed;
+}
+
+// Opens the bytes and reads every row.
+Status ReadAll(const std::string& bytes, uint64_t owner) {
+  const auto segment = TRY(Segment::FromBytes(std::as_bytes(std::span(bytes)), owner));
+  return segment->VerifyRows({});
+}
+
+TEST(Segment, IsReadWhole) {
+  const Sealed sealed = MakeSealed();
+  ASSERT_GT(sealed.bytes.size(), 8192U);
+  EXPECT_TRUE(ReadAll(sealed.bytes, sealed.owner));
+  EXPECT_EQ(ReadAll(sealed.bytes, sealed.owner + 1).error().code, ErrorCode::kCorrupt) << "of another index";
+}
+
+TEST(Segment, EveryFlippedByteOfEverySectionIsFound) {
+  const Sealed sealed = MakeSealed();
+  std::string damaged = sealed.bytes;
+  for (size_t at = 0; at < damaged.size(); ++at) {
+    const auto flip = static_cast<char>(1 << at % 8);
+    damaged[at] = static_cast<char>(damaged[at] ^ flip);
+    const Status read = ReadAll(damaged, sealed.owner);
+    ASSERT_FALSE(read) << "byte " << at << " of " << damaged.size();
+    EXPECT_EQ(read.error().code, ErrorCode::kCorrupt) << read.error().message;
+    damaged[at] = static_cast<char>(damaged[at] ^ flip);
+  }
+}
+
+TEST(Segment, EveryWrongSizeIsFound) {
+  const Sealed sealed = MakeSealed();
+  for (size_t size = 0; size < sealed.bytes.size(); ++size)
+    ASSERT_FALSE(ReadAll(sealed.bytes.substr(0, size), sealed.owner)) << "cut to " << size;
+  for (const size_t more : {1U, 7U, 8U, 4096U, 100'000U})
+    EXPECT_FALSE(ReadAll(sealed.bytes + std::string(more, '\0'), sealed.owner)) << more << " bytes more";
+}
+
+TEST(Segment, SectionsThatChangePlacesAreFound) {
+  const Sealed sealed = MakeSealed();
+  const auto layout =
+      Segment::FromBytes(std::as_bytes(std::span(sealed.bytes)), sealed.owner).value()->layout();
+  std::string swapped = sealed.bytes;
+  const auto first = swapped.begin() + static_cast<ptrdiff_t>(layout.codes),
+             second = swapped.begin() + static_cast<ptrdiff_t>(layout.factors);
+  std::swap_ranges(second, second + 64, first);
+  EXPECT_FALSE(ReadAll(swapped, sealed.owner));
+}
+
+}  // namespace
+}  // namespace weir::identity
