@@ -56,6 +56,8 @@ BARS = {
     "enrolling": ("<=", 1.2, "p99 of a look-up while 1,000 a second are enrolled, over idle"),
     "decode: ffmpeg": ("<=", 1.05, "CPU time a frame of weir watch over ffmpeg -f null"),
     "decode: GStreamer": ("<=", 0.95, "CPU time a frame of weir watch over GStreamer"),
+    "streams: OpenCV": (">=", 1.5, "streams of weir watch that hold the deadline, over those of an OpenCV loop"),
+    "streams: GStreamer": (">=", 1.15, "streams of weir watch that hold the deadline, over those of GStreamer with leaky queues"),
     "network": (">=", 0.97, "agreement of weir probe network with iperf3"),
     "request": ("<=", 1.05, "median time of a 602 KB message over the line's own time"),
 }
