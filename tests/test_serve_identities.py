@@ -117,4 +117,7 @@ def test_pictures_are_identified(weir, made, tmp_path):
     server = Server(tmp_path, "--model-repository", tmp_path / "models").wait()
     [names] = ask(server, "tiny.identify")
     assert [names["data"][i] for i in range(0, 8, 2)] == [f"picture {i}" for i in range(4)]
+    for scheme in ("http", "grpc"):
+        result = weir.json("load", server.facts[scheme]["url"] + "/tiny.identify", "--data", made[1], "--payload", "image", "--duration", 0.3)
+        assert result["levels"][0]["answered"] > 0 and result["levels"][0]["failed"] == 0
     assert server.stop() == 0

@@ -3,7 +3,8 @@
 namespace weir::oip {
 
 std::string ServedAs(const std::string& model, const std::string& payload) {
-  if (payload == "tensor" || model.ends_with("." + payload)) return model;
+  const bool takes_pictures = payload == "image" && model.ends_with(".identify");
+  if (payload == "tensor" || takes_pictures || model.ends_with("." + payload)) return model;
   return model + "." + payload;
 }
 

@@ -10,6 +10,8 @@ TEST(ServedAs, NamesTheModelThatTakesThePayload) {
   EXPECT_EQ(ServedAs("m", "image"), "m.image");
   EXPECT_EQ(ServedAs("m.image", "image"), "m.image");
   EXPECT_EQ(ServedAs("m.pixels", "tensor"), "m.pixels");
+  EXPECT_EQ(ServedAs("m.identify", "image"), "m.identify") << "it takes encoded pictures itself";
+  EXPECT_EQ(ServedAs("m.identify", "pixels"), "m.identify.pixels");
 }
 
 }  // namespace

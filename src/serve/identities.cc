@@ -61,8 +61,9 @@ Result<std::unique_ptr<IdentityBinding>> IdentityBinding::Open(const model::Mode
   options.threads = UsableCpus();
   binding->index_ = TRY_CONTEXT(identity::Index::Open(path, options), "identities");
   const auto dimension = static_cast<int64_t>(binding->index_->dimension());
-  std::vector<std::string> fitting;
+  std::vector<std::string> fitting, given;
   for (const infer::TensorInfo& output : model.outputs) {
+    given.push_back(fmt::format("{} {}", output.name, infer::ToString(output.shape)));
     int64_t values = 1;
     bool free = false;
     for (size_t i = 1; i < output.shape.size(); ++i) {
@@ -73,8 +74,11 @@ Result<std::unique_ptr<IdentityBinding>> IdentityBinding::Open(const model::Mode
       fitting.push_back(output.name);
   }
   if (fitting.size() != 1) {
-    return Invalid(fmt::format("identities: {} FP32 outputs of {} values a row, and one is needed",
-                               fitting.size(), dimension));
+    return Invalid(fmt::format(
+        "identities: the index holds vectors of {} values, and {} FP32 outputs of the model have so many a "
+        "row ({}): one must; build the index from this model's embeddings, or list one output in its "
+        "config.pbtxt",
+        dimension, fitting.size(), fmt::join(given, ", ")));
   }
   binding->output_ = fitting.front();
   return binding;
