@@ -82,11 +82,30 @@ def sps_of(width, height):
     return b"\x67\x42\x00\x33" + int(bits, 2).to_bytes(len(bits) // 8, "big")
 
 
-class Camera:
-    """Paths: /good, /401, /silent, /half, /loss, /backwards, /absurd, /huge, /gone, /none. `report_delay`: how long before its packets
-    leave a frame was captured, by the sender reports."""
+def jpeg_payload(jpeg):
+    """A baseline JPEG of 4:2:0 with the standard Huffman tables as one RTP payload (RFC 2435), with its quantisation tables."""
+    at, tables, width, height = 2, b"", 0, 0
+    while True:
+        marker, length = struct.unpack_from(">HH", jpeg, at)
+        body = jpeg[at + 4:at + 2 + length]
+        if marker == 0xFFDB:
+            while body:
+                tables, body = tables + body[1:65], body[65:]
+        elif marker == 0xFFC0:
+            height, width = struct.unpack_from(">HH", body, 1)
+        at += 2 + length
+        if marker == 0xFFDA:
+            break
+    return struct.pack(">IBBBBBBH", 0, 1, 255, width // 8, height // 8, 0, 0, len(tables)) + tables + jpeg[at:-2]
 
-    def __init__(self, video, fps=20, report_delay=0.0):
+
+class Camera:
+    """Paths: /good, /401, /silent, /half, /loss, /backwards, /absurd, /huge, /gone, /none, and /codec: H.264 on its first connections,
+    until it has sent 20 frames; then it ends and sends `jpegs` for ever. `report_delay`: how long before its packets leave a frame was
+    captured, by the sender reports."""
+
+    def __init__(self, video, fps=20, report_delay=0.0, jpegs=()):
+        self.jpegs, self.changed = [jpeg_payload(jpeg) for jpeg in jpegs], False
         self.video, self.fps, self.report_delay = Video(video), fps, report_delay
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
@@ -138,6 +157,10 @@ class Camera:
                 connection.sendall(b"RTSP/1.0 200 OK\r\nContent-Length: 500\r\n\r\nv=0\r\n")
                 time.sleep(30)
                 return True
+            if path == "codec" and self.changed:
+                say("200 OK", "Content-Type: application/sdp\r\n",
+                    b"v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=camera\r\nt=0 0\r\nm=video 0 RTP/AVP 26\r\na=control:video\r\n")
+                return False
             sps = sps_of(16384, 16384) if path == "huge" else self.video.sps
             sets = ",".join(base64.b64encode(each).decode() for each in (sps, self.video.pps))
             say("200 OK", "Content-Type: application/sdp\r\n", (
@@ -158,6 +181,11 @@ class Camera:
             time.sleep(30)
             return
         sequence, begin, ssrc = 0, time.time(), 7
+        if path == "codec" and self.changed:
+            for number in range(10**6):
+                time.sleep(max(0.0, begin + number / self.fps - time.time()))
+                packet = struct.pack(">BBHII", 0x80, 0x80 | 26, number & 0xFFFF, number * 90000 // self.fps & 0xFFFFFFFF, ssrc) + self.jpegs[number % len(self.jpegs)]
+                connection.sendall(b"$\x00" + struct.pack(">H", len(packet)) + packet)
         for number, unit in enumerate(self.video.units):
             planned = begin + number / self.fps
             time.sleep(max(0.0, planned - time.time()))
@@ -166,6 +194,9 @@ class Camera:
                 ticks = (1000 - number) * 90000 // self.fps
             if path == "absurd" and number % 10 == 5:
                 ticks += 1 << 31
+            if path == "codec" and number == 20:
+                self.changed = True
+                return
             if path == "gone" and number == 10:
                 connection.sendall(b"$\x00\x05\xdc" + b"x" * 20)  # a packet that breaks off
                 return

@@ -365,6 +365,22 @@ def test_bad_rtsp_streams_report_their_own_faults_and_the_others_keep_their_dead
     assert streams["gone"]["connects"] >= 2 and set(faults(streams["gone"])) & {"disconnected", "stalled"}
 
 
+def test_a_camera_that_changes_its_codec_is_decoded_again_after_the_reconnection(weir, made, video):
+    Image = pytest.importorskip("PIL.Image")
+    pictures = []
+    for level in range(0, 250, 50):
+        buffer = io.BytesIO()
+        Image.new("RGB", (320, 240), (level, 120, 150)).save(buffer, "JPEG", quality=80, subsampling="4:2:0")
+        pictures.append(buffer.getvalue())
+    with rtsp_camera(video, jpegs=pictures) as camera:
+        result = watch(weir, made[0], camera.url("codec"), camera.url("good"), "--duration", "6s", "--stall-timeout", "2s", deadline="2s")
+    changed, good = result["per_stream"]
+    assert good["faults"] == [] and good["connects"] == 1
+    assert changed["connects"] == 2 and faults(changed)["size-change"] == 1, changed["faults"]
+    assert set(faults(changed)) <= {"disconnected", "size-change", "stalled"}, changed["faults"]
+    assert changed["frames"]["answered"] > 50  # 20 of the first codec at most
+
+
 # ---- H.264 that the program makes itself.
 
 H264 = "made:codec=h264,fps=20,size=320x240"
