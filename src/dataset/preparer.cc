@@ -12,6 +12,11 @@
 #include "image/resize.h"
 
 namespace weir::dataset {
+int64_t CentreOffset(int64_t resized, int64_t shown) {
+  const int64_t difference = resized - shown, down = difference >> 1;
+  return down + ((difference & 1) & (down & 1));
+}
+
 namespace {
 
 // More than any camera or format gives a side (JPEG 65,500); bounds the filter's weights.
@@ -27,14 +32,8 @@ struct Span {
   int64_t first = 0, count = 0, pad = 0;
 };
 
-// x / 2, halves to the even neighbour, as Python's round() has it.
-int64_t HalfToEven(int64_t x) {
-  const int64_t down = x >> 1;
-  return down + ((x & 1) & (down & 1));
-}
-
 Span MakeSpan(int64_t source, int64_t resized, int64_t output) {
-  const int64_t offset = HalfToEven(resized - output);
+  const int64_t offset = CentreOffset(resized, output);
   const int64_t first = std::max<int64_t>(offset, 0);
   const int64_t end = std::min(resized, offset + output);
   return {source, resized, output, first, end - first, first - offset};

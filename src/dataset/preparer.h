@@ -13,6 +13,10 @@
 
 namespace weir::dataset {
 
+// Where a centre crop of `shown` pixels begins on an axis of `resized` pixels: half of the difference, halves
+// to the even neighbour, as Python's round() has it. Below 0 where the crop is larger.
+int64_t CentreOffset(int64_t resized, int64_t shown);
+
 // The times that a Preparer spent in each step.
 struct PrepareTimes {
   Duration decode{}, resize{};

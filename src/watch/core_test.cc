@@ -321,6 +321,20 @@ TEST(InputMaker, MakesTheSameOfPlanesAndOfPixels) {
   }
 }
 
+TEST(InputMaker, CropsWhereThePreparationOfPicturesDoes) {
+  image::Pixels frame = Grey(16, 8);
+  for (size_t i = 0; i < frame.data.size(); ++i) frame.data[i] = static_cast<uint8_t>(i / 3 % 16 * 10);
+  dataset::Recipe recipe;
+  recipe.geometry.short_side = 8;
+  recipe.geometry.crop = dataset::Size{13, 8};
+  recipe.datatype = dataset::ElementType::kUint8;
+  recipe.layout = dataset::Layout::kNhwc;
+  InputMaker maker;
+  // Three columns are cut off: 1.5 is rounded to the even 2.
+  EXPECT_EQ(static_cast<int>(maker.Make(frame, {0, 0, 1, 1}, recipe).data()[0]), 20);
+  EXPECT_EQ(static_cast<int>(maker.Make(GreyPlanes(frame).picture, {0, 0, 1, 1}, recipe).data()[0]), 20);
+}
+
 TEST(FrameCode, IsReadFromLuma) {
   image::Pixels pixels = Grey(320, 240);
   const FrameCode code{.stream = 3, .counter = 77, .captured = 1'790'000'000'123'456us};

@@ -66,7 +66,7 @@ Bytes InputMaker::Make(const image::Pixels& frame, const Box& region, const data
   const dataset::Size resized = ResizedSize(recipe.geometry, window.width, window.height);
   const dataset::Size out = *recipe.geometry.OutputSize();
   const auto axis = [](int source, int target, int shown) {
-    return image::MakeAxis(source, target, (target - shown) / 2, shown);
+    return image::MakeAxis(source, target, dataset::CentreOffset(target, shown), shown);
   };
   const image::Axis x = axis(window.width, resized.width, out.width),
                     y = axis(window.height, resized.height, out.height);
@@ -88,7 +88,8 @@ Bytes InputMaker::Make(const image::PlanarPixels& frame, const Box& region, cons
       {.part = window,
        .width = resized.width,
        .height = resized.height,
-       .shown = {(resized.width - out.width) / 2, (resized.height - out.height) / 2, out.width, out.height}},
+       .shown = {static_cast<int>(dataset::CentreOffset(resized.width, out.width)),
+                 static_cast<int>(dataset::CentreOffset(resized.height, out.height)), out.width, out.height}},
       resized_);
   return Place(recipe);
 }
