@@ -109,6 +109,8 @@ def test_wrong_sets_and_flags_are_named(weir, pictures, tmp_path):
     assert "rank 2" in refusal(pictures["tar"], "--bench", "--rank", 2, "--world", 2, "--batch", 2)
     assert "no time of a step" in refusal(pictures["tar"], "--bench", "--step", "fast")
     assert "48x40" in refusal(pictures["raw"], "--bench", "--crop", "none", "--batch", 8)
+    archive = sorted((pictures["tar"] / "shards").iterdir())[0]
+    assert f"weir prepare {archive} --format tar" in refusal(archive, "--bench")
     broken = tmp_path / "broken"
     shutil.copytree(pictures["tfrecord"], broken)
     shard = sorted((broken / "shards").iterdir())[-1]

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dataset/set.h"
+#include "dataset/tar.h"
 #include "feed/array_source.h"
 #include "feed/local_source.h"
 #include "feed/store_source.h"
@@ -33,6 +34,11 @@ Result<std::shared_ptr<const Source>> OpenSource(const std::string& path, const 
   struct stat facts{};
   if (::stat(path.c_str(), &facts) != 0) return FailErrno(path, errno);
   if (!S_ISDIR(facts.st_mode) && IsArray(path)) return OpenArrays(path);
+  if (!S_ISDIR(facts.st_mode) && dataset::IsTar(path)) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: an archive: make a set of it first: weir prepare {} --format tar -o SET",
+                            path, path));
+  }
   if (!S_ISDIR(facts.st_mode)) {
     return Fail(
         ErrorCode::kInvalidArgument,

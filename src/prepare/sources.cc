@@ -7,9 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <optional>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
+#include "base/json.h"
 #include "dataset/file_at.h"
 #include "dataset/hash.h"
 #include "dataset/line_reader.h"
@@ -197,6 +201,26 @@ Status Sources::AddListing(dataset::Listing listing) {
   return {};
 }
 
+namespace {
+
+// Refuses a name that two members have: one sample would have two pictures, or two labels. Reads the archive
+// anew.
+Status CheckNamedOnce(const std::string& path, const std::string& name) {
+  std::vector<int64_t> places;
+  TRY_STATUS(dataset::ScanTar(path, [&](const dataset::TarMember& member) -> Status {
+    if (member.name == name) places.push_back(member.offset);
+    return {};
+  }));
+  if (places.size() < 2) return {};
+  return Fail(
+      ErrorCode::kCorrupt,
+      fmt::format("{} members are named {}, the first two with their contents at bytes {} and {}: give "
+                  "each sample a name of its own",
+                  places.size(), EscapeBytes(name), places[0], places[1]));
+}
+
+}  // namespace
+
 Status Sources::AddTar(const std::string& path) {
   Archive archive{path, path.substr(path.rfind('/') + 1), StateOfFile(path),
                   TRY(dataset::OpenRegularFile(path)).fd};
@@ -211,9 +235,14 @@ Status Sources::AddTar(const std::string& path) {
     label.reset();
     first = inputs_.size();
   };
+  std::unordered_set<size_t> seen;  // hashes of names
   TRY_STATUS(dataset::ScanTar(path, [&](const dataset::TarMember& member) -> Status {
+    const bool is_label = member.name.ends_with(".cls");
+    if ((is_label || dataset::IsNamedLikeAPicture(member.name)) &&
+        !seen.insert(std::hash<std::string>()(member.name)).second)
+      TRY_STATUS(CheckNamedOnce(path, member.name));
     begin_key(KeyOf(member.name));
-    if (member.name.ends_with(".cls")) {
+    if (is_label) {
       const std::string text = TRY(ReadSmall(archive.fd, path, member.offset, member.size));
       if (const Status good = CheckLabel(Trimmed(text)); !good && options_.labels.empty())
         return Context(fmt::format("{}: {}", path, member.name), good.error());

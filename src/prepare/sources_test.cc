@@ -144,6 +144,20 @@ TEST_F(SourcesTest, TarArchivesGiveTheirPicturesWithTheLabelsBesideThem) {
   EXPECT_THAT(error.message, HasSubstr("uncompress it first"));
 }
 
+TEST_F(SourcesTest, ATarArchiveWithTwoMembersOfOneNameIsRefused) {
+  const std::string sample = Member("x/0.jpg", "A") + Member("x/0.cls", "4");
+  for (const std::string& again : {Member("x/0.jpg", "B"), Member("x/0.cls", "5")}) {
+    Write("in.tar", sample + Member("x/1.jpg", "C") + again);
+    const Error error = Refusal({.paths = {Path("in.tar")}});
+    EXPECT_EQ(error.code, ErrorCode::kCorrupt);
+    EXPECT_THAT(error.message, HasSubstr(again.starts_with("x/0.jpg") ? "2 members are named x/0.jpg"
+                                                                      : "2 members are named x/0.cls"));
+    EXPECT_THAT(error.message, HasSubstr("give each sample a name of its own"));
+  }
+  Write("in.tar", sample + Member("y/0.jpg", "B") + Member("x/0.json", "{}") + Member("x/0.json", "{}"));
+  EXPECT_EQ(Read({.paths = {Path("in.tar")}}).size(), 2u);
+}
+
 TEST_F(SourcesTest, LabelsThatAreGivenReplaceThoseOfTheSources) {
   Write("in.tar", Member("x/0.cls", "4") + Member("x/0.jpg", "A") + Member("x/1.jpg", "B") +
                       Member("x/1.cls", "zebra") + std::string(1024, '\0'));
