@@ -12,8 +12,8 @@
 
 namespace weir::feed {
 
-// Keeps up to `kept` buffers that consumers let go of, for the next batches. Thread-safe; lives until the
-// last buffer is back.
+// Keeps up to `kept` buffers that consumers let go of, for the next batches, until it is closed. Thread-safe;
+// lives until the last buffer is back.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   BufferPool(std::shared_ptr<BatchMemory> memory, size_t size, size_t kept)
@@ -32,6 +32,13 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
     return std::shared_ptr<BatchBuffer>(
         buffer.release(), [pool = shared_from_this()](BatchBuffer* returned) { pool->Return(returned); });
   }
+  // Frees what it keeps, and from now on what comes back: there is no next batch.
+  void Close() {
+    std::vector<std::unique_ptr<BatchBuffer>> freed;
+    const MutexLock lock(mutex_);
+    freed.swap(free_);
+    kept_ = 0;
+  }
 
  private:
   void Return(BatchBuffer* returned) {
@@ -41,8 +48,9 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   }
 
   const std::shared_ptr<BatchMemory> memory_;
-  const size_t size_, kept_;
+  const size_t size_;
   Mutex mutex_;
+  size_t kept_ GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<BatchBuffer>> free_ GUARDED_BY(mutex_);
 };
 

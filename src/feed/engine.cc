@@ -217,10 +217,14 @@ void FeedEngine::Work() {
     if (draft == nullptr) continue;
     for (int64_t row = first; row < first + count; ++row) MakeRow(*draft, row, maker);
 
-    const MutexLock lock(mutex_);
-    AddCounts(maker, cpu);
-    draft->finished += count;
-    if (draft->finished == options_.slice.batch) ready_.NotifyAll();
+    bool is_finished = false;
+    {
+      const MutexLock lock(mutex_);
+      AddCounts(maker, cpu);
+      draft->finished += count;
+      is_finished = draft->finished == options_.slice.batch;
+    }
+    if (is_finished) ready_.NotifyAll();
   }
 }
 

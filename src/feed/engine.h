@@ -40,11 +40,15 @@ class FeedEngine {
  public:
   FeedEngine(std::shared_ptr<const Source> source, FeedOptions options, Sampler sampler,
              std::shared_ptr<SampleCache> cache, const Clock& clock);
-  ~FeedEngine() { Stop(); }
+  ~FeedEngine() {
+    Stop();
+    pool_->Close();
+  }
 
   // True in a child of the process that started the threads: it has their locks, held for ever, but not them.
   bool IsOfParent() const { return started_ && owner_ != ::getpid(); }
   Result<std::optional<Batch>> Next();
+  bool IsReady() EXCLUDES(mutex_);
   bool WaitUntil(Instant when);
   Status MoveTo(int64_t epoch, int64_t position);
   FeedState state() const EXCLUDES(mutex_) {

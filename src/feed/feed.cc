@@ -64,6 +64,15 @@ bool FeedEngine::WaitUntil(Instant when) {
   return true;
 }
 
+bool FeedEngine::IsReady() {
+  if (IsOfParent() || BatchesFromHere() == 0) return true;
+  if (!started_) return false;
+  const MutexLock lock(mutex_);
+  if (drafts_.empty() || drafts_.front()->finished < options_.slice.batch) return false;
+  const Draft& next = *drafts_.front();
+  return !next.failure && std::ranges::find(next.usable, 0) == next.usable.end();
+}
+
 Result<std::optional<Batch>> FeedEngine::Next() {
   if (IsOfParent()) {
     return Fail(ErrorCode::kUnsupported,
@@ -83,6 +92,7 @@ Result<std::optional<Batch>> FeedEngine::Next() {
     }
     TRY_STATUS(Start());
     std::unique_ptr<Draft> draft;
+    bool wakes = false;
     {
       const MutexLock lock(mutex_);
       const Instant begin = clock_.Now();
@@ -95,8 +105,11 @@ Result<std::optional<Batch>> FeedEngine::Next() {
       draft = std::move(drafts_.front());
       drafts_.pop_front();
       out_of_memory_.reset();
-      work_.NotifyAll();
+      wakes = std::ssize(drafts_) <= options_.prefetch / 2;
     }
+    // To wake a thread costs the consumer more than all the rest of this function. So threads that sleep over
+    // a full queue sleep until half of it is taken. The one that wakes up wakes the others.
+    if (wakes) work_.NotifyOne();
     auto batch = TRY(Deliver(*std::move(draft)));
     if (batch) return batch;
   }
@@ -224,6 +237,7 @@ Result<std::unique_ptr<Feed>> Feed::Open(std::shared_ptr<const Source> source, F
 }
 
 Result<std::optional<Batch>> Feed::Next() { return engine_->Next(); }
+bool Feed::IsReady() const { return engine_->IsReady(); }
 bool Feed::WaitUntil(Instant when) { return engine_->WaitUntil(when); }
 int64_t Feed::BatchesLeft() const { return engine_->BatchesFromHere(); }
 int64_t Feed::BatchesPerEpoch() const {

@@ -86,6 +86,8 @@ class Feed {
   // begins the next epoch. With kStop the error of the first bad sample, by the order and not by time.
   // kCorrupt if no sample of an epoch could be used.
   Result<std::optional<Batch>> Next();
+  // Returns whether Next will neither wait nor move rows: a whole batch is made, or the epoch is at its end.
+  bool IsReady() const;
   // Returns false if no batch came before `when`; otherwise true, and Next will not wait.
   bool WaitUntil(Instant when);
 

@@ -260,6 +260,24 @@ TEST(Feed, ReplacesSkipsOrStopsAtABadSample) {
   EXPECT_EQ(again.error(), batch.error());
 }
 
+TEST(Feed, IsReadyWhereNextNeitherWaitsNorMovesRows) {
+  static const SteadyClock clock;
+  FeedOptions options = Small(8);
+  const auto feed = Open(std::make_shared<FakeSource>(16), options);
+  EXPECT_FALSE(feed->IsReady());  // no thread has begun
+  for (int batch = 0; batch < 2; ++batch) {
+    ASSERT_TRUE(feed->WaitUntil(clock.Now() + 60s));
+    EXPECT_TRUE(feed->IsReady());
+    ASSERT_TRUE(feed->Next().value());
+  }
+  EXPECT_TRUE(feed->IsReady());  // for the end of the epoch
+  EXPECT_FALSE(feed->Next().value());
+  options.bad = BadPolicy::kSkip;
+  const auto skips = Open(std::make_shared<FakeSource>(8, std::set<int64_t>{3}), options);
+  ASSERT_TRUE(skips->WaitUntil(clock.Now() + 60s));
+  EXPECT_FALSE(skips->IsReady());  // Next moves the rows behind the bad one
+}
+
 TEST(Feed, EndsWhereEverySampleIsBad) {
   std::set<int64_t> every;
   for (int64_t i = 0; i < 20; ++i) every.insert(i);
