@@ -24,6 +24,7 @@
 #include "dataset/recipe.h"
 #include "feed/feed.h"
 #include "feed/picture.h"
+#include "pinned_memory.h"
 #include "prepare/prepare.h"
 #include "prepare/sources.h"
 #include "prepare/summary_text.h"
@@ -195,12 +196,14 @@ class Feed {
     Take(options, "verify", source_options.verify);
     std::string masks;
     Take(options, "masks", masks);
+    std::optional<int> pinned;  // the GPU that reads the batches
+    Take(options, "pin_memory", pinned);
     feed::FeedOptions feed_options = TakeOptions(options);
     CheckAllTaken(options);
     Result<std::unique_ptr<feed::Feed>> opened = Fail(ErrorCode::kInternal, "not opened");
     {
       const nb::gil_scoped_release release;
-      opened = Open(set, source_options, masks, std::move(feed_options));
+      opened = Open(set, source_options, masks, pinned, std::move(feed_options));
     }
     feed_ = Get(std::move(opened));
   }
@@ -209,18 +212,8 @@ class Feed {
   // masks).
   nb::object Next() {
     const Busy busy(*this);
-    Result<std::optional<feed::Batch>> batch = std::nullopt;
-    while (true) {
-      bool ready = false;
-      {
-        const nb::gil_scoped_release release;
-        ready = feed_->WaitUntil(clock_.Now() + 50ms);
-        if (ready) batch = feed_->Next();
-      }
-      if (ready) break;
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    }
-    auto got = Get(std::move(batch));
+    // To give up the interpreter's lock for microseconds would cost up to its switch interval of 5 ms.
+    auto got = Get(feed_->IsReady() ? feed_->Next() : AwaitNext());
     if (!got) return nb::none();
     return ToPython(*std::move(got));
   }
@@ -306,10 +299,23 @@ class Feed {
   };
 
   Result<std::unique_ptr<feed::Feed>> Open(const std::string& set, const feed::SourceOptions& source_options,
-                                           const std::string& masks, feed::FeedOptions options) {
+                                           const std::string& masks, std::optional<int> pinned,
+                                           feed::FeedOptions options) {
     auto source = TRY(feed::OpenSource(set, source_options));
     if (!masks.empty()) options.masks = TRY(feed::OpenMasks(masks, *source, {}));
+    if (pinned) options.memory = TRY(PinnedMemory(*pinned));
     return feed::Feed::Open(std::move(source), std::move(options), clock_);
+  }
+
+  // Lets other threads of Python run meanwhile.
+  Result<std::optional<feed::Batch>> AwaitNext() {
+    while (true) {
+      {
+        const nb::gil_scoped_release release;
+        if (feed_->WaitUntil(clock_.Now() + 50ms)) return feed_->Next();
+      }
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
   }
 
   const feed::Feed& feed() const {

@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+import types
 
 import conftest
 import pytest
@@ -38,8 +39,8 @@ def contents(feed, epochs=1):
     return [(batch["image"].tobytes(), batch["label"].tobytes(), batch["count"]) for _ in range(epochs) for batch in feed]
 
 
-def run(code, *arguments):
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)], env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False)
+def run(code, *arguments, environment=None):
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)], env=ENVIRONMENT | (environment or {}), capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_batches_are_arrays_with_labels(pictures):
@@ -91,6 +92,14 @@ def test_crops_are_pillows_to_the_bit():
                 # Pillow 13 resizes pictures that are higher than wide along their columns first, and rounds between.
                 other_way = int(PILLOW.split(".")[0]) >= 13 and height > width
                 assert np.abs(ours.astype(int) - theirs).max() <= (1 if other_way else 0), (width, height, sample)
+
+
+@pytest.mark.parametrize("size", [(65535, 1), (1, 65535), (1, 1)])
+def test_pictures_of_one_row_or_column_are_cropped_too(size):
+    encoded = noise(*size, format="PNG")
+    for options in ({}, {"crop": "centre", "short_side": 256}, {"rotation": 30, "flip": 0}):
+        made = weir_package.augment(encoded, seed=1, size=(24, 16), **options)
+        assert made.shape == (16, 24, 3) and (options.get("rotation") or made.max() > 0)
 
 
 def test_colours_are_pillows_to_the_bit():
@@ -281,7 +290,7 @@ def test_the_process_ends_with_its_parent(pictures):
         print(feed._feed._child.pid, flush=True)
         time.sleep(600)
         """
-    before = set(os.listdir("/dev/shm"))
+    before = _shared_memory()
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), str(pictures)], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
         child = int(process.stdout.readline())
         process.kill()
@@ -290,7 +299,12 @@ def test_the_process_ends_with_its_parent(pictures):
     while time.monotonic() < until and _is_running(child):
         time.sleep(0.05)
     assert not _is_running(child)
-    assert set(os.listdir("/dev/shm")) <= before
+    assert _shared_memory() <= before
+
+
+def _shared_memory():
+    """Named memory of this program, or of Python's multiprocessing; other programs of the machine have theirs."""
+    return {name for name in os.listdir("/dev/shm") if name.startswith(("weir", "psm_"))}
 
 
 def _is_running(pid):
@@ -301,10 +315,11 @@ def _is_running(pid):
         return False
 
 
-def test_a_fork_is_found(pictures):
+@pytest.mark.parametrize("process", [False, True])
+def test_a_fork_is_found(pictures, process):
     done = run("""
         import os, sys, weir
-        feed = weir.Feed(sys.argv[1], batch=4, size=(16, 16), threads=2)
+        feed = weir.Feed(sys.argv[1], batch=4, size=(16, 16), threads=2, process=sys.argv[2] == "True")
         batches = iter(feed)
         next(batches)
         child = os.fork()
@@ -320,26 +335,29 @@ def test_a_fork_is_found(pictures):
         if child == 0:
             sys.exit(0)  # the feed is closed on the way: nothing hangs
         assert os.waitpid(child, 0)[1] == 0
-        """, pictures)
+        """, pictures, process)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_interpreter_may_end_at_any_time(pictures):
+@pytest.mark.parametrize("process", [False, True])
+def test_the_interpreter_may_end_at_any_time(pictures, process):
     done = run("""
         import sys, weir
-        feed = weir.Feed(sys.argv[1], batch=4, size=(300, 300), threads=3)
+        process = sys.argv[2] == "True"
+        feed = weir.Feed(sys.argv[1], batch=4, size=(300, 300), threads=3, process=process)
         kept = [batch["image"] for batch, _ in zip(feed, range(3))]
-        other = weir.Feed(sys.argv[1], batch=4, threads=3)
+        other = weir.Feed(sys.argv[1], batch=4, threads=3, process=process)
         next(iter(other))
-        """, pictures)
+        """, pictures, process)
     assert done.returncode == 0 and done.stderr == "", done.stderr
 
 
-def test_ctrl_c_is_heard_while_a_batch_is_awaited(pictures):
+@pytest.mark.parametrize("process", [False, True])
+def test_ctrl_c_is_heard_while_a_batch_is_awaited(pictures, process):
     code = """
         import signal, sys, weir
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored in the background
-        feed = weir.Feed(sys.argv[1], batch=3000, ends="wrap", size=(500, 500), threads=1, prefetch=1)
+        feed = weir.Feed(sys.argv[1], batch=3000, ends="wrap", size=(500, 500), threads=1, prefetch=1, process=sys.argv[2] == "True")
         print("waiting", flush=True)
         try:
             next(iter(feed))
@@ -348,17 +366,20 @@ def test_ctrl_c_is_heard_while_a_batch_is_awaited(pictures):
             import os
             os._exit(7)
         """
-    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), str(pictures)], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "waiting\n"
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), str(pictures), str(process)], env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as trainer:
+        assert trainer.stdout.readline() == "waiting\n"
         time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        assert process.stdout.readline() == "heard\n"
-        assert process.wait(timeout=60) == 7
+        trainer.send_signal(signal.SIGINT)
+        assert trainer.stdout.readline() == "heard\n"
+        assert trainer.wait(timeout=60) == 7
 
 
 def test_torch_loader(pictures):
     torch = pytest.importorskip("torch")
     from weir.torch import Loader
+    if not torch.cuda.is_available():
+        with pytest.warns(UserWarning, match="finds no GPU"):
+            Loader(pictures, batch_size=16, pin_memory=True)
     loader = Loader(pictures, batch_size=16, shuffle=True, num_workers=2, size=(32, 32), seed=4)
     assert len(loader) == 4
     shapes = [(tuple(images.shape), images.dtype, tuple(labels.shape)) for images, labels in loader]
@@ -484,6 +505,137 @@ def test_prepare_makes_sets(weir, pictures, tmp_path):
         weir_package.prepare(tmp_path / "none", tmp_path / "out")
     with pytest.raises(ValueError, match="files, tar, tfrecord, raw"):
         weir_package.prepare(pictures, tmp_path / "out", format="zip")
+
+
+FAKES = conftest.pathlib.Path(conftest.PROGRAM).parent / "fakes"
+PINNED = """
+    import ctypes, json, sys, weir
+
+    class Device(ctypes.Structure):
+        _fields_ = [("name", ctypes.c_char_p), ("first", ctypes.c_ubyte), ("version", ctypes.c_int * 2), ("memory", ctypes.c_size_t * 3)]
+
+    class State(ctypes.Structure):  # FakeCudaState
+        _fields_ = [("begin", ctypes.c_int * 3), ("devices", Device * 4), ("stuck", ctypes.c_int * 2), ("times", ctypes.c_double * 2), ("moved", ctypes.c_size_t * 2),
+                    ("work", ctypes.c_int * 2), ("streams", ctypes.c_int), ("events", ctypes.c_int), ("modules", ctypes.c_int), ("blocks", ctypes.c_int), ("contexts", ctypes.c_int)]
+
+    cuda = ctypes.CDLL("libcuda.so.1").FakeCuda
+    cuda.restype = ctypes.POINTER(State)
+    options = json.loads(sys.argv[2])
+    feed, plain = weir.Feed(sys.argv[1], pin_memory="cuda:1", **options), weir.Feed(sys.argv[1], **options)
+    kept = None
+    for ours, theirs in zip(feed, plain, strict=True):
+        assert (ours["image"] == theirs["image"]).all() and (ours["label"] == theirs["label"]).all()
+        kept = ours["image"]
+    assert cuda().contents.blocks >= 2, cuda().contents.blocks  # buffers of the feed, each from the driver
+    feed.close()
+    del feed, ours
+    assert cuda().contents.blocks == 1 and cuda().contents.contexts == 1  # the batch that is kept
+    assert kept.sum() > 0
+    del kept
+    assert cuda().contents.blocks == 0 and cuda().contents.contexts == 0
+    try:
+        weir.Feed(sys.argv[1], pin_memory="cuda:2", **options)
+    except ValueError as error:
+        assert "there is no cuda:2: the driver has 2 GPUs" in str(error), error
+    else:
+        raise AssertionError
+    """
+
+
+def test_pinned_batches_are_memory_of_the_driver(pictures):
+    if not (FAKES / "libcuda.so.1").exists():
+        pytest.skip("the fake driver is built beside the program's tests")
+    done = run(PINNED, pictures, json.dumps(OPTIONS), environment={"LD_LIBRARY_PATH": str(FAKES), "WEIR_FAKE_CUDA": "count=2"})
+    assert done.returncode == 0, done.stderr
+
+
+def test_pinned_memory_without_a_gpu_is_refused(pictures):
+    code = """
+        import sys, weir
+        try:
+            weir.Feed(sys.argv[1], pin_memory=True)
+        except (FileNotFoundError, RuntimeError) as error:
+            print(error)
+        """
+    done = run(code, pictures)
+    if done.stdout == "":
+        pytest.skip("this machine has a GPU")
+    assert done.stdout.startswith("pin_memory: ") and "libcuda.so.1" in done.stdout, done.stdout + done.stderr
+    for pin_memory, process, words in (("cuda", False, "give True, False or cuda:N"), (True, True, "process of its own")):
+        with pytest.raises(ValueError, match=words):
+            weir_package.Feed(pictures, pin_memory=pin_memory, process=process)
+
+
+class FakeSession:
+    """A session of onnxruntime whose scores are the sums of four parts of each picture's values."""
+
+    def __init__(self, path, options, providers):
+        self.path, self.options, self.providers, self.fed = path, options, providers, None
+
+    def get_inputs(self):
+        return [types.SimpleNamespace(name="pixels")]
+
+    def get_outputs(self):
+        return [types.SimpleNamespace(name="scores"), types.SimpleNamespace(name="other")]
+
+    def run(self, outputs, inputs):
+        assert outputs == ["scores"]
+        self.fed = inputs["pixels"]
+        return [self.fed.reshape(len(self.fed), 4, -1).astype(np.float64).mean(axis=2)]
+
+
+@pytest.fixture
+def model_folder(tmp_path, monkeypatch):
+    """A folder of two versions with a recipe, and a stand-in for onnxruntime."""
+    monkeypatch.setitem(sys.modules, "onnxruntime", types.SimpleNamespace(InferenceSession=FakeSession, SessionOptions=types.SimpleNamespace))
+    for version in ("2", "10"):
+        (tmp_path / "model" / version).mkdir(parents=True)
+        (tmp_path / "model" / version / "model.onnx").touch()
+    (tmp_path / "model/recipe.yaml").write_text("layout: NHWC\ndatatype: UINT8\nresize: {width: 32, height: 24}\noutput: scores\nsoftmax: true\nfirst_class: 1\nlabels: labels.txt\n")
+    (tmp_path / "model/labels.txt").write_text("cat\ndog\nfox\n")
+    return tmp_path / "model"
+
+
+def test_a_model_gets_pixels_and_gives_named_classes(model_folder, tmp_path):
+    model = weir_package.Model(model_folder, threads=3)
+    assert model._session.path == str(model_folder / "10/model.onnx") and model._session.options.intra_op_num_threads == 3 and model._session.providers == ["CPUExecutionProvider"]
+    pictures = [noise(300, 200, seed, format="PNG") for seed in range(3)]
+    (tmp_path / "0.png").write_bytes(pictures[0])
+    tensor = model.prepare([tmp_path / "0.png", *pictures[1:]])
+    wanted = [np.asarray(Image.open(io.BytesIO(picture)).convert("RGB").resize((32, 24), Image.BILINEAR)) for picture in pictures]
+    assert tensor.dtype == np.uint8 and np.array_equal(tensor, wanted)
+    scores = model(pictures)
+    raw = np.stack(wanted).reshape(3, 4, -1).mean(axis=2)
+    assert np.array_equal(model._session.fed, tensor) and scores.shape == (3, 4)
+    assert np.allclose(scores, np.exp(raw) / np.exp(raw).sum(axis=1, keepdims=True))
+    best = model.classify(pictures, top=2)
+    for row, answers in zip(scores[:, 1:], best):
+        order = np.argsort(-row, kind="stable")[:2]
+        assert answers == [(["cat", "dog", "fox"][k], row[k]) for k in order]
+
+
+def test_a_model_says_what_is_wrong(model_folder, monkeypatch):
+    recipe = model_folder / "recipe.yaml"
+    model = weir_package.Model(model_folder / "2/model.onnx", recipe=recipe)
+    with pytest.raises(ValueError, match="picture 1"):
+        model([noise(30, 20), b"no picture"])
+    with pytest.raises(FileNotFoundError):
+        model([model_folder / "none.jpg"])
+    with pytest.raises(FileNotFoundError, match="no recipe"):
+        weir_package.Model(model_folder / "2/model.onnx")
+    with pytest.raises(FileNotFoundError, match="no model is there"):
+        weir_package.Model(model_folder / "3")
+    with pytest.raises(FileNotFoundError, match="N/model.onnx"):
+        weir_package.Model(model_folder / "2")
+    recipe.write_text(recipe.read_text().replace("output: scores", "output: none"))
+    with pytest.raises(ValueError, match="has no output 'none': it has scores, other"):
+        weir_package.Model(model_folder)
+    recipe.write_text(recipe.read_text().replace("output: none", ""))
+    with pytest.raises(ValueError, match="2 outputs: name one in the recipe"):
+        weir_package.Model(model_folder)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ImportError, match="pip install onnxruntime"):
+        weir_package.Model(model_folder)
 
 
 def test_load_gives_rows(tmp_path):

@@ -13,14 +13,14 @@ Every value depends on the set, the options and the seed alone: not on threads, 
 import json
 import os
 
-from weir._feed import Feed
+from weir._feed import Batch, Feed
 from weir._model import Model
 from weir._results import load
 from weir._weir import augment as _augment
 from weir._weir import draws as _draws
 from weir._weir import prepare as _prepare
 
-__all__ = ["Feed", "Model", "augment", "draws", "load", "prepare"]
+__all__ = ["Batch", "Feed", "Model", "augment", "draws", "load", "prepare"]
 
 
 def draws(width, height, first=0, count=1, *, seed=0, epoch=0, **options):

@@ -8,7 +8,7 @@ from weir._feed import Feed as Feed
 from weir._model import Model as Model
 from weir._results import load as load
 
-__all__ = ["Feed", "Model", "augment", "draws", "load", "prepare"]
+__all__ = ["Batch", "Feed", "Model", "augment", "draws", "load", "prepare"]
 
 _Path: TypeAlias = str | os.PathLike[str]
 

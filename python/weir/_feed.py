@@ -2,7 +2,10 @@
 import atexit
 import json
 import os
+import typing
 import weakref
+
+import numpy as np
 
 from weir import _weir
 
@@ -14,6 +17,17 @@ def _close_all():
     # Threads that decode while the process ends would use memory that is gone.
     for feed in list(_open):
         feed.close()
+
+
+class Batch(typing.TypedDict, total=False):
+    """The arrays of one batch, as Feed describes them."""
+
+    image: np.ndarray
+    data: np.ndarray
+    mask: np.ndarray
+    label: np.ndarray
+    index: np.ndarray
+    count: int
 
 
 class Feed:
@@ -50,6 +64,8 @@ class Feed:
         reads: samples read ahead of the threads at a time; 0: each thread reads its own; -1: as the set wants.
         cache_bytes: of samples that are kept once read. cache_folder: keep them there, also for later runs, and not
             in memory. cache_decoded: keep pixels, and not encoded bytes.
+        pin_memory: True, or "cuda:N" for another GPU than the first: batches lie in memory that this GPU reads by
+            itself. Keep a batch until its copy to the GPU has ended: its memory is reused after that.
         process: make the batches in a process of its own, which ends with this one. Its threads then take nothing
             from this interpreter; each batch is copied once.
     """
@@ -58,6 +74,9 @@ class Feed:
         self._set = os.fspath(set)
         self._options = dict(options) | {"process": process}
         given = dict(options)
+        given["pin_memory"] = _gpu_of(given.get("pin_memory"))
+        if process and given["pin_memory"] is not None:
+            raise ValueError("pin_memory: a feed in a process of its own has no pinned memory: leave out one of the two")
         for key in ("weights", "subset"):
             if given.get(key) is not None:
                 given[key] = [value.item() if hasattr(value, "item") else value for value in given[key]]
@@ -152,6 +171,16 @@ class Feed:
     def __reduce__(self):
         # Another process gets a feed of its own that stands where this one does.
         return _restore, (self._set, self._options, self.state_dict())
+
+
+def _gpu_of(pin_memory):
+    """Returns the number of the GPU that reads the batches; None for none."""
+    if pin_memory is None or isinstance(pin_memory, bool):
+        return 0 if pin_memory else None
+    number = str(pin_memory).removeprefix("cuda:")
+    if not number.isdecimal():
+        raise ValueError(f"pin_memory is {pin_memory!r}: give True, False or cuda:N")
+    return int(number)
 
 
 def _restore(set, options, state):

@@ -56,6 +56,7 @@ class Feed:
         cache_bytes: int = 0,
         cache_folder: str | os.PathLike[str] | None = None,
         cache_decoded: bool = False,
+        pin_memory: bool | str = False,
         process: bool = False,
     ) -> None: ...
     def __iter__(self) -> Iterator[Batch]: ...

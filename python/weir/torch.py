@@ -4,6 +4,8 @@
     loader = Loader("set", batch_size=256, shuffle=True, seed=1)
     for images, labels in loader: ...
 """
+import warnings
+
 import torch
 
 from weir._feed import Feed
@@ -17,7 +19,8 @@ class Loader:
     With masks= it iterates (images, masks, labels); masks: uint8 [batch, height, width].
 
     images: [batch, 3, height, width] of `dtype`, without a copy of the feed's memory; labels: int64 [batch].
-    num_workers is the number of threads. drop_last=False gives a shorter last batch. Other options: weir.Feed.
+    pin_memory=True copies each batch into torch's pinned memory, which may be let go of while a copy to the GPU is
+    under way. Without a GPU it warns, as a DataLoader does. num_workers is the number of threads. drop_last=False gives a shorter last batch. Other options: weir.Feed.
     Under torch.distributed rank and world come from the process group if they are not given.
     """
 
@@ -33,6 +36,8 @@ class Loader:
         self.batch_size = batch_size
         self.drop_last = drop_last
         self.pin_memory = pin_memory and torch.cuda.is_available()
+        if pin_memory and not self.pin_memory:
+            warnings.warn("pin_memory=True and torch finds no GPU: batches stay in pageable memory", stacklevel=2)
         self.feed = Feed(set, batch=batch_size, threads=num_workers, prefetch=prefetch_factor,
                          ends="drop" if drop_last else "pad", dtype=_DTYPES[dtype], **options)
 
