@@ -28,4 +28,3 @@ echo "soak: peak memory $short kB over 1,000 pictures, $long kB over 100,000"
 [ "$long" -le $((short * 105 / 100)) ] || { echo "soak: memory grows"; exit 1; }
 WEIR_PROGRAM=$PWD/$weir /usr/bin/python3 -m pytest -q -m long tests
 /usr/bin/python3 tools/soak_load.py "${WEIR_SOAK_SECONDS:-1800}"
-WEIR_LONG_CHECKS=1 ./dev integration -k slurm
