@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <span>
@@ -13,12 +14,14 @@ namespace {
 struct Quantity {
   std::string_view name, metric;
   enum class Kind { kTime, kRate, kBytes } kind;
+  int64_t responses = 0;  // ten beyond the percentile (stats::Supports)
 };
 constexpr Quantity kQuantities[] = {
-    {"p50", "response_ms.p50", Quantity::Kind::kTime},
-    {"p90", "response_ms.p90", Quantity::Kind::kTime},
-    {"p99", kP99Metric, Quantity::Kind::kTime},
-    {"p99.9", "response_ms.p99_9", Quantity::Kind::kTime},
+    {"p50", "response_ms.p50", Quantity::Kind::kTime, 20},
+    {"p90", "response_ms.p90", Quantity::Kind::kTime, 100},
+    {"p95", "response_ms.p95", Quantity::Kind::kTime, 200},
+    {"p99", kP99Metric, Quantity::Kind::kTime, 1000},
+    {"p99.9", "response_ms.p99_9", Quantity::Kind::kTime, 10'000},
     {"throughput", kThroughputMetric, Quantity::Kind::kRate},
     {"memory", kMemoryMetric, Quantity::Kind::kBytes},
 };
@@ -82,7 +85,7 @@ Result<Target> ParseTarget(std::string_view text) {
     if (one.name == name) quantity = &one;
   }
   if (quantity == nullptr)
-    return Wrong(text, fmt::format("\"{}\" is none of p50, p90, p99, p99.9, throughput, memory", name));
+    return Wrong(text, fmt::format("\"{}\" is none of p50, p90, p95, p99, p99.9, throughput, memory", name));
   std::string_view rest = text.substr(sign + 1);
   if (rest.starts_with('=')) rest.remove_prefix(1);
   const auto value = TakeNumber(rest);
@@ -96,9 +99,16 @@ Result<Target> ParseTarget(std::string_view text) {
       return Target{.text = std::string(text),
                     .metric = std::string(quantity->metric),
                     .limit = *value * scale.factor,
-                    .at_most = at_most};
+                    .at_most = at_most,
+                    .responses = quantity->responses};
   }
   return Wrong(text, fmt::format("\"{}\" is no unit of {}", rest, name));
+}
+
+std::optional<int64_t> ResponsesFor(const Goal& goal) {
+  int64_t most = 0;
+  for (const Target& target : goal.targets) most = std::max(most, target.responses);
+  return most > 0 ? std::optional(most) : std::nullopt;
 }
 
 Result<std::pair<std::string, double>> ParsePrice(std::string_view text) {

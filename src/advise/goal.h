@@ -22,7 +22,8 @@ struct Target {
   std::string text;    // as the user wrote it: "p99<15ms"
   std::string metric;  // "response_ms.p99"
   double limit = 0;
-  bool at_most = true;  // else at least
+  bool at_most = true;    // else at least
+  int64_t responses = 0;  // response times that a trial needs for it; 0: it is no percentile
 };
 
 enum class Objective { kCost, kThroughput, kMemory };
@@ -35,10 +36,13 @@ struct Goal {
   std::map<std::string, double> price_per_hour;  // of one instance, by architecture or accelerator
 };
 
-// Reads NAME<VALUE[UNIT] or NAME>VALUE[UNIT]. NAME is p50, p90, p99 or p99.9 (of the response time; units us,
-// ms and s, default ms), throughput (images/s) or memory (units KB, MB and GB, default bytes). <= and >= are
-// the same as < and >. kInvalidArgument names the part that is wrong.
+// Reads NAME<VALUE[UNIT] or NAME>VALUE[UNIT]. NAME is p50, p90, p95, p99 or p99.9 (of the response time;
+// units us, ms and s, default ms), throughput (images/s) or memory (units KB, MB and GB, default bytes). <=
+// and >= are the same as < and >. kInvalidArgument names the part that is wrong.
 Result<Target> ParseTarget(std::string_view text);
+
+// Returns the response times that each trial needs for the targets; nullopt where none is a percentile.
+std::optional<int64_t> ResponsesFor(const Goal& goal);
 
 // Reads NAME=VALUE, VALUE above 0. kInvalidArgument otherwise.
 Result<std::pair<std::string, double>> ParsePrice(std::string_view text);

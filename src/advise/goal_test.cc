@@ -27,6 +27,18 @@ TEST(ParseTarget, NamesThePartThatIsWrong) {
   EXPECT_FALSE(ParseTarget("p99<infms"));
 }
 
+TEST(ResponsesFor, AreTenBeyondTheHighestPercentile) {
+  const auto of = [](std::vector<const char*> texts) {
+    Goal goal;
+    for (const char* text : texts) goal.targets.push_back(*ParseTarget(text));
+    return ResponsesFor(goal);
+  };
+  EXPECT_EQ(of({"p90<15ms"}), 100);
+  EXPECT_EQ(of({"p99<15ms", "p50<5ms"}), 1000);
+  EXPECT_EQ(of({"p99.9<15ms"}), 10'000);
+  EXPECT_EQ(of({"throughput>400", "memory<2GB"}), std::nullopt);
+}
+
 TEST(ParsePrice, WantsANameAndAPriceAboveZero) {
   EXPECT_EQ(ParsePrice("h100-sxm=2.5")->first, "h100-sxm");
   EXPECT_DOUBLE_EQ(ParsePrice("h100-sxm=2.5")->second, 2.5);

@@ -19,9 +19,13 @@ bool WantsP99(const StudyFile& study) {
          std::ranges::any_of(study.figures, [](const Figure& figure) { return IsP99(figure.metric); });
 }
 
+std::optional<int64_t> ResponsesPerTrial(const StudyFile& study) {
+  if (!WantsP99(study)) return study.trial.responses;
+  return std::max(kRequestsForP99, study.trial.responses.value_or(0));
+}
+
 int64_t RequestsPerTrial(const StudyFile& study, int64_t images, int batch) {
-  const int64_t requests = (images + batch - 1) / batch;
-  return WantsP99(study) ? std::max(requests, kRequestsForP99) : requests;
+  return std::max((images + batch - 1) / batch, ResponsesPerTrial(study).value_or(0));
 }
 
 std::vector<std::string> LengthWarnings(const StudyFile& study, const Design& design) {

@@ -21,8 +21,12 @@ inline constexpr double kShortestTrial = 1;
 // Whether a target, the objective or a figure is a p99.
 bool WantsP99(const StudyFile& study);
 
-// Returns the length of a trial of the load generator: that of the study file, lengthened to
-// kRequestsForP99 where the study wants a p99.
+// Returns the response times that each trial measures at least: those of the study file, and kRequestsForP99
+// where the study wants a p99. nullopt where none are asked for.
+std::optional<int64_t> ResponsesPerTrial(const StudyFile& study);
+
+// Returns the length of a trial of the load generator: that of the study file, lengthened to its response
+// times.
 int64_t RequestsPerTrial(const StudyFile& study, int64_t images, int batch);
 
 // Returns what the design alone tells before the first trial, each once.

@@ -21,6 +21,19 @@ TEST(RequestsPerTrial, IsLengthenedForAP99) {
   EXPECT_EQ(RequestsPerTrial(study, 100, 8), 1000);
 }
 
+TEST(RequestsPerTrial, IsLengthenedToTheResponsesThatTheStudyWants) {
+  StudyFile study;
+  EXPECT_FALSE(ResponsesPerTrial(study));
+  study.trial.responses = 100;
+  EXPECT_EQ(ResponsesPerTrial(study), 100);
+  EXPECT_EQ(RequestsPerTrial(study, 100, 8), 100);
+  EXPECT_EQ(RequestsPerTrial(study, 1600, 8), 200);
+  study.targets.p99_ms = 20;
+  EXPECT_EQ(ResponsesPerTrial(study), 1000);
+  study.trial.responses = 10'000;
+  EXPECT_EQ(RequestsPerTrial(study, 100, 8), 10'000);
+}
+
 TEST(LengthWarnings, ComeBeforeTheFirstTrial) {
   StudyFile study;
   Design design{.blocks = 3};

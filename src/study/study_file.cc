@@ -228,9 +228,11 @@ Status Reader::ReadTrial(const Node& node, const Place& place) {
                      {{"images", NumberInto(trial.images, int64_t{1}, int64_t{1'000'000'000})},
                       {"passes", NumberInto(trial.passes, 1e-3, 1e6)},
                       {"seconds", NumberInto(trial.seconds, 1e-2, 86400.0)},
-                      {"batches", NumberInto(trial.batches, int64_t{30}, int64_t{1'000'000})}}));
-  if (trial.seconds && (trial.images || trial.passes))
-    return Refuse(place, "wants either seconds, or images and passes: a length is fixed beforehand");
+                      {"batches", NumberInto(trial.batches, int64_t{30}, int64_t{1'000'000})},
+                      {"responses", NumberInto(trial.responses, int64_t{1}, int64_t{1'000'000'000})}}));
+  if (trial.seconds && (trial.images || trial.passes || trial.responses))
+    return Refuse(place,
+                  "wants either seconds, or images, passes and responses: a length is fixed beforehand");
   return {};
 }
 

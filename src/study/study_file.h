@@ -37,6 +37,9 @@ struct TrialLength {
   std::optional<double> passes;  // over the data set
   std::optional<double> seconds;
   int64_t batches = 30;  // at least 30: fewer say little of a rate
+  // At least so many response times: a trial of the load generator is lengthened to them, and the application
+  // has them measured apart.
+  std::optional<int64_t> responses;
 };
 
 enum class Better { kHigher, kLower };

@@ -121,7 +121,13 @@ TEST(ParseStudy, LetsNoTrialBeShorterThanThirtyBatches) {
   EXPECT_THAT(WhyNot("study: s\nmodel: m\ntrial: {batches: 10}\n"),
               StartsWith("line 3: trial.batches: \"10\" is not a whole number from 30"));
   EXPECT_THAT(WhyNot("study: s\nmodel: m\ntrial: {images: 10, seconds: 3}\n"),
-              HasSubstr("either seconds, or images and passes"));
+              HasSubstr("either seconds, or images, passes and responses"));
+}
+
+TEST(ParseStudy, ReadsTheResponseTimesThatATrialMeasures) {
+  EXPECT_EQ(ParseStudy("study: s\nmodel: m\ntrial: {responses: 100}\n")->trial.responses, 100);
+  EXPECT_THAT(WhyNot("study: s\nmodel: m\ntrial: {responses: 100, seconds: 3}\n"),
+              HasSubstr("either seconds"));
 }
 
 TEST(ParseStudy, WantsAListOnlyWhereLevelsVary) {

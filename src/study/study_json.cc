@@ -15,6 +15,7 @@ Json ToJson(const TrialLength& trial) {
   PutIfAny(json, "passes", trial.passes);
   PutIfAny(json, "seconds", trial.seconds);
   json["batches"] = trial.batches;
+  PutIfAny(json, "responses", trial.responses);
   return json;
 }
 

@@ -354,8 +354,8 @@ Result<results::TrialResult> TrialRunner::Play(const study::Trial& trial) {
     ran->seen.server_answers = TRY(CountAtServers(*server, model.name));
     for (size_t i = 0; i < before.size(); ++i) ran->seen.server_answers[i] -= before[i];
   }
-  if (ran && is_application && study_.targets.p99_ms) {
-    auto responses = MeasureResponses(setting, places, {.requests = study::kRequestsForP99});
+  if (ran && is_application && (study_.targets.p99_ms || study_.trial.responses)) {
+    auto responses = MeasureResponses(setting, places, {.requests = *study::ResponsesPerTrial(study_)});
     if (responses)
       ran->seen.responses = std::move(*responses);
     else
