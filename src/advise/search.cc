@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <limits>
 #include <numeric>
+#include <ranges>
 #include <utility>
 
 #include "base/seed.h"
@@ -49,10 +50,16 @@ std::vector<size_t> SpreadOut(const std::vector<Point>& points, size_t count, st
   return picked;
 }
 
+// REQUIRES: a result that counts.
 double MeanLog(const std::vector<SearchResult>& results) {
   double sum = 0;
-  for (const SearchResult& one : results) sum += std::log(std::max(one.score, 1e-300));
-  return sum / static_cast<double>(results.size());
+  int64_t count = 0;
+  for (const SearchResult& one : results) {
+    if (!one.counts()) continue;
+    sum += std::log(one.score);
+    ++count;
+  }
+  return sum / static_cast<double>(count);
 }
 
 // A finalist meets the targets if most of its fresh trials did.
@@ -60,10 +67,12 @@ bool MostlyMeets(const std::vector<SearchResult>& results) {
   return 2 * std::ranges::count_if(results, &SearchResult::meets) > std::ssize(results);
 }
 
+// Returns one for each block in which both have a trial that counts.
 std::vector<double> LogRatios(const std::vector<SearchResult>& over, const std::vector<SearchResult>& under) {
   std::vector<double> logs;
-  for (size_t i = 0; i < over.size(); ++i)
-    logs.push_back(std::log(std::max(over[i].score, 1e-300) / std::max(under[i].score, 1e-300)));
+  for (size_t i = 0; i < std::min(over.size(), under.size()); ++i) {
+    if (over[i].counts() && under[i].counts()) logs.push_back(std::log(over[i].score / under[i].score));
+  }
   return logs;
 }
 
@@ -172,8 +181,15 @@ void Search::Take(const SearchResult& result) {
   if (phase_ == Phase::kConfirmation)
     confirmed_[candidate].push_back(result);
   else
-    tried_[candidate] = result;
+    TakeExploration(candidate, result);
   if (queue_.empty()) Advance();
+}
+
+// The better of two trials counts: a disturbance makes a trial worse.
+void Search::TakeExploration(size_t candidate, const SearchResult& result) {
+  const auto [place, is_new] = tried_.try_emplace(candidate, result);
+  SearchResult& known = place->second;
+  if (!is_new && (result.meets != known.meets ? result.meets : result.score > known.score)) known = result;
 }
 
 void Search::Advance() {
@@ -183,29 +199,65 @@ void Search::Advance() {
   }
   phase_ = Phase::kRegion;
   ExploreRegion();
+  if (queue_.empty()) LookAgain();
   if (queue_.empty()) BeginConfirmation();
 }
 
-void Search::ExploreRegion() {
+// The best first: those whose score is above that of the best that meets the targets.
+std::vector<size_t> Search::NearMisses() const {
   const std::vector<size_t> order = ByRank();
-  const size_t starts = std::min(order.size(), static_cast<size_t>(options_.starts));
-  for (size_t i = 0; i < starts; ++i) {
-    if (!explored_.insert(order[i]).second) continue;
-    for (const size_t neighbour : Neighbours(order[i])) {
-      if (!tried_.contains(neighbour) && std::ranges::find(queue_, neighbour) == queue_.end())
-        queue_.push_back(neighbour);
-    }
+  const SearchResult& best = tried_.at(order[0]);
+  std::vector<size_t> near;
+  if (!best.meets) return near;  // the ranks have them
+  for (const size_t one : order) {
+    const SearchResult& result = tried_.at(one);
+    if (!result.meets && result.miss <= options_.near_miss && result.score > best.score) near.push_back(one);
+  }
+  return near;
+}
+
+void Search::Explore(size_t candidate) {
+  if (!explored_.insert(candidate).second) return;
+  for (const size_t neighbour : Neighbours(candidate)) {
+    if (!tried_.contains(neighbour) && std::ranges::find(queue_, neighbour) == queue_.end())
+      queue_.push_back(neighbour);
+  }
+}
+
+void Search::ExploreRegion() {
+  const auto first = [](const std::vector<size_t>& order, int count) {
+    return std::views::take(order, count);
+  };
+  const std::vector<size_t> order = ByRank(), near = NearMisses();
+  for (const size_t one : first(order, options_.starts)) Explore(one);
+  for (const size_t one : first(near, options_.near_starts)) Explore(one);
+}
+
+void Search::LookAgain() {
+  const size_t best = ByRank()[0];
+  for (const size_t neighbour : Neighbours(best)) {
+    if (again_.insert(neighbour).second) queue_.push_back(neighbour);
   }
 }
 
 void Search::BeginConfirmation() {
   const std::vector<size_t> order = ByRank();
-  if (!tried_.at(order[0]).meets) {
+  const SearchResult& first = tried_.at(order[0]);
+  if (!first.meets && (!first.counts() || first.miss > options_.near_miss)) {
     answer_ = {.winner = order[0], .ending = Ending::kNoneMeets};
     phase_ = Phase::kDone;
     return;
   }
-  const double best = tried_.at(order[0]).score;
+  if (first.meets) {
+    const std::vector<size_t> near = NearMisses();
+    for (const size_t one : std::views::take(near, options_.near_finalists)) finalists_.push_back(one);
+  } else {
+    for (const size_t one : order) {
+      const bool is_near = tried_.at(one).counts() && tried_.at(one).miss <= options_.near_miss;
+      if (is_near && std::ssize(finalists_) < options_.finalists) finalists_.push_back(one);
+    }
+  }
+  const double best = first.score;
   for (const size_t one : order) {
     const SearchResult& result = tried_.at(one);
     if (finalists_.size() < static_cast<size_t>(options_.finalists) && result.meets &&
@@ -217,7 +269,11 @@ void Search::BeginConfirmation() {
 }
 
 void Search::QueueBlock() {
-  queue_ = finalists_;
+  queue_.clear();
+  const bool may_leave = blocks_ >= options_.least_blocks;
+  for (const size_t one : finalists_) {
+    if (!may_leave || std::ranges::any_of(confirmed_[one], &SearchResult::meets)) queue_.push_back(one);
+  }
   Random random = Seed(options_.seed).Stream(fmt::format("block-{}", blocks_)).MakeRandom();
   Shuffle(queue_, random);
   ++blocks_;
@@ -251,12 +307,14 @@ void Search::JudgeConfirmation() {
   for (size_t i = 1; i < order.size(); ++i) {
     const auto ratio =
         stats::RatioOfLogs(LogRatios(confirmed_[order[0]], confirmed_[order[i]]), 1 - options_.alpha / tests);
-    const bool clear = *ratio->low > 1;
+    const bool known = ratio && ratio->low && ratio->high;  // two blocks with both
+    const bool clear = known && *ratio->low > 1;
     all_clear = all_clear && clear;
-    all_settled = all_settled && (clear || *ratio->high <= 1 + options_.margin);
+    all_settled = all_settled && (clear || (known && *ratio->high <= 1 + options_.margin));
     if (i > 1) continue;
     answer_.runner_up = order[1];
     answer_.significant = clear;
+    if (!known) continue;
     answer_.difference_low = ratio->low;
     answer_.difference_high = ratio->high;
   }
