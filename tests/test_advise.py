@@ -1,6 +1,7 @@
 """weir advise: from a study and by its own search, over an emulated accelerator whose best configuration is known."""
 import json
 import subprocess
+import time
 
 import pytest
 
@@ -79,6 +80,43 @@ def test_a_search_of_few_configurations_is_no_longer_than_the_study(weir, made, 
     if why := disturbed(advice):
         pytest.skip(why)
     assert advice["configuration"]["batch"] == 8
+
+
+def journal(folder):
+    path = folder / "search.jsonl"
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def test_a_killed_search_goes_on_where_it_was(weir, made, tmp_path):
+    asked = ["advise", write(tmp_path, made), "-o", tmp_path / "advice"]
+    with subprocess.Popen([PROGRAM, *map(str, asked)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        try:
+            end = time.monotonic() + 60
+            while len(journal(tmp_path / "advice")) < 3:
+                assert running.poll() is None and time.monotonic() < end, "no trial reached the journal"
+                time.sleep(0.02)
+        finally:
+            running.kill()
+    before = journal(tmp_path / "advice")
+    assert not (tmp_path / "advice/advice.json").exists()
+    assert b"--resume" in weir.run(*asked, status=2).stderr
+    other = weir.run("advise", write(tmp_path, made, "microservice"), "-o", tmp_path / "advice", "--resume", status=2).stderr
+    assert b"fixed.architecture" in other
+    advice = weir.json("advise", write(tmp_path, made), "-o", tmp_path / "advice", "--resume", status=None)
+    check(advice, "advise")
+    after = journal(tmp_path / "advice")
+    assert after[:len(before)] == before
+    played = {(one["id"], one["attempt"]) for one in after[1:]}
+    assert len(played) == len(after) - 1
+    assert advice["search"]["trials"] == len({one["id"] for one in after[1:]})
+    # Another goal needs no new trial.
+    weir.json("advise", write(tmp_path, made), "--objective", "cost", "-o", tmp_path / "advice", "--resume", status=None)
+    assert {one["id"] for one in journal(tmp_path / "advice")[1:]} == {one["id"] for one in after[1:]}
+
+
+def test_a_study_has_no_search_to_resume(weir, tmp_path):
+    assert b"weir study --resume" in weir.run("advise", tmp_path, "--resume", status=2).stderr
 
 
 @pytest.mark.timing

@@ -53,6 +53,7 @@ Result<std::optional<size_t>> BestOf(const HardwareInputs& inputs, const study::
       {.design = design,
        .goal = run.goal,
        .play = inputs.player(file, design),
+       .trials = inputs.trials,
        .progress = inputs.progress,
        .stop = inputs.stop,
        .options = {.most_trials = std::ssize(design.configurations) * std::max(kLeastBlocks, file.repeats),
@@ -93,21 +94,6 @@ void AddTrials(const study::StudyFile& file, study::Design& design) {
                                .seed = seed.value(),
                                .id = fmt::format("hardware-{}-{}", order[position], block)});
   }
-}
-
-// A trial that could not be played is one that failed.
-study::PlayedTrials Take(const study::Trial& trial, const study::Design& design,
-                         Result<results::TrialResult> played) {
-  study::PlayedTrials one{.trial = trial};
-  if (played) {
-    one.record = *std::move(played);
-  } else {
-    const bool skipped = played.error().code == ErrorCode::kUnsupported;
-    one.record.verdict.standing = skipped ? results::Standing::kSkipped : results::Standing::kFailed;
-    one.record.verdict.message = played.error().message;
-  }
-  one.record.factors = design.configurations[trial.configuration].factors;
-  return one;
 }
 
 // The share at a faster accelerator is smaller, as the data path stays what it is.
@@ -170,7 +156,8 @@ Result<HardwareRun> RunHardware(const HardwareInputs& inputs) {
   const study::TrialFn play = inputs.player(last, run.design);
   for (const study::Trial& trial : run.design.trials) {
     if (inputs.stop.stop_requested()) return HardwareRun{.stopped = true};
-    run.played.push_back(Take(trial, run.design, play(trial)));
+    const Json& factors = run.design.configurations[trial.configuration].factors;
+    run.played.push_back(TRY(inputs.trials.Play(trial, factors, play, true)));
     if (inputs.progress)
       inputs.progress({.phase = Phase::kConfirmation,
                        .trials = run.search_trials + std::ssize(run.played),

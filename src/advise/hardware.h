@@ -11,6 +11,7 @@
 #include "advise/decision.h"
 #include "advise/goal.h"
 #include "advise/run_search.h"
+#include "advise/search_trials.h"
 #include "base/error.h"
 #include "results/advice_result.h"
 #include "study/design.h"
@@ -40,6 +41,7 @@ struct HardwareInputs {
   const std::vector<Accelerator>& accelerators;
   // Returns the function that plays the trials of a design. Both must outlive the function's last call.
   std::function<study::TrialFn(const study::StudyFile&, const study::Design&)> player;
+  SearchTrials& trials;
   std::function<void(const SearchProgress&)> progress;  // may be empty
   std::stop_token stop;
 };
@@ -55,7 +57,8 @@ struct HardwareRun {
 
 // Searches the best configuration of each accelerator; then plays these again, in shuffled blocks, each with
 // the prediction and with both ends of its interval. Blocks the caller. kInvalidArgument where a
-// configuration has no place for an accelerator, such as one of another server.
+// configuration has no place for an accelerator, such as one of another server; other errors are the
+// journal's.
 Result<HardwareRun> RunHardware(const HardwareInputs& inputs);
 
 // Returns a finding for each accelerator, in their order. An accelerator is fed if the data path keeps it

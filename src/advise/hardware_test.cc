@@ -55,11 +55,13 @@ struct Found {
 Found Find(const std::vector<Accelerator>& accelerators, const Goal& goal) {
   const auto file = study::ParseStudy(kStudy);
   EXPECT_TRUE(file);
-  auto run =
-      RunHardware({.file = *file,
-                   .goal = goal,
-                   .accelerators = accelerators,
-                   .player = [](const auto&, const study::Design& design) { return Pipeline(design); }});
+  const ManualClock clock;
+  SearchTrials trials(clock);
+  auto run = RunHardware({.file = *file,
+                          .goal = goal,
+                          .accelerators = accelerators,
+                          .player = [](const auto&, const study::Design& design) { return Pipeline(design); },
+                          .trials = trials});
   EXPECT_TRUE(run) << run.error().message;
   Found found{.run = *std::move(run)};
   found.decision = Decide(found.run.design, found.run.played, found.run.goal, found.run.ends);
@@ -122,10 +124,13 @@ TEST(Hardware, RefusesAServerWithoutAPlaceForIt) {
       "1}\n");
   ASSERT_TRUE(file) << file.error().message;
   const std::vector<Accelerator> one{Made("a", 2, 0.1, 1)};
-  const auto run = RunHardware(
-      {.file = *file, .goal = {}, .accelerators = one, .player = [](const auto&, const auto& design) {
-         return Pipeline(design);
-       }});
+  const ManualClock clock;
+  SearchTrials trials(clock);
+  const auto run = RunHardware({.file = *file,
+                                .goal = {},
+                                .accelerators = one,
+                                .player = [](const auto&, const auto& design) { return Pipeline(design); },
+                                .trials = trials});
   ASSERT_FALSE(run);
   EXPECT_THAT(run.error().message, HasSubstr("has no place for a predicted accelerator"));
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -23,15 +24,20 @@ std::optional<double> Find(const std::map<std::string, double>& metrics, const s
   return found == metrics.end() ? std::nullopt : std::optional(found->second);
 }
 
+// How far the target is missed, relative to its limit: 0 where it is met, infinite where it was not measured.
+double MissOf(const Target& target, std::optional<double> value) {
+  if (!value || !(*value > 0)) return std::numeric_limits<double>::infinity();
+  const double ratio = target.at_most ? *value / target.limit : target.limit / *value;
+  return std::max(0.0, ratio - 1);
+}
+
 SearchResult Judge(const results::TrialResult& record, const Json& factors, const Goal& goal) {
   if (record.verdict.standing >= results::Standing::kInvalid) return {.score = 0, .meets = false};
   const auto metrics = MetricsOf(record);
   SearchResult result;
-  for (const Target& target : goal.targets) {
-    const auto value = Find(metrics, target.metric);
-    result.meets =
-        result.meets && value && (target.at_most ? *value <= target.limit : *value >= target.limit);
-  }
+  for (const Target& target : goal.targets)
+    result.miss = std::max(result.miss, MissOf(target, Find(metrics, target.metric)));
+  result.meets = !(result.miss > 0);
   const bool memory = goal.objective == Objective::kMemory;
   const auto value = Find(metrics, memory ? kMemoryMetric : kThroughputMetric);
   if (!value || !(*value > 0)) return {.score = 0, .meets = false};
@@ -48,19 +54,6 @@ Status CheckPrices(const study::Design& design, const Goal& goal) {
                   fmt::format("{}: has no price: give one by --price ARCHITECTURE=VALUE", one.label));
   }
   return {};
-}
-
-results::TrialResult RecordOf(Result<results::TrialResult> played, const Json& factors) {
-  results::TrialResult record;
-  if (played) {
-    record = *std::move(played);
-  } else {
-    const bool skipped = played.error().code == ErrorCode::kUnsupported;
-    record.verdict.standing = skipped ? results::Standing::kSkipped : results::Standing::kFailed;
-    record.verdict.message = played.error().message;
-  }
-  record.factors = factors;
-  return record;
 }
 
 }  // namespace
@@ -95,12 +88,12 @@ Result<SearchRun> RunSearch(const SearchInputs& inputs) {
   TRY_STATUS(CheckPrices(inputs.design, inputs.goal));
   Search search = TRY(Search::Create(PointsOf(inputs.design), inputs.options));
   SearchRun run;
-  std::map<size_t, int> fresh;  // confirmation trials of each candidate so far: its block
+  std::map<size_t, int> looks, fresh;  // trials of each candidate so far, exploring and confirming: its block
   while (const auto next = search.Next()) {
     if (inputs.stop.stop_requested()) return run;
     const bool confirms = search.phase() == Phase::kConfirmation;
     const study::Configuration& configuration = inputs.design.configurations[*next];
-    const int block = confirms ? fresh[*next]++ : 0;
+    const int block = (confirms ? fresh : looks)[*next]++;
     const Seed seed = Seed(inputs.options.seed)
                           .Stream(confirms ? "confirm" : "explore")
                           .Stream(static_cast<uint64_t>(block));
@@ -108,7 +101,7 @@ Result<SearchRun> RunSearch(const SearchInputs& inputs) {
                              .block = block,
                              .seed = seed.value(),
                              .id = fmt::format("{}-{}-{}", confirms ? "confirm" : "explore", *next, block)};
-    study::PlayedTrials played{.trial = trial, .record = RecordOf(inputs.play(trial), configuration.factors)};
+    study::PlayedTrials played = TRY(inputs.trials.Play(trial, configuration.factors, inputs.play, confirms));
     search.Take(Judge(played.record, configuration.factors, inputs.goal));
     (confirms ? run.confirmation : run.exploration).push_back(std::move(played));
     if (inputs.progress)

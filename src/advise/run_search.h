@@ -9,6 +9,7 @@
 
 #include "advise/goal.h"
 #include "advise/search.h"
+#include "advise/search_trials.h"
 #include "base/error.h"
 #include "study/design.h"
 #include "study/entries.h"
@@ -26,6 +27,7 @@ struct SearchInputs {
   const study::Design& design;
   const Goal& goal;
   study::TrialFn play;
+  SearchTrials& trials;
   std::function<void(const SearchProgress&)> progress;  // may be empty
   std::stop_token stop;
   SearchOptions options;
@@ -38,7 +40,8 @@ struct SearchRun {
 };
 
 // Blocks the caller; `play` runs on its thread. A trial that fails, is skipped or misses a target counts as
-// one that misses. kInvalidArgument where the objective is the cost and a configuration has no price.
+// one that misses. kInvalidArgument where the objective is the cost and a configuration has no price; other
+// errors are the journal's.
 Result<SearchRun> RunSearch(const SearchInputs& inputs);
 
 // The index of each configuration's level in every factor that differs between configurations; absent levels

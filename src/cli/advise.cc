@@ -13,6 +13,7 @@
 #include "advise/goal.h"
 #include "advise/hardware.h"
 #include "advise/run_search.h"
+#include "advise/search_trials.h"
 #include "base/file.h"
 #include "cli/accelerators.h"
 #include "cli/console.h"
@@ -22,6 +23,7 @@
 #include "results/study_provenance.h"
 #include "trial/places.h"
 #include "trial/study_folder.h"
+#include "trial/study_session.h"
 #include "trial/trial_runner.h"
 
 namespace weir::cli {
@@ -32,7 +34,7 @@ struct Options {
   std::vector<std::string> targets, prices;
   AskedAccelerators accelerators;
   double rate = 0;
-  bool rate_given = false, image_given = false;
+  bool rate_given = false, image_given = false, resume = false;
 };
 
 std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
@@ -44,7 +46,8 @@ std::optional<int> ParseFlags(const Arguments& arguments, Options& options) {
   flags.Required("SOURCE", options.source,
                  "a study's folder, or a study file whose configurations are searched by new trials");
   flags.Text("-o,--output", options.folder,
-             "folder for advice.json and the files (default: none are written)");
+             "folder for advice.json, the files and a search's journal (default: none are written)");
+  flags.Switch("--resume", options.resume, "continue the search in the folder of -o");
   flags.Repeated("--target", options.targets, "a limit, as in p99<15ms, throughput>400 or memory<2GB");
   flags.Number("--rate", options.rate, 0.001, 1e9, "images/s that all instances together must answer");
   flags.Choice("--objective", options.objective, {"cost", "throughput", "memory"},
@@ -146,6 +149,7 @@ struct Stage {
   std::string beside;  // the folder of the study file
   trial::TrialRunner::Options runner;
   const Clock& clock;
+  advise::SearchTrials trials;
 
   study::TrialFn PlayerOf(const study::StudyFile& study, const study::Design& design) const {
     auto made = std::make_shared<trial::TrialRunner>(runner, study, design, clock);
@@ -154,27 +158,22 @@ struct Stage {
   std::string Find(const std::string& name) const { return trial::FindBeside(name, beside); }
 };
 
-// A target on a percentile is measured in every trial.
-Result<Stage> MakeStage(const Options& options, study::StudyFile file, const advise::Goal& goal,
-                        const std::string& beside, const Clock& clock) {
-  if (options.folder.empty())
-    return Fail(ErrorCode::kInvalidArgument, "-o DIR: a search wants a folder for its data and its advice");
-  for (const advise::Target& target : goal.targets) {
-    if (target.metric.starts_with("response_ms.") && !file.targets.p99_ms) file.targets.p99_ms = target.limit;
-  }
-  TRY_STATUS(MakeFolders(options.folder));
+// Opens the journal of the search in the folder of -o.
+Result<advise::SearchTrials> OpenTrials(const Options& options, const study::StudyFile& file,
+                                        const study::Design& design,
+                                        const trial::TrialRunner::Options& runner, const Clock& clock) {
   std::error_code error;
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (error) return FailErrno("/proc/self/exe", error.value());
-  const std::string absolute = std::filesystem::absolute(options.folder, error).string();
-  if (error) return FailErrno(options.folder, error.value());
-  return Stage{.file = std::move(file),
-               .beside = beside,
-               .runner = {.program = program,
-                          .folder = absolute + "/work",
-                          .image = options.image,
-                          .study_folder = beside},
-               .clock = clock};
+  if (options.resume && !std::filesystem::is_directory(options.folder, error))
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("{}: there is no search to resume; leave out --resume to begin one",
+                            EscapeBytes(options.folder)));
+  TRY_STATUS(MakeFolders(options.folder));
+  trial::TrialRunner materials(runner, file, design, clock);
+  const study::Header header{
+      .study = file.ToJson(),
+      .provenance = TRY(trial::CollectStudyProvenance(CommandLine(), file.seed, materials))};
+  return advise::SearchTrials::Open(options.folder + "/" + advise::kSearchJournal, header,
+                                    options.resume ? study::Begin::kResume : study::Begin::kNew, clock);
 }
 
 std::function<void(const advise::SearchProgress&)> ProgressOf(Console& console, const Clock& clock) {
@@ -184,12 +183,13 @@ std::function<void(const advise::SearchProgress&)> ProgressOf(Console& console, 
   };
 }
 
-Result<int> Search(const Options& options, const Stage& stage, const study::Design& design,
+Result<int> Search(const Options& options, Stage& stage, const study::Design& design,
                    const advise::Goal& goal, const std::stop_token& stop, Console& console) {
   const advise::SearchRun run = TRY(advise::RunSearch(
       {.design = design,
        .goal = goal,
        .play = stage.PlayerOf(stage.file, design),
+       .trials = stage.trials,
        .progress = ProgressOf(console, stage.clock),
        .stop = stop,
        .options = {.most_trials = MostTrials(stage.file, design), .seed = stage.file.seed}}));
@@ -208,7 +208,7 @@ Result<int> Search(const Options& options, const Stage& stage, const study::Desi
   });
 }
 
-Result<int> CompareHardware(const Options& options, const Stage& stage, const study::Design& design,
+Result<int> CompareHardware(const Options& options, Stage& stage, const study::Design& design,
                             const advise::Goal& goal, const std::stop_token& stop, Console& console) {
   const auto accelerators = TRY(ReadAccelerators(
       options.accelerators, design, goal.price_per_hour,
@@ -218,6 +218,7 @@ Result<int> CompareHardware(const Options& options, const Stage& stage, const st
        .goal = goal,
        .accelerators = accelerators,
        .player = [&](const auto& study, const auto& made) { return stage.PlayerOf(study, made); },
+       .trials = stage.trials,
        .progress = ProgressOf(console, stage.clock),
        .stop = stop}));
   console.EndProgress();
@@ -240,15 +241,30 @@ Result<int> CompareHardware(const Options& options, const Stage& stage, const st
 
 Result<int> FromFile(const Options& options, const std::string& path, const std::stop_token& stop,
                      Console& console) {
+  if (options.folder.empty())
+    return Fail(ErrorCode::kInvalidArgument, "-o DIR: a search wants a folder for its data and its advice");
   const SteadyClock clock;
   study::StudyFile file = TRY_CONTEXT(study::ParseStudy(TRY(ReadTextFile(path))), path);
   const advise::Goal goal = TRY(ReadGoal(options, file.targets));
-  const Stage stage = TRY(
-      MakeStage(options, std::move(file), goal, std::filesystem::path(path).parent_path().string(), clock));
-  const study::Design design = TRY_CONTEXT(study::MakeDesign(stage.file), path);
+  file.trial.responses = std::max(file.trial.responses, advise::ResponsesFor(goal));
+  const study::Design design = TRY_CONTEXT(study::MakeDesign(file), path);
+  const auto runner = TRY(trial::MakeRunnerOptions(options.folder, options.image, path));
   for (const std::string& line : launch::RemoveOrphans(clock)) console.Note(line);
-  return options.accelerators.names.empty() ? Search(options, stage, design, goal, stop, console)
-                                            : CompareHardware(options, stage, design, goal, stop, console);
+  advise::SearchTrials trials = TRY(OpenTrials(options, file, design, runner, clock));
+  if (trials.known() > 0)
+    console.Note(fmt::format("{} are in the journal already", Count(trials.known(), "trial")));
+  Stage stage{.file = std::move(file),
+              .beside = runner.study_folder,
+              .runner = runner,
+              .clock = clock,
+              .trials = std::move(trials)};
+  const int status =
+      TRY(options.accelerators.names.empty() ? Search(options, stage, design, goal, stop, console)
+                                             : CompareHardware(options, stage, design, goal, stop, console));
+  if (status == kInterrupted)
+    console.Note(
+        fmt::format("stopped; the same command with --resume continues in {}", EscapeBytes(options.folder)));
+  return status;
 }
 
 // Models and repositories lie where the study found them.
@@ -276,6 +292,10 @@ Result<int> RunAdvise(const Options& options, const std::stop_token& stop) {
   std::error_code error;
   if (!std::filesystem::is_directory(options.source, error))
     return FromFile(options, options.source, stop, console);
+  if (options.resume)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--resume continues a search: {} is a study, which weir study --resume continues",
+                            EscapeBytes(options.source)));
   if (!options.accelerators.names.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("--hardware plays new trials: give the study file, as in weir advise {}/{}",

@@ -74,16 +74,6 @@ void WarnOfShortTrials(const PlannedStudy& plan, TrialRunner& runner, const Stud
     hooks.note(*warning);
 }
 
-// Returns the facts that must not change when a study resumes.
-Result<Json> ProvenanceOf(const StudyRequest& request, const study::StudyFile& file, TrialRunner& runner) {
-  const results::StudyProvenance provenance{
-      .common = record::CollectProvenance(
-          {.command = request.command, .seed = file.seed, .libraries = runner.Libraries()}),
-      .materials = TRY(runner.Materials()),
-      .resolved = runner.ResolvedPaths()};
-  return provenance.ToJson();
-}
-
 // Writes the study file and its provenance beside the journal, unless trials are there already. A kill
 // between the journal's first line and these files leaves neither, so --resume does not decide.
 Status WriteStudyFiles(const StudyRequest& request, const PlannedStudy& plan, const study::Header& header,
@@ -114,6 +104,16 @@ Result<TrialRunner::Options> MakeRunnerOptions(const std::string& folder, const 
                               .folder = absolute + "/work",
                               .image = image,
                               .study_folder = std::filesystem::path(study_file).parent_path().string()};
+}
+
+Result<Json> CollectStudyProvenance(const std::vector<std::string>& command, uint64_t seed,
+                                    TrialRunner& runner) {
+  const results::StudyProvenance provenance{
+      .common =
+          record::CollectProvenance({.command = command, .seed = seed, .libraries = runner.Libraries()}),
+      .materials = TRY(runner.Materials()),
+      .resolved = runner.ResolvedPaths()};
+  return provenance.ToJson();
 }
 
 Result<PlannedStudy> PlanStudy(const StudyRequest& request) {
@@ -186,8 +186,9 @@ Result<StudyEnd> PlayStudyInFolder(const StudyRequest& request, const PlannedStu
                                    const std::stop_token& stop, const StudyHooks& hooks) {
   TRY_STATUS(MakeFolders(request.folder));
   TrialRunner runner(TRY(RunnerOptions(request, request.folder)), plan.file, plan.design, clock);
-  const study::Header header{.study = plan.file.ToJson(),
-                             .provenance = TRY(ProvenanceOf(request, plan.file, runner))};
+  const study::Header header{
+      .study = plan.file.ToJson(),
+      .provenance = TRY(CollectStudyProvenance(request.command, plan.file.seed, runner))};
   study::Opened opened = TRY(study::OpenStudy(request.folder + "/" + kJournalFile, header,
                                               request.resume ? study::Begin::kResume : study::Begin::kNew));
   TRY_STATUS(WriteStudyFiles(request, plan, header, opened.so_far));

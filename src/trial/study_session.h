@@ -54,6 +54,11 @@ Result<PlannedStudy> PlanStudy(const StudyRequest& request);
 Result<TrialRunner::Options> MakeRunnerOptions(const std::string& folder, const std::string& image,
                                                const std::string& study_file);
 
+// Returns the facts that must not change when a study, or a search over one, resumes. kNotFound and others
+// where the model or the data cannot be read. `command` is the command line.
+Result<Json> CollectStudyProvenance(const std::vector<std::string>& command, uint64_t seed,
+                                    TrialRunner& runner);
+
 struct DryRunResult {
   results::StudyDesign design;  // with the time needed, if a pilot trial succeeded
   int64_t pilots = 0;           // pilot trials that succeeded
