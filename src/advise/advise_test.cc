@@ -91,6 +91,18 @@ TEST(Decide, GivesNoAnswerFromDisturbedTrialsNotEvenForOneThatIsValid) {
   EXPECT_FALSE(decision.measure_next.empty());
 }
 
+TEST(Decide, SaysWhyNoTrialCounts) {
+  PlayedStudy played = Play(kStudy, Usual);
+  for (study::PlayedTrials& one : played.trials) {
+    one.record.verdict.standing = results::Standing::kFailed;
+    one.record.verdict.message = "no server";
+  }
+  const std::string why = Decide(played.design, played.trials, {}).no_answer;
+  EXPECT_NE(why.find("no trial counts: "), std::string::npos) << why;
+  EXPECT_NE(why.find("are failed, as in: no server"), std::string::npos) << why;
+  EXPECT_EQ(Decide(played.design, {}, {}).no_answer, "no trial counts: none was played");
+}
+
 TEST(Decide, DoesNotRankEmulatedAcceleratorsAgainstRealEngines) {
   const PlayedStudy played = Play(
       "study: s\nmodel: m\ndata: d\nfactors: {engine: [onnxruntime, \"emulated:base=1ms\"]}\nrepeats: 4\n",

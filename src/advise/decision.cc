@@ -202,8 +202,25 @@ void AddMeasureNext(const study::Design& design, const Goal& goal, Decision& dec
     decision.measure_next.push_back("nothing before prices are given: --price NAME=VALUE");
 }
 
-std::string NoAnswer(const Decision& decision, int64_t valid, int64_t all) {
-  if (decision.candidates.empty()) return "no trial counts";
+// Returns how the most of the trials ended of which none counts, with the words of one of them.
+std::string WhyNoneCounts(std::span<const study::PlayedTrials> played) {
+  std::map<results::Standing, int64_t> ends;
+  for (const study::PlayedTrials* one : study::LastTries(played)) ++ends[one->record.verdict.standing];
+  if (ends.empty()) return "no trial counts: none was played";
+  const auto [standing, count] =
+      *std::ranges::max_element(ends, {}, [](const auto& one) { return one.second; });
+  const auto example = std::ranges::find(
+      played, standing, [](const study::PlayedTrials& one) { return one.record.verdict.standing; });
+  const results::Verdict& verdict = example->record.verdict;
+  std::string why = verdict.message;
+  if (why.empty() && !verdict.causes.empty()) why = verdict.causes.front().evidence;
+  return fmt::format("no trial counts: {} of {} are {}{}{}", count, std::ssize(study::LastTries(played)),
+                     results::ToString(standing), why.empty() ? "" : ", as in: ", why);
+}
+
+std::string NoAnswer(const Decision& decision, std::span<const study::PlayedTrials> played, int64_t valid,
+                     int64_t all) {
+  if (decision.candidates.empty()) return WhyNoneCounts(played);
   const auto count = [&](Standing standing) {
     return std::ranges::count(decision.candidates, standing, &Candidate::standing);
   };
@@ -319,7 +336,7 @@ Decision Decide(const study::Design& design, std::span<const study::PlayedTrials
                     emulated_left_out));
   std::ranges::stable_sort(order, {}, [&](size_t i) { return *ObjectiveOf(decision.candidates[i], goal); });
   if (order.empty())
-    decision.no_answer = NoAnswer(decision, valid, all);
+    decision.no_answer = NoAnswer(decision, played, valid, all);
   else
     CompareWithBest(evidence, design, goal, order, decision);
   if (decision.best) {
