@@ -14,14 +14,28 @@
 namespace weir::trial {
 namespace {
 
-// A copy that shares the bytes where the file system can.
-Status LinkTree(const std::string& from, const std::string& to) {
+// Returns the folder of the repository in which `parent` lies, where the copies of it are made; of the model,
+// where that is in the model's folder. Empty if `parent` lies elsewhere.
+std::filesystem::path FolderOf(const std::string& parent, const OtherServer& other) {
+  std::error_code error;
+  const std::filesystem::path root = std::filesystem::weakly_canonical(other.repository, error);
+  const auto below = std::filesystem::weakly_canonical(parent, error).lexically_relative(root);
+  if (below.empty() || *below.begin() == ".." || *below.begin() == ".") return {};
+  auto part = below.begin();
+  std::filesystem::path folder = root / *part;
+  if (*part == other.model && ++part != below.end()) folder /= *part;
+  return folder;
+}
+
+// A copy that shares the bytes where the file system can. `left_out`: a folder that is not copied, canonical.
+Status LinkTree(const std::string& from, const std::string& to, const std::filesystem::path& left_out = {}) {
   std::error_code error;
   TRY_STATUS(MakeFolders(to));
   for (const auto& entry : std::filesystem::directory_iterator(from, error)) {
     const std::string name = entry.path().filename().string(), target = to + "/" + name;
     if (entry.is_directory(error)) {
-      TRY_STATUS(LinkTree(entry.path().string(), target));
+      if (!left_out.empty() && std::filesystem::canonical(entry.path(), error) == left_out) continue;
+      TRY_STATUS(LinkTree(entry.path().string(), target, left_out));
       continue;
     }
     const std::string source = std::filesystem::canonical(entry.path(), error).string();
@@ -133,7 +147,7 @@ Result<std::string> MakeRepository(const std::string& parent, const Setting& set
   // Made under another name, so that one that is there is whole.
   const std::string unfinished = repository + ".part", folder = unfinished + "/" + other.model;
   std::filesystem::remove_all(unfinished, error);
-  TRY_STATUS(LinkTree(other.repository, unfinished));
+  TRY_STATUS(LinkTree(other.repository, unfinished, FolderOf(parent, other)));
   std::filesystem::remove(folder + "/config.pbtxt", error);
   TRY_STATUS(WriteFileWhole(folder + "/config.pbtxt", config));
   std::filesystem::rename(unfinished, repository, error);

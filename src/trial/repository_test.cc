@@ -57,6 +57,23 @@ TEST(MakeRepository, SetsTheConfigurationOfAnotherServersModelAndLeavesItsOwnAlo
   EXPECT_EQ(ServedConfig(Setting{.server = server}, server).value(), text);
 }
 
+TEST(MakeRepository, LeavesOutTheFolderInWhichTheCopiesLie) {
+  const TemporaryFolder folder = TemporaryFolder::Make("repository").value();
+  const std::string models = folder.path();
+  ASSERT_TRUE(MakeFolders(models + "/slow/1"));
+  ASSERT_TRUE(WriteFileWhole(models + "/slow/1/model.py", "pass\n"));
+  const OtherServer server{.name = "triton", .model = "slow", .repository = models};
+  for (const std::string inside : {"/advice", "/slow/advice"}) {
+    const std::string out = models + inside;
+    ASSERT_TRUE(MakeFolders(out + "/work"));
+    ASSERT_TRUE(WriteFileWhole(out + "/search.jsonl", "{}\n"));
+    const auto made = MakeRepository(out + "/work/repositories", Setting{.server = server}, server);
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_EQ(ReadTextFile(*made + "/slow/1/model.py").value(), "pass\n");
+    EXPECT_FALSE(ReadTextFile(*made + inside + "/search.jsonl"));
+  }
+}
+
 TEST(MakeRepository, NamesAModelThatIsNotThere) {
   const OtherServer server{.name = "triton", .model = "slow", .repository = "/nonexistent"};
   const auto made = MakeRepository("/nonexistent/work", {}, server);
