@@ -1,8 +1,10 @@
 // The first thing a reader sees: which configuration is best, by how much, how sure that is, and its limits.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -232,6 +234,21 @@ void AddCommand(const StudyResult& study, Section& section) {
   section.blocks.emplace_back(Paragraph{command, Paragraph::Tone::kCommand});
 }
 
+// The command that plays the SUSPECT trials again, where they leave no answer.
+void AddReplay(const StudyResult& study, Section& section) {
+  std::string command = study.command();
+  const bool any_suspect =
+      std::ranges::any_of(study.configurations, [](const auto& one) { return one.trials.suspect > 0; });
+  if (command.empty() || !any_suspect) return;
+  for (const char* flag : {" --resume", " --wait-quiet 10m"}) {
+    if (const std::string_view text = flag; !command.contains(text.substr(0, text.find(' ', 1))))
+      command += text;
+  }
+  section.blocks.emplace_back(Paragraph{
+      "Play the SUSPECT trials again when the machine is quiet (weir doctor names what disturbs it):"});
+  section.blocks.emplace_back(Paragraph{std::move(command), Paragraph::Tone::kCommand});
+}
+
 }  // namespace
 
 // Configurations that were skipped, grouped by the reason, which has the remedy.
@@ -263,6 +280,7 @@ Section AnswerSection(const StudyResult& study) {
     section.blocks.emplace_back(Paragraph{
         fmt::format("No answer: {}.", study.no_answer.empty() ? "no trial counts" : study.no_answer),
         Paragraph::Tone::kWarning});
+    AddReplay(study, section);
     AddCommand(study, section);
     AddMissing(study, section);
     AddDrift(study, section);

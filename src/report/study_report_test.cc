@@ -115,6 +115,10 @@ TEST(AnswerSection, RanksNoConfigurationWhoseTrialsAreDisturbed) {
   result.no_answer = "68 of 69 trials were disturbed by other processes";
   const std::string text = TextOf(AnswerSection(result));
   EXPECT_THAT(text, HasSubstr("No answer: 68 of 69 trials were disturbed by other processes."));
+  EXPECT_THAT(
+      text,
+      HasSubstr("when the machine is quiet (weir doctor names what disturbs it):\n\n```\nweir study s.yaml "
+                "-o s --resume --wait-quiet 10m\n```"));
   EXPECT_THAT(text, Not(HasSubstr("highest")));
 }
 
