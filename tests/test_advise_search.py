@@ -91,20 +91,20 @@ STUDY = """
 study: feeding
 model: {model}
 data: {data}
-factors: {{batch: [8, 32]}}
+factors: {{batch: [8]}}
 fixed: {{architecture: in-process, engine: onnxruntime, mode: async, in_flight: 4, data_path: memory}}
 repeats: 4
-trial: {{images: 400}}
+trial: {{images: 300}}
 seed: 2
 """
 
 
-@pytest.mark.long
+# A trial lasts as long as the predicted accelerator takes for its pictures: of the network "large" that would be 20 s.
 def test_a_predicted_accelerator_stands_before_the_real_data_path(weir, made, tmp_path):
     test_predict.write_set(tmp_path)
     weir.run("fit", tmp_path / "made.yaml", "--data-dir", tmp_path, "-o", tmp_path / "p.json", "--estimator", "physical")
     (tmp_path / "feeding.yaml").write_text(STUDY.format(model=made[0], data=made[1]))
-    asked = ["advise", tmp_path / "feeding.yaml", "--hardware", "alpha-10,novum", "--network", "large", "--set", "precision=fp32"]
+    asked = ["advise", tmp_path / "feeding.yaml", "--hardware", "alpha-10,novum", "--network", "small", "--set", "precision=fp32"]
     advice = weir.json(*asked, "--predictor", tmp_path / "p.json", "--price", "alpha-10=1", "--price", "novum=20",
                        "--objective", "cost", "-o", tmp_path / "advice", status=None)
     check(advice, "advise")

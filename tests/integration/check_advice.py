@@ -46,10 +46,20 @@ def advice(request, tmp_path):
     (tmp_path / "study.yaml").write_text((OWN if request.param == "own" else OTHER).replace("PROGRAM", conftest.PROGRAM))
     command = [conftest.PROGRAM, "advise", tmp_path / "study.yaml", "-o", tmp_path / "advice", "--image", "example.org/server:1", "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    result = json.loads(done.stdout) if done.returncode in (0, 3) else pytest.fail(done.stderr)
-    if "no_answer" in result:
-        pytest.skip(result["no_answer"])
+    if done.returncode == 3:
+        calm(tmp_path / "advice/search.jsonl")
+        done = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
     return request.param, tmp_path / "advice"
+
+
+def calm(journal):
+    """Declares the trials of a search VALID that a busy machine disturbed: the files are what is checked here, not the figures."""
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    for line in lines[1:]:
+        if line["record"]["metrics"]:
+            line["record"]["verdict"] = {"verdict": "VALID", "reasons": []}
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def test_each_manifest_of_an_advice_is_of_its_schema(advice):
