@@ -60,6 +60,7 @@ BARS = {
     "streams: GStreamer": (">=", 1.15, "streams of weir watch that hold the deadline, over those of GStreamer with leaky queues"),
     "network": (">=", 0.97, "agreement of weir probe network with iperf3"),
     "request": ("<=", 1.05, "median time of a 602 KB message over the line's own time"),
+    "generators": ("<=", 1.03, "median response time of two generators over one"),
 }
 missed = []
 checked = 0

@@ -4,6 +4,7 @@
 
   network     weir probe network against iperf3, in interleaved rounds
   request     the median of a 602 KB message against the time that its bytes take on the line (tbf, burst 64 kb)
+  generators  two generators at half the rate against one at the whole, in interleaved rounds, on one host
 
 Without iperf3 or without the right to make namespaces the parts that need them are skipped with a word.
 """
@@ -22,6 +23,13 @@ import bars
 WEIR = os.environ.get("WEIR_PROGRAM", str(pathlib.Path(__file__).resolve().parent.parent / "build/release/weir"))
 ROUNDS = int(os.environ.get("WEIR_BENCH_ROUNDS", "5"))
 NEAR, FAR = f"wclusterA{os.getpid() % 10000}", f"wclusterB{os.getpid() % 10000}"
+CONFIG = """backend: "emulated"
+max_batch_size: 1
+input { name: "x" data_type: TYPE_FP32 dims: [ 16 ] }
+output { name: "y" data_type: TYPE_FP32 dims: [ 16 ] }
+parameters { key: "engine" value: { string_value: "emulated:base=5ms" } }
+dynamic_batching { default_queue_policy { max_queue_size: 4096 } }
+"""
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
@@ -96,8 +104,31 @@ def request(token):
     bars.check("request", "over the line's own time", statistics.median(medians) / line)
 
 
+def generators():
+    folder = pathlib.Path(tempfile.mkdtemp())
+    model = folder / "models/five"
+    (model / "1").mkdir(parents=True)
+    (model / "config.pbtxt").write_text(CONFIG)
+    facts = folder / "served.json"
+    with subprocess.Popen([WEIR, "serve", "--model-repository", folder / "models", "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0", "--json", facts],
+                          stderr=subprocess.DEVNULL) as serving, agent("127.0.0.1:0") as one, agent("127.0.0.1:0") as two:
+        try:
+            while not facts.exists() and serving.poll() is None:
+                pass
+            url = json.loads(facts.read_text())["http"]["url"] + "/five"
+            common = [WEIR, "load", url, "--request-rate-range", 100, "--request-distribution", "poisson", "--duration", 10, "--percentile", 99]
+            rounds = [(result_of(common)["levels"][0], result_of([*common, "--hosts", f"{one},{two}"])["levels"][0]) for _ in range(ROUNDS)]
+        finally:
+            serving.terminate()
+    shutil.rmtree(folder)
+    ratios = [both["response_ms"]["p50"] / alone["response_ms"]["p50"] for alone, both in rounds]
+    within = sum(low <= both["response_ms"]["p99"] <= high for alone, both in rounds for low, high in [alone["response_ms"]["intervals_95"]["p99"]])
+    print(f"generators  p50 of two over one: {statistics.median(ratios):.4f}; p99 within the interval of one in {within} of {len(rounds)} rounds")
+    bars.check("generators", "p50 of two over one", 1 + abs(statistics.median(ratios) - 1))
+
+
 def main():
-    names = sys.argv[1:] or ["network", "request"]
+    names = sys.argv[1:] or ["network", "request", "generators"]
     with tempfile.TemporaryDirectory() as folder:
         token = pathlib.Path(folder, "token")
         token.write_text(TOKEN)
@@ -105,6 +136,8 @@ def main():
             network(token)
         if "request" in names:
             request(token)
+        if "generators" in names:
+            generators()
     return bars.exit_status()
 
 

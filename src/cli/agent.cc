@@ -4,10 +4,14 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "cli/cluster_flags.h"
 #include "cli/console.h"
-#include "cli/flags.h"
+#include "cli/load_flags.h"
 #include "cluster/serve_agent.h"
+#include "load/cluster/cluster_load.h"
+#include "load/cluster/load_agent.h"
 #include "probe/network_data.h"
 #include "record/provenance.h"
 
@@ -16,6 +20,33 @@ namespace {
 
 using cluster::CallContext;
 using cluster::Message;
+
+Result<std::vector<std::string>> ArgumentsIn(const Message& request) {
+  std::vector<std::string> arguments;
+  const auto list = request.body.find("arguments");
+  if (list == request.body.end() || !list->is_array())
+    return Fail(ErrorCode::kCorrupt, "the call has no arguments");
+  for (const Json& argument : *list) {
+    if (!argument.is_string()) return Fail(ErrorCode::kCorrupt, "an argument is no text");
+    arguments.push_back(TRY(UnescapeBytes(argument.get<std::string>())));
+  }
+  return arguments;
+}
+
+void AddLoadVerbs(cluster::Verbs& verbs, const Clock& clock) {
+  auto agent = std::make_shared<load::LoadAgent>(clock);
+  verbs[load::kOpenVerb] = [agent](const Message& request, CallContext&) -> Result<Message> {
+    LoadFlags flags;
+    if (ParseLoadFlags(TRY(ArgumentsIn(request)), flags))
+      return Fail(ErrorCode::kInvalidArgument, "this host's weir does not take these flags");
+    TRY_STATUS(CheckFlags(flags));
+    TRY_STATUS(agent->Open(std::move(flags)));
+    return Message();
+  };
+  verbs[load::kPlayVerb] = [agent](const Message& request, CallContext& context) -> Result<Message> {
+    return agent->Play(TRY(load::HostTask::FromJson(request.body)), context);
+  };
+}
 
 void AddNetworkVerbs(cluster::Verbs& verbs, const Clock& clock) {
   auto agent = std::make_shared<probe::NetworkAgent>(clock);
@@ -27,16 +58,25 @@ void AddNetworkVerbs(cluster::Verbs& verbs, const Clock& clock) {
 
 int Agent(const Arguments& arguments) {
   cluster::ServeAgentOptions options;
-  Flags flags("agent", "One host's part of a probe on several hosts. Runs nothing but weir's own verbs.",
+  double timeout_s = 60;
+  Flags flags("agent",
+              "One host's part of a load or a probe on several hosts. Runs nothing but weir's own verbs.",
               "weir agent --listen 127.0.0.1:7007");
-  flags.Required("--listen", options.listen,
-                 "HOST:PORT to be called at; port 0 picks a free one, which is printed.");
+  flags.Text("--listen", options.listen,
+             "HOST:PORT to be called at; port 0 picks a free one, which is printed.");
+  flags.Text("--rendezvous", options.rendezvous, "HOST:PORT of rank 0, which this agent calls.");
   flags.Text("--token-file", options.token_file,
              "File with the token that all share; needed beyond this machine, and encrypts. -: the first "
              "line of standard input, whose end ends the agent.");
+  flags.Integer("--rank", options.rank, 0, 100'000,
+                "Rank of this agent (default: from srun, mpirun, an Indexed Job, or RANK).");
+  flags.Integer("--world", options.world, 1, 100'000, "Number of agents (default: from the same).");
+  flags.Text("--name", options.name, "Name of this host in results (default: its host name).");
   flags.Switch("--once", options.once, "Ends with the first run.");
+  flags.Number("--timeout-s", timeout_s, 0.1, 86400, "Seconds to try --rendezvous (default 60).");
   if (const auto status = flags.Parse(arguments)) return *status;
   options.build = record::BuildDescription();
+  options.timeout = FromSeconds(timeout_s);
   const Interrupt interrupt;
   static const SteadyClock clock;  // outlives a thread in a read that hangs
   const Console console("");
@@ -46,6 +86,7 @@ int Agent(const Arguments& arguments) {
   };
   const auto make_verbs = [] {
     cluster::Verbs verbs;
+    AddLoadVerbs(verbs, clock);
     AddNetworkVerbs(verbs, clock);
     return verbs;
   };

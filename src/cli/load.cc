@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <stop_token>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "cli/load_flags.h"
 #include "cli/server_place.h"
 #include "cli/verbs.h"
+#include "cluster/join.h"
+#include "load/cluster/cluster_load.h"
 #include "load/session/load_result.h"
 #include "load/session/load_session.h"
 #include "load/session/load_text.h"
@@ -77,6 +80,22 @@ load::SessionHooks MakeSessionHooks(const LoadFlags& flags, const load::Target& 
   return hooks;
 }
 
+// Returns nullopt where this host plays alone. Says how well the clocks of the others are known.
+Result<std::optional<cluster::JoinedAgents>> OpenAgents(const LoadFlags& flags, const Clock& clock,
+                                                        const Console& console, const std::stop_token& stop) {
+  if (!flags.join.any()) return std::nullopt;
+  cluster::JoinedAgents agents = TRY(cluster::JoinAgents(flags.join, clock, stop));
+  console.Text(cluster::HostsText(agents.cluster->hosts()));
+  agents.cluster->OnLoss([&console](const std::string& lost) {
+    console.Note("lost " + EscapeForTerminal(lost) + "; the other hosts end their run");
+  });
+  Json arguments = Json::array();
+  for (size_t i = 2; i < CommandLine().size(); ++i) arguments.push_back(EscapeBytes(CommandLine()[i]));
+  TRY_STATUS(
+      agents.cluster->CallAll(load::kOpenVerb, cluster::Message{.body = {{"arguments", arguments}}}, stop));
+  return agents;
+}
+
 Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
   TRY_STATUS(CheckFlags(flags));
   Console console(flags.json);
@@ -87,12 +106,16 @@ Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
   TRY_STATUS(monitor::FindServer(flags.server, MakeServerAccess(clock)));
   const auto target = TRY(load::OpenTarget(flags, clock, load::MostInFlight(levels)));
   const auto note = [&](const std::string& line) { console.Note(line); };
-  load::Requests requests = TRY(load::RequestsFor(flags, *target, note, clock));
-  constexpr size_t kProbe = 64;  // requests before they are prepared, for the null server
-  std::vector<infer::Request> probe(
-      requests.pool.begin(),
-      requests.pool.begin() + static_cast<std::ptrdiff_t>(std::min(kProbe, requests.pool.size())));
-  TRY_STATUS(target->Prepare(requests));
+  load::Requests requests;
+  std::vector<infer::Request> probe;
+  const auto agents = TRY(OpenAgents(flags, clock, console, stop));
+  if (!agents) {
+    requests = TRY(load::RequestsFor(flags, *target, note, clock));
+    constexpr size_t kProbe = 64;  // requests before they are prepared, for the null server
+    probe.assign(requests.pool.begin(),
+                 requests.pool.begin() + static_cast<std::ptrdiff_t>(std::min(kProbe, requests.pool.size())));
+    TRY_STATUS(target->Prepare(requests));
+  }
   load::LoadSummary result{.options = flags,
                            .target = *target,
                            .verbose = flags.verbose,
@@ -106,8 +129,11 @@ Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
                             MakeSessionHooks(flags, *target, std::move(probe), clock, console, stop), stop);
   TRY_STATUS(session.KeepSamples(levels));
   const load::RunLevelsHooks hooks{
-      .play = [&](const load::Level& level, const load::LevelLength& length, int number,
-                  Seed seed) { return session.PlayLevel(level, length, number, seed); },
+      .play =
+          [&](const load::Level& level, const load::LevelLength& length, int number, Seed seed) {
+            return agents ? load::PlayOnHosts(*agents->cluster, flags, level, length, seed, clock, stop)
+                          : session.PlayLevel(level, length, number, seed);
+          },
       .played =
           [&](const load::LevelResult& level) { console.Text(LevelText(console.style(), result, level)); },
       .note = note};

@@ -4,8 +4,10 @@
 
 #include <cstdio>
 
+#include "cli/cluster_flags.h"
 #include "cli/flags.h"
 #include "cli/server_place.h"
+#include "load/cluster/cluster_load.h"
 
 namespace weir::cli {
 namespace {
@@ -195,6 +197,7 @@ std::optional<int> ParseLoadFlags(const std::vector<std::string>& arguments, Loa
   AddData(flags, w);
   AddLength(flags, w);
   AddClaim(flags, w);
+  AddClusterFlags(flags, w.join);
   const std::optional<int> status = flags.Parse(arguments);
   w.given = flags.Given();
   return status;
@@ -206,6 +209,8 @@ Status CheckFlags(const LoadFlags& flags) {
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("{} says nothing here: --validate runs nothing", name));
   }
+  TRY_STATUS(cluster::CheckJoin(flags.join));
+  if (flags.join.any()) TRY_STATUS(load::CheckHosts(flags));
   return load::CheckOptions(flags);
 }
 

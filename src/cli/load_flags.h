@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/join.h"
 #include "load/session/options.h"
 
 namespace weir::cli {
@@ -12,6 +13,7 @@ namespace weir::cli {
 struct LoadFlags : load::LoadOptions {
   std::string csv, json, validate;
   bool verbose = false;
+  cluster::JoinOptions join;       // the hosts that play; none: this one
   std::vector<std::string> given;  // by their long names: Flags::Given
 };
 

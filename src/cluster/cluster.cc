@@ -256,6 +256,7 @@ bool Cluster::Await(const std::stop_token& stop) {
     if (!tell) return true;
     told = clock_.Now();
     TellAll(MakeMessage(kStop));
+    if (const std::string lost = LostText(); !lost.empty() && on_loss_) std::exchange(on_loss_, {})(lost);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -40,6 +41,9 @@ class Cluster {
              Instant until);
   bool complete() const EXCLUDES(mutex_);
   std::vector<int> Missing() const EXCLUDES(mutex_);
+
+  // `told` is called once, on the thread of the next CallAll, as soon as a host is lost: with LostText.
+  void OnLoss(std::function<void(const std::string& lost)> told) { on_loss_ = std::move(told); }
 
   // Finds each host's clock offset by 64 round trips. kIo names a lost host.
   Status Synchronise() EXCLUDES(mutex_);
@@ -89,7 +93,8 @@ class Cluster {
   bool closing_ GUARDED_BY(mutex_) = false;
   int64_t next_id_ GUARDED_BY(mutex_) = 0;
 
-  std::vector<std::jthread> readers_;  // of those that have joined
+  std::function<void(const std::string& lost)> on_loss_;  // empty after it was called
+  std::vector<std::jthread> readers_;                     // of those that have joined
   std::jthread beat_;
 };
 

@@ -66,4 +66,17 @@ Result<std::optional<Message>> MessageReader::Next() {
   return message;
 }
 
+void AppendHistograms(std::string& block, const std::vector<const stats::Histogram*>& histograms) {
+  for (const stats::Histogram* histogram : histograms) histogram->AppendTo(block);
+}
+
+Status TakeHistograms(std::string_view& block, const std::vector<stats::Histogram*>& histograms) {
+  for (stats::Histogram* histogram : histograms) {
+    auto taken = stats::Histogram::TakeFrom(block);
+    if (!taken) return Fail(ErrorCode::kCorrupt, "a message's histogram is broken");
+    *histogram = *std::move(taken);
+  }
+  return {};
+}
+
 }  // namespace weir::cluster

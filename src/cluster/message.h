@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "stats/histogram.h"
 
 namespace weir::cluster {
 
@@ -37,5 +39,10 @@ class MessageReader {
   std::string bytes_;
   size_t read_ = 0;  // of these
 };
+
+// Histograms in the block of a message, in order.
+void AppendHistograms(std::string& block, const std::vector<const stats::Histogram*>& histograms);
+// Takes as many as there are pointers. kCorrupt if the block holds others.
+Status TakeHistograms(std::string_view& block, const std::vector<stats::Histogram*>& histograms);
 
 }  // namespace weir::cluster

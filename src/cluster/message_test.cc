@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-#include <vector>
-
 namespace weir::cluster {
 namespace {
 
@@ -54,6 +51,20 @@ TEST(Message, RefusesOtherBytesAndSizesBeforeTheyAreThere) {
   MessageReader large;
   large.Add(bytes);
   EXPECT_EQ(large.Next().error().code, ErrorCode::kCorrupt);
+}
+
+TEST(Message, CarriesHistograms) {
+  stats::Histogram one, two;
+  one.Add(5);
+  two.Add(7, 3);
+  std::string block;
+  AppendHistograms(block, {&one, &two});
+  stats::Histogram read_one, read_two;
+  std::string_view rest = block;
+  ASSERT_TRUE(TakeHistograms(rest, {&read_one, &read_two}));
+  EXPECT_EQ(read_one.count(), 1);
+  EXPECT_EQ(read_two.Max(), 7);
+  EXPECT_FALSE(TakeHistograms(rest, {&read_one}));
 }
 
 }  // namespace

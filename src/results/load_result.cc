@@ -76,6 +76,22 @@ void Describe(F& fields, Described<F, LoadResult::Part>& part) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, LoadResult::Host>& host) {
+  fields("name", host.name);
+  fields.FromZero("rank", host.rank);
+  fields.Finite("clock_offset_us", host.clock_offset_us);
+  fields.FromZero("clock_error_us", host.clock_error_us);
+  fields("lost", host.lost);
+  fields("verdict", host.verdict);
+  fields.FromZero("throughput_per_s", host.throughput_per_s);
+  fields.FromZero("planned", host.planned);
+  fields.FromZero("answered", host.answered);
+  fields.FromZero("failed", host.failed);
+  fields("response_ms", host.response);
+  fields.FromZero("client_cpu_us_per_request", host.client_cpu_us_per_request);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, LoadResult::Level>& level) {
   fields("load_model", level.load_model);
   fields.Require(level.load_model == LoadResult::kClosed || level.load_model == LoadResult::kOpen,
@@ -122,6 +138,7 @@ void Describe(F& fields, Described<F, LoadResult::Level>& level) {
   fields("samples_lost", level.samples_lost);
   fields.Unless("trace", level.trace);
   fields("runs", level.runs);
+  fields.Unless("hosts", level.hosts);
   fields.Unless("error_messages", level.error_messages);
 }
 

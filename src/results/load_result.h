@@ -127,6 +127,19 @@ struct LoadResult {
     Times response;
     bool operator==(const Part&) const = default;
   };
+  // The part of one host, where several hosts played together.
+  struct Host {
+    std::string name;
+    int64_t rank = 0;
+    std::optional<double> clock_offset_us, clock_error_us;  // of its clock against that of rank 0
+    std::optional<std::string> lost;                        // why it is; absent: it was there to the end
+    Verdicts verdict;
+    double throughput_per_s = 0;
+    int64_t planned = 0, answered = 0, failed = 0;
+    Times response;
+    std::optional<double> client_cpu_us_per_request;
+    bool operator==(const Host&) const = default;
+  };
   struct Level {
     std::string load_model;              // "closed" or "open"
     std::optional<int64_t> concurrency;  // of a closed loop
@@ -160,6 +173,7 @@ struct LoadResult {
     std::optional<int64_t> samples_lost;
     std::vector<Part> trace;  // of a load by --trace
     std::vector<Run> runs;
+    std::vector<Host> hosts;  // empty: one host played it
     std::vector<std::string> error_messages;
     bool operator==(const Level&) const = default;
   };

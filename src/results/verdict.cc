@@ -53,6 +53,7 @@ constexpr std::array kReasons{
     std::pair{Reason::kThrottling, std::string_view("throttling")},
     std::pair{Reason::kTooFewSamples, std::string_view("too-few-samples")},
     std::pair{Reason::kServerShared, std::string_view("server-shared")},
+    std::pair{Reason::kHostLost, std::string_view("host-lost")},
 };
 
 template <typename Names, typename Value>

@@ -31,6 +31,7 @@ enum class Reason {
   kThrottling,     // the control group's CPU quota held the work back
   kTooFewSamples,  // not enough of them for the figure
   kServerShared,   // the server worked for other clients as well
+  kHostLost,       // a host of several was lost on the way
 };
 std::string_view ToString(Reason reason);              // "generator-late", "generator-busy", ...
 Result<Standing> ReadStanding(std::string_view name);  // kCorrupt for a name that is not in the list

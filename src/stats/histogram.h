@@ -9,6 +9,8 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -54,6 +56,12 @@ class Histogram {
 
   // The lowest value of every bucket that is not empty, and its count, in order of values.
   std::vector<std::pair<int64_t, int64_t>> Buckets() const;
+
+  // Appends all that this is, for another process: some bytes for each bucket that is not empty.
+  void AppendTo(std::string& bytes) const;
+  // Takes from the front of `bytes` what AppendTo wrote. Nullopt if the bytes are of no histogram: buckets
+  // that do not add up to the count, or a least or greatest value outside of theirs.
+  static std::optional<Histogram> TakeFrom(std::string_view& bytes);
 
  private:
   using Wide = unsigned __int128;

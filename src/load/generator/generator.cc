@@ -80,7 +80,9 @@ void Player::EndIfUp(Instant now, bool interrupted) {
 
 Status Player::Start() {
   if (const auto* rate = std::get_if<Rate>(&options_.scenario)) {
-    StartOpen(TRY(Schedule::Create(rate->arrivals, rate->per_second, options_.seed)), rate->most_in_flight);
+    StartOpen(TRY(Schedule::Create(rate->arrivals, rate->per_second * rate->share.every, options_.seed,
+                                   rate->share)),
+              rate->most_in_flight);
   } else {
     StartClosed(std::get<Concurrency>(options_.scenario));
   }

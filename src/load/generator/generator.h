@@ -37,6 +37,8 @@ struct Rate {
   double per_second = 1;  // a trace has its own
   RxTimestamps arrivals = ConstantArrivals{};
   int most_in_flight = 16384;  // beyond them a request waits here, and its slip tells
+  // The share of a schedule that several hosts play; then `per_second` is the rate of this host.
+  ScheduleShare share{};
 };
 using Scenario = std::variant<Concurrency, Rate>;
 // Whether the rate changes while it is played.
@@ -62,6 +64,9 @@ struct PlayOptions {
   Duration timeout{};    // of a request from its leaving; 0: none but `drain`
   Duration drain = 30s;  // what is out so long after the end is given up; 5 s after `stop`
   Seed seed{1};          // of the schedule
+  // The moment from which the run counts, just passed; nullopt: when Play is called. Hosts that play one
+  // schedule begin it at one instant.
+  std::optional<Instant> begin;
 };
 
 struct Progress {

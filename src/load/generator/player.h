@@ -51,7 +51,7 @@ class Player {
         clock_(clock),
         options_(options),
         hooks_(hooks),
-        begin_(clock.Now()),
+        begin_(options.begin.value_or(clock.Now())),
         ledger_({.warm_up = options.warm_up,
                  .warm_up_requests = options.warm_up_requests,
                  .length = options.length,

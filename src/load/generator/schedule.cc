@@ -64,7 +64,7 @@ double RateOf(const TraceArrivals& trace) {
   return sum > Duration{} ? static_cast<double>(trace.gaps.size()) / Seconds(sum) : 0;
 }
 
-Result<Schedule> Schedule::Create(RxTimestamps arrivals, double rate, Seed seed) {
+Result<Schedule> Schedule::Create(RxTimestamps arrivals, double rate, Seed seed, ScheduleShare share) {
   if (const auto* trace = std::get_if<TraceArrivals>(&arrivals)) {
     rate = RateOf(*trace);
     if (rate == 0) return Fail(ErrorCode::kInvalidArgument, "a trace without time makes no schedule");
@@ -78,15 +78,26 @@ Result<Schedule> Schedule::Create(RxTimestamps arrivals, double rate, Seed seed)
           ErrorCode::kInvalidArgument,
           fmt::format("a variation of {} between arrivals: it must be from 0.01 to 100", gamma->variation));
   }
-  return Schedule(std::move(arrivals), rate, seed);
+  if (share.every < 1 || share.first < 0 || share.first >= share.every)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("share {} of {} of a schedule: shares begin at 0", share.first, share.every));
+  return Schedule(std::move(arrivals), rate, seed, share);
 }
 
-Schedule::Schedule(RxTimestamps arrivals, double rate, Seed seed)
-    : arrivals_(std::move(arrivals)), rate_(rate), random_(seed.Stream("arrivals").MakeRandom()) {
+Schedule::Schedule(RxTimestamps arrivals, double rate, Seed seed, ScheduleShare share)
+    : arrivals_(std::move(arrivals)),
+      rate_(rate),
+      share_(share),
+      random_(seed.Stream("arrivals").MakeRandom()) {
   if (const auto* profile = std::get_if<ProfileArrivals>(&arrivals_)) profile_.emplace(profile->trace);
 }
 
 Duration Schedule::Next() {
+  while (given_ % share_.every != share_.first) NextOfAll();
+  return NextOfAll();
+}
+
+Duration Schedule::NextOfAll() {
   const int64_t number = given_++;
   if (const auto* trace = std::get_if<TraceArrivals>(&arrivals_)) {
     traced_ += trace->gaps[static_cast<size_t>(number) % trace->gaps.size()];

@@ -37,22 +37,33 @@ Result<TraceArrivals> ParseTrace(std::string_view text);
 // Requests a second of a trace.
 double RateOf(const TraceArrivals& trace);
 
+// One host's share of a schedule: the requests whose number modulo `every` is `first`. So hosts with one seed
+// send together what one host would.
+struct ScheduleShare {
+  int every = 1;
+  int first = 0;  // below `every`
+  bool operator==(const ScheduleShare&) const = default;
+};
+
 // A value that is used up. One thread at a time.
 class Schedule {
  public:
-  // `rate`: requests a second, above 0; traces have their own. kInvalidArgument names what is wrong.
-  static Result<Schedule> Create(RxTimestamps arrivals, double rate, Seed seed);
+  // `rate`: requests a second of all shares, above 0; traces have their own. kInvalidArgument names what
+  // is wrong.
+  static Result<Schedule> Create(RxTimestamps arrivals, double rate, Seed seed, ScheduleShare share = {});
 
   // The moment of the next request, counted from the start; never before the one given last. A constant
   // schedule's n-th is n / rate to the nanosecond, whatever n.
   Duration Next();
 
  private:
-  Schedule(RxTimestamps arrivals, double rate, Seed seed);
+  Schedule(RxTimestamps arrivals, double rate, Seed seed, ScheduleShare share);
+  Duration NextOfAll();
   double Gap();  // seconds
 
   RxTimestamps arrivals_;
   double rate_;
+  ScheduleShare share_;
   Random random_;
   int64_t given_ = 0;
   double seconds_ = 0;   // the sum of the whole seconds of the gaps

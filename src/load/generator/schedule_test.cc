@@ -92,9 +92,22 @@ TEST(Schedule, NamesTheLineOfATraceThatIsNoTime) {
 }
 
 TEST(Schedule, RefusesRatesThatAreNone) {
+  EXPECT_FALSE(Schedule::Create(ConstantArrivals{}, 1, Seed(1), {.every = 2, .first = 2}).has_value());
   EXPECT_FALSE(Schedule::Create(PoissonArrivals{}, 0, Seed(1)).has_value());
   EXPECT_FALSE(Schedule::Create(ConstantArrivals{}, std::nan(""), Seed(1)).has_value());
   EXPECT_FALSE(Schedule::Create(GammaArrivals{0}, 10, Seed(1)).has_value());
+}
+
+TEST(Schedule, SharesOfItAreTogetherTheWhole) {
+  for (const RxTimestamps& arrivals :
+       {RxTimestamps(ConstantArrivals{}), RxTimestamps(PoissonArrivals{}), RxTimestamps(GammaArrivals{2}),
+        RxTimestamps(TraceArrivals{{1ms, 5ms, 2ms}})}) {
+    Schedule whole = *Schedule::Create(arrivals, 100, Seed(3));
+    Schedule shares[] = {*Schedule::Create(arrivals, 100, Seed(3), {.every = 3, .first = 0}),
+                         *Schedule::Create(arrivals, 100, Seed(3), {.every = 3, .first = 1}),
+                         *Schedule::Create(arrivals, 100, Seed(3), {.every = 3, .first = 2})};
+    for (int i = 0; i < 90; ++i) ASSERT_EQ(shares[i % 3].Next(), whole.Next());
+  }
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 // when they become too many. Bounded memory; pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -25,6 +28,27 @@ class Series {
   }
   // There are slices up to `at`, empty ones where nothing was added.
   void Cover(Duration at) { At(at); }
+
+  // Adds the slices of another series of the same run, whose start is the same moment.
+  void Merge(Series other) {
+    while (width_ < other.width_) Join();
+    while (other.width_ < width_) other.Join();
+    slices_.resize(std::max(slices_.size(), other.slices_.size()));
+    for (size_t i = 0; i < other.slices_.size(); ++i) {
+      slices_[i].count += other.slices_[i].count;
+      slices_[i].sum += other.slices_[i].sum;
+    }
+  }
+  // A series of these slices; nullopt unless the width is a millisecond times a power of two.
+  static std::optional<Series> Make(Duration width, std::vector<Slice> slices) {
+    if (width < 1ms || width > 1h * 24 * 365 || width % 1ms != Duration{} || slices.size() > kMost)
+      return std::nullopt;
+    Series made;
+    while (made.width_ < width) made.width_ *= 2;
+    if (made.width_ != width) return std::nullopt;
+    made.slices_ = std::move(slices);
+    return made;
+  }
 
   Duration width() const { return width_; }
   const std::vector<Slice>& slices() const { return slices_; }

@@ -188,6 +188,27 @@ std::vector<LoadResult::Part> PartsOf(const LevelResult& level) {
   return parts;
 }
 
+LoadResult::Host HostOf(const HostPart& part) {
+  LoadResult::Host made{.name = part.name,
+                        .rank = part.rank,
+                        .clock_offset_us = {},
+                        .clock_error_us = {},
+                        .lost = part.lost,
+                        .verdict = {.throughput = std::string(ToString(part.claims.throughput.standing)),
+                                    .latency = std::string(ToString(part.claims.latency.standing))},
+                        .throughput_per_s = part.throughput,
+                        .planned = part.tally.planned(),
+                        .answered = part.tally.answered(),
+                        .failed = part.tally.failed(),
+                        .response = TimesOf(part.tally.response, part.tally.send),
+                        .client_cpu_us_per_request = {}};
+  if (part.clock_offset) made.clock_offset_us = Microseconds(*part.clock_offset);
+  if (part.clock_error) made.clock_error_us = Microseconds(*part.clock_error);
+  if (part.cpu_s > 0 && part.tally.answered() > 0)
+    made.client_cpu_us_per_request = 1e6 * part.cpu_s / static_cast<double>(part.tally.answered());
+  return made;
+}
+
 LoadResult::Level LevelOf(const LoadOptions& options, int batch, const LevelResult& level) {
   LoadResult::Level made;
   AddSetting(level, made);
@@ -239,6 +260,7 @@ LoadResult::Level LevelOf(const LoadOptions& options, int batch, const LevelResu
   made.resources = level.resources;
   made.server_resources = level.server_resources;
   if (const int64_t lost = SamplesLost(level); lost > 0) made.samples_lost = lost;
+  for (const HostPart& part : level.hosts) made.hosts.push_back(HostOf(part));
   for (const RunOutcome& played : level.repeats) {
     made.runs.push_back(RunOf(played));
     for (const std::string& error : played.errors) made.error_messages.push_back(EscapeBytes(error));

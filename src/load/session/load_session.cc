@@ -119,6 +119,7 @@ Result<RunOutcome> LoadSession::PlayOnce(LevelResult& result, const LevelLength&
     };
   }
   if (hooks_.progress) hooks.progress = [&](const Progress& p) { hooks_.progress(result.level, p); };
+  if (hooks_.begin) options.begin = hooks_.begin();
   Result<RunOutcome> played = Play(target_.service(), requests_, clock_, options, hooks, stop_);
   if (hooks_.progress_ended) hooks_.progress_ended();
   AddCalls(CallsSince(calls_before, target_.Calls()), result.calls);
@@ -141,13 +142,14 @@ Environment LoadSession::EnvironmentOf(const LevelResult& result, const RunOutco
                           .server_resources = result.server_resources});
 }
 
-Result<LevelResult> LoadSession::PlayLevel(const Level& level, const LevelLength& length, int number,
-                                           Seed seed) {
+Result<LevelResult> LoadSession::PlayRepeats(const Level& level, const LevelLength& length, int number,
+                                             Seed seed) {
   LevelResult result;
   result.level = level;
   for (int repeat = 0; repeat < length.repeats && !stop_.stop_requested(); ++repeat) {
     RunOutcome played = TRY(PlayOnce(result, length, number, repeat, seed));
-    const Claims claims = Judge(played, EnvironmentOf(result, played));
+    const Environment environment = EnvironmentOf(result, played);
+    const Claims claims = Judge(played, environment);
     MergeVerdict(result.claims.throughput, claims.throughput);
     MergeVerdict(result.claims.latency, claims.latency);
     result.tally.Merge(played.tally);
@@ -155,14 +157,25 @@ Result<LevelResult> LoadSession::PlayLevel(const Level& level, const LevelLength
     result.cpu_s += played.cpu_s;
     result.spin_s += played.spin_s;
     result.repeats.push_back(std::move(played));
+    result.environments.push_back(environment);
   }
-  if (options_.percentile > 0)
-    JudgePercentile(result.tally.response, options_.percentile / 100, result.claims.latency);
-  if (result.server_share) JudgeServerShare(*result.server_share, result.claims);
-  JudgeSpread(result.repeats, options_.stability_percentage, result.claims);
-  result.below_threshold =
-      BelowThreshold(result.tally, options_.judged_percentile(), options_.latency_threshold_ms);
   return result;
+}
+
+Result<LevelResult> LoadSession::PlayLevel(const Level& level, const LevelLength& length, int number,
+                                           Seed seed) {
+  LevelResult result = TRY(PlayRepeats(level, length, number, seed));
+  JudgeLevel(options_, result);
+  return result;
+}
+
+void JudgeLevel(const LoadOptions& options, LevelResult& result) {
+  if (options.percentile > 0)
+    JudgePercentile(result.tally.response, options.percentile / 100, result.claims.latency);
+  if (result.server_share) JudgeServerShare(*result.server_share, result.claims);
+  JudgeSpread(result.repeats, options.stability_percentage, result.claims);
+  result.below_threshold =
+      BelowThreshold(result.tally, options.judged_percentile(), options.latency_threshold_ms);
 }
 
 }  // namespace weir::load

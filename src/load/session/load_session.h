@@ -33,7 +33,13 @@ struct SessionHooks {
   // in this process.
   std::function<Result<Ceiling>()> measure_ceiling;
   monitor::ServerAccess server;  // for options.server
+  // Blocks until a run may begin, and returns the moment from which it counts. Empty: at once.
+  std::function<std::optional<Instant>()> begin;
 };
+
+// The verdicts that need all repeats, those of all hosts: the percentile, other clients of the server, the
+// spread, the threshold.
+void JudgeLevel(const LoadOptions& options, LevelResult& result);
 
 // One thread at a time. All references must outlive it.
 class LoadSession {
@@ -44,6 +50,8 @@ class LoadSession {
   // Plays one level with all its repeats. `number` counts the levels, from 0. A fresh run of the same level
   // needs another `seed`. Errors are those of playing, of watching the server and of writing samples.
   Result<LevelResult> PlayLevel(const Level& level, const LevelLength& length, int number, Seed seed);
+  // The same without JudgeLevel.
+  Result<LevelResult> PlayRepeats(const Level& level, const LevelLength& length, int number, Seed seed);
   // Opens options.samples, if any, for the samples of these levels. Call it before PlayLevel.
   Status KeepSamples(const std::vector<Level>& levels);
   // Completes the file of samples.

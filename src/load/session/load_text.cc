@@ -139,6 +139,18 @@ std::string SlowestText(const SlowestRequests& slowest, const Split& all, double
   return text + "\n";
 }
 
+std::string HostsText(const LevelResult& level) {
+  std::string text;
+  for (const HostPart& part : level.hosts) {
+    text += fmt::format("  {:<10} {}: {} requests/s, p50 {}, p99 {} ms", text.empty() ? "hosts" : "",
+                        EscapeForTerminal(part.name), Short(part.throughput),
+                        Ms(QuantileMs(part.tally.response, 0.5)), Ms(QuantileMs(part.tally.response, 0.99)));
+    if (part.lost) text += fmt::format("; lost: {}", EscapeForTerminal(*part.lost));
+    text += "\n";
+  }
+  return text;
+}
+
 std::string SplitText(const LevelResult& level, double percentile) {
   std::string text;
   const auto [times, left_out] = ServerAccountOf(level);
@@ -202,6 +214,7 @@ std::string LevelText(const TextStyle& style, const LoadSummary& result, const L
   }
   text += TimesLine("service", level.tally.service);
   if (IsOpen(level)) text += TimesLine("slip", level.tally.slip);
+  text += HostsText(level);
   text += SplitText(level, SlowPercentile(result.options));
   if (const auto shares = SharesOf(result.options.balance, level.calls)) text += ServerSharesText(*shares);
   if (level.cpu_s > 0 && level.answered() > 0) {

@@ -51,7 +51,7 @@ bool IsReason(std::string_view text) {
   using enum results::Reason;
   constexpr std::array kReasons = {kGeneratorLate, kGeneratorBusy, kRateMissed, kNoSteadyState,
                                    kErrors,        kSteal,         kForeignCpu, kThrottling,
-                                   kTooFewSamples, kServerShared};
+                                   kTooFewSamples, kServerShared,  kHostLost};
   return IsName(kReasons, text);
 }
 
