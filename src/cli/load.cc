@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "cli/cluster_flags.h"
 #include "cli/console.h"
 #include "cli/load_flags.h"
 #include "cli/server_place.h"
@@ -84,15 +85,8 @@ load::SessionHooks MakeSessionHooks(const LoadFlags& flags, const load::Target& 
 Result<std::optional<cluster::JoinedAgents>> OpenAgents(const LoadFlags& flags, const Clock& clock,
                                                         const Console& console, const std::stop_token& stop) {
   if (!flags.join.any()) return std::nullopt;
-  cluster::JoinedAgents agents = TRY(cluster::JoinAgents(flags.join, clock, stop));
-  console.Text(cluster::HostsText(agents.cluster->hosts()));
-  agents.cluster->OnLoss([&console](const std::string& lost) {
-    console.Note("lost " + EscapeForTerminal(lost) + "; the other hosts end their run");
-  });
-  Json arguments = Json::array();
-  for (size_t i = 2; i < CommandLine().size(); ++i) arguments.push_back(EscapeBytes(CommandLine()[i]));
-  TRY_STATUS(
-      agents.cluster->CallAll(load::kOpenVerb, cluster::Message{.body = {{"arguments", arguments}}}, stop));
+  cluster::JoinedAgents agents = TRY(JoinAndSay(flags.join, clock, console, stop));
+  TRY_STATUS(agents.cluster->CallAll(load::kOpenVerb, ArgumentsMessage(), stop));
   return agents;
 }
 
@@ -103,7 +97,8 @@ Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
   const std::optional<load::MlperfLevel> mlperf = TRY(load::FindMlperf(flags));
   const std::vector<load::Level> levels = mlperf ? std::vector{mlperf->level} : TRY(load::LevelsOf(flags));
   const SteadyClock clock;
-  TRY_STATUS(monitor::FindServer(flags.server, MakeServerAccess(clock)));
+  const monitor::ServerAccess access = MakeServerAccess(clock);
+  TRY_STATUS(monitor::FindServer(flags.server, access));
   const auto target = TRY(load::OpenTarget(flags, clock, load::MostInFlight(levels)));
   const auto note = [&](const std::string& line) { console.Note(line); };
   load::Requests requests;
@@ -131,8 +126,9 @@ Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
   const load::RunLevelsHooks hooks{
       .play =
           [&](const load::Level& level, const load::LevelLength& length, int number, Seed seed) {
-            return agents ? load::PlayOnHosts(*agents->cluster, flags, level, length, seed, clock, stop)
-                          : session.PlayLevel(level, length, number, seed);
+            return agents
+                       ? load::PlayOnHosts(*agents->cluster, flags, level, length, seed, access, clock, stop)
+                       : session.PlayLevel(level, length, number, seed);
           },
       .played =
           [&](const load::LevelResult& level) { console.Text(LevelText(console.style(), result, level)); },

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <utility>
 
 #include "cluster/serve_agent.h"
@@ -41,6 +42,31 @@ Result<std::string> MakeToken() {
   return token;
 }
 
+constexpr char kLocal[] = "local";
+
+std::string NameOf(const std::string& place) { return place == kLocal ? "local" : "ssh " + place; }
+
+// Returns the command of an agent that takes its token from standard input and ends with it.
+Result<std::vector<std::string>> AgentCommand(const std::string& place, const std::string& program,
+                                              const Clock& clock) {
+  const auto listening = [](const std::string& name, const std::string& address) {
+    return std::vector<std::string>{
+        name,           "agent", "--listen", Address{.host = address, .port = 0}.ToString(),
+        "--token-file", "-",     "--once"};
+  };
+  if (place == kLocal) {
+    std::error_code error;
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
+    if (error) return FailErrno("/proc/self/exe", error.value());
+    return listening(self, "127.0.0.1");
+  }
+  const launch::SshHost host{.destination = place};
+  const std::string at = TRY(launch::AddressThere(host, clock));
+  std::vector<std::string> arguments = TRY(launch::SshArguments(host));
+  arguments.push_back(launch::ToShell(listening(program, at)));
+  return arguments;
+}
+
 // Returns the first line; what came until `until`, or until the end, where there is none.
 std::string ReadLine(int fd, Instant until, const Clock& clock, const std::stop_token& stop) {
   std::string line;
@@ -59,15 +85,11 @@ std::string ReadLine(int fd, Instant until, const Clock& clock, const std::stop_
 
 }  // namespace
 
-Result<std::unique_ptr<SshAgent>> SshAgent::Start(const std::string& destination, const std::string& program,
-                                                  const std::string& token, Instant until,
-                                                  const Clock& clock) {
-  const launch::SshHost host{.destination = destination};
-  const std::string at = TRY(launch::AddressThere(host, clock));
-  std::vector<std::string> arguments = TRY(launch::SshArguments(host));
-  arguments.push_back(
-      launch::ToShell({program, "agent", "--listen", Address{.host = at, .port = 0}.ToString(),
-                       "--token-file", "-", "--once"}));
+Result<std::unique_ptr<StartedAgent>> StartedAgent::Start(const std::string& place,
+                                                          const std::string& program,
+                                                          const std::string& token, Instant until,
+                                                          const Clock& clock) {
+  std::vector<std::string> arguments = TRY(AgentCommand(place, program, clock));
   int in[2], out[2];
   if (::pipe2(in, O_CLOEXEC) != 0) return FailErrno("a pipe", errno);
   UniqueFd in_read(in[0]), in_write(in[1]);
@@ -84,14 +106,14 @@ Result<std::unique_ptr<SshAgent>> SshAgent::Start(const std::string& destination
   words->CloseWriteEnd();
   const std::string line = token + "\n";
   if (::write(in_write.get(), line.data(), line.size()) != std::ssize(line))
-    return FailErrno("ssh " + destination, errno);
-  auto agent =
-      std::unique_ptr<SshAgent>(new SshAgent(std::move(child), std::move(in_write), std::move(words)));
+    return FailErrno(NameOf(place), errno);
+  auto agent = std::unique_ptr<StartedAgent>(
+      new StartedAgent(std::move(child), std::move(in_write), std::move(words)));
   const auto address = AddressIn(ReadLine(out_read.get(), until, clock, {}));
   if (!address) {
     agent->child_.Kill();
     const std::string said = agent->words_->Text();
-    return Fail(ErrorCode::kIo, fmt::format("ssh {}: the agent did not start: {}", destination,
+    return Fail(ErrorCode::kIo, fmt::format("{}: the agent did not start: {}", NameOf(place),
                                             said.empty() ? "it said nothing" : EscapeBytes(said)));
   }
   agent->address_ = TRY(ParseAddress(*address));
@@ -126,7 +148,8 @@ Result<JoinedAgents> JoinAgents(const JoinOptions& options, const Clock& clock, 
   const bool any_listens = std::ranges::any_of(entries, Listens);
   if (any_listens != std::ranges::all_of(entries, Listens))
     return Fail(ErrorCode::kInvalidArgument,
-                "--hosts: either every entry is HOST:PORT of an agent, or none is and ssh starts them");
+                "--hosts: either every entry is HOST:PORT of an agent, or none is, and this run starts them "
+                "(user@host, local)");
   std::vector<Address> addresses;
   if (!any_listens && token.empty()) token = TRY(MakeToken());
   for (const std::string& entry : entries) {
@@ -134,7 +157,7 @@ Result<JoinedAgents> JoinAgents(const JoinOptions& options, const Clock& clock, 
       addresses.push_back(TRY_CONTEXT(ParseAddress(entry), "--hosts"));
       continue;
     }
-    joined.started.push_back(TRY(SshAgent::Start(entry, options.program, token, until, clock)));
+    joined.started.push_back(TRY(StartedAgent::Start(entry, options.program, token, until, clock)));
     addresses.push_back(joined.started.back()->address());
   }
   joined.cluster = TRY(ConnectAgents(addresses, token, timeout, clock, stop));

@@ -1,4 +1,5 @@
-// The agents that a run asks for: called where they listen, started by ssh, or awaited at a rendezvous.
+// The agents that a run asks for: called where they listen, started here or by ssh, or awaited at a
+// rendezvous.
 #pragma once
 
 #include <deque>
@@ -17,7 +18,9 @@
 namespace weir::cluster {
 
 struct JoinOptions {
-  std::string hosts;       // a list: HOST:PORT of an agent that listens, or user@host, which ssh reaches
+  // A list: HOST:PORT of agents that listen; or user@host, which ssh reaches, and "local", a process of this
+  // machine.
+  std::string hosts;
   std::string rendezvous;  // HOST:PORT here, where `agents` agents come
   int agents = 0;
   std::string token_file;
@@ -27,16 +30,17 @@ struct JoinOptions {
   bool any() const { return !hosts.empty() || !rendezvous.empty(); }
 };
 
-// An agent on another host, which ends with this object and with this process.
-class SshAgent {
+// An agent that this process starts. It ends with this object and with this process.
+class StartedAgent {
  public:
-  // Blocks until it listens. kIo with ssh's or its last words.
-  static Result<std::unique_ptr<SshAgent>> Start(const std::string& destination, const std::string& program,
-                                                 const std::string& token, Instant until, const Clock& clock);
+  // Blocks until it listens. `place`: "local", or a destination of ssh. kIo with ssh's or its last words.
+  static Result<std::unique_ptr<StartedAgent>> Start(const std::string& place, const std::string& program,
+                                                     const std::string& token, Instant until,
+                                                     const Clock& clock);
   const Address& address() const { return address_; }
 
  private:
-  SshAgent(launch::Child child, UniqueFd input, std::unique_ptr<launch::Tail> words)
+  StartedAgent(launch::Child child, UniqueFd input, std::unique_ptr<launch::Tail> words)
       : words_(std::move(words)), child_(std::move(child)), input_(std::move(input)) {}
 
   const std::unique_ptr<launch::Tail> words_;
@@ -47,7 +51,7 @@ class SshAgent {
 
 // The agents of one run. One thread at a time.
 struct JoinedAgents {
-  std::deque<std::unique_ptr<SshAgent>> started;
+  std::deque<std::unique_ptr<StartedAgent>> started;
   std::unique_ptr<Cluster> cluster;  // says goodbye before those that were started end
 };
 

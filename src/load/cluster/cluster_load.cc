@@ -7,6 +7,7 @@
 
 #include "load/cluster/host_run.h"
 #include "load/cluster/load_agent.h"
+#include "load/cluster/timed_watch.h"
 #include "load/session/balance.h"
 #include "load/session/load_session.h"
 #include "load/verdict/level_verdict.h"
@@ -77,16 +78,31 @@ std::vector<cluster::Message> TasksFor(const std::vector<cluster::Host>& hosts, 
   return tasks;
 }
 
+// The server of a level, and how it is watched.
+struct Watched {
+  const LoadOptions& options;
+  const monitor::ServerAccess& access;
+};
+
 // Plays one repeat. Returns the runs of the hosts that are left.
-Result<std::vector<HostRun>> PlayRepeat(cluster::Cluster& hosts, const HostTask& task, LevelResult& result,
-                                        const Clock& clock, const std::stop_token& stop) {
+Result<std::vector<HostRun>> PlayRepeat(cluster::Cluster& hosts, const HostTask& task, const Watched& watched,
+                                        LevelResult& result, const Clock& clock,
+                                        const std::stop_token& stop) {
   (void)hosts.Synchronise();  // a loss shows below
   const std::vector<cluster::Host> known = hosts.hosts();
   if (result.hosts.empty()) result.hosts = PartsOf(known);
   Duration slowest{};
   for (const cluster::Host& host : known)
     if (host.clock) slowest = std::max(slowest, host.clock->error);
-  auto answers = hosts.CallAll(kPlayVerb, TasksFor(known, task, clock.Now() + kAhead + 4 * slowest), stop);
+  const Instant begin = clock.Now() + kAhead + 4 * slowest;
+  std::optional<TimedWatch> watch;
+  if (watched.options.server.any()) {
+    const Instant from = begin + FromSeconds(watched.options.warm_up_s);
+    watch.emplace(watched.options.server, watched.access, from,
+                  task.requests > 0 ? Instant::max() : from + task.length, clock);
+  }
+  auto answers = hosts.CallAll(kPlayVerb, TasksFor(known, task, begin), stop);
+  if (watch) result.server_resources = TRY(watch->Stop());
   const std::vector<cluster::Host> after = hosts.hosts();
   std::vector<HostRun> runs;
   for (size_t rank = 0; rank < answers.size(); ++rank) {
@@ -106,9 +122,6 @@ Status CheckHosts(const LoadOptions& options) {
   const auto refuse = [](const char* flag, const char* why) {
     return Fail(ErrorCode::kInvalidArgument, fmt::format("{} goes with one host: {}", flag, why));
   };
-  if (options.server.any())
-    return refuse("--server-pid, --server-container or --metrics-url",
-                  "watch the server from its own host (weir monitor)");
   if (!options.samples.empty()) return refuse("--samples", "each host's requests stay on it");
   if (options.splits_responses()) return refuse("--split response", "leave it out");
   if (!options.scenario.empty()) return refuse("--scenario", "MLPerf's rules know one generator");
@@ -119,8 +132,8 @@ Status CheckHosts(const LoadOptions& options) {
 }
 
 Result<LevelResult> PlayOnHosts(cluster::Cluster& hosts, const LoadOptions& options, const Level& level,
-                                const LevelLength& length, Seed seed, const Clock& clock,
-                                const std::stop_token& stop) {
+                                const LevelLength& length, Seed seed, const monitor::ServerAccess& access,
+                                const Clock& clock, const std::stop_token& stop) {
   for (int rank = 0; rank < hosts.world(); ++rank)
     TRY_STATUS(ShareOf(level.scenario, length.requests, rank, hosts.world()));
   LevelResult result;
@@ -131,7 +144,7 @@ Result<LevelResult> PlayOnHosts(cluster::Cluster& hosts, const LoadOptions& opti
                         .length = length.length,
                         .requests = length.requests,
                         .seed = seed.Stream(static_cast<uint64_t>(repeat)).value()};
-    const std::vector<HostRun> runs = TRY(PlayRepeat(hosts, task, result, clock, stop));
+    const std::vector<HostRun> runs = TRY(PlayRepeat(hosts, task, {options, access}, result, clock, stop));
     lost = hosts.LostText();
     if (!runs.empty())
       AddRepeat(runs, result);

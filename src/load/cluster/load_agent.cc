@@ -49,6 +49,7 @@ Result<HostTask> HostTask::FromJson(const Json& json) {
 
 Status LoadAgent::Open(LoadOptions options) {
   TRY_STATUS(CheckHosts(options));
+  options.server = {};  // rank 0 watches it
   options_ = std::make_unique<LoadOptions>(std::move(options));
   const std::vector<Level> levels = TRY(LevelsOf(*options_));
   level_ = levels.front();
