@@ -8,10 +8,12 @@
 
 #include "cli/cluster_flags.h"
 #include "cli/console.h"
+#include "cli/feed_flags.h"
 #include "cli/load_flags.h"
 #include "cluster/serve_agent.h"
 #include "load/cluster/cluster_load.h"
 #include "load/cluster/load_agent.h"
+#include "probe/feed/feed_agent.h"
 #include "probe/network_data.h"
 #include "record/provenance.h"
 
@@ -20,18 +22,6 @@ namespace {
 
 using cluster::CallContext;
 using cluster::Message;
-
-Result<std::vector<std::string>> ArgumentsIn(const Message& request) {
-  std::vector<std::string> arguments;
-  const auto list = request.body.find("arguments");
-  if (list == request.body.end() || !list->is_array())
-    return Fail(ErrorCode::kCorrupt, "the call has no arguments");
-  for (const Json& argument : *list) {
-    if (!argument.is_string()) return Fail(ErrorCode::kCorrupt, "an argument is no text");
-    arguments.push_back(TRY(UnescapeBytes(argument.get<std::string>())));
-  }
-  return arguments;
-}
 
 void AddLoadVerbs(cluster::Verbs& verbs, const Clock& clock) {
   auto agent = std::make_shared<load::LoadAgent>(clock);
@@ -48,6 +38,21 @@ void AddLoadVerbs(cluster::Verbs& verbs, const Clock& clock) {
   };
 }
 
+void AddFeedVerbs(cluster::Verbs& verbs, const Clock& clock) {
+  auto agent = std::make_shared<probe::FeedAgent>(clock);
+  verbs[probe::kFeedOpen] = [agent](const Message& request, CallContext& context) -> Result<Message> {
+    FeedFlags flags;
+    if (ParseFeedFlags(TRY(ArgumentsIn(request)), flags))
+      return Fail(ErrorCode::kInvalidArgument, "this host's weir does not take these flags");
+    feed::BenchSetup setup = TRY(SetupOf(flags));
+    setup.state = GetString(request.body, kStateKey).value_or("");
+    return agent->Open(std::move(setup), context);
+  };
+  verbs[probe::kFeedPlay] = [agent](const Message& request, CallContext& context) {
+    return agent->Play(request, context);
+  };
+}
+
 void AddNetworkVerbs(cluster::Verbs& verbs, const Clock& clock) {
   auto agent = std::make_shared<probe::NetworkAgent>(clock);
   verbs[probe::kNetworkOpen] = [agent](const Message&, CallContext& context) { return agent->Open(context); };
@@ -59,9 +64,10 @@ void AddNetworkVerbs(cluster::Verbs& verbs, const Clock& clock) {
 int Agent(const Arguments& arguments) {
   cluster::ServeAgentOptions options;
   double timeout_s = 60;
-  Flags flags("agent",
-              "One host's part of a load or a probe on several hosts. Runs nothing but weir's own verbs.",
-              "weir agent --listen 127.0.0.1:7007");
+  Flags flags(
+      "agent",
+      "One host's part of a load, a feed or a probe on several hosts. Runs nothing but weir's own verbs.",
+      "weir agent --listen 127.0.0.1:7007");
   flags.Text("--listen", options.listen,
              "HOST:PORT to be called at; port 0 picks a free one, which is printed.");
   flags.Text("--rendezvous", options.rendezvous, "HOST:PORT of rank 0, which this agent calls.");
@@ -87,6 +93,7 @@ int Agent(const Arguments& arguments) {
   const auto make_verbs = [] {
     cluster::Verbs verbs;
     AddLoadVerbs(verbs, clock);
+    AddFeedVerbs(verbs, clock);
     AddNetworkVerbs(verbs, clock);
     return verbs;
   };

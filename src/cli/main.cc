@@ -37,7 +37,7 @@ constexpr Verb kVerbs[] = {
     {"health", "ask a server whether it is ready", Health},
     {"monitor", "run any command and report the resources it used", MonitorVerb},
     {"probe", "measure a storage, a network and this host", ProbeVerb},
-    {"agent", "play one host's part of a load or a probe on several hosts", Agent},
+    {"agent", "play one host's part of a load, a feed or a probe on several hosts", Agent},
     {"doctor", "report what is on this machine, and what would spoil a measurement", Doctor},
 };
 

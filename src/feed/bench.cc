@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "dataset/hash.h"
+#include "feed/epoch_hash.h"
 #include "results/stage.h"
 #include "results/thresholds.h"
 
@@ -70,10 +70,9 @@ class Bench {
         figures_.interrupted = true;
         break;
       }
-      if (options_.duration > Duration{} ? clock_.Now() - begin_ >= options_.duration
-                                         : epochs >= options_.epochs)
-        break;
+      if (!options_.meet && IsOver(epochs)) break;
       if (TRY(Take())) ++epochs;
+      if (options_.meet && TRY(Meet(IsOver(epochs)))) break;
       if (options_.warm_up == 0 && figures_.first_batch_s == 0)
         figures_.first_batch_s = Seconds(clock_.Now() - opened);
       if (clock_.Now() < next_progress) continue;
@@ -88,6 +87,23 @@ class Bench {
   }
 
  private:
+  bool IsOver(int64_t epochs) const {
+    return options_.duration > Duration{} ? clock_.Now() - begin_ >= options_.duration
+                                          : epochs >= options_.epochs;
+  }
+
+  // Waits for the other ranks. Gives whether all end with this step.
+  Result<bool> Meet(bool last) {
+    const Instant arrived = clock_.Now();
+    const Result<bool> over = options_.meet(step_++, last);
+    figures_.meet_s += Seconds(clock_.Now() - arrived);
+    if (!over && over.error().code == ErrorCode::kCancelled) {
+      figures_.interrupted = true;
+      return true;
+    }
+    return over;
+  }
+
   // Takes a batch, and gives whether an epoch ended with it.
   Result<bool> Take() {
     const std::optional<Batch> batch = TRY(feed_.Next());
@@ -97,12 +113,7 @@ class Bench {
       return true;
     }
     const Instant got = clock_.Now();
-    if (options_.hash) {
-      const auto rows = static_cast<size_t>(batch->count);
-      hash_.Add({batch->rows->data(), rows * feed_.row_bytes()});
-      if (batch->masks != nullptr) hash_.Add({batch->masks, rows * feed_.options().augment.mask_bytes()});
-      hash_.Add(std::as_bytes(std::span(batch->labels)));
-    }
+    if (options_.hash) AddToHash(*batch);
     if (options_.step > Duration{}) {
       SleepUntil(got + options_.step);
       figures_.step_s += Seconds(options_.step);
@@ -110,6 +121,18 @@ class Bench {
     rows_ += batch->count;
     seen_.emplace_back(Seconds(clock_.Now() - begin_), batch->count);
     return false;
+  }
+
+  void AddToHash(const Batch& batch) {
+    const FeedOptions& options = feed_.options();
+    const int64_t first = batch.position + options.slice.rank * options.slice.batch;
+    const size_t row_bytes = feed_.row_bytes();
+    const size_t mask_bytes = batch.masks != nullptr ? options.augment.mask_bytes() : 0;
+    for (int64_t i = 0; i < batch.count; ++i) {
+      const auto row = static_cast<size_t>(i);
+      hash_.Add(first + i, batch.labels[row], {batch.rows->data() + row * row_bytes, row_bytes},
+                {batch.masks + row * mask_bytes, mask_bytes});
+    }
   }
 
   void FindRates() {
@@ -128,8 +151,8 @@ class Bench {
   const Clock& clock_;
   Instant begin_ = Instant::max();
   BenchFigures figures_;
-  dataset::StreamHash hash_;
-  int64_t rows_ = 0;
+  EpochHash hash_;
+  int64_t rows_ = 0, step_ = 0;
   std::vector<std::pair<double, int64_t>> seen_;  // batches, by the time when they were taken
 };
 

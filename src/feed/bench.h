@@ -27,12 +27,17 @@ struct BenchOptions {
   int64_t epochs = 0;      // whole epochs, if `duration` is 0
   int64_t warm_up = 0;     // batches before the measurement
   bool hash = false;       // of all rows and labels of each epoch
+  // Blocks until every rank has taken its batch, or has ended its epoch, `step` from 0 on; gives whether some
+  // rank wants no step after it, which `last` says of this one. Empty: there is one rank. kCancelled after a
+  // stop.
+  std::function<Result<bool>(int64_t step, bool last)> meet;
 };
 
 struct BenchFigures {
   double wall_s = 0, first_batch_s = 0;
   double cpu_s = 0;                 // of the process
   double step_s = 0;                // the emulated trainer's time
+  double meet_s = 0;                // waiting for other ranks
   FeedCounters counters;            // of the measured part
   std::vector<double> rates;        // samples/s of equal parts of the time
   std::vector<std::string> hashes;  // by epoch, 32 hex digits

@@ -48,6 +48,7 @@ results::FeedResult MakeResult(const Feed& feed, const BenchFigures& figures, co
   r.bytes_read = c.bytes;
   r.stages_ms = {Milliseconds(c.read), Milliseconds(c.decode), Milliseconds(c.augment),
                  Milliseconds(c.consumer_wait), Milliseconds(c.threads_idle)};
+  if (figures.meet_s > 0) r.meet_ms = 1e3 * figures.meet_s;
   if (figures.step_s > 0 && figures.wall_s > 0 && c.batches > 0) {
     r.trainer = {1e3 * figures.step_s / static_cast<double>(c.batches),
                  std::min(100.0, 100 * figures.step_s / figures.wall_s)};
@@ -78,6 +79,7 @@ std::string BenchText(const TextStyle& style, const results::FeedResult& r) {
       "{} {} samples/s, {} us of CPU a sample; {} samples in {} s; first batch after {} ms\n",
       style.Bold("feed"), Short(r.samples_per_s.value_or(0)), Short(r.cpu_us_per_sample.value_or(0)),
       Count(r.samples), Short(r.wall_s), Short(r.first_batch_ms));
+  const auto hosts = static_cast<double>(std::max<size_t>(1, r.hosts.size()));
   const double all = r.stages_ms.read + r.stages_ms.decode + r.stages_ms.augment;
   if (all > 0) {
     text += fmt::format("  threads       read {:.1f} %, decode {:.1f} %, augment {:.1f} % of their work\n",
@@ -86,12 +88,18 @@ std::string BenchText(const TextStyle& style, const results::FeedResult& r) {
   }
   if (r.wall_s > 0) {
     text += fmt::format("  waits         trainer {:.1f} % of the time, threads {:.1f} %\n",
-                        r.stages_ms.wait / 10 / r.wall_s,
-                        r.stages_ms.idle / 10 / r.wall_s / static_cast<double>(r.threads));
+                        r.stages_ms.wait / 10 / r.wall_s / hosts,
+                        r.stages_ms.idle / 10 / r.wall_s / hosts / static_cast<double>(r.threads));
   }
   if (r.trainer) {
     text += fmt::format("  trainer       busy {:.1f} % of the time with steps of {} ms\n",
                         r.trainer->utilisation_percent, Short(r.trainer->step_ms));
+  }
+  for (const results::FeedResult::Host& host : r.hosts) {
+    text += fmt::format("  {:<13} {}: {} samples/s, {:.1f} % of the time for the other ranks",
+                        host.rank == 0 ? "hosts" : "", host.name, Short(host.samples_per_s.value_or(0)),
+                        host.wall_s > 0 ? host.meet_ms / 10 / host.wall_s : 0);
+    text += host.lost ? "; lost: " + EscapeForTerminal(*host.lost) + "\n" : "\n";
   }
   if (r.bottleneck) text += fmt::format("  bottleneck    {}: {}\n", r.bottleneck->stage, r.bottleneck->text);
   if (r.mixing.serial_correlation)

@@ -34,6 +34,25 @@ void Describe(F& fields, Described<F, FeedResult::Bad>& bad) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, FeedResult::Host>& host) {
+  fields("name", host.name);
+  fields.FromZero("rank", host.rank);
+  fields.Finite("clock_offset_us", host.clock_offset_us);
+  fields.FromZero("clock_error_us", host.clock_error_us);
+  fields("lost", host.lost);
+  fields("verdict", host.verdict);
+  fields.FromZero("samples", host.samples);
+  fields.FromZero("wall_s", host.wall_s);
+  fields.FromZero("samples_per_s", host.samples_per_s);
+  fields.FromZero("cpu_us_per_sample", host.cpu_us_per_sample);
+  fields.FromZero("first_batch_ms", host.first_batch_ms);
+  fields.FromZero("meet_ms", host.meet_ms);
+  fields.FromZero("bytes_read", host.bytes_read);
+  fields("stages_ms", host.stages_ms);
+  fields.Unless("resources", host.resources);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, FeedResult::Reason>& reason) {
   fields("reason", reason.reason);
   fields("evidence", reason.evidence);
@@ -64,6 +83,7 @@ void Describe(F& fields, Described<F, FeedResult>& result) {
   fields("first_batch_ms", result.first_batch_ms);
   fields("bytes_read", result.bytes_read);
   fields("stages_ms", result.stages_ms);
+  fields("meet_ms", result.meet_ms);
   fields("trainer", result.trainer);
   fields("bottleneck", result.bottleneck);
   fields("verdict", result.verdict);
@@ -74,6 +94,7 @@ void Describe(F& fields, Described<F, FeedResult>& result) {
   fields.Unless("epoch_hashes", result.epoch_hashes);
   fields("state", result.state);
   fields.Unless("interrupted", result.interrupted);
+  fields.Unless("hosts", result.hosts);
   fields.Unless("resources", result.resources);
   fields.Unless("provenance", result.provenance);
   fields.Unless("command", result.command);

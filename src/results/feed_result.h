@@ -36,6 +36,22 @@ struct FeedResult {
     std::string reason, detail;
     bool operator==(const Bad&) const = default;
   };
+  // The part of one host, where several took the ranks of one feed.
+  struct Host {
+    std::string name;  // through EscapeBytes
+    int64_t rank = 0;
+    std::optional<double> clock_offset_us, clock_error_us;  // of its clock against that of rank 0
+    std::optional<std::string> lost;                        // why it is; absent: it was there to the end
+    std::string verdict;
+    int64_t samples = 0;
+    double wall_s = 0;
+    std::optional<double> samples_per_s, cpu_us_per_sample;
+    double first_batch_ms = 0, meet_ms = 0;
+    int64_t bytes_read = 0;
+    Stages stages_ms;
+    Resources resources;
+    bool operator==(const Host&) const = default;
+  };
   struct Reason {
     std::string reason, evidence;
     bool operator==(const Reason&) const = default;
@@ -52,6 +68,7 @@ struct FeedResult {
   double first_batch_ms = 0;
   int64_t bytes_read = 0;
   Stages stages_ms;
+  std::optional<double> meet_ms;  // that ranks waited for one another
   std::optional<Trainer> trainer;
   std::optional<Bottleneck> bottleneck;
   std::string verdict;  // VALID, SUSPECT or INVALID
@@ -62,8 +79,9 @@ struct FeedResult {
   std::vector<std::string> epoch_hashes;  // of all rows and labels, with --hash
   Json state;                             // where the feed stands: feed::FormatState
   bool interrupted = false;
-  Resources resources;
-  Json provenance;  // record::Provenance::ToJson
+  std::vector<Host> hosts;  // empty: one process
+  Resources resources;      // of one process; those of several stand in `hosts`
+  Json provenance;          // record::Provenance::ToJson
   std::string command;
 
   Json ToJson() const;
