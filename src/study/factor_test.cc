@@ -17,12 +17,13 @@ std::string WhyNot(std::string_view factor, const Json& level) {
 }
 
 TEST(Factors, AreThoseOfTheDocumentation) {
-  EXPECT_THAT(FactorNames(), testing::UnorderedElementsAre(
-                                 "architecture", "model", "server", "protocol", "mode", "in_flight", "load",
-                                 "batch", "data_path", "payload", "images", "replication", "engine",
-                                 "accelerator", "precision", "threads", "streams", "instances",
-                                 "server_batching", "decode_threads", "network", "placement", "page_cache",
-                                 "device", "gpus", "preprocess", "cuda_graph", "servers", "balancer"));
+  EXPECT_THAT(FactorNames(),
+              testing::UnorderedElementsAre("architecture", "model", "server", "protocol", "mode",
+                                            "in_flight", "load", "batch", "data_path", "payload", "images",
+                                            "replication", "engine", "accelerator", "precision", "threads",
+                                            "streams", "instances", "server_batching", "decode_threads",
+                                            "network", "placement", "page_cache", "device", "gpus",
+                                            "preprocess", "cuda_graph", "servers", "balancer", "clients"));
   EXPECT_TRUE(IsFactor("batch"));
   EXPECT_FALSE(IsFactor("Batch"));
 }

@@ -56,6 +56,7 @@ class Rules {
   void ServerOfOthers(const Json& server);
   void Balancer();
   void Load();
+  void Clients();
   void DataPath();
   void Engine();
   void Device();
@@ -76,9 +77,9 @@ void Rules::Architecture() {
   }
   const Json architecture = Level("architecture");
   if (architecture == "in-process") {
-    Without(
-        {"server", "protocol", "payload", "servers", "balancer", "server_batching", "network", "placement"},
-        "there is no server in one process");
+    Without({"server", "protocol", "payload", "servers", "balancer", "clients", "server_batching", "network",
+             "placement"},
+            "there is no server in one process");
     if (!OnAccelerator()) Without({"instances"}, "there is no server in one process");
   } else if (architecture == "microservice") {
     Without({"network"}, "a microservice is on the host of the application");
@@ -139,12 +140,13 @@ void Rules::ServerOfOthers(const Json& server) {
 void Rules::Load() {
   const Json load = Level("load");
   if (load == "application") {
+    Without({"clients"}, "the application is one program");
     if (Has("payload") && Level("payload") == "shared-memory")
       Drop("payload shared-memory: the application sends its pictures; load: closed can share them");
     return;
   }
   if (load.is_object() && load.contains("streams")) {
-    Without({"data_path", "images", "replication", "page_cache", "decode_threads"},
+    Without({"data_path", "images", "replication", "page_cache", "decode_threads", "clients"},
             "the client draws its live streams");
     Without({"mode", "in_flight", "batch"}, "frames of live streams go one by one, as they come");
     const std::string payload = Level("payload").get<std::string>();
@@ -155,6 +157,19 @@ void Rules::Load() {
   Without({"data_path", "images", "replication", "page_cache", "decode_threads"},
           "the load generator's requests are made beforehand");
   if (load.is_object()) Without({"mode", "in_flight"}, "an open loop does not wait for answers");
+  Clients();
+}
+
+void Rules::Clients() {
+  const Json clients = Level("clients");
+  if (clients == 1) return;
+  if (Level("payload") == "shared-memory")
+    Drop("payload shared-memory: several clients share none with the server");
+  if (Level("load") != "closed" || Level("mode") == "sync") return;
+  const int64_t in_flight = Has("in_flight") ? Level("in_flight").get<int64_t>() : 1;
+  if (in_flight < clients.get<int64_t>())
+    Drop(fmt::format("clients {}: each needs a request in flight, and in_flight is {}", DumpJson(clients),
+                     in_flight));
 }
 
 void Rules::DataPath() {

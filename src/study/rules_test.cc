@@ -32,6 +32,22 @@ TEST(MakeSense, HasOneBatchInFlightInSyncMode) {
   EXPECT_THAT(MakeSense({{"mode", "sync"}}).changes, IsEmpty());
 }
 
+TEST(MakeSense, HasSeveralClientsForALoadOnly) {
+  const Json load{{"architecture", "distributed"}, {"load", "closed"}, {"clients", 3}};
+  const auto with = [&](const Json& more) {
+    Json all = load;
+    all.update(more);
+    return MakeSense(all);
+  };
+  EXPECT_EQ(with({{"in_flight", 3}}).dropped, std::nullopt);
+  EXPECT_THAT(with({{"in_flight", 2}}).dropped, Optional(HasSubstr("in_flight is 2")));
+  EXPECT_EQ(with({{"mode", "sync"}}).dropped, std::nullopt);
+  EXPECT_EQ(with({{"load", {{"rate_per_s", 5}, {"distribution", "poisson"}}}}).factors["clients"], 3);
+  EXPECT_FALSE(with({{"load", "application"}}).factors.contains("clients"));
+  EXPECT_FALSE(with({{"architecture", "in-process"}}).factors.contains("clients"));
+  EXPECT_THAT(with({{"in_flight", 3}, {"payload", "shared-memory"}}).dropped, Optional(HasSubstr("shared")));
+}
+
 TEST(MakeSense, HasALinkBetweenNodesOnly) {
   const Json link{{"rate_gbit_per_s", 5}};
   EXPECT_FALSE(MakeSense({{"architecture", "microservice"}, {"network", link}}).factors.contains("network"));

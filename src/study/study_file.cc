@@ -117,6 +117,7 @@ class Reader {
   }
 
   Status ReadNetwork(const Node& node, const Place& place);
+  Status ReadClientHosts(const Node& node, const Place& place);
   Status ReadLayout(const Node& node, const Place& place);
   Status ReadAlso(const Node& node, const Place& place);
   Status ReadExcept(const Node& node, const Place& place);
@@ -171,6 +172,17 @@ Result<LevelLists> Reader::ReadLists(const Node& node, const Place& place, Many 
   return lists;
 }
 
+Status Reader::ReadClientHosts(const Node& node, const Place& place) {
+  if (!node.IsSequence() || node.size() == 0) return Refuse(place, "wants a list of hosts: [user@a, user@b]");
+  for (const Node& item : node) {
+    const std::string host = TRY(ReadText(item, place));
+    if (host.empty() || host.find_first_of(", ") != std::string::npos)
+      return Refuse(place, fmt::format("\"{}\" is no host: give user@host", host));
+    file_.client_hosts.push_back(host);
+  }
+  return {};
+}
+
 // The second node's host is not the link's: it is kept apart from the level.
 Status Reader::ReadNetwork(const Node& node, const Place& place) {
   if (!node.IsMap()) return FactorAtTop("network")(node, place);
@@ -181,7 +193,10 @@ Status Reader::ReadNetwork(const Node& node, const Place& place) {
       continue;
     }
     std::string host;
-    TRY_STATUS(ReadMap(item.second, PlaceOf(item.first, "network.hosts"), {{"server", TextInto(host)}}));
+    TRY_STATUS(ReadMap(item.second, PlaceOf(item.first, "network.hosts"),
+                       {{"server", TextInto(host)}, {"clients", [&](const Node& hosts, const Place& here) {
+                                                       return ReadClientHosts(hosts, here);
+                                                     }}}));
     if (host.empty()) return Refuse(PlaceOf(item.first, "network.hosts"), "wants server: user@host");
     file_.server_host = host;
   }
@@ -384,6 +399,15 @@ Status Reader::CheckWhole(const Place& top) const {
         top,
         "network has hosts, a second node whose link is what it is: leave its rate, delay and other "
         "levels out");
+  for (const auto* lists : {&file_.factors, &file_.fixed, &file_.base, &file_.reference}) {
+    for (const FactorLevels& one : *lists) {
+      if (one.factor != "clients" || file_.client_hosts.empty()) continue;
+      for (const Json& level : one.levels)
+        if (level.get<size_t>() > file_.client_hosts.size())
+          return Refuse(top, fmt::format("clients {}: network.hosts.clients names {} hosts", DumpJson(level),
+                                         file_.client_hosts.size()));
+    }
+  }
   for (const Figure& figure : file_.figures) {
     if (figure.x && !is_given(*figure.x))
       return Refuse(top, fmt::format("figure \"{}\": no configuration has {}, its x: give it levels",

@@ -83,6 +83,7 @@ struct StudyFile {
   std::map<std::string, std::vector<int64_t>>
       shapes;  // of inputs with free dimensions, without the batch: the load generator's
   std::optional<std::string> server_host;  // "user@host": the second node is a real one
+  std::vector<std::string> client_hosts;   // such, which load generators play on; empty: this machine
   Objective objective;
   Targets targets;
   std::vector<Figure> figures;

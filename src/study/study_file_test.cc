@@ -173,6 +173,20 @@ TEST(ParseStudy, HasASecondNodeOrAShapedLinkAndNotBoth) {
       HasSubstr("network has hosts"));
 }
 
+TEST(ParseStudy, NamesTheHostsOfTheClients) {
+  const std::string hosts =
+      "study: s\nmodel: m\nnetwork: {hosts: {server: user@host, clients: [u@a, u@b]}}\n";
+  const auto study = ParseStudy(hosts + "factors: {clients: [1, 2]}\n");
+  ASSERT_TRUE(study) << study.error().message;
+  EXPECT_EQ(study->client_hosts, (std::vector<std::string>{"u@a", "u@b"}));
+  EXPECT_EQ(study->ToJson()["client_hosts"].size(), 2u);
+  EXPECT_THAT(WhyNot(hosts + "factors: {clients: [1, 3]}\n"), HasSubstr("names 2 hosts"));
+  EXPECT_THAT(WhyNot("study: s\nmodel: m\nnetwork: {hosts: {server: user@host, clients: [\"a,b\"]}}\n"),
+              HasSubstr("is no host"));
+  EXPECT_THAT(WhyNot("study: s\nmodel: m\nnetwork: {hosts: {server: user@host, clients: []}}\n"),
+              HasSubstr("wants a list"));
+}
+
 TEST(ParseStudy, DrawsFiguresAlongFactorsOfNumbers) {
   const auto of = [](const std::string& figure) {
     return WhyNot("study: s\nmodel: m\nfactors: {batch: [1, 8]}\nfigures:\n  - {title: T, " + figure + "}\n");

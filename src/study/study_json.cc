@@ -56,6 +56,7 @@ Json StudyFile::ToJson() const {
   json["seed"] = seed;
   if (!shapes.empty()) json["shapes"] = shapes;
   PutIfAny(json, "server_host", server_host);
+  if (!client_hosts.empty()) json["client_hosts"] = client_hosts;
   json["objective"] = {{"metric", objective.metric},
                        {"better", objective.better == Better::kHigher ? "higher" : "lower"}};
   json["targets"] = ToJson(targets);

@@ -76,8 +76,23 @@ void AddLoad(const Setting& setting, Words& words) {
     words.Add("--request-distribution", open->distribution);
     return;
   }
-  words.Add("--concurrency-range", setting.mode == Mode::kSync ? 1 : setting.in_flight.value_or(1));
+  // In sync mode each client has one request at a time.
+  words.Add("--concurrency-range",
+            setting.mode == Mode::kSync ? setting.clients : setting.in_flight.value_or(1));
   if (setting.mode == Mode::kSync) words.Add("--sync");
+}
+
+bool HasAgents(const Setting& setting, const ClientPlaces& places) {
+  return setting.architecture != Architecture::kInProcess &&
+         (setting.clients > 1 || !places.client_hosts.empty());
+}
+
+// The hosts of as many load generators: the first ones named, or processes of this machine.
+void AddHosts(const Setting& setting, const ClientPlaces& places, Words& words) {
+  if (!HasAgents(setting, places)) return;
+  std::vector<std::string> hosts = places.client_hosts;
+  hosts.resize(static_cast<size_t>(setting.clients), "local");
+  words.Add("--hosts", fmt::format("{}", fmt::join(hosts, ",")));
 }
 
 std::vector<std::string> LoadArguments(const Setting& setting, const Length& length,
@@ -97,7 +112,8 @@ std::vector<std::string> LoadArguments(const Setting& setting, const Length& len
   else if (setting.architecture != Architecture::kInProcess)
     words.Add("--payload", ToString(setting.payload));
   // Weir's own server tells the times of each request: the split of the slowest ones.
-  if (setting.architecture != Architecture::kInProcess && !setting.server) words.Add("--split", "response");
+  if (setting.architecture != Architecture::kInProcess && !setting.server && !HasAgents(setting, places))
+    words.Add("--split", "response");
   AddEngine(setting, places, "--engine-threads", "--engine-streams", words);
   if (!places.expected.empty()) words.Add("--check", places.expected);
   if (length.seconds)
@@ -107,6 +123,7 @@ std::vector<std::string> LoadArguments(const Setting& setting, const Length& len
   for (const std::string& flag : setting.load_flags) words.Add(flag);
   AddBalance(setting, words);
   AddServer(places, words);
+  AddHosts(setting, places, words);
   words.Add("--seed", places.seed >> 1);  // its flag has no room for the highest bit
   words.Add("--json", "-");
   return words.Take();

@@ -21,14 +21,15 @@ struct Length {
 
 // Where the client finds things.
 struct ClientPlaces {
-  std::string program;            // this program
-  std::string model;              // a path, or the model's URL
-  std::vector<std::string> data;  // as weir run takes it; empty: the load generator makes its own
-  std::string expected;           // a predictions file, for the load generator; empty: none
-  std::string answers;            // the file to write them to, of the application
-  int streams = 0;                // of the engine in one process: as a server would have them
-  std::vector<int> server_pids;   // to watch; empty: they are not on this machine
-  std::string metrics_url;        // of the server; empty: it has none
+  std::string program;                    // this program
+  std::string model;                      // a path, or the model's URL
+  std::vector<std::string> data;          // as weir run takes it; empty: the load generator makes its own
+  std::string expected;                   // a predictions file, for the load generator; empty: none
+  std::string answers;                    // the file to write them to, of the application
+  int streams = 0;                        // of the engine in one process: as a server would have them
+  std::vector<int> server_pids;           // to watch; empty: they are not on this machine
+  std::string metrics_url;                // of the server; empty: it has none
+  std::vector<std::string> client_hosts;  // that the load generators play on; empty: this machine
   std::map<std::string, infer::Shape> shapes;  // of inputs with free dimensions
   uint64_t seed = 1;
 };

@@ -7,6 +7,7 @@
 namespace weir::trial {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -86,6 +87,24 @@ TEST(ClientArguments, PlayALoadAtARateForATime) {
             "weir load M --request-rate-range 50 --request-distribution poisson --batch-size 8 --pool 16 "
             "--shape x:3,4 "
             "--shared-memory system --split response --duration 2.5 --seed 3 --json -");
+}
+
+TEST(ClientArguments, PlayALoadByAgents) {
+  ClientPlaces places = Places();
+  Setting setting{
+      .architecture = Architecture::kDistributed, .in_flight = 4, .load = ClosedLoad{}, .clients = 2};
+  const auto line = [&] { return Line(ClientArguments(setting, {.requests = 90}, places)); };
+  EXPECT_THAT(line(), AllOf(HasSubstr("--concurrency-range 4"), HasSubstr("--hosts local,local"),
+                            Not(HasSubstr("--split"))));
+  places.client_hosts = {"u@a", "u@b", "u@c"};
+  EXPECT_THAT(line(), HasSubstr("--hosts u@a,u@b "));
+  setting.clients = 1;
+  EXPECT_THAT(line(), HasSubstr("--hosts u@a "));
+  setting.architecture = Architecture::kInProcess;
+  EXPECT_THAT(line(), Not(HasSubstr("--hosts")));
+  setting = {
+      .architecture = Architecture::kDistributed, .mode = Mode::kSync, .load = ClosedLoad{}, .clients = 3};
+  EXPECT_THAT(line(), AllOf(HasSubstr("--concurrency-range 3"), HasSubstr("--sync")));
 }
 
 TEST(ServeArguments, AllowSharedMemoryOnlyWhereItIsUsed) {

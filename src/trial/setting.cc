@@ -148,6 +148,7 @@ Result<Setting> ReadSetting(const Json& factors) try {
   setting.instances = LevelOf(factors, "instances").get<int>();
   setting.instances_given = factors.contains("instances");
   setting.servers = LevelOf(factors, "servers").get<int>();
+  setting.clients = LevelOf(factors, "clients").get<int>();
   setting.balancer = TRY(WordOf<Balancer>(factors, "balancer"));
   ReadFlags(factors, setting);
   const Json batching = factors.value("server_batching", Json("model"));

@@ -94,6 +94,7 @@ struct Setting {
   int threads = 0, streams = 0, instances = 1;
   bool instances_given = false;  // else another server keeps its own number
   int servers = 1;
+  int clients = 1;                                 // load generators that begin together
   Balancer balancer = Balancer::kNone;             // kRoundRobin: the client's gRPC library
   std::vector<std::string> run_flags, load_flags;  // of factors that the client obeys by a flag alone
   std::optional<ServerBatching> server_batching;   // nothing: as the model says

@@ -83,6 +83,8 @@ Result<Setting> TrialRunner::SettingOf(const study::Configuration& configuration
   setting.model = FindBeside(setting.model, options_.study_folder);
   if (setting.server)
     setting.server->repository = FindBeside(setting.server->repository, options_.study_folder);
+  if (!study_.client_hosts.empty() && !configuration.factors.contains("clients"))
+    setting.clients = static_cast<int>(study_.client_hosts.size());
   return setting;
 }
 
@@ -222,7 +224,8 @@ Status TrialRunner::CheckSome(const Setting& setting, ClientPlaces places, const
   places.metrics_url.clear();
   Setting closed = setting;
   closed.load = ClosedLoad{};
-  closed.in_flight = 1;
+  closed.in_flight = closed.clients = 1;
+  places.client_hosts.clear();
   const launch::Output output = TRY(launch::RunCommand(
       {.arguments = ClientArguments(closed, {.requests = 16}, places), .timeout = kLongest}, clock_));
   const auto result = ReadLoadResult(output.out);
@@ -239,6 +242,7 @@ Result<results::LoadResult::Level> TrialRunner::MeasureResponses(const Setting& 
                                                                  const Length& length) {
   places.server_pids.clear();
   places.metrics_url.clear();
+  places.client_hosts.clear();
   // In one process the generator knows no recipe: it makes inputs of the model's shape.
   if (setting.architecture == Architecture::kInProcess) places.data.clear();
   Setting closed = setting;
@@ -338,6 +342,7 @@ Result<results::TrialResult> TrialRunner::Play(const study::Trial& trial) {
                       .streams = StreamsOf(setting, model),
                       .server_pids = server ? server->pids() : std::vector<int>(),
                       .metrics_url = server ? server->metrics_url : "",
+                      .client_hosts = study_.client_hosts,
                       .shapes = {},
                       .seed = trial.seed};
   // They are of this model's inputs: a server of others tells its own.
