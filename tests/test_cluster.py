@@ -1,4 +1,4 @@
-"""Agents on several hosts: load, network, and the loss of a host."""
+"""Agents on several hosts: load, feed, network, and the loss of a host."""
 import json
 import os
 import pathlib
@@ -33,12 +33,18 @@ class Agent:
         self.process.communicate(timeout=30)
 
 
+class ServerUrl(str):
+    """The URL of a model, and the process that serves it."""
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cluster")
     put_identity(folder / "models", "five", batch=1, engine="emulated:base=5ms", more="dynamic_batching { default_queue_policy { max_queue_size: 4096 } }")
     running = Server(folder, "--model-repository", folder / "models").wait()
-    yield f"http://{running.http}/five"
+    url = ServerUrl(f"http://{running.http}/five")
+    url.pid = running.process.pid
+    yield url
     running.stop()
 
 
@@ -79,6 +85,31 @@ def test_two_generators_at_half_the_rate_measure_what_one_does(weir, server):
         alone, = weir.json(*common, status=None)["levels"]
         both, = weir.json(*common, "--hosts", f"{one.address},{two.address}", status=None)["levels"]
     assert abs(both["response_ms"]["p50"] / alone["response_ms"]["p50"] - 1) < 0.03
+
+
+def test_agents_of_this_machine_and_a_watched_server(weir, server):
+    level, = weir.json("load", server, "--hosts", "local,local", "--request-rate-range", 40, "--duration", 1, "--warmup", 0.2, "--server-pid", server.pid, status=None)["levels"]
+    assert [host["name"].startswith("127.0.0.1:") for host in level["hosts"]] == [True, True]
+    assert level["server_resources"]["app_cpu"]["mean"] > 0 and level["server_resources"]["wall_s"] == pytest.approx(1, abs=0.3)
+    assert b"--hosts" in weir.run("load", server, "--hosts", "local,127.0.0.1:1", status=2).stderr
+
+
+def test_a_study_plays_one_load_by_several_clients(weir, server, tmp_path):
+    file = tmp_path / "clients.yaml"
+    file.write_text(f"""study: clients
+server: {{name: five, url: "{server.rsplit('/', 1)[0]}", model: five}}
+factors: {{clients: [1, 2]}}
+fixed: {{load: {{rate_per_s: 40, distribution: constant}}, batch: 1}}
+repeats: 2
+trial: {{seconds: 1}}
+""")
+    weir.run("study", file, "-o", tmp_path / "out", status=None)
+    played = [json.loads(line)["record"] for line in (tmp_path / "out/journal.jsonl").read_text().splitlines()[1:]]
+    assert {record["factors"]["clients"] for record in played} == {1, 2}
+    for record in played:
+        assert record["verdict"]["verdict"] in ("VALID", "SUSPECT"), record
+        assert ("--hosts local,local" in record["command"]) == (record["factors"]["clients"] == 2)
+        assert record["metrics"]["throughput_per_s"] == pytest.approx(40, rel=0.2)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hung"])
@@ -146,7 +177,7 @@ def test_beyond_this_machine_an_agent_wants_a_token(weir, server, tmp_path):
 
 
 def test_flags_of_one_host_are_refused_with_several(weir, server):
-    for more in (("--samples", "x"), ("--server-pid", os.getpid()), ("--split", "response"), ("--scenario", "single-stream")):
+    for more in (("--samples", "x"), ("--split", "response"), ("--scenario", "single-stream")):
         assert b"one host" in weir.run("load", server, "--hosts", "127.0.0.1:1", *more, status=2).stderr
     assert b"--agents" in weir.run("load", server, "--rendezvous", "127.0.0.1:1", status=2).stderr
 
@@ -187,6 +218,66 @@ def test_ssh_starts_the_agents_and_they_end_with_the_run(weir, server, tmp_path)
         time.sleep(0.05)
     said = weir.run("load", server, "--hosts", "unreachable", status=1, env=environment).stderr
     assert b"Connection refused" in said
+
+
+@pytest.fixture(scope="module")
+def pictures(weir, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures") / "set"
+    weir.run("prepare", "--make", 64, "--seed", 3, "-o", folder)
+    return folder
+
+
+SMALL = ("--bench", "--width", 32, "--height", 24, "--seed", 5, "--hash")
+
+
+def test_ranks_of_a_feed_on_several_hosts_are_together_one_rank(weir, pictures, tmp_path):
+    one = weir.json("feed", pictures, *SMALL, "--batch", 16, "--epochs", 2)
+    with Agent() as first, Agent() as second:
+        hosts = ("--hosts", f"{first.address},{second.address}")
+        both = weir.json("feed", pictures, *SMALL, "--batch", 8, "--epochs", 2, *hosts)
+        check(both, "feed")
+        assert both["epoch_hashes"] == one["epoch_hashes"] and len(set(one["epoch_hashes"])) == 2
+        assert both["world"] == 2 and both["samples"] == one["samples"] == 128 and both["state"] == one["state"]
+        assert [host["samples"] for host in both["hosts"]] == [64, 64] and both["meet_ms"] > 0
+        # By time all ranks end with the same step, and another run goes on from there with one rank.
+        state = tmp_path / "state"
+        timed = weir.json("feed", pictures, *SMALL[:-1], "--batch", 8, "--duration", 0.3, "--step", "5ms", "--state", state, *hosts)
+        check(timed, "feed")
+        assert len({host["samples"] for host in timed["hosts"]}) == 1 and 0 < timed["trainer"]["utilisation_percent"] <= 100
+        rest = weir.json("feed", pictures, *SMALL[:-1], "--batch", 16, "--epochs", 1, "--state", state)
+        assert rest["samples"] == (64 - timed["state"]["position"] if timed["state"]["position"] < 64 else 64)
+        assert b"--bad skip" in weir.run("feed", pictures, *SMALL[:-1], "--bad", "skip", *hosts, status=2).stderr
+        missing = weir.run("feed", tmp_path / "none", *SMALL[:-1], *hosts, status=None)
+        assert missing.returncode != 0 and first.address.encode() in missing.stderr, missing.stderr
+
+
+def test_a_feed_takes_its_rank_from_the_launcher(weir, pictures):
+    command = ("feed", pictures, *SMALL[:-1], "--batch", 8, "--epochs", 1)
+    for variables, rank, world in (({"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, 1, 2), ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4"}, 0, 4),
+                                   ({"JOB_COMPLETION_INDEX": "1", "WORLD_SIZE": "2"}, 1, 2)):
+        result = weir.json(*command, env=os.environ | variables)
+        assert (result["rank"], result["world"], result["samples"]) == (rank, world, 64 // world)
+    assert weir.json(*command, "--rank", 0, "--world", 1, env=os.environ | {"RANK": "1", "WORLD_SIZE": "2"})["samples"] == 64
+    assert b"WORLD_SIZE" in weir.run(*command, env=os.environ | {"JOB_COMPLETION_INDEX": "1"}, status=2).stderr
+
+
+def test_a_feed_that_loses_a_host_is_invalid(pictures, tmp_path):
+    with Agent() as one, Agent() as two:
+        out = tmp_path / "feed.json"
+        with subprocess.Popen([conftest.PROGRAM, "feed", pictures, *map(str, SMALL[:-1]), "--batch", "8", "--step", "10ms", "--duration", "60", "--hosts", f"{one.address},{two.address}",
+                               "--json", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as feeding:
+            feeding.stdout.readline()  # the hosts are there
+            time.sleep(1.0)
+            two.process.kill()
+            lost_at = time.monotonic()
+            assert b"lost " + two.address.encode() in feeding.stderr.readline()
+            assert time.monotonic() - lost_at < 5
+            said = feeding.communicate(timeout=30)[1]
+            assert feeding.returncode == 3, said
+    result = json.loads(out.read_text())
+    check(result, "feed")
+    assert result["verdict"] == "INVALID" and "host-lost" in [each["reason"] for each in result["reasons"]]
+    assert "lost" in result["hosts"][1] and result["hosts"][0]["samples"] > 0
 
 
 def test_probe_network(weir, token):

@@ -1,5 +1,6 @@
 """The Slurm files of deploy/ on a real Slurm: a cluster of two nodes on this machine, with the partitions as they ship."""
 import json
+import subprocess
 import time
 
 import pytest
@@ -109,3 +110,25 @@ def test_three_phases_under_preemption_lose_nothing(weir, cluster, pictures, mad
     assert all(facts["JobState"] == "COMPLETED" for facts in prepared.values()), prepared
     assert sum(int(facts["Restarts"]) for facts in prepared.values()) >= 1
     check_joined(weir, pictures, parts, tmp_path, *SLOW)
+
+
+def test_every_node_of_a_job_loads_one_server(weir, cluster, made, tmp_path):
+    """load-from-nodes.slurm against a server that another job of two steps would start: an agent on each node, one result."""
+    token, result, facts = tmp_path / "token", tmp_path / "load.json", tmp_path / "served.json"
+    token.write_text("0123456789abcdef0123456789abcdef")
+    with subprocess.Popen([conftest.PROGRAM, "serve", "--model-repository", made[0].parent, "--http-port", "0", "--grpc-port", "0", "--metrics-port", "0", "--json", facts],
+                          stderr=subprocess.DEVNULL) as serving:
+        try:
+            cluster.wait_for(facts.exists, 30, "the server")
+            url = json.loads(facts.read_text())["http"]["url"] + "/tiny"
+            job = cluster.sbatch("--partition=serve", "--nodes=2", f"--chdir={tmp_path}", SLURM / "load-from-nodes.slurm", token, result, url, "--request-rate-range", 40,
+                                 "--duration", 3, WEIR=conftest.PROGRAM, WEIR_PORT=str(slurm_cluster.free_ports(1)[0]))
+            ended = cluster.wait(job)[""]
+        finally:
+            serving.terminate()
+    log = "\n".join(path.read_text() for path in tmp_path.glob("*.log"))
+    assert result.exists(), (ended, log)
+    level = json.loads(result.read_text())["levels"][0]
+    assert ended["JobState"] == "COMPLETED" or ended["ExitCode"] == "3:0", (ended, log)
+    assert level["planned"] == level["answered"] == 120 and [host["planned"] for host in level["hosts"]] == [60, 60]
+    assert [host["rank"] for host in level["hosts"]] == [0, 1] and not any("lost" in host for host in level["hosts"])
