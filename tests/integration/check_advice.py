@@ -86,7 +86,7 @@ def test_each_manifest_of_an_advice_is_of_its_schema(advice):
         for flag in (argument for argument in container["args"] if argument.startswith("-")):
             assert re.search(rf"(^|[ ,]){re.escape(flag)}\b", known, re.M), flag
     else:
-        assert container["command"][0].endswith("weir") and "/models" in container["command"]
+        assert container["command"][0] == conftest.PROGRAM and "/models" in container["command"]
 
 
 def test_the_scripts_of_an_advice_are_scripts(advice):
