@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <liburing.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -27,6 +29,31 @@ Status ViewRow(const Segment& segment, uint64_t row, const std::byte* record, si
   return {};
 }
 
+// Views rows that lie in memory or in a mapping.
+Status ViewAll(std::span<const Segment* const> segments, std::span<const RowRequest> requests,
+               const RowFetcher::Visit& visit) {
+  constexpr size_t kAhead = 8;  // rows whose first lines are on their way from memory
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (i + kAhead < requests.size()) {
+      const RowRequest& next = requests[i + kAhead];
+      const std::byte* const record = segments[next.segment]->record(next.row);
+      for (uint32_t at = 0; at < segments[next.segment]->layout().stride; at += 64)
+        __builtin_prefetch(record + at);
+    }
+    const RowRequest& request = requests[i];
+    const Segment& segment = *segments[request.segment];
+    TRY_STATUS(ViewRow(segment, request.row, segment.record(request.row), i, visit));
+  }
+  return {};
+}
+
+// Reads from storage that this thread has waited for because a page of a mapping was not in memory.
+long MajorFaults() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_majflt;
+}
+
 }  // namespace
 
 struct RowFetcher::Ring {
@@ -46,20 +73,35 @@ RowFetcher::~RowFetcher() = default;
 Status RowFetcher::Fetch(std::span<const Segment* const> segments, std::span<const RowRequest> requests,
                          const Visit& visit) {
   if (requests.empty()) return {};
-  if (segments[requests.front().segment]->access() == RowAccess::kDirect)
-    return FetchDirect(segments, requests, visit);
-  constexpr size_t kAhead = 8;  // rows whose first lines are on their way from memory
-  for (size_t i = 0; i < requests.size(); ++i) {
-    if (i + kAhead < requests.size()) {
-      const RowRequest& next = requests[i + kAhead];
-      const std::byte* const record = segments[next.segment]->record(next.row);
-      for (uint32_t at = 0; at < segments[next.segment]->layout().stride; at += 64)
-        __builtin_prefetch(record + at);
-    }
-    const RowRequest& request = requests[i];
-    const Segment& segment = *segments[request.segment];
-    TRY_STATUS(ViewRow(segment, request.row, segment.record(request.row), i, visit));
+  switch (segments[requests.front().segment]->access()) {
+    case RowAccess::kDirect:
+      return FetchDirect(segments, requests, visit);
+    case RowAccess::kMemory:
+      return ViewAll(segments, requests, visit);
+    case RowAccess::kMap:
+      break;
   }
+  return FetchMapped(segments, requests, visit);
+}
+
+// Pages that the cache lacks would be read one after the other, as each is touched. Once a look-up has met
+// one, the look-ups after it ask for all of their pages first, so that their reads go side by side. A page
+// that is on its way is no major fault, so the number of those look-ups is fixed.
+Status RowFetcher::FetchMapped(std::span<const Segment* const> segments, std::span<const RowRequest> requests,
+                               const Visit& visit) {
+  if (ask_first_ > 0) {
+    --ask_first_;
+    for (const RowRequest& request : requests) {
+      const Segment& segment = *segments[request.segment];
+      const auto at = reinterpret_cast<uintptr_t>(segment.record(request.row));
+      const uintptr_t page = at / kPage * kPage;
+      ::madvise(reinterpret_cast<void*>(page), at + segment.layout().stride - page, MADV_WILLNEED);
+    }
+  }
+  const long before = MajorFaults();
+  TRY_STATUS(ViewAll(segments, requests, visit));
+  constexpr int kAskFirst = 64;
+  if (MajorFaults() > before) ask_first_ = kAskFirst;
   return {};
 }
 

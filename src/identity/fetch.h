@@ -43,8 +43,12 @@ class RowFetcher {
   Status FetchDirect(std::span<const Segment* const> segments, std::span<const RowRequest> requests,
                      const Visit& visit);
 
+  Status FetchMapped(std::span<const Segment* const> segments, std::span<const RowRequest> requests,
+                     const Visit& visit);
+
   const Options options_;
   const SteadyClock clock_;
+  int ask_first_ = 0;  // look-ups whose pages are asked for before they are touched
   std::unique_ptr<Ring> ring_;
 };
 
