@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -204,6 +205,29 @@ std::string CsvLine(std::span<const std::string> cells) {
     line += '"';
   }
   return line + '\n';
+}
+
+Csv PickRows(const Csv& csv, std::span<const int64_t> rows) {
+  Csv picked{.columns = csv.columns, .cells = {}, .lines = {}};
+  for (const int64_t row : rows) {
+    const auto cells = csv.row(row);
+    picked.cells.insert(picked.cells.end(), cells.begin(), cells.end());
+    picked.lines.push_back(csv.lines[static_cast<size_t>(row)]);
+  }
+  return picked;
+}
+
+Csv WithColumn(Csv csv, const std::string& column, const std::string& text) {
+  const size_t before = csv.columns.size();
+  const auto place = static_cast<size_t>(std::ranges::find(csv.columns, column) - csv.columns.begin());
+  if (place == before) csv.columns.push_back(column);
+  std::vector<std::string> cells;
+  for (size_t i = 0; i < csv.cells.size(); ++i) {
+    cells.push_back(i % before == place ? text : std::move(csv.cells[i]));
+    if (place == before && i % before + 1 == before) cells.push_back(text);
+  }
+  csv.cells = std::move(cells);
+  return csv;
 }
 
 std::string TakeMetricName(std::string metric, std::unordered_set<std::string>& taken) {

@@ -44,6 +44,12 @@ Result<Csv> ParseCsv(std::string_view text, const CsvLimits& limits = {});
 // the same cells again. REQUIRES: cells without control characters other than CR, LF and tab.
 std::string CsvLine(std::span<const std::string> cells);
 
+// Returns those rows, in this order.
+Csv PickRows(const Csv& csv, std::span<const int64_t> rows);
+
+// Sets the column to one text in every row. Adds the column if the table lacks it.
+Csv WithColumn(Csv csv, const std::string& column, const std::string& text);
+
 // Spreadsheets run a cell that begins with = + - @, tab or CR as a formula, and files are named by strangers.
 // Returns `cell` with an apostrophe in front where it begins so, and where apostrophes stand before such a
 // character, so that Armed gives the same cell again; numbers ("-0.5") and all else as they are.

@@ -108,5 +108,20 @@ TEST(CsvLine, DefusesFormulasAndLeavesNumbers) {
   EXPECT_EQ(ParseCsv(header + "\n" + CsvLine(cells))->cells, cells);
 }
 
+TEST(PickRows, TakesRowsInTheOrderAsked) {
+  const Csv csv = *ParseCsv("a,b\n1,x\n2,y\n3,z\n");
+  const Csv picked = PickRows(csv, std::vector<int64_t>{2, 0, 2});
+  EXPECT_THAT(picked.cells, testing::ElementsAre("3", "z", "1", "x", "3", "z"));
+  EXPECT_THAT(picked.lines, testing::ElementsAre(4, 2, 4));
+}
+
+TEST(WithColumn, SetsOrAddsAColumn) {
+  const Csv csv = *ParseCsv("a,b\n1,x\n2,y\n");
+  EXPECT_THAT(WithColumn(csv, "a", "7").cells, testing::ElementsAre("7", "x", "7", "y"));
+  const Csv added = WithColumn(csv, "c", "7");
+  EXPECT_THAT(added.columns, testing::ElementsAre("a", "b", "c"));
+  EXPECT_THAT(added.cells, testing::ElementsAre("1", "x", "7", "2", "y", "7"));
+}
+
 }  // namespace
 }  // namespace weir

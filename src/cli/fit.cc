@@ -14,6 +14,7 @@
 #include "predict/job.h"
 #include "record/provenance.h"
 #include "report/fit_report.h"
+#include "report/fit_text.h"
 #include "report/html.h"
 #include "results/fit_result.h"
 
@@ -157,14 +158,13 @@ class Fitter {
       const MutexLock lock(mutex_);
       console_.Progress(Elapsed(), what, done, total, "");
     };
-    const auto job = predict::FitFromFiles({.spec = spec, .data_dir = wanted_.data_dir}, options);
+    auto job = predict::FitFromFiles({.spec = spec, .data_dir = wanted_.data_dir}, options);
     console_.EndProgress();
     if (!job) return std::unexpected(job.error());
     const std::string output = PredictorOf(wanted_, spec);
     TRY_STATUS(WriteFileWhole(output, job->predictor.Save()));
-    console_.Text(predict::FitText(*job));
-    NoteFindings(job->findings);
-    results::FitResult result = predict::MakeFitResult(*job);
+    results::FitResult result = std::move(job->result);
+    Tell(result);
     result.predictor = EscapeBytes(output);
     result.seed = wanted_.seed;
     result.estimator = wanted_.estimator;
@@ -176,17 +176,17 @@ class Fitter {
   }
 
   Result<results::FitResult> Check(const std::string& spec) {
-    const auto checked = TRY(predict::ReadAndCheck({.spec = spec, .data_dir = wanted_.data_dir},
-                                                   static_cast<uint64_t>(wanted_.seed), Threads()));
-    console_.Text(predict::CheckText(checked));
-    NoteFindings(checked.findings);
-    return predict::MakeCheckResult(checked);
+    auto checked = TRY(predict::ReadAndCheck({.spec = spec, .data_dir = wanted_.data_dir},
+                                             static_cast<uint64_t>(wanted_.seed), Threads()));
+    Tell(checked.result);
+    return std::move(checked.result);
   }
 
  private:
-  // The text has the first of each kind.
-  void NoteFindings(const std::vector<predict::Finding>& findings) const {
-    if (!findings.empty()) console_.Note("--json FILE lists every finding with its rows");
+  void Tell(const results::FitResult& result) const {
+    console_.Text(report::FitText(result));
+    // The text has the first of each kind.
+    if (!result.findings.empty()) console_.Note("--json FILE lists every finding with its rows");
   }
 
   int Threads() const { return wanted_.threads > 0 ? wanted_.threads : UsableCpus(); }

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "cli/console.h"
@@ -10,6 +13,7 @@
 #include "model/show.h"
 #include "predict/asked.h"
 #include "predict/job.h"
+#include "report/predict_text.h"
 
 namespace weir::cli {
 namespace {
@@ -119,11 +123,29 @@ Result<int> PredictVerb(const Wanted& w) {
       console.Note("calibrate: " + line);
   }
   if (w.in.empty()) {
-    const auto answered = TRY(predict::AnswerRows(w.asked, predictor, model::DescribeModel));
-    console.Text(answered.text);
-    for (const std::string& note : answered.notes) console.Note(note);
-    TRY_STATUS(console.Json(answered.result));
-    return answered.any ? kDone : kBadInput;
+    std::vector<std::string> notes;
+    const auto tell = [&](const std::string& text, const Json& result) {
+      console.Text(text);
+      for (const std::string& note : notes) console.Note(note);
+      return console.Json(result);
+    };
+    if (w.asked.as_engine) {
+      const auto engines = TRY(predict::AnswerEngines(w.asked, predictor, model::DescribeModel, notes));
+      std::ranges::move(report::EngineNotes(engines), std::back_inserter(notes));
+      TRY_STATUS(tell(report::EnginesText(engines), engines.ToJson()));
+      return kDone;
+    }
+    const auto answers = TRY(predict::AnswerRows(w.asked, predictor, model::DescribeModel, notes));
+    if (!answers.taken_as_unknown.empty())
+      notes.push_back(
+          fmt::format("unknown (give them with --set): {}", fmt::join(answers.taken_as_unknown, ", ")));
+    const predict::Spec& spec = predictor.spec();
+    TRY_STATUS(tell(report::AnswersText(
+                        answers, {.hardware = spec.hardware ? spec.hardware->key : "", .batch = spec.batch}),
+                    answers.ToJson()));
+    const bool any =
+        std::ranges::any_of(answers.answers, [](const auto& one) { return one.value.has_value(); });
+    return any ? kDone : kBadInput;
   }
   TRY_STATUS(ScoreFile(w, predictor, console));
   return kDone;

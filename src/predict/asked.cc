@@ -167,117 +167,7 @@ Answer ResultOf(const Spec& spec, const Settings& row, const Prediction& p) {
   return answer;
 }
 
-std::string HardwareOf(const Spec& spec, const Settings& row) {
-  return spec.hardware ? row.at(spec.hardware->key) : spec.name;
-}
-
-std::string OneText(const Spec& spec, const Answer& answer) {
-  const std::string hardware = HardwareOf(spec, answer.row);
-  if (!answer.value) return fmt::format("{}: refused: {}\n", hardware, answer.outside);
-  std::string text =
-      fmt::format("{}: {} {} ({} to {}), {}{}\n  {}\n", hardware, Short(*answer.value), spec.target,
-                  Short(*answer.low), Short(*answer.high), answer.regime,
-                  answer.outside.empty() ? "" : ": " + answer.outside, ShareText(answer.shares));
-  if (!answer.job) return text;
-  text += fmt::format("  the whole job: {} h ({} to {})", Short(answer.job->hours),
-                      Short(answer.job->low_hours), Short(answer.job->high_hours));
-  if (answer.job->cost)
-    text += fmt::format(", cost {} ({} to {})", Short(*answer.job->cost), Short(*answer.job->low_cost),
-                        Short(*answer.job->high_cost));
-  return text + "\n";
-}
-
-// Makes columns as wide as their widest cell; the first two and the last stand left, the others right.
-std::string Aligned(const std::vector<std::vector<std::string>>& lines) {
-  std::vector<size_t> widths(lines.front().size(), 0);
-  for (const auto& line : lines) {
-    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  }
-  std::string text;
-  for (const auto& line : lines) {
-    std::string one;
-    for (size_t i = 0; i < line.size(); ++i) {
-      const bool left = i < 2 || i + 1 == line.size();
-      one += left ? fmt::format("{:<{}}  ", line[i], widths[i]) : fmt::format("{:>{}}  ", line[i], widths[i]);
-    }
-    text += one.substr(0, one.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
-}
-
-std::string TableText(const Spec& spec, const std::vector<Answer>& answers) {
-  const bool jobs = std::ranges::any_of(answers, [](const Answer& a) { return a.job.has_value(); });
-  const bool costs = std::ranges::any_of(answers, [](const Answer& a) { return a.job && a.job->cost; });
-  std::vector<std::vector<std::string>> lines = {
-      {"hardware", "regime", spec.batch, spec.target, "low", "high"}};
-  if (jobs) lines.front().emplace_back("hours");
-  if (costs) lines.front().emplace_back("cost");
-  lines.front().emplace_back("time goes to");
-  const auto number = [](const std::optional<double>& value) { return value ? Short(*value) : "-"; };
-  for (const Answer& answer : answers) {
-    const auto batch = answer.row.find(spec.batch);
-    std::vector<std::string>& line = lines.emplace_back();
-    line = {HardwareOf(spec, answer.row), answer.regime, batch == answer.row.end() ? "" : batch->second};
-    for (const auto& value : {answer.value, answer.low, answer.high}) line.push_back(number(value));
-    if (jobs) line.push_back(answer.job ? Short(answer.job->hours) : "-");
-    if (costs) line.push_back(number(answer.job ? answer.job->cost : std::nullopt));
-    line.push_back(answer.value ? ShareText(answer.shares) : answer.outside);
-  }
-  return Aligned(lines);
-}
-
 using Lists = std::vector<std::pair<std::string, std::vector<std::string>>>;
-
-Result<PredictAnswers> Answers(const AskedRows& asked, const Predictor& predictor, const Settings& base,
-                               const std::vector<std::string>& hardware) {
-  const Spec& spec = predictor.spec();
-  const auto prices = TRY(Prices(asked, std::max<size_t>(1, hardware.size())));
-  Lists lists;
-  if (spec.hardware) lists.emplace_back(spec.hardware->key, hardware);
-  std::vector<std::string> batches;
-  for (const int batch : asked.batches) batches.push_back(fmt::format("{}", batch));
-  if (!batches.empty()) lists.emplace_back(spec.batch, batches);
-  const std::vector<Settings> rows = Combine(base, lists);
-  const auto predictions = TRY(predictor.Predict(TRY(MakeTable(spec, rows))));
-  PredictAnswers result{.name = spec.name, .target = spec.target, .answers = {}, .taken_as_unknown = {}};
-  for (size_t i = 0; i < rows.size(); ++i) {
-    Answer& answer = result.answers.emplace_back(ResultOf(spec, rows[i], predictions[i]));
-    if (asked.items <= 0 || !answer.value) continue;
-    // Hardware is the slower list.
-    const Job job{.items = static_cast<double>(asked.items),
-                  .epochs = asked.epochs > 0 ? asked.epochs : 1,
-                  .price_per_hour = prices[i * prices.size() / rows.size()]};
-    answer.job = TRY(TimeOfJob(spec, rows[i], predictions[i], job));
-  }
-  result.taken_as_unknown = UnknownColumns(predictor, rows.front());
-  return result;
-}
-
-Result<Answered> Engines(const AskedRows& asked, const Predictor& predictor, const Settings& base,
-                         const std::vector<std::string>& hardware, Answered answered) {
-  const Spec& spec = predictor.spec();
-  const std::vector<int> batches =
-      asked.batches.empty() ? std::vector<int>{1, 2, 4, 8, 16, 32, 64} : asked.batches;
-  Lists lists;
-  if (spec.hardware) lists.emplace_back(spec.hardware->key, hardware);
-  PredictEngines result{.name = spec.name, .engines = {}};
-  for (const Settings& row : Combine(base, lists)) {
-    const std::string name = HardwareOf(spec, row);
-    auto engine = TRY_CONTEXT(AsEngine(predictor, row, batches), name);
-    // One alone is fit for $(...).
-    answered.text += fmt::format("{}{}\n", hardware.size() > 1 ? name + ": " : "", engine.engine);
-    answered.notes.push_back(fmt::format("{}: at most {:.1f} % from the predicted times of batches {}", name,
-                                         100 * engine.greatest_error, fmt::join(batches, ", ")));
-    if (engine.batches_outside > 0)
-      answered.notes.push_back(fmt::format("{}: {} of {} batches are outside the data: {}", name,
-                                           engine.batches_outside, batches.size(), engine.outside));
-    engine.hardware = EscapeBytes(name);
-    engine.outside = EscapeBytes(engine.outside);
-    result.engines.push_back(std::move(engine));
-  }
-  answered.result = result.ToJson();
-  return answered;
-}
 
 }  // namespace
 
@@ -300,38 +190,49 @@ Result<PredictEngines> AnswerEngines(const AskedRows& asked, const Predictor& pr
                                      const ModelFactsOf& facts_of, std::vector<std::string>& notes) {
   const Spec& spec = predictor.spec();
   const Settings base = TRY(RowOfFlags(asked, predictor, facts_of, notes).Make());
+  Lists lists;
+  if (spec.hardware) lists.emplace_back(spec.hardware->key, TRY(Hardware(asked, predictor, base)));
+  if (base.contains(spec.batch))
+    return Refuse(fmt::format("--as-engine asks for batches: say --batch, not --set {}", spec.batch));
+  const std::vector<int> batches =
+      asked.batches.empty() ? std::vector<int>{1, 2, 4, 8, 16, 32, 64} : asked.batches;
   PredictEngines result{.name = spec.name, .engines = {}};
-  if (!spec.hardware) return Refuse(fmt::format("the predictor {} knows no hardware", spec.name));
-  for (const std::string& name : TRY(Hardware(asked, predictor, base))) {
-    Settings row = base;
-    row[spec.hardware->key] = name;
-    result.engines.push_back(TRY_CONTEXT(AsEngine(predictor, row, asked.batches), name));
-    result.engines.back().hardware = name;
+  for (const Settings& row : Combine(base, lists)) {
+    const std::string& name = spec.hardware ? row.at(spec.hardware->key) : spec.name;
+    auto& engine = result.engines.emplace_back(TRY_CONTEXT(AsEngine(predictor, row, batches), name));
+    engine.hardware = EscapeBytes(name);
+    engine.outside = EscapeBytes(engine.outside);
   }
   return result;
 }
 
-Result<Answered> AnswerRows(const AskedRows& asked, const Predictor& predictor,
-                            const ModelFactsOf& facts_of) {
+Result<PredictAnswers> AnswerRows(const AskedRows& asked, const Predictor& predictor,
+                                  const ModelFactsOf& facts_of, std::vector<std::string>& notes) {
   const Spec& spec = predictor.spec();
-  Answered answered;
-  const Settings base = TRY(RowOfFlags(asked, predictor, facts_of, answered.notes).Make());
+  const Settings base = TRY(RowOfFlags(asked, predictor, facts_of, notes).Make());
   const std::vector<std::string> hardware = TRY(Hardware(asked, predictor, base));
-  const bool has_batch = base.contains(spec.batch);
-  if (asked.as_engine && has_batch)
-    return Refuse(fmt::format("--as-engine asks for batches: say --batch, not --set {}", spec.batch));
-  if (asked.as_engine) return Engines(asked, predictor, base, hardware, std::move(answered));
-  if (!spec.batch.empty() && asked.batches.empty() && !has_batch)
+  if (!spec.batch.empty() && asked.batches.empty() && !base.contains(spec.batch))
     return Refuse(fmt::format("say --batch: {} of the row", spec.batch));
-  const PredictAnswers result = TRY(Answers(asked, predictor, base, hardware));
-  answered.text =
-      result.answers.size() == 1 ? OneText(spec, result.answers.front()) : TableText(spec, result.answers);
-  if (!result.taken_as_unknown.empty())
-    answered.notes.push_back(
-        fmt::format("unknown (give them with --set): {}", fmt::join(result.taken_as_unknown, ", ")));
-  answered.any = std::ranges::any_of(result.answers, [](const Answer& a) { return a.value.has_value(); });
-  answered.result = result.ToJson();
-  return answered;
+  const auto prices = TRY(Prices(asked, std::max<size_t>(1, hardware.size())));
+  Lists lists;
+  if (spec.hardware) lists.emplace_back(spec.hardware->key, hardware);
+  std::vector<std::string> batches;
+  for (const int batch : asked.batches) batches.push_back(fmt::format("{}", batch));
+  if (!batches.empty()) lists.emplace_back(spec.batch, batches);
+  const std::vector<Settings> rows = Combine(base, lists);
+  const auto predictions = TRY(predictor.Predict(TRY(MakeTable(spec, rows))));
+  PredictAnswers result{.name = spec.name, .target = spec.target, .answers = {}, .taken_as_unknown = {}};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Answer& answer = result.answers.emplace_back(ResultOf(spec, rows[i], predictions[i]));
+    if (asked.items <= 0 || !answer.value) continue;
+    // Hardware is the slower list.
+    const Job job{.items = static_cast<double>(asked.items),
+                  .epochs = asked.epochs > 0 ? asked.epochs : 1,
+                  .price_per_hour = prices[i * prices.size() / rows.size()]};
+    answer.job = TRY(TimeOfJob(spec, rows[i], predictions[i], job));
+  }
+  result.taken_as_unknown = UnknownColumns(predictor, rows.front());
+  return result;
 }
 
 }  // namespace weir::predict

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "predict/predictor.h"
 #include "results/model_result.h"
 #include "results/predict_result.h"
@@ -34,22 +33,17 @@ struct AskedRows {
 // Refuses flags that say nothing together, before any work.
 Status CheckAsked(const AskedRows& asked);
 
-struct Answered {
-  std::string text;                // for a person
-  std::vector<std::string> notes;  // about it
-  Json result;                     // results::PredictAnswers or PredictEngines
-  bool any = true;                 // false: every row is refused
-};
-
 // Gives the facts of an ONNX file or a model folder.
 using ModelFactsOf = std::function<Result<results::ModelFacts>(const std::string& path)>;
 
-// Returns the emulated engine of each hardware asked for, over the batches asked for. Adds to `notes`. Errors
-// as AnswerRows, and kInvalidArgument for a predictor without hardware.
+// Returns the emulated engine of each hardware asked for, over the batches asked for, or 1 to 64. Adds to
+// `notes`. Errors as AnswerRows.
 Result<results::PredictEngines> AnswerEngines(const AskedRows& asked, const Predictor& predictor,
                                               const ModelFactsOf& facts_of, std::vector<std::string>& notes);
 
-// Returns kInvalidArgument with the flag that is missing, or that the predictor has no use for.
-Result<Answered> AnswerRows(const AskedRows& asked, const Predictor& predictor, const ModelFactsOf& facts_of);
+// Returns the answer for each hardware and batch. Adds to `notes` how a model file was taken. Returns
+// kInvalidArgument with the flag that is missing, or that the predictor has no use for.
+Result<results::PredictAnswers> AnswerRows(const AskedRows& asked, const Predictor& predictor,
+                                           const ModelFactsOf& facts_of, std::vector<std::string>& notes);
 
 }  // namespace weir::predict

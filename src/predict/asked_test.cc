@@ -45,23 +45,32 @@ class Asked : public testing::Test {
     predictor_ = std::make_unique<Predictor>(*std::move(fitted));
   }
   static void TearDownTestSuite() { predictor_.reset(); }
-  static Result<Answered> Ask(const AskedRows& asked) { return AnswerRows(asked, *predictor_, NoModel); }
-  static std::string RefusalOf(const AskedRows& asked) {
-    const auto answered = Ask(asked);
-    return answered ? "nothing" : answered.error().message;
+  void SetUp() override { notes_.clear(); }
+  Result<results::PredictAnswers> Ask(const AskedRows& asked) {
+    return AnswerRows(asked, *predictor_, NoModel, notes_);
+  }
+  Result<results::PredictEngines> AskEngines(const AskedRows& asked) {
+    return AnswerEngines(asked, *predictor_, NoModel, notes_);
+  }
+  std::string RefusalOf(const AskedRows& asked) {
+    const auto message = [](const auto& done) { return done ? "nothing" : done.error().message; };
+    return asked.as_engine ? message(AskEngines(asked)) : message(Ask(asked));
   }
   // Asks for a model of these facts.
-  static Result<Answered> AskFor(int64_t parameters, int64_t depth, int64_t modules) {
-    return AnswerRows({.gpus = {"gpu-a"}, .network = "mine.onnx", .batches = {8}}, *predictor_,
-                      [&](const std::string&) -> Result<results::ModelFacts> {
-                        results::ModelFacts facts;
-                        facts.parameters = parameters;
-                        facts.depth = depth;
-                        facts.inner_modules = modules;
-                        return facts;
-                      });
+  Result<results::PredictAnswers> AskFor(int64_t parameters, int64_t depth, int64_t modules) {
+    notes_.clear();
+    const auto facts_of = [&](const std::string&) -> Result<results::ModelFacts> {
+      results::ModelFacts facts;
+      facts.parameters = parameters;
+      facts.depth = depth;
+      facts.inner_modules = modules;
+      return facts;
+    };
+    return AnswerRows({.gpus = {"gpu-a"}, .network = "mine.onnx", .batches = {8}}, *predictor_, facts_of,
+                      notes_);
   }
   static std::unique_ptr<Predictor> predictor_;
+  std::vector<std::string> notes_;
 };
 std::unique_ptr<Predictor> Asked::predictor_;
 
@@ -69,14 +78,14 @@ TEST_F(Asked, OneRowIsALineAndWhereItsTimeGoes) {
   const auto answered =
       Ask({.gpus = {"gpu-c"}, .set = {"precision=fp32"}, .network = "middle", .batches = {32}});
   ASSERT_TRUE(answered.has_value()) << answered.error().message;
-  EXPECT_THAT(answered->text, AllOf(HasSubstr("gpu-c: "), HasSubstr(" items_per_s ("),
-                                    HasSubstr(", inside\n"), HasSubstr(" % compute")));
-  EXPECT_THAT(answered->notes, IsEmpty());
-  EXPECT_TRUE(answered->any);
-  const Json& answer = answered->result["answers"][0];
-  EXPECT_EQ(answer["row"]["gpu_count"], "1");
-  EXPECT_NEAR(answer["items_per_s"].get<double>() / MadeSet::ItemsPerSecond("gpu-c", "middle", 32, 1), 1,
-              0.06);
+  EXPECT_THAT(notes_, IsEmpty());
+  EXPECT_THAT(answered->taken_as_unknown, IsEmpty());
+  ASSERT_EQ(answered->answers.size(), 1U);
+  const auto& answer = answered->answers.front();
+  EXPECT_EQ(answer.regime, "inside");
+  EXPECT_GT(answer.shares.at("compute"), 0.01);
+  EXPECT_EQ(answer.row.at("gpu_count"), "1");
+  EXPECT_NEAR(*answer.value / MadeSet::ItemsPerSecond("gpu-c", "middle", 32, 1), 1, 0.06);
 }
 
 TEST_F(Asked, SeveralCardsAndBatchesAreATableWithTheirPrices) {
@@ -87,16 +96,14 @@ TEST_F(Asked, SeveralCardsAndBatchesAreATableWithTheirPrices) {
                              .devices = 2,
                              .items = 1000});
   ASSERT_TRUE(answered.has_value()) << answered.error().message;
-  EXPECT_THAT(answered->text, testing::StartsWith("hardware  regime  batch  items_per_s"));
-  const Json& answers = answered->result["answers"];
-  ASSERT_EQ(answers.size(), 4U);
+  ASSERT_EQ(answered->answers.size(), 4U);
   for (size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(answers[i]["row"]["gpu"], i < 2 ? "gpu-a" : "gpu-c");
-    EXPECT_EQ(answers[i]["row"]["batch"], i % 2 == 0 ? "8" : "32");
-    const Json& job = answers[i]["job"];
-    EXPECT_NEAR(job["cost"].get<double>() / job["hours"].get<double>(), 2 * (i < 2 ? 1 : 2), 1e-9);
+    const auto& [row, regime, value, low, high, outside, shares, job] = answered->answers[i];
+    EXPECT_EQ(row.at("gpu"), i < 2 ? "gpu-a" : "gpu-c");
+    EXPECT_EQ(row.at("batch"), i % 2 == 0 ? "8" : "32");
+    EXPECT_NEAR(*job->cost / job->hours, 2 * (i < 2 ? 1 : 2), 1e-9);
   }
-  EXPECT_THAT(answered->notes, ElementsAre(HasSubstr("unknown (give them with --set): precision")));
+  EXPECT_THAT(answered->taken_as_unknown, ElementsAre("precision"));
 }
 
 TEST_F(Asked, AFlagThatSaysNothingIsRefusedByItsName) {
@@ -126,27 +133,27 @@ TEST_F(Asked, AFlagThatSaysNothingIsRefusedByItsName) {
 TEST_F(Asked, AModelWithTheFactsOfAKnownNetworkIsAskedByItsName) {
   const auto known = AskFor(25'100'000, 50, 16);
   ASSERT_TRUE(known.has_value()) << known.error().message;
-  EXPECT_EQ(known->result["answers"][0]["row"]["network"], "middle");
-  EXPECT_THAT(known->notes.front(), "mine.onnx has the facts of middle: asked as middle");
-  EXPECT_THAT(AskFor(69'000'000, 50, 16)->notes.front(),
-              HasSubstr("wide and alike: asked as wide, --network NAME"));
+  EXPECT_EQ(known->answers[0].row.at("network"), "middle");
+  EXPECT_THAT(notes_.front(), "mine.onnx has the facts of middle: asked as middle");
+  ASSERT_TRUE(AskFor(69'000'000, 50, 16));
+  EXPECT_THAT(notes_.front(), HasSubstr("wide and alike: asked as wide, --network NAME"));
   const auto other = AskFor(40'000'000, 50, 16);
   ASSERT_TRUE(other.has_value()) << other.error().message;
-  EXPECT_EQ(other->result["answers"][0]["row"]["network"], "mine.onnx");
-  EXPECT_FALSE(other->any);
-  EXPECT_THAT(other->text, HasSubstr("gpu-a: refused: "));
+  EXPECT_EQ(other->answers[0].row.at("network"), "mine.onnx");
+  EXPECT_EQ(other->answers[0].regime, "refused");
 }
 
 TEST_F(Asked, EnginesAreOfOneDeviceAndSeveralBatches) {
-  const auto one = Ask({.gpus = {"gpu-a"}, .network = "small", .as_engine = true});
+  const auto one = AskEngines({.gpus = {"gpu-a"}, .network = "small", .as_engine = true});
   ASSERT_TRUE(one.has_value()) << one.error().message;
-  EXPECT_THAT(one->text, AllOf(testing::StartsWith("emulated:base="), testing::EndsWith("batch=64\n")));
-  EXPECT_THAT(one->notes.back(), HasSubstr("batches are outside the data: batch 1 is"));
+  EXPECT_THAT(one->engines.front().engine,
+              AllOf(testing::StartsWith("emulated:base="), testing::EndsWith("batch=64")));
+  EXPECT_THAT(one->engines.front().outside, HasSubstr("batch 1 is"));
   const auto two =
-      Ask({.gpus = {"gpu-a", "gpu-b"}, .network = "small", .batches = {8, 64}, .as_engine = true});
+      AskEngines({.gpus = {"gpu-a", "gpu-b"}, .network = "small", .batches = {8, 64}, .as_engine = true});
   ASSERT_TRUE(two.has_value()) << two.error().message;
-  EXPECT_THAT(two->text, testing::StartsWith("gpu-a: emulated:"));
-  EXPECT_EQ(two->result["engines"].size(), 2U);
+  ASSERT_EQ(two->engines.size(), 2U);
+  EXPECT_EQ(two->engines[1].hardware, "gpu-b");
   EXPECT_THAT(RefusalOf({.gpus = {"gpu-a"}, .set = {"batch=8"}, .network = "small", .as_engine = true}),
               HasSubstr("say --batch, not --set batch"));
 }

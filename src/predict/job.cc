@@ -17,6 +17,8 @@
 namespace weir::predict {
 namespace {
 
+using results::FitResult;
+
 std::string InFolder(const std::string& folder, const std::string& file) {
   return folder.empty() || file.starts_with('/') ? file : folder + "/" + file;
 }
@@ -46,7 +48,7 @@ std::vector<char> Marked(const std::vector<Finding>& findings, bool (*kind)(std:
 
 // Keeps the rows of `made` that can be used; the others are counted, and become findings unless they are.
 void Sort(std::vector<Row> made, const std::vector<bool>& skipped, Checked& checked) {
-  Checked::Counts& counts = checked.counts;
+  FitResult& counts = checked.result;
   counts.rows = std::ssize(made);
   const std::vector<char> told = Marked(
       checked.findings, [](std::string_view fault) { return fault == Fault::kNotANumber; }, counts.rows);
@@ -74,13 +76,11 @@ Status DropOneHardwareTerms(Checked& checked) {
         std::ranges::find(checked.spec.terms, one.term, &Named::name) - checked.spec.terms.begin();
     for (Row& row : checked.rows) row.terms.erase(row.terms.begin() + term);
     checked.spec.DropTerm(one.term);
-    checked.findings.push_back(
-        {Fault::kOneHardware,
-         fmt::format("the term {} separates {} from all other hardware and nothing else: it is left out of "
-                     "the physical model",
-                     one.term, one.hardware),
-         {},
-         {}});
+    checked.findings.push_back(Finding::Of(
+        Fault::kOneHardware,
+        fmt::format("the term {} separates {} from all other hardware and nothing else: it is left out of "
+                    "the physical model",
+                    one.term, one.hardware)));
   }
   return {};
 }
@@ -88,11 +88,22 @@ Status DropOneHardwareTerms(Checked& checked) {
 Status CheckTimesOf(Checked& checked, uint64_t seed, int threads) {
   const Data data = Data::Make(checked.spec, checked.rows);
   std::vector<Finding> found = TRY(CheckTimes(data, Seed(seed).Stream("checks"), threads));
-  const std::vector<char> spoiled = Marked(found, SpoilsAFit, checked.counts.rows);
-  checked.counts.left_out += static_cast<int64_t>(std::erase_if(
+  const std::vector<char> spoiled = Marked(found, SpoilsAFit, checked.result.rows);
+  checked.result.left_out += static_cast<int64_t>(std::erase_if(
       checked.rows, [&](const Row& row) { return spoiled[static_cast<size_t>(row.place)] != 0; }));
   std::ranges::move(found, std::back_inserter(checked.findings));
   return {};
+}
+
+std::vector<FitResult::Finding> FindingsOf(const std::vector<Finding>& findings) {
+  std::vector<FitResult::Finding> list;
+  for (const Finding& finding : findings) {
+    FitResult::Finding& one = list.emplace_back();
+    one.fault = finding.fault;
+    one.what = EscapeBytes(finding.what);
+    for (const std::string& row : finding.rows) one.rows.push_back(EscapeBytes(row));
+  }
+  return list;
 }
 
 }  // namespace
@@ -111,6 +122,8 @@ Result<NamedSpec> ReadNamedSpec(const JobPaths& paths) {
 Result<Checked> ReadAndCheck(const JobPaths& named, uint64_t seed, int threads) {
   NamedSpec read = TRY(ReadNamedSpec(named));
   Checked checked{.spec = std::move(read.spec)};
+  checked.result.name = checked.spec.name;
+  checked.result.target = checked.spec.target;
   const JobPaths paths{.spec = named.spec, .data_dir = std::move(read.data_dir)};
   const Spec& spec = checked.spec;
   const std::string path = InFolder(paths.data_dir, spec.rows);
@@ -127,8 +140,8 @@ Result<Checked> ReadAndCheck(const JobPaths& named, uint64_t seed, int threads) 
     const std::string why = checked.findings.empty() ? "" : "; the first: " + checked.findings.front().what;
     return Fail(
         ErrorCode::kInvalidArgument,
-        fmt::format("{}: none of {} rows can be used{}{}", path, checked.counts.rows,
-                    checked.counts.skipped > 0 ? fmt::format(", {} are skipped", checked.counts.skipped) : "",
+        fmt::format("{}: none of {} rows can be used{}{}", path, checked.result.rows,
+                    checked.result.skipped > 0 ? fmt::format(", {} are skipped", checked.result.skipped) : "",
                     why));
   }
   std::ranges::move(CheckExpectations(checked.rows), std::back_inserter(checked.findings));
@@ -136,14 +149,17 @@ Result<Checked> ReadAndCheck(const JobPaths& named, uint64_t seed, int threads) 
   TRY_STATUS(CheckTimesOf(checked, seed, threads));
   if (spec.networks && spec.networks->file.empty())
     checked.facts.networks = TRY_CONTEXT(NetworkFactsOf(spec, checked.table), path);
+  checked.result.usable = std::ssize(checked.rows);
+  checked.result.findings = FindingsOf(checked.findings);
   return checked;
 }
 
 Result<FitJob> FitFromFiles(const JobPaths& paths, const FitJobOptions& options) {
   Checked checked = TRY(ReadAndCheck(paths, options.fit.seed, options.fit.threads));
-  std::vector<results::FitResult::LearningPoint> learning;
+  FitResult result = std::move(checked.result);
+  result.usable.reset();
   if (options.learning_curve) {
-    learning = TRY_CONTEXT(
+    result.learning_curve = TRY_CONTEXT(
         LearningCurve(
             {.spec = checked.spec, .facts = checked.facts, .table = checked.table, .rows = checked.rows},
             options.fit),
@@ -152,10 +168,43 @@ Result<FitJob> FitFromFiles(const JobPaths& paths, const FitJobOptions& options)
   Predictor predictor = TRY_CONTEXT(
       Predictor::Fit(std::move(checked.spec), std::move(checked.facts), std::move(checked.rows), options.fit),
       paths.spec);
-  return FitJob{.predictor = std::move(predictor),
-                .findings = std::move(checked.findings),
-                .counts = checked.counts,
-                .learning = std::move(learning)};
+  result.fitted = predictor.rows();
+  result.splits = predictor.splits();
+  result.models = predictor.Explain();
+  return FitJob{std::move(predictor), std::move(result)};
+}
+
+std::string ScoredCsv(std::span<const Prediction> predictions) {
+  std::string text = "row_id,prediction,low,high,regime,outside\n";
+  const auto number = [](const std::optional<double>& value) {
+    return value ? fmt::format("{:.6g}", *value) : std::string();
+  };
+  for (const Prediction& prediction : predictions) {
+    const std::vector<std::string> cells = {prediction.id,
+                                            number(prediction.value),
+                                            number(prediction.low),
+                                            number(prediction.high),
+                                            std::string(ToString(prediction.regime)),
+                                            prediction.outside};
+    text += CsvLine(cells);
+  }
+  return text;
+}
+
+results::PredictResult MakePredictResult(const Predictor& predictor,
+                                         std::span<const Prediction> predictions) {
+  results::PredictResult result{.name = predictor.spec().name,
+                                .target = predictor.spec().target,
+                                .rows = std::ssize(predictions),
+                                .refusals = {}};
+  for (const Prediction& prediction : predictions) {
+    const Regime regime = prediction.regime;
+    ++(regime == Regime::kInside    ? result.inside
+       : regime == Regime::kOutside ? result.outside
+                                    : result.refused);
+    if (regime == Regime::kRefused) ++result.refusals[EscapeBytes(prediction.outside)];
+  }
+  return result;
 }
 
 }  // namespace weir::predict

@@ -1,4 +1,4 @@
-// The work of `weir fit` and `weir predict`, from files to text and results, without printing.
+// The work of `weir fit` and `weir predict`, from files to results, without printing.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,7 @@ struct Checked {
   Table table;            // all rows
   std::vector<Row> rows;  // those that can be used
   std::vector<Finding> findings;
-  struct Counts {
-    int64_t rows = 0, skipped = 0, unusable = 0, left_out = 0;  // left out for a finding
-  } counts;
+  results::FitResult result;  // of the check
 };
 
 // Reads and checks rows. Copies and rows with a wrong unit are left out; other findings are reported only.
@@ -44,9 +42,10 @@ Result<Checked> ReadAndCheck(const JobPaths& paths, uint64_t seed, int threads);
 
 struct FitJob {
   Predictor predictor;
-  std::vector<Finding> findings;
-  Checked::Counts counts;
-  std::vector<results::FitResult::LearningPoint> learning;  // if it was asked for
+  // The scores of every candidate by split, and of the mixture by hardware, network and count; its errors
+  // over the range of times; the worst rows; the learning curve if it was asked for; findings; the models as
+  // text.
+  results::FitResult result;
 };
 struct FitJobOptions {
   FitOptions fit;
@@ -54,13 +53,6 @@ struct FitJobOptions {
 };
 // Reads, checks and fits.
 Result<FitJob> FitFromFiles(const JobPaths& paths, const FitJobOptions& options);
-
-std::string CheckText(const Checked& checked);
-results::FitResult MakeCheckResult(const Checked& checked);
-std::string FitText(const FitJob& job);
-// Returns the scores of every candidate by split, and of the mixture by hardware, network and count; its
-// errors over the range of times; the worst rows; the learning curve; findings; the models as text.
-results::FitResult MakeFitResult(const FitJob& job);
 
 // Returns the columns row_id,prediction,low,high,regime,outside; a refused row has no numbers.
 std::string ScoredCsv(std::span<const Prediction> predictions);

@@ -49,13 +49,13 @@ class Job : public testing::Test {
 TEST_F(Job, FitsFilesAndTellsHowWell) {
   const auto job = Fit({.fit = {.estimator = "physical"}, .learning_curve = true});
   ASSERT_TRUE(job.has_value()) << job.error().message;
-  EXPECT_EQ(job->counts.rows, 216);
+  EXPECT_EQ(job->result.rows, 216);
   EXPECT_EQ(job->predictor.rows(), 216);
-  EXPECT_THAT(job->findings, testing::IsEmpty());
+  EXPECT_THAT(job->result.findings, testing::IsEmpty());
   ASSERT_EQ(job->predictor.splits().size(), 4U);
   EXPECT_EQ(job->predictor.splits().front().score.rows, 216);
 
-  const Json json = MakeFitResult(*job).ToJson();
+  const Json json = job->result.ToJson();
   const Json& inside = json["splits"][0];
   EXPECT_LT(inside["mean_percent"].get<double>(), 5);
   EXPECT_EQ(inside["by_hardware"].size(), 6U);
@@ -67,7 +67,6 @@ TEST_F(Job, FitsFilesAndTellsHowWell) {
   ASSERT_EQ(json["learning_curve"].size(), 3U);
   EXPECT_EQ(json["learning_curve"].back()["fitted"], 162);
   EXPECT_EQ(json["learning_curve"].back()["answered_percent"], 100);
-  EXPECT_THAT(FitText(*job), HasSubstr("made: 216 rows; 0 skipped, 0 unusable, 0 left out"));
 }
 
 TEST_F(Job, TellsBadRowsApartAndFitsTheOthers) {
@@ -84,12 +83,11 @@ TEST_F(Job, TellsBadRowsApartAndFitsTheOthers) {
   EXPECT_THAT(Found(checked->findings, Fault::kUnusable), ElementsAre("nogpu", "zero"));
   EXPECT_THAT(Found(checked->findings, Fault::kNotANumber), ElementsAre("nan"));
   EXPECT_THAT(Found(checked->findings, Fault::kUnit), Contains("milli"));
-  EXPECT_EQ(checked->counts.unusable, 3);
+  EXPECT_EQ(checked->result.unusable, 3);
   // The first of the two rows "copy" stays until its time is held against its peers.
-  EXPECT_EQ(checked->counts.rows, 222);
-  EXPECT_EQ(std::ssize(checked->rows) + checked->counts.left_out + checked->counts.unusable, 222);
-  EXPECT_THAT(CheckText(*checked), HasSubstr("unusable             2  e.g. nogpu: gpu \"gpu-z\" is not in"));
-  EXPECT_EQ(MakeCheckResult(*checked).findings.size(), checked->findings.size());
+  EXPECT_EQ(checked->result.rows, 222);
+  EXPECT_EQ(std::ssize(checked->rows) + checked->result.left_out + checked->result.unusable, 222);
+  EXPECT_EQ(checked->result.findings.size(), checked->findings.size());
 }
 
 TEST_F(Job, TellsOfTwoRowsOfOneId) {
@@ -106,8 +104,8 @@ TEST_F(Job, ATimeThatCannotBeIsNotLearned) {
   const auto checked = Check();
   ASSERT_TRUE(checked.has_value()) << checked.error().message;
   EXPECT_THAT(Found(checked->findings, Fault::kUnusable), ElementsAre("fast", "slow", "half"));
-  const std::string text = CheckText(*checked);
-  EXPECT_THAT(text, HasSubstr("items_per_s is \"1e307\", which is 1e-304 ms, no possible time"));
+  EXPECT_THAT(checked->result.findings.front().what,
+              HasSubstr("items_per_s is \"1e307\", which is 1e-304 ms, no possible time"));
 }
 
 TEST_F(Job, SaysTheFirstReasonWhereNoRowIsLeft) {

@@ -12,13 +12,13 @@
 
 #include "predict/estimators/candidates.h"
 #include "predict/estimators/tune_kernel.h"
-#include "predict/median.h"
 #include "predict/parallel.h"
 #include "predict/predictor.h"
 #include "predict/table/contains.h"
 #include "predict/validation/evaluation.h"
 #include "predict/validation/fold_facts.h"
 #include "predict/validation/importance.h"
+#include "stats/median.h"
 
 namespace weir::predict {
 namespace {
@@ -191,7 +191,7 @@ Status Predictor::LearnSpread(const CrossValidation& validation, std::span<const
   double held = 0;
   for (size_t i = 0; i < misses.size(); ++i) held += std::abs(misses[i]) <= half_widths[i] ? 1 : 0;
   scored.interval_coverage_percent = 100 * held / static_cast<double>(misses.size());
-  scored.interval_half_width_percent = 100 * Median(std::move(half_widths));
+  scored.interval_half_width_percent = 100 * stats::Median(std::move(half_widths));
   scored.interval_score_of_constant = score_of_constant;
   return {};
 }

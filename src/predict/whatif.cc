@@ -28,10 +28,9 @@ std::optional<double> NumberIn(const Settings& row, const std::string& column) {
   return number ? std::optional(*number) : std::nullopt;
 }
 
-// Fits the line of least relative error through times of batches by the normal equations: least squares of
-// base / t + per_item * b / t - 1. A negative part becomes 0.
-void FitLine(const std::vector<int>& batches, const std::vector<double>& times,
-             results::PredictEngines::Engine& engine) {
+// Returns the line of least relative error through times of batches, by the normal equations: least squares
+// of base / t + per_item * b / t - 1. A negative part becomes 0.
+results::PredictEngines::Line LineThrough(const std::vector<int>& batches, const std::vector<double>& times) {
   double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
   for (size_t i = 0; i < times.size(); ++i) {
     const double x = 1 / times[i], y = batches[i] / times[i];
@@ -43,33 +42,19 @@ void FitLine(const std::vector<int>& batches, const std::vector<double>& times,
   }
   const double determinant = aa * bb - ab * ab;
   const bool is_line = determinant > 1e-12 * aa * bb;  // otherwise the batches are all but one
-  if (is_line) {
-    engine.base_ms = (a * bb - b * ab) / determinant;
-    engine.per_item_ms = (b * aa - a * ab) / determinant;
+  double base = is_line ? (a * bb - b * ab) / determinant : 0;
+  double per_item = is_line ? (b * aa - a * ab) / determinant : b / bb;
+  if (base <= 0) {
+    base = 0;
+    per_item = b / bb;
+  } else if (per_item < 0) {
+    base = a / aa;
+    per_item = 0;
   }
-  if (!is_line || engine.base_ms <= 0) {
-    engine.base_ms = 0;
-    engine.per_item_ms = b / bb;
-  } else if (engine.per_item_ms < 0) {
-    engine.base_ms = a / aa;
-    engine.per_item_ms = 0;
-  }
-  for (size_t i = 0; i < times.size(); ++i) {
-    const double time = engine.base_ms + engine.per_item_ms * batches[i];
-    engine.greatest_error = std::max(engine.greatest_error, std::abs(time / times[i] - 1));
-  }
-}
-
-std::string EngineText(const std::vector<int>& batches, const results::PredictEngines::Engine& engine) {
-  return fmt::format("emulated:base={:.6f}ms,per_item={:.6f}ms,batch={}", engine.base_ms, engine.per_item_ms,
-                     std::ranges::max(batches));
-}
-
-// Returns the line through an end of the predictions' intervals.
-results::PredictEngines::Line EndOf(const std::vector<int>& batches, const std::vector<double>& times) {
-  results::PredictEngines::Engine end;
-  FitLine(batches, times, end);
-  return {.engine = EngineText(batches, end), .base_ms = end.base_ms, .per_item_ms = end.per_item_ms};
+  return {.engine = fmt::format("emulated:base={:.6f}ms,per_item={:.6f}ms,batch={}", base, per_item,
+                                std::ranges::max(batches)),
+          .base_ms = base,
+          .per_item_ms = per_item};
 }
 
 }  // namespace
@@ -236,23 +221,16 @@ Result<results::PredictEngines::Engine> AsEngine(const Predictor& predictor, con
     slow.push_back(times.back() * (rate ? *p.value / *p.low : *p.high / *p.value));
     if (p.regime == Regime::kOutside && engine.batches_outside++ == 0) engine.outside = p.outside;
   }
-  FitLine(batches, times, engine);
-  engine.engine = EngineText(batches, engine);
-  engine.fast = EndOf(batches, fast);
-  engine.slow = EndOf(batches, slow);
+  const auto line = LineThrough(batches, times);
+  engine.engine = line.engine;
+  engine.base_ms = line.base_ms;
+  engine.per_item_ms = line.per_item_ms;
+  for (size_t i = 0; i < times.size(); ++i)
+    engine.greatest_error = std::max(engine.greatest_error,
+                                     std::abs((line.base_ms + line.per_item_ms * batches[i]) / times[i] - 1));
+  engine.fast = LineThrough(batches, fast);
+  engine.slow = LineThrough(batches, slow);
   return engine;
-}
-
-std::string ShareText(const std::map<std::string, double>& shares) {
-  std::vector<std::pair<double, std::string>> parts;
-  for (const auto& [name, share] : shares) {
-    if (share >= 0.01) parts.emplace_back(share, name);
-  }
-  std::ranges::sort(parts, std::greater());
-  std::string text;
-  for (const auto& [share, name] : parts)
-    text += fmt::format("{}{:.0f} % {}", text.empty() ? "" : ", ", 100 * share, name);
-  return text;
 }
 
 }  // namespace weir::predict

@@ -60,8 +60,4 @@ Result<results::PredictAnswers::Job> TimeOfJob(const Spec& spec, const Settings&
 Result<results::PredictEngines::Engine> AsEngine(const Predictor& predictor, const Settings& row,
                                                  const std::vector<int>& batches);
 
-// "62 % memory, 30 % tensor, 8 % launch": shares of the physical terms by name, largest first, those under
-// 1 % left out.
-std::string ShareText(const std::map<std::string, double>& shares);
-
 }  // namespace weir::predict

@@ -176,10 +176,5 @@ TEST(AsEngine, IsTheLineThroughTheTimesOfBatches) {
               HasSubstr("no column \"precison\"; it uses bandwidth, batch"));
 }
 
-TEST(ShareText, BeginsWithTheLargestAndLeavesOutTheSmall) {
-  EXPECT_EQ(ShareText({{"compute", 0.3}, {"memory", 0.695}, {"step", 0.005}}), "70 % memory, 30 % compute");
-  EXPECT_EQ(ShareText({}), "");
-}
-
 }  // namespace
 }  // namespace weir::predict

@@ -10,7 +10,6 @@
 #include "predict/estimators/physical.h"
 #include "predict/estimators/trees.h"
 #include "predict/interval/spread.h"
-#include "predict/median.h"
 #include "predict/predictor_file.h"
 #include "predict/validation/cross_validation.h"
 
@@ -263,14 +262,6 @@ TEST(Spread, IsNoWiderThanWhatNearlyAllWereMissedBy) {
   const double both = learned->spread.HalfWidth(std::vector<float>{1, 1});
   EXPECT_GE(both, one);
   EXPECT_LT(both, 0.4);
-}
-
-TEST(WeightedQuantile, IsWhereThePartOfTheImportanceLies) {
-  const std::vector<double> values = {3, 1, 2}, alike = {1, 1, 1}, one = {8, 1, 1};
-  EXPECT_EQ(WeightedQuantile(values, alike, 0.5), 2);
-  EXPECT_EQ(WeightedQuantile(values, one, 0.5), 3);
-  EXPECT_EQ(WeightedQuantile(values, one, 0.1), 1);
-  EXPECT_EQ(WeightedQuantile(values, one, 1.0), 3);
 }
 
 TEST(LossOf, IsTheMeanAndTheMedianByImportance) {

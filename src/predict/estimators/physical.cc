@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "predict/median.h"
 #include "predict/validation/importance.h"
+#include "stats/median.h"
 
 namespace weir::predict {
 namespace {
@@ -137,7 +137,7 @@ std::vector<double> Start(const std::vector<Row>& rows, std::span<const int> use
       if (row.terms[k] > 0) ratios.push_back(*row.time / row.terms[k]);
     }
     if (ratios.empty()) continue;
-    start[k] = Median(std::move(ratios)) / static_cast<double>(n);
+    start[k] = stats::Median(std::move(ratios)) / static_cast<double>(n);
   }
   return start;
 }
@@ -153,7 +153,7 @@ std::vector<double> AtLevel(std::vector<double> weights, const std::vector<Row>&
   }
   if (ratios.empty()) return weights;
   const auto count = static_cast<double>(ratios.size());
-  const double level = std::exp(Median(std::move(ratios)) * count / (count + 1));
+  const double level = std::exp(stats::Median(std::move(ratios)) * count / (count + 1));
   for (double& weight : weights) weight *= level;
   return weights;
 }

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "predict/median.h"
+#include "stats/median.h"
 
 namespace weir::predict {
 namespace {
@@ -77,7 +77,7 @@ Result<Trees> Trees::Fit(std::span<const float> x, int columns, std::span<const 
   Trees trees;
   trees.columns_ = columns;
   std::vector<float> centred(y.begin(), y.end());
-  trees.base_ = Median(centred);
+  trees.base_ = stats::Median(centred);
   std::ranges::transform(y, centred.begin(),
                          [&](float value) { return value - static_cast<float>(trees.base_); });
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "predict/median.h"
+#include "stats/median.h"
 #include "stats/summary.h"
 
 namespace weir::predict {
@@ -26,7 +26,7 @@ double WithinLimits(double half_width, double greatest) {
 // Returns the (n + 1) coverage / n quantile of conformal prediction.
 double Conformal(std::span<const double> scores, std::span<const double> importance, double coverage) {
   const auto n = static_cast<double>(scores.size());
-  return WeightedQuantile(scores, importance, std::min(1.0, coverage * (n + 1) / n));
+  return stats::WeightedQuantile(scores, importance, std::min(1.0, coverage * (n + 1) / n));
 }
 
 }  // namespace

@@ -228,15 +228,12 @@ Status ReadAll(const Node& root, const Place& top, Spec& spec) {
                       {"optional", Into(spec.optional, ReadNamed)},
                       {"memory", with(ReadMemory)},
                       {"splits", with(ReadSplits)}}));
-  const auto wants = [&](bool there, const char* key) -> Status {
-    return there ? Status() : Refuse(top, fmt::format("the key {} is missing", key));
-  };
-  TRY_STATUS(wants(!spec.name.empty(), "predict"));
-  TRY_STATUS(wants(!spec.rows.empty(), "rows"));
-  TRY_STATUS(wants(!spec.id.empty(), "id"));
-  TRY_STATUS(wants(!spec.target.empty(), "target"));
-  TRY_STATUS(wants(!spec.terms.empty(), "terms"));
-  TRY_STATUS(wants(!spec.numbers.empty(), "numbers"));
+  const std::pair<const char*, bool> wanted[] = {
+      {"predict", !spec.name.empty()},  {"rows", !spec.rows.empty()},   {"id", !spec.id.empty()},
+      {"target", !spec.target.empty()}, {"terms", !spec.terms.empty()}, {"numbers", !spec.numbers.empty()}};
+  for (const auto& [key, is_there] : wanted) {
+    if (!is_there) return Refuse(top, fmt::format("the key {} is missing", key));
+  }
   if (spec.hardware && !spec.hardware->group.empty()) {
     return Refuse(PlaceOf(root["hardware"], "hardware.group"), "is for networks only");
   }

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/file.h"
-#include "predict/table/trials.h"
+#include "record/trials.h"
 
 namespace weir::predict {
 namespace {
@@ -83,29 +83,6 @@ Result<Csv> ReadCsv(const std::string& path) {
   return TRY_CONTEXT(ParseCsv(bytes.text(), kTableLimits), path);
 }
 
-Csv PickRows(const Csv& csv, std::span<const int64_t> rows) {
-  Csv picked{.columns = csv.columns, .cells = {}, .lines = {}};
-  for (const int64_t row : rows) {
-    const auto cells = csv.row(row);
-    picked.cells.insert(picked.cells.end(), cells.begin(), cells.end());
-    picked.lines.push_back(csv.lines[static_cast<size_t>(row)]);
-  }
-  return picked;
-}
-
-Csv WithColumn(Csv csv, const std::string& column, const std::string& text) {
-  const size_t before = csv.columns.size();
-  const auto place = static_cast<size_t>(std::ranges::find(csv.columns, column) - csv.columns.begin());
-  if (place == before) csv.columns.push_back(column);
-  std::vector<std::string> cells;
-  for (size_t i = 0; i < csv.cells.size(); ++i) {
-    cells.push_back(i % before == place ? text : std::move(csv.cells[i]));
-    if (place == before && i % before + 1 == before) cells.push_back(text);
-  }
-  csv.cells = std::move(cells);
-  return csv;
-}
-
 Csv WithIds(Csv csv, const std::string& id) {
   if (std::ranges::find(csv.columns, id) != csv.columns.end()) return csv;
   csv = WithColumn(std::move(csv), id, "");
@@ -117,7 +94,7 @@ Csv WithIds(Csv csv, const std::string& id) {
 Result<Csv> ReadRows(const std::string& path) {
   if (!path.ends_with(".jsonl")) return ReadCsv(path);
   const Bytes bytes = TRY(ReadFile(path, kMaxTableBytes));
-  return TRY_CONTEXT(ParseTrials(bytes.text()), path);
+  return TRY_CONTEXT(record::ParseTrials(bytes.text(), kTableLimits), path);
 }
 
 }  // namespace weir::predict

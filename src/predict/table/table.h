@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -48,12 +47,6 @@ inline constexpr CsvLimits kTableLimits{.max_cells = 50'000'000};  // 2 GB with 
 Result<Csv> ReadCsv(const std::string& path);
 // Reads a CSV, or a study's journal if the name ends in .jsonl.
 Result<Csv> ReadRows(const std::string& path);
-
-// Returns those rows, in this order.
-Csv PickRows(const Csv& csv, std::span<const int64_t> rows);
-
-// Sets the column to one text in every row. Adds the column if the table lacks it.
-Csv WithColumn(Csv csv, const std::string& column, const std::string& text);
 
 // Adds the column `id` with the numbers of the lines, if the table lacks it.
 Csv WithIds(Csv csv, const std::string& id);

@@ -12,11 +12,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "predict/median.h"
 #include "predict/table/contains.h"
 #include "predict/validation/cross_validation.h"
 #include "predict/validation/kinks.h"
 #include "predict/validation/splits.h"
+#include "stats/median.h"
 
 namespace weir::predict {
 namespace {
@@ -80,7 +80,7 @@ std::vector<std::pair<int64_t, double>> Breaches(const Law& law, const Table& ta
     std::vector<double> ratios;
     for (const auto& [row, ratio] : members) ratios.push_back(ratio);
     // The higher one of two counts as wrong; one alone has no peers.
-    const double usual = members.size() == 2 ? std::ranges::min(ratios) : Median(ratios);
+    const double usual = members.size() == 2 ? std::ranges::min(ratios) : stats::Median(ratios);
     for (const auto& [row, ratio] : members) {
       if (std::abs(ratio - usual) > std::log(kFactOff)) breaches.emplace_back(row, std::exp(ratio - usual));
     }
@@ -153,7 +153,7 @@ class TimeChecks {
         if (Alike(*peer, row)) times.push_back(*peer->time);
       }
       if (times.empty()) continue;
-      const double efficiency = Median(times) / *row.time;
+      const double efficiency = stats::Median(times) / *row.time;
       if (efficiency >= kWorstScaling && efficiency <= kBestScaling) continue;
       findings.push_back(Finding::Of(
           Fault::kScaling,
@@ -166,14 +166,12 @@ class TimeChecks {
 
   void Kinks(std::vector<Finding>& findings) const {
     for (const Kink& kink : FindKinks(data_)) {
-      Finding finding{
+      Finding finding = Finding::Of(
           Fault::kKink,
           fmt::format("{} ({}): {} of {} configurations take {:.2g} times longer from {:g} to {:g} "
                       "devices than elsewhere: check its links; larger counts get wider intervals",
                       kink.hardware, kink.machine, kink.rows.size(), kink.configurations, kink.factor,
-                      kink.from, kink.to),
-          {},
-          {}};
+                      kink.from, kink.to));
       for (const int i : kink.rows) {
         finding.rows.push_back(data_.rows[static_cast<size_t>(i)].id);
         finding.places.push_back(data_.rows[static_cast<size_t>(i)].place);
@@ -201,7 +199,7 @@ class TimeChecks {
         sizes[i] = std::abs(misses[i]);
       }
       // 1.4826 median absolute deviations are a standard deviation of a normal distribution.
-      const double limit = std::max(std::log(kFarFactor), kFarDeviations * 1.4826 * Median(sizes));
+      const double limit = std::max(std::log(kFarFactor), kFarDeviations * 1.4826 * stats::Median(sizes));
       std::vector<char> far(data_.rows.size(), 0);
       for (size_t i = 0; i < misses.size(); ++i) {
         const auto row = static_cast<size_t>(validation.row[i]);
@@ -251,7 +249,7 @@ std::vector<Finding> CheckFacts(const Spec& spec, const Facts& facts, const Tabl
   for (const auto& [join, table] :
        {std::pair(&spec.hardware, &facts.hardware), std::pair(&spec.networks, &facts.networks)}) {
     for (const OddCell& cell : OddCells(*table))
-      findings.push_back({Fault::kNotANumber, fmt::format("{}, {}", (*join)->file, cell.what), {}, {}});
+      findings.push_back(Finding::Of(Fault::kNotANumber, fmt::format("{}, {}", (*join)->file, cell.what)));
   }
   if (!spec.hardware || facts.hardware.rows() == 0) return findings;
   const int key = rows.Column(spec.hardware->key), name = facts.hardware.Column(spec.hardware->table_key);
@@ -267,13 +265,11 @@ std::vector<Finding> CheckFacts(const Spec& spec, const Facts& facts, const Tabl
   for (const auto& [place, breach] : breaches) {
     if (breach.first < 2) continue;
     const std::string_view gpu = facts.hardware.Cell(place.first, name);
-    Finding finding{
+    Finding finding = Finding::Of(
         Fault::kHardwareFact,
         fmt::format(
             "hardware {}: {} is {:.2g} times what others of its kind have: correct the hardware table", gpu,
-            place.second, breach.second),
-        {},
-        {}};
+            place.second, breach.second));
     for (int64_t row = 0; row < rows.rows() && key >= 0 && id >= 0; ++row) {
       if (rows.Cell(row, key) != gpu) continue;
       finding.rows.emplace_back(rows.Cell(row, id));

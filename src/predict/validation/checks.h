@@ -41,6 +41,7 @@ struct Finding {
   std::vector<std::string> rows;  // ids
   std::vector<int64_t> places;    // of the rows in their table, from 0: a copy may have the id of its row
 
+  static Finding Of(std::string_view fault, std::string what) { return {fault, std::move(what), {}, {}}; }
   static Finding Of(std::string_view fault, std::string what, std::string_view row, int64_t place) {
     return {fault, std::move(what), {std::string(row)}, {place}};
   }

@@ -8,9 +8,9 @@
 #include <limits>
 #include <optional>
 
-#include "predict/median.h"
 #include "predict/parallel.h"
 #include "predict/table/contains.h"
+#include "stats/median.h"
 
 namespace weir::predict {
 namespace {
@@ -96,7 +96,7 @@ double LossOf(std::span<const double> log_predicted, std::span<const double> log
     sum += importance[i] * errors[i];
     total += importance[i];
   }
-  return sum / total + WeightedQuantile(errors, importance, 0.5);
+  return sum / total + stats::WeightedQuantile(errors, importance, 0.5);
 }
 
 std::vector<double> CrossValidation::Mixture() const {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "predict/median.h"
 #include "predict/table/dataset.h"
 #include "predict/validation/splits.h"
+#include "stats/median.h"
 
 namespace weir::predict {
 
@@ -36,7 +36,7 @@ inline double Reach(const std::vector<Row>& rows, const std::vector<Fold>& folds
     for (const int i : fold.train) seen = std::max(seen, rows[static_cast<size_t>(i)].devices);
     for (const int i : fold.test) distances.push_back(std::log2(rows[static_cast<size_t>(i)].devices / seen));
   }
-  return std::max(1.0, Median(std::move(distances)));
+  return std::max(1.0, stats::Median(std::move(distances)));
 }
 
 }  // namespace weir::predict

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "predict/median.h"
 #include "predict/table/contains.h"
+#include "stats/median.h"
 
 namespace weir::predict {
 namespace {
@@ -91,7 +91,8 @@ std::vector<Kink> FindKinks(const Data& data) {
         for (const auto& [other, its] : jumps) {
           if (other != machine) others.push_back(its.log);
         }
-        if (!others.empty()) apart[machine].push_back({jump.log - Median(std::move(others)), jump.row});
+        if (!others.empty())
+          apart[machine].push_back({jump.log - stats::Median(std::move(others)), jump.row});
       }
     }
     for (auto& [machine, jumps] : apart) {
@@ -109,7 +110,7 @@ std::vector<Kink> FindKinks(const Data& data) {
         logs.push_back(jump.log);
       }
       if (static_cast<double>(logs.size()) < kShare * static_cast<double>(jumps.size())) continue;
-      kink.factor = std::exp(Median(std::move(logs)));
+      kink.factor = std::exp(stats::Median(std::move(logs)));
       kinks.push_back(std::move(kink));
     }
   }

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace weir::predict {
+namespace weir::stats {
 
 // Returns the median; for an even count the upper of the middle two. REQUIRES: at least one value.
 template <typename T>
@@ -44,4 +44,4 @@ inline double WeightedQuantile(std::span<const double> values, std::span<const d
   return first->first;
 }
 
-}  // namespace weir::predict
+}  // namespace weir::stats
