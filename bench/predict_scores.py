@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Scores `weir fit` and `weir predict --in` on rows that the fit did not see: the tables of docs/prediction.md.
 
-    bench/predict_scores.py DATA [--alone | --folds] [--seeds 3] [--program build/release/weir] [SET ...]
+    bench/predict_scores.py DATA [--alone | --folds] [--cell CELL ...] [--seeds 3] [--program build/release/weir] [SET ...]
 
 DATA holds the rows of the SPECs of studies/predict and the tables of facts. Each set is fitted once for each cell and seed: without 15 % of
 the rows by hash (another hash for each seed), without the larger counts, without some whole GPUs, without some whole families of networks.
 Rows of a benchmark, accuracy target, scenario and unit without a row in the fit are not predicted. Columns that hold the target in another
-form are removed. --alone leaves out each GPU that has a hundredth of the rows. --folds leaves out each row once, a twelfth at a time.
+form are removed. --alone leaves out each GPU that has a hundredth of the rows. --folds leaves out each row once, a twelfth at a time. --cell
+random, count, gpu or network fits that one alone.
 
 Printed, as mean and spread over the seeds: the median and the 90 % quantile of |log(predicted / measured)| and exp of its mean, each less 1,
 in %; the mean absolute percentage error; the share of intervals that hold, inside and outside; the interval score over that of an interval of
@@ -156,6 +157,8 @@ def measure(asked, name):
     for seed in range(1, asked.seeds + 1):
         pooled = collections.defaultdict(list)
         for cell, left_out in cells_of(rows, SETS[name], asked.how, seed):
+            if asked.cells and cell not in asked.cells:
+                continue
             pairs, spent = predict(asked.program, asked.data, name, cell, rows_file, rows, left_out, seed)
             pooled[cell] += pairs
             seconds[cell].append(spent)
@@ -172,6 +175,7 @@ def main():
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("--alone", dest="how", action="store_const", const="alone", default="cells")
     parser.add_argument("--folds", dest="how", action="store_const", const="folds")
+    parser.add_argument("--cell", dest="cells", action="append", help="fit these cells alone")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--program", default=ROOT / "build/release/weir")
     parser.add_argument("sets", nargs="*", metavar="SET", choices=[*SETS, []])

@@ -79,8 +79,14 @@ def test_a_network_that_is_in_no_table(weir, trained):
     asked = ["--gpu", "A100-SXM4-80GB", "--network", "mine", "--batch", 16]
     answer, = ask(weir, trained, *asked, "--set", "precision=fp32", "params_m=80", "fwd_gflops_per_unit=30", "activations_m_per_unit=40", "depth=100", "blocks=30")
     assert answer["regime"] == "outside" and "network mine was never measured" in answer["outside"] and "is nearest" in answer["outside"]
+    # On hardware that is new, too, no less is unknown.
+    both, = ask(weir, trained, "--gpu", "H200-SXM-141GB", *asked[2:], "--set", "precision=fp32", "params_m=80", "fwd_gflops_per_unit=30",
+                "activations_m_per_unit=40", "depth=100", "blocks=30")
+    assert both["high"] / both["low"] > 0.99 * answer["high"] / answer["low"]
     refused, = ask(weir, trained, *asked, *PRECISION, status=2)
-    assert "is not in the network table; add it to networks.csv, or its facts to the row" in refused["outside"]
+    assert "; add it to networks.csv, or give its facts: " in refused["outside"] and "params_m" in refused["outside"]
+    misspelt, = ask(weir, trained, "--gpu", "A100-SXM4-80GB", "--network", "resnet-50", "--batch", 16, *PRECISION, status=2)
+    assert "is not in the network table (is it resnet50?)" in misspelt["outside"]
 
 
 def test_three_own_runs_on_a_new_card(weir, trained, tmp_path):

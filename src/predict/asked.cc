@@ -72,7 +72,8 @@ class RowOfFlags {
         {!asked_.batches.empty(), !spec_.batch.empty(), "batch", "--batch"}};
     for (const auto& [is_asked, is_known, what, flag] : uses) {
       if (is_asked && !is_known)
-        return Refuse(fmt::format("this predictor knows no {}: leave out {}", what, flag));
+        return Refuse(fmt::format("this predictor knows no {}: leave out {}; it uses the columns {}", what,
+                                  flag, fmt::join(ColumnsOf(spec_), ", ")));
     }
     return {};
   }

@@ -67,6 +67,20 @@ int Predictor::SpreadColumns(const Spec& spec) {
   return static_cast<int>(spec.numbers.size() + spec.categories.size()) + 2;
 }
 
+Predictor::Guess Predictor::GuessOf(const Model& model, const View& view) const {
+  Guess guess;
+  std::vector<double> logs;
+  for (const auto& [index, weight] : model.mixture) {
+    const Estimator& estimator = estimators_[static_cast<size_t>(index)];
+    logs.push_back(estimator.LogTime(view));
+    guess.log_time += weight * logs.back();
+    if (const Physical* physical = estimator.physical(); physical && guess.shares.empty())
+      guess.shares = physical->Shares(view.row);
+  }
+  guess.half = model.spread.HalfWidth(SpreadInput(view, logs));
+  return guess;
+}
+
 Prediction Predictor::PredictRow(const Row& row) const {
   Prediction prediction{.id = row.id};
   const Applicability::Position position = known_.PositionOf(spec(), data_->encoder, row);
@@ -76,21 +90,15 @@ Prediction Predictor::PredictRow(const Row& row) const {
     prediction.outside = row.problem + (both ? "; " : "") + position.refusal;
     return prediction;
   }
-  const Model& model = ModelOf(position.split);
   const std::vector<float> numbers = data_->encoder.Coordinates(row);
   const std::vector<int> codes = data_->encoder.Codes(row);
   const View view{row, numbers, codes};
-  double log_time = 0;
-  std::vector<double> logs;
-  for (const auto& [index, weight] : model.mixture) {
-    const Estimator& estimator = estimators_[static_cast<size_t>(index)];
-    logs.push_back(estimator.LogTime(view));
-    log_time += weight * logs.back();
-    if (const Physical* physical = estimator.physical(); physical && prediction.shares.empty()) {
-      prediction.shares = physical->Shares(row);
-    }
-  }
-  double half = position.widen * WidenByCount(row) * model.spread.HalfWidth(SpreadInput(view, logs));
+  const Guess guess = GuessOf(ModelOf(position.split), view);
+  double log_time = guess.log_time, half = guess.half;
+  prediction.shares = guess.shares;
+  // A new network on new hardware is no better known than on hardware that was measured.
+  if (position.is_new_network) half = std::max(half, GuessOf(ModelOf(Split::kNetwork), view).half);
+  half *= position.widen * WidenByCount(row);
   if (position.is_unvalidated) half = std::max(half, BorrowedHalfWidth());
   half += position.add;
   if (const auto shift = shifts_.find(row.hardware); shift != shifts_.end()) {

@@ -86,6 +86,12 @@ class Predictor {
   const Model& ModelOf(Split split) const;
   // Returns by how much the count of the row widens an interval.
   double WidenByCount(const Row& row) const;
+  // A row as the model of one split sees it: logarithms, and shares of the physical terms.
+  struct Guess {
+    double log_time = 0, half = 0;
+    std::vector<double> shares;
+  };
+  Guess GuessOf(const Model& model, const View& view) const;
   Prediction PredictRow(const Row& row) const;
   Status WidenForUnknownWord(const Table& rows, std::span<const int64_t> unknown, size_t category,
                              std::vector<Prediction>& predictions) const;

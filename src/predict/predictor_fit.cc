@@ -16,7 +16,6 @@
 #include "predict/predictor.h"
 #include "predict/table/contains.h"
 #include "predict/validation/evaluation.h"
-#include "predict/validation/fold_facts.h"
 #include "predict/validation/importance.h"
 #include "stats/median.h"
 

@@ -167,8 +167,10 @@ TEST(AsEngine, IsTheLineThroughTheTimesOfBatches) {
                 HasSubstr(fmt::format("an engine is of one device: gpu_count is {}", count)));
   }
 
-  EXPECT_THAT(AsEngine(*predictor, {{"gpu", "gpu-z"}, {"network", "large"}}, {8, 32}).error().message,
-              HasSubstr("batch 8: gpu \"gpu-z\" is not in the hardware table; add it to hardware.csv"));
+  EXPECT_THAT(
+      AsEngine(*predictor, {{"gpu", "gpu-z"}, {"network", "large"}}, {8, 32}).error().message,
+      HasSubstr(
+          "batch 8: gpu \"gpu-z\" is not in the hardware table (is it gpu-a?); add it to hardware.csv"));
 
   EXPECT_THAT(UnknownColumns(*predictor, row), ElementsAre("batch", "gpu_count", "precision"));
   EXPECT_TRUE(CheckSettings(predictor->spec(), row).has_value());

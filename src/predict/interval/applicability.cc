@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/count.h"
 #include "predict/features/network_facts.h"
 #include "predict/table/contains.h"
 
@@ -43,8 +44,11 @@ double TimesBeyond(double x, const Range& range) {
   return 1;
 }
 
+// Returns two digits, or all of a whole number.
+std::string Brief(double x) { return x < 99.5 ? fmt::format("{:.2g}", x) : Short(x); }
+
 std::string BeyondText(const std::string& name, double x, const Range& range, double beyond) {
-  return fmt::format("{} {:g} is {:.2g} times beyond {:g} to {:g}", name, x, beyond, range.least,
+  return fmt::format("{} {:g} is {} times beyond {:g} to {:g}", name, x, Brief(beyond), range.least,
                      range.greatest);
 }
 
@@ -146,7 +150,7 @@ std::string Applicability::NearestText(const Spec& spec, Side side, const Known&
     // A name of which little is known would be near to all.
     if (count == 0 || 2 * count < static_cast<double>(there) || sum / count >= least) continue;
     least = sum / count;
-    text = fmt::format(", {} is nearest: {:.2g} times off at most ({})", name, std::exp(farthest), of);
+    text = fmt::format(", {} is nearest: {} times off at most ({})", name, Brief(std::exp(farthest)), of);
   }
   return text;
 }
@@ -189,6 +193,7 @@ void Applicability::PlaceNames(const Spec& spec, const Row& row, std::vector<std
     why.push_back(fmt::format("{} {} was never measured{}", spec.networks->key, row.network,
                               NearestText(spec, Side::kNetwork, networks_, row)));
     position.split = Split::kNetwork;
+    position.is_new_network = true;
     if (!terms_use_network_)
       position.refusal = why.back() + "; no term of the physical model uses a fact of the network";
   }
@@ -227,11 +232,11 @@ void Applicability::PlaceMemory(const Spec& spec, const Row& row, std::vector<st
   std::string parts;
   for (size_t k = 0; k < row.memory.size(); ++k) {
     if (row.memory[k] > 0)
-      parts += fmt::format("{}{} {:.3g}", parts.empty() ? "" : ", ", spec.memory[k].name, row.memory[k]);
+      parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", spec.memory[k].name, Brief(row.memory[k]));
   }
   const bool refused = share > kDoesNotFit * filled_;
-  why.push_back(fmt::format("{} about {:.3g} GB of memory a device ({}), it has {:.3g}: {}",
-                            refused ? "needs" : "may need", need, parts, row.memory_capacity,
+  why.push_back(fmt::format("{} about {} GB of memory a device ({}), it has {:.3g}: {}",
+                            refused ? "needs" : "may need", Brief(need), parts, row.memory_capacity,
                             refused ? "it does not fit" : "it may not fit"));
   if (refused) position.refusal = why.back();
   position.widen *= kPerhapsNoFit;

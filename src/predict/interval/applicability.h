@@ -30,6 +30,7 @@ class Applicability {
 
   struct Position {
     Split split = Split::kInside;  // hardware before network before count
+    bool is_new_network = false;   // whether the network was never measured, on whichever hardware
     std::string outside;           // what is outside and how far, joined by "; "; empty: inside
     std::string refusal;           // why no answer is possible; empty: one is
     double widen = 1;              // factor of the interval's half-width

@@ -121,7 +121,7 @@ class RowMaker {
     const Status joined = Join(row, place, index);
     // The row itself may give facts: a key that no table has matters only if a fact is missing.
     row.problem = Problem(Physics(row, place));
-    if (!row.problem.empty() && !joined) row.problem = joined.error().message;
+    if (!row.problem.empty() && !joined) row.problem = joined.error().message + Lacking(": ", place);
     if (row.problem.empty() && with_ == WithTarget::kYes) row.problem = Problem(Target(row, index));
     Features(row, place);
     return row;
@@ -135,10 +135,8 @@ class RowMaker {
 
   static std::string Unknown(const predict::Join& join, std::string_view kind, const std::string& name,
                              const Table& table) {
-    const std::vector<std::string> alike = table.KeysBeginning(name);
-    return fmt::format(
-        "{} \"{}\" is not in the {} table; {}add it to {}, or its facts to the row", join.key, name, kind,
-        alike.empty() ? "" : fmt::format("is it {}? Otherwise ", fmt::join(alike, " or ")), join.file);
+    return fmt::format("{} \"{}\" is not in the {} table{}; add it to {}, or give its facts", join.key, name,
+                       kind, table.Suggestion(name), join.file);
   }
 
   Status Join(Row& row, const Names::Place& place, int64_t index) const {
@@ -173,7 +171,9 @@ class RowMaker {
     }
     for (const Named& term : spec_.terms) {
       const auto value = names_.Work(place, term.expression);
-      if (!value) return Because(UnknownTerm(term, place));
+      if (!value)
+        return Because(fmt::format("the physical term {} ({}) is unknown{}", term.name,
+                                   term.expression.text(), Lacking(": give ", place)));
       if (*value < 0)
         return Because(
             fmt::format("the physical term {} ({}) is below 0", term.name, term.expression.text()));
@@ -185,12 +185,13 @@ class RowMaker {
     return {};
   }
 
-  // Says which columns the row lacks for a term.
-  std::string UnknownTerm(const Named& term, const Names::Place& place) const {
+  // Returns `before` and the columns that the row lacks for its terms; empty if it lacks none.
+  std::string Lacking(std::string_view before, const Names::Place& place) const {
     std::vector<std::string> lacks;
-    AddLacking(term.expression, place, lacks);
-    return fmt::format("the physical term {} ({}) is unknown{}", term.name, term.expression.text(),
-                       lacks.empty() ? "" : fmt::format(": give {}", fmt::join(lacks, " and ")));
+    for (const Named& term : spec_.terms) {
+      if (!names_.Work(place, term.expression)) AddLacking(term.expression, place, lacks);
+    }
+    return lacks.empty() ? "" : fmt::format("{}{}", before, fmt::join(lacks, ", "));
   }
 
   // Adds the columns that are not derived and are unknown in this row.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/nearest.h"
 #include "record/trials.h"
 
 namespace weir::predict {
@@ -66,6 +67,17 @@ std::vector<std::string> Table::KeysBeginning(std::string_view text) const {
   if (text.empty()) found.clear();
   if (found.size() > kMostAlike) found.resize(kMostAlike);
   return found;
+}
+
+std::string Table::Suggestion(std::string_view text) const {
+  std::vector<std::string> alike = KeysBeginning(text);
+  if (alike.empty()) {
+    std::vector<std::string_view> keys;
+    for (const auto& [key, row] : keys_) keys.push_back(key);
+    std::ranges::sort(keys);
+    if (const auto nearest = Nearest(text, keys)) alike.push_back(*nearest);
+  }
+  return alike.empty() ? "" : fmt::format(" (is it {}?)", fmt::join(alike, " or "));
 }
 
 std::string_view Table::Cell(int64_t row, int column) const {

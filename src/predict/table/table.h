@@ -27,6 +27,9 @@ class Table {
   int64_t RowOf(std::string_view key) const;  // -1: there is none
   // Returns at most five keys that begin with `text`, whatever the case, in order; none for an empty text.
   std::vector<std::string> KeysBeginning(std::string_view text) const;
+  // Returns " (is it A or B?)" for keys that begin with `text`, or else for the key that is spelt most like
+  // it; empty if there is none.
+  std::string Suggestion(std::string_view text) const;
   std::string_view Cell(int64_t row, int column) const;
   Value At(int64_t row, int column) const;  // text and number
 

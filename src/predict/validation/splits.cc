@@ -1,6 +1,7 @@
 #include "predict/validation/splits.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "base/shuffle.h"
+#include "stats/median.h"
 
 namespace weir::predict {
 namespace {
@@ -152,6 +154,27 @@ std::vector<Fold> Thin(std::vector<Fold> folds, Split split, size_t most, Seed s
     std::ranges::sort(test);
   }
   return folds;
+}
+
+bool KnowsGroups(const std::vector<Row>& rows, const std::vector<Fold>& folds) {
+  size_t known = 0, total = 0;
+  for (const Fold& fold : folds) {
+    std::set<std::string_view> groups;
+    for (const int i : fold.train) groups.insert(rows[static_cast<size_t>(i)].group);
+    for (const int i : fold.test) known += groups.contains(rows[static_cast<size_t>(i)].group) ? 1 : 0;
+    total += fold.test.size();
+  }
+  return 2 * known >= total;
+}
+
+double Reach(const std::vector<Row>& rows, const std::vector<Fold>& folds) {
+  std::vector<double> distances;
+  for (const Fold& fold : folds) {
+    double seen = 1;
+    for (const int i : fold.train) seen = std::max(seen, rows[static_cast<size_t>(i)].devices);
+    for (const int i : fold.test) distances.push_back(std::log2(rows[static_cast<size_t>(i)].devices / seen));
+  }
+  return std::max(1.0, stats::Median(std::move(distances)));
 }
 
 }  // namespace weir::predict

@@ -31,4 +31,12 @@ std::vector<Fold> MakeFolds(const std::vector<Row>& rows, Split split, Seed seed
 // Reduces the test rows to about `most`, by chance. Of the folds inside the data, at least two are kept.
 std::vector<Fold> Thin(std::vector<Fold> folds, Split split, size_t most, Seed seed);
 
+// Returns whether at least half of the test rows belong to groups of the physical model that their training
+// rows have. If each network is a group, a new network does not.
+bool KnowsGroups(const std::vector<Row>& rows, const std::vector<Fold>& folds);
+
+// Returns how many doublings the test rows are beyond the counts of their training rows: the median, at least
+// one.
+double Reach(const std::vector<Row>& rows, const std::vector<Fold>& folds);
+
 }  // namespace weir::predict
