@@ -28,8 +28,8 @@ TEST(AnswersText, OneIsALineItsSharesAndItsJob) {
   answers.answers[0].job->low_cost = 3;
   answers.answers[0].job->high_cost = 12;
   EXPECT_EQ(AnswersText(answers, {.hardware = "gpu", .batch = "batch"}),
-            "gpu-a: 20 ms (10 to 40), inside\n  70 % memory, 30 % compute\n"
-            "  the whole job: 2 h (1 to 4), cost 6 (3 to 12)\n");
+            "gpu-a: 20.0 ms (10.0 to 40.0), inside\n  70 % memory, 30 % compute\n"
+            "  the whole job: 2.00 h (1.00 to 4.00), cost 6.00 (3.00 to 12.0)\n");
   answers.answers[0].value.reset();
   answers.answers[0].outside = "why";
   EXPECT_EQ(AnswersText(answers, {}), "p: refused: why\n");
@@ -41,9 +41,9 @@ TEST(AnswersText, SeveralAreATable) {
                                .answers = {AnswerOf("gpu-a", "8"), AnswerOf("b", "16")},
                                .taken_as_unknown = {}};
   EXPECT_EQ(AnswersText(answers, {.hardware = "gpu", .batch = "batch"}),
-            "hardware  regime  batch  ms  low  high  time goes to\n"
-            "gpu-a     inside      8  20   10    40  70 % memory, 30 % compute\n"
-            "b         inside     16  20   10    40  70 % memory, 30 % compute\n");
+            "hardware  regime  batch    ms   low  high  time goes to\n"
+            "gpu-a     inside      8  20.0  10.0  40.0  70 % memory, 30 % compute\n"
+            "b         inside     16  20.0  10.0  40.0  70 % memory, 30 % compute\n");
 }
 
 TEST(EnginesText, OneAloneHasNoName) {
