@@ -7,10 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
+
 namespace weir::report {
 namespace {
 
 using results::FitResult;
+
+// Returns the bytes behind a text of a result; the console shows them safely.
+std::string Plain(const std::string& text) { return UnescapeBytes(text).value_or(text); }
 
 // Returns a line for each kind of fault: how many, and the first.
 std::string FindingsText(const std::vector<FitResult::Finding>& findings) {
@@ -18,8 +23,8 @@ std::string FindingsText(const std::vector<FitResult::Finding>& findings) {
   for (const FitResult::Finding& finding : findings) {
     auto& [count, first] = found[finding.fault];
     if (count++ == 0) {
-      first = fmt::format("{}: {}", finding.rows.empty() ? std::string("the tables") : finding.rows.front(),
-                          finding.what);
+      first = fmt::format("{}: {}", finding.rows.empty() ? "the tables" : Plain(finding.rows.front()),
+                          Plain(finding.what));
     }
   }
   std::string text;
