@@ -240,6 +240,8 @@ void AddReplay(const StudyResult& study, Section& section) {
   const bool any_suspect =
       std::ranges::any_of(study.configurations, [](const auto& one) { return one.trials.suspect > 0; });
   if (command.empty() || !any_suspect) return;
+  constexpr std::string_view kNever = " --no-replay";
+  if (const size_t at = command.find(kNever); at != std::string::npos) command.erase(at, kNever.size());
   for (const char* flag : {" --resume", " --wait-quiet 10m"}) {
     if (const std::string_view text = flag; !command.contains(text.substr(0, text.find(' ', 1))))
       command += text;

@@ -120,6 +120,8 @@ TEST(AnswerSection, RanksNoConfigurationWhoseTrialsAreDisturbed) {
       HasSubstr("when the machine is quiet (weir doctor names what disturbs it):\n\n```\nweir study s.yaml "
                 "-o s --resume --wait-quiet 10m\n```"));
   EXPECT_THAT(text, Not(HasSubstr("highest")));
+  result.provenance["command"] = "weir study s.yaml --no-replay -o s --resume";
+  EXPECT_THAT(TextOf(AnswerSection(result)), HasSubstr("weir study s.yaml -o s --resume --wait-quiet 10m\n"));
 }
 
 TEST(AnswerSection, ComparesNoRealEngineWithAnEmulatedOne) {

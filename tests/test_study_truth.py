@@ -1,4 +1,4 @@
-"""The waterfall of a real study: a delay that is planted in one stage moves the step of that stage and no other."""
+"""Real studies whose truth is known by construction: a delay that is planted in one stage, and a factor that does nothing."""
 import struct
 import zlib
 
@@ -74,3 +74,26 @@ def test_a_planted_delay_moves_its_step_and_no_other(weir, tmp_path):
     assert moved.pop("decode") > DECODE_MS, moved
     assert set(moved) >= {"files", "inter-process calls", "another node"}
     assert max(map(abs, moved.values())) < 25, moved
+
+
+# The two accelerators are one, written twice.
+NOTHING = """
+study: nothing
+model: {model}
+data: {data}
+factors: {{accelerator: ["emulated:base=2ms", "emulated:base=2ms,per_item=0ms"]}}
+fixed: {{architecture: in-process, mode: sync, batch: 8, data_path: memory}}
+repeats: 6
+trial: {{images: 400}}
+"""
+
+
+@pytest.mark.timing
+def test_a_factor_that_does_nothing_shows_no_difference(weir, made, tmp_path):
+    (tmp_path / "nothing.yaml").write_text(NOTHING.format(model=made[0], data=made[1]))
+    result = weir.json("study", tmp_path / "nothing.yaml", "-o", tmp_path / "out", "--no-replay", status=None)
+    [effect] = result["effects"]
+    assert effect["told"] == "no difference shown" and effect["limit"] > 0, effect
+    assert effect["low"] <= 1 <= effect["high"], effect
+    rates = [one for one in result["comparisons"] if one["metric"] == "throughput_images_per_s"]
+    assert [one["told"] for one in rates] == ["no difference shown"]
