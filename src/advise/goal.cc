@@ -68,14 +68,6 @@ std::string_view ToString(Objective objective) {
   return "";
 }
 
-Result<Objective> ParseObjective(std::string_view text) {
-  for (const Objective one : {Objective::kCost, Objective::kThroughput, Objective::kMemory}) {
-    if (text == ToString(one)) return one;
-  }
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("objective \"{}\" is none of cost, throughput, memory", text));
-}
-
 Result<Target> ParseTarget(std::string_view text) {
   const size_t sign = text.find_first_of("<>");
   if (sign == std::string_view::npos) return Wrong(text, "it has neither < nor >");

@@ -47,6 +47,4 @@ std::optional<int64_t> ResponsesFor(const Goal& goal);
 // Reads NAME=VALUE, VALUE above 0. kInvalidArgument otherwise.
 Result<std::pair<std::string, double>> ParsePrice(std::string_view text);
 
-Result<Objective> ParseObjective(std::string_view text);
-
 }  // namespace weir::advise

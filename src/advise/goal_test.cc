@@ -47,10 +47,5 @@ TEST(ParsePrice, WantsANameAndAPriceAboveZero) {
   EXPECT_FALSE(ParsePrice("a=2x"));
 }
 
-TEST(ParseObjective, KnowsThree) {
-  EXPECT_EQ(*ParseObjective("cost"), Objective::kCost);
-  EXPECT_FALSE(ParseObjective("speed"));
-}
-
 }  // namespace
 }  // namespace weir::advise

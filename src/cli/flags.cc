@@ -1,5 +1,7 @@
 #include "cli/flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -7,6 +9,8 @@
 #include <string>
 
 #include <CLI/CLI.hpp>
+
+#include "base/duration.h"
 
 namespace weir::cli {
 
@@ -69,30 +73,50 @@ void Flags::TextOrBare(const std::string& name, std::string& target, const std::
 void Flags::Integers(const std::string& name, std::vector<int>& target, const std::string& help) {
   state_->app.add_option(name, target, help);
 }
-void Flags::Integer(const std::string& name, int& target, int low, int high, const std::string& help) {
-  state_->app.add_option(name, target, help)
+void Flags::AddWhole(const std::string& name, int64_t shown, int64_t low, int64_t high,
+                     const std::function<void(int64_t)>& put, const std::string& help) {
+  state_->app.add_option_function<int64_t>(name, put, help)
       ->check(CheckWhole)
       ->check(CLI::Range(low, high))
-      ->capture_default_str();
+      ->default_str(std::to_string(shown));
 }
-void Flags::Integer64(const std::string& name, int64_t& target, int64_t low, int64_t high,
-                      const std::string& help) {
-  state_->app.add_option(name, target, help)
-      ->check(CheckWhole)
-      ->check(CLI::Range(low, high))
-      ->capture_default_str();
-}
-void Flags::Number(const std::string& name, double& target, double low, double high,
-                   const std::string& help) {
+void Flags::AddNumber(const std::string& name, std::optional<double> shown, double low, double high,
+                      const std::function<void(double)>& put, const std::string& help) {
   const CLI::Validator number(
       [](const std::string& text) {  // "nan" lies in every range
         return text.find_first_of("nN") == std::string::npos ? "" : "\"" + text + "\" is not a number";
       },
       "");
-  state_->app.add_option(name, target, help)
-      ->check(number)
-      ->check(CLI::Range(low, high))
-      ->capture_default_str();
+  CLI::Option* option =
+      state_->app.add_option_function<double>(name, put, help)->check(number)->check(CLI::Range(low, high));
+  if (shown) option->default_str(fmt::format("{:g}", *shown));
+}
+void Flags::AddChoice(const std::string& name, const std::string& shown,
+                      const std::vector<std::string>& words,
+                      const std::function<void(const std::string&)>& put, const std::string& help) {
+  state_->app.add_option_function<std::string>(name, put, help)
+      ->check(CLI::IsMember(words))
+      ->default_str(shown);
+}
+void Flags::AddParsed(const std::string& name, const std::string& shown,
+                      const std::function<Status(const std::string&)>& put, const std::string& help) {
+  const auto put_or_refuse = [name, put](const std::string& text) {
+    const Status taken = put(text);
+    if (!taken) throw CLI::ValidationError(name, taken.error().message);
+  };
+  state_->app.add_option_function<std::string>(name, put_or_refuse, help)
+      ->check(CheckText)
+      ->default_str(shown);
+}
+void Flags::Time(const std::string& name, Duration& target, Duration least, const std::string& shown,
+                 const std::string& help) {
+  const auto parse = [least](const std::string& text) -> Result<Duration> {
+    const Duration given = TRY(ParseDuration(text));
+    if (given >= least) return given;
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} is less than {:g} ms", text, Milliseconds(least)));
+  };
+  Parsed(name, target, parse, help, shown);
 }
 void Flags::Choice(const std::string& name, std::string& target, const std::vector<std::string>& choices,
                    const std::string& help) {

@@ -4,10 +4,8 @@
 #include <cmath>
 #include <optional>
 
-#include "base/json.h"
-#include "cli/console.h"
 #include "cli/flags.h"
-#include "cli/verbs.h"
+#include "cli/run_verb.h"
 #include "launch/process/orphans.h"
 #include "launch/ssh/ssh_server.h"
 #include "report/study_report.h"
@@ -87,13 +85,7 @@ Result<int> RunStudy(const Options& options, const std::stop_token& stop) {
   Console console(options.json);
   TRY_STATUS(console.CheckJson());
   const SteadyClock clock;
-  const trial::StudyHooks hooks{
-      .note = [&](const std::string& text) { console.Note(text); },
-      .progress =
-          [&](double elapsed_s, int64_t done, int64_t total, const std::string& extra) {
-            console.Progress(elapsed_s, "trials", done, total, extra);
-          },
-      .progress_ended = [&] { console.EndProgress(); }};
+  const auto hooks = HooksOf<trial::StudyHooks>(console, "trials");
   const trial::PlannedStudy plan = TRY(trial::PlanStudy(options.request));
   for (const std::string& line : launch::RemoveOrphans(clock)) console.Note(line);
   if (!options.dry_run && options.request.folder.empty())
@@ -115,11 +107,7 @@ int Study(const Arguments& arguments) {
     Console("").Text(study::FactorsPage());
     return kDone;
   }
-  Options options;
-  if (const auto status = ParseFlags(arguments, options)) return *status;
-  const Interrupt interrupt;
-  const Result<int> status = RunStudy(options, interrupt.token());
-  return status ? *status : FailWith(status.error());
+  return RunVerb<Options>(arguments, ParseFlags, RunStudy);
 }
 
 }  // namespace weir::cli

@@ -1,4 +1,4 @@
-#include "cli/accelerators.h"
+#include "advise/accelerators.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "predict/asked.h"
 #include "predict/predictor.h"
 
-namespace weir::cli {
+namespace weir::advise {
 namespace {
 
 constexpr uint64_t kMaxPredictorBytes = uint64_t{1} << 30;
@@ -43,7 +43,7 @@ std::string ModelOf(const study::Design& design) {
   return "";
 }
 
-advise::Accelerator::Engine ToEngine(const auto& line) {
+Accelerator::Engine ToEngine(const auto& line) {
   return {.text = line.engine, .base_ms = line.base_ms, .per_item_ms = line.per_item_ms};
 }
 
@@ -60,29 +60,28 @@ Status CheckAskedAccelerators(const AskedAccelerators& asked) {
   return {};
 }
 
-Result<std::vector<advise::Accelerator>> ReadAccelerators(
-    const AskedAccelerators& asked, const study::Design& design, const std::map<std::string, double>& prices,
-    const std::function<std::string(const std::string&)>& find, const Console& console) {
+Result<std::vector<Accelerator>> ReadAccelerators(const AskedAccelerators& asked, const study::Design& design,
+                                                  const std::map<std::string, double>& prices,
+                                                  const std::function<std::string(const std::string&)>& find,
+                                                  std::vector<std::string>& notes) {
   const Bytes saved = TRY(ReadFile(asked.predictor, kMaxPredictorBytes));
   const predict::Predictor predictor = TRY_CONTEXT(predict::Predictor::Load(saved.text()), asked.predictor);
   const std::vector<std::string> names = SplitAtCommas(asked.names);
   predict::AskedRows rows{
       .gpus = names, .set = asked.set, .network = asked.network, .batches = BatchesOf(design)};
   if (rows.network.empty() && predictor.spec().networks) rows.network = find(ModelOf(design));
-  std::vector<std::string> notes;
   const results::PredictEngines predicted =
       TRY(predict::AnswerEngines(rows, predictor, model::DescribeModel, notes));
-  for (const std::string& note : notes) console.Note(note);
   if (predicted.engines.size() != names.size())
     return Fail(ErrorCode::kInvalidArgument, "--hardware and --set name the hardware twice");
-  std::vector<advise::Accelerator> accelerators;
+  std::vector<Accelerator> accelerators;
   for (size_t i = 0; i < names.size(); ++i) {
     const results::PredictEngines::Engine& engine = predicted.engines[i];
-    advise::Accelerator one{.name = engine.hardware,
-                            .middle = ToEngine(engine),
-                            .fast = ToEngine(engine.fast),
-                            .slow = ToEngine(engine.slow),
-                            .outside = engine.outside};
+    Accelerator one{.name = engine.hardware,
+                    .middle = ToEngine(engine),
+                    .fast = ToEngine(engine.fast),
+                    .slow = ToEngine(engine.slow),
+                    .outside = engine.outside};
     for (const std::string& name : {names[i], engine.hardware}) {
       if (const auto price = prices.find(name); price != prices.end()) one.price_per_hour = price->second;
     }
@@ -91,4 +90,4 @@ Result<std::vector<advise::Accelerator>> ReadAccelerators(
   return accelerators;
 }
 
-}  // namespace weir::cli
+}  // namespace weir::advise

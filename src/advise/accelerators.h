@@ -8,10 +8,9 @@
 
 #include "advise/hardware.h"
 #include "base/error.h"
-#include "cli/console.h"
 #include "study/design.h"
 
-namespace weir::cli {
+namespace weir::advise {
 
 struct AskedAccelerators {
   std::string names;      // "h100-sxm,l40s"
@@ -24,9 +23,10 @@ struct AskedAccelerators {
 Status CheckAskedAccelerators(const AskedAccelerators& asked);
 
 // Predicts the times of the study's batches. `prices` are by a name as asked or as the table has it; `find`
-// gives a model's path. kInvalidArgument for hardware that the table lacks, or that is refused.
+// gives a model's path. Adds to `notes`. kInvalidArgument for hardware that the table lacks, or that is
+// refused.
 Result<std::vector<advise::Accelerator>> ReadAccelerators(
     const AskedAccelerators& asked, const study::Design& design, const std::map<std::string, double>& prices,
-    const std::function<std::string(const std::string&)>& find, const Console& console);
+    const std::function<std::string(const std::string&)>& find, std::vector<std::string>& notes);
 
-}  // namespace weir::cli
+}  // namespace weir::advise
