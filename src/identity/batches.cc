@@ -11,14 +11,6 @@ namespace weir::identity {
 
 using results::IdentitiesResult;
 
-Result<RowAccess> ParseRowAccess(const std::string& text) {
-  if (text == "map") return RowAccess::kMap;
-  if (text == "direct") return RowAccess::kDirect;
-  if (text == "memory") return RowAccess::kMemory;
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("there is no access {} to rows: give map, direct or memory", EscapeBytes(text)));
-}
-
 Result<std::unique_ptr<VectorSource>> OpenBuildSource(const BuildSource& wanted, int& dimension) {
   constexpr int kUsualDimension = 512;
   if (!wanted.vectors.empty() && wanted.make > 0)
@@ -95,6 +87,21 @@ void AddMadeMates(const MadeIdentities& made, uint64_t rows, uint64_t count, dou
 void AddMadeStrangers(const MadeIdentities& made, uint64_t count, EvaluationQueries& queries) {
   constexpr uint64_t kFirst = uint64_t{1} << 40;
   for (uint64_t i = 0; i < count; ++i) queries.strangers.push_back({"", made.Vector(kFirst + i)});
+}
+
+Result<EvaluationQueries> ReadQueries(const EvaluationRequest& request, const Index& index) {
+  EvaluationQueries queries{.mates = TRY(ReadVectors(request.mates)),
+                            .strangers = TRY(ReadVectors(request.strangers))};
+  if (request.made_mates + request.made_strangers > 0) {
+    MadeIdentities::Options made = request.made;
+    made.dimension = index.dimension();
+    const MadeIdentities identities(made);
+    AddMadeMates(identities, index.facts().rows, request.made_mates, request.mate_cosine, queries);
+    AddMadeStrangers(identities, request.made_strangers, queries);
+  }
+  if (queries.mates.empty() && queries.strangers.empty())
+    return Fail(ErrorCode::kInvalidArgument, "give --mates, --strangers, --made-mates or --made-strangers");
+  return queries;
 }
 
 }  // namespace weir::identity

@@ -18,9 +18,6 @@
 
 namespace weir::identity {
 
-// "map", "direct" or "memory".
-Result<RowAccess> ParseRowAccess(const std::string& text);
-
 // The vectors of a new index: those of a file, or made ones.
 struct BuildSource {
   std::string vectors, names;  // a file, as OpenVectors takes it
@@ -56,5 +53,15 @@ struct EvaluationQueries {
 void AddMadeMates(const MadeIdentities& made, uint64_t rows, uint64_t count, double cosine,
                   EvaluationQueries& queries);
 void AddMadeStrangers(const MadeIdentities& made, uint64_t count, EvaluationQueries& queries);
+
+// The queries that a person asks for: files, made ones, or both.
+struct EvaluationRequest {
+  std::string mates, strangers;  // files, as ReadVectors takes them; empty: none
+  uint64_t made_mates = 0, made_strangers = 0;
+  double mate_cosine = 0.4;      // of made mates
+  MadeIdentities::Options made;  // its dimension is the index's
+};
+// kInvalidArgument for a request without queries; other errors as ReadVectors.
+Result<EvaluationQueries> ReadQueries(const EvaluationRequest& request, const Index& index);
 
 }  // namespace weir::identity

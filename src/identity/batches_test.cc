@@ -24,13 +24,6 @@ struct BatchesTest : testing::Test {
   }
 };
 
-TEST(ParseRowAccess, KnowsThreeWords) {
-  EXPECT_EQ(*ParseRowAccess("map"), RowAccess::kMap);
-  EXPECT_EQ(*ParseRowAccess("direct"), RowAccess::kDirect);
-  EXPECT_EQ(*ParseRowAccess("memory"), RowAccess::kMemory);
-  EXPECT_THAT(ParseRowAccess("disk").error().message, HasSubstr("map, direct or memory"));
-}
-
 TEST(OpenBuildSource, WantsOneOriginOrADimension) {
   int dimension = 0;
   EXPECT_THAT(OpenBuildSource({}, dimension).error().message, HasSubstr("--dimension"));
@@ -99,6 +92,19 @@ TEST(AddMade, SpreadsMatesAndMakesStrangersThatNobodyIs) {
   EXPECT_EQ(queries.strangers.size(), 2U);
   AddMadeMates(made, 0, 4, 0.6, queries);
   EXPECT_EQ(queries.mates.size(), 4U) << "an empty index has no mates";
+}
+
+TEST_F(BatchesTest, ReadsTheQueriesThatAreAskedFor) {
+  const auto index = Open();
+  const MadeIdentities made(kMade);
+  ASSERT_TRUE(EnrolAll(*index, *MakeVectorSource(made, 10, 1), 10, [](uint64_t) {}, {}));
+  EXPECT_THAT(ReadQueries({}, *index).error().message, HasSubstr("--made-mates"));
+  const auto queries = ReadQueries({.made_mates = 4, .made_strangers = 3, .made = kMade}, *index);
+  ASSERT_TRUE(queries) << queries.error().message;
+  EXPECT_EQ(queries->mates.size(), 4U);
+  EXPECT_EQ(queries->strangers.size(), 3U);
+  EXPECT_EQ(queries->mates.front().vector.size(), 16U);
+  EXPECT_FALSE(ReadQueries({.mates = folder + "/none.jsonl"}, *index));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ class IndexLookup final : public IdentityLookup {
 
 Result<std::unique_ptr<IdentityLookup>> OpenIdentities(const IdentityOptions& options) {
   identity::Index::Options open{.threads = options.threads, .background = true};
-  open.rows = TRY(identity::ParseRowAccess(options.access));
+  open.rows = options.access;
   if (!options.embedding_model.empty()) open.model_hash = TRY(model::HashOfModel(options.embedding_model));
   auto index = TRY(identity::Index::Open(options.folder, open));
   double threshold = options.threshold;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "identity/segment.h"
 #include "watch/pipeline.h"
 
 namespace weir::watch {
@@ -15,8 +16,8 @@ struct IdentityOptions {
   std::string embedding_model;  // whose hash the index must have; a file or folder; empty: not compared
   double false_alarms = 0.001;  // share of strangers that may be given a name: the threshold follows from it
   double threshold = -1;        // least cosine, instead of the one that follows; -1: that one
-  std::string access = "map";   // of its rows: "map", "direct" or "memory", as of weir identities
-  int threads = 1;              // of a look-up
+  identity::RowAccess access = identity::RowAccess::kMap;  // of its rows
+  int threads = 1;                                         // of a look-up
 };
 
 // Opens the index to read, and follows what another process enrols. kInvalidArgument where another model made

@@ -119,20 +119,6 @@ class Follower {
   Duration made_cpu_{}, decode_cpu_{};
 };
 
-std::string NameOfPolicy(DropPolicy policy) {
-  switch (policy) {
-    case DropPolicy::kLatest:
-      return "latest";
-    case DropPolicy::kNonReference:
-      return "non-reference";
-    case DropPolicy::kToKeyFrame:
-      return "to-key-frame";
-    case DropPolicy::kNone:
-      return "none";
-  }
-  return "";
-}
-
 std::string NameOf(const WatchModels& models) {
   return models.infer ? models.infer->name() : models.detect->name();
 }
@@ -187,12 +173,18 @@ LoadShares SharesOf(const results::WatchResult& result, const Pipeline::Busy& bu
 
 }  // namespace
 
-Result<DropPolicy> ParseDropPolicy(const std::string& text) {
-  for (const DropPolicy policy :
-       {DropPolicy::kLatest, DropPolicy::kNonReference, DropPolicy::kToKeyFrame, DropPolicy::kNone}) {
-    if (NameOfPolicy(policy) == text) return policy;
+std::string_view ToString(DropPolicy policy) {
+  switch (policy) {
+    case DropPolicy::kLatest:
+      return "latest";
+    case DropPolicy::kNonReference:
+      return "non-reference";
+    case DropPolicy::kToKeyFrame:
+      return "to-key-frame";
+    case DropPolicy::kNone:
+      return "none";
   }
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("there is no drop policy \"{}\"", text));
+  return "";
 }
 
 std::optional<results::Bottleneck> FindStreamBottleneck(const LoadShares& shares) {
@@ -343,7 +335,7 @@ Result<results::WatchResult> WatchStreams(const WatchOptions& given, const Watch
   if (models.detect) result.detector = models.detect->name();
   result.engine = models.infer ? models.infer->engine() : models.detect->engine();
   result.deadline_ms = Milliseconds(options.deadline);
-  result.policy = NameOfPolicy(options.policy);
+  result.policy = ToString(options.policy);
   result.streams = streams;
   tally.Fill(result);
   for (int i = 0; i < streams; ++i) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -25,8 +26,7 @@ enum class DropPolicy {
   kToKeyFrame,    // also everything up to the next key frame, before decoding, once a deadline behind
   kNone,          // frames wait until their deadline
 };
-Result<DropPolicy> ParseDropPolicy(
-    const std::string& text);  // "latest", "non-reference", "to-key-frame", "none"
+std::string_view ToString(DropPolicy policy);  // "latest", "non-reference", "to-key-frame", "none"
 
 struct WatchOptions {
   std::vector<StreamSpec> streams;

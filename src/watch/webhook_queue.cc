@@ -66,11 +66,16 @@ void WebhookQueue::GiveUp() {
   taken_ = 0;
 }
 
-Result<EventFilter> ParseEventFilter(const std::string& text) {
-  if (text == "any") return EventFilter::kAny;
-  if (text == "objects") return EventFilter::kObjects;
-  if (text == "named") return EventFilter::kNamed;
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("there is no filter of events \"{}\"", text));
+std::string_view ToString(EventFilter filter) {
+  switch (filter) {
+    case EventFilter::kAny:
+      return "any";
+    case EventFilter::kObjects:
+      return "objects";
+    case EventFilter::kNamed:
+      return "named";
+  }
+  return "";
 }
 
 bool Passes(EventFilter filter, const results::WatchEvent& event) {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -64,7 +65,7 @@ class WebhookQueue {
 
 // The events that a webhook gets.
 enum class EventFilter { kAny, kObjects, kNamed };
-Result<EventFilter> ParseEventFilter(const std::string& text);  // "any", "objects", "named"
+std::string_view ToString(EventFilter filter);  // "any", "objects", "named"
 bool Passes(EventFilter filter, const results::WatchEvent& event);
 
 // Returns what a status of HTTP means for the events.
