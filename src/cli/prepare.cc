@@ -1,30 +1,126 @@
-#include "prepare/prepare.h"
-
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <stop_token>
+#include <variant>
 
-#include "base/named_file.h"
-#include "cli/console.h"
 #include "cli/flags.h"
-#include "cli/prepare_flags.h"
-#include "cli/verbs.h"
-#include "dataset/objects.h"
-#include "prepare/join.h"
+#include "cli/run_verb.h"
 #include "prepare/part.h"
-#include "prepare/preview.h"
-#include "prepare/sources.h"
-#include "prepare/summary_text.h"
-#include "prepare/variations.h"
-#include "prepare/verify_folder.h"
-#include "record/provenance.h"
+#include "prepare/session.h"
+#include "prepare/split.h"
 #include "run/picture_judge.h"
 #include "synth/pictures.h"
 
 namespace weir::cli {
 namespace {
+
+struct Wanted {
+  prepare::PrepareRequest request;
+  bool strict = false;
+  std::string json;
+};
+
+Result<dataset::Part> ReadPart(const std::string& text) {
+  return prepare::ParsePart(text, [](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+}
+
+void AddSourceFlags(Flags& flags, prepare::PrepareRequest& r) {
+  flags.Texts("SRC", r.sources.paths,
+              "files, folders (recursive), prepared sets, tar archives, or URLs of s3, http and https; the "
+              "parts, with --join",
+              false);
+  flags.Text("--list", r.list,
+             "file of names (- for standard input): one path or URL a line, with a tab and a label if there "
+             "is one; or paths that each end with a zero byte (find -print0)");
+  flags.Text("--labels", r.sources.labels,
+             "source of labels: \"folders\" (the first folder of each picture), or a CSV file of name,label");
+  flags.Integer64("--make", r.make, 0, 100'000'000,
+                  "number of pictures to draw, in known classes, instead of reading SRC");
+  flags.Integer64("--seed", r.seed, 0, INT64_MAX,
+                  "seed of made pictures, of --sample, --split and --preview");
+  flags.Integer("--fetch-retries", r.sources.fetch.retries, 0, 100,
+                "retries of a URL that cannot be reached");
+  flags.Seconds("--fetch-timeout", r.sources.fetch.timeout, 0.001, 86400, "seconds for one try of a URL");
+}
+
+void AddSelectionFlags(Flags& flags, prepare::PrepareRequest& r) {
+  flags.Integer64("--min-bytes", r.options.min_bytes, 0, INT64_MAX,
+                  "smallest file that is accepted, in bytes (2052 rejects the placeholders of photo sites)");
+  flags.Integer64("--max-file-bytes", r.sources.max_file_bytes, 1, int64_t{1} << 40,
+                  "largest file that is accepted, in bytes");
+  flags.Integer64("--max-pixels", r.options.decode.max_pixels, 1, int64_t{1} << 40,
+                  "largest picture that is accepted, in pixels");
+  flags.Text("--recognise", r.recognise, "model (file or folder) that must recognise each picture");
+  flags.Number("--min-score", r.min_score, -1e30, 1e30, "smallest score of the best class, for --recognise");
+  flags.Switch("--no-duplicates", r.options.reject_duplicates,
+               "reject files with the bytes of an earlier one");
+  flags.Integer64("--sample", r.sample, 0, INT64_MAX, "number of sources to take, chosen by --seed (0: all)");
+  flags.Integer64("--replicate", r.options.replicate, 0, 1'000'000'000,
+                  "number of pictures in all, reached by real copies (0: no copies)");
+  flags.Switch("--tolerate-damage", r.options.decode.tolerate_damage,
+               "accept damaged pictures as far as they can be decoded");
+}
+
+void AddResultFlags(Flags& flags, prepare::PrepareRequest& r) {
+  using enum dataset::SetFormat;
+  flags.Text("-o,--output", r.options.folder,
+             "folder of the set: absent, empty, or begun by the same command; or s3://BUCKET/PREFIX");
+  flags.Text("--recipe", r.recipe,
+             "recipe whose geometry the pictures get (default: files are copied byte for byte). Several, "
+             "with commas, make one set each, in folders by their names, from one decode");
+  flags.Parsed("--split", r.options.split, prepare::ParseSplit,
+               "shares that become separate sets, in folders of --output: 0.8,0.1,0.1 (train, val, test) or "
+               "NAME=SHARE,NAME=SHARE; each label is split in the same shares, by names and --seed");
+  flags.OneOf("--format", r.options.format, {kFiles, kTar, kTfrecord, kRaw},
+              "form of the set: encoded files, WebDataset tar, tf.Example records, or uint8 records of one "
+              "size (with --recipe)");
+  flags.OneOf("--encoding", r.options.encoding,
+              {{"jpeg", prepare::Encoding::kJpeg}, {"png", prepare::Encoding::kPng}},
+              "encoding of resized pictures");
+  flags.Integer("--quality", r.options.jpeg.quality, 1, 100, "quality of JPEGs");
+  flags.OneOf("--sampling", r.options.jpeg.sampling,
+              {image::Sampling::k444, image::Sampling::k422, image::Sampling::k420},
+              "chroma subsampling of JPEGs");
+  flags.Integer64("--shard-bytes", r.options.shard_bytes, 1, int64_t{1} << 40,
+                  "largest shard in bytes, unless it holds a single picture");
+  flags.Switch("--sha256", r.options.sha256, "add SHA-256 of sources and results to the manifest");
+  flags.Switch("--shrink", r.options.shrink,
+               "decode JPEGs of more than twice the size at a fraction: faster, but not bit-exact");
+  flags.Text("--preview", r.preview,
+             "file for a contact sheet (JPEG): 64 results, and the rejects by reason");
+}
+
+std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
+  prepare::PrepareRequest& r = w.request;
+  Flags flags("prepare",
+              "Makes a prepared data set from pictures, or from made pictures in known classes. After an "
+              "interruption the same command continues.",
+              "weir prepare --make 1000 -o made/pictures && weir prepare made/pictures --recipe "
+              "made/resnet50/recipe.yaml --format raw -o made/raw && weir prepare --verify made/raw");
+  AddSourceFlags(flags, r);
+  AddResultFlags(flags, r);
+  AddSelectionFlags(flags, r);
+  flags.Integer("--workers", r.options.workers, 0, 4096,
+                "threads that decode and encode (0: one for each core)");
+  flags.Parsed(
+      "--part", r.options.part, ReadPart,
+      "part I/N of the work, made in the folder part-I-of-N of --output; auto or auto/N: as the Slurm "
+      "array or the Kubernetes Indexed Job says");
+  flags.Switch("--join", r.join,
+               "join finished parts; SRC names their folders, or the folder that holds them");
+  flags.Text("--verify", r.verify, "finished set to check against its manifest; nothing is made");
+  flags.Switch("--strict", w.strict, "exit with status 1 if any picture was rejected");
+  flags.Text("--json", w.json, "write the result as JSON to this file; - for standard output");
+  const std::optional<int> status = flags.Parse(arguments);
+  r.given = flags.Given();
+  return status;
+}
 
 prepare::Feed FeedOfMadePictures(int64_t count, Seed seed) {
   prepare::Feed feed{.count = count};
@@ -46,194 +142,33 @@ prepare::Feed FeedOfMadePictures(int64_t count, Seed seed) {
   return feed;
 }
 
-Result<prepare::Options> OptionsOf(const PrepareFlags& w) {
-  prepare::Options options{
-      .folder = w.folder,
-      .format = ChoiceOf(w.format, {dataset::SetFormat::kFiles, dataset::SetFormat::kTar,
-                                    dataset::SetFormat::kTfrecord, dataset::SetFormat::kRaw}),
-      .encoding = w.encoding == "png" ? prepare::Encoding::kPng : prepare::Encoding::kJpeg,
-      .jpeg = {.quality = w.quality,
-               .sampling = ChoiceOf(w.sampling,
-                                    {image::Sampling::k444, image::Sampling::k422, image::Sampling::k420})},
-      .decode = {.max_pixels = w.max_pixels, .tolerate_damage = w.tolerate_damage},
-      .shrink = w.shrink,
-      .sha256 = w.sha256,
-      .shard_bytes = w.shard_bytes,
-      .min_bytes = w.min_bytes,
-      .reject_duplicates = w.no_duplicates,
-      .replicate = w.replicate,
-      .workers = w.workers};
-  if (!w.recipe.empty()) {
-    std::vector<prepare::Variation> recipes = TRY(prepare::ReadVariations(w.recipe));
-    if (recipes.size() == 1) {
-      options.geometry = recipes.front().geometry;
-    } else {
-      options.variations = std::move(recipes);
-    }
-  }
-  if (!w.split.empty()) {
-    options.split = TRY(prepare::ParseSplit(w.split));
-    options.split_seed = static_cast<uint64_t>(w.seed);
-  }
-  if (!w.part.empty()) {
-    options.part = TRY(prepare::ParsePart(w.part, [](const char* name) -> std::optional<std::string> {
-      const char* value = std::getenv(name);
-      return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-    }));
-  }
-  return options;
-}
-
-// A progress line, as often as a person can read it.
-class Teller {
- public:
-  Teller(Console& console, const Clock& clock, std::string what)
-      : console_(console), clock_(clock), what_(std::move(what)), begin_(clock.Now()), next_(begin_) {}
-
-  void Tell(int64_t done, int64_t total, const std::function<std::string(double elapsed_s)>& extra) {
-    const Instant now = clock_.Now();
-    if (now < next_) return;
-    next_ = now + 200ms;
-    const double elapsed_s = Seconds(now - begin_);
-    console_.Progress(elapsed_s, what_, done, total, extra(elapsed_s));
-  }
-  void Tell(const prepare::Progress& p) {
-    Tell(p.done - p.begun_at, p.total - p.begun_at, [&p](double elapsed_s) {
-      const double rate = elapsed_s > 0 ? static_cast<double>(p.bytes_in) / elapsed_s : 0;
-      return fmt::format(", {}/s, {} rejected", Size(rate), Count(p.rejected));
-    });
-  }
-
- private:
-  Console& console_;
-  const Clock& clock_;
-  const std::string what_;
-  const Instant begin_;
-  Instant next_;
-};
-
-Json ResultJson(const PrepareFlags& w, const prepare::PrepareSummary& summary, const std::string& folder) {
-  results::PrepareResult result = prepare::MakeResult(summary, folder);
-  if (w.make > 0 || w.sample > 0 || !w.split.empty()) result.seed = w.seed;
-  result.provenance =
-      record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(w.seed)}).ToJson();
-  result.command = record::CommandLine(CommandLine());
-  return result.ToJson();
-}
-
-// `folder` lies in w.folder, or is it. What is published goes to the same place below w.publish.
-Result<int> Finish(const PrepareFlags& w, const Console& console, const prepare::PrepareSummary& summary,
-                   const std::string& folder, const std::stop_token& stop) {
-  std::string shown = folder;
-  if (!w.publish.empty()) {
-    shown = w.publish + folder.substr(w.folder.size());
-    TRY_STATUS(dataset::ObjectReader({}).Publish(folder, shown, stop));
-  }
-  console.Text(prepare::SummaryText(summary, shown));
-  if (!w.preview.empty())
-    TRY_STATUS(prepare::WritePreview(folder, w.preview, {.seed = static_cast<uint64_t>(w.seed)}));
-  TRY_STATUS(console.Json(ResultJson(w, summary, shown)));
-  return w.strict && prepare::RejectedCount(summary) > 0 ? kJobFailed : kDone;
-}
-
-Result<int> Make(const PrepareFlags& w, Console& console, const Clock& clock, const std::stop_token& stop) {
-  prepare::Options options = TRY(OptionsOf(w));
-  std::unique_ptr<run::PictureJudge> judge;
-  if (!w.recognise.empty()) {
-    judge = TRY(run::PictureJudge::Open(
-        {.model = w.recognise, .min_score = w.min_score, .decode = options.decode}, clock));
-    options.make_judge = [&judge] { return judge->MakeJudge(); };
-    options.judged_by = judge->identity();
-  }
-  std::unique_ptr<prepare::Sources> sources;
-  prepare::Feed feed;
-  if (w.make > 0) {
-    feed = FeedOfMadePictures(w.make, Seed(static_cast<uint64_t>(w.seed)));
-  } else {
-    prepare::SourceOptions wanted{
-        .paths = w.sources,
-        .lists = {},
-        .labels = w.labels,
-        .max_file_bytes = static_cast<uint64_t>(w.max_file_bytes),
-        .fetch = {.retries = w.fetch_retries, .timeout = FromSeconds(w.fetch_timeout_s), .stop = stop}};
-    if (!w.list.empty()) wanted.lists.push_back(w.list);
-    sources = TRY(prepare::Sources::Open(std::move(wanted)));
-    feed = sources->MakeFeed();
-  }
-  if (w.sample > 0) {
-    std::vector<int64_t> chosen = prepare::SampleOf(feed.count, w.sample, static_cast<uint64_t>(w.seed));
-    feed = prepare::Pick(std::move(feed), std::move(chosen));
-    feed.arguments.sample = w.sample;
-    feed.arguments.seed = static_cast<uint64_t>(w.seed);
-  }
-  Teller teller(console, clock, "prepare");
-  const auto summary =
-      prepare::PrepareSet(feed, options, clock, stop, [&](const prepare::Progress& p) { teller.Tell(p); });
-  console.EndProgress();
-  if (!summary) return std::unexpected(summary.error());
-  const std::string folder = options.part ? w.folder + "/" + prepare::PartFolder(*options.part) : w.folder;
-  return Finish(w, console, *summary, folder, stop);
-}
-
-Result<int> Join(const PrepareFlags& w, Console& console, const Clock& clock, const std::stop_token& stop) {
-  Teller teller(console, clock, "join");
-  const auto summary = prepare::JoinParts({.parts = w.sources,
-                                           .folder = w.folder,
-                                           .stop = stop,
-                                           .progress = [&](const prepare::Progress& p) { teller.Tell(p); }},
-                                          clock);
-  console.EndProgress();
-  if (!summary) return std::unexpected(summary.error());
-  return Finish(w, console, *summary, w.folder, stop);
-}
-
-Result<int> Verify(const PrepareFlags& w, Console& console, const Clock& clock, const std::stop_token& stop) {
-  Teller teller(console, clock, "verify");
-  const auto result =
-      prepare::VerifyFolder(w.verify, {.stop = stop, .progress = [&](int64_t done, int64_t total) {
-                                         teller.Tell(done, total, [](double) { return std::string(); });
-                                       }});
-  console.EndProgress();
-  if (!result) return std::unexpected(result.error());
-  console.Text(prepare::VerifyText(*result));
-  TRY_STATUS(console.Json(result->ToJson()));
-  return result->faults == 0 ? kDone : kJobFailed;
-}
-
-// Puts local folders in the place of URLs: copies of what is read, and a folder to make what is published.
-Status Localise(PrepareFlags& w, const std::stop_token& stop) {
-  const dataset::ObjectReader reader({});
-  if (!w.verify.empty()) w.verify = TRY(reader.CopyOf(w.verify, stop));
-  for (std::string& source : w.sources) {
-    if (w.join) source = TRY(reader.CopyOf(source, stop));
-  }
-  if (!dataset::IsObjectUrl(w.folder)) return {};
-  while (w.folder.ends_with('/')) w.folder.pop_back();
-  TRY_STATUS(reader.CheckPublish(w.folder, stop));
-  w.publish = w.folder;
-  w.folder = TRY(dataset::StagingFolderOf(w.publish));
-  return {};
-}
-
-Result<int> PrepareData(PrepareFlags w, const std::stop_token& stop) {
-  TRY_STATUS(CheckPrepareFlags(w));
-  TRY_STATUS(Localise(w, stop));
+Result<int> PrepareWith(const Wanted& w, const std::stop_token& stop) {
   Console console(w.json);
   TRY_STATUS(console.CheckJson());
-  if (!LiesInside(w.preview, w.folder)) TRY_STATUS(CheckOutput("--preview", w.preview));
   const SteadyClock clock;
-  if (!w.verify.empty()) return Verify(w, console, clock, stop);
-  return w.join ? Join(w, console, clock, stop) : Make(w, console, clock, stop);
+  std::unique_ptr<run::PictureJudge> judge;
+  const prepare::SessionHooks hooks{
+      .progress = [&](const std::string& what, double elapsed_s, int64_t done, int64_t total,
+                      const std::string& extra) { console.Progress(elapsed_s, what, done, total, extra); },
+      .progress_ended = [&] { console.EndProgress(); },
+      .made_feed = FeedOfMadePictures,
+      .add_judge = [&](const prepare::PrepareRequest& request, prepare::Options& options) -> Status {
+        judge = TRY(run::PictureJudge::Open(
+            {.model = request.recognise, .min_score = request.min_score, .decode = options.decode}, clock));
+        options.make_judge = [&judge] { return judge->MakeJudge(); };
+        options.judged_by = judge->identity();
+        return {};
+      }};
+  prepare::SessionEnd end = TRY(prepare::Prepare(w.request, hooks, clock, stop));
+  console.Text(end.text);
+  if (auto* made = std::get_if<results::PrepareResult>(&end.result)) AddProvenance(*made, w.request.seed);
+  TRY_STATUS(console.Json(std::visit([](const auto& result) { return result.ToJson(); }, end.result)));
+  const bool checks = std::holds_alternative<results::VerifyResult>(end.result);
+  return end.clean || !(checks || w.strict) ? kDone : kJobFailed;
 }
 
 }  // namespace
 
-int Prepare(const Arguments& arguments) {
-  PrepareFlags wanted;
-  if (const auto status = ParsePrepareFlags(arguments, wanted)) return *status;
-  const Interrupt interrupt;
-  const Result<int> status = PrepareData(wanted, interrupt.token());
-  return status ? *status : FailWith(status.error());
-}
+int Prepare(const Arguments& arguments) { return RunVerb<Wanted>(arguments, ParseFlags, PrepareWith); }
 
 }  // namespace weir::cli

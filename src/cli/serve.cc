@@ -17,9 +17,9 @@
 #include "cli/console.h"
 #include "cli/flags.h"
 #include "cli/verbs.h"
-#include "dataset/objects.h"
 #include "record/provenance.h"
 #include "serve/announcement.h"
+#include "serve/complete_options.h"
 #include "serve/logger.h"
 #include "serve/server.h"
 
@@ -28,14 +28,12 @@ namespace {
 
 struct Wanted {
   serve::ServerOptions server;
-  std::string address = "127.0.0.1", http_address, grpc_address, metrics_address;
-  std::string control = "none", compat = "none", strict = "true";
-  std::string allow_http = "true", allow_grpc = "true", allow_metrics = "true";
-  int64_t max_request_mb = 64, max_bytes_in_flight_mb = 1024, max_client_shm_mb = 16384;
-  int64_t least_body_kib = 16;
-  double poll_s = 15, exit_timeout_s = 30, drain_delay_s = 0, request_timeout_s = 600, message_timeout_s = 30;
+  serve::ListenRequest listen;
   std::string json;
 };
+
+using TrueOrFalse = std::vector<std::pair<std::string, bool>>;
+const TrueOrFalse kTrueOrFalse{{"true", true}, {"false", false}};
 
 void AddListenFlags(Flags& flags, Wanted& w) {
   serve::ServerOptions& s = w.server;
@@ -43,13 +41,13 @@ void AddListenFlags(Flags& flags, Wanted& w) {
   flags.Integer("--grpc-port", s.grpc.port, 0, 65535, "gRPC port (0: a free one)");
   flags.Integer("--metrics-port", s.metrics.port, 0, 65535,
                 "port of the metrics for Prometheus (0: a free one)");
-  flags.Text("--address", w.address, "address that all servers listen on (default: loopback)");
-  flags.Text("--http-address", w.http_address, "address of the HTTP server alone");
-  flags.Text("--grpc-address", w.grpc_address, "address of the gRPC server alone");
-  flags.Text("--metrics-address", w.metrics_address, "address of the metrics server alone");
-  flags.Choice("--allow-http", w.allow_http, {"true", "false"}, "serve HTTP");
-  flags.Choice("--allow-grpc", w.allow_grpc, {"true", "false"}, "serve gRPC");
-  flags.Choice("--allow-metrics", w.allow_metrics, {"true", "false"}, "serve metrics");
+  flags.Text("--address", w.listen.address, "address that all servers listen on (default: loopback)");
+  flags.Text("--http-address", w.listen.http_address, "address of the HTTP server alone");
+  flags.Text("--grpc-address", w.listen.grpc_address, "address of the gRPC server alone");
+  flags.Text("--metrics-address", w.listen.metrics_address, "address of the metrics server alone");
+  flags.OneOf("--allow-http", w.listen.http, kTrueOrFalse, "serve HTTP");
+  flags.OneOf("--allow-grpc", w.listen.grpc, kTrueOrFalse, "serve gRPC");
+  flags.OneOf("--allow-metrics", w.listen.metrics, kTrueOrFalse, "serve metrics");
   flags.Integer("--http-threads", s.http_threads, 1, 256, "event loop threads of the HTTP server");
   flags.Integer("--grpc-threads", s.grpc_threads, 1, 256, "completion queue threads of the gRPC server");
   flags.Integer("--decode-threads", s.decode_threads, 0, 1024,
@@ -57,29 +55,29 @@ void AddListenFlags(Flags& flags, Wanted& w) {
 }
 
 void AddLimitFlags(Flags& flags, Wanted& w) {
-  flags.Integer64("--max-request-mb", w.max_request_mb, 1, 2047, "largest request in MiB");
-  flags.Integer64("--max-in-flight-mb", w.max_bytes_in_flight_mb, 1, 1 << 20,
-                  "most MiB in flight, for each protocol, and for prepared pictures");
-  flags.Integer(
-      "--max-connections", w.server.max_connections, 1, 1'000'000,
-      "Connections of each server, HTTP and gRPC (default 1024). Beyond it idle ones are closed and "
-      "health probes answered.");
+  flags.Integer("--max-request-mb", w.server.max_request_bytes, 1, 2047, "largest request in MiB", 1 << 20);
+  flags.Integer("--max-in-flight-mb", w.server.max_bytes_in_flight, 1, 1 << 20,
+                "most MiB in flight, for each protocol, and for prepared pictures", 1 << 20);
+  flags.Integer("--max-connections", w.server.max_connections, 1, 1'000'000,
+                "Connections of each server, HTTP and gRPC. Beyond it idle ones are closed and "
+                "health probes answered.");
   flags.Integer("--max-connections-per-address", w.server.max_connections_per_address, 0, 1'000'000,
                 "gRPC connections from one client address (default 0: three quarters of --max-connections).");
-  flags.Number("--message-timeout-secs", w.message_timeout_s, 0.1, 86400,
-               "Seconds in which an arriving gRPC request must make progress (default 30). It may take ten "
-               "times as long in all.");
-  flags.Number("--request-timeout-secs", w.request_timeout_s, 1, 86400,
-               "Seconds for one HTTP request to arrive whole (default 600).");
-  flags.Integer64("--min-body-rate", w.least_body_kib, 0, 1 << 20,
-                  "Least KiB a second of an HTTP body, and of a response being read, after 20 s "
-                  "(default 16; 0 allows any).");
+  flags.Seconds("--message-timeout-secs", w.server.message_timeout, 0.1, 86400,
+                "Seconds in which an arriving gRPC request must make progress. It may take ten "
+                "times as long in all.");
+  flags.Seconds("--request-timeout-secs", w.server.request_timeout, 1, 86400,
+                "Seconds for one HTTP request to arrive whole.");
+  flags.Integer("--min-body-rate", w.server.least_body_rate, 0, 1 << 20,
+                "Least KiB a second of an HTTP body, and of a response being read, after 20 s "
+                "(0 allows any).",
+                1 << 10);
   flags.Integer("--max-queue", w.server.max_queue, 1, 1'000'000,
                 "most calls that wait for a model, unless its configuration says");
-  flags.Number("--exit-timeout-secs", w.exit_timeout_s, 0, 86400,
-               "seconds to finish the work in flight when the server stops");
-  flags.Number("--drain-delay-secs", w.drain_delay_s, 0, 3600,
-               "seconds for load balancers to see that the server is not ready, before it refuses work");
+  flags.Seconds("--exit-timeout-secs", w.server.exit_timeout, 0, 86400,
+                "seconds to finish the work in flight when the server stops");
+  flags.Seconds("--drain-delay-secs", w.server.drain_delay, 0, 3600,
+                "seconds for load balancers to see that the server is not ready, before it refuses work");
 }
 
 std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
@@ -90,12 +88,14 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
               "folder of model folders, model folder, .onnx file, or s3://BUCKET/PREFIX (copied once at the "
               "start); may be given again",
               true);
-  flags.Choice("--model-control-mode", w.control, {"none", "explicit", "poll"},
-               "none: serve all models; poll: follow the files, load and unload models as they change; "
-               "explicit: load and unload on request");
-  flags.Number("--repository-poll-secs", w.poll_s, 0.05, 86400,
-               "seconds between two looks at the files, with poll (default 15); a change takes effect at the "
-               "second look that finds it");
+  using Control = serve::Repository::Control;
+  flags.OneOf("--model-control-mode", s.control,
+              {{"none", Control::kNone}, {"explicit", Control::kExplicit}, {"poll", Control::kPoll}},
+              "none: serve all models; poll: follow the files, load and unload models as they change; "
+              "explicit: load and unload on request");
+  flags.Seconds("--repository-poll-secs", w.server.poll_period, 0.05, 86400,
+                "seconds between two looks at the files, with poll; a change takes effect at the "
+                "second look that finds it");
   flags.Texts("--load-model", s.load,
               "model to load at the start, with explicit; * for all; may be given again", false);
   flags.Text("--engine", s.engine,
@@ -114,55 +114,15 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
                  "addresses and loopback names are always allowed. May be given again.");
   flags.Switch("--allow-client-shm", s.allow_regions,
                "allow clients to register shared memory of this machine");
-  flags.Integer64("--max-client-shm-mb", w.max_client_shm_mb, 1, 1 << 24,
-                  "most MiB of shared memory that clients may register in all");
-  flags.Choice("--strict-readiness", w.strict, {"true", "false"},
-               "true: ready when every requested model is; false: ready when loading is over");
-  flags.Choice("--compat", w.compat, {"none", "triton"},
-               "triton: Triton's status codes, error texts, name and version, for clients that check them");
+  flags.Integer("--max-client-shm-mb", s.max_region_bytes, 1, 1 << 24,
+                "most MiB of shared memory that clients may register in all", 1 << 20);
+  flags.OneOf("--strict-readiness", s.strict_readiness, kTrueOrFalse,
+              "true: ready when every requested model is; false: ready when loading is over");
+  flags.OneOf("--compat", s.compat, {{"none", oip::Compat::kNone}, {"triton", oip::Compat::kTriton}},
+              "triton: Triton's status codes, error texts, name and version, for clients that check them");
   flags.Text("--json", w.json,
              "write the served models and addresses as JSON to this file, once ready; - for standard output");
   return flags.Parse(arguments);
-}
-
-Status Complete(Wanted& w) {
-  serve::ServerOptions& s = w.server;
-  s.control = w.control == "explicit" ? serve::Repository::Control::kExplicit
-              : w.control == "poll"   ? serve::Repository::Control::kPoll
-                                      : serve::Repository::Control::kNone;
-  s.poll_period = std::chrono::milliseconds(static_cast<int64_t>(w.poll_s * 1e3));
-  for (std::string& repository : s.repositories) {
-    if (s.control == serve::Repository::Control::kPoll && dataset::IsObjectUrl(repository)) {
-      return Fail(ErrorCode::kUnsupported,
-                  fmt::format("{}: a repository in an object store is copied once and is not polled: use "
-                              "--model-control-mode explicit, or a mounted folder",
-                              repository));
-    }
-    repository = TRY(dataset::ObjectReader({}).CopyOf(repository, std::stop_token()));
-  }
-  if (!s.load.empty() && s.control != serve::Repository::Control::kExplicit) {
-    return Fail(ErrorCode::kInvalidArgument,
-                "--load-model is for --model-control-mode explicit; none serves everything there");
-  }
-  const auto place = [&](serve::ListenAddress& listen, const std::string& own, const std::string& allowed) {
-    listen.address = own.empty() ? w.address : own;
-    if (allowed == "false") listen.port = -1;
-  };
-  place(s.http, w.http_address, w.allow_http);
-  place(s.grpc, w.grpc_address, w.allow_grpc);
-  place(s.metrics, w.metrics_address, w.allow_metrics);
-  s.max_request_bytes = static_cast<size_t>(w.max_request_mb) << 20;
-  s.max_bytes_in_flight = static_cast<size_t>(w.max_bytes_in_flight_mb) << 20;
-  s.max_region_bytes = static_cast<uint64_t>(w.max_client_shm_mb) << 20;
-  s.least_body_rate = static_cast<size_t>(w.least_body_kib) << 10;
-  s.request_timeout = std::chrono::milliseconds(static_cast<int64_t>(w.request_timeout_s * 1e3));
-  s.exit_timeout = std::chrono::milliseconds(static_cast<int64_t>(w.exit_timeout_s * 1e3));
-  s.message_timeout = std::chrono::milliseconds(static_cast<int64_t>(w.message_timeout_s * 1e3));
-  s.drain_delay = std::chrono::milliseconds(static_cast<int64_t>(w.drain_delay_s * 1e3));
-  s.strict_readiness = w.strict == "true";
-  s.compat = w.compat == "triton" ? oip::Compat::kTriton : oip::Compat::kNone;
-  s.version = std::string(record::BuildDescription());
-  return {};
 }
 
 // A descriptor of a standard stream that is closed would become that of a connection, which then got the log.
@@ -191,7 +151,8 @@ bool Announce(const Console& console, const std::string& text, const Json& json,
 
 // Gives the exit status. Sets `stuck` where a thread is left that cannot be waited for.
 Result<int> ServeModels(Wanted& w, serve::Logger& logger, const std::stop_token& stop, bool& stuck) {
-  TRY_STATUS(Complete(w));
+  TRY_STATUS(serve::CompleteOptions(w.listen, w.server));
+  w.server.version = std::string(record::BuildDescription());
   const Console console(w.json);
   TRY_STATUS(console.CheckJson());
   const SteadyClock clock;
@@ -213,9 +174,9 @@ Result<int> ServeModels(Wanted& w, serve::Logger& logger, const std::stop_token&
     logger.Write(serve::LogLevel::kError,
                  fmt::format("{}: the server ends, so that it can be started again", *lost));
   if (server->Stop()) return lost ? kJobFailed : kDone;
-  logger.Write(
-      serve::LogLevel::kError,
-      fmt::format("some work was still under way after {} s: raise --exit-timeout-secs", w.exit_timeout_s));
+  logger.Write(serve::LogLevel::kError,
+               fmt::format("some work was still under way after {} s: raise --exit-timeout-secs",
+                           std::chrono::duration<double>(w.server.exit_timeout).count()));
   stuck = true;
   static_cast<void>(server.release());  // an engine that does not end its work would be waited for
   return kJobFailed;
