@@ -10,6 +10,7 @@
 #include "oip/api.h"
 #include "oip/client.h"
 #include "oip/served_name.h"
+#include "oip/server_shares.h"
 #include "run/backend.h"
 
 namespace weir::run {
@@ -53,20 +54,6 @@ Status RefuseLocalFlags(const BackendOptions& options) {
           fmt::format("{} says nothing with --payload image: the server decodes and prepares", name));
   }
   return {};
-}
-
-// Returns nullopt without calls by server.
-std::optional<results::ServerShares> SharesOf(const std::string& balance,
-                                              const std::vector<infer::ServerCalls>& calls) {
-  if (calls.empty()) return std::nullopt;
-  std::vector<results::ServerShares::Server> each;
-  for (const infer::ServerCalls& one : calls) {
-    each.push_back({.server = EscapeBytes(one.server),
-                    .answered = static_cast<int64_t>(one.answered),
-                    .failed = static_cast<int64_t>(one.failed),
-                    .moved = static_cast<int64_t>(one.moved)});
-  }
-  return results::MakeServerShares(balance, std::move(each));
 }
 
 std::vector<std::string> Lines(const std::string& text) {
@@ -194,7 +181,7 @@ BackendDescription RemoteBackend::Describe() const {
           .payload = options_.payload,
           .platform = info_.platform,
           .times = times_,
-          .servers = SharesOf(options_.balance, client_->Calls())};
+          .servers = oip::SharesOf(options_.balance, client_->Calls())};
 }
 
 // Statistics are an extension that a server may lack; the run does not depend on them.

@@ -1,9 +1,6 @@
 #include "load/session/balance.h"
 
 #include <algorithm>
-#include <utility>
-
-#include "base/text.h"
 
 namespace weir::load {
 
@@ -30,19 +27,6 @@ std::vector<infer::ServerCalls> CallsSince(const std::vector<infer::ServerCalls>
     calls.moved -= std::min(calls.moved, found->moved);
   }
   return now;
-}
-
-std::optional<results::ServerShares> SharesOf(const std::string& balance,
-                                              const std::vector<infer::ServerCalls>& calls) {
-  if (calls.empty()) return std::nullopt;
-  std::vector<results::ServerShares::Server> each;
-  for (const infer::ServerCalls& one : calls) {
-    each.push_back({.server = EscapeBytes(one.server),
-                    .answered = static_cast<int64_t>(one.answered),
-                    .failed = static_cast<int64_t>(one.failed),
-                    .moved = static_cast<int64_t>(one.moved)});
-  }
-  return results::MakeServerShares(balance, std::move(each));
 }
 
 }  // namespace weir::load

@@ -1,12 +1,9 @@
 // The accounts of a load over several servers. Pure.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "infer/endpoint.h"
-#include "results/server_shares.h"
 
 namespace weir::load {
 
@@ -15,9 +12,5 @@ void AddCalls(const std::vector<infer::ServerCalls>& more, std::vector<infer::Se
 // Returns what has come since `before`.
 std::vector<infer::ServerCalls> CallsSince(const std::vector<infer::ServerCalls>& before,
                                            std::vector<infer::ServerCalls> now);
-
-// Returns nullopt without calls by server.
-std::optional<results::ServerShares> SharesOf(const std::string& balance,
-                                              const std::vector<infer::ServerCalls>& calls);
 
 }  // namespace weir::load

@@ -17,14 +17,5 @@ TEST(Balance, CallsAreAddedAndTakenAwayByServer) {
   EXPECT_EQ(since[1].answered, 3U);
 }
 
-TEST(Balance, SharesAreOfAllAnswers) {
-  EXPECT_FALSE(SharesOf("round-robin", {}));
-  const auto shares =
-      SharesOf("round-robin", {{.server = "a", .answered = 3}, {.server = "b", .answered = 1}});
-  ASSERT_TRUE(shares);
-  EXPECT_EQ(shares->each[0].share, 0.75);
-  EXPECT_EQ(shares->imbalance, 0.5);
-}
-
 }  // namespace
 }  // namespace weir::load

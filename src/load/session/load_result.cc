@@ -5,9 +5,9 @@
 #include <utility>
 #include <variant>
 
-#include "load/session/balance.h"
 #include "load/session/level_split.h"
 #include "load/verdict/judge.h"
+#include "oip/server_shares.h"
 #include "stats/quantile.h"
 #include "stats/summary.h"
 
@@ -245,7 +245,7 @@ LoadResult::Level LevelOf(const LoadOptions& options, int batch, const LevelResu
   if (level.cpu_s > 0 && level.answered() > 0) made.client_cpu_us_per_request = CpuMicroseconds(level);
   made.spin_cpu_s = level.spin_s;
   made.trace = PartsOf(level);
-  made.servers = SharesOf(options.balance, level.calls);
+  made.servers = oip::SharesOf(options.balance, level.calls);
   AddSplit(level, SlowPercentile(options), made);
   if (level.below_threshold) {
     constexpr std::array kAnswers = {"yes", "no", "undecided"};

@@ -12,9 +12,9 @@
 #include "base/count.h"
 #include "base/json.h"
 #include "infer/server_times.h"
-#include "load/session/balance.h"
 #include "load/session/level_split.h"
 #include "load/session/load_result.h"
+#include "oip/server_shares.h"
 #include "stats/summary.h"
 
 namespace weir::load {
@@ -216,7 +216,8 @@ std::string LevelText(const TextStyle& style, const LoadSummary& result, const L
   if (IsOpen(level)) text += TimesLine("slip", level.tally.slip);
   text += HostsText(level);
   text += SplitText(level, SlowPercentile(result.options));
-  if (const auto shares = SharesOf(result.options.balance, level.calls)) text += ServerSharesText(*shares);
+  if (const auto shares = oip::SharesOf(result.options.balance, level.calls))
+    text += ServerSharesText(*shares);
   if (level.cpu_s > 0 && level.answered() > 0) {
     text += fmt::format("  {:<10} {} us of CPU a request",
                         result.target.protocol() == "in-process" ? "process" : "client",
