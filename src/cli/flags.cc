@@ -102,7 +102,10 @@ void Flags::AddParsed(const std::string& name, const std::string& shown,
                       const std::function<Status(const std::string&)>& put, const std::string& help) {
   const auto put_or_refuse = [name, put](const std::string& text) {
     const Status taken = put(text);
-    if (!taken) throw CLI::ValidationError(name, taken.error().message);
+    if (taken) return;
+    const std::string& why = taken.error().message;
+    if (why.starts_with(name)) throw CLI::ValidationError(why, CLI::ExitCodes::ValidationError);
+    throw CLI::ValidationError(name, why);
   };
   state_->app.add_option_function<std::string>(name, put_or_refuse, help)
       ->check(CheckText)
