@@ -8,7 +8,7 @@
 namespace weir::predict {
 namespace {
 
-constexpr int64_t kFormat = 10;
+constexpr int64_t kFormat = 11;
 
 std::unexpected<Error> Corrupt(std::string what) { return Fail(ErrorCode::kCorrupt, std::move(what)); }
 
@@ -30,8 +30,7 @@ bool Estimator::Join(const Data& data) {
   if (linear_ && !linear_->Fits(spec)) return false;
   if (physical_ && physical_->weights().size() != spec.terms.size()) return false;
   if (trees_) {
-    const size_t columns =
-        tree_numbers_.size() + tree_levels_.size() + 2 * spec.terms.size() + (neighbours_ ? 1 : 0);
+    const size_t columns = tree_numbers_.size() + tree_levels_.size() + 2 * spec.terms.size();
     if (!physical_ || !std::cmp_equal(trees_->columns(), columns) ||
         !std::ranges::all_of(tree_numbers_, [&](int j) { return is_below(j, spec.numbers.size()); }) ||
         !std::ranges::all_of(

@@ -42,7 +42,7 @@ std::string KeyOf(const Recipe& recipe) {
 }  // namespace
 
 std::vector<std::string> EstimatorNames() {
-  return {"auto", "lr-sfs", "lr-sfs-relative", "physical", "trees", "neighbours", "trees-neighbours"};
+  return {"auto", "lr-sfs", "lr-sfs-relative", "physical", "trees", "neighbours"};
 }
 
 int Predictor::Want(const Recipe& recipe, const std::string& key) {

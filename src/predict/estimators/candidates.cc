@@ -9,8 +9,7 @@ constexpr double kNoGroups = std::numeric_limits<double>::infinity();
 // Rows. Outside the data a group's own rows tell best how it continues; inside, neighbours correct a group
 // better than weights of its own do.
 constexpr double kPull = 3, kPullInside = 10;
-constexpr size_t kMostStacked = 10'000;  // rows for trees that see what neighbours predict
-constexpr size_t kFew = 6000;            // rows up to which slow learning is worth its time
+constexpr size_t kFew = 6000;  // rows up to which slow learning is worth its time
 
 }  // namespace
 
@@ -22,12 +21,6 @@ std::vector<Recipe> Candidates(Split split, size_t rows, Groups groups, std::str
           .even = even};
   Trees::Options deep{.rounds = 300, .rate = 0.06, .depth = 6};
   if (rows > kFew) deep = {.rounds = 250, .rate = 0.1, .depth = 8, .child_weight = 4};
-  // Deep trees separate rows that are nearly alike, which helps only inside the data.
-  Trees::Options stacked{
-      .rounds = 150, .rate = 0.08, .depth = 4, .child_weight = 5, .column_share = 0.5, .penalty = 5};
-  if (inside) stacked = deep;
-  if (inside && rows <= kFew)
-    stacked = {.rounds = 600, .rate = 0.05, .depth = 8, .child_weight = 1, .penalty = 5};
 
   std::vector<Recipe> recipes = {
       {.name = "physical", .physical = own},
@@ -39,11 +32,6 @@ std::vector<Recipe> Candidates(Split split, size_t rows, Groups groups, std::str
   if (groups == Groups::kOwn)
     recipes.push_back({.name = "neighbours-common", .physical = common, .neighbours = true});
   recipes.push_back({.name = "neighbours", .physical = own, .neighbours = true});
-  // Every row asks for its neighbours, so large sets go without.
-  if (rows <= kMostStacked) {
-    recipes.push_back(
-        {.name = "trees-neighbours", .physical = own, .trees = true, .neighbours = true, .tree = stacked});
-  }
   std::erase_if(recipes, [&](const Recipe& recipe) {
     return estimator == "auto" ? recipe.base == Recipe::Base::kLinear : recipe.name != estimator;
   });

@@ -30,10 +30,9 @@ double Estimator::BaseLogTime(const Row& row) const {
   return std::log(std::max(kLeastTime, linear_ ? linear_->Time(row) : physical_->Time(row)));
 }
 
-std::vector<float> Estimator::TreeInput(const View& view, std::optional<double> guess) const {
+std::vector<float> Estimator::TreeInput(const View& view) const {
   std::vector<float> x;
-  x.reserve(tree_numbers_.size() + tree_levels_.size() + 2 * view.row.terms.size() + 1);
-  if (guess) x.push_back(static_cast<float>(*guess));
+  x.reserve(tree_numbers_.size() + tree_levels_.size() + 2 * view.row.terms.size());
   for (const int j : tree_numbers_) x.push_back(view.numbers[static_cast<size_t>(j)]);
   // XGBoost takes time for every known number; if most columns are levels, absent ones count as unknown.
   const float absent = tree_levels_.size() > tree_numbers_.size() ? kUnknown : 0.0F;
@@ -61,21 +60,12 @@ void Estimator::ChooseTreeColumns(const Data& data) {
 Status Estimator::FitTrees(const Data& data, std::span<const int> use, std::span<const double> left,
                            Seed seed) {
   ChooseTreeColumns(data);
-  std::vector<char> itself(use.size(), 0);
-  std::vector<float> x, y;
-  for (size_t i = 0; i < use.size(); ++i) {
-    const View view = data.ViewOf(use[i]);
-    std::optional<double> guess;
-    if (neighbours_) {
-      // Predicts the row from the others, as it will be for new rows.
-      itself[i] = 1;
-      guess = neighbours_->At(view.numbers, view.codes, itself);
-      itself[i] = 0;
-    }
-    const std::vector<float> input = TreeInput(view, guess);
+  std::vector<float> x;
+  for (const int i : use) {
+    const std::vector<float> input = TreeInput(data.ViewOf(i));
     x.insert(x.end(), input.begin(), input.end());
-    y.push_back(static_cast<float>(left[i] - guess.value_or(0)));
   }
+  const std::vector<float> y(left.begin(), left.end());
   Trees::Options options = recipe_.tree;
   options.seed = seed.Stream("trees").value();
   trees_ = TRY(Trees::Fit(x, static_cast<int>(x.size() / y.size()), y, options));
@@ -107,10 +97,9 @@ Result<Estimator> Estimator::Fit(const Data& data, std::span<const int> use, con
 
 double Estimator::LogTime(const View& view) const {
   double log_time = BaseLogTime(view.row);
-  std::optional<double> guess;
-  if (neighbours_) guess = neighbours_->At(view.numbers, view.codes);
-  if (trees_) log_time += trees_->Predict(TreeInput(view, guess));
-  return log_time + guess.value_or(0);
+  if (neighbours_) log_time += neighbours_->At(view.numbers, view.codes);
+  if (trees_) log_time += trees_->Predict(TreeInput(view));
+  return log_time;
 }
 
 std::vector<double> Residuals(const Data& data, const Physical::Options& options) {

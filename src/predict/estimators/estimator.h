@@ -45,7 +45,7 @@ struct Recipe {
   Base base = Base::kPhysical;
   Physical::Options physical;
   LinearFit::Options linear;
-  bool trees = false, neighbours = false;  // with both, trees see and correct what neighbours predict
+  bool trees = false, neighbours = false;  // at most one
   Trees::Options tree;
   std::optional<Kernel> kernel;  // of neighbours, tuned for the split
   int count = 64;                // neighbours for one answer
@@ -70,8 +70,7 @@ class Estimator {
   double BaseLogTime(const Row& row) const;
   void ChooseTreeColumns(const Data& data);
   Status FitTrees(const Data& data, std::span<const int> use, std::span<const double> left, Seed seed);
-  // `guess` is what the neighbours predict, if there are any.
-  std::vector<float> TreeInput(const View& view, std::optional<double> guess) const;
+  std::vector<float> TreeInput(const View& view) const;
 
   Recipe recipe_;
   std::optional<Physical> physical_;
