@@ -7,6 +7,7 @@
  *   short=PART    reads end at half of the file
  *   vanish=PART   the file is listed, but open fails with ENOENT
  *   hang=PART     reads do not end before their caller is killed, or this process
+ *   stuck=PART    writes do not end before their caller is killed, or this process
  *   enospc=BYTES  writes fail with ENOSPC once so many bytes were written in all
  *   delay=US      each read takes so many microseconds more
  *   exp=US        each read takes US * -log(1 - u) microseconds more; u goes evenly through [0, 1)
@@ -144,7 +145,10 @@ static int OnRead(const char* path, char* buffer, size_t size, off_t offset, str
 
 static int OnWrite(const char* path, const char* buffer, size_t size, off_t offset,
                    struct fuse_file_info* file) {
-  (void)path;
+  if (Applies("stuck", path)) {
+    while (!fuse_interrupted()) SleepMicroseconds(10000);
+    return -EINTR;
+  }
   const char* most = Value("enospc");
   if (most != NULL && atomic_fetch_add(&written, (long)size) + (long)size > atol(most)) return -ENOSPC;
   const ssize_t put = pwrite((int)file->fh, buffer, size, offset);

@@ -18,8 +18,8 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 class Agent:
     """weir agent, listening on loopback at a port of its own."""
 
-    def __init__(self, *arguments, listen="127.0.0.1:0", **kwargs):
-        self.process = subprocess.Popen([conftest.PROGRAM, "agent", "--listen", listen, *map(str, arguments)],
+    def __init__(self, *arguments, listen="127.0.0.1:0", prefix=(), **kwargs):
+        self.process = subprocess.Popen([*prefix, conftest.PROGRAM, "agent", "--listen", listen, *map(str, arguments)],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs)
         self.address = self.process.stdout.readline().removeprefix("listening at ").strip()
         assert self.address, self.process.communicate()[1]

@@ -75,6 +75,23 @@ def test_a_full_disk_is_named_and_nothing_stays(weir, faultfs, tmp_path):
         assert not list(mount.iterdir())
 
 
+def test_a_write_that_hangs_is_named_within_its_timeout(weir, faultfs, made, tmp_path):
+    """Of the set and of the preparation; what cannot be removed then is removed by the next probe."""
+    (tmp_path / "files").mkdir()
+    with fault_fs.mounted(faultfs, tmp_path / "files", tmp_path / "mount", "stuck=s0000000") as mount:
+        begin = time.monotonic()
+        done = weir.run("probe", "storage", mount, "--samples", 5, "--sample-bytes", 10000, "--timeout-s", 1, *flags(), status=None)
+        assert time.monotonic() - begin < 10
+        assert done.returncode not in (0, 3) and b"a write did not end within 1 s" in done.stderr
+    weir.run("probe", "storage", tmp_path / "files", "--samples", 5, "--sample-bytes", 10000, *flags(), status=None)
+    assert not list((tmp_path / "files").iterdir())
+    with fault_fs.mounted(faultfs, tmp_path / "files", tmp_path / "mount", "stuck=p0000") as mount:
+        begin = time.monotonic()
+        result = weir.json("probe", "storage", mount, "--set", made[1], "--phase", "etl", "--repeats", 1, "--timeout-s", 1, "--threads", 2, status=3)
+        assert time.monotonic() - begin < 15
+    assert result["verdict"] == "INVALID" and any(reason["reason"] == "hung" and "p0000" in reason["evidence"] for reason in result["reasons"])
+
+
 @pytest.mark.timing
 def test_a_stall_of_a_second_is_visible(weir, faultfs, pictures, tmp_path):
     with fault_fs.mounted(faultfs, pictures, tmp_path / "mount", "stall=30:1000") as mount:

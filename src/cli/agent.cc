@@ -9,7 +9,9 @@
 #include "cli/cluster_flags.h"
 #include "cli/console.h"
 #include "cli/feed_flags.h"
+#include "cli/flags.h"
 #include "cli/load_flags.h"
+#include "cli/probe_hosts.h"
 #include "cluster/serve_agent.h"
 #include "load/cluster/cluster_load.h"
 #include "load/cluster/load_agent.h"
@@ -95,6 +97,7 @@ int Agent(const Arguments& arguments) {
     AddLoadVerbs(verbs, clock);
     AddFeedVerbs(verbs, clock);
     AddNetworkVerbs(verbs, clock);
+    AddStorageVerbs(verbs, clock);
     return verbs;
   };
   const Status served = cluster::ServeAgent(

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/thread.h"
 #include "cli/console.h"
+#include "cli/probe_hosts.h"
 #include "cli/probe_storage_flags.h"
 #include "prepare/prepare.h"
 #include "probe/probe_result.h"
@@ -20,7 +21,6 @@
 #include "record/provenance.h"
 #include "report/html.h"
 #include "report/probe_report.h"
-#include "synth/pictures.h"
 
 namespace weir::cli {
 namespace {
@@ -56,13 +56,6 @@ void NoteWrites(const Console& console, const std::string& path, const probe::Se
                            Size(static_cast<double>(needs.space.free_bytes))));
 }
 
-Result<std::vector<std::string>> MakePictures(uint64_t seed) {
-  constexpr int kPictures = 64;
-  std::vector<std::string> pictures;
-  for (int i = 0; i < kPictures; ++i) pictures.push_back(TRY(synth::DrawPicture(Seed(seed), i)).jpeg);
-  return pictures;
-}
-
 // Lists the user's own files. The etl phase also gets a folder to write into.
 Result<ProbedSets> OpenOwnSet(const StorageFlags& flags, const Console& console) {
   ProbedSets sets;
@@ -82,9 +75,8 @@ Result<ProbedSets> PrepareSets(const StorageFlags& flags, const probe::StoragePr
   for (const std::string& path : flags.paths) NoteForeign(console, path);
   if (!flags.set.empty()) return OpenOwnSet(flags, console);
   ProbedSets sets;
-  probe::MadeSetOptions made = MadeSetOf(flags, profile);
+  const probe::MadeSetOptions made = TRY(MadeSetOf(flags, profile));
   const Seed seed(static_cast<uint64_t>(flags.seed));
-  if (flags.NeedsPictures()) made.pictures = TRY(MakePictures(seed.value()));
   uint64_t prepared_bytes = 0;
   if (flags.phase == "etl" || flags.phase == "all")
     for (const uint64_t size : probe::MakeSizes(made, seed)) prepared_bytes += size;
@@ -117,7 +109,7 @@ Result<ProbedSets> PrepareSets(const StorageFlags& flags, const probe::StoragePr
 // Connects the phase etl with the module that prepares sets.
 Result<probe::EtlFigures> PrepareOriginals(const StorageFlags& flags, const Clock& clock, int64_t count,
                                            const probe::ReadOriginal& read, const std::string& folder,
-                                           std::stop_token stop) {
+                                           std::stop_token stop, const std::function<void()>& moved) {
   prepare::Feed feed{.count = count};
   feed.get = [&read](int64_t index) -> prepare::FedPicture {
     auto bytes = read(index);
@@ -137,7 +129,7 @@ Result<probe::EtlFigures> PrepareOriginals(const StorageFlags& flags, const Cloc
   if (format == dataset::SetFormat::kRaw) geometry.crop = dataset::Size{224, 224};
   const auto summary =
       TRY(prepare::PrepareSet(feed, {.folder = folder, .format = format, .geometry = geometry}, clock,
-                              std::move(stop), [](const auto&) {}));
+                              std::move(stop), [&](const auto&) { moved(); }));
   int64_t rejected = 0;
   for (const auto& [reason, rejects] : summary.rejected) rejected += rejects;
   return probe::EtlFigures{.images = summary.images,
@@ -194,8 +186,10 @@ Result<PhaseAnswer> PlayTraining(const StorageProbe& probe) {
 Result<PhaseAnswer> PlayEtl(const StorageProbe& probe) {
   return AnswerOf(TRY(probe::ProbeEtl(
       probe.options.train, probe.sets.samples, probe.facts, probe.sets.work,
-      [&](int64_t count, const probe::ReadOriginal& read, const std::string& folder, std::stop_token stop) {
-        return PrepareOriginals(probe.flags, probe.clock, count, read, folder, std::move(stop));
+      [&flags = probe.flags, &clock = probe.clock](int64_t count, const probe::ReadOriginal& read,
+                                                   const std::string& folder, std::stop_token stop,
+                                                   const std::function<void()>& moved) {
+        return PrepareOriginals(flags, clock, count, read, folder, std::move(stop), moved);
       },
       probe.clock, probe.stop)));
 }
@@ -239,21 +233,37 @@ Status Publish(const StorageFlags& flags, const results::StorageProbeResult& res
   return console.Json(result.ToJson());
 }
 
-Result<int> ProbeStorage(const StorageFlags& flags, Console& console) {
+Result<PhaseAnswer> ProbeHere(const StorageFlags& flags, const probe::StorageProfile& profile,
+                              Console& console, const Clock& clock, const std::stop_token& stop,
+                              std::optional<ProbedSets>& sets) {
+  probe::PhaseOptions options = TRY(PhaseOptionsOf(flags, profile));
+  sets.emplace(TRY(PrepareSets(flags, profile, console, clock, stop)));
+  options.train.units = sets->units;
+  probe::SetFacts facts;
+  if (flags.source != "memory") {
+    facts = probe::InspectSet(sets->samples);
+    if (!flags.warm) probe::ForgetSet(sets->samples);
+  }
+  return PlayPhase(flags.phase, {flags, options, *sets, facts, console, clock, stop});
+}
+
+Result<PhaseAnswer> ProbeThere(const Arguments& arguments, const StorageFlags& flags,
+                               const probe::StorageProfile& profile, Console& console, const Clock& clock,
+                               const std::stop_token& stop) {
+  const auto report = TRY(ProbeStorageOnHosts(arguments, flags, profile, console, clock, stop));
+  return PhaseAnswer{
+      .result = probe::MakeResult(report), .hung = false, .fed = report.train.fed.value.has_value()};
+}
+
+Result<int> ProbeStorage(const Arguments& arguments, const StorageFlags& flags, Console& console) {
   const Interrupt interrupt;
   static const SteadyClock clock;  // outlives a thread in a read that hangs
   TRY_STATUS(CheckStorageFlags(flags));
   const probe::StorageProfile profile = TRY(DemandOf(flags, TRY(MeasureModel(flags, console, clock))));
-  probe::PhaseOptions options = TRY(PhaseOptionsOf(flags, profile));
-  ProbedSets sets = TRY(PrepareSets(flags, profile, console, clock, interrupt.token()));
-  options.train.units = sets.units;
-  probe::SetFacts facts;
-  if (flags.source != "memory") {
-    facts = probe::InspectSet(sets.samples);
-    if (!flags.warm) probe::ForgetSet(sets.samples);
-  }
+  std::optional<ProbedSets> sets;
   PhaseAnswer answer =
-      TRY(PlayPhase(flags.phase, {flags, options, sets, facts, console, clock, interrupt.token()}));
+      TRY(flags.join.any() ? ProbeThere(arguments, flags, profile, console, clock, interrupt.token())
+                           : ProbeHere(flags, profile, console, clock, interrupt.token(), sets));
   answer.result.provenance =
       record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(flags.seed)})
           .ToJson();
@@ -261,7 +271,7 @@ Result<int> ProbeStorage(const StorageFlags& flags, Console& console) {
   const bool invalid = answer.result.verdict.verdict == ToString(results::Standing::kInvalid);
   const bool met = !invalid && (answer.fed || !flags.must_feed);
   const int status = met ? kDone : kClaimInvalid;
-  if (answer.hung) EndDespiteHungReads(sets, status);
+  if (answer.hung) EndDespiteHungReads(*sets, status);
   return status;
 }
 
@@ -272,7 +282,7 @@ int ProbeStorageVerb(const Arguments& arguments) {
   if (const auto status = ParseStorageFlags(arguments, flags)) return *status;
   Console console(flags.json);
   if (const Status writable = console.CheckJson(); !writable) return FailWith(writable.error());
-  const auto status = ProbeStorage(flags, console);
+  const auto status = ProbeStorage(arguments, flags, console);
   if (status) return *status;
   FailWith(status.error());
   return status.error().code == ErrorCode::kCancelled ? kInterrupted : ExitStatus(status.error());

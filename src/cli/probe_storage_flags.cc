@@ -6,7 +6,10 @@
 
 #include "base/duration.h"
 #include "base/text.h"
+#include "cli/cluster_flags.h"
 #include "cli/flags.h"
+#include "cli/probe_hosts.h"
+#include "synth/pictures.h"
 
 namespace weir::cli {
 namespace {
@@ -46,6 +49,13 @@ probe::ReadOptions ReadsOf(const StorageFlags& flags, Duration added) {
           .ring_depth = flags.ring_depth,
           .added = added,
           .memory = nullptr};
+}
+
+Result<std::vector<std::string>> MakePictures(uint64_t seed) {
+  constexpr int kPictures = 64;
+  std::vector<std::string> pictures;
+  for (int i = 0; i < kPictures; ++i) pictures.push_back(TRY(synth::DrawPicture(Seed(seed), i)).jpeg);
+  return pictures;
 }
 
 }  // namespace
@@ -99,7 +109,7 @@ Result<probe::PhaseOptions> PhaseOptionsOf(const StorageFlags& flags, const prob
                                         .timeout = train.timeout}};
 }
 
-probe::MadeSetOptions MadeSetOf(const StorageFlags& flags, const probe::StorageProfile& profile) {
+Result<probe::MadeSetOptions> MadeSetOf(const StorageFlags& flags, const probe::StorageProfile& profile) {
   probe::MadeSetOptions made = flags.made;
   if (made.mean_bytes <= 0) made.mean_bytes = profile.sample_bytes;
   if (made.deviation_bytes <= 0) made.deviation_bytes = profile.sample_deviation_bytes;
@@ -113,12 +123,19 @@ probe::MadeSetOptions MadeSetOf(const StorageFlags& flags, const probe::StorageP
                                                         : probe::SizeDistribution::kLogNormal;
   made.shard_bytes = static_cast<uint64_t>(flags.shard_mb) << 20;
   made.hashes = flags.verify;
+  made.timeout = FromSeconds(flags.timeout_s);
+  if (flags.NeedsPictures()) made.pictures = TRY(MakePictures(static_cast<uint64_t>(flags.seed)));
   return made;
 }
 
 Status CheckStorageFlags(const StorageFlags& flags) {
   const auto refuse = [](std::string why) { return Fail(ErrorCode::kInvalidArgument, std::move(why)); };
-  TRY_STATUS(probe::CheckPaths(flags.paths));
+  TRY_STATUS(cluster::CheckJoin(flags.join));
+  if (flags.join.any()) {
+    TRY_STATUS(CheckHostsFlags(flags));  // the paths are those of other hosts
+  } else {
+    TRY_STATUS(probe::CheckPaths(flags.paths));
+  }
   if (flags.direct && flags.access == "mmap")
     return refuse("--direct goes with --access pool or io_uring: a mapping has no O_DIRECT");
   if (flags.block_bytes % 4096 != 0) return refuse("--block-bytes: a multiple of 4096 is needed");
@@ -201,7 +218,7 @@ std::optional<int> ParseStorageFlags(const Arguments& arguments, StorageFlags& f
   parser.Integer64("--steps", flags.steps, 2, int64_t{1} << 30, "Steps of one run (default 200).");
   parser.Number("--limit-s", flags.limit_s, 0.1, 1e6, "Seconds after which no step begins (default 30).");
   parser.Number("--timeout-s", flags.timeout_s, 0.1, 1e6,
-                "Seconds after which a read counts as hung (default 10).");
+                "Seconds after which a read or a write counts as hung (default 10).");
   parser.Integer("--repeats", flags.repeats, 1, 100, "Runs of each number of accelerators (default 3).");
   parser.Number("--least-utilisation", flags.least_utilisation, 1, 100,
                 "Percent from which on accelerators count as fed (default: the profile's, or 90).");
@@ -232,6 +249,7 @@ std::optional<int> ParseStorageFlags(const Arguments& arguments, StorageFlags& f
   parser.Integer("--seed", flags.seed, 0, 2'000'000'000, "Seed of sizes, contents and order (default 1).");
   parser.Choice("--prepare-format", flags.prepare_format, {"files", "tar", "tfrecord", "raw"},
                 "Form of the set that etl writes (default tar).");
+  AddClusterFlags(parser, flags.join);
   parser.Text("--html", flags.html, "HTML file for the report.");
   parser.Text("--json", flags.json, "JSON file for the result; - for standard output.");
   flags.made.mean_bytes = 0;

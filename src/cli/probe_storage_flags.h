@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/verbs.h"
+#include "cluster/join.h"
 #include "probe/model_step.h"
 #include "probe/storage_phases.h"
 #include "probe/storage_set.h"
@@ -30,6 +31,7 @@ struct StorageFlags {
   int64_t steps = 200;
   double step_ms = -1, limit_s = 30, timeout_s = 10, least_utilisation = 0, max_rate_mb = 0;
   bool direct = false, warm = false, must_feed = false;
+  cluster::JoinOptions join;  // the hosts that read together; none: this one
 
   // Whether the samples must be pictures.
   bool NeedsPictures() const { return decode || phase == "etl" || phase == "all"; }
@@ -47,7 +49,8 @@ Result<probe::StorageProfile> DemandOf(const StorageFlags& flags,
 
 Result<probe::PhaseOptions> PhaseOptionsOf(const StorageFlags& flags, const probe::StorageProfile& profile);
 
-// The set to be written; its sizes are those of the profile unless flags give them.
-probe::MadeSetOptions MadeSetOf(const StorageFlags& flags, const probe::StorageProfile& profile);
+// The set to be written, with pictures where it needs them. Its sizes are those of the profile unless flags
+// give them.
+Result<probe::MadeSetOptions> MadeSetOf(const StorageFlags& flags, const probe::StorageProfile& profile);
 
 }  // namespace weir::cli

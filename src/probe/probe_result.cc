@@ -54,6 +54,7 @@ results::ProbeVerdict ToResult(const StorageVerdict& verdict) {
 
 results::ProbeMachine ToResult(const MachineUse& machine) {
   return {.bytes_from_device = machine.device_bytes,
+          .bytes_from_mount = machine.mount_bytes,
           .foreign_cores = machine.foreign_cores,
           .steal_percent = machine.steal_percent};
 }
@@ -119,6 +120,7 @@ StorageVerdict JudgeRuns(const Runs& runs, const SetFacts& set, bool wants_cold)
   }
   StorageVerdict verdict;
   JudgeReads(reads, set, wants_cold, verdict);
+  for (const auto& run : runs) JudgeDelivery(run.result.reads.bytes, run.machine, wants_cold, verdict);
   JudgeMachine(worst, verdict);
   return verdict;
 }
@@ -149,15 +151,36 @@ std::string WorseOf(const std::string& a, const std::string& b) {
   return b;
 }
 
-double MeanBytes(const SetFacts& set) {
-  return set.samples > 0 ? static_cast<double>(set.bytes) / static_cast<double>(set.samples) : 0;
-}
-
 std::optional<double> Median(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
   std::ranges::sort(values);
   const size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+StorageProbeResult::Host ToResult(const StorageHost& host, int rank) {
+  StorageProbeResult::Host result{.name = EscapeBytes(host.name),
+                                  .rank = rank,
+                                  .lost = host.lost,
+                                  .utilisation_percent = Percent(host.utilisation),
+                                  .samples_per_s = host.samples_per_s,
+                                  .barrier_us = ToMicroseconds(host.barrier_ns)};
+  if (host.clock) {
+    result.clock_offset_us = Microseconds(host.clock->offset);
+    result.clock_error_us = Microseconds(host.clock->error);
+  }
+  std::vector<double> ended_s;
+  for (const Duration ended : host.ended) ended_s.push_back(Seconds(ended));
+  result.ended_s = Median(std::move(ended_s));
+  if (host.rate) {
+    result.samples_per_s_with_those_before = ToResult(host.rate->samples_per_s);
+    if (host.rate->share) result.share = ToResult(*host.rate->share);
+  }
+  return result;
+}
+
+double MeanBytes(const SetFacts& set) {
+  return set.samples > 0 ? static_cast<double>(set.bytes) / static_cast<double>(set.samples) : 0;
 }
 
 }  // namespace
@@ -172,6 +195,7 @@ StorageProbeResult MakeResult(const TrainReport& report) {
   }
   const Stalls stalls = facts.AllStalls();
   const StorageBottleneck bottleneck = FindBottleneck(facts);
+  const EpochCounts epochs = CountEpochs(facts.runs);
   StorageProbeResult::Train train{.profile = std::string(report.profile.name),
                                   .accelerators = {.value = report.fed.value,
                                                    .low = report.fed.low,
@@ -204,6 +228,8 @@ StorageProbeResult MakeResult(const TrainReport& report) {
                                   .batch = report.profile.batch,
                                   .decoded = facts.decoded,
                                   .units = {},
+                                  .epochs = {.whole = epochs.whole, .each_once = epochs.exact},
+                                  .hosts = {},
                                   .runs = {}};
   if (report.profile.step > Duration{}) train.step_ms = 1e3 * Seconds(report.profile.step);
   for (const UnitRate& unit : report.units) {
@@ -218,6 +244,20 @@ StorageProbeResult MakeResult(const TrainReport& report) {
   result.reads = ToResult(facts.Reads());
   result.set = ToResult(facts.set);
   result.verdict = ToResult(Judge(facts));
+  return result;
+}
+
+StorageProbeResult MakeResult(const HostsReport& report) {
+  StorageProbeResult result = MakeResult(report.train);
+  stats::Histogram barrier_ns;
+  for (const StorageHost& host : report.hosts) {
+    result.train->hosts.push_back(ToResult(host, static_cast<int>(result.train->hosts.size())));
+    barrier_ns.Merge(host.barrier_ns);
+  }
+  result.train->barrier_us = IfAny(barrier_ns);
+  StorageVerdict verdict = Judge(report.train.facts);
+  JudgeHosts(report, verdict);
+  result.verdict = ToResult(verdict);
   return result;
 }
 
@@ -260,6 +300,9 @@ StorageProbeResult MakeResult(const EtlReport& report) {
   etl.bytes_out_per_s = Median(out);
   StorageVerdict verdict;
   JudgeReads(reads, report.set, report.wants_cold, verdict);
+  if (!report.hung_write.empty()) verdict.Add(results::Standing::kInvalid, "hung", report.hung_write);
+  for (const EtlRun& run : report.runs)
+    JudgeDelivery(run.reads.bytes, run.machine, report.wants_cold, verdict);
   if (rejected > reads.errors)
     verdict.Add(results::Standing::kSuspect, ToString(results::Reason::kErrors),
                 fmt::format("{} originals could not be decoded", rejected - reads.errors));

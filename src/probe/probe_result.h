@@ -7,6 +7,7 @@
 #include "base/text_style.h"
 #include "probe/host_speed.h"
 #include "probe/storage_etl.h"
+#include "probe/storage_hosts.h"
 #include "probe/storage_phases.h"
 #include "probe/storage_session.h"
 #include "results/probe_result.h"
@@ -15,6 +16,7 @@ namespace weir::probe {
 
 // Each result lacks its provenance, which is the caller's.
 results::StorageProbeResult MakeResult(const TrainReport& report);
+results::StorageProbeResult MakeResult(const HostsReport& report);
 results::StorageProbeResult MakeResult(const EtlReport& report);
 results::StorageProbeResult MakeResult(const InferReport& report);
 results::StorageProbeResult MakeResult(const StreamReport& report);

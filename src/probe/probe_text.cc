@@ -60,6 +60,21 @@ std::string LatencyText(const StorageProbeResult::Train& train) {
   return text;
 }
 
+// The hosts that read together: what each did, and what each added.
+std::string HostsText(const StorageProbeResult::Train& train) {
+  std::string text;
+  for (const StorageProbeResult::Host& host : train.hosts) {
+    text += fmt::format("  {:<13}{}", text.empty() ? "hosts" : "", host.name);
+    if (host.samples_per_s) text += fmt::format(": {} samples/s", Short(*host.samples_per_s));
+    if (host.utilisation_percent) text += fmt::format(", utilisation {:.2f} %", *host.utilisation_percent);
+    if (host.ended_s) text += fmt::format(", ended after {:.3f} s", *host.ended_s);
+    if (host.share) text += fmt::format("; gives {} of its share", ToText(*host.share));
+    if (host.lost) text += fmt::format("; lost: {}", *host.lost);
+    text += "\n";
+  }
+  return train.barrier_us ? text + TimesText("barrier", *train.barrier_us) : text;
+}
+
 std::string FedText(const TextStyle& style, const StorageProbeResult::Train& train) {
   const StorageProbeResult::Fed& fed = train.accelerators;
   if (!train.step_ms) return fmt::format("{} samples as fast as they come\n", style.Bold("reads"));
@@ -69,6 +84,7 @@ std::string FedText(const TextStyle& style, const StorageProbeResult::Train& tra
       fmt::format("{} {} of {}", style.Bold("feeds"), Count(*fed.value, "accelerator"), train.profile);
   if (fed.low != fed.high)
     text += fmt::format(" ({} in every repeat, {} in the best)", fed.low.value_or(0), fed.high.value_or(0));
+  if (!train.hosts.empty()) text += fmt::format(" on each of {}", Count(std::ssize(train.hosts), "host"));
   return text + (fed.more_may_be_fed ? ", perhaps more: raise --accelerators\n" : "\n");
 }
 
@@ -89,7 +105,7 @@ std::string TrainText(const TextStyle& style, const StorageProbeResult& result) 
   if (train.ceiling_samples_per_s)
     text += fmt::format("  ceiling      {} samples/s by this program from memory\n",
                         Short(*train.ceiling_samples_per_s));
-  text += UnitsText(train) + LatencyText(train);
+  text += UnitsText(train) + LatencyText(train) + HostsText(train);
   if (train.reads_in_flight_needed)
     text += fmt::format("  in flight    {} reads for that demand; --threads gives as many\n",
                         Short(*train.reads_in_flight_needed));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "base/clock.h"
 
@@ -35,6 +36,7 @@ class StepBarrier {
 struct HostShare {
   int rank = 0, world = 1;
   std::shared_ptr<StepBarrier> barrier;  // null: the host goes on without the others
+  std::optional<Instant> begin;          // no read begins before it
 };
 
 }  // namespace weir::probe

@@ -6,25 +6,46 @@
 #include <thread>
 #include <utility>
 
+#include "base/json.h"
+#include "probe/mount_bytes.h"
 #include "probe/storage_originals.h"
+#include "probe/storage_watch.h"
 
 namespace weir::probe {
 namespace {
 
+// Sets `hung_write` where a write did not end.
 Result<EtlRun> PrepareOnce(const StorageOptions& options, const std::vector<StorageSample>& samples,
                            const std::string& folder, const PrepareOriginals& prepare, const Clock& clock,
-                           const std::stop_token& stop) {
+                           const std::stop_token& stop, std::string& hung_write) {
   ReadOptions read = options.read;
   for (const StorageSample& sample : samples)
     read.most_bytes = std::max<size_t>(read.most_bytes, sample.bytes);
   const auto originals = std::make_shared<Originals>(samples, read, options.timeout, clock);
   TRY_STATUS(originals->Start(options.threads));
+  const MountMeter mount = MountMeter::Of(samples);
+  const auto before = mount.Read();
   const auto monitor = TRY(monitor::ResourceMonitor::Start(clock, {.nvml_library = ""}));
+  // A read that hangs may hold the work for its timeout before a write is to blame.
+  const Duration quiet = 2 * options.timeout;
+  const Error hung{ErrorCode::kDeadline, fmt::format("nothing was written below {} for {:g} s",
+                                                     EscapeBytes(folder), Seconds(quiet))};
+  auto figures = RunWatched<EtlFigures>(
+      [prepare, originals, folder, stop, count = std::ssize(samples), &clock](const Moved& moved) {
+        return prepare(
+            count, [originals](int64_t index) { return originals->Read(index); }, folder, stop,
+            [&] { moved(clock.Now()); });
+      },
+      quiet, hung, clock);
   EtlRun run;
-  auto figures = prepare(
-      std::ssize(samples), [originals](int64_t index) { return originals->Read(index); }, folder, stop);
-  run.reads = originals->Finish();
+  const bool hangs = !figures && figures.error() == hung;
+  run.reads = hangs ? originals->Tally() : originals->Finish();
   run.machine = MachineUseOf(monitor->Stop(), static_cast<int>(std::thread::hardware_concurrency()));
+  run.machine.mount_bytes = mount.Since(before);
+  if (hangs) {
+    hung_write = hung.message;
+    return run;
+  }
   RemovePrepared(folder);
   run.figures = TRY(std::move(figures));
   return run;
@@ -42,8 +63,9 @@ Result<EtlReport> ProbeEtl(const StorageOptions& options, const std::vector<Stor
                            const Clock& clock, const std::stop_token& stop) {
   EtlReport report{.set = set, .wants_cold = options.read.cold && !options.read.direct};
   for (int repeat = 0; repeat < options.repeats && !AnyHung(report); ++repeat) {
-    report.runs.push_back(TRY(PrepareOnce(
-        options, samples, fmt::format("{}/{}", folder, PreparedName(repeat)), prepare, clock, stop)));
+    report.runs.push_back(
+        TRY(PrepareOnce(options, samples, fmt::format("{}/{}", folder, PreparedName(repeat)), prepare, clock,
+                        stop, report.hung_write)));
     if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
   }
   return report;
@@ -69,7 +91,8 @@ StorageBottleneck EtlBottleneck(const std::vector<EtlRun>& runs) {
 }
 
 bool AnyHung(const EtlReport& report) {
-  return std::ranges::any_of(report.runs, [](const EtlRun& run) { return !run.reads.hung.empty(); });
+  return !report.hung_write.empty() ||
+         std::ranges::any_of(report.runs, [](const EtlRun& run) { return !run.reads.hung.empty(); });
 }
 
 }  // namespace weir::probe

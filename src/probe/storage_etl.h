@@ -32,10 +32,12 @@ struct EtlFigures {
 // its timeout.
 using ReadOriginal = std::function<Result<Bytes>(int64_t index)>;
 
-// Prepares `count` originals into a set in `folder`, which it makes. Called by ProbeEtl; the caller connects
-// the module that prepares sets.
-using PrepareOriginals = std::function<Result<EtlFigures>(int64_t count, const ReadOriginal& read,
-                                                          const std::string& folder, std::stop_token stop)>;
+// Prepares `count` originals into a set in `folder`, which it makes, and calls `moved` after each. Called by
+// ProbeEtl; the caller connects the module that prepares sets. What it refers to must outlive a write that
+// hangs.
+using PrepareOriginals =
+    std::function<Result<EtlFigures>(int64_t count, const ReadOriginal& read, const std::string& folder,
+                                     std::stop_token stop, const std::function<void()>& moved)>;
 
 struct EtlRun {
   EtlFigures figures;
@@ -44,12 +46,14 @@ struct EtlRun {
 };
 struct EtlReport {
   std::vector<EtlRun> runs;
+  std::string hung_write;  // says where; empty: every write ended. Then the last run has no figures
   SetFacts set;
   bool wants_cold = true;
 };
 
 // Prepares the samples, once for each repeat, each time into a new folder below `folder`, which must hold
-// nothing else of that name; removes what was written. `clock` as Train wants it. kCancelled after a stop.
+// nothing else of that name; removes what was written. A write that does not end within the timeout ends the
+// phase, and what was written stays. `clock` as Train wants it. kCancelled after a stop.
 Result<EtlReport> ProbeEtl(const StorageOptions& options, const std::vector<StorageSample>& samples,
                            const SetFacts& set, const std::string& folder, const PrepareOriginals& prepare,
                            const Clock& clock, const std::stop_token& stop);

@@ -135,6 +135,7 @@ TEST(TrainOnHosts, ReadsEachSampleOnceAnEpoch) {
     const auto result = host.get();
     ASSERT_TRUE(result);
     EXPECT_EQ(result->steps, 6);
+    EXPECT_EQ(result->set_samples, 20);
   }
   const MutexLock lock(seen.mutex);
   EXPECT_EQ(seen.times.size(), 20U);

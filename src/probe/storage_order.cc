@@ -28,6 +28,28 @@ int64_t GlobalOrder::At(int64_t position) {
   return order_[static_cast<size_t>(position % samples_)];
 }
 
+namespace {
+
+// A bijection of 64 bits that leaves no pattern (the finaliser of SplitMix64).
+uint64_t Scatter(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+void EpochReads::Add(int64_t sample) {
+  ++samples;
+  sum += Scatter(static_cast<uint64_t>(sample));
+}
+
+void EpochReads::Merge(const EpochReads& other) {
+  samples += other.samples;
+  sum += other.sum;
+}
+
 Instant StepTimes::Next(Instant ready) {
   deadline_ = end_.value_or(ready);
   stall_ = std::max(Duration{}, ready - deadline_);

@@ -30,6 +30,16 @@ class GlobalOrder {
   std::vector<int64_t> order_;
 };
 
+// The reads of one epoch, as a count and a sum that does not depend on their order.
+struct EpochReads {
+  int64_t samples = 0;
+  uint64_t sum = 0;
+
+  void Add(int64_t sample);
+  void Merge(const EpochReads& other);
+  bool operator==(const EpochReads&) const = default;
+};
+
 // Accelerator time without threads. A step begins when the last one has ended and its data are there, so a
 // late wake-up of the thread that watches costs the accelerators nothing. Pure.
 class StepTimes {

@@ -31,6 +31,11 @@ class Originals : public std::enable_shared_from_this<Originals> {
   Result<Bytes> Read(int64_t index);
   // Ends the threads; those in a read that hangs are left behind. REQUIRES: no Read is under way.
   ReadTally Finish();
+  // Returns what was counted so far. Thread-safe.
+  ReadTally Tally() EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return tally_;
+  }
 
  private:
   static constexpr Duration kLook = 50ms;

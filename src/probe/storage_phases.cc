@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/thread.h"
+#include "probe/mount_bytes.h"
 
 namespace weir::probe {
 namespace {
@@ -27,10 +28,14 @@ Seed SeedOf(const PhaseOptions& options, int repeat) {
 
 // Runs `play` under the monitor.
 template <typename Play>
-auto Watch(const Clock& clock, MachineUse& machine, const Play& play) -> decltype(play()) {
+auto Watch(const std::vector<StorageSample>& samples, const Clock& clock, MachineUse& machine,
+           const Play& play) -> decltype(play()) {
+  const MountMeter mount = MountMeter::Of(samples);
+  const auto before = mount.Read();
   const auto monitor = TRY(monitor::ResourceMonitor::Start(clock, {.nvml_library = ""}));
   auto result = play();
   machine = MachineUseOf(monitor->Stop(), static_cast<int>(std::thread::hardware_concurrency()));
+  machine.mount_bytes = mount.Since(before);
   if (result && result->cancelled) return Fail(ErrorCode::kCancelled, "stopped");
   return result;
 }
@@ -81,8 +86,8 @@ Result<InferReport> ProbeInference(const PhaseOptions& options, const std::vecto
   InferReport report{.options = options.infer, .set = set, .wants_cold = WantsCold(options)};
   for (int repeat = 0; repeat < options.train.repeats && !AnyRunHung(report.runs); ++repeat) {
     InferRun run;
-    run.result =
-        TRY(Watch(clock, run.machine, [&] { return PlayInfer(options, samples, repeat, clock, stop); }));
+    run.result = TRY(
+        Watch(samples, clock, run.machine, [&] { return PlayInfer(options, samples, repeat, clock, stop); }));
     report.runs.push_back(std::move(run));
   }
   return report;
@@ -93,7 +98,8 @@ Result<StreamReport> ProbeStreaming(const PhaseOptions& options, const std::vect
   StreamReport report{.options = options.stream, .set = set, .wants_cold = WantsCold(options)};
   for (int repeat = 0; repeat < options.train.repeats && !AnyRunHung(report.runs); ++repeat) {
     StreamRun run;
-    run.result = TRY(Watch(clock, run.machine, [&] { return Stream(samples, options.stream, clock, stop); }));
+    run.result =
+        TRY(Watch(samples, clock, run.machine, [&] { return Stream(samples, options.stream, clock, stop); }));
     report.runs.push_back(std::move(run));
   }
   return report;
@@ -103,18 +109,19 @@ Result<MixReport> ProbeMix(const PhaseOptions& options, const std::vector<Storag
                            const SetFacts& set, const Clock& clock, const std::stop_token& stop) {
   MixReport report{.set = set, .wants_cold = WantsCold(options)};
   MachineUse alone[3];
-  report.alone.train = TRY(Watch(clock, alone[0], [&] { return PlayTrain(options, samples, clock, stop); }));
+  report.alone.train =
+      TRY(Watch(samples, clock, alone[0], [&] { return PlayTrain(options, samples, clock, stop); }));
   report.alone.infer =
-      TRY(Watch(clock, alone[1], [&] { return PlayInfer(options, samples, 0, clock, stop); }));
+      TRY(Watch(samples, clock, alone[1], [&] { return PlayInfer(options, samples, 0, clock, stop); }));
   report.alone.stream =
-      TRY(Watch(clock, alone[2], [&] { return Stream(samples, options.stream, clock, stop); }));
+      TRY(Watch(samples, clock, alone[2], [&] { return Stream(samples, options.stream, clock, stop); }));
   if (AnyHung(report)) {
     report.machine = Worse(Worse(alone[0], alone[1]), alone[2]);
     return report;
   }
   Result<InferResult> infer;
   Result<StreamResult> stream;
-  const auto train = Watch(clock, report.machine, [&]() -> Result<TrainResult> {
+  const auto train = Watch(samples, clock, report.machine, [&]() -> Result<TrainResult> {
     const std::jthread inference = StartThread(
         "phase", [&](const std::stop_token&) { infer = PlayInfer(options, samples, 1, clock, stop); });
     const std::jthread streaming = StartThread(

@@ -136,13 +136,45 @@ void JudgeMachine(const MachineUse& machine, StorageVerdict& verdict) {
                             100 * *machine.throttled_share, 100 * threshold::kThrottledShare));
 }
 
+void JudgeDelivery(uint64_t read_bytes, const MachineUse& machine, bool wants_cold, StorageVerdict& verdict) {
+  if (!wants_cold || !machine.mount_bytes) return;
+  const auto read = static_cast<double>(read_bytes);
+  if (*machine.mount_bytes < (1 - threshold::kCachedShare) * read)
+    verdict.Add(Standing::kInvalid, "cached",
+                fmt::format("the mount delivered {:.0f} of {:.0f} bytes that were read: the rest came from a "
+                            "cache of this host",
+                            *machine.mount_bytes, read));
+}
+
+EpochCounts CountEpochs(const std::vector<TrainRun>& runs) {
+  EpochCounts counts;
+  EpochReads all;  // of one whole epoch
+  for (const TrainRun& run : runs) {
+    if (all.samples != run.train.set_samples) {
+      all = {};
+      for (int64_t i = 0; i < run.train.set_samples; ++i) all.Add(i);
+    }
+    for (const EpochReads& epoch : run.train.order) {
+      if (epoch.samples < all.samples) continue;
+      ++counts.whole;
+      if (epoch == all) ++counts.exact;
+    }
+  }
+  return counts;
+}
+
 StorageVerdict Judge(const TrainFacts& facts) {
   StorageVerdict verdict;
+  if (const EpochCounts epochs = CountEpochs(facts.runs); epochs.exact < epochs.whole)
+    verdict.Add(Standing::kInvalid, "order",
+                fmt::format("{} of {} epochs read a sample twice and another not at all",
+                            epochs.whole - epochs.exact, epochs.whole));
   const ReadTally reads = facts.Reads();
   JudgeReads(reads, facts.set, facts.wants_cold, verdict);
   MachineUse worst;
   int64_t fewest = facts.runs.empty() ? 0 : facts.runs.front().train.steps;
   for (const TrainRun& run : facts.runs) {
+    JudgeDelivery(run.train.reads.bytes, run.machine, facts.wants_cold, verdict);
     fewest = std::min(fewest, run.train.steps);
     worst.cores = run.machine.cores;
     worst.wall_s = std::max(worst.wall_s, run.machine.wall_s);

@@ -37,6 +37,7 @@ struct MachineUse {
   std::optional<double> steal_percent;    // of the machine's CPU time
   std::optional<double> throttled_share;  // of the time, by a CPU quota
   std::optional<double> device_bytes;     // that this process's reads took from block devices
+  std::optional<double> mount_bytes;      // that the NFS servers of the set delivered to this host
 };
 MachineUse MachineUseOf(const monitor::Resources& used, int cores);
 
@@ -85,7 +86,15 @@ struct TrainFacts {
 // Checks that every phase shares: errors, hung reads, page cache, unwritten extents, the machine.
 void JudgeReads(const ReadTally& reads, const SetFacts& set, bool wants_cold, StorageVerdict& verdict);
 void JudgeMachine(const MachineUse& machine, StorageVerdict& verdict);
+// Doubts cold reads of more bytes than the mount delivered, where it is known.
+void JudgeDelivery(uint64_t read_bytes, const MachineUse& machine, bool wants_cold, StorageVerdict& verdict);
 StorageVerdict Judge(const TrainFacts& facts);
+
+// Epochs of which every sample arrived, and those of them in which none arrived twice or not at all.
+struct EpochCounts {
+  int64_t whole = 0, exact = 0;
+};
+EpochCounts CountEpochs(const std::vector<TrainRun>& runs);
 
 struct StorageBottleneck {
   std::string stage;  // "open", "read", "close", "queue"; "compute" if stalls are below 1 % of the time

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/thread.h"
+#include "probe/mount_bytes.h"
 #include "probe/storage_originals.h"
 
 namespace weir::probe {
@@ -21,10 +22,13 @@ class Trainings {
   }
 
   Result<TrainRun> Run(int accelerators, int repeat) const {
+    const MountMeter mount = MountMeter::Of(samples_);
+    const auto before = mount.Read();
     const auto monitor = TRY(monitor::ResourceMonitor::Start(clock_, {.nvml_library = ""}));
     TrainRun run{.accelerators = accelerators};
     run.train = TRY(Play(options_.read, OptionsOf(accelerators), repeat, samples_));
     run.machine = MachineUseOf(monitor->Stop(), static_cast<int>(std::thread::hardware_concurrency()));
+    run.machine.mount_bytes = mount.Since(before);
     return run;
   }
 
@@ -132,7 +136,7 @@ class Trainings {
           return MakeWorkingReader(read, work ? &*work : nullptr, clock);
         },
         clock_, stop_));
-    if (result.cancelled) return Fail(ErrorCode::kCancelled, "stopped");
+    if (result.cancelled && !train.share.barrier) return Fail(ErrorCode::kCancelled, "stopped");
     return result;
   }
 
@@ -178,6 +182,12 @@ Result<TrainRun> PlayTraining(const StorageOptions& options, int accelerators, i
                               const std::vector<StorageSample>& samples, const Clock& clock,
                               const std::stop_token& stop) {
   return Trainings(options, samples, clock, stop).Run(accelerators, repeat);
+}
+
+Result<std::optional<double>> MeasureCeiling(const StorageOptions& options,
+                                             const std::vector<StorageSample>& samples, const Clock& clock,
+                                             const std::stop_token& stop) {
+  return Trainings(options, samples, clock, stop).Ceiling();
 }
 
 Result<TrainReport> ProbeTraining(const StorageOptions& options, const std::vector<StorageSample>& samples,

@@ -64,10 +64,16 @@ SetFacts InspectSet(const std::vector<StorageSample>& samples);
 // reads, which name it.
 void ForgetSet(const std::vector<StorageSample>& samples);
 
-// Trains once, watched by the monitor. `repeat` draws another order. kCancelled after a stop.
+// Trains once, watched by the monitor. `repeat` draws another order. kCancelled after a stop; with a barrier,
+// what was measured until then.
 Result<TrainRun> PlayTraining(const StorageOptions& options, int accelerators, int repeat,
                               const std::vector<StorageSample>& samples, const Clock& clock,
                               const std::stop_token& stop);
+
+// Samples a second from memory, without compute time and without added latency. Nullopt below two steps.
+Result<std::optional<double>> MeasureCeiling(const StorageOptions& options,
+                                             const std::vector<StorageSample>& samples, const Clock& clock,
+                                             const std::stop_token& stop);
 
 // Measures the ceiling from memory, answers the questions about units and latency, then searches the number
 // of accelerators that are fed. Blocks. A hung read ends the search with what was measured. kCancelled after

@@ -254,8 +254,22 @@ Result<MadeSet> MadeSet::Make(const std::string& path, const MadeSetOptions& opt
         ErrorCode::kInvalidArgument,
         "raw records have one size: leave --sample-deviation out, name a --profile whose samples have "
         "one size, or use another --format");
+  const Error hung{ErrorCode::kDeadline,
+                   fmt::format("{}: a write did not end within {:g} s: the storage hangs, or is slower than "
+                               "--timeout-s allows; the next probe there removes what was written",
+                               EscapeBytes(path), Seconds(options.timeout))};
+  return RunWatched<MadeSet>(
+      [path, options, seed, &clock, stop](const Moved& moved) {
+        return Write(path, options, seed, clock, stop, moved);
+      },
+      options.timeout, hung, clock);
+}
+
+Result<MadeSet> MadeSet::Write(const std::string& path, const MadeSetOptions& options, Seed seed,
+                               const Clock& clock, const std::stop_token& stop, const Moved& moved) {
   RemoveOrphans(path, ReadHostIdentity());
   TRY_STATUS(CheckSpace(path, options, seed));
+  moved(clock.Now());
   const std::vector<uint64_t> sizes = MakeSizes(options, seed);
   MadeSet set(TRY(OwnedFolder::Make(path)));
   const Instant begin = clock.Now();
@@ -263,7 +277,11 @@ Result<MadeSet> MadeSet::Make(const std::string& path, const MadeSetOptions& opt
   SetFiles files(options, seed.Stream("contents").MakeRandom(), [&](uint64_t bytes) -> Status {
     if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped while the set was written");
     done += static_cast<double>(bytes);
-    if (options.max_bytes_per_s > 0) SleepUntil(begin + FromSeconds(done / options.max_bytes_per_s));
+    const Instant due =
+        options.max_bytes_per_s > 0 ? begin + FromSeconds(done / options.max_bytes_per_s) : clock.Now();
+    moved(std::max(due, clock.Now()));
+    SleepUntil(due);
+    moved(clock.Now());
     return {};
   });
   std::string parent;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/seed.h"
 #include "probe/storage_owner.h"
+#include "probe/storage_watch.h"
 
 namespace weir::probe {
 
@@ -49,6 +50,7 @@ struct MadeSetOptions {
   std::vector<std::string> pictures;
   double max_bytes_per_s = 0;      // of writing; 0: no limit
   double least_free_share = 0.05;  // of the file system, which stays free
+  Duration timeout = 10s;          // of one write or sync of at most a shard
 };
 
 // Sizes of the samples, in order; the same for the same seed. At least one byte each.
@@ -81,7 +83,9 @@ class MadeSet {
  public:
   // Removes the orphans below `path`, checks the free space, and writes the files with bytes that do not
   // compress, each synced to the disk. kOverloaded where the space does not suffice, kCancelled after a stop,
-  // kInvalidArgument for raw records of several sizes; nothing of the set stays then.
+  // kInvalidArgument for raw records of several sizes; nothing of the set stays then. kDeadline where a write
+  // does not end: it stays behind with its thread, and the next probe removes the set. `clock` must outlive
+  // that thread.
   static Result<MadeSet> Make(const std::string& path, const MadeSetOptions& options, Seed seed,
                               const Clock& clock, const std::stop_token& stop);
   MadeSet(MadeSet&& other) noexcept = default;
@@ -93,6 +97,8 @@ class MadeSet {
 
  private:
   explicit MadeSet(OwnedFolder folder) : folder_(std::move(folder)) {}
+  static Result<MadeSet> Write(const std::string& path, const MadeSetOptions& options, Seed seed,
+                               const Clock& clock, const std::stop_token& stop, const Moved& moved);
 
   OwnedFolder folder_;
   std::vector<StorageSample> samples_;

@@ -89,6 +89,7 @@ class Shared {
         ring_(static_cast<size_t>(options.depth) + 1),
         times_(options.step) {
     for (StepState& step : ring_) step.left = samples_per_step_;
+    result_.set_samples = std::ssize(samples);
   }
 
   const std::vector<StorageSample> samples;
@@ -149,10 +150,10 @@ class Shared {
     if (done.read) {
       result_.reads.Add(*done.read);
       CountEpoch(position, *done.read);
-      Arrive(position, *done.read);
+      Arrive({position, slot.claim.sample}, *done.read);
     } else {
       result_.reads.AddError(done.read.error().message);
-      Arrive(position, MomentsOfFailure(slot.since, clock.Now()));
+      Arrive({position, slot.claim.sample}, MomentsOfFailure(slot.since, clock.Now()));
     }
     return true;
   }
@@ -193,7 +194,7 @@ class Shared {
         std::string name = EscapeBytes(samples[static_cast<size_t>(slot.claim.sample)].path);
         result_.reads.AddError(name + ": the read did not end within the timeout");
         result_.reads.hung.push_back(std::move(name));
-        Arrive(slot.claim.position, MomentsOfFailure(slot.since, now));
+        Arrive(slot.claim, MomentsOfFailure(slot.since, now));
       }
     }
     if (hung > 0) {
@@ -251,8 +252,11 @@ class Shared {
   }
 
   // Counts a sample of a step as there.
-  void Arrive(int64_t position, const ReadMoments& moments) REQUIRES(mutex) {
-    StepState& step = StepOf(position / samples_per_step_);
+  void Arrive(const Claim& claim, const ReadMoments& moments) REQUIRES(mutex) {
+    const auto epoch = static_cast<size_t>(InGlobalOrder(claim.position) / std::ssize(samples));
+    if (result_.order.size() <= epoch) result_.order.resize(epoch + 1);
+    result_.order[epoch].Add(claim.sample);
+    StepState& step = StepOf(claim.position / samples_per_step_);
     if (moments.ready() >= step.last.ready()) step.last = moments;
     step.bytes += moments.bytes;
     --step.left;
@@ -286,6 +290,7 @@ class Shared {
     }
     result_.steps = complete_;
     result_.wall = end - first_end_;
+    result_.ended = end;
     ends_.push_back(end);
     const bool over = options_.share.barrier ? last : end - begin_ >= options_.limit;
     if (complete_ == options_.steps || over) {
@@ -455,6 +460,7 @@ Result<TrainResult> Train(std::vector<StorageSample> samples, const TrainOptions
   if (share.world < 1 || share.rank < 0 || share.rank >= share.world)
     return Fail(ErrorCode::kInvalidArgument, fmt::format("host {} of {} hosts: ranks are from 0 to {}",
                                                          share.rank, share.world, share.world - 1));
+  if (share.begin) SleepUntil(*share.begin);
   Training training(std::make_shared<Shared>(std::move(samples), options, seed, clock.Now()), options,
                     make_reader, clock);
   training.MeetHosts();

@@ -47,6 +47,9 @@ struct TrainResult {
   stats::Histogram late_ns;  // of wake-ups at the end of a step
   // Cached and asked bytes of each epoch whose cached part is known.
   std::vector<std::pair<uint64_t, uint64_t>> epochs;
+  int64_t set_samples = 0;
+  std::vector<EpochReads> order;  // samples that arrived, by epoch
+  Instant ended{};                // the end of the last step
   bool cancelled = false;
 
   // Compute time over wall time, as MLPerf Storage defines it: the first step's data are not counted. Nullopt

@@ -36,8 +36,11 @@ std::string Answer(const StorageProbeResult& phase) {
     if (!phase.train->step_ms)
       return fmt::format("{} samples/s, as fast as they come", OrDash(phase.train->samples_per_s));
     if (!fed.value) return "feeds none of the numbers of accelerators asked about";
-    return fmt::format("feeds {} accelerators of {} ({} in every repeat, {} in the best)", *fed.value,
-                       phase.train->profile, fed.low.value_or(0), fed.high.value_or(0));
+    const auto& hosts = phase.train->hosts;
+    return fmt::format("feeds {} accelerators of {}{} ({} in every repeat, {} in the best)", *fed.value,
+                       phase.train->profile,
+                       hosts.empty() ? "" : fmt::format(" on each of {} hosts", hosts.size()),
+                       fed.low.value_or(0), fed.high.value_or(0));
   }
   if (phase.infer)
     return fmt::format("{} % of {} frames in time", OrDash(phase.infer->frames.in_time_percent),
@@ -160,7 +163,7 @@ Table StallTable(const StorageProbeResult::Train& train) {
 Table RunsTable(const StorageProbeResult::Train& train) {
   Table table{.caption = "Runs, in their order",
               .columns = {"accelerators", "utilisation %", "samples/s", "steps", "bytes asked for",
-                          "bytes from devices", "cached before, by epoch"},
+                          "bytes from devices", "bytes from the mount", "cached before, by epoch"},
               .text_columns = 0};
   for (const StorageProbeResult::TrainRun& run : train.runs) {
     std::string cached;
@@ -169,7 +172,7 @@ Table RunsTable(const StorageProbeResult::Train& train) {
     table.rows.push_back({Number(run.accelerators), OrDash(run.utilisation_percent),
                           OrDash(run.samples_per_s), Number(static_cast<double>(run.steps)),
                           Number(static_cast<double>(run.bytes_asked)), OrDash(run.machine.bytes_from_device),
-                          cached.empty() ? "-" : cached});
+                          OrDash(run.machine.bytes_from_mount), cached.empty() ? "-" : cached});
   }
   return table;
 }
@@ -182,6 +185,21 @@ void AddUnits(const StorageProbeResult::Train& train, Section& section) {
   for (const StorageProbeResult::Unit& unit : train.units)
     table.rows.push_back(
         {unit.path, WithInterval(unit.samples_per_s), unit.share ? WithInterval(*unit.share) : "-"});
+  section.blocks.emplace_back(std::move(table));
+}
+
+void AddHosts(const StorageProbeResult::Train& train, Section& section) {
+  if (train.hosts.empty()) return;
+  Table table{.caption = "Hosts that read one order together",
+              .columns = {"host", "utilisation %", "samples/s", "ended after s", "barrier median us",
+                          "samples/s with those before", "part of its equal share", "lost"},
+              .text_columns = 1};
+  for (const StorageProbeResult::Host& host : train.hosts) {
+    const auto& with = host.samples_per_s_with_those_before;
+    table.rows.push_back({host.name, OrDash(host.utilisation_percent), OrDash(host.samples_per_s),
+                          OrDash(host.ended_s), OrDash(host.barrier_us.p50), with ? WithInterval(*with) : "-",
+                          host.share ? WithInterval(*host.share) : "-", host.lost.value_or("-")});
+  }
   section.blocks.emplace_back(std::move(table));
 }
 
@@ -213,6 +231,7 @@ std::optional<Section> PhaseSection(const StorageProbeResult& phase) {
   Section section{.title = PhaseTitle(phase.phase), .blocks = {}};
   if (phase.train) {
     AddUnits(*phase.train, section);
+    AddHosts(*phase.train, section);
     AddLatency(*phase.train, section);
     section.blocks.emplace_back(StallTable(*phase.train));
     section.blocks.emplace_back(RunsTable(*phase.train));

@@ -19,6 +19,7 @@ void Describe(F& fields, Described<F, Percentiles>& times) {
 template <typename F>
 void Describe(F& fields, Described<F, ProbeMachine>& machine) {
   fields("bytes_from_device", machine.bytes_from_device);
+  fields("bytes_from_mount", machine.bytes_from_mount);
   fields("foreign_cores", machine.foreign_cores);
   fields("steal_percent", machine.steal_percent);
 }
@@ -107,6 +108,27 @@ void Describe(F& fields, Described<F, StorageProbeResult::Unit>& unit) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Host>& host) {
+  fields("name", host.name);
+  fields("rank", host.rank);
+  fields("clock_offset_us", host.clock_offset_us);
+  fields("clock_error_us", host.clock_error_us);
+  fields("lost", host.lost);
+  fields("utilisation_percent", host.utilisation_percent);
+  fields("samples_per_s", host.samples_per_s);
+  fields("ended_s", host.ended_s);
+  fields("barrier_us", host.barrier_us);
+  fields("samples_per_s_with_those_before", host.samples_per_s_with_those_before);
+  fields("share", host.share);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StorageProbeResult::Epochs>& epochs) {
+  fields("whole", epochs.whole);
+  fields("each_once", epochs.each_once);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, StorageProbeResult::LatencyLevel>& level) {
   fields("reads_in_flight", level.reads_in_flight);
   fields("samples_per_s", level.samples_per_s);
@@ -156,6 +178,9 @@ void Describe(F& fields, Described<F, StorageProbeResult::Train>& train) {
   fields("decoded", train.decoded);
   fields.Unless("units", train.units);
   fields("latency", train.latency);
+  fields("epochs", train.epochs);
+  fields.Unless("hosts", train.hosts);
+  fields("barrier_us", train.barrier_us);
   fields("runs", train.runs);
 }
 

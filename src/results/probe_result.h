@@ -20,7 +20,7 @@ struct Percentiles {
 
 // The machine during a probe. Values that could not be read are absent.
 struct ProbeMachine {
-  std::optional<double> bytes_from_device, foreign_cores, steal_percent;
+  std::optional<double> bytes_from_device, bytes_from_mount, foreign_cores, steal_percent;
   bool operator==(const ProbeMachine&) const = default;
 };
 
@@ -85,6 +85,24 @@ struct StorageProbeResult {
     Estimate samples_per_s, delayed_samples_per_s, kept;
     bool operator==(const LatencyLevel&) const = default;
   };
+  // One of several hosts that read together. Medians are of the runs that `accelerators` reports.
+  struct Host {
+    std::string name;
+    int rank = 0;
+    std::optional<double> clock_offset_us, clock_error_us;  // of its clock against that of the caller
+    std::optional<std::string> lost;                        // why it is; absent: it was there to the end
+    std::optional<double> utilisation_percent, samples_per_s;
+    std::optional<double> ended_s;  // median end of its last step after the common begin
+    Percentiles barrier_us;         // the messages of a step, without the wait for the last
+    std::optional<Estimate> samples_per_s_with_those_before;  // as fast as they read
+    std::optional<Estimate> share;  // gain by this host over the mean of those before it
+    bool operator==(const Host&) const = default;
+  };
+  // Epochs of which every sample was read, and those of them in which each was read once.
+  struct Epochs {
+    int64_t whole = 0, each_once = 0;
+    bool operator==(const Epochs&) const = default;
+  };
   // The answer whether an added latency matters.
   struct Latency {
     double added_us = 0, demand_samples_per_s = 0;
@@ -119,6 +137,9 @@ struct StorageProbeResult {
     bool decoded = false;
     std::vector<Unit> units;  // where there are several
     std::optional<Latency> latency;
+    Epochs epochs;                          // of the runs that are reported
+    std::vector<Host> hosts;                // where there are several
+    std::optional<Percentiles> barrier_us;  // of all hosts
     std::vector<TrainRun> runs;
     bool operator==(const Train&) const = default;
   };

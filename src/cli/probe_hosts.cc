@@ -1,0 +1,99 @@
+#include "cli/probe_hosts.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/count.h"
+#include "base/json.h"
+#include "cli/cluster_flags.h"
+#include "cluster/cluster.h"
+#include "cluster/join.h"
+#include "probe/storage_agent.h"
+
+namespace weir::cli {
+namespace {
+
+using cluster::CallContext;
+using cluster::Message;
+
+constexpr char kArguments[] = "arguments", kBatch[] = "batch", kStep[] = "step_ns";
+
+Result<probe::HostsPlan> PlanOf(const StorageFlags& flags, const probe::StorageProfile& profile) {
+  return probe::HostsPlan{.options = TRY(PhaseOptionsOf(flags, profile)).train,
+                          .path = flags.paths.front(),
+                          .set = flags.set,
+                          .record_bytes = static_cast<uint64_t>(flags.record_bytes),
+                          .made = TRY(MadeSetOf(flags, profile))};
+}
+
+// The step time is the caller's, which may have measured it.
+Result<probe::HostsPlan> PlanIn(const Message& request) {
+  StorageFlags flags;
+  if (ParseStorageFlags(TRY(ArgumentsIn(request)), flags))
+    return Fail(ErrorCode::kInvalidArgument, "this host's weir does not take these flags");
+  TRY_STATUS(CheckHostsFlags(flags));
+  flags.join = {};
+  TRY_STATUS(CheckStorageFlags(flags));
+  probe::StorageProfile profile = TRY(DemandOf(flags, {}));
+  profile.batch = static_cast<int>(TRY(GetInteger(request.body, kBatch)));
+  profile.step = Duration(TRY(GetInteger(request.body, kStep)));
+  return PlanOf(flags, profile);
+}
+
+}  // namespace
+
+void AddStorageVerbs(cluster::Verbs& verbs, const Clock& clock) {
+  const auto agent = std::make_shared<probe::StorageAgent>(clock);
+  verbs[probe::kStorageSpace] = [](const Message& request, CallContext& context) -> Result<Message> {
+    return probe::StorageAgent::Space(TRY(PlanIn(request)), context);
+  };
+  verbs[probe::kStorageMake] = [agent](const Message& request, CallContext& context) -> Result<Message> {
+    return agent->Make(TRY(PlanIn(request)), context);
+  };
+  verbs[probe::kStorageOpen] = [agent](const Message& request, CallContext& context) -> Result<Message> {
+    return agent->Open(TRY(PlanIn(request)), request, context);
+  };
+  verbs[probe::kStoragePlay] = [agent](const Message& request, CallContext& context) {
+    return agent->Play(request, context);
+  };
+  verbs[probe::kStorageDrop] = [agent](const Message&, CallContext&) { return agent->Drop(); };
+}
+
+Status CheckHostsFlags(const StorageFlags& flags) {
+  const auto refuse = [](const char* flag, const char* why) {
+    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} goes with one host: {}", flag, why));
+  };
+  if (flags.phase != "train") return refuse("--phase", "several hosts have --phase train");
+  if (flags.paths.size() > 1) return refuse("a second PATH", "name the storage that all hosts mount");
+  if (flags.format != "files")
+    return refuse("--format", "leave it out, or read shards by --set and --record-bytes");
+  if (flags.verify) return refuse("--verify", "checksums stay with the host that wrote the set");
+  return {};
+}
+
+Result<probe::HostsReport> ProbeStorageOnHosts(const Arguments& arguments, const StorageFlags& flags,
+                                               const probe::StorageProfile& profile, Console& console,
+                                               const Clock& clock, const std::stop_token& stop) {
+  const cluster::JoinedAgents agents = TRY(JoinAndSay(flags.join, clock, console, stop));
+  Json request{{kArguments, Json::array()}, {kBatch, profile.batch}, {kStep, profile.step.count()}};
+  for (const std::string& argument : arguments) request[kArguments].push_back(EscapeBytes(argument));
+  const auto note_space = [&](uint64_t bytes, uint64_t free_bytes) {
+    console.Note(fmt::format("{} writes {} to {}, of {} free; removed at the end",
+                             agents.cluster->hosts().front().name, Size(static_cast<double>(bytes)),
+                             EscapeBytes(flags.paths.front()), Size(static_cast<double>(free_bytes))));
+  };
+  const Instant begin = clock.Now();
+  auto report = probe::ProbeTrainingOnHosts(
+      *agents.cluster, request, TRY(PlanOf(flags, profile)), note_space, clock, stop,
+      [&](int runs, const probe::TrainRun& last) {
+        console.Progress(Seconds(clock.Now() - begin), "runs", runs, 0,
+                         fmt::format("{} accelerators on each host", last.accelerators));
+      });
+  console.EndProgress();
+  return report;
+}
+
+}  // namespace weir::cli

@@ -1,0 +1,24 @@
+// `weir probe storage` on several hosts, by agents: both ends of its calls.
+#pragma once
+
+#include <stop_token>
+
+#include "cli/console.h"
+#include "cli/probe_storage_flags.h"
+#include "cluster/agent.h"
+#include "probe/storage_hosts.h"
+
+namespace weir::cli {
+
+// The verbs of an agent's session.
+void AddStorageVerbs(cluster::Verbs& verbs, const Clock& clock);
+
+// Joins the agents that the flags name, and probes with them. `arguments` are those of this command.
+Result<probe::HostsReport> ProbeStorageOnHosts(const Arguments& arguments, const StorageFlags& flags,
+                                               const probe::StorageProfile& profile, Console& console,
+                                               const Clock& clock, const std::stop_token& stop);
+
+// kInvalidArgument for flags that only one host has.
+Status CheckHostsFlags(const StorageFlags& flags);
+
+}  // namespace weir::cli
