@@ -132,3 +132,18 @@ def test_every_node_of_a_job_loads_one_server(weir, cluster, made, tmp_path):
     assert ended["JobState"] == "COMPLETED" or ended["ExitCode"] == "3:0", (ended, log)
     assert level["planned"] == level["answered"] == 120 and [host["planned"] for host in level["hosts"]] == [60, 60]
     assert [host["rank"] for host in level["hosts"]] == [0, 1] and not any("lost" in host for host in level["hosts"])
+
+
+def test_a_probe_from_both_nodes_reads_one_order(cluster, tmp_path):
+    (tmp_path / "token").write_text("0123456789abcdef0123456789abcdef")
+    (tmp_path / "pool").mkdir()
+    result = tmp_path / "probe.json"
+    job = cluster.sbatch("--partition=serve", "--nodes=2", f"--chdir={tmp_path}", SLURM / "probe-from-nodes.slurm", tmp_path / "token", result, tmp_path / "pool", "--samples", 60,
+                         "--sample-bytes", 20000, "--step-ms", 1, "--batch", 5, "--steps", 60, "--repeats", 1, "--limit-s", 5,
+                         WEIR=conftest.PROGRAM, WEIR_PORT=str(slurm_cluster.free_ports(1)[0]))
+    facts = cluster.wait(job)[""]
+    assert facts["JobState"] == "COMPLETED" or facts["ExitCode"] == "3:0", (facts, [path.read_text() for path in tmp_path.glob("*.log")])
+    probed = json.loads(result.read_text())
+    assert len(probed["hosts"]) == 2 and all(host["ended_s"] > 0 for host in probed["hosts"])
+    assert probed["epochs"]["whole"] >= 8 and probed["epochs"]["each_once"] == probed["epochs"]["whole"]
+    assert not list((tmp_path / "pool").iterdir())
