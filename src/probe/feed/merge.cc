@@ -80,7 +80,7 @@ void FindBottleneck(const std::vector<HostFeed>& parts, FeedResult& sum) {
       slowest = &part;
   }
   sum.bottleneck = slowest->result->bottleneck;
-  if (sum.bottleneck)
+  if (sum.bottleneck && parts.size() > 1)
     sum.bottleneck->text = fmt::format("{}, which the others wait for: {}", EscapeBytes(slowest->host.name),
                                        sum.bottleneck->text);
 }

@@ -84,6 +84,7 @@ TEST(MergeFeeds, HashesAsOneRankDoes) {
 
 TEST(MergeFeeds, NamesTheHostThatTheOthersWaitFor) {
   EXPECT_THAT(MergeFeeds({Part("a", 100, 500), Part("b", 300, 2)})->bottleneck->text, HasSubstr("b, which"));
+  EXPECT_EQ(MergeFeeds({Part("a", 100, 5)})->bottleneck->text, "decode is long");
 }
 
 TEST(MergeFeeds, IsInvalidWithALostHost) {
