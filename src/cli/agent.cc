@@ -81,7 +81,7 @@ int Agent(const Arguments& arguments) {
   flags.Integer("--world", options.world, 1, 100'000, "Number of agents (default: from the same).");
   flags.Text("--name", options.name, "Name of this host in results (default: its host name).");
   flags.Switch("--once", options.once, "Ends with the first run.");
-  flags.Number("--timeout-s", timeout_s, 0.1, 86400, "Seconds to try --rendezvous (default 60).");
+  flags.Number("--timeout-s", timeout_s, 0.1, 86400, "Seconds to try --rendezvous.");
   if (const auto status = flags.Parse(arguments)) return *status;
   options.build = record::BuildDescription();
   options.timeout = FromSeconds(timeout_s);

@@ -14,9 +14,9 @@ void AddClusterFlags(Flags& flags, cluster::JoinOptions& join) {
   flags.Integer("--agents", join.agents, 1, 100'000, "number of agents that come to --rendezvous");
   flags.Text("--token-file", join.token_file,
              "file with the token that all agents share; needed beyond this machine, and encrypts");
-  flags.Text("--remote-weir", join.program, "path of weir on hosts that ssh reaches (default weir)");
+  flags.Text("--remote-weir", join.program, "path of weir on hosts that ssh reaches");
   flags.Number("--join-timeout-s", join.timeout_s, 0.1, 86400,
-               "seconds within which all agents must be there (default 60)");
+               "seconds within which all agents must be there");
 }
 
 Result<cluster::JoinedAgents> JoinAndSay(const cluster::JoinOptions& join, const Clock& clock,
