@@ -62,6 +62,15 @@ double MeanLog(const std::vector<SearchResult>& results) {
   return sum / static_cast<double>(count);
 }
 
+// Returns whether the first is better. The nearer of two that miss a target is: it leads to those that meet
+// it.
+bool IsBetter(const SearchResult& one, const SearchResult& other) {
+  if (one.counts() != other.counts()) return one.counts();
+  if (one.meets != other.meets) return one.meets;
+  if (!one.meets && one.miss != other.miss) return one.miss < other.miss;
+  return one.score > other.score;
+}
+
 // A finalist meets the targets if most of its fresh trials did.
 bool MostlyMeets(const std::vector<SearchResult>& results) {
   return 2 * std::ranges::count_if(results, &SearchResult::meets) > std::ssize(results);
@@ -138,10 +147,7 @@ Search::Search(std::vector<Point> candidates, SearchOptions options)
   std::ranges::reverse(queue_);
 }
 
-bool Search::Better(size_t a, size_t b) const {
-  const SearchResult &one = tried_.at(a), &other = tried_.at(b);
-  return one.meets != other.meets ? one.meets : one.score > other.score;
-}
+bool Search::Better(size_t a, size_t b) const { return IsBetter(tried_.at(a), tried_.at(b)); }
 
 std::vector<size_t> Search::ByRank() const {
   std::vector<size_t> order;
@@ -189,7 +195,7 @@ void Search::Take(const SearchResult& result) {
 void Search::TakeExploration(size_t candidate, const SearchResult& result) {
   const auto [place, is_new] = tried_.try_emplace(candidate, result);
   SearchResult& known = place->second;
-  if (!is_new && (result.meets != known.meets ? result.meets : result.score > known.score)) known = result;
+  if (!is_new && IsBetter(result, known)) known = result;
 }
 
 void Search::Advance() {
