@@ -127,3 +127,20 @@ def test_the_cheapest_of_three_cards(weir, trained):
     assert [answer["row"]["gpu"] for answer in answers] == gpus
     for answer, price in zip(answers, prices, strict=True):
         assert answer["job"]["cost"] == pytest.approx(price * answer["job"]["hours"], rel=1e-6)
+
+
+def test_the_first_token_of_a_served_model_without_experts(weir, shared, tmp_path):
+    """Its model card gives no expert degrees, and one replica takes all requests."""
+    rows = shared / "data/perf/llm_serving.csv"
+    if not rows.is_file():
+        pytest.skip(f"there are no measured rows at {rows}")
+    for table in (rows, ROOT / "data/hardware.csv"):
+        shutil.copyfile(table, tmp_path / table.name)
+    weir.run("fit", ROOT / "studies/predict/llm_serving_ttft.yaml", "--data-dir", tmp_path, "-o", tmp_path / "p.json", "--estimator", "physical")
+    asked = ["--gpu", "H100-SXM", "--network", "meta-llama/Llama-3.1-70B", "--set", "backend=vllm", "input_tokens=1024", "output_tokens=1024", "concurrency=16"]
+    done = weir.json("predict", tmp_path / "p.json", *asked, "precision=fp8", "tensor_parallel=8")
+    answer, = done["answers"]
+    assert answer["regime"] == "inside" and 20 < answer["low"] < answer["ttft_ms"] < answer["high"] < 5000
+    assert not {"moe_tp", "moe_ep", "concurrency_per_replica"} & set(done["taken_as_unknown"])
+    refused = weir.run("predict", tmp_path / "p.json", *asked, "precision=bf16", "tensor_parallel=1", status=2).stdout
+    assert b"it does not fit" in refused

@@ -21,7 +21,8 @@ constexpr double kBeyond = 1.25;        // times a range; less is still inside
 constexpr double kBeyondOfNetwork = 4;  // the same of its own network's range, which has fewer rows
 constexpr double kFarthest = 1000;      // times beyond, where no measurement supports an answer
 constexpr double kLeastNew = 0.02;      // share of left-out rows
-constexpr double kDoesNotFit = 1.5;     // times the fullest memory that was measured
+constexpr double kDoesNotFit = 1.5;     // times the memory that measured rows fill
+constexpr double kFilled = 0.99;        // share of the rows that fill no more
 constexpr double kAnotherVendor = 1.5;  // factor of the interval
 constexpr double kPerhapsNoFit = 1.25;  // the same
 constexpr size_t kMostLevels = 6, kFewestForEnds = 3;
@@ -93,7 +94,12 @@ Applicability Applicability::Learn(const Data& data, const Facts& facts, const s
   known.vendors_.assign(vendors.begin(), vendors.end());
   known.terms_use_network_ = TermsUseNetwork(spec, facts);
   known.devices_ = EndsOf(std::move(devices));
-  if (!filled.empty()) known.filled_ = std::max(1.0, EndsOf(std::move(filled)).greatest);
+  if (!filled.empty()) {
+    // A few rows may state their degrees of parallelism wrongly.
+    std::ranges::sort(filled);
+    known.filled_ =
+        std::max(1.0, filled[static_cast<size_t>(kFilled * static_cast<double>(filled.size() - 1))]);
+  }
   for (size_t j = 0; j < spec.ranges.size(); ++j) {
     std::vector<double> values;
     for (const Row& row : data.rows) {

@@ -66,7 +66,7 @@ class Applicability {
   Range devices_{1, 1};
   std::vector<Range> ranges_;                             // of Spec::ranges
   std::map<std::string, std::vector<Range>> of_network_;  // the same, by network
-  double filled_ = 1;                    // greatest measured share of memory_capacity, at least 1
+  double filled_ = 1;                    // share of memory_capacity that 99 % of the rows need, at least 1
   std::map<std::string, double> kinks_;  // by hardware: logarithm of the kink
   std::map<std::string, std::vector<int>> new_words_;  // by split: categories
 };
