@@ -169,6 +169,10 @@ void LibavDecoder::Receive(Duration spent) {
                       .width = frame_->width,
                       .height = frame_->height};
     sent_.erase(found);
+    if (frame.captured) {  // at the latest when the decoder gives the frame, and not before it arrived
+      frame.captured = std::min(*frame.captured, std::max(last_arrived_, frame.arrived));
+      frame.arrived = std::max(frame.arrived, *frame.captured);
+    }
     if (!damaged) frame.planar = TakePlanes();
     if (!damaged && !frame.planar) frame.pixels = ToPixels();
     if (!frame.planar && !frame.pixels) {
@@ -196,6 +200,7 @@ void LibavDecoder::Decode(const AVPacket* packet) {
 }
 
 void LibavDecoder::Take(const AVPacket& packet, const PacketOrigin& origin) {
+  last_arrived_ = origin.arrived;
   if (const auto skip = SkipOf(packet, origin)) {
     ready_.push_back({.arrived = origin.arrived, .dropped = *skip});
   } else if (jpeg_) {

@@ -19,7 +19,7 @@ namespace weir::watch {
 // Times of a packet, beside its bytes.
 struct PacketOrigin {
   Instant arrived{};
-  std::optional<Instant> captured;
+  std::optional<Instant> captured;  // of its frame; a file's frame may be shown later than its packet is read
   std::optional<Duration> captured_wall;
   CaptureSource source = CaptureSource::kArrival;
 };
@@ -61,6 +61,7 @@ class LibavDecoder {
   int length_size_ = 0;  // bytes of each NAL's length; 0: start codes
   bool jpeg_ = false, skipping_to_key_ = false;
   int64_t count_ = 0;
+  Instant last_arrived_{};                // of the newest packet
   std::map<int64_t, PacketOrigin> sent_;  // packets whose frame has not come
 };
 

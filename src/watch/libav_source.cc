@@ -41,6 +41,7 @@ class LibavSource final : public Source {
   Error ErrorOf(int error) const;
   int Probe();
   std::optional<Duration> PaceOf(const AVPacket& packet);
+  Duration ShownAfter(const AVPacket& packet) const;
   PacketOrigin Stamp(const AVPacket& packet);
 
   const Libav& av_;
@@ -57,7 +58,8 @@ class LibavSource final : public Source {
   std::optional<Instant> start_;   // when the first packet of a file is due
   std::optional<double> first_s_;  // its time stamp
   double last_s_ = 0;
-  PacketOrigin paced_;  // of a file's packet that waits for its moment
+  PacketOrigin paced_;          // of a file's packet that waits for its moment
+  std::optional<Instant> due_;  // that moment
 };
 
 void LibavSource::Close() {
@@ -136,11 +138,23 @@ std::optional<Duration> LibavSource::PaceOf(const AVPacket& packet) {
   return FromSeconds(seconds - *first_s_);
 }
 
+// How long after it is due a file's packet is shown: a frame that others are made of comes before them.
+Duration LibavSource::ShownAfter(const AVPacket& packet) const {
+  if (packet.pts == AV_NOPTS_VALUE || packet.dts == AV_NOPTS_VALUE || packet.pts <= packet.dts) return {};
+  const AVRational base = input_->streams[stream_]->time_base;
+  const double seconds =
+      (static_cast<double>(packet.pts) - static_cast<double>(packet.dts)) * base.num / base.den;
+  constexpr double kMost = 10;
+  return seconds < kMost ? FromSeconds(seconds) : Duration{};
+}
+
 PacketOrigin LibavSource::Stamp(const AVPacket& packet) {
   PacketOrigin sent{.arrived = clock_.Now()};
   if (!live()) {
+    due_.reset();
     if (const auto due = PaceOf(packet)) {
-      sent.captured = *start_ + *due;
+      due_ = *start_ + *due;
+      sent.captured = *due_ + ShownAfter(packet);
       sent.source = CaptureSource::kFileTime;
     }
     return sent;
@@ -175,9 +189,9 @@ Result<std::optional<SourceFrame>> LibavSource::Read(Instant until) {
       pending_ = true;
       if (!live()) paced_ = Stamp(*packet_);
     }
-    if (!live() && paced_.captured && clock_.Now() < *paced_.captured) {
-      SleepUntil(std::min(until, *paced_.captured));
-      if (clock_.Now() < *paced_.captured) return Fail(ErrorCode::kDeadline, "no frame is due yet");
+    if (!live() && due_ && clock_.Now() < *due_) {
+      SleepUntil(std::min(until, *due_));
+      if (clock_.Now() < *due_) return Fail(ErrorCode::kDeadline, "no frame is due yet");
     }
     pending_ = false;
     PacketOrigin origin = live() ? Stamp(*packet_) : paced_;
