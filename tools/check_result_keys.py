@@ -56,6 +56,7 @@ ALLOWED = [
     ("study/study_file.cc", None, "the study's YAML file"),
     ("study/study_json.cc", None, "the study's YAML file, as a journal keeps it"),
     ("study/design.cc", {"batch", "in_flight", "images"}, "names of factors"),
+    ("study/phases.cc", {"limits"}, "a factor"),
     ("study/figures.cc", {"in_flight"}, "a factor"),
     ("study/level.cc", None, "levels of factors in the study's YAML file"),
     ("study/factor.cc", None, "names and words of factors"),

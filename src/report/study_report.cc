@@ -163,6 +163,7 @@ Document StudyDocument(const StudyResult& study) {
   if (!study.unnamed.empty()) document.subtitle += ". Levels that a name leaves out: " + study.unnamed;
   document.sections.push_back(AnswerSection(study));
   if (study.compared) document.sections.push_back(ComparedSection(study));
+  if (study.phases) document.sections.push_back(PhasesSection(study));
   for (const auto section : {FiguresSection, ConfigurationsSection, TimeSection, EffectsSection,
                              LatencySection, MemorySection, StabilitySection, Table2Section, DoubtfulSection,
                              CombinationsSection, ConditionsSection, RepeatSection})

@@ -29,6 +29,7 @@ Section ComparedSection(const StudyResult& study);  // with another study, where
 Section FiguresSection(const StudyResult& study);
 Section ConfigurationsSection(const StudyResult& study);
 Section TimeSection(const StudyResult& study);  // the waterfall and the bottlenecks
+Section PhasesSection(const StudyResult& study);  // empty where no phases ran beside the client
 Section LatencySection(const StudyResult& study);
 Section MemorySection(const StudyResult& study);
 Section StabilitySection(const StudyResult& study);

@@ -270,6 +270,24 @@ TEST(Table2Section, ComparesThePreparationOfTheModelWithTheStartOfTheServer) {
   EXPECT_THAT(table.notes, testing::Contains(HasSubstr("resident in its processes")));
 }
 
+TEST(PhasesSection, RecommendsLimitsAndShowsThePhasesBesideEachOther) {
+  StudyResult result = SmallResult();
+  result.phases = StudyResult::Phases{
+      .kept = {{.phase = "feed",
+                .metric = "beside.feed.per_s",
+                .limits = "serve 1.0",
+                .configuration = 1,
+                .alone = 100,
+                .together = 50,
+                .tested = {.ratio = {.n = 5, .ratio = 0.5, .low = 0.4, .high = 0.6}, .told = "lower"}}},
+      .recommended = "serve 1.0",
+      .least_kept = 0.5,
+      .why_not = {}};
+  const std::string text = TextOf(PhasesSection(result));
+  EXPECT_THAT(text, HasSubstr("The limits serve 1.0 are recommended: the phase that loses most keeps 50 %"));
+  EXPECT_THAT(text, HasSubstr("| feed | serve 1.0 | samples/s | lower | 100 | 50 | 0.5 (0.4 to 0.6) |"));
+}
+
 TEST(TimeSection, ShowsTheStepsAndTheNextBottleneck) {
   StudyResult result = SmallResult();
   EXPECT_THAT(TextOf(TimeSection(result)), HasSubstr("weir study --waterfall"));

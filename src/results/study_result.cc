@@ -295,6 +295,26 @@ void Describe(F& fields, Described<F, StudyResult::WaterfallStep>& one) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, StudyResult::PhaseKept>& one) {
+  fields("phase", one.phase);
+  fields("metric", one.metric);
+  fields("limits", one.limits);
+  fields("configuration", one.configuration);
+  fields("against", one.against);
+  fields("alone", one.alone);
+  fields("together", one.together);
+  Describe(fields, one.tested);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, StudyResult::Phases>& phases) {
+  fields("kept", phases.kept);
+  fields.Unless("recommended", phases.recommended);
+  fields("least_kept", phases.least_kept);
+  fields.Unless("why_not", phases.why_not);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, StudyResult::Waterfall>& waterfall) {
   fields.Unless("left_out", waterfall.left_out);
   fields("steps", waterfall.steps);
@@ -404,6 +424,7 @@ void Describe(F& fields, Described<F, StudyResult>& result) {
   fields("architectures", result.architectures);
   fields("variance", result.variance);
   fields("waterfall", result.waterfall);
+  fields("phases", result.phases);
   fields("outliers", result.outliers);
   fields.Unless("outliers_left_out", result.outliers_left_out);
   fields("drift", result.drift);

@@ -295,6 +295,21 @@ struct StudyResult {
     std::optional<Milliseconds> added;
     bool operator==(const Waterfall&) const = default;
   };
+  // A phase with all others beside it, over the same phase alone.
+  struct PhaseKept {
+    std::string phase, metric, limits;
+    size_t configuration = 0, against = 0;
+    double alone = 0, together = 0;  // means
+    TestedRatio tested;
+    bool operator==(const PhaseKept&) const = default;
+  };
+  struct Phases {
+    std::vector<PhaseKept> kept;
+    std::string recommended;  // limits
+    std::optional<double> least_kept;
+    std::string why_not;  // why none are recommended
+    bool operator==(const Phases&) const = default;
+  };
   struct Outlier {
     size_t configuration = 0;
     std::string label;
@@ -373,6 +388,7 @@ struct StudyResult {
   std::vector<ArchitecturePair> architectures;
   Variance variance;
   std::optional<Waterfall> waterfall;
+  std::optional<Phases> phases;
   std::vector<Outlier> outliers;
   std::string outliers_left_out;
   Drift drift;

@@ -36,6 +36,20 @@ void Describe(F& fields, Described<F, TrialMetrics::Watch>& watch) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, TrialMetrics::Phase>& phase) {
+  fields("items", phase.items);
+  fields("seconds", phase.seconds);
+  fields("per_s", phase.per_s);
+  fields("limit_cores", phase.limit_cores);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, TrialMetrics::Beside>& beside) {
+  fields("feed", beside.feed);
+  fields("prepare", beside.prepare);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, TrialMetrics::Absent::Resources>& absent) {
   fields("gpu_percent", absent.gpu_percent);
   fields("container_memory_bytes", absent.container_memory_bytes);
@@ -87,6 +101,7 @@ void Describe(F& fields, Described<F, TrialMetrics>& metrics) {
   fields("link", metrics.link);
   fields("watch", metrics.watch);
   fields("servers", metrics.servers);
+  fields("beside", metrics.beside);
   fields("bottleneck", metrics.bottleneck);
   fields("bottleneck_share", metrics.bottleneck_share);
   fields("answers_compared", metrics.answers_compared);

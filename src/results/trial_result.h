@@ -43,6 +43,17 @@ struct TrialMetrics {
     double cpu_ms_per_frame = 0;
     bool operator==(const Watch&) const = default;
   };
+  // The phases that ran beside the client, from their start to its end.
+  struct Phase {
+    int64_t items = 0;  // samples fed, pictures prepared
+    double seconds = 0, per_s = 0;
+    std::optional<double> limit_cores;
+    bool operator==(const Phase&) const = default;
+  };
+  struct Beside {
+    std::optional<Phase> feed, prepare;
+    bool operator==(const Beside&) const = default;
+  };
   // Reasons for values that are absent, under the values' names.
   struct Absent {
     struct Resources {
@@ -84,6 +95,7 @@ struct TrialMetrics {
   std::optional<Link> link;
   std::optional<Watch> watch;           // of live streams
   std::optional<ServerShares> servers;  // if there are several, or a balancer in front: by their own counts
+  std::optional<Beside> beside;
   std::optional<std::string> bottleneck;
   std::optional<double> bottleneck_share;
   std::optional<int64_t> answers_compared, answers_differ;

@@ -119,6 +119,7 @@ Analysis Analyse(const StudyFile& study, const Design& design, std::span<const P
   analysis.effects =
       FindEffects(study, design, measured, analysis.variance.Significant(options.alpha), options);
   analysis.architectures = CompareArchitectures(study, design, measured, options);
+  analysis.phases = ComparePhases(design, measured, options);
   analysis.outliers = FindOutlierTrials(design, measured, objective, analysis.outliers_left_out);
   analysis.waterfall = FindWaterfall(design, measured, options);
   analysis.drift = FindStudyDrift(measured, played, objective, options);

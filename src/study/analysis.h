@@ -20,6 +20,7 @@
 #include "study/entries.h"
 #include "study/measured.h"
 #include "study/next_bottleneck.h"
+#include "study/phases.h"
 #include "study/study_file.h"
 #include "study/variance.h"
 #include "study/waterfall.h"
@@ -70,6 +71,7 @@ struct Analysis {
   std::vector<OutlierTrial> outliers;           // of the objective
   std::string outliers_left_out;                // why they were not looked for; empty if they were
   std::optional<Waterfall> waterfall;           // absent where the study asks for none
+  std::optional<PhaseTable> phases;             // absent where none run beside the client
   StudyDrift drift;                             // of the objective
   Answers answers;
   Tally tally;  // of all trials, references among them

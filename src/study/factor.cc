@@ -207,6 +207,18 @@ std::vector<Factor> MakeTable() {
        .otherwise = "shared",
        .applies = kServed,
        .becomes = "the CPUs of server and client"},
+      {.name = "beside",
+       .takes = "none, feed, prepare or prepare+feed: other phases that run beside the client",
+       .levels = Words{{"none", "feed", "prepare", "prepare+feed"}},
+       .otherwise = "none",
+       .applies = "everything with data",
+       .becomes = "weir feed and weir prepare over the same data while the client runs"},
+      {.name = "limits",
+       .takes = "none, or {serve: CORES, feed: CORES, prepare: CORES}",
+       .levels = Checked{CheckLimits},
+       .otherwise = "none",
+       .applies = "architecture: distributed",
+       .becomes = "CPU quotas of control groups, as a scheduler sets them"},
       {.name = "page_cache",
        .takes = "warm or cold",
        .levels = Words{{"warm", "cold"}},
@@ -227,7 +239,8 @@ std::string TypeText(const Levels& levels) {
 
 // Factors whose levels say by themselves what they are.
 bool SpeaksForItself(std::string_view factor, const Json& level) {
-  if (factor == "data_path" || factor == "page_cache") return false;
+  if (factor == "data_path" || factor == "page_cache" || factor == "beside" || factor == "limits")
+    return false;
   return level.is_string() || factor == "server" || factor == "network";
 }
 

@@ -17,13 +17,13 @@ std::string WhyNot(std::string_view factor, const Json& level) {
 }
 
 TEST(Factors, AreThoseOfTheDocumentation) {
-  EXPECT_THAT(FactorNames(),
-              testing::UnorderedElementsAre("architecture", "model", "server", "protocol", "mode",
-                                            "in_flight", "load", "batch", "data_path", "payload", "images",
-                                            "replication", "engine", "accelerator", "precision", "threads",
-                                            "streams", "instances", "server_batching", "decode_threads",
-                                            "network", "placement", "page_cache", "device", "gpus",
-                                            "preprocess", "cuda_graph", "servers", "balancer", "clients"));
+  EXPECT_THAT(
+      FactorNames(),
+      testing::UnorderedElementsAre(
+          "architecture", "model", "server", "protocol", "mode", "in_flight", "load", "batch", "data_path",
+          "payload", "images", "replication", "engine", "accelerator", "precision", "threads", "streams",
+          "instances", "server_batching", "decode_threads", "network", "placement", "page_cache", "device",
+          "gpus", "preprocess", "cuda_graph", "servers", "balancer", "clients", "beside", "limits"));
   EXPECT_TRUE(IsFactor("batch"));
   EXPECT_FALSE(IsFactor("Batch"));
 }
@@ -116,6 +116,14 @@ TEST(CheckLevel, TakesLiveStreamsAsALoad) {
   EXPECT_THAT(WhyNot("load", Json{{"streams", 20}}), HasSubstr("wants fps"));
   EXPECT_THAT(WhyNot("load", Json{{"streams", 0}, {"fps", 10}}), HasSubstr("streams: 0"));
   EXPECT_THAT(WhyNot("load", Json{{"streams", 2}, {"fps", 10}, {"rate_per_s", 5}}), HasSubstr("rate_per_s"));
+}
+
+TEST(CheckLevel, LimitsAreCoresByPhase) {
+  EXPECT_EQ(WhyNot("limits", "none"), "");
+  EXPECT_EQ(WhyNot("limits", {{"serve", 1}, {"feed", 0.5}}), "");
+  EXPECT_THAT(WhyNot("limits", {{"serv", 1}}), HasSubstr("did you mean serve?"));
+  EXPECT_THAT(WhyNot("limits", {{"serve", 0}}), HasSubstr("serve"));
+  EXPECT_THAT(WhyNot("limits", 3), HasSubstr("neither none nor"));
 }
 
 TEST(LevelText, SaysALevelInAFewWords) {

@@ -257,6 +257,19 @@ Result<Json> CheckPlacement(const Json& level) {
   return placement;
 }
 
+Result<Json> CheckLimits(const Json& level) {
+  if (level == "none") return level;
+  if (!level.is_object() || level.empty())
+    return Refuse(
+        fmt::format("{} is neither none nor {{serve: CORES, feed: CORES, prepare: CORES}}", DumpJson(level)));
+  TRY_STATUS(CheckKeys(level, {"serve", "feed", "prepare"}));
+  Json limits = Json::object();
+  for (const char* phase : {"serve", "feed", "prepare"}) {
+    if (level.contains(phase)) limits[phase] = TRY(CheckNumber(level, phase, 0.01, 4096));
+  }
+  return limits;
+}
+
 bool Offers(const Json& server, std::string_view protocol) {
   if (!server.is_object() || server.contains(protocol)) return true;
   for (const char* key : {"url", "ready"}) {

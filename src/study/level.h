@@ -28,6 +28,9 @@ Result<Json> CheckNetwork(const Json& level);
 std::string NetworkText(const Json& level);
 // "shared", or {server, client}, each CPUs as taskset takes them ("0-3,6").
 Result<Json> CheckPlacement(const Json& level);
+// "none", or {serve, feed, prepare}: the cores that each phase may use at most; one that is absent has no
+// limit.
+Result<Json> CheckLimits(const Json& level);
 
 // Whether a server can be spoken to over `protocol` ("http", "grpc"): by an address, or the URL's scheme.
 bool Offers(const Json& server, std::string_view protocol);

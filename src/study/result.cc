@@ -103,6 +103,22 @@ StudyResult::Variance ToResult(const VarianceTable& table) {
   return result;
 }
 
+StudyResult::Phases ToResult(const PhaseTable& table) {
+  StudyResult::Phases result{.kept = {}, .recommended = table.recommended, .why_not = table.why_not};
+  if (!table.recommended.empty()) result.least_kept = table.least_kept;
+  result.kept = ConvertAll<StudyResult::PhaseKept>(table.kept, [](const PhaseKept& one) {
+    return StudyResult::PhaseKept{.phase = one.phase,
+                                  .metric = one.metric,
+                                  .limits = one.limits,
+                                  .configuration = one.configuration,
+                                  .against = one.against,
+                                  .alone = one.alone,
+                                  .together = one.together,
+                                  .tested = ToTested(static_cast<const Tested&>(one))};
+  });
+  return result;
+}
+
 StudyResult::Outlier ToOutlier(const OutlierTrial& one, const Design& design) {
   return {.configuration = one.configuration,
           .label = design.configurations[one.configuration].label,
@@ -358,6 +374,7 @@ StudyResult MakeResult(const ResultInputs& inputs) {
                                     .pair = ToPair(one, inputs.design)});
   result.variance = ToResult(analysis.variance);
   if (analysis.waterfall) result.waterfall = ToResult(*analysis.waterfall);
+  if (analysis.phases) result.phases = ToResult(*analysis.phases);
   for (const OutlierTrial& one : analysis.outliers) result.outliers.push_back(ToOutlier(one, inputs.design));
   result.outliers_left_out = analysis.outliers_left_out;
   result.drift = ToResult(analysis.drift);

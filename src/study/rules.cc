@@ -78,11 +78,12 @@ void Rules::Architecture() {
   const Json architecture = Level("architecture");
   if (architecture == "in-process") {
     Without({"server", "protocol", "payload", "servers", "balancer", "clients", "server_batching", "network",
-             "placement"},
+             "placement", "limits"},
             "there is no server in one process");
     if (!OnAccelerator()) Without({"instances"}, "there is no server in one process");
   } else if (architecture == "microservice") {
     Without({"network"}, "a microservice is on the host of the application");
+    Without({"limits"}, "a container has limits of its own");
   } else if (Level("payload") == "shared-memory") {
     Drop("payload shared-memory: two nodes share no memory");
   }
@@ -126,6 +127,8 @@ void Rules::ServerOfOthers(const Json& server) {
     Drop(fmt::format("protocol {0}: the server {1} has no address for it; give it {0}: {0}://HOST:PORT",
                      protocol, name));
   if (!server.contains("url")) return;
+  Without({"limits"},
+          fmt::format("the server {} is running already, in the control group that it has", name));
   Without({"network"},
           fmt::format("the server {} is running already, and no link of ours leads to it", name));
   if (Level("placement").is_object())

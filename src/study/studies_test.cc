@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Expected{"threads", 8, 10 * 11, 2}, Expected{"payload", 32, 10 * 35, 0},
                     Expected{"precision", 6, 10 * 9, 0}, Expected{"triton-vs-weir", 12, 20 * 15, 0},
                     Expected{"variable-link", 8, 20 * 11, 0}, Expected{"what-if", 12, 5 * 15, 0},
-                    Expected{"gpu", 39, 420, 0}),
+                    Expected{"gpu", 39, 420, 0}, Expected{"phases", 6, 90, 0}),
     [](const auto& info) {
       std::string name = info.param.name;
       std::ranges::replace(name, '-', '_');
@@ -68,7 +68,7 @@ TEST(Studies, AreAllTested) {
   EXPECT_EQ(found, (std::set<std::string>{"quick.yaml", "demo.yaml", "factors-2020.yaml", "resnet50-cpu.yaml",
                                           "pair.yaml", "threads.yaml", "payload.yaml", "precision.yaml",
                                           "triton-vs-weir.yaml", "variable-link.yaml", "what-if.yaml",
-                                          "architectures.yaml", "gpu.yaml"}));
+                                          "architectures.yaml", "gpu.yaml", "phases.yaml"}));
 }
 
 TEST(Studies, HaveThePapersFigureFour) {

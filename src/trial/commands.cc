@@ -155,6 +155,24 @@ std::vector<std::string> ClientArguments(const Setting& setting, const Length& l
   return is_application ? RunArguments(setting, length, places) : LoadArguments(setting, length, places);
 }
 
+std::vector<std::string> FeedArguments(const std::string& program, const std::string& set, uint64_t seed,
+                                       const std::string& json) {
+  constexpr int kLongestS = 86'400;
+  Words words({program, "feed", set, "--bench"});
+  words.Add("--duration", kLongestS);
+  words.Add("--seed", seed >> 1);
+  words.Add("--json", json);
+  return words.Take();
+}
+
+std::vector<std::string> PrepareArguments(const std::string& program, const std::string& source,
+                                          const std::string& folder) {
+  constexpr int kMostPictures = 10'000'000;
+  Words words({program, "prepare", source, "-o", folder});
+  words.Add("--replicate", kMostPictures);
+  return words.Take();
+}
+
 std::vector<std::string> ServeArguments(const Setting& setting) {
   std::vector<std::string> words{"--model-repository", "{model_repository}", "--address",   "{address}",
                                  "--http-port",        "{http_port}",        "--grpc-port", "{grpc_port}",

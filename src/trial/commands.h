@@ -38,6 +38,14 @@ struct ClientPlaces {
 std::vector<std::string> ClientArguments(const Setting& setting, const Length& length,
                                          const ClientPlaces& places);
 
+// The phases that run beside the client, until they are told to end.
+// "PROGRAM feed SET --bench ...", with its result in the file `json`.
+std::vector<std::string> FeedArguments(const std::string& program, const std::string& set, uint64_t seed,
+                                       const std::string& json);
+// "PROGRAM prepare SOURCE -o FOLDER ...": each picture many times.
+std::vector<std::string> PrepareArguments(const std::string& program, const std::string& source,
+                                          const std::string& folder);
+
 // "PROGRAM serve ..." with launch::ServerCommand's placeholders for address, ports and repository.
 std::vector<std::string> ServeArguments(const Setting& setting);
 

@@ -107,6 +107,13 @@ TEST(ClientArguments, PlayALoadByAgents) {
   EXPECT_THAT(line(), AllOf(HasSubstr("--concurrency-range 3"), HasSubstr("--sync")));
 }
 
+TEST(PhaseArguments, RunUntilTheyAreToldToEnd) {
+  EXPECT_EQ(Line(FeedArguments("weir", "set", 6, "feed.json")),
+            "weir feed set --bench --duration 86400 --seed 3 --json feed.json");
+  EXPECT_EQ(Line(PrepareArguments("weir", "pictures", "out")),
+            "weir prepare pictures -o out --replicate 10000000");
+}
+
 TEST(ServeArguments, AllowSharedMemoryOnlyWhereItIsUsed) {
   EXPECT_THAT(Line(ServeArguments({})), Not(HasSubstr("shm")));
   EXPECT_THAT(Line(ServeArguments({.shared_memory = true})), HasSubstr("--allow-client-shm"));

@@ -32,6 +32,16 @@ std::optional<double> ForeignCpu(const Resources& resources, const Observation& 
 }
 
 // Judges the state of the machine for clients that do not judge themselves. `resources`: the client's alone.
+// The phases are part of the trial, although the client's account takes their CPU time for that of others.
+void AddPhases(const TrialMetrics::Beside& beside, Outcome& outcome) {
+  outcome.metrics.beside = beside;
+  results::Verdict& verdict = outcome.verdict;
+  const auto foreign = std::erase_if(
+      verdict.causes, [](const auto& cause) { return cause.reason == results::Reason::kForeignCpu; });
+  if (foreign > 0 && verdict.causes.empty() && verdict.standing == results::Standing::kSuspect)
+    verdict.standing = results::Standing::kValid;
+}
+
 results::Verdict JudgeMachine(const Resources& resources, const TrialMetrics& metrics,
                               const Observation& seen) {
   using results::Reason, results::Standing;
@@ -345,6 +355,7 @@ Result<Outcome> MakeOutcome(const ClientResult& result, const Setting& setting, 
     outcome.verdict = JudgeMachine(*watch->resources, metrics, seen);
   if (seen.link) AddLink(*seen.link, metrics);
   AddServers(seen, setting, client.moved, metrics);
+  if (seen.beside) AddPhases(*seen.beside, outcome);
   AddBottleneck(client.bottleneck, setting, seen, client.sending_s, metrics);
   if (seen.answers_differ) {
     metrics.answers_compared = seen.answers;

@@ -37,6 +37,7 @@ struct Observation {
   // lived.
   std::vector<std::string> server_urls;
   std::vector<int64_t> server_answers;
+  std::optional<results::TrialMetrics::Beside> beside;  // other phases that ran while the client did
   std::optional<int64_t> answers_differ;  // from the reference's; nothing where they were not compared
   int64_t answers = 0;                    // that were compared
 };

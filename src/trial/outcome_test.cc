@@ -187,6 +187,22 @@ TEST(MakeOutcome, TakesTheServersNodeFromItsOwnMonitor) {
   EXPECT_EQ(MakeOutcome(result, setting, unseen)->metrics.absent.server_resources, "no weir there");
 }
 
+TEST(MakeOutcome, TakesPhasesBesideTheClientForNoStrangers) {
+  RunResult run = MadeRun();
+  run.usable_cpus = 2;
+  run.resources.client_cpu = Range{1.9, 1.9, 1.9};
+  run.resources.app_cpu = Range{0.2, 0.2, 0.2};
+  run.resources.recogniser_cpu = Range{0.3, 0.3, 0.3};
+  const auto alone = MakeOutcome(run, {}, {});
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->verdict.standing, Standing::kSuspect);
+  const auto beside =
+      MakeOutcome(run, {}, {.beside = TrialMetrics::Beside{.feed = TrialMetrics::Phase{.per_s = 50}}});
+  ASSERT_TRUE(beside);
+  EXPECT_EQ(beside->verdict.standing, Standing::kValid);
+  EXPECT_EQ(beside->metrics.beside->feed->per_s, 50);
+}
+
 TEST(MakeOutcome, FailsWhereNothingWasAnswered) {
   RunResult result = MadeRun();
   result.images = 0;

@@ -98,6 +98,18 @@ Status ReadLoad(const Json& factors, Setting& setting) {
   return {};
 }
 
+void ReadPhases(const Json& factors, Setting& setting) {
+  const std::string beside = factors.value("beside", std::string("none"));
+  setting.feed_beside = beside.contains("feed");
+  setting.prepare_beside = beside.contains("prepare");
+  const Json limits = factors.value("limits", Json("none"));
+  if (!limits.is_object()) return;
+  const auto cores = [&](const char* phase) {
+    return limits.contains(phase) ? std::optional(limits[phase].get<double>()) : std::nullopt;
+  };
+  setting.limits = {.serve = cores("serve"), .feed = cores("feed"), .prepare = cores("prepare")};
+}
+
 Status ReadPlaces(const Json& factors, Setting& setting) {
   const Json placement = factors.value("placement", Json("shared"));
   if (!placement.is_object()) return {};
@@ -129,6 +141,7 @@ Result<Setting> ReadSetting(const Json& factors) try {
     setting.server = ReadServer(server);
   if (factors.contains("in_flight")) setting.in_flight = factors["in_flight"].get<int>();
   TRY_STATUS(ReadLoad(factors, setting));
+  ReadPhases(factors, setting);
   setting.batch = LevelOf(factors, "batch").get<int>();
   if (factors.contains("images")) setting.images = factors["images"].get<int64_t>();
   setting.replication = LevelOf(factors, "replication").get<int>();

@@ -72,6 +72,11 @@ struct Network {
   Duration delay{};
 };
 
+// Cores that a phase may use at most; nothing: no limit.
+struct Limits {
+  std::optional<double> serve, feed, prepare;
+};
+
 struct Setting {
   Architecture architecture = Architecture::kInProcess;
   std::string model;  // as the study names it
@@ -99,7 +104,9 @@ struct Setting {
   std::vector<std::string> run_flags, load_flags;  // of factors that the client obeys by a flag alone
   std::optional<ServerBatching> server_batching;   // nothing: as the model says
   Network network;
-  std::vector<int> server_cpus, client_cpus;  // empty: all
+  std::vector<int> server_cpus, client_cpus;         // empty: all
+  bool feed_beside = false, prepare_beside = false;  // run while the client does
+  Limits limits;
   PageCache page_cache = PageCache::kAsItIs;
 
   bool is_accelerated() const { return !device.empty() && device != "cpu"; }

@@ -302,6 +302,24 @@ Result<std::vector<int64_t>> TrialRunner::CountAtServers(const RunningServer& se
   return answers;
 }
 
+Result<std::unique_ptr<PhasesBeside>> TrialRunner::StartPhases(const Setting& setting,
+                                                               const std::optional<DataSet>& data,
+                                                               uint64_t seed) {
+  if (!setting.feed_beside && !setting.prepare_beside) return nullptr;
+  if (!data || study_.data.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                "phases beside the client want data: name pictures in the study, and a model with a recipe");
+  return PhasesBeside::Start({.program = options_.program,
+                              .set = data->path,
+                              .source = FindBeside(study_.data, options_.study_folder),
+                              .folder = options_.folder + "/beside",
+                              .feed = setting.feed_beside,
+                              .prepare = setting.prepare_beside,
+                              .limits = setting.limits,
+                              .seed = seed},
+                             clock_);
+}
+
 Status TrialRunner::CheckNothingIsLeft() {
   const auto left = launch::StillRunning(launch::ThisProcess(), clock_.Now() + 5s, clock_);
   if (left.empty()) return {};
@@ -353,7 +371,18 @@ Result<results::TrialResult> TrialRunner::Play(const study::Trial& trial) {
     TRY_STATUS(CheckSome(setting, places, reference != nullptr ? reference->file : setting.model));
   const std::vector<std::string> arguments = ClientArguments(setting, length, places);
   const auto before = server ? TRY(CountAtServers(*server, model.name)) : std::vector<int64_t>();
+  std::unique_ptr<CpuLimit> serve_limit;
+  if (server && setting.limits.serve) {
+    serve_limit = TRY(CpuLimit::Make("serve", *setting.limits.serve));
+    for (const int pid : server->pids()) TRY_STATUS(serve_limit->Add(pid));
+  }
+  const auto phases = TRY(StartPhases(setting, data, trial.seed));
   auto ran = Run(arguments, answers_file, setting, server ? &*server : nullptr);
+  if (phases) {
+    auto beside = phases->Stop();
+    if (ran && !beside) ran = std::unexpected(beside.error());
+    if (ran) ran->seen.beside = std::move(*beside);
+  }
   if (ran && !before.empty()) {
     ran->seen.server_urls = server->urls();
     ran->seen.server_answers = TRY(CountAtServers(*server, model.name));

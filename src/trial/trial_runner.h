@@ -19,6 +19,7 @@
 #include "trial/commands.h"
 #include "trial/dataset_cache.h"
 #include "trial/outcome.h"
+#include "trial/phases_beside.h"
 #include "trial/server_launcher.h"
 #include "trial/setting.h"
 
@@ -90,6 +91,9 @@ class TrialRunner {
   Status CheckAnswers(const Reference& reference, const Setting& setting, ClientRun& ran) const;
   Status TakeDown(RunningServer server, Result<ClientRun>& ran);
   Result<std::vector<int64_t>> CountAtServers(const RunningServer& server, const std::string& model);
+  // The phases of the setting, started; nothing where it has none. kInvalidArgument without data.
+  Result<std::unique_ptr<PhasesBeside>> StartPhases(const Setting& setting,
+                                                    const std::optional<DataSet>& data, uint64_t seed);
   Status CheckNothingIsLeft();
 
   const Options options_;
