@@ -59,6 +59,7 @@ BARS = {
     "streams: OpenCV": (">=", 1.5, "streams of weir watch that hold the deadline, over those of an OpenCV loop"),
     "streams: GStreamer": (">=", 1.15, "streams of weir watch that hold the deadline, over those of GStreamer with leaky queues"),
     "network": (">=", 0.97, "agreement of weir probe network with iperf3"),
+    "barrier": ("<=", 150, "us in the median of the two messages of a step, over namespaces of one host"),
     "request": ("<=", 1.05, "median time of a 602 KB message over the line's own time"),
     "generators": ("<=", 1.03, "median response time of two generators over one"),
 }

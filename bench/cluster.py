@@ -4,6 +4,7 @@
 
   network     weir probe network against iperf3, in interleaved rounds
   request     the median of a 602 KB message against the time that its bytes take on the line (tbf, burst 64 kb)
+  barrier     the two messages of a training step of weir probe storage, an agent in each namespace
   generators  two generators at half the rate against one at the whole, in interleaved rounds, on one host
 
 Without iperf3 or without the right to make namespaces the parts that need them are skipped with a word.
@@ -105,6 +106,16 @@ def request(token):
     bars.check("request", "over the line's own time", statistics.median(medians) / line)
 
 
+def barrier(token):
+    with link("5gbit", "256kb"), agent("10.77.9.1:0", *inside(NEAR), token=token) as near, agent("10.77.9.2:0", *inside(FAR), token=token) as far:
+        times = [result_of(inside(NEAR, WEIR, "probe", "storage", tempfile.gettempdir(), "--source", "memory", "--samples", 64, "--sample-bytes", 1000, "--step-ms", 1, "--batch", 4,
+                                  "--threads", 1, "--steps", 1000, "--repeats", 1, "--limit-s", 2, "--hosts", f"{near},{far}", "--token-file", token))["barrier_us"]
+                 for _ in range(ROUNDS)]
+    median = statistics.median(each["p50"] for each in times)
+    print(f"barrier     {median:.0f} us in the median, p99 {statistics.median(each['p99'] for each in times):.0f} us ({len(times)} rounds)")
+    bars.check("barrier", "of two namespaces", median)
+
+
 def generators():
     folder = pathlib.Path(tempfile.mkdtemp())
     model = folder / "models/five"
@@ -132,7 +143,7 @@ def generators():
 
 
 def main():
-    names = sys.argv[1:] or ["network", "request", "generators"]
+    names = sys.argv[1:] or ["network", "request", "barrier", "generators"]
     with tempfile.TemporaryDirectory() as folder:
         token = pathlib.Path(folder, "token")
         token.write_text(TOKEN)
@@ -140,6 +151,8 @@ def main():
             network(token)
         if "request" in names:
             request(token)
+        if "barrier" in names:
+            barrier(token)
         if "generators" in names:
             generators()
     return bars.exit_status()
