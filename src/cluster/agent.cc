@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "base/short_slice.h"
 #include "base/thread.h"
 #include "cluster/protocol.h"
 #include "cluster/roster.h"
@@ -104,6 +105,7 @@ class AgentSession final : public CallContext {
   }
 
   void Read() {
+    WantShortSlice();  // the steps of all hosts wait for this thread
     while (true) {
       auto message = connection_.Receive(clock_.Now() + kPatience);
       const Instant now = clock_.Now();

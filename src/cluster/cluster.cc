@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/short_slice.h"
 #include "base/thread.h"
 #include "cluster/protocol.h"
 
@@ -92,6 +93,7 @@ std::string Cluster::LostText() const {
 }
 
 void Cluster::Read(int rank) {
+  WantShortSlice();  // the steps of all hosts wait for this thread
   Connection& connection = *agents_[static_cast<size_t>(rank)].connection;
   while (true) {
     auto message = connection.Receive(clock_.Now() + kPatience);

@@ -1,9 +1,6 @@
 #include "probe/storage_train.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <deque>
@@ -12,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/mutex.h"
+#include "base/short_slice.h"
 #include "base/thread.h"
 
 namespace weir::probe {
@@ -330,20 +328,6 @@ class Shared {
   bool ended_ GUARDED_BY(mutex) = false;
   TrainResult result_ GUARDED_BY(mutex);
 };
-
-// Asks the scheduler to let this thread run soon after it wakes (Linux 6.12: a short slice of the fair
-// share). Its share of the CPU stays the same. Older kernels have no such wish, and nothing changes there.
-void WantShortSlice() {
-  struct {
-    uint32_t size = 48, policy = 0;
-    uint64_t flags = 0;
-    int32_t nice = 0;
-    uint32_t priority = 0;
-    uint64_t runtime = 100'000, deadline = 0, period = 0;
-  } wish;
-  wish.nice = ::getpriority(PRIO_PROCESS, 0);
-  ::syscall(SYS_sched_setattr, 0, &wish, 0U);
-}
 
 void ReadUntilTheEnd(Shared& shared, size_t number, SampleReader& source, const Clock& clock) {
   WantShortSlice();
