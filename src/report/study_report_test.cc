@@ -323,6 +323,30 @@ TEST(TimeSection, ShowsTheStepsAndTheNextBottleneck) {
   EXPECT_EQ(chart.series[0].points[2].value, 1.2);
 }
 
+TEST(TimeSection, ShowsThePartsByADevicesEventsWithoutAFinding) {
+  StudyResult result = SmallResult();
+  result.waterfall = StudyResult::Waterfall{
+      .steps = {{{.name = "computation on the device",
+                  .total_ms = 0.7,
+                  .step = {.mean_ms = 0.7},
+                  .by_events = true},
+                 {.name = "the model: the host's side", .total_ms = 1, .step = {.mean_ms = 0.3}},
+                 {.name = "decode", .change = "x", .total_ms = 1.5, .step = {.mean_ms = 0.5}}}},
+      .added = StudyResult::Milliseconds{.mean_ms = 0.5}};
+  const std::string text = TextOf(TimeSection(result));
+  EXPECT_THAT(text, HasSubstr("| computation on the device | - | - | 0.7 | 0.7 | - |"));
+  EXPECT_THAT(text, HasSubstr("| the model: the host's side | - | - | 0.3 | 1 | - |"));
+  EXPECT_THAT(text, HasSubstr("| decode | x | no difference shown | 0.5 | 1.5 | 1 |"));
+  EXPECT_THAT(text, HasSubstr("| the whole, without the model |"));
+}
+
+TEST(Table2Section, HasTheEventsOfADeviceWhereOneTold) {
+  StudyResult result = SmallResult();
+  EXPECT_THAT(TextOf(Table2Section(result)), testing::Not(HasSubstr("stages_ms.device")));
+  result.configurations[1].metrics.all.push_back({"stages_ms.device.computation", {.n = 2, .mean = 7}});
+  EXPECT_THAT(TextOf(Table2Section(result)), HasSubstr("stages_ms.device.computation"));
+}
+
 TEST(DoubtfulSection, ListsEveryTryThatIsNotValid) {
   const StudyResult result = SmallResult();
   const Section section = DoubtfulSection(result);

@@ -45,20 +45,24 @@ Table WaterfallTable(const StudyResult& study, const StudyResult::Waterfall& wat
   bool first = true;
   for (const StudyResult::WaterfallStep& one : *waterfall.steps) {
     table.rows.push_back({one.name, one.change.empty() ? "-" : one.change,
-                          first                                  ? "-"
+                          one.by_events || first                 ? "-"
                           : one.adjusted_p > study.options.alpha ? results::TestedRatio::kNothing
                           : one.step.mean_ms > 0                 ? "adds time"
                                                                  : "saves time",
-                          StepText(one.step), Number(one.total_ms), first ? "-" : Number(one.adjusted_p)});
-    first = false;
+                          StepText(one.step), Number(one.total_ms),
+                          one.by_events || first ? "-" : Number(one.adjusted_p)});
+    first = one.by_events;
   }
-  table.rows.push_back({"the whole, without the first", "-", "-",
+  const bool is_split = waterfall.steps->front().by_events;
+  table.rows.push_back({is_split ? "the whole, without the model" : "the whole, without the first", "-", "-",
                         waterfall.added ? StepText(*waterfall.added) : "-", "-", "-"});
   table.notes = {
       "Each step changes one factor and is compared with the step before it in the same blocks, so the steps "
       "sum to the whole. An interaction of two factors belongs to the later step. The time of a picture is 1 "
       "over the throughput: with overlap or batches, several pictures share it.",
       "The p-values are adjusted by Holm's method over the steps."};
+  if (is_split)
+    table.notes.push_back("The first steps are parts of the model's time, by the events of its device.");
   if (waterfall.missing && !waterfall.missing->empty()) {
     std::string names;
     for (const std::string& name : *waterfall.missing) names += (names.empty() ? "" : ", ") + name;

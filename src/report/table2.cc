@@ -96,6 +96,18 @@ Table TableOf(const StudyResult& study, const std::vector<Table2Row>& rows, size
   return table;
 }
 
+// A study without an accelerator has no rows of its events.
+std::vector<Table2Row> BesideRowsOf(const StudyResult& study) {
+  std::vector<Table2Row> rows = BesideRows();
+  std::erase_if(rows, [&](const Table2Row& row) {
+    if (!row.metric.starts_with("stages_ms.device.")) return false;
+    for (size_t i = 0; i < study.configurations.size(); ++i)
+      if (study.FindFigures(i, row.metric) != nullptr) return false;
+    return true;
+  });
+  return rows;
+}
+
 }  // namespace
 
 const std::vector<Table2Row>& Table2Rows() {
@@ -105,6 +117,9 @@ const std::vector<Table2Row>& Table2Rows() {
 
 const std::vector<Table2Row>& BesideRows() {
   static const std::vector<Table2Row> kRows{
+      {"recogniser's work: to the device", "stages_ms.device.host_to_device", "ms"},
+      {"recogniser's work: on the device", "stages_ms.device.computation", "ms"},
+      {"recogniser's work: from the device", "stages_ms.device.device_to_host", "ms"},
       {"CPU pressure", "resources.cpu_pressure_percent", "% of the time"},
       {"memory pressure", "resources.memory_pressure_percent", "% of the time"},
       {"storage pressure", "resources.io_pressure_percent", "% of the time"},
@@ -148,9 +163,10 @@ Section Table2Section(const StudyResult& study) {
     section.blocks.emplace_back(TableOf(study, Table2Rows(), begin, end));
   }
   section.blocks.emplace_back(Paragraph{"Beside them:"});
+  const std::vector<Table2Row> beside = BesideRowsOf(study);
   for (size_t begin = 0; begin < study.configurations.size(); begin += kAcross) {
     const size_t end = std::min(begin + kAcross, study.configurations.size());
-    section.blocks.emplace_back(TableOf(study, BesideRows(), begin, end));
+    section.blocks.emplace_back(TableOf(study, beside, begin, end));
   }
   return section;
 }

@@ -75,6 +75,13 @@ void Describe(F& fields, Described<F, LoadResult::Slowest>& slowest) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, RunResult::DeviceTimes>& times) {
+  fields("host_to_device", times.host_to_device);
+  fields("computation", times.compute);
+  fields("device_to_host", times.device_to_host);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, RunResult::Stages>& stages) {
   fields("model_prepare", stages.model_prepare);
   fields("warm_up", stages.warm_up);
@@ -85,6 +92,7 @@ void Describe(F& fields, Described<F, RunResult::Stages>& stages) {
   fields("result_load", stages.result_load);
   fields("print", stages.print);
   fields("total", stages.total);
+  fields("device", stages.device);
 }
 
 template <typename F>

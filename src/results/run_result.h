@@ -32,10 +32,16 @@ struct RunResult {
     std::optional<double> server_mean_batch;
     bool operator==(const Engine&) const = default;
   };
+  // Milliseconds summed over pictures, by the events of an accelerator. All within Stages::infer.
+  struct DeviceTimes {
+    double host_to_device = 0, compute = 0, device_to_host = 0;
+    bool operator==(const DeviceTimes&) const = default;
+  };
   // Milliseconds. The first two once; the others summed over pictures, waiting included.
   struct Stages {
     double model_prepare = 0, warm_up = 0;
     double load_prepare = 0, wait = 0, send = 0, infer = 0, result_load = 0, print = 0, total = 0;
+    std::optional<DeviceTimes> device;  // of an accelerator that tells
     bool operator==(const Stages&) const = default;
   };
   struct CpuTimes {

@@ -292,6 +292,7 @@ void Describe(F& fields, Described<F, StudyResult::WaterfallStep>& one) {
   fields("p", one.p);
   fields("adjusted_p", one.adjusted_p);
   Describe(fields, one.step);
+  fields.Unless("by_events", one.by_events);
 }
 
 template <typename F>

@@ -285,7 +285,8 @@ struct StudyResult {
     size_t configuration = 0;
     int64_t blocks = 0;
     double total_ms = 0, p = 1, adjusted_p = 1;
-    Milliseconds step;  // in JSON its keys stand beside the others
+    Milliseconds step;       // in JSON its keys stand beside the others
+    bool by_events = false;  // a part of the first combination's time, measured by a device's events
     bool operator==(const WaterfallStep&) const = default;
   };
   struct Waterfall {

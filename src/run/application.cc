@@ -503,6 +503,12 @@ int64_t Application::Flow::Take(BatchDone done, Reporter& reporter, Report& repo
     SubmitAlone(std::move(done.batch), 0);
     return 0;
   }
+  if (!done.response && options_.lost && report.device_failure.empty()) {
+    if (auto why = options_.lost()) {
+      report.device_failure = *std::move(why);
+      Stop();
+    }
+  }
   int64_t sealed = 1;
   if (done.alone) {
     const size_t slot = *done.alone;
@@ -553,6 +559,7 @@ Reporter::Outcome Application::Flow::Conclude(const BatchDone& done, size_t slot
   s.infer_begin = std::max(s.sent, times.started.value_or(s.sent));
   s.infer_end = std::max(s.infer_begin, times.done.value_or(s.infer_begin));
   s.result_begin = std::max(s.infer_end, clock_.Now());
+  s.device = times.device;
   Reporter::Outcome outcome;
   if (auto answers = Judge(done, slot)) {
     outcome.fate = *std::move(answers);

@@ -51,6 +51,8 @@ struct Options {
   int repeat_data = 1;    // passes over the data
   int top = 5;
   Loader::Options loading;
+  // Asked when a batch failed: why nothing can be computed any more, which breaks the run off. May be empty.
+  std::function<std::optional<std::string>()> lost = {};
 };
 
 // Told from the thread that runs, between pictures, several times a second at most.

@@ -65,7 +65,9 @@ class Backend {
 
   // The rest only after Load.
   virtual infer::Service& service() = 0;
-  virtual int in_flight() const = 0;         // batches: as asked for, or enough to keep it busy
+  virtual int in_flight() const = 0;  // batches: as asked for, or enough to keep it busy
+  // Says why nothing can be computed any more, once the device of this process is lost.
+  virtual std::optional<std::string> lost() const { return std::nullopt; }
   virtual bool invents_answers() const = 0;  // an emulated engine: its answers mean nothing
   virtual std::string Title() const = 0;     // behind the model's name in a line of text
   virtual BackendDescription Describe() const = 0;

@@ -21,6 +21,7 @@ class LocalBackend final : public Backend {
   int in_flight() const override {
     return options_.in_flight > 0 ? options_.in_flight : opened_.session->callers() + 1;
   }
+  std::optional<std::string> lost() const override { return opened_.session->lost(); }
   bool invents_answers() const override { return opened_.session->invents_answers(); }
   std::string Title() const override;
   BackendDescription Describe() const override;

@@ -34,8 +34,9 @@ struct Report {
   // The first object that its store did not give after all tries, with the reason. It broke the run off: the
   // objects behind it would be rejected for no fault of theirs. Empty: none.
   std::string store_failure;
-  double wall_s = 0;   // from the first submit to the last answer
-  double total_s = 0;  // from the first picture taken up to the last printed
+  std::string device_failure;  // why the device is lost, which broke the run off. Empty: it is not
+  double wall_s = 0;           // from the first submit to the last answer
+  double total_s = 0;          // from the first picture taken up to the last printed
   double warm_up_s = 0;
   double load_before_s = 0;  // loading for no_files
   StageTimes stages;         // of answered pictures

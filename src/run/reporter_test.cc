@@ -80,5 +80,18 @@ TEST(Reporter, KeepsTheFirstTwentyRejectsEachOnce) {
   EXPECT_EQ(report.rejected.first.back().first, "19");
 }
 
+TEST(StageTimes, AddTheEventsOfADeviceWhereOneTells) {
+  StageTimes times;
+  times.Add({});
+  EXPECT_EQ(times.device, std::nullopt);
+  Stamps stamps;
+  stamps.device = infer::DeviceStages{
+      .upload = std::chrono::microseconds(1), .compute = std::chrono::microseconds(5), .download = {}};
+  times.Add(stamps);
+  times.Add(stamps);
+  EXPECT_EQ(times.device->upload, std::chrono::microseconds(2));
+  EXPECT_EQ(times.device->compute, std::chrono::microseconds(10));
+}
+
 }  // namespace
 }  // namespace weir::run

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
 #include "base/count.h"
 #include "base/json.h"
@@ -54,6 +54,13 @@ bool HasAccuracy(const RunSummary& o) {
   return o.report.labelled > 0 && o.labels && !o.backend.invents_answers();
 }
 
+std::optional<results::RunResult::DeviceTimes> DeviceTimesOf(const StageTimes& stages) {
+  if (!stages.device) return std::nullopt;
+  return results::RunResult::DeviceTimes{.host_to_device = Milliseconds(stages.device->upload),
+                                         .compute = Milliseconds(stages.device->compute),
+                                         .device_to_host = Milliseconds(stages.device->download)};
+}
+
 results::RunResult::Stages StagesOf(const RunSummary& o) {
   const StageTimes& s = o.report.stages;
   return {.model_prepare = 1e3 * o.backend.prepare_s(),
@@ -64,7 +71,8 @@ results::RunResult::Stages StagesOf(const RunSummary& o) {
           .infer = Milliseconds(s.infer),
           .result_load = Milliseconds(s.result_load),
           .print = Milliseconds(s.print),
-          .total = Milliseconds(s.total)};
+          .total = Milliseconds(s.total),
+          .device = DeviceTimesOf(s)};
 }
 
 // Texts that are empty are absent.
@@ -117,12 +125,14 @@ std::string StageLines(const TextStyle& style, const RunSummary& o) {
   const double total = std::max(1e-9, Milliseconds(s.total));
   std::string text = style.Bold("\nstages") +
                      "     ms a picture, waiting included; a batch's time counts for each of its pictures\n";
-  const std::array<std::pair<const char*, Duration>, 6> rows{{{"load, prepare", s.load_prepare},
-                                                              {"wait", s.wait},
-                                                              {"send", s.send},
-                                                              {"infer", s.infer},
-                                                              {"load result", s.result_load},
-                                                              {"print", s.print}}};
+  std::vector<std::pair<const char*, Duration>> rows{
+      {"load, prepare", s.load_prepare}, {"wait", s.wait}, {"send", s.send}, {"infer", s.infer}};
+  if (s.device) {
+    rows.insert(rows.end(), {{"  to device", s.device->upload},
+                             {"  compute", s.device->compute},
+                             {"  from device", s.device->download}});
+  }
+  rows.insert(rows.end(), {{"load result", s.result_load}, {"print", s.print}});
   for (const auto& [name, time] : rows) {
     text += fmt::format("  {:<14}{:>9.3f}  {}{:>4.0f} %\n", name, Milliseconds(time) / pictures,
                         TextStyle::Bar(Milliseconds(time) / total, 30), 100 * Milliseconds(time) / total);

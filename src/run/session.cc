@@ -67,6 +67,9 @@ Status Measure(Application& application, Predictions& predictions, const monitor
 }
 
 Status Wholeness(const Report& report) {
+  if (!report.device_failure.empty())
+    return Fail(ErrorCode::kInternal, fmt::format("{}; the run ended after {}", report.device_failure,
+                                                  Count(report.images, "answer")));
   if (report.store_failure.empty()) return {};
   return Fail(ErrorCode::kIo, fmt::format("{}; the run ended after {}. Run the same command again once the "
                                           "store gives the object",
@@ -104,7 +107,8 @@ Result<RunEnd> RunOver(const RunRequest& request, const monitor::ServerAccess& a
   }
   const dataset::Listing listing = TRY(ListData(request, target));
   TRY_STATUS(backend->Load());
-  const Options options = OptionsFor(request, backend->batch(), backend->in_flight(), UsableCpus());
+  Options options = OptionsFor(request, backend->batch(), backend->in_flight(), UsableCpus());
+  options.lost = [&backend] { return backend->lost(); };
   std::unique_ptr<AnswerWriter> writer;
   if (!request.answers.empty())
     writer = TRY(AnswerWriter::Create(request.answers == "-" ? "/dev/stdout" : request.answers));

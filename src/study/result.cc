@@ -146,7 +146,8 @@ StudyResult::Waterfall ToResult(const Waterfall& waterfall) {
                                       .total_ms = one.total,
                                       .p = one.p,
                                       .adjusted_p = one.adjusted_p,
-                                      .step = ToMilliseconds(*one.step)};
+                                      .step = ToMilliseconds(*one.step),
+                                      .by_events = one.by_events};
   });
   result.missing = waterfall.missing;
   result.added = ToMilliseconds(*waterfall.added);

@@ -115,6 +115,57 @@ void WalkServer(Walk& walk, bool is_application) {
   walk.Step("network");
 }
 
+// The parts of the first combination's time by an accelerator's events, in blocks. It runs one picture at a
+// time, so the parts of a picture's time are parts of the step.
+struct DevicePart {
+  std::string name;
+  std::map<int, double> times;  // milliseconds, by block
+};
+std::vector<DevicePart> DeviceParts(const Measured& measured, size_t configuration,
+                                    const std::vector<int>& blocks) {
+  const std::map<int, double> images = measured.ByBlock(configuration, "images");
+  std::vector<DevicePart> parts{
+      {"computation on the device", measured.ByBlock(configuration, "stages_ms.device.computation")},
+      {"the way to the device", measured.ByBlock(configuration, "stages_ms.device.host_to_device")},
+      {"the way back", measured.ByBlock(configuration, "stages_ms.device.device_to_host")}};
+  for (DevicePart& part : parts) {
+    for (const int block : blocks) {
+      if (!part.times.contains(block) || !images.contains(block) || images.at(block) <= 0) return {};
+      part.times[block] /= images.at(block);
+    }
+  }
+  return parts;
+}
+
+// Puts the parts before the first step, which keeps the rest of its time.
+void SplitFirst(Waterfall& waterfall, const std::vector<DevicePart>& parts, const std::vector<int>& blocks,
+                const std::map<int, double>& whole, double confidence) {
+  if (parts.empty()) return;
+  std::map<int, double> rest = whole;
+  std::vector<WaterfallStep> steps;
+  double total = 0;
+  for (const DevicePart& part : parts) {
+    std::vector<double> times;
+    for (const int block : blocks) {
+      times.push_back(part.times.at(block));
+      rest.at(block) -= part.times.at(block);
+    }
+    WaterfallStep step{.name = part.name,
+                       .change = "",
+                       .configuration = waterfall.steps.front().configuration,
+                       .blocks = std::ssize(blocks),
+                       .step = stats::Summarise(times, confidence),
+                       .by_events = true};
+    step.total = total += step.step->mean;
+    steps.push_back(std::move(step));
+  }
+  std::vector<double> left;
+  for (const int block : blocks) left.push_back(rest.at(block));
+  waterfall.steps.front().step = stats::Summarise(left, confidence);
+  waterfall.steps.front().name += ": the host's side";
+  waterfall.steps.insert(waterfall.steps.begin(), steps.begin(), steps.end());
+}
+
 }  // namespace
 
 Result<std::vector<WaterfallCombination>> WaterfallCombinations(const StudyFile& study) {
@@ -206,6 +257,8 @@ std::optional<Waterfall> FindWaterfall(const Design& design, const Measured& mea
   std::vector<double> added;
   for (const int block : blocks) added.push_back(times.back().at(block) - times[0].at(block));
   waterfall.added = stats::Summarise(added, options.confidence);
+  SplitFirst(waterfall, DeviceParts(measured, planned[0].configuration, blocks), blocks, times[0],
+             options.confidence);
   return waterfall;
 }
 

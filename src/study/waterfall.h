@@ -34,12 +34,15 @@ struct WaterfallStep {
   int64_t blocks = 0;
   double total = 0;                    // mean time up to this step
   std::optional<stats::Summary> step;  // of the differences to the step before; of the first its own time
-  double p = 1, adjusted_p = 1;        // of no difference, by Holm over the steps
+  // Whether it is a part of the first trial's time by the events of an accelerator. It is no comparison, and
+  // has no p.
+  bool by_events = false;
+  double p = 1, adjusted_p = 1;  // of no difference, by Holm over the steps
 };
 
 struct Waterfall {
   std::vector<WaterfallStep> steps;     // over the blocks in which every step counts
-  std::optional<stats::Summary> added;  // the last step's time less the first's
+  std::optional<stats::Summary> added;  // the last step's time less the first combination's
   std::vector<std::string> missing;     // planned steps without a trial that counts: parts of the next one
   std::string left_out;                 // why there is none; empty with one
 };

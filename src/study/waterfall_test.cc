@@ -117,6 +117,28 @@ TEST(FindWaterfall, SumsToTheWholeAndMovesTheStepThatWasDelayed) {
   }
 }
 
+TEST(FindWaterfall, PutsTheEventsOfADeviceBeforeTheFirstStep) {
+  Simulated made = Simulate(3, {});
+  for (PlayedTrials& played : made.played) {
+    if (played.trial.configuration != made.design.waterfall.front().configuration) continue;
+    played.record.metrics["images"] = 10;
+    played.record.metrics["stages_ms"]["device"] = {
+        {"host_to_device", 2.0}, {"computation", 5.0}, {"device_to_host", 1.0}};
+  }
+  const auto plain = FindWaterfall(made.design, Measured(made.design, Simulate(3, {}).played), {});
+  const auto waterfall = FindWaterfall(made.design, Measured(made.design, made.played), {});
+  ASSERT_THAT(waterfall->steps, SizeIs(12));
+  EXPECT_EQ(waterfall->steps[0].name, "computation on the device");
+  EXPECT_NEAR(waterfall->steps[0].step->mean, 0.5, 1e-9);
+  EXPECT_NEAR(waterfall->steps[1].total, 0.7, 1e-9);
+  EXPECT_NEAR(waterfall->steps[2].total, 0.8, 1e-9);
+  EXPECT_TRUE(waterfall->steps[2].by_events);
+  EXPECT_FALSE(waterfall->steps[3].by_events);
+  EXPECT_NEAR(waterfall->steps[3].step->mean, plain->steps[0].total - 0.8, 1e-9);
+  EXPECT_NEAR(waterfall->steps[3].total, plain->steps[0].total, 1e-9);
+  EXPECT_NEAR(waterfall->added->mean, plain->added->mean, 1e-9);
+}
+
 TEST(FindWaterfall, IsNoPartOfEffectsAndRanking) {
   // The steps of the waterfall are all faster than the study's own configurations.
   const Simulated made = Simulate(4, {{"waiting and overlap", 5}});
