@@ -56,6 +56,7 @@ constexpr unsigned kLazyPeerAccess = 1;                // CU_IPC_MEM_LAZY_ENABLE
   X(memory_info, "cuMemGetInfo_v2", (size_t* free_bytes, size_t* all_bytes))                                \
   X(allocate, "cuMemAlloc_v2", (cuda::Address * address, size_t bytes))                                     \
   X(free, "cuMemFree_v2", (cuda::Address address))                                                          \
+  X(address_range, "cuMemGetAddressRange_v2", (cuda::Address * base, size_t* bytes, cuda::Address address)) \
   X(allocate_host, "cuMemHostAlloc", (void** memory, size_t bytes, unsigned flags))                         \
   X(free_host, "cuMemFreeHost", (void* memory))                                                             \
   X(upload, "cuMemcpyHtoDAsync_v2",                                                                         \

@@ -83,7 +83,16 @@ Result<Memory> Memory::OfOthers(ContextPtr context, const cuda::IpcMemory& handl
   if (!opened) return Fail(ErrorCode::kInvalidArgument, opened.error().message);
   memory.size_ = bytes;
   memory.is_foreign_ = true;
-  memory.context_ = std::move(context);
+  memory.context_ = context;
+  cuda::Address base = 0;
+  size_t there = 0;
+  TRY_STATUS(api.Check(api.address_range(&base, &there, memory.address_),
+                       At(context, "the size of another process's memory")));
+  // The handle is that of a whole allocation.
+  if (there < bytes)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        At(context, fmt::format("the memory of that handle has {} bytes, fewer than {}", there, bytes)));
   return memory;
 }
 
@@ -140,14 +149,14 @@ void Stream::Release() {
   context_.reset();
 }
 
-Status Stream::Upload(const Memory& to, const std::byte* from, size_t bytes) const {
+Status Stream::Upload(const Memory& to, const std::byte* from, size_t bytes, size_t at) const {
   const Driver& api = context_->driver();
-  return api.Check(api.upload(to.address(), from, bytes, handle_), At(context_, "upload"));
+  return api.Check(api.upload(to.address() + at, from, bytes, handle_), At(context_, "upload"));
 }
 
-Status Stream::Download(std::byte* to, const Memory& from, size_t bytes) const {
+Status Stream::Download(std::byte* to, const Memory& from, size_t bytes, size_t at) const {
   const Driver& api = context_->driver();
-  return api.Check(api.download(to, from.address(), bytes, handle_), At(context_, "download"));
+  return api.Check(api.download(to, from.address() + at, bytes, handle_), At(context_, "download"));
 }
 
 Status Stream::Mark(size_t mark) const {

@@ -46,7 +46,8 @@ class Memory {
  public:
   static Result<Memory> OnDevice(ContextPtr context, size_t bytes);
   static Result<Memory> Pinned(ContextPtr context, size_t bytes);
-  // Memory of another process, by the handle that it exported. kInvalidArgument where it is none.
+  // Memory of another process, by the handle that it exported. kInvalidArgument where it is none, and where
+  // the memory has fewer than `bytes`.
   static Result<Memory> OfOthers(ContextPtr context, const cuda::IpcMemory& handle, size_t bytes);
   Memory() = default;
   ~Memory() { Release(); }
@@ -77,8 +78,9 @@ class Stream {
   Stream& operator=(Stream&& other) noexcept;
 
   cuda::StreamHandle handle() const { return handle_; }
-  Status Upload(const Memory& to, const std::byte* from, size_t bytes) const;
-  Status Download(std::byte* to, const Memory& from, size_t bytes) const;
+  // `at`: the first byte of the device memory. REQUIRES: at + bytes <= its size.
+  Status Upload(const Memory& to, const std::byte* from, size_t bytes, size_t at = 0) const;
+  Status Download(std::byte* to, const Memory& from, size_t bytes, size_t at = 0) const;
   Status Mark(size_t mark) const;  // the work so far ends here
   Status Wait(size_t mark) const;  // blocks, without spinning, until the device has got there
   Result<Duration> Between(size_t from, size_t to) const;  // both reached; to half a microsecond

@@ -99,6 +99,14 @@ struct Region {
   uint64_t offset = 0, byte_size = 0;
 };
 
+// Memory of a GPU, by the handle that the client's CUDA exported.
+struct CudaRegion {
+  std::string name;
+  std::string handle;  // raw
+  int64_t device = 0;  // as CUDA counts them in the server's process
+  uint64_t byte_size = 0;
+};
+
 // The outcome of one inference, reported to the server once the response is on its way.
 struct RequestTrace {
   std::string model, version;
@@ -137,6 +145,12 @@ class Api {
   virtual Status RegisterRegion(const Region& region) = 0;
   virtual Status UnregisterRegion(const std::string& name) = 0;              // empty: all
   virtual Result<std::vector<Region>> Regions(const std::string& name) = 0;  // empty: all
+  // The first region of a device makes the driver's context for it, which takes some tenths of a second.
+  virtual Status RegisterCudaRegion(const CudaRegion& region) = 0;
+  // The last two answer on machines without a GPU as well: clients call them before and after their work.
+  virtual Status UnregisterCudaRegion(
+      const std::string& name) = 0;  // empty: all; one that is not there: well
+  virtual Result<std::vector<CudaRegion>> CudaRegions(const std::string& name) = 0;  // empty: all
   // The completion may be answered on any thread, also before Infer returns.
   virtual void Infer(InferRequest request, infer::Completion completion) = 0;
   virtual void Observe(const RequestTrace& exchange) = 0;

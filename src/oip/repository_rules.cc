@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "oip/triton_names.h"
 
 namespace weir::oip {
 namespace {
@@ -39,19 +38,6 @@ Status CheckUnloadParameter(std::string_view name, bool is_truth) {
   if (name != "unload_dependents") return Wrong(fmt::format("unknown parameter {}", Quoted(name)));
   if (!is_truth) return Wrong("the parameter 'unload_dependents' is neither true nor false");
   return {};
-}
-
-Status CheckCudaStatus(std::string_view region, Compat compat) {
-  if (region.empty()) return {};
-  if (compat == Compat::kTriton) return std::unexpected(triton::UnknownRegion("cuda", region));
-  return Fail(ErrorCode::kNotFound, fmt::format("region {} is not registered", Quoted(region)));
-}
-
-Error RefuseCudaRegion(std::string_view region, Compat compat) {
-  if (compat == Compat::kTriton) return triton::NoGpu(region);
-  return {ErrorCode::kUnsupported,
-          fmt::format("region {}: this server has no GPU memory; register memory of the system instead",
-                      Quoted(region))};
 }
 
 }  // namespace weir::oip

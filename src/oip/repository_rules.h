@@ -1,12 +1,11 @@
-// Rules of loading and unloading models, and of memory of GPUs, that hold over both transports. Every error
-// is of the client: kInvalidArgument, or kUnsupported for what the protocol has and this program does not.
+// Rules of loading and unloading models that hold over both transports. Every error is of the client:
+// kInvalidArgument, or kUnsupported for what the protocol has and this program does not.
 #pragma once
 
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
-#include "oip/status.h"
 
 namespace weir::oip {
 
@@ -18,11 +17,5 @@ Status SetLoadParameter(std::string_view name, const std::string* text, std::str
 
 // A parameter of unloading. Its value means nothing: no model depends on another.
 Status CheckUnloadParameter(std::string_view name, bool is_truth);
-
-// Memory of a GPU that clients share. This server computes on no GPU, so there is never a region of it.
-// Returns kNotFound for a status by name.
-Status CheckCudaStatus(std::string_view region, Compat compat);
-// The error for a region that a client registers.
-Error RefuseCudaRegion(std::string_view region, Compat compat);
 
 }  // namespace weir::oip

@@ -1,5 +1,7 @@
 #include "serve/api.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "oip/infer_rules.h"
@@ -71,6 +73,8 @@ oip::ServerMetadata ServerApi::Server() {
   // The index is there always; loading and unloading only where they are allowed.
   if (options_.explicit_control) server.extensions.emplace_back("model_repository");
   if (options_.allow_regions) server.extensions.emplace_back("system_shared_memory");
+  if (parts_.regions != nullptr && parts_.regions->has_gpu())
+    server.extensions.emplace_back("cuda_shared_memory");
   if (IsTriton()) {
     server.name = oip::triton::kServerName;
     server.version = oip::triton::kServerVersion;
@@ -130,7 +134,7 @@ void ServerApi::Unload(const std::string& model, Done done) {
 
 Status ServerApi::RegisterRegion(const oip::Region& region) {
   if (parts_.regions == nullptr) return RegionsAreOff();
-  if (IsTriton() && !region.name.empty() && parts_.regions->List(region.name))
+  if (IsTriton() && !region.name.empty() && parts_.regions->Has(region.name))
     return std::unexpected(oip::triton::RegionExists(region.name));
   return parts_.regions->Register(region);
 }
@@ -145,6 +149,25 @@ Result<std::vector<oip::Region>> ServerApi::Regions(const std::string& name) {
   auto regions = parts_.regions->List(name);
   if (!regions && IsTriton()) return std::unexpected(oip::triton::UnknownRegion("system", name));
   return regions;
+}
+
+Status ServerApi::RegisterCudaRegion(const oip::CudaRegion& region) {
+  const bool has_gpu = parts_.regions != nullptr && parts_.regions->has_gpu();
+  if (IsTriton() && !has_gpu) return std::unexpected(oip::triton::NoGpu(region.name));
+  if (parts_.regions == nullptr) return RegionsAreOff();
+  if (IsTriton() && !region.name.empty() && parts_.regions->Has(region.name))
+    return std::unexpected(oip::triton::RegionExists(region.name));
+  return parts_.regions->Register(region);
+}
+Status ServerApi::UnregisterCudaRegion(const std::string& name) {
+  if (parts_.regions != nullptr) parts_.regions->UnregisterCuda(name);
+  return {};
+}
+Result<std::vector<oip::CudaRegion>> ServerApi::CudaRegions(const std::string& name) {
+  auto regions = parts_.regions == nullptr ? std::vector<oip::CudaRegion>{} : parts_.regions->ListCuda(name);
+  if (!regions.empty() || name.empty()) return regions;
+  if (IsTriton()) return std::unexpected(oip::triton::UnknownRegion("cuda", name));
+  return Fail(ErrorCode::kNotFound, fmt::format("region \"{}\" is not registered", name));
 }
 
 void ServerApi::Infer(oip::InferRequest request, infer::Completion completion) {

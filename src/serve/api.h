@@ -64,6 +64,9 @@ class ServerApi final : public oip::Api {
   Status RegisterRegion(const oip::Region& region) override;
   Status UnregisterRegion(const std::string& name) override;
   Result<std::vector<oip::Region>> Regions(const std::string& name) override;
+  Status RegisterCudaRegion(const oip::CudaRegion& region) override;
+  Status UnregisterCudaRegion(const std::string& name) override;
+  Result<std::vector<oip::CudaRegion>> CudaRegions(const std::string& name) override;
   void Infer(oip::InferRequest request, infer::Completion completion) override;
   void Observe(const oip::RequestTrace& exchange) override;
 

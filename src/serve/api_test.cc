@@ -116,6 +116,31 @@ TEST_F(ServerApiTest, NamesALoadThatFailsInTheWordsAskedFor) {
   EXPECT_THAT(Wait(fixed, &ServerApi::Unload, "a").error().message, HasSubstr("is not allowed"));
 }
 
+TEST_F(ServerApiTest, AnswersForMemoryOfAGpuWithoutOne) {
+  SharedMemoryRegistry regions;
+  for (SharedMemoryRegistry* const one : {static_cast<SharedMemoryRegistry*>(nullptr), &regions}) {
+    for (const oip::Compat compat : {oip::Compat::kNone, oip::Compat::kTriton}) {
+      ServerApi api({.compat = compat},
+                    {.repository = *repository_,
+                     .path = path_,
+                     .regions = one,
+                     .metrics = metrics_,
+                     .failures = failures_},
+                    clock_);
+      EXPECT_TRUE(api.CudaRegions("")->empty());
+      EXPECT_EQ(api.CudaRegions("r").error().code, ErrorCode::kNotFound);
+      EXPECT_TRUE(api.UnregisterCudaRegion(""));
+      EXPECT_TRUE(api.UnregisterCudaRegion("r"));
+      const Status refused =
+          api.RegisterCudaRegion({.name = "r", .handle = std::string(64, 'a'), .byte_size = 8});
+      const std::string words = compat == oip::Compat::kTriton ? "region: 'r', GPUs not supported"
+                                : one == nullptr               ? "--allow-client-shm"
+                                                               : "no GPU memory";
+      EXPECT_THAT(refused.error().message, HasSubstr(words));
+    }
+  }
+}
+
 TEST_F(ServerApiTest, ForgetsRegionsItDoesNotHaveAsTritonDoes) {
   ServerApi own = Api(oip::Compat::kNone), triton = Api(oip::Compat::kTriton);
   EXPECT_EQ(own.UnregisterRegion("r").error().code, ErrorCode::kNotFound);

@@ -12,6 +12,7 @@
 
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "gpu/driver.h"
 #include "http/error_body.h"
 #include "http/http_server.h"
 #include "http/work_pool.h"
@@ -120,7 +121,11 @@ int ServerInstance::MostConnections(const char* protocol, int files_each) const 
 Status ServerInstance::Open() {
   max_connections_ = MostConnections("HTTP", 1);
   if (auto gpus = monitor::GpuReader::Open()) gpus_ = *std::move(gpus);
-  if (options_.allow_regions) regions_.emplace(options_.max_region_bytes);
+  if (options_.allow_regions) {
+    auto driver = gpu::Driver::Open();
+    const bool has_gpu = driver && !(*driver)->devices().empty();
+    regions_.emplace(options_.max_region_bytes, has_gpu ? *std::move(driver) : nullptr);
+  }
   path_ = std::make_unique<InferencePath>(
       InferencePath::Options{.decode_threads = options_.decode_threads,
                              .max_prepared_bytes = options_.max_bytes_in_flight,

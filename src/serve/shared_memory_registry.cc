@@ -70,10 +70,12 @@ class SharedMemoryRegistry::Reservation {
 };
 
 struct SharedMemoryRegistry::Mapping {
-  const oip::Region region;
+  const oip::Region region;  // of a GPU: its name and size alone
   const std::shared_ptr<const Reservation> reservation;
   const std::shared_ptr<const GuardedMemory> memory;  // the pages in which the region lies
-  const uint64_t begin;                               // of the region in `memory`
+  const uint64_t begin = 0;                           // of the region in `memory`
+  const std::unique_ptr<const CudaMemory> cuda;       // instead of `memory`
+  const int64_t device = 0;                           // of `cuda`
 };
 
 Result<std::shared_ptr<const SharedMemoryRegistry::Mapping>> SharedMemoryRegistry::Open(
@@ -102,16 +104,19 @@ Result<std::shared_ptr<const SharedMemoryRegistry::Mapping>> SharedMemoryRegistr
                                          TRY(GuardedMemory::Own(data, length)), begin);
 }
 
-SharedMemoryRegistry::SharedMemoryRegistry(uint64_t max_bytes)
-    : max_bytes_(max_bytes), mapped_(std::make_shared<std::atomic<uint64_t>>(0)) {}
+SharedMemoryRegistry::SharedMemoryRegistry(uint64_t max_bytes, gpu::DriverPtr driver)
+    : max_bytes_(max_bytes),
+      driver_(std::move(driver)),
+      mapped_(std::make_shared<std::atomic<uint64_t>>(0)) {}
 SharedMemoryRegistry::~SharedMemoryRegistry() = default;
 
-Status SharedMemoryRegistry::Register(const oip::Region& region) {
-  const std::string what = fmt::format("region \"{}\"", region.name);
-  if (region.name.empty()) return Invalid("a region needs a name");
+Status SharedMemoryRegistry::Insert(const std::string& name,
+                                    const std::function<Result<std::shared_ptr<const Mapping>>()>& open) {
+  const std::string what = fmt::format("region \"{}\"", name);
+  if (name.empty()) return Invalid("a region needs a name");
   const auto free_name = [&]() -> Status {
     MutexLock lock(mutex_);
-    if (regions_.contains(region.name)) return Invalid(what + " is already registered: unregister it first");
+    if (regions_.contains(name)) return Invalid(what + " is already registered: unregister it first");
     if (regions_.size() >= kMostRegions) {
       return Fail(ErrorCode::kOverloaded,
                   fmt::format("{}: {} regions are registered: unregister some first", what, kMostRegions));
@@ -119,69 +124,123 @@ Status SharedMemoryRegistry::Register(const oip::Region& region) {
     return {};
   };
   TRY_STATUS(free_name());
-  auto mapping = TRY_CONTEXT(Open(region), what);
+  auto mapping = TRY_CONTEXT(open(), what);
   MutexLock lock(mutex_);
-  if (regions_.emplace(region.name, std::move(mapping)).second) return {};
+  if (regions_.emplace(name, std::move(mapping)).second) return {};
   return Invalid(what + " is already registered: unregister it first");
 }
 
-Status SharedMemoryRegistry::Unregister(const std::string& name) {
-  decltype(regions_) gone;  // unmapped outside of the lock
+Status SharedMemoryRegistry::Register(const oip::Region& region) {
+  return Insert(region.name, [&] { return Open(region); });
+}
+
+Status SharedMemoryRegistry::Register(const oip::CudaRegion& region) {
+  return Insert(region.name, [&]() -> Result<std::shared_ptr<const Mapping>> {
+    if (driver_ == nullptr) {
+      return Fail(ErrorCode::kUnsupported,
+                  "this server has no GPU memory: register memory of the system instead");
+    }
+    return std::make_shared<const Mapping>(oip::Region{.name = region.name, .byte_size = region.byte_size},
+                                           nullptr, nullptr, 0, TRY(CudaMemory::Open(driver_, region)),
+                                           region.device);
+  });
+}
+
+bool SharedMemoryRegistry::Has(const std::string& name) const {
   MutexLock lock(mutex_);
-  if (name.empty()) {
-    gone.swap(regions_);
-    return {};
-  }
-  const auto found = regions_.find(name);
-  if (found == regions_.end())
+  return regions_.contains(name);
+}
+
+Status SharedMemoryRegistry::Unregister(const std::string& name) {
+  std::vector<std::shared_ptr<const Mapping>> gone;  // unmapped outside of the lock
+  MutexLock lock(mutex_);
+  const size_t found = std::erase_if(regions_, [&](auto& one) {
+    if (one.second->cuda != nullptr || (!name.empty() && one.first != name)) return false;
+    gone.push_back(std::move(one.second));
+    return true;
+  });
+  if (found == 0 && !name.empty())
     return Fail(ErrorCode::kNotFound, fmt::format("region \"{}\" is not registered", name));
-  gone.insert(regions_.extract(found));
   return {};
+}
+
+void SharedMemoryRegistry::UnregisterCuda(const std::string& name) {
+  std::vector<std::shared_ptr<const Mapping>> gone;
+  MutexLock lock(mutex_);
+  std::erase_if(regions_, [&](auto& one) {
+    if (one.second->cuda == nullptr || (!name.empty() && one.first != name)) return false;
+    gone.push_back(std::move(one.second));
+    return true;
+  });
 }
 
 Result<std::vector<oip::Region>> SharedMemoryRegistry::List(const std::string& name) const {
   MutexLock lock(mutex_);
   std::vector<oip::Region> list;
   for (const auto& [key, mapping] : regions_) {
-    if (name.empty() || key == name) list.push_back(mapping->region);
+    if (mapping->cuda == nullptr && (name.empty() || key == name)) list.push_back(mapping->region);
   }
   if (list.empty() && !name.empty())
     return Fail(ErrorCode::kNotFound, fmt::format("region \"{}\" is not registered", name));
   return list;
 }
 
-Result<SharedMemoryRegistry::Acquired> SharedMemoryRegistry::Acquire(const oip::RegionPart& part) const {
+std::vector<oip::CudaRegion> SharedMemoryRegistry::ListCuda(const std::string& name) const {
+  MutexLock lock(mutex_);
+  std::vector<oip::CudaRegion> list;
+  for (const auto& [key, mapping] : regions_) {
+    if (mapping->cuda == nullptr || (!name.empty() && key != name)) continue;
+    list.push_back(
+        {.name = key, .handle = {}, .device = mapping->device, .byte_size = mapping->region.byte_size});
+  }
+  return list;
+}
+
+Result<std::shared_ptr<const SharedMemoryRegistry::Mapping>> SharedMemoryRegistry::Find(
+    const oip::RegionPart& part) const {
   MutexLock lock(mutex_);
   const auto found = regions_.find(part.region);
   if (found == regions_.end())
     return Fail(ErrorCode::kNotFound, fmt::format("region \"{}\" is not registered", part.region));
-  const Mapping& mapping = *found->second;
-  const uint64_t size = mapping.region.byte_size;
+  const uint64_t size = found->second->region.byte_size;
   if (part.offset > size || part.byte_size > size - part.offset) {
     return Invalid(fmt::format("offset {} and byte_size {} do not lie within region \"{}\" of {} bytes",
                                part.offset, part.byte_size, part.region, size));
   }
-  std::byte* const data = mapping.memory->data() + mapping.begin + part.offset;
+  return found->second;
+}
+
+Result<SharedMemoryRegistry::Acquired> SharedMemoryRegistry::Acquire(const oip::RegionPart& part) const {
+  const std::shared_ptr<const Mapping> mapping = TRY(Find(part));
+  if (mapping->cuda != nullptr) {
+    Bytes copy = Bytes::AllocateUninitialized(part.byte_size);
+    TRY_STATUS(mapping->cuda->Read(part.offset, copy.mutable_span()));
+    return Acquired{std::move(copy), nullptr, part.region};
+  }
+  std::byte* const data = mapping->memory->data() + mapping->begin + part.offset;
   // The use keeps the whole mapping, so that its share of the address space stays taken.
-  const std::shared_ptr<const GuardedMemory> memory(found->second, mapping.memory.get());
+  const std::shared_ptr<const GuardedMemory> memory(mapping, mapping->memory.get());
   return Acquired{Bytes::Wrap(memory, data, part.byte_size), memory, part.region};
 }
 
 Status SharedMemoryRegistry::Acquired::Check() const {
-  if (!memory->IsCut()) return {};
+  if (memory == nullptr || !memory->IsCut()) return {};
   return Invalid(fmt::format("region \"{}\" has been cut off by its owner: register it again", region));
 }
 
 Result<Bytes> SharedMemoryRegistry::Read(const oip::RegionPart& part) const {
   const Acquired acquired = TRY(Acquire(part));
+  if (acquired.memory == nullptr) return acquired.data;
   const Bytes copy = Bytes::Copy(acquired.data.span());
   TRY_STATUS(acquired.Check());
   return copy;
 }
 
 Status SharedMemoryRegistry::Write(const oip::RegionPart& part, const Bytes& data) const {
-  Acquired acquired = TRY(Acquire(part));
   CHECK(data.size() <= part.byte_size);
+  const std::shared_ptr<const Mapping> mapping = TRY(Find(part));
+  if (mapping->cuda != nullptr) return mapping->cuda->Write(part.offset, data.span());
+  Acquired acquired = TRY(Acquire(part));
   // The answer may lie in that memory already: an input that is given back.
   if (!data.empty()) std::memmove(acquired.data.mutable_data(), data.data(), data.size());
   return acquired.Check();

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "gpu/testing/cuda_library.h"
 
 namespace weir::serve {
 namespace {
@@ -213,6 +214,91 @@ TEST(SharedMemoryRegistry, GivesBackWhatARefusedRegionTook) {
   ASSERT_TRUE(regions.Register({"a", memory.key(), 0, 100}).has_value());
   for (int i = 0; i < 10; ++i) EXPECT_FALSE(regions.Register({"a", memory.key(), 0, 100}).has_value());
   EXPECT_TRUE(regions.Register({"b", memory.key(), 100, 100}).has_value());
+}
+
+// With the driver that stands for NVIDIA's. Its handles name files.
+class CudaRegionsTest : public ::testing::Test {
+ protected:
+  // Returns the region over a file of `bytes`, which stands for memory that a client's CUDA exported.
+  oip::CudaRegion Exported(const std::string& name, size_t bytes) {
+    const std::string path = fmt::format("/dev/shm/weir-{}-{}", ::getpid(), name);
+    std::ofstream(path) << std::string(bytes, 'x');
+    files_.push_back(path);
+    std::string handle = "file:" + path;
+    handle.resize(64);
+    return {.name = name, .handle = handle, .device = 0, .byte_size = bytes};
+  }
+  std::string Contents(size_t file) const { return *ReadFile(files_[file]); }
+  void TearDown() override {
+    for (const std::string& path : files_) ::unlink(path.c_str());
+  }
+
+  gpu::CudaLibrary fake_{FAKE_CUDA};
+  std::vector<std::string> files_;
+  SharedMemoryRegistry regions_{SharedMemoryRegistry::kDefaultMaxBytes, *gpu::Driver::Open(FAKE_CUDA)};
+};
+
+TEST_F(CudaRegionsTest, AreReadAndWritten) {
+  ASSERT_TRUE(regions_.Register(Exported("r", 100)));
+  EXPECT_TRUE(regions_.has_gpu());
+  ASSERT_TRUE(regions_.Write({"r", 10, 20}, Bytes::Copy("answer")));
+  EXPECT_EQ(Contents(0).substr(8, 10), "xxanswerxx");
+  EXPECT_EQ(regions_.Read({"r", 9, 8})->text(), "xanswerx");
+  const auto acquired = regions_.Acquire({"r", 10, 6});
+  EXPECT_EQ(acquired->data.text(), "answer");
+  EXPECT_TRUE(acquired->Check());
+  EXPECT_EQ(regions_.Read({"r", 90, 11}).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(CudaRegionsTest, ShareTheirNamesWithThoseOfTheSystem) {
+  const Memory memory(16);
+  ASSERT_TRUE(regions_.Register(Exported("a", 16)));
+  EXPECT_EQ(regions_.Register(oip::Region{"a", memory.key(), 0, 16}).error().code,
+            ErrorCode::kInvalidArgument);
+  ASSERT_TRUE(regions_.Register(oip::Region{"b", memory.key(), 0, 16}));
+  EXPECT_EQ(regions_.ListCuda("").size(), 1U);
+  EXPECT_EQ(regions_.ListCuda("a").front().byte_size, 16U);
+  EXPECT_TRUE(regions_.ListCuda("b").empty());
+  EXPECT_EQ(regions_.List("")->size(), 1U);
+  EXPECT_FALSE(regions_.List("a"));
+  ASSERT_TRUE(regions_.Unregister(""));
+  EXPECT_TRUE(regions_.Has("a"));
+  regions_.UnregisterCuda("b");
+  regions_.UnregisterCuda("a");
+  EXPECT_FALSE(regions_.Has("a"));
+  EXPECT_EQ(fake_.state().blocks, 0);
+  EXPECT_EQ(fake_.state().streams, 0);
+  EXPECT_EQ(fake_.state().contexts, 0);
+}
+
+TEST_F(CudaRegionsTest, AreRefusedWithTheReason) {
+  const auto refused = [&](const oip::CudaRegion& region) {
+    const Status status = regions_.Register(region);
+    EXPECT_FALSE(status);
+    EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+    return status.error().message;
+  };
+  const oip::CudaRegion good = Exported("r", 16);
+  oip::CudaRegion bad = good;
+  bad.handle = "short";
+  EXPECT_THAT(refused(bad), HasSubstr("cudaIpcGetMemHandle"));
+  bad.handle = std::string(64, '?');
+  EXPECT_THAT(refused(bad), HasSubstr("handle of another process's memory"));
+  bad = good;
+  bad.byte_size = 17;
+  EXPECT_THAT(refused(bad), HasSubstr("has 16 bytes, fewer than 17"));
+  bad = good;
+  for (const int64_t device : {-1, 1}) {
+    bad.device = device;
+    EXPECT_THAT(refused(bad), HasSubstr("this server sees device 0 alone"));
+  }
+  bad = good;
+  bad.byte_size = 0;
+  EXPECT_THAT(refused(bad), HasSubstr("byte_size is 0"));
+  SharedMemoryRegistry without;
+  EXPECT_FALSE(without.has_gpu());
+  EXPECT_EQ(without.Register(good).error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(fake_.state().blocks, 0);
 }
 
 }  // namespace

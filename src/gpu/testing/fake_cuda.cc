@@ -1,5 +1,10 @@
 #include "gpu/testing/fake_cuda.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -305,11 +310,41 @@ int cuLaunchKernel(cuda::FunctionHandle, unsigned grid_x, unsigned, unsigned, un
     return cuda::kSuccess;
   });
 }
-int cuIpcOpenMemHandle_v2(cuda::Address* address, cuda::IpcMemory handle, unsigned) {
-  // The fake's handles are "fake" and the size, as the tests write them.
-  if (std::memcmp(handle.bytes, "fake", 4) != 0) return cuda::kInvalidValue;
-  return cuMemAlloc_v2(address, static_cast<size_t>(std::atoll(handle.bytes + 4)));
+int cuMemGetAddressRange_v2(cuda::Address* base, size_t* bytes, cuda::Address address) {
+  return Do([&] {
+    const auto found = blocks.find(address);
+    if (found == blocks.end()) return cuda::kInvalidValue;
+    *base = address;
+    *bytes = found->second.second;
+    return cuda::kSuccess;
+  });
 }
-int cuIpcCloseMemHandle(cuda::Address address) { return cuMemFree_v2(address); }
+// The fake's handles are "file:" and the path of a file, which stands for the memory of the other process.
+int cuIpcOpenMemHandle_v2(cuda::Address* address, cuda::IpcMemory handle, unsigned) {
+  return Do([&] {
+    const std::string text(handle.bytes, ::strnlen(handle.bytes, sizeof handle.bytes));
+    if (!text.starts_with("file:")) return cuda::kInvalidValue;
+    const int file = ::open(text.c_str() + 5, O_RDWR | O_CLOEXEC);
+    struct stat facts = {};
+    if (file < 0 || ::fstat(file, &facts) != 0) return cuda::kInvalidValue;
+    const auto size = static_cast<size_t>(facts.st_size);
+    void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    ::close(file);
+    if (memory == MAP_FAILED) return cuda::kInvalidValue;
+    *address = reinterpret_cast<cuda::Address>(memory);
+    blocks[*address] = {current, size};
+    ++State().blocks;
+    return cuda::kSuccess;
+  });
+}
+int cuIpcCloseMemHandle(cuda::Address address) {
+  const std::lock_guard lock(mutex);
+  const auto found = blocks.find(address);
+  if (found == blocks.end()) return cuda::kInvalidValue;
+  ::munmap(reinterpret_cast<void*>(address), found->second.second);
+  blocks.erase(found);
+  --State().blocks;
+  return cuda::kSuccess;
+}
 
 }  // extern "C"

@@ -222,19 +222,24 @@ Status UnregisterRegion(const GrpcServing& serving, const inference::SystemShare
 }
 
 Status CudaStatus(const GrpcServing& serving, const inference::CudaSharedMemoryStatusRequest& in,
-                  inference::CudaSharedMemoryStatusResponse&) {
-  return CheckCudaStatus(in.name(), serving.compat);
+                  inference::CudaSharedMemoryStatusResponse& out) {
+  for (const CudaRegion& region : TRY(serving.api.CudaRegions(in.name()))) {
+    auto& status = (*out.mutable_regions())[region.name];
+    status.set_name(region.name);
+    status.set_device_id(static_cast<uint64_t>(region.device));
+    status.set_byte_size(region.byte_size);
+  }
+  return {};
 }
 
 Status RegisterCuda(const GrpcServing& serving, const inference::CudaSharedMemoryRegisterRequest& in,
                     inference::CudaSharedMemoryRegisterResponse&) {
-  return std::unexpected(RefuseCudaRegion(in.name(), serving.compat));
+  return serving.api.RegisterCudaRegion({in.name(), in.raw_handle(), in.device_id(), in.byte_size()});
 }
 
-// None is registered, so each is unregistered.
-Status UnregisterCuda(const GrpcServing&, const inference::CudaSharedMemoryUnregisterRequest&,
+Status UnregisterCuda(const GrpcServing& serving, const inference::CudaSharedMemoryUnregisterRequest& in,
                       inference::CudaSharedMemoryUnregisterResponse&) {
-  return {};
+  return serving.api.UnregisterCudaRegion(in.name());
 }
 
 health::HealthCheckResponse::ServingStatus HealthOf(Api& api, const std::string& service) {

@@ -132,21 +132,26 @@ TEST_F(GrpcMethodsTest, RegisterAndForgetRegionsWhereTheyAreAllowed) {
   EXPECT_EQ(Refused("SystemSharedMemoryUnregister", every), ErrorCode::kUnsupported);
 }
 
-TEST_F(GrpcMethodsTest, KnowNoMemoryOfAGpu) {
+TEST_F(GrpcMethodsTest, HandleMemoryOfAGpu) {
   inference::CudaSharedMemoryStatusRequest status;
   EXPECT_EQ(Call<inference::CudaSharedMemoryStatusResponse>("CudaSharedMemoryStatus", status).regions_size(),
             0);
-  status.set_name("r");
-  EXPECT_EQ(Refused("CudaSharedMemoryStatus", status), ErrorCode::kNotFound);
-  inference::CudaSharedMemoryUnregisterRequest unregister;
-  EXPECT_TRUE(CallBytes("CudaSharedMemoryUnregister", unregister.SerializeAsString()));
-  unregister.set_name("r");
-  EXPECT_TRUE(CallBytes("CudaSharedMemoryUnregister", unregister.SerializeAsString()));
   inference::CudaSharedMemoryRegisterRequest region;
   region.set_name("r");
-  EXPECT_EQ(Refused("CudaSharedMemoryRegister", region), ErrorCode::kUnsupported);
-  compat_ = Compat::kTriton;
-  EXPECT_EQ(Refused("CudaSharedMemoryRegister", region), ErrorCode::kInvalidArgument);
+  region.set_raw_handle(std::string("\0handle", 7));
+  region.set_device_id(1);
+  region.set_byte_size(8);
+  Call<inference::CudaSharedMemoryRegisterResponse>("CudaSharedMemoryRegister", region);
+  const auto told = Call<inference::CudaSharedMemoryStatusResponse>("CudaSharedMemoryStatus", status);
+  EXPECT_EQ(told.regions().at("r").device_id(), 1U);
+  EXPECT_EQ(told.regions().at("r").byte_size(), 8U);
+  EXPECT_EQ(api_.CudaRegions("r")->front().handle, region.raw_handle());
+  status.set_name("s");
+  EXPECT_EQ(Refused("CudaSharedMemoryStatus", status), ErrorCode::kNotFound);
+  inference::CudaSharedMemoryUnregisterRequest unregister;
+  unregister.set_name("r");
+  EXPECT_TRUE(CallBytes("CudaSharedMemoryUnregister", unregister.SerializeAsString()));
+  EXPECT_TRUE(api_.CudaRegions("")->empty());
 }
 
 TEST_F(GrpcMethodsTest, WordLoadsThatTheyCannotReadAsTritonDoes) {

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/base64.h"
 #include "oip/repository_rules.h"
 
 namespace weir::oip {
@@ -121,6 +122,13 @@ Json ToJson(const std::vector<Region>& regions) {
   return list;
 }
 
+Json ToJson(const std::vector<CudaRegion>& regions) {
+  Json list = Json::array();
+  for (const CudaRegion& region : regions)
+    list.push_back({{"name", region.name}, {"device_id", region.device}, {"byte_size", region.byte_size}});
+  return list;
+}
+
 Result<bool> ParseIndexBody(std::string_view body) {
   const Json json = TRY(ParseObject(body));
   const auto at = json.find("ready");
@@ -152,6 +160,24 @@ Result<Region> ParseRegionBody(const std::string& name, std::string_view body) {
     return Wrong("\"key\", the name of the shared memory, is missing");
   region.key = key->get<std::string>();
   if (json.contains("offset")) region.offset = TRY(Unsigned(json, "offset"));
+  region.byte_size = TRY(Unsigned(json, "byte_size"));
+  return region;
+}
+
+Result<CudaRegion> ParseCudaRegionBody(const std::string& name, std::string_view body) {
+  constexpr uint64_t kMostDevices = 1 << 16;
+  const Json json = TRY(ParseObject(body));
+  CudaRegion region{.name = name};
+  const auto handle = json.find("raw_handle");
+  const bool has_text =
+      handle != json.end() && handle->is_object() && handle->contains("b64") && (*handle)["b64"].is_string();
+  if (!has_text) return Wrong("\"raw_handle\", an object with the memory's handle as \"b64\", is missing");
+  const std::string text = (*handle)["b64"].get<std::string>();
+  region.handle.resize(DecodedBytes(text));
+  if (!DecodeBase64(text, region.handle)) return Wrong("\"b64\" of \"raw_handle\" is not base64");
+  const uint64_t device = json.contains("device_id") ? TRY(Unsigned(json, "device_id")) : 0;
+  if (device >= kMostDevices) return Wrong(fmt::format("\"device_id\" {} is no GPU's", device));
+  region.device = static_cast<int64_t>(device);
   region.byte_size = TRY(Unsigned(json, "byte_size"));
   return region;
 }

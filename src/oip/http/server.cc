@@ -86,7 +86,7 @@ class OipHttpServer : public std::enable_shared_from_this<OipHttpServer> {
   }
   http::HttpResponse Health(const char* key, const Status& status) const;
   http::HttpResponse ModelReady(const HttpRoute& route) const;
-  Result<Json> TellOfCuda(const HttpRoute& route) const;
+  Result<Json> TellOfCuda(const HttpRoute& route, std::string_view body) const;
   Result<Json> Tell(const HttpRoute& route, const http::HttpRequest& request) const;
   void LoadOrUnload(const HttpRoute& route, const http::HttpRequest& request,
                     http::HttpResponder responder) const;
@@ -185,7 +185,7 @@ Result<Json> OipHttpServer::Tell(const HttpRoute& route, const http::HttpRequest
   TRY_STATUS(CheckControl(route, request));
   if (route.action == HttpAction::kCudaRegionStatus || route.action == HttpAction::kCudaRegionRegister ||
       route.action == HttpAction::kCudaRegionUnregister) {
-    return TellOfCuda(route);
+    return TellOfCuda(route, request.body.text());
   }
   if (route.action == HttpAction::kIndex) return ToJson(api_.Index(TRY(ParseIndexBody(request.body.text()))));
   if (!options_.allow_regions) {
@@ -204,15 +204,16 @@ Result<Json> OipHttpServer::Tell(const HttpRoute& route, const http::HttpRequest
   }
 }
 
-Result<Json> OipHttpServer::TellOfCuda(const HttpRoute& route) const {
+Result<Json> OipHttpServer::TellOfCuda(const HttpRoute& route, std::string_view body) const {
   switch (route.action) {
     case HttpAction::kCudaRegionStatus:
-      TRY_STATUS(CheckCudaStatus(route.region, options_.compat));
-      return Json::array();
+      return ToJson(TRY(api_.CudaRegions(route.region)));
     case HttpAction::kCudaRegionRegister:
-      return std::unexpected(RefuseCudaRegion(route.region, options_.compat));
+      TRY_STATUS(api_.RegisterCudaRegion(TRY(ParseCudaRegionBody(route.region, body))));
+      return Json::object();
     default:
-      return Json::object();  // none is registered, so each is unregistered
+      TRY_STATUS(api_.UnregisterCudaRegion(route.region));
+      return Json::object();
   }
 }
 

@@ -410,23 +410,27 @@ TEST_F(OipHttpServer, RegistersAndForgetsRegionsWhereTheyAreAllowed) {
   EXPECT_EQ(Told("/v2/systemsharedmemory/status"), "[]");
 }
 
-TEST_F(OipHttpServer, HasNoMemoryOfAGpuAndSaysSo) {
-  const auto post = [&](std::string_view path) {
-    return Send({.verb = "POST", .path = path, .body = R"({"raw_handle":{"b64":"AA=="},"byte_size":8})"});
+TEST_F(OipHttpServer, HandlesMemoryOfAGpu) {
+  const auto post = [&](std::string_view path, std::string_view body = {}) {
+    return Send({.verb = "POST", .path = path, .body = body}).status;
   };
   EXPECT_EQ(Told("/v2/cudasharedmemory/status"), "[]");
-  EXPECT_EQ(Send({.path = "/v2/cudasharedmemory/region/r/status"}).status, 404);
-  EXPECT_EQ(post("/v2/cudasharedmemory/unregister").status, 200);
-  EXPECT_EQ(post("/v2/cudasharedmemory/region/r/unregister").status, 200);
-  http::HttpResponse refused = post("/v2/cudasharedmemory/region/r/register");
-  EXPECT_EQ(refused.status, 501);
-  EXPECT_THAT(Text(refused), HasSubstr("no GPU memory"));
-
-  options_.compat = Compat::kTriton;
-  refused = post("/v2/cudasharedmemory/region/r/register");
-  EXPECT_EQ(refused.status, 400);
-  EXPECT_THAT(Text(refused),
-              HasSubstr("failed to register CUDA shared memory region: 'r', GPUs not supported"));
+  const std::string_view registers = "/v2/cudasharedmemory/region/r/register";
+  EXPECT_EQ(post(registers, R"({"raw_handle":{"b64":"AGhhbmRsZQ=="},"device_id":1,"byte_size":8})"), 200);
+  EXPECT_EQ(Told("/v2/cudasharedmemory/status"), R"([{"name":"r","device_id":1,"byte_size":8}])");
+  EXPECT_EQ(Told("/v2/cudasharedmemory/region/r/status"), R"([{"name":"r","device_id":1,"byte_size":8}])");
+  EXPECT_EQ(api_.CudaRegions("r")->front().handle, std::string("\0handle", 7));
+  EXPECT_EQ(Send({.path = "/v2/cudasharedmemory/region/s/status"}).status, 404);
+  for (const std::string_view wrong :
+       {R"({"byte_size":8})", R"({"raw_handle":"AA==","byte_size":8})", R"({"raw_handle":{},"byte_size":8})",
+        R"({"raw_handle":{"b64":"A"},"byte_size":8})", R"({"raw_handle":{"b64":"AA=="}})",
+        R"({"raw_handle":{"b64":"AA=="},"byte_size":8,"device_id":-1})",
+        R"({"raw_handle":{"b64":"AA=="},"byte_size":8,"device_id":9999999999})"}) {
+    EXPECT_EQ(post(registers, wrong), 400) << wrong;
+  }
+  EXPECT_EQ(post("/v2/cudasharedmemory/region/r/unregister"), 200);
+  EXPECT_EQ(post("/v2/cudasharedmemory/unregister"), 200);
+  EXPECT_EQ(Told("/v2/cudasharedmemory/status"), "[]");
 }
 
 TEST_F(OipHttpServer, WordsLoadsThatItCannotReadAsTritonDoes) {

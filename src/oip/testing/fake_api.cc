@@ -86,6 +86,27 @@ Result<std::vector<Region>> FakeApi::Regions(const std::string& name) {
   return found;
 }
 
+Status FakeApi::RegisterCudaRegion(const CudaRegion& region) {
+  MutexLock lock(mutex_);
+  cuda_regions_.push_back(region);
+  return {};
+}
+
+Status FakeApi::UnregisterCudaRegion(const std::string& name) {
+  MutexLock lock(mutex_);
+  std::erase_if(cuda_regions_, [&](const CudaRegion& region) { return name.empty() || region.name == name; });
+  return {};
+}
+
+Result<std::vector<CudaRegion>> FakeApi::CudaRegions(const std::string& name) {
+  MutexLock lock(mutex_);
+  std::vector<CudaRegion> found = cuda_regions_;
+  std::erase_if(found, [&](const CudaRegion& region) { return !name.empty() && region.name != name; });
+  if (found.empty() && !name.empty())
+    return Fail(ErrorCode::kNotFound, fmt::format("unknown region '{}'", name));
+  return found;
+}
+
 void FakeApi::Infer(InferRequest request, infer::Completion completion) {
   if (infer) return infer(std::move(request), std::move(completion));
   if (Status known = Known(request.request.model, request.request.version); !known) {

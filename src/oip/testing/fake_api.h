@@ -41,6 +41,9 @@ class FakeApi final : public Api {
   Status RegisterRegion(const Region& region) override;
   Status UnregisterRegion(const std::string& name) override;
   Result<std::vector<Region>> Regions(const std::string& name) override;
+  Status RegisterCudaRegion(const CudaRegion& region) override;
+  Status UnregisterCudaRegion(const std::string& name) override;
+  Result<std::vector<CudaRegion>> CudaRegions(const std::string& name) override;
   void Infer(InferRequest request, infer::Completion completion) override;
   void Observe(const RequestTrace& exchange) override;
 
@@ -54,6 +57,7 @@ class FakeApi final : public Api {
   std::vector<RequestTrace> exchanges_ GUARDED_BY(mutex_);
   std::vector<std::string> calls_ GUARDED_BY(mutex_);
   std::vector<Region> regions_ GUARDED_BY(mutex_);
+  std::vector<CudaRegion> cuda_regions_ GUARDED_BY(mutex_);
 };
 
 }  // namespace weir::oip
