@@ -43,6 +43,9 @@ void AddWhere(Flags& flags, LoadFlags& w) {
              "engine of a model in this process: onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms");
   flags.Text("--device", w.device,
              "device of a model in this process, as in weir run: cpu (default), cuda:N, gpu:N, npu");
+  flags.Choice("--preprocess", w.preprocess, load::PreprocessPlaces(),
+               "place where pixels are normalised, of a model in this process, as in weir run; with gpu the "
+               "requests are pixels");
   flags.Switch("--cuda-graph", w.cuda_graph, "launch each batch whole (CUDA, in this process)");
   flags.Text("--precision", w.precision, "arithmetic of a model in this process, as in weir run");
   flags.Integer("--engine-threads", w.engine_threads, 0, 4096,

@@ -63,6 +63,8 @@ std::optional<int> ParseFlags(const Arguments& arguments, watch::WatchRequest& r
                 "CPU threads of each model's engine (0: its own choice).");
   flags.Integer("--engine-streams", r.engine.streams, 0, 4096,
                 "Batches that compute side by side (0: the engine's own choice).");
+  flags.Text("--device", r.engine.device,
+             "Device of the models, as in weir run: cpu (default), cuda:N, gpu:N, npu.");
   flags.Text("--precision", r.engine.precision,
              "Arithmetic where the model says float: f32 (default), bf16, f16.");
   flags.Integer("-b,--batch", r.engine.batch, 0, 65536,

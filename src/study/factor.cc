@@ -239,8 +239,9 @@ std::string TypeText(const Levels& levels) {
 
 // Factors whose levels say by themselves what they are.
 bool SpeaksForItself(std::string_view factor, const Json& level) {
-  if (factor == "data_path" || factor == "page_cache" || factor == "beside" || factor == "limits")
-    return false;
+  constexpr std::string_view kNeedTheirName[] = {"data_path", "page_cache", "beside",
+                                                 "limits",    "preprocess", "cuda_graph"};
+  if (std::ranges::find(kNeedTheirName, factor) != std::end(kNeedTheirName)) return false;
   return level.is_string() || factor == "server" || factor == "network";
 }
 

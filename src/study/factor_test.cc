@@ -131,6 +131,8 @@ TEST(LevelText, SaysALevelInAFewWords) {
   EXPECT_EQ(NamedLevelText("batch", 8), "batch 8");
   EXPECT_EQ(NamedLevelText("in_flight", 4), "in flight 4");
   EXPECT_EQ(NamedLevelText("protocol", "grpc"), "grpc");
+  EXPECT_EQ(NamedLevelText("cuda_graph", "on"), "cuda graph on");
+  EXPECT_EQ(NamedLevelText("preprocess", "gpu"), "preprocess gpu");
   EXPECT_EQ(NamedLevelText("page_cache", "cold"), "cold page cache");
   EXPECT_EQ(LevelText("network", *CheckLevel("network", 5)), "5 Gbit/s");
   EXPECT_EQ(LevelText("network", *CheckLevel("network", "variable")), "variable, 1 to 5 Gbit/s");

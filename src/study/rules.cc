@@ -152,6 +152,8 @@ void Rules::Load() {
     Without({"data_path", "images", "replication", "page_cache", "decode_threads", "clients"},
             "the client draws its live streams");
     Without({"mode", "in_flight", "batch"}, "frames of live streams go one by one, as they come");
+    if (Level("architecture") == "in-process")
+      Without({"preprocess", "cuda_graph"}, "weir watch gives the model its tensor, in batches of any size");
     const std::string payload = Level("payload").get<std::string>();
     if (Has("payload") && payload != "tensor")
       Drop(fmt::format("payload {}: frames of live streams are sent as tensors", payload));

@@ -17,7 +17,7 @@ namespace weir::watch {
 struct WatchRequest {
   std::vector<std::string> streams;  // as ParseStream reads them
   std::string embed, classify;       // one model, or none beside a detection model
-  ModelOptions engine;               // of all models: engine, threads, streams, precision and batch
+  ModelOptions engine;               // of all models: engine, device, threads, streams, precision and batch
   WatchOptions options;              // without streams and models: CompleteRequest sets them
   IdentityOptions identities{.embedding_model = {}};
   std::string events, frames;  // files of lines; "-": standard output; empty: none

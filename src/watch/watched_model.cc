@@ -9,6 +9,7 @@
 
 #include "base/count.h"
 #include "dataset/preparer.h"
+#include "infer/device.h"
 #include "infer/endpoint.h"
 #include "infer/runner.h"
 #include "model/fit.h"
@@ -20,7 +21,8 @@ namespace weir::watch {
 namespace {
 
 constexpr int kRemoteInFlight = 8;
-constexpr int kUsualBatch = 8;  // of an accelerator
+constexpr int kUsualBatch = 8;    // of an accelerator
+constexpr int kWarmUpSizes = 64;  // sizes of batches that an accelerator warms up for
 constexpr std::chrono::seconds kServerPatience{10};
 
 }  // namespace
@@ -76,7 +78,10 @@ Status WatchedModel::OpenLocal(const ModelOptions& options, const Clock& clock) 
   if (options.threads > 0) session.threads = options.threads;
   if (options.streams > 0) session.streams = options.streams;
   if (!options.precision.empty()) session.precision = options.precision;
+  if (!options.device.empty()) session.devices = TRY_CONTEXT(infer::ParseDevices(options.device), "--device");
   if (m.fixed_batch) session.batch = 1;
+  const int most = m.fixed_batch ? 1 : options.batch > 0 ? options.batch : kUsualBatch;
+  for (int rows = 1; rows <= std::min(most, kWarmUpSizes); ++rows) session.batches.push_back(rows);
   backend_->opened = TRY(model::OpenSession(m, options.engine, session, clock));
   const infer::Session& opened = *backend_->opened.session;
   on_cpu_ = opened.threads() > 0;
@@ -96,12 +101,12 @@ Status WatchedModel::OpenLocal(const ModelOptions& options, const Clock& clock) 
 }
 
 Status WatchedModel::OpenRemote(const ModelOptions& options, const Clock& clock) {
-  if (!options.engine.empty() || !options.precision.empty() || options.threads > 0 || options.streams > 0 ||
-      options.batch > 0)
+  if (!options.engine.empty() || !options.precision.empty() || !options.device.empty() ||
+      options.threads > 0 || options.streams > 0 || options.batch > 0)
     return Fail(
         ErrorCode::kInvalidArgument,
-        fmt::format("--engine, --precision, --threads, --engine-streams and --batch are the server's to "
-                    "say: {} is a URL",
+        fmt::format("--engine, --device, --precision, --threads, --engine-streams and --batch are the "
+                    "server's to say: {} is a URL",
                     options.model));
   const oip::ModelUrl url = TRY(oip::ParseModelUrl(options.model));
   name_ = url.model;

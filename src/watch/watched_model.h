@@ -22,6 +22,7 @@ struct ModelOptions {
   int threads = 0;        // of the engine; 0: its own choice
   int streams = 0;        // batches that compute side by side; 0: its own choice
   std::string precision;  // empty: the model's own
+  std::string device;     // as infer::ParseDevices reads; empty: the model's own
   int batch = 0;          // frames a batch at most; 0: 8 on an accelerator, 1 on a CPU
 };
 

@@ -27,6 +27,7 @@ class LocalTarget final : public Target {
   }
   std::string protocol() const override { return "in-process"; }
   std::optional<infer::PhaseTotals> Statistics() override { return std::nullopt; }
+  bool takes_pixels() const override { return opened_.session->pixels().has_value(); }
   std::map<std::string, std::string> Libraries() const override {
     return {{opened_.engine->name(), opened_.engine->version()}};
   }
@@ -55,6 +56,7 @@ Status LocalTarget::Open(const LoadOptions& load, int most_in_flight) {
   if (load.cuda_graph) options.cuda_graph = true;
   if (load.engine_threads > 0) options.threads = load.engine_threads;
   if (load.engine_streams > 0) options.streams = load.engine_streams;
+  options = TRY(model::WithPreprocess(model_, load.preprocess, std::move(options)));
   options.batch = load.batch;
   options.batches = {load.batch};
   opened_ = TRY(model::OpenSession(model_, load.engine, options, clock_));
@@ -70,6 +72,12 @@ Status LocalTarget::Open(const LoadOptions& load, int most_in_flight) {
            .outputs = model_.outputs,
            .max_batch = batches ? model_.max_batch.value_or(65536) : 0,
            .parameters = {}};
+  if (const auto pixels = opened_.session->pixels()) {
+    const auto input = std::ranges::find(info_.inputs, pixels->input, &infer::TensorInfo::name);
+    CHECK(input != info_.inputs.end());
+    input->dtype = infer::DType::kUint8;
+    input->shape = {input->shape.front(), pixels->height, pixels->width, pixels->channels};
+  }
   if (model_.recipe) {
     dataset::Recipe recipe = *model_.recipe;
     recipe.labels.clear();  // a path of this machine

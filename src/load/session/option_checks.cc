@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "infer/device.h"
 #include "load/session/level.h"
 
 namespace weir::load {
@@ -147,6 +148,8 @@ Status CheckPeak(const LoadOptions& f) {
 }
 
 }  // namespace
+
+std::vector<std::string> PreprocessPlaces() { return infer::PreprocessPlaces(); }
 
 Status CheckOptions(const LoadOptions& options) {
   TRY_STATUS(CheckWhere(options));

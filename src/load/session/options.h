@@ -43,6 +43,7 @@ struct LoadOptions {
   std::string engine, device, precision, samples;
   int engine_threads = 0, engine_streams = 0;
   bool cuda_graph = false;
+  std::string preprocess;  // "cpu" or "gpu"; empty: as the model says
   bool find_peak = false, calibrate = false;
   double target_rate = 0;
   int depth = 0;
@@ -54,6 +55,9 @@ struct LoadOptions {
   // The percentile that is judged, 0 to 1: the median unless one was asked for.
   double judged_percentile() const { return percentile > 0 ? percentile / 100 : 0.5; }
 };
+
+// Returns the words of --preprocess.
+std::vector<std::string> PreprocessPlaces();
 
 // kInvalidArgument names an option that would have no effect beside the others, or options that contradict
 // one another.

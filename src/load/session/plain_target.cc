@@ -82,6 +82,7 @@ Result<std::unique_ptr<Target>> OpenPlainTarget(const LoadOptions& load, const C
       {"--engine", !load.engine.empty()},
       {"--device", !load.device.empty()},
       {"--cuda-graph", load.cuda_graph},
+      {"--preprocess", !load.preprocess.empty()},
       {"--precision", !load.precision.empty()},
       {"--channels", load.channels != 1},
       {"--priority", load.priority > 0},

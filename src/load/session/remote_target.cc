@@ -151,6 +151,7 @@ Result<std::unique_ptr<Target>> OpenRemoteTarget(const LoadOptions& load, const 
   const std::pair<const char*, bool> local[] = {{"--engine", !load.engine.empty()},
                                                 {"--device", !load.device.empty()},
                                                 {"--cuda-graph", load.cuda_graph},
+                                                {"--preprocess", !load.preprocess.empty()},
                                                 {"--precision", !load.precision.empty()},
                                                 {"--engine-threads", load.engine_threads > 0},
                                                 {"--engine-streams", load.engine_streams > 0}};

@@ -50,7 +50,9 @@ Result<AnswerCheck> TopClassCheck(const std::string& file, const PictureRequests
 Result<Requests> RequestsOfPictures(const LoadOptions& load, const Target& target, const NoteSink& note) {
   const dataset::Recipe recipe = TRY(FindRecipe(load, target));
   const PictureOptions options{
-      .payload = infer::FindChoice(infer::kPayloads, load.payload).value_or(Payload::kTensor),
+      .payload = target.takes_pixels()
+                     ? Payload::kPixels
+                     : infer::FindChoice(infer::kPayloads, load.payload).value_or(Payload::kTensor),
       .batch = load.batch,
       .pool_limit = load.pool};
   auto made = TRY(MakePictureRequests(target.info(), target.version(), recipe, load.data, options));
@@ -173,6 +175,10 @@ Result<Requests> RequestsFor(const LoadOptions& load, const Target& target, cons
   if (of_pictures && !by_file && !load.check.empty() && load.payload != "tensor")
     return Invalid(
         "--check MODEL gives that model what is sent: leave --payload out, or check against a CSV file");
+  if (!by_file && !load.check.empty() && load.check != kCheckData && target.takes_pixels())
+    return Invalid(
+        "--check MODEL gives that model what is sent, and pixels are no tensor: leave --preprocess gpu out, "
+        "or check pictures against a CSV file");
   Requests requests =
       of_pictures ? TRY(RequestsOfPictures(load, target, note)) : TRY(RequestsOfTensors(load, target));
   if (!load.check.empty() && load.check != kCheckData && !by_file)

@@ -35,6 +35,8 @@ class Target {
   // Returns the calls so far by server; empty if there is only one.
   virtual std::vector<infer::ServerCalls> Calls() const { return {}; }
   virtual std::map<std::string, std::string> Libraries() const { return {}; }
+  // Whether it is given pixels in the place of its input: UINT8, rows of pixels of all channels.
+  virtual bool takes_pixels() const { return false; }
   // Puts the requests into the form in which they are sent, once.
   virtual Status Prepare(Requests& requests) = 0;
 };
