@@ -76,13 +76,24 @@ Result<std::vector<int>> FindCudaDevices(const gpu::Driver& driver, const std::v
                             ToString(wanted)));
   std::vector<int> ordinals;
   for (const Device& device : wanted) {
-    const auto found = std::ranges::find_if(there, [&](const gpu::DeviceFacts& facts) {
+    const auto is_meant = [&](const gpu::DeviceFacts& facts) {
       return device.uuid.empty() ? device.index == Device::kAll || device.index == facts.ordinal
                                  : facts.uuid.starts_with(device.uuid);
-    });
-    if (found == there.end())
+    };
+    const auto found = std::ranges::find_if(there, is_meant);
+    if (found == there.end()) {
+      // CUDA enumerates one instance of a divided card, the first unless it is told.
+      const char* const remedy =
+          device.uuid.starts_with("MIG-")
+              ? "; CUDA_VISIBLE_DEVICES=MIG-UUID chooses another instance (nvidia-smi -L)"
+              : "";
       return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("device {} is not there: CUDA finds {}", ToString(device), names));
+                  fmt::format("device {} is not there: CUDA finds {}{}", ToString(device), names, remedy));
+    }
+    if (!device.uuid.empty() && std::ranges::count_if(there, is_meant) > 1)
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("device {} begins several identifiers: CUDA finds {}", ToString(device), names));
     for (const gpu::DeviceFacts& facts : there) {
       if (device.index == Device::kAll || facts.ordinal == found->ordinal) ordinals.push_back(facts.ordinal);
     }

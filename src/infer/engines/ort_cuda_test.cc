@@ -134,6 +134,11 @@ TEST_F(OrtCuda, NamesADeviceThatIsNotThere) {
   fake_.state().devices[0].name = "Fake H200 MIG 1g.18gb";
   EXPECT_EQ(Refusal("cuda:MIG-10000000"), "loaded");
   EXPECT_THAT(Refusal("cuda:GPU-10000000"), HasSubstr("MIG-10000000"));
+  EXPECT_THAT(Refusal("cuda:MIG-20000000"), HasSubstr("CUDA_VISIBLE_DEVICES=MIG-UUID"));
+  fake_.state().count = 2;
+  fake_.state().devices[0].name = "Fake H200";
+  EXPECT_THAT(Refusal("cuda:GPU-1"), HasSubstr("begins several identifiers"));
+  EXPECT_EQ(Refusal("cuda:GPU-11"), "loaded");
 }
 
 TEST_F(OrtCuda, ChecksDriverCardAndMemoryBeforeItLoads) {
