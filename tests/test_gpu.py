@@ -1,11 +1,15 @@
 """GPUs: each refusal on a machine without one, and the whole path with a fake driver and a fake CUDA provider."""
+import base64
 import json
+import math
 import os
 import pathlib
 import re
 import shutil
 import signal
+import struct
 import subprocess
+import tempfile
 import time
 import urllib.error
 import urllib.parse
@@ -13,6 +17,7 @@ import urllib.request
 
 import pytest
 from conftest import PROGRAM, ROOT, SANITIZED
+from test_serve_grpc_limits import Http2
 
 FAKES = pathlib.Path(PROGRAM).parent / "fakes"
 ENGINES = pathlib.Path(os.environ.get("WEIR_ENGINES", ROOT / ".deps/onnxruntime/onnxruntime/capi"))
@@ -88,6 +93,10 @@ def test_answers_on_the_device_are_those_of_the_cpu(weir, made, tmp_path, answer
         if name != "cpu":
             assert result["threads"] == 0
             assert result["resources"]["gpu_event_busy_percent"]["mean"] > 0
+            stages = result["stages_ms"]
+            assert stages["device"]["host_to_device"] > 0 and stages["device"]["computation"] >= 0 and stages["device"]["device_to_host"] > 0
+        else:
+            assert "device" not in result["stages_ms"]
     assert result["streams"] == 4
     top = {name: {file: rows[0]["class"] for file, rows in answers.items()} for name, answers in found.items()}
     assert top["cuda"] == top["cpu"] == top["pixels"] == top["two"]
@@ -99,6 +108,12 @@ def test_reduced_precision_says_how_far_it_is_from_f32(weir, made):
     assert re.fullmatch(r"f16 \(within \S+ of f32 on random input\)", result["precision"])
     done = weir.run("run", *made, "--device", "cuda:0", "--precision", "int8", status=2, env=fake())
     assert "as float" in done.stderr.decode()
+
+
+@needs_fakes
+def test_a_run_ends_when_the_device_is_lost(weir, made):
+    done = weir.run("run", *made, "--device", "cuda:0", "--batch", 4, "--repeat-data", 1000, status=1, env=fake("stuck_after=40"), timeout=60)
+    assert "cuda:0 is lost" in done.stderr.decode() and "the run ended after" in done.stderr.decode()
 
 
 class Server:
@@ -196,6 +211,139 @@ def test_cuda_shared_memory_answers_without_a_gpu(weir, made, tmp_path):
     try:
         assert server.get("/v2/cudasharedmemory/status")[0] == 200
         assert server.get("/v2/cudasharedmemory/unregister", {})[0] == 200
+    finally:
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(timeout=60)
+
+
+STUDY = """
+study: gpus
+model: {model}
+data: {data}
+design: star
+base: {{architecture: in-process, mode: async, batch: 4, in_flight: 2, load: application, data_path: memory, device: "cuda:0", instances: 1, preprocess: cpu, cuda_graph: "off"}}
+factors: {{device: ["cuda:0", "cuda:1"], instances: [1, 2], preprocess: [cpu, gpu], cuda_graph: ["off", "on"]}}
+also: [{{load: closed, preprocess: gpu}}]
+waterfall: {{batch: 4}}
+repeats: 1
+trial: {{images: 40}}
+"""
+
+
+@needs_fakes
+def test_a_study_varies_what_is_of_gpus(weir, made, tmp_path):
+    (tmp_path / "study.yaml").write_text(STUDY.format(model=made[0], data=made[1]))
+    weir.run("study", "--no-replay", tmp_path / "study.yaml", "-o", tmp_path / "out", env=fake("count=2"), status=None)
+    tries = [json.loads(line)["record"] for line in (tmp_path / "out/journal.jsonl").read_text().splitlines()[1:]]
+    assert all(one["verdict"]["verdict"] in ("VALID", "SUSPECT", "INVALID") for one in tries), [one["verdict"] for one in tries]
+    commands = {one["command"] for one in tries}
+    for flags in ("--device cuda:0", "--device cuda:1", "--streams 2", "--preprocess gpu", "--cuda-graph"):
+        assert any(flags in command for command in commands), flags
+    assert any(" load " in command and "--preprocess gpu" in command for command in commands)
+    steps = json.loads((tmp_path / "out/report.json").read_text())["waterfall"]["steps"]
+    assert [step.get("by_events", False) for step in steps] == [True, True, True, False, False]
+    assert steps[0]["name"] == "computation on the device" and steps[3]["name"].endswith("the host's side")
+    assert "the host's side" in (tmp_path / "out/report.md").read_text()
+
+
+def field(number, value):
+    """One field of a protobuf message: a number, or text and bytes."""
+    def varint(n):
+        out = b""
+        while n > 0x7F:
+            out += bytes([n & 0x7F | 0x80])
+            n >>= 7
+        return out + bytes([n])
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+class SharedOverHttp:
+    def __init__(self, server):
+        self.server = server
+
+    def register(self, name, handle, device, size):
+        body = {"raw_handle": {"b64": base64.b64encode(handle).decode()}, "device_id": device, "byte_size": size}
+        code, text = self.server.get(f"/v2/cudasharedmemory/region/{name}/register", body)
+        return code == 200, text
+
+    def status(self):
+        return {region["name"]: region["byte_size"] for region in json.loads(self.server.get("/v2/cudasharedmemory/status")[1])}
+
+    def unregister(self):
+        return self.server.get("/v2/cudasharedmemory/unregister", {})[0] == 200
+
+    def infer(self, tensor, dims, output, sizes):
+        body = {"inputs": [{"name": tensor, "datatype": "FP32", "shape": dims, "parameters": {"shared_memory_region": "in", "shared_memory_byte_size": sizes[0]}}],
+                "outputs": [{"name": output, "parameters": {"shared_memory_region": "out", "shared_memory_byte_size": sizes[1], "shared_memory_offset": 4}}]}
+        code, text = self.server.get("/v2/models/tiny/infer", body)
+        assert code == 200, text
+        assert "data" not in json.loads(text)["outputs"][0]
+
+
+class SharedOverGrpc:
+    def __init__(self, server):
+        place = urllib.parse.urlparse(server.said["grpc"]["url"])
+        self.connection = Http2((place.hostname, place.port))
+
+    def call(self, method, payload=b""):
+        return self.connection.call(f"/inference.GRPCInferenceService/{method}", payload)
+
+    def register(self, name, handle, device, size):
+        answer = self.call("CudaSharedMemoryRegister", field(1, name) + field(2, handle) + field(3, device) + field(4, size))
+        return answer is not None, ""
+
+    def status(self):
+        answer = self.call("CudaSharedMemoryStatus") or b""
+        return {name: size for name, size in (("in", 0), ("out", 0)) if name.encode() in answer}
+
+    def unregister(self):
+        return self.call("CudaSharedMemoryUnregister") is not None
+
+    def infer(self, tensor, dims, output, sizes):
+        def region(key, name, size, offset):
+            text = field(1, "shared_memory_region") + field(2, field(3, name))
+            length = field(1, "shared_memory_byte_size") + field(2, field(2, size))
+            at = field(1, "shared_memory_offset") + field(2, field(2, offset))
+            return field(key, text) + field(key, length) + field(key, at)
+        given = field(1, tensor) + field(2, "FP32") + b"".join(field(3, dim) for dim in dims) + region(4, "in", sizes[0], 0)
+        wanted = field(1, output) + region(2, "out", sizes[1], 4)
+        assert self.call("ModelInfer", field(1, "tiny") + field(5, given) + field(6, wanted)) is not None
+
+
+@needs_fakes
+@pytest.mark.parametrize("protocol", [SharedOverHttp, SharedOverGrpc])
+def test_memory_of_a_gpu_carries_inputs_and_outputs(weir, made, tmp_path, protocol):
+    model = copy_model(made, tmp_path, '\nparameters { key: "device" value { string_value: "cuda:0" } }\n')
+    server = Server(model, fake(), "--http-port", 0, "--grpc-port", 0, "--metrics-port", 0, "--allow-client-shm")
+    try:
+        about = json.loads(server.get("/v2/models/tiny")[1])
+        assert "cuda_shared_memory" in json.loads(server.get("/v2")[1])["extensions"]
+        tensor, dims = about["inputs"][0]["name"], [1, *about["inputs"][0]["shape"][1:]]
+        values = [(i * 7 % 13) / 13 for i in range(math.prod(dims))]
+        plain = json.loads(server.get("/v2/models/tiny/infer", {"inputs": [{"name": tensor, "datatype": "FP32", "shape": dims, "data": values}]})[1])["outputs"][0]
+        sizes = 4 * len(values), 4 * len(plain["data"])
+        # The fake driver's handles name files, which stand for the memory that the client's CUDA exported.
+        folder = tempfile.TemporaryDirectory(prefix="weir-")  # a short path
+        files = {name: pathlib.Path(folder.name, name) for name in ("in", "out")}
+        files["in"].write_bytes(struct.pack(f"{len(values)}f", *values))
+        files["out"].write_bytes(b"\xee" * (4 + sizes[1] + 4))
+        handles = {name: f"file:{path}".encode().ljust(64, b"\0") for name, path in files.items()}
+        assert all(len(handle) == 64 for handle in handles.values())
+        client = protocol(server)
+        assert client.register("in", handles["in"], 0, sizes[0])[0]
+        assert client.register("out", handles["out"], 0, 4 + sizes[1] + 4)[0]
+        assert sorted(client.status()) == ["in", "out"]
+        assert not client.register("in", handles["in"], 0, sizes[0])[0], "a name is taken once"
+        assert not client.register("far", handles["in"], 7, sizes[0])[0]
+        assert not client.register("long", handles["in"], 0, sizes[0] + 1)[0]
+        client.infer(tensor, dims, plain["name"], sizes)
+        got = files["out"].read_bytes()
+        assert got[:4] == got[-4:] == b"\xee" * 4
+        assert list(struct.unpack(f"{len(plain['data'])}f", got[4:-4])) == pytest.approx(plain["data"], abs=1e-6)
+        assert client.unregister() and client.status() == {}
     finally:
         server.process.send_signal(signal.SIGTERM)
         server.process.wait(timeout=60)
