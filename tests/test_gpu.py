@@ -241,7 +241,7 @@ def test_a_study_varies_what_is_of_gpus(weir, made, tmp_path):
         assert any(flags in command for command in commands), flags
     assert any(" load " in command and "--preprocess gpu" in command for command in commands)
     steps = json.loads((tmp_path / "out/report.json").read_text())["waterfall"]["steps"]
-    assert [step.get("by_events", False) for step in steps] == [True, True, True, False, False]
+    assert [index for index, step in enumerate(steps) if step.get("by_events")] == [0, 1, 2]
     assert steps[0]["name"] == "computation on the device" and steps[3]["name"].endswith("the host's side")
     assert "the host's side" in (tmp_path / "out/report.md").read_text()
 

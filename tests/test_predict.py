@@ -344,7 +344,7 @@ def test_named_cards_give_emulated_trainers_their_step(weir, physical, tmp_path)
     done = weir.run(*probe, *named, "--predictor", physical, "--json", tmp_path / "result.json", status=None)
     assert f"a step of 8 samples takes {step:.4g} ms on beta-30" in done.stderr.decode()
     assert json.loads((tmp_path / "result.json").read_text())["step_ms"] == pytest.approx(step, rel=1e-3)
-    for flags, words in (([*named], "--profile resnet50"), (["--accelerators", "2", "--network", "wide"], "without a card"),
+    for flags, words in ((named, "--network names what --predictor"), (["--accelerators", "2", "--network", "wide"], "without a card"),
                          (["--accelerators", "2xnovum9", "--network", "wide", "--batch", 8, "--predictor", physical], "novum9"),
                          (["--accelerators", "2xbeta-30", "--network", "wide", "--predictor", physical], "--predictor wants --batch"),
                          ([*named, "--predictor", physical, "--step-ms", 3], "leave --profile-from and --step-ms out")):

@@ -53,7 +53,7 @@ TEST(SharedMemoryRegistry, ReadsAndWritesAPart) {
   const Memory memory(8192);
   memory.Write("hello", 4100);
   SharedMemoryRegistry regions;
-  ASSERT_TRUE(regions.Register({"r", memory.key(), 4096, 4096}).has_value());
+  ASSERT_TRUE(regions.Register(oip::Region{"r", memory.key(), 4096, 4096}).has_value());
   EXPECT_EQ(regions.Read({"r", 4, 5})->text(), "hello");
   EXPECT_TRUE(regions.Write({"r", 100, 10}, Bytes::Copy("answer")).has_value());
   EXPECT_EQ(memory.Read(6, 4196), "answer");
@@ -62,7 +62,7 @@ TEST(SharedMemoryRegistry, ReadsAndWritesAPart) {
 TEST(SharedMemoryRegistry, LendsAPartInPlace) {
   const Memory memory(8192);
   SharedMemoryRegistry regions;
-  ASSERT_TRUE(regions.Register({"r", memory.key(), 4096, 4096}).has_value());
+  ASSERT_TRUE(regions.Register(oip::Region{"r", memory.key(), 4096, 4096}).has_value());
   const auto acquired = regions.Acquire({"r", 4, 5});
   ASSERT_TRUE(acquired.has_value());
   ASSERT_TRUE(regions.Unregister("r").has_value());  // it lives until the use is over
@@ -76,7 +76,7 @@ TEST(SharedMemoryRegistry, ReportsThatAcquiredMemoryHasBeenCutOff) {
   memory.Write("hello", 0);
   memory.Write("hello", 4096);
   SharedMemoryRegistry regions;
-  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 8192}).has_value());
+  ASSERT_TRUE(regions.Register(oip::Region{"r", memory.key(), 0, 8192}).has_value());
   const auto acquired = regions.Acquire({"r", 0, 8192});
   memory.Resize(4096);
   EXPECT_EQ(acquired->data.text().substr(0, 5), "hello");
@@ -91,7 +91,7 @@ TEST(SharedMemoryRegistry, ReadsACopy) {
   const Memory memory(16);
   memory.Write("before", 0);
   SharedMemoryRegistry regions;
-  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 16}).has_value());
+  ASSERT_TRUE(regions.Register(oip::Region{"r", memory.key(), 0, 16}).has_value());
   const auto read = regions.Read({"r", 0, 6});
   memory.Write("after!", 0);
   EXPECT_EQ(read->text(), "before");
@@ -107,10 +107,11 @@ TEST(SharedMemoryRegistry, RefusesPartsThatDoNotLieWithin) {
                                      {kMost - 10, 20},
                                      {1, kMost},
                                      {0, 0}}) {
-    EXPECT_EQ(regions.Register({"bad", memory.key(), offset, size}).error().code, ErrorCode::kInvalidArgument)
+    EXPECT_EQ(regions.Register(oip::Region{"bad", memory.key(), offset, size}).error().code,
+              ErrorCode::kInvalidArgument)
         << offset << " " << size;
   }
-  ASSERT_TRUE(regions.Register({"r", memory.key(), 1024, 1024}).has_value());
+  ASSERT_TRUE(regions.Register(oip::Region{"r", memory.key(), 1024, 1024}).has_value());
   for (const auto& [offset, size] :
        {std::pair<uint64_t, uint64_t>{0, 1025}, {1024, 1}, {kMost, 2}, {2, kMost}})
     EXPECT_EQ(regions.Read({"r", offset, size}).error().code, ErrorCode::kInvalidArgument);
@@ -121,20 +122,21 @@ TEST(SharedMemoryRegistry, TakesOnlyKeysOfSharedMemory) {
   for (const std::string& key :
        {std::string("/../etc/passwd"), std::string("/a/b"), std::string(), std::string("/"),
         std::string("/.."), std::string("/a\0b", 4), std::string(300, 'a')}) {
-    EXPECT_EQ(regions.Register({"r", key, 0, 1}).error().code, ErrorCode::kInvalidArgument) << key;
+    EXPECT_EQ(regions.Register(oip::Region{"r", key, 0, 1}).error().code, ErrorCode::kInvalidArgument) << key;
   }
-  EXPECT_EQ(regions.Register({"r", "/weir-there-is-none", 0, 1}).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(regions.Register(oip::Region{"r", "/weir-there-is-none", 0, 1}).error().code,
+            ErrorCode::kNotFound);
 }
 
 TEST(SharedMemoryRegistry, TakesANameOnce) {
   const Memory memory(16), other(16);
   SharedMemoryRegistry regions;
-  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 16}).has_value());
-  const Status again = regions.Register({"r", other.key(), 0, 16});
+  ASSERT_TRUE(regions.Register(oip::Region{"r", memory.key(), 0, 16}).has_value());
+  const Status again = regions.Register(oip::Region{"r", other.key(), 0, 16});
   EXPECT_EQ(again.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(again.error().message, Not(HasSubstr(memory.key())));
   ASSERT_TRUE(regions.Unregister("r").has_value());
-  EXPECT_TRUE(regions.Register({"r", other.key(), 0, 16}).has_value());
+  EXPECT_TRUE(regions.Register(oip::Region{"r", other.key(), 0, 16}).has_value());
 }
 
 TEST(SharedMemoryRegistry, ListsAndForgets) {
@@ -142,8 +144,8 @@ TEST(SharedMemoryRegistry, ListsAndForgets) {
   SharedMemoryRegistry regions;
   EXPECT_EQ(regions.Unregister("r").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(regions.List("r").error().code, ErrorCode::kNotFound);
-  ASSERT_TRUE(regions.Register({"a", memory.key(), 0, 16}).has_value());
-  ASSERT_TRUE(regions.Register({"b", memory.key(), 8, 8}).has_value());
+  ASSERT_TRUE(regions.Register(oip::Region{"a", memory.key(), 0, 16}).has_value());
+  ASSERT_TRUE(regions.Register(oip::Region{"b", memory.key(), 8, 8}).has_value());
   EXPECT_EQ(regions.List("")->size(), 2U);
   EXPECT_EQ(regions.List("b")->at(0).offset, 8U);
   EXPECT_TRUE(regions.Unregister("").has_value());
@@ -154,7 +156,7 @@ TEST(SharedMemoryRegistry, ListsAndForgets) {
 TEST(SharedMemoryRegistry, LivesThroughMemoryThatIsCutOff) {
   const Memory memory(1 << 20);
   SharedMemoryRegistry regions;
-  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 1 << 20}).has_value());
+  ASSERT_TRUE(regions.Register(oip::Region{"r", memory.key(), 0, 1 << 20}).has_value());
   memory.Resize(4096);
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(regions.Read({"r", 0, 1 << 20}).error().code, ErrorCode::kInvalidArgument);
@@ -164,7 +166,7 @@ TEST(SharedMemoryRegistry, LivesThroughMemoryThatIsCutOff) {
   // A later registration finds the remaining part again.
   EXPECT_EQ(regions.Read({"r", 0, 4096}).error().code, ErrorCode::kInvalidArgument);
   ASSERT_TRUE(regions.Unregister("r").has_value());
-  ASSERT_TRUE(regions.Register({"r", memory.key(), 0, 4096}).has_value());
+  ASSERT_TRUE(regions.Register(oip::Region{"r", memory.key(), 0, 4096}).has_value());
   EXPECT_TRUE(regions.Read({"r", 0, 4096}).has_value());
 }
 
@@ -183,11 +185,11 @@ TEST(SharedMemoryRegistry, MapsNoMoreThanTheRegion) {
   SharedMemoryRegistry regions;
   for (int i = 0; i < 174; ++i) {
     const std::string name = fmt::format("r{}", i);
-    ASSERT_TRUE(regions.Register({name, memory.key(), kHuge - 5000, 5000}).has_value());
+    ASSERT_TRUE(regions.Register(oip::Region{name, memory.key(), kHuge - 5000, 5000}).has_value());
   }
   EXPECT_LT(AddressSpace() - before, 64U << 20);
   EXPECT_EQ(regions.Read({"r173", 0, 5})->text(), "hello");
-  const Status whole = regions.Register({"all", memory.key(), 0, kHuge});
+  const Status whole = regions.Register(oip::Region{"all", memory.key(), 0, kHuge});
   EXPECT_EQ(whole.error().code, ErrorCode::kInvalidArgument);
   EXPECT_THAT(whole.error().message, HasSubstr("--max-client-shm-mb"));
 }
@@ -195,25 +197,27 @@ TEST(SharedMemoryRegistry, MapsNoMoreThanTheRegion) {
 TEST(SharedMemoryRegistry, BoundsWhatAllOfThemMap) {
   const Memory memory(1 << 20);
   SharedMemoryRegistry regions(1 << 20);
-  ASSERT_TRUE(regions.Register({"a", memory.key(), 0, 512 << 10}).has_value());
-  ASSERT_TRUE(regions.Register({"b", memory.key(), 0, 512 << 10}).has_value());
-  const Status third = regions.Register({"c", memory.key(), 4096, 1});
+  ASSERT_TRUE(regions.Register(oip::Region{"a", memory.key(), 0, 512 << 10}).has_value());
+  ASSERT_TRUE(regions.Register(oip::Region{"b", memory.key(), 0, 512 << 10}).has_value());
+  const Status third = regions.Register(oip::Region{"c", memory.key(), 4096, 1});
   EXPECT_EQ(third.error().code, ErrorCode::kOverloaded);
   EXPECT_THAT(third.error().message, HasSubstr("unregister some first"));
   {
     const auto acquired = regions.Acquire({"a", 0, 16});
     ASSERT_TRUE(regions.Unregister("a").has_value());
-    EXPECT_FALSE(regions.Register({"c", memory.key(), 4096, 1}).has_value());  // it is still in use
+    EXPECT_FALSE(
+        regions.Register(oip::Region{"c", memory.key(), 4096, 1}).has_value());  // it is still in use
   }
-  EXPECT_TRUE(regions.Register({"c", memory.key(), 4096, 1}).has_value());
+  EXPECT_TRUE(regions.Register(oip::Region{"c", memory.key(), 4096, 1}).has_value());
 }
 
 TEST(SharedMemoryRegistry, GivesBackWhatARefusedRegionTook) {
   const Memory memory(8192);
   SharedMemoryRegistry regions(8192);
-  ASSERT_TRUE(regions.Register({"a", memory.key(), 0, 100}).has_value());
-  for (int i = 0; i < 10; ++i) EXPECT_FALSE(regions.Register({"a", memory.key(), 0, 100}).has_value());
-  EXPECT_TRUE(regions.Register({"b", memory.key(), 100, 100}).has_value());
+  ASSERT_TRUE(regions.Register(oip::Region{"a", memory.key(), 0, 100}).has_value());
+  for (int i = 0; i < 10; ++i)
+    EXPECT_FALSE(regions.Register(oip::Region{"a", memory.key(), 0, 100}).has_value());
+  EXPECT_TRUE(regions.Register(oip::Region{"b", memory.key(), 100, 100}).has_value());
 }
 
 // With the driver that stands for NVIDIA's. Its handles name files.
@@ -228,7 +232,7 @@ class CudaRegionsTest : public ::testing::Test {
     handle.resize(64);
     return {.name = name, .handle = handle, .device = 0, .byte_size = bytes};
   }
-  std::string Contents(size_t file) const { return *ReadFile(files_[file]); }
+  std::string Contents(size_t file) const { return *ReadTextFile(files_[file]); }
   void TearDown() override {
     for (const std::string& path : files_) ::unlink(path.c_str());
   }
