@@ -178,7 +178,7 @@ void Describe(F& fields, Described<F, StorageProbeResult::Train>& train) {
   fields("decoded", train.decoded);
   fields.Unless("units", train.units);
   fields("latency", train.latency);
-  fields("epochs", train.epochs);
+  fields.IfAny("epochs", train.epochs);
   fields.Unless("hosts", train.hosts);
   fields("barrier_us", train.barrier_us);
   fields("runs", train.runs);
