@@ -189,7 +189,6 @@ TEST(MakeOutcome, TakesTheServersNodeFromItsOwnMonitor) {
 
 TEST(MakeOutcome, TakesPhasesBesideTheClientForNoStrangers) {
   RunResult run = MadeRun();
-  run.usable_cpus = 2;
   run.resources.client_cpu = Range{1.9, 1.9, 1.9};
   run.resources.app_cpu = Range{0.2, 0.2, 0.2};
   run.resources.recogniser_cpu = Range{0.3, 0.3, 0.3};
