@@ -336,6 +336,21 @@ def test_as_engine_runs(weir, made, physical):
     assert abs(each / step_ms("beta-30", "wide", 8) - 1) < 0.2
 
 
+def test_named_cards_give_emulated_trainers_their_step(weir, physical, tmp_path):
+    engine = weir.json("predict", physical, "--gpu", "beta-30", "--network", "wide", "--as-engine", "--batch", 4, 8)["engines"][0]
+    step = engine["base_ms"] + 8 * engine["per_item_ms"]
+    probe = ["probe", "storage", tmp_path, "--source", "memory", "--samples", 60, "--sample-bytes", 2000, "--steps", 4, "--repeats", 1, "--threads", 2]
+    named = ["--accelerators", "2xbeta-30", "--network", "wide", "--batch", 8]
+    done = weir.run(*probe, *named, "--predictor", physical, "--json", tmp_path / "result.json", status=None)
+    assert f"a step of 8 samples takes {step:.4g} ms on beta-30" in done.stderr.decode()
+    assert json.loads((tmp_path / "result.json").read_text())["step_ms"] == pytest.approx(step, rel=1e-3)
+    for flags, words in ((named, "--network names what --predictor"), (["--accelerators", "2", "--network", "wide"], "without a card"),
+                         (["--accelerators", "2xnovum9", "--network", "wide", "--batch", 8, "--predictor", physical], "novum9"),
+                         (["--accelerators", "2xbeta-30", "--network", "wide", "--predictor", physical], "--predictor wants --batch"),
+                         ([*named, "--predictor", physical, "--step-ms", 3], "leave --profile-from and --step-ms out")):
+        assert words in weir.run(*probe, *flags, status=2).stderr.decode()
+
+
 def test_as_engine_says_what_is_outside(weir, physical):
     done = weir.run("predict", physical, "--gpu", "novum", "gamma", "--network", "wide", "--as-engine")
     lines = done.stdout.decode().splitlines()

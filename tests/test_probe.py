@@ -229,3 +229,25 @@ def test_the_rate_of_writing_holds(weir, tmp_path):
         elapsed = time.monotonic() - begin
         process.kill()
     assert written <= 5e6 * elapsed * 1.02 + 1e6
+
+
+def test_a_named_card_takes_its_published_step(weir, tmp_path):
+    memory = ("--source", "memory", "--samples", 40, "--sample-bytes", 1000, "--steps", 4, "--repeats", 1, "--threads", 2)
+    done = weir.run("probe", "storage", tmp_path, *memory, "--profile", "resnet50", "--accelerators", "1:2xH100", "--batch", 4, "--json", tmp_path / "r.json", status=None)
+    assert b"a step of resnet50-h100 takes 224 ms for 400 samples (MLPerf Storage v2)" in done.stderr
+    assert json.loads((tmp_path / "r.json").read_text())["step_ms"] == pytest.approx(2.24)
+    for flags, words in ((["--profile", "resnet50", "--accelerators", "2xb200"], "there are a100, h100"), (["--accelerators", "2xh100"], "--profile resnet50"),
+                         (["--profile", "resnet50-a100", "--accelerators", "h100"], "of another card"), (["--accelerators", "8x"], "8xh100")):
+        assert words in weir.run("probe", "storage", tmp_path, *memory, *flags, status=2).stderr.decode()
+
+
+def test_the_table_of_published_steps_is_the_programs(weir, tmp_path):
+    page = (conftest.ROOT / "docs/how-to/probe.md").read_text()
+    rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in page.splitlines() if line.endswith("| MLPerf Storage v2 |") or line.endswith("| MLPerf Storage v3 |")]
+    refused = weir.run("probe", "storage", tmp_path, "--profile", "none-x", status=2).stderr.decode()
+    assert [row[0] for row in rows] == refused.split("there are ")[1].strip().rstrip(".").split(", ")
+    for name, samples, step, *_, source in rows:
+        workload, card = name.rsplit("-", 1)
+        done = weir.run("probe", "storage", tmp_path, "--source", "memory", "--samples", 2, "--sample-bytes", 100, "--batch", 1, "--steps", 2, "--repeats", 1,
+                        "--profile", workload, "--accelerators", card, status=None)
+        assert f"a step of {name} takes {step} ms for {samples} samples ({source})" in done.stderr.decode()

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "cli/cluster_flags.h"
 #include "cli/console.h"
 #include "cli/feed_flags.h"
@@ -48,6 +49,7 @@ void AddFeedVerbs(cluster::Verbs& verbs, const Clock& clock) {
       return Fail(ErrorCode::kInvalidArgument, "this host's weir does not take these flags");
     feed::BenchSetup setup = TRY(SetupOf(flags));
     setup.state = GetString(request.body, kStateKey).value_or("");
+    setup.bench.step = Duration(TRY(GetInteger(request.body, kStepKey)));
     return agent->Open(std::move(setup), context);
   };
   verbs[probe::kFeedPlay] = [agent](const Message& request, CallContext& context) {

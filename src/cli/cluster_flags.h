@@ -25,6 +25,7 @@ Result<cluster::JoinedAgents> JoinAndSay(const cluster::JoinOptions& join, const
 cluster::Message ArgumentsMessage();
 Result<std::vector<std::string>> ArgumentsIn(const cluster::Message& request);
 
-inline constexpr char kStateKey[] = "state";  // of a call that goes on from a state, beside the arguments
+inline constexpr char kStateKey[] = "state";   // of a call that goes on from a state, beside the arguments
+inline constexpr char kStepKey[] = "step_ns";  // of a feed whose step the caller has found
 
 }  // namespace weir::cli

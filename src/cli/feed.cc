@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <stop_token>
 
+#include "advise/cards.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/cluster_flags.h"
@@ -46,6 +47,18 @@ Result<std::string> ReadState(const std::string& file) {
   return text;
 }
 
+// Returns the step of the emulated trainer, which is that of the named cards if there are any.
+Result<Duration> StepOf(const FeedFlags& w, Duration said, const Console& console) {
+  if (w.accelerators.empty()) return said;
+  std::vector<std::string> notes;
+  const Duration step = TRY(advise::SharedStep(
+      w.accelerators,
+      {.card = {}, .profile = w.profile, .predictor = w.predictor, .network = w.network, .batch = w.batch},
+      notes));
+  for (const std::string& note : notes) console.Note(note);
+  return step;
+}
+
 Result<results::FeedResult> FeedHere(feed::BenchSetup setup, Console& console, const Clock& clock,
                                      const std::stop_token& stop) {
   const auto session = TRY(feed::BenchSession::Open(std::move(setup), clock));
@@ -56,11 +69,13 @@ Result<results::FeedResult> FeedHere(feed::BenchSetup setup, Console& console, c
   return result;
 }
 
-Result<results::FeedResult> FeedThere(const FeedFlags& w, const std::string& state, const Console& console,
-                                      const Clock& clock, const std::stop_token& stop) {
+Result<results::FeedResult> FeedThere(const FeedFlags& w, const feed::BenchSetup& setup,
+                                      const Console& console, const Clock& clock,
+                                      const std::stop_token& stop) {
   const cluster::JoinedAgents agents = TRY(JoinAndSay(w.join, clock, console, stop));
   cluster::Message open = ArgumentsMessage();
-  open.body[kStateKey] = state;
+  open.body[kStateKey] = setup.state;
+  open.body[kStepKey] = setup.bench.step.count();
   return probe::FeedOnHosts(*agents.cluster, open, clock, stop);
 }
 
@@ -70,8 +85,9 @@ Result<int> BenchFeed(FeedFlags& w, const std::stop_token& stop) {
   TRY_STATUS(FindOwnRank(w, console));
   feed::BenchSetup setup = TRY(SetupOf(w));
   setup.state = TRY(ReadState(w.state));
+  setup.bench.step = TRY(StepOf(w, setup.bench.step, console));
   const SteadyClock clock;
-  results::FeedResult result = w.join.any() ? TRY(FeedThere(w, setup.state, console, clock, stop))
+  results::FeedResult result = w.join.any() ? TRY(FeedThere(w, setup, console, clock, stop))
                                             : TRY(FeedHere(std::move(setup), console, clock, stop));
   result.provenance =
       record::CollectProvenance({.command = CommandLine(), .seed = static_cast<uint64_t>(w.seed)}).ToJson();

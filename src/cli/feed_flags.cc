@@ -62,6 +62,14 @@ std::optional<int> ParseFeedFlags(const std::vector<std::string>& arguments, Fee
                 "number of a mask's pixels outside of the picture (default 0)");
   flags.Switch("--bench", w.bench, "measure the feed; training programs use the Python package weir");
   flags.Text("--step", w.step, "time of the emulated trainer for each batch, as in 3.5ms (default: none)");
+  flags.Text(
+      "--accelerators", w.accelerators,
+      "cards that share each batch, as 8xh100: the emulated trainer takes their step time, by --profile "
+      "or --predictor");
+  flags.Text("--profile", w.profile, "workload of --accelerators by MLPerf Storage, such as resnet50");
+  flags.Text("--predictor", w.predictor, "predictor (weir fit -o FILE) of the step time of --accelerators");
+  flags.Text("--network", w.network,
+             "network, by its name in the predictor's table or as a model, whose step is predicted");
   flags.Number("--duration", w.duration_s, 0, 86400, "seconds to measure (default 5, without --epochs)");
   flags.Integer64("--epochs", w.epochs, 0, 1'000'000, "epochs to measure, instead of a time");
   flags.Switch("--hash", w.hash, "hash all rows and labels of each epoch");
@@ -129,6 +137,10 @@ Result<feed::BenchSetup> SetupOf(const FeedFlags& w) {
   if (w.epochs > 0 && w.duration_s > 0)
     return refuse("--epochs and --duration both say how long: give one of them");
   if (w.hash && w.epochs == 0) return refuse("--hash is of whole epochs: say how many with --epochs");
+  if (w.accelerators.empty() && (!w.profile.empty() || !w.predictor.empty() || !w.network.empty()))
+    return refuse("--profile, --predictor and --network say nothing without --accelerators 8xh100");
+  if (!w.accelerators.empty() && !w.step.empty())
+    return refuse("--accelerators takes the step time of a card: leave --step out");
   TRY_STATUS(cluster::CheckJoin(w.join));
   feed::BenchSetup setup{.set = w.set,
                          .masks = w.masks,

@@ -13,6 +13,7 @@
 namespace weir::cli {
 
 struct FeedFlags {
+  std::string accelerators, profile, predictor, network;
   std::string set, step, json, state, index, masks, cache_folder;
   std::string sampler = "global", ends = "drop", crop = "random", type = "uint8", layout = "NHWC",
               bad = "replace";

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "advise/cards.h"
 #include "base/count.h"
 #include "base/file.h"
 #include "base/thread.h"
@@ -16,6 +17,7 @@
 #include "cli/probe_hosts.h"
 #include "cli/probe_storage_flags.h"
 #include "prepare/prepare.h"
+#include "probe/named_accelerators.h"
 #include "probe/probe_result.h"
 #include "probe/storage_etl.h"
 #include "record/provenance.h"
@@ -216,8 +218,24 @@ Result<PhaseAnswer> PlayPhase(const std::string& phase, const StorageProbe& prob
   return all;
 }
 
+// Returns the predicted step of the card, or nullopt where the demand has its published one.
+Result<std::optional<probe::ModelStep>> StepOfCard(const StorageFlags& flags, const std::string& card,
+                                                   const Console& console) {
+  if (flags.predictor.empty()) {
+    console.Note(probe::CardText(TRY(probe::FindCardProfile(flags.profile, card))));
+    return std::nullopt;
+  }
+  const probe::AskedCard asked{.card = card, .predictor = flags.predictor, .network = flags.network};
+  std::vector<std::string> notes;
+  const Duration step = TRY(advise::PredictedStep(asked, flags.batch, notes));
+  for (const std::string& note : notes) console.Note(note);
+  return probe::ModelStep{.step = step, .low = {}, .high = {}, .batch = flags.batch, .runs = 0, .engine = {}};
+}
+
 Result<std::optional<probe::ModelStep>> MeasureModel(const StorageFlags& flags, const Console& console,
                                                      const Clock& clock) {
+  if (const std::string card = TRY(probe::ParseAccelerators(flags.accelerators)).card; !card.empty())
+    return StepOfCard(flags, card, console);
   if (flags.profile_from.empty()) return std::nullopt;
   probe::ModelStepOptions options{.path = flags.profile_from, .engine = flags.engine};
   if (flags.batch > 0) options.batch = flags.batch;

@@ -2,41 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "base/duration.h"
-#include "base/text.h"
 #include "cli/cluster_flags.h"
 #include "cli/flags.h"
 #include "cli/probe_hosts.h"
+#include "probe/named_accelerators.h"
 #include "synth/pictures.h"
 
 namespace weir::cli {
 namespace {
-
-struct Bounds {
-  int least = 1, most = 1;
-};
-
-// "8" or "1:64".
-Result<Bounds> ParseAccelerators(const std::string& text) {
-  constexpr int kMost = 4096;
-  const auto number = [&](std::string_view part) -> std::optional<int> {
-    int value = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (error != std::errc() || end != part.data() + part.size() || value < 1 || value > kMost)
-      return std::nullopt;
-    return value;
-  };
-  const size_t colon = text.find(':');
-  const auto least = number(std::string_view(text).substr(0, colon));
-  const auto most = colon == std::string::npos ? least : number(std::string_view(text).substr(colon + 1));
-  if (!least || !most || *most < *least)
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("--accelerators {}: a number from 1 to {}, or two as in 1:64", Quoted(text), kMost));
-  return Bounds{*least, *most};
-}
 
 probe::ReadOptions ReadsOf(const StorageFlags& flags, Duration added) {
   return {.access = flags.source == "memory"     ? probe::Access::kMemory
@@ -63,12 +37,18 @@ Result<std::vector<std::string>> MakePictures(uint64_t seed) {
 Result<probe::StorageProfile> DemandOf(const StorageFlags& flags,
                                        const std::optional<probe::ModelStep>& model) {
   probe::StorageProfile profile{.name = "own", .sample_bytes = 115'000, .batch = 1, .step = 3500us};
-  if (!flags.profile.empty()) profile = TRY(probe::FindStorageProfile(flags.profile));
+  const std::string card = TRY(probe::ParseAccelerators(flags.accelerators)).card;
+  const bool published = !card.empty() && flags.predictor.empty();
+  if (!flags.profile.empty()) {
+    profile = published ? TRY(probe::FindCardProfile(flags.profile, card))
+                        : TRY(probe::FindStorageProfile(flags.profile));
+  }
   if (model) {
     profile.name = "model";
     profile.batch = model->batch;
     profile.step = model->step;
   }
+  if (flags.batch > 0 && published) profile.step = probe::StepOf(profile, flags.batch, 1);
   if (flags.batch > 0) profile.batch = flags.batch;
   if (flags.step_ms >= 0) profile.step = FromSeconds(flags.step_ms / 1e3);
   if (flags.least_utilisation > 0) profile.least_utilisation = flags.least_utilisation / 100;
@@ -76,11 +56,11 @@ Result<probe::StorageProfile> DemandOf(const StorageFlags& flags,
 }
 
 Result<probe::PhaseOptions> PhaseOptionsOf(const StorageFlags& flags, const probe::StorageProfile& profile) {
-  const Bounds bounds = TRY(ParseAccelerators(flags.accelerators));
+  const probe::NamedAccelerators asked = TRY(probe::ParseAccelerators(flags.accelerators));
   const Duration added = TRY_CONTEXT(ParseDuration(flags.added, 10s), "--add-latency");
   probe::StorageOptions train{.profile = profile,
-                              .least_accelerators = bounds.least,
-                              .most_accelerators = bounds.most,
+                              .least_accelerators = asked.least,
+                              .most_accelerators = asked.most,
                               .read = ReadsOf(flags, added),
                               .threads = flags.threads,
                               .depth = flags.depth,
@@ -168,6 +148,16 @@ Status CheckStorageFlags(const StorageFlags& flags) {
     return refuse("--decode from memory needs --format files");
   if (!flags.profile.empty() && !flags.profile_from.empty())
     return refuse("--profile and --profile-from both give the demand: leave one out");
+  const std::string card = TRY(probe::ParseAccelerators(flags.accelerators)).card;
+  TRY_STATUS(probe::CheckCard({.card = card,
+                               .profile = flags.profile,
+                               .predictor = flags.predictor,
+                               .network = flags.network,
+                               .batch = flags.batch}));
+  if (!card.empty() && (!flags.profile_from.empty() || flags.step_ms >= 0))
+    return refuse(
+        fmt::format("--accelerators {} takes the card's step time: leave --profile-from and --step-ms out",
+                    flags.accelerators));
   if (!flags.engine.empty() && flags.profile_from.empty())
     return refuse("--engine runs the model of --profile-from: name one");
   return {};
@@ -194,7 +184,12 @@ std::optional<int> ParseStorageFlags(const Arguments& arguments, StorageFlags& f
   parser.Integer("--decode-size", flags.decode_size, 8, 4096,
                  "Width and height of decoded samples, pixels (default 224).");
   parser.Text("--accelerators", flags.accelerators,
-              "Number, or a range to search, such as 1:64 (default 1).");
+              "Number, or a range to search, such as 1:64 (default 1). With a card, as in 1:64xh100, steps "
+              "take its time: by --profile resnet50, or by --predictor.");
+  parser.Text("--predictor", flags.predictor,
+              "Predictor (weir fit -o FILE) that gives the step time of the card of --accelerators.");
+  parser.Text("--network", flags.network,
+              "Network, by its name in the predictor's table or as a model, whose step is predicted.");
   parser.Text("--set", flags.set,
               "Folder whose files are read instead of a written set. Nothing is written.");
   parser.Choice("--access", flags.access, {"pool", "io_uring", "mmap"},

@@ -22,7 +22,7 @@ struct StorageFlags {
   double frame_rate = 25, deadline_ms = 0;
   int64_t record_bytes = 0, block_bytes = int64_t{1} << 20;
   std::string profile, profile_from, engine, set, accelerators = "1", access = "pool", source = "storage",
-                                                  json, html, added = "0us";
+                                                  json, html, added = "0us", predictor, network;
   std::string format = "files", distribution = "log-normal", prepare_format = "tar";
   probe::MadeSetOptions made;
   int ring_depth = 16, shard_mb = 256, decode_size = 224;

@@ -18,6 +18,7 @@ struct StorageProfile {
   int batch = 1;                      // samples of a step and accelerator
   Duration step{};                    // compute time of a step
   double least_utilisation = 0.9;     // below it an accelerator counts as not fed
+  std::string_view source = {};       // of a published one: "MLPerf Storage v2"
 };
 
 // Profiles of MLPerf Storage v2 (A100, H100) and v3 (B200, MI355), from the configurations of

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/temporary_folder.h"
+#include "probe/named_accelerators.h"
 #include "probe/storage_profile.h"
 #include "probe/storage_result.h"
 #include "probe/storage_set.h"
@@ -40,6 +41,42 @@ TEST(StorageProfile, DemandsWhatMlperfPublishes) {
         << published.name;
   }
   EXPECT_EQ(FindStorageProfile("resnet50-x1").error().code, ErrorCode::kNotFound);
+}
+
+TEST(NamedAccelerators, HaveANumberAndPerhapsACard) {
+  EXPECT_EQ(*ParseAccelerators("8"), (NamedAccelerators{8, 8, ""}));
+  EXPECT_EQ(*ParseAccelerators("1:64"), (NamedAccelerators{1, 64, ""}));
+  EXPECT_EQ(*ParseAccelerators("h100"), (NamedAccelerators{1, 1, "h100"}));
+  EXPECT_EQ(*ParseAccelerators("1:64xH100"), (NamedAccelerators{1, 64, "H100"}));
+  EXPECT_EQ(*ParseAccelerators("2xRTX x2"), (NamedAccelerators{2, 2, "RTX x2"}));
+  EXPECT_EQ(*ParseAccelerators("mi355x"), (NamedAccelerators{1, 1, "mi355x"}));
+  for (const char* wrong : {"", "0", "2:1", "1:", ":", "5000", "8x", "0xh100", "1:2:3", "a:b"})
+    EXPECT_FALSE(ParseAccelerators(wrong)) << wrong;
+}
+
+TEST(NamedAccelerators, TakeThePublishedStepOfTheirCard) {
+  EXPECT_EQ(FindCardProfile("resnet50", "H100")->name, "resnet50-h100");
+  EXPECT_EQ(FindCardProfile("resnet50-a100", "a100")->name, "resnet50-a100");
+  EXPECT_EQ(FindCardProfile("resnet50-a100", "h100").error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(FindCardProfile("resnet50", "b200").error().message,
+              testing::HasSubstr("there are a100, h100"));
+  EXPECT_THAT(FindCardProfile("bert", "h100").error().message, testing::HasSubstr("cosmoflow, retinanet"));
+  const StorageProfile profile = *FindCardProfile("resnet50", "h100");
+  EXPECT_EQ(StepOf(profile, 400, 1), 224ms);
+  EXPECT_EQ(StepOf(profile, 400, 4), 56ms);
+  EXPECT_EQ(CardText(profile), "a step of resnet50-h100 takes 224 ms for 400 samples (MLPerf Storage v2)");
+}
+
+TEST(CheckCard, NamesTheFlagThatIsMissing) {
+  EXPECT_TRUE(CheckCard({}));
+  EXPECT_TRUE(CheckCard({.card = "h100", .profile = "resnet50"}));
+  EXPECT_TRUE(CheckCard({.card = "h100", .predictor = "p", .batch = 8}));
+  EXPECT_THAT(CheckCard({.predictor = "p", .batch = 8}).error().message,
+              testing::HasSubstr("without a card"));
+  EXPECT_THAT(CheckCard({.card = "h100"}).error().message, testing::HasSubstr("--profile resnet50"));
+  EXPECT_THAT(CheckCard({.card = "h100", .profile = "resnet50", .network = "n"}).error().message,
+              testing::HasSubstr("give a file of weir fit"));
+  EXPECT_THAT(CheckCard({.card = "h100", .predictor = "p"}).error().message, testing::HasSubstr("--batch"));
 }
 
 TEST(GlobalOrder, IsAPermutationEachEpochAndAnotherOneEachTime) {
