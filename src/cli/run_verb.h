@@ -1,6 +1,7 @@
 // The frame of a verb: flags, Ctrl-C, the work, the exit status.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <stop_token>
@@ -12,14 +13,19 @@
 
 namespace weir::cli {
 
-// Parses the flags into a Wanted, then calls `work` with it and a token that Ctrl-C stops. Returns the exit
-// status; says an error on standard error.
+// Parses the flags into a Wanted, then calls `work` with it and a token that Ctrl-C stops. A `work` without a
+// token is ended by Ctrl-C at once. Returns the exit status; says an error on standard error.
 template <typename Wanted, typename Parse, typename Work>
 int RunVerb(const Arguments& arguments, Parse parse, Work work) {
   Wanted wanted;
   if (const std::optional<int> status = parse(arguments, wanted)) return *status;
-  const Interrupt interrupt;
-  const Result<int> status = work(wanted, interrupt.token());
+  Result<int> status = kDone;
+  if constexpr (std::invocable<Work, Wanted&>) {
+    status = work(wanted);
+  } else {
+    const Interrupt interrupt;
+    status = work(wanted, interrupt.token());
+  }
   return status ? *status : FailWith(status.error());
 }
 

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/count.h"
 #include "base/json.h"
 
 namespace weir::report {
@@ -40,6 +42,23 @@ std::string ScoreText(std::string_view split, std::string_view name, const resul
                      score.rows);
 }
 
+// Returns a line of the table of several fits: median error and exp(mean |log ratio|) - 1 by split.
+std::string FitLine(const FitResult& fit) {
+  const std::filesystem::path predictor(Plain(fit.predictor.value_or(fit.name)));
+  std::string text = fmt::format("{:<18} {:>7} {:>6.0f}", predictor.stem().string(),
+                                 Count(fit.fitted.value_or(0)), fit.wall_s.value_or(0));
+  using Split = FitResult::Split;
+  for (const char* name : {Split::kInside, Split::kCount, Split::kHardware, Split::kNetwork}) {
+    std::string cell = "-";
+    for (const Split& split : fit.splits.value_or(std::vector<Split>())) {
+      if (split.name == name)
+        cell = fmt::format("{:.1f} / {:.1f}", split.score.median_percent, split.score.log_mean_percent);
+    }
+    text += fmt::format("  {:>13}", cell);
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string FitText(const FitResult& fit) {
@@ -60,6 +79,16 @@ std::string FitText(const FitResult& fit) {
     for (const auto& [score, without] : split.ablation)
       text += ScoreText("", without.empty() ? "  nested: all" : "  nested: no " + without, score) + "\n";
   }
+  return text;
+}
+
+std::string FitsText(const results::FitsResult& fits) {
+  if (!fits.fits || fits.fits->empty()) return "";
+  std::string text = fmt::format(
+      "\nmedian error / exp(mean |log ratio|) - 1, %\n{:<18} {:>7} {:>6}  {:>13}  {:>13}  {:>13}  "
+      "{:>13}\n",
+      "", "rows", "s", "inside", "count", "hardware", "network");
+  for (const FitResult& fit : *fits.fits) text += FitLine(fit);
   return text;
 }
 

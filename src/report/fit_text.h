@@ -10,4 +10,7 @@ namespace weir::report {
 // Returns how many rows there were, the first finding of each kind, and the scores of a fit by split.
 std::string FitText(const results::FitResult& fit);
 
+// Returns a table of the scores of several fits by split; empty for one SPEC, for checks and without a fit.
+std::string FitsText(const results::FitsResult& fits);
+
 }  // namespace weir::report

@@ -79,5 +79,20 @@ TEST(FitText, HasTheFirstFindingOfEachKindAndTheScores) {
                                            testing::HasSubstr("  trees"), testing::HasSubstr("   0.25\n")));
 }
 
+TEST(FitsText, HasALineForEachFitOfSeveral) {
+  results::FitsResult fits;
+  EXPECT_EQ(FitsText(fits), "");
+  results::FitResult& fit = fits.fits.emplace(1).front();
+  fit.predictor = "folder/train.json";
+  fit.fitted = 2160;
+  fit.wall_s = 3;
+  fit.splits.emplace(1);
+  fit.splits->front().name = "hardware";
+  fit.splits->front().score.median_percent = 4.25;
+  EXPECT_THAT(FitsText(fits), testing::EndsWith("network\n"
+                                                "train                2,160      3              -"
+                                                "              -      4.2 / 0.0              -\n"));
+}
+
 }  // namespace
 }  // namespace weir::report
