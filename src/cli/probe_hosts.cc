@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/count.h"
 #include "base/json.h"
@@ -12,6 +13,7 @@
 #include "cluster/cluster.h"
 #include "cluster/join.h"
 #include "probe/storage_agent.h"
+#include "synth/pictures.h"
 
 namespace weir::cli {
 namespace {
@@ -21,29 +23,27 @@ using cluster::Message;
 
 constexpr char kArguments[] = "arguments", kBatch[] = "batch", kStep[] = "step_ns";
 
-Result<probe::HostsPlan> PlanOf(const StorageFlags& flags, const probe::StorageProfile& profile) {
-  return probe::HostsPlan{.options = TRY(PhaseOptionsOf(flags, profile)).train,
-                          .path = flags.paths.front(),
-                          .set = flags.set,
-                          .record_bytes = static_cast<uint64_t>(flags.record_bytes),
-                          .made = TRY(MadeSetOf(flags, profile))};
-}
-
 // The step time is the caller's, which may have measured it.
 Result<probe::HostsPlan> PlanIn(const Message& request) {
-  StorageFlags flags;
+  probe::StorageRequest flags;
   if (ParseStorageFlags(TRY(ArgumentsIn(request)), flags))
     return Fail(ErrorCode::kInvalidArgument, "this host's weir does not take these flags");
-  TRY_STATUS(CheckHostsFlags(flags));
+  TRY_STATUS(probe::CheckHostsRequest(flags));
   flags.join = {};
-  TRY_STATUS(CheckStorageFlags(flags));
-  probe::StorageProfile profile = TRY(DemandOf(flags, {}));
+  TRY_STATUS(probe::CheckStorageRequest(flags));
+  probe::StorageProfile profile = TRY(probe::DemandOf(flags, {}));
   profile.batch = static_cast<int>(TRY(GetInteger(request.body, kBatch)));
   profile.step = Duration(TRY(GetInteger(request.body, kStep)));
-  return PlanOf(flags, profile);
+  return probe::HostsPlanOf(flags, profile, DrawPictures);
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> DrawPictures(Seed seed, int count) {
+  std::vector<std::string> pictures;
+  for (int i = 0; i < count; ++i) pictures.push_back(TRY(synth::DrawPicture(seed, i)).jpeg);
+  return pictures;
+}
 
 void AddStorageVerbs(cluster::Verbs& verbs, const Clock& clock) {
   const auto agent = std::make_shared<probe::StorageAgent>(clock);
@@ -62,19 +62,7 @@ void AddStorageVerbs(cluster::Verbs& verbs, const Clock& clock) {
   verbs[probe::kStorageDrop] = [agent](const Message&, CallContext&) { return agent->Drop(); };
 }
 
-Status CheckHostsFlags(const StorageFlags& flags) {
-  const auto refuse = [](const char* flag, const char* why) {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} goes with one host: {}", flag, why));
-  };
-  if (flags.phase != "train") return refuse("--phase", "several hosts have --phase train");
-  if (flags.paths.size() > 1) return refuse("a second PATH", "name the storage that all hosts mount");
-  if (flags.format != "files")
-    return refuse("--format", "leave it out, or read shards by --set and --record-bytes");
-  if (flags.verify) return refuse("--verify", "checksums stay with the host that wrote the set");
-  return {};
-}
-
-Result<probe::HostsReport> ProbeStorageOnHosts(const Arguments& arguments, const StorageFlags& flags,
+Result<probe::HostsReport> ProbeStorageOnHosts(const Arguments& arguments, const probe::StorageRequest& flags,
                                                const probe::StorageProfile& profile, Console& console,
                                                const Clock& clock, const std::stop_token& stop) {
   const cluster::JoinedAgents agents = TRY(JoinAndSay(flags.join, clock, console, stop));
@@ -87,8 +75,8 @@ Result<probe::HostsReport> ProbeStorageOnHosts(const Arguments& arguments, const
   };
   const Instant begin = clock.Now();
   auto report = probe::ProbeTrainingOnHosts(
-      *agents.cluster, request, TRY(PlanOf(flags, profile)), note_space, clock, stop,
-      [&](int runs, const probe::TrainRun& last) {
+      *agents.cluster, request, TRY(probe::HostsPlanOf(flags, profile, DrawPictures)), note_space, clock,
+      stop, [&](int runs, const probe::TrainRun& last) {
         console.Progress(Seconds(clock.Now() - begin), "runs", runs, 0,
                          fmt::format("{} accelerators on each host", last.accelerators));
       });

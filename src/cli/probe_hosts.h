@@ -2,7 +2,10 @@
 #pragma once
 
 #include <stop_token>
+#include <string>
+#include <vector>
 
+#include "base/seed.h"
 #include "cli/console.h"
 #include "cli/probe_storage_flags.h"
 #include "cluster/agent.h"
@@ -14,11 +17,11 @@ namespace weir::cli {
 void AddStorageVerbs(cluster::Verbs& verbs, const Clock& clock);
 
 // Joins the agents that the flags name, and probes with them. `arguments` are those of this command.
-Result<probe::HostsReport> ProbeStorageOnHosts(const Arguments& arguments, const StorageFlags& flags,
+Result<probe::HostsReport> ProbeStorageOnHosts(const Arguments& arguments, const probe::StorageRequest& flags,
                                                const probe::StorageProfile& profile, Console& console,
                                                const Clock& clock, const std::stop_token& stop);
 
-// kInvalidArgument for flags that only one host has.
-Status CheckHostsFlags(const StorageFlags& flags);
+// Draws the pictures of a written set.
+Result<std::vector<std::string>> DrawPictures(Seed seed, int count);
 
 }  // namespace weir::cli
