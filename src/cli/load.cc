@@ -7,10 +7,9 @@
 
 #include "base/file.h"
 #include "cli/cluster_flags.h"
-#include "cli/console.h"
 #include "cli/load_flags.h"
+#include "cli/run_verb.h"
 #include "cli/server_place.h"
-#include "cli/verbs.h"
 #include "cluster/join.h"
 #include "load/cluster/cluster_load.h"
 #include "load/session/load_result.h"
@@ -18,7 +17,6 @@
 #include "load/session/load_text.h"
 #include "load/validate/validate.h"
 #include "load/validate/validate_text.h"
-#include "record/provenance.h"
 #include "results/check_results.h"
 
 namespace weir::cli {
@@ -68,10 +66,7 @@ load::SessionHooks MakeSessionHooks(const LoadFlags& flags, const load::Target& 
                            .measure_ceiling = {},
                            .server = MakeServerAccess(clock)};
   hooks.progress = [&](const load::Level& level, const load::Progress& p) {
-    console.Progress(p.elapsed_s, level.name, p.answered, 0,
-                     fmt::format(", {}/s{}{}", Short(p.rate),
-                                 p.p99 ? fmt::format(", p99 {} ms", Short(Milliseconds(*p.p99))) : "",
-                                 p.failed > 0 ? fmt::format(", {} failed", Count(p.failed)) : ""));
+    console.Progress(p.elapsed_s, level.name, p.answered, 0, load::ProgressText(p));
   };
   if (target.protocol() != "in-process" && flags.endpoint.empty()) {
     hooks.measure_ceiling = [&, probe = std::move(probe)] {
@@ -153,11 +148,9 @@ Result<int> RunLoad(LoadFlags& flags, const std::stop_token& stop) {
 }  // namespace
 
 int Load(const Arguments& arguments) {
-  LoadFlags flags;
-  if (const auto status = ParseLoadFlags(arguments, flags)) return *status;
-  const Interrupt interrupt;
-  const Result<int> status = flags.validate.empty() ? RunLoad(flags, interrupt.token()) : ValidateFile(flags);
-  return status ? *status : FailWith(status.error());
+  return RunVerb<LoadFlags>(arguments, ParseLoadFlags, [](LoadFlags& flags, const std::stop_token& stop) {
+    return flags.validate.empty() ? RunLoad(flags, stop) : ValidateFile(flags);
+  });
 }
 
 }  // namespace weir::cli

@@ -8,6 +8,7 @@
 #include "cli/flags.h"
 #include "cli/server_place.h"
 #include "load/cluster/cluster_load.h"
+#include "load/session/foreign.h"
 
 namespace weir::cli {
 namespace {
@@ -156,40 +157,12 @@ void AddClaim(Flags& flags, LoadFlags& w) {
   flags.Switch("-v,--verbose", w.verbose, "print every repeat, not only their sum");
 }
 
-// perf_analyzer's flags that have another name here, or none.
-struct Foreign {
-  const char* name;
-  const char* instead;
-};
-constexpr Foreign kForeign[] = {
-    {"--binary-search", "--find-peak searches by rate"},
-    {"--bls-composing-models", "--server-pid watches the server's processes"},
-    {"--collect-metrics", "--metrics-url alone enables them"},
-    {"--max-threads", "one thread sends and reads; --io-threads gives it others"},
-    {"--model-repository", "name the model's folder as MODEL"},
-    {"--profile-export-file", "--samples keeps every request, --json the result"},
-    {"--verbose-csv", "-f writes the columns, --json everything"},
-    {"--service-kind", "any server of the Open Inference Protocol, or a model in this process"},
-    {"--request-parameter", "--priority sends that parameter, and no other is sent"},
-    {"--streaming", "gRPC calls are sent one by one"},
-    {"--log-frequency", "each level is told when it ends"},
-    {"--request-period", "--request-rate-range, or --request-intervals"},
-    {"--periodic-concurrency-range", "--concurrency-range plays level after level"},
-    {"-t", "--concurrency-range"},
-    {"-c", "--concurrency-range with --latency-threshold"},
-    {"-d", "--concurrency-range with --latency-threshold"}};
-
 }  // namespace
 
 std::optional<int> ParseLoadFlags(const std::vector<std::string>& arguments, LoadFlags& w) {
-  for (const std::string& argument : arguments) {
-    const std::string name = argument.substr(0, argument.find('='));
-    for (const Foreign& foreign : kForeign) {
-      if (name != foreign.name) continue;
-      std::fprintf(stderr, "weir load: it takes no \"%s\" as perf_analyzer does: %s; leave it out\n",
-                   foreign.name, foreign.instead);
-      return 2;
-    }
+  if (const Status known = load::CheckForeign(arguments); !known) {
+    std::fprintf(stderr, "weir load: %s\n", known.error().message.c_str());
+    return 2;
   }
   Flags flags("load",
               "Puts load on a server, or on a model in this process, and measures the response. Each request "

@@ -188,6 +188,13 @@ std::vector<std::string> PlanNotes(const LoadSummary& result, const std::vector<
   return notes;
 }
 
+std::string ProgressText(const Progress& progress) {
+  std::string text = fmt::format(", {}/s", Short(progress.rate));
+  if (progress.p99) text += fmt::format(", p99 {} ms", Short(Milliseconds(*progress.p99)));
+  if (progress.failed > 0) text += fmt::format(", {} failed", Count(progress.failed));
+  return text;
+}
+
 std::string LevelText(const TextStyle& style, const LoadSummary& result, const LevelResult& level) {
   std::string text = fmt::format("{}\n", style.Bold(level.level.name));
   const auto spread = stats::Summarise(Throughputs(level));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text_style.h"
+#include "load/generator/generator.h"
 #include "load/session/load_result.h"
 
 namespace weir::load {
@@ -13,6 +14,8 @@ namespace weir::load {
 std::string PlanText(const TextStyle& style, const LoadSummary& result);
 // Returns notes on the length, and on levels whose requests wait for a connection.
 std::vector<std::string> PlanNotes(const LoadSummary& result, const std::vector<Level>& levels);
+// Returns the rate, the p99 and the failures so far, for a line of progress.
+std::string ProgressText(const Progress& progress);
 // Returns the figures of one level.
 std::string LevelText(const TextStyle& style, const LoadSummary& result, const LevelResult& level);
 // Returns all levels in one table.
