@@ -18,11 +18,11 @@ study: page
 question: Which batch and depth feed the accelerator?
 model: {model}
 data: {data}
-factors: {{batch: [1, 4, 8], in_flight: [2, 4]}}
+factors: {{batch: [1, 8], in_flight: [2, 4]}}
 fixed: {{architecture: in-process, engine: "emulated:base=2ms,per_item=0.2ms"}}
 waterfall: true
-repeats: 3
-trial: {{images: 240}}
+repeats: 2
+trial: {{images: 120}}
 targets: {{p99_ms: 40, price_per_hour: {{in-process: 1.0}}}}
 """
 VIEWS = {"wide-light": (1400, 1000, "light"), "narrow-light": (390, 844, "light"), "wide-dark": (1400, 1000, "dark"), "narrow-dark": (390, 844, "dark")}
