@@ -28,7 +28,7 @@ Section AnswerSection(const StudyResult& study);
 Section ComparedSection(const StudyResult& study);  // with another study, where there is one
 Section FiguresSection(const StudyResult& study);
 Section ConfigurationsSection(const StudyResult& study);
-Section TimeSection(const StudyResult& study);  // the waterfall and the bottlenecks
+Section TimeSection(const StudyResult& study);    // the waterfall and the bottlenecks
 Section PhasesSection(const StudyResult& study);  // empty where no phases ran beside the client
 Section LatencySection(const StudyResult& study);
 Section MemorySection(const StudyResult& study);

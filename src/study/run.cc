@@ -137,9 +137,8 @@ Result<Opened> OpenStudy(const std::string& path, const Header& header, Begin be
     return study;
   }
   if (begin == Begin::kNew) {
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: was begun before; --resume goes on with it, or give another folder", path));
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: was begun before; --resume goes on with it, or give another folder", path));
   }
   study.so_far = TRY_CONTEXT(ReadEntries(opened.contents), fmt::format("journal {}", path));
   TRY_STATUS(CheckSame(study.so_far.header, header));

@@ -25,7 +25,8 @@ Result<std::string> ServedConfig(const Setting& setting, const OtherServer& othe
 // share their bytes with the model's where the file system can.
 Result<std::string> MakeRepository(const std::string& parent, const Setting& setting,
                                    const model::Model& model);
-// Likewise, of all models of the other server's repository. A folder of it in which `parent` lies is left out.
+// Likewise, of all models of the other server's repository. A folder of it in which `parent` lies is left
+// out.
 Result<std::string> MakeRepository(const std::string& parent, const Setting& setting,
                                    const OtherServer& other);
 
