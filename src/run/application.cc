@@ -6,56 +6,20 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <deque>
 #include <filesystem>
 #include <span>
 #include <utility>
 #include <variant>
 
-#include "base/mutex.h"
 #include "base/thread.h"
 #include "dataset/set.h"
+#include "monitor/proc.h"
 #include "run/assembly.h"
 #include "run/encoded.h"
+#include "run/inbox.h"
 
 namespace weir::run {
 namespace {
-
-// The message to the thread that ranks and reports.
-struct BatchDone {
-  BatchPtr batch;
-  std::optional<size_t> alone;  // the place of the only picture that was sent; none: all
-  Result<infer::Response> response;
-  infer::Times times;
-  Instant answered;
-};
-struct Rejected {
-  int64_t index = 0;
-  image::Reject reject;
-};
-struct FeedDone {};  // a loader, or the feeder, has ended
-using Event = std::variant<BatchDone, Rejected, FeedDone>;
-
-class Inbox {
- public:
-  void Push(Event event) {
-    MutexLock lock(mutex_);
-    events_.push_back(std::move(event));
-    arrived_.NotifyOne();
-  }
-  Event Pop() {
-    MutexLock lock(mutex_);
-    while (events_.empty()) arrived_.Wait(mutex_);
-    Event event = std::move(events_.front());
-    events_.pop_front();
-    return event;
-  }
-
- private:
-  Mutex mutex_;
-  CondVar arrived_;
-  std::deque<Event> events_ GUARDED_BY(mutex_);
-};
 
 struct LoadCosts {
   Duration elapsed{};  // between taking up a picture and having it
@@ -73,18 +37,10 @@ Duration RunDelay() {
   return got == 2 ? Duration(delayed) : Duration{};
 }
 
-// Bytes that could be had without swapping; MemAvailable of the kernel, or nothing where it does not tell.
+// Bytes that could be had without swapping; nothing where the kernel does not tell.
 std::optional<uint64_t> AvailableMemory() {
-  std::FILE* file = std::fopen("/proc/meminfo", "re");
-  if (!file) return std::nullopt;
-  char line[256];
-  std::optional<uint64_t> bytes;
-  while (std::fgets(line, sizeof line, file)) {
-    unsigned long long kib = 0;
-    if (std::sscanf(line, "MemAvailable: %llu kB", &kib) == 1) bytes = kib * 1024;
-  }
-  std::fclose(file);
-  return bytes;
+  const auto memory = monitor::ParseMemoryInfo(monitor::ReadSmall("/proc/meminfo").value_or(""));
+  return memory ? std::optional(static_cast<uint64_t>(memory->available_bytes)) : std::nullopt;
 }
 
 }  // namespace
