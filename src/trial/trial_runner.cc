@@ -378,11 +378,6 @@ Result<results::TrialResult> TrialRunner::Play(const study::Trial& trial) {
   }
   const auto phases = TRY(StartPhases(setting, data, trial.seed));
   auto ran = Run(arguments, answers_file, setting, server ? &*server : nullptr);
-  if (phases) {
-    auto beside = phases->Stop();
-    if (ran && !beside) ran = std::unexpected(beside.error());
-    if (ran) ran->seen.beside = std::move(*beside);
-  }
   if (ran && !before.empty()) {
     ran->seen.server_urls = server->urls();
     ran->seen.server_answers = TRY(CountAtServers(*server, model.name));
@@ -394,6 +389,11 @@ Result<results::TrialResult> TrialRunner::Play(const study::Trial& trial) {
       ran->seen.responses = std::move(*responses);
     else
       ran->seen.responses_absent = responses.error().message;
+  }
+  if (phases) {
+    auto beside = phases->Stop();
+    if (ran && !beside) ran = std::unexpected(beside.error());
+    if (ran) ran->seen.beside = std::move(*beside);
   }
   if (server) {
     const Status ended = TakeDown(*std::exchange(server, std::nullopt), ran);
@@ -477,14 +477,22 @@ results::StudyProvenance::Paths TrialRunner::ResolvedPaths() const {
   return paths;
 }
 
+Status TrialRunner::CheckAble(const Setting& setting) {
+  const Status server = servers_.Check(setting);
+  if (!server) return Fail(server.error().code, fmt::format("{}: {}", kServer, server.error().message));
+  const Limits& limits = setting.limits;
+  if (limits.serve || limits.feed || limits.prepare) TRY(CpuLimit::Make("check", 1));
+  return {};
+}
+
 std::vector<TrialRunner::Inability> TrialRunner::FindInabilities() {
   std::vector<Inability> inabilities;
   for (const study::Configuration& configuration : design_.configurations) {
     const auto setting = SettingOf(configuration);
     if (!setting) continue;  // its trial says why
-    const Status able = servers_.Check(*setting);
+    const Status able = CheckAble(*setting);
     if (able || able.error().code != ErrorCode::kUnsupported) continue;
-    const std::string why = fmt::format("{}: {}", kServer, able.error().message);
+    const std::string why = able.error().message;
     const auto known = std::ranges::find(inabilities, why, &Inability::why);
     if (known != inabilities.end()) {
       known->configurations += 1;

@@ -94,6 +94,8 @@ class TrialRunner {
   // The phases of the setting, started; nothing where it has none. kInvalidArgument without data.
   Result<std::unique_ptr<PhasesBeside>> StartPhases(const Setting& setting,
                                                     const std::optional<DataSet>& data, uint64_t seed);
+  // Whether this machine can start the server of that setting, and set its limits. kUnsupported as Play.
+  Status CheckAble(const Setting& setting);
   Status CheckNothingIsLeft();
 
   const Options options_;
