@@ -30,11 +30,12 @@ Table KeptTable(const StudyResult::Phases& phases) {
 }
 
 std::string RecommendationOf(const StudyResult::Phases& phases) {
-  if (phases.recommended.empty()) return fmt::format("No limits are recommended: {}.", phases.why_not);
-  const std::string name =
-      phases.recommended == "none" ? "No limits" : fmt::format("The limits {}", phases.recommended);
-  return fmt::format("{} are recommended: the phase that loses most keeps {:.0f} % of its figure there.",
-                     name, 100 * phases.least_kept.value_or(0));
+  if (phases.recommended.empty()) return fmt::format("There is no recommendation: {}.", phases.why_not);
+  const std::string advice = phases.recommended == "none"
+                                 ? "Set no limits: without them"
+                                 : fmt::format("Set the limits {}: with them", phases.recommended);
+  return fmt::format("{} the phase that loses most keeps {:.0f} % of its figure.", advice,
+                     100 * phases.least_kept.value_or(0));
 }
 
 }  // namespace

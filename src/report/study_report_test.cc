@@ -284,7 +284,7 @@ TEST(PhasesSection, RecommendsLimitsAndShowsThePhasesBesideEachOther) {
       .least_kept = 0.5,
       .why_not = {}};
   const std::string text = TextOf(PhasesSection(result));
-  EXPECT_THAT(text, HasSubstr("The limits serve 1.0 are recommended: the phase that loses most keeps 50 %"));
+  EXPECT_THAT(text, HasSubstr("Set the limits serve 1.0: with them the phase that loses most keeps 50 %"));
   EXPECT_THAT(text, HasSubstr("| feed | serve 1.0 | samples/s | lower | 100 | 50 | 0.5 (0.4 to 0.6) |"));
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "stats/summary.h"
 #include "study/factor.h"
 
 namespace weir::study {
@@ -37,12 +38,9 @@ double RateOf(const Configuration& one) {
   return load.is_object() ? load.value("rate_per_s", 1e18) : 1e18;
 }
 
-std::optional<double> MeanOf(const Measured& measured, size_t configuration, const char* metric) {
-  const std::vector<double> values = measured.Values(configuration, metric);
-  if (values.empty()) return std::nullopt;
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
+double MeanOf(const Measured& measured, size_t configuration, const char* metric) {
+  const auto summary = stats::Summarise(measured.Values(configuration, metric));
+  return summary ? summary->mean : 0;
 }
 
 // The configuration in which a phase of `together` runs alone.
@@ -109,7 +107,7 @@ void Recommend(const Measured& measured, const AnalysisOptions& options, PhaseTa
 std::optional<PhaseTable> ComparePhases(const Design& design, const Measured& measured,
                                         const AnalysisOptions& options) {
   PhaseTable table;
-  size_t most = 0;  // phases beside the client, by the length of the level's words
+  size_t most = 0;  // length of the level that names the most phases
   for (const Configuration& one : design.configurations)
     if (BesideOf(one) != "none") most = std::max(most, BesideOf(one).size());
   if (most == 0) return std::nullopt;
@@ -125,8 +123,8 @@ std::optional<PhaseTable> ComparePhases(const Design& design, const Measured& me
       static_cast<Comparison&>(kept) = *std::move(compared);
       kept.phase = metric.phase;
       kept.limits = LevelText("limits", LimitsOf(together));
-      kept.alone = MeanOf(measured, *alone, metric.metric).value_or(0);
-      kept.together = MeanOf(measured, i, metric.metric).value_or(0);
+      kept.alone = MeanOf(measured, *alone, metric.metric);
+      kept.together = MeanOf(measured, i, metric.metric);
       table.kept.push_back(std::move(kept));
     }
   }
