@@ -278,10 +278,13 @@ class Planner {
     return {};
   }
 
-  static std::unexpected<Error> Missing(const std::string& name, const char* command) {
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{}: no profile has the capacity that it needs; measure it with {} FILE", name, command));
+  // The notes name the profiles that were passed over, so they belong to the reason.
+  std::unexpected<Error> Missing(const std::string& name, const char* command) const {
+    std::string passed_over;
+    for (const std::string& note : profiles_.notes) passed_over += fmt::format(" ({})", note);
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{}: no profile has the capacity that it needs{}; measure it with {} FILE", name,
+                            passed_over, command));
   }
 
   std::vector<std::string> Assumptions() const {

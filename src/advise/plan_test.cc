@@ -91,6 +91,9 @@ TEST(MakePlan, NamesTheMeasurementThatIsMissing) {
   const auto plan = MakePlan(SixteenGpus(), {});
   ASSERT_FALSE(plan);
   EXPECT_THAT(plan.error().message, HasSubstr("measure it with weir probe storage"));
+  Profiles spoiled;
+  spoiled.notes.push_back("bad.json is INVALID and was passed over");
+  EXPECT_THAT(MakePlan(SixteenGpus(), spoiled).error().message, HasSubstr("needs (bad.json is INVALID"));
   const auto inference = ParseWorkload("inference:\n  - {name: g, streams: 1, frame_bytes: 1, model: vgg}\n");
   const auto unknown = MakePlan(*inference, Measured());
   ASSERT_FALSE(unknown);

@@ -50,7 +50,7 @@ FeedCounters Since(FeedCounters now, const FeedCounters& before) {
 class Bench {
  public:
   Bench(Feed& feed, const BenchOptions& options, const Clock& clock)
-      : feed_(feed), options_(options), clock_(clock) {}
+      : feed_(feed), options_(options), clock_(clock), resumed_(feed.state().position > 0) {}
 
   Result<BenchFigures> Run(const std::stop_token& stop,
                            const std::function<void(double, int64_t)>& progress) {
@@ -106,7 +106,10 @@ class Bench {
 
   // Takes a batch, and gives whether an epoch ended with it.
   Result<bool> Take() {
-    const std::optional<Batch> batch = TRY(feed_.Next());
+    std::optional<Batch> batch = TRY(feed_.Next());
+    // A state may stand behind the last batch of its epoch. The end of that epoch belongs to the run before.
+    if (!batch && resumed_) batch = TRY(feed_.Next());
+    resumed_ = false;
     if (!batch) {
       if (options_.hash) figures_.hashes.push_back(hash_.Digest());
       hash_ = {};
@@ -149,6 +152,7 @@ class Bench {
   Feed& feed_;
   const BenchOptions& options_;
   const Clock& clock_;
+  bool resumed_;  // within an epoch, and nothing was taken yet
   Instant begin_ = Instant::max();
   BenchFigures figures_;
   EpochHash hash_;

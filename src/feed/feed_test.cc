@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/mutex.h"
+#include "feed/bench.h"
 #include "image/testing/pictures.h"
 
 namespace weir::feed {
@@ -195,6 +196,21 @@ TEST(Feed, SlicesTheRestForAnotherWorld) {
   ASSERT_EQ(rest.size(), 3u);
   EXPECT_EQ(rest[0].samples, all[3].samples);
   EXPECT_EQ(rest[2].samples, all[7].samples);
+}
+
+TEST(FeedBench, PlaysAWholeEpochFromTheEndOfOne) {
+  static const SteadyClock clock;
+  const auto feed = Open(std::make_shared<FakeSource>(64), Small(8));
+  FeedState state = feed->state();
+  state.epoch = 3;
+  state.position = 64;
+  ASSERT_TRUE(feed->SetState(state));
+  const auto figures =
+      RunBench(*feed, {.duration = {}, .epochs = 1, .hash = true}, clock, {}, [](double, int64_t) {});
+  ASSERT_TRUE(figures) << figures.error().message;
+  EXPECT_EQ(figures->counters.samples, 64);
+  EXPECT_EQ(figures->hashes.size(), 1u);
+  EXPECT_EQ(feed->state().epoch, 5);
 }
 
 TEST(Feed, RefusesAStateOfAnotherFeed) {
