@@ -63,9 +63,49 @@ def test_a_lost_host_is_named_and_the_run_is_invalid(weir, tmp_path):
         assert result["runs"] and result["hosts"][0]["samples_per_s"] > 0
 
 
+def until(condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("killed", ["agent", "probe"])
+def test_after_a_kill_the_set_is_removed_and_nothing_else(weir, tmp_path, killed):
+    """An agent removes the set as soon as the probe is gone; what a killed agent left is removed by the next probe."""
+    (tmp_path / "own.bin").write_bytes(b"x")
+    foreign = tmp_path / "weir-probe.0123456789abcdef.set"
+    (foreign / "d0000").mkdir(parents=True)
+    (foreign / "d0000/s00000000.bin").write_bytes(b"y")
+    foreign.with_suffix(".owner").write_text("weir probe storage\nhost elsewhere\nboot 1\npid 1\n")
+
+    def written():
+        return [folder for folder in tmp_path.glob("*.set") if folder != foreign and list(folder.glob("d0000/*"))]
+
+    with Agent() as first, Agent() as second:
+        with subprocess.Popen([conftest.PROGRAM, *map(str, HOSTS), tmp_path, "--samples", "2000", "--sample-bytes", "50000", "--max-rate", "5",
+                               "--hosts", f"{first.address},{second.address}"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            until(written)
+            left, = written()
+            (left / "d0000/notes.txt").write_text("of the user")
+            (first.process if killed == "agent" else process).kill()
+            said = process.communicate(timeout=30)[1]
+        if killed == "agent":
+            assert process.returncode == 1 and first.address.encode() in said, said
+            assert len(list(left.glob("d0000/s*"))) > 0
+            with Agent() as again:
+                done = weir.run(*HOSTS, tmp_path, "--samples", 20, "--sample-bytes", 1000, "--repeats", 1, "--steps", 20, "--limit-s", 1,
+                                "--hosts", f"{again.address},{second.address}", status=None)
+            assert done.returncode in (0, 3) and done.stderr.count(b" belongs to a probe on another host") == 1 and bytes(foreign) in done.stderr
+        until(lambda: not list(left.glob("d0000/s*")))
+    assert {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()} == {
+        "own.bin", f"{foreign.name}/d0000/s00000000.bin", f"{foreign.stem}.owner", f"{left.name}/d0000/notes.txt", f"{left.stem}.owner"}
+
+
 def test_hosts_refuse_what_one_host_has(weir, tmp_path):
-    for arguments, word in ((("--phase", "infer"), b"--phase"), (("--verify",), b"--verify"), (("--format", "tar"), b"--format")):
-        assert word in weir.run("probe", "storage", tmp_path, "--hosts", "127.0.0.1:9", *arguments, status=2).stderr
+    for arguments, word in ((("--phase", "infer"), b"--phase"), (("--verify",), b"--verify"), (("--format", "tar"), b"--format"), ((tmp_path,), b"PATH")):
+        said = weir.run("probe", "storage", tmp_path, "--hosts", "127.0.0.1:9", *arguments, status=2).stderr
+        assert word in said and b"one host" in said
     with Agent() as agent:
         missing = weir.run("probe", "storage", tmp_path / "missing", "--hosts", agent.address, status=None)
         assert missing.returncode != 0 and b"missing" in missing.stderr and agent.address.encode() in missing.stderr

@@ -13,6 +13,7 @@
 #include "cluster/cluster.h"
 #include "cluster/join.h"
 #include "probe/storage_agent.h"
+#include "probe/storage_owner.h"
 #include "synth/pictures.h"
 
 namespace weir::cli {
@@ -68,10 +69,11 @@ Result<probe::HostsReport> ProbeStorageOnHosts(const Arguments& arguments, const
   const cluster::JoinedAgents agents = TRY(JoinAndSay(flags.join, clock, console, stop));
   Json request{{kArguments, Json::array()}, {kBatch, profile.batch}, {kStep, profile.step.count()}};
   for (const std::string& argument : arguments) request[kArguments].push_back(EscapeBytes(argument));
-  const auto note_space = [&](uint64_t bytes, uint64_t free_bytes) {
+  const auto note_space = [&](const probe::SpaceThere& there) {
+    for (const std::string& folder : there.foreign) console.Note(probe::ForeignText(folder));
     console.Note(fmt::format("{} writes {} to {}, of {} free; removed at the end",
-                             agents.cluster->hosts().front().name, Size(static_cast<double>(bytes)),
-                             EscapeBytes(flags.paths.front()), Size(static_cast<double>(free_bytes))));
+                             agents.cluster->hosts().front().name, Size(static_cast<double>(there.bytes)),
+                             EscapeBytes(flags.paths.front()), Size(static_cast<double>(there.free_bytes))));
   };
   const Instant begin = clock.Now();
   auto report = probe::ProbeTrainingOnHosts(

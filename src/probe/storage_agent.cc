@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "dataset/hash.h"
 #include "probe/storage_host_part.h"
+#include "probe/storage_owner.h"
 
 namespace weir::probe {
 namespace {
@@ -81,11 +82,20 @@ template <typename F>
 void Describe(F& fields, Described<F, SpaceThere>& space) {
   fields("bytes", space.bytes);
   fields("free_bytes", space.free_bytes);
+  fields("foreign", space.foreign);
 }
 
-Json SpaceThere::ToJson() const { return FieldsToJson(*this); }
+Json SpaceThere::ToJson() const {
+  SpaceThere escaped = *this;
+  for (std::string& folder : escaped.foreign) folder = EscapeBytes(folder);
+  return FieldsToJson(escaped);
+}
 
-Result<SpaceThere> SpaceThere::FromJson(const Json& json) { return FieldsFromJson<SpaceThere>(json); }
+Result<SpaceThere> SpaceThere::FromJson(const Json& json) {
+  SpaceThere there = TRY(FieldsFromJson<SpaceThere>(json));
+  for (std::string& folder : there.foreign) folder = TRY(UnescapeBytes(folder));
+  return there;
+}
 
 Json SetThere::ToJson() const {
   return FieldsToJson(SetForm{.hash = hash,
@@ -147,10 +157,14 @@ void ClusterBarrier::Leave() {
 }
 
 Result<cluster::Message> StorageAgent::Space(const HostsPlan& plan, const cluster::CallContext& context) {
-  if (context.rank() != 0) return cluster::Message();
-  const SetNeeds needs = TRY(CheckSpace(plan.path, plan.made, SeedOf(plan)));
-  return cluster::Message{
-      .body = SpaceThere{.bytes = needs.bytes, .free_bytes = needs.space.free_bytes}.ToJson(), .block = ""};
+  SpaceThere there;
+  there.foreign = RemoveOrphans(plan.path, ReadHostIdentity()).foreign;
+  if (context.rank() == 0) {
+    const SetNeeds needs = TRY(CheckSpace(plan.path, plan.made, SeedOf(plan)));
+    there.bytes = needs.bytes;
+    there.free_bytes = needs.space.free_bytes;
+  }
+  return cluster::Message{.body = there.ToJson(), .block = ""};
 }
 
 Result<cluster::Message> StorageAgent::Make(const HostsPlan& plan, const cluster::CallContext& context) {

@@ -34,9 +34,10 @@ struct HostsPlan {
 
 inline constexpr char kSetFolder[] = "set_folder";  // of a written set, in an answer and a request
 
-// Bytes that rank 0 would write, and those that are free there.
+// The place of a set that is to be written, as one host sees it.
 struct SpaceThere {
-  uint64_t bytes = 0, free_bytes = 0;
+  uint64_t bytes = 0, free_bytes = 0;  // that rank 0 would write, and that are free there; else 0
+  std::vector<std::string> foreign;    // folders of probes on other hosts, or before a restart
 
   Json ToJson() const;
   static Result<SpaceThere> FromJson(const Json& json);  // kCorrupt names the key
@@ -78,7 +79,7 @@ class StorageAgent {
  public:
   explicit StorageAgent(const Clock& clock) : clock_(clock) {}
 
-  // Rank 0's answer has the bytes that Make writes and those that are free; the others' is empty.
+  // Removes what killed agents of this host left below the path. The answer is a SpaceThere.
   static Result<cluster::Message> Space(const HostsPlan& plan, const cluster::CallContext& context);
   // Rank 0 writes the set; its answer names the folder.
   Result<cluster::Message> Make(const HostsPlan& plan, const cluster::CallContext& context);

@@ -109,7 +109,7 @@ TEST(StorageAgent, OfARankThatDoesNotPlayAnswersAtOnce) {
   EXPECT_TRUE(answer->body.empty());
   const auto space = StorageAgent::Space(MemoryPlan(), host);
   ASSERT_TRUE(space);
-  EXPECT_TRUE(space->body.empty());
+  EXPECT_EQ(SpaceThere::FromJson(space->body)->bytes, 0U);
 }
 
 }  // namespace

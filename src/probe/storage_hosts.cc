@@ -26,8 +26,14 @@ cluster::Message MessageOf(Json body) { return {.body = std::move(body), .block 
 Result<std::string> MakeOnHosts(cluster::Cluster& hosts, const Json& request, const NoteSpace& note_space,
                                 const std::stop_token& stop) {
   const auto space = TRY(hosts.CallAll(kStorageSpace, MessageOf(request), stop));
-  const SpaceThere there = TRY(SpaceThere::FromJson(space.front().body));
-  note_space(there.bytes, there.free_bytes);
+  SpaceThere there = TRY(SpaceThere::FromJson(space.front().body));
+  for (const cluster::Message& answer : space) {
+    const SpaceThere other = TRY(SpaceThere::FromJson(answer.body));
+    std::erase_if(there.foreign, [&](const auto& folder) {
+      return std::ranges::find(other.foreign, folder) == other.foreign.end();
+    });
+  }
+  note_space(there);
   const auto made = TRY(hosts.CallAll(kStorageMake, MessageOf(request), stop));
   return GetString(made.front().body, kSetFolder);
 }

@@ -37,9 +37,8 @@ struct HostsReport {
   std::string lost;  // empty: no host is
 };
 
-// Called with the bytes that rank 0 writes and those that are free there, before the first of them is
-// written.
-using NoteSpace = std::function<void(uint64_t bytes, uint64_t free_bytes)>;
+// Called before rank 0 writes the first byte. The foreign folders are those that no host takes for its own.
+using NoteSpace = std::function<void(const SpaceThere& there)>;
 
 // Measures the rate with each number of hosts, then searches the number of accelerators of each host that is
 // fed. `request` goes with every call that makes a HostsPlan of it. A lost host ends the probe with what was

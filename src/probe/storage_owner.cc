@@ -176,4 +176,11 @@ Orphans RemoveOrphans(const std::string& path, const HostIdentity& self) {
   return orphans;
 }
 
+std::string ForeignText(const std::string& folder) {
+  return fmt::format(
+      "{} belongs to a probe on another host, or before a restart; remove it and its .owner "
+      "file if that probe has ended",
+      EscapeBytes(folder));
+}
+
 }  // namespace weir::probe

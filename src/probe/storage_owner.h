@@ -58,5 +58,7 @@ struct Orphans {
 // Removes the sets below `path` whose tag names `self` and whose lock nobody holds. Files that the probe did
 // not make stay, and the folder with them. Never follows links.
 Orphans RemoveOrphans(const std::string& path, const HostIdentity& self);
+// Says of a foreign folder who may remove it.
+std::string ForeignText(const std::string& folder);
 
 }  // namespace weir::probe

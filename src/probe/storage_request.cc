@@ -151,11 +151,12 @@ Status CheckHostsRequest(const StorageRequest& request) {
   const auto refuse = [](const char* flag, const char* why) {
     return Fail(ErrorCode::kInvalidArgument, fmt::format("{} goes with one host: {}", flag, why));
   };
-  if (request.phase != "train") return refuse("--phase", "several hosts have --phase train");
+  if (request.phase != "train") return refuse("--phase", "several hosts have --phase train only");
   if (request.paths.size() > 1) return refuse("a second PATH", "name the storage that all hosts mount");
   if (request.made.format != SetFormat::kFiles)
     return refuse("--format", "leave it out, or read shards by --set and --record-bytes");
-  if (request.verify) return refuse("--verify", "checksums stay with the host that wrote the set");
+  if (request.verify)
+    return refuse("--verify", "leave it out; the checksums stay with the host that wrote the set");
   return {};
 }
 

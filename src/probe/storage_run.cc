@@ -21,10 +21,7 @@ namespace {
 // Names folders that a probe on another host, or before a restart, has left.
 void NoteForeign(const StorageHooks& hooks, const std::string& path) {
   for (const std::string& folder : RemoveOrphans(path, ReadHostIdentity()).foreign)
-    hooks.note(
-        fmt::format("{} belongs to a probe on another host, or before a restart; remove it and its "
-                    ".owner file if that probe has ended",
-                    EscapeBytes(folder)));
+    hooks.note(ForeignText(folder));
 }
 
 void NoteWrites(const StorageHooks& hooks, const std::string& path, const SetNeeds& needs) {
