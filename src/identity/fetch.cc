@@ -23,7 +23,7 @@ uint64_t SlotBytes(const SegmentLayout& layout) { return (layout.stride + 2 * kP
 
 Status ViewRow(const Segment& segment, uint64_t row, const std::byte* record, size_t request,
                const RowFetcher::Visit& visit) {
-  const auto view = ParseRecord(record, segment.layout());
+  const auto view = ParseRecord(record, row, segment.layout());
   if (!view) return Context(fmt::format("{}: row {}", segment.path(), row), view.error());
   visit(request, *view);
   return {};

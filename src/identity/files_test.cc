@@ -1,4 +1,6 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <cmath>
 #include <fstream>
@@ -51,6 +53,20 @@ TEST(Manifest, ComesBackAndEveryFlipIsFound) {
   }
   manifest.logs = {3};
   EXPECT_FALSE(ParseManifest(FormatManifest(manifest)));  // a file cannot be a log and a sealed file
+}
+
+TEST(Manifest, OfAnOlderVersionIsRefusedWithTheRemedy) {
+  Manifest manifest;
+  manifest.dimension = 512;
+  std::string text = FormatManifest(manifest);
+  text = text.substr(0, text.find('\n'));
+  const std::string now = "weir identities 2";
+  text.replace(text.find(now), now.size(), "weir identities 1");
+  const auto parsed =
+      ParseManifest(fmt::format("{}\n{:016x}\n", text, XXH3_64bits(text.data(), text.size())));
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().code, ErrorCode::kUnsupported);
+  EXPECT_TRUE(parsed.error().message.contains("version 1")) << parsed.error().message;
 }
 
 TEST(Threshold, IsTheScoreThatTheShareOfStrangersReaches) {

@@ -6,16 +6,18 @@
 #include <algorithm>
 
 #include "base/fields.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "identity/code.h"
 
 namespace weir::identity {
 namespace {
 
-constexpr std::string_view kFormat = "weir identities 1";
+constexpr std::string_view kName = "weir identities ", kVersion = "2";
 constexpr size_t kMostFiles = 10'000;
 
 struct ManifestText {
-  std::string format{kFormat};
+  std::string format = fmt::format("{}{}", kName, kVersion);
   Manifest manifest;
 };
 
@@ -75,7 +77,7 @@ uint64_t OwnerOf(const Manifest& manifest) {
 }
 
 std::string FormatManifest(const Manifest& manifest) {
-  const std::string text = DumpJson(FieldsToJson(ManifestText{std::string(kFormat), manifest}));
+  const std::string text = DumpJson(FieldsToJson(ManifestText{.manifest = manifest}));
   return fmt::format("{}\n{:016x}\n", text, Checksum(text));
 }
 
@@ -85,9 +87,19 @@ Result<Manifest> ParseManifest(std::string_view text) {
   if (line == std::string_view::npos || text.substr(line + 1) != fmt::format("{:016x}\n", Checksum(body)))
     return Fail(ErrorCode::kCorrupt, "the checksum is wrong: restore the folder from a copy");
   ManifestText parsed = TRY(FieldsFromJson<ManifestText>(TRY(ParseJson(body))));
-  if (parsed.format != kFormat || !InRange(parsed.manifest))
-    return Fail(ErrorCode::kCorrupt, "not an index of this version");
+  if (!parsed.format.starts_with(kName)) return Fail(ErrorCode::kCorrupt, "not an index of identities");
+  if (const auto version = std::string_view(parsed.format).substr(kName.size()); version != kVersion)
+    return OtherVersion(version, kVersion);
+  if (!InRange(parsed.manifest)) return Fail(ErrorCode::kCorrupt, "a value is out of range");
   return std::move(parsed.manifest);
+}
+
+std::unexpected<Error> OtherVersion(std::string_view found, std::string_view known) {
+  return Fail(
+      ErrorCode::kUnsupported,
+      fmt::format("identities of version {}, and this program reads version {}: build the index again, "
+                  "from a `weir identities export` of the program that made it",
+                  CutToOneLine(EscapeForTerminal(found), 20), known));
 }
 
 std::string ManifestPath(const std::string& folder) { return folder + "/index.json"; }

@@ -36,7 +36,9 @@ uint64_t OwnerOf(const Manifest& manifest);
 std::string FormatManifest(const Manifest& manifest);
 // Returns the path of the manifest of the index in `folder`.
 std::string ManifestPath(const std::string& folder);
-// kCorrupt for a wrong checksum, and for values out of range.
+// Returns kUnsupported: a file of version `found`, where this program reads `known`.
+std::unexpected<Error> OtherVersion(std::string_view found, std::string_view known);
+// kCorrupt for a wrong checksum and for values out of range, kUnsupported for another version.
 Result<Manifest> ParseManifest(std::string_view text);
 
 }  // namespace weir::identity

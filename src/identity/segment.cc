@@ -15,15 +15,16 @@
 
 #include "base/mutex.h"
 #include "base/text.h"
+#include "identity/manifest.h"
 
 namespace weir::identity {
 namespace {
 
 constexpr uint64_t kPage = 4096, kBlock = uint64_t{1} << 20, kMostRows = uint64_t{1} << 40;
-constexpr char kMagic[8] = {'W', 'E', 'I', 'R', 'I', 'D', '0', '1'};
+constexpr std::string_view kMagic = "WEIRID", kVersion = "02";
 
 struct Header {
-  char magic[8];
+  char magic[6], version[2];
   uint32_t dimension, bits;
   uint64_t rows, slots;
   uint32_t lists, name_bytes;
@@ -43,14 +44,19 @@ std::unexpected<Error> Corrupt(std::string what) {
   return Fail(ErrorCode::kCorrupt, std::move(what) + ": restore the folder from a copy, or build it again");
 }
 
-void WriteRecord(const RowView& row, const SegmentLayout& layout, std::byte* record) {
+// The row number is added, so that a record in the place of another never passes.
+uint32_t RecordChecksum(const std::byte* record, uint64_t number, const SegmentLayout& layout) {
+  return static_cast<uint32_t>(Checksum({record, layout.stride - size_t{4}}) + number);
+}
+
+void WriteRecord(const RowView& row, uint64_t number, const SegmentLayout& layout, std::byte* record) {
   std::memset(record, 0, layout.stride);
   std::memcpy(record, row.values, layout.dimension);
   std::memcpy(record + layout.dimension, &row.scale, sizeof(row.scale));
   const auto length = static_cast<uint8_t>(row.name.size());
   std::memcpy(record + layout.dimension + 4, &length, 1);
   std::memcpy(record + layout.dimension + 5, row.name.data(), row.name.size());
-  const auto check = static_cast<uint32_t>(Checksum({record, layout.stride - 4}));
+  const uint32_t check = RecordChecksum(record, number, layout);
   std::memcpy(record + layout.stride - 4, &check, sizeof(check));
 }
 
@@ -104,11 +110,11 @@ ResidentMemory::~ResidentMemory() {
   if (data_ != nullptr) ::munmap(data_, size_);
 }
 
-Result<RowView> ParseRecord(const std::byte* record, const SegmentLayout& layout) {
+Result<RowView> ParseRecord(const std::byte* record, uint64_t number, const SegmentLayout& layout) {
   uint32_t check;
   std::memcpy(&check, record + layout.stride - 4, sizeof(check));
-  if (check != static_cast<uint32_t>(Checksum({record, layout.stride - size_t{4}})))
-    return Corrupt("the checksum of a row is wrong");
+  if (check != RecordChecksum(record, number, layout))
+    return Corrupt("its checksum is wrong, or the record is another row's");
   RowView row;
   row.values = reinterpret_cast<const int8_t*>(record);
   std::memcpy(&row.scale, record + layout.dimension, sizeof(row.scale));
@@ -130,11 +136,14 @@ Status Segment::Load(const Reader& read, uint64_t file_bytes, uint64_t owner) {
   TRY_STATUS(read(0, page));
   Header header;
   std::memcpy(&header, page.data(), sizeof(header));
-  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) return Corrupt("not a file of identities");
+  if (std::string_view(header.magic, sizeof(header.magic)) != kMagic)
+    return Corrupt("not a file of identities");
   uint64_t check;
   std::memcpy(&check, page.data() + kPage - 8, sizeof(check));
   if (check != Checksum(std::span(page).first(kPage - 8)))
     return Corrupt("the checksum of the header is wrong");
+  if (const std::string_view version(header.version, sizeof(header.version)); version != kVersion)
+    return OtherVersion(version, kVersion);
   const bool known_bits = header.bits == 1 || header.bits == 2 || header.bits == 4;
   if (header.dimension == 0 || header.dimension > kMaxDimension || !known_bits || header.lists == 0 ||
       header.rows > kMostRows || header.name_bytes > kMaxName || header.slots % kGroup != 0 ||
@@ -256,7 +265,7 @@ ScanJob Segment::Job(size_t list, uint32_t segment) const {
 
 Result<RowView> Segment::Row(uint64_t row) const {
   CHECK(row < layout_.rows);
-  return TRY_CONTEXT(ParseRecord(record(row), layout_), fmt::format("{}: row {}", path_, row));
+  return TRY_CONTEXT(ParseRecord(record(row), row, layout_), fmt::format("{}: row {}", path_, row));
 }
 
 std::optional<uint32_t> Segment::ListOf(uint64_t row, const void* lists) const {
@@ -365,7 +374,7 @@ Status WriteSegment(const std::string& path, const SegmentPlan& plan, Disk& disk
         uint8_t* const group = codes + slot / kGroup * kGroup * code.columns() + BytePlace(slot % kGroup);
         for (size_t c = 0; c < bytes.size(); ++c) group[c * kGroup] = bytes[c];
         records.resize(records.size() + layout.stride);
-        WriteRecord(*row, layout, records.data() + records.size() - layout.stride);
+        WriteRecord(*row, at, layout, records.data() + records.size() - layout.stride);
         if (records.size() >= kBlock && !flush()) return;
       }
     }
@@ -381,7 +390,8 @@ Status WriteSegment(const std::string& path, const SegmentPlan& plan, Disk& disk
   }
   TRY_STATUS(disk.Write(fd, beside, std::as_bytes(std::span(table)), layout.checksums));
   Header header{};
-  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  kMagic.copy(header.magic, sizeof(header.magic));
+  kVersion.copy(header.version, sizeof(header.version));
   header.dimension = static_cast<uint32_t>(layout.dimension);
   header.bits = static_cast<uint32_t>(layout.bits);
   header.rows = rows;

@@ -33,7 +33,7 @@ enum class RowAccess {
 //   the header, in a page of its own with a checksum
 //   resident sections: begins of lists (u64), centres (int8), their scales (f32), factors (f32), codes
 //   records of rows, `stride` bytes each: values (int8), scale (f32), length of the name (u8), the name,
-//   zeros, and a checksum (u32) of the bytes before it;
+//   zeros, and a checksum (u32) of the bytes before it and of the row's number;
 //   checksums (u64) of the resident sections, one for each MiB.
 // Rows lie in the order of their lists. Factors and codes have slots for whole groups of 32 rows of each
 // list. Numbers are little endian; checksums are XXH3.
@@ -71,8 +71,8 @@ class ResidentMemory {
   size_t size_ = 0;
 };
 
-// Returns the row of a record. kCorrupt where its checksum or the length of its name is wrong.
-Result<RowView> ParseRecord(const std::byte* record, const SegmentLayout& layout);
+// Returns the row of a record. kCorrupt where it is damaged or not of row `number`.
+Result<RowView> ParseRecord(const std::byte* record, uint64_t number, const SegmentLayout& layout);
 
 // An open file. Threads: any.
 class Segment final : public RowSource {
@@ -82,7 +82,8 @@ class Segment final : public RowSource {
     uint64_t owner = 0;  // a hash of the index's model and dimension, which the file must have
   };
   // Checks the header, the sizes, and the checksums of the resident sections; rows are checked when they are
-  // read. kCorrupt says which is wrong; kUnsupported where the file system has no O_DIRECT.
+  // read. kCorrupt says which is wrong; kUnsupported for a file of another version, and where the file system
+  // has no O_DIRECT.
   static Result<std::shared_ptr<const Segment>> Open(const std::string& path, const Options& options);
   // The same for a file that lies in memory, which is copied.
   static Result<std::shared_ptr<const Segment>> FromBytes(std::span<const std::byte> bytes, uint64_t owner);

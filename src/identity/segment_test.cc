@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cstring>
@@ -78,6 +79,35 @@ TEST(Segment, EveryWrongSizeIsFound) {
     ASSERT_FALSE(ReadAll(sealed.bytes.substr(0, size), sealed.owner)) << "cut to " << size;
   for (const size_t more : {1U, 7U, 8U, 4096U, 100'000U})
     EXPECT_FALSE(ReadAll(sealed.bytes + std::string(more, '\0'), sealed.owner)) << more << " bytes more";
+}
+
+TEST(Segment, TwoRecordsThatChangePlacesAreFound) {
+  const Sealed sealed = MakeSealed();
+  const auto layout =
+      Segment::FromBytes(std::as_bytes(std::span(sealed.bytes)), sealed.owner).value()->layout();
+  const auto record = [&](std::string& bytes, uint64_t row) {
+    return bytes.begin() + static_cast<ptrdiff_t>(layout.records + row * layout.stride);
+  };
+  for (uint64_t other = 1; other < layout.rows; ++other) {
+    std::string swapped = sealed.bytes;
+    std::swap_ranges(record(swapped, 0), record(swapped, 1), record(swapped, other));
+    const Status read = ReadAll(swapped, sealed.owner);
+    ASSERT_FALSE(read) << other;
+    EXPECT_EQ(read.error().code, ErrorCode::kCorrupt) << read.error().message;
+  }
+}
+
+TEST(Segment, OfAnOlderVersionIsRefusedWithTheRemedy) {
+  Sealed sealed = MakeSealed();
+  constexpr size_t kVersionAt = 7, kHeaderChecksumAt = 4096 - 8;
+  sealed.bytes[kVersionAt] = '1';
+  const uint64_t check = XXH3_64bits(sealed.bytes.data(), kHeaderChecksumAt);
+  std::memcpy(sealed.bytes.data() + kHeaderChecksumAt, &check, sizeof(check));
+  const Status read = ReadAll(sealed.bytes, sealed.owner);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, ErrorCode::kUnsupported);
+  EXPECT_TRUE(read.error().message.contains("version 01")) << read.error().message;
+  EXPECT_TRUE(read.error().message.contains("build the index again")) << read.error().message;
 }
 
 TEST(Segment, SectionsThatChangePlacesAreFound) {
