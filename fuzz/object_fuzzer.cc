@@ -1,4 +1,4 @@
-// Answers of a store: XML, ranges, profiles and names of objects are values or refusals, and what was
+// Answers of a store: heads, XML, ranges, profiles and names of objects are values or refusals, and what was
 // accepted holds.
 #include <cstddef>
 #include <cstdint>
@@ -7,12 +7,16 @@
 #include "base/error.h"
 #include "object/aws_config.h"
 #include "object/content_range.h"
+#include "object/plain_connection.h"
 #include "object/url.h"
 #include "object/xml.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace weir;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto head = object::ParseAnswerHead(text)) {
+    CHECK(head->status >= 200 && head->status < 1000 && head->headers.contains("content-length"));
+  }
   if (const auto texts = object::ParseXml(text)) {
     for (const auto& [path, contents] : *texts) CHECK(!path.empty() && contents.size() <= size);
   }

@@ -78,6 +78,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.flush()
             self.connection.close()
 
+    def answer_in_chunks(self, status, body, headers):
+        self.send_response(status)
+        for name, value in {**headers, "Transfer-Encoding": "chunked"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        for part in (body[:1000], body[1000:], b""):  # each picture has more than 1,000 bytes
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+
     def fail(self, status, code):
         self.answer(status, f"<?xml version='1.0'?><Error><Code>{code}</Code></Error>".encode(), {"Content-Type": "application/xml"})
 
@@ -92,6 +100,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         action = store.fault(number, self.command, self.path) if store.fault else None
         if action == "503":
             return self.fail(503, "SlowDown")
+        if action and action.startswith("/"):
+            return self.answer(302, b"moved", {"Location": action})
         path, _, query = self.path.partition("?")
         bucket, _, key = urllib.parse.unquote_to_bytes(path[1:]).partition(b"/")
         bucket = bucket.decode()
@@ -121,7 +131,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             total, contents = len(contents), contents[first : last + 1]
             headers["Content-Range"] = f"bytes {first}-{first + len(contents) - 1}/{total}"
             status = store.range_status
-        return self.answer(status, contents, headers, cut=action == "cut")
+        if action == "chunked":
+            return self.answer_in_chunks(status, contents, headers)
+        self.answer(status, contents, headers, cut=action == "cut")
+        if action == "close":  # without having said so
+            self.close_connection = True
 
     def do_on_head(self, store, bucket, key, query, body, action):
         contents, etag = store.objects.get((bucket, key), (None, None))
@@ -178,7 +192,7 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
 
 class S3Server:
-    """`fault(number, method, path)` gives None, "503", "cut", "change" (the object, before it is read) or "join" (a failure in a 200)."""
+    """`fault(number, method, path)` gives None, "503", "cut", "chunked", "close" (after a whole answer), "change" (the object, before it is read), "join" (a failure in a 200) or a Location."""
 
     def __init__(self, signed=True):
         self.lock, self.objects, self.uploads, self.requests = threading.Lock(), {}, {}, []

@@ -137,6 +137,16 @@ def test_failures_lose_double_and_mix_nothing(weir, s3, store, pictures, recipe,
     assert contents(tmp_path / "stormy") == contents(tmp_path / "calm")
 
 
+@pytest.mark.parametrize("fault", ["chunked", "close"])
+def test_answers_of_every_form_give_the_same_set(s3, store, pictures, recipe, tmp_path, fault):
+    fill(store, pictures)
+    s3.run("prepare", "s3://bucket/photos", "--recipe", recipe, "-o", tmp_path / "calm")
+    # Every third, so that connections that carried whole answers meet the other kind.
+    store.fault = lambda number, method, path: fault if ".jpg" in path and number % 3 == 0 else None
+    result = s3.json("prepare", "s3://bucket/photos", "--recipe", recipe, "-o", tmp_path / "set")
+    assert result["images"] == len(pictures) and contents(tmp_path / "set") == contents(tmp_path / "calm")
+
+
 def test_a_store_that_gives_an_object_no_more_loses_nothing(s3, store, pictures, recipe, tmp_path):
     fill(store, pictures[:20])
     s3.run("prepare", "s3://bucket/photos", "--recipe", recipe, "-o", tmp_path / "calm")
@@ -244,6 +254,10 @@ def test_a_picture_of_a_web_server(weir, pictures, tmp_path):
         assert weir.json("prepare", f"{server.url}/files/a.jpg", "-o", tmp_path / "set")["images"] == 1
         server.gives_ranges = False
         assert weir.json("prepare", f"{server.url}/files/a.jpg", "-o", tmp_path / "plain")["images"] == 1
+        server.fault = lambda number, method, path: "/files/a.jpg" if path.endswith("moved.jpg") else None
+        assert weir.json("prepare", f"{server.url}/files/moved.jpg", "-o", tmp_path / "moved")["images"] == 1
+        server.fault = lambda number, method, path: "/files/round.jpg"
+        assert "redirect" in weir.run("prepare", f"{server.url}/files/round.jpg", "-o", tmp_path / "round", status=1).stderr.decode()
 
 
 @pytest.mark.timing

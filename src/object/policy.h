@@ -31,10 +31,10 @@ struct BackoffOptions {
 // ("full jitter", AWS Architecture Blog 2015).
 Duration Backoff(const BackoffOptions& options, int number, Random& random);
 
-// When a request has taken longer than 95 % of the last ones, a second one is sent and the first response
-// counts (Dean and Barroso 2013, "The Tail at Scale"). At most 5 % of the requests are sent twice. No second
-// one is sent before twice the median: where all take about as long, it would gain nothing and cost the link
-// its bytes.
+// When nothing has come for longer than 95 % of the last requests took, a second one is sent and the first
+// response counts (Dean and Barroso 2013, "The Tail at Scale"). At most 5 % of the requests are sent twice.
+// No second one is sent before twice the median: where all take about as long, it would gain nothing and cost
+// the link its bytes.
 class HedgePolicy {
  public:
   static constexpr double kQuantile = 0.95, kShare = 0.05;

@@ -90,9 +90,8 @@ Instant RequestLoop::Step() {
     if (found == open_.end()) continue;
     if (timer == Timer::kRetry) {
       waiting_.push_front(id);
-    } else if (found->second.attempts.size() == 1 && hedge_.TakeHedge()) {
-      ++counts_.hedges;
-      Send(id, true);
+    } else {
+      HedgeIfQuiet(id, now);
     }
   }
   while (!waiting_.empty() && in_flight_ < depth_.limit()) {
@@ -101,6 +100,21 @@ Instant RequestLoop::Step() {
     if (open_.contains(id)) Send(id, false);
   }
   return timers_.empty() ? now + kIdle : timers_.begin()->first;
+}
+
+// While bytes come, a second request would only take its share of the link from the first.
+void RequestLoop::HedgeIfQuiet(uint64_t id, Instant now) {
+  const Open& open = open_.at(id);
+  const auto delay = hedge_.Delay();
+  if (open.attempts.size() != 1 || !delay) return;
+  const Attempt& attempt = open.attempts.begin()->second;
+  const Instant quiet_since = transport_.LastBytes(attempt.transfer).value_or(attempt.sent);
+  if (now - quiet_since < *delay) {
+    timers_.insert({quiet_since + *delay, {id, Timer::kHedge}});
+  } else if (hedge_.TakeHedge()) {
+    ++counts_.hedges;
+    Send(id, true);
+  }
 }
 
 void RequestLoop::Send(uint64_t id, bool is_hedge) {

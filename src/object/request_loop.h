@@ -102,6 +102,7 @@ class RequestLoop {
   enum class Timer { kRetry, kHedge };
 
   void Send(uint64_t id, bool is_hedge);
+  void HedgeIfQuiet(uint64_t id, Instant now);
   void Ended(uint64_t id, uint64_t attempt, TransportResult result);
   void RetryOrFail(uint64_t id, Error error, bool may_pass, std::optional<Duration> at_least);
   void Finish(uint64_t id, Result<Response> result);

@@ -160,6 +160,25 @@ TEST_F(RequestLoopTest, ASecondRequestGoesOutWhenTheFirstIsSlowAndTheFirstRespon
   EXPECT_EQ(loop.counts().hedges_won, 1);
 }
 
+TEST_F(RequestLoopTest, NoSecondRequestGoesOutWhileBytesOfTheFirstCome) {
+  for (int i = 0; i < 64; ++i) {
+    Get("a");
+    clock.Advance(10ms);
+    transport.Answer(200, "old");
+    loop.Step();
+  }
+  Get("large");
+  for (int i = 0; i < 10; ++i) {
+    transport.last_bytes = clock.Now();
+    Pass(15ms);
+    EXPECT_EQ(transport.open(), 1U) << i;
+  }
+  Pass(4ms);
+  EXPECT_EQ(transport.open(), 1U);
+  Pass(2ms);
+  EXPECT_EQ(transport.open(), 2U) << "nothing has come for 21 ms";
+}
+
 TEST_F(RequestLoopTest, AFailureOfOneOfTwoRequestsWaitsForTheOther) {
   for (int i = 0; i < 64; ++i) {
     Get("a");

@@ -5,6 +5,7 @@
 #include <expected>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ class Transport {
   // Begins a transfer. `done` is called by a later Drive, never by Start; not at all after Cancel.
   virtual uint64_t Start(HttpRequest request, Done done) = 0;
   virtual void Cancel(uint64_t transfer) = 0;
+  // Returns when bytes of the response last came; nullopt: none have. REQUIRES: it has not ended.
+  virtual std::optional<Instant> LastBytes(uint64_t transfer) const = 0;
   // Moves transfers on and calls what is done; returns when something was, at `until`, or after Wake.
   virtual void Drive(Instant until) = 0;
   // From any thread: ends the Drive under way, or the next one.

@@ -23,6 +23,7 @@ class FakeTransport final : public Transport {
     open_.erase(transfer);
     ++cancelled;
   }
+  std::optional<Instant> LastBytes(uint64_t) const override { return last_bytes; }
   void Drive(Instant) override {}
   void Wake() override {}
 
@@ -43,6 +44,7 @@ class FakeTransport final : public Transport {
   std::vector<HttpRequest> requests;  // all, in their order
   size_t most_open = 0;
   int cancelled = 0;
+  std::optional<Instant> last_bytes;  // of every transfer
 
  private:
   std::map<uint64_t, std::pair<HttpRequest, Done>> open_;
