@@ -77,8 +77,8 @@ StorageProbeResult::TrainRun ToResult(const TrainRun& run) {
                                       .bytes_asked = run.train.reads.bytes,
                                       .machine = ToResult(run.machine)};
   for (const auto& [cached, asked] : run.train.epochs)
-    result.cached_share_by_epoch.push_back(
-        asked > 0 ? static_cast<double>(cached) / static_cast<double>(asked) : 0);
+    if (asked > 0)
+      result.cached_share_by_epoch.push_back(static_cast<double>(cached) / static_cast<double>(asked));
   return result;
 }
 

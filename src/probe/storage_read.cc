@@ -23,6 +23,8 @@ namespace weir::probe {
 namespace {
 
 constexpr size_t kAlignment = 4096;
+// One of so many reads of a warm set asks for its cached part: it costs 3 % of a read of 115 KB.
+constexpr uint64_t kWarmAsked = 8;
 
 struct FreeMemory {
   void operator()(void* memory) const { std::free(memory); }
@@ -67,7 +69,8 @@ class PoolReader final : public SampleReader {
     }
     moments.opened = clock_.Now();
     // The kernel reads ahead in a shard, so what lies in the page cache says nothing about one record.
-    moments.asked_cache = sample.place != StorageSample::Place::kSequence;
+    moments.asked_cache =
+        sample.place != StorageSample::Place::kSequence && (options_.cold || warm_reads_++ % kWarmAsked == 0);
     if (moments.asked_cache) moments.cached_bytes = CachedBytes(fd, sample);
     if (opened.valid() && sample.place == StorageSample::Place::kRecord)
       ::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
@@ -142,6 +145,7 @@ class PoolReader final : public SampleReader {
   const Buffer buffer_;
   OpenFiles files_;
   uint64_t lead_ = 0;  // bytes in the buffer before the sample
+  uint64_t warm_reads_ = 0;
 };
 
 // Infinitely fast storage: copies from memory that lies outside the caches. The harness's own ceiling.

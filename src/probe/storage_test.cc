@@ -211,6 +211,23 @@ TEST_F(SetOnDisk, UnwrittenExtentsAndHolesAreSeen) {
   EXPECT_EQ(*unwritten, 1U << 20);
 }
 
+TEST_F(SetOnDisk, AWarmSetIsAskedForItsCachedPartBySomeReads) {
+  const SteadyClock clock;
+  const StorageSample sample{.path = folder_.path() + "/file", .bytes = 5};
+  ASSERT_TRUE(WriteFileWhole(sample.path, "bytes"));
+  for (const bool cold : {true, false}) {
+    const auto reader = SampleReader::Make({.cold = cold, .most_bytes = 5}, clock);
+    ASSERT_TRUE(reader);
+    int asked = 0;
+    for (int i = 0; i < 16; ++i) {
+      const auto read = (*reader)->Read(sample);
+      ASSERT_TRUE(read);
+      asked += read->asked_cache ? 1 : 0;
+    }
+    EXPECT_EQ(asked, cold ? 16 : 2);
+  }
+}
+
 // Reads at once; names given fail.
 class FakeReader final : public SampleReader {
  public:

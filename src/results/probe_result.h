@@ -116,7 +116,7 @@ struct StorageProbeResult {
     int64_t steps = 0;
     double wall_s = 0;
     int64_t errors = 0;
-    std::vector<double> cached_share_by_epoch;
+    std::vector<double> cached_share_by_epoch;  // of the epochs in which some read asked
     uint64_t bytes_asked = 0;
     ProbeMachine machine;  // in JSON its keys stand beside the others, as below
     bool operator==(const TrainRun&) const = default;
