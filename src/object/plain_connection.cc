@@ -13,6 +13,7 @@ namespace weir::object {
 namespace {
 
 constexpr size_t kMostHead = 16 << 10;
+constexpr size_t kRoom = 4 << 10;  // of a read of the head: what comes behind it is copied
 constexpr std::string_view kScheme = "http://", kEndOfHead = "\r\n\r\n";
 
 bool IsOfHost(char c) {
@@ -130,7 +131,7 @@ std::optional<PlainConnection::Progress> PlainConnection::TakeHead() {
 }
 
 PlainConnection::Progress PlainConnection::Read() {
-  std::array<char, kMostHead> room;
+  std::array<char, kRoom> room;
   for (;;) {
     char* const to = has_head_ ? reinterpret_cast<char*>(body_.mutable_data()) + filled_ : room.data();
     const size_t wanted = has_head_ ? body_.size() - filled_ : room.size();
