@@ -5,7 +5,6 @@
 #include <openssl/sha.h>
 #include <openssl/ssl.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -149,10 +148,9 @@ Status TlsSession::Write(std::string_view text) {
 }
 
 std::string TlsSession::TakeOutput() {
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(state_->out, &data);
-  std::string bytes(data, static_cast<size_t>(std::max(0L, size)));
-  BIO_reset(state_->out);
+  // Read, not reset: BIO_reset clears the memory of the largest message so far.
+  std::string bytes(BIO_ctrl_pending(state_->out), '\0');
+  if (!bytes.empty()) BIO_read(state_->out, bytes.data(), static_cast<int>(bytes.size()));
   return bytes;
 }
 
