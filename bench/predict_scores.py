@@ -83,7 +83,16 @@ def kind_of(row):
     return tuple(row.get(column, "") for column in ("network", "accuracy_target_pct", "scenario", "throughput_unit"))
 
 
-def predict(program, data, name, cell, rows_file, rows, left_out, seed):
+def rows_file_of(name):
+    return re.search(r"^rows: (\S+)", (SPECS / f"{name}.yaml").read_text(encoding="utf-8"), re.M).group(1)
+
+
+def read_rows(data, name):
+    with open(data / rows_file_of(name), newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def predict(program, data, name, cell, rows, left_out, seed, estimator="auto"):
     """Pairs of a left-out row and its answer, and the CPU seconds of the fit."""
     about, work = SETS[name], WORK / name
     work.mkdir(parents=True, exist_ok=True)
@@ -91,12 +100,12 @@ def predict(program, data, name, cell, rows_file, rows, left_out, seed):
     gpus, kinds = {row["gpu"] for row in fit}, {kind_of(row) for row in fit}
     asked = [row for row in rows if left_out(row) and not row.get("flag") and row[about["target"]] and (cell != "count" or row["gpu"] in gpus)
              and (not name.startswith("mlperf") or kind_of(row) in kinds)]
-    write(work / rows_file, fit, list(rows[0]))
+    write(work / rows_file_of(name), fit, list(rows[0]))
     for table in ("hardware.csv", "networks.csv"):
         shutil.copyfile(data / table, work / table)
     before = os.times()
-    subprocess.run([program, "fit", SPECS / f"{name}.yaml", "--data-dir", work, "-o", work / "fit.json", "--seed", str(seed)], check=True,
-                   capture_output=True)
+    subprocess.run([program, "fit", SPECS / f"{name}.yaml", "--data-dir", work, "-o", work / "fit.json", "--seed", str(seed),
+                    "--estimator", estimator], check=True, capture_output=True)
     seconds = os.times().children_user - before.children_user
     write(work / "asked.csv", asked, [column for column in rows[0] if not TARGET_IN_OTHER_FORM.search(column)])
     subprocess.run([program, "predict", work / "fit.json", "--in", work / "asked.csv", "--out", work / "answered.csv"], check=True, capture_output=True)
@@ -149,9 +158,7 @@ def text(values):
 
 
 def measure(asked, name):
-    rows_file = re.search(r"^rows: (\S+)", (SPECS / f"{name}.yaml").read_text(), re.M).group(1)
-    with open(asked.data / rows_file, newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(asked.data, name)
     scores, seconds = collections.defaultdict(list), collections.defaultdict(list)
     counts = {}
     for seed in range(1, asked.seeds + 1):
@@ -159,7 +166,7 @@ def measure(asked, name):
         for cell, left_out in cells_of(rows, SETS[name], asked.how, seed):
             if asked.cells and cell not in asked.cells:
                 continue
-            pairs, spent = predict(asked.program, asked.data, name, cell, rows_file, rows, left_out, seed)
+            pairs, spent = predict(asked.program, asked.data, name, cell, rows, left_out, seed)
             pooled[cell] += pairs
             seconds[cell].append(spent)
         for cell, pairs in pooled.items():

@@ -160,13 +160,14 @@ def test_copies_under_another_machine_are_found(weir, tmp_path):
     assert [finding["rows"] for finding in result["findings"] if finding["fault"] == "duplicate"] == [["copy1"], ["copy2"], ["copy3"]]
 
 
-def test_an_ablation_scores_the_mixture_without_each_kind(weir, made_predictor, tmp_path):
+def test_an_estimator_is_a_mixture_of_the_candidates_it_names(weir, made_predictor, tmp_path):
     folder = made_predictor.parent
     spec = tmp_path / "inside.yaml"
     spec.write_text((folder / "made.yaml").read_text().replace("splits: [inside, hardware]", "splits: [inside]"))
-    result = weir.json("fit", spec, "--data-dir", folder, "-o", tmp_path / "p.json", "--ablation")
-    without = {one["without"] for one in result["splits"][0]["ablation"]}
-    assert {"", "physical", "trees", "neighbours"} <= without
+    result = weir.json("fit", spec, "--data-dir", folder, "-o", tmp_path / "p.json", "--estimator", "trees,physical")
+    assert {one["candidate"] for one in result["splits"][0]["candidates"]} == {"physical", "trees"}
+    assert result["estimator"] == "trees,physical"
+    weir.run("fit", spec, "--data-dir", folder, "-o", tmp_path / "p.json", "--estimator", "oracle", status=2)
 
 
 STUDY = """

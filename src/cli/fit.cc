@@ -31,9 +31,10 @@ std::optional<int> ParseFlags(const Arguments& arguments, predict::FitRequest& w
       "--html", w.html,
       "a page on how well it does, with a learning curve; for several SPECs the folder of the pages");
   flags.Switch("--check", w.check, "only read and check the rows: what is wrong with which");
-  flags.Switch("--ablation", w.fit.ablation, "also score the method without each of its parts");
-  flags.Choice("--estimator", w.fit.estimator, predict::EstimatorNames(),
-               "auto: the mixture that does best on rows left out");
+  flags.Parsed("--estimator", w.fit.candidates, predict::ParseEstimator,
+               "the candidates of the mixture, joined by commas: physical, trees, neighbours, "
+               "neighbours-common, lr-sfs, lr-sfs-relative; auto: all but lr-sfs",
+               "auto");
   flags.Integer64("--seed", w.fit.seed, 0, INT64_MAX, "the same seed gives the same file");
   flags.Integer("--threads", w.fit.threads, 0, 4096, "0: one a core; the result does not depend on it");
   flags.Text("--json", w.json, "write scores and findings as JSON to this file; - for standard output");

@@ -47,7 +47,7 @@ class Job : public testing::Test {
 };
 
 TEST_F(Job, FitsFilesAndTellsHowWell) {
-  const auto job = Fit({.fit = {.estimator = "physical"}, .learning_curve = true});
+  const auto job = Fit({.fit = {.candidates = {"physical"}}, .learning_curve = true});
   ASSERT_TRUE(job.has_value()) << job.error().message;
   EXPECT_EQ(job->result.rows, 216);
   EXPECT_EQ(job->predictor.rows(), 216);
@@ -154,7 +154,7 @@ TEST_F(Job, ATypoOfTheSpecIsNamedWithItsKey) {
 }
 
 TEST_F(Job, SaysHowAFileOfRowsWasAnswered) {
-  auto job = Fit({.fit = {.estimator = "physical"}});
+  auto job = Fit({.fit = {.candidates = {"physical"}}});
   ASSERT_TRUE(job.has_value()) << job.error().message;
   const auto predictions = job->predictor.Predict(
       Table(*ParseCsv("row_id,gpu,network,batch,gpu_count\na,gpu-a,small,8,1\nb,gpu-new,small,8,1\n"
@@ -203,7 +203,7 @@ TEST_F(Job, AFewRunsOnHardwareNeverSeenCorrectIt) {
   set_.rows = Slowed(
       set_.rows,
       {{"gpu-a", 0.6}, {"gpu-b", 1.5}, {"gpu-c", 0.7}, {"gpu-d", 1.4}, {"gpu-e", 0.8}, {"gpu-f", 1.3}});
-  auto job = Fit({.fit = {.estimator = "physical"}});
+  auto job = Fit({.fit = {.candidates = {"physical"}}});
   ASSERT_TRUE(job.has_value()) << job.error().message;
   Predictor& predictor = job->predictor;
   const auto before = *predictor.Predict(AskedOfCalibrated());
@@ -226,7 +226,7 @@ TEST_F(Job, AFewRunsOnHardwareNeverSeenCorrectIt) {
 }
 
 TEST_F(Job, RunsAreNotUsedIfTheyDidNotHelpInCrossValidation) {
-  auto job = Fit({.fit = {.estimator = "physical"}});
+  auto job = Fit({.fit = {.candidates = {"physical"}}});
   ASSERT_TRUE(job.has_value()) << job.error().message;
   const auto before = *job->predictor.Predict(AskedOfCalibrated());
   const auto said = job->predictor.Calibrate(RunsOnNewHardware(1));
@@ -236,7 +236,7 @@ TEST_F(Job, RunsAreNotUsedIfTheyDidNotHelpInCrossValidation) {
 }
 
 TEST_F(Job, RunsThatAreFartherOffThanAnyOtherHardwaresAreUsedAllTheSame) {
-  auto job = Fit({.fit = {.estimator = "physical"}});
+  auto job = Fit({.fit = {.candidates = {"physical"}}});
   ASSERT_TRUE(job.has_value()) << job.error().message;
   const auto before = *job->predictor.Predict(AskedOfCalibrated());
   const auto said = job->predictor.Calibrate(RunsOnNewHardware(1.6));

@@ -30,21 +30,23 @@ struct Prediction {
 };
 
 struct FitOptions {
-  std::string estimator = "auto";  // or the name of one kind of candidate
+  std::vector<std::string> candidates;  // of the mixture; empty: all but linear regression
   uint64_t seed = 1;
   int threads = 1;
-  bool ablation = false;  // also score the mixture without each part of the method
   std::function<void(const std::string& what, int64_t done, int64_t total)>
       progress;  // called from any thread; may be empty
 };
 
-// Returns the names that FitOptions::estimator may have.
-std::vector<std::string> EstimatorNames();
+// Parses "auto", or names of candidates joined by commas. Returns kInvalidArgument for another name.
+Result<std::vector<std::string>> ParseEstimator(std::string_view text);
+// Returns the text that ParseEstimator takes.
+std::string EstimatorText(std::span<const std::string> candidates);
 
 // Immutable once fitted, so thread-safe.
 class Predictor {
  public:
-  // Fits rows that can be used. Returns kInvalidArgument for fewer than 20 rows or an unknown estimator.
+  // Fits rows that can be used. Returns kInvalidArgument for fewer than 20 rows. REQUIRES: candidates as
+  // ParseEstimator gives them.
   static Result<Predictor> Fit(Spec spec, Facts facts, std::vector<Row> rows, const FitOptions& options);
 
   // Returns one answer for each row, in order. A bad row does not affect the others. Returns kInvalidArgument

@@ -32,6 +32,7 @@ constexpr double kCoverage = 0.88, kCoverageOfNew = 0.9;
 constexpr double kFewCounts = 0.4;
 constexpr size_t kFewestRows = 20;
 constexpr size_t kMostSamples = 4000;  // of a cross-validation
+constexpr std::string_view kAuto = "auto";
 
 // Returns a key that is the same for recipes that give the same estimator from all rows.
 std::string KeyOf(const Recipe& recipe) {
@@ -41,8 +42,24 @@ std::string KeyOf(const Recipe& recipe) {
 
 }  // namespace
 
-std::vector<std::string> EstimatorNames() {
-  return {"auto", "lr-sfs", "lr-sfs-relative", "physical", "trees", "neighbours"};
+Result<std::vector<std::string>> ParseEstimator(std::string_view text) {
+  std::vector<std::string> candidates;
+  if (text == kAuto) return candidates;
+  const std::vector<std::string> known = CandidateNames();
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    candidates.emplace_back(text.substr(begin, end - begin));
+    if (!Contains(known, candidates.back()))
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("there is no estimator \"{}\"; known: {}, or some of {}, joined by commas",
+                              candidates.back(), kAuto, fmt::join(known, ", ")));
+    begin = end + 1;
+  }
+  return candidates;
+}
+
+std::string EstimatorText(std::span<const std::string> candidates) {
+  return candidates.empty() ? std::string(kAuto) : fmt::format("{}", fmt::join(candidates, ","));
 }
 
 int Predictor::Want(const Recipe& recipe, const std::string& key) {
@@ -72,7 +89,7 @@ Status Predictor::FitWanted(const FitOptions& options) {
 std::vector<Recipe> Predictor::RecipesFor(Split split, const std::vector<Fold>& folds,
                                           const FitOptions& options, Seed seed) const {
   const Groups groups = KnowsGroups(data_->rows, folds) ? Groups::kOwn : Groups::kCommon;
-  std::vector<Recipe> recipes = Candidates(split, data_->rows.size(), groups, options.estimator);
+  std::vector<Recipe> recipes = Candidates(split, data_->rows.size(), groups, options.candidates);
   // The first have common weights where there are groups: what those leave shows which rows are alike.
   // Weights of each group leave too little to tell.
   const auto neighbours = std::ranges::find(recipes, true, &Recipe::neighbours);
@@ -99,7 +116,7 @@ Status Predictor::LearnModel(Split split, const std::vector<Fold>& folds, const 
   }
   const std::vector<int> parts = PartsOf(validation);
   const CrossValidateOptions choose{.threads = options.threads, .seed = seed.Stream("mixture")};
-  validation.weights = ChooseMixture(validation, [](const Recipe&) { return true; }, parts, choose);
+  validation.weights = ChooseMixture(validation, parts, choose);
 
   Model model{.split = split};
   if (split == Split::kCount) model.reach = Reach(data_->rows, folds);
@@ -117,7 +134,6 @@ Status Predictor::LearnModel(Split split, const std::vector<Fold>& folds, const 
     model.mixture.emplace_back(Want(recipe, key), validation.weights[r]);
   }
   TRY_STATUS(LearnSpread(validation, parts, model, scored, seed.Stream("spread")));
-  if (options.ablation) scored.ablation = Ablate(validation, parts, choose);
   AddScores(validation, scored);
   known_.LearnNewWords(*data_, split, folds);
   splits_.push_back(std::move(scored));
@@ -213,7 +229,8 @@ void Predictor::Borrow(Split split) {
     models_.push_back(std::move(model));
     return;
   }
-  const Recipe recipe = Candidates(split, data_->rows.size(), Groups::kOwn, "physical").front();
+  const std::vector<std::string> physical = {"physical"};
+  const Recipe recipe = Candidates(split, data_->rows.size(), Groups::kOwn, physical).front();
   model.mixture.emplace_back(Want(recipe, KeyOf(recipe)), 1.0);
   model.spread = Spread::Constant(BorrowedHalfWidth());
   models_.push_back(std::move(model));
@@ -235,11 +252,6 @@ Status Predictor::LearnModels(const FitOptions& options) {
 }
 
 Result<Predictor> Predictor::Fit(Spec spec, Facts facts, std::vector<Row> rows, const FitOptions& options) {
-  if (!Contains(EstimatorNames(), options.estimator)) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("there is no estimator \"{}\"; known: {}", options.estimator,
-                            fmt::join(EstimatorNames(), ", ")));
-  }
   if (rows.size() < kFewestRows) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("a fit needs {} usable rows, there are {}", kFewestRows, rows.size()));
@@ -249,7 +261,7 @@ Result<Predictor> Predictor::Fit(Spec spec, Facts facts, std::vector<Row> rows, 
   predictor.facts_ = std::move(facts);
   predictor.known_ = Applicability::Learn(*predictor.data_, predictor.facts_, FindKinks(*predictor.data_));
   predictor.seed_ = options.seed;
-  predictor.estimator_ = options.estimator;
+  predictor.estimator_ = EstimatorText(options.candidates);
   TRY_STATUS(predictor.LearnModels(options));
   return predictor;
 }

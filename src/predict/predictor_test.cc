@@ -206,7 +206,8 @@ TEST_F(KeptPredictor, IsKeptInAFile) {
 
 TEST(Predictor, LinearEstimatorsAreLinearAndSayTheirTerms) {
   const Spec spec = MadeSpec();
-  const auto predictor = Predictor::Fit(spec, MakeFacts(), Rows(spec), {.estimator = "lr-sfs", .threads = 2});
+  const auto predictor =
+      Predictor::Fit(spec, MakeFacts(), Rows(spec), {.candidates = {"lr-sfs"}, .threads = 2});
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
   EXPECT_LT(predictor->splits().front().score.log_mean_percent, 8);
   EXPECT_THAT(predictor->Explain(), HasSubstr("small|: time_ms = "));
@@ -215,7 +216,8 @@ TEST(Predictor, LinearEstimatorsAreLinearAndSayTheirTerms) {
 
 TEST(Predictor, ADamagedLinearFileIsRefused) {
   const Spec spec = MadeSpec();
-  const auto predictor = Predictor::Fit(spec, MakeFacts(), Rows(spec), {.estimator = "lr-sfs", .threads = 2});
+  const auto predictor =
+      Predictor::Fit(spec, MakeFacts(), Rows(spec), {.candidates = {"lr-sfs"}, .threads = 2});
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
   const std::string saved = predictor->Save();
   ExpectRefusalOrAnswers(saved);
@@ -235,7 +237,7 @@ TEST(Predictor, ASplitWithoutCrossValidationBorrowsAnInterval) {
   text.replace(terms, text.find('\n', terms) - terms, "terms: {step: 1 / batch}\nsplits: [hardware]");
   const Spec spec = *ParseSpec(text);
   const auto predictor =
-      Predictor::Fit(spec, MakeFacts(), Rows(spec), {.estimator = "physical", .threads = 2});
+      Predictor::Fit(spec, MakeFacts(), Rows(spec), {.candidates = {"physical"}, .threads = 2});
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
   const auto& physical = predictor->splits().front().candidates.front();
   ASSERT_EQ(physical.name, "physical");
@@ -253,7 +255,8 @@ TEST(Predictor, FewCountsContinueWithTheMixtureOfRowsInside) {
   for (Row& row : Rows(spec)) {
     if (row.devices <= 2) rows.push_back(std::move(row));
   }
-  const auto predictor = Predictor::Fit(spec, MakeFacts(), rows, {.estimator = "neighbours", .threads = 2});
+  const auto predictor =
+      Predictor::Fit(spec, MakeFacts(), rows, {.candidates = {"neighbours"}, .threads = 2});
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
   double p90 = 0;
   for (const auto& split : predictor->splits()) {
@@ -303,23 +306,29 @@ TEST(Predictor, OneGroupLeftOutSaysNothingOfAnother) {
 }
 
 TEST(Candidates, OfAnEstimatorAreItsOwnKindOnly) {
-  const auto names = [](std::string_view estimator) {
+  const auto names = [](const char* estimator, Groups groups = Groups::kOwn) {
     std::vector<std::string> list;
-    for (const Recipe& recipe : Candidates(Split::kCount, 100, Groups::kOwn, estimator))
+    for (const Recipe& recipe : Candidates(Split::kCount, 100, groups, *ParseEstimator(estimator)))
       list.push_back(recipe.name);
     return list;
   };
   EXPECT_THAT(names("trees"), testing::ElementsAre("trees"));
-  EXPECT_THAT(names("neighbours"), testing::ElementsAre("neighbours"));
   EXPECT_THAT(names("lr-sfs"), testing::ElementsAre("lr-sfs"));
-  EXPECT_THAT(names("auto"), testing::Not(testing::Contains(HasSubstr("lr-sfs"))));
+  EXPECT_THAT(names("neighbours,trees"), testing::ElementsAre("trees", "neighbours"));
+  EXPECT_THAT(names("auto"), testing::ElementsAre("physical", "trees", "neighbours-common", "neighbours"));
+  EXPECT_THAT(names("auto", Groups::kCommon), testing::ElementsAre("physical", "trees", "neighbours"));
+  EXPECT_THAT(names("neighbours-common", Groups::kCommon), testing::ElementsAre("neighbours-common"));
 }
 
-TEST(Predictor, RefusesTooFewRowsAndUnknownEstimators) {
+TEST(ParseEstimator, RefusesUnknownNames) {
+  for (const char* text : {"oracle", "trees,oracle", "trees,", ""})
+    EXPECT_THAT(ParseEstimator(text).error().message, HasSubstr("there is no estimator")) << text;
+  for (const char* text : {"auto", "trees,physical"}) EXPECT_EQ(EstimatorText(*ParseEstimator(text)), text);
+}
+
+TEST(Predictor, RefusesTooFewRows) {
   const Spec spec = MadeSpec();
   std::vector<Row> rows = Rows(spec);
-  EXPECT_THAT(Predictor::Fit(spec, MakeFacts(), rows, {.estimator = "oracle"}).error().message,
-              HasSubstr("\"oracle\""));
   rows.resize(5);
   EXPECT_THAT(Predictor::Fit(spec, MakeFacts(), rows, {}).error().message, HasSubstr("there are 5"));
 }

@@ -76,8 +76,6 @@ std::string FitText(const FitResult& fit) {
     for (const auto& [score, name, weight] : split.candidates)
       text += fmt::format("{}   {}\n", ScoreText("", "  " + name, score),
                           weight > 0 ? fmt::format("{:.2f}", weight) : "");
-    for (const auto& [score, without] : split.ablation)
-      text += ScoreText("", without.empty() ? "  nested: all" : "  nested: no " + without, score) + "\n";
   }
   return text;
 }

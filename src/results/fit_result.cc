@@ -21,12 +21,6 @@ void Describe(F& fields, Described<F, FitResult::Candidate>& candidate) {
 }
 
 template <typename F>
-void Describe(F& fields, Described<F, FitResult::Ablation>& ablation) {
-  Describe(fields, ablation.score);
-  fields("without", ablation.without);
-}
-
-template <typename F>
 void Describe(F& fields, Described<F, FitResult::Group>& group) {
   Describe(fields, group.score);
   fields("group", group.name);
@@ -58,7 +52,6 @@ void Describe(F& fields, Described<F, FitResult::Split>& split) {
   fields("interval_coverage_percent", split.interval_coverage_percent);
   fields("interval_half_width_percent", split.interval_half_width_percent);
   fields("interval_score_of_constant", split.interval_score_of_constant);
-  fields.Unless("ablation", split.ablation);
   fields("candidates", split.candidates);
   fields("by_hardware", split.by_hardware);
   fields("by_network", split.by_network);

@@ -28,11 +28,6 @@ struct FitResult {
     double weight = 0;  // in the mixture
     bool operator==(const Candidate&) const = default;
   };
-  struct Ablation {
-    FitScore score;
-    std::string without;  // a kind of candidate; empty: all are there
-    bool operator==(const Ablation&) const = default;
-  };
   struct Group {
     FitScore score;
     std::string name;
@@ -60,7 +55,6 @@ struct FitResult {
     std::string name;
     double interval_coverage_percent = 0, interval_half_width_percent = 0;
     double interval_score_of_constant = 1;
-    std::vector<Ablation> ablation;  // empty: absent
     std::vector<Candidate> candidates;
     std::optional<std::vector<Group>> by_hardware, by_network, by_devices;
     std::optional<std::vector<ProfilePoint>> profile;

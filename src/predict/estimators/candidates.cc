@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "predict/table/contains.h"
+
 namespace weir::predict {
 namespace {
 
@@ -13,7 +15,11 @@ constexpr size_t kFew = 6000;  // rows up to which slow learning is worth its ti
 
 }  // namespace
 
-std::vector<Recipe> Candidates(Split split, size_t rows, Groups groups, std::string_view estimator) {
+std::vector<std::string> CandidateNames() {
+  return {"physical", "trees", "neighbours", "neighbours-common", "lr-sfs", "lr-sfs-relative"};
+}
+
+std::vector<Recipe> Candidates(Split split, size_t rows, Groups groups, std::span<const std::string> names) {
   const bool inside = split == Split::kInside, even = split == Split::kHardware;
   const Physical::Options common{.pull = kNoGroups, .even = even},
       own{.pull = groups == Groups::kCommon ? kNoGroups : (inside ? kPullInside : kPull),
@@ -27,14 +33,16 @@ std::vector<Recipe> Candidates(Split split, size_t rows, Groups groups, std::str
       {.name = "trees", .physical = common, .trees = true, .tree = deep},
       {.name = "lr-sfs", .base = Recipe::Base::kLinear},
       {.name = "lr-sfs-relative", .base = Recipe::Base::kLinear, .linear = {.relative = true}},
+      // The part that groups have in common, corrected by neighbours of any group.
+      {.name = "neighbours-common", .physical = common, .neighbours = true},
+      {.name = "neighbours", .physical = own, .neighbours = true},
   };
-  // The part that groups have in common, corrected by neighbours of any group.
-  if (groups == Groups::kOwn)
-    recipes.push_back({.name = "neighbours-common", .physical = common, .neighbours = true});
-  recipes.push_back({.name = "neighbours", .physical = own, .neighbours = true});
   std::erase_if(recipes, [&](const Recipe& recipe) {
-    return estimator == "auto" ? recipe.base == Recipe::Base::kLinear : recipe.name != estimator;
+    return names.empty() ? recipe.base == Recipe::Base::kLinear : !Contains(names, recipe.name);
   });
+  // Without weights of groups both are the same.
+  if (groups == Groups::kCommon && Contains(recipes, "neighbours", &Recipe::name))
+    std::erase_if(recipes, [](const Recipe& recipe) { return recipe.name == "neighbours-common"; });
   return recipes;
 }
 

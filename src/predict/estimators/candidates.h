@@ -1,7 +1,8 @@
 // The candidates of the mixture.
 #pragma once
 
-#include <string_view>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "predict/estimators/estimator.h"
@@ -13,8 +14,11 @@ namespace weir::predict {
 // group would leave the corrections nothing to learn.
 enum class Groups { kOwn, kCommon };
 
-// Returns the candidates for a split of so many rows that belong to `estimator`: "auto" for all but linear
-// regression, or one kind. The caller tunes the kernel of neighbours.
-std::vector<Recipe> Candidates(Split split, size_t rows, Groups groups, std::string_view estimator);
+// Returns the names of all candidates.
+std::vector<std::string> CandidateNames();
+
+// Returns the candidates called `names` for a split of so many rows; all but linear regression if there are
+// no names. The caller tunes the kernel of neighbours. REQUIRES: names of CandidateNames.
+std::vector<Recipe> Candidates(Split split, size_t rows, Groups groups, std::span<const std::string> names);
 
 }  // namespace weir::predict

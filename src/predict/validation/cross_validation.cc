@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "predict/parallel.h"
-#include "predict/table/contains.h"
 #include "stats/median.h"
 
 namespace weir::predict {
@@ -19,7 +18,6 @@ constexpr int kMostPicks = 24;
 constexpr int kDraws = 20;
 constexpr double kLeastWeight = 0.04;  // a candidate with less is not worth its time
 constexpr double kMostError = 50;      // of a logarithm
-constexpr int kFewestParts = 4;
 
 double Quantile(std::vector<double>& values, double p) {
   const auto rank = static_cast<std::ptrdiff_t>(p * static_cast<double>(values.size() - 1) + 0.5);
@@ -38,9 +36,7 @@ std::string GroupOf(const Row& row, Split split, size_t fold) {
 }
 
 // Returns the mixture of least loss; each sample counts as its `importance`.
-std::vector<double> ChooseFor(const CrossValidation& validation,
-                              const std::function<bool(const Recipe&)>& allowed,
-                              std::span<const double> importance) {
+std::vector<double> ChooseFor(const CrossValidation& validation, std::span<const double> importance) {
   const size_t recipes = validation.recipes.size(), samples = validation.measured.size();
   std::vector<double> counts(recipes, 0.0), sum(samples, 0.0), trial(samples);
   double best = std::numeric_limits<double>::infinity();
@@ -48,7 +44,6 @@ std::vector<double> ChooseFor(const CrossValidation& validation,
     std::optional<size_t> next;
     double least = best * 0.999;
     for (size_t r = 0; r < recipes; ++r) {
-      if (!allowed(validation.recipes[r])) continue;
       for (size_t i = 0; i < samples; ++i) trial[i] = (sum[i] + validation.predicted[r][i]) / picks;
       const double loss = LossOf(trial, validation.measured, importance);
       if (loss < least || (picks == 1 && !next)) {
@@ -65,6 +60,16 @@ std::vector<double> ChooseFor(const CrossValidation& validation,
   for (const double count : counts) total += count;
   for (double& count : counts) count /= std::max(total, 1.0);
   return counts;
+}
+
+// Draws the weight of each part.
+std::vector<double> DrawImportance(const CrossValidation& validation, std::span<const int> parts, Seed seed) {
+  Random random = seed.MakeRandom();
+  std::vector<double> drawn(parts.empty() ? 0 : static_cast<size_t>(std::ranges::max(parts)) + 1);
+  for (double& one : drawn) one = -std::log1p(-random.Uniform());
+  std::vector<double> importance = validation.importance;
+  for (size_t i = 0; i < importance.size(); ++i) importance[i] *= drawn[static_cast<size_t>(parts[i])];
+  return importance;
 }
 
 }  // namespace
@@ -146,37 +151,13 @@ Result<CrossValidation> CrossValidate(const Data& data, Split split, const std::
   return validation;
 }
 
-namespace {
-
-// Returns 1 for the candidate of least loss.
-std::vector<double> BestAlone(const CrossValidation& validation) {
-  std::vector<double> weights(validation.recipes.size(), 0.0), losses;
-  for (const auto& predicted : validation.predicted)
-    losses.push_back(LossOf(predicted, validation.measured, validation.importance));
-  weights[static_cast<size_t>(std::ranges::min_element(losses) - losses.begin())] = 1;
-  return weights;
-}
-
-// Draws the weight of each part.
-std::vector<double> DrawImportance(const CrossValidation& validation, std::span<const int> parts, Seed seed) {
-  Random random = seed.MakeRandom();
-  std::vector<double> drawn(parts.empty() ? 0 : static_cast<size_t>(std::ranges::max(parts)) + 1);
-  for (double& one : drawn) one = -std::log1p(-random.Uniform());
-  std::vector<double> importance = validation.importance;
-  for (size_t i = 0; i < importance.size(); ++i) importance[i] *= drawn[static_cast<size_t>(parts[i])];
-  return importance;
-}
-
-}  // namespace
-
-std::vector<double> ChooseMixture(const CrossValidation& validation,
-                                  const std::function<bool(const Recipe&)>& allowed,
-                                  std::span<const int> parts, const CrossValidateOptions& options) {
+std::vector<double> ChooseMixture(const CrossValidation& validation, std::span<const int> parts,
+                                  const CrossValidateOptions& options) {
   std::vector<std::vector<double>> draws(kDraws);
   ForEach(kDraws, options.threads, [&](int64_t draw) {
     const auto importance =
         DrawImportance(validation, parts, options.seed.Stream(static_cast<uint64_t>(draw)));
-    draws[static_cast<size_t>(draw)] = ChooseFor(validation, allowed, importance);
+    draws[static_cast<size_t>(draw)] = ChooseFor(validation, importance);
   });
   std::vector<double> weights(validation.recipes.size(), 0.0);
   for (const auto& draw : draws) {
@@ -189,46 +170,6 @@ std::vector<double> ChooseMixture(const CrossValidation& validation,
   }
   for (double& weight : weights) weight /= total;
   return weights;
-}
-
-std::vector<results::FitResult::Ablation> Ablate(const CrossValidation& validation,
-                                                 std::span<const int> parts,
-                                                 const CrossValidateOptions& options) {
-  std::vector<results::FitResult::Ablation> ablations;
-  if (parts.empty() || std::ranges::max(parts) + 1 < kFewestParts || validation.recipes.size() < 2)
-    return ablations;
-  using Choose = std::function<std::vector<double>(const CrossValidation&)>;
-  std::vector<std::pair<std::string, Choose>> ways;
-  const auto mixture_of = [&](std::string without, const std::function<bool(const Recipe&)>& allowed) {
-    ways.emplace_back(std::move(without), [&parts, &options, allowed](const CrossValidation& half) {
-      return ChooseMixture(half, allowed, parts, options);
-    });
-  };
-  mixture_of("", [](const Recipe&) { return true; });
-  for (const Recipe& left_out : validation.recipes)
-    mixture_of(left_out.name, [name = left_out.name](const Recipe& recipe) { return recipe.name != name; });
-  if (Contains(validation.recipes, true, &Recipe::neighbours))
-    mixture_of("any neighbours", [](const Recipe& recipe) { return !recipe.neighbours; });
-  ways.emplace_back("a mixture", [](const CrossValidation& half) { return BestAlone(half); });
-  ways.emplace_back("draws", [](const CrossValidation& half) {
-    return ChooseFor(half, [](const Recipe&) { return true; }, half.importance);
-  });
-  for (const auto& [without, choose] : ways) {
-    std::vector<double> mixture(validation.measured.size());
-    for (const int half : {0, 1}) {
-      CrossValidation other = validation;
-      for (size_t i = 0; i < parts.size(); ++i) {
-        if (parts[i] % 2 == half) other.importance[i] = 0;
-      }
-      other.weights = choose(other);
-      const std::vector<double> predicted = other.Mixture();
-      for (size_t i = 0; i < parts.size(); ++i) {
-        if (parts[i] % 2 == half) mixture[i] = predicted[i];
-      }
-    }
-    ablations.push_back({.score = predict::ScoreOf(mixture, validation.measured), .without = without});
-  }
-  return ablations;
 }
 
 }  // namespace weir::predict

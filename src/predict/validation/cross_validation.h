@@ -50,16 +50,8 @@ Result<CrossValidation> CrossValidate(const Data& data, Split split, const std::
 // begins with the best candidate and adds, with replacement, the one that lowers the loss most, until none
 // does by a thousandth. The weights are the mean over 20 draws of the importance of each part (the Bayesian
 // bootstrap, Rubin 1981), so that no part decides alone. `parts` numbers, from 0, the samples that belong
-// together; `allowed` tells which recipes may be chosen.
-std::vector<double> ChooseMixture(const CrossValidation& validation,
-                                  const std::function<bool(const Recipe&)>& allowed,
-                                  std::span<const int> parts, const CrossValidateOptions& options);
-
-// Chooses weights on one half of the parts and scores them on the other, both ways: with everything (""),
-// without each candidate, without "any neighbours", without "a mixture" (the best candidate alone), and
-// without "draws" (one choice). Empty for fewer than four parts or two candidates.
-std::vector<results::FitResult::Ablation> Ablate(const CrossValidation& validation,
-                                                 std::span<const int> parts,
-                                                 const CrossValidateOptions& options);
+// together.
+std::vector<double> ChooseMixture(const CrossValidation& validation, std::span<const int> parts,
+                                  const CrossValidateOptions& options);
 
 }  // namespace weir::predict

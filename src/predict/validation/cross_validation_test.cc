@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
-#include <string>
 #include <vector>
 
 namespace weir::predict {
@@ -14,8 +12,6 @@ namespace {
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::Gt;
-using ::testing::Lt;
-using ::testing::Pair;
 
 constexpr int kEach = 50;  // samples of each of two parts
 
@@ -38,9 +34,7 @@ CrossValidation Of(const std::vector<Off>& candidates) {
 std::vector<double> Choose(const CrossValidation& validation, uint64_t seed = 1, int threads = 1) {
   std::vector<int> parts(kEach, 0);
   parts.resize(2 * kEach, 1);
-  return ChooseMixture(validation,
-                       [](const Recipe& recipe) { return recipe.base == Recipe::Base::kPhysical; }, parts,
-                       {.threads = threads, .seed = Seed(seed)});
+  return ChooseMixture(validation, parts, {.threads = threads, .seed = Seed(seed)});
 }
 
 TEST(ScoreOf, CountsThreeTimesTooLongAsThreeTimesTooShort) {
@@ -50,31 +44,6 @@ TEST(ScoreOf, CountsThreeTimesTooLongAsThreeTimesTooShort) {
   EXPECT_EQ(ScoreOf(both, measured).log_mean_percent, ScoreOf(same, measured).log_mean_percent);
   EXPECT_NEAR(ScoreOf(both, measured).median_percent, 200, 1e-9);
   EXPECT_NEAR(ScoreOf(both, measured).mean_percent, 100 * (2 + 2 + 2.0 / 3) / 3, 1e-9);
-}
-
-TEST(Ablate, TellsWhatACandidateBrings) {
-  CrossValidation validation = Of({{0.3, 0.3}, {0.1, 0.1}});
-  validation.recipes[0].name = "poor";
-  validation.recipes[1].name = "good";
-  std::vector<int> parts;
-  for (int i = 0; i < 2 * kEach; ++i) parts.push_back(i % 8);
-  std::map<std::string, double> scores;
-  for (const auto& [score, without] : Ablate(validation, parts, {})) scores[without] = score.log_mean_percent;
-  const auto off = [](double log) { return DoubleNear(100 * std::expm1(log), 1e-7); };
-  EXPECT_THAT(scores, ElementsAre(Pair("", off(0.1)), Pair("a mixture", off(0.1)), Pair("draws", off(0.1)),
-                                  Pair("good", off(0.3)), Pair("poor", off(0.1))));
-}
-
-TEST(Ablate, TellsWhatAMixtureBrings) {
-  CrossValidation validation = Of({{0.2, 0.2}, {-0.2, -0.2}});
-  validation.recipes[0].neighbours = true;
-  std::vector<int> parts;
-  for (int i = 0; i < 2 * kEach; ++i) parts.push_back(i % 8);
-  std::map<std::string, double> scores;
-  for (const auto& [score, without] : Ablate(validation, parts, {})) scores[without] = score.log_mean_percent;
-  EXPECT_THAT(scores[""], Lt(6));
-  EXPECT_THAT(scores["a mixture"], DoubleNear(100 * std::expm1(0.2), 1e-7));
-  EXPECT_THAT(scores["any neighbours"], DoubleNear(100 * std::expm1(0.2), 1e-7));
 }
 
 TEST(ChooseMixture, TakesOneAloneThatIsBestInEveryPart) {
@@ -90,12 +59,6 @@ TEST(ChooseMixture, SharesBetweenTwoThatTheirPartsDisagreeOn) {
 TEST(ChooseMixture, TakesTwoThatAreOffTheOtherWay) {
   EXPECT_THAT(Choose(Of({{0.2, 0.2}, {-0.2, -0.2}})),
               ElementsAre(DoubleNear(0.5, 0.1), DoubleNear(0.5, 0.1)));
-}
-
-TEST(ChooseMixture, LeavesOutWhatIsNotAllowed) {
-  CrossValidation validation = Of({{0.3, 0.3}, {0.0, 0.0}});
-  validation.recipes[1].base = Recipe::Base::kLinear;
-  EXPECT_THAT(Choose(validation), ElementsAre(1, 0));
 }
 
 TEST(ChooseMixture, IsTheSameForASeedWhateverTheThreads) {
