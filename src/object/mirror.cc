@@ -14,14 +14,13 @@
 #include <deque>
 #include <filesystem>
 #include <map>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mutex.h"
-#include "base/thread.h"
+#include "base/parallel.h"
 #include "object/sigv4.h"
 #include "object/url.h"
 
@@ -361,26 +360,19 @@ Result<MirrorReport> Upload(ObjectSource& source, const std::string& folder, con
                          [&](const std::string& name) { return IsSetFacts(name) == facts; });
     // A set that is written anew is none until it is whole again; its old set.json stays only if nothing
     // changes.
-    std::atomic<size_t> next = 0;
     std::atomic<bool> failed = false;
     Mutex mutex;
     Status first;  // guarded by `mutex`
-    {
-      std::vector<std::jthread> threads;
-      for (int i = 0; i < std::min<int>(kUploadThreads, static_cast<int>(round.size())); ++i) {
-        threads.push_back(StartThread(fmt::format("upload-{}", i), [&](const std::stop_token&) {
-          for (size_t at; !failed && (at = next++) < round.size();) {
-            Status status = options.stop.stop_requested() ? Status(Fail(ErrorCode::kCancelled, "stopped"))
-                                                          : write(round[at]);
-            ++done;
-            if (status) continue;
-            failed = true;
-            MutexLock lock(mutex);
-            if (first) first = std::move(status);
-          }
-        }));
-      }
-    }
+    ParallelFor("upload", std::ssize(round), kUploadThreads, [&](int64_t at) {
+      if (failed) return;
+      Status status = options.stop.stop_requested() ? Status(Fail(ErrorCode::kCancelled, "stopped"))
+                                                    : write(round[static_cast<size_t>(at)]);
+      ++done;
+      if (status) return;
+      failed = true;
+      MutexLock lock(mutex);
+      if (first) first = std::move(status);
+    });
     MutexLock lock(mutex);
     TRY_STATUS(first);
     if (options.progress) options.progress(done, report.objects);

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/count.h"
-#include "predict/table/contains.h"
 #include "predict/whatif.h"
 
 namespace weir::predict {

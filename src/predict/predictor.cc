@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "predict/table/contains.h"
+#include "base/contains.h"
 
 namespace weir::predict {
 namespace {

@@ -10,11 +10,11 @@
 #include <set>
 #include <utility>
 
+#include "base/contains.h"
+#include "base/parallel.h"
 #include "predict/estimators/candidates.h"
 #include "predict/estimators/tune_kernel.h"
-#include "predict/parallel.h"
 #include "predict/predictor.h"
-#include "predict/table/contains.h"
 #include "predict/validation/evaluation.h"
 #include "predict/validation/importance.h"
 #include "stats/median.h"
@@ -74,7 +74,7 @@ Status Predictor::FitWanted(const FitOptions& options) {
   std::iota(all.begin(), all.end(), 0);
   std::vector<std::optional<Result<Estimator>>> fitted(wanted_.size());
   std::atomic<int64_t> done = 0;
-  ForEach(std::ssize(wanted_), options.threads, [&](int64_t i) {
+  ParallelFor("predict", std::ssize(wanted_), options.threads, [&](int64_t i) {
     const Recipe& recipe = wanted_[static_cast<size_t>(i)].recipe;
     fitted[static_cast<size_t>(i)] =
         Estimator::Fit(*data_, all, recipe, Seed(options.seed).Stream(recipe.name));

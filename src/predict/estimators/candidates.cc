@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "predict/table/contains.h"
+#include "base/contains.h"
 
 namespace weir::predict {
 namespace {

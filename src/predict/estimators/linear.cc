@@ -9,8 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "base/contains.h"
 #include "base/shuffle.h"
-#include "predict/table/contains.h"
 #include "stats/cholesky.h"
 
 namespace weir::predict {

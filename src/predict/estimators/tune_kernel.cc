@@ -8,8 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/parallel.h"
 #include "base/shuffle.h"
-#include "predict/parallel.h"
 
 namespace weir::predict {
 namespace {
@@ -78,7 +78,7 @@ class Search {
   double Score(const Kernel& kernel) const {
     const Neighbours neighbours(points_, point_values_, kernel, options_.count);
     std::vector<double> errors(samples_.size());
-    ForEach(std::ssize(samples_), options_.threads, [&](int64_t i) {
+    ParallelFor("predict", std::ssize(samples_), options_.threads, [&](int64_t i) {
       const Sample& sample = samples_[static_cast<size_t>(i)];
       const auto row = static_cast<size_t>(sample.row);
       const double guess = neighbours.At(data_.points.NumbersOf(sample.row), data_.points.CodesOf(sample.row),

@@ -8,9 +8,9 @@
 #include <numeric>
 #include <set>
 
+#include "base/contains.h"
 #include "base/count.h"
 #include "predict/features/network_facts.h"
-#include "predict/table/contains.h"
 
 namespace weir::predict {
 namespace {

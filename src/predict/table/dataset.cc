@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "predict/table/contains.h"
+#include "base/contains.h"
 
 namespace weir::predict {
 namespace {

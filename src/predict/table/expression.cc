@@ -8,7 +8,7 @@
 #include <functional>
 #include <utility>
 
-#include "predict/table/contains.h"
+#include "base/contains.h"
 
 namespace weir::predict {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "base/contains.h"
 #include "base/file.h"
 #include "base/utf8.h"
-#include "predict/table/contains.h"
 #include "predict/validation/splits.h"
 #include "yaml/strict.h"
 

@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
+#include "base/contains.h"
 #include "base/csv.h"
-#include "predict/table/contains.h"
 #include "record/trials.h"
 
 namespace weir::predict {

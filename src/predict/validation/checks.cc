@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "predict/table/contains.h"
+#include "base/contains.h"
 #include "predict/validation/cross_validation.h"
 #include "predict/validation/kinks.h"
 #include "predict/validation/splits.h"

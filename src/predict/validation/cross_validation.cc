@@ -8,7 +8,7 @@
 #include <limits>
 #include <optional>
 
-#include "predict/parallel.h"
+#include "base/parallel.h"
 #include "stats/median.h"
 
 namespace weir::predict {
@@ -131,7 +131,7 @@ Result<CrossValidation> CrossValidate(const Data& data, Split split, const std::
   const auto jobs = std::ssize(folds) * std::ssize(validation.recipes);
   std::vector<std::optional<Error>> errors(static_cast<size_t>(jobs));
   std::atomic<int64_t> done = 0;
-  ForEach(jobs, options.threads, [&](int64_t job) {
+  ParallelFor("predict", jobs, options.threads, [&](int64_t job) {
     const auto fold = static_cast<size_t>(job) / validation.recipes.size();
     const auto recipe = static_cast<size_t>(job) % validation.recipes.size();
     const auto estimator = Estimator::Fit(data, folds[fold].train, validation.recipes[recipe],
@@ -154,7 +154,7 @@ Result<CrossValidation> CrossValidate(const Data& data, Split split, const std::
 std::vector<double> ChooseMixture(const CrossValidation& validation, std::span<const int> parts,
                                   const CrossValidateOptions& options) {
   std::vector<std::vector<double>> draws(kDraws);
-  ForEach(kDraws, options.threads, [&](int64_t draw) {
+  ParallelFor("predict", kDraws, options.threads, [&](int64_t draw) {
     const auto importance =
         DrawImportance(validation, parts, options.seed.Stream(static_cast<uint64_t>(draw)));
     draws[static_cast<size_t>(draw)] = ChooseFor(validation, importance);

@@ -5,11 +5,11 @@
 #include <functional>
 #include <iterator>
 
-namespace weir::predict {
+namespace weir {
 
 template <typename Range, typename Value, typename Projection = std::identity>
 bool Contains(const Range& range, const Value& value, Projection projection = {}) {
   return std::ranges::find(range, value, projection) != std::ranges::end(range);
 }
 
-}  // namespace weir::predict
+}  // namespace weir

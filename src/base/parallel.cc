@@ -1,4 +1,4 @@
-#include "predict/parallel.h"
+#include "base/parallel.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,10 @@
 
 #include "base/thread.h"
 
-namespace weir::predict {
+namespace weir {
 
-void ForEach(int64_t count, int threads, const std::function<void(int64_t)>& body) {
+void ParallelFor(std::string_view name, int64_t count, int threads,
+                 const std::function<void(int64_t)>& body) {
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
     for (int64_t i = next++; i < count; i = next++) body(i);
@@ -20,8 +21,8 @@ void ForEach(int64_t count, int threads, const std::function<void(int64_t)>& bod
   if (wanted <= 1) return work();
   std::vector<std::jthread> pool;
   for (int64_t i = 0; i < wanted; ++i) {
-    pool.push_back(StartThread(fmt::format("predict-{}", i), [&](const std::stop_token&) { work(); }));
+    pool.push_back(StartThread(fmt::format("{}-{}", name, i), [&](const std::stop_token&) { work(); }));
   }
 }
 
-}  // namespace weir::predict
+}  // namespace weir
