@@ -167,7 +167,21 @@ Answer ResultOf(const Spec& spec, const Settings& row, const Prediction& p) {
   return answer;
 }
 
-using Lists = std::vector<std::pair<std::string, std::vector<std::string>>>;
+// Returns `base` with each hardware and each batch; hardware changes slowest. No list leaves `base` as it is.
+std::vector<Settings> RowsOver(const Spec& spec, const Settings& base,
+                               const std::vector<std::string>& hardware, const std::vector<int>& batches) {
+  std::vector<Settings> rows;
+  for (size_t i = 0; i < std::max<size_t>(1, hardware.size()); ++i) {
+    Settings row = base;
+    if (!hardware.empty()) row[spec.hardware->key] = hardware[i];
+    if (batches.empty()) rows.push_back(row);
+    for (const int batch : batches) {
+      row[spec.batch] = fmt::format("{}", batch);
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
 
 }  // namespace
 
@@ -190,14 +204,13 @@ Result<PredictEngines> AnswerEngines(const AskedRows& asked, const Predictor& pr
                                      const ModelFactsOf& facts_of, std::vector<std::string>& notes) {
   const Spec& spec = predictor.spec();
   const Settings base = TRY(RowOfFlags(asked, predictor, facts_of, notes).Make());
-  Lists lists;
-  if (spec.hardware) lists.emplace_back(spec.hardware->key, TRY(Hardware(asked, predictor, base)));
+  const std::vector<std::string> hardware = TRY(Hardware(asked, predictor, base));
   if (base.contains(spec.batch))
     return Refuse(fmt::format("--as-engine asks for batches: say --batch, not --set {}", spec.batch));
   const std::vector<int> batches =
       asked.batches.empty() ? std::vector<int>{1, 2, 4, 8, 16, 32, 64} : asked.batches;
   PredictEngines result{.name = spec.name, .engines = {}};
-  for (const Settings& row : Combine(base, lists)) {
+  for (const Settings& row : RowsOver(spec, base, hardware, {})) {
     const std::string& name = spec.hardware ? row.at(spec.hardware->key) : spec.name;
     auto& engine = result.engines.emplace_back(TRY_CONTEXT(AsEngine(predictor, row, batches), name));
     engine.hardware = EscapeBytes(name);
@@ -214,12 +227,7 @@ Result<PredictAnswers> AnswerRows(const AskedRows& asked, const Predictor& predi
   if (!spec.batch.empty() && asked.batches.empty() && !base.contains(spec.batch))
     return Refuse(fmt::format("say --batch: {} of the row", spec.batch));
   const auto prices = TRY(Prices(asked, std::max<size_t>(1, hardware.size())));
-  Lists lists;
-  if (spec.hardware) lists.emplace_back(spec.hardware->key, hardware);
-  std::vector<std::string> batches;
-  for (const int batch : asked.batches) batches.push_back(fmt::format("{}", batch));
-  if (!batches.empty()) lists.emplace_back(spec.batch, batches);
-  const std::vector<Settings> rows = Combine(base, lists);
+  const std::vector<Settings> rows = RowsOver(spec, base, hardware, asked.batches);
   const auto predictions = TRY(predictor.Predict(TRY(MakeTable(spec, rows))));
   PredictAnswers result{.name = spec.name, .target = spec.target, .answers = {}, .taken_as_unknown = {}};
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -92,22 +92,6 @@ Result<Table> MakeTable(const Spec& spec, const std::vector<Settings>& rows) {
   return Table(TRY(ParseCsv(text)));
 }
 
-std::vector<Settings> Combine(const Settings& base,
-                              const std::vector<std::pair<std::string, std::vector<std::string>>>& lists) {
-  std::vector<Settings> rows = {base};
-  for (const auto& [name, values] : lists) {
-    std::vector<Settings> more;
-    for (const Settings& row : rows) {
-      for (const std::string& value : values) {
-        more.push_back(row);
-        more.back()[name] = value;
-      }
-    }
-    rows = std::move(more);
-  }
-  return rows;
-}
-
 Result<std::string> KeyMeant(const Table& table, const std::string& text, std::string_view what) {
   if (table.RowOf(text) >= 0) return text;
   const std::vector<std::string> alike = table.KeysBeginning(text);

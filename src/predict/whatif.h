@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "predict/predictor.h"
@@ -23,10 +22,6 @@ Result<Settings> ParseSettings(const std::vector<std::string>& texts);
 
 // Makes a table with an id column; the settings of all rows are its columns.
 Result<Table> MakeTable(const Spec& spec, const std::vector<Settings>& rows);
-
-// Returns every combination of the lists over `base`; the first list changes slowest.
-std::vector<Settings> Combine(const Settings& base,
-                              const std::vector<std::pair<std::string, std::vector<std::string>>>& lists);
 
 // Returns the only key of `table` that begins with `text`, whatever the case ("h100-sxm" for H100-SXM5-80GB),
 // or the text itself if it is a key or no key begins with it. Returns kInvalidArgument with the keys if

@@ -35,13 +35,6 @@ TEST(Settings, AreColumnsAndValues) {
   EXPECT_THAT(ParseSettings({"a=1", "a=2"}).error().message, HasSubstr("a is set twice"));
 }
 
-TEST(Combine, GivesEveryCombinationTheFirstListSlowest) {
-  const auto rows = Combine({{"z", "0"}}, {{"a", {"1", "2"}}, {"b", {"x", "y"}}});
-  ASSERT_EQ(rows.size(), 4U);
-  EXPECT_EQ(rows[1], (Settings{{"a", "1"}, {"b", "y"}, {"z", "0"}}));
-  EXPECT_EQ(rows[2], (Settings{{"a", "2"}, {"b", "x"}, {"z", "0"}}));
-}
-
 TEST(MakeTable, HasTheColumnsOfAllRowsAndAnIdForEach) {
   const Spec spec = *ParseSpec(MadeSet::Make().spec);
   const auto table = MakeTable(spec, {{{"gpu", "a,\"b\""}}, {{"batch", "8"}, {"row_id", "mine"}}});

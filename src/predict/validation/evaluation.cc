@@ -6,8 +6,8 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <utility>
 
+#include "base/shuffle.h"
 #include "stats/quantile.h"
 
 namespace weir::predict {
@@ -25,16 +25,6 @@ double LogRatio(const Case& one) { return std::log(one.predicted_ms / one.measur
 // REQUIRES: sorted, not empty.
 double QuantileOf(std::span<const double> sorted, double p) {
   return sorted[static_cast<size_t>(stats::NearestRank(p, std::ssize(sorted)) - 1)];
-}
-
-// Returns `rows` in random order, so that any beginning is a sample.
-std::vector<int> Drawn(const std::vector<int>& rows, Random random) {
-  std::vector<std::pair<uint64_t, int>> drawn;
-  for (const int row : rows) drawn.emplace_back(random.Next(), row);
-  std::ranges::sort(drawn);
-  std::vector<int> order;
-  for (const auto& [draw, row] : drawn) order.push_back(row);
-  return order;
 }
 
 FitResult::LearningPoint Judge(const Spec& spec, std::span<const Row* const> asked,
@@ -120,8 +110,11 @@ Result<std::vector<FitResult::LearningPoint>> LearningCurve(const LearningRows& 
   const std::vector<Fold> folds = MakeFolds(from.rows, Split::kInside, seed);
   std::vector<FitResult::LearningPoint> curve;
   if (folds.empty()) return curve;
-  const std::vector<int> learned = Drawn(folds.front().train, seed.Stream("train").MakeRandom());
-  std::vector<int> asked = Drawn(folds.front().test, seed.Stream("test").MakeRandom());
+  // In an order by chance any beginning is a sample.
+  std::vector<int> learned = folds.front().train, asked = folds.front().test;
+  Random random = seed.MakeRandom();
+  Shuffle(learned, random);
+  Shuffle(asked, random);
   asked.resize(std::min(asked.size(), kMostPredicted));
   std::vector<const Row*> splits;
   std::vector<int64_t> places;
