@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -21,6 +22,7 @@ constexpr std::pair<Split, std::string_view> kNames[] = {{Split::kInside, "insid
 constexpr size_t kRandomParts = 4, kFewestRandom = 2, kKeyParts = 5, kCounts = 2;
 constexpr size_t kFewestRows = 20;
 constexpr size_t kLeastTrained = 3;  // a fold trains on at least a third of the rows
+constexpr double kLeastReach = 0.5;  // doublings
 constexpr size_t kLeastTested = 40;  // a bound tests at least a fortieth of the rows
 
 // Makes a fold of each part against all others.
@@ -170,11 +172,13 @@ bool KnowsGroups(const std::vector<Row>& rows, const std::vector<Fold>& folds) {
 double Reach(const std::vector<Row>& rows, const std::vector<Fold>& folds) {
   std::vector<double> distances;
   for (const Fold& fold : folds) {
-    double seen = 1;
-    for (const int i : fold.train) seen = std::max(seen, rows[static_cast<size_t>(i)].devices);
-    for (const int i : fold.test) distances.push_back(std::log2(rows[static_cast<size_t>(i)].devices / seen));
+    std::vector<double> seen = {1, 1};
+    for (const int i : fold.train) seen.push_back(rows[static_cast<size_t>(i)].devices);
+    std::ranges::nth_element(seen, seen.begin() + 1, std::greater());
+    for (const int i : fold.test)
+      distances.push_back(std::log2(rows[static_cast<size_t>(i)].devices / seen[1]));
   }
-  return std::max(1.0, stats::Median(std::move(distances)));
+  return std::max(kLeastReach, stats::Median(std::move(distances)));
 }
 
 }  // namespace weir::predict

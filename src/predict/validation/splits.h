@@ -35,8 +35,8 @@ std::vector<Fold> Thin(std::vector<Fold> folds, Split split, size_t most, Seed s
 // rows have. If each network is a group, a new network does not.
 bool KnowsGroups(const std::vector<Row>& rows, const std::vector<Fold>& folds);
 
-// Returns how many doublings the test rows are beyond the counts of their training rows: the median, at least
-// one.
+// Returns how many doublings the test rows are beyond the counts that two of their training rows had: the
+// median, at least half a doubling.
 double Reach(const std::vector<Row>& rows, const std::vector<Fold>& folds);
 
 }  // namespace weir::predict

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace weir::predict {
@@ -54,6 +55,16 @@ TEST(MakeFolds, NoFoldTrainsOnLessThanAThird) {
   const auto folds = MakeFolds(rows, Split::kHardware, Seed(1));
   ASSERT_EQ(folds.size(), 1U);
   EXPECT_EQ(folds[0].train.size(), 120U);
+}
+
+TEST(Reach, IsTheMedianDistanceFromTheSecondGreatestCount) {
+  std::vector<Row> rows(7);
+  for (size_t i = 0; const double devices : {4, 8, 8, 14, 16, 16, 32}) rows[i++].devices = devices;
+  const std::vector<Fold> folds = {{.train = {0, 1, 2, 3}, .test = {4, 5, 6}}};
+  EXPECT_NEAR(Reach(rows, folds), 1, 1e-12);  // from 8 to 16; one row with 14 is not enough
+  EXPECT_NEAR(Reach(rows, {{.train = {0, 1, 2}, .test = {3, 4, 6}}}), 1, 1e-12);
+  EXPECT_NEAR(Reach(rows, {{.train = {0, 1, 2}, .test = {3}}}), std::log2(14.0 / 8), 1e-12);
+  EXPECT_NEAR(Reach(rows, {{.train = {1, 2, 3, 4, 5}, .test = {4}}}), 0.5, 1e-12);
 }
 
 TEST(MakeFolds, CountsOfATestAreAboveAllOfItsTraining) {
