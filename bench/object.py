@@ -22,7 +22,7 @@ import bars
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OBJECT_GET = pathlib.Path(os.environ.get("WEIR_OBJECT_GET", ROOT / "build/release/bench/object_get"))
 WORK = ROOT / "build/bench/object"
-ROUNDS, KEYS, COUNT, DEPTH, SIZE = int(os.environ.get("WEIR_BENCH_ROUNDS", "5")), 64, 6000, 64, 110_000
+ROUNDS, KEYS, COUNT, DEPTH, SIZE = int(os.environ.get("WEIR_BENCH_ROUNDS", "5")), 64, 30_000, 64, 110_000  # the last ones, with the link half empty, count for little
 NEAR, FAR, PORT, DELAY_S = "wob-near", "wob-far", 8080, 0.150
 
 
