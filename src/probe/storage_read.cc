@@ -74,16 +74,18 @@ class PoolReader final : public SampleReader {
     if (moments.asked_cache) moments.cached_bytes = CachedBytes(fd, sample);
     if (opened.valid() && sample.place == StorageSample::Place::kRecord)
       ::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-    moments.began = clock_.Now();
+    moments.began = moments.asked_cache ? clock_.Now() : moments.opened;
     if (options_.access == Access::kMmap) {
       TRY_STATUS(Touch(sample, fd));
     } else {
       TRY_STATUS(ReadWhole(sample, fd));
     }
     if (options_.added > Duration{}) SleepUntil(clock_.Now() + options_.added);
-    moments.read = clock_.Now();
-    if (options_.cold && !options_.direct) Forget(fd, sample);
-    moments.closing = clock_.Now();
+    moments.read = moments.closing = clock_.Now();
+    if (options_.cold && !options_.direct) {
+      Forget(fd, sample);
+      moments.closing = clock_.Now();
+    }
     if (opened.valid() && stays_open) {
       files_.Keep(sample.path, std::move(opened));
     } else {
