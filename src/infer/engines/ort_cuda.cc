@@ -127,6 +127,9 @@ class OrtCudaSession final : public Session {
   std::optional<std::string> lost_ GUARDED_BY(mutex_);
 };
 
+// Two, unless the caller asks: one copies its inputs into pinned memory while the other computes.
+constexpr int kInstancesEach = 2;
+
 // Inputs of random numbers at a batch of `rows`; nothing where a free dimension is not the batch.
 std::optional<std::vector<Tensor>> MadeInputs(const std::vector<TensorInfo>& infos, int64_t rows) {
   Random random = Seed(1).Stream("device warm-up").MakeRandom();
@@ -245,7 +248,7 @@ Result<std::shared_ptr<Session>> OrtCudaEngine::Load(const ModelSource& source,
     return Fail(ErrorCode::kInternal, "the model's graph and its precision do not belong together");
   std::string precision = TRY(PrecisionInForce(source.path, options.precision));
   if (precision != options.precision) precision = options.precision + " (quantised model: float on CUDA)";
-  const int each = std::max(1, options.streams);
+  const int each = options.streams > 0 ? options.streams : kInstancesEach;
   OrtCudaSession::Instances instances;
   std::vector<gpu::ContextPtr> contexts;
   for (const int ordinal : ordinals_) {
