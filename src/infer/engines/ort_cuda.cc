@@ -8,10 +8,12 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <utility>
 
 #include "base/mutex.h"
 #include "base/seed.h"
+#include "base/thread.h"
 #include "infer/engines/binding.h"
 #include "infer/engines/busy_union.h"
 #include "infer/engines/cuda_libraries.h"
@@ -22,46 +24,114 @@
 namespace weir::infer {
 namespace {
 
+// An instance and the thread that does everything with it, from loading on. The library keeps handles and
+// recorded graphs by thread: on another thread each batch would set them up again.
+class Worker {
+ public:
+  explicit Worker(const std::string& name)
+      : thread_(StartThread(ThreadRole::kRecogniser, name, [this](const std::stop_token&) { Work(); })) {}
+  // Ends what was begun. Not on its own thread.
+  ~Worker() {
+    Begin({});
+    thread_.join();
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  OrtCudaInstance& instance() { return *instance_; }
+  const OrtCudaInstance& instance() const { return *instance_; }
+
+  // Has the thread do `work`. One at a time; empty: the thread ends.
+  using Task = std::move_only_function<void()>;
+  void Begin(Task work) {
+    {
+      MutexLock lock(mutex_);
+      work_ = std::move(work);
+      is_given_ = true;
+    }
+    changed_.NotifyOne();
+  }
+  // Does it and waits for its end.
+  Status Do(const std::function<Status()>& work) {
+    std::promise<Status> done;
+    Begin([&] { done.set_value(work()); });
+    return done.get_future().get();
+  }
+  Status Load(const OrtLibraryPtr& library, const gpu::ContextPtr& context, const ModelSource& source,
+              const SessionOptions& options) {
+    return Do([&]() -> Status {
+      instance_ = TRY(OrtCudaInstance::Create(library, context, source, options));
+      return {};
+    });
+  }
+
+ private:
+  void Work() {
+    while (Task work = Next()) work();
+    instance_.reset();
+  }
+  Task Next() {
+    MutexLock lock(mutex_);
+    while (!is_given_) changed_.Wait(mutex_);
+    is_given_ = false;
+    return std::exchange(work_, {});
+  }
+
+  std::unique_ptr<OrtCudaInstance> instance_;  // the thread's own, once it is loaded
+  Mutex mutex_;
+  CondVar changed_;
+  Task work_ GUARDED_BY(mutex_);
+  bool is_given_ GUARDED_BY(mutex_) = false;
+  std::jthread thread_;  // last: it uses the others
+};
+using Workers = std::vector<std::unique_ptr<Worker>>;
+
 class OrtCudaSession final : public Session {
  public:
-  using Instances = std::vector<std::unique_ptr<OrtCudaInstance>>;
-  OrtCudaSession(Instances instances, std::vector<int> gpus, std::string precision,
-                 const SessionOptions& options, const Clock& clock)
-      : instances_(std::move(instances)),
-        gpus_(std::move(gpus)),
+  OrtCudaSession(Workers workers, std::vector<int> gpus, std::string precision, const SessionOptions& options,
+                 const Clock& clock)
+      : gpus_(std::move(gpus)),
         precision_(std::move(precision)),
         options_(options),
         clock_(clock),
-        busy_(gpus_.size()) {
-    for (const auto& instance : instances_) free_.push_back(instance.get());
+        busy_(gpus_.size()),
+        workers_(std::move(workers)) {
+    for (const auto& worker : workers_) free_.push_back(worker.get());
   }
 
-  const std::vector<TensorInfo>& inputs() const override { return instances_.front()->tensors().inputs; }
-  const std::vector<TensorInfo>& outputs() const override { return instances_.front()->tensors().outputs; }
+  const std::vector<TensorInfo>& inputs() const override { return tensors().inputs; }
+  const std::vector<TensorInfo>& outputs() const override { return tensors().outputs; }
   std::string precision() const override { return precision_; }
   int threads() const override { return 0; }
-  int streams() const override { return static_cast<int>(instances_.size()); }
+  int streams() const override { return static_cast<int>(workers_.size()); }
   int callers() const override { return streams(); }
   std::vector<int> gpus() const override { return gpus_; }
   std::vector<std::string> gpu_uuids() const override {
     std::vector<std::string> uuids(gpus_.size());
-    for (const auto& instance : instances_) uuids[PlaceOf(*instance)] = instance->context().facts().uuid;
+    for (const auto& worker : workers_)
+      uuids[PlaceOf(worker->instance())] = worker->instance().context().facts().uuid;
     return uuids;
   }
   std::optional<PixelInput> pixels() const override { return options_.pixels; }
 
   Result<RunResult> Run(const std::vector<Tensor>& inputs, const std::vector<std::string>& wanted) override {
-    const auto bound = TRY(BindInputs(DeclaredFor(inputs), inputs));
-    const auto indices = TRY(BindOutputs(outputs(), wanted));
-    if (const auto why = lost()) return Fail(ErrorCode::kInternal, *why);
-    OrtCudaInstance& instance = Take();
-    const Instant started = clock_.Now();
-    auto ran = instance.Run(bound, indices);
-    const Status alive = ran ? Status{} : instance.context().Alive();
-    GiveBack(instance, ran, alive);
-    if (!ran) return std::unexpected(alive ? std::move(ran).error() : alive.error());
-    return RunResult{
-        .outputs = std::move(ran->outputs), .started = started, .done = {}, .stages = ran->stages};
+    std::promise<Result<RunResult>> answer;
+    Start(inputs, wanted, [&](Result<RunResult> result) { answer.set_value(std::move(result)); });
+    return answer.get_future().get();
+  }
+
+  bool asynchronous() const override { return true; }
+  // The instance that has been free longest takes the call; where none is free, the next that is.
+  void Start(std::vector<Tensor> inputs, std::vector<std::string> wanted, Done done) override {
+    Asked asked{.inputs = std::move(inputs), .wanted = std::move(wanted), .done = std::move(done)};
+    Worker* worker = nullptr;
+    {
+      MutexLock lock(mutex_);
+      if (free_.empty()) return waiting_.push_back(std::move(asked));
+      worker = free_.front();
+      free_.pop_front();
+    }
+    worker->Begin([this, worker, asked = std::move(asked)]() mutable { Serve(*worker, std::move(asked)); });
   }
 
   std::optional<std::string> lost() const override {
@@ -76,6 +146,14 @@ class OrtCudaSession final : public Session {
   }
 
  private:
+  struct Asked {
+    std::vector<Tensor> inputs;
+    std::vector<std::string> wanted;
+    Done done;
+  };
+
+  const OrtTensors& tensors() const { return workers_.front()->instance().tensors(); }
+
   // The inputs that callers may give: for pixels, those in the place of the model's own input.
   std::vector<TensorInfo> DeclaredFor(const std::vector<Tensor>& given) const {
     std::vector<TensorInfo> declared = inputs();
@@ -96,43 +174,66 @@ class OrtCudaSession final : public Session {
     return static_cast<size_t>(std::ranges::find(gpus_, instance.context().ordinal()) - gpus_.begin());
   }
 
-  OrtCudaInstance& Take() {
-    MutexLock lock(mutex_);
-    while (free_.empty()) changed_.Wait(mutex_);
-    OrtCudaInstance& instance = *free_.front();
-    free_.pop_front();
-    return instance;
+  // On the thread of `worker`: this call, and those that wait. The worker is free before a call is answered,
+  // so that the next call, which the answer may bring, finds it.
+  void Serve(Worker& worker, Asked first) {
+    std::optional<Asked> asked = std::move(first);
+    while (asked) {
+      Result<RunResult> result = RunOn(worker.instance(), *asked);
+      Done done = std::move(asked->done);
+      asked = NextFor(worker);
+      done(std::move(result));
+    }
   }
-  void GiveBack(OrtCudaInstance& instance, const Result<OrtCudaInstance::Answer>& ran, const Status& alive) {
+  std::optional<Asked> NextFor(Worker& worker) {
+    MutexLock lock(mutex_);
+    if (waiting_.empty()) {
+      free_.push_back(&worker);
+      return std::nullopt;
+    }
+    std::optional<Asked> next = std::move(waiting_.front());
+    waiting_.pop_front();
+    return next;
+  }
+
+  Result<RunResult> RunOn(OrtCudaInstance& instance, const Asked& asked) {
+    if (const auto why = lost()) return Fail(ErrorCode::kInternal, *why);
+    const auto bound = TRY(BindInputs(DeclaredFor(asked.inputs), asked.inputs));
+    const auto indices = TRY(BindOutputs(outputs(), asked.wanted));
+    const Instant started = clock_.Now();
+    auto ran = instance.Run(bound, indices);
+    const Status alive = ran ? Status{} : instance.context().Alive();
     {
       MutexLock lock(mutex_);
       const Instant now = clock_.Now();
       if (ran) busy_[PlaceOf(instance)].Add(now - ran->stages.whole(), now);
       if (!alive && !lost_) lost_ = alive.error().message;
-      free_.push_back(&instance);
     }
-    changed_.NotifyOne();
+    if (!ran) return std::unexpected(alive ? std::move(ran).error() : alive.error());
+    return RunResult{
+        .outputs = std::move(ran->outputs), .started = started, .done = {}, .stages = ran->stages};
   }
 
-  const Instances instances_;
   const std::vector<int> gpus_;
   const std::string precision_;
   const SessionOptions options_;
   const Clock& clock_;
 
   mutable Mutex mutex_;
-  CondVar changed_;
-  std::deque<OrtCudaInstance*> free_ GUARDED_BY(mutex_);
+  std::deque<Worker*> free_ GUARDED_BY(mutex_);
+  std::deque<Asked> waiting_ GUARDED_BY(mutex_);
   std::vector<BusyUnion> busy_ GUARDED_BY(mutex_);  // of each GPU
   std::optional<std::string> lost_ GUARDED_BY(mutex_);
+  const Workers workers_;  // last: their threads use the others
 };
 
 // Two, unless the caller asks: one copies its inputs into pinned memory while the other computes.
 constexpr int kInstancesEach = 2;
 
 // Inputs of random numbers at a batch of `rows`; nothing where a free dimension is not the batch.
-std::optional<std::vector<Tensor>> MadeInputs(const std::vector<TensorInfo>& infos, int64_t rows) {
-  Random random = Seed(1).Stream("device warm-up").MakeRandom();
+std::optional<std::vector<Tensor>> MadeInputs(const std::vector<TensorInfo>& infos, int64_t rows,
+                                              uint64_t seed) {
+  Random random = Seed(seed).Stream("device warm-up").MakeRandom();
   std::vector<Tensor> inputs;
   for (const TensorInfo& info : infos) {
     Shape shape = info.shape;
@@ -152,12 +253,13 @@ std::optional<std::vector<Tensor>> MadeInputs(const std::vector<TensorInfo>& inf
   return inputs;
 }
 
-Result<std::vector<Tensor>> RunMade(OrtCudaInstance& instance, int64_t rows) {
-  const auto inputs = MadeInputs(instance.tensors().inputs, rows);
+Result<std::vector<Tensor>> RunMade(OrtCudaInstance& instance, int64_t rows, uint64_t seed = 1,
+                                    bool may_record = true) {
+  const auto inputs = MadeInputs(instance.tensors().inputs, rows, seed);
   if (!inputs) return std::vector<Tensor>{};
   const auto bound = TRY(BindInputs(instance.tensors().inputs, *inputs));
   const auto indices = TRY(BindOutputs(instance.tensors().outputs, {}));
-  return TRY(instance.Run(bound, indices)).outputs;
+  return TRY(instance.Run(bound, indices, may_record)).outputs;
 }
 
 // The greatest difference between outputs in f32; nothing where none is comparable.
@@ -175,6 +277,29 @@ std::optional<double> GreatestDifference(const std::vector<Tensor>& a, const std
     }
   }
   return greatest;
+}
+
+// The greatest magnitude among outputs in f32.
+double Greatest(const std::vector<Tensor>& outputs) {
+  std::vector<Tensor> zeros = outputs;
+  for (Tensor& zero : zeros) zero.data = Bytes::Allocate(zero.data.size());
+  return GreatestDifference(outputs, zeros).value_or(0);
+}
+
+// Three runs where a graph is recorded: the first allocates, the second records. The third, of other input,
+// then gives what the kernels give one by one, or the graph is not to be trusted.
+Status WarmUp(OrtCudaInstance& instance, const SessionOptions& options, int rows) {
+  TRY_STATUS(RunMade(instance, rows));
+  if (!options.cuda_graph) return {};
+  TRY_STATUS(RunMade(instance, rows));
+  const auto replayed = TRY(RunMade(instance, rows, 2)), direct = TRY(RunMade(instance, rows, 2, false));
+  constexpr double kRounding = 1e-2;  // of the greatest value; f16 may be summed in another order
+  const auto difference = GreatestDifference(replayed, direct);
+  if (!difference || *difference <= kRounding * std::max(1.0, Greatest(direct))) return {};
+  return Fail(ErrorCode::kInternal,
+              fmt::format("the graph that CUDA recorded gives other answers than the kernels, by {:.2g}: "
+                          "leave --cuda-graph out",
+                          *difference));
 }
 
 class OrtCudaEngine final : public Engine {
@@ -249,31 +374,36 @@ Result<std::shared_ptr<Session>> OrtCudaEngine::Load(const ModelSource& source,
   std::string precision = TRY(PrecisionInForce(source.path, options.precision));
   if (precision != options.precision) precision = options.precision + " (quantised model: float on CUDA)";
   const int each = options.streams > 0 ? options.streams : kInstancesEach;
-  OrtCudaSession::Instances instances;
   std::vector<gpu::ContextPtr> contexts;
   for (const int ordinal : ordinals_) {
     contexts.push_back(TRY(gpu::Context::Retain(driver_, ordinal)));
     TRY_STATUS(CheckMemory(*contexts.back(), source, each));
   }
   // One after the other over the devices, so that those that are free longest lie on different ones.
+  Workers workers;
   for (int i = 0; i < each; ++i) {
-    for (const gpu::ContextPtr& context : contexts)
-      instances.push_back(TRY(OrtCudaInstance::Create(library_, context, source, options)));
+    for (const gpu::ContextPtr& context : contexts) {
+      workers.push_back(std::make_unique<Worker>(fmt::format("{}", workers.size())));
+      TRY_STATUS(workers.back()->Load(library_, context, source, options));
+    }
   }
-  if (is_rewritten || options.precision == "tf32")
-    precision = TRY(Compare(source, options, *instances.front()));
+  if (is_rewritten || options.precision == "tf32") {
+    TRY_STATUS(workers.front()->Do([&]() -> Status {
+      precision = TRY(Compare(source, options, workers.front()->instance()));
+      return {};
+    }));
+  }
   // The largest batch comes first: its buffers never grow afterwards, and a recorded graph keeps their
   // addresses.
   std::vector<int> batches = options.batches;
   std::ranges::sort(batches, std::greater());
-  for (const auto& instance : instances) {
-    // Three runs where a graph is recorded: the first run of a size allocates.
+  for (const auto& worker : workers) {
     for (const int rows : batches) {
-      for (int run = 0; run < (options.cuda_graph ? 3 : 1); ++run)
-        TRY_CONTEXT(RunMade(*instance, rows), fmt::format("warm-up with a batch of {}", rows));
+      const Status warm = worker->Do([&] { return WarmUp(worker->instance(), options, rows); });
+      if (!warm) return Context(fmt::format("warm-up with a batch of {}", rows), warm.error());
     }
   }
-  return std::make_shared<OrtCudaSession>(std::move(instances), ordinals_, std::move(precision), options,
+  return std::make_shared<OrtCudaSession>(std::move(workers), ordinals_, std::move(precision), options,
                                           clock_);
 }
 

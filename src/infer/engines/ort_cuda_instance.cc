@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kBegin = 0, kUploaded = 1, kComputed = 2, kEnd = 3, kMarks = 4;
 constexpr size_t kMostNodesShown = 8;
+constexpr int64_t kNoGraph = -1;  // the library's number for a run that is neither recorded nor replayed
 
 }  // namespace
 
@@ -123,6 +124,8 @@ Result<std::shared_ptr<OrtSessionOptions>> OrtCudaInstance::MakeOptions(bool ref
       {"cudnn_conv_use_max_workspace", "1"},
       {"arena_extend_strategy", "kSameAsRequested"},
       {"do_copy_in_default_stream", "1"},
+      // Tensor cores take f16 with channels last. In f32 the other order is faster (docs/performance.md).
+      {"prefer_nhwc", options_.precision == "f16" || options_.precision == "bf16" ? "1" : "0"},
       {"use_tf32", options_.precision == "tf32" ? "1" : "0"},
       {"enable_cuda_graph", options_.cuda_graph ? "1" : "0"}};
   if (options_.gpu_memory_bytes > 0)
@@ -261,10 +264,13 @@ Status OrtCudaInstance::Bind(const std::vector<const Tensor*>& inputs, const std
   return {};
 }
 
-// The library leaves the waiting to us, who do not spin. A graph is recorded for each size of batch.
-Status OrtCudaInstance::Compute(int64_t rows) {
+// The library leaves the waiting to us, who do not spin. The number of a graph is that of its rows. Nothing
+// is recorded once the model serves: while a graph is recorded, an allocation on another thread spoils it.
+Status OrtCudaInstance::Compute(int64_t rows, bool may_record) {
   const OrtApi& api = library_->api();
-  auto& run = run_options_[rows];
+  const bool is_recorded = may_record && std::ranges::find(options_.batches, rows) != options_.batches.end();
+  const int64_t graph = is_recorded ? rows : kNoGraph;
+  auto& run = run_options_[graph];
   if (!run) {
     OrtRunOptions* raw = nullptr;
     TRY_STATUS(Check(api.CreateRunOptions(&raw), "run"));
@@ -273,7 +279,7 @@ Status OrtCudaInstance::Compute(int64_t rows) {
         api.AddRunConfigEntry(raw, kOrtRunOptionsConfigDisableSynchronizeExecutionProviders, "1"), "run"));
     if (options_.cuda_graph)
       TRY_STATUS(Check(api.AddRunConfigEntry(raw, kOrtRunOptionsConfigCudaGraphAnnotation,
-                                             fmt::format("{}", rows).c_str()),
+                                             fmt::format("{}", graph).c_str()),
                        "run"));
   }
   return Check(api.RunWithBinding(session_.get(), run.get(), binding_.get()), "onnxruntime");
@@ -337,19 +343,19 @@ Result<std::vector<Tensor>> OrtCudaInstance::Download(const std::vector<size_t>&
 }
 
 Result<OrtCudaInstance::Answer> OrtCudaInstance::Run(const std::vector<const Tensor*>& inputs,
-                                                     const std::vector<size_t>& wanted) {
+                                                     const std::vector<size_t>& wanted, bool may_record) {
   TRY_STATUS(context_->MakeCurrent());
   const int64_t rows = batched_ ? BatchSize(inputs.front()->shape) : 1;
   TRY_STATUS(Upload(inputs));
   TRY_STATUS(Bind(inputs, wanted, rows));
-  Status computed = Compute(rows);
+  Status computed = Compute(rows, may_record);
   if (!computed && computed.error().message.contains("shape mismatch")) {
     // The first dimension of an output is no batch: from now on the library says how large it is.
     for (const size_t index : wanted) {
       if (tensors_.outputs[index].shape.front() < 0) told_[index] = false;
     }
     TRY_STATUS(Bind(inputs, wanted, rows));
-    computed = Compute(rows);
+    computed = Compute(rows, may_record);
   }
   TRY_STATUS(computed);
   TRY_STATUS(stream_.Mark(kComputed));

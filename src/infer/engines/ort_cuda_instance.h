@@ -14,7 +14,7 @@
 
 namespace weir::infer {
 
-// One thread at a time.
+// For one thread, from Create on: the library keeps handles and recorded graphs by thread.
 class OrtCudaInstance {
  public:
   // Loads the model. kUnsupported names the nodes that have no kernel for the GPU.
@@ -28,12 +28,15 @@ class OrtCudaInstance {
   const gpu::Context& context() const { return *context_; }
 
   // `inputs` in the order of tensors().inputs, `wanted` indices of tensors().outputs. Pixels (UINT8) for the
-  // input of SessionOptions::pixels are normalised on the device.
+  // input of SessionOptions::pixels are normalised on the device. With SessionOptions::cuda_graph the batches
+  // that it lists are recorded, and replayed from then on; `may_record` false launches the kernels one by
+  // one.
   struct Answer {
     std::vector<Tensor> outputs;
     DeviceStages stages;
   };
-  Result<Answer> Run(const std::vector<const Tensor*>& inputs, const std::vector<size_t>& wanted);
+  Result<Answer> Run(const std::vector<const Tensor*>& inputs, const std::vector<size_t>& wanted,
+                     bool may_record = true);
 
  private:
   // A tensor's place on the host, which the device reads by itself, and on the device. Both grow.
@@ -53,7 +56,7 @@ class OrtCudaInstance {
   Status Upload(const std::vector<const Tensor*>& inputs);
   Status Normalise(const Tensor& pixels, size_t input);
   Status Bind(const std::vector<const Tensor*>& inputs, const std::vector<size_t>& wanted, int64_t rows);
-  Status Compute(int64_t rows);
+  Status Compute(int64_t rows, bool may_record);
   Result<std::vector<Tensor>> Download(const std::vector<size_t>& wanted, int64_t rows);
   Result<Tensor> Copied(size_t output, OrtValue* value);
   // The shape of an output at a batch of `rows`, where the model says it.
@@ -70,7 +73,7 @@ class OrtCudaInstance {
   std::shared_ptr<OrtSession> session_;
   std::shared_ptr<OrtMemoryInfo> memory_info_;
   std::shared_ptr<OrtIoBinding> binding_;
-  std::map<int64_t, std::shared_ptr<OrtRunOptions>> run_options_;  // by rows
+  std::map<int64_t, std::shared_ptr<OrtRunOptions>> run_options_;  // by the number of their graph
   OrtTensors tensors_;
   std::vector<Place> inputs_, outputs_, pixels_;
   std::vector<bool> told_;  // by output: whether its shape is as the model says

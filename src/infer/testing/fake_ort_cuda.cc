@@ -66,6 +66,7 @@ OrtStatus* ORT_API_CALL UpdateCuda(OrtCUDAProviderOptionsV2* options, const char
                                            "cudnn_conv_use_max_workspace",
                                            "arena_extend_strategy",
                                            "do_copy_in_default_stream",
+                                           "prefer_nhwc",
                                            "use_tf32",
                                            "enable_cuda_graph",
                                            "gpu_mem_limit"};
