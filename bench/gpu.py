@@ -38,7 +38,7 @@ def held(bar, what, value):
 
 def weir(*arguments, **kwargs):
     done = subprocess.run([PROGRAM, *map(str, arguments), "--json", "-"], capture_output=True, text=True, check=False, **kwargs)
-    if done.returncode:
+    if done.returncode and not done.stdout.startswith("{"):  # a result that is not VALID is one all the same
         raise RuntimeError(f"weir {' '.join(map(str, arguments))}\n{done.stderr}")
     return json.loads(done.stdout)
 
@@ -136,7 +136,9 @@ def application(asked):
     if "recogniser_cpu" in use:
         held("gpu: host cores", "cores of the engine's host side", use["recogniser_cpu"]["mean"])
     if "gpu_graphics_percent" in use:
-        difference = abs(use["gpu_event_busy_percent"]["mean"] - use["gpu_graphics_percent"]["mean"])
+        events, graphics = (use[f"gpu_{name}_percent"]["mean"] for name in ("event_busy", "graphics"))
+        difference = abs(events - graphics)
+        say(f"{result['throughput_images_per_s']:.0f} images/s; event-busy {events:.1f} %, GPM's graphics activity {graphics:.1f} %")
         held("gpu: events against GPM", f"event-busy against GPM's graphics activity over {use['wall_s']:.0f} s, points", difference)
     else:
         say("event-busy against GPM: this card has no GPM (Hopper or newer)")
@@ -146,6 +148,7 @@ def application(asked):
     if "gpu_pcie_received_mib_s" in uint8["resources"]:
         def bytes_each(r):
             return r["resources"]["gpu_pcie_received_mib_s"]["mean"] * 2**20 / r["throughput_images_per_s"]
+        say(f"bytes a picture over PCIe: float {bytes_each(result):.0f}, uint8 {bytes_each(uint8):.0f}")
         held("gpu: uint8 bytes", "bytes a picture over PCIe, uint8 over float", bytes_each(uint8) / bytes_each(result))
     else:
         say("bytes over PCIe: this card does not count them")
@@ -158,7 +161,8 @@ def energy(asked):
     power = sampled_power(lambda: run(asked, "--device", asked.device, seconds=max(asked.seconds, 10)))
     if power is None or "gpu_energy_j" not in power[1]["resources"]:
         return say("energy: this card counts none")
-    mean, use = power[0], power[1]["resources"]
+    use = power[1]["resources"]
+    mean = mean_over(power[0], use["wall_s"])
     say(f"energy {use['gpu_energy_j']:.0f} J in {use['wall_s']:.1f} s")
     return held("gpu: energy", "energy over mean power times time, off by", abs(use["gpu_energy_j"] / (mean * use["wall_s"]) - 1))
 
@@ -171,8 +175,13 @@ def sampled_power(work):
         sampler.terminate()
         text = sampler.communicate()[0]
     values = [float(line) for line in text.split() if line.replace(".", "").isdigit()]
-    busy = values[len(values) // 4: -len(values) // 8 or None]
-    return (sum(busy) / len(busy), result) if busy else None
+    return (values, result) if values else None
+
+
+def mean_over(samples, wall_s):
+    """The mean of the samples, 100 ms apart, over the measured part of a run: the part of its length with the most power."""
+    count = min(len(samples), max(1, round(wall_s / 0.1)))
+    return max(sum(samples[at:at + count]) / count for at in range(len(samples) - count + 1))
 
 
 def served(asked):

@@ -30,6 +30,8 @@ constexpr Return kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 
 constexpr Return kStubLibrary = 34, kDriverTooOld = 35, kUnknown = 999;
 
 constexpr int kComputeMajor = 75, kComputeMinor = 76;  // CUdevice_attribute
+constexpr int kMemoryType = 2;                         // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+constexpr unsigned kHostMemory = 1;                    // CU_MEMORYTYPE_HOST: pinned
 constexpr unsigned kBlockingSync = 4;                  // CU_CTX_SCHED_BLOCKING_SYNC
 constexpr unsigned kNonBlocking = 1;                   // CU_STREAM_NON_BLOCKING
 constexpr unsigned kEventBlockingSync = 1;             // CU_EVENT_BLOCKING_SYNC
@@ -56,6 +58,7 @@ constexpr unsigned kLazyPeerAccess = 1;                // CU_IPC_MEM_LAZY_ENABLE
   X(memory_info, "cuMemGetInfo_v2", (size_t* free_bytes, size_t* all_bytes))                                \
   X(allocate, "cuMemAlloc_v2", (cuda::Address * address, size_t bytes))                                     \
   X(free, "cuMemFree_v2", (cuda::Address address))                                                          \
+  X(pointer_attribute, "cuPointerGetAttribute", (void* value, int attribute, cuda::Address pointer))        \
   X(address_range, "cuMemGetAddressRange_v2", (cuda::Address * base, size_t* bytes, cuda::Address address)) \
   X(allocate_host, "cuMemHostAlloc", (void** memory, size_t bytes, unsigned flags))                         \
   X(free_host, "cuMemFreeHost", (void* memory))                                                             \

@@ -43,6 +43,13 @@ Result<int64_t> Context::FreeMemory() const {
   return static_cast<int64_t>(free_bytes);
 }
 
+bool Context::IsPinned(const void* memory) const {
+  unsigned type = 0;
+  const auto address = reinterpret_cast<cuda::Address>(memory);
+  return driver_->pointer_attribute(&type, cuda::kMemoryType, address) == cuda::kSuccess &&
+         type == cuda::kHostMemory;
+}
+
 Status Context::Alive() const {
   TRY_STATUS(MakeCurrent());
   const cuda::Return error = driver_->synchronize();

@@ -29,7 +29,8 @@ class Context {
 
   // The calling thread computes in it from now on.
   Status MakeCurrent() const;
-  Result<int64_t> FreeMemory() const;  // bytes, as of now
+  bool IsPinned(const void* memory) const;  // whether a GPU can read this memory of the host by itself
+  Result<int64_t> FreeMemory() const;       // bytes, as of now
   // Whether the device still answers: the error that is stuck in the context, once one is.
   Status Alive() const;
 

@@ -90,6 +90,9 @@ class Session {
   virtual void Start(std::vector<Tensor> inputs, std::vector<std::string> wanted, Done done) {
     done(Run(inputs, wanted));
   }
+  // Memory for an input, from which the session takes it without a copy of its own where it can. The bytes
+  // are the caller's to write.
+  virtual Bytes MakeInputMemory(size_t bytes) { return Bytes::AllocateUninitialized(bytes); }
   // The GPUs that it computes on, as CUDA counts them; each has as many of the streams.
   virtual std::vector<int> gpus() const { return {}; }
   // Their identifiers, in the same order, as NVML has them.

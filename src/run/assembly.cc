@@ -10,7 +10,7 @@ Assembly::Assembly(const Clock& clock, Options options) : clock_(clock), options
   MutexLock lock(mutex_);
   for (int i = 0; i < options_.buffers; ++i) {
     auto batch = std::make_unique<Batch>();
-    batch->buffer = Bytes::AllocateUninitialized(options_.item_bytes * static_cast<size_t>(options_.batch));
+    batch->buffer = options_.make_memory(options_.item_bytes * static_cast<size_t>(options_.batch));
     free_.push_back(std::move(batch));
   }
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -42,6 +43,7 @@ class Assembly {
     int buffers = 2;           // batches being filled, waiting or in flight
     int in_flight = 1;         // batches submitted and not yet answered
     int64_t window = 1 << 16;  // pictures begun and not yet finished in order
+    std::function<Bytes(size_t)> make_memory = Bytes::AllocateUninitialized;  // of a batch
   };
   Assembly(const Clock& clock, Options options);
 

@@ -85,6 +85,7 @@ Status LocalBackend::Load() {
     target_.input.dtype = infer::DType::kUint8;
     target_.input.shape = {target_.input.shape.front(), pixels.height, pixels.width, pixels.channels};
   }
+  target_.make_memory = [session = opened_.session](size_t bytes) { return session->MakeInputMemory(bytes); };
   runner_ = TRY(infer::Runner::Create(opened_.session, clock_, {.max_queue = in_flight() + 1}));
   return {};
 }

@@ -39,6 +39,7 @@ struct ContextTag {
 namespace {
 
 std::mutex mutex;                                             // held by every function that changes something
+std::map<unsigned long long, size_t> pinned;                  // memory of the host: its size
 std::map<unsigned long long, std::pair<int, size_t>> blocks;  // device memory: its device and size
 cuda::ContextTag contexts[4] = {{0}, {1}, {2}, {3}};
 cuda::FunctionTag normalise{weir::gpu::kNormaliseKernel};
@@ -197,6 +198,7 @@ int cuMemFree_v2(cuda::Address address) {
 int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   return Do([&] {
     *memory = std::malloc(bytes);
+    pinned[reinterpret_cast<cuda::Address>(*memory)] = bytes;
     ++State().blocks;
     return cuda::kSuccess;
   });
@@ -204,6 +206,7 @@ int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
 int cuMemFreeHost(void* memory) {
   const std::lock_guard lock(mutex);
   --State().blocks;
+  pinned.erase(reinterpret_cast<cuda::Address>(memory));
   std::free(memory);
   return cuda::kSuccess;
 }
@@ -307,6 +310,16 @@ int cuLaunchKernel(cuda::FunctionHandle, unsigned grid_x, unsigned, unsigned, un
     }
     ++State().launches;
     Pass(count);
+    return cuda::kSuccess;
+  });
+}
+int cuPointerGetAttribute(void* value, int attribute, cuda::Address pointer) {
+  return Do([&] {
+    auto found = pinned.upper_bound(pointer);
+    if (attribute != cuda::kMemoryType || found == pinned.begin()) return cuda::kInvalidValue;
+    --found;
+    if (pointer >= found->first + found->second) return cuda::kInvalidValue;
+    *static_cast<unsigned*>(value) = cuda::kHostMemory;
     return cuda::kSuccess;
   });
 }

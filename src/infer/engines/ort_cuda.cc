@@ -88,9 +88,11 @@ using Workers = std::vector<std::unique_ptr<Worker>>;
 
 class OrtCudaSession final : public Session {
  public:
-  OrtCudaSession(Workers workers, std::vector<int> gpus, std::string precision, const SessionOptions& options,
-                 const Clock& clock)
-      : gpus_(std::move(gpus)),
+  // `context`: of one of the GPUs.
+  OrtCudaSession(Workers workers, gpu::ContextPtr context, std::vector<int> gpus, std::string precision,
+                 const SessionOptions& options, const Clock& clock)
+      : context_(std::move(context)),
+        gpus_(std::move(gpus)),
         precision_(std::move(precision)),
         options_(options),
         clock_(clock),
@@ -113,6 +115,13 @@ class OrtCudaSession final : public Session {
     return uuids;
   }
   std::optional<PixelInput> pixels() const override { return options_.pixels; }
+  // Pinned, as long as there is such memory: every GPU reads it by itself.
+  Bytes MakeInputMemory(size_t bytes) override {
+    auto pinned = gpu::Memory::Pinned(context_, bytes);
+    if (!pinned) return Session::MakeInputMemory(bytes);
+    const auto owner = std::make_shared<gpu::Memory>(*std::move(pinned));
+    return Bytes::Wrap(owner, owner->host(), bytes);
+  }
 
   Result<RunResult> Run(const std::vector<Tensor>& inputs, const std::vector<std::string>& wanted) override {
     std::promise<Result<RunResult>> answer;
@@ -214,6 +223,7 @@ class OrtCudaSession final : public Session {
         .outputs = std::move(ran->outputs), .started = started, .done = {}, .stages = ran->stages};
   }
 
+  const gpu::ContextPtr context_;
   const std::vector<int> gpus_;
   const std::string precision_;
   const SessionOptions options_;
@@ -403,8 +413,8 @@ Result<std::shared_ptr<Session>> OrtCudaEngine::Load(const ModelSource& source,
       if (!warm) return Context(fmt::format("warm-up with a batch of {}", rows), warm.error());
     }
   }
-  return std::make_shared<OrtCudaSession>(std::move(workers), ordinals_, std::move(precision), options,
-                                          clock_);
+  return std::make_shared<OrtCudaSession>(std::move(workers), contexts.front(), ordinals_,
+                                          std::move(precision), options, clock_);
 }
 
 }  // namespace

@@ -202,17 +202,20 @@ std::optional<Shape> OrtCudaInstance::ShapeOf(size_t output, int64_t rows) const
 }
 
 Status OrtCudaInstance::Upload(const std::vector<const Tensor*>& inputs) {
+  std::vector<const std::byte*> from(inputs.size());  // pinned: the caller's own memory, or a copy
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& tensor = *inputs[i];
     const size_t bytes = tensor.data.size();
     Place& place = TakesPixels(tensor) ? pixels_[i] : inputs_[i];
-    TRY_STATUS(Reserve(place, bytes, bytes));
-    std::memcpy(place.host.host(), tensor.data.data(), bytes);
+    const bool is_pinned = context_->IsPinned(tensor.data.data());
+    TRY_STATUS(Reserve(place, is_pinned ? 0 : bytes, bytes));
+    if (!is_pinned) std::memcpy(place.host.host(), tensor.data.data(), bytes);
+    from[i] = is_pinned ? tensor.data.data() : place.host.host();
   }
   TRY_STATUS(stream_.Mark(kBegin));
   for (size_t i = 0; i < inputs.size(); ++i) {
     Place& place = TakesPixels(*inputs[i]) ? pixels_[i] : inputs_[i];
-    TRY_STATUS(stream_.Upload(place.device, place.host.host(), inputs[i]->data.size()));
+    TRY_STATUS(stream_.Upload(place.device, from[i], inputs[i]->data.size()));
   }
   TRY_STATUS(stream_.Mark(kUploaded));
   for (size_t i = 0; i < inputs.size(); ++i) {

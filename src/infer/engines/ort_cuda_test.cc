@@ -68,6 +68,34 @@ TEST_F(OrtCuda, ComputesEveryBatchAndTellsTheStages) {
   }
 }
 
+TEST_F(OrtCuda, TakesItsOwnMemoryOfInputsWithoutACopy) {
+  const auto session = Load({.op_type = "Neg"});
+  ASSERT_TRUE(session) << session.error().message;
+  const int before = fake_.state().blocks;
+  Tensor input = Input(2);
+  input.data = (*session)->MakeInputMemory(input.data.size());
+  EXPECT_EQ(fake_.state().blocks, before + 1);
+  const float values[] = {1, 2, 3, 4, 5, 6, 7, 8};
+  std::memcpy(input.data.mutable_data(), values, sizeof values);
+  const auto ran = (*session)->Run({input}, {});
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_EQ(Floats(ran->outputs[0])[7], -8);
+  // On the device: the input and the output; on the host: the output, and no place for the input.
+  EXPECT_EQ(fake_.state().blocks, before + 1 + 3);
+  ASSERT_TRUE((*session)->Run({Input(2)}, {}));
+  EXPECT_EQ(fake_.state().blocks, before + 1 + 4);
+}
+
+TEST_F(OrtCuda, RecordsTheBatchesOfItsList) {
+  const auto session = Load({.op_type = "Neg"}, {.cuda_graph = true, .batches = {2}});
+  ASSERT_TRUE(session) << session.error().message;
+  for (const int64_t rows : {2, 3}) {
+    const auto ran = (*session)->Run({Input(rows, 5)}, {});
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_EQ(Floats(ran->outputs[0])[0], -5);
+  }
+}
+
 TEST_F(OrtCuda, TakesOutputsWhoseShapeTheDataDecide) {
   const auto session = Load(
       {.op_type = "NonZero", .output_type = OnnxType::kInt64, .input_shape = {-1}, .output_shape = {1, -1}});
