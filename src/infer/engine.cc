@@ -29,6 +29,16 @@ Status CheckDevices(std::string_view engine, const std::vector<Device>& devices)
 
 }  // namespace
 
+std::vector<int> WarmBatches(int most) {
+  std::vector<int> sizes;
+  for (int size = 1; size < most; size *= 2) {
+    sizes.push_back(size);
+    if (size > 1 && size / 2 * 3 < most) sizes.push_back(size / 2 * 3);
+  }
+  sizes.push_back(most);
+  return sizes;
+}
+
 std::string PlacesText(const Session& session) {
   const std::vector<int> gpus = session.gpus();
   if (!gpus.empty())

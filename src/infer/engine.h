@@ -37,7 +37,7 @@ struct ModelSource {
 struct SessionOptions {
   int threads = 0;  // CPU threads in all; 0: all that this process may use; never more than those
   // Run calls that compute side by side. On the CPU they share the threads; 0: one per thread. On an
-  // accelerator each device has so many; 0: one.
+  // accelerator each device has so many; 0: two on CUDA, one on others.
   int streams = 1;
   std::vector<Device> devices = {};  // all of one kind; empty: the CPU. No engine ever takes another instead.
   // Arithmetic where the model says float: "f32", "bf16" or "f16". kUnsupported where an engine, or this
@@ -49,8 +49,9 @@ struct SessionOptions {
   bool cuda_graph = false;       // of kCuda: a batch is recorded once and then launched whole
   int64_t gpu_memory_bytes = 0;  // of kCuda: the most that an instance may take for itself; 0: no limit
   std::optional<PixelInput> pixels = {};  // taken too, beside the input itself, by devices that normalise
-  std::vector<int> batches = {};  // rows of the batches that may come: an accelerator warms up for them
-  std::string cache_dir = {};     // compiled models are kept here by engines that can; empty: nowhere
+  // Rows of the batches that an accelerator warms up for. It may compute a smaller batch as one of these.
+  std::vector<int> batches = {};
+  std::string cache_dir = {};  // compiled models are kept here by engines that can; empty: nowhere
 };
 
 struct RunResult {
@@ -109,6 +110,10 @@ class Session {
 
 // Returns the folder with the engine for CUDA and its libraries, where one is there.
 std::optional<std::string> FindCudaFolder();
+
+// Returns sizes of batches to warm up for: 1, 2, 3, 4, 6, 8, 12 and so on up to `most`, which is the last. So
+// a batch that is computed as the next larger size has at most half as many rows again.
+std::vector<int> WarmBatches(int most);
 
 // "4 threads in 2 streams", or "2 instances on cuda:0 and cuda:1".
 std::string PlacesText(const Session& session);

@@ -1,6 +1,7 @@
 #include "infer/engine.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -221,6 +222,13 @@ TEST_P(FileEngine, AnswersCallersSideBySide) {
   }
   callers.clear();
   EXPECT_EQ(wrong, 0);
+}
+
+TEST(WarmBatches, AreAtMostHalfAsLargeAgain) {
+  EXPECT_THAT(WarmBatches(1), ::testing::ElementsAre(1));
+  EXPECT_THAT(WarmBatches(3), ::testing::ElementsAre(1, 2, 3));
+  EXPECT_THAT(WarmBatches(8), ::testing::ElementsAre(1, 2, 3, 4, 6, 8));
+  EXPECT_THAT(WarmBatches(50), ::testing::ElementsAre(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 50));
 }
 
 TEST(OpenVino, KeepsCompiledModelsInItsCacheFolder) {

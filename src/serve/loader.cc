@@ -32,16 +32,9 @@ Status CheckShare(const infer::SessionOptions& asked, const infer::Session& sess
                   asked.streams, session.streams(), remedy));
 }
 
-// The sizes of the batches that may come, for an accelerator to warm up for: every one up to 64, then the
-// doubles and the largest.
 std::vector<int> BatchesOf(const model::Model& model) {
-  constexpr int kEvery = 64;
-  const int most = std::max(1, model.fixed_batch.value_or(model.serving_max_batch));
-  if (model.fixed_batch) return {most};
-  std::vector<int> batches;
-  for (int rows = 1; rows <= most; rows = rows < kEvery ? rows + 1 : 2 * rows) batches.push_back(rows);
-  if (batches.back() != most) batches.push_back(most);
-  return batches;
+  if (model.fixed_batch) return {*model.fixed_batch};
+  return infer::WarmBatches(std::max(1, model.serving_max_batch));
 }
 
 class FileLoader final : public Loader {

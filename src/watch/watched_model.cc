@@ -21,8 +21,7 @@ namespace weir::watch {
 namespace {
 
 constexpr int kRemoteInFlight = 8;
-constexpr int kUsualBatch = 8;    // of an accelerator
-constexpr int kWarmUpSizes = 64;  // sizes of batches that an accelerator warms up for
+constexpr int kUsualBatch = 8;  // of an accelerator
 constexpr std::chrono::seconds kServerPatience{10};
 
 }  // namespace
@@ -81,7 +80,7 @@ Status WatchedModel::OpenLocal(const ModelOptions& options, const Clock& clock) 
   if (!options.device.empty()) session.devices = TRY_CONTEXT(infer::ParseDevices(options.device), "--device");
   if (m.fixed_batch) session.batch = 1;
   const int most = m.fixed_batch ? 1 : options.batch > 0 ? options.batch : kUsualBatch;
-  for (int rows = 1; rows <= std::min(most, kWarmUpSizes); ++rows) session.batches.push_back(rows);
+  session.batches = infer::WarmBatches(most);
   backend_->opened = TRY(model::OpenSession(m, options.engine, session, clock));
   const infer::Session& opened = *backend_->opened.session;
   on_cpu_ = opened.threads() > 0;

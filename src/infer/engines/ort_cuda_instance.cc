@@ -50,9 +50,10 @@ Status OrtCudaInstance::Check(OrtStatus* status, std::string_view what) const {
 Result<std::unique_ptr<OrtCudaInstance>> OrtCudaInstance::Create(OrtLibraryPtr library,
                                                                  gpu::ContextPtr context,
                                                                  const ModelSource& source,
-                                                                 const SessionOptions& options) {
+                                                                 const SessionOptions& options,
+                                                                 bool channels_last) {
   std::unique_ptr<OrtCudaInstance> instance(
-      new OrtCudaInstance(std::move(library), std::move(context), options));
+      new OrtCudaInstance(std::move(library), std::move(context), options, channels_last));
   TRY_STATUS(instance->Load(source));
   return instance;
 }
@@ -124,8 +125,7 @@ Result<std::shared_ptr<OrtSessionOptions>> OrtCudaInstance::MakeOptions(bool ref
       {"cudnn_conv_use_max_workspace", "1"},
       {"arena_extend_strategy", "kSameAsRequested"},
       {"do_copy_in_default_stream", "1"},
-      // Tensor cores take f16 with channels last. In f32 the other order is faster (docs/performance.md).
-      {"prefer_nhwc", options_.precision == "f16" || options_.precision == "bf16" ? "1" : "0"},
+      {"prefer_nhwc", channels_last_ ? "1" : "0"},
       {"use_tf32", options_.precision == "tf32" ? "1" : "0"},
       {"enable_cuda_graph", options_.cuda_graph ? "1" : "0"}};
   if (options_.gpu_memory_bytes > 0)
@@ -201,14 +201,31 @@ std::optional<Shape> OrtCudaInstance::ShapeOf(size_t output, int64_t rows) const
   return shape;
 }
 
-Status OrtCudaInstance::Upload(const std::vector<const Tensor*>& inputs) {
+// A new size of batch takes cuDNN a tenth of a second and more: a batch between two that are warm is computed
+// as the larger. What its other rows hold does not matter, as rows do not see one another.
+int64_t OrtCudaInstance::ComputedRows(int64_t rows, const std::vector<size_t>& wanted) const {
+  const bool is_batched = batched_ && std::ranges::all_of(wanted, [&](size_t output) {
+                            const Shape& shape = tensors_.outputs[output].shape;
+                            return told_[output] && !shape.empty() && shape.front() < 0;
+                          });
+  if (!is_batched) return rows;
+  int64_t least = rows;
+  for (const int size : options_.batches) {
+    if (size >= rows && (least == rows || size < least)) least = size;
+    if (size == rows) return rows;
+  }
+  return least;
+}
+
+Status OrtCudaInstance::Upload(const std::vector<const Tensor*>& inputs, int64_t rows, int64_t computed) {
   std::vector<const std::byte*> from(inputs.size());  // pinned: the caller's own memory, or a copy
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& tensor = *inputs[i];
     const size_t bytes = tensor.data.size();
     Place& place = TakesPixels(tensor) ? pixels_[i] : inputs_[i];
     const bool is_pinned = context_->IsPinned(tensor.data.data());
-    TRY_STATUS(Reserve(place, is_pinned ? 0 : bytes, bytes));
+    TRY_STATUS(Reserve(place, is_pinned ? 0 : bytes,
+                       bytes / static_cast<size_t>(rows) * static_cast<size_t>(computed)));
     if (!is_pinned) std::memcpy(place.host.host(), tensor.data.data(), bytes);
     from[i] = is_pinned ? tensor.data.data() : place.host.host();
   }
@@ -219,15 +236,16 @@ Status OrtCudaInstance::Upload(const std::vector<const Tensor*>& inputs) {
   }
   TRY_STATUS(stream_.Mark(kUploaded));
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (TakesPixels(*inputs[i])) TRY_STATUS(Normalise(*inputs[i], i));
+    if (TakesPixels(*inputs[i])) TRY_STATUS(Normalise(*inputs[i], i, rows, computed));
   }
   return {};
 }
 
-Status OrtCudaInstance::Normalise(const Tensor& pixels, size_t input) {
+Status OrtCudaInstance::Normalise(const Tensor& pixels, size_t input, int64_t rows, int64_t computed) {
   const PixelInput& how = *options_.pixels;
   unsigned long long count = pixels.data.size();
-  TRY_STATUS(Reserve(inputs_[input], 0, count * sizeof(float)));
+  TRY_STATUS(Reserve(inputs_[input], 0,
+                     count / static_cast<size_t>(rows) * static_cast<size_t>(computed) * sizeof(float)));
   gpu::cuda::Address from = pixels_[input].device.address(), table = table_.address(),
                      to = inputs_[input].device.address();
   auto channels = static_cast<unsigned>(how.channels);
@@ -243,11 +261,8 @@ Status OrtCudaInstance::Bind(const std::vector<const Tensor*>& inputs, const std
   api.ClearBoundOutputs(binding_.get());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorInfo& info = tensors_.inputs[i];
-    Shape shape = inputs[i]->shape;
-    if (TakesPixels(*inputs[i])) {
-      shape = info.shape;
-      if (shape.front() < 0) shape.front() = rows;
-    }
+    Shape shape = TakesPixels(*inputs[i]) ? info.shape : inputs[i]->shape;
+    if (batched_) shape.front() = rows;
     const OrtValuePtr value = TRY(OnDevice(inputs_[i].device, info, shape));
     TRY_STATUS(Check(api.BindInput(binding_.get(), info.name.c_str(), value.get()), info.name));
   }
@@ -349,9 +364,11 @@ Result<OrtCudaInstance::Answer> OrtCudaInstance::Run(const std::vector<const Ten
                                                      const std::vector<size_t>& wanted, bool may_record) {
   TRY_STATUS(context_->MakeCurrent());
   const int64_t rows = batched_ ? BatchSize(inputs.front()->shape) : 1;
-  TRY_STATUS(Upload(inputs));
-  TRY_STATUS(Bind(inputs, wanted, rows));
-  Status computed = Compute(rows, may_record);
+  if (rows == 0) return Fail(ErrorCode::kInvalidArgument, "a batch of no rows");
+  const int64_t filled = ComputedRows(rows, wanted);
+  TRY_STATUS(Upload(inputs, rows, filled));
+  TRY_STATUS(Bind(inputs, wanted, filled));
+  Status computed = Compute(filled, may_record);
   if (!computed && computed.error().message.contains("shape mismatch")) {
     // The first dimension of an output is no batch: from now on the library says how large it is.
     for (const size_t index : wanted) {

@@ -17,10 +17,11 @@ namespace weir::infer {
 // For one thread, from Create on: the library keeps handles and recorded graphs by thread.
 class OrtCudaInstance {
  public:
-  // Loads the model. kUnsupported names the nodes that have no kernel for the GPU.
+  // Loads the model. kUnsupported names the nodes that have no kernel for the GPU. `channels_last`: the order
+  // in which convolutions compute, not that of the inputs and outputs.
   static Result<std::unique_ptr<OrtCudaInstance>> Create(OrtLibraryPtr library, gpu::ContextPtr context,
                                                          const ModelSource& source,
-                                                         const SessionOptions& options);
+                                                         const SessionOptions& options, bool channels_last);
   OrtCudaInstance(const OrtCudaInstance&) = delete;
   OrtCudaInstance& operator=(const OrtCudaInstance&) = delete;
 
@@ -43,8 +44,12 @@ class OrtCudaInstance {
   struct Place {
     gpu::Memory host, device;
   };
-  OrtCudaInstance(OrtLibraryPtr library, gpu::ContextPtr context, const SessionOptions& options)
-      : library_(std::move(library)), context_(std::move(context)), options_(options) {}
+  OrtCudaInstance(OrtLibraryPtr library, gpu::ContextPtr context, const SessionOptions& options,
+                  bool channels_last)
+      : library_(std::move(library)),
+        context_(std::move(context)),
+        options_(options),
+        channels_last_(channels_last) {}
   Status Load(const ModelSource& source);
   Result<std::shared_ptr<OrtSessionOptions>> MakeOptions(bool refuses_cpu) const;
   Result<std::shared_ptr<OrtSession>> Open(const ModelSource& source, OrtSessionOptions* options) const;
@@ -53,8 +58,9 @@ class OrtCudaInstance {
 
   Status Reserve(Place& place, size_t host_bytes, size_t device_bytes) const;
   Result<OrtValuePtr> OnDevice(const gpu::Memory& memory, const TensorInfo& info, const Shape& shape) const;
-  Status Upload(const std::vector<const Tensor*>& inputs);
-  Status Normalise(const Tensor& pixels, size_t input);
+  int64_t ComputedRows(int64_t rows, const std::vector<size_t>& wanted) const;
+  Status Upload(const std::vector<const Tensor*>& inputs, int64_t rows, int64_t computed);
+  Status Normalise(const Tensor& pixels, size_t input, int64_t rows, int64_t computed);
   Status Bind(const std::vector<const Tensor*>& inputs, const std::vector<size_t>& wanted, int64_t rows);
   Status Compute(int64_t rows, bool may_record);
   Result<std::vector<Tensor>> Download(const std::vector<size_t>& wanted, int64_t rows);
@@ -67,6 +73,7 @@ class OrtCudaInstance {
   const OrtLibraryPtr library_;
   const gpu::ContextPtr context_;
   const SessionOptions options_;
+  const bool channels_last_;
   gpu::Stream stream_;
   gpu::Kernel kernel_;
   gpu::Memory table_;  // of pixels' values

@@ -86,6 +86,34 @@ TEST_F(OrtCuda, TakesItsOwnMemoryOfInputsWithoutACopy) {
   EXPECT_EQ(fake_.state().blocks, before + 1 + 4);
 }
 
+TEST_F(OrtCuda, ComputesASmallerBatchAsAWarmOne) {
+  const auto session = Load({.op_type = "Neg"}, {.batches = {1, 4, 8}});
+  ASSERT_TRUE(session) << session.error().message;
+  const std::pair<int64_t, int64_t> computed[] = {{1, 1}, {3, 4}, {4, 4}, {5, 8}, {9, 9}};
+  for (const auto& [rows, as] : computed) {
+    const auto ran = (*session)->Run({Input(rows, 5)}, {});
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_EQ(ran->outputs[0].shape, (Shape{rows, 4}));
+    EXPECT_EQ(Floats(ran->outputs[0]), std::vector<float>(static_cast<size_t>(rows) * 4, -5));
+    EXPECT_EQ(ran->stages->compute, as * Duration(500us));
+  }
+}
+
+TEST_F(OrtCuda, TakesTheOtherOrderWhereChannelsLastFail) {
+  const TinyOnnx tiny{.op_type = "Neg"};
+  const std::string path =
+      SaveTinyOnnx(::testing::TempDir(), fmt::format("weir_cuda_{}_f16.onnx", ::getpid()), tiny);
+  std::ifstream file(path, std::ios::binary);
+  const std::string onnx((std::istreambuf_iterator<char>(file)), {});
+  ::setenv("WEIR_FAKE_ORT_CUDA", "channels_first=1", 1);
+  engine_ = OpenEngine("onnxruntime", clock_, *ParseDevices("cuda:0")).value();
+  const auto session = engine_->Load({.path = path, .onnx = onnx}, {.precision = "f16"});
+  ASSERT_TRUE(session) << session.error().message;
+  const auto ran = (*session)->Run({Input(1, 4)}, {});
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_EQ(Floats(ran->outputs[0])[0], -4);
+}
+
 TEST_F(OrtCuda, RecordsTheBatchesOfItsList) {
   const auto session = Load({.op_type = "Neg"}, {.cuda_graph = true, .batches = {2}});
   ASSERT_TRUE(session) << session.error().message;

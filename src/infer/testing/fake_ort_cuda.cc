@@ -88,6 +88,9 @@ OrtStatus* ORT_API_CALL AppendCuda(OrtSessionOptions*, const OrtCUDAProviderOpti
   const auto& cuda = *reinterpret_cast<const CudaOptions*>(options);
   if (cuda.stream == nullptr) return Fails("the fake wants a stream of the caller's");
   if (!cuda.values.contains("use_tf32")) return Fails("the fake wants to be told of TF32");
+  const auto last = cuda.values.find("prefer_nhwc");
+  if (last != cuda.values.end() && last->second == "1" && !Setting("channels_first").empty())
+    return Fails("Input channels C is not equal to kernel channels * group");
   return nullptr;
 }
 OrtStatus* ORT_API_CALL AddEntry(OrtSessionOptions* options, const char* key, const char* value) noexcept {
