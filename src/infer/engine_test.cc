@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -62,7 +63,7 @@ class FileEngine : public ::testing::TestWithParam<std::string> {
     return session ? *std::move(session) : nullptr;
   }
   std::shared_ptr<Session> LoadTiny(const TinyOnnx& tiny, const SessionOptions& options = {}) {
-    return Load(SaveTinyOnnx(::testing::TempDir(), "weir_tiny_" + GetParam() + tiny.op_type + ".onnx", tiny),
+    return Load(SaveTinyOnnx(::testing::TempDir(), fmt::format("weir_tiny_{}.onnx", ::getpid()), tiny),
                 options);
   }
 
@@ -291,7 +292,7 @@ class OnnxRuntimeStrings : public ::testing::Test {
     auto engine = OpenEngine("onnxruntime", clock_);
     if (!engine) GTEST_SKIP() << engine.error().message;
     engine_ = *std::move(engine);
-    const auto path = SaveTinyOnnx(::testing::TempDir(), "weir_strings.onnx",
+    const auto path = SaveTinyOnnx(::testing::TempDir(), fmt::format("weir_strings_{}.onnx", ::getpid()),
                                    {.input_type = OnnxType::kString,
                                     .output_type = OnnxType::kString,
                                     .input_shape = {-1, 2},
