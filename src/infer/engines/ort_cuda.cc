@@ -54,8 +54,9 @@ class Worker {
   // Does it and waits for its end.
   Status Do(const std::function<Status()>& work) {
     std::promise<Status> done;
-    Begin([&] { done.set_value(work()); });
-    return done.get_future().get();
+    auto status = done.get_future();
+    Begin([&work, done = std::move(done)]() mutable { done.set_value(work()); });
+    return status.get();
   }
   Status Load(const OrtLibraryPtr& library, const gpu::ContextPtr& context, const ModelSource& source,
               const SessionOptions& options, bool channels_last) {
@@ -125,8 +126,10 @@ class OrtCudaSession final : public Session {
 
   Result<RunResult> Run(const std::vector<Tensor>& inputs, const std::vector<std::string>& wanted) override {
     std::promise<Result<RunResult>> answer;
-    Start(inputs, wanted, [&](Result<RunResult> result) { answer.set_value(std::move(result)); });
-    return answer.get_future().get();
+    auto result = answer.get_future();
+    Start(inputs, wanted,
+          [answer = std::move(answer)](Result<RunResult> ran) mutable { answer.set_value(std::move(ran)); });
+    return result.get();
   }
 
   bool asynchronous() const override { return true; }
