@@ -63,18 +63,27 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"timing: {test} failed {times} of at most {MOST_TRIES} tries")
 
 
+# A measurement that other programs or the hypervisor disturbed is INVALID and ends with 3; its result is whole all the same.
+MEASURED = (0, 3)
+
+
 class Weir:
-    """Runs the program. `json` gives the parsed result; a fault of the program fails the test with what it said."""
+    """Runs the program. A fault of the program fails the test with what it said.
+
+    `status` is the one expected, or several; None: any. `json` gives the parsed result; a test that wants a claim to be VALID or a
+    target to be met says status=0, and is a timing test, or looks at the result.
+    """
 
     def run(self, *arguments, status=0, timeout=300, **kwargs):
         done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, timeout=timeout, **kwargs)
         said = done.stderr.decode(errors="replace")
         assert "Sanitizer" not in said, said
         if status is not None:
-            assert done.returncode == status, f"exit {done.returncode}, not {status}\n{said}\n{done.stdout.decode(errors='replace')}"
+            wanted = status if isinstance(status, tuple) else (status,)
+            assert done.returncode in wanted, f"exit {done.returncode}, not {status}\n{said}\n{done.stdout.decode(errors='replace')}"
         return done
 
-    def json(self, *arguments, status=0, **kwargs):
+    def json(self, *arguments, status=MEASURED, **kwargs):
         return json.loads(self.run(*arguments, "--json", "-", status=status, **kwargs).stdout)
 
 

@@ -13,7 +13,7 @@ import urllib.request
 
 import pytest
 
-from conftest import PROGRAM, ROOT
+from conftest import MEASURED, PROGRAM, ROOT
 
 SPEC = """
 predict: made
@@ -515,7 +515,7 @@ categories: {{run: [engine]}}
 def test_the_rows_of_a_study_are_its_journal_or_its_results(weir, made, tmp_path):
     """The study fixes images, which is a metric, too. Of its journal the last line is torn, as after a kill."""
     (tmp_path / "study.yaml").write_text(STUDY.format(model=made[0], data=made[1]))
-    weir.run("study", tmp_path / "study.yaml", "--no-replay", "-o", tmp_path / "out")
+    weir.run("study", tmp_path / "study.yaml", "--no-replay", "-o", tmp_path / "out", status=MEASURED)
     with open(tmp_path / "out/journal.jsonl", "ab") as journal:
         journal.write(b'{"entry":"trial","id":"')
     (tmp_path / "rows.csv").write_text("id,batch,measured_images\nq,3,1\n")

@@ -5,6 +5,7 @@ import math
 import random
 
 import pytest
+from conftest import MEASURED
 
 SPEC = """
 predict: made
@@ -184,7 +185,7 @@ trial: {{images: 20}}
 @pytest.mark.long
 def test_the_folder_of_a_study_is_a_spec(weir, made, tmp_path):
     (tmp_path / "study.yaml").write_text(STUDY.format(model=made[0], data=made[1]))
-    weir.run("study", tmp_path / "study.yaml", "-o", tmp_path / "out")
+    weir.run("study", tmp_path / "study.yaml", "-o", tmp_path / "out", status=MEASURED)
     weir.run("fit", tmp_path / "out", "-o", tmp_path / "p.json", "--estimator", "physical")
     (tmp_path / "rows.csv").write_text("id,batch\none,1\nfour,4\n")
     weir.run("predict", tmp_path / "p.json", "--in", tmp_path / "rows.csv", "--out", tmp_path / "scored.csv")

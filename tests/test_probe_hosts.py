@@ -33,7 +33,8 @@ def test_two_hosts_read_one_order(weir, tmp_path):
         assert [host["name"] for host in result["hosts"]] == [first.address, second.address]
         for host in result["hosts"]:
             assert host["ended_s"] > 0 and host["samples_per_s"] > 0 and host["barrier_us"]["count"] == 80
-        assert result["hosts"][1]["share"]["value"] > 0
+        share = result["hosts"][1]["share"]  # of what the first host reads: near 0, or below, where other programs take the CPU
+        assert share["low"] <= share["value"] <= share["high"] and share["value"] < 3
         assert sum(run["bytes_asked"] for run in result["runs"]) >= 2 * 40 * 8 * 5000
         assert not list(tmp_path.iterdir())
         own = tmp_path / "own"

@@ -15,7 +15,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from conftest import PROGRAM
+from conftest import MEASURED, PROGRAM
 
 STUDY = """
 study: small
@@ -246,7 +246,7 @@ def test_a_finished_study_is_not_begun_again_but_resumed_without_a_trial(weir, m
     before = (folder / "journal.jsonl").read_bytes()
     study = folder.parent / "study.yaml"
     assert b"--resume" in weir.run("study", "--no-replay", study, "-o", folder, "--image", container_image.name, status=2).stderr
-    weir.run("study", "--no-replay", study, "-o", folder, "--image", container_image.name, "--resume")
+    weir.run("study", "--no-replay", study, "-o", folder, "--image", container_image.name, "--resume", status=MEASURED)
     assert (folder / "journal.jsonl").read_bytes() == before
     study.write_text(study.read_text().replace("in_flight: 4", "in_flight: 5"))
     assert b"in_flight" in weir.run("study", "--no-replay", study, "-o", folder, "--image", container_image.name, "--resume", status=2).stderr
@@ -296,7 +296,7 @@ def test_a_study_that_is_killed_leaves_nothing_and_goes_on(weir, made, container
 def test_a_study_that_was_killed_before_its_first_trial_goes_on(weir, made, tmp_path):
     study = write(tmp_path, made, repeats=1, images=40, text=ONE)
     out = tmp_path / "out"
-    weir.run("study", "--no-replay", study, "-o", out)
+    weir.run("study", "--no-replay", study, "-o", out, status=MEASURED)
     first_line = (out / "journal.jsonl").read_text().splitlines()[0] + "\n"
     for left in (first_line, first_line[:100], ""):  # killed behind the line, within it, before it
         for name in ("study.yaml", "provenance.json", "report.html"):
@@ -311,7 +311,7 @@ def test_a_study_that_was_killed_before_its_first_trial_goes_on(weir, made, tmp_
 def test_a_study_whose_file_is_gone_is_not_played_on(weir, made, tmp_path):
     study = write(tmp_path, made, repeats=1, images=40, text=ONE)
     out = tmp_path / "out"
-    weir.run("study", "--no-replay", study, "-o", out)
+    weir.run("study", "--no-replay", study, "-o", out, status=MEASURED)
     (out / "study.yaml").unlink()
     lines = (out / "journal.jsonl").read_text().splitlines(keepends=True)
     (out / "journal.jsonl").write_text("".join(lines[:-1]))
@@ -320,7 +320,7 @@ def test_a_study_whose_file_is_gone_is_not_played_on(weir, made, tmp_path):
         assert f"but not the study file: put it back there, as {out}/study.yaml" in error, error
     assert len(journal(out)) == len(lines) - 2
     (out / "study.yaml").write_text(study.read_text())
-    weir.run("study", "--no-replay", study, "-o", out, "--resume")
+    weir.run("study", "--no-replay", study, "-o", out, "--resume", status=MEASURED)
     assert len(journal(out)) == len(lines) - 1
 
 
@@ -335,7 +335,7 @@ def test_an_interrupt_lets_the_trial_under_way_end_and_keeps_it(made, weir, tmp_
     kept = journal(out)
     assert 1 <= len(kept) < 8 and {entry["record"]["verdict"]["verdict"] for entry in kept} <= {"VALID", "SUSPECT"}, kept
     assert (out / "report.html").exists() and not marked(running.pid)
-    weir.run("study", "--no-replay", study, "-o", out, "--resume")
+    weir.run("study", "--no-replay", study, "-o", out, "--resume", status=MEASURED)
     assert journal(out)[: len(kept)] == kept and len(journal(out)) == 8
 
 
