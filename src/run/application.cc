@@ -100,9 +100,6 @@ class Application::Flow {
   int64_t ItemsFor(size_t pictures) const {
     return target_.fixed_batch ? *target_.fixed_batch : static_cast<int64_t>(pictures);
   }
-  std::function<Bytes(size_t)> MakeMemory() const {
-    return target_.make_memory ? target_.make_memory : Bytes::AllocateUninitialized;
-  }
   infer::Request MakeRequest(infer::Tensor input) const;
   infer::Tensor PixelsTensor(const Bytes& buffer, int64_t items) const;
   uint64_t BytesToHold() const;
@@ -145,7 +142,7 @@ Assembly::Options Application::Flow::AssemblyOptions() const {
           .item_bytes = options_.no_files ? 0 : item_bytes_,
           .buffers = sync ? 1 : options_.in_flight + 2,
           .in_flight = sync ? 1 : options_.in_flight,
-          .make_memory = MakeMemory()};
+          .make_memory = target_.make_memory};
 }
 
 infer::Request Application::Flow::MakeRequest(infer::Tensor input) const {
@@ -272,7 +269,7 @@ Result<Application::Flow::Loaded> Application::Flow::LoadBefore() {
                              .buffers = std::max(batches, 1),
                              .in_flight = std::max(batches, 1),
                              .window = std::max<int64_t>(Inputs() + 1, 1),
-                             .make_memory = MakeMemory()});
+                             .make_memory = target_.make_memory});
   Loaded loaded;
   Mutex mutex;
   {

@@ -37,7 +37,7 @@ struct Target {
   std::vector<std::string> labels;  // by class
   std::optional<int64_t> classes;   // how many the output has scores of; absent where its shape is open
   std::optional<int> fixed_batch;   // the only batch it takes: a part batch is padded
-  std::function<Bytes(size_t)> make_memory;  // makes that of a batch of so many bytes; empty: ordinary memory
+  std::function<Bytes(size_t)> make_memory = Bytes::AllocateUninitialized;  // of a batch of so many bytes
 };
 
 // kInvalidArgument names a set of `listing` whose pictures are not what `target` wants, and the remedy.
