@@ -22,13 +22,11 @@ using results::AdviceResult;
 // Returns the greatest value of a metric over a configuration's trials; nullopt where it was not measured.
 std::optional<double> GreatestOf(const AdviceFilesInput& input, const char* metric) {
   std::optional<double> greatest;
-  const Json::json_pointer pointer(metric);
   for (const study::PlayedTrials& one : input.played) {
-    const Json& metrics = one.record.metrics;
-    if (one.trial.configuration != input.best.configuration || !metrics.contains(pointer) ||
-        !metrics[pointer].is_number())
+    const Json* value = one.record.metrics.FindPath(metric);
+    if (one.trial.configuration != input.best.configuration || value == nullptr || !value->is_number())
       continue;
-    greatest = std::max(greatest.value_or(0), metrics[pointer].get<double>());
+    greatest = std::max(greatest.value_or(0), value->get<double>());
   }
   return greatest;
 }

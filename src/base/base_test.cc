@@ -69,7 +69,7 @@ TEST(Bytes, ASliceSharesTheMemory) {
 TEST(Json, EscapedNamesComeBackAsTheSameBytes) {
   const std::string name = "caf\xe9 \\x41 写真 \xff\xfe\xc0\x80\xed\xa0\x80.jpg";
   const std::string text = EscapeBytes(name);
-  EXPECT_EQ(Json(text).dump().empty(), false);
+  EXPECT_EQ(ParseJson(DumpJson(text)).value(), text);
   EXPECT_EQ(UnescapeBytes(text).value(), name);
   EXPECT_EQ(EscapeBytes("plain 写真.jpg"), "plain 写真.jpg");
   EXPECT_FALSE(UnescapeBytes("\\q"));
@@ -82,15 +82,6 @@ TEST(Json, WordsForATerminalHaveNoControlCharacters) {
                               "2J\xff\\"),
             "\\xC2\\x9B2J\\xFF\\\\");
   EXPECT_EQ(EscapeForTerminal("\xC2"), "\\xC2");
-}
-
-TEST(Json, ParserRefusesWhatIsNotJsonAndWhatIsTooDeep) {
-  EXPECT_FALSE(ParseJson("{\"a\":"));
-  EXPECT_FALSE(ParseJson(std::string(100000, '[')));
-  EXPECT_FALSE(ParseJson(std::string(1000, '[') + std::string(1000, ']')));
-  EXPECT_EQ(GetInteger(ParseJson("{\"a\": 3}").value(), "a"), 3);
-  EXPECT_FALSE(GetInteger(ParseJson("{\"a\": 18446744073709551615}").value(), "a"));
-  EXPECT_FALSE(GetString(ParseJson("[1]").value(), "a"));
 }
 
 class FileTest : public ::testing::Test {

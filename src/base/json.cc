@@ -2,44 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
 #include "base/text.h"
 #include "base/utf8.h"
 
 namespace weir {
 namespace {
 
-// nlohmann's parser is recursive only in its destructor-free DOM builder, but a deep tree costs stack when it
-// is destroyed: refuse it while reading.
-constexpr int kMaxDepth = 200;
-
 std::unexpected<Error> MissingKey(std::string_view key, std::string_view wanted) {
   return Fail(ErrorCode::kCorrupt, fmt::format("key \"{}\" is missing or is not {}", key, wanted));
 }
 
 }  // namespace
-
-Result<Json> ParseJson(std::string_view text) {
-  bool too_deep = false;
-  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMaxDepth) too_deep = true;
-    return depth <= kMaxDepth;
-  };
-  try {
-    Json json = Json::parse(text.begin(), text.end(), watch);
-    if (too_deep) return Fail(ErrorCode::kCorrupt, fmt::format("JSON is nested deeper than {}", kMaxDepth));
-    return json;
-  } catch (const nlohmann::json::parse_error& error) {
-    return Fail(ErrorCode::kCorrupt, fmt::format("not JSON: byte {}", error.byte));
-  } catch (const nlohmann::json::exception& error) {
-    return Fail(ErrorCode::kCorrupt, fmt::format("not JSON: {}", error.what()));
-  }
-}
-
-std::string DumpJson(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-std::string DumpJsonIndented(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
-}
 
 std::string EscapeBytes(std::string_view bytes) {
   std::string text;
@@ -98,14 +75,14 @@ std::string EscapeForTerminal(std::string_view bytes) {
 }
 
 Result<std::string> GetString(const Json& json, std::string_view key) {
-  const auto found = json.find(std::string(key));
-  if (!json.is_object() || found == json.end() || !found->is_string()) return MissingKey(key, "text");
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_string()) return MissingKey(key, "text");
   return found->get<std::string>();
 }
 
 Result<int64_t> GetInteger(const Json& json, std::string_view key) {
-  const auto found = json.find(std::string(key));
-  if (!json.is_object() || found == json.end() || !found->is_number_integer()) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number_integer()) {
     return MissingKey(key, "a whole number");
   }
   if (found->is_number_unsigned() && found->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
@@ -115,8 +92,8 @@ Result<int64_t> GetInteger(const Json& json, std::string_view key) {
 }
 
 Result<double> GetNumber(const Json& json, std::string_view key) {
-  const auto found = json.find(std::string(key));
-  if (!json.is_object() || found == json.end() || !found->is_number()) return MissingKey(key, "a number");
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number()) return MissingKey(key, "a number");
   return found->get<double>();
 }
 

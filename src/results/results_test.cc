@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "base/fields.h"
+#include "base/testing/json_path.h"
 #include "results/load_result.h"
 #include "results/prepare_result.h"
 #include "results/run_result.h"
@@ -174,7 +175,7 @@ TEST(LoadResult, SplitStandsBesideTheServersPartsInOneObject) {
 TEST(LoadResult, RefusesFiguresThatCannotBe) {
   const auto message = [](const char* pointer, const Json& value) {
     Json json = Loaded().ToJson();
-    json[Json::json_pointer(pointer)] = value;
+    PlaceOf(json, pointer) = value;
     const auto read = LoadResult::FromJson(json);
     return read ? std::string() : read.error().message;
   };

@@ -7,8 +7,8 @@
 
 #include <Eigen/Core>
 #include <Eigen/QR>
-#include <boost/math/distributions/fisher_f.hpp>
-#include <boost/math/distributions/students_t.hpp>
+
+#include "stats/distributions.h"
 
 namespace weir::stats {
 namespace {
@@ -115,8 +115,7 @@ AnovaTerm TestTerm(const Term& term, const Eigen::VectorXd& y, const std::vector
   const double error = full.sum_of_squares / residual_degrees;
   if (tested.degrees < 1 || !(error > 0)) return tested;
   tested.f = tested.sum_of_squares / static_cast<double>(tested.degrees) / error;
-  const boost::math::fisher_f fisher(static_cast<double>(tested.degrees), residual_degrees);
-  tested.p = cdf(complement(fisher, tested.f));
+  tested.p = FisherTail(static_cast<double>(tested.degrees), residual_degrees, tested.f);
   return tested;
 }
 
@@ -125,7 +124,6 @@ std::vector<AnovaOutlier> FindOutliers(const Fit& fit) {
   const auto degrees = static_cast<double>(n - fit.rank - 1);
   std::vector<AnovaOutlier> outliers;
   if (degrees < 1) return outliers;
-  const boost::math::students_t student(degrees);
   for (Eigen::Index i = 0; i < n; ++i) {
     const double rest = 1 - fit.leverage[i];
     if (rest < 1e-9) continue;  // the model follows this observation exactly
@@ -133,7 +131,7 @@ std::vector<AnovaOutlier> FindOutliers(const Fit& fit) {
     const double variance = (fit.sum_of_squares - square) / degrees;
     if (!(variance > 0)) continue;
     const double t = fit.residuals[i] / std::sqrt(variance * rest);
-    const double p = std::min(1.0, 2 * cdf(complement(student, std::abs(t))) * static_cast<double>(n));
+    const double p = std::min(1.0, 2 * StudentTail(degrees, std::abs(t)) * static_cast<double>(n));
     if (p < kOutlierLevel) outliers.push_back({.observation = static_cast<size_t>(i), .t = t, .p = p});
   }
   std::ranges::stable_sort(outliers, {}, &AnovaOutlier::p);

@@ -1,6 +1,6 @@
 #include "stats/early_stopping.h"
 
-#include <boost/math/special_functions/beta.hpp>
+#include "stats/distributions.h"
 
 namespace weir::stats {
 namespace {
@@ -8,12 +8,12 @@ namespace {
 // The probability that at most `over` of n samples are over, when each is with 1 - p (NIST DLMF 8.17.5).
 double AtMostOver(double p, int64_t n, int64_t over) {
   if (over >= n) return 1;
-  return boost::math::ibeta(static_cast<double>(n - over), static_cast<double>(over + 1), p);
+  return IncompleteBeta(static_cast<double>(n - over), static_cast<double>(over + 1), p);
 }
 
 double AtLeastOver(double p, int64_t n, int64_t over) {
   if (over <= 0) return 1;
-  return boost::math::ibetac(static_cast<double>(n - over + 1), static_cast<double>(over), p);
+  return IncompleteBetaRest(static_cast<double>(n - over + 1), static_cast<double>(over), p);
 }
 
 bool IsBelow(double p, int64_t n, int64_t over, double confidence) {

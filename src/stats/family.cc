@@ -4,8 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include <boost/math/distributions/students_t.hpp>
-
+#include "stats/distributions.h"
 #include "stats/summary.h"
 
 namespace weir::stats {
@@ -26,7 +25,7 @@ std::vector<double> HolmAdjust(std::span<const double> p_values) {
 
 double StudentP(double t, double degrees) {
   if (std::isinf(t)) return 0;
-  return 2 * cdf(complement(boost::math::students_t(degrees), std::abs(t)));
+  return 2 * StudentTail(degrees, std::abs(t));
 }
 
 double PairedP(std::span<const double> log_ratios) {

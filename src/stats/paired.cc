@@ -4,8 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include <boost/math/distributions/students_t.hpp>
-
+#include "stats/distributions.h"
 #include "stats/summary.h"
 
 namespace weir::stats {
@@ -55,8 +54,7 @@ std::optional<Ratio> UnpairedRatio(std::span<const double> values, std::span<con
   const double degrees =
       (a + b) * (a + b) /
       (a * a / static_cast<double>(over->n - 1) + b * b / static_cast<double>(under->n - 1));
-  const boost::math::students_t student(degrees);
-  const double half_width = quantile(complement(student, (1 - confidence) / 2)) * std::sqrt(a + b);
+  const double half_width = StudentQuantile(degrees, (1 - confidence) / 2) * std::sqrt(a + b);
   ratio.low = std::exp(difference - half_width);
   ratio.high = std::exp(difference + half_width);
   return ratio;

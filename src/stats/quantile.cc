@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <boost/math/distributions/normal.hpp>
-#include <boost/math/special_functions/beta.hpp>
+#include "stats/distributions.h"
 
 namespace weir::stats {
 namespace {
@@ -16,14 +15,14 @@ constexpr double kRounding = 1e-15;  // relative; p is rounded to a double, and 
 double AtMost(int64_t k, int64_t n, double p) {
   if (k < 0) return 0;
   if (k >= n) return 1;
-  return boost::math::ibetac(static_cast<double>(k + 1), static_cast<double>(n - k), p);
+  return IncompleteBetaRest(static_cast<double>(k + 1), static_cast<double>(n - k), p);
 }
 
 // The same for more than k, without the loss of digits of 1 - AtMost.
 double MoreThan(int64_t k, int64_t n, double p) {
   if (k < 0) return 1;
   if (k >= n) return 0;
-  return boost::math::ibeta(static_cast<double>(k + 1), static_cast<double>(n - k), p);
+  return IncompleteBeta(static_cast<double>(k + 1), static_cast<double>(n - k), p);
 }
 
 }  // namespace
@@ -44,8 +43,7 @@ std::optional<RankInterval> QuantileRanks(double p, int64_t n, double confidence
   // The normal approximation is off by a few ranks at any n (Cornish and Fisher), so exact steps from there
   // are few.
   const double mean = p * static_cast<double>(n);
-  const double half_width =
-      boost::math::quantile(boost::math::complement(boost::math::normal(), tail)) * std::sqrt(mean * (1 - p));
+  const double half_width = NormalQuantile(tail) * std::sqrt(mean * (1 - p));
 
   // low is the greatest with P(B < low) <= tail, high the least with P(B >= high) <= tail.
   int64_t low = static_cast<int64_t>(mean - half_width);

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include <boost/math/distributions/students_t.hpp>
+#include "stats/distributions.h"
 
 namespace weir::stats {
 namespace {
@@ -84,7 +84,7 @@ std::optional<Trend> SpearmanTrend(std::span<const double> values) {
   const double rho = std::clamp(products / std::sqrt(squares * squares_of_positions), -1.0, 1.0);
   if (std::abs(rho) == 1) return Trend{.rho = rho, .p_value = 0};
   const double t = std::abs(rho) * std::sqrt((n - 2) / (1 - rho * rho));
-  return Trend{.rho = rho, .p_value = 2 * cdf(complement(boost::math::students_t(n - 2), t))};
+  return Trend{.rho = rho, .p_value = 2 * StudentTail(n - 2, t)};
 }
 
 }  // namespace weir::stats

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include <boost/math/distributions/students_t.hpp>
+#include "stats/distributions.h"
 
 namespace weir::stats {
 namespace {
@@ -45,7 +45,7 @@ std::optional<Summary> Summarise(std::span<const double> values, double confiden
 }
 
 double StudentT(double confidence, int64_t degrees) {
-  return quantile(complement(boost::math::students_t(static_cast<double>(degrees)), (1 - confidence) / 2));
+  return StudentQuantile(static_cast<double>(degrees), (1 - confidence) / 2);
 }
 
 }  // namespace weir::stats

@@ -174,7 +174,7 @@ Result<Setting> ReadSetting(const Json& factors) try {
   if (factors.contains("page_cache"))
     setting.page_cache = factors["page_cache"] == "cold" ? PageCache::kCold : PageCache::kWarm;
   return setting;
-} catch (const Json::exception& error) {
+} catch (const JsonError& error) {
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("a factor's level is of another kind: {}", error.what()));
 }

@@ -9,7 +9,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 Setting Read(const char* factors) {
-  auto setting = ReadSetting(Json::parse(factors));
+  auto setting = ReadSetting(ParseJson(factors).value());
   EXPECT_TRUE(setting) << setting.error().message;
   return setting.value_or(Setting{});
 }
@@ -63,9 +63,10 @@ TEST(ReadSetting, ReadsLevelsThatAreMaps) {
 }
 
 TEST(ReadSetting, RefusesWhatNoStudyCouldSay) {
-  EXPECT_THAT(ReadSetting(Json::parse(R"({"mode": "both"})")).error().message, HasSubstr("mode both"));
-  EXPECT_FALSE(ReadSetting(Json::parse(R"({"batch": "many"})")));
-  EXPECT_FALSE(ReadSetting(Json::parse(R"({"load": {"rate_per_s": 50}})")));  // the file's reader fills it in
+  EXPECT_THAT(ReadSetting(ParseJson(R"({"mode": "both"})").value()).error().message, HasSubstr("mode both"));
+  EXPECT_FALSE(ReadSetting(ParseJson(R"({"batch": "many"})").value()));
+  EXPECT_FALSE(
+      ReadSetting(ParseJson(R"({"load": {"rate_per_s": 50}})").value()));  // the file's reader fills it in
 }
 
 }  // namespace

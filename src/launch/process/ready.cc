@@ -78,9 +78,8 @@ std::unexpected<Error> ErrorOf(CURLcode code, CURL* curl, const std::string& url
 
 // Returns the server's error text if it has the protocol's form: {"error": "..."}.
 std::string ErrorText(const std::string& body) {
-  const Json said = Json::parse(body, nullptr, false);
-  if (!said.is_object() || !said.contains("error") || !said["error"].is_string()) return "";
-  return said["error"].get<std::string>();
+  const auto said = ParseJson(body);
+  return said ? GetString(*said, "error").value_or("") : "";
 }
 
 }  // namespace

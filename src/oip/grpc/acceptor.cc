@@ -96,9 +96,9 @@ int64_t Number(const Json& object, const char* name) {  // the library writes nu
 
 Json Told(char* text) {
   if (text == nullptr) return Json::object();
-  Json json = Json::parse(text, nullptr, false);
+  Result<Json> json = ParseJson(text);
   gpr_free(text);
-  return json.is_object() ? json : Json::object();
+  return json && json->is_object() ? *std::move(json) : Json::object();
 }
 
 }  // namespace

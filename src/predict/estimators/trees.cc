@@ -105,7 +105,7 @@ Result<Trees> Trees::Fit(std::span<const float> x, int columns, std::span<const 
                                 .threshold = threshold.at(i).get<float>()});
       }
     }
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const JsonError& error) {
     return Fail(ErrorCode::kInternal, fmt::format("XGBoost: a model of an unknown form: {}", error.what()));
   }
   if (!trees.IsWhole()) return Fail(ErrorCode::kInternal, "XGBoost: a model that is not whole");
