@@ -8,10 +8,10 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
 
 install_packages() {
-  local missing=() package
-  while read -r package; do
-    dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
-  done <tools/packages.txt
+  local missing
+  # One query for all: what it does not print as installed is missing.
+  mapfile -t missing < <(xargs dpkg-query -W -f='${db:Status-Status} ${binary:Package}\n' <tools/packages.txt 2>/dev/null |
+    sed -n 's/^installed \([^:]*\).*/\1/p' | sort | comm -13 - <(sort tools/packages.txt))
   [ ${#missing[@]} -eq 0 ] && return
   local root=()
   if [ "$(id -u)" -ne 0 ]; then
