@@ -10,8 +10,8 @@ fail() { say "$*"; exit 1; }
 install_packages() {
   local missing
   # One query for all: what it does not print as installed is missing.
-  mapfile -t missing < <(xargs dpkg-query -W -f='${db:Status-Status} ${binary:Package}\n' <tools/packages.txt 2>/dev/null |
-    sed -n 's/^installed \([^:]*\).*/\1/p' | sort | comm -13 - <(sort tools/packages.txt))
+  # shellcheck disable=SC2016 # dpkg fills in the names
+  mapfile -t missing < <(sort tools/packages.txt | comm -13 <(dpkg-query -W -f='${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p' | sort -u) -)
   [ ${#missing[@]} -eq 0 ] && return
   local root=()
   if [ "$(id -u)" -ne 0 ]; then
