@@ -2,14 +2,27 @@ if(NOT WEIR_WHEEL)
   include(GoogleTest)
 endif()
 
-# add_module(NAME USES module... LIBS library... [PROGRAM program])
+# compile_together(TARGET [file...]): the target's files in groups, but for those named.
+function(compile_together target)
+  if(NOT WEIR_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)  # a group's main file is none of them
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
+# add_module(NAME USES module... LIBS library... [ALONE file...] [PROGRAM program])
 #
 # Makes the library weir_NAME (or, where PROGRAM is given, that program at the top of the build folder) of every .cc in this folder (and its sub-folders, but testing/) and, of every
 # *_test.cc, the test program NAME_test. USES names the modules whose headers this one may include; the
 # layering check (tools/check_layering.py) holds the includes against it. Fakes in testing/*.cc make the
 # library weir_NAME_testing, which the tests of this module and of those that use it are linked to.
+# Up to eight files are compiled as one, since most of a file's time goes into the headers it shares with the others.
+# ALONE names the files for which that cannot be: a name of their own that another file of the module has as well, or a
+# source that includes itself. -DWEIR_UNITY=OFF compiles each alone.
 function(add_module name)
-  cmake_parse_arguments(ARG "" "PROGRAM" "USES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "PROGRAM" "USES;LIBS;ALONE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "*.cc")
   set(tests ${sources})
   set(fakes ${sources})
@@ -31,6 +44,7 @@ function(add_module name)
   endif()
   if(sources)
     add_library(weir_${name} STATIC ${sources})
+    compile_together(weir_${name} ${ARG_ALONE})
     set(scope PUBLIC)
   else()
     add_library(weir_${name} INTERFACE)

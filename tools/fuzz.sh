@@ -19,4 +19,4 @@ run_one() {
 export -f run_one
 mkdir -p build/fuzz/found
 # shellcheck disable=SC2016,SC2086
-printf '%s\0' build/fuzz/fuzz/${only}_fuzzer | xargs -0 -P "$(nproc)" -I{} bash -c 'run_one {}'
+printf '%s\0' build/asan/fuzz/${only}_fuzzer | xargs -0 -P "$(nproc)" -I{} bash -c 'run_one {}'

@@ -265,7 +265,7 @@ class Json::Iterator {
   reference operator*() const { return *at_; }
   pointer operator->() const { return at_; }
   reference operator[](difference_type n) const { return *(*this + n); }
-  // Of an object's member alone.
+  // Gives the name of an object's member; of nothing else.
   const std::string& key() const {
     return reinterpret_cast<const Member*>(reinterpret_cast<const char*>(at_) - offsetof(Member, value))->key;
   }
@@ -375,7 +375,7 @@ T Json::get() const {
   }
 }
 
-// What a text from outside may have. Beyond it ParseJson refuses before it takes memory for more.
+// Limits of a text from outside. ParseJson refuses what passes one before it takes memory for more.
 struct JsonLimits {
   size_t bytes = size_t{1} << 31;  // of the text
   size_t values = SIZE_MAX;        // in all: members and items, however deep

@@ -80,7 +80,7 @@ std::string CurlLine(const std::string& http, const ServeResult::Model& model) {
     inputs.push_back({{"name", input.name},
                       {"datatype", input.datatype},
                       {"shape", shape},
-                      {"data", Json(static_cast<size_t>(elements), zero)}});
+                      {"data", std::vector<Json>(static_cast<size_t>(elements), zero)}});
   }
   return fmt::format("curl -s {}/v2/models/{}/infer -H 'Content-Type: application/json' -d '{}'", http,
                      model.name, DumpJson({{"inputs", inputs}}));

@@ -140,8 +140,10 @@ Result<bool> ParseIndexBody(std::string_view body) {
 Result<std::string> ParseLoadBody(std::string_view body) {
   const Json parameters = TRY(Parameters(body));
   std::string config;
-  for (const auto& [key, value] : parameters.items())
-    TRY_STATUS(SetLoadParameter(key, value.get_ptr<const std::string*>(), config));
+  for (const auto& [key, value] : parameters.items()) {
+    const std::string* const text = value.is_string() ? &value.get_ref<const std::string&>() : nullptr;
+    TRY_STATUS(SetLoadParameter(key, text, config));
+  }
   return config;
 }
 
