@@ -134,7 +134,7 @@ Result<Setting> ReadSetting(const Json& factors) try {
   setting.protocol = TRY(ChoiceOf(factors, "protocol", infer::kProtocols));
   setting.mode = TRY(ChoiceOf(factors, "mode", infer::kModes));
   setting.data_path = TRY(WordOf<DataPath>(factors, "data_path"));
-  setting.shared_memory = LevelOf(factors, "payload") == "shared_memory";
+  setting.shared_memory = LevelOf(factors, "payload") == "shared-memory";
   if (!setting.shared_memory) setting.payload = TRY(ChoiceOf(factors, "payload", infer::kPayloads));
   setting.model = factors.value("model", std::string());
   if (const Json server = factors.value("server", Json("weir")); server.is_object())

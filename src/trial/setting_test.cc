@@ -37,6 +37,13 @@ TEST(ReadSetting, PutsTheAcceleratorInTheEnginesPlace) {
   EXPECT_TRUE(setting.is_emulated());
 }
 
+TEST(ReadSetting, TakesSharedMemoryAsAPayload) {
+  const Setting setting = Read(R"({"payload": "shared-memory"})");
+  EXPECT_TRUE(setting.shared_memory);
+  EXPECT_EQ(setting.payload, Payload::kTensor);
+  EXPECT_EQ(Read(R"({"payload": "image"})").payload, Payload::kImage);
+}
+
 TEST(ReadSetting, ReadsDevices) {
   EXPECT_EQ(Read("{}").device, "");
   EXPECT_EQ(Read(R"({"device": "cuda:1", "cuda_graph": "on", "preprocess": "gpu"})").device, "cuda:1");
