@@ -65,9 +65,8 @@ function(add_module name)
       endif()
     endforeach()
     target_link_libraries(${name}_test PRIVATE weir_${name} GTest::gmock GTest::gtest_main)
-    if(WEIR_SANITIZE)
-      target_compile_options(${name}_test PRIVATE -O0)  # half the compile time; the code under test keeps its level
-    endif()
+    target_compile_options(${name}_test PRIVATE -O0)  # half the compile time; the code under test keeps its level
+    compile_together(${name}_test ${ARG_ALONE})
     gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES
       PROPERTIES LABELS unit TIMEOUT 120)
   endif()

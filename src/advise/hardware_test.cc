@@ -36,7 +36,7 @@ Accelerator Made(const std::string& name, double per_item_ms, double uncertainty
 study::TrialFn Pipeline(const study::Design& design) {
   return [&design](const study::Trial& trial) -> Result<results::TrialResult> {
     const Json& factors = design.configurations[trial.configuration].factors;
-    const std::string engine = factors["accelerator"];
+    const auto engine = factors["accelerator"].get<std::string>();
     const double accelerator = 1000 / std::stod(engine.substr(engine.find('=') + 1));
     const double wobble = 1 + 0.002 * ((trial.block * 7 + int(trial.configuration) * 3) % 5 - 2);
     results::TrialResult result;

@@ -130,10 +130,10 @@ TEST(ReadProfiles, TakesTheRunsOfAProbeAndPassesOverInvalidOnes) {
                                    .cached_share_by_epoch = {},
                                    .machine = {}});
   storage.verdict.verdict = "VALID";
-  ASSERT_TRUE(WriteFileWhole(folder->path() + "/good.json", storage.ToJson().dump()));
+  ASSERT_TRUE(WriteFileWhole(folder->path() + "/good.json", DumpJson(storage.ToJson())));
   storage.train->runs[2].samples_per_s = 1e9;
   storage.verdict.verdict = "INVALID";
-  ASSERT_TRUE(WriteFileWhole(folder->path() + "/bad.json", storage.ToJson().dump()));
+  ASSERT_TRUE(WriteFileWhole(folder->path() + "/bad.json", DumpJson(storage.ToJson())));
   const auto profiles = ReadProfiles(folder->path());
   ASSERT_TRUE(profiles) << profiles.error().message;
   EXPECT_NEAR(profiles->storage_samples_per_s->value, 1000, 1e-9);
@@ -148,7 +148,7 @@ TEST(ReadProfiles, TakesTheRateOfALink) {
   results::NetworkProbeResult network;
   network.verdict = "VALID";
   network.throughput_gbit_per_s = 9.4;
-  ASSERT_TRUE(WriteFileWhole(folder->path() + "/network.json", network.ToJson().dump()));
+  ASSERT_TRUE(WriteFileWhole(folder->path() + "/network.json", DumpJson(network.ToJson())));
   const auto profiles = ReadProfiles(folder->path());
   ASSERT_TRUE(profiles) << profiles.error().message;
   ASSERT_TRUE(profiles->link_gbit_per_s);

@@ -82,7 +82,8 @@ TEST(Studies, HaveThePapersFigureFour) {
     const bool in_process = factors["architecture"] == "in-process";
     const bool mode =
         in_process ? factors["mode"] == "sync" : factors["mode"] == "async" && factors["protocol"] == "grpc";
-    if (plain && mode) batches[factors["architecture"]].insert(factors["batch"].get<int64_t>());
+    if (plain && mode)
+      batches[factors["architecture"].get<std::string>()].insert(factors["batch"].get<int64_t>());
   }
   ASSERT_EQ(batches.size(), 3u);
   for (const auto& [architecture, sizes] : batches)
