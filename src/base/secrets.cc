@@ -216,12 +216,21 @@ void FindBearers(std::string_view text, Spans& spans) {
   }
 }
 
+// Whether a value only names a variable of a shell: "$TOKEN", "${TOKEN}".
+bool IsVariable(std::string_view value) {
+  while (!value.empty() && IsQuote(value.front())) value.remove_prefix(1);
+  if (!value.starts_with('$')) return false;
+  return std::ranges::all_of(value.substr(1), [](char c) {
+    return IsUpper(c) || IsDigit(c) || c == '_' || c == '{' || c == '}' || IsQuote(c);
+  });
+}
+
 std::string Hide(std::string_view text, Spans spans) {
   std::ranges::sort(spans);
   std::string out;
   size_t from = 0;
   for (const auto& [begin, end] : spans) {
-    if (begin >= end || end <= from) continue;
+    if (begin >= end || end <= from || IsVariable(text.substr(begin, end - begin))) continue;
     if (begin >= from) out.append(text.substr(from, begin - from)).append(kHidden);
     from = end;
   }
@@ -259,7 +268,8 @@ Behind KindBehind(std::string_view flag) {
 }
 
 std::string ArgumentOf(std::string_view argument, Behind kind) {
-  if (kind == Behind::kSecret && !argument.starts_with("--")) return std::string(kHidden);
+  if (kind == Behind::kSecret && !argument.starts_with("--"))
+    return std::string(IsVariable(argument) ? argument : kHidden);
   if (kind == Behind::kHeader) return HeaderArgument(argument);
   const size_t equals = argument.find('=');
   const std::string_view name = argument.substr(0, equals);
@@ -270,7 +280,8 @@ std::string ArgumentOf(std::string_view argument, Behind kind) {
     return UserArgument(argument, kind == Behind::kUser);
   }
   const std::string_view value = argument.substr(equals + 1);
-  if (IsSecretName(name)) return fmt::format("{}={}", name, value.empty() ? "" : kHidden);
+  const bool hides = IsSecretName(name) && !value.empty() && !IsVariable(value);
+  if (hides) return fmt::format("{}={}", name, kHidden);
   return fmt::format("{}={}", name,
                      ArgumentOf(value, name.starts_with('-') ? KindBehind(name) : Behind::kText));
 }
@@ -330,15 +341,15 @@ std::vector<std::string> WithoutSecrets(std::span<const std::string> arguments) 
   return shown;
 }
 
-Json WithoutSecrets(Json json) {
-  if (json.is_string()) return WithoutSecrets(std::string_view(json.get_ref<const std::string&>()));
+Json JsonWithoutSecrets(Json json) {
+  if (json.is_string()) return Json(WithoutSecrets(json.get_ref<const std::string&>()));
   const auto is_text = [](const Json& one) { return one.is_string(); };
   if (json.is_array() && !json.empty() && std::ranges::all_of(json.begin(), json.end(), is_text)) {
     std::vector<std::string> texts;
     for (const Json& one : json) texts.push_back(one.get<std::string>());
     return Json(WithoutSecrets(std::span<const std::string>(texts)));
   }
-  for (Json& one : json) one = WithoutSecrets(std::move(one));
+  for (Json& one : json) one = JsonWithoutSecrets(std::move(one));
   return json;
 }
 

@@ -24,7 +24,7 @@ std::string WithoutSecrets(std::string_view text);
 std::vector<std::string> WithoutSecrets(std::span<const std::string> arguments);
 
 // Every text in `json`, as above; an array of texts is read as arguments.
-Json WithoutSecrets(Json json);
+Json JsonWithoutSecrets(Json json);
 
 // Where the host of a URL begins behind "USER:PASSWORD@"; 0 where there is no user.
 size_t EndOfUser(std::string_view url);

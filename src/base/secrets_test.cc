@@ -153,11 +153,20 @@ TEST(WithoutSecrets, LeavesOtherArguments) {
   EXPECT_EQ(Command(plain), plain);
 }
 
+TEST(WithoutSecrets, LeavesTheNamesOfVariables) {
+  for (const char* text :
+       {"exec server --token=$TOKEN", "--password \"$DB_PASSWORD\"", "PGPASSWORD=${PW} psql"})
+    EXPECT_EQ(Text(text), text);
+  EXPECT_EQ(Text("--token=$ecret"), "--token=***");
+  EXPECT_EQ(Command({"x", "--token", "$TOKEN", "--token=$TOKEN"}),
+            (Arguments{"x", "--token", "$TOKEN", "--token=$TOKEN"}));
+}
+
 TEST(WithoutSecrets, GoesThroughJson) {
   const Json json{{"command", {"x", "--password", "a"}}, {"n", 1}, {"in", {{"url", "http://u:p@h"}}}};
-  EXPECT_EQ(DumpJson(WithoutSecrets(json)),
+  EXPECT_EQ(DumpJson(JsonWithoutSecrets(json)),
             R"({"command":["x","--password","***"],"n":1,"in":{"url":"http://u:***@h"}})");
-  EXPECT_EQ(DumpJson(WithoutSecrets(Json::array())), "[]");
+  EXPECT_EQ(DumpJson(JsonWithoutSecrets(Json::array())), "[]");
 }
 
 // A second pass, as text goes from one place to the next, changes nothing.
