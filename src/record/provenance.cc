@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/secrets.h"
 #include "base/thread.h"
 #include "monitor/cgroup.h"
 #include "monitor/proc.h"
@@ -72,7 +73,8 @@ std::string Quote(std::string_view argument) {
 
 std::string CommandLine(std::span<const std::string> arguments) {
   std::string line;
-  for (const std::string& argument : arguments) line += (line.empty() ? "" : " ") + Quote(argument);
+  for (const std::string& argument : WithoutSecrets(arguments))
+    line += (line.empty() ? "" : " ") + Quote(argument);
   return line;
 }
 

@@ -25,7 +25,7 @@ struct ProvenanceInputs {
 Provenance CollectProvenance(ProvenanceInputs inputs);
 
 // The command as one line for a shell (bash where an argument is not UTF-8 or holds control characters:
-// $'...'). UTF-8 always, so JSON can hold it.
+// $'...'). UTF-8 always, so JSON can hold it. Secrets are hidden: who repeats it puts them in again.
 std::string CommandLine(std::span<const std::string> arguments);
 
 // "model name" of /proc/cpuinfo, where it has one.
