@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -14,8 +15,14 @@ namespace weir::feed {
 // Pixels of one size, as raw records have them: uint8, interleaved.
 struct RawShape {
   int width = 0, height = 0, channels = 3;
+  // The most there is for sides below 0, and for more than that: no memory has so many.
   size_t bytes() const {
-    return static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels);
+    constexpr size_t kMost = std::numeric_limits<size_t>::max();
+    size_t product = 1;
+    for (const int side : {width, height, channels}) {
+      if (side < 0 || __builtin_mul_overflow(product, static_cast<size_t>(side), &product)) return kMost;
+    }
+    return product;
   }
   bool operator==(const RawShape&) const = default;
 };

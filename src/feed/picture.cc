@@ -226,7 +226,12 @@ image::Accepted<void> PictureMaker::MakeRaw(std::span<const std::byte> pixels, c
                                             const DrawKey& key, std::byte* row) {
   State& s = *state_;
   const AugmentOptions& o = s.options;
-  CHECK(pixels.size() == shape.bytes());
+  if (pixels.size() != shape.bytes()) {
+    return std::unexpected(
+        image::Reject{image::RejectReason::kDamaged,
+                      fmt::format("its record has {} bytes, which is not {}x{} pixels of {} channels",
+                                  pixels.size(), shape.width, shape.height, shape.channels)});
+  }
   const Instant begin = s.clock.Now();
   s.placed = {shape.width, shape.height, false, Draw(o, shape.width, shape.height, key)};
   const auto* data = reinterpret_cast<const uint8_t*>(pixels.data());
