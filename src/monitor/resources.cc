@@ -29,11 +29,21 @@ SnapshotReader::Options ReaderOptions(const ResourceMonitor::Options& options) {
   return {.roots = options.processes, .peaks = options.peaks};
 }
 
+// An instance of a divided card has an identifier that NVML's cards have not: what these tell is of the whole
+// card, or of another one.
+bool HasAnyOf(const GpuReader& gpus, const std::vector<std::string>& uuids) {
+  return uuids.empty() || std::ranges::any_of(gpus.devices(), [&](const auto& device) {
+           return std::ranges::find(uuids, device.uuid) != uuids.end();
+         });
+}
+
 std::shared_ptr<const GpuReader> ReaderOfGpus(const ResourceMonitor::Options& options) {
   if (options.device_busy) return nullptr;
-  if (options.gpus || options.nvml_library.empty()) return options.gpus;
-  auto opened = GpuReader::Open(options.nvml_library);
-  return opened ? *std::move(opened) : nullptr;
+  std::shared_ptr<const GpuReader> gpus = options.gpus;
+  if (!gpus && !options.nvml_library.empty()) {
+    if (auto opened = GpuReader::Open(options.nvml_library)) gpus = *std::move(opened);
+  }
+  return gpus && HasAnyOf(*gpus, options.gpu_uuids) ? gpus : nullptr;
 }
 
 // The places of the GPUs that count among those of the reader. CUDA counts in another order than NVML.

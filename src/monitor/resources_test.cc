@@ -126,6 +126,20 @@ TEST(ResourceMonitor, TellsOfTheGpusThatCountAndOfTheEnginesTime) {
   EXPECT_EQ(used.gpu_event_busy_percent->mean, 100);
 }
 
+TEST(ResourceMonitor, TellsOfNoGpuWhereNoneOfThoseThatCountIsThere) {
+  NvmlLibrary nvml(FAKE_NVML);
+  nvml.state().count = 1;
+  nvml.state().devices[0] = {.name = "Divided", .percent = 5, .uuid = "GPU-a"};
+  const SteadyClock clock;
+  auto monitor = ResourceMonitor::Start(
+      clock, {.gpu_events = [] { return 1h; }, .nvml_library = nvml.path(), .gpu_uuids = {"MIG-a"}});
+  ASSERT_TRUE(monitor) << monitor.error().message;
+  const Resources used = (*monitor)->Stop();
+  EXPECT_FALSE(used.gpu_percent);
+  EXPECT_NE(used.gpu_label, "Divided");
+  EXPECT_TRUE(used.gpu_event_busy_percent);
+}
+
 TEST(ResourceMonitor, TellsOfNoGpuWhereAnotherDeviceIsTheAccelerator) {
   NvmlLibrary nvml(FAKE_NVML);
   nvml.state().count = 1;
