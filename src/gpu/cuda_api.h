@@ -25,7 +25,8 @@ constexpr Return kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 
                  kInvalidImage = 200, kNoBinaryForGpu = 209, kEccUncorrectable = 214, kNotFound = 500,
                  kNotReady = 600, kIllegalAddress = 700, kLaunchTimeout = 702, kAssert = 710,
                  kHardwareStackError = 714, kIllegalInstruction = 715, kMisalignedAddress = 716,
-                 kInvalidAddressSpace = 717, kInvalidPc = 718, kLaunchFailed = 719;
+                 kInvalidAddressSpace = 717, kInvalidPc = 718, kLaunchFailed = 719,
+                 kNvlinkUncorrectable = 220, kContained = 226, kContextIsDestroyed = 709;
 // Answers of a driver library without a driver, and of a driver that is too old for a library.
 constexpr Return kStubLibrary = 34, kDriverTooOld = 35, kUnknown = 999;
 

@@ -8,17 +8,13 @@
 namespace weir::gpu {
 namespace {
 
-constexpr std::array kSticky = {cuda::kEccUncorrectable,
-                                cuda::kIllegalAddress,
-                                cuda::kLaunchTimeout,
-                                cuda::kAssert,
-                                cuda::kHardwareStackError,
-                                cuda::kIllegalInstruction,
-                                cuda::kMisalignedAddress,
-                                cuda::kInvalidAddressSpace,
-                                cuda::kInvalidPc,
-                                cuda::kLaunchFailed,
-                                cuda::kUnknown};
+constexpr std::array kSticky = {cuda::kEccUncorrectable,    cuda::kIllegalAddress,
+                                cuda::kLaunchTimeout,       cuda::kAssert,
+                                cuda::kHardwareStackError,  cuda::kIllegalInstruction,
+                                cuda::kMisalignedAddress,   cuda::kInvalidAddressSpace,
+                                cuda::kInvalidPc,           cuda::kLaunchFailed,
+                                cuda::kNvlinkUncorrectable, cuda::kContained,
+                                cuda::kContextIsDestroyed,  cuda::kUnknown};
 
 std::string_view RemedyOf(cuda::Return error) {
   switch (error) {
@@ -35,6 +31,11 @@ std::string_view RemedyOf(cuda::Return error) {
     case 803:  // CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
       return "the kernel's driver and libcuda.so.1 are of different versions: restart the machine after an "
              "update, or update the driver";
+    case 46:  // CUDA_ERROR_DEVICE_UNAVAILABLE
+      return "another process has the card for itself: end it, or set the compute mode to the default "
+             "(nvidia-smi -c 0)";
+    case 802:  // CUDA_ERROR_SYSTEM_NOT_READY
+      return "the machine's NVSwitch is not ready: start nvidia-fabricmanager, of the driver's version";
     case cuda::kEccUncorrectable:
       return "the card has a memory error: reset it, or take it out of service";
     default:

@@ -156,7 +156,8 @@ TEST_F(Gpu, TheKernelPutsEachLevelInItsPlace) {
     unsigned long long count = levels.size();
     ASSERT_TRUE(kernel->Launch(*stream, count, {&a, &b, &c, &pixels, &channels, &planar, &count}));
     std::vector<float> got(levels.size());
-    ASSERT_TRUE(stream->Download(reinterpret_cast<std::byte*>(got.data()), *out, got.size() * 4));
+    ASSERT_TRUE(stream->Download(reinterpret_cast<std::byte*>(got.data()), *out, got.size() * 4) &&
+                stream->Mark(0) && stream->Wait(0));
     for (unsigned picture = 0; picture < 2; ++picture) {
       for (unsigned pixel = 0; pixel < kPixels; ++pixel) {
         for (unsigned channel = 0; channel < kChannels; ++channel) {

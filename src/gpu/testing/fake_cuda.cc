@@ -8,10 +8,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "gpu/cuda_api.h"
 #include "gpu/normalise.h"
@@ -44,6 +47,18 @@ std::map<unsigned long long, std::pair<int, size_t>> blocks;  // device memory: 
 cuda::ContextTag contexts[4] = {{0}, {1}, {2}, {3}};
 cuda::FunctionTag normalise{weir::gpu::kNormaliseKernel};
 thread_local int current = 0;
+struct Arrival {  // at the host, of what the device had when the copy was asked for
+  void* to;
+  std::string bytes;
+};
+std::vector<Arrival> arrivals;
+
+size_t ThisThread() { return std::hash<std::thread::id>()(std::this_thread::get_id()); }
+// REQUIRES: the mutex is held.
+void Arrive() {
+  for (const Arrival& arrival : arrivals) std::memcpy(arrival.to, arrival.bytes.data(), arrival.bytes.size());
+  arrivals.clear();
+}
 
 void Configure(FakeCudaState& state, std::string_view text) {
   while (!text.empty()) {
@@ -83,6 +98,7 @@ void Pass(size_t bytes) { State().now_ms += static_cast<double>(bytes) / State()
 template <typename Work>
 int Do(Work work) {
   const std::lock_guard lock(mutex);
+  if (State().recording_thread != 0 && State().recording_thread != ThisThread()) State().spoilt = true;
   if (State().stuck != 0) return State().stuck;
   return work();
 }
@@ -163,7 +179,10 @@ int cuCtxSetCurrent(cuda::ContextHandle context) {
   return cuda::kSuccess;
 }
 int cuCtxSynchronize() {
-  return Do([] { return cuda::kSuccess; });
+  return Do([] {
+    Arrive();
+    return cuda::kSuccess;
+  });
 }
 int cuMemGetInfo_v2(size_t* free_bytes, size_t* all_bytes) {
   return Do([&] {
@@ -178,6 +197,7 @@ int cuMemAlloc_v2(cuda::Address* address, size_t bytes) {
     FakeCudaDevice& device = State().devices[current];
     if (device.memory_of_others + device.memory_used + bytes > device.memory_total) return cuda::kOutOfMemory;
     void* const memory = std::malloc(bytes);
+    std::memset(memory, 0xCC, bytes);
     *address = reinterpret_cast<cuda::Address>(memory);
     blocks[*address] = {current, bytes};
     device.memory_used += bytes;
@@ -190,9 +210,10 @@ int cuMemFree_v2(cuda::Address address) {
   const auto found = blocks.find(address);
   if (found == blocks.end()) return cuda::kInvalidValue;
   State().devices[found->second.first].memory_used -= found->second.second;
+  static auto* const freed = new std::vector<void*>;
+  freed->push_back(std::memset(reinterpret_cast<void*>(address), 0xDD, found->second.second));
   blocks.erase(found);
   --State().blocks;
-  std::free(reinterpret_cast<void*>(address));
   return cuda::kSuccess;
 }
 int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
@@ -220,7 +241,8 @@ int cuMemcpyHtoDAsync_v2(cuda::Address to, const void* from, size_t bytes, cuda:
 }
 int cuMemcpyDtoHAsync_v2(void* to, cuda::Address from, size_t bytes, cuda::StreamHandle) {
   return Do([&] {
-    std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    arrivals.push_back({to, std::string(reinterpret_cast<const char*>(from), bytes)});
+    std::memset(to, 0xCC, bytes);
     State().downloaded += bytes;
     Pass(bytes);
     return cuda::kSuccess;
@@ -240,7 +262,10 @@ int cuStreamDestroy_v2(cuda::StreamHandle stream) {
   return cuda::kSuccess;
 }
 int cuStreamSynchronize(cuda::StreamHandle) {
-  return Do([] { return cuda::kSuccess; });
+  return Do([] {
+    Arrive();
+    return cuda::kSuccess;
+  });
 }
 int cuEventCreate(cuda::EventHandle* event, unsigned flags) {
   return Do([&] {
@@ -268,6 +293,7 @@ int cuEventSynchronize(cuda::EventHandle) {
     if (state.stuck_after >= 0 && state.waits >= state.stuck_after)
       return state.stuck = cuda::kIllegalAddress;
     ++state.waits;
+    Arrive();
     return cuda::kSuccess;
   });
 }

@@ -1,6 +1,7 @@
 // A library that answers as NVIDIA's driver does, with what a test puts into it. Device memory is memory of
-// the host, work is done when it is asked for, and time passes as the work says. Built as a library of its
-// own (CMakeLists.txt): tests open it as the program opens the real one.
+// the host, full of 0xCC when it is new and of 0xDD when it is freed, when nobody gets it again. Work is done
+// when it is asked for, but copies to the host arrive with the next wait; time passes as the work says. Built
+// as a library of its own (CMakeLists.txt): tests open it as the program opens the real one.
 #pragma once
 
 #include <cstddef>
@@ -28,6 +29,9 @@ struct FakeCudaState {
   int launches = 0, waits = 0;
   int streams = 0, events = 0, modules = 0, blocks = 0, contexts = 0;  // alive
   unsigned context_flags = 0, event_flags = 0;                         // as last asked for
+  // The thread that records a graph; 0: none does. What others then ask of the driver spoils the recording.
+  size_t recording_thread = 0;
+  bool spoilt = false;
 };
 
 // The library's function "FakeCuda" gives its state.
