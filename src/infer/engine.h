@@ -29,7 +29,8 @@ struct ModelSource {
   std::string path;  // the ONNX file; empty for an emulated model without a file
   std::string onnx;  // the model at another precision, in the place of the file's; empty: as the file has it
   // As the file or the configuration declares them. The emulated engine believes these; the others read the
-  // file, and take from here only which of a tensor's names is its own.
+  // file, and take from here which of a tensor's names is its own, a shape that the file does not tell, and
+  // inputs that replace values of the file.
   std::vector<TensorInfo> inputs;
   std::vector<TensorInfo> outputs;
 };

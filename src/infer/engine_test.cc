@@ -8,8 +8,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <limits>
+#include <memory>
 #include <thread>
 
 #include "base/seed.h"
@@ -23,9 +27,13 @@ namespace {
 
 using testing::Floats;
 using testing::FloatTensor;
+using testing::OnnxGraph;
 using testing::OnnxType;
+using testing::OnnxValue;
+using testing::SaveOnnx;
 using testing::SaveTinyOnnx;
 using testing::TinyOnnx;
+using testing::WriteOnnx;
 
 // The models that are shared between checkouts, not part of this one.
 std::string SharedModel(const std::string& name) {
@@ -133,6 +141,213 @@ TEST_P(FileEngine, AnAnswerStaysWhenTheNextIsComputed) {
   session.reset();
   engine_.reset();
   for (int i = 0; i < 5; ++i) EXPECT_EQ(Floats(kept[i]), std::vector<float>(4, static_cast<float>(i)));
+}
+
+// Bytes of two rows of four elements, as a caller has them who uses the memory again.
+std::string TypedBytes(DType dtype, int round) {
+  std::string bytes(8 * ByteSize(dtype), '\0');
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<char>(dtype == DType::kBool      ? (i + static_cast<size_t>(round)) % 2
+                                 : i % ByteSize(dtype) == 0 ? static_cast<int>(i) + round
+                                                            : 0);
+  return bytes;
+}
+
+constexpr std::pair<OnnxType, DType> kNumbers[] = {
+    {OnnxType::kBool, DType::kBool},     {OnnxType::kUint8, DType::kUint8},
+    {OnnxType::kUint16, DType::kUint16}, {OnnxType::kUint32, DType::kUint32},
+    {OnnxType::kUint64, DType::kUint64}, {OnnxType::kInt8, DType::kInt8},
+    {OnnxType::kInt16, DType::kInt16},   {OnnxType::kInt32, DType::kInt32},
+    {OnnxType::kInt64, DType::kInt64},   {OnnxType::kFloat16, DType::kFp16},
+    {OnnxType::kBfloat16, DType::kBf16}, {OnnxType::kFloat, DType::kFp32},
+    {OnnxType::kDouble, DType::kFp64}};
+
+TEST_P(FileEngine, AnOutputThatIsAnInputLiesInMemoryOfItsOwn) {
+  for (const auto& [type, dtype] : kNumbers) {
+    SCOPED_TRACE(ToString(dtype));
+    const OnnxValue x{"x", type, Shape{-1, 4}}, y{"y", type, Shape{-1, 4}};
+    const auto path = SaveOnnx(::testing::TempDir(), fmt::format("weir_pass_{}.onnx", ::getpid()),
+                               {.nodes = {{"Identity", {"x"}, {"y"}}}, .inputs = {x}, .outputs = {y, x}});
+    const auto session = Load(path);
+    ASSERT_TRUE(session);
+    for (int round = 0; round < 4; ++round) {
+      const int64_t rows = round % 2 == 0 ? 2 : 1;
+      const std::string sent =
+          TypedBytes(dtype, round).substr(0, static_cast<size_t>(rows) * 4 * ByteSize(dtype));
+      auto memory = std::make_shared<std::string>(sent);
+      std::vector<Tensor> input = {
+          {.name = "x",
+           .dtype = dtype,
+           .shape = {rows, 4},
+           .data = Bytes::Wrap(memory, reinterpret_cast<std::byte*>(memory->data()), memory->size())}};
+      const auto result = session->Run(input, {});
+      ASSERT_TRUE(result) << result.error().message;
+      std::ranges::fill(*memory, '\x55');  // the next call's
+      input.clear();
+      memory.reset();
+      ASSERT_EQ(result->outputs.size(), 2u);
+      for (const Tensor& output : result->outputs) {
+        EXPECT_EQ(output.dtype, dtype) << output.name;
+        EXPECT_EQ(output.shape, (Shape{rows, 4})) << output.name;
+        EXPECT_EQ(output.data.text(), sent) << output.name;
+      }
+      const auto alone =
+          session->Run({{.name = "x", .dtype = dtype, .shape = {rows, 4}, .data = Bytes::Copy(sent)}}, {"x"});
+      ASSERT_TRUE(alone) << alone.error().message;
+      EXPECT_EQ(alone->outputs[0].data.text(), sent);
+    }
+  }
+}
+
+TEST_P(FileEngine, AConstantThatIsAnOutputOutlivesTheModel) {
+  const Tensor seven = FloatTensor("c", {2}, {7, 8});
+  const auto path =
+      SaveOnnx(::testing::TempDir(), fmt::format("weir_constant_{}.onnx", ::getpid()),
+               {.nodes = {{"Neg", {"x"}, {"y"}}},
+                .inputs = {{"x", OnnxType::kFloat, Shape{-1, 4}}},
+                .outputs = {{"y", OnnxType::kFloat, Shape{-1, 4}}, {"c", OnnxType::kFloat, Shape{2}}},
+                .constants = {{{"c", OnnxType::kFloat, Shape{2}}, std::string(seven.data.text())}}});
+  auto session = Load(path);
+  ASSERT_TRUE(session);
+  std::vector<Tensor> kept;
+  for (int i = 0; i < 3; ++i) {
+    auto result = session->Run({FloatTensor("x", {1, 4}, {1, 2, 3, 4})}, {});
+    ASSERT_TRUE(result) << result.error().message;
+    kept.push_back(result->outputs[1]);
+  }
+  session.reset();
+  for (const Tensor& output : kept) EXPECT_EQ(Floats(output), Floats(seven));
+}
+
+TEST_P(FileEngine, TakesEmptyTensors) {
+  for (const bool passes : {false, true}) {
+    const OnnxValue x{"x", OnnxType::kFloat, Shape{-1, -1}}, y{"y", OnnxType::kFloat, Shape{-1, -1}};
+    const auto path =
+        SaveOnnx(::testing::TempDir(), fmt::format("weir_empty_{}.onnx", ::getpid()),
+                 {.nodes = {{"Neg", {"x"}, {"y"}}}, .inputs = {x}, .outputs = {passes ? x : y}});
+    const auto session = Load(path);
+    ASSERT_TRUE(session);
+    for (const Shape& shape : {Shape{2, 0}, Shape{0, 3}, Shape{2, 1}, Shape{0, 0}}) {
+      const auto count = static_cast<size_t>(*ElementCount(shape));
+      const auto result = session->Run({FloatTensor("x", shape, std::vector<float>(count, 5))}, {});
+      ASSERT_TRUE(result) << ToString(shape) << result.error().message;
+      EXPECT_EQ(result->outputs[0].shape, shape);
+      EXPECT_EQ(Floats(result->outputs[0]), std::vector<float>(count, passes ? 5 : -5));
+    }
+  }
+}
+
+TEST_P(FileEngine, TakesAModelWithoutInputs) {
+  const Tensor seven = FloatTensor("c", {2}, {7, 8});
+  const auto path =
+      SaveOnnx(::testing::TempDir(), fmt::format("weir_source_{}.onnx", ::getpid()),
+               {.nodes = {{"Identity", {"c"}, {"y"}}},
+                .inputs = {},
+                .outputs = {{"y", OnnxType::kFloat, Shape{2}}},
+                .constants = {{{"c", OnnxType::kFloat, Shape{2}}, std::string(seven.data.text())}}});
+  const auto result = Load(path)->Run({}, {});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(Floats(result->outputs[0]), Floats(seven));
+}
+
+TEST_P(FileEngine, BelievesTheDeclarationsWhereTheFileTellsNoShape) {
+  const OnnxGraph graph{.nodes = {{"Neg", {"x"}, {"y"}}}, .inputs = {{"x"}}, .outputs = {{"y"}}};
+  ModelSource source{
+      .path = SaveOnnx(::testing::TempDir(), fmt::format("weir_open_{}.onnx", ::getpid()), graph),
+      .inputs = {{.name = "x", .shape = {-1, 2}}},
+      .outputs = {{.name = "y", .shape = {-1}, .any_rank = true}}};
+  const auto narrowed = engine_->Load(source, {});
+  if (GetParam() == "openvino" && !narrowed) {
+    EXPECT_THAT(narrowed.error().message, ::testing::HasSubstr("dynamic rank"));
+    return;
+  }
+  ASSERT_TRUE(narrowed) << narrowed.error().message;
+  EXPECT_TRUE((*narrowed)->Run({FloatTensor("x", {2, 2}, {1, 2, 3, 4})}, {}));
+  EXPECT_FALSE((*narrowed)->Run({FloatTensor("x", {4}, {1, 2, 3, 4})}, {}));
+  source.inputs[0] = {.name = "x", .shape = {-1}, .any_rank = true};
+  const auto open = engine_->Load(source, {});
+  ASSERT_TRUE(open) << open.error().message;
+  for (const Shape& shape : {Shape{4}, Shape{2, 2}, Shape{1, 2, 2}}) {
+    const auto result = (*open)->Run({FloatTensor("x", shape, {1, 2, 3, 4})}, {});
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(result->outputs[0].shape, shape);
+    EXPECT_EQ(Floats(result->outputs[0]), (std::vector<float>{-1, -2, -3, -4}));
+  }
+}
+
+TEST_P(FileEngine, LetsACallReplaceAValueOfTheFileOrRefuses) {
+  const OnnxValue scale{"scale", OnnxType::kFloat, Shape{2}};
+  const OnnxGraph graph{.nodes = {{"Mul", {"x", "scale"}, {"y"}}},
+                        .inputs = {{"x", OnnxType::kFloat, Shape{-1, 2}}, scale},
+                        .outputs = {{"y", OnnxType::kFloat, Shape{-1, 2}}},
+                        .constants = {{scale, std::string(FloatTensor("", {2}, {2, 3}).data.text())}}};
+  ModelSource source{
+      .path = SaveOnnx(::testing::TempDir(), fmt::format("weir_scale_{}.onnx", ::getpid()), graph),
+      .inputs = {{.name = "x", .shape = {-1, 2}}, {.name = "scale", .shape = {2}, .optional = true}},
+      .outputs = {{.name = "y", .shape = {-1, 2}}}};
+  const auto session = engine_->Load(source, {});
+  if (GetParam() == "openvino") {
+    ASSERT_FALSE(session);
+    EXPECT_THAT(session.error().message, ::testing::HasSubstr("input 'scale' has a value in the model file"));
+    source.inputs.pop_back();
+    ASSERT_TRUE(engine_->Load(source, {}));
+    return;
+  }
+  ASSERT_TRUE(session) << session.error().message;
+  const Tensor x = FloatTensor("x", {1, 2}, {1, 1});
+  EXPECT_EQ(Floats((*session)->Run({x}, {})->outputs[0]), (std::vector<float>{2, 3}));
+  const auto replaced = (*session)->Run({x, FloatTensor("scale", {2}, {10, 20})}, {});
+  ASSERT_TRUE(replaced) << replaced.error().message;
+  EXPECT_EQ(Floats(replaced->outputs[0]), (std::vector<float>{10, 20}));
+  EXPECT_EQ(Floats((*session)->Run({x}, {})->outputs[0]), (std::vector<float>{2, 3}));
+  EXPECT_FALSE((*session)->Run({x, FloatTensor("scale", {1}, {10})}, {}));
+}
+
+TEST_P(FileEngine, LeavesOutWhatCannotBeSent) {
+  const OnnxGraph graph{.nodes = {{"Neg", {"x"}, {"y"}}, {"SequenceConstruct", {"x", "x"}, {"s"}}},
+                        .inputs = {{"x", OnnxType::kFloat, Shape{-1, 4}}},
+                        .outputs = {{"y", OnnxType::kFloat, Shape{-1, 4}}}};
+  std::string bytes = WriteOnnx(graph);
+  const std::string path = ::testing::TempDir() + fmt::format("weir_sequence_{}.onnx", ::getpid());
+  // The output "s" is a sequence of tensors, which ValueInfo does not write.
+  const std::string tensor = testing::BytesField(1, testing::NumberField(1, 1));
+  const std::string sequence = testing::BytesField(4, testing::BytesField(1, tensor));
+  const std::string s =
+      testing::BytesField(12, testing::BytesField(1, "s") + testing::BytesField(2, sequence));
+  std::ofstream(path, std::ios::binary) << bytes << testing::BytesField(7, s);
+  const auto session = engine_->Load({.path = path}, {});
+  if (!session) {  // openvino has no sequences
+    EXPECT_EQ(GetParam(), "openvino");
+    return;
+  }
+  EXPECT_EQ((*session)->outputs(), (std::vector<TensorInfo>{{"y", DType::kFp32, {-1, 4}}}));
+  const auto result = (*session)->Run({FloatTensor("x", {1, 4}, {1, 2, 3, 4})}, {});
+  ASSERT_TRUE(result) << result.error().message;
+  ASSERT_EQ(result->outputs.size(), 1u);
+  EXPECT_EQ(Floats(result->outputs[0]), (std::vector<float>{-1, -2, -3, -4}));
+}
+
+TEST_P(FileEngine, HoldsWhatItComputesOrRefuses) {
+  const auto session = LoadTiny({.input_type = OnnxType::kInt64, .output_type = OnnxType::kInt64});
+  const auto run = [&](int64_t value) {
+    const std::vector<int64_t> values(4, value);
+    const std::string_view bytes(reinterpret_cast<const char*>(values.data()), 4 * sizeof value);
+    return std::pair(
+        session->Run({{.name = "x", .dtype = DType::kInt64, .shape = {1, 4}, .data = Bytes::Copy(bytes)}},
+                     {}),
+        std::string(bytes));
+  };
+  for (const int64_t value : {int64_t{0}, int64_t{-5}, int64_t{INT32_MAX}, int64_t{INT32_MIN},
+                              int64_t{INT32_MAX} + 1, int64_t{INT64_MIN}, int64_t{INT64_MAX}}) {
+    const auto [result, sent] = run(value);
+    if (result) {
+      EXPECT_EQ(result->outputs[0].data.text(), sent) << value;
+    } else {
+      EXPECT_EQ(GetParam(), "openvino");
+      EXPECT_GT(std::abs(static_cast<double>(value)), INT32_MAX);
+      EXPECT_THAT(result.error().message, ::testing::HasSubstr("use the onnxruntime engine"));
+    }
+  }
 }
 
 TEST_P(FileEngine, TakesOutputsWhoseShapeTheDataDecide) {

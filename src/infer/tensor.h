@@ -42,7 +42,9 @@ Result<int64_t> ElementCount(const Shape& shape);
 struct TensorInfo {
   std::string name;
   DType dtype = DType::kFp32;
-  Shape shape;
+  Shape shape;            // [-1] where any_rank
+  bool any_rank = false;  // nobody says how many dimensions it has
+  bool optional = false;  // an input that a call may leave out: the file has a value for it
 
   bool operator==(const TensorInfo&) const = default;
 };

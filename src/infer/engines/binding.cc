@@ -43,7 +43,7 @@ Status CheckTensor(const Tensor& tensor, const TensorInfo& declared) {
     return refuse(
         fmt::format("type is {}, the model takes {}", ToString(tensor.dtype), ToString(declared.dtype)));
   }
-  if (!Fits(tensor.shape, declared.shape)) {
+  if (!declared.any_rank && !Fits(tensor.shape, declared.shape)) {
     return refuse(
         fmt::format("shape is {}, the model takes {}", ToString(tensor.shape), ToString(declared.shape)));
   }
@@ -63,6 +63,32 @@ Status CheckTensor(const Tensor& tensor, const TensorInfo& declared) {
 
 }  // namespace
 
+void TakeDeclaredShapes(const std::vector<TensorInfo>& declared, std::vector<TensorInfo>& told) {
+  for (TensorInfo& info : told) {
+    const auto found = std::ranges::find(declared, info.name, &TensorInfo::name);
+    if (found == declared.end() || !info.shape.empty() || found->shape.empty()) continue;
+    info.shape = found->shape;
+    info.any_rank = found->any_rank;
+  }
+}
+
+std::vector<std::optional<size_t>> InputsHandedOn(const std::vector<TensorInfo>& inputs,
+                                                  const std::vector<TensorInfo>& outputs) {
+  std::vector<std::optional<size_t>> handed_on(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto input = std::ranges::find(inputs, outputs[i].name, &TensorInfo::name);
+    if (input != inputs.end()) handed_on[i] = static_cast<size_t>(input - inputs.begin());
+  }
+  return handed_on;
+}
+
+// A copy: the caller may use the memory of its input again while the answer is read.
+Tensor AnswerWith(const Tensor& input) {
+  Tensor answer = input;
+  answer.data = Bytes::Copy(input.data.span());
+  return answer;
+}
+
 Result<std::vector<const Tensor*>> BindInputs(const std::vector<TensorInfo>& declared,
                                               const std::vector<Tensor>& inputs) {
   std::vector<const Tensor*> bound(declared.size(), nullptr);
@@ -80,7 +106,7 @@ Result<std::vector<const Tensor*>> BindInputs(const std::vector<TensorInfo>& dec
     place = &tensor;
   }
   for (size_t i = 0; i < bound.size(); ++i) {
-    if (bound[i] == nullptr) {
+    if (bound[i] == nullptr && !declared[i].optional) {
       return Fail(ErrorCode::kInvalidArgument, fmt::format("input '{}' is missing", declared[i].name));
     }
   }

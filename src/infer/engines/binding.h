@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,19 @@
 
 namespace weir::infer {
 
-// The tensor for each declared input, in the order of `declared`. kInvalidArgument, naming the input, when
-// one is missing, unknown or given twice, or its type, shape (a free dimension takes any size but 0) or data
-// size differ.
+// Puts into what a library says of its tensors what it cannot say: the shape of one whose rank is open in the
+// file, which it tells as that of a single number.
+void TakeDeclaredShapes(const std::vector<TensorInfo>& declared, std::vector<TensorInfo>& told);
+
+// Returns for each output the index of the input that it is: the graph hands such a one on, under the same
+// name. The answer must then be the caller's own bytes, which outlive the call: AnswerWith makes it.
+std::vector<std::optional<size_t>> InputsHandedOn(const std::vector<TensorInfo>& inputs,
+                                                  const std::vector<TensorInfo>& outputs);
+Tensor AnswerWith(const Tensor& input);
+
+// The tensor for each declared input, in the order of `declared`; null for an optional one that is left out.
+// kInvalidArgument, naming the input, when one is missing, unknown or given twice, or its type, shape (a free
+// dimension takes any size) or data size differ.
 Result<std::vector<const Tensor*>> BindInputs(const std::vector<TensorInfo>& declared,
                                               const std::vector<Tensor>& inputs);
 

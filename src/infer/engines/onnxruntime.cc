@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <onnxruntime_session_options_config_keys.h>
 
-#include <array>
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <semaphore>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +23,12 @@
 namespace weir::infer {
 namespace {
 
+// The library may hand an input on as an output: the value then views memory that it does not own.
+bool Holds(const Bytes& input, const std::byte* memory) {
+  const auto at = reinterpret_cast<uintptr_t>(memory), begin = reinterpret_cast<uintptr_t>(input.data());
+  return at >= begin && at - begin < input.size();
+}
+
 class OnnxRuntimeSession final : public Session {
  public:
   struct Loaded {
@@ -32,9 +40,7 @@ class OnnxRuntimeSession final : public Session {
     ThreadShare share;
   };
   OnnxRuntimeSession(Loaded loaded, const Clock& clock)
-      : loaded_(std::move(loaded)), clock_(clock), free_streams_(loaded_.share.streams) {
-    for (const TensorInfo& info : loaded_.inputs) input_names_.push_back(info.name.c_str());
-  }
+      : loaded_(std::move(loaded)), clock_(clock), free_streams_(loaded_.share.streams) {}
 
   const std::vector<TensorInfo>& inputs() const override { return loaded_.inputs; }
   const std::vector<TensorInfo>& outputs() const override { return loaded_.outputs; }
@@ -49,12 +55,12 @@ class OnnxRuntimeSession final : public Session {
   // `data` must outlive the value.
   Result<OrtValuePtr> Give(const Tensor& tensor, const Bytes& data) const;
   Result<OrtValuePtr> GiveStrings(const Tensor& tensor) const;  // a copy
-  Result<Tensor> Take(OrtValuePtr value, const std::string& name) const;
+  // `given` is what the inputs lie in.
+  Result<Tensor> Take(OrtValuePtr value, const std::string& name, const std::vector<Bytes>& given) const;
   Result<Bytes> TakeStrings(const OrtValue* value, int64_t count, const std::string& name) const;
 
   const Loaded loaded_;
   const Clock& clock_;
-  std::vector<const char*> input_names_;
   std::counting_semaphore<>
       free_streams_;  // the library would take any number of callers, each with a thread
 };
@@ -66,7 +72,10 @@ Result<RunResult> OnnxRuntimeSession::Run(const std::vector<Tensor>& inputs,
   std::vector<Bytes> data;
   std::vector<OrtValuePtr> values;
   std::vector<const OrtValue*> given;
+  std::vector<const char*> input_names;
   for (const Tensor* tensor : bound) {
+    if (tensor == nullptr) continue;
+    input_names.push_back(tensor->name.c_str());
     data.push_back(AlignedData(*tensor));
     values.push_back(TRY(Give(*tensor, data.back())));
     given.push_back(values.back().get());
@@ -78,7 +87,7 @@ Result<RunResult> OnnxRuntimeSession::Run(const std::vector<Tensor>& inputs,
   free_streams_.acquire();
   RunResult result{.outputs = {}, .started = clock_.Now()};
   OrtStatus* const status =
-      loaded_.library->api().Run(loaded_.session.get(), nullptr, input_names_.data(), given.data(),
+      loaded_.library->api().Run(loaded_.session.get(), nullptr, input_names.data(), given.data(),
                                  given.size(), names.data(), names.size(), got.data());
   free_streams_.release();
 
@@ -86,7 +95,7 @@ Result<RunResult> OnnxRuntimeSession::Run(const std::vector<Tensor>& inputs,
   for (OrtValue* value : got) owned.push_back(Own(loaded_.library, value, &OrtApi::ReleaseValue));
   TRY_STATUS(loaded_.library->Check(status, "onnxruntime"));
   for (size_t i = 0; i < owned.size(); ++i)
-    result.outputs.push_back(TRY(Take(std::move(owned[i]), names[i])));
+    result.outputs.push_back(TRY(Take(std::move(owned[i]), names[i], data)));
   return result;
 }
 
@@ -143,7 +152,8 @@ Result<Bytes> OnnxRuntimeSession::TakeStrings(const OrtValue* value, int64_t cou
   return data;
 }
 
-Result<Tensor> OnnxRuntimeSession::Take(OrtValuePtr value, const std::string& name) const {
+Result<Tensor> OnnxRuntimeSession::Take(OrtValuePtr value, const std::string& name,
+                                        const std::vector<Bytes>& given) const {
   const OrtApi& api = loaded_.library->api();
   OrtTensorTypeAndShapeInfo* facts = nullptr;
   TRY_STATUS(loaded_.library->Check(api.GetTensorTypeAndShape(value.get(), &facts), name));
@@ -157,10 +167,13 @@ Result<Tensor> OnnxRuntimeSession::Take(OrtValuePtr value, const std::string& na
   void* memory = nullptr;
   TRY_STATUS(loaded_.library->Check(api.GetTensorMutableData(value.get(), &memory), name));
   const size_t size = static_cast<size_t>(count) * ByteSize(info.dtype);
+  auto* const bytes = static_cast<std::byte*>(memory);
+  const bool is_given = std::ranges::any_of(given, [&](const Bytes& input) { return Holds(input, bytes); });
   return Tensor{.name = name,
                 .dtype = info.dtype,
                 .shape = std::move(info.shape),
-                .data = Bytes::Wrap(std::move(value), static_cast<std::byte*>(memory), size)};
+                .data = is_given ? Bytes::Copy(std::span<const std::byte>(bytes, size))
+                                 : Bytes::Wrap(std::move(value), bytes, size)};
 }
 
 class OnnxRuntimeEngine final : public Engine {
@@ -197,7 +210,7 @@ Result<std::shared_ptr<Session>> OnnxRuntimeEngine::Load(const ModelSource& sour
       library_->Check(api.CreateSession(library_->env(), source.path.c_str(), session_options.get(), &raw),
                       source.path, ErrorCode::kInvalidArgument));
   auto session = Own(library_, raw, &OrtApi::ReleaseSession);
-  OrtTensors tensors = TRY(ReadTensors(library_, raw));
+  OrtTensors tensors = TRY(ReadTensors(library_, raw, source));
   return std::make_shared<OnnxRuntimeSession>(
       OnnxRuntimeSession::Loaded{library_, std::move(session), std::move(tensors.inputs),
                                  std::move(tensors.outputs), std::move(precision), share},

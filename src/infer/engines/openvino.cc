@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,8 +37,9 @@ Result<TensorInfo> Describe(const OpenVinoPtr& library, const PortPtr& port) {
   info.dtype = TRY_CONTEXT(FromOpenVino(type), fmt::format("'{}'", info.name));
   ov_partial_shape_t shape{};
   TRY_STATUS(library->Check(library->ov_port_get_partial_shape(port.get(), &shape), info.name));
-  const bool has_rank = shape.rank.min == shape.rank.max;  // without one it is told as a scalar
-  for (int64_t i = 0; has_rank && i < shape.rank.max; ++i) {
+  info.any_rank = shape.rank.min != shape.rank.max;
+  if (info.any_rank) info.shape = {-1};
+  for (int64_t i = 0; !info.any_rank && i < shape.rank.max; ++i) {
     const ov_dimension_t& dim = shape.dims[i];
     info.shape.push_back(dim.min == dim.max ? dim.min : -1);
   }
@@ -52,21 +55,39 @@ struct Side {
 };
 
 // A tensor goes by every name that it has on its way through the graph, and the library tells any of them:
-// `declared` says which one the file gives it.
+// `declared` says which one the file gives it. The last that no name finds is the one that is left.
 Status TakeDeclaredNames(const OpenVinoPtr& library, const ov_compiled_model_t* model, const Side& side,
                          const std::vector<TensorInfo>& declared, std::vector<TensorInfo>& infos) {
-  std::vector<std::string> told;
+  std::vector<std::string> told, left;
   for (const TensorInfo& info : infos) told.push_back(info.name);
   for (const TensorInfo& wanted : declared) {
     ov_output_const_port_t* port = nullptr;
-    if (side.by_name(model, wanted.name.c_str(), &port) != ov_status_e::OK) continue;
-    const std::string name =
-        TRY(AnyName(library, Own(library, port, &OpenVinoLibrary::ov_output_const_port_free)));
+    std::string name;
+    if (side.by_name(model, wanted.name.c_str(), &port) == ov_status_e::OK)
+      name = TRY(AnyName(library, Own(library, port, &OpenVinoLibrary::ov_output_const_port_free)));
     const auto match = std::ranges::find(told, name);
-    if (match == told.end()) continue;
+    if (name.empty() || match == told.end()) {
+      left.push_back(wanted.name);
+      continue;
+    }
     infos[static_cast<size_t>(match - told.begin())].name = wanted.name;
     match->clear();
   }
+  if (left.empty()) return {};
+  if (declared.size() > infos.size()) {
+    return Fail(
+        ErrorCode::kUnsupported,
+        fmt::format("input '{}' has a value in the model file, and openvino takes no other: leave the "
+                    "input out of config.pbtxt, or use the onnxruntime engine",
+                    left.front()));
+  }
+  const auto last = std::ranges::find_if(told, [](const std::string& name) { return !name.empty(); });
+  if (left.size() > 1 || declared.size() != infos.size() || last == told.end()) {
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("openvino knows the model's {} under other names: use the onnxruntime engine",
+                            fmt::join(left, ", ")));
+  }
+  infos[static_cast<size_t>(last - told.begin())].name = left.front();
   return {};
 }
 
@@ -103,7 +124,10 @@ class OpenVinoSession final : public Session {
     ThreadShare share;
   };
   OpenVinoSession(Loaded loaded, std::vector<OpenVinoRequest> requests, const Clock& clock)
-      : loaded_(std::move(loaded)), clock_(clock), requests_(std::move(requests)) {
+      : loaded_(std::move(loaded)),
+        handed_on_(InputsHandedOn(loaded_.inputs, loaded_.outputs)),
+        clock_(clock),
+        requests_(std::move(requests)) {
     for (OpenVinoRequest& request : requests_) free_.push_back(&request);
   }
 
@@ -117,11 +141,17 @@ class OpenVinoSession final : public Session {
   Result<RunResult> Run(const std::vector<Tensor>& inputs, const std::vector<std::string>& wanted) override {
     const auto bound = TRY(BindInputs(loaded_.inputs, inputs));
     const auto indices = TRY(BindOutputs(loaded_.outputs, wanted));
+    std::vector<size_t> computed;
+    std::ranges::copy_if(indices, std::back_inserter(computed), [&](size_t i) { return !handed_on_[i]; });
     OpenVinoRequest& request = TakeRequest();
-    const Instant started = clock_.Now();
-    auto outputs = request.Run(bound, indices);
+    RunResult result{.outputs = {}, .started = clock_.Now()};
+    auto outputs = request.Run(bound, computed);
     GiveBack(request);
-    return RunResult{.outputs = TRY(std::move(outputs)), .started = started};
+    if (!outputs) return std::unexpected(std::move(outputs).error());
+    auto next = outputs->begin();
+    for (const size_t i : indices)
+      result.outputs.push_back(handed_on_[i] ? AnswerWith(*bound[*handed_on_[i]]) : std::move(*next++));
+    return result;
   }
 
  private:
@@ -141,6 +171,7 @@ class OpenVinoSession final : public Session {
   }
 
   const Loaded loaded_;
+  const std::vector<std::optional<size_t>> handed_on_;  // by output: the input that it is
   const Clock& clock_;
   std::vector<OpenVinoRequest> requests_;  // one for each stream
 

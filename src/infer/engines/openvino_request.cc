@@ -1,6 +1,12 @@
 #include "infer/engines/openvino_request.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
 #include <utility>
 
 #include "infer/engines/binding.h"
@@ -20,6 +26,34 @@ Result<TensorPtr> View(const OpenVinoPtr& library, DType dtype, const Shape& sha
       library->ov_tensor_create_from_host_ptr(ToOpenVino(dtype), dims, const_cast<std::byte*>(data), &tensor),
       "wrap a tensor"));
   return Own(library, tensor, &OpenVinoLibrary::ov_tensor_free);
+}
+
+template <typename T>
+bool HoldsBeyond(const Bytes& data, double least, double most) {
+  for (size_t at = 0; at + sizeof(T) <= data.size(); at += sizeof(T)) {
+    T value;
+    std::memcpy(&value, data.data() + at, sizeof value);
+    const auto number = static_cast<double>(value);
+    if (std::isfinite(number) && (number < least || number > most)) return true;
+  }
+  return false;
+}
+
+// The library computes with 32 bits where the model has 64, and wraps or cuts what these do not hold.
+Status CheckHeld(const Tensor& tensor) {
+  constexpr double kLeast = std::numeric_limits<int32_t>::min(), kMost = std::numeric_limits<int32_t>::max();
+  constexpr double kFloat = std::numeric_limits<float>::max();
+  const bool beyond = tensor.dtype == DType::kInt64    ? HoldsBeyond<int64_t>(tensor.data, kLeast, kMost)
+                      : tensor.dtype == DType::kUint64 ? HoldsBeyond<uint64_t>(tensor.data, 0, kMost)
+                      : tensor.dtype == DType::kUint32 ? HoldsBeyond<uint32_t>(tensor.data, 0, kMost)
+                      : tensor.dtype == DType::kFp64   ? HoldsBeyond<double>(tensor.data, -kFloat, kFloat)
+                                                       : false;
+  if (!beyond) return {};
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("input '{}' has a value that {} does not hold, and openvino computes {} as that: use "
+                  "the onnxruntime engine",
+                  tensor.name, tensor.dtype == DType::kFp64 ? "FP32" : "INT32", ToString(tensor.dtype)));
 }
 
 }  // namespace
@@ -47,6 +81,7 @@ Result<std::vector<Tensor>> OpenVinoRequest::Run(const std::vector<const Tensor*
   std::vector<Bytes> data;
   std::vector<Shape> shapes;
   for (const Tensor* tensor : inputs) {
+    TRY_STATUS(CheckHeld(*tensor));
     data.push_back(AlignedData(*tensor));
     shapes.push_back(tensor->shape);
   }

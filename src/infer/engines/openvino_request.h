@@ -17,10 +17,12 @@ namespace weir::infer {
 // next runs of the same shapes write straight into memory that is handed on. One thread at a time.
 class OpenVinoRequest {
  public:
+  // `outputs`: all that the model has, in its order.
   static Result<OpenVinoRequest> Create(const OpenVinoPtr& library, const ov_compiled_model_t* model,
                                         const std::vector<TensorInfo>& outputs);
 
-  // `inputs`: checked, in the order of the model. `wanted`: indices of outputs.
+  // `inputs`: checked, in the order of the model. `wanted`: indices of outputs, none of which is an input:
+  // the library has one place for both. kInvalidArgument for values that it would compute as others.
   Result<std::vector<Tensor>> Run(const std::vector<const Tensor*>& inputs,
                                   const std::vector<size_t>& wanted);
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <optional>
 #include <utility>
 
 #include "base/mutex.h"
@@ -118,10 +119,18 @@ class OrtCudaSession final : public Session {
   std::optional<PixelInput> pixels() const override { return options_.pixels; }
   // Pinned, as long as there is such memory: every GPU reads it by itself.
   Bytes MakeInputMemory(size_t bytes) override {
+    struct Owner {
+      gpu::Memory memory;
+      ~Owner() {
+        const auto nobody_records = OrtCudaInstance::NobodyRecords();
+        memory = {};
+      }
+    };
+    const auto nobody_records = OrtCudaInstance::NobodyRecords();
     auto pinned = gpu::Memory::Pinned(context_, bytes);
     if (!pinned) return Session::MakeInputMemory(bytes);
-    const auto owner = std::make_shared<gpu::Memory>(*std::move(pinned));
-    return Bytes::Wrap(owner, owner->host(), bytes);
+    const auto owner = std::make_shared<Owner>(*std::move(pinned));
+    return Bytes::Wrap(owner, owner->memory.host(), bytes);
   }
 
   Result<RunResult> Run(const std::vector<Tensor>& inputs, const std::vector<std::string>& wanted) override {
@@ -212,8 +221,19 @@ class OrtCudaSession final : public Session {
     if (const auto why = lost()) return Fail(ErrorCode::kInternal, *why);
     const auto bound = TRY(BindInputs(DeclaredFor(asked.inputs), asked.inputs));
     const auto indices = TRY(BindOutputs(outputs(), asked.wanted));
+    const auto handed_on = InputsHandedOn(inputs(), outputs());
+    std::vector<size_t> computed;
+    for (const size_t i : indices) {
+      if (!handed_on[i]) {
+        computed.push_back(i);
+      } else if (bound[*handed_on[i]]->dtype != outputs()[i].dtype) {
+        return Fail(ErrorCode::kUnsupported,
+                    fmt::format("output '{}' is an input, which comes as pixels: leave --preprocess gpu out",
+                                outputs()[i].name));
+      }
+    }
     const Instant started = clock_.Now();
-    auto ran = instance.Run(bound, indices);
+    auto ran = computed.empty() ? OrtCudaInstance::Answer{} : instance.Run(bound, computed);
     const Status alive = ran ? Status{} : instance.context().Alive();
     {
       MutexLock lock(mutex_);
@@ -222,8 +242,11 @@ class OrtCudaSession final : public Session {
       if (!alive && !lost_) lost_ = alive.error().message;
     }
     if (!ran) return std::unexpected(alive ? std::move(ran).error() : alive.error());
-    return RunResult{
-        .outputs = std::move(ran->outputs), .started = started, .done = {}, .stages = ran->stages};
+    RunResult result{.outputs = {}, .started = started, .done = {}, .stages = ran->stages};
+    auto next = ran->outputs.begin();
+    for (const size_t i : indices)
+      result.outputs.push_back(handed_on[i] ? AnswerWith(*bound[*handed_on[i]]) : std::move(*next++));
+    return result;
   }
 
   const gpu::ContextPtr context_;
@@ -266,13 +289,14 @@ std::optional<std::vector<Tensor>> MadeInputs(const std::vector<TensorInfo>& inf
   return inputs;
 }
 
+using Graphs = OrtCudaInstance::Graphs;
 Result<std::vector<Tensor>> RunMade(OrtCudaInstance& instance, int64_t rows, uint64_t seed = 1,
-                                    bool may_record = true) {
+                                    Graphs graphs = Graphs::kKernels) {
   const auto inputs = MadeInputs(instance.tensors().inputs, rows, seed);
   if (!inputs) return std::vector<Tensor>{};
   const auto bound = TRY(BindInputs(instance.tensors().inputs, *inputs));
   const auto indices = TRY(BindOutputs(instance.tensors().outputs, {}));
-  return TRY(instance.Run(bound, indices, may_record)).outputs;
+  return TRY(instance.Run(bound, indices, graphs)).outputs;
 }
 
 // The greatest difference between outputs in f32; nothing where none is comparable.
@@ -315,20 +339,54 @@ Status LoadOn(Worker& worker, const OrtLibraryPtr& library, const gpu::ContextPt
   return worker.Load(library, context, source, options, false);
 }
 
-// Three runs where a graph is recorded: the first allocates, the second records. The third, of other input,
-// then gives what the kernels give one by one, or the graph is not to be trusted.
-Status WarmUp(OrtCudaInstance& instance, const SessionOptions& options, int rows) {
-  TRY_STATUS(RunMade(instance, rows));
-  if (!options.cuda_graph) return {};
-  TRY_STATUS(RunMade(instance, rows));
-  const auto replayed = TRY(RunMade(instance, rows, 2)), direct = TRY(RunMade(instance, rows, 2, false));
-  constexpr double kRounding = 1e-2;  // of the greatest value; f16 may be summed in another order
-  const auto difference = GreatestDifference(replayed, direct);
-  if (!difference || *difference <= kRounding * std::max(1.0, Greatest(direct))) return {};
+constexpr double kRounding = 1e-2;  // of the greatest value; f16 may be summed in another order
+
+bool Agree(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  const auto difference = GreatestDifference(a, b);
+  return !difference || *difference <= kRounding * std::max(1.0, Greatest(b));
+}
+
+// The first run of a size counts, the second records. The third, of other input, then gives what the kernels
+// give one by one, or the graph is not to be trusted. REQUIRES: all memory has its size.
+Status Record(OrtCudaInstance& instance, int rows) {
+  const auto seed = static_cast<uint64_t>(rows) * 2;
+  for (int i = 0; i < 2; ++i) TRY_STATUS(RunMade(instance, rows, seed, Graphs::kRecord));
+  TRY_STATUS(instance.SpoilOutputs());
+  const auto replayed = TRY(RunMade(instance, rows, seed + 1, Graphs::kReplay)),
+             direct = TRY(RunMade(instance, rows, seed + 1));
+  if (Agree(replayed, direct)) return {};
   return Fail(ErrorCode::kInternal,
               fmt::format("the graph that CUDA recorded gives other answers than the kernels, by {:.2g}: "
                           "leave --cuda-graph out",
-                          *difference));
+                          GreatestDifference(replayed, direct).value_or(0)));
+}
+
+// A batch of one row less is computed as this one, unless its answers then depend on what the last row holds.
+Status CheckPadding(OrtCudaInstance& instance, const std::vector<int>& batches) {
+  const int rows = batches.empty() ? 0 : batches.front();
+  if (rows < 3 || std::ranges::find(batches, rows - 1) != batches.end()) return {};
+  const auto padded = TRY(RunMade(instance, rows - 1));
+  TRY_STATUS(RunMade(instance, rows, 7));  // another last row
+  if (Agree(TRY(RunMade(instance, rows - 1)), padded)) return {};
+  instance.StopPadding();
+  return {};
+}
+
+// `batches`: the largest first, whose memory is enough for the others.
+Status WarmUp(OrtCudaInstance& instance, const SessionOptions& options, const std::vector<int>& batches) {
+  const auto each = [&](auto run) -> Status {
+    for (const int rows : batches) {
+      if (const Status warm = run(rows); !warm)
+        return Context(fmt::format("warm-up with a batch of {}", rows), warm.error());
+    }
+    return {};
+  };
+  TRY_STATUS(each([&](int rows) -> Status {
+    TRY_STATUS(RunMade(instance, rows));
+    return {};
+  }));
+  TRY_STATUS(CheckPadding(instance, batches));
+  return options.cuda_graph ? each([&](int rows) { return Record(instance, rows); }) : Status{};
 }
 
 class OrtCudaEngine final : public Engine {
@@ -422,16 +480,11 @@ Result<std::shared_ptr<Session>> OrtCudaEngine::Load(const ModelSource& source,
       return {};
     }));
   }
-  // The largest batch comes first: its buffers never grow afterwards, and a recorded graph keeps their
-  // addresses.
+  // The largest batch comes first: memory never grows afterwards, and a recorded graph keeps the addresses.
   std::vector<int> batches = options.batches;
   std::ranges::sort(batches, std::greater());
-  for (const auto& worker : workers) {
-    for (const int rows : batches) {
-      const Status warm = worker->Do([&] { return WarmUp(worker->instance(), options, rows); });
-      if (!warm) return Context(fmt::format("warm-up with a batch of {}", rows), warm.error());
-    }
-  }
+  for (const auto& worker : workers)
+    TRY_STATUS(worker->Do([&] { return WarmUp(worker->instance(), options, batches); }));
   return std::make_shared<OrtCudaSession>(std::move(workers), contexts.front(), ordinals_,
                                           std::move(precision), options, clock_);
 }

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <shared_mutex>
 #include <utility>
 
 #include "gpu/normalise.h"
@@ -17,6 +19,13 @@ namespace {
 constexpr size_t kBegin = 0, kUploaded = 1, kComputed = 2, kEnd = 3, kMarks = 4;
 constexpr size_t kMostNodesShown = 8;
 constexpr int64_t kNoGraph = -1;  // the library's number for a run that is neither recorded nor replayed
+
+// While a graph is recorded, nothing else may happen on any device of the process: what another thread does
+// to memory spoils the recording.
+std::shared_mutex& Recording() {
+  static std::shared_mutex mutex;
+  return mutex;
+}
 
 }  // namespace
 
@@ -54,8 +63,20 @@ Result<std::unique_ptr<OrtCudaInstance>> OrtCudaInstance::Create(OrtLibraryPtr l
                                                                  bool channels_last) {
   std::unique_ptr<OrtCudaInstance> instance(
       new OrtCudaInstance(std::move(library), std::move(context), options, channels_last));
+  const auto nobody_records = NobodyRecords();
   TRY_STATUS(instance->Load(source));
   return instance;
+}
+
+std::shared_lock<std::shared_mutex> OrtCudaInstance::NobodyRecords() { return std::shared_lock(Recording()); }
+
+OrtCudaInstance::~OrtCudaInstance() {
+  const auto nobody_records = NobodyRecords();
+  if (context_->Alive()) return;
+  static std::mutex mutex;
+  static auto* const left = new std::vector<std::shared_ptr<void>>;
+  const std::lock_guard lock(mutex);
+  left->insert(left->end(), {std::move(binding_), std::move(session_)});
 }
 
 Status OrtCudaInstance::Load(const ModelSource& source) {
@@ -72,7 +93,11 @@ Status OrtCudaInstance::Load(const ModelSource& source) {
                             source.path, nodes));
   }
   session_ = *std::move(opened);
-  tensors_ = TRY(ReadTensors(library_, session_.get()));
+  tensors_ = TRY(ReadTensors(library_, session_.get(), source));
+  if (std::ranges::any_of(tensors_.inputs, &TensorInfo::optional)) {
+    return Fail(ErrorCode::kUnsupported,
+                "an optional input is not taken on CUDA: leave it out of config.pbtxt, or use --device cpu");
+  }
   const auto has_batch = [](const TensorInfo& info) { return !info.shape.empty() && info.shape.front() < 0; };
   batched_ = !tensors_.inputs.empty() && std::ranges::all_of(tensors_.inputs, has_batch);
   for (const auto* side : {&tensors_.inputs, &tensors_.outputs}) {
@@ -95,7 +120,23 @@ Status OrtCudaInstance::Load(const ModelSource& source) {
   OrtIoBinding* binding = nullptr;
   TRY_STATUS(Check(api.CreateIoBinding(session_.get(), &binding), "bind"));
   binding_ = Own(library_, binding, &OrtApi::ReleaseIoBinding);
+  TRY_STATUS(CheckGraphs());
   return options_.pixels ? LoadKernel() : Status{};
+}
+
+// A graph is of one shape, and is found by the rows alone.
+Status OrtCudaInstance::CheckGraphs() const {
+  if (!options_.cuda_graph) return {};
+  for (const TensorInfo& info : tensors_.inputs) {
+    const auto others = info.shape.begin() + (batched_ ? 1 : 0);
+    if (!info.any_rank && std::all_of(others, info.shape.end(), [](int64_t dim) { return dim >= 0; }))
+      continue;
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("input '{}' has the shape {}, and a graph is recorded for one shape: leave "
+                            "--cuda-graph out, or export the model with fixed dimensions but for the batch",
+                            info.name, ToString(info.shape)));
+  }
+  return {};
 }
 
 Status OrtCudaInstance::LoadKernel() {
@@ -169,13 +210,14 @@ bool OrtCudaInstance::TakesPixels(const Tensor& tensor) const {
   return options_.pixels && tensor.name == options_.pixels->input && tensor.dtype == DType::kUint8;
 }
 
-// Memory grows to what the largest batch takes, and stays.
-Status OrtCudaInstance::Reserve(Place& place, size_t host_bytes, size_t device_bytes) const {
+// Memory grows to what the largest batch takes, and stays. Graphs hold the addresses on the device.
+Status OrtCudaInstance::Reserve(Place& place, size_t host_bytes, size_t device_bytes) {
   if (place.host.size() < host_bytes) {
     place.host = {};
     place.host = TRY(gpu::Memory::Pinned(context_, host_bytes));
   }
   if (place.device.size() < device_bytes) {
+    recorded_.clear();
     place.device = {};
     place.device = TRY(gpu::Memory::OnDevice(context_, device_bytes));
   }
@@ -202,9 +244,9 @@ std::optional<Shape> OrtCudaInstance::ShapeOf(size_t output, int64_t rows) const
 }
 
 // A new size of batch takes cuDNN a tenth of a second and more: a batch between two that are warm is computed
-// as the larger. What its other rows hold does not matter, as rows do not see one another.
+// as the larger. What its other rows hold does not matter, where rows do not see one another.
 int64_t OrtCudaInstance::ComputedRows(int64_t rows, const std::vector<size_t>& wanted) const {
-  const bool is_batched = batched_ && std::ranges::all_of(wanted, [&](size_t output) {
+  const bool is_batched = batched_ && pads_ && std::ranges::all_of(wanted, [&](size_t output) {
                             const Shape& shape = tensors_.outputs[output].shape;
                             return told_[output] && !shape.empty() && shape.front() < 0;
                           });
@@ -282,12 +324,11 @@ Status OrtCudaInstance::Bind(const std::vector<const Tensor*>& inputs, const std
   return {};
 }
 
-// The library leaves the waiting to us, who do not spin. The number of a graph is that of its rows. Nothing
-// is recorded once the model serves: while a graph is recorded, an allocation on another thread spoils it.
-Status OrtCudaInstance::Compute(int64_t rows, bool may_record) {
+// The library leaves the waiting to us, who do not spin. The number of a graph is that of its rows.
+Status OrtCudaInstance::Compute(int64_t rows, Graphs graphs) {
   const OrtApi& api = library_->api();
-  const bool is_recorded = may_record && std::ranges::find(options_.batches, rows) != options_.batches.end();
-  const int64_t graph = is_recorded ? rows : kNoGraph;
+  if (graphs == Graphs::kRecord) recorded_.insert(rows);
+  const int64_t graph = graphs != Graphs::kKernels && recorded_.contains(rows) ? rows : kNoGraph;
   auto& run = run_options_[graph];
   if (!run) {
     OrtRunOptions* raw = nullptr;
@@ -301,6 +342,19 @@ Status OrtCudaInstance::Compute(int64_t rows, bool may_record) {
                        "run"));
   }
   return Check(api.RunWithBinding(session_.get(), run.get(), binding_.get()), "onnxruntime");
+}
+
+Status OrtCudaInstance::SpoilOutputs() {
+  const auto nobody_records = NobodyRecords();
+  for (Place& place : outputs_) {
+    if (place.device.size() == 0) continue;
+    const std::vector<std::byte> spoilt(place.device.size(), std::byte{0xFF});  // no number, as floats
+    if (place.host.size() > 0) std::memset(place.host.host(), 0xFF, place.host.size());
+    TRY_STATUS(stream_.Upload(place.device, spoilt.data(), spoilt.size()));
+    TRY_STATUS(stream_.Mark(kEnd));
+    TRY_STATUS(stream_.Wait(kEnd));
+  }
+  return {};
 }
 
 // Copies an output that the library has put on the host, since its shape was not known before.
@@ -347,7 +401,9 @@ Result<std::vector<Tensor>> OrtCudaInstance::Download(const std::vector<size_t>&
     const TensorInfo& info = tensors_.outputs[wanted[i]];
     auto shape = ShapeOf(wanted[i], rows);
     if (!shape) {
-      outputs.push_back(TRY(Copied(wanted[i], values.at(i).get())));
+      if (i >= values.size())
+        return Fail(ErrorCode::kInternal, info.name + ": the library gave no such output");
+      outputs.push_back(TRY(Copied(wanted[i], values[i].get())));
       continue;
     }
     const auto bytes = static_cast<size_t>(TRY(ElementCount(*shape))) * ByteSize(info.dtype);
@@ -361,21 +417,29 @@ Result<std::vector<Tensor>> OrtCudaInstance::Download(const std::vector<size_t>&
 }
 
 Result<OrtCudaInstance::Answer> OrtCudaInstance::Run(const std::vector<const Tensor*>& inputs,
-                                                     const std::vector<size_t>& wanted, bool may_record) {
+                                                     const std::vector<size_t>& wanted, Graphs graphs) {
+  std::shared_lock nobody_records(Recording(), std::defer_lock);
+  std::unique_lock alone(Recording(), std::defer_lock);
+  if (graphs == Graphs::kRecord) {
+    alone.lock();
+  } else {
+    nobody_records.lock();
+  }
   TRY_STATUS(context_->MakeCurrent());
   const int64_t rows = batched_ ? BatchSize(inputs.front()->shape) : 1;
   if (rows == 0) return Fail(ErrorCode::kInvalidArgument, "a batch of no rows");
   const int64_t filled = ComputedRows(rows, wanted);
   TRY_STATUS(Upload(inputs, rows, filled));
   TRY_STATUS(Bind(inputs, wanted, filled));
-  Status computed = Compute(filled, may_record);
-  if (!computed && computed.error().message.contains("shape mismatch")) {
+  Status computed = Compute(filled, graphs);
+  if (!computed && computed.error().message.contains("shape")) {
     // The first dimension of an output is no batch: from now on the library says how large it is.
     for (const size_t index : wanted) {
-      if (tensors_.outputs[index].shape.front() < 0) told_[index] = false;
+      const Shape& shape = tensors_.outputs[index].shape;
+      if (!shape.empty() && shape.front() < 0) told_[index] = false;
     }
     TRY_STATUS(Bind(inputs, wanted, rows));
-    computed = Compute(rows, may_record);
+    computed = Compute(rows, Graphs::kKernels);
   }
   TRY_STATUS(computed);
   TRY_STATUS(stream_.Mark(kComputed));

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
 #include "gpu/testing/cuda_library.h"
 #include "infer/engines/cuda_code.h"
@@ -112,6 +114,144 @@ TEST_F(OrtCuda, TakesTheOtherOrderWhereChannelsLastFail) {
   const auto ran = (*session)->Run({Input(1, 4)}, {});
   ASSERT_TRUE(ran) << ran.error().message;
   EXPECT_EQ(Floats(ran->outputs[0])[0], -4);
+}
+
+TEST_F(OrtCuda, ReplaysEveryRecordedSizeInMemoryThatIsStillThere) {
+  const auto session = Load({.op_type = "Neg"}, {.streams = 2, .cuda_graph = true, .batches = {1, 2, 4, 8}});
+  ASSERT_TRUE(session) << session.error().message;
+  float value = 1;
+  for (const int64_t rows : {2, 4, 2, 8, 1, 2, 3, 7, 8, 2, 1}) {
+    const auto ran = (*session)->Run({Input(rows, ++value)}, {});
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_EQ(ran->outputs[0].shape, (Shape{rows, 4}));
+    EXPECT_EQ(Floats(ran->outputs[0]), std::vector<float>(static_cast<size_t>(rows) * 4, -value)) << rows;
+  }
+}
+
+TEST_F(OrtCuda, ReplaysNothingOnceMemoryHasGrown) {
+  const auto session = Load({.op_type = "Neg"}, {.cuda_graph = true, .batches = {1}});
+  ASSERT_TRUE(session) << session.error().message;
+  float value = 1;
+  for (const int64_t rows : {1, 16, 1, 1, 2, 1}) {
+    const auto ran = (*session)->Run({Input(rows, ++value)}, {});
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_EQ(Floats(ran->outputs[0]), std::vector<float>(static_cast<size_t>(rows) * 4, -value)) << rows;
+  }
+}
+
+TEST_F(OrtCuda, ReplaysAReducedModelToo) {
+  const TinyOnnx tiny{.op_type = "Neg"};
+  const std::string path =
+      SaveTinyOnnx(::testing::TempDir(), fmt::format("weir_cuda_{}_f16_graph.onnx", ::getpid()), tiny);
+  engine_ = OpenEngine("onnxruntime", clock_, *ParseDevices("cuda:0")).value();
+  const auto session = engine_->Load({.path = path, .onnx = WriteTinyOnnx(tiny)},
+                                     {.precision = "f16", .cuda_graph = true, .batches = {1, 4}});
+  ASSERT_TRUE(session) << session.error().message;
+  float value = 1;
+  for (const int64_t rows : {1, 4, 1, 4, 3}) {
+    const auto ran = (*session)->Run({Input(rows, ++value)}, {});
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_EQ(Floats(ran->outputs[0]), std::vector<float>(static_cast<size_t>(rows) * 4, -value)) << rows;
+  }
+}
+
+TEST_F(OrtCuda, RefusesGraphsOfModelsWithAnotherFreeDimension) {
+  const auto session = Load({.op_type = "Neg", .input_shape = {-1, -1}, .output_shape = {-1, -1}},
+                            {.cuda_graph = true, .batches = {1}});
+  ASSERT_FALSE(session);
+  EXPECT_THAT(session.error().message, HasSubstr("a graph is recorded for one shape"));
+}
+
+TEST_F(OrtCuda, RecordsWhileAnotherModelServes) {
+  const auto serving = Load({.op_type = "Abs"});
+  ASSERT_TRUE(serving) << serving.error().message;
+  const auto engine = std::move(engine_);
+  std::atomic<bool> over = false;
+  std::jthread caller([&] {
+    for (int64_t rows = 1; !over; rows = rows % 64 + 1) {
+      Tensor input = Input(rows, 3);
+      const Bytes memory = (*serving)->MakeInputMemory(input.data.size());
+      EXPECT_TRUE((*serving)->Run({input}, {}));
+    }
+  });
+  for (int i = 0; i < 5; ++i) {
+    const auto session = Load({.op_type = "Neg"}, {.cuda_graph = true, .batches = {1, 2, 3}});
+    EXPECT_TRUE(session) << session.error().message;
+  }
+  over = true;
+}
+
+TEST_F(OrtCuda, AnOutputThatIsAnInputIsTheCallersOwn) {
+  const OnnxValue x{"x", OnnxType::kFloat, Shape{-1, 4}}, y{"y", OnnxType::kFloat, Shape{-1, 4}};
+  const std::string path = SaveOnnx(::testing::TempDir(), fmt::format("weir_cuda_{}_pass.onnx", ::getpid()),
+                                    {.nodes = {{"Neg", {"x"}, {"y"}}}, .inputs = {x}, .outputs = {x, y}});
+  engine_ = OpenEngine("onnxruntime", clock_, *ParseDevices("cuda:0")).value();
+  const auto session = engine_->Load({.path = path}, {});
+  ASSERT_TRUE(session) << session.error().message;
+  for (const float value : {1.F, 2.F, 3.F}) {
+    const auto ran = (*session)->Run({Input(2, value)}, {});
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_EQ(Floats(ran->outputs[0]), std::vector<float>(8, value));
+    EXPECT_EQ(Floats(ran->outputs[1]), std::vector<float>(8, -value));
+    const auto alone = (*session)->Run({Input(1, value)}, {"x"});
+    ASSERT_TRUE(alone) << alone.error().message;
+    EXPECT_EQ(Floats(alone->outputs[0]), std::vector<float>(4, value));
+  }
+}
+
+TEST_F(OrtCuda, TakesOutputsWhoseFirstDimensionIsNoBatch) {
+  const auto session = Load(
+      {.op_type = "NonZero", .output_type = OnnxType::kInt64, .input_shape = {-1}, .output_shape = {-1, -1}});
+  ASSERT_TRUE(session) << session.error().message;
+  const OnnxGraph graph{.nodes = {{"Flatten", {"x"}, {"y"}, IntAttribute("axis", 0)}},
+                        .inputs = {{"x", OnnxType::kFloat, Shape{-1, 4}}},
+                        .outputs = {{"y", OnnxType::kFloat, Shape{-1, -1}}}};
+  const OnnxGraph transposed{
+      .nodes = {{"Reshape", {"x", "s"}, {"y"}}},
+      .inputs = {{"x", OnnxType::kFloat, Shape{-1, 4}}},
+      .outputs = {{"y", OnnxType::kFloat, Shape{-1, 2}}},
+      .constants = {{{"s", OnnxType::kInt64, Shape{2}},
+                     std::string("\xff\xff\xff\xff\xff\xff\xff\xff\2\0\0\0\0\0\0\0", 16)}}};
+  for (const bool flattens : {true, false}) {
+    const OnnxGraph& each = flattens ? graph : transposed;
+    const std::string path =
+        SaveOnnx(::testing::TempDir(), fmt::format("weir_cuda_{}_first.onnx", ::getpid()), each);
+    const auto loaded = engine_->Load({.path = path}, {.batches = {1, 4}});
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    for (const int64_t rows : {1, 2, 3}) {
+      const auto ran = (*loaded)->Run({Input(rows, 5)}, {});
+      ASSERT_TRUE(ran) << ran.error().message;
+      EXPECT_EQ(Floats(ran->outputs[0]), std::vector<float>(static_cast<size_t>(rows) * 4, 5));
+      EXPECT_EQ(ran->outputs[0].shape, (flattens ? Shape{1, rows * 4} : Shape{rows * 2, 2}));
+    }
+  }
+}
+
+TEST_F(OrtCuda, ComputesRowsThatSeeOneAnotherAtTheirOwnNumber) {
+  const OnnxGraph graph{.nodes = {{"Softmax", {"x"}, {"y"}, IntAttribute("axis", 0)}},
+                        .inputs = {{"x", OnnxType::kFloat, Shape{-1, 4}}},
+                        .outputs = {{"y", OnnxType::kFloat, Shape{-1, 4}}}};
+  const std::string path =
+      SaveOnnx(::testing::TempDir(), fmt::format("weir_cuda_{}_rows.onnx", ::getpid()), graph);
+  engine_ = OpenEngine("onnxruntime", clock_, *ParseDevices("cuda:0")).value();
+  const auto session = engine_->Load({.path = path}, {.batches = {1, 4, 8}});
+  ASSERT_TRUE(session) << session.error().message;
+  for (const int64_t rows : {3, 5, 8, 2}) {
+    const auto ran = (*session)->Run({Input(rows, 5)}, {});
+    ASSERT_TRUE(ran) << ran.error().message;
+    for (const float share : Floats(ran->outputs[0])) EXPECT_FLOAT_EQ(share, 1.F / static_cast<float>(rows));
+  }
+}
+
+TEST_F(OrtCuda, ALostDeviceEndsNoProcess) {
+  {
+    const auto session = Load({.op_type = "Neg"}, {.cuda_graph = true, .batches = {1}});
+    ASSERT_TRUE(session) << session.error().message;
+    fake_.state().stuck_after = fake_.state().waits;
+    EXPECT_FALSE((*session)->Run({Input(1)}, {}));
+  }
+  fake_.state().stuck_after = -1;
+  fake_.state().stuck = 0;
 }
 
 TEST_F(OrtCuda, RecordsTheBatchesOfItsList) {

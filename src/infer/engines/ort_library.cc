@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <onnxruntime_session_options_config_keys.h>
 
+#include <algorithm>
 #include <utility>
+
+#include "infer/engines/binding.h"
 
 namespace weir::infer {
 namespace {
@@ -60,22 +63,63 @@ Result<std::string> ReadName(const OrtLibrary& library, const OrtSession* sessio
   return copy;
 }
 
-Result<std::vector<TensorInfo>> ReadInfos(const OrtLibraryPtr& library, const OrtSession* session,
-                                          const Side& side) {
+// kUnsupported for what cannot be sent or received.
+Result<TensorInfo> ReadInfo(const OrtLibraryPtr& library, const OrtSession* session, const Side& side,
+                            size_t index) {
+  std::string name = TRY(ReadName(*library, session, side, index));
+  OrtTypeInfo* type = nullptr;
+  TRY_STATUS(library->Check(side.type(session, index, &type), name));
+  const auto owned = Own(library, type, &OrtApi::ReleaseTypeInfo);
+  const OrtTensorTypeAndShapeInfo* facts = nullptr;
+  TRY_STATUS(library->Check(library->api().CastTypeInfoToTensorInfo(type, &facts), name));
+  if (facts == nullptr) return Fail(ErrorCode::kUnsupported, fmt::format("'{}' is not a tensor", name));
+  TensorInfo info = TRY_CONTEXT(Describe(*library, facts), fmt::format("'{}'", name));
+  info.name = std::move(name);
+  return info;
+}
+
+Result<std::vector<TensorInfo>> ReadInputs(const OrtLibraryPtr& library, const OrtSession* session,
+                                           const std::vector<TensorInfo>& declared) {
+  const OrtApi& api = library->api();
+  const Side own{api.SessionGetInputCount, api.SessionGetInputName, api.SessionGetInputTypeInfo};
+  const Side filled{api.SessionGetOverridableInitializerCount, api.SessionGetOverridableInitializerName,
+                    api.SessionGetOverridableInitializerTypeInfo};
+  std::vector<TensorInfo> infos;
+  size_t count = 0;
+  TRY_STATUS(library->Check(own.count(session, &count), "count the tensors"));
+  for (size_t i = 0; i < count; ++i) infos.push_back(TRY(ReadInfo(library, session, own, i)));
+  TRY_STATUS(library->Check(filled.count(session, &count), "count the tensors"));
+  for (size_t i = 0; i < count; ++i) {
+    const std::string name = TRY(ReadName(*library, session, filled, i));
+    const auto wanted = std::ranges::find(declared, name, &TensorInfo::name);
+    if (wanted == declared.end()) continue;
+    infos.push_back(TRY(ReadInfo(library, session, filled, i)));
+    infos.back().optional = wanted->optional;
+  }
+  TakeDeclaredShapes(declared, infos);
+  return infos;
+}
+
+Result<std::vector<TensorInfo>> ReadOutputs(const OrtLibraryPtr& library, const OrtSession* session,
+                                            const std::vector<TensorInfo>& declared) {
+  const OrtApi& api = library->api();
+  const Side side{api.SessionGetOutputCount, api.SessionGetOutputName, api.SessionGetOutputTypeInfo};
+  std::vector<TensorInfo> infos;
   size_t count = 0;
   TRY_STATUS(library->Check(side.count(session, &count), "count the tensors"));
-  std::vector<TensorInfo> infos;
+  Status left_out;
   for (size_t i = 0; i < count; ++i) {
-    std::string name = TRY(ReadName(*library, session, side, i));
-    OrtTypeInfo* type = nullptr;
-    TRY_STATUS(library->Check(side.type(session, i, &type), name));
-    const auto owned = Own(library, type, &OrtApi::ReleaseTypeInfo);
-    const OrtTensorTypeAndShapeInfo* facts = nullptr;
-    TRY_STATUS(library->Check(library->api().CastTypeInfoToTensorInfo(type, &facts), name));
-    if (facts == nullptr) return Fail(ErrorCode::kUnsupported, fmt::format("'{}' is not a tensor", name));
-    infos.push_back(TRY_CONTEXT(Describe(*library, facts), fmt::format("'{}'", name)));
-    infos.back().name = std::move(name);
+    auto info = ReadInfo(library, session, side, i);
+    if (info) {
+      infos.push_back(*std::move(info));
+    } else if (info.error().code == ErrorCode::kUnsupported) {
+      left_out = std::unexpected(std::move(info).error());
+    } else {
+      return std::unexpected(std::move(info).error());
+    }
   }
+  if (infos.empty()) TRY_STATUS(left_out);
+  TakeDeclaredShapes(declared, infos);
   return infos;
 }
 
@@ -152,19 +196,11 @@ Result<TensorInfo> Describe(const OrtLibrary& library, const OrtTensorTypeAndSha
   return info;
 }
 
-Result<OrtTensors> ReadTensors(const OrtLibraryPtr& library, const OrtSession* session) {
-  const OrtApi& api = library->api();
+Result<OrtTensors> ReadTensors(const OrtLibraryPtr& library, const OrtSession* session,
+                               const ModelSource& source) {
   constexpr std::string_view kWhat = "onnxruntime";
-  OrtTensors tensors;
-  tensors.inputs =
-      TRY_CONTEXT(ReadInfos(library, session,
-                            {api.SessionGetInputCount, api.SessionGetInputName, api.SessionGetInputTypeInfo}),
-                  kWhat);
-  tensors.outputs = TRY_CONTEXT(
-      ReadInfos(library, session,
-                {api.SessionGetOutputCount, api.SessionGetOutputName, api.SessionGetOutputTypeInfo}),
-      kWhat);
-  return tensors;
+  return OrtTensors{.inputs = TRY_CONTEXT(ReadInputs(library, session, source.inputs), kWhat),
+                    .outputs = TRY_CONTEXT(ReadOutputs(library, session, source.outputs), kWhat)};
 }
 
 Result<std::shared_ptr<OrtSessionOptions>> MakeOrtOptions(const OrtLibraryPtr& library) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "infer/engine.h"
 #include "infer/engines/shared_library.h"
 #include "infer/tensor.h"
 
@@ -74,7 +75,10 @@ Result<TensorInfo> Describe(const OrtLibrary& library, const OrtTensorTypeAndSha
 struct OrtTensors {
   std::vector<TensorInfo> inputs, outputs;
 };
-Result<OrtTensors> ReadTensors(const OrtLibraryPtr& library, const OrtSession* session);
+// Outputs that are no tensors, or of a type that cannot be sent, are left out: kUnsupported where none is
+// left. A value of the file that may be replaced is an input where `source` has it among its inputs.
+Result<OrtTensors> ReadTensors(const OrtLibraryPtr& library, const OrtSession* session,
+                               const ModelSource& source);
 
 // The options that sessions on every device share.
 Result<std::shared_ptr<OrtSessionOptions>> MakeOrtOptions(const OrtLibraryPtr& library);

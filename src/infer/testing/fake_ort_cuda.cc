@@ -7,13 +7,18 @@
 #include <onnxruntime_c_api.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "gpu/testing/fake_cuda.h"
 
@@ -22,8 +27,23 @@ namespace {
 const OrtApi* real = nullptr;
 OrtApi ours;
 std::mutex mutex;
-bool refuses_cpu = false;                     // of the session options made last; one thread loads at a time
-std::map<const OrtIoBinding*, int64_t> rows;  // of the inputs that are bound
+bool refuses_cpu = false;  // of the session options made last; one thread loads at a time
+// A tensor that is bound, as it is found again.
+struct Bound {
+  std::string name;
+  void* memory = nullptr;
+  size_t bytes = 0;
+  std::vector<int64_t> dims;
+  ONNXTensorElementDataType type{};
+  bool is_output = false;
+};
+std::map<const OrtIoBinding*, std::vector<Bound>> bound;
+struct Graph {
+  int runs = 0;
+  std::vector<Bound> tensors;
+};
+std::map<std::pair<const OrtSession*, std::string>, Graph> graphs;  // by their number
+std::map<const OrtRunOptions*, std::string> numbers;                // of the graphs that runs ask for
 
 std::string Setting(const std::string& name) {
   const char* text = std::getenv("WEIR_FAKE_ORT_CUDA");
@@ -128,27 +148,102 @@ OrtStatus* ORT_API_CALL MemoryInfo(const char* name, OrtAllocatorType type, int 
   if (std::strcmp(name, "Cuda") != 0) return real->CreateMemoryInfo(name, type, id, memory, out);
   return real->CreateCpuMemoryInfo(type, memory, out);
 }
-OrtStatus* ORT_API_CALL Bind(OrtIoBinding* binding, const char* name, const OrtValue* value) noexcept {
+OrtStatus* Remember(const OrtIoBinding* binding, const char* name, const OrtValue* value, bool is_output) {
   OrtTensorTypeAndShapeInfo* facts = nullptr;
   if (OrtStatus* failed = real->GetTensorTypeAndShape(value, &facts)) return failed;
-  size_t rank = 0;
-  int64_t dims[16] = {1};
+  Bound tensor{.name = name, .is_output = is_output};
+  size_t rank = 0, elements = 0;
   OrtStatus* failed = real->GetDimensionsCount(facts, &rank);
-  if (failed == nullptr && rank > 0 && rank <= 16) failed = real->GetDimensions(facts, dims, rank);
+  tensor.dims.resize(rank);
+  if (failed == nullptr) failed = real->GetDimensions(facts, tensor.dims.data(), rank);
+  if (failed == nullptr) failed = real->GetTensorElementType(facts, &tensor.type);
+  if (failed == nullptr) failed = real->GetTensorShapeElementCount(facts, &elements);
   real->ReleaseTensorTypeAndShapeInfo(facts);
-  if (failed != nullptr) return failed;
-  {
-    const std::lock_guard lock(mutex);
-    rows[binding] = dims[0];
-  }
+  if (failed == nullptr) failed = real->GetTensorMutableData(const_cast<OrtValue*>(value), &tensor.memory);
+  const bool is_wide = tensor.type == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64 ||
+                       tensor.type == ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE ||
+                       tensor.type == ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64;
+  tensor.bytes = elements * (is_wide ? 8 : 4);
+  const std::lock_guard lock(mutex);
+  bound[binding].push_back(std::move(tensor));
+  return failed;
+}
+OrtStatus* ORT_API_CALL Bind(OrtIoBinding* binding, const char* name, const OrtValue* value) noexcept {
+  if (OrtStatus* failed = Remember(binding, name, value, false)) return failed;
   return real->BindInput(binding, name, value);
 }
-OrtStatus* ORT_API_CALL RunBound(OrtSession* session, const OrtRunOptions*,
-                                 const OrtIoBinding* binding) noexcept {
-  int64_t batch = 1;
+OrtStatus* ORT_API_CALL BindOut(OrtIoBinding* binding, const char* name, const OrtValue* value) noexcept {
+  if (OrtStatus* failed = Remember(binding, name, value, true)) return failed;
+  return real->BindOutput(binding, name, value);
+}
+void ORT_API_CALL ClearInputs(OrtIoBinding* binding) noexcept {
   {
     const std::lock_guard lock(mutex);
-    batch = rows[binding];
+    bound[binding].clear();
+  }
+  real->ClearBoundInputs(binding);
+}
+OrtStatus* ORT_API_CALL AddRunEntry(OrtRunOptions* options, const char* key, const char* value) noexcept {
+  if (std::strcmp(key, "gpu_graph_id") == 0) {
+    const std::lock_guard lock(mutex);
+    numbers[options] = value;
+  }
+  return real->AddRunConfigEntry(options, key, value);
+}
+
+OrtStatus* RunOn(OrtSession* session, const std::vector<Bound>& tensors) {
+  OrtMemoryInfo* place = nullptr;
+  OrtIoBinding* binding = nullptr;
+  if (OrtStatus* failed = real->CreateCpuMemoryInfo(OrtDeviceAllocator, OrtMemTypeDefault, &place))
+    return failed;
+  OrtStatus* failed = real->CreateIoBinding(session, &binding);
+  std::vector<OrtValue*> values;
+  for (const Bound& tensor : tensors) {
+    OrtValue* value = nullptr;
+    if (failed == nullptr)
+      failed = real->CreateTensorWithDataAsOrtValue(place, tensor.memory, tensor.bytes, tensor.dims.data(),
+                                                    tensor.dims.size(), tensor.type, &value);
+    if (failed != nullptr) break;
+    values.push_back(value);
+    failed = tensor.is_output ? real->BindOutput(binding, tensor.name.c_str(), value)
+                              : real->BindInput(binding, tensor.name.c_str(), value);
+  }
+  if (failed == nullptr) failed = real->RunWithBinding(session, nullptr, binding);
+  for (OrtValue* value : values) real->ReleaseValue(value);
+  if (binding != nullptr) real->ReleaseIoBinding(binding);
+  real->ReleaseMemoryInfo(place);
+  return failed;
+}
+
+OrtStatus* Record(OrtSession* session, const OrtIoBinding* binding) {
+  FakeCudaState* const driver = Driver();
+  if (driver == nullptr) return real->RunWithBinding(session, nullptr, binding);
+  driver->spoilt = false;
+  driver->recording_thread = std::hash<std::thread::id>()(std::this_thread::get_id());
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  OrtStatus* const failed = real->RunWithBinding(session, nullptr, binding);
+  driver->recording_thread = 0;
+  if (failed == nullptr && driver->spoilt)
+    return Fails("CUDA failure 901: operation failed due to a previous error during capture");
+  return failed;
+}
+
+OrtStatus* ORT_API_CALL RunBound(OrtSession* session, const OrtRunOptions* options,
+                                 const OrtIoBinding* binding) noexcept {
+  std::vector<Bound> replayed;
+  int64_t batch = 1;
+  bool is_second = false;
+  {
+    const std::lock_guard lock(mutex);
+    const std::vector<Bound>& now = bound[binding];
+    if (!now.empty() && !now.front().dims.empty()) batch = now.front().dims.front();
+    const auto number = numbers.find(options);
+    if (number != numbers.end() && number->second != "-1") {
+      Graph& graph = graphs[{session, number->second}];
+      is_second = ++graph.runs == 2;
+      if (is_second) graph.tensors = now;
+      if (graph.runs > 2) replayed = graph.tensors;
+    }
   }
   const std::string most = Setting("oom_at");
   const std::string when = Setting("oom_when");
@@ -158,7 +253,17 @@ OrtStatus* ORT_API_CALL RunBound(OrtSession* session, const OrtRunOptions*,
   constexpr double kMsARow = 0.5;
   if (FakeCudaState* state = Driver(); state != nullptr)
     state->now_ms += kMsARow * static_cast<double>(batch);
-  return real->RunWithBinding(session, nullptr, binding);
+  if (!replayed.empty()) return RunOn(session, replayed);
+  return is_second ? Record(session, binding) : real->RunWithBinding(session, nullptr, binding);
+}
+void ORT_API_CALL Release(OrtSession* session) noexcept {
+  {
+    const std::lock_guard lock(mutex);
+    std::erase_if(graphs, [&](const auto& graph) { return graph.first.first == session; });
+  }
+  // The library's destructor of graphs throws where the device does not answer any more.
+  if (FakeCudaState* state = Driver(); state != nullptr && state->stuck != 0) std::abort();
+  real->ReleaseSession(session);
 }
 
 const OrtApi* ORT_API_CALL Api(uint32_t version) noexcept {
@@ -179,6 +284,10 @@ const OrtApi* ORT_API_CALL Api(uint32_t version) noexcept {
   ours.CreateSessionFromArray = CreateFromArray;
   ours.CreateMemoryInfo = MemoryInfo;
   ours.BindInput = Bind;
+  ours.BindOutput = BindOut;
+  ours.ClearBoundInputs = ClearInputs;
+  ours.AddRunConfigEntry = AddRunEntry;
+  ours.ReleaseSession = Release;
   ours.RunWithBinding = RunBound;
   return &ours;
 }
