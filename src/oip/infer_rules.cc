@@ -181,8 +181,9 @@ Status SetRequestParameter(std::string name, infer::Parameter value, InferReques
   if (name == "timeout") {
     constexpr uint64_t kMost = 1'000'000'000'000'000;  // 31 years: sums with any Instant fit
     const uint64_t timeout = TRY(ExpectUnsigned(name, value));
-    if (timeout == 0 || timeout > kMost) {
-      return Bad(fmt::format("parameter 'timeout' is {} microseconds: use 1 to 10^15", timeout));
+    if (timeout > kMost) {
+      return Bad(fmt::format("parameter 'timeout' is {} microseconds: use at most 10^15, or 0 for no limit",
+                             timeout));
     }
     request.timeout = std::chrono::microseconds(static_cast<int64_t>(timeout));
     return {};
