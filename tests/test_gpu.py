@@ -17,6 +17,7 @@ import urllib.request
 
 import pytest
 from conftest import PROGRAM, ROOT, SANITIZED
+from onnx_files import field
 from test_serve_grpc_limits import Http2
 
 FAKES = pathlib.Path(PROGRAM).parent / "fakes"
@@ -244,20 +245,6 @@ def test_a_study_varies_what_is_of_gpus(weir, made, tmp_path):
     assert [index for index, step in enumerate(steps) if step.get("by_events")] == [0, 1, 2]
     assert steps[0]["name"] == "computation on the device" and steps[3]["name"].endswith("the host's side")
     assert "the host's side" in (tmp_path / "out/report.md").read_text()
-
-
-def field(number, value):
-    """One field of a protobuf message: a number, or text and bytes."""
-    def varint(n):
-        out = b""
-        while n > 0x7F:
-            out += bytes([n & 0x7F | 0x80])
-            n >>= 7
-        return out + bytes([n])
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    data = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(data)) + data
 
 
 class SharedOverHttp:

@@ -99,6 +99,9 @@ void AddData(Flags& flags, LoadFlags& w) {
   flags.Choice("--payload", w.payload, {"tensor", "pixels", "image"}, "form in which pictures are sent");
   flags.Text("--recipe", w.recipe,
              "recipe that makes the model's input of a picture (default: the model's own)");
+  flags.Repeated(
+      "--allow-link", w.allow_links,
+      "Folder that links in the folder of a model in this process may lead below. May be given again.");
   flags.Choice("--shared-memory", w.shared_memory, {"none", "system"},
                "system: inputs and outputs stay in memory shared with a server on this machine");
   flags.Integer64("--output-shared-memory-size", w.output_shared_memory, 0, int64_t{1} << 30,

@@ -17,13 +17,17 @@ namespace {
 
 Result<int> Show(const Arguments& arguments) {
   std::string path, json;
+  std::vector<std::string> allow_links;
   Flags flags("model show", "Shows inputs, outputs and size of a model file. Starts no engine.",
               "weir model show made/resnet50");
   flags.Required("MODEL", path, ".onnx file or model folder");
+  flags.Repeated("--allow-link", allow_links,
+                 "Folder that links in the model's folder may lead below. May be given again.");
   flags.Text("--json", json, "write the facts as JSON to this file; - for standard output");
   if (const auto status = flags.Parse(arguments)) return *status;
   Console console(json);
-  const results::ModelFacts facts = TRY(model::DescribeModel(path));
+  const results::ModelFacts facts =
+      TRY(model::DescribeModelWith(path, {.link_roots = TRY(model::LinkRoots(allow_links))}));
   console.Text(model::FactsText(console.style(), path, facts));
   TRY_STATUS(console.Json(facts.ToJson()));
   return kDone;

@@ -29,6 +29,8 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   flags.Texts("DATA", r.data, "files, folders (recursive) or prepared sets", true);
   flags.Text("--recipe", r.recipe,
              "recipe that makes the model's input of a picture (default: the model's recipe.yaml)");
+  flags.Repeated("--allow-link", r.allow_links,
+                 "Folder that links in the model's folder may lead below. May be given again.");
   flags.Choice("--payload", r.payload, {"tensor", "pixels", "image"},
                "form in which pictures are sent to a server: its input, uint8 pixels that it normalises, or "
                "files that it decodes");

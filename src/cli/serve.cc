@@ -104,6 +104,10 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
              "device of all models, instead of their own: cpu, cuda:N, cuda:UUID, cuda:all, gpu:N or npu");
   flags.Integer("--threads", s.threads, 0, 4096, "CPU threads of each model (0: as its configuration says)");
   flags.Text("--cache-dir", s.cache_dir, "folder for compiled models");
+  flags.Repeated(
+      "--allow-link", s.allow_links,
+      "Folder that links in a model's folder may lead below, such as ~/.cache/huggingface. Links into "
+      "the repository are always allowed. May be given again.");
   AddListenFlags(flags, w);
   AddLimitFlags(flags, w);
   flags.Repeated("--allow-origin", s.allow_origins,

@@ -144,7 +144,6 @@ template <typename T>
 Result<infer::TensorInfo> InfoOf(const T& message, std::string_view kind, int max_batch) {
   if (message.name().empty()) return Invalid(fmt::format("an {} has no name", kind));
   const std::string what = fmt::format("{} \"{}\"", kind, message.name());
-  if (message.dims().empty() && max_batch == 0) return Invalid(what + " has no dims");
   if (static_cast<size_t>(message.dims_size()) >= kMaxRank) return Invalid(what + " has too many dims");
   infer::TensorInfo info{
       .name = message.name(), .dtype = TRY(DTypeOf(message.data_type(), what)), .shape = {}};
@@ -199,6 +198,7 @@ Status ReadTensors(const pb::ModelConfig& message, Config& config) {
   for (const auto& input : message.input()) {
     ConfigTensor tensor{.info = TRY(InfoOf(input, "input", config.max_batch))};
     tensor.reshape = TRY(ReshapeOf(input, tensor.info, config.max_batch));
+    tensor.optional = input.optional();
     if (input.format() == pb::ModelInput::FORMAT_NHWC) tensor.format = dataset::Layout::kNhwc;
     if (input.format() == pb::ModelInput::FORMAT_NCHW) tensor.format = dataset::Layout::kNchw;
     config.inputs.push_back(std::move(tensor));

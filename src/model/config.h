@@ -22,6 +22,7 @@ struct ConfigTensor {
       reshape;  // the model's own shape, where it is another, with the batch dimension
   std::optional<dataset::Layout> format;  // of an input, where it is said
   std::string label_filename;             // of an output; empty: none
+  bool optional = false;                  // an input that a request may leave out
 
   const infer::Shape& model_shape() const { return reshape ? *reshape : info.shape; }
 };

@@ -18,7 +18,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
 // Keys of Triton's model_config.proto that are not supported; supported ones are in our own file.
-constexpr std::array<std::string_view, 29> kOfTriton = {"allow_ragged_batch",
+constexpr std::array<std::string_view, 28> kOfTriton = {"allow_ragged_batch",
                                                         "batch_input",
                                                         "batch_output",
                                                         "cc_model_filenames",
@@ -34,7 +34,6 @@ constexpr std::array<std::string_view, 29> kOfTriton = {"allow_ragged_batch",
                                                         "model_transaction_policy",
                                                         "op_library_filename",
                                                         "optimization",
-                                                        "optional",
                                                         "parameters",
                                                         "passive",
                                                         "preserve_ordering",

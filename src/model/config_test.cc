@@ -72,8 +72,8 @@ TEST(Config, RefusesUnsupportedFieldsByNameAndLine) {
       ErrorOf("name: \"m\"\nmax_batch_size: 8\nsequence_batching { max_sequence_idle_microseconds: 4 }\n");
   EXPECT_EQ(error.code, ErrorCode::kUnsupported);
   EXPECT_EQ(error.message, "line 3: sequence_batching is not supported");
-  EXPECT_EQ(ErrorOf("input {\n name: \"x\"\n optional: true\n}").message,
-            "line 3: optional is not supported");
+  EXPECT_EQ(ErrorOf("input {\n name: \"x\"\n is_shape_tensor: true\n}").message,
+            "line 3: is_shape_tensor is not supported");
   EXPECT_EQ(ErrorOf("dynamic_batching {\n preserve_ordering: true }").message,
             "line 2: preserve_ordering is not supported");
 }
@@ -114,7 +114,6 @@ TEST(Config, RefusesWhatMakesNoSense) {
         "max_batch_size: -1",
         "input { data_type: TYPE_FP32 dims: 1 }",
         "input { name: \"x\" dims: 1 }",
-        "input { name: \"x\" data_type: TYPE_FP32 }",
         "input { name: \"x\" data_type: TYPE_FP32 dims: 0 }",
         "output { name: \"x\" data_type: TYPE_FP32 dims: -2 }",
         "version_policy { specific { versions: 0 } }",

@@ -20,16 +20,22 @@ const ConfigTensor* Find(const std::vector<ConfigTensor>& tensors, const std::st
   return found == tensors.end() ? nullptr : &*found;
 }
 
-// `message` is a ModelInput or a ModelOutput; `configured` its part of config.pbtxt, if it has one.
+// The tensor as the model has it, where clients see it in another shape; null otherwise.
+const infer::TensorInfo* Reshaped(const infer::TensorInfo& seen, const infer::TensorInfo* own,
+                                  const std::vector<infer::TensorInfo>& client_view) {
+  const bool is_view = std::ranges::find(client_view, seen) != client_view.end();
+  return is_view && own != nullptr && own->shape != seen.shape ? own : nullptr;
+}
+
+// `message` is a ModelInput or a ModelOutput; `reshaped` is Reshaped of it.
 template <typename T>
-void PutTensor(const infer::TensorInfo& tensor, const ConfigTensor* configured, bool batched, T& message) {
+void PutTensor(const infer::TensorInfo& tensor, const infer::TensorInfo* reshaped, bool batched, T& message) {
   message.set_name(tensor.name);
   message.set_data_type(DataTypeOf(tensor.dtype));
   for (size_t i = batched ? 1 : 0; i < tensor.shape.size(); ++i) message.add_dims(tensor.shape[i]);
-  if (configured == nullptr || !configured->reshape || configured->info.shape != tensor.shape) return;
+  if (reshaped == nullptr) return;
   auto& reshape = *message.mutable_reshape();
-  for (size_t i = batched ? 1 : 0; i < configured->reshape->size(); ++i)
-    reshape.add_shape((*configured->reshape)[i]);
+  for (size_t i = batched ? 1 : 0; i < reshaped->shape.size(); ++i) reshape.add_shape(reshaped->shape[i]);
 }
 
 pb::ModelInput::Format FormatOf(dataset::Layout layout) {
@@ -59,13 +65,16 @@ void PutTensors(const Model& model, const ServedForm& form, pb::ModelConfig& mes
   for (const infer::TensorInfo& input : form.inputs) {
     const ConfigTensor* configured = Find(model.config.inputs, input.name);
     pb::ModelInput& put = *message.add_input();
-    PutTensor(input, configured, batched, put);
+    PutTensor(input, Reshaped(input, FindInput(model, input.name), model.client_inputs), batched, put);
     PutFormat(model, input, configured, put);
+    put.set_optional(input.optional);
   }
   for (const infer::TensorInfo& output : form.outputs) {
     const ConfigTensor* configured = Find(model.config.outputs, output.name);
     pb::ModelOutput& put = *message.add_output();
-    PutTensor(output, configured, batched, put);
+    const auto own = std::ranges::find(model.outputs, output.name, &infer::TensorInfo::name);
+    PutTensor(output, Reshaped(output, own == model.outputs.end() ? nullptr : &*own, model.client_outputs),
+              batched, put);
     if (configured != nullptr) put.set_label_filename(configured->label_filename);
     if (put.label_filename().empty() && output.name == ScoresOf(model))
       put.set_label_filename(model.label_file);

@@ -46,37 +46,73 @@ Status CheckRows(const std::vector<TensorInfo>& tensors, std::string_view kind, 
   return Invalid(fmt::format("max_batch_size is {}, but the model has no inputs: set it to 0", max_batch));
 }
 
-Result<TensorInfo> NarrowOne(const TensorInfo& file, const TensorInfo& config, std::string_view kind) {
+Result<TensorInfo> NarrowOne(const TensorInfo& file, const TensorInfo& config, std::string_view kind,
+                             bool batched) {
   const auto contradict = [&](std::string_view configured, std::string_view found) {
     return Invalid(
         fmt::format("{} \"{}\" is {} there and {} in the model file", kind, file.name, configured, found));
   };
   if (file.dtype != config.dtype) return contradict(ToString(config.dtype), ToString(file.dtype));
-  if (file.shape.size() != config.shape.size())
-    return contradict(ToString(config.shape), ToString(file.shape));
   TensorInfo narrowed = file;
+  if (file.any_rank) {
+    // [-1] is how a shape is told that nobody knows.
+    narrowed.any_rank = config.shape == file.shape;
+    narrowed.shape = config.shape;
+    return narrowed;
+  }
+  infer::Shape wanted = config.shape;
+  const bool is_number = file.shape.size() == (batched ? 1 : 0);
+  if (is_number && wanted.size() == file.shape.size() + 1 && wanted.back() == 1) wanted.pop_back();
+  if (file.shape.size() != wanted.size()) return contradict(ToString(config.shape), ToString(file.shape));
   for (size_t i = 0; i < file.shape.size(); ++i) {
-    if (file.shape[i] < 0) narrowed.shape[i] = config.shape[i];
-    if (file.shape[i] >= 0 && config.shape[i] >= 0 && file.shape[i] != config.shape[i]) {
+    if (file.shape[i] < 0) narrowed.shape[i] = wanted[i];
+    if (file.shape[i] >= 0 && wanted[i] >= 0 && file.shape[i] != wanted[i])
       return contradict(ToString(config.shape), ToString(file.shape));
-    }
   }
   return narrowed;
 }
 
-Result<std::vector<TensorInfo>> NarrowAll(const std::vector<TensorInfo>& file,
-                                          const std::vector<ConfigTensor>& config, std::string_view kind) {
-  if (config.empty()) return file;
+// `tensor` is one that the configuration lists and `file` does not have.
+std::unexpected<Error> NotThere(const Tensors& file, const std::string& name, std::string_view kind) {
+  const auto left_out = std::ranges::find(file.left_out, name, &LeftOut::name);
+  if (kind == "output" && left_out != file.left_out.end()) {
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("output \"{}\" is of type {}, which cannot be sent: leave it out of the "
+                            "configuration",
+                            name, left_out->datatype));
+  }
+  return Invalid(fmt::format("{} \"{}\" is not in the model file, which has: {}", kind, name,
+                             Names(kind == "input" ? file.inputs : file.outputs)));
+}
+
+Result<std::vector<TensorInfo>> NarrowInputs(const Tensors& file, const Config& config) {
+  if (config.inputs.empty()) return file.inputs;
   std::vector<TensorInfo> narrowed;
-  for (const ConfigTensor& tensor : config) {
-    const TensorInfo* found = Find(file, tensor.info.name);
-    if (found == nullptr) {
-      return Invalid(fmt::format("{} \"{}\" is not in the model file, which has: {}", kind, tensor.info.name,
-                                 Names(file)));
+  for (const ConfigTensor& tensor : config.inputs) {
+    const TensorInfo* own = Find(file.inputs, tensor.info.name);
+    const TensorInfo* found = own != nullptr ? own : Find(file.filled, tensor.info.name);
+    if (found == nullptr) return NotThere(file, tensor.info.name, "input");
+    if (own != nullptr && tensor.optional) {
+      return Invalid(fmt::format("input \"{}\" is optional there, and the model file has no value for it",
+                                 tensor.info.name));
     }
     TensorInfo wanted = tensor.info;
     wanted.shape = tensor.model_shape();
-    narrowed.push_back(TRY(NarrowOne(*found, wanted, kind)));
+    narrowed.push_back(TRY(NarrowOne(*found, wanted, "input", config.max_batch > 0)));
+    narrowed.back().optional = tensor.optional;
+  }
+  return narrowed;
+}
+
+Result<std::vector<TensorInfo>> NarrowOutputs(const Tensors& file, const Config& config) {
+  if (config.outputs.empty()) return file.outputs;
+  std::vector<TensorInfo> narrowed;
+  for (const ConfigTensor& tensor : config.outputs) {
+    const TensorInfo* found = Find(file.outputs, tensor.info.name);
+    if (found == nullptr) return NotThere(file, tensor.info.name, "output");
+    TensorInfo wanted = tensor.info;
+    wanted.shape = tensor.model_shape();
+    narrowed.push_back(TRY(NarrowOne(*found, wanted, "output", config.max_batch > 0)));
   }
   return narrowed;
 }
@@ -128,8 +164,8 @@ Status CheckInput(const dataset::Recipe& recipe, const TensorInfo& input) {
 }  // namespace
 
 Result<Tensors> Narrow(const Tensors& file, const Config& config) {
-  Tensors narrowed{.inputs = TRY(NarrowAll(file.inputs, config.inputs, "input")),
-                   .outputs = TRY(NarrowAll(file.outputs, config.outputs, "output"))};
+  Tensors narrowed{.inputs = TRY(NarrowInputs(file, config)), .outputs = TRY(NarrowOutputs(file, config))};
+  narrowed.left_out = file.left_out;
   TRY_STATUS(CheckRows(narrowed.inputs, "input", config.max_batch));
   TRY_STATUS(CheckRows(narrowed.outputs, "output", config.max_batch));
   for (const TensorInfo& input : file.inputs) {
@@ -141,10 +177,12 @@ Result<Tensors> Narrow(const Tensors& file, const Config& config) {
 }
 
 Status CheckFits(const dataset::Recipe& recipe, const Tensors& tensors) {
-  const TensorInfo input = TRY(Named(tensors.inputs, recipe.input, "input"));
-  if (tensors.inputs.size() > 1) {
-    return Invalid(fmt::format("fills one input, and the model has {}: {}", tensors.inputs.size(),
-                               Names(tensors.inputs)));
+  std::vector<TensorInfo> required = tensors.inputs;
+  std::erase_if(required, [](const TensorInfo& input) { return input.optional; });
+  const TensorInfo input = TRY(Named(required, recipe.input, "input"));
+  if (required.size() > 1) {
+    return Invalid(
+        fmt::format("fills one input, and the model has {}: {}", required.size(), Names(required)));
   }
   TRY_STATUS(CheckInput(recipe, input));
   TRY_STATUS(Named(tensors.outputs, recipe.output, "output"));

@@ -113,5 +113,57 @@ TEST(Fit, RefusesAMaxBatchSizeOnAFixedFirstDimensionWhateverIsListed) {
   EXPECT_TRUE(Narrow(Classifier({1, 3, 224, 224}), config).has_value());
 }
 
+Config Output(infer::Shape shape) {
+  Config config;
+  config.outputs = {{.info = {"logits", DType::kFp32, std::move(shape)}}};
+  return config;
+}
+
+TEST(Fit, TakesTheConfigurationsShapeWhereTheFileTellsNone) {
+  Tensors file = Classifier();
+  file.outputs[0].shape = {-1};
+  file.outputs[0].any_rank = true;
+  EXPECT_TRUE(Narrow(file, {})->outputs[0].any_rank);
+  EXPECT_TRUE(Narrow(file, Output({-1}))->outputs[0].any_rank) << "as a server tells it";
+  const auto narrowed = Narrow(file, Output({-1, 3}));
+  ASSERT_TRUE(narrowed) << narrowed.error().message;
+  EXPECT_EQ(narrowed->outputs[0], (infer::TensorInfo{"logits", DType::kFp32, {-1, 3}}));
+}
+
+TEST(Fit, TakesASingleNumberWithOneDimension) {
+  Tensors file = Classifier();
+  file.outputs[0].shape = {};
+  EXPECT_EQ(Narrow(file, Output({1}))->outputs[0].shape, infer::Shape{});
+  EXPECT_EQ(Narrow(file, Output({}))->outputs[0].shape, infer::Shape{});
+  EXPECT_THAT(Contradiction(file, Output({2})), HasSubstr("[2] there and [] in the model file"));
+  EXPECT_THAT(Contradiction(file, Output({-1})), HasSubstr("[-1] there and [] in the model file"));
+  EXPECT_THAT(Contradiction(Classifier(), Output({1})), HasSubstr("[1] there and [-1,1000]"));
+}
+
+TEST(Fit, TakesAnInputThatTheFileHasAValueForWhereItIsListed) {
+  Tensors file = Classifier();
+  file.filled = {{"scale", DType::kFp32, {3}}};
+  EXPECT_EQ(Narrow(file, Configured(0, {-1, 3, 224, 224}))->inputs.size(), 1u);
+  Config config = Configured(0, {-1, 3, 224, 224});
+  config.inputs.push_back({.info = {"scale", DType::kFp32, {3}}, .optional = true});
+  const auto narrowed = Narrow(file, config);
+  ASSERT_TRUE(narrowed) << narrowed.error().message;
+  EXPECT_TRUE(narrowed->inputs[1].optional);
+  EXPECT_TRUE(CheckFits(Recipe224(), *narrowed).has_value()) << "pictures fill the other input";
+  config.inputs[1].optional = false;
+  EXPECT_FALSE(Narrow(file, config)->inputs[1].optional);
+  config.inputs[0].optional = true;
+  EXPECT_THAT(Contradiction(file, config), HasSubstr("the model file has no value for it"));
+}
+
+TEST(Fit, NamesTheTypeOfAnOutputThatCannotBeSent) {
+  Tensors file = Classifier();
+  file.left_out = {{"logits2", "SEQUENCE"}};
+  EXPECT_EQ(Narrow(file, {})->left_out.size(), 1u);
+  Config config = Output({-1, 1000});
+  config.outputs[0].info.name = "logits2";
+  EXPECT_THAT(Contradiction(file, config), HasSubstr("is of type SEQUENCE"));
+}
+
 }  // namespace
 }  // namespace weir::model

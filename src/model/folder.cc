@@ -83,7 +83,7 @@ Result<std::optional<Config>> ReadConfig(const Folder& folder, const std::string
 }
 
 // The folder as it is called, with its configuration.
-Result<Folder> Named(const std::string& path, const std::string& config) {
+Result<Folder> Named(const std::string& path, const FolderOptions& options) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
   if (error) return FailErrno(path, error.value());
@@ -92,7 +92,8 @@ Result<Folder> Named(const std::string& path, const std::string& config) {
   const fs::path named = called.has_filename() ? called.filename() : called.parent_path().filename();
   const bool has_name = !named.empty() && named != "." && named != "..";
   Folder folder{.name = (has_name ? named : real.filename()).string(), .path = real.string()};
-  folder.config = TRY(ReadConfig(folder, config));
+  folder.roots = options.link_roots;
+  folder.config = TRY(ReadConfig(folder, options.config));
   return folder;
 }
 
@@ -104,23 +105,29 @@ Result<std::string> PartOf(const Folder& folder, const std::string& name) {
   const auto refuse = [&] {
     return Fail(
         ErrorCode::kInvalidArgument,
-        fmt::format("{}/{}: refused: it leads outside the model's folder; a model brings its own files",
+        fmt::format("{}/{}: refused: it leads outside the model's folder; a model brings its own files, or "
+                    "links that lead into the repository or below a folder of --allow-link",
                     folder.path, name));
   };
   const auto leaves = [](const fs::path& relative) { return relative.empty() || *relative.begin() == ".."; };
+  const auto lies_outside = [&](const fs::path& path) {
+    return leaves(path.lexically_relative(folder.path)) &&
+           std::ranges::all_of(
+               folder.roots, [&](const std::string& root) { return leaves(path.lexically_relative(root)); });
+  };
   const fs::path plain = fs::path(name).lexically_normal();
   if (plain.is_absolute() || leaves(plain) || name.find('\0') != std::string::npos) return refuse();
   const fs::path wanted = fs::path(folder.path) / plain;
   std::error_code error;
   const fs::path real = fs::weakly_canonical(wanted, error);
-  if (error || leaves(real.lexically_relative(folder.path))) return refuse();
+  if (error || lies_outside(real)) return refuse();
   if (fs::exists(wanted, error)) return real.string();
   for (fs::path part = folder.path; const fs::path& step : plain) {
     part /= step;
     if (!fs::is_symlink(fs::symlink_status(part, error)) || fs::exists(part, error)) continue;
     const fs::path target = fs::read_symlink(part, error);
     const fs::path leads_to = fs::weakly_canonical(part.parent_path() / target, error);
-    if (error || leaves(leads_to.lexically_relative(folder.path))) return refuse();
+    if (error || lies_outside(leads_to)) return refuse();
     return Fail(ErrorCode::kNotFound, fmt::format("{} is a link to {}, which is not there: mend or remove it",
                                                   part.string(), target.string()));
   }
@@ -128,7 +135,7 @@ Result<std::string> PartOf(const Folder& folder, const std::string& name) {
 }
 
 Result<Folder> OpenFolder(const std::string& path, const FolderOptions& options) {
-  Folder folder = TRY(Named(path, options.config));
+  Folder folder = TRY(Named(path, options));
   const Config defaults, &config = folder.config ? *folder.config : defaults;
   std::optional<int64_t> version;
   if (options.version.empty()) {
@@ -139,7 +146,8 @@ Result<Folder> OpenFolder(const std::string& path, const FolderOptions& options)
   }
   if (version) {
     folder.version = fmt::format("{}", *version);
-    folder.model = TRY(PartOf(folder, folder.version + "/" + config.model_file));
+    const std::string name = folder.version + "/" + config.model_file;
+    if (!TRY(PartOf(folder, name)).empty()) folder.model = (fs::path(folder.path) / name).string();
   }
   if (!folder.model.empty() || config.backend == "emulated") return folder;
   const std::string wanted =
@@ -149,8 +157,8 @@ Result<Folder> OpenFolder(const std::string& path, const FolderOptions& options)
                           folder.path, wanted, config.model_file));
 }
 
-Result<std::vector<std::string>> FolderVersions(const std::string& path, const std::string& config) {
-  const Folder folder = TRY(Named(path, config));
+Result<std::vector<std::string>> FolderVersions(const std::string& path, const FolderOptions& options) {
+  const Folder folder = TRY(Named(path, options));
   const Config defaults, &read = folder.config ? *folder.config : defaults;
   std::vector<std::string> versions;
   for (const int64_t version : Wanted(read.versions, TRY(VersionsIn(folder.path))))

@@ -27,6 +27,7 @@ bool IsUrl(const std::string& path) {
   return std::ranges::any_of(kSchemes, [&](std::string_view scheme) { return path.starts_with(scheme); });
 }
 
+// kUnsupported for what is no tensor, or of a type that cannot be sent.
 Result<TensorInfo> InfoOf(const onnx::TensorFacts& facts, std::string_view kind) {
   const Result<infer::DType> dtype = infer::ParseDType(facts.datatype);
   if (!dtype) {
@@ -34,30 +35,59 @@ Result<TensorInfo> InfoOf(const onnx::TensorFacts& facts, std::string_view kind)
                 fmt::format("{} \"{}\" is of type {}, which cannot be sent or received", kind, facts.name,
                             facts.datatype));
   }
-  if (!facts.shape && kind == "input") {
-    return Fail(ErrorCode::kUnsupported,
-                fmt::format("the file does not tell the shape of input \"{}\"", facts.name));
-  }
-  return TensorInfo{.name = facts.name, .dtype = *dtype, .shape = facts.shape.value_or(infer::Shape{-1})};
+  return TensorInfo{.name = facts.name,
+                    .dtype = *dtype,
+                    .shape = facts.shape.value_or(infer::Shape{-1}),
+                    .any_rank = !facts.shape};
 }
 
 Result<Tensors> TensorsOf(const onnx::GraphFacts& facts) {
   Tensors tensors;
   for (const auto& input : facts.inputs) tensors.inputs.push_back(TRY(InfoOf(input, "input")));
-  for (const auto& output : facts.outputs) tensors.outputs.push_back(TRY(InfoOf(output, "output")));
+  for (const auto& input : facts.filled_inputs) {
+    if (auto info = InfoOf(input, "input")) tensors.filled.push_back(*std::move(info));
+  }
+  for (const auto& output : facts.outputs) {
+    if (auto info = InfoOf(output, "output")) {
+      tensors.outputs.push_back(*std::move(info));
+    } else {
+      tensors.left_out.push_back({output.name, output.datatype});
+    }
+  }
+  if (tensors.outputs.empty() && !facts.outputs.empty()) TRY_STATUS(InfoOf(facts.outputs.front(), "output"));
   return tensors;
 }
 
-std::string WhyNotBatchable(const Tensors& tensors) {
-  for (const auto& [list, kind] :
-       {std::pair(&tensors.inputs, "input"), std::pair(&tensors.outputs, "output")}) {
-    for (const TensorInfo& tensor : *list) {
-      if (tensor.shape.empty()) return fmt::format("{} {} has no batch dimension", kind, tensor.name);
-      if (tensor.shape.front() >= 0) {
-        return fmt::format("{} {} has a fixed first dimension of {}", kind, tensor.name,
-                           tensor.shape.front());
-      }
-    }
+// Empty where the rows of the tensor are items of a batch.
+std::string WhyNotBatchable(const TensorInfo& tensor, std::string_view kind) {
+  if (tensor.any_rank) return fmt::format("the file does not tell the shape of {} {}", kind, tensor.name);
+  if (tensor.shape.empty()) return fmt::format("{} {} has no batch dimension", kind, tensor.name);
+  if (tensor.shape.front() < 0) return "";
+  return fmt::format("{} {} has a fixed first dimension of {}", kind, tensor.name, tensor.shape.front());
+}
+
+// The facts' reason for a tensor of the file: it knows which dimensions the data decide.
+std::optional<std::string> ReasonOfFile(const std::vector<onnx::TensorFacts>& facts,
+                                        const std::string& name) {
+  const auto found = std::ranges::find(facts, name, &onnx::TensorFacts::name);
+  return found == facts.end() ? std::nullopt : std::optional(found->not_batchable);
+}
+
+// Judges a tensor that the configuration lists by what it says.
+std::string WhyNotBatchable(const Tensors& tensors, const std::optional<onnx::GraphFacts>& facts,
+                            const Config& config) {
+  if (facts && facts->inputs.empty()) return facts->not_batchable;
+  for (const TensorInfo& input : tensors.inputs) {
+    std::optional<std::string> why;
+    if (facts && config.inputs.empty()) why = ReasonOfFile(facts->inputs, input.name);
+    if (!why) why = WhyNotBatchable(input, "input");
+    if (!why->empty()) return *why;
+  }
+  for (const TensorInfo& output : tensors.outputs) {
+    std::optional<std::string> why;
+    if (facts && config.outputs.empty()) why = ReasonOfFile(facts->outputs, output.name);
+    if (!why) why = WhyNotBatchable(output, "output");
+    if (!why->empty()) return *why;
   }
   return "";
 }
@@ -72,7 +102,7 @@ int FixedBatch(const std::vector<TensorInfo>& inputs) {
 }
 
 void FillBatch(const Tensors& tensors, const std::optional<onnx::GraphFacts>& facts, Model& model) {
-  model.not_batchable = facts && !facts->batchable() ? facts->not_batchable : WhyNotBatchable(tensors);
+  if (!facts || !facts->batchable()) model.not_batchable = WhyNotBatchable(tensors, facts, model.config);
   if (!model.not_batchable.empty()) model.fixed_batch = FixedBatch(tensors.inputs);
 }
 
@@ -134,12 +164,30 @@ Status ReadRecipeOf(const std::string& path, const Tensors& tensors, Model& mode
   return {};
 }
 
+// The shape of `tensor` as clients see it. What is free there and fixed in the model file is fixed.
+infer::Shape ClientShape(const TensorInfo& tensor, const ConfigTensor& config) {
+  infer::Shape shape = tensor.shape;
+  if (!config.reshape) {
+    const bool is_number = config.info.shape.size() > shape.size();  // it may have the dims [1]
+    if (is_number) shape.push_back(1);
+    return shape;
+  }
+  shape = config.info.shape;
+  auto free = std::ranges::find_if(shape, [](int64_t dim) { return dim < 0; });
+  for (size_t i = 0; i < config.reshape->size() && free != shape.end(); ++i) {
+    if ((*config.reshape)[i] >= 0) continue;
+    if (i < tensor.shape.size() && tensor.shape[i] >= 0) *free = tensor.shape[i];
+    free = std::find_if(free + 1, shape.end(), [](int64_t dim) { return dim < 0; });
+  }
+  return shape;
+}
+
 // Returns the tensors as clients see them; the configuration may reshape them.
 std::vector<TensorInfo> ClientView(std::vector<TensorInfo> tensors, const std::vector<ConfigTensor>& config) {
   for (TensorInfo& tensor : tensors) {
     const auto found =
         std::ranges::find(config, tensor.name, [](const ConfigTensor& t) { return t.info.name; });
-    if (found != config.end() && found->reshape) tensor.shape = found->info.shape;
+    if (found != config.end() && !tensor.any_rank) tensor.shape = ClientShape(tensor, *found);
   }
   return tensors;
 }
@@ -154,10 +202,19 @@ int ServingMaxBatch(const Config& config, const Tensors& tensors, bool batchable
              : 0;
 }
 
-void FillServing(const Tensors& tensors, Model& model) {
+void FillTensors(const Tensors& tensors, const std::optional<onnx::GraphFacts>& facts, Model& model) {
+  for (const TensorInfo& input : tensors.inputs)
+    (input.optional ? model.optional_inputs : model.inputs).push_back(input);
+  model.outputs = tensors.outputs;
+  model.left_out = tensors.left_out;
+  FillBatch(tensors, facts, model);
   model.client_inputs = ClientView(tensors.inputs, model.config.inputs);
   model.client_outputs = ClientView(tensors.outputs, model.config.outputs);
   model.serving_max_batch = ServingMaxBatch(model.config, tensors, model.not_batchable.empty());
+  for (size_t i = 0; i < tensors.inputs.size(); ++i) {
+    const infer::Shape& own = tensors.inputs[i].shape;
+    model.reshapes_inputs |= own.empty() || own != model.client_inputs[i].shape;
+  }
 }
 
 // The model's labels, by the index of its scores.
@@ -171,16 +228,13 @@ void FillOutputLabels(Model& model) {
 }
 
 Result<ModelAndFacts> OpenFile(const std::string& path, const OpenOptions& options) {
-  ModelAndFacts opened{.facts = TRY(onnx::ReadGraph(path))};
+  ModelAndFacts opened{.facts = TRY(onnx::ReadGraph(path, options.link_roots))};
   Model& model = opened.model;
   const fs::path file(path);
   model.name = (file.extension() == ".onnx" ? file.stem() : file.filename()).string();
   model.path = opened.facts->path;
   const Tensors tensors = TRY_CONTEXT(TensorsOf(*opened.facts), path);
-  model.inputs = tensors.inputs;
-  model.outputs = tensors.outputs;
-  FillBatch(tensors, opened.facts, model);
-
+  FillTensors(tensors, opened.facts, model);
   std::string recipe = options.recipe;
   const std::string beside = (file.parent_path() / (model.name + ".recipe.yaml")).string();
   std::error_code ignored;
@@ -188,7 +242,6 @@ Result<ModelAndFacts> OpenFile(const std::string& path, const OpenOptions& optio
   if (!recipe.empty()) TRY_STATUS(ReadRecipeOf(recipe, tensors, model));
   if (model.recipe && !model.recipe->labels.empty())
     model.labels = TRY(dataset::ReadLabels(model.recipe->labels));
-  FillServing(tensors, model);
   FillOutputLabels(model);
   return opened;
 }
@@ -241,16 +294,20 @@ Status FillRecipeAndLabels(const Folder& folder, const OpenOptions& options, con
 }
 
 Result<ModelAndFacts> OpenModelFolder(const std::string& path, const OpenOptions& options) {
-  const Folder folder = TRY(OpenFolder(path, {.version = options.version, .config = options.config}));
+  const Folder folder = TRY(OpenFolder(
+      path, {.version = options.version, .config = options.config, .link_roots = options.link_roots}));
   ModelAndFacts opened;
   Model& model = opened.model;
   model.name = folder.name;
   model.folder = folder.path;
+  model.link_roots = folder.roots;
   model.version = folder.version;
-  model.path = folder.model;
   Tensors tensors;
   if (!folder.model.empty()) {
-    opened.facts = TRY(onnx::ReadGraph(folder.model));
+    std::vector<std::string> roots = folder.roots;
+    roots.push_back(folder.path);
+    opened.facts = TRY(onnx::ReadGraph(folder.model, roots));
+    model.path = opened.facts->path;
     tensors = TRY_CONTEXT(TensorsOf(*opened.facts), folder.model);
     if (folder.config) tensors = TRY_CONTEXT(Narrow(tensors, *folder.config), folder.path + "/config.pbtxt");
   } else {
@@ -262,15 +319,32 @@ Result<ModelAndFacts> OpenModelFolder(const std::string& path, const OpenOptions
     model.parameters = folder.config->parameters;
     if (folder.config->max_batch > 0) model.max_batch = folder.config->max_batch;
   }
-  model.inputs = tensors.inputs;
-  model.outputs = tensors.outputs;
-  FillBatch(tensors, opened.facts, model);
-  FillServing(tensors, model);
+  FillTensors(tensors, opened.facts, model);
   TRY_STATUS(FillRecipeAndLabels(folder, options, tensors, model));
   return opened;
 }
 
 }  // namespace
+
+const TensorInfo* FindInput(const Model& model, const std::string& name) {
+  for (const auto* inputs : {&model.inputs, &model.optional_inputs}) {
+    const auto found = std::ranges::find(*inputs, name, &TensorInfo::name);
+    if (found != inputs->end()) return &*found;
+  }
+  return nullptr;
+}
+
+Result<std::vector<std::string>> LinkRoots(const std::vector<std::string>& folders) {
+  std::vector<std::string> roots;
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    const fs::path real = fs::canonical(folder, error);
+    if (error || !fs::is_directory(real, error))
+      return Fail(ErrorCode::kNotFound, folder + ": no such folder; links may lead below a folder");
+    roots.push_back(real.string());
+  }
+  return roots;
+}
 
 std::string ScoresOf(const Model& model) {
   if (model.recipe && !model.recipe->output.empty()) return model.recipe->output;
@@ -292,15 +366,16 @@ Result<Model> OpenModel(const std::string& path, const OpenOptions& options) {
   return std::move(opened.model);
 }
 
-Result<std::vector<std::string>> ServedVersions(const std::string& path, const std::string& config) {
+Result<std::vector<std::string>> ServedVersions(const std::string& path, const OpenOptions& options) {
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return FolderVersions(path, config);
+  if (fs::is_directory(path, ignored))
+    return FolderVersions(path, {.config = options.config, .link_roots = options.link_roots});
   return std::vector<std::string>{"1"};
 }
 
 Result<Bytes> ReadWarmUpFile(const Model& model, const std::string& name, uint64_t max_bytes) {
   if (model.folder.empty()) return Fail(ErrorCode::kNotFound, "a bare model file has no warmup folder");
-  const std::string path = TRY(PartOf({.path = model.folder}, "warmup/" + name));
+  const std::string path = TRY(PartOf({.path = model.folder, .roots = model.link_roots}, "warmup/" + name));
   if (path.empty()) {
     return Fail(ErrorCode::kNotFound,
                 fmt::format("{}/warmup/{}: no such file; config.pbtxt names it", model.folder, name));

@@ -13,6 +13,7 @@
 #include "dataset/recipe.h"
 #include "infer/engine.h"
 #include "model/config.h"
+#include "model/fit.h"
 
 namespace weir::model {
 
@@ -23,10 +24,13 @@ struct Model {
       path;  // the ONNX file, links followed; empty where the backend is "emulated" and none is needed
   std::string backend;  // "onnxruntime", "openvino", "emulated"; empty: not said
   std::vector<infer::TensorInfo> inputs;
-  std::vector<infer::TensorInfo> outputs;  // [-1] where the file does not tell a shape
-  std::optional<int> fixed_batch;          // the only batch it takes, where it is not batchable
-  std::string not_batchable;               // why it takes no other batch; empty where it does
-  std::optional<int> max_batch;            // the largest that the configuration allows
+  // A call may leave these out, and the file's own values hold. The configuration lists them.
+  std::vector<infer::TensorInfo> optional_inputs;
+  std::vector<infer::TensorInfo> outputs;
+  std::vector<LeftOut> left_out;   // of the file's outputs
+  std::optional<int> fixed_batch;  // the only batch it takes, where it is not batchable
+  std::string not_batchable;       // why it takes no other batch; empty where it does
+  std::optional<int> max_batch;    // the largest that the configuration allows
   std::optional<dataset::Recipe> recipe;
   std::vector<std::string> labels;  // by class
   // Where the scores' labels lie in the model folder, by index of the scores; empty: nowhere, or by class
@@ -35,14 +39,17 @@ struct Model {
   std::map<std::string, std::string>
       parameters;  // of the configuration: "engine", "device", "precision", "streams" ...
   // How it is served. The tensors as clients see them: where the configuration reshapes, not as the model has
-  // them.
+  // them. The optional inputs are there too.
   std::vector<infer::TensorInfo> client_inputs, client_outputs;
+  // Whether the shape of an input that a client sends may be another than the engine takes.
+  bool reshapes_inputs = false;
   // Items in a request; 0: there is no batch dimension. From the configuration; where that says nothing of
   // tensors either, kDefaultMaxBatch if every tensor has two dimensions or more and the first is free.
   int serving_max_batch = 0;
   std::map<std::string, std::vector<std::string>> output_labels;  // by output, then by its index
   Config config;                                                  // empty where there is none
   std::string folder;                                             // links followed; empty for a bare file
+  std::vector<std::string> link_roots;                            // as it was opened with
 };
 inline constexpr int kDefaultMaxBatch = 64;
 
@@ -50,22 +57,30 @@ struct OpenOptions {
   std::string recipe;   // a recipe file instead of the model's own
   std::string version;  // of a model folder; empty: the newest that the configuration allows
   std::string config;   // of a model folder, as JSON instead of its config.pbtxt; empty: its own
+  // Folders that links may lead below, out of the model's own; links followed.
+  std::vector<std::string> link_roots;
 };
-// Reads and checks the files; loads no engine. A model is untrusted data: external data that leaves the
-// model's folder, links, and operators of custom domains are refused (kInvalidArgument) before an engine sees
-// the file, and so are parts of a model folder that lie outside it; kCorrupt for what is not ONNX. A
+// Reads and checks the files; loads no engine. A model is untrusted data: external data and parts of a model
+// folder that lie outside the folder and below none of the `link_roots`, and operators of custom domains, are
+// refused (kInvalidArgument) before an engine sees the file; kCorrupt for what is not ONNX. A
 // configuration or a recipe that does not fit the file is kInvalidArgument, what this program cannot do
 // (fields of config.pbtxt, other backends, URLs) kUnsupported. A bare file NAME.onnx has its recipe in
 // NAME.recipe.yaml beside it. Labels are those of the recipe, else of the configuration's output, else
 // labels.txt of the folder.
 Result<Model> OpenModel(const std::string& path, const OpenOptions& options);
 
+// The model's own view of an input that clients send; null for another name.
+const infer::TensorInfo* FindInput(const Model& model, const std::string& name);
+
+// `folders` with their links followed, for OpenOptions::link_roots. kNotFound names one that is no folder.
+Result<std::vector<std::string>> LinkRoots(const std::vector<std::string>& folders);
+
 // The output that the model's labels are of: the recipe's, or the only one; empty where that is open.
 std::string ScoresOf(const Model& model);
 
 // The versions of a model folder that its configuration wants served, rising; "1" for a bare file, and for an
 // emulated model that has no version. Not all need be there: OpenModel tells.
-Result<std::vector<std::string>> ServedVersions(const std::string& path, const std::string& config);
+Result<std::vector<std::string>> ServedVersions(const std::string& path, const OpenOptions& options);
 
 // The bytes of a file in the model folder's "warmup". Errors as OpenModel's for parts that lie outside.
 Result<Bytes> ReadWarmUpFile(const Model& model, const std::string& name, uint64_t max_bytes);

@@ -86,7 +86,7 @@ TEST_F(ModelFolder, OpensTheNewestVersionOfAFolder) {
 TEST_F(ModelFolder, ServesTheVersionsThatItsPolicyWants) {
   const auto served = [&](const std::string& policy) {
     Write("net/config.pbtxt", policy);
-    return ServedVersions(Path("net"), "").value_or(std::vector<std::string>{});
+    return ServedVersions(Path("net"), {}).value_or(std::vector<std::string>{});
   };
   fs::create_directories(base_ / "net/2");
   fs::create_directories(base_ / "net/10");

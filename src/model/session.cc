@@ -50,6 +50,7 @@ Result<OpenedSession> Open(const Model& model, const std::string& engine,
                                                  "VERSION/model.onnx, or use an emulated engine");
   }
   infer::ModelSource source{.path = model.path, .onnx = {}, .inputs = model.inputs, .outputs = model.outputs};
+  source.inputs.insert(source.inputs.end(), model.optional_inputs.begin(), model.optional_inputs.end());
   const bool is_cuda = !options.devices.empty() && options.devices.front().kind == infer::Device::Kind::kCuda;
   if (is_cuda && (options.precision == "f16" || options.precision == "bf16"))
     source.onnx = TRY(onnx::ReducePrecision(

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -19,7 +21,8 @@ std::vector<results::Tensor> TensorsOf(const std::vector<infer::TensorInfo>& ten
   for (const auto& tensor : tensors) {
     list.push_back({.name = tensor.name,
                     .datatype = std::string(ToString(tensor.dtype)),
-                    .shape = {tensor.shape.begin(), tensor.shape.end()}});
+                    .shape = tensor.any_rank ? std::nullopt : std::optional(tensor.shape),
+                    .optional = tensor.optional});
   }
   return list;
 }
@@ -46,15 +49,20 @@ void TakeGraph(const onnx::GraphFacts& graph, ModelFacts& facts) {
 
 }  // namespace
 
-Result<ModelFacts> DescribeModel(const std::string& path) {
-  const ModelAndFacts opened = TRY(OpenWithFacts(path, {}));
+Result<ModelFacts> DescribeModel(const std::string& path) { return DescribeModelWith(path, {}); }
+
+Result<ModelFacts> DescribeModelWith(const std::string& path, const OpenOptions& options) {
+  const ModelAndFacts opened = TRY(OpenWithFacts(path, options));
   const Model& model = opened.model;
   ModelFacts facts;
   facts.name = model.name;
   facts.version = model.version;
   facts.backend = model.backend;
   facts.inputs = TensorsOf(model.inputs);
+  std::ranges::move(TensorsOf(model.optional_inputs), std::back_inserter(facts.inputs));
   facts.outputs = TensorsOf(model.outputs);
+  for (const LeftOut& output : model.left_out)
+    facts.left_out.push_back({.name = output.name, .datatype = output.datatype});
   if (opened.facts) TakeGraph(*opened.facts, facts);
   facts.batchable = model.not_batchable.empty();
   facts.not_batchable = model.not_batchable;
@@ -77,8 +85,10 @@ std::string Whole(const std::optional<int64_t>& figure) { return figure ? Count(
 std::string TensorLines(const std::vector<results::Tensor>& tensors, const char* what) {
   std::string text;
   for (const auto& tensor : tensors) {
-    text += fmt::format("  {:<8} {}  {} [{}]\n", what, tensor.name, tensor.datatype,
-                        fmt::join(tensor.shape, ","));
+    const std::string shape = tensor.shape ? fmt::format("[{}]", fmt::join(*tensor.shape, ","))
+                                           : "of a shape that the file does not tell";
+    text += fmt::format("  {:<8} {}  {} {}{}\n", what, tensor.name, tensor.datatype, shape,
+                        tensor.optional ? ", optional" : "");
   }
   return text;
 }
@@ -88,6 +98,9 @@ std::string TensorLines(const std::vector<results::Tensor>& tensors, const char*
 std::string FactsText(const TextStyle& style, const std::string& path, const results::ModelFacts& facts) {
   std::string text =
       style.Bold(path) + "\n" + TensorLines(facts.inputs, "inputs") + TensorLines(facts.outputs, "outputs");
+  for (const results::Tensor& output : facts.left_out) {
+    text += fmt::format("  left out {}  of type {}, which cannot be sent\n", output.name, output.datatype);
+  }
   text += fmt::format("  parameters      {}\n", Figure(facts.parameters, 1e-6, " million"));
   text +=
       fmt::format("  multiply-adds   {} an item\n", Figure(facts.multiply_adds_per_item, 1e-6, " million"));

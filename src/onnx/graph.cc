@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "onnx/load.h"
@@ -17,43 +18,26 @@
 namespace weir::onnx {
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr int64_t kFirstWithReplaceable = 4;  // IR version
+
+// The protocol's names, and ONNX's own for types that it has not.
 std::string DatatypeName(int32_t type) {
-  switch (type) {
-    case pb::TensorProto::FLOAT:
-      return "FP32";
-    case pb::TensorProto::UINT8:
-      return "UINT8";
-    case pb::TensorProto::INT8:
-      return "INT8";
-    case pb::TensorProto::UINT16:
-      return "UINT16";
-    case pb::TensorProto::INT16:
-      return "INT16";
-    case pb::TensorProto::INT32:
-      return "INT32";
-    case pb::TensorProto::INT64:
-      return "INT64";
-    case pb::TensorProto::STRING:
-      return "BYTES";
-    case pb::TensorProto::BOOL:
-      return "BOOL";
-    case pb::TensorProto::FLOAT16:
-      return "FP16";
-    case pb::TensorProto::DOUBLE:
-      return "FP64";
-    case pb::TensorProto::UINT32:
-      return "UINT32";
-    case pb::TensorProto::UINT64:
-      return "UINT64";
-    case pb::TensorProto::BFLOAT16:
-      return "BF16";
-    case pb::TensorProto::COMPLEX64:
-      return "COMPLEX64";
-    case pb::TensorProto::COMPLEX128:
-      return "COMPLEX128";
-    default:
-      return fmt::format("ONNX-TYPE-{}", type);
-  }
+  static const std::map<int32_t, std::string> protocol = {{pb::TensorProto::FLOAT, "FP32"},
+                                                          {pb::TensorProto::DOUBLE, "FP64"},
+                                                          {pb::TensorProto::FLOAT16, "FP16"},
+                                                          {pb::TensorProto::BFLOAT16, "BF16"},
+                                                          {pb::TensorProto::STRING, "BYTES"}};
+  // Types that are younger than the messages linked here.
+  static const std::map<int32_t, std::string> younger = {
+      {17, "FLOAT8E4M3FN"}, {18, "FLOAT8E4M3FNUZ"}, {19, "FLOAT8E5M2"}, {20, "FLOAT8E5M2FNUZ"}, {21, "UINT4"},
+      {22, "INT4"},         {23, "FLOAT4E2M1"},     {24, "FLOAT8E8M0"}, {25, "UINT2"},          {26, "INT2"}};
+  if (const auto name = protocol.find(type); name != protocol.end()) return name->second;
+  if (const auto name = younger.find(type); name != younger.end()) return name->second;
+  if (type != pb::TensorProto::UNDEFINED && pb::TensorProto::DataType_IsValid(type))
+    return pb::TensorProto::DataType_Name(static_cast<pb::TensorProto::DataType>(type));
+  return fmt::format("ONNX-TYPE-{}", type);
 }
 
 TensorFacts FactsOf(const pb::ValueInfoProto& info) {
@@ -107,6 +91,10 @@ void FillOutputShapes(const Net& net, GraphFacts& facts) {
     for (size_t d = 0; d < a->size(); ++d) {
       if ((*a)[d] != (*b)[d]) (*output.shape)[d] = kUnknownDim;
     }
+    if (!a->empty() && a->front() == kUnknownDim && b->front() == kUnknownDim) {
+      output.not_batchable =
+          fmt::format("the data may decide how long the first dimension of output {} is", output.name);
+    }
   }
 }
 
@@ -121,20 +109,22 @@ std::optional<int64_t> CommonFirst(const std::vector<TensorFacts>& tensors) {
   return common;
 }
 
-std::string WhyNotBatchable(const GraphFacts& facts) {
-  if (facts.inputs.empty()) return "it has no input";
+std::string WhyNotBatchable(const TensorFacts& tensor, const char* word) {
+  if (!tensor.shape) return fmt::format("the file does not tell the shape of {} {}", word, tensor.name);
+  if (tensor.shape->empty())
+    return fmt::format("{} {} is a single number, without a batch dimension", word, tensor.name);
+  if (tensor.shape->front() < 0) return "";
+  return fmt::format("{} {} has a fixed first dimension of {}", word, tensor.name, tensor.shape->front());
+}
+
+void FillBatch(GraphFacts& facts) {
+  if (facts.inputs.empty()) facts.not_batchable = "it has no input";
   for (const auto& [list, word] : {std::pair(&facts.inputs, "input"), std::pair(&facts.outputs, "output")}) {
-    for (const TensorFacts& tensor : *list) {
-      if (!tensor.shape) return fmt::format("the file does not tell the shape of {} {}", word, tensor.name);
-      if (tensor.shape->empty())
-        return fmt::format("{} {} is a single number, without a batch dimension", word, tensor.name);
-      if (tensor.shape->front() >= 0) {
-        return fmt::format("{} {} has a fixed first dimension of {}", word, tensor.name,
-                           tensor.shape->front());
-      }
+    for (TensorFacts& tensor : *list) {
+      if (tensor.not_batchable.empty()) tensor.not_batchable = WhyNotBatchable(tensor, word);
+      if (facts.not_batchable.empty()) facts.not_batchable = tensor.not_batchable;
     }
   }
-  return "";
 }
 
 // The first dimension of recurrent layers is time, not the batch.
@@ -163,9 +153,9 @@ void FillFigures(Net net, GraphFacts& facts) {
   facts.inner_modules = structure.inner_modules;
 }
 
-Result<GraphFacts> Describe(const pb::ModelProto& model, const std::string& folder) {
+Result<GraphFacts> Describe(const pb::ModelProto& model, uint64_t external_bytes) {
   GraphFacts facts;
-  facts.external_bytes = TRY(CheckSafe(model, folder));
+  facts.external_bytes = external_bytes;
   facts.ir_version = model.ir_version();
   for (const auto& opset : model.opset_import()) {
     facts.opsets[opset.domain() == "ai.onnx" ? "" : opset.domain()] = opset.version();
@@ -173,32 +163,60 @@ Result<GraphFacts> Describe(const pb::ModelProto& model, const std::string& fold
   facts.producer = model.producer_name();
   if (!model.producer_version().empty()) facts.producer += " " + model.producer_version();
   facts.nodes = model.graph().node_size();
-  for (const auto* input : InputsOf(model.graph())) facts.inputs.push_back(FactsOf(*input));
+  const auto inputs = InputsOf(model.graph());
+  for (const auto* input : inputs) facts.inputs.push_back(FactsOf(*input));
+  for (const auto& input : model.graph().input()) {
+    const bool is_filled = std::ranges::find(inputs, &input) == inputs.end();
+    if (is_filled && model.ir_version() >= kFirstWithReplaceable)
+      facts.filled_inputs.push_back(FactsOf(input));
+  }
   for (const auto& output : model.graph().output()) facts.outputs.push_back(FactsOf(output));
   if (facts.outputs.empty()) return Fail(ErrorCode::kCorrupt, "the graph has no output");
 
   const Net net = MakeNet(model);
   FillOutputShapes(net, facts);
   FillFigures(net, facts);
-  facts.not_batchable = WhyNotBatchable(facts);
+  FillBatch(facts);
   facts.fixed_batch = CommonFirst(facts.inputs);
   return facts;
 }
 
+// The links that `path` is and leads through, the first one first.
+std::vector<std::string> LinksTo(const std::string& path) {
+  constexpr int kMost = 40;  // as the kernel follows
+  std::vector<std::string> links;
+  std::error_code error;
+  for (fs::path step = fs::absolute(path, error); std::ssize(links) < kMost;) {
+    if (error || !fs::is_symlink(fs::symlink_status(step, error))) break;
+    links.push_back(step.string());
+    step = step.parent_path() / fs::read_symlink(step, error);
+  }
+  return links;
+}
+
 }  // namespace
 
-Result<GraphFacts> ReadGraph(const std::string& path) {
+Result<GraphFacts> ReadGraph(const std::string& path, const std::vector<std::string>& roots) {
   const LoadedModel loaded = TRY(LoadModel(path));
-  const std::string folder = std::filesystem::path(loaded.path).parent_path().string();
-  GraphFacts facts = TRY_CONTEXT(Describe(loaded.model, folder), path);
-  facts.path = loaded.path;
+  // Its data lie beside the file, or beside one of the links to it.
+  std::string last = loaded.path;
+  Result<uint64_t> external = CheckSafe(loaded.model, {fs::path(last).parent_path().string(), roots});
+  const std::vector<std::string> links = LinksTo(path);
+  for (auto link = links.begin(); !external && link != links.end(); ++link) {
+    auto here = CheckSafe(loaded.model, {fs::path(*link).parent_path().string(), roots});
+    if (here || link == links.begin()) external = std::move(here);
+    last = *link;
+  }
+  if (!external) return Context(path, external.error());
+  GraphFacts facts = TRY_CONTEXT(Describe(loaded.model, *external), path);
+  facts.path = last;
   facts.file_bytes = loaded.bytes;
   return facts;
 }
 
 Result<GraphFacts> ParseGraph(std::string_view bytes, const std::string& folder) {
   const pb::ModelProto model = TRY(ParseModel(bytes));
-  GraphFacts facts = TRY(Describe(model, folder));
+  GraphFacts facts = TRY(Describe(model, TRY(CheckSafe(model, {folder, {}}))));
   facts.file_bytes = bytes.size();
   return facts;
 }

@@ -17,6 +17,7 @@ struct TensorFacts {
   std::string datatype;  // the Open Inference Protocol's name ("FP32", "UINT8", ...); "SEQUENCE", "MAP", ...
                          // for no tensor
   std::optional<std::vector<int64_t>> shape;  // -1: a free dimension; absent: not even the rank is known
+  std::string not_batchable;                  // why its first dimension is not the batch; empty: it is
 };
 
 // Figures are for one item: a free first dimension counts as 1, and where all inputs and outputs have it
@@ -24,8 +25,11 @@ struct TensorFacts {
 // data, other free dimensions, operators not known here, work inside loops and branches) is absent, never
 // guessed.
 struct GraphFacts {
-  std::string path;                 // of the file itself, links followed: external data lies beside this one
+  std::string path;  // of the file itself, links followed; where it has external data: beside which they lie
   std::vector<TensorFacts> inputs;  // without those that an initializer fills
+  // Inputs that an initializer fills, and a call may replace: none before IR version 4, where they are
+  // constant.
+  std::vector<TensorFacts> filled_inputs;
   std::vector<TensorFacts> outputs;
   int64_t ir_version = 0;
   std::map<std::string, int64_t> opsets;  // version by domain; "" is the domain of the standard
@@ -56,10 +60,11 @@ struct GraphFacts {
 
 // Reads the file, refuses what is not safe to hand to an engine, and gives its facts. `path` itself may be a
 // link: the user named it. kNotFound, kIo; kCorrupt for what is no ONNX file or contradicts itself;
-// kInvalidArgument for external data that is absolute, leaves the model's folder, passes through a link, is
-// no regular file or ends before its tensor does, and for operators of custom libraries; kUnsupported above 2
-// GiB. Reads the model file once; an engine that opens it later relies on nobody changing it.
-Result<GraphFacts> ReadGraph(const std::string& path);
+// kInvalidArgument for external data that is absolute, leaves the model's folder (by a link that does not
+// lead below one of `roots` too), is no regular file or ends before its tensor does, and for operators of
+// custom libraries; kUnsupported above 2 GiB. Reads the model file once; an engine that opens it later relies
+// on nobody changing it.
+Result<GraphFacts> ReadGraph(const std::string& path, const std::vector<std::string>& roots = {});
 
 // The same for a file held in memory; `folder` is where external data is looked for, empty where there may be
 // none.

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +17,8 @@
 
 namespace weir::onnx {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Operators that the engines have built in. Everything else needs a library of somebody's code.
 constexpr std::array<std::string_view, 8> kBuiltInDomains = {"",
@@ -62,7 +65,7 @@ std::optional<uint64_t> ParseCount(std::string_view text) {
 
 class Checker {
  public:
-  Checker(const pb::ModelProto& model, const std::string& folder) : model_(model), folder_(folder) {}
+  Checker(const pb::ModelProto& model, const Places& places) : model_(model), places_(places) {}
 
   Status CheckModel();
   uint64_t external_bytes() const;
@@ -77,6 +80,7 @@ class Checker {
   Status CheckTensor(const pb::TensorProto& tensor);
   Status CheckExternal(const pb::TensorProto& tensor);
   Result<uint64_t> FileSize(const std::string& tensor, const std::string& location);
+  bool LeadsOut(const std::string& link) const;
 
   // Nodes of a function, with those of the functions it calls in place of the calls. Overloads, which the
   // messages linked here cannot tell apart, count together.
@@ -84,7 +88,7 @@ class Checker {
   Result<int64_t> ExpandedNodes(const google::protobuf::RepeatedPtrField<pb::NodeProto>& nodes);
 
   const pb::ModelProto& model_;
-  const std::string& folder_;
+  const Places& places_;
   std::map<FunctionKey, std::vector<const pb::FunctionProto*>> functions_;  // several: overloads
   std::map<FunctionKey, std::optional<int64_t>>
       expanded_;                              // absent while being counted: a call to it is a circle
@@ -202,11 +206,21 @@ Status Checker::CheckExternal(const pb::TensorProto& tensor) {
   return {};
 }
 
-// Walks from the model's folder to the file, so that no step may be a link or leave.
+bool Checker::LeadsOut(const std::string& link) const {
+  std::error_code error;
+  const fs::path target = fs::canonical(link, error), own = fs::canonical(places_.folder, error);
+  const auto is_below = [&](const fs::path& root) {
+    const fs::path relative = target.lexically_relative(root);
+    return !relative.empty() && *relative.begin() != "..";
+  };
+  return error || (!is_below(own) && std::ranges::none_of(places_.roots, is_below));
+}
+
+// Walks from the model's folder to the file, so that no step leaves, by ".." or by a link.
 Result<uint64_t> Checker::FileSize(const std::string& tensor, const std::string& location) {
   if (const auto known = external_.find(location); known != external_.end()) return known->second;
   const std::string where = fmt::format("has its data in \"{}\", ", Shown(location));
-  if (folder_.empty()) return Refuse("tensor", tensor, where + "but this model has no folder");
+  if (places_.folder.empty()) return Refuse("tensor", tensor, where + "but this model has no folder");
   if (location.empty()) return Refuse("tensor", tensor, "has external data without a location");
   if (location.find('\0') != std::string::npos)
     return Refuse("tensor", tensor, where + "which holds a zero byte");
@@ -216,7 +230,7 @@ Result<uint64_t> Checker::FileSize(const std::string& tensor, const std::string&
   if (location.front() == '/')
     return Refuse("tensor", tensor, where + "an absolute path; it must lie in the model's folder");
 
-  std::string path = folder_;
+  std::string path = places_.folder;
   struct stat status{};
   status.st_mode = S_IFDIR;
   for (size_t begin = 0; begin <= location.size();) {
@@ -232,8 +246,14 @@ Result<uint64_t> Checker::FileSize(const std::string& tensor, const std::string&
                  ? Refuse("tensor", tensor, where + "which is not there")
                  : FailErrno(path, errno);
     }
-    if (S_ISLNK(status.st_mode))
-      return Refuse("tensor", tensor, where + "which is, or passes through, a link");
+    if (!S_ISLNK(status.st_mode)) continue;
+    if (stat(path.c_str(), &status) != 0) return Refuse("tensor", tensor, where + "which is not there");
+    if (LeadsOut(path)) {
+      return Refuse("tensor", tensor,
+                    where +
+                        "which is, or passes through, a link out of the model's folder: --allow-link names "
+                        "folders that links may lead to");
+    }
   }
   if (!S_ISREG(status.st_mode)) return Refuse("tensor", tensor, where + "which is not a regular file");
   return external_[location] = static_cast<uint64_t>(status.st_size);
@@ -272,8 +292,8 @@ Result<int64_t> Checker::ExpandedNodes(const google::protobuf::RepeatedPtrField<
 
 }  // namespace
 
-Result<uint64_t> CheckSafe(const pb::ModelProto& model, const std::string& folder) {
-  Checker checker(model, folder);
+Result<uint64_t> CheckSafe(const pb::ModelProto& model, const Places& places) {
+  Checker checker(model, places);
   TRY_STATUS(checker.CheckModel());
   return checker.external_bytes();
 }

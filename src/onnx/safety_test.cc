@@ -62,7 +62,9 @@ class Safety : public ::testing::Test {
     *b.graph().add_initializer() = tensor;
     return b;
   }
-  Result<uint64_t> Check(GraphBuilder b) { return CheckSafe(b.model(), (folder_ / "model").string()); }
+  Result<uint64_t> Check(GraphBuilder b) {
+    return CheckSafe(b.model(), {(folder_ / "model").string(), roots_});
+  }
   std::string Refusal(const GraphBuilder& b) {
     const auto checked = Check(b);
     EXPECT_FALSE(checked.has_value());
@@ -72,6 +74,7 @@ class Safety : public ::testing::Test {
   }
 
   fs::path folder_;
+  std::vector<std::string> roots_;
 };
 
 TEST_F(Safety, TakesExternalDataInTheFolderAndBelow) {
@@ -92,8 +95,38 @@ TEST_F(Safety, RefusesExternalDataBehindLinks) {
   fs::create_symlink(folder_ / "secret.bin", folder_ / "model/link.bin");
   fs::create_symlink("weights.bin", folder_ / "model/inner.bin");
   fs::create_directory_symlink(folder_, folder_ / "model/up");
-  for (const char* location : {"link.bin", "inner.bin", "up/secret.bin"}) {
-    EXPECT_THAT(Refusal(With(External(location))), HasSubstr("link")) << location;
+  for (const char* location : {"link.bin", "up/secret.bin"}) {
+    EXPECT_THAT(Refusal(With(External(location))), HasSubstr("--allow-link")) << location;
+  }
+  EXPECT_TRUE(Check(With(External("inner.bin"))).has_value()) << "it leads to the model's own folder";
+  roots_ = {fs::canonical(folder_).string()};
+  for (const char* location : {"link.bin", "up/secret.bin"})
+    EXPECT_TRUE(Check(With(External(location))).has_value()) << location;
+  EXPECT_THAT(Refusal(With(External("../secret.bin"))), HasSubstr("leaves the model's folder"));
+  fs::create_symlink("/etc/passwd", folder_ / "model/passwd");
+  fs::create_symlink("gone.bin", folder_ / "model/dangling");
+  EXPECT_THAT(Refusal(With(External("passwd"))), HasSubstr("--allow-link"));
+  EXPECT_THAT(Refusal(With(External("dangling"))), HasSubstr("not there"));
+}
+
+// The cache of Hugging Face: the file and its data are links to files of other names.
+TEST_F(Safety, FindsExternalDataBesideTheLinkThatTheyBelongTo) {
+  fs::create_directories(folder_ / "blobs");
+  fs::create_directories(folder_ / "snapshots/onnx");
+  std::ofstream(folder_ / "blobs/a", std::ios::binary) << With(External("weights.bin")).Bytes();
+  Write("blobs/b", 64);
+  fs::create_symlink("../../blobs/a", folder_ / "snapshots/onnx/model.onnx");
+  fs::create_symlink("../../blobs/b", folder_ / "snapshots/onnx/weights.bin");
+  fs::create_symlink("snapshots/onnx/model.onnx", folder_ / "net.onnx");
+  const std::string root = fs::canonical(folder_).string();
+  for (const char* name : {"snapshots/onnx/model.onnx", "net.onnx"}) {
+    const std::string path = (folder_ / name).string();
+    const auto refused = ReadGraph(path);
+    ASSERT_FALSE(refused) << name;
+    const auto facts = ReadGraph(path, {root});
+    ASSERT_TRUE(facts) << facts.error().message;
+    EXPECT_EQ(fs::canonical(fs::path(facts->path).parent_path()), root + "/snapshots/onnx") << name;
+    EXPECT_EQ(facts->external_bytes, 64u);
   }
 }
 

@@ -127,6 +127,38 @@ void Range(Op& op) {
   op.SetDims(0, Sizes{ToInteger(std::max(count, 0.0)).value_or(kUnknownDim)});
 }
 
+// ---- as many as the data decide
+
+void NonMaxSuppression(Op& op) {
+  op.SetDims(0, Sizes{kUnknownDim, 3});
+  op.SetType(0, pb::TensorProto::INT64);
+}
+
+void NonZero(Op& op) {
+  const Dims data = op.InputDims(0);
+  op.SetType(0, pb::TensorProto::INT64);
+  if (data && !data->empty()) op.SetDims(0, Sizes{std::ssize(*data), kUnknownDim});
+}
+
+// Some of the parts along an axis; without one, of all elements.
+void SomeOf(Op& op) {
+  if (!op.Has("axis")) return op.SetDims(0, Sizes{kUnknownDim});
+  Dims data = op.InputDims(0);
+  const auto axis = data ? Axis(op.Int("axis", 0), data->size()) : std::nullopt;
+  if (!axis) return;
+  (*data)[*axis] = kUnknownDim;
+  op.SetDims(0, data);
+}
+
+void Unique(Op& op) {
+  for (const size_t i : {1, 2, 3}) {
+    if (i >= op.outputs()) break;
+    op.SetDims(i, Sizes{kUnknownDim});
+    op.SetType(i, pb::TensorProto::INT64);
+  }
+  SomeOf(op);
+}
+
 // No products inside, and a shape that depends on the data or is not followed here.
 void Opaque(Op&) {}
 
@@ -225,7 +257,6 @@ const RuleTable& Rules() {
     table->Add(ConstantOfShape, {"ConstantOfShape"});
     table->Add(Range, {"Range"});
     table->Add(Opaque, {"CenterCropPad",
-                        "Compress",
                         "ConcatFromSequence",
                         "EyeLike",
                         "GridSample",
@@ -234,8 +265,6 @@ const RuleTable& Rules() {
                         "MaxRoiPool",
                         "MaxUnpool",
                         "Multinomial",
-                        "NonMaxSuppression",
-                        "NonZero",
                         "OneHot",
                         "Optional",
                         "OptionalGetElement",
@@ -252,8 +281,11 @@ const RuleTable& Rules() {
                         "SequenceLength",
                         "SequenceMap",
                         "SplitToSequence",
-                        "StringNormalizer",
-                        "Unique"});
+                        "StringNormalizer"});
+    table->Add(NonMaxSuppression, {"NonMaxSuppression"});
+    table->Add(NonZero, {"NonZero"});
+    table->Add(Unique, {"Unique"});
+    table->Add(SomeOf, {"Compress"});
     return table;
   }();
   return *rules;

@@ -64,7 +64,9 @@ Result<ModelStep> MeasureModelStep(const ModelStepOptions& options, const Clock&
   const model::OpenedSession opened = TRY(model::OpenSession(model, options.engine, session_options, clock));
   const int batch = model.fixed_batch.value_or(options.batch);
   std::vector<infer::Tensor> inputs;
-  for (const infer::TensorInfo& info : opened.session->inputs()) inputs.push_back(TRY(Zeros(info, batch)));
+  for (const infer::TensorInfo& info : opened.session->inputs()) {
+    if (!info.optional) inputs.push_back(TRY(Zeros(info, batch)));
+  }
   ModelStep step = TRY(MeasureStep(
       [&]() -> Status {
         TRY(opened.session->Run(inputs, {}));

@@ -21,6 +21,7 @@ void Describe(F& fields, Described<F, Tensor>& tensor) {
   fields("name", tensor.name);
   fields("datatype", tensor.datatype);
   fields("shape", tensor.shape);
+  fields.Unless("optional", tensor.optional);
 }
 
 }  // namespace weir::results

@@ -23,6 +23,7 @@ void Describe(F& fields, Described<F, ModelFacts>& facts) {
   fields.Unless("backend", facts.backend);
   fields("inputs", facts.inputs);
   fields("outputs", facts.outputs);
+  fields.Unless("left_out", facts.left_out);
   fields("parameters", facts.parameters);
   fields("multiply_adds_per_item", facts.multiply_adds_per_item);
   fields("activations_per_item", facts.activations_per_item);

@@ -32,6 +32,7 @@ struct ModelMakeResult {
 struct ModelFacts {
   std::string name, version, backend;
   std::vector<Tensor> inputs, outputs;
+  std::vector<Tensor> left_out;  // outputs of the file that cannot be sent; empty: absent
   std::optional<int64_t> parameters, multiply_adds_per_item, activations_per_item, inner_modules, depth;
   std::optional<int64_t> nodes;
   std::optional<int64_t> opset;

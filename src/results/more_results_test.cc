@@ -32,7 +32,7 @@ TEST(MoreResults, ComeBackFromTheirJson) {
       ModelMakeResult{.folder = "f", .model_bytes = 7, .expected_accuracy = 0.9, .command = "weir"});
   ModelFacts facts;
   facts.name = "m";
-  facts.inputs = {{.name = "x", .datatype = "FP32", .shape = {-1, 3}}};
+  facts.inputs = {{.name = "x", .datatype = "FP32", .shape = std::vector<int64_t>{-1, 3}}};
   facts.parameters = 5;
   facts.other_opsets = {{"ai.onnx.ml", 3}};
   ExpectComesBack(facts);

@@ -2,14 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace weir::results {
 
 struct Tensor {
-  std::string name, datatype;  // datatype by the protocol's name: "FP32"
-  std::vector<int64_t> shape;  // -1: any
+  std::string name, datatype;                 // datatype by the protocol's name: "FP32"
+  std::optional<std::vector<int64_t>> shape;  // -1: any; absent: not even the number of dimensions is known
+  bool optional = false;                      // an input that a request may leave out
   bool operator==(const Tensor&) const = default;
 };
 

@@ -24,8 +24,9 @@ struct BackendOptions {
   std::string model;                    // a file, a folder or a URL
   std::string balance = "round-robin";  // over several servers
   std::string recipe, payload = "tensor", engine, device, precision, cache_dir, mode = "async";
-  int threads = 0, streams = 0;  // of the engine; 0: as the engine likes
-  int batch = 0, in_flight = 0;  // pictures a batch, batches submitted; 0: the backend's own choice
+  std::vector<std::string> allow_links;  // folders that links of the model may lead below
+  int threads = 0, streams = 0;          // of the engine; 0: as the engine likes
+  int batch = 0, in_flight = 0;          // pictures a batch, batches submitted; 0: the backend's own choice
   int64_t max_pixels = 100'000'000;
   bool tolerate_damage = false;
 

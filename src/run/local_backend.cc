@@ -44,7 +44,8 @@ class LocalBackend final : public Backend {
 };
 
 Status LocalBackend::Open() {
-  model_ = TRY(model::OpenModel(options_.model, {.recipe = options_.recipe}));
+  model_ = TRY(model::OpenModel(options_.model, {.recipe = options_.recipe,
+                                                 .link_roots = TRY(model::LinkRoots(options_.allow_links))}));
   name_ = model_.name;
   Target target = TRY(MakeTarget({model_.name, model_.inputs, model_.outputs}, model_.recipe, model_.labels));
   target.fixed_batch = model_.fixed_batch;

@@ -34,6 +34,7 @@ Status RefuseLocalFlags(const BackendOptions& options) {
                                                 {"--precision", !options.precision.empty()},
                                                 {"--threads", options.threads > 0},
                                                 {"--streams", options.streams > 0},
+                                                {"--allow-link", !options.allow_links.empty()},
                                                 {"--cache-dir", !options.cache_dir.empty()}};
   for (const auto& [name, given] : local) {
     if (given) {

@@ -44,8 +44,10 @@ std::vector<ServeResult::Listener> Listeners(const ServeResult& result) {
 std::vector<results::Tensor> Tensors(const std::vector<infer::TensorInfo>& infos) {
   std::vector<results::Tensor> tensors;
   for (const infer::TensorInfo& info : infos)
-    tensors.push_back(
-        {.name = info.name, .datatype = std::string(ToString(info.dtype)), .shape = info.shape});
+    tensors.push_back({.name = info.name,
+                       .datatype = std::string(ToString(info.dtype)),
+                       .shape = info.any_rank ? std::nullopt : std::optional(info.shape),
+                       .optional = info.optional});
   return tensors;
 }
 
@@ -53,7 +55,7 @@ std::string TensorsText(const std::vector<results::Tensor>& tensors) {
   std::string text;
   for (const results::Tensor& tensor : tensors) {
     text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", tensor.name, tensor.datatype,
-                        infer::ToString(tensor.shape));
+                        tensor.shape ? infer::ToString(*tensor.shape) : "of any shape");
   }
   return text;
 }
@@ -66,7 +68,8 @@ std::string CurlLine(const std::string& http, const ServeResult::Model& model) {
   const std::string truth = std::string(ToString(infer::DType::kBool));
   Json inputs = Json::array();
   for (const results::Tensor& input : model.inputs) {
-    infer::Shape shape = input.shape;
+    if (input.optional) continue;
+    infer::Shape shape = input.shape.value_or(infer::Shape{-1});
     std::ranges::replace_if(shape, [](int64_t dim) { return dim < 0; }, 1);
     const int64_t elements = infer::ElementCount(shape).value_or(kMostElements + 1);
     if (input.datatype == bytes && model.name.ends_with(infer::SuffixOf(infer::Payload::kImage))) {

@@ -103,6 +103,9 @@ Result<int64_t> RowsOf(const ServedModel& served, const infer::Request& request,
   const LoadedModel& loaded = served.loaded;
   const auto& fixed = loaded.model().fixed_batch;
   if (loaded.max_batch() == 0 || request.inputs.empty()) return 1;
+  for (const Tensor& input : request.inputs) {
+    if (input.shape.empty()) return words.WrongShape(input, *Find(served.inputs, input.name));
+  }
   const int64_t rows = request.inputs.front().shape.front();
   for (const Tensor& input : request.inputs) {
     if (input.shape.front() != rows) return words.UnequalBatch(input, request.inputs.front());
@@ -117,18 +120,29 @@ Result<int64_t> RowsOf(const ServedModel& served, const infer::Request& request,
   return rows;
 }
 
+// A single number has the shape [] or [1], whichever is declared.
+bool FitsInput(const ServedModel& served, const Tensor& input, const TensorInfo& info) {
+  if (info.any_rank || Fits(input.shape, info.shape)) return true;
+  const auto is_number = [](const Shape& shape) { return shape.empty() || shape == Shape{1}; };
+  if (!is_number(input.shape) || !is_number(info.shape) || served.payload != Payload::kTensor) return false;
+  const TensorInfo* const own = model::FindInput(served.loaded.model(), info.name);
+  return own != nullptr && own->shape.empty();
+}
+
 Status CheckInputs(const ServedModel& served, const infer::Request& request, const Words& words) {
   for (const Tensor& input : request.inputs) {
     const TensorInfo* info = Find(served.inputs, input.name);
     if (info == nullptr) return words.UnknownInput(input.name);
     if (input.dtype != info->dtype) return words.WrongType(input, *info);
-    if (!Fits(input.shape, info->shape)) return words.WrongShape(input, *info);
+    if (!FitsInput(served, input, *info)) return words.WrongShape(input, *info);
   }
+  size_t left_out = 0;
   for (const TensorInfo& info : served.inputs) {
-    if (std::ranges::find(request.inputs, info.name, &Tensor::name) == request.inputs.end())
-      return words.Missing(info.name, request.inputs.size());
+    if (std::ranges::find(request.inputs, info.name, &Tensor::name) != request.inputs.end()) continue;
+    if (!info.optional) return words.Missing(info.name, request.inputs.size());
+    ++left_out;
   }
-  if (request.inputs.size() == served.inputs.size()) return {};
+  if (request.inputs.size() + left_out == served.inputs.size()) return {};
   return Invalid(served.What() + ": an input is there twice");
 }
 
@@ -165,7 +179,9 @@ Status CheckClassifications(const ServedModel& served, const std::vector<oip::Re
                             int64_t rows) {
   for (const oip::RequestedOutput& wish : outputs) {
     if (wish.classification <= 0) continue;
-    Shape shape = Find(served.outputs, wish.name)->shape;
+    const TensorInfo& info = *Find(served.outputs, wish.name);
+    if (info.any_rank) continue;
+    Shape shape = info.shape;
     if (served.loaded.max_batch() > 0 && !shape.empty()) shape.erase(shape.begin());
     const auto classes = infer::ElementCount(shape);
     if (!classes) continue;  // a free dimension
@@ -188,16 +204,37 @@ Result<int64_t> CheckRequest(const ServedModel& served, const oip::InferRequest&
   return rows;
 }
 
-Shape Reshape(const Shape& actual, const Shape& from, const Shape& to) {
+Result<Shape> Reshape(const Shape& actual, const Shape& from, const Shape& to) {
+  const auto refuse = [&] {
+    return Invalid(fmt::format("shape {} is not one of {}, which is reshaped to {}", infer::ToString(actual),
+                               infer::ToString(from), infer::ToString(to)));
+  };
+  if (!Fits(actual, from)) return refuse();
   Shape shape = to;
   size_t at = 0;
   for (int64_t& dim : shape) {
     if (dim >= 0) continue;
     while (at < from.size() && from[at] >= 0) ++at;
-    CHECK(at < actual.size());
+    if (at == from.size()) return refuse();
     dim = actual[at++];
   }
+  if (TRY(infer::ElementCount(shape)) != TRY(infer::ElementCount(actual))) return refuse();
   return shape;
+}
+
+Status TakeModelShapes(const ServedModel& served, std::vector<Tensor>& inputs) {
+  const model::Model& model = served.loaded.model();
+  if (served.payload != Payload::kTensor || !model.reshapes_inputs) return {};
+  for (Tensor& input : inputs) {
+    const TensorInfo *own = model::FindInput(model, input.name), *seen = Find(served.inputs, input.name);
+    if (own == nullptr || seen == nullptr || own->any_rank) continue;
+    const bool is_number = own->shape.empty();
+    if (is_number) input.shape.clear();
+    if (is_number || own->shape == seen->shape) continue;
+    input.shape =
+        TRY_CONTEXT(Reshape(input.shape, seen->shape, own->shape), served.What("input", input.name));
+  }
+  return {};
 }
 
 }  // namespace weir::serve

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/error.h"
 #include "infer/tensor.h"
@@ -18,6 +19,10 @@ Result<int64_t> CheckRequest(const ServedModel& served, const oip::InferRequest&
                              oip::Compat compat = oip::Compat::kNone);
 
 // `actual`, a shape of the form `from` (-1: free), in the form `to`: free dimensions keep their order.
-infer::Shape Reshape(const infer::Shape& actual, const infer::Shape& from, const infer::Shape& to);
+// kInvalidArgument where it is not of that form, or the other holds another number of elements.
+Result<infer::Shape> Reshape(const infer::Shape& actual, const infer::Shape& from, const infer::Shape& to);
+
+// Puts the inputs of a request that CheckRequest took into the shapes that the model's own file has.
+Status TakeModelShapes(const ServedModel& served, std::vector<infer::Tensor>& inputs);
 
 }  // namespace weir::serve

@@ -105,6 +105,7 @@ Status InferencePath::Admit(Inference& inference) const {
   const ServedModel& served = *inference.served;
   inference.rows = TRY(CheckRequest(served, request, options_.compat));
   TRY_STATUS(FetchInputs(inference));
+  TRY_STATUS(TakeModelShapes(served, request.request.inputs));
   if (served.takes_pictures && request.request.inputs.front().shape.front() < 1)
     return Invalid(served.What() + ": there is no picture in the request");
   if (request.timeout && request.timeout->count() > 0) {
@@ -185,18 +186,10 @@ void InferencePath::Submit(InferencePtr inference) {
   const std::shared_ptr<ServedModel> held = inference->served;
   ServedModel& served = *held;
   LoadedModel& loaded = served.loaded;
-  const model::Model& model = loaded.model();
   infer::Call call;
   call.request = std::move(inference->request.request);
   inference->request.request.id = call.request.id;
   inference->request.request.durations = call.request.durations;
-  if (served.payload == Payload::kTensor && model.client_inputs != model.inputs) {
-    for (infer::Tensor& input : call.request.inputs) {
-      const auto own = std::ranges::find(model.inputs, input.name, &infer::TensorInfo::name);
-      const auto seen = std::ranges::find(model.client_inputs, input.name, &infer::TensorInfo::name);
-      input.shape = Reshape(input.shape, seen->shape, own->shape);
-    }
-  }
   call.request.outputs.clear();
   const auto& wishes = inference->request.outputs;
   for (const oip::RequestedOutput& wish : wishes) {
@@ -236,7 +229,8 @@ void InferencePath::Finish(InferencePtr inference, Result<infer::Response> resul
   }
   served.loaded.NoteEngine(true);
   if (served.payload == Payload::kIdentify) {
-    CHECK(result->outputs.size() == 1);
+    if (result->outputs.size() != 1)
+      return Refuse(*inference, {ErrorCode::kInternal, "the engine gave no embedding"}, times);
     return LookUp(std::move(inference), std::move(result->outputs.front()), times);
   }
   if (!IsLongToShape(*inference, *result)) return Answer(*inference, *std::move(result), times);
@@ -348,10 +342,11 @@ Result<infer::Tensor> InferencePath::ShapeOutput(const Inference& inference, con
   if (is_the_models && model.client_outputs != model.outputs) {
     const auto own = std::ranges::find(model.outputs, output.name, &infer::TensorInfo::name);
     const auto seen = std::ranges::find(model.client_outputs, output.name, &infer::TensorInfo::name);
-    if (own->shape != seen->shape) {
-      if (own->shape.size() != output.shape.size())
-        return Fail(ErrorCode::kInternal, "the model gave shape " + infer::ToString(output.shape));
-      output.shape = Reshape(output.shape, own->shape, seen->shape);
+    const bool is_there = own != model.outputs.end() && seen != model.client_outputs.end();
+    if (is_there && own->shape != seen->shape) {
+      auto shape = Reshape(output.shape, own->shape, seen->shape);
+      if (!shape) return Fail(ErrorCode::kInternal, "the model's answer: " + shape.error().message);
+      output.shape = *std::move(shape);
     }
   }
   if (wish == nullptr) return output;

@@ -266,6 +266,7 @@ TEST_F(InferencePathTest, ReshapesForTheModelAndBack) {
   auto session = std::make_shared<FakeSession>(FakeSession::Options{
       .inputs = {{.name = "x", .shape = {-1, 2, -1}}}, .outputs = {{.name = "x", .shape = {-1, 2, -1}}}});
   model::Model model = FakeModel("m", *session, 4);
+  model.reshapes_inputs = true;
   model.client_inputs[0].shape = {-1, 2, 1, -1};
   model.client_outputs[0].shape = {-1, 1, 2, -1};
   Serve(std::move(model), session);

@@ -48,12 +48,13 @@ class FileLoader final : public Loader {
       return Fail(ErrorCode::kInvalidArgument,
                   "the name of its folder is not UTF-8 text, which clients cannot send: rename the folder");
     }
-    return model::ServedVersions(wanted.path, wanted.config);
+    return model::ServedVersions(wanted.path, {.config = wanted.config, .link_roots = options_.link_roots});
   }
 
   Result<std::unique_ptr<LoadedModel>> Load(const Wanted& wanted) override {
-    model::Model model =
-        TRY(model::OpenModel(wanted.path, {.version = wanted.version, .config = wanted.config}));
+    model::Model model = TRY(model::OpenModel(
+        wanted.path,
+        {.version = wanted.version, .config = wanted.config, .link_roots = options_.link_roots}));
     model.name = wanted.name;
     // An index is chosen by who owns the files of the model, not by who may send a configuration.
     if (!wanted.config.empty() && model.parameters.contains("identities"))
@@ -109,6 +110,13 @@ class FileLoader final : public Loader {
 
   void Tell(const LoadedModel& loaded) const {
     const model::Model& model = loaded.model();
+    for (const model::LeftOut& output : model.left_out) {
+      log_(LogLevel::kWarning,
+           fmt::format(
+               "model {} version {}: output \"{}\" is left out: it is of type {}, which cannot be sent{}",
+               model.name, loaded.version(), output.name, output.datatype,
+               output.datatype == "SEQUENCE" ? "; export a classifier without ZipMap (zipmap=False)" : ""));
+    }
     if (model.config.dynamic_batching && model.fixed_batch) {
       log_(LogLevel::kWarning,
            fmt::format("model {} version {}: dynamic batching cannot help: {}; export the model with a free "

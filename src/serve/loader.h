@@ -34,7 +34,8 @@ struct LoaderOptions {
   std::string device;  // instead of the models' own; empty: theirs
   int threads = 0;     // of each model, instead of the models' own; 0: theirs
   std::string cache_dir;
-  int max_queue = 256;  // calls, where a model's configuration does not say
+  int max_queue = 256;                  // calls, where a model's configuration does not say
+  std::vector<std::string> link_roots;  // folders that links of models may lead below; links followed
 };
 // `clock` and `metrics` must outlive it and what it loads.
 std::unique_ptr<Loader> MakeFileLoader(LoaderOptions options, const Clock& clock, Metrics& metrics, Log log);

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <climits>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -132,11 +134,17 @@ Status ServerInstance::Open() {
                              .max_region_bytes = options_.max_request_bytes,
                              .compat = options_.compat},
       regions_ ? &*regions_ : nullptr, clock_, failures_);
+  std::vector<std::string> places = options_.allow_links;
+  std::ranges::copy_if(options_.repositories, std::back_inserter(places), [](const std::string& place) {
+    std::error_code ignored;
+    return std::filesystem::is_directory(place, ignored);
+  });
   auto loader = MakeFileLoader({.engine = options_.engine,
                                 .device = options_.device,
                                 .threads = options_.threads,
                                 .cache_dir = options_.cache_dir,
-                                .max_queue = options_.max_queue},
+                                .max_queue = options_.max_queue,
+                                .link_roots = TRY(model::LinkRoots(places))},
                                clock_, metrics_, log_);
   repository_ = TRY(Repository::Create(TRY(Catalogue::Open(options_.repositories)),
                                        {.control = options_.control, .load = options_.load},

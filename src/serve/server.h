@@ -27,6 +27,7 @@ struct ListenAddress {
 
 struct ServerOptions {
   std::vector<std::string> repositories;  // folders of models, model folders or .onnx files
+  std::vector<std::string> allow_links;   // folders that links of models may lead below, beside these
   Repository::Control control = Repository::Control::kNone;
   std::chrono::milliseconds poll_period{15'000};  // of Control::kPoll: between two looks at the files
   std::vector<std::string> load;                  // of explicit control: to begin with; "*": all

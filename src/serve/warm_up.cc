@@ -87,7 +87,8 @@ Result<Tensor> MakeInput(const model::Model& model, const model::WarmUpInput& wa
   // The model's own shape: what it leaves free is taken from the row, in order.
   auto free = wanted.dims.begin();
   const bool reshaped = info.shape.size() != wanted.dims.size() + (batched ? 1 : 0);
-  for (size_t i = 0; i < info.shape.size(); ++i) {
+  if (info.any_rank) tensor.shape = wanted.dims;
+  for (size_t i = 0; i < info.shape.size() && !info.any_rank; ++i) {
     if (batched && i == 0) {
       tensor.shape.push_back(batch);
     } else if (!reshaped) {
@@ -107,15 +108,18 @@ Result<Tensor> MakeInput(const model::Model& model, const model::WarmUpInput& wa
 
 Result<WarmUpSample> MakeSample(const model::Model& model, const model::WarmUp& warm_up, Random& random) {
   WarmUpSample sample{.name = warm_up.name, .count = warm_up.count};
-  for (const TensorInfo& info : model.inputs) {
+  std::vector<TensorInfo> inputs = model.inputs;
+  inputs.insert(inputs.end(), model.optional_inputs.begin(), model.optional_inputs.end());
+  for (const TensorInfo& info : inputs) {
     const auto wanted = warm_up.inputs.find(info.name);
+    if (wanted == warm_up.inputs.end() && info.optional) continue;
     if (wanted == warm_up.inputs.end())
       return Invalid(fmt::format("has nothing for input \"{}\"", info.name));
     sample.inputs.push_back(TRY_CONTEXT(MakeInput(model, wanted->second, info, warm_up.batch_size, random),
                                         fmt::format("input \"{}\"", info.name)));
   }
   for (const auto& [name, input] : warm_up.inputs) {
-    if (std::ranges::find(model.inputs, name, &TensorInfo::name) == model.inputs.end())
+    if (model::FindInput(model, name) == nullptr)
       return Invalid(fmt::format("names input \"{}\", which the model does not have", name));
   }
   return sample;
@@ -124,7 +128,8 @@ Result<WarmUpSample> MakeSample(const model::Model& model, const model::WarmUp& 
 std::vector<WarmUpSample> OneRowOfZeros(const model::Model& model) {
   WarmUpSample sample;
   for (const TensorInfo& info : model.inputs) {
-    if (info.dtype == DType::kBytes) return {};  // a model may refuse any text that it was not made for
+    if (info.dtype == DType::kBytes || info.any_rank)
+      return {};  // a model may refuse any text that it was not made for
     infer::Shape shape = info.shape;
     if (!shape.empty() && shape.front() < 0) shape.front() = 1;
     if (std::ranges::any_of(shape, [](int64_t dim) { return dim < 0; })) return {};

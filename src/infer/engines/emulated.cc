@@ -57,7 +57,7 @@ class EmulatedSession final : public Session {
   Result<RunResult> Begin(const std::vector<Tensor>& inputs, const std::vector<std::string>& wanted) {
     const auto bound = TRY(BindInputs(answer_.inputs(), inputs));
     const auto indices = TRY(BindOutputs(answer_.outputs(), wanted));
-    const int64_t items = bound.empty() ? 1 : BatchSize(bound[0]->shape);
+    const int64_t items = bound.empty() || bound[0] == nullptr ? 1 : BatchSize(bound[0]->shape);
     if (items > options_.max_batch) {
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("the emulated accelerator takes batches of at most {} items, not {}",

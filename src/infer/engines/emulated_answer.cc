@@ -158,7 +158,7 @@ EmulatedAnswer::EmulatedAnswer(std::vector<TensorInfo> inputs, std::vector<Tenso
     : inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
   for (const TensorInfo& output : outputs_) {
     const auto same = std::ranges::find_if(inputs_, [&](const TensorInfo& input) {
-      return input.dtype == output.dtype && input.shape == output.shape;
+      return !input.optional && input.dtype == output.dtype && input.shape == output.shape;
     });
     repeats_.push_back(same == inputs_.end() ? std::nullopt
                                              : std::optional(static_cast<size_t>(same - inputs_.begin())));
@@ -171,8 +171,10 @@ bool EmulatedAnswer::Hashes(const std::vector<size_t>& wanted) const {
 
 Result<std::vector<Tensor>> EmulatedAnswer::Make(const std::vector<const Tensor*>& bound,
                                                  const std::vector<size_t>& wanted) const {
-  const auto items = static_cast<size_t>(bound.empty() ? 1 : BatchSize(bound[0]->shape));
-  const auto hashes = Hashes(wanted) ? ItemHashes(bound, items) : std::vector<uint64_t>{};
+  std::vector<const Tensor*> given = bound;
+  std::erase(given, nullptr);  // optional inputs that are left out
+  const auto items = static_cast<size_t>(given.empty() ? 1 : BatchSize(given[0]->shape));
+  const auto hashes = Hashes(wanted) ? ItemHashes(given, items) : std::vector<uint64_t>{};
   std::vector<Tensor> outputs;
   for (const size_t index : wanted) {
     if (const auto input = repeats_[index]) {

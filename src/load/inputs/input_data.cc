@@ -73,7 +73,11 @@ Shape FollowFrom(int64_t elements, Shape row) {
 
 Result<Value> MakeValue(const Slot& slot, Bytes data, const std::optional<Shape>& given) {
   const int64_t elements = TRY(CountElements(data, slot.info.dtype));
-  Shape shape = given ? TRY(FitShape(slot.row, *given)) : FollowFrom(elements, slot.usual);
+  // A server tells the shape of an output that nobody knows as [-1].
+  const bool is_open = slot.info.any_rank || (slot.checked && slot.row == Shape{-1});
+  Shape shape = !given    ? FollowFrom(elements, slot.usual)
+                : is_open ? *given
+                          : TRY(FitShape(slot.row, *given));
   if (std::ranges::any_of(shape, [](int64_t dimension) { return dimension < 0; })) {
     return Invalid(
         fmt::format("{} values do not tell the free dimensions of {}: say {}", elements, ToString(shape),
@@ -169,7 +173,7 @@ Result<std::vector<Column>> ReadColumns(const std::vector<Slot>& slots, const st
   std::vector<Column> columns;
   for (const Slot& slot : slots) {
     const auto says = [&](const Step& step) { return step.tensors->contains(slot.info.name); };
-    if (slot.checked && std::ranges::none_of(steps, says)) continue;
+    if ((slot.checked || slot.info.optional) && std::ranges::none_of(steps, says)) continue;
     columns.push_back(TRY(ReadColumn(slot, steps, key)));
   }
   return columns;
@@ -182,9 +186,9 @@ Result<std::vector<Slot>> InputSlots(const ModelInfo& model, const RequestOption
     Slot slot{.info = info};
     slot.row = TRY_CONTEXT(RowShape(model, info), Kind(slot));
     const auto given = options.shapes.find(info.name);
-    slot.usual = given == options.shapes.end()
-                     ? slot.row
-                     : TRY_CONTEXT(FitShape(slot.row, given->second), "--shape " + info.name);
+    slot.usual = given == options.shapes.end() ? slot.row
+                 : info.any_rank               ? given->second
+                                 : TRY_CONTEXT(FitShape(slot.row, given->second), "--shape " + info.name);
     slots.push_back(std::move(slot));
   }
   return slots;

@@ -58,8 +58,10 @@ int64_t TextLength(const RequestOptions& options) {
 Result<Shape> ShapeOf(const ModelInfo& model, const TensorInfo& info, const RequestOptions& options) {
   const Shape row = TRY(RowShape(model, info));
   const auto given = options.shapes.find(info.name);
-  if (given != options.shapes.end())
+  if (given != options.shapes.end()) {
+    if (info.any_rank) return RequestShape(model, given->second, options.batch);
     return RequestShape(model, TRY_CONTEXT(FitShape(row, given->second), "--shape"), options.batch);
+  }
   if (std::ranges::any_of(row, [](int64_t dimension) { return dimension < 0; })) {
     return Invalid(fmt::format("shape {} has free dimensions: say them with --shape {}:{}, a number for each",
                                ToString(row), info.name, fmt::join(row, ",")));
@@ -87,6 +89,7 @@ Result<std::vector<Part>> Plan(const ModelInfo& model, const RequestOptions& opt
   std::vector<Part> parts;
   int64_t bytes = 0;
   for (const TensorInfo& info : model.inputs) {
+    if (info.optional) continue;
     parts.push_back(TRY_CONTEXT(PlanPart(model, info, options), fmt::format("input \"{}\"", info.name)));
     bytes += parts.back().bytes;
     if (bytes > kMaxRequestBytes)

@@ -61,7 +61,9 @@ void LocalTarget::GiveUp() {
 }
 
 Status LocalTarget::Open(const LoadOptions& load, int most_in_flight) {
-  model_ = TRY(model::OpenModel(load.target, {.recipe = load.recipe, .version = load.version}));
+  model_ = TRY(model::OpenModel(load.target, {.recipe = load.recipe,
+                                              .version = load.version,
+                                              .link_roots = TRY(model::LinkRoots(load.allow_links))}));
   infer::SessionOptions options = model::SessionDefaults(model_);
   if (!load.precision.empty()) options.precision = load.precision;
   if (!load.device.empty()) options.devices = TRY_CONTEXT(infer::ParseDevices(load.device), "--device");
@@ -84,6 +86,7 @@ Status LocalTarget::Open(const LoadOptions& load, int most_in_flight) {
            .outputs = model_.outputs,
            .max_batch = batches ? model_.max_batch.value_or(65536) : 0,
            .parameters = {}};
+  info_.inputs.insert(info_.inputs.end(), model_.optional_inputs.begin(), model_.optional_inputs.end());
   if (const auto pixels = opened_.session->pixels()) {
     const auto input = std::ranges::find(info_.inputs, pixels->input, &infer::TensorInfo::name);
     CHECK(input != info_.inputs.end());

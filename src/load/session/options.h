@@ -28,6 +28,7 @@ struct LoadOptions {
   int priority = 0;  // 0: the model's default
   std::vector<std::string> shapes, input_data, data;
   std::string payload = "tensor", recipe, string_data, shared_memory = "none";
+  std::vector<std::string> allow_links;  // folders that links of a model in this process may lead below
   int64_t output_shared_memory = 0;
   int string_length = 128, pool = 1024;
   bool zero_input = false;

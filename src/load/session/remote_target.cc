@@ -153,6 +153,7 @@ Result<std::unique_ptr<Target>> OpenRemoteTarget(const LoadOptions& load, const 
                                                 {"--cuda-graph", load.cuda_graph},
                                                 {"--preprocess", !load.preprocess.empty()},
                                                 {"--precision", !load.precision.empty()},
+                                                {"--allow-link", !load.allow_links.empty()},
                                                 {"--engine-threads", load.engine_threads > 0},
                                                 {"--engine-streams", load.engine_streams > 0}};
   for (const auto& [name, given] : local) {
