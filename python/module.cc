@@ -163,6 +163,7 @@ feed::FeedOptions TakeOptions(nb::dict& options) {
   feed.prefetch = 4;
   Take(options, "prefetch", feed.prefetch);
   Take(options, "max_pixels", feed.decode.max_pixels);
+  Take(options, "tolerate_damage", feed.decode.tolerate_damage);
   Take(options, "reads", feed.reads);
   Take(options, "cache_bytes", feed.cache.bytes);
   Take(options, "cache_folder", feed.cache.folder);

@@ -381,7 +381,7 @@ def test_selection_and_copies(weir, pictures, tmp_path):
 
 
 def test_a_model_judges(weir, made, pictures, tmp_path):
-    strict = weir.json("prepare", pictures, "--recognise", made[0], "--min-score", 1e9, "-o", tmp_path / "none")
+    strict = weir.json("prepare", pictures, "--recognise", made[0], "--min-score", 1e9, "-o", tmp_path / "none", status=1)
     assert strict["images"] == 0 and strict["rejected"]["unrecognised"] == 198
     lenient = weir.json("prepare", pictures, "--recognise", made[0], "--min-score", -1e9, "-o", tmp_path / "all")
     assert lenient["images"] == 198
@@ -439,7 +439,7 @@ def test_what_is_no_picture_is_counted(weir, pictures, tmp_path):
     (source / ".hidden.jpg").write_text("hidden")
     result = weir.json("prepare", source, "-o", tmp_path / "set")
     assert result["skipped"] == 2 and result["format"] == "files"
-    assert b"passed over: 2" in weir.run("prepare", source, "-o", tmp_path / "other").stdout
+    assert b"not taken: 2" in weir.run("prepare", source, "-o", tmp_path / "other").stdout
 
 
 def test_sha256_is_that_of_the_files(weir, pictures, tmp_path):

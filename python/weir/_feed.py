@@ -55,7 +55,8 @@ class Feed:
         ends: "drop", "pad" or "wrap" an epoch that is no whole number of batches.
         sampler: "global", "sequential", "blocks" (block, window), "weighted" (weights) or "balanced".
         subset: numbers of the samples to use.
-        bad: "replace", "skip" or "stop" for a picture that cannot be used.
+        bad: "replace", "skip" or "stop" for a picture that cannot be used. tolerate_damage: use a damaged picture as
+            far as its decoder can show it. max_pixels: a larger picture cannot be used.
         size: (width, height). crop: "random" (area, aspect), "centre" (short_side) or "none".
         flip, vertical_flip, grayscale: probabilities. rotation: degrees. brightness, contrast, saturation, hue: ranges.
         dtype: "uint8", "float16" or "float32", the last two as (value / 255 - mean) / std. layout: "NHWC" or "NCHW".

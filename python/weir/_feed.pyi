@@ -48,6 +48,7 @@ class Feed:
         mean: tuple[float, float, float] = (0.485, 0.456, 0.406),
         std: tuple[float, float, float] = (0.229, 0.224, 0.225),
         max_pixels: int = 100_000_000,
+        tolerate_damage: bool = False,
         index: str | os.PathLike[str] | None = None,
         verify: bool = True,
         masks: str | os.PathLike[str] | None = None,

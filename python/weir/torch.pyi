@@ -10,6 +10,7 @@ class Loader:
     drop_last: bool
     pin_memory: bool
     feed: Feed
+    repeats: int
     def __init__(
         self,
         set: str | os.PathLike[str],
@@ -18,8 +19,10 @@ class Loader:
         num_workers: int = 0,
         drop_last: bool = False,
         pin_memory: bool = False,
-        prefetch_factor: int = 4,
+        prefetch_factor: int | None = None,
         dtype: torch.dtype = ...,
+        generator: torch.Generator | None = None,
+        persistent_workers: bool = True,
         **options: Any,
     ) -> None: ...
     def __len__(self) -> int: ...

@@ -40,6 +40,7 @@ feed::FeedOptions OptionsOf(const FeedFlags& w) {
   options.threads = w.threads > 0 ? w.threads : UsableCpus();
   options.prefetch = w.prefetch;
   options.reads = w.reads;
+  options.decode.tolerate_damage = w.tolerate_damage;
   options.cache = {
       .bytes = static_cast<uint64_t>(w.cache_bytes), .folder = w.cache_folder, .decoded = w.cache_decoded};
   return options;
@@ -112,6 +113,7 @@ std::optional<int> ParseFeedFlags(const std::vector<std::string>& arguments, Fee
   flags.Choice("--type", w.type, {"uint8", "float16", "float32"}, "type of the values (default uint8)");
   flags.Choice("--layout", w.layout, {"NHWC", "NCHW"}, "order of the dimensions (default NHWC)");
   flags.Choice("--bad", w.bad, {"replace", "skip", "stop"}, "policy for a picture that cannot be used");
+  flags.Switch("--tolerate-damage", w.tolerate_damage, "use damaged pictures as far as they can be shown");
   flags.Switch("--no-verify", w.no_verify, "do not compare samples with the hashes of their set");
   flags.Text("--index", w.index, "file that keeps the list of a folder's files; made if it is missing");
   flags.Integer64("--cache-bytes", w.cache_bytes, 0, int64_t{1} << 50,

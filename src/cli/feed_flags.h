@@ -18,7 +18,8 @@ struct FeedFlags {
   std::string sampler = "global", ends = "drop", crop = "random", type = "uint8", layout = "NHWC",
               bad = "replace";
   std::string orientation = "exif";
-  bool bench = false, hash = false, strict = false, no_verify = false, cache_decoded = false;
+  bool bench = false, hash = false, strict = false, no_verify = false, cache_decoded = false,
+       tolerate_damage = false;
   int batch = 64, threads = 0, prefetch = 4, width = 224, height = 224, short_side = 256, rank = 0, world = 1,
       reads = -1, mask_fill = 0;
   int64_t seed = 0, epochs = 0, block = 1024, window = 8, cache_bytes = 0;

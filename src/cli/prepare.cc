@@ -115,7 +115,8 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   flags.Switch("--join", r.join,
                "join finished parts; SRC names their folders, or the folder that holds them");
   flags.Text("--verify", r.verify, "finished set to check against its manifest; nothing is made");
-  flags.Switch("--strict", w.strict, "exit with status 1 if any picture was rejected");
+  flags.Switch("--strict", w.strict,
+               "exit with status 1 if any picture was rejected, or anything in the sources was not taken");
   flags.Text("--json", w.json, "write the result as JSON to this file; - for standard output");
   const std::optional<int> status = flags.Parse(arguments);
   r.given = flags.Given();
@@ -164,7 +165,8 @@ Result<int> PrepareWith(const Wanted& w, const std::stop_token& stop) {
   if (auto* made = std::get_if<results::PrepareResult>(&end.result)) AddProvenance(*made, w.request.seed);
   TRY_STATUS(console.Json(std::visit([](const auto& result) { return result.ToJson(); }, end.result)));
   const bool checks = std::holds_alternative<results::VerifyResult>(end.result);
-  return end.clean || !(checks || w.strict) ? kDone : kJobFailed;
+  const bool failed = end.nothing || (!end.clean && (checks || w.strict));
+  return failed ? kJobFailed : kDone;
 }
 
 }  // namespace

@@ -38,8 +38,6 @@ image::Reject RejectOfObject(const Error& error, image::RejectReason not_found,
   }
 }
 
-bool IsHidden(std::string_view name) { return name.starts_with('.') || name.contains("/."); }
-
 // Appends `more`, which was listed by itself.
 void Append(Listing more, Listing& listing) {
   const int sets = static_cast<int>(listing.sets.size());
@@ -87,14 +85,16 @@ Status AddObjects(const std::string& url, const std::string& prefix,
     }
     if (name.empty() || name.ends_with('/')) continue;  // how consoles show folders
     const std::string whole = base + object.key;
-    if (IsHidden(name)) {
-      listing.skipped.push_back({whole, "hidden"});
+    const size_t folder_bytes = base.size() + prefix.size();
+    if (IsHiddenName(name)) {
+      listing.skipped.push_back({whole, "hidden", image::RejectReason::kHidden, folder_bytes});
     } else if (!IsNamedLikeAPicture(name)) {
-      listing.skipped.push_back({whole, "not a picture by name"});
+      NotTaken why = WhyNotTaken(name, "not a picture by name");
+      listing.skipped.push_back({whole, std::move(why.why), why.reason, folder_bytes});
     } else {
       Input& input = listing.inputs.emplace_back();
       input.name = whole;
-      input.folder_bytes = base.size() + prefix.size();
+      input.folder_bytes = folder_bytes;
       input.store = number;
       input.object = std::ssize(items);
       items.push_back({.key = object.key, .etag = object.etag, .size = object.size});

@@ -84,6 +84,23 @@ Result<SetFacts> ReadSetFacts(const std::string& folder) {
   return TRY_CONTEXT(ParseSetFacts(text.text()), path);
 }
 
+Status CheckLabelRule(const SetFacts& facts, bool has_labels, const std::string& where) {
+  if (facts.label_rule != LabelRule::kUnknown || (!has_labels && facts.classes.empty())) return {};
+  const char* const remedy = facts.format == SetFormat::kRaw
+                                 ? "prepare it again from its sources: weir prepare SRC --format raw -o NEW"
+                                 : "number them anew: weir prepare {} -o NEW (with the --labels it was made "
+                                   "with, where classes have names like 01)";
+  return Fail(ErrorCode::kUnsupported,
+              fmt::format("{}: an older program numbered its classes, by another rule: {}", where,
+                          fmt::format(fmt::runtime(remedy), where)));
+}
+
+Status CheckLabelRule(const PreparedSet& set) {
+  const bool labelled =
+      std::ranges::any_of(set.entries(), [](const SetEntry& entry) { return entry.label.has_value(); });
+  return CheckLabelRule(set.facts(), labelled, set.folder());
+}
+
 Result<std::shared_ptr<const PreparedSet>> PreparedSet::Open(const std::string& folder) {
   const std::string root =
       folder.ends_with('/') && folder.size() > 1 ? folder.substr(0, folder.size() - 1) : folder;

@@ -21,6 +21,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "dataset/labels.h"
 #include "dataset/recipe.h"
 
 namespace weir::dataset {
@@ -40,15 +41,16 @@ struct SetFacts {
   int64_t images = 0;
   std::optional<Geometry>
       geometry;  // what the pictures were prepared with; absent: as they came (made or replicated)
-  std::optional<Size> size;                 // of every picture, where it is the same
-  int channels = 3;                         // of raw records
-  int64_t shard_bytes = 0;                  // no shard is larger, but one that holds a single record
-  int64_t records_per_shard = 0;            // of raw sets
-  std::vector<std::string> classes;         // names by label, where known
-  int64_t bytes = 0;                        // of all pictures, without padding
-  std::map<std::string, int64_t> rejected;  // inputs that are not in the set, by reason
-  std::string manifest_hash;                // XXH3-128 of manifest.jsonl, 32 hex digits
-  std::string rejects_hash;                 // the same of rejects.jsonl; empty: not known
+  std::optional<Size> size;                  // of every picture, where it is the same
+  int channels = 3;                          // of raw records
+  int64_t shard_bytes = 0;                   // no shard is larger, but one that holds a single record
+  int64_t records_per_shard = 0;             // of raw sets
+  LabelRule label_rule = LabelRule::kGiven;  // kUnknown is only read
+  std::vector<std::string> classes;          // names by label, where known
+  int64_t bytes = 0;                         // of all pictures, without padding
+  std::map<std::string, int64_t> rejected;   // inputs that are not in the set, by reason
+  std::string manifest_hash;                 // XXH3-128 of manifest.jsonl, 32 hex digits
+  std::string rejects_hash;                  // the same of rejects.jsonl; empty: not known
   // The way it was made, so that it can be made again: the options as one line of JSON (base/json.h, an
   // object), the number of inputs there were before any was split off or rejected, and a hash of their names
   // and labels. Empty and 0 where nobody said.
@@ -62,6 +64,8 @@ struct SetFacts {
   int64_t record_bytes() const { return int64_t{size->width} * size->height * channels; }
   int64_t record_stride() const { return (record_bytes() + 4095) / 4096 * 4096; }
 };
+
+class PreparedSet;
 
 // One line of manifest.jsonl.
 struct SetEntry {
@@ -91,6 +95,11 @@ Result<Bytes> ReadEntry(const std::string& folder, const SetEntry& entry);
 // Reads the set.json of a finished set. kNotFound where there is none, kCorrupt names what is wrong,
 // kUnsupported names a version that this program does not read.
 Result<SetFacts> ReadSetFacts(const std::string& folder);
+
+// kUnsupported, with the command that numbers its classes anew, for a set of which nobody knows by which rule
+// they were numbered. `has_labels`: of its pictures. `where`: the set's folder or URL.
+Status CheckLabelRule(const SetFacts& facts, bool has_labels, const std::string& where);
+Status CheckLabelRule(const PreparedSet& set);
 
 // Opens a finished set. Thread-safe.
 class PreparedSet {

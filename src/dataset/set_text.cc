@@ -133,6 +133,15 @@ Status ParseMaking(const Json& json, SetFacts& facts) {
 }
 
 Status ParseLists(const Json& json, SetFacts& facts) {
+  facts.label_rule = LabelRule::kUnknown;
+  if (json.contains("label_rule")) {
+    const std::string name = TRY(GetString(json, "label_rule"));
+    const auto rule = LabelRuleOf(name);
+    if (!rule)
+      return Fail(ErrorCode::kCorrupt,
+                  fmt::format("key \"label_rule\": \"{}\" is not known here", EscapeBytes(name)));
+    facts.label_rule = *rule;
+  }
   if (const auto classes = json.find("classes"); classes != json.end()) {
     if (!classes->is_array()) return Fail(ErrorCode::kCorrupt, "key \"classes\" is not a list");
     for (const Json& name : *classes) {
@@ -196,6 +205,7 @@ std::string FormatSetFacts(const SetFacts& facts) {
     json["record_stride"] = facts.record_stride();
     json["records_per_shard"] = facts.records_per_shard;
   }
+  if (facts.label_rule != LabelRule::kUnknown) json["label_rule"] = ToString(facts.label_rule);
   if (!facts.classes.empty()) json["classes"] = facts.classes;
   json["rejected"] = Json::object();
   for (const auto& [reason, count] : facts.rejected) json["rejected"][reason] = count;
@@ -245,7 +255,8 @@ Json MakingOf(const SetFacts& facts) {
   kept.manifest_hash = std::string(32, '0');
   kept.records_per_shard = 1;
   Json json = ParseJson(FormatSetFacts(kept)).value();
-  for (const char* key : {"weir_set", "images", "bytes", "rejected", "manifest_hash", "records_per_shard"})
+  for (const char* key :
+       {"weir_set", "images", "bytes", "label_rule", "rejected", "manifest_hash", "records_per_shard"})
     json.erase(key);
   // One level, so that a difference names the option.
   if (const auto options = json.find("options"); options != json.end()) {

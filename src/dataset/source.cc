@@ -10,7 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <set>
+#include <span>
 #include <utility>
 
 #include "base/file.h"
@@ -54,9 +54,9 @@ class Walk {
   Walk(Listing& listing, size_t folder_bytes) : listing_(listing), folder_bytes_(folder_bytes) {}
 
   // `folder` ends with a slash.
-  Status Enter(const std::string& folder, const struct stat& facts) {
-    if (!visited_.insert({facts.st_dev, facts.st_ino}).second) {
-      Skip(folder, "folder already visited");
+  Status Enter(const std::string& folder, const struct stat& facts, int depth = 0) {
+    if (!visits_.Enter(depth, facts.st_dev, facts.st_ino)) {
+      Skip(folder, "folder already visited", std::nullopt);
       return {};
     }
     if (PreparedSet::IsSet(folder)) return AddSet(folder);
@@ -69,41 +69,45 @@ class Walk {
     }
     const Result<std::vector<std::string>> names = ReadFolder(folder);
     if (!names) {
-      Skip(folder, fmt::format("unreadable folder: {}", names.error().message.substr(folder.size() + 2)));
+      Skip(folder, fmt::format("unreadable folder: {}", names.error().message.substr(folder.size() + 2)),
+           image::RejectReason::kUnreadable);
       return {};
     }
-    for (const std::string& name : *names) TRY_STATUS(Meet(folder + name, name));
+    for (const std::string& name : *names) TRY_STATUS(Meet(folder + name, name, depth));
     return {};
   }
 
-  void AddInput(std::string path) {
+  void AddInput(std::string path, bool is_folder = false) {
     Input& input = listing_.inputs.emplace_back();
     input.name = std::move(path);
     input.folder_bytes = folder_bytes_;
+    input.is_folder = is_folder;
   }
 
  private:
   // One entry of a folder.
-  Status Meet(const std::string& path, std::string_view name) {
+  Status Meet(const std::string& path, std::string_view name, int depth) {
+    using enum image::RejectReason;
     if (name.starts_with('.')) {
-      Skip(path, "hidden");
+      Skip(path, "hidden", kHidden);
       return {};
     }
     struct stat facts{};
     const bool there = ::stat(path.c_str(), &facts) == 0;
     const bool named = IsNamedLikeAPicture(name);
     if (there && S_ISDIR(facts.st_mode)) {
-      if (named) AddInput(path);
-      return Enter(path + "/", facts);
+      if (named) AddInput(path, true);
+      return Enter(path + "/", facts, depth + 1);
     }
     if (named) {
       AddInput(path);
     } else if (!there) {
-      Skip(path, fmt::format("not a picture by name, and unreadable: {}", std::strerror(errno)));
+      Skip(path, fmt::format("not a picture by name, and unreadable: {}", std::strerror(errno)), kUnreadable);
     } else if (!S_ISREG(facts.st_mode)) {
-      Skip(path, "not a picture by name, and not a file");
-    } else if (std::string why = WhyNotShapedLikeAPicture(path); !why.empty()) {
-      Skip(path, std::move(why));
+      Skip(path, "not a picture by name, and not a file", kNotAFile);
+    } else if (const std::string why = WhyNotShapedLikeAPicture(path); !why.empty()) {
+      NotTaken not_taken = WhyNotTaken(name, why);
+      Skip(path, std::move(not_taken.why), not_taken.reason);
     } else {
       AddInput(path);
     }
@@ -126,26 +130,66 @@ class Walk {
     return {};
   }
 
-  void Skip(std::string name, std::string why) {
-    listing_.skipped.push_back({std::move(name), std::move(why)});
+  void Skip(std::string name, std::string why, std::optional<image::RejectReason> reason) {
+    listing_.skipped.push_back({std::move(name), std::move(why), reason, folder_bytes_});
   }
 
   Listing& listing_;
   const size_t folder_bytes_;
-  std::set<std::pair<dev_t, ino_t>> visited_;
+  FolderVisits visits_;
 };
+
+// Compares the ending behind the name's last dot, in any case.
+bool EndsWithOneOf(std::string_view name, std::span<const std::string_view> endings) {
+  const size_t dot = name.rfind('.');
+  if (dot == name.npos) return false;
+  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
+  return std::ranges::any_of(endings, [&](std::string_view ending) {
+    return std::ranges::equal(name.substr(dot + 1), ending, same);
+  });
+}
 
 }  // namespace
 
 bool IsNamedLikeAPicture(std::string_view name) {
   static constexpr std::string_view kEndings[] = {"jpg",  "jpeg", "jpe", "jfif", "png", "tif",
                                                   "tiff", "gif",  "bmp", "dib",  "webp"};
-  const size_t dot = name.rfind('.');
-  if (dot == name.npos) return false;
-  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
-  return std::ranges::any_of(kEndings, [&](std::string_view ending) {
-    return std::ranges::equal(name.substr(dot + 1), ending, same);
-  });
+  return EndsWithOneOf(name, kEndings);
+}
+
+NotTaken WhyNotTaken(std::string_view name, std::string_view otherwise) {
+  static constexpr std::string_view kUnread[] = {
+      "avif", "avifs", "heic", "heif", "hif", "jxl", "jp2", "j2k", "jpf", "jpx", "jxr", "wdp", "svg", "svgz",
+      "ico",  "cur",   "icns", "psd",  "tga", "pcx", "ppm", "pgm", "pbm", "pnm", "pfm", "pam", "exr", "hdr",
+      "dds",  "qoi",   "apng", "mng",  "cr2", "cr3", "nef", "arw", "dng", "orf", "raf", "rw2", "eps", "xcf"};
+  static constexpr std::string_view kArchives[] = {"tar", "tgz", "tbz2", "txz", "zip", "7z",
+                                                   "rar", "gz",  "bz2",  "xz",  "zst", "lz4"};
+  if (EndsWithOneOf(name, kUnread)) {
+    return {image::RejectReason::kUnsupported,
+            "by its ending a picture of a format that is not read: convert it to PNG or JPEG"};
+  }
+  if (EndsWithOneOf(name, kArchives)) {
+    return {image::RejectReason::kUnsupported,
+            "an archive: name it as a source of its own (tar, uncompressed), or unpack it"};
+  }
+  return {image::RejectReason::kNotAPicture, std::string(otherwise)};
+}
+
+bool IsHiddenName(std::string_view name) {
+  while (!name.empty()) {
+    const std::string_view part = name.substr(0, name.find('/'));
+    if (part.starts_with('.') && part != "." && part != "..") return true;
+    name.remove_prefix(std::min(part.size() + 1, name.size()));
+  }
+  return false;
+}
+
+bool FolderVisits::Enter(int depth, uint64_t device, uint64_t inode) {
+  const std::pair here(device, inode);
+  if (depth == 0) root_ = here;
+  if (depth == 1) visited_.clear();
+  if (depth == 1) visited_.insert(root_);
+  return visited_.insert(here).second;
 }
 
 Result<Listing> ListInputs(const std::vector<std::string>& arguments) {

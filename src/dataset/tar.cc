@@ -26,7 +26,7 @@ struct Field {
   size_t at, size;
 };
 constexpr Field kName{0, 100}, kMode{100, 8}, kUser{108, 8}, kGroup{116, 8}, kSize{124, 12}, kTime{136, 12},
-    kChecksum{148, 8}, kType{156, 1}, kMagic{257, 8}, kPrefix{345, 155};
+    kChecksum{148, 8}, kType{156, 1}, kLink{157, 100}, kMagic{257, 8}, kPrefix{345, 155};
 
 std::string_view Get(std::string_view block, Field field) { return block.substr(field.at, field.size); }
 
@@ -79,9 +79,9 @@ Result<int64_t> GetNumber(std::string_view block, Field field) {
   return value;
 }
 
-// The facts that headers of type 'x' and 'L' give about the member behind them.
+// The facts that headers of type 'x', 'L' and 'K' give about the member behind them.
 struct Words {
-  std::string name;
+  std::string name, link;
   int64_t size = -1;
 };
 
@@ -101,6 +101,7 @@ Status ReadPax(std::string_view text, Words& words) {
     if (equals == record.npos) return wrong();
     const std::string_view key = record.substr(0, equals), value = record.substr(equals + 1);
     if (key == "path") words.name = value;
+    if (key == "linkpath") words.link = value;
     if (key == "size") {
       const auto [stop, bad] = std::from_chars(value.data(), value.data() + value.size(), words.size);
       if (bad != std::errc() || stop != value.data() + value.size() || words.size < 0 ||
@@ -124,6 +125,12 @@ std::string_view CompressionOf(std::string_view head) {
     return "xz";
   if (head.starts_with("\x28\xb5\x2f\xfd"sv)) return "zstd";
   return "";
+}
+
+TarKind KindOf(char type) {
+  if (type == '1') return TarKind::kHardLink;
+  if (type == '2') return TarKind::kSoftLink;
+  return type == '0' || type == '\0' || type == '7' ? TarKind::kFile : TarKind::kOther;
 }
 
 // Walks over the headers of one archive.
@@ -154,7 +161,7 @@ class Scan {
     }
     if (std::ssize(block) < kTarBlock) return Fail(ErrorCode::kCorrupt, "the archive is cut in a header");
     TarHeader header = TRY(ParseTarHeader(std::as_bytes(std::span(block))));
-    if (header.is_end) return false;
+    if (header.is_end) return HasMoreBehindEnd();
     at_ += kTarBlock;
     if (header.type == 'L' || header.type == 'x' || header.type == 'g' || header.type == 'K') {
       TRY_STATUS(TakeWords(header));
@@ -168,22 +175,43 @@ class Scan {
     }
     if (words_.size >= 0) header.size = words_.size;
     if (!words_.name.empty()) header.name = std::move(words_.name);
+    if (!words_.link.empty()) header.link = std::move(words_.link);
     words_ = {};
     if (header.type == 'S') {
       return Fail(ErrorCode::kUnsupported, "a sparse member: write the archive without --sparse");
     }
     // Links and devices may tell of a size, and nothing follows them (POSIX, "size").
     const bool has_bytes = header.type < '1' || header.type > '6';
-    if (!has_bytes) return true;
+    if (!has_bytes) header.size = 0;
     if (header.size > end_ - at_) {
       return Fail(ErrorCode::kCorrupt,
                   fmt::format("the archive is cut: a member of {} bytes has {}", header.size, end_ - at_));
     }
-    if (header.type == '0' || header.type == '\0' || header.type == '7') {
-      TRY_STATUS(found_({std::move(header.name), at_, header.size}));
+    // Old programs write a folder as a file whose name ends with a slash; GNU's 'D' and 'V' are no files.
+    const bool is_folder =
+        header.type == '5' || header.type == 'D' || header.type == 'V' || header.name.ends_with('/');
+    if (!is_folder) {
+      TRY_STATUS(
+          found_({std::move(header.name), at_, header.size, KindOf(header.type), std::move(header.link)}));
     }
     at_ += (header.size + kTarBlock - 1) / kTarBlock * kTarBlock;
     return true;
+  }
+
+  // Passes over the zeros at the archive's end; true where another archive stands behind them.
+  Result<bool> HasMoreBehindEnd() {
+    while (at_ < end_) {
+      const std::string part = TRY(read_(at_, kMaxWords));
+      if (part.empty()) return false;
+      const size_t used = part.find_first_not_of('\0');
+      at_ += used == part.npos ? std::ssize(part) : static_cast<int64_t>(used) / kTarBlock * kTarBlock;
+      if (used != part.npos) break;
+    }
+    if (at_ >= end_) return false;
+    const std::string block = TRY(read_(at_, kTarBlock));
+    if (std::ssize(block) == kTarBlock && ParseTarHeader(std::as_bytes(std::span(block)))) return true;
+    TRY_STATUS(found_({"", at_, end_ - at_, TarKind::kRest, ""}));
+    return false;
   }
 
   Status TakeWords(const TarHeader& header) {
@@ -194,6 +222,7 @@ class Scan {
     if (std::ssize(text) != header.size) return Fail(ErrorCode::kCorrupt, "the archive is cut in a header");
     at_ += (header.size + kTarBlock - 1) / kTarBlock * kTarBlock;
     if (header.type == 'L') words_.name = text.substr(0, text.find('\0'));
+    if (header.type == 'K') words_.link = text.substr(0, text.find('\0'));
     if (header.type == 'x') return ReadPax(text, words_);
     return {};
   }
@@ -245,6 +274,7 @@ Result<TarHeader> ParseTarHeader(std::span<const std::byte> bytes) {
   header.type = block[kType.at];
   header.size = TRY(GetNumber(block, kSize));
   header.name = GetText(block, kName);
+  header.link = GetText(block, kLink);
   // The prefix is POSIX's; GNU's header, whose magic ends in blanks, keeps other things there.
   if (Get(block, kMagic).starts_with(std::string_view("ustar\0", 6)) && !GetText(block, kPrefix).empty()) {
     header.name = fmt::format("{}/{}", GetText(block, kPrefix), header.name);

@@ -25,20 +25,31 @@ struct TarHeader {
   bool is_end = false;  // an empty block: no more members
   char type = '0';      // '0' a file, '5' a folder, 'x' 'g' 'L' 'K' words about others, ...
   std::string name;     // raw bytes
+  std::string link;     // raw bytes: where a link leads
   int64_t size = 0;     // of what follows
 };
 // kCorrupt for a wrong checksum, and for sizes that are no numbers or over 2^60. REQUIRES: 512 bytes.
 Result<TarHeader> ParseTarHeader(std::span<const std::byte> block);
 
+enum class TarKind {
+  kFile,
+  kHardLink,  // another name of the file whose name `link` is
+  kSoftLink,  // `link` is a path from the folder that the link lies in
+  kOther,     // a device, a pipe, or of a type that is not known
+  kRest       // no member: what stands behind the archive's end, and is no archive either
+};
 struct TarMember {
   std::string name;    // raw bytes
   int64_t offset = 0;  // of its bytes in the archive
   int64_t size = 0;
+  TarKind kind = TarKind::kFile;
+  std::string link;  // raw bytes; of links
 };
-// Calls `found` with each regular file in the archive, in its order, without reading their bytes. An archive
-// that ends without its empty blocks is as good as one with them. kCorrupt names the offset where it is cut
-// or wrong; kUnsupported for compressed archives (with the remedy), sparse members, and names over 64 KiB;
-// kIo; an error of `found` ends it.
+// Calls `found` with each member of the archive that is no folder, in its order, without reading their bytes.
+// An archive that ends without its empty blocks is as good as one with them; one that stands behind another
+// in the file (`cat a.tar b.tar`) is part of it. kCorrupt names the offset where it is cut or wrong;
+// kUnsupported for compressed archives (with the remedy), sparse members, and names over 64 KiB; kIo; an
+// error of `found` ends it.
 Status ScanTar(const std::string& path, const std::function<Status(const TarMember&)>& found);
 
 // The same over memory, for archives that are there whole. `read(offset, size)` gives the bytes, fewer at the

@@ -33,7 +33,8 @@ std::string Typed(const std::string& name, char type, const std::string& content
 
 struct Found {
   Status status;
-  std::vector<std::string> names, contents;
+  std::vector<std::string> names, contents, links;
+  std::vector<TarKind> kinds;
 };
 
 Found Scan(const std::string& archive) {
@@ -44,6 +45,8 @@ Found Scan(const std::string& archive) {
   };
   found.status = ScanTar(read, std::ssize(archive), [&](const TarMember& member) -> Status {
     found.names.push_back(member.name);
+    found.links.push_back(member.link);
+    found.kinds.push_back(member.kind);
     found.contents.push_back(
         archive.substr(static_cast<size_t>(member.offset), static_cast<size_t>(member.size)));
     return {};
@@ -78,10 +81,33 @@ TEST(Tar, NamesMayBeLong) {
   EXPECT_EQ(too_long.status.error().code, ErrorCode::kUnsupported);
 }
 
-TEST(Tar, FoldersAndLinksAreNoFiles) {
-  const Found found = Scan(Typed("folder/", '5', "") + Typed("link", '2', "") + Member("a", "1") + kEnd);
+TEST(Tar, FoldersArePassedOverAndLinksTold) {
+  std::string link = Typed("link", '2', "");
+  const Found found = Scan(Typed("folder/", '5', "") + Typed("old/", '0', "") + Typed("hard", '1', "") +
+                           Typed("pipe", '6', "") + link + Member("a", "1") + kEnd);
   ASSERT_TRUE(found.status);
-  EXPECT_THAT(found.names, ElementsAre("a"));
+  EXPECT_THAT(found.names, ElementsAre("hard", "pipe", "link", "a"));
+  EXPECT_THAT(found.kinds,
+              ElementsAre(TarKind::kHardLink, TarKind::kOther, TarKind::kSoftLink, TarKind::kFile));
+}
+
+TEST(Tar, TheTargetOfALinkMayBeLong) {
+  const std::string target(300, 't');
+  const Found gnu = Scan(Typed("././@LongLink", 'K', target + '\0') + Typed("link", '1', "") + kEnd);
+  EXPECT_THAT(gnu.links, ElementsAre(target));
+  const Found posix = Scan(Typed("x", 'x', "314 linkpath=" + target + "\n") + Typed("link", '2', "") + kEnd);
+  EXPECT_THAT(posix.links, ElementsAre(target));
+}
+
+TEST(Tar, AnArchiveBehindAnotherIsReadAndOtherThingsAreTold) {
+  const Found both = Scan(Member("a", "1") + kEnd + std::string(9 * 512, '\0') + Member("b", "2") + kEnd);
+  ASSERT_TRUE(both.status) << both.status.error().message;
+  EXPECT_THAT(both.names, ElementsAre("a", "b"));
+  const Found rest = Scan(Member("a", "1") + kEnd + "some words");
+  ASSERT_TRUE(rest.status) << rest.status.error().message;
+  EXPECT_THAT(rest.names, ElementsAre("a", ""));
+  EXPECT_THAT(rest.contents, ElementsAre("1", "some words"));
+  EXPECT_THAT(rest.kinds, ElementsAre(TarKind::kFile, TarKind::kRest));
 }
 
 TEST(Tar, AnArchiveWithoutItsEndIsGoodAndACutOneIsNot) {

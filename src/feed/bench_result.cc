@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/count.h"
 #include "results/thresholds.h"
@@ -11,10 +12,18 @@ namespace weir::feed {
 
 Mixing MixingOf(const Feed& feed) {
   std::vector<int32_t> labels;
-  if (!feed.source().classes().empty()) {
-    for (int64_t i = 0; i < feed.source().size(); ++i) labels.push_back(feed.source().Label(i));
-  }
+  for (int64_t i = 0; i < feed.source().size(); ++i) labels.push_back(feed.source().Label(i));
+  if (std::ranges::all_of(labels, [](int32_t label) { return label < 0; })) labels.clear();
   return MeasureMixing(feed.sampler().MakeEpoch(feed.options().seed, 0), feed.options().slice.batch, labels);
+}
+
+// The names of classes, or where they are numbers without names, how many there are.
+static int64_t ClassesOf(const Source& source) {
+  if (!source.classes().empty()) return std::ssize(source.classes());
+  std::set<int32_t> labels;
+  for (int64_t i = 0; i < source.size(); ++i) labels.insert(source.Label(i));
+  labels.erase(-1);
+  return std::ssize(labels);
 }
 
 results::FeedResult MakeResult(const Feed& feed, const BenchFigures& figures, const Mixing& mixing,
@@ -24,7 +33,7 @@ results::FeedResult MakeResult(const Feed& feed, const BenchFigures& figures, co
   results::FeedResult r;
   r.hash = feed.source().hash();
   r.images = feed.source().size();
-  r.classes = std::ssize(feed.source().classes());
+  r.classes = ClassesOf(feed.source());
   r.batch = options.slice.batch;
   r.rank = options.slice.rank;
   r.world = options.slice.world;

@@ -24,7 +24,11 @@ FeedEngine::FeedEngine(std::shared_ptr<const Source> source, FeedOptions options
       sampler_(std::move(sampler)),
       row_bytes_(source_->records() ? source_->records()->bytes : options_.augment.sample_bytes()),
       clock_(clock),
-      from_{source_, options_.masks, std::move(cache), options_.cache.decoded,
+      from_{source_,
+            options_.masks,
+            std::move(cache),
+            options_.cache.decoded,
+            options_.decode.tolerate_damage,
             !options_.cache.folder.empty()},
       masks_begin_(options_.masks ? (static_cast<size_t>(options_.slice.batch) * row_bytes_ + 63) / 64 * 64
                                   : static_cast<size_t>(options_.slice.batch) * row_bytes_),
@@ -36,6 +40,7 @@ FeedEngine::FeedEngine(std::shared_ptr<const Source> source, FeedOptions options
   own_.set = source_->hash();
   std::string recipe =
       fmt::format("{} {} bad {}", sampler_.Canonical(), Canonical(options_.augment), ToString(options_.bad));
+  if (options_.decode.tolerate_damage) recipe += " tolerate damage";
   if (options_.masks) recipe += " masks " + options_.masks->hash();
   own_.recipe = fmt::format("{:016x}", XXH3_64bits(recipe.data(), recipe.size()));
   own_.seed = options_.seed;

@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little, "an index is kept as i
 namespace {
 
 constexpr size_t kHeaderBytes = 128, kHashDigits = 32;
-constexpr char kMagic[] = "WEIRFIX1";
+constexpr char kMagic[] = "WEIRFIX2";
 
 struct Header {
   char magic[8];
@@ -38,6 +38,12 @@ std::span<const std::byte> BytesOfText(std::string_view text) { return std::as_b
 void FileIndex::Builder::Add(std::string_view name, int32_t label, uint64_t bytes, uint64_t hash) {
   entries_.push_back({names_.size(), static_cast<uint32_t>(name.size()), label, bytes, hash});
   names_ += name;
+}
+
+void FileIndex::Builder::Relabel(std::span<const int> labels) {
+  for (Entry& entry : entries_) {
+    if (entry.label >= 0) entry.label = labels[static_cast<size_t>(entry.label)];
+  }
 }
 
 std::shared_ptr<const FileIndex> FileIndex::Builder::Finish(std::vector<std::string> classes,

@@ -15,7 +15,7 @@ namespace weir::feed {
 
 // A list of files in a fixed order. Immutable and thread-safe.
 //
-// As a file, little-endian: "WEIRFIX1"; u32 128 (bytes of this header), u32 32 (bytes of an entry); u64
+// As a file, little-endian: "WEIRFIX2"; u32 128 (bytes of this header), u32 32 (bytes of an entry); u64
 // samples, u64 bytes of the names, u64 bytes of the classes; 32 hex digits of the set's hash; 32 of the hash
 // of what follows the header; zeros to 128. Then the entries, the names without separators, and the classes,
 // each with a line feed.
@@ -36,6 +36,8 @@ class FileIndex {
     // `name` is a path in the set's folder, raw bytes.
     void Add(std::string_view name, int32_t label, uint64_t bytes, uint64_t hash);
     int64_t size() const { return static_cast<int64_t>(entries_.size()); }
+    // Gives each file that has the label k the label labels[k]. REQUIRES: there is one.
+    void Relabel(std::span<const int> labels);
     // `set_hash`: 32 hex digits; empty: the hash of the names and labels.
     std::shared_ptr<const FileIndex> Finish(std::vector<std::string> classes, std::string set_hash) &&;
 

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "dataset/file_at.h"
 #include "dataset/hash.h"
+#include "dataset/labels.h"
 #include "dataset/set_text.h"
 #include "dataset/source.h"
 #include "feed/uring_reads.h"
@@ -119,39 +120,58 @@ Result<FolderNames> ListFolder(const std::string& folder) {
   return names;
 }
 
-// Adds the pictures below `root`/`inner`, deepest folders after the files beside them.
-Status AddPictures(const std::string& root, const std::string& inner, int32_t label, int depth,
-                   FileIndex::Builder& builder) {
-  constexpr int kDeepest = 40;  // links may go in circles
-  if (depth > kDeepest)
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("{}/{}: folders are nested too deep", root, inner));
-  const FolderNames names = TRY(ListFolder(root + "/" + inner));
-  const std::string front = inner.empty() ? "" : inner + "/";
-  for (const std::string& name : names.files) {
-    if (dataset::IsNamedLikeAPicture(name)) builder.Add(front + name, label, 0, 0);
-  }
-  for (const std::string& name : names.folders)
-    TRY_STATUS(AddPictures(root, front + name, label, depth + 1, builder));
-  return {};
-}
+// Walks over the pictures of a tree: in each folder its files, then its folders, each in byte order.
+class PictureWalk {
+ public:
+  explicit PictureWalk(std::string root) : root_(std::move(root)) {}
 
-Result<std::shared_ptr<const FileIndex>> ScanFolder(const std::string& folder) {
-  const FolderNames names = TRY(ListFolder(folder));
-  FileIndex::Builder builder;
-  std::vector<std::string> classes;
-  if (names.folders.empty()) {
-    TRY_STATUS(AddPictures(folder, "", -1, 0, builder));
-  } else {
-    for (const std::string& name : names.folders) {
-      if (name.find('\n') != name.npos)
-        return Fail(ErrorCode::kInvalidArgument,
-                    fmt::format("{}: a class with a line feed in its name", folder));
-      TRY_STATUS(AddPictures(folder, name, static_cast<int32_t>(classes.size()), 0, builder));
-      classes.push_back(name);
+  // Adds the pictures below the root's folder `inner` to `builder`; "": of the root itself.
+  Status Add(const std::string& inner, int32_t label, bool deep, FileIndex::Builder& builder) {
+    const int depth = inner.empty() ? 0 : 1 + static_cast<int>(std::ranges::count(inner, '/'));
+    constexpr int kDeepest = 1000;  // each needs a call within a call
+    if (depth > kDeepest)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("{}/{}: folders are nested too deep", root_, inner));
+    const std::string folder = inner.empty() ? root_ : root_ + "/" + inner;
+    struct stat facts{};
+    if (::stat(folder.c_str(), &facts) != 0) return FailErrno(folder, errno);
+    if (!visits_.Enter(depth, facts.st_dev, facts.st_ino)) return {};
+    FolderNames names = TRY(ListFolder(folder));
+    const std::string front = inner.empty() ? "" : inner + "/";
+    for (const std::string& name : names.files) {
+      if (dataset::IsNamedLikeAPicture(name)) builder.Add(front + name, label, 0, 0);
     }
+    for (const std::string& name : names.folders) {
+      if (deep) TRY_STATUS(Add(front + name, label, true, builder));
+    }
+    if (depth == 0) folders_ = std::move(names.folders);
+    return {};
   }
+
+  const std::vector<std::string>& folders() const { return folders_; }  // of the root
+
+ private:
+  const std::string root_;
+  dataset::FolderVisits visits_;
+  std::vector<std::string> folders_;
+};
+
+// A folder that holds no picture is no class, and what lies beside the classes' folders is left out.
+Result<std::shared_ptr<const FileIndex>> ScanFolder(const std::string& folder) {
+  PictureWalk walk(folder);
+  FileIndex::Builder beside, builder;
+  TRY_STATUS(walk.Add("", -1, false, beside));
+  std::vector<std::string_view> texts;
+  for (const std::string& name : walk.folders()) {
+    const int64_t before = builder.size();
+    TRY_STATUS(walk.Add(name, static_cast<int32_t>(texts.size()), true, builder));
+    if (builder.size() > before) texts.push_back(name);
+  }
+  dataset::NumberedLabels numbered = TRY_CONTEXT(dataset::NumberLabels(texts), folder);
+  if (texts.empty()) builder = std::move(beside);
   if (builder.size() == 0) return NoPictures(folder);
-  return std::move(builder).Finish(std::move(classes), "");
+  builder.Relabel(numbered.labels);
+  return std::move(builder).Finish(std::move(numbered.classes), "");
 }
 
 // Takes the list of files from options.index, or makes it and keeps it there.
@@ -182,6 +202,13 @@ std::string_view Stem(std::string_view path) {
 }
 
 }  // namespace
+
+bool HasLabels(const FileIndex& index) {
+  for (int64_t i = 0; i < index.size(); ++i) {
+    if (index.entry(i).label >= 0) return true;
+  }
+  return false;
+}
 
 Result<std::shared_ptr<const FileIndex>> ReadManifest(std::string_view text, const dataset::SetFacts& facts) {
   if (dataset::HashOf(std::as_bytes(std::span(text))) != facts.manifest_hash)
@@ -243,13 +270,15 @@ Result<std::shared_ptr<const Source>> OpenFileSet(const std::string& folder, con
     return TRY_CONTEXT(ReadManifest(text.text(), facts), path);
   };
   auto index = TRY(KeptIndex(options, facts.manifest_hash, make));
+  TRY_STATUS(CheckLabelRule(facts, HasLabels(*index), folder));
   return std::make_shared<FileSource>(folder, std::move(index), options.verify);
 }
 
 Result<std::shared_ptr<const Source>> OpenFolderOfMasks(const std::string& folder, const FileIndex& pictures,
                                                         const SourceOptions& options) {
+  PictureWalk walk(folder);
   FileIndex::Builder builder;
-  TRY_STATUS(AddPictures(folder, "", -1, 0, builder));
+  TRY_STATUS(walk.Add("", -1, true, builder));
   if (builder.size() == 0) return NoPictures(folder);
   const auto all = std::move(builder).Finish({}, "");
   return std::make_shared<FileSource>(folder, TRY(MatchMasks(pictures, *all, folder)), options.verify);

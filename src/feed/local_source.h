@@ -32,6 +32,8 @@ Result<std::shared_ptr<const FileIndex>> MatchMasks(const FileIndex& pictures, c
 // Returns the files that a manifest of the format "files" lists. kCorrupt if it is not the one of `facts`.
 Result<std::shared_ptr<const FileIndex>> ReadManifest(std::string_view text, const dataset::SetFacts& facts);
 
+bool HasLabels(const FileIndex& index);
+
 // The error of a place that holds no picture.
 std::unexpected<Error> NoPictures(const std::string& where);
 

@@ -10,12 +10,13 @@ namespace weir::feed {
 namespace {
 
 // Tells apart what is kept of the same bytes: encoded, or decoded by this geometry.
-uint64_t Salt(bool decoded, const AugmentOptions& augment) {
+uint64_t Salt(bool decoded, const SampleSources& from, const AugmentOptions& augment) {
   if (!decoded) return 1;
   std::string text =
       fmt::format("decoded 1 {} {}", ToString(augment.crop), static_cast<int>(augment.orientation));
   if (augment.crop == CropRule::kCentre)
     text += fmt::format(" {} {}x{}", augment.short_side, augment.width, augment.height);
+  if (from.tolerates_damage) text += " damage";
   return XXH3_64bits(text.data(), text.size());
 }
 
@@ -37,7 +38,7 @@ bool KeepsDecoded(const SampleSources& from, const Source& source, const Augment
 uint64_t CacheKeyOf(const SampleSources& from, const Source& source, int64_t sample,
                     const AugmentOptions& augment) {
   if (from.cache == nullptr) return 0;
-  uint64_t salt = Salt(KeepsDecoded(from, source, augment), augment);
+  uint64_t salt = Salt(KeepsDecoded(from, source, augment), from, augment);
   uint64_t version = source.Version(sample);
   if (version == 0) {
     if (from.cache_outlives) return 0;
@@ -105,7 +106,7 @@ image::Accepted<void> SampleMaker::MakePicture(int64_t sample, const DrawKey& ke
   if (keeps && cache_key == 0) {
     // The contents tell the key. What is kept encoded would be the bytes that are here already.
     const bool decoded = KeepsDecoded(from_, source, augment_);
-    cache_key = decoded ? Salted(XXH3_64bits(bytes.data(), bytes.size()), Salt(true, augment_)) : 0;
+    cache_key = decoded ? Salted(XXH3_64bits(bytes.data(), bytes.size()), Salt(true, from_, augment_)) : 0;
     if (decoded) {
       if (const auto kept = from_.cache->Find(cache_key, kept_)) return make_kept(*kept);
     }

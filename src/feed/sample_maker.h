@@ -21,7 +21,8 @@ struct SampleSources {
   std::shared_ptr<const Source> masks;  // null: none
   std::shared_ptr<SampleCache> cache;   // null: none
   bool keep_decoded = false;
-  bool cache_outlives = false;  // this feed, so that a sample's number does not tell its contents
+  bool tolerates_damage = false;  // so that what is kept decoded may be part of a picture
+  bool cache_outlives = false;    // this feed, so that a sample's number does not tell its contents
 };
 
 // Returns the key under which a sample is kept before it is read; 0: its contents are not known then.

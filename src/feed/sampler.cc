@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -90,26 +91,22 @@ Result<Sampler> Sampler::Make(SamplerOptions options, int64_t count, const std::
   }
   if (kept.sampling == Sampling::kBalanced) {
     if (std::ssize(labels) != count) return Refuse("balanced sampling needs a set with labels");
-    int32_t classes = 0;
-    for (uint64_t i = 0; i < state->samples; ++i)
-      classes = std::max(classes, labels[static_cast<size_t>(InSet(kept, i))] + 1);
-    std::vector<uint64_t> counts(static_cast<size_t>(classes));
+    std::map<int32_t, uint64_t> counts;  // labels may be any numbers, with gaps between them
     for (uint64_t i = 0; i < state->samples; ++i) {
       const int32_t label = labels[static_cast<size_t>(InSet(kept, i))];
-      if (label >= 0) ++counts[static_cast<size_t>(label)];
+      if (label >= 0) ++counts[label];
     }
-    // Classes without a sample are left out.
-    std::vector<uint64_t> next(counts.size());
+    if (counts.empty()) return Refuse("balanced sampling needs samples with labels");
     state->class_begins.push_back(0);
-    for (size_t c = 0; c < counts.size(); ++c) {
-      next[c] = state->class_begins.back();
-      if (counts[c] > 0) state->class_begins.push_back(next[c] + counts[c]);
+    for (auto& [label, next] : counts) {  // from here on: where the class's next sample goes
+      const uint64_t begin = state->class_begins.back();
+      state->class_begins.push_back(begin + next);
+      next = begin;
     }
-    if (state->class_begins.back() == 0) return Refuse("balanced sampling needs samples with labels");
     state->by_class.resize(state->class_begins.back());
     for (uint64_t i = 0; i < state->samples; ++i) {
       const int32_t label = labels[static_cast<size_t>(InSet(kept, i))];
-      if (label >= 0) state->by_class[next[static_cast<size_t>(label)]++] = static_cast<uint32_t>(i);
+      if (label >= 0) state->by_class[counts.at(label)++] = static_cast<uint32_t>(i);
     }
     const uint64_t used = state->class_begins.size() - 1;
     state->positions = std::max<uint64_t>(1, state->samples / used) * used;

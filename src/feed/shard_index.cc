@@ -30,6 +30,7 @@ Result<ShardIndex> ReadShardIndex(std::span<const std::byte> bytes, const datase
   index.records = {reinterpret_cast<const ShardRecord*>(bytes.data() + dataset::kIndexBegin),
                    static_cast<size_t>(facts.images)};
   std::vector<uint64_t>& ends = index.ends;
+  bool labelled = false;
   for (size_t i = 0; i < index.records.size(); ++i) {
     const ShardRecord& r = index.records[i];
     const auto wrong = [&](const char* why) { return corrupt(fmt::format("record {}: {}", i, why)); };
@@ -42,8 +43,10 @@ Result<ShardIndex> ReadShardIndex(std::span<const std::byte> bytes, const datase
       return wrong("its label is none of the set's classes");
     if (facts.format == dataset::SetFormat::kRaw && static_cast<int64_t>(r.bytes) != facts.record_bytes())
       return wrong("its size is not that of the set's records");
+    labelled = labelled || r.label >= 0;
     ends[r.shard] = std::max(ends[r.shard], r.offset + r.bytes);
   }
+  TRY_STATUS(CheckLabelRule(facts, labelled, path.substr(0, path.rfind('/'))));
   return index;
 }
 

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "dataset/labels.h"
 #include "dataset/set_text.h"
 #include "dataset/shard_format.h"
 #include "dataset/source.h"
@@ -244,6 +246,7 @@ Result<std::shared_ptr<const Source>> OpenStoredSet(StoreFolder folder, const st
   if (facts.format == dataset::SetFormat::kFiles) {
     const Bytes text = TRY(folder.ReadFile("manifest.jsonl", kMostListBytes));
     auto index = TRY_CONTEXT(ReadManifest(text.text(), facts), url + "/manifest.jsonl");
+    TRY_STATUS(CheckLabelRule(facts, HasLabels(*index), url));
     return std::make_shared<ObjectFiles>(std::move(folder), std::move(index), true, options.verify);
   }
   Bytes index = TRY(folder.ReadFile("index.bin", kMostListBytes));
@@ -272,7 +275,7 @@ Result<std::shared_ptr<const FileIndex>> ListPictures(const StoreFolder& folder,
                                                       bool by_classes) {
   const std::vector<object::ListedObject> objects = TRY(folder.objects->List(folder.prefix));
   if (objects.empty()) return Fail(ErrorCode::kNotFound, fmt::format("{}: no object is there", url));
-  auto index = IndexOfObjects(objects, folder.prefix, by_classes);
+  auto index = TRY_CONTEXT(IndexOfObjects(objects, folder.prefix, by_classes), url);
   if (index->size() == 0) return NoPictures(url);
   return index;
 }
@@ -283,35 +286,37 @@ std::string WithoutSlash(const std::string& url) {
 
 }  // namespace
 
-std::shared_ptr<const FileIndex> IndexOfObjects(std::span<const object::ListedObject> objects,
-                                                std::string_view prefix, bool by_classes) {
+Result<std::shared_ptr<const FileIndex>> IndexOfObjects(std::span<const object::ListedObject> objects,
+                                                        std::string_view prefix, bool by_classes) {
   struct Found {
     std::string_view name;
     const object::ListedObject* object;
   };
   std::vector<Found> found;
-  bool has_folders = false;
+  std::map<std::string_view, int32_t> labels;  // by folder
   for (const object::ListedObject& object : objects) {
     const std::string_view name = std::string_view(object.key).substr(prefix.size());
-    if (name.empty() || name.ends_with('/') || name.starts_with('.') || name.contains("/.")) continue;
-    has_folders = has_folders || name.contains('/');
-    if (dataset::IsNamedLikeAPicture(name)) found.push_back({name, &object});
+    if (dataset::IsHiddenName(name) || !dataset::IsNamedLikeAPicture(name)) continue;
+    found.push_back({name, &object});
+    const auto folder = dataset::ClassFolderOf(name);
+    if (by_classes && folder) labels.emplace(*folder, 0);
   }
   std::ranges::sort(found, [](const Found& a, const Found& b) { return ComesBefore(a.name, b.name); });
+  std::vector<std::string_view> texts;
+  for (const auto& [folder, label] : labels) texts.push_back(folder);
+  dataset::NumberedLabels numbered = TRY(dataset::NumberLabels(texts));
+  for (auto next = numbered.labels.begin(); auto& [folder, label] : labels) label = *next++;
   FileIndex::Builder builder;
-  std::vector<std::string> classes;
   for (const Found& one : found) {
     int32_t label = -1;
-    if (by_classes && has_folders) {
-      const size_t slash = one.name.find('/');
-      if (slash == one.name.npos) continue;  // beside the classes' folders
-      const std::string_view name = one.name.substr(0, slash);
-      if (classes.empty() || classes.back() != name) classes.emplace_back(name);
-      label = static_cast<int32_t>(classes.size()) - 1;
+    if (!labels.empty()) {
+      const auto folder = dataset::ClassFolderOf(one.name);
+      if (!folder) continue;  // beside the classes' folders
+      label = labels.at(*folder);
     }
     builder.Add(one.name, label, static_cast<uint64_t>(one.object->size), HashOfETag(one.object->etag));
   }
-  return std::move(builder).Finish(std::move(classes), "");
+  return std::move(builder).Finish(std::move(numbered.classes), "");
 }
 
 Result<std::shared_ptr<const Source>> OpenStore(const std::string& url, const SourceOptions& options) {

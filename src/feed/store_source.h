@@ -20,8 +20,9 @@ Result<std::shared_ptr<const Source>> OpenStoreOfMasks(const std::string& url, c
                                                        const SourceOptions& options);
 
 // Returns the pictures below `prefix` as a folder of this machine would have them: by classes if any lies in
-// a folder, in the same order; hidden ones and others left out. An entry's hash is of the ETag. Pure.
-std::shared_ptr<const FileIndex> IndexOfObjects(std::span<const object::ListedObject> objects,
-                                                std::string_view prefix, bool by_classes);
+// a folder, in the same order; hidden ones and others left out. An entry's hash is of the ETag. Pure. Errors
+// as dataset::NumberLabels.
+Result<std::shared_ptr<const FileIndex>> IndexOfObjects(std::span<const object::ListedObject> objects,
+                                                        std::string_view prefix, bool by_classes);
 
 }  // namespace weir::feed

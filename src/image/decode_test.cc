@@ -80,6 +80,16 @@ TEST(Limits, NothingAndTextAreNoPictures) {
   EXPECT_EQ(ReasonFor("<!DOCTYPE html><title>404</title>"), RejectReason::kNotAPicture);
 }
 
+TEST(Xmp, TellsTheOrientation) {
+  EXPECT_EQ(FindXmpOrientation(R"(<rdf:Description tiff:Orientation="6"/>)"), 6);
+  EXPECT_EQ(FindXmpOrientation("<tiff:Orientation>3</tiff:Orientation>"), 3);
+  EXPECT_EQ(FindXmpOrientation("tiff:Orientation='8'"), 8);
+  EXPECT_EQ(FindXmpOrientation("tiff:Orientation=\"9\""), 1);
+  for (const char* none :
+       {"", "tiff:Orientation", "tiff:Orientation=", "tiff:Orientation=\"", "tiff:Orientation>x"})
+    EXPECT_EQ(FindXmpOrientation(none), std::nullopt) << none;
+}
+
 TEST(Exif, GarbageIsUpright) {
   const std::string good = testing::ExifBlock(6, testing::ByteOrder::kBig);
   const auto orientation = [](std::string_view block) {

@@ -1,14 +1,22 @@
-// The one thing wanted of EXIF: which way up the picture is.
+// The one thing wanted of EXIF and XMP: which way up the picture is.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 
 namespace weir::image {
 
-// `tiff` is an EXIF block from its byte order mark ("II*" or "MM*") on. 1 where there is no orientation, it
-// is not one of 1 to 8, or the block is garbage.
-int ExifOrientation(std::span<const uint8_t> tiff);
+// `exif` is an EXIF block from its byte order mark ("II*" or "MM*") on, or with the prefix that JPEG has
+// before it. 1 where the orientation is not one of 1 to 8; nullopt where there is none, or the block is
+// garbage.
+std::optional<int> FindExifOrientation(std::span<const uint8_t> exif);
+// The same, and 1 where there is none.
+int ExifOrientation(std::span<const uint8_t> exif);
+
+// The orientation that an XMP packet tells of; as FindExifOrientation. It counts where EXIF has none.
+std::optional<int> FindXmpOrientation(std::string_view xmp);
 
 // How a stored picture lies: upright pixel (x, y) is the stored (x, y), or (y, x) where transposed, counted
 // from the other end where mirrored.

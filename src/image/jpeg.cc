@@ -1,6 +1,7 @@
 // JPEG pixels by libjpeg-turbo. Only the window's rows and columns go through the inverse transform, but
 // every coefficient is read: damage below the window is found as well.
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "image/formats.h"
@@ -93,6 +94,16 @@ bool IsCoarse(const jpeg_decompress_struct& cinfo) {
     if (std::any_of(bits, bits + DCTSIZE2, [](int left) { return left != 0; })) return true;
   }
   return false;
+}
+
+// A file that ends between two scans lacks some, though each that is there is whole. Arithmetic codes do not
+// tell where they end.
+bool LacksScans(const jpeg_decompress_struct& cinfo) {
+  if (cinfo.arith_code != FALSE) return true;
+  if (cinfo.progressive_mode != FALSE) return IsCoarse(cinfo);
+  const std::span<const jpeg_component_info> components(cinfo.comp_info,
+                                                        static_cast<size_t>(cinfo.num_components));
+  return std::ranges::any_of(components, [](const auto& one) { return one.quant_table == nullptr; });
 }
 
 size_t LineBytes(const jpeg_decompress_struct& cinfo) {
@@ -201,6 +212,10 @@ void Run(void* argument) {
   }
   ReadWindow(work, first_column);
   ReadToEnd(work);
+  if (work.errors.strict && work.errors.no_end && LacksScans(cinfo)) {
+    FailJpeg(reinterpret_cast<j_common_ptr>(&cinfo), RejectReason::kDamaged,
+             "Premature end of JPEG file: scans are missing");
+  }
 }
 
 // The decoder is made anew for each picture (a few microseconds): a kept one also keeps the tables of the

@@ -341,9 +341,28 @@ void JpegHuffman::Load(jpeg_decompress_struct& cinfo) {
   if (whole_) std::memset(copied.to, 0, kMostPerMcu + 16);
 }
 
+// Whether what is left stands between the scan and the picture's end, and is no part of a damaged scan: the
+// bits that fill the scan's last byte are ones, as every writer has them.
+bool JpegHuffman::IsStrayAtEnd(const jpeg_decompress_struct& cinfo) const {
+  const uint8_t* marker = cinfo.src->next_input_byte;
+  const uint8_t* file_end = marker + cinfo.src->bytes_in_buffer;
+  while (marker < file_end && *marker == 0xff) ++marker;
+  if (marker < file_end && *marker != JPEG_EOI) return false;
+  Bits bits = bits_;
+  bits.Refill();
+  const auto fill = static_cast<int>(BitsLeft() % 8);
+  if (fill > 0 && bits.Look(fill) != (1u << fill) - 1) return false;
+  bits.Skip(fill);
+  // What is loaded begins in whole bytes now.
+  const uint8_t* first = bits.next - bits.count / 8;
+  return IsStray(first, static_cast<size_t>(end_ - first));
+}
+
 // Nothing but the bits that fill the last byte may be left.
 void JpegHuffman::EndSegment(jpeg_decompress_struct& cinfo) {
   if (whole_ && BitsLeft() < 8) return;
+  if (!whole_ && mcus_left_ == 0) Load(cinfo);
+  if (whole_ && mcus_left_ == 0 && IsStrayAtEnd(cinfo)) return;
   FailJpeg(reinterpret_cast<j_common_ptr>(&cinfo), RejectReason::kDamaged,
            "bytes are left after the last block");
 }

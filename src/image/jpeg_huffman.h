@@ -9,9 +9,9 @@
 namespace weir::image {
 
 // Gives the coefficients that libjpeg-turbo's decoder gives. For undamaged data only: where libjpeg would
-// warn (a code that is none, bits that are not there, bytes that no block has used), the work ends as
-// kDamaged. Large: to be kept from picture to picture, with the tables it has made, which many have in
-// common. One thread at a time.
+// warn (a code that is none, bits that are not there, bytes that no block has used, but for IsStray), the
+// work ends as kDamaged. Large: to be kept from picture to picture, with the tables it has made, which many
+// have in common. One thread at a time.
 //
 // What makes it faster: stuffed bytes are taken out beforehand, so that bits are loaded eight bytes at a time
 // without a look at each (Giesen, "Reading bits in far too many ways", variant 4); and one look into a table
@@ -126,6 +126,7 @@ class JpegHuffman {
   void BeginSegment(jpeg_decompress_struct& cinfo);
   void Load(jpeg_decompress_struct& cinfo);
   void EndSegment(jpeg_decompress_struct& cinfo);
+  bool IsStrayAtEnd(const jpeg_decompress_struct& cinfo) const;
   int64_t BitsLeft() const { return 8 * (end_ - bits_.next) + bits_.count; }
 
   DcTable dc_[NUM_HUFF_TBLS];

@@ -1,6 +1,9 @@
 // A JPEG's header, read by walking its segments: no decoder is set up and no memory is asked for.
 #include <fmt/format.h>
 
+#include <optional>
+#include <utility>
+
 #include "image/exif.h"
 #include "image/formats.h"
 
@@ -39,18 +42,25 @@ Accepted<PictureInfo> ReadFrame(uint8_t marker, std::span<const uint8_t> segment
   return MakeInfo(PictureFormat::kJpeg, BigEndian16(&segment[3]), BigEndian16(&segment[1]), 1);
 }
 
-int OrientationIn(std::span<const uint8_t> app1) {
-  constexpr std::string_view kExif("Exif\0\0", 6);
-  if (app1.size() < kExif.size() || std::memcmp(app1.data(), kExif.data(), kExif.size()) != 0) return 0;
-  return ExifOrientation(app1.subspan(kExif.size()));
-}
+// What the APP1 segments tell of the orientation.
+struct JpegOrientations {
+  bool has_exif = false;  // the first block counts
+  std::optional<int> exif, xmp;
+
+  void Take(std::span<const uint8_t> app1) {
+    constexpr std::string_view kExif("Exif\0\0", 6), kXmp("http://ns.adobe.com/xap/1.0/\0", 29);
+    const std::string_view text(reinterpret_cast<const char*>(app1.data()), app1.size());
+    if (text.starts_with(kExif) && !std::exchange(has_exif, true)) exif = FindExifOrientation(app1);
+    if (text.starts_with(kXmp) && !xmp) xmp = FindXmpOrientation(text.substr(kXmp.size()));
+  }
+};
 
 }  // namespace
 
 Accepted<PictureInfo> ReadJpegInfo(std::span<const std::byte> encoded) {
   const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(encoded.data()), encoded.size());
   PictureInfo info;
-  int orientation = 0;  // 0: no EXIF yet; the first block counts
+  JpegOrientations orientations;
   size_t at = 2;
   while (true) {
     // As libjpeg does: stray bytes before a marker are passed over here, and warned of when the picture is
@@ -68,11 +78,11 @@ Accepted<PictureInfo> ReadJpegInfo(std::span<const std::byte> encoded) {
     if (length < 2 || length > bytes.size() - at) return Damaged("JPEG ends inside its header");
     const auto segment = bytes.subspan(at + 2, length - 2);
     if (IsFrameHeader(marker)) info = TRY(ReadFrame(marker, segment));
-    if (marker == kApp1 && orientation == 0) orientation = OrientationIn(segment);
+    if (marker == kApp1) orientations.Take(segment);
     at += length;
   }
   if (info.width == 0) return Damaged("JPEG has a scan before any frame header");
-  info.orientation = orientation == 0 ? 1 : orientation;
+  info.orientation = orientations.exif.value_or(orientations.xmp.value_or(1));
   return info;
 }
 

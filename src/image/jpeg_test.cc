@@ -218,7 +218,9 @@ TEST(Jpeg, ACutAnywhereIsFound) {
     shape.coarse = coding.coarse;
     const std::string jpeg = WriteJpeg(testing::MakePhoto(64, 48, 3, 1), shape);
     Decoder decoder;
-    for (size_t size = 0; size < jpeg.size(); ++size) {
+    // The end marker's own two bytes are outside of the scans. Arithmetic codes do not tell where they end.
+    const size_t needed = jpeg.size() - (coding.arithmetic || coding.coarse ? 0 : 2);
+    for (size_t size = 0; size < needed; ++size) {
       // The window ends far above the bottom, where a decoder might stop reading.
       EXPECT_FALSE(DecodeWindow(decoder, std::string_view(jpeg).substr(0, size), {20, 0, 9, 9}))
           << coding.name << " cut to " << size;
@@ -259,6 +261,45 @@ TEST(Jpeg, DamageThatIsToleratedGivesTheRowsBeforeIt) {
   const auto part = DecodeWindow(decoder, half, top, {.tolerate_damage = true});
   ASSERT_TRUE(part);
   EXPECT_TRUE(IsPartOf(*part, top, PlainDecode(good)));
+}
+
+TEST(Jpeg, WhatLiesOutsideOfTheScansIsNoDamage) {
+  for (const Coding& coding : kCodings) {
+    if (coding.arithmetic || coding.coarse) continue;
+    const std::string good =
+        WriteJpeg(testing::MakePhoto(64, 48, 3, 1), {.progressive = coding.progressive,
+                                                     .separate_scans = coding.separate_scans,
+                                                     .restart_rows = coding.restart_rows});
+    const std::string scans = good.substr(0, good.size() - 2), end = good.substr(good.size() - 2);
+    std::string before_tables = good;
+    before_tables.insert(good.find("\xff\xdb"), "\x12\x34");
+    const Pixels wanted = PlainDecode(good);
+    for (const std::string& odd :
+         {scans, scans + "\xff", scans + '\x7f', scans + '\x7f' + end, scans + '\0' + end,
+          scans + "\x12\x34\x56\x78" + end, scans + std::string(64, '\0') + end,
+          scans + std::string(3000, '\0') + end, scans + "\xff\xff\xff" + end, scans + "\x7f\xff\xff" + end,
+          good + end, good + good, good + std::string(99, '\x5a'), before_tables}) {
+      const auto decoded = DecodeWhole(odd);
+      ASSERT_TRUE(decoded) << coding.name << ", " << odd.size() - good.size() << ": "
+                           << decoded.error().detail;
+      EXPECT_TRUE(decoded->data == wanted.data) << coding.name;
+    }
+  }
+}
+
+// A damaged scan often ends early, and leaves what was its rest.
+TEST(Jpeg, TheRestOfADamagedScanIsDamage) {
+  std::mt19937 random(3);
+  int found = 0;
+  constexpr int kRounds = 200;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::string good = WriteJpeg(testing::MakePhoto(64, 48, 3, 1), {.restart_rows = round % 2});
+    std::string odd = good.substr(0, good.size() - 2);
+    for (int i = Between(random, 5, 40); i > 0; --i) odd += static_cast<char>(Between(random, 0, 254));
+    odd += good.substr(good.size() - 2);
+    found += DecodeWhole(odd) ? 0 : 1;
+  }
+  EXPECT_EQ(found, kRounds);
 }
 
 TEST(Jpeg, BytesAfterTheEndMarkerAreNoDamage) {

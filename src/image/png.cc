@@ -1,9 +1,14 @@
 // PNG pixels by libpng, row by row: a picture is never held whole beside the window, interlaced or not.
 #include <png.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "image/exif.h"
 #include "image/formats.h"
@@ -134,6 +139,72 @@ bool Guarded(png_structp png, png_infop info, Work& work) {
   return true;
 }
 
+// The text of a chunk that may be compressed; at most so much of it.
+std::string Inflate(std::string_view data) {
+  constexpr size_t kMost = 1 << 20;
+  std::string text(kMost, '\0');
+  z_stream stream{};
+  if (inflateInit(&stream) != Z_OK) return "";
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
+  stream.avail_in = static_cast<uInt>(data.size());
+  stream.next_out = reinterpret_cast<Bytef*>(text.data());
+  stream.avail_out = kMost;
+  inflate(&stream, Z_FINISH);  // what is there of a damaged one is as good as nothing
+  text.resize(kMost - stream.avail_out);
+  inflateEnd(&stream);
+  return text;
+}
+
+// Takes what comes before the next zero byte off the front of `data`, with that.
+std::string_view TakeWord(std::string_view& data) {
+  const std::string_view word = data.substr(0, data.find('\0'));
+  data.remove_prefix(std::min(word.size() + 1, data.size()));
+  return word;
+}
+
+// ImageMagick's way to keep EXIF: a line with a name, one with a count, then hexadecimal digits in lines.
+std::optional<int> OrientationOfRawProfile(std::string_view text) {
+  for (int line = 0; line < 3; ++line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  std::vector<uint8_t> bytes;
+  int high = -1;
+  for (const char c : text) {
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                             : -1;
+    if (digit < 0) continue;
+    if (high >= 0) bytes.push_back(static_cast<uint8_t>(16 * high + digit));
+    high = high >= 0 ? -1 : digit;
+  }
+  return FindExifOrientation(bytes);
+}
+
+// What the chunks of a PNG tell of the orientation: EXIF, else a profile in text, else XMP. Of each kind the
+// first counts, so that a file cannot have many of them inflated.
+struct PngOrientations {
+  std::optional<int> exif, profile, xmp;
+  bool has_profile = false, has_xmp = false;
+
+  void Take(std::string_view type, std::string_view data) {
+    if (type == "eXIf" && !exif)
+      exif = FindExifOrientation({reinterpret_cast<const uint8_t*>(data.data()), data.size()});
+    if (type != "tEXt" && type != "zTXt" && type != "iTXt") return;
+    const std::string_view key = TakeWord(data);
+    const bool is_profile =
+        type != "iTXt" && (key == "Raw profile type exif" || key == "Raw profile type APP1");
+    if (is_profile && !data.empty() && !std::exchange(has_profile, true))
+      profile = OrientationOfRawProfile(type == "zTXt" ? Inflate(data.substr(1)) : std::string(data));
+    const bool is_xmp = type == "iTXt" && key == "XML:com.adobe.xmp" && data.size() >= 2;
+    if (!is_xmp || std::exchange(has_xmp, true)) return;
+    const bool packed = data[0] != 0;
+    data.remove_prefix(2);
+    TakeWord(data);  // language
+    TakeWord(data);  // the key in that
+    xmp = FindXmpOrientation(packed ? Inflate(data) : std::string(data));
+  }
+  int Get() const { return exif ? *exif : profile ? *profile : xmp.value_or(1); }
+};
+
 }  // namespace
 
 Accepted<PictureInfo> ReadPngInfo(std::span<const std::byte> encoded) {
@@ -147,14 +218,14 @@ Accepted<PictureInfo> ReadPngInfo(std::span<const std::byte> encoded) {
   }
   const uint32_t width = BigEndian32(&bytes[kSignatureBytes + 8]);
   const uint32_t height = BigEndian32(&bytes[kSignatureBytes + 12]);
-  int orientation = 1;
+  PngOrientations orientations;
   for (size_t at = kSignatureBytes; bytes.size() - at >= kChunkBytes;) {
     const size_t length = BigEndian32(&bytes[at]);
     if (length > bytes.size() - at - kChunkBytes || type_at(at) == "IEND") break;
-    if (type_at(at) == "eXIf") orientation = ExifOrientation(bytes.subspan(at + 8, length));
+    orientations.Take(type_at(at), {reinterpret_cast<const char*>(&bytes[at + 8]), length});
     at += length + kChunkBytes;
   }
-  return MakeInfo(PictureFormat::kPng, width, height, orientation);
+  return MakeInfo(PictureFormat::kPng, width, height, orientations.Get());
 }
 
 Accepted<void> DecodePng(const DecodeJob& job, Scratch& scratch, Pixels& out) {

@@ -68,6 +68,12 @@ std::string_view ToString(RejectReason reason) {
       return "unrecognised";
     case RejectReason::kFailed:
       return "failed";
+    case RejectReason::kHidden:
+      return "hidden";
+    case RejectReason::kLink:
+      return "link";
+    case RejectReason::kUnusedLabel:
+      return "unused-label";
   }
   return "unknown";
 }

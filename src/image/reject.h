@@ -27,6 +27,9 @@ enum class RejectReason {
   kWrongGeometry,  // a prepared picture of another size than the recipe wants
   kUnrecognised,   // the model cannot place it (--recognise)
   kFailed,         // the service answered an error for its batch
+  kHidden,         // its name, or that of a folder it lies in, begins with a dot
+  kLink,           // a link in an archive to something that the archive does not hold
+  kUnusedLabel,    // a label in an archive that belongs to no picture of it
 };
 
 std::string_view ToString(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "image/exif.h"
 #include "image/formats.h"
@@ -23,14 +24,17 @@ Demuxer OpenContainer(std::span<const std::byte> encoded, WebPDemuxState& state)
 }
 
 int OrientationOf(const WebPDemuxer* demuxer) {
+  std::optional<int> orientation;
   WebPChunkIterator chunk{};
-  if (WebPDemuxGetChunk(demuxer, "EXIF", 1, &chunk) == 0) return 1;
-  std::span<const uint8_t> exif(chunk.chunk.bytes, chunk.chunk.size);
-  // Some writers keep the prefix that only JPEG wants.
-  if (exif.size() > 6 && std::memcmp(exif.data(), "Exif\0\0", 6) == 0) exif = exif.subspan(6);
-  const int orientation = ExifOrientation(exif);
-  WebPDemuxReleaseChunkIterator(&chunk);
-  return orientation;
+  if (WebPDemuxGetChunk(demuxer, "EXIF", 1, &chunk) != 0) {
+    orientation = FindExifOrientation({chunk.chunk.bytes, chunk.chunk.size});
+    WebPDemuxReleaseChunkIterator(&chunk);
+  }
+  if (!orientation && WebPDemuxGetChunk(demuxer, "XMP ", 1, &chunk) != 0) {
+    orientation = FindXmpOrientation({reinterpret_cast<const char*>(chunk.chunk.bytes), chunk.chunk.size});
+    WebPDemuxReleaseChunkIterator(&chunk);
+  }
+  return orientation.value_or(1);
 }
 
 struct Frame {

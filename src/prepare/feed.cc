@@ -19,6 +19,7 @@ void Describe(F& fields, Described<F, Feed::Arguments>& arguments) {
 Json Feed::Arguments::ToJson() const { return FieldsToJson(*this); }
 
 Feed Pick(Feed feed, std::vector<int64_t> indices) {
+  for (int64_t i = feed.count - feed.not_taken; i < feed.count; ++i) indices.push_back(i);
   const auto shared = std::make_shared<const std::vector<int64_t>>(std::move(indices));
   Feed picked = feed;
   picked.count = static_cast<int64_t>(shared->size());
@@ -41,7 +42,7 @@ LabelReport ReportLabels(const Feed& feed) {
   report.unused = feed.unused_labels;
   report.unused_examples = feed.unused_label_examples;
   if (!feed.label) return report;
-  for (int64_t i = 0; i < feed.count; ++i) {
+  for (int64_t i = 0; i < feed.count - feed.not_taken; ++i) {
     if (feed.label(i)) {
       report.labelled += 1;
       continue;

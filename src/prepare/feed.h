@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "dataset/labels.h"
 #include "image/reject.h"
 
 namespace weir::prepare {
@@ -28,8 +29,9 @@ struct FedPicture {
 // Its functions may be called from several threads at once.
 struct Feed {
   int64_t count = 0;
+  dataset::LabelRule label_rule = dataset::LabelRule::kGiven;
   std::vector<std::string> classes;  // names by label, where known
-  int64_t skipped = 0;               // entries of the sources that are no pictures
+  int64_t not_taken = 0;  // how many of the count, the last, are entries of the sources that are no pictures
   std::function<FedPicture(int64_t index)> get;
   const char* stage = "disk read";  // what `get` takes its time for, unless a picture is from the network
   // The arguments that the pictures and their labels depend on, and that are no property of a picture: a set
@@ -57,7 +59,8 @@ struct Feed {
   std::function<Status()> check_unchanged;
 };
 
-// The feed's pictures of these indices, in their order. `feed` is shared, not copied.
+// The feed's pictures of these indices, in their order, and what is not taken of its sources. `feed` is
+// shared, not copied. REQUIRES: indices of pictures.
 Feed Pick(Feed feed, std::vector<int64_t> indices);
 
 // Which pictures of a feed have a label.

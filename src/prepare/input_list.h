@@ -18,11 +18,13 @@ enum class InputKind : uint8_t {
   kUrl,
   kSetInput,
   kObject,  // of a store that was listed
-  kTarMember
+  kTarMember,
+  kNotTaken  // an entry of a source that is no picture: always a reject
 };
 
 struct ListedInput {
   InputKind kind = InputKind::kFile;
+  bool is_folder = false;     // by a picture's name; loading rejects it
   std::string_view name;      // how to reach it: a path, a URL, a member's name
   uint32_t folder_bytes = 0;  // how much of the name is the folder that was asked for, its slash included
   std::optional<int> label;
@@ -55,6 +57,7 @@ class InputList {
     int32_t label, container;  // -1: none
     int64_t offset, bytes;
     InputKind kind;
+    bool is_folder;
   };
   std::deque<Item> items_;
   std::vector<std::unique_ptr<char[]>> chunks_;

@@ -116,7 +116,8 @@ Status CheckParts(std::vector<PartSet>& parts) {
     const dataset::SetFacts& facts = parts[i].facts;
     if (facts.part->count != first.part->count || facts.options != first.options ||
         facts.inputs_hash != first.inputs_hash || facts.format != first.format ||
-        facts.geometry != first.geometry || facts.classes != first.classes) {
+        facts.geometry != first.geometry || facts.label_rule != first.label_rule ||
+        facts.classes != first.classes) {
       return Fail(ErrorCode::kInvalidArgument, fmt::format("{} and {} are parts of different works",
                                                            parts.front().folder, parts[i].folder));
     }

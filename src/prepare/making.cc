@@ -31,6 +31,7 @@ dataset::SetFacts FactsToMake(const Feed& feed, const std::string& inputs_hash, 
   dataset::SetFacts facts;
   facts.format = options.format;
   facts.geometry = geometry;
+  facts.label_rule = feed.label_rule;
   facts.classes = feed.classes;
   if (geometry) {
     facts.size = geometry->OutputSize();
@@ -95,6 +96,9 @@ Result<std::optional<std::vector<dataset::SetFacts>>> FindFinished(const Job& jo
       difference = fmt::format("inputs: {} then, {} now, or others, or with other labels", facts.inputs,
                                set.facts.inputs);
     }
+    const bool unlabelled = set.facts.label_rule == dataset::LabelRule::kNone;
+    if (difference.empty() && facts.label_rule != set.facts.label_rule && !unlabelled)
+      difference = "the rule that numbers classes, which was another one in an older program";
     if (!difference.empty()) {
       return Fail(
           ErrorCode::kInvalidArgument,

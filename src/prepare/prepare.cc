@@ -194,7 +194,7 @@ Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, cons
   const Job job = MakeJob(feed, options);
   if (const auto finished = TRY(FindFinished(job))) {
     PrepareSummary summary = SummaryOf(*finished);
-    summary.skipped = feed.skipped;
+    summary.skipped = feed.not_taken;
     summary.labels = ReportLabels(feed);
     summary.source_stage = feed.stage;
     summary.was_finished = true;
@@ -213,7 +213,7 @@ Result<PrepareSummary> PrepareSet(const Feed& feed, const Options& options, cons
     return std::unexpected(made.error());
   }
   PrepareSummary summary = SummaryOf(TRY(making->Finish()));
-  summary.skipped = feed.skipped;
+  summary.skipped = feed.not_taken;
   summary.labels = ReportLabels(feed);
   summary.source_stage = feed.stage;
   summary.begun_at = begun_at;

@@ -59,8 +59,10 @@ Result<SessionEnd> Finish(const PrepareRequest& request, const PrepareSummary& s
     TRY_STATUS(WritePreview(folder, request.preview, {.seed = static_cast<uint64_t>(request.seed)}));
   results::PrepareResult result = MakeResult(summary, shown);
   if (request.make > 0 || request.sample > 0 || !request.options.split.empty()) result.seed = request.seed;
-  return SessionEnd{
-      .result = std::move(result), .text = SummaryText(summary, shown), .clean = RejectedCount(summary) == 0};
+  return SessionEnd{.result = std::move(result),
+                    .text = SummaryText(summary, shown),
+                    .clean = RejectedCount(summary) == 0,
+                    .nothing = summary.images == 0 && !request.options.part};
 }
 
 Result<SessionEnd> Make(PrepareRequest& request, const SessionHooks& hooks, const Clock& clock,
@@ -77,7 +79,7 @@ Result<SessionEnd> Make(PrepareRequest& request, const SessionHooks& hooks, cons
     feed = sources->MakeFeed();
   }
   if (request.sample > 0) {
-    std::vector<int64_t> chosen = SampleOf(feed.count, request.sample, seed.value());
+    std::vector<int64_t> chosen = SampleOf(feed.count - feed.not_taken, request.sample, seed.value());
     feed = Pick(std::move(feed), std::move(chosen));
     feed.arguments.sample = request.sample;
     feed.arguments.seed = seed.value();

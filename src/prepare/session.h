@@ -30,7 +30,8 @@ struct SessionHooks {
 struct SessionEnd {
   std::variant<results::PrepareResult, results::VerifyResult> result;  // without provenance and command
   std::string text;                                                    // for people
-  bool clean = false;  // nothing was rejected; for a check: no fault
+  bool clean = false;    // nothing was rejected; for a check: no fault
+  bool nothing = false;  // a whole set that holds no picture
 };
 
 // Makes, joins or verifies, then publishes, and writes the preview. Blocks. Errors as CheckRequest, and those

@@ -7,9 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <functional>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -20,6 +18,7 @@
 #include "dataset/set.h"
 #include "dataset/tar.h"
 #include "image/decode.h"
+#include "prepare/archive.h"
 
 namespace weir::prepare {
 namespace {
@@ -35,35 +34,6 @@ bool IsTarArgument(const std::string& path) {
     if (path.ends_with(ending)) return true;
   }
   return dataset::IsTar(path);
-}
-
-// Returns the key of a sample as WebDataset defines it: the name up to the first dot of its last part.
-std::string_view KeyOf(std::string_view name) {
-  const size_t part = name.rfind('/') + 1;
-  return name.substr(0, std::min(name.find('.', part), name.size()));
-}
-
-// Trims a small text, such as a label's.
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && static_cast<unsigned char>(text.back()) <= ' ') text.remove_suffix(1);
-  while (!text.empty() && static_cast<unsigned char>(text.front()) <= ' ') text.remove_prefix(1);
-  return text;
-}
-
-Result<std::string> ReadSmall(const UniqueFd& fd, const std::string& path, int64_t offset, int64_t size) {
-  if (size > 4096) return Fail(ErrorCode::kCorrupt, fmt::format("{}: a label of {} bytes", path, size));
-  std::string text(static_cast<size_t>(size), '\0');
-  const auto into = std::as_writable_bytes(std::span(text));
-  if (TRY(dataset::ReadAt(fd, path, into, offset)) == into.size()) return text;
-  return Fail(ErrorCode::kIo, fmt::format("{}: has become shorter while it was read", path));
-}
-
-// The first folder of a relative name; nullopt for a URL, an absolute path, and a name without a folder.
-std::optional<std::string_view> FirstFolderOf(std::string_view name) {
-  while (name.starts_with("./")) name.remove_prefix(2);
-  const size_t slash = name.find('/');
-  if (slash == name.npos || slash == 0 || IsObjectUrl(name)) return std::nullopt;
-  return name.substr(0, slash);
 }
 
 dataset::StreamHash& Add(dataset::StreamHash& hash, std::string_view text) {
@@ -111,8 +81,6 @@ Result<std::unique_ptr<Sources>> Sources::Open(SourceOptions options) {
                 "standard input can be read only once: give the list or the labels as a file");
   }
   const auto is_archive = [](const std::string& path) { return !IsFolder(path) && IsTarArgument(path); };
-  sources->labels_are_tickets_ =
-      !wanted.labels.empty() || !wanted.lists.empty() || std::ranges::any_of(wanted.paths, is_archive);
   FolderContents folders;
   for (const std::string& path : wanted.paths) {
     if (is_archive(path)) {
@@ -128,60 +96,50 @@ Result<std::unique_ptr<Sources>> Sources::Open(SourceOptions options) {
   for (const std::string& path : wanted.lists) TRY_STATUS(sources->AddList(path));
   if (sources->inputs_.size() == 0) return sources->NoPictures();
   TRY_STATUS(sources->FinishLabels());
+  sources->AddNotTaken();
   return sources;
 }
 
 std::unexpected<Error> Sources::NoPictures() const {
   std::vector<std::string> names = options_.paths;
   names.insert(names.end(), options_.lists.begin(), options_.lists.end());
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("no pictures in {} ({} passed over): name files or folders of pictures, prepared "
-                          "sets, tar archives, or lists of them",
-                          fmt::join(names, ", "), skipped_));
-}
-
-Status Sources::TakeClasses(const dataset::Listing& listing) {
-  for (const auto& set : listing.sets) {
-    if (set->facts().format == dataset::SetFormat::kRaw) {
-      return Fail(ErrorCode::kUnsupported,
-                  fmt::format("{}: raw records cannot be prepared again; give the pictures they were made of",
-                              set->folder()));
-    }
-    if (std::exchange(has_classes_, true) && classes_ != set->facts().classes) {
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          fmt::format("{}: names its classes otherwise than the set before it: prepare them one by one",
-                      set->folder()));
-    }
-    classes_ = set->facts().classes;
+  std::string passed_over;
+  if (!not_taken_.empty()) {
+    const NotTaken& first = not_taken_.front();
+    passed_over = fmt::format(", and {} entries that are not taken (first {}: {})", not_taken_.size(),
+                              EscapeForTerminal(first.name), first.reject.detail);
   }
-  return {};
+  return Fail(ErrorCode::kIo,
+              fmt::format("no pictures in {}{}: name files or folders of pictures, prepared sets, tar "
+                          "archives, or lists of them",
+                          fmt::join(names, ", "), passed_over));
 }
 
-// A set's own labels are numbers; among tickets they go by their text.
 Status Sources::AddListing(dataset::Listing listing) {
   TRY_STATUS(TakeClasses(listing));
-  skipped_ += std::ssize(listing.skipped);
+  for (dataset::Skipped& skipped : listing.skipped) {
+    if (!skipped.reason) continue;
+    std::string name = skipped.name.substr(skipped.folder_bytes);
+    if (name.empty()) name = ".";  // the source itself
+    not_taken_.push_back({std::move(name), {*skipped.reason, std::move(skipped.why)}});
+  }
   const auto container = static_cast<int32_t>(listings_.size());
   std::vector<size_t> next_entry(listing.sets.size());  // a set's pictures are listed in its own order
   for (int64_t i = 0; i < std::ssize(listing.inputs); ++i) {
     const dataset::Input& input = listing.inputs[static_cast<size_t>(i)];
-    std::optional<int> label = input.label;
-    if (label && labels_are_tickets_) label = texts_.TicketOf(std::to_string(*label));
     if (input.store >= 0) {
       inputs_.Add({.kind = InputKind::kObject,
                    .name = input.name,
                    .folder_bytes = static_cast<uint32_t>(input.folder_bytes),
-                   .label = label,
                    .container = container,
                    .offset = i});
       continue;
     }
     if (input.set < 0) {
       inputs_.Add({.kind = InputKind::kFile,
+                   .is_folder = input.is_folder,
                    .name = input.name,
-                   .folder_bytes = static_cast<uint32_t>(input.folder_bytes),
-                   .label = label});
+                   .folder_bytes = static_cast<uint32_t>(input.folder_bytes)});
       continue;
     }
     // The name that the picture had before the set was made.
@@ -193,6 +151,8 @@ Status Sources::AddListing(dataset::Listing listing) {
     const std::string name = TRY_CONTEXT(UnescapeBytes(entry.source), place);
     if (name.empty() || name.size() > InputList::kMaxName)
       return Fail(ErrorCode::kCorrupt, fmt::format("{}: a source of {} bytes", place, name.size()));
+    std::optional<int> label;
+    if (input.label && options_.labels.empty()) label = TRY(TicketOfSet(set, *input.label));
     inputs_.Add(
         {.kind = InputKind::kSetInput, .name = name, .label = label, .container = container, .offset = i});
   }
@@ -201,66 +161,29 @@ Status Sources::AddListing(dataset::Listing listing) {
   return {};
 }
 
-namespace {
-
-// Refuses a name that two members have: one sample would have two pictures, or two labels. Reads the archive
-// anew.
-Status CheckNamedOnce(const std::string& path, const std::string& name) {
-  std::vector<int64_t> places;
-  TRY_STATUS(dataset::ScanTar(path, [&](const dataset::TarMember& member) -> Status {
-    if (member.name == name) places.push_back(member.offset);
-    return {};
-  }));
-  if (places.size() < 2) return {};
-  return Fail(
-      ErrorCode::kCorrupt,
-      fmt::format("{} members are named {}, the first two with their contents at bytes {} and {}: give "
-                  "each sample a name of its own",
-                  places.size(), EscapeBytes(name), places[0], places[1]));
-}
-
-}  // namespace
-
 Status Sources::AddTar(const std::string& path) {
   Archive archive{path, path.substr(path.rfind('/') + 1), StateOfFile(path),
                   TRY(dataset::OpenRegularFile(path)).fd};
   const auto container = static_cast<int32_t>(archives_.size());
-  // The pictures of one key whose label has not been met yet: WebDataset keeps a key's members together.
-  std::string key;
-  std::optional<int> label;
-  int64_t first = inputs_.size();
-  const auto begin_key = [&](std::string_view next) {
-    if (next == key) return;
-    key = next;
-    label.reset();
-    first = inputs_.size();
-  };
-  std::unordered_set<size_t> seen;  // hashes of names
-  TRY_STATUS(dataset::ScanTar(path, [&](const dataset::TarMember& member) -> Status {
-    const bool is_label = member.name.ends_with(".cls");
-    if ((is_label || dataset::IsNamedLikeAPicture(member.name)) &&
-        !seen.insert(std::hash<std::string>()(member.name)).second)
-      TRY_STATUS(CheckNamedOnce(path, member.name));
-    begin_key(KeyOf(member.name));
-    if (is_label) {
-      const std::string text = TRY(ReadSmall(archive.fd, path, member.offset, member.size));
-      if (const Status good = CheckLabel(Trimmed(text)); !good && options_.labels.empty())
-        return Context(fmt::format("{}: {}", path, member.name), good.error());
-      label = texts_.TicketOf(Trimmed(text));
-      for (int64_t i = first; i < inputs_.size(); ++i) inputs_.SetLabel(i, label);
-    } else if (dataset::IsNamedLikeAPicture(member.name)) {
-      const std::string name = fmt::format("{}/{}", archive.name, member.name);
-      inputs_.Add({.kind = InputKind::kTarMember,
-                   .name = name,
-                   .label = label,
-                   .container = container,
-                   .offset = member.offset,
-                   .bytes = member.size});
-    } else {
-      skipped_ += member.name.ends_with(".json") ? 0 : 1;
-    }
-    return {};
-  }));
+  ArchiveContents contents = TRY(ReadArchive(path, archive.fd, options_.labels.empty()));
+  texts_.BeginSource(path);
+  for (const ArchivePicture& picture : contents.pictures) {
+    const std::string name = fmt::format("{}/{}", archive.name, picture.name);
+    const std::optional<int> label =
+        TRY_CONTEXT(texts_.Take(picture.label, picture.label_place), path + ": " + picture.label_place);
+    inputs_.Add({.kind = InputKind::kTarMember,
+                 .name = name,
+                 .label = label,
+                 .container = container,
+                 .offset = picture.offset,
+                 .bytes = picture.bytes});
+  }
+  for (ArchiveReject& left : contents.not_taken)
+    not_taken_.push_back({fmt::format("{}/{}", archive.name, left.name), std::move(left.reject)});
+  for (const std::string& name : contents.unused_labels) {
+    if (unused_labels_.count++ < static_cast<int64_t>(LabelReport::kExamples))
+      unused_labels_.examples.push_back(fmt::format("{}/{}", archive.name, name));
+  }
   archives_.push_back(std::move(archive));
   return {};
 }
@@ -270,6 +193,7 @@ Status Sources::AddList(const std::string& path) {
   // The first name ends within this many bytes, or is too long.
   const bool zeros = TRY(lines.DetectZeroEnds(kMaxListedName + 1));
   const char* unit = zeros ? "name" : "line";
+  texts_.BeginSource(path);
   while (const auto next = TRY(lines.Next())) {
     const std::string place = fmt::format("{}: {} {}", path, unit, lines.line());
     std::string_view name = *next;
@@ -297,10 +221,7 @@ Status Sources::AddList(const std::string& path) {
 Status Sources::AddListed(std::string_view name, const std::string& place, bool has_label) {
   std::optional<int> label;
   if (const size_t tab = name.find('\t'); has_label && tab != name.npos) {
-    const std::string_view text = Trimmed(name.substr(tab + 1));
-    if (const Status good = CheckLabel(text); !good && options_.labels.empty())
-      return Context(place, good.error());
-    label = texts_.TicketOf(text);
+    if (options_.labels.empty()) label = TRY_CONTEXT(texts_.Take(name.substr(tab + 1), place), place);
     name = name.substr(0, tab);
   }
   if (name.empty()) return {};
@@ -314,49 +235,13 @@ Status Sources::AddListed(std::string_view name, const std::string& place, bool 
   return {};
 }
 
-Status Sources::FinishLabels() {
-  if (!options_.labels.empty()) TRY_STATUS(ReplaceLabels());
-  if (!labels_are_tickets_) return {};
-  // A prepared set's classes stay those of its numbers, when nothing else was said.
-  LabelTexts::Numbered numbered = texts_.Number();
-  if (!numbered.classes.empty()) classes_ = std::move(numbered.classes);
-  for (int64_t i = 0; i < inputs_.size(); ++i) {
-    const std::optional<int> ticket = inputs_[i].label;
-    if (ticket) inputs_.SetLabel(i, numbered.labels[static_cast<size_t>(*ticket)]);
+void Sources::AddNotTaken() {
+  for (size_t i = 0; i < not_taken_.size(); ++i) {
+    const std::string_view name = not_taken_[i].name;
+    inputs_.Add({.kind = InputKind::kNotTaken,
+                 .name = name.substr(0, InputList::kMaxName),
+                 .offset = static_cast<int64_t>(i)});
   }
-  return {};
-}
-
-// The sources' own labels no longer count.
-Status Sources::ReplaceLabels() {
-  texts_ = {};
-  classes_.clear();
-  std::unique_ptr<LabelFile> file;
-  if (options_.labels != "folders") file = TRY(LabelFile::Read(options_.labels, texts_));
-  bool any = false;
-  for (int64_t i = 0; i < inputs_.size(); ++i) {
-    const std::string_view name = inputs_[i].relative_name();
-    std::optional<int> ticket;
-    if (file) {
-      ticket = file->TicketOf(name);
-    } else if (const auto folder = FirstFolderOf(name)) {
-      ticket = texts_.TicketOf(*folder);
-    }
-    any = any || ticket;
-    inputs_.SetLabel(i, ticket);
-  }
-  if (!any) {
-    return Fail(ErrorCode::kInvalidArgument,
-                !file
-                    ? std::string("--labels folders: no picture lies in a folder below its source, or has a "
-                                  "relative name with a folder in a list")
-                    : fmt::format("--labels {}: it names none of the pictures; its names are those of "
-                                  "the manifest, or their last parts",
-                                  options_.labels));
-  }
-  labels_of_ = file ? "XXH3-128 " + file->hash() : options_.labels;
-  if (file) unused_labels_ = file->FindUnused(LabelReport::kExamples);
-  return {};
 }
 
 image::Accepted<Bytes> Sources::LoadMember(const ListedInput& input) const {
@@ -379,6 +264,8 @@ image::Accepted<Bytes> Sources::Load(const ListedInput& input) const {
   switch (input.kind) {
     case InputKind::kTarMember:
       return LoadMember(input);
+    case InputKind::kNotTaken:
+      return std::unexpected(not_taken_[static_cast<size_t>(input.offset)].reject);
     case InputKind::kUrl:
       if (input.name.starts_with("s3://")) {
         return reader_->Read(std::string(input.name), options_.max_file_bytes, options_.fetch.stop);
@@ -430,6 +317,7 @@ std::string Sources::StateOf(int64_t index) const {
       return dataset::StateOfObject(listing, listing.inputs[static_cast<size_t>(input.offset)]);
     }
     case InputKind::kUrl:
+    case InputKind::kNotTaken:
       break;
   }
   return "";
@@ -456,8 +344,9 @@ Status Sources::CheckUnchanged() const {
 Feed Sources::MakeFeed() const {
   Feed feed;
   feed.count = inputs_.size();
+  feed.label_rule = label_rule_;
   feed.classes = classes_;
-  feed.skipped = skipped_;
+  feed.not_taken = std::ssize(not_taken_);
   feed.arguments.labels = labels_of_;
   feed.unused_labels = unused_labels_.count;
   feed.unused_label_examples = unused_labels_.examples;

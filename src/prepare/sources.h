@@ -20,15 +20,15 @@ namespace weir::prepare {
 struct SourceOptions {
   // Files, folders (recursive), prepared sets, tar archives and URLs of s3, http and https, as
   // dataset::ListInputs takes them. An archive behind a URL is copied to the cache folder first. A tar
-  // archive gives its members that are named like pictures, with the label of the member KEY.cls beside each.
+  // archive gives its members that are named like pictures, with their labels (ReadArchive).
   std::vector<std::string> paths;
   // Files of names, one a line, "-" for standard input: a path, or a URL of s3, http or https; behind a tab
   // its label. A list whose first name ends with a zero byte (`find -print0`) has a zero byte behind each
   // name, any other byte is part of a name, and it has no labels. Read once and not looked into: what is not
   // there is a reject.
   std::vector<std::string> lists;
-  std::string labels;  // "folders": the first folder of each name; else a CSV file of name,label; empty: as
-                       // the sources have them
+  std::string labels;  // "folders": the first folder of each name, if a file in it is named like a picture;
+                       // else a CSV file of name,label; empty: as the sources have them
   uint64_t max_file_bytes = dataset::kMaxFileBytes;
   dataset::FetchOptions fetch;
 };
@@ -38,8 +38,9 @@ class Sources {
  public:
   // - kNotFound: a path is not there.
   // - kUnsupported: a raw set, whose pictures are prepared already, or a compressed archive.
-  // - kInvalidArgument: no picture; sets that name their classes differently; labels that fit no input or are
+  // - kInvalidArgument: sets that name their classes differently; labels that fit no input, several, or are
   //   none; a line of a list that is too long or holds a zero byte; standard input twice.
+  // - kIo: the sources hold no picture.
   // - kCorrupt names a damaged set or archive.
   static Result<std::unique_ptr<Sources>> Open(SourceOptions options);
 
@@ -56,8 +57,13 @@ class Sources {
   Status AddList(const std::string& path);
   Status AddListed(std::string_view name, const std::string& place, bool has_label);
   Status TakeClasses(const dataset::Listing& listing);
+  Result<std::optional<int>> TicketOfSet(const dataset::PreparedSet& set, int label);
   Status FinishLabels();
   Status ReplaceLabels();
+  Status TakeLabelsFrom(const std::string& file);
+  void TakeFolders();
+  std::optional<std::string_view> FolderOf(const ListedInput& input) const;
+  void AddNotTaken();
   FedPicture Get(int64_t index) const;
   std::string StateOf(int64_t index) const;
   image::Accepted<Bytes> Load(const ListedInput& input) const;
@@ -76,14 +82,24 @@ class Sources {
   std::vector<std::unique_ptr<const dataset::Listing>> listings_;  // of prepared sets and stores
   std::vector<Archive> archives_;
   std::vector<std::string> classes_;
-  bool has_classes_ = false;
-  LabelTexts texts_;  // of lists and label files; inputs hold tickets until FinishLabels
-  bool labels_are_tickets_ = false;
-  std::string folders_hash_;  // of what the folders held
+  dataset::LabelRule label_rule_ = dataset::LabelRule::kNone;
+  // Of prepared sets, whose numbers stay as they are where all labels are theirs.
+  struct SetLabels {
+    const dataset::PreparedSet* first = nullptr;
+    bool alike = true;        // one rule, which is known, and one list of classes
+    std::vector<int> labels;  // by ticket
+  };
+  SetLabels set_labels_;
+  LabelTexts texts_;  // inputs hold tickets until FinishLabels
+  struct NotTaken {
+    std::string name;
+    image::Reject reject;
+  };
+  std::vector<NotTaken> not_taken_;  // entries of the sources; inputs from the end of the pictures on
+  std::string folders_hash_;         // of what the folders held
   int64_t folders_inputs_ = 0;
   std::string labels_of_;  // what the labels were taken from, where they were given
   LabelFile::Unused unused_labels_;
-  int64_t skipped_ = 0;  // entries of folders and archives that are no pictures
 };
 
 }  // namespace weir::prepare

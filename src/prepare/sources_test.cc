@@ -6,14 +6,12 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "base/file.h"
-#include "dataset/tar.h"
-#include "prepare/labels.h"
 #include "prepare/prepare.h"
 #include "prepare/preview.h"
 #include "prepare/testing/pictures.h"
+#include "prepare/testing/sources.h"
 
 namespace weir::prepare {
 namespace {
@@ -24,46 +22,7 @@ using ::testing::HasSubstr;
 using testing_pictures::EncodedNoise;
 using testing_pictures::MakeFeed;
 using testing_pictures::ReadAll;
-
-class SourcesTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    folder_ =
-        ::testing::TempDir() + "sources_" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
-  void Write(const std::string& name, const std::string& contents) {
-    std::filesystem::create_directories(std::filesystem::path(Path(name)).parent_path());
-    std::ofstream(Path(name)) << contents;
-  }
-  // "source label first-byte-or-reason" of each input.
-  std::vector<std::string> Read(SourceOptions options) {
-    sources_ = Sources::Open(std::move(options)).value();
-    const Feed feed = sources_->MakeFeed();
-    std::vector<std::string> lines;
-    for (int64_t i = 0; i < feed.count; ++i) {
-      const FedPicture picture = feed.get(i);
-      lines.push_back(picture.source + " " + (picture.label ? std::to_string(*picture.label) : "-") + " " +
-                      (picture.encoded ? std::string(picture.encoded->text().substr(0, 1))
-                                       : std::string(ToString(picture.encoded.error().reason))));
-    }
-    classes_ = feed.classes;
-    return lines;
-  }
-  Error Refusal(SourceOptions options) { return Sources::Open(std::move(options)).error(); }
-  static std::string Member(const std::string& name, const std::string& contents) {
-    const auto size = static_cast<int64_t>(contents.size());
-    return dataset::FormatTarHeader(name, size) + contents + dataset::TarPadding(size);
-  }
-
-  std::string folder_;
-  std::unique_ptr<Sources> sources_;
-  std::vector<std::string> classes_;
-};
+using testing_sources::SourcesTest;
 
 TEST_F(SourcesTest, FoldersGiveTheirPicturesInByteOrder) {
   Write("in/b/2.jpg", "2");
@@ -71,7 +30,7 @@ TEST_F(SourcesTest, FoldersGiveTheirPicturesInByteOrder) {
   Write("in/0.png", "0");
   Write("in/.hidden.jpg", "x");
   EXPECT_THAT(Read({.paths = {Path("in")}}), ElementsAre("0.png - 0", "a/1.jpg - 1", "b/2.jpg - 2"));
-  EXPECT_EQ(sources_->MakeFeed().skipped, 1);
+  EXPECT_THAT(not_taken_, ElementsAre(".hidden.jpg - hidden"));
   EXPECT_THAT(Read({.paths = {Path("in")}, .labels = "folders"}),
               ElementsAre("0.png - 0", "a/1.jpg 0 1", "b/2.jpg 1 2"));
   EXPECT_THAT(classes_, ElementsAre("a", "b"));
@@ -91,42 +50,12 @@ TEST_F(SourcesTest, AListNamesFilesAndTheirLabels) {
   EXPECT_TRUE(classes_.empty());
 }
 
-TEST_F(SourcesTest, ACsvFileGivesLabels) {
-  Write("in/a.jpg", "a");
-  Write("in/sub/b, c.jpg", "b");
-  Write("labels.csv", "file,size,label\na.jpg,1,\"tiger, big\"\n\"b, c.jpg\",2,\"a \"\"cat\"\"\"\n");
-  EXPECT_THAT(Read({.paths = {Path("in")}, .labels = Path("labels.csv")}),
-              ElementsAre("a.jpg 1 a", "sub/b, c.jpg 0 b"));
-  EXPECT_THAT(classes_, ElementsAre("a \"cat\"", "tiger, big"));
-  Write("labels.csv", "elsewhere.jpg,1\n");
-  EXPECT_THAT(Refusal({.paths = {Path("in")}, .labels = Path("labels.csv")}).message,
-              HasSubstr("names none of the pictures"));
-  Write("labels.csv", "a.jpg,1\nb\n");
-  EXPECT_THAT(Refusal({.paths = {Path("in")}, .labels = Path("labels.csv")}).message, HasSubstr("line 2"));
-}
-
-TEST_F(SourcesTest, WhatIsNoLabelAndASecondLabelOfANameAreRefusedWithTheirLine) {
-  Write("in/a.jpg", "a");
-  for (const char* label : {"-1", "2147483648", "99999999999999999999"}) {
-    Write("labels.csv", fmt::format("name,label\na.jpg,{}\n", label));
-    const Error error = Refusal({.paths = {Path("in")}, .labels = Path("labels.csv")});
-    EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
-    EXPECT_THAT(error.message, HasSubstr(fmt::format("line 2: {} is no label", label)));
-    Write("list", fmt::format("{}\t{}\n", Path("in/a.jpg"), label));
-    EXPECT_THAT(Refusal({.lists = {Path("list")}}).message, HasSubstr("line 1"));
-  }
-  Write("labels.csv", "a.jpg,2147483647\nb.jpg,1\n");
-  EXPECT_THAT(Read({.paths = {Path("in")}, .labels = Path("labels.csv")}), ElementsAre("a.jpg 2147483647 a"));
-  Write("labels.csv", "a.jpg,1\nb.jpg,1\na.jpg,2\n");
-  EXPECT_THAT(Refusal({.paths = {Path("in")}, .labels = Path("labels.csv")}).message,
-              HasSubstr("line 3: a.jpg has a label already, of line 1"));
-}
-
 TEST_F(SourcesTest, SourcesWithoutAPictureAreRefused) {
   Write("in/notes.txt", "no picture");
   const Error error = Refusal({.paths = {Path("in")}});
-  EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(error.message, HasSubstr("no pictures in " + Path("in") + " (1 passed over)"));
+  EXPECT_EQ(error.code, ErrorCode::kIo);  // a job that took nothing, and no wrong usage
+  EXPECT_THAT(error.message, HasSubstr("no pictures in " + Path("in") +
+                                       ", and 1 entries that are not taken (first notes.txt: not a picture"));
   Write("list", "\n");
   EXPECT_THAT(Refusal({.lists = {Path("list")}}).message, HasSubstr("no pictures in " + Path("list")));
 }
@@ -150,41 +79,12 @@ TEST_F(SourcesTest, ATarArchiveWithTwoMembersOfOneNameIsRefused) {
     Write("in.tar", sample + Member("x/1.jpg", "C") + again);
     const Error error = Refusal({.paths = {Path("in.tar")}});
     EXPECT_EQ(error.code, ErrorCode::kCorrupt);
-    EXPECT_THAT(error.message, HasSubstr(again.starts_with("x/0.jpg") ? "2 members are named x/0.jpg"
-                                                                      : "2 members are named x/0.cls"));
+    EXPECT_THAT(error.message, HasSubstr(again.starts_with("x/0.jpg") ? "several members are named x/0.jpg"
+                                                                      : "several members are named x/0.cls"));
     EXPECT_THAT(error.message, HasSubstr("give each sample a name of its own"));
   }
   Write("in.tar", sample + Member("y/0.jpg", "B") + Member("x/0.json", "{}") + Member("x/0.json", "{}"));
   EXPECT_EQ(Read({.paths = {Path("in.tar")}}).size(), 2u);
-}
-
-TEST_F(SourcesTest, LabelsThatAreGivenReplaceThoseOfTheSources) {
-  Write("in.tar", Member("x/0.cls", "4") + Member("x/0.jpg", "A") + Member("x/1.jpg", "B") +
-                      Member("x/1.cls", "zebra") + std::string(1024, '\0'));
-  Write("labels.csv", "0.jpg,cat\n1.jpg,dog\n");
-  EXPECT_THAT(Read({.paths = {Path("in.tar")}, .labels = Path("labels.csv")}),
-              ElementsAre("in.tar/x/0.jpg 0 A", "in.tar/x/1.jpg 1 B"));
-  EXPECT_THAT(classes_, ElementsAre("cat", "dog"));
-
-  const SteadyClock clock;
-  ASSERT_TRUE(PrepareSet(MakeFeed(4), {.folder = Path("set")}, clock, {}, {}));  // of classes even and odd
-  for (const char* name :
-       {"in/1\xff", "in/1\\xFF", "1\xff"}) {  // as it is, as the manifest has it, its last part
-    Write("numbers.csv", std::string(name) + ",70\n");
-    const auto read = Read({.paths = {Path("set")}, .labels = Path("numbers.csv")});
-    EXPECT_THAT(read, Contains(HasSubstr("in/1\xff 70"))) << name;
-  }
-  EXPECT_TRUE(classes_.empty());
-}
-
-TEST_F(SourcesTest, AMarkOfByteOrderIsNoPartOfAName) {
-  Write("in/a.jpg", "a");
-  Write("labels.csv",
-        "\xef\xbb\xbf"
-        "file,other,label\r\na.jpg,1,7\r\n");
-  EXPECT_THAT(Read({.paths = {Path("in")}, .labels = Path("labels.csv")}), ElementsAre("a.jpg 7 a"));
-  Write("list", "\xef\xbb\xbf" + Path("in/a.jpg") + "\r\n");
-  EXPECT_THAT(Read({.lists = {Path("list")}}), ElementsAre(Path("in/a.jpg") + " - a"));
 }
 
 TEST_F(SourcesTest, ANameThatIsTooLongIsRefusedWithItsLine) {
@@ -200,7 +100,7 @@ TEST_F(SourcesTest, ATarMemberIsAPictureByAnyEndingThatAFileIsOneBy) {
   Write("in.tar", Member("0.JPG", "A") + Member("1.Jpg", "B") + Member("2.TIF", "C") + Member("3.jfif", "D") +
                       Member("4.WebP", "E") + Member("5.txt", "F") + Member("5.json", "{}"));
   EXPECT_EQ(Read({.paths = {Path("in.tar")}}).size(), 5u);
-  EXPECT_EQ(sources_->MakeFeed().skipped, 1);
+  EXPECT_THAT(not_taken_, ElementsAre("in.tar/5.txt - not-a-picture"));
 }
 
 TEST_F(SourcesTest, PreparedSetsGiveTheirPicturesAndClasses) {
@@ -222,6 +122,7 @@ TEST_F(SourcesTest, PreparedSetsGiveTheirPicturesAndClasses) {
   EXPECT_EQ(Refusal({.paths = {Path("raw")}}).code, ErrorCode::kUnsupported);
 }
 
+// Of each archive what the label of each picture is, by WebDataset's rule and the names.
 TEST_F(SourcesTest, AFolderThatChangesIsTold) {
   Write("in/a.jpg", "a");
   sources_ = Sources::Open({.paths = {Path("in")}}).value();
@@ -298,78 +199,6 @@ TEST_F(SourcesTest, AClassOfAnotherNameMakesOtherInputs) {
   };
   EXPECT_EQ(hash_with("cat"), hash_with("cat"));
   EXPECT_NE(hash_with("cat"), hash_with("bird"));
-}
-
-std::vector<std::string> FieldsOf(std::string_view line) {
-  CsvRecord record;
-  EXPECT_EQ(record.Add(line), CsvRecord::State::kWhole) << line;
-  return record.fields();
-}
-
-TEST(CsvRecord, QuotesHoldCommasAndQuotes) {
-  EXPECT_EQ(FieldsOf(R"(a,"b,c","d""e",)"), (std::vector<std::string>{"a", "b,c", "d\"e", ""}));
-  EXPECT_EQ(FieldsOf(""), std::vector<std::string>{""});
-  EXPECT_EQ(FieldsOf("a,b\r"), (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(FieldsOf("a,\"b\"\r"), (std::vector<std::string>{"a", "b"}));
-  for (const char* wrong : {R"(a"b)", R"("a"b)"})
-    EXPECT_EQ(CsvRecord().Add(wrong), CsvRecord::State::kWrong) << wrong;
-}
-
-TEST(CsvRecord, QuotesHoldLineBreaks) {
-  CsvRecord record;
-  EXPECT_EQ(record.Add("\"a\r"), CsvRecord::State::kOpen);
-  EXPECT_EQ(record.Add(""), CsvRecord::State::kOpen);
-  EXPECT_EQ(record.Add("b\"\"c\",7"), CsvRecord::State::kWhole);
-  EXPECT_EQ(record.fields(), (std::vector<std::string>{"a\r\n\nb\"c", "7"}));
-  EXPECT_EQ(record.Add("d,e"), CsvRecord::State::kWhole);
-  EXPECT_EQ(record.fields(), (std::vector<std::string>{"d", "e"}));
-}
-
-TEST_F(SourcesTest, ALabelFileMayHoldNamesWithLineBreaks) {
-  Write("in/two\nlines.jpg", "a");
-  Write("in/b.jpg", "b");
-  Write("labels.csv", "name,label\n\"two\nlines.jpg\",\"the\nfirst\"\nb.jpg,second\n");
-  EXPECT_THAT(Read({.paths = {Path("in")}, .labels = Path("labels.csv")}),
-              ElementsAre("b.jpg 0 b", "two\nlines.jpg 1 a"));
-  EXPECT_THAT(classes_, ElementsAre("second", "the\nfirst"));
-  Write("labels.csv", "b.jpg,1\nc.jpg,\"open\nd.jpg,2\n");
-  EXPECT_THAT(Refusal({.paths = {Path("in")}, .labels = Path("labels.csv")}).message,
-              HasSubstr("line 2: a quote that opens here is not closed"));
-  Write("labels.csv", "\"a\nb\",1\nc\n");  // the line where a record begins, not the number of records
-  EXPECT_THAT(Refusal({.paths = {Path("in")}, .labels = Path("labels.csv")}).message,
-              HasSubstr("line 3: wants"));
-}
-
-TEST_F(SourcesTest, PicturesWithoutALabelAndLabelsWithoutAPictureAreCounted) {
-  for (const char* name : {"in/a.jpg", "in/b.jpg", "in/c\xff.jpg"}) Write(name, "x");
-  Write("labels.csv", "none.jpg,1\na.jpg,1\nno more.jpg,2\n");
-  sources_ = Sources::Open({.paths = {Path("in")}, .labels = Path("labels.csv")}).value();
-  LabelReport report = ReportLabels(sources_->MakeFeed());
-  EXPECT_TRUE(report.asked_for);
-  EXPECT_EQ(report.labelled, 1);
-  EXPECT_EQ(report.unlabelled, 2);
-  EXPECT_THAT(report.unlabelled_examples, ElementsAre("b.jpg", "c\xff.jpg"));
-  EXPECT_EQ(report.unused, 2);
-  EXPECT_THAT(report.unused_examples, ElementsAre("none.jpg", "no more.jpg"));
-  report = ReportLabels(Pick(sources_->MakeFeed(), {0}));
-  EXPECT_EQ(report.unlabelled, 0);
-  sources_ = Sources::Open({.paths = {Path("in")}}).value();
-  EXPECT_FALSE(ReportLabels(sources_->MakeFeed()).asked_for);
-}
-
-TEST_F(SourcesTest, OtherLabelsAreAnotherArgument) {
-  Write("in/a/a.jpg", "x");
-  const auto arguments = [&](const std::string& labels) {
-    const auto sources = Sources::Open({.paths = {Path("in")}, .labels = labels}).value();
-    return DumpJson(sources->MakeFeed().arguments.ToJson());
-  };
-  Write("one.csv", "a.jpg,1\n");
-  Write("same.csv", "a.jpg,1\n");
-  Write("other.csv", "a.jpg,2\n");
-  EXPECT_EQ(arguments(""), "{}");
-  EXPECT_EQ(arguments("folders"), R"({"labels":"folders"})");
-  EXPECT_EQ(arguments(Path("one.csv")), arguments(Path("same.csv")));
-  EXPECT_NE(arguments(Path("one.csv")), arguments(Path("other.csv")));
 }
 
 TEST_F(SourcesTest, AListOfNamesThatEndWithZeroBytesIsRecognised) {

@@ -135,8 +135,8 @@ std::string SplitText(const std::vector<SplitShare>& shares) {
 
 std::vector<uint8_t> PlanSplit(const Feed& feed, const std::vector<SplitShare>& shares, uint64_t seed) {
   static_assert(kMaxShares <= UINT8_MAX);
-  std::map<int, std::vector<Ranked>> by_label;  // -1: without a label
-  for (int64_t i = 0; i < feed.count; ++i) {
+  std::map<int, std::vector<Ranked>> by_label;                 // -1: without a label
+  for (int64_t i = 0; i < feed.count - feed.not_taken; ++i) {  // the rest, rejects, are told of in the first
     const int label = feed.label ? feed.label(i).value_or(-1) : -1;
     by_label[label].push_back({RankOf(feed.name(i), seed), i});
   }

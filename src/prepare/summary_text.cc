@@ -101,7 +101,8 @@ std::string SummaryText(const PrepareSummary& summary, const std::string& folder
   text += fmt::format(" ({:.1f} s)\n", summary.wall_s);
   text += more;
   if (summary.skipped > 0)
-    text += fmt::format("  passed over: {} of the sources' entries, no pictures\n", Count(summary.skipped));
+    text += fmt::format("  not taken: {} of the sources' entries; rejects.jsonl names them\n",
+                        Count(summary.skipped));
   if (summary.begun_at > 0)
     text += fmt::format("  went on behind {} that were done\n", Count(summary.begun_at));
   if (summary.made_again > 0) {

@@ -39,6 +39,7 @@ Result<dataset::Listing> ListData(const RunRequest& request, const Target& targe
     return Fail(ErrorCode::kNotFound, fmt::format("no pictures in {} ({} files skipped)",
                                                   record::CommandLine(request.data), listing.skipped.size()));
   }
+  for (const auto& set : listing.sets) TRY_STATUS(dataset::CheckLabelRule(*set));
   TRY_STATUS(CheckListing(listing, target));
   return listing;
 }
