@@ -64,7 +64,7 @@ def inside(name, *words):
 @contextlib.contextmanager
 def agent(listen, *before, token=None):
     more = ["--token-file", token] if token else []
-    with subprocess.Popen([*before, WEIR, "agent", "--listen", listen, *more], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*before, WEIR, "agent", "--listen", listen, "--allow-path", "/", *more], stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process.stdout.readline().removeprefix("listening at ").strip()
         finally:

@@ -129,7 +129,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if first >= len(contents):
                 return self.answer(416, b"", {"Content-Range": f"bytes */{len(contents)}"})
             total, contents = len(contents), contents[first : last + 1]
-            headers["Content-Range"] = f"bytes {first}-{first + len(contents) - 1}/{total}"
+            said = action.removeprefix("total:") if action and action.startswith("total:") else total
+            headers["Content-Range"] = f"bytes {first}-{first + len(contents) - 1}/{said}"
             status = store.range_status
         if action == "chunked":
             return self.answer_in_chunks(status, contents, headers)
@@ -144,6 +145,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.answer(200, b"", {"ETag": etag, "Content-Length": str(len(contents))})
 
     def list(self, store, bucket, query):
+        if store.listing:
+            return self.answer(200, store.listing(query), {"Content-Type": "application/xml"})
         prefix, after = query.get("prefix", "").encode("utf-8", "surrogateescape"), query.get("continuation-token", "")
         keys = sorted(k for b, k in list(store.objects) if b == bucket and k.startswith(prefix))
         start = int(after) if after else 0
@@ -192,12 +195,13 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
 
 class S3Server:
-    """`fault(number, method, path)` gives None, "503", "cut", "chunked", "close" (after a whole answer), "change" (the object, before it is read), "join" (a failure in a 200) or a Location."""
+    """`fault(number, method, path)` gives None, "503", "cut", "chunked", "close" (after a whole answer), "change" (the object, before it is read), "total:N" (what a range says of the whole), "join" (a failure in a 200) or a Location."""
 
     def __init__(self, signed=True):
         self.lock, self.objects, self.uploads, self.requests = threading.Lock(), {}, {}, []
         self.signed, self.fault, self.page, self.aborted = signed, None, 1000, 0
         self.range_status, self.gives_ranges, self.extra_headers = 206, True, {}
+        self.listing = None  # instead of the true one: a function from the query to the document
 
     def __enter__(self):
         self.server = _Server(("127.0.0.1", 0), Handler)

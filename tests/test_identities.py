@@ -137,6 +137,28 @@ def test_every_kind_of_damage_is_found(weir, index, tmp_path):
     weir.run("identities", "verify", folder)
 
 
+def test_a_vector_whose_length_no_number_holds_is_refused(weir, index, tmp_path):
+    folder, _ = index
+    huge = lines(tmp_path / "huge.jsonl", numpy.full((1, 32), 3e38, dtype="<f4"), ["huge"])
+    assert b"its length is larger" in weir.run("identities", "enrol", folder, huge, status=2).stderr
+    assert b"its length is larger" in weir.run("identities", "search", folder, huge, status=2).stderr
+    numpy.save(tmp_path / "huge.npy", numpy.full((3, 32), 3e38, dtype="<f4"))
+    assert b"its length is larger" in weir.run("identities", "build", tmp_path / "new", "--vectors", tmp_path / "huge.npy", status=2).stderr
+
+
+def test_a_mark_of_utf8_is_no_part_of_the_first_line(weir, index, tmp_path):
+    folder, vectors = index
+    plain = lines(tmp_path / "plain.jsonl", vectors[:2])
+    marked = tmp_path / "marked.jsonl"
+    marked.write_bytes(b"\xef\xbb\xbf" + plain.read_bytes())
+    assert first_names(weir.json("identities", "search", folder, marked)) == ["person 0", "person 1"]
+    names = tmp_path / "marked.txt"
+    names.write_bytes(b"\xef\xbb\xbf" + b"anna\nb\n")
+    numpy.save(tmp_path / "two.npy", vectors[:2])
+    weir.run("identities", "build", tmp_path / "new", "--vectors", tmp_path / "two.npy", "--names", names, "--threads", 1)
+    assert first_names(weir.json("identities", "search", tmp_path / "new", plain)) == ["anna", "b"]
+
+
 def test_another_model_is_refused(weir, tmp_path):
     weir.run("model", "make", "identity", "-o", tmp_path)
     weir.run("model", "make", "tiny", "-o", tmp_path)

@@ -1,6 +1,8 @@
 """Pictures, sets and models in object storage: against a server in this process that checks signatures and fails on request."""
+import itertools
 import json
 import os
+import resource
 import subprocess
 import time
 
@@ -297,3 +299,58 @@ def test_feed_and_identities_read_a_store(weir, s3, store, made, tmp_path):
     (tmp_path / "one.jsonl").write_text(json.dumps({"name": "one", "embedding": [1.0] * 32}) + "\n")
     said = s3.run("identities", "enrol", "s3://bucket/people", tmp_path / "one.jsonl", status=2).stderr.decode()
     assert "only read" in said
+
+
+def page(keys, more="", size=3, etag="&quot;e&quot;"):
+    text = "".join(f"<Contents><Key>{key}</Key><ETag>{etag}</ETag><Size>{size}</Size></Contents>" for key in keys)
+    cut = f"<IsTruncated>true</IsTruncated><NextContinuationToken>{more}</NextContinuationToken>" if more else ""
+    return f"<ListBucketResult><EncodingType>url</EncodingType>{cut}{text}</ListBucketResult>".encode()
+
+
+COUNTER = itertools.count()
+# Listings that no store gives, and a word of what the program says to each.
+HOSTILE = {
+    "shorter than the prefix": (lambda _: page(["p"]), b"does not begin with"),
+    "beside the prefix": (lambda _: page(["other/a.jpg"]), b"does not begin with"),
+    "empty key": (lambda _: page([""]), b"does not begin with"),
+    "NUL": (lambda _: page(["photos/a%00b.jpg"]), b"which is none"),
+    "size below 0": (lambda _: page(["photos/a.jpg"], size=-1), b"which is none"),
+    "size beyond numbers": (lambda _: page(["photos/a.jpg"], size=2**63 - 1), b"which is none"),
+    "ETag of two lines": (lambda _: page(["photos/a.jpg"], etag="e&#13;&#10;x-amz-acl: public-read"), b"which is none"),
+    "same token": (lambda _: page([f"photos/{next(COUNTER)}.jpg"], more="again"), b"no end"),
+    "same page": (lambda _: page(["photos/a.jpg"], more=f"t{next(COUNTER)}"), b"no end"),
+    "empty pages": (lambda _: page([], more=f"t{next(COUNTER)}"), b"no end"),
+    "leaves": (lambda _: b"<ListBucketResult>" + b"<a/>" * 3_000_000 + b"</ListBucketResult>", b"too many elements"),
+    "more leaves": (lambda _: b"<ListBucketResult>" + b"<a/>" * 10_000_000 + b"</ListBucketResult>", b"more bytes than were expected"),
+    "long names": (lambda _: b"<ListBucketResult><" + b"a" * 1_000_000 + b">" + b"<b/>" * 100_000, b"too long"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_listing_is_named_and_takes_no_memory(s3, store, recipe, made, tmp_path, name):
+    store.listing, said = HOSTILE[name]
+    people = tmp_path / "people.npy"
+    commands = [("prepare", "s3://bucket/photos", "--recipe", recipe, "-o", tmp_path / "set"), ("run", made[0], "s3://bucket/photos"), ("feed", "s3://bucket/photos", "--bench"),
+                ("identities", "search", "s3://bucket/photos", people), ("prepare", "--verify", "s3://bucket/photos")]
+    for command in commands if name == "shorter than the prefix" else commands[:1]:
+        limited = ["prlimit", "--as=3000000000", PROGRAM, *map(str, command)]
+        done = subprocess.run(limited, env=s3.environment, capture_output=True, timeout=120)
+        assert done.returncode in (1, 2) and b"s3://bucket/photos" in done.stderr and said in done.stderr, (command, done.returncode, done.stderr[-2000:])
+        assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 800_000, command
+
+
+def test_no_listing_or_etag_becomes_a_header(s3, store, tmp_path, pictures, recipe):
+    """What an answer's ETag holds goes into the next request's If-Match: never a line of its own."""
+    store.put("bucket", "photos/a.jpg", pictures[0].read_bytes())
+    store.extra_headers = {"ETag": '"e"\x0bx'}
+    done = s3.run("prepare", "s3://bucket/photos/a.jpg", "--recipe", recipe, "-o", tmp_path / "set", status=None)
+    assert done.returncode != 0 and b"ETag" in done.stderr, done.stderr
+
+
+def test_a_length_that_is_a_lie_costs_no_memory(s3, store, tmp_path):
+    """A set.json whose range says that the whole is petabytes, or does not say how long it is."""
+    store.put("bucket", "set/set.json", b"x" * (8 << 20))
+    for total in (str(2**62), "*", str(2**63 - 1)):
+        store.fault = lambda number, method, path, total=total: f"total:{total}" if "set.json" in path else None
+        done = s3.run("feed", "s3://bucket/set", "--bench", status=None)
+        assert done.returncode in (1, 2) and (b"limit" in done.stderr or b"how long" in done.stderr or b"set.json" in done.stderr), done.stderr

@@ -25,7 +25,7 @@ def probe_on(weir, agents, folder, *arguments, status=None):
 
 def test_two_hosts_read_one_order(weir, tmp_path):
     """Each epoch of both hosts together has every sample once; the set is written by one and removed."""
-    with Agent() as first, Agent() as second:
+    with Agent("--allow-path", tmp_path) as first, Agent("--allow-path", tmp_path) as second:
         result = probe_on(weir, (first, second), tmp_path, "--samples", 40, "--sample-bytes", 5000, "--repeats", 2, "--limit-s", 3)
         assert result["epochs"]["whole"] >= 2 * (40 * 8 // 40 - 1)  # 40 steps of 8 samples of both, twice
         assert result["epochs"]["each_once"] == result["epochs"]["whole"]
@@ -45,7 +45,7 @@ def test_two_hosts_read_one_order(weir, tmp_path):
 
 
 def test_a_lost_host_is_named_and_the_run_is_invalid(weir, tmp_path):
-    with Agent() as first, Agent() as second:
+    with Agent("--allow-path", tmp_path) as first, Agent("--allow-path", tmp_path) as second:
         command = [conftest.PROGRAM, *map(str, HOSTS), str(tmp_path), "--source", "memory", "--samples", "50", "--repeats", "1", "--limit-s", "40",
                    "--steps", "1000000", "--hosts", f"{first.address},{second.address}", "--json", str(tmp_path / "result.json")]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -83,7 +83,7 @@ def test_after_a_kill_the_set_is_removed_and_nothing_else(weir, tmp_path, killed
     def written():
         return [folder for folder in tmp_path.glob("*.set") if folder != foreign and list(folder.glob("d0000/*"))]
 
-    with Agent() as first, Agent() as second:
+    with Agent("--allow-path", tmp_path) as first, Agent("--allow-path", tmp_path) as second:
         with subprocess.Popen([conftest.PROGRAM, *map(str, HOSTS), tmp_path, "--samples", "2000", "--sample-bytes", "50000", "--max-rate", "5",
                                "--hosts", f"{first.address},{second.address}"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
             until(written)
@@ -94,7 +94,7 @@ def test_after_a_kill_the_set_is_removed_and_nothing_else(weir, tmp_path, killed
         if killed == "agent":
             assert process.returncode == 1 and first.address.encode() in said, said
             assert len(list(left.glob("d0000/s*"))) > 0
-            with Agent() as again:
+            with Agent("--allow-path", tmp_path) as again:
                 done = weir.run(*HOSTS, tmp_path, "--samples", 20, "--sample-bytes", 1000, "--repeats", 1, "--steps", 20, "--limit-s", 1,
                                 "--hosts", f"{again.address},{second.address}", status=None)
             assert done.returncode in (0, 3) and done.stderr.count(b" belongs to a probe on another host") == 1 and bytes(foreign) in done.stderr
@@ -107,7 +107,7 @@ def test_hosts_refuse_what_one_host_has(weir, tmp_path):
     for arguments, word in ((("--phase", "infer"), b"--phase"), (("--verify",), b"--verify"), (("--format", "tar"), b"--format"), ((tmp_path,), b"PATH")):
         said = weir.run("probe", "storage", tmp_path, "--hosts", "127.0.0.1:9", *arguments, status=2).stderr
         assert word in said and b"one host" in said
-    with Agent() as agent:
+    with Agent("--allow-path", tmp_path) as agent:
         missing = weir.run("probe", "storage", tmp_path / "missing", "--hosts", agent.address, status=None)
         assert missing.returncode != 0 and b"missing" in missing.stderr and agent.address.encode() in missing.stderr
 
@@ -141,7 +141,7 @@ def test_hosts_in_two_namespaces_read_one_order(tmp_path):
     with two_namespaces() as hosts:
         inside = [["ip", "netns", "exec", name] for name, _ in hosts]
         with contextlib.ExitStack() as stack:
-            agents = [stack.enter_context(Agent("--token-file", token, listen=f"{address}:0", prefix=inside[i])) for i, (_, address) in enumerate(hosts)]
+            agents = [stack.enter_context(Agent("--token-file", token, "--allow-path", tmp_path, listen=f"{address}:0", prefix=inside[i])) for i, (_, address) in enumerate(hosts)]
             done = subprocess.run([*inside[0], conftest.PROGRAM, *map(str, HOSTS), tmp_path, "--source", "memory", "--samples", "64", "--sample-bytes", "1000", "--repeats", "1",
                                    "--steps", "300", "--limit-s", "10", "--hosts", ",".join(agent.address for agent in agents), "--token-file", token, "--json", "-"],
                                   capture_output=True, timeout=120, check=False)

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
 #include "cli/cluster_flags.h"
 #include "cli/console.h"
 #include "cli/feed_flags.h"
 #include "cli/flags.h"
 #include "cli/load_flags.h"
 #include "cli/probe_hosts.h"
+#include "cluster/allowed_paths.h"
 #include "cluster/serve_agent.h"
 #include "load/cluster/cluster_load.h"
 #include "load/cluster/load_agent.h"
@@ -26,12 +26,13 @@ namespace {
 using cluster::CallContext;
 using cluster::Message;
 
-void AddLoadVerbs(cluster::Verbs& verbs, const Clock& clock) {
+void AddLoadVerbs(cluster::Verbs& verbs, const cluster::AllowedPaths& allowed, const Clock& clock) {
   auto agent = std::make_shared<load::LoadAgent>(clock);
-  verbs[load::kOpenVerb] = [agent](const Message& request, CallContext&) -> Result<Message> {
+  verbs[load::kOpenVerb] = [agent, allowed](const Message& request, CallContext&) -> Result<Message> {
     LoadFlags flags;
-    if (ParseLoadFlags(TRY(ArgumentsIn(request)), flags))
+    if (ParseLoadFlags(TRY(FlagsCall::From(request)).arguments, flags))
       return Fail(ErrorCode::kInvalidArgument, "this host's weir does not take these flags");
+    TRY_STATUS(CheckPaths(allowed, PathsOf(flags)));
     TRY_STATUS(CheckFlags(flags));
     TRY_STATUS(agent->Open(std::move(flags)));
     return Message();
@@ -41,15 +42,18 @@ void AddLoadVerbs(cluster::Verbs& verbs, const Clock& clock) {
   };
 }
 
-void AddFeedVerbs(cluster::Verbs& verbs, const Clock& clock) {
+void AddFeedVerbs(cluster::Verbs& verbs, const cluster::AllowedPaths& allowed, const Clock& clock) {
   auto agent = std::make_shared<probe::FeedAgent>(clock);
-  verbs[probe::kFeedOpen] = [agent](const Message& request, CallContext& context) -> Result<Message> {
+  verbs[probe::kFeedOpen] = [agent, allowed](const Message& request,
+                                             CallContext& context) -> Result<Message> {
+    const FlagsCall call = TRY(FlagsCall::From(request));
     FeedFlags flags;
-    if (ParseFeedFlags(TRY(ArgumentsIn(request)), flags))
+    if (ParseFeedFlags(call.arguments, flags))
       return Fail(ErrorCode::kInvalidArgument, "this host's weir does not take these flags");
+    TRY_STATUS(CheckPaths(allowed, PathsOf(flags)));
     feed::BenchSetup setup = TRY(SetupOf(flags));
-    setup.state = GetString(request.body, kStateKey).value_or("");
-    setup.bench.step = Duration(TRY(GetInteger(request.body, kStepKey)));
+    setup.state = call.state;
+    setup.bench.step = call.step;
     return agent->Open(std::move(setup), context);
   };
   verbs[probe::kFeedPlay] = [agent](const Message& request, CallContext& context) {
@@ -67,6 +71,7 @@ void AddNetworkVerbs(cluster::Verbs& verbs, const Clock& clock) {
 
 int Agent(const Arguments& arguments) {
   cluster::ServeAgentOptions options;
+  std::vector<std::string> places;
   double timeout_s = 60;
   Flags flags(
       "agent",
@@ -76,8 +81,13 @@ int Agent(const Arguments& arguments) {
              "HOST:PORT to be called at; port 0 picks a free one, which is printed.");
   flags.Text("--rendezvous", options.rendezvous, "HOST:PORT of rank 0, which this agent calls.");
   flags.Text("--token-file", options.token_file,
-             "File with the token that all share; needed beyond this machine, and encrypts. -: the first "
-             "line of standard input, whose end ends the agent.");
+             "File with the token that all share; needed beyond this machine (default on loopback: the "
+             "user's own). "
+             "-: the first line of standard input, whose end ends the agent.");
+  flags.Repeated(
+      "--allow-path", places,
+      "Folder below which callers may name files; or a store, as s3://BUCKET/PREFIX; / for all. May "
+      "be given again (default: none).");
   flags.Integer("--rank", options.rank, 0, 100'000,
                 "Rank of this agent (default: from srun, mpirun, an Indexed Job, or RANK).");
   flags.Integer("--world", options.world, 1, 100'000, "Number of agents (default: from the same).");
@@ -85,6 +95,8 @@ int Agent(const Arguments& arguments) {
   flags.Switch("--once", options.once, "Ends with the first run.");
   flags.Number("--timeout-s", timeout_s, 0.1, 86400, "Seconds to try --rendezvous.");
   if (const auto status = flags.Parse(arguments)) return *status;
+  const auto allowed = cluster::AllowedPaths::Make(places);
+  if (!allowed) return FailWith(allowed.error());
   options.build = record::BuildDescription();
   options.timeout = FromSeconds(timeout_s);
   const Interrupt interrupt;
@@ -94,12 +106,12 @@ int Agent(const Arguments& arguments) {
     console.Text(line + "\n");
     std::fflush(stdout);
   };
-  const auto make_verbs = [] {
+  const auto make_verbs = [&allowed = *allowed] {
     cluster::Verbs verbs;
-    AddLoadVerbs(verbs, clock);
-    AddFeedVerbs(verbs, clock);
+    AddLoadVerbs(verbs, allowed, clock);
+    AddFeedVerbs(verbs, allowed, clock);
     AddNetworkVerbs(verbs, clock);
-    AddStorageVerbs(verbs, clock);
+    AddStorageVerbs(verbs, allowed, clock);
     return verbs;
   };
   const Status served = cluster::ServeAgent(

@@ -1,5 +1,6 @@
 #include "cli/cluster_flags.h"
 
+#include "base/fields.h"
 #include "base/json.h"
 #include "cli/verbs.h"
 
@@ -13,7 +14,8 @@ void AddClusterFlags(Flags& flags, cluster::JoinOptions& join) {
              "HOST:PORT here, where agents come that srun, mpirun or Kubernetes started");
   flags.Integer("--agents", join.agents, 1, 100'000, "number of agents that come to --rendezvous");
   flags.Text("--token-file", join.token_file,
-             "file with the token that all agents share; needed beyond this machine, and encrypts");
+             "file with the token that all agents share; needed beyond this machine (default on loopback: "
+             "the user's own)");
   flags.Text("--remote-weir", join.program, "path of weir on hosts that ssh reaches");
   flags.Number("--join-timeout-s", join.timeout_s, 0.1, 86400,
                "seconds within which all agents must be there");
@@ -29,22 +31,49 @@ Result<cluster::JoinedAgents> JoinAndSay(const cluster::JoinOptions& join, const
   return agents;
 }
 
-cluster::Message ArgumentsMessage() {
-  Json arguments = Json::array();
-  for (size_t i = 2; i < CommandLine().size(); ++i) arguments.push_back(EscapeBytes(CommandLine()[i]));
-  return {.body = {{"arguments", arguments}}, .block = ""};
+namespace {
+
+constexpr size_t kMostArguments = 10'000;
+constexpr int64_t kMostStepNs = 3600 * int64_t{1'000'000'000};
+
+struct Form {
+  std::vector<std::string> arguments;
+  std::string state;
+  int64_t step_ns = 0;
+  int batch = 1;
+};
+
+template <typename F>
+void Describe(F& fields, Described<F, Form>& form) {
+  fields("arguments", form.arguments);
+  fields("state", form.state);
+  fields("step_ns", form.step_ns);
+  fields("batch", form.batch);
+  fields.Require(form.arguments.size() <= kMostArguments, "more arguments than a command has");
+  fields.Require(form.step_ns >= 0 && form.step_ns <= kMostStepNs, "a step that is none");
+  fields.Require(form.batch >= 1 && form.batch <= 65536, "a batch that is none");
 }
 
-Result<std::vector<std::string>> ArgumentsIn(const cluster::Message& request) {
-  std::vector<std::string> arguments;
-  const auto list = request.body.find("arguments");
-  if (list == request.body.end() || !list->is_array())
-    return Fail(ErrorCode::kCorrupt, "the call has no arguments");
-  for (const Json& argument : *list) {
-    if (!argument.is_string()) return Fail(ErrorCode::kCorrupt, "an argument is no text");
-    arguments.push_back(TRY(UnescapeBytes(argument.get<std::string>())));
-  }
-  return arguments;
+}  // namespace
+
+cluster::Message FlagsCall::ToMessage() const {
+  Form form{.arguments = {}, .state = state, .step_ns = step.count(), .batch = batch};
+  for (const std::string& argument : arguments) form.arguments.push_back(EscapeBytes(argument));
+  return {.body = FieldsToJson(form), .block = ""};
+}
+
+Result<FlagsCall> FlagsCall::From(const cluster::Message& message) {
+  const Form form = TRY(FieldsFromJson<Form>(message.body));
+  FlagsCall call{.arguments = {}, .state = form.state, .step = Duration(form.step_ns), .batch = form.batch};
+  for (const std::string& argument : form.arguments) call.arguments.push_back(TRY(UnescapeBytes(argument)));
+  return call;
+}
+
+std::vector<std::string> OwnArguments() { return {CommandLine().begin() + 2, CommandLine().end()}; }
+
+Status CheckPaths(const cluster::AllowedPaths& allowed, const std::vector<NamedPath>& paths) {
+  for (const NamedPath& each : paths) TRY_STATUS(allowed.Check(each.flag, each.path));
+  return {};
 }
 
 }  // namespace weir::cli

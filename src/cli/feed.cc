@@ -73,10 +73,9 @@ Result<results::FeedResult> FeedThere(const FeedFlags& w, const feed::BenchSetup
                                       const Console& console, const Clock& clock,
                                       const std::stop_token& stop) {
   const cluster::JoinedAgents agents = TRY(JoinAndSay(w.join, clock, console, stop));
-  cluster::Message open = ArgumentsMessage();
-  open.body[kStateKey] = setup.state;
-  open.body[kStepKey] = setup.bench.step.count();
-  return probe::FeedOnHosts(*agents.cluster, open, clock, stop);
+  const FlagsCall open{
+      .arguments = OwnArguments(), .state = setup.state, .step = setup.bench.step, .batch = 1};
+  return probe::FeedOnHosts(*agents.cluster, open.ToMessage(), clock, stop);
 }
 
 Result<int> BenchFeed(FeedFlags& w, const std::stop_token& stop) {

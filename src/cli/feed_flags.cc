@@ -131,6 +131,10 @@ std::optional<int> ParseFeedFlags(const std::vector<std::string>& arguments, Fee
   return status;
 }
 
+std::vector<NamedPath> PathsOf(const FeedFlags& w) {
+  return {{"SET", w.set}, {"--masks", w.masks}, {"--index", w.index}, {"--cache-folder", w.cache_folder}};
+}
+
 Result<feed::BenchSetup> SetupOf(const FeedFlags& w) {
   const auto refuse = [](const char* why) { return Fail(ErrorCode::kInvalidArgument, why); };
   if (!w.bench)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cli/cluster_flags.h"
 #include "cluster/join.h"
 #include "feed/bench_session.h"
 
@@ -32,6 +33,9 @@ struct FeedFlags {
 
 // Returns the exit status if there is nothing more to do.
 std::optional<int> ParseFeedFlags(const std::vector<std::string>& arguments, FeedFlags& flags);
+
+// Returns the files, folders and stores that the flags have a host open.
+std::vector<NamedPath> PathsOf(const FeedFlags& flags);
 
 // Returns the measurement that the flags ask for. kInvalidArgument names flags that contradict one another.
 Result<feed::BenchSetup> SetupOf(const FeedFlags& flags);

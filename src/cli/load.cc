@@ -81,7 +81,8 @@ Result<std::optional<cluster::JoinedAgents>> OpenAgents(const LoadFlags& flags, 
                                                         const Console& console, const std::stop_token& stop) {
   if (!flags.join.any()) return std::nullopt;
   cluster::JoinedAgents agents = TRY(JoinAndSay(flags.join, clock, console, stop));
-  TRY_STATUS(agents.cluster->CallAll(load::kOpenVerb, ArgumentsMessage(), stop));
+  TRY_STATUS(agents.cluster->CallAll(load::kOpenVerb,
+                                     FlagsCall{.arguments = OwnArguments(), .state = {}}.ToMessage(), stop));
   return agents;
 }
 

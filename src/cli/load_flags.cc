@@ -9,6 +9,7 @@
 #include "cli/server_place.h"
 #include "load/cluster/cluster_load.h"
 #include "load/session/foreign.h"
+#include "oip/client.h"
 
 namespace weir::cli {
 namespace {
@@ -180,6 +181,25 @@ std::optional<int> ParseLoadFlags(const std::vector<std::string>& arguments, Loa
   const std::optional<int> status = flags.Parse(arguments);
   w.given = flags.Given();
   return status;
+}
+
+std::vector<NamedPath> PathsOf(const LoadFlags& w) {
+  std::vector<NamedPath> paths{{"--request-intervals", w.intervals},
+                               {"--trace", w.trace},
+                               {"--recipe", w.recipe},
+                               {"--samples", w.samples},
+                               {"--csv", w.csv},
+                               {"--validate", w.validate}};
+  const auto add = [&](const char* flag, const std::vector<std::string>& list) {
+    for (const std::string& each : list) paths.push_back({flag, each});
+  };
+  add("--body", w.bodies);
+  add("--data", w.data);
+  for (const std::string& each : w.input_data)
+    if (each != "random" && each != "zero") paths.push_back({"--input-data", each});
+  if (w.check != load::kCheckData) paths.push_back({"--check", w.check});
+  if (!oip::IsModelUrl(w.target)) paths.push_back({"MODEL", w.target});
+  return paths;
 }
 
 Status CheckFlags(const LoadFlags& flags) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/cluster_flags.h"
 #include "cluster/join.h"
 #include "load/session/options.h"
 
@@ -19,6 +20,9 @@ struct LoadFlags : load::LoadOptions {
 
 // Returns the exit status if there is nothing more to do.
 std::optional<int> ParseLoadFlags(const std::vector<std::string>& arguments, LoadFlags& flags);
+
+// Returns the files, folders and stores that the flags have a host open.
+std::vector<NamedPath> PathsOf(const LoadFlags& flags);
 
 // kInvalidArgument names a flag that is not applicable, or flags that contradict one another.
 Status CheckFlags(const LoadFlags& flags);

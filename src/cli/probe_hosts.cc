@@ -22,19 +22,23 @@ namespace {
 using cluster::CallContext;
 using cluster::Message;
 
-constexpr char kArguments[] = "arguments", kBatch[] = "batch", kStep[] = "step_ns";
-
 // The step time is the caller's, which may have measured it.
-Result<probe::HostsPlan> PlanIn(const Message& request) {
+Result<probe::HostsPlan> PlanIn(const Message& request, const cluster::AllowedPaths& allowed) {
+  const FlagsCall call = TRY(FlagsCall::From(request));
   probe::StorageRequest flags;
-  if (ParseStorageFlags(TRY(ArgumentsIn(request)), flags))
+  if (ParseStorageFlags(call.arguments, flags))
     return Fail(ErrorCode::kInvalidArgument, "this host's weir does not take these flags");
   TRY_STATUS(probe::CheckHostsRequest(flags));
   flags.join = {};
+  std::vector<NamedPath> paths{{"--set", flags.set}};
+  for (const std::string& path : flags.paths) paths.push_back({"PATH", path});
+  if (const auto made = GetString(request.body, probe::kSetFolder))
+    paths.push_back({"the set in", TRY(UnescapeBytes(*made))});
+  TRY_STATUS(CheckPaths(allowed, paths));
   TRY_STATUS(probe::CheckStorageRequest(flags));
   probe::StorageProfile profile = TRY(probe::DemandOf(flags, {}));
-  profile.batch = static_cast<int>(TRY(GetInteger(request.body, kBatch)));
-  profile.step = Duration(TRY(GetInteger(request.body, kStep)));
+  profile.batch = call.batch;
+  profile.step = call.step;
   return probe::HostsPlanOf(flags, profile, DrawPictures);
 }
 
@@ -46,16 +50,18 @@ Result<std::vector<std::string>> DrawPictures(Seed seed, int count) {
   return pictures;
 }
 
-void AddStorageVerbs(cluster::Verbs& verbs, const Clock& clock) {
+void AddStorageVerbs(cluster::Verbs& verbs, const cluster::AllowedPaths& allowed, const Clock& clock) {
   const auto agent = std::make_shared<probe::StorageAgent>(clock);
-  verbs[probe::kStorageSpace] = [](const Message& request, CallContext& context) -> Result<Message> {
-    return probe::StorageAgent::Space(TRY(PlanIn(request)), context);
+  verbs[probe::kStorageSpace] = [allowed](const Message& request, CallContext& context) -> Result<Message> {
+    return probe::StorageAgent::Space(TRY(PlanIn(request, allowed)), context);
   };
-  verbs[probe::kStorageMake] = [agent](const Message& request, CallContext& context) -> Result<Message> {
-    return agent->Make(TRY(PlanIn(request)), context);
+  verbs[probe::kStorageMake] = [agent, allowed](const Message& request,
+                                                CallContext& context) -> Result<Message> {
+    return agent->Make(TRY(PlanIn(request, allowed)), context);
   };
-  verbs[probe::kStorageOpen] = [agent](const Message& request, CallContext& context) -> Result<Message> {
-    return agent->Open(TRY(PlanIn(request)), request, context);
+  verbs[probe::kStorageOpen] = [agent, allowed](const Message& request,
+                                                CallContext& context) -> Result<Message> {
+    return agent->Open(TRY(PlanIn(request, allowed)), request, context);
   };
   verbs[probe::kStoragePlay] = [agent](const Message& request, CallContext& context) {
     return agent->Play(request, context);
@@ -67,8 +73,7 @@ Result<probe::HostsReport> ProbeStorageOnHosts(const Arguments& arguments, const
                                                const probe::StorageProfile& profile, Console& console,
                                                const Clock& clock, const std::stop_token& stop) {
   const cluster::JoinedAgents agents = TRY(JoinAndSay(flags.join, clock, console, stop));
-  Json request{{kArguments, Json::array()}, {kBatch, profile.batch}, {kStep, profile.step.count()}};
-  for (const std::string& argument : arguments) request[kArguments].push_back(EscapeBytes(argument));
+  const FlagsCall call{.arguments = arguments, .state = {}, .step = profile.step, .batch = profile.batch};
   const auto note_space = [&](const probe::SpaceThere& there) {
     for (const std::string& folder : there.foreign) console.Note(probe::ForeignText(folder));
     console.Note(fmt::format("{} writes {} to {}, of {} free; removed at the end",
@@ -77,8 +82,8 @@ Result<probe::HostsReport> ProbeStorageOnHosts(const Arguments& arguments, const
   };
   const Instant begin = clock.Now();
   auto report = probe::ProbeTrainingOnHosts(
-      *agents.cluster, request, TRY(probe::HostsPlanOf(flags, profile, DrawPictures)), note_space, clock,
-      stop, [&](int runs, const probe::TrainRun& last) {
+      *agents.cluster, call.ToMessage().body, TRY(probe::HostsPlanOf(flags, profile, DrawPictures)),
+      note_space, clock, stop, [&](int runs, const probe::TrainRun& last) {
         console.Progress(Seconds(clock.Now() - begin), "runs", runs, 0,
                          fmt::format("{} accelerators on each host", last.accelerators));
       });

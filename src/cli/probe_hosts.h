@@ -9,12 +9,13 @@
 #include "cli/console.h"
 #include "cli/probe_storage_flags.h"
 #include "cluster/agent.h"
+#include "cluster/allowed_paths.h"
 #include "probe/storage_hosts.h"
 
 namespace weir::cli {
 
 // The verbs of an agent's session.
-void AddStorageVerbs(cluster::Verbs& verbs, const Clock& clock);
+void AddStorageVerbs(cluster::Verbs& verbs, const cluster::AllowedPaths& allowed, const Clock& clock);
 
 // Joins the agents that the flags name, and probes with them. `arguments` are those of this command.
 Result<probe::HostsReport> ProbeStorageOnHosts(const Arguments& arguments, const probe::StorageRequest& flags,

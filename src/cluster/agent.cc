@@ -3,26 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <thread>
 #include <utility>
 
+#include "base/json.h"
 #include "base/mutex.h"
 #include "base/short_slice.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "cluster/protocol.h"
 #include "cluster/roster.h"
+#include "cluster/turns.h"
 
 namespace weir::cluster {
 namespace {
 
-constexpr Duration kWelcomeTimeout = 600s;  // the others may come late
+constexpr Duration kWelcomeTimeout = 10s;  // rank 0 answers a hello at once
+constexpr size_t kMostWords = 2000;        // of an error that is told
 constexpr Duration kLook = 100ms;
 
 class AgentSession final : public CallContext {
  public:
-  AgentSession(Connection& connection, int rank, int world, const Clock& clock)
-      : connection_(connection), rank_(rank), world_(world), clock_(clock) {}
+  // After the welcome, which `turns` has taken.
+  AgentSession(Connection& connection, const word::Welcome& place, AgentTurns turns, const Clock& clock)
+      : connection_(connection),
+        rank_(place.rank),
+        world_(place.world),
+        clock_(clock),
+        turns_(std::move(turns)) {}
 
   int rank() const override { return rank_; }
   int world() const override { return world_; }
@@ -32,7 +40,7 @@ class AgentSession final : public CallContext {
   void OnStep(std::function<void(const PassedStep& step)> passed) override {
     {
       const MutexLock lock(mutex_);
-      arrivals_.clear();
+      turns_.EndSteps();
     }
     const MutexLock lock(passed_mutex_);
     passed_ = std::move(passed);
@@ -41,9 +49,9 @@ class AgentSession final : public CallContext {
   Status Arrive(int64_t step, bool last) override {
     {
       const MutexLock lock(mutex_);
-      arrivals_.push_back({step, clock_.Now()});
+      turns_.Arrive(step, clock_.Now());
     }
-    return connection_.Send(MakeMessage(kArrive, {{"step", step}, {"last", last}}));
+    return connection_.Send(word::Arrive{.step = step, .last = last});
   }
 
   Status Serve(Verbs verbs, const std::stop_token& stop) {
@@ -57,103 +65,79 @@ class AgentSession final : public CallContext {
  private:
   Status Work(Verbs& verbs, const std::stop_token& stop) {
     while (true) {
-      std::optional<Message> call = TRY(NextCall(stop));
+      std::optional<word::Call> call = TRY(NextCall(stop));
       if (!call) return {};
-      const int64_t id = GetInteger(call->body, "id").value_or(-1);
-      const std::string verb = GetString(call->body, "verb").value_or("");
-      Result<Message> answer = Run(verbs, verb, *call);
+      const int64_t id = call->id;
+      Result<Message> answer = Run(verbs, *std::move(call));
       OnStep({});
       {
         const MutexLock lock(mutex_);
         call_stop_ = std::stop_source();
-        running_ = stopping_ = false;
+        turns_.EndCall();
       }
-      if (answer) {
-        Message message = MakeMessage(kAnswer, {{"id", id}, {"body", std::move(answer->body)}});
-        message.block = std::move(answer->block);
-        TRY_STATUS(connection_.Send(message));
-      } else {
-        TRY_STATUS(connection_.Send(MakeFault(id, answer.error())));
-      }
+      TRY_STATUS(connection_.Send(AnswerTo(id, std::move(answer))));
     }
   }
 
-  Result<Message> Run(Verbs& verbs, const std::string& verb, const Message& call) {
-    const auto handler = verbs.find(verb);
+  static Word AnswerTo(int64_t id, Result<Message> answer) {
+    if (answer) return word::Answer{.id = id, .payload = *std::move(answer)};
+    return word::Fault{.id = id,
+                       .code = answer.error().code,
+                       .message = CutMiddle(EscapeBytes(answer.error().message), kMostWords)};
+  }
+
+  Result<Message> Run(Verbs& verbs, word::Call call) {
+    const auto handler = verbs.find(call.verb);
     if (handler == verbs.end())
-      return Fail(
-          ErrorCode::kUnsupported,
-          fmt::format("this agent has no verb \"{}\": install one weir on all hosts", EscapeBytes(verb)));
-    const auto body = call.body.find("body");
-    const Message request{.body = body == call.body.end() ? Json::object() : *body, .block = call.block};
-    return handler->second(request, *this);
+      return Fail(ErrorCode::kUnsupported,
+                  fmt::format("this agent has no verb {}: install one weir on all hosts", Quoted(call.verb)));
+    return handler->second(call.payload, *this);
   }
 
   // Returns nullopt after a goodbye.
-  Result<std::optional<Message>> NextCall(const std::stop_token& stop) {
+  Result<std::optional<word::Call>> NextCall(const std::stop_token& stop) {
     const MutexLock lock(mutex_);
-    while (calls_.empty()) {
+    while (!call_) {
       if (bye_) return std::nullopt;
       if (ended_) return std::unexpected(*ended_);
       if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the agent was stopped");
       changed_.WaitUntil(mutex_, clock_.Now() + kLook);
     }
-    Message call = std::move(calls_.front());
-    calls_.pop_front();
-    running_ = true;
-    return call;
+    return std::exchange(call_, std::nullopt);
   }
 
   void Read() {
     WantShortSlice();  // the steps of all hosts wait for this thread
     while (true) {
-      auto message = connection_.Receive(clock_.Now() + kPatience);
+      auto word = connection_.Receive(clock_.Now() + kPatience);
       const Instant now = clock_.Now();
-      if (!message) return End(message.error());
-      if (!*message)
+      if (!word) return End(word.error());
+      if (!*word)
         return End({ErrorCode::kIo, fmt::format("no sign of rank 0 for {:g} s", Seconds(kPatience))});
-      if (!Take(**std::move(message), now)) return;
+      const auto goes_on = Take(**std::move(word), now);
+      if (!goes_on) return End({goes_on.error().code, "rank 0: " + goes_on.error().message});
+      if (!*goes_on) return;
     }
   }
 
   // Returns false after a goodbye.
-  bool Take(Message message, Instant now) {
-    const std::string kind = KindOf(message);
-    if (kind == kPing) {
-      (void)connection_.Send(MakeMessage(
-          kPong, {{"n", GetInteger(message.body, "n").value_or(0)}, {"at", now.time_since_epoch().count()}}));
-      return true;
-    }
-    if (kind == kRelease) {
-      Pass(message, now);
-      return true;
-    }
-    const MutexLock lock(mutex_);
-    if (kind == kCall) {
-      calls_.push_back(std::move(message));
-    } else if (kind == kStop && (running_ || !calls_.empty())) {
-      stopping_ = true;
-      call_stop_.request_stop();
-    } else if (kind == kBye) {
-      bye_ = true;
-    }
-    changed_.NotifyAll();
-    return !bye_;
-  }
-
-  void Pass(const Message& message, Instant now) {
-    PassedStep passed{.step = GetInteger(message.body, "step").value_or(-1),
-                      .at = now,
-                      .last = message.body.value("last", false)};
+  Result<bool> Take(Word word, Instant now) {
+    AgentTurns::Turn turn;
     {
       const MutexLock lock(mutex_);
-      if (arrivals_.empty() || arrivals_.front().step != passed.step) return;  // of a run that has ended
-      const Duration waited(GetInteger(message.body, "waited_ns").value_or(0));
-      passed.cost = std::max(Duration{}, now - arrivals_.front().at - waited);
-      arrivals_.pop_front();
+      turn = TRY(turns_.Take(std::move(word), now));
+      if (auto* call = std::get_if<word::Call>(&turn)) call_ = std::move(*call);
+      if (std::holds_alternative<word::Stop>(turn)) call_stop_.request_stop();
+      bye_ = std::holds_alternative<word::Bye>(turn);
+      changed_.NotifyAll();
+      if (bye_) return false;
     }
-    const MutexLock lock(passed_mutex_);
-    if (passed_) passed_(passed);
+    if (const auto* pong = std::get_if<word::Pong>(&turn)) TRY_STATUS(connection_.Send(*pong));
+    if (const auto* step = std::get_if<PassedStep>(&turn)) {
+      const MutexLock lock(passed_mutex_);
+      if (passed_) passed_(*step);
+    }
+    return true;
   }
 
   void End(Error why) {
@@ -167,7 +151,7 @@ class AgentSession final : public CallContext {
     Instant next = clock_.Now();
     while (!over.stop_requested()) {
       if (clock_.Now() >= next) {
-        if (!connection_.Send(MakeMessage(kBeat))) return;
+        if (!connection_.Send(word::Beat())) return;
         next += kHeartbeat;
       }
       SleepUntil(std::min(next, clock_.Now() + kLook));
@@ -180,46 +164,54 @@ class AgentSession final : public CallContext {
 
   mutable Mutex mutex_;
   CondVar changed_;
-  std::deque<Message> calls_ GUARDED_BY(mutex_);
-  struct Arrival {
-    int64_t step = 0;
-    Instant at;
-  };
-  std::deque<Arrival> arrivals_ GUARDED_BY(mutex_);  // that are not released
+  AgentTurns turns_ GUARDED_BY(mutex_);
+  std::optional<word::Call> call_ GUARDED_BY(mutex_);  // that is not begun
   std::optional<Error> ended_ GUARDED_BY(mutex_);
   bool bye_ GUARDED_BY(mutex_) = false;
-  bool running_ GUARDED_BY(mutex_) = false;   // a call
-  bool stopping_ GUARDED_BY(mutex_) = false;  // it was asked to end
-  std::stop_source call_stop_;
-  Mutex passed_mutex_;  // held while passed_ is called
+  std::stop_source call_stop_;  // replaced between two calls, by their thread
+  Mutex passed_mutex_;          // held while passed_ is called
   std::function<void(const PassedStep& step)> passed_ GUARDED_BY(passed_mutex_);
 };
 
+// Waits for the place that rank 0 gives. kInvalidArgument with its words where it gives none.
+Result<word::Welcome> AwaitWelcome(Connection& connection, AgentTurns& turns, const Clock& clock,
+                                   const std::stop_token& stop) {
+  const Instant until = clock.Now() + kWelcomeTimeout;
+  while (true) {
+    if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the agent was stopped");
+    auto word = TRY(connection.Receive(std::min(until, clock.Now() + kLook)));
+    if (!word && clock.Now() >= until) return Fail(ErrorCode::kDeadline, "rank 0 does not answer");
+    if (!word) continue;
+    const auto turn = TRY_CONTEXT(turns.Take(*std::move(word), clock.Now()), "rank 0");
+    if (const auto* welcome = std::get_if<word::Welcome>(&turn)) return *welcome;
+    const auto* refuse = std::get_if<word::Refuse>(&turn);
+    return Fail(ErrorCode::kInvalidArgument,
+                "rank 0 refuses this agent: " + CutMiddle(refuse == nullptr ? "" : refuse->why, kMostWords));
+  }
+}
+
 }  // namespace
+
+Status CheckBegin(Instant begin, Instant now) {
+  constexpr Duration kMostAhead = 60s;
+  if (begin <= now + kMostAhead) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("a run that begins in more than {:g} s: rank 0 does not know this host's clock",
+                          Seconds(kMostAhead)));
+}
 
 Status ServeSession(Connection& connection, const AgentOptions& options,
                     const std::function<Verbs()>& make_verbs, const Clock& clock,
                     const std::stop_token& stop) {
-  Json hello{{"name", options.name}, {"build", options.build}, {"world", options.world}};
-  PutIfAny(hello, "rank", options.rank);
-  TRY_STATUS(connection.Send(MakeMessage(kHello, std::move(hello))));
-  const Instant until = clock.Now() + kWelcomeTimeout;
-  while (true) {
-    if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the agent was stopped");
-    const auto welcome = TRY(connection.Receive(std::min(until, clock.Now() + kLook)));
-    if (!welcome && clock.Now() >= until) return Fail(ErrorCode::kDeadline, "rank 0 does not answer");
-    if (!welcome) continue;
-    const std::string kind = KindOf(*welcome);
-    if (kind == kRefuse)
-      return Fail(
-          ErrorCode::kInvalidArgument,
-          "rank 0 refuses this agent: " + GetString(welcome->body, "why").value_or("it says not why"));
-    if (kind != kWelcome) continue;
-    const int64_t rank = TRY(GetInteger(welcome->body, "rank")),
-                  world = TRY(GetInteger(welcome->body, "world"));
-    AgentSession session(connection, static_cast<int>(rank), static_cast<int>(world), clock);
-    return session.Serve(make_verbs(), stop);
-  }
+  TRY_STATUS(connection.Send(word::Hello{.name = EscapeBytes(options.name),
+                                         .build = EscapeBytes(options.build),
+                                         .rank = options.rank,
+                                         .world = options.world}));
+  AgentTurns turns(options.rank, options.world);
+  const word::Welcome place = TRY(AwaitWelcome(connection, turns, clock, stop));
+  connection.AllowLargeMessages();
+  AgentSession session(connection, place, std::move(turns), clock);
+  return session.Serve(make_verbs(), stop);
 }
 
 }  // namespace weir::cluster

@@ -44,6 +44,10 @@ class CallContext {
 using Handler = std::move_only_function<Result<Message>(const Message& request, CallContext& context)>;
 using Verbs = std::map<std::string, Handler>;
 
+// kInvalidArgument unless a run that rank 0 wants to begin then can: not long after `now`, the end of a wait
+// that nothing else ends.
+Status CheckBegin(Instant begin, Instant now);
+
 struct AgentOptions {
   std::string name;         // of this host
   std::string build;        // of this program

@@ -7,21 +7,32 @@
 
 #include "base/json.h"
 #include "base/short_slice.h"
+#include "base/text.h"
 #include "base/thread.h"
-#include "cluster/protocol.h"
+#include "cluster/handshake.h"
+#include "cluster/user_token.h"
 
 namespace weir::cluster {
 namespace {
 
 constexpr Duration kLook = 50ms;
-constexpr Duration kGrace = 15s;  // of a call that was asked to end
+constexpr Duration kGrace = 15s;                                // of a call that was asked to end
+constexpr size_t kMostNameBytes = 200, kMostFaultBytes = 4000;  // of an agent's words
 
 std::unexpected<Error> LostError(const std::string& text) { return Fail(ErrorCode::kIo, text); }
+
+// An agent's own words, for a line of a terminal.
+std::string Plain(const std::string& text) { return CutToOneLine(EscapeForTerminal(text), kMostNameBytes); }
 
 }  // namespace
 
 Cluster::Cluster(int world, const Clock& clock)
-    : world_(world), clock_(clock), roster_(world), barrier_(world), agents_(static_cast<size_t>(world)) {
+    : world_(world),
+      clock_(clock),
+      roster_(world),
+      barrier_(world),
+      agents_(static_cast<size_t>(world)),
+      readers_(static_cast<size_t>(world)) {
   beat_ = StartThread("cluster-beat", [this](const std::stop_token& over) { Beat(over); });
 }
 
@@ -30,7 +41,7 @@ Cluster::~Cluster() {
     const MutexLock lock(mutex_);
     closing_ = true;
   }
-  TellAll(MakeMessage(kBye));
+  TellAll(word::Bye());
   beat_.request_stop();
   for (const Agent& agent : agents_)
     if (agent.connection) agent.connection->Close();
@@ -38,32 +49,52 @@ Cluster::~Cluster() {
 
 Status Cluster::Add(std::unique_ptr<Connection> connection, const std::string& name, std::optional<int> rank,
                     Instant until) {
-  const auto hello = TRY(connection->Receive(until));
-  if (!hello) return Fail(ErrorCode::kDeadline, "it does not say hello in time: another run may be using it");
-  if (KindOf(*hello) != kHello) return Fail(ErrorCode::kCorrupt, "its first message is no hello");
-  if (!rank) {
-    if (const auto wanted = GetInteger(hello->body, "rank")) rank = static_cast<int>(*wanted);
-  }
-  const auto said = GetString(hello->body, "name").value_or("");
-  const int world = static_cast<int>(GetInteger(hello->body, "world").value_or(0));
+  auto word = TRY(connection->Receive(until));
+  if (!word) return Fail(ErrorCode::kDeadline, "it does not say hello in time: another run may be using it");
+  RankTurns turns;
+  const auto turn = TRY(turns.Take(*std::move(word)));
+  const auto* hello = std::get_if<word::Hello>(&turn);
+  if (hello == nullptr) return Fail(ErrorCode::kCorrupt, "its first word is not \"hello\"");
+  if (!rank) rank = hello->rank;
   Result<int> joined = 0;
   {
     const MutexLock lock(mutex_);
-    joined = roster_.Join(name.empty() ? EscapeBytes(said) : name, rank, world, clock_.Now());
-    if (joined) agents_[static_cast<size_t>(*joined)].build = GetString(hello->body, "build").value_or("");
+    joined = roster_.Join(name.empty() ? Plain(hello->name) : name, rank, hello->world, clock_.Now());
+    if (joined) {
+      Agent& agent = agents_[static_cast<size_t>(*joined)];
+      agent.build = Plain(hello->build);
+      agent.turns = turns;
+    }
   }
   if (!joined) {
-    (void)connection->Send(MakeMessage(kRefuse, {{"why", joined.error().message}}));
+    (void)connection->Send(word::Refuse{.why = joined.error().message});
     return std::unexpected(joined.error());
   }
-  TRY_STATUS(connection->Send(MakeMessage(kWelcome, {{"rank", *joined}, {"world", world_}})));
+  connection->AllowLargeMessages();
+  const Status sent = connection->Send(word::Welcome{.rank = *joined, .world = world_});
   {
     const MutexLock lock(mutex_);
     agents_[static_cast<size_t>(*joined)].connection = std::move(connection);
+    if (!sent) LoseLocked(*joined, sent.error().message);
   }
-  readers_.push_back(StartThread(fmt::format("cluster-{}", *joined),
-                                 [this, r = *joined](const std::stop_token&) { Read(r); }));
+  TRY_STATUS(sent);
+  readers_[static_cast<size_t>(*joined)] = StartThread(
+      fmt::format("cluster-{}", *joined), [this, r = *joined](const std::stop_token&) { Read(r); });
   return {};
+}
+
+void Cluster::FreeLost() {
+  for (int rank = 0; rank < world_; ++rank) {
+    const auto is_lost = [&] {
+      const MutexLock lock(mutex_);
+      return roster_.hosts()[static_cast<size_t>(rank)].lost.has_value();
+    };
+    if (!is_lost()) continue;
+    readers_[static_cast<size_t>(rank)] = std::jthread();  // which ends with its connection
+    const MutexLock lock(mutex_);
+    roster_.Free(rank);
+    agents_[static_cast<size_t>(rank)].connection.reset();
+  }
 }
 
 bool Cluster::complete() const {
@@ -94,54 +125,45 @@ std::string Cluster::LostText() const {
 
 void Cluster::Read(int rank) {
   WantShortSlice();  // the steps of all hosts wait for this thread
-  Connection& connection = *agents_[static_cast<size_t>(rank)].connection;
+  std::shared_ptr<Connection> connection;
+  {
+    const MutexLock lock(mutex_);
+    connection = agents_[static_cast<size_t>(rank)].connection;
+  }
   while (true) {
-    auto message = connection.Receive(clock_.Now() + kPatience);
+    auto word = connection->Receive(clock_.Now() + kPatience);
     const Instant now = clock_.Now();
-    if (!message) return Lose(rank, message.error().message);
+    if (!word) return Lose(rank, word.error().message);
     {
       const MutexLock lock(mutex_);
       if (closing_ || roster_.hosts()[static_cast<size_t>(rank)].lost) return;
     }
-    if (*message) Take(rank, **std::move(message), now);
+    if (!*word) continue;
+    if (const Status taken = Take(rank, **std::move(word), now); !taken)
+      return Lose(rank, taken.error().message);
   }
 }
 
-void Cluster::Take(int rank, Message message, Instant now) {
-  const std::string kind = KindOf(message);
-  if (kind == kArrive) return TakeArrival(rank, message, now);
-  const MutexLock lock(mutex_);
-  roster_.Heard(rank, now);
-  Agent& agent = agents_[static_cast<size_t>(rank)];
-  if (kind == kPong) {
-    agent.pong = {Instant(Duration(GetInteger(message.body, "at").value_or(0))), now};
-  } else if ((kind == kAnswer || kind == kFault) && agent.awaited &&
-             GetInteger(message.body, "id").value_or(-1) == *agent.awaited) {
-    agent.awaited.reset();
-    if (kind == kFault) {
-      agent.answer = std::unexpected(FaultOf(message));
-    } else {
-      const auto body = message.body.find("body");
-      agent.answer = Message{.body = body == message.body.end() ? Json::object() : *body,
-                             .block = std::move(message.block)};
-    }
-  }
-  changed_.NotifyAll();
-}
-
-void Cluster::TakeArrival(int rank, const Message& message, Instant now) {
+Status Cluster::Take(int rank, Word word, Instant now) {
   std::vector<StepBarrier::Release> releases;
   {
     const MutexLock lock(mutex_);
     roster_.Heard(rank, now);
-    auto arrived = barrier_.Arrive(rank, GetInteger(message.body, "step").value_or(-1),
-                                   message.body.value("last", false), now);
-    if (!arrived)
-      LoseLocked(rank, arrived.error().message);
-    else
-      releases = *std::move(arrived);
+    Agent& agent = agents_[static_cast<size_t>(rank)];
+    RankTurns::Turn turn = TRY(agent.turns.Take(std::move(word)));
+    if (const auto* pong = std::get_if<word::Pong>(&turn)) {
+      agent.pong = {Instant(Duration(pong->at)), now};
+    } else if (auto* answer = std::get_if<word::Answer>(&turn)) {
+      agent.answer = std::move(answer->payload);
+    } else if (auto* fault = std::get_if<word::Fault>(&turn)) {
+      agent.answer = Fail(fault->code, CutMiddle(fault->message, kMostFaultBytes));
+    } else if (const auto* arrive = std::get_if<word::Arrive>(&turn)) {
+      releases = TRY(barrier_.Arrive(rank, arrive->step, arrive->last, now));
+    }
+    changed_.NotifyAll();
   }
   for (const StepBarrier::Release& release : releases) Tell(release, rank);
+  return {};
 }
 
 // The rank that came last waits least: it is told last.
@@ -149,10 +171,10 @@ void Cluster::Tell(const StepBarrier::Release& release, int last) {
   for (int i = 0; i < world_; ++i) {
     const int to = (last + 1 + i) % world_;
     const auto& agent = agents_[static_cast<size_t>(to)];
-    const Status sent = agent.connection->Send(
-        MakeMessage(kRelease, {{"step", release.step},
-                               {"last", release.last},
-                               {"waited_ns", release.waited[static_cast<size_t>(to)].count()}}));
+    const Status sent =
+        agent.connection->Send(word::Release{.step = release.step,
+                                             .last = release.last,
+                                             .waited_ns = release.waited[static_cast<size_t>(to)].count()});
     if (!sent) Lose(to, sent.error().message);
   }
 }
@@ -163,14 +185,14 @@ void Cluster::Lose(int rank, const std::string& why) {
     if (closing_) return;
     LoseLocked(rank, why);
   }
-  TellAll(MakeMessage(kStop));
+  TellAll(word::Stop());
 }
 
 void Cluster::LoseLocked(int rank, const std::string& why) {
   roster_.Lose(rank, why);
   Agent& agent = agents_[static_cast<size_t>(rank)];
-  if (agent.awaited) {
-    agent.awaited.reset();
+  if (agent.turns.called()) {
+    agent.turns.Forget();
     agent.answer = LostError(*roster_.hosts()[static_cast<size_t>(rank)].lost);
   }
   if (agent.connection) agent.connection->Close();
@@ -182,7 +204,7 @@ void Cluster::Beat(const std::stop_token& over) {
   while (!over.stop_requested()) {
     const Instant now = clock_.Now();
     if (now >= next) {
-      TellAll(MakeMessage(kBeat));
+      TellAll(word::Beat());
       next = now + kHeartbeat;
     }
     bool any = false;
@@ -193,32 +215,39 @@ void Cluster::Beat(const std::stop_token& over) {
         any = true;
       }
     }
-    if (any) TellAll(MakeMessage(kStop));
+    if (any) TellAll(word::Stop());
     SleepUntil(std::min(next, now + 2 * kLook));
   }
 }
 
-std::vector<Connection*> Cluster::Live() {
+std::vector<std::shared_ptr<Connection>> Cluster::Live() {
   const MutexLock lock(mutex_);
-  std::vector<Connection*> live;
+  std::vector<std::shared_ptr<Connection>> live;
   for (size_t i = 0; i < agents_.size(); ++i)
-    if (agents_[i].connection && !roster_.hosts()[i].lost) live.push_back(agents_[i].connection.get());
+    if (agents_[i].connection && !roster_.hosts()[i].lost) live.push_back(agents_[i].connection);
   return live;
 }
 
-void Cluster::TellAll(const Message& message) {
-  for (Connection* connection : Live()) (void)connection->Send(message);
+void Cluster::TellAll(const Word& word) {
+  for (const auto& connection : Live()) (void)connection->Send(word);
 }
 
 Result<ClockOffset> Cluster::FindOffset(int rank) {
   Agent& agent = agents_[static_cast<size_t>(rank)];
   OffsetEstimator estimator;
-  for (int n = 0; n < OffsetEstimator::kRoundTrips; ++n) {
+  for (int i = 0; i < OffsetEstimator::kRoundTrips; ++i) {
+    int64_t n = 0;
+    {
+      const MutexLock lock(mutex_);
+      n = agent.turns.Ping();
+      agent.pong.reset();
+    }
     const Instant sent = clock_.Now();
-    const Status asked = agent.connection->Send(MakeMessage(kPing, {{"n", n}}));
+    const Status asked = agent.connection->Send(word::Ping{.n = n});
     if (!asked) Lose(rank, asked.error().message);
     const MutexLock lock(mutex_);
     while (!agent.pong) {
+      if (clock_.Now() >= sent + kPatience) LoseLocked(rank, "it answers no ping");
       if (roster_.any_lost()) return LostError("lost: " + roster_.LostText());
       changed_.WaitUntil(mutex_, clock_.Now() + kLook);
     }
@@ -244,7 +273,7 @@ bool Cluster::Await(const std::stop_token& stop) {
     bool tell = false;
     {
       const MutexLock lock(mutex_);
-      const auto waits = [](const Agent& agent) { return agent.awaited.has_value(); };
+      const auto waits = [](const Agent& agent) { return agent.turns.called(); };
       while (std::ranges::any_of(agents_, waits)) {
         const bool early = stop.stop_requested() || roster_.any_lost();
         if (early && !told) {
@@ -257,7 +286,7 @@ bool Cluster::Await(const std::stop_token& stop) {
     }
     if (!tell) return true;
     told = clock_.Now();
-    TellAll(MakeMessage(kStop));
+    TellAll(word::Stop());
     if (const std::string lost = LostText(); !lost.empty() && on_loss_) std::exchange(on_loss_, {})(lost);
   }
 }
@@ -275,23 +304,24 @@ std::vector<Result<Message>> Cluster::CallAll(const std::string& verb, std::vect
       Agent& agent = agents_[static_cast<size_t>(rank)];
       const auto& lost = roster_.hosts()[static_cast<size_t>(rank)].lost;
       agent.answer = lost ? std::optional<Result<Message>>(LostError(*lost)) : std::nullopt;
-      if (!lost) agent.awaited = id;
+      if (!lost) agent.turns.Call(id);
       connections.push_back(lost ? nullptr : agent.connection.get());
     }
   }
   for (int rank = 0; rank < world_; ++rank) {
     const auto at = static_cast<size_t>(rank);
     if (connections[at] == nullptr) continue;
-    Message call = MakeMessage(kCall, {{"id", id}, {"verb", verb}, {"body", std::move(requests[at].body)}});
-    call.block = std::move(requests[at].block);
-    if (const Status sent = connections[at]->Send(call); !sent) Lose(rank, sent.error().message);
+    const Status sent =
+        connections[at]->Send(word::Call{.id = id, .verb = verb, .payload = std::move(requests[at])});
+    if (!sent) Lose(rank, sent.error().message);
   }
   const bool all = Await(stop);
   const MutexLock lock(mutex_);
   std::vector<Result<Message>> answers;
   for (int rank = 0; rank < world_; ++rank) {
     Agent& agent = agents_[static_cast<size_t>(rank)];
-    if (!all && agent.awaited) LoseLocked(rank, fmt::format("it did not end within {:g} s", Seconds(kGrace)));
+    if (!all && agent.turns.called())
+      LoseLocked(rank, fmt::format("it did not end within {:g} s", Seconds(kGrace)));
     answers.push_back(*std::exchange(agent.answer, std::nullopt));
   }
   return answers;
@@ -317,14 +347,15 @@ std::string HostsText(const std::vector<Host>& hosts) {
     text += fmt::format("  rank {}: {}", rank, hosts[rank].name);
     if (const auto& clock = hosts[rank].clock)
       text += fmt::format(", its clock known to within {:.1f} us", Microseconds(clock->error));
-    if (hosts[rank].build != hosts[0].build) text += ", another build: " + EscapeBytes(hosts[rank].build);
+    if (hosts[rank].build != hosts[0].build) text += ", another build: " + hosts[rank].build;
     text += "\n";
   }
   return text;
 }
 
-Status CheckExposure(const Address& address, const std::string& token) {
-  if (!token.empty() || IsLoopback(address.host)) return {};
+Result<std::string> TokenFor(const Address& address, const std::string& given) {
+  if (!given.empty()) return given;
+  if (IsLoopback(address.host)) return UserToken();
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("{} is not of this machine alone: agents then need a token on both sides "
                           "(--token-file FILE), which also encrypts the connection",
@@ -337,11 +368,10 @@ Result<std::unique_ptr<Cluster>> ConnectAgents(const std::vector<Address>& hosts
   auto made = std::make_unique<Cluster>(static_cast<int>(hosts.size()), clock);
   const Instant until = clock.Now() + timeout;
   for (size_t rank = 0; rank < hosts.size(); ++rank) {
-    const std::string name = hosts[rank].ToString();
-    TRY_STATUS(CheckExposure(hosts[rank], token));
+    const std::string name = hosts[rank].ToString(), its_token = TRY(TokenFor(hosts[rank], token));
     if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped while agents were called");
     UniqueFd fd = TRY_CONTEXT(Connect(hosts[rank], until, clock), "the agent at");
-    auto connection = TRY_CONTEXT(Connection::Open(std::move(fd), Side::kCaller, token, until, clock),
+    auto connection = TRY_CONTEXT(Connection::Open(std::move(fd), Side::kCaller, its_token, until, clock),
                                   "the agent at " + name);
     if (const Status added = made->Add(std::move(connection), name, static_cast<int>(rank), until); !added)
       return Context("the agent at " + name, added.error());
@@ -354,25 +384,26 @@ Result<std::unique_ptr<Cluster>> GatherAgents(const Address& listen, int world, 
                                               Duration timeout, const Clock& clock,
                                               const std::stop_token& stop) {
   constexpr Duration kHandshake = 5s;
-  TRY_STATUS(CheckExposure(listen, token));
+  Handshakes handshakes(TRY(TokenFor(listen, token)), Handshake::Until::kFirstMessage, kHandshake, clock);
   const UniqueFd socket = TRY(Listen(listen));
   auto made = std::make_unique<Cluster>(world, clock);
   const Instant until = clock.Now() + timeout;
   Error last;
   while (!made->complete()) {
     if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped while agents were awaited");
-    if (clock.Now() >= until)
+    const Instant now = clock.Now();
+    if (now >= until)
       return Fail(ErrorCode::kDeadline,
                   fmt::format("ranks {} did not come to {} within {:g} s{}", fmt::join(made->Missing(), ", "),
                               listen.ToString(), Seconds(timeout),
                               last.message.empty() ? "" : "; the last refusal: " + last.message));
-    UniqueFd fd = TRY(Accept(socket.get(), std::min(until, clock.Now() + 2 * kLook), clock));
-    if (!fd.valid()) continue;
-    const Instant shaken = clock.Now() + kHandshake;
-    auto connection = Connection::Open(std::move(fd), Side::kListener, token, shaken, clock);
-    const Status added = connection ? made->Add(*std::move(connection), "", std::nullopt, shaken)
-                                    : std::unexpected(connection.error());
-    if (!added) last = added.error();
+    auto connection = TRY(handshakes.Next(socket.get(), std::min(until, now + 2 * kLook)));
+    if (const auto refusals = handshakes.TakeRefusals(); refusals.count > 0) last = refusals.last;
+    if (connection == nullptr) continue;
+    made->FreeLost();
+    // Its hello is there.
+    if (const Status added = made->Add(std::move(connection), "", std::nullopt, now + kHandshake); !added)
+      last = added.error();
   }
   TRY_STATUS(made->Synchronise());
   return made;

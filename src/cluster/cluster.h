@@ -16,8 +16,10 @@
 #include "base/mutex.h"
 #include "cluster/clock_offset.h"
 #include "cluster/connection.h"
+#include "cluster/message.h"
 #include "cluster/roster.h"
 #include "cluster/socket.h"
+#include "cluster/turns.h"
 
 namespace weir::cluster {
 
@@ -39,13 +41,16 @@ class Cluster {
   // kInvalidArgument where the agent is refused.
   Status Add(std::unique_ptr<Connection> connection, const std::string& name, std::optional<int> rank,
              Instant until);
+  // Lets others take the ranks of those that were lost. Before the first call.
+  void FreeLost() EXCLUDES(mutex_);
   bool complete() const EXCLUDES(mutex_);
   std::vector<int> Missing() const EXCLUDES(mutex_);
 
   // `told` is called once, on the thread of the next CallAll, as soon as a host is lost: with LostText.
   void OnLoss(std::function<void(const std::string& lost)> told) { on_loss_ = std::move(told); }
 
-  // Finds each host's clock offset by 64 round trips. kIo names a lost host.
+  // Finds each host's clock offset by 64 round trips. kIo names a lost host; one that answers no ping within
+  // kPatience is.
   Status Synchronise() EXCLUDES(mutex_);
 
   // Sends a request to each rank, and blocks until each has answered or is lost. A stop, and the loss of a
@@ -62,23 +67,22 @@ class Cluster {
 
  private:
   struct Agent {
-    std::unique_ptr<Connection> connection;
+    std::shared_ptr<Connection> connection;
     std::string build;
     std::optional<ClockOffset> clock;
-    std::optional<int64_t> awaited;                   // the id of the call under way
-    std::optional<Result<Message>> answer;            // of that
+    RankTurns turns;
+    std::optional<Result<Message>> answer;            // of the call under way
     std::optional<std::pair<Instant, Instant>> pong;  // there, received here
   };
 
   void Read(int rank) EXCLUDES(mutex_);
-  void Take(int rank, Message message, Instant now) EXCLUDES(mutex_);
-  void TakeArrival(int rank, const Message& message, Instant now) EXCLUDES(mutex_);
+  Status Take(int rank, Word word, Instant now) EXCLUDES(mutex_);
   void Tell(const StepBarrier::Release& release, int last) EXCLUDES(mutex_);
   void Lose(int rank, const std::string& why) EXCLUDES(mutex_);
   void LoseLocked(int rank, const std::string& why) REQUIRES(mutex_);
   void Beat(const std::stop_token& over) EXCLUDES(mutex_);
-  void TellAll(const Message& message) EXCLUDES(mutex_);
-  std::vector<Connection*> Live() EXCLUDES(mutex_);
+  void TellAll(const Word& word) EXCLUDES(mutex_);
+  std::vector<std::shared_ptr<Connection>> Live() EXCLUDES(mutex_);
   Result<ClockOffset> FindOffset(int rank) EXCLUDES(mutex_);
   bool Await(const std::stop_token& stop) EXCLUDES(mutex_);
 
@@ -94,7 +98,7 @@ class Cluster {
   int64_t next_id_ GUARDED_BY(mutex_) = 0;
 
   std::function<void(const std::string& lost)> on_loss_;  // empty after it was called
-  std::vector<std::jthread> readers_;                     // of those that have joined
+  std::vector<std::jthread> readers_;                     // by rank, of those that have joined
   std::jthread beat_;
 };
 
@@ -105,12 +109,14 @@ std::string HostsText(const std::vector<Host>& hosts);
 Result<std::unique_ptr<Cluster>> ConnectAgents(const std::vector<Address>& hosts, const std::string& token,
                                                Duration timeout, const Clock& clock,
                                                const std::stop_token& stop);
-// Listens until `world` agents have come. kDeadline names the ranks that are missing.
+// Listens until `world` agents have come; their handshakes go on side by side. kDeadline names the ranks that
+// are missing.
 Result<std::unique_ptr<Cluster>> GatherAgents(const Address& listen, int world, const std::string& token,
                                               Duration timeout, const Clock& clock,
                                               const std::stop_token& stop);
 
-// kInvalidArgument if `host` is not this machine's alone and there is no token.
-Status CheckExposure(const Address& address, const std::string& token);
+// Returns the token of agents at `address`: `given`, or where that is empty and the address is this machine's
+// alone, UserToken. kInvalidArgument for another address without a token.
+Result<std::string> TokenFor(const Address& address, const std::string& given);
 
 }  // namespace weir::cluster

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "cluster/serve_agent.h"
 #include "cluster/socket.h"
 #include "cluster/tls.h"
+#include "cluster/user_token.h"
 #include "launch/process/command.h"
 #include "launch/ssh/ssh.h"
 
@@ -34,25 +34,24 @@ bool Listens(const std::string& entry) {
          entry.find_first_not_of("0123456789", colon + 1) == std::string::npos;
 }
 
-Result<std::string> MakeToken() {
-  std::array<unsigned char, 32> bytes;
-  if (::getrandom(bytes.data(), bytes.size(), 0) != std::ssize(bytes)) return FailErrno("getrandom", errno);
-  std::string token;
-  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
-  return token;
-}
-
 constexpr char kLocal[] = "local";
 
 std::string NameOf(const std::string& place) { return place == kLocal ? "local" : "ssh " + place; }
 
-// Returns the command of an agent that takes its token from standard input and ends with it.
+// Returns the command of an agent that takes its token from standard input and ends with it. Who starts it
+// may read and write what it may.
 Result<std::vector<std::string>> AgentCommand(const std::string& place, const std::string& program,
                                               const Clock& clock) {
   const auto listening = [](const std::string& name, const std::string& address) {
-    return std::vector<std::string>{
-        name,           "agent", "--listen", Address{.host = address, .port = 0}.ToString(),
-        "--token-file", "-",     "--once"};
+    return std::vector<std::string>{name,
+                                    "agent",
+                                    "--listen",
+                                    Address{.host = address, .port = 0}.ToString(),
+                                    "--token-file",
+                                    "-",
+                                    "--once",
+                                    "--allow-path",
+                                    "/"};
   };
   if (place == kLocal) {
     std::error_code error;

@@ -10,7 +10,7 @@ Message Made() {
 }
 
 TEST(Message, ComesBackFromItsBytesInPiecesOfAnySize) {
-  const std::string bytes = EncodeMessage(Made()) + EncodeMessage({}) + EncodeMessage(Made());
+  const std::string bytes = *EncodeMessage(Made()) + *EncodeMessage({}) + *EncodeMessage(Made());
   for (const size_t piece : {size_t{1}, size_t{5}, bytes.size()}) {
     MessageReader reader;
     std::vector<Message> read;
@@ -32,7 +32,7 @@ TEST(Message, ComesBackFromItsBytesInPiecesOfAnySize) {
 }
 
 TEST(Message, OfAnotherVersionNamesBoth) {
-  std::string bytes = EncodeMessage(Made());
+  std::string bytes = *EncodeMessage(Made());
   bytes[2] = 9;
   MessageReader reader;
   reader.Add(bytes);
@@ -46,11 +46,38 @@ TEST(Message, RefusesOtherBytesAndSizesBeforeTheyAreThere) {
   MessageReader http;
   http.Add("GET / HTTP/1.1\r\n");
   EXPECT_EQ(http.Next().error().code, ErrorCode::kCorrupt);
-  std::string bytes = EncodeMessage(Made());
+  std::string bytes = *EncodeMessage(Made());
   bytes[7] = 0x7f;
   MessageReader large;
   large.Add(bytes);
   EXPECT_EQ(large.Next().error().code, ErrorCode::kCorrupt);
+}
+
+TEST(Message, OfAStrangerIsSmall) {
+  Message large = Made();
+  large.block = std::string(kMostFirstBytes, 'x');
+  MessageReader reader(kMostFirstBytes);
+  reader.Add(*EncodeMessage(large));
+  EXPECT_EQ(reader.Next().error().code, ErrorCode::kCorrupt);
+  MessageReader later(kMostFirstBytes);
+  later.set_most(kMostMessageBytes);
+  later.Add(*EncodeMessage(large));
+  EXPECT_TRUE(*later.HasNext());
+}
+
+TEST(Message, OfTooManyValuesOrTooDeepIsRefused) {
+  std::string many = "{\"a\":[";
+  for (int i = 0; i < 1'100'000; ++i) many += "0,";
+  many += "0]}";
+  std::string deep(200, '[');
+  for (const std::string& text : {many, deep + "0" + std::string(200, ']')}) {
+    std::string bytes = *EncodeMessage({});
+    bytes.resize(bytes.size() - 2);
+    for (size_t i = 0; i < 4; ++i) bytes[4 + i] = static_cast<char>(text.size() >> (8 * i));
+    MessageReader reader;
+    reader.Add(bytes + text);
+    EXPECT_EQ(reader.Next().error().code, ErrorCode::kCorrupt);
+  }
 }
 
 TEST(Message, CarriesHistograms) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "cluster/protocol.h"
 
 namespace weir::cluster {
 namespace {
@@ -21,7 +22,6 @@ constexpr Launcher kLaunchers[] = {
     {"JOB_COMPLETION_INDEX", "WORLD_SIZE", "an Indexed Job", false},
     {"RANK", "WORLD_SIZE", "RANK and WORLD_SIZE", true},
 };
-constexpr int kMostHosts = 100'000;
 
 Result<int> ReadNumber(const char* name, std::string_view text) {
   int value = 0;

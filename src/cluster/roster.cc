@@ -31,7 +31,8 @@ Result<int> Roster::Join(const std::string& name, std::optional<int> rank, int w
 std::vector<int> Roster::Missing() const {
   std::vector<int> missing;
   for (int i = 0; i < world(); ++i)
-    if (hosts_[static_cast<size_t>(i)].name.empty()) missing.push_back(i);
+    if (hosts_[static_cast<size_t>(i)].name.empty() || hosts_[static_cast<size_t>(i)].lost)
+      missing.push_back(i);
   return missing;
 }
 

@@ -31,8 +31,10 @@ class Roster {
   // another's or not below the size, or if the host was started as one of another number.
   Result<int> Join(const std::string& name, std::optional<int> rank, int world, Instant now);
   bool complete() const { return Missing().empty(); }
-  std::vector<int> Missing() const;  // ranks that have not joined
+  std::vector<int> Missing() const;  // ranks that have not joined, or are lost
 
+  // A host that was lost has no rank any more: another may have it.
+  void Free(int rank) { hosts_.at(static_cast<size_t>(rank)) = {}; }
   void Heard(int rank, Instant now);
   // The first cause stays.
   void Lose(int rank, const std::string& why);

@@ -44,6 +44,13 @@ TEST(Roster, LosesAHostThatIsSilentAndNamesIt) {
   EXPECT_THAT(roster.LoseSilent(clock.Now()), ElementsAre());
   roster.Lose(1, "closed the connection");
   EXPECT_EQ(roster.LostText(), "b (rank 1): no sign of it for 4.5 s");
+  // Another may take its place.
+  EXPECT_THAT(roster.Missing(), ElementsAre(1));
+  EXPECT_FALSE(roster.Join("c", 1, 0, clock.Now()));
+  roster.Free(1);
+  EXPECT_EQ(roster.Join("c", 1, 0, clock.Now()), 1);
+  EXPECT_EQ(roster.LostText(), "");
+  EXPECT_TRUE(roster.complete());
 }
 
 TEST(Roster, NamesASilentHostWithinFiveSecondsOfItsLastBeat) { EXPECT_LE(kPatience + kHeartbeat, 5s); }

@@ -4,15 +4,19 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "base/count.h"
+#include "base/json.h"
 #include "base/thread.h"
 #include "cluster/cluster.h"
 #include "cluster/connection.h"
+#include "cluster/handshake.h"
 #include "cluster/socket.h"
 #include "cluster/tls.h"
 
@@ -20,7 +24,7 @@ namespace weir::cluster {
 namespace {
 
 constexpr std::string_view kListening = "listening at ";
-constexpr Duration kLook = 200ms, kHandshake = 10s;
+constexpr Duration kLook = 200ms, kHandshake = 10s, kBetweenNotes = 10s;
 
 // Reads the first line of standard input, byte by byte: what follows is not ours.
 Result<std::string> FirstLineOfInput() {
@@ -71,10 +75,67 @@ Result<AgentOptions> PlaceOf(const ServeAgentOptions& options, const Environment
   return place;
 }
 
-Status ServeOne(UniqueFd fd, Side side, const std::string& token, const AgentOptions& place,
-                const std::function<Verbs()>& make_verbs, const Clock& clock, const std::stop_token& stop) {
-  const auto connection = TRY(Connection::Open(std::move(fd), side, token, clock.Now() + kHandshake, clock));
-  return ServeSession(*connection, place, make_verbs, clock, stop);
+// Notes callers that were refused: at most once in a while, however many they are.
+class RefusalNotes {
+ public:
+  RefusalNotes(const std::function<void(const std::string& line)>& note, const Clock& clock)
+      : note_(note), clock_(clock), next_(clock.Now()) {}
+
+  void Add(Handshakes::Refusals refusals) {
+    if (refusals.count > 0) {
+      count_ += refusals.count;
+      last_ = std::move(refusals.last);
+    }
+    if (count_ == 0 || clock_.Now() < next_) return;
+    note_(count_ == 1 ? "refused " + last_.message
+                      : fmt::format("refused {}; the last: {}", Count(count_, "caller"), last_.message));
+    count_ = 0;
+    next_ = clock_.Now() + kBetweenNotes;
+  }
+
+ private:
+  const std::function<void(const std::string& line)>& note_;
+  const Clock& clock_;
+  Instant next_;
+  int64_t count_ = 0;
+  Error last_;
+};
+
+// Goes to rank 0, again where the connection ends before the handshake does: others may crowd it.
+Status GoTo(const Address& address, const std::string& token, Duration timeout, const AgentOptions& place,
+            const std::function<Verbs()>& make_verbs, const Clock& clock, const std::stop_token& stop) {
+  const Instant until = clock.Now() + timeout;
+  while (true) {
+    UniqueFd fd = TRY_CONTEXT(Connect(address, until, clock), "rank 0 at");
+    auto connection = Connection::Open(std::move(fd), Side::kCaller, token,
+                                       std::min(until, clock.Now() + kHandshake), clock);
+    if (connection) return ServeSession(**connection, place, make_verbs, clock, stop);
+    const ErrorCode why = connection.error().code;
+    const bool may_pass = why == ErrorCode::kIo || why == ErrorCode::kDeadline;
+    if (!may_pass || stop.stop_requested() || clock.Now() + kLook >= until)
+      return Context("rank 0 at " + address.ToString(), connection.error());
+    SleepUntil(clock.Now() + kLook);
+  }
+}
+
+// Serves those who call, one after the other.
+Status AwaitCallers(int socket, const std::string& token, bool once, const AgentOptions& place,
+                    const std::function<Verbs()>& make_verbs,
+                    const std::function<void(const std::string& line)>& note, const Clock& clock,
+                    const std::stop_token& stop) {
+  Handshakes callers(token, Handshake::Until::kEncrypted, kHandshake, clock);
+  RefusalNotes refusals(note, clock);
+  while (!stop.stop_requested()) {
+    const auto connection = TRY(callers.Next(socket, clock.Now() + kLook));
+    refusals.Add(callers.TakeRefusals());
+    if (connection == nullptr) continue;
+    const std::string caller = HostOf(connection->fd(), true).value_or("?");
+    const Status served = ServeSession(*connection, place, make_verbs, clock, stop);
+    if (!served && !stop.stop_requested())
+      note(fmt::format("run of {}: {}", caller, EscapeForTerminal(served.error().message)));
+    if (once) return served;
+  }
+  return {};
 }
 
 }  // namespace
@@ -98,11 +159,11 @@ Status ServeAgent(const ServeAgentOptions& options, const Environment& environme
         "an agent wants one of --listen HOST:PORT, to be called there, and --rendezvous HOST:PORT, to "
         "go to rank 0 there");
   const bool by_input = options.token_file == "-";
-  const std::string token = by_input                     ? TRY(FirstLineOfInput())
+  const std::string given = by_input                     ? TRY(FirstLineOfInput())
                             : options.token_file.empty() ? std::string()
                                                          : TRY(ReadToken(options.token_file));
   const Address address = TRY(ParseAddress(options.listen.empty() ? options.rendezvous : options.listen));
-  TRY_STATUS(CheckExposure(address, token));
+  const std::string token = TRY(TokenFor(address, given));
   const AgentOptions place = TRY(PlaceOf(options, environment));
 
   std::stop_source ended;
@@ -111,23 +172,11 @@ Status ServeAgent(const ServeAgentOptions& options, const Environment& environme
   if (by_input)
     input = StartThread("agent-input", [ended](const std::stop_token& over) { WatchInput(over, ended); });
 
-  if (!options.rendezvous.empty()) {
-    UniqueFd fd = TRY_CONTEXT(Connect(address, clock.Now() + options.timeout, clock), "rank 0 at");
-    return ServeOne(std::move(fd), Side::kCaller, token, place, make_verbs, clock, ended.get_token());
-  }
+  if (!options.rendezvous.empty())
+    return GoTo(address, token, options.timeout, place, make_verbs, clock, ended.get_token());
   const UniqueFd socket = TRY(Listen(address));
   note(ListeningLine(Address{.host = address.host, .port = TRY(PortOf(socket.get()))}.ToString()));
-  while (!ended.stop_requested()) {
-    UniqueFd fd = TRY(Accept(socket.get(), clock.Now() + kLook, clock));
-    if (!fd.valid()) continue;
-    const std::string caller = HostOf(fd.get(), true).value_or("?");
-    const Status served =
-        ServeOne(std::move(fd), Side::kListener, token, place, make_verbs, clock, ended.get_token());
-    if (!served && !ended.stop_requested())
-      note(fmt::format("run of {}: {}", caller, served.error().message));
-    if (options.once) return served;
-  }
-  return {};
+  return AwaitCallers(socket.get(), token, options.once, place, make_verbs, note, clock, ended.get_token());
 }
 
 }  // namespace weir::cluster

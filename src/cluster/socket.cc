@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 
@@ -25,17 +26,6 @@ http::ServerUrl UrlOf(const Address& address) {
 void SendWithoutDelay(int fd) {
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-}
-
-// Waits until `fd` is ready. False if `until` came first.
-bool WaitFor(int fd, short events, Instant until, const Clock& clock) {
-  pollfd waited{.fd = fd, .events = events, .revents = 0};
-  while (true) {
-    const int ready = ::poll(&waited, 1, launch::PollTimeout(until, clock));
-    if (ready > 0) return true;
-    if (ready == 0 && clock.Now() >= until) return false;
-    if (ready < 0 && errno != EINTR) return true;  // the call that follows tells
-  }
 }
 
 Result<UniqueFd> ConnectOnce(const Address& address, Instant until, const Clock& clock) {
@@ -132,11 +122,13 @@ Result<UniqueFd> Accept(int fd, Instant until, const Clock& clock) {
       SendWithoutDelay(made.get());
       return made;
     }
-    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) {
-      if (!WaitFor(fd, POLLIN, until, clock)) return UniqueFd();
-      continue;
-    }
-    return FailErrno("accept", errno);
+    const int error = errno;
+    if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM)
+      return Fail(ErrorCode::kOverloaded, "accept: descriptors or memory are used up");
+    if (error == EBADF || error == EINVAL || error == ENOTSOCK || error == EOPNOTSUPP || error == EFAULT)
+      return FailErrno("accept", error);
+    // Anything else is of one connection that has failed, or there is none.
+    if (!WaitFor(fd, POLLIN, until, clock)) return UniqueFd();
   }
 }
 
@@ -152,6 +144,49 @@ Result<UniqueFd> Connect(const Address& address, Instant until, const Clock& clo
     if (clock.Now() + kPause >= until) return Context(address.ToString(), fd.error());
     SleepUntil(clock.Now() + kPause);
   }
+}
+
+bool WaitFor(int fd, short events, Instant until, const Clock& clock) {
+  std::vector<pollfd> waited{{.fd = fd, .events = events, .revents = 0}};
+  WaitForAny(waited, until, clock);
+  return waited.front().revents != 0;
+}
+
+void WaitForAny(std::vector<pollfd>& waited, Instant until, const Clock& clock) {
+  while (true) {
+    const int ready = ::poll(waited.data(), waited.size(), launch::PollTimeout(until, clock));
+    if (ready > 0 || (ready == 0 && clock.Now() >= until)) return;
+    if (ready < 0 && errno != EINTR) SleepUntil(std::min(until, clock.Now() + 10ms));
+    if (ready < 0 && clock.Now() >= until) return;
+  }
+}
+
+Result<std::string> ReceiveNow(int fd) {
+  std::array<char, 65536> piece;
+  while (true) {
+    const ssize_t count = ::recv(fd, piece.data(), piece.size(), MSG_DONTWAIT);
+    if (count > 0) return std::string(piece.data(), static_cast<size_t>(count));
+    if (count == 0 || errno == ECONNRESET) return Fail(ErrorCode::kIo, "closed the connection");
+    if (errno == EAGAIN) return std::string();
+    if (errno != EINTR) return FailErrno("receive", errno);
+  }
+}
+
+Result<size_t> SendNow(int fd, std::string_view bytes) {
+  size_t sent = 0;
+  while (sent < bytes.size()) {
+    const ssize_t count = ::send(fd, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count >= 0) {
+      sent += static_cast<size_t>(count);
+    } else if (errno == ECONNRESET || errno == EPIPE) {
+      return Fail(ErrorCode::kIo, "closed the connection");
+    } else if (errno == EAGAIN) {
+      break;
+    } else if (errno != EINTR) {
+      return FailErrno("send", errno);
+    }
+  }
+  return sent;
 }
 
 }  // namespace weir::cluster

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "object/mirror.h"
@@ -49,18 +52,28 @@ void Append(Listing more, Listing& listing) {
   std::ranges::move(more.sets, std::back_inserter(listing.sets));
 }
 
-// The prefixes below which a prepared set lies, each with its slash; "" for one at the top.
-std::vector<std::string> SetPrefixes(const std::vector<object::ListedObject>& objects,
-                                     const std::string& prefix) {
+// The prefixes below which a prepared set lies, each with its slash; "" for one at the top. Of each whether
+// it was added.
+using SetPrefixes = std::map<std::string, bool, std::less<>>;
+
+SetPrefixes FindSets(const std::vector<object::ListedObject>& objects, const std::string& prefix) {
   constexpr std::string_view kFacts = "set.json";
-  std::vector<std::string> sets;
+  SetPrefixes sets;
   for (const object::ListedObject& object : objects) {
     const std::string_view name = std::string_view(object.key).substr(prefix.size());
     if (!name.ends_with(kFacts)) continue;
     const std::string_view folder = name.substr(0, name.size() - kFacts.size());
-    if (folder.empty() || folder.ends_with('/')) sets.emplace_back(folder);
+    if (folder.empty() || folder.ends_with('/')) sets.emplace(folder, false);
   }
   return sets;
+}
+
+// Returns the outermost set that the name lies in.
+SetPrefixes::iterator SetOf(std::string_view name, SetPrefixes& sets) {
+  auto set = sets.find(std::string_view());
+  for (size_t end = name.find('/'); set == sets.end() && end != name.npos; end = name.find('/', end + 1))
+    set = sets.find(name.substr(0, end + 1));
+  return set;
 }
 
 // The objects below a prefix, in the order of their keys; a set where its first object stands.
@@ -68,19 +81,14 @@ Status AddObjects(const std::string& url, const std::string& prefix,
                   const std::vector<object::ListedObject>& objects, const std::shared_ptr<OpenStore>& store,
                   const std::shared_ptr<object::ObjectSource>& source, Listing& listing) {
   const std::string base = url.substr(0, url.size() - prefix.size());
-  const std::vector<std::string> sets = SetPrefixes(objects, prefix);
-  std::vector<bool> added(sets.size());
+  SetPrefixes sets = FindSets(objects, prefix);
   std::vector<object::ReadAhead::Item> items;
   const int number = static_cast<int>(listing.stores.size());
   for (const object::ListedObject& object : objects) {
     const std::string_view name = std::string_view(object.key).substr(prefix.size());
-    const auto set =
-        std::ranges::find_if(sets, [&](const std::string& folder) { return name.starts_with(folder); });
-    if (set != sets.end()) {
-      const auto at = static_cast<size_t>(set - sets.begin());
-      if (added[at]) continue;
-      added[at] = true;
-      Append(TRY(ListInputs({TRY(object::Localise(store->sources, base + prefix + *set))})), listing);
+    if (const auto set = SetOf(name, sets); set != sets.end()) {
+      if (std::exchange(set->second, true)) continue;
+      Append(TRY(ListInputs({TRY(object::Localise(store->sources, base + prefix + set->first))})), listing);
       continue;
     }
     if (name.empty() || name.ends_with('/')) continue;  // how consoles show folders

@@ -23,10 +23,12 @@ Result<QuantisedVector> Quantise(std::span<const float> vector, const Rotation& 
     if (!std::isfinite(value)) return Fail(ErrorCode::kInvalidArgument, "a value is not a finite number");
     squares += static_cast<double>(value) * static_cast<double>(value);
   }
-  if (!(squares > 1e-30) || !std::isfinite(squares))
-    return Fail(ErrorCode::kInvalidArgument, "its length is zero or too large: it has no direction");
-  std::vector<float> rotated(vector.begin(), vector.end());
   const auto length = static_cast<float>(std::sqrt(squares));
+  if (!(squares > 1e-30)) return Fail(ErrorCode::kInvalidArgument, "its length is zero: it has no direction");
+  if (!std::isfinite(length))
+    return Fail(ErrorCode::kInvalidArgument,
+                "its length is larger than a 32-bit number can be: scale it, to length 1 say");
+  std::vector<float> rotated(vector.begin(), vector.end());
   for (float& value : rotated) value /= length;
   rotation.Apply(rotated);
   return QuantiseRotated(rotated);

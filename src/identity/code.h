@@ -21,8 +21,8 @@ struct QuantisedVector {
   float scale = 0;
 };
 
-// Scales `vector` to length 1, rotates and quantises it. kInvalidArgument for a length of zero and for values
-// that are not finite.
+// Scales `vector` to length 1, rotates and quantises it. kInvalidArgument for a length of zero, one that no
+// float holds, and for values that are not finite.
 Result<QuantisedVector> Quantise(std::span<const float> vector, const Rotation& rotation);
 // Quantises a vector of any length above zero that is rotated already.
 QuantisedVector QuantiseRotated(std::span<const float> rotated);

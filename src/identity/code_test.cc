@@ -137,6 +137,8 @@ TEST(Quantise, RefusesVectorsWithoutADirection) {
   EXPECT_FALSE(Quantise(std::vector<float>{0, 0, 0, 0}, rotation));
   EXPECT_FALSE(Quantise(std::vector<float>{1, NAN, 0, 0}, rotation));
   EXPECT_FALSE(Quantise(std::vector<float>{1, INFINITY, 0, 0}, rotation));
+  EXPECT_FALSE(Quantise(std::vector<float>{3e38F, 3e38F, 0, 0}, rotation)) << "finite, but not its length";
+  EXPECT_TRUE(Quantise(std::vector<float>{3.4e38F, 0, 0, 0}, rotation));
   const auto made = Quantise(std::vector<float>{3e18F, 4e18F, 0, 0}, rotation);
   ASSERT_TRUE(made);
   EXPECT_NEAR(Cosine(made->values.data(), made->scale, made->values.data(), made->scale, 4), 1, 1e-5);

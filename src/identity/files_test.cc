@@ -124,6 +124,14 @@ TEST(Vectors, ComeFromFilesWithTheirNames) {
   EXPECT_EQ(source->Next(9).error().code, ErrorCode::kInvalidArgument);
 }
 
+TEST(Vectors, MayBeginWithTheMarkOfUtf8) {
+  const std::string mark = "\xef\xbb\xbf", line = "{\"name\":\"a\",\"embedding\":[1,2]}\n";
+  EXPECT_EQ(ParseVectorLines(mark + line).value(), (std::vector<Enrolment>{{"a", {1, 2}}}));
+  const std::string path = ::testing::TempDir() + "marked.jsonl";
+  std::ofstream(path) << mark << line;
+  EXPECT_EQ(ReadVectors(path).value(), (std::vector<Enrolment>{{"a", {1, 2}}}));
+}
+
 TEST(Vectors, LinesNameTheirFault) {
   EXPECT_EQ(
       ParseVectorLines("{\"name\":\"a\",\"embedding\":[1,2]}\n\n{\"name\":1}\n").error().message.substr(0, 6),

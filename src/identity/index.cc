@@ -381,7 +381,11 @@ Status Index::Verify(const std::stop_token& stop) const {
   for (const uint64_t number : manifest.logs) {
     const Bytes bytes = TRY(ReadFile(LogPath(number), kMaxLogBytes));
     const auto contents = TRY_CONTEXT(ParseLog(bytes.span(), dimension(), number), LogPath(number));
-    for (const Enrolment& row : contents.records) TRY_STATUS(CheckName(row.name));
+    for (const Enrolment& row : contents.records) {
+      TRY_STATUS(CheckName(row.name));
+      if (!row.vector.empty())
+        TRY_CONTEXT(Quantise(row.vector, rotation_), LogPath(number) + ": identity " + Quoted(row.name));
+    }
   }
   return {};
 }

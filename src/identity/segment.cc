@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -118,6 +119,8 @@ Result<RowView> ParseRecord(const std::byte* record, uint64_t number, const Segm
   RowView row;
   row.values = reinterpret_cast<const int8_t*>(record);
   std::memcpy(&row.scale, record + layout.dimension, sizeof(row.scale));
+  if (!(row.scale > 0) || !std::isfinite(row.scale))
+    return Corrupt("its scale is no number: the vector was too large when it was enrolled; enrol it again");
   const auto length = static_cast<uint8_t>(record[layout.dimension + 4]);
   if (length == 0 || length > layout.name_bytes) return Corrupt("a row has no name of the length it says");
   row.name = {reinterpret_cast<const char*>(record + layout.dimension + 5), length};
@@ -274,7 +277,18 @@ std::optional<uint32_t> Segment::ListOf(uint64_t row, const void* lists) const {
   return static_cast<uint32_t>(std::upper_bound(first, first + layout_.lists + 1, row) - first - 1);
 }
 
+// A checksum holds for numbers that are none as well.
+Status Segment::VerifyNumbers() const {
+  const auto* const resident = resident_.data() - layout_.begins;
+  const std::span scales(reinterpret_cast<const float*>(resident + layout_.scales), layout_.lists);
+  const std::span factors(reinterpret_cast<const float*>(resident + layout_.factors), layout_.slots);
+  const auto is_number = [](float value) { return std::isfinite(value); };
+  if (std::ranges::all_of(scales, is_number) && std::ranges::all_of(factors, is_number)) return {};
+  return Fail(ErrorCode::kCorrupt, path_ + ": a list has a number that is none: build the index again");
+}
+
 Status Segment::VerifyRows(const std::stop_token& stop) const {
+  TRY_STATUS(VerifyNumbers());
   if (mapping_ != nullptr) ::madvise(mapping_, mapped_bytes_, MADV_SEQUENTIAL);
   for (uint64_t row = 0; row < layout_.rows; ++row) {
     if (row % 4096 == 0 && stop.stop_requested()) return Fail(ErrorCode::kCancelled, "interrupted");

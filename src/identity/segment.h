@@ -109,6 +109,7 @@ class Segment final : public RowSource {
   Status VerifyRows(const std::stop_token& stop) const;
 
  private:
+  Status VerifyNumbers() const;
   using Reader = std::function<Status(uint64_t offset, std::span<std::byte> to)>;
   Segment() = default;
   Status Load(const Reader& read, uint64_t file_bytes, uint64_t owner);

@@ -9,10 +9,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 
+#include "identity/disk.h"
 #include "identity/index.h"
+#include "identity/lists.h"
 #include "identity/made.h"
+#include "identity/team.h"
 
 namespace weir::identity {
 namespace {
@@ -51,6 +55,34 @@ Sealed MakeSealed() {
 Status ReadAll(const std::string& bytes, uint64_t owner) {
   const auto segment = TRY(Segment::FromBytes(std::as_bytes(std::span(bytes)), owner));
   return segment->VerifyRows({});
+}
+
+// A file whose checksums hold: it was written so.
+TEST(Segment, HasNoNumberThatIsNone) {
+  const MadeIdentities made({.dimension = 16, .intrinsic = 0, .seed = 7});
+  const Rotation rotation(16);
+  VectorSample sample;
+  sample.dimension = 16;
+  TailBlock block(16);
+  SegmentPlan plan{.sources = {&block}};
+  for (uint64_t i = 0; i < 8; ++i) {
+    QuantisedVector vector = Quantise(made.Vector(i), rotation).value();
+    sample.values.insert(sample.values.end(), vector.values.begin(), vector.values.end());
+    sample.scales.push_back(vector.scale);
+    if (i == 5) vector.scale = std::numeric_limits<float>::quiet_NaN();
+    block.Set(i, "person", vector);
+    plan.rows.push_back({.source = 0, .row = static_cast<uint32_t>(i)});
+  }
+  Team team(1);
+  Disk disk;
+  plan.lists = TrainLists(sample, 1, 1, team);
+  const std::string path = ::testing::TempDir() + "none-" + std::to_string(::getpid());
+  ASSERT_TRUE(WriteSegment(path, plan, disk, team));
+  const auto segment = Segment::Open(path, {RowAccess::kMap, 0});
+  ASSERT_TRUE(segment);
+  EXPECT_EQ((*segment)->VerifyRows({}).error().code, ErrorCode::kCorrupt);
+  EXPECT_FALSE((*segment)->Row(5));
+  EXPECT_TRUE((*segment)->Row(4));
 }
 
 TEST(Segment, IsReadWhole) {

@@ -20,6 +20,12 @@ namespace {
 
 constexpr size_t kMostLine = 1 << 20;  // bytes
 
+// Some editors write the mark of UTF-8 at the beginning of a file.
+std::string_view WithoutMark(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  return text;
+}
+
 // Lines of a file or of standard input.
 class LineReader {
  public:
@@ -32,7 +38,7 @@ class LineReader {
         const size_t stop = end == std::string::npos ? buffer_.size() : end;
         std::string line = buffer_.substr(begin_, stop - begin_);
         begin_ = end == std::string::npos ? buffer_.size() : end + 1;
-        ++number_;
+        if (number_++ == 0) line.erase(0, line.size() - WithoutMark(line).size());
         return line;
       }
       if (ended_) return std::nullopt;
@@ -173,6 +179,7 @@ Result<Enrolment> ParseVectorLine(std::string_view line) {
 
 Result<std::vector<Enrolment>> ParseVectorLines(std::string_view text) {
   std::vector<Enrolment> rows;
+  text = WithoutMark(text);
   for (int number = 1; !text.empty(); ++number) {
     const size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);

@@ -31,6 +31,7 @@ constexpr Duration kConnectTimeout = 10s;
 constexpr long kStallSeconds = 20;      // without a byte
 constexpr Duration kBetweenLooks = 1s;  // at the time-outs of plain connections
 constexpr uint64_t kReservedAtOnce = 64 << 20;
+constexpr size_t kMostHeaderBytes = 256 << 10;  // of all answers to one request
 
 struct Transfer {
   uint64_t id = 0;
@@ -45,7 +46,7 @@ struct Transfer {
   Transport::Done done;
   HttpResponse response;
   std::shared_ptr<std::string> body = std::make_shared<std::string>();
-  size_t sent = 0;
+  size_t sent = 0, header_bytes = 0;
   bool too_large = false;
   char words[CURL_ERROR_SIZE] = "";
 
@@ -65,6 +66,11 @@ size_t TakeHeader(char* data, size_t size, size_t count, void* to) {
   Transfer& transfer = *static_cast<Transfer*>(to);
   const std::string_view line(data, size * count);
   transfer.last_bytes = transfer.clock->Now();
+  transfer.header_bytes += line.size();
+  if (transfer.header_bytes > kMostHeaderBytes) {
+    transfer.too_large = true;
+    return 0;
+  }
   if (line.starts_with("HTTP/")) {  // of a redirect's next response too
     transfer.response.headers.clear();
     transfer.body->clear();
@@ -278,7 +284,9 @@ class CurlTransport final : public Transport {
     curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    // A request that was encrypted does not go on in the open.
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR,
+                     request.url.starts_with("https://") ? "https" : "http,https");
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, t.headers);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "weir");

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "object/header_rules.h"
+
 namespace weir::object {
 namespace {
 
@@ -73,7 +75,8 @@ std::optional<AnswerHead> ParseAnswerHead(std::string_view head) {
     const std::string_view line = head.substr(0, stop);
     head.remove_prefix(stop + 2);
     const size_t colon = line.find(':');
-    if (colon == line.npos || colon == 0 || line.find_first_of(" \t") < colon) return std::nullopt;
+    if (!IsHeaderText(line) || colon == line.npos || colon == 0 || line.find_first_of(" \t") < colon)
+      return std::nullopt;
     std::string name = Lowered(line.substr(0, colon));
     const std::string_view value = Trimmed(line.substr(colon + 1));
     if (name == "transfer-encoding") return std::nullopt;

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "object/content_range.h"
+#include "object/header_rules.h"
 #include "object/xml.h"
 
 namespace weir::object {
@@ -23,7 +24,8 @@ std::string HeaderOf(const HttpResponse& response, std::string_view name) {
 
 // The code of S3's error document: "NoSuchKey".
 std::string CodeOf(const HttpResponse& response) {
-  if (!response.body.text().contains("<Error>")) return "";
+  constexpr size_t kMostErrorBytes = size_t{64} << 10;
+  if (response.body.size() > kMostErrorBytes || !response.body.text().contains("<Error>")) return "";
   const auto texts = ParseXml(response.body.text());
   return texts ? CutToOneLine(EscapeForTerminal(FindText(*texts, "Error/Code")), 80) : "";
 }
@@ -120,6 +122,10 @@ void RequestLoop::HedgeIfQuiet(uint64_t id, Instant now) {
 void RequestLoop::Send(uint64_t id, bool is_hedge) {
   Open& open = open_.at(id);
   Result<HttpRequest> request = builder_.Build(open.operation);
+  if (request) {
+    if (const Status fits = CheckRequest(*request); !fits)
+      request = Context(builder_.NameOf(open.operation), fits.error());
+  }
   if (!request) {
     if (!is_hedge) Finish(id, std::unexpected(request.error()));
     return;
@@ -146,6 +152,7 @@ Result<Response> RequestLoop::Check(const Operation& operation, HttpResponse& re
   };
   Response given{
       .status = response.status, .body = std::move(response.body), .etag = HeaderOf(response, "etag")};
+  if (!given.etag.empty() && !IsETag(given.etag)) return wrong("the server sent an ETag that is none");
   if (operation.method != "GET" && operation.method != "HEAD") return given;
   const std::string encoding = HeaderOf(response, "content-encoding");
   if (!encoding.empty() && encoding != "identity" && encoding != "aws-chunked") {
@@ -177,6 +184,7 @@ Result<Response> RequestLoop::Check(const Operation& operation, HttpResponse& re
   } else {
     if (operation.range && operation.range->offset != 0)
       return wrong("the server gives no ranges: it sent the whole object");
+    if (response.status == 206) return wrong("the server sent a part without saying which");
     given.total = size;
   }
   if (operation.size && size != *operation.size)

@@ -10,7 +10,8 @@ namespace {
 class PlainBuilder final : public RequestBuilder {
  public:
   Result<HttpRequest> Build(const Operation& operation) override {
-    return HttpRequest{.method = operation.method, .url = prefix + operation.key};
+    return HttpRequest{
+        .method = operation.method, .url = prefix + operation.key, .headers = operation.headers};
   }
   bool LearnFrom(const Operation&, const HttpResponse& response) override {
     if (response.status != 301) return false;
@@ -57,6 +58,23 @@ TEST_F(RequestLoopTest, GivesTheBodyItsSizeAndItsETag) {
   EXPECT_EQ(results[0]->etag, "\"x\"");
   EXPECT_EQ(results[0]->total, 3);
   EXPECT_TRUE(loop.is_idle());
+}
+
+TEST_F(RequestLoopTest, AnETagThatCouldEndALineIsRefused) {
+  Get("a");
+  transport.Answer(200, "abc", {{"etag", "\"x\"\nx-amz-acl: public-read"}});
+  ASSERT_FALSE(results[0]);
+  EXPECT_EQ(results[0].error().code, ErrorCode::kCorrupt);
+  Submit({.key = "a", .headers = {{"If-Match", "x\r\ny: z"}}});
+  EXPECT_EQ(transport.open(), 0U);
+  EXPECT_EQ(results[1].error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(RequestLoopTest, APartThatDoesNotSayWhichIsRefused) {
+  Submit({.key = "a", .range = Range{0, 10}});
+  transport.Answer(206, "abc");
+  ASSERT_FALSE(results[0]);
+  EXPECT_EQ(results[0].error().code, ErrorCode::kCorrupt);
 }
 
 TEST_F(RequestLoopTest, WhatMayPassIsSentAgainLater) {

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "object/client.h"
+#include "object/listing.h"
 #include "object/source.h"
 #include "object/url.h"
 #include "object/xml.h"
@@ -19,15 +19,10 @@
 namespace weir::object {
 namespace {
 
-// An ETag as headers have it: some stores list it without its quotes.
-std::string Quoted(const std::string& etag) {
-  if (etag.empty() || etag.contains('"')) return etag;
-  return fmt::format("\"{}\"", etag);
-}
-
 constexpr const char* kEmptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 constexpr int64_t kMostParts = 10'000;
-constexpr int kPartsAtOnce = 4;  // of one object, so that few lie in memory
+constexpr uint64_t kMostAnswerBytes = 1 << 20;  // of an answer that tells how a write went
+constexpr int kPartsAtOnce = 4;                 // of one object, so that few lie in memory
 
 std::string RangeText(const Range& range) {
   return fmt::format("bytes={}-{}", range.offset, range.offset + range.size - 1);
@@ -107,48 +102,6 @@ class S3Builder final : public RequestBuilder {
   Signer signer_;
 };
 
-// The contents of one page of a listing. The keys in it are encoded as in a URL.
-struct Page {
-  std::vector<ListedObject> objects;
-  std::string next;  // empty: the last one
-};
-
-Result<std::string> DecodeKey(std::string text) {
-  std::ranges::replace(text, '+', ' ');
-  auto key = DecodePercent(text);
-  if (!key) return Fail(ErrorCode::kCorrupt, "a listing with a key that is not encoded as it should be");
-  return *std::move(key);
-}
-
-Result<Page> ParsePage(std::string_view document) {
-  const std::vector<XmlText> texts = TRY(ParseXml(document));
-  Page page;
-  const bool encoded = FindText(texts, "ListBucketResult/EncodingType") == "url";
-  bool any = false, truncated = false;
-  for (const auto& [path, text] : texts) {
-    any = any || path.starts_with("ListBucketResult");
-    if (path == "ListBucketResult/Contents/Key") {
-      page.objects.push_back({.key = encoded ? TRY(DecodeKey(text)) : text});
-    } else if (path == "ListBucketResult/Contents/Size" && !page.objects.empty()) {
-      int64_t& size = page.objects.back().size;
-      const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-      if (error != std::errc() || size < 0)
-        return Fail(ErrorCode::kCorrupt, "a listing with a size that is none");
-    } else if (path == "ListBucketResult/Contents/ETag" && !page.objects.empty()) {
-      page.objects.back().etag = Quoted(text);
-    } else if (path == "ListBucketResult/IsTruncated") {
-      truncated = text == "true";
-    } else if (path == "ListBucketResult/NextContinuationToken") {
-      page.next = text;
-    }
-  }
-  if (!any) return Fail(ErrorCode::kCorrupt, "no listing of S3: is it an address of S3?");
-  if (!truncated) page.next.clear();
-  if (truncated && page.next.empty())
-    return Fail(ErrorCode::kCorrupt, "a listing that is cut without saying where");
-  return page;
-}
-
 Result<Bytes> ReadPart(int fd, const std::string& path, int64_t offset, int64_t size) {
   Bytes bytes = Bytes::AllocateUninitialized(static_cast<size_t>(size));
   for (int64_t got = 0; got < size;) {
@@ -193,26 +146,27 @@ class S3Source final : public ObjectSource {
   }
 
   Result<std::vector<ListedObject>> List(const std::string& prefix, const std::stop_token& stop) override {
-    std::vector<ListedObject> all;
+    BucketListing listing(prefix);
     std::string next;
     do {
       Operation operation{.host = bucket_,
                           .query = {{"list-type", "2"}, {"encoding-type", "url"}, {"prefix", prefix}},
+                          .max_bytes = kMostPageBytes,
                           .may_hedge = true};
       if (!next.empty()) operation.query.emplace_back("continuation-token", next);
       const Response response = TRY(client_.Do(std::move(operation), stop));
-      Page page = TRY_CONTEXT(ParsePage(response.body.text()), NameOf(prefix));
-      if (!next.empty() && page.next == next)
-        return Fail(ErrorCode::kCorrupt, fmt::format("{}: a listing without an end", NameOf(prefix)));
-      std::ranges::move(page.objects, std::back_inserter(all));
-      next = std::move(page.next);
+      next = TRY_CONTEXT(listing.Take(response.body.text()), NameOf(prefix));
     } while (!next.empty());
-    std::ranges::sort(all, {}, &ListedObject::key);
-    return all;
+    return TRY_CONTEXT(listing.Finish(), NameOf(prefix));
   }
 
   Status Write(const std::string& key, Bytes contents, const std::stop_token& stop) override {
-    TRY_STATUS(client_.Do({.method = "PUT", .host = bucket_, .key = key, .body = std::move(contents)}, stop));
+    TRY_STATUS(client_.Do({.method = "PUT",
+                           .host = bucket_,
+                           .key = key,
+                           .body = std::move(contents),
+                           .max_bytes = kMostAnswerBytes},
+                          stop));
     return {};
   }
 
@@ -226,15 +180,22 @@ class S3Source final : public ObjectSource {
     if (written) return {};
     // The parts cost money as long as they lie there. A failure of this request leaves them to the bucket's
     // own rule.
-    const auto ignored =
-        client_.Do({.method = "DELETE", .host = bucket_, .key = key, .query = {{"uploadId", id}}});
+    const auto ignored = client_.Do({.method = "DELETE",
+                                     .host = bucket_,
+                                     .key = key,
+                                     .query = {{"uploadId", id}},
+                                     .max_bytes = kMostAnswerBytes});
     return written;
   }
 
  private:
   Result<std::string> Begin(const std::string& key, const std::stop_token& stop) {
-    const Response response =
-        TRY(client_.Do({.method = "POST", .host = bucket_, .key = key, .query = {{"uploads", ""}}}, stop));
+    const Response response = TRY(client_.Do({.method = "POST",
+                                              .host = bucket_,
+                                              .key = key,
+                                              .query = {{"uploads", ""}},
+                                              .max_bytes = kMostAnswerBytes},
+                                             stop));
     const auto texts = TRY_CONTEXT(ParseXml(response.body.text()), NameOf(key));
     std::string id;  // some stores give the outer element another name
     for (const auto& [path, text] : texts) {
@@ -276,6 +237,7 @@ class S3Source final : public ObjectSource {
                       .key = key,
                       .query = {{"partNumber", std::to_string(part + 1)}, {"uploadId", id}},
                       .body = std::move(body),
+                      .max_bytes = kMostAnswerBytes,
                       .done = [shared, part](Result<Response> result) {
                         MutexLock lock(shared->mutex);
                         --shared->open;
@@ -305,7 +267,8 @@ class S3Source final : public ObjectSource {
                                               .key = key,
                                               .query = {{"uploadId", id}},
                                               .headers = {{"Content-Type", "application/xml"}},
-                                              .body = Bytes::Copy(document)},
+                                              .body = Bytes::Copy(document),
+                                              .max_bytes = kMostAnswerBytes},
                                              stop));
     // Success is known only from the document: the status is sent before the work is done.
     const auto texts = TRY_CONTEXT(ParseXml(response.body.text()), NameOf(key));

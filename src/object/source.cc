@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/file.h"
 #include "base/mutex.h"
 #include "object/curl_transport.h"
+#include "object/header_rules.h"
 #include "object/url.h"
 
 namespace weir::object {
@@ -26,10 +28,18 @@ struct Gathered {
 
 constexpr int kRangesAtOnce = 8;
 
+// Returns nullopt when memory is out.
+std::optional<Bytes> TryAllocate(size_t size) {
+  const std::shared_ptr<std::byte[]> memory(new (std::nothrow) std::byte[size]);
+  if (memory == nullptr) return std::nullopt;
+  return Bytes::Wrap(memory, memory.get(), size);
+}
+
 Result<std::string> ReadHomeFile(const std::string& path) { return ReadTextFile(path); }
 
 // One request with a transport of its own, for credentials.
 Result<HttpResponse> AskOnce(HttpRequest request, const Clock& clock) {
+  TRY_STATUS(CheckRequest(request));
   const std::unique_ptr<Transport> transport = MakeCurlTransport(clock, "");
   std::optional<TransportResult> result;
   const Instant end = clock.Now() + request.timeout + 1s;
@@ -86,6 +96,9 @@ Result<Bytes> ReadWhole(ObjectSource& source, const WholeRead& read, const std::
                                   .etag = read.etag,
                                   .max_bytes = std::max<uint64_t>(read.max_bytes, kPartBytes)},
                                  stop));
+  if (!first.total && static_cast<int64_t>(first.body.size()) == kPartBytes)
+    return Fail(ErrorCode::kUnsupported,
+                fmt::format("{}: the server does not say how long the object is", source.NameOf(read.key)));
   const int64_t total = first.total.value_or(static_cast<int64_t>(first.body.size()));
   if (static_cast<uint64_t>(total) > read.max_bytes) return too_large(total);
   if (read.size && total != *read.size) {
@@ -93,7 +106,11 @@ Result<Bytes> ReadWhole(ObjectSource& source, const WholeRead& read, const std::
                                                  source.NameOf(read.key), total, *read.size));
   }
   if (static_cast<int64_t>(first.body.size()) == total) return std::move(first.body);
-  Bytes whole = Bytes::AllocateUninitialized(static_cast<size_t>(total));
+  auto room = TryAllocate(static_cast<size_t>(total));  // the length is the server's word
+  if (!room)
+    return Fail(ErrorCode::kOverloaded,
+                fmt::format("{}: no memory for its {} bytes", source.NameOf(read.key), total));
+  Bytes whole = *std::move(room);
   std::memcpy(whole.mutable_data(), first.body.data(), first.body.size());
   const auto gathered = std::make_shared<Gathered>();
   const std::stop_callback wake(stop, [gathered] {

@@ -50,7 +50,8 @@ class Transport {
   using Done = std::move_only_function<void(TransportResult)>;
   virtual ~Transport() = default;
 
-  // Begins a transfer. `done` is called by a later Drive, never by Start; not at all after Cancel.
+  // Begins a transfer. REQUIRES: CheckRequest (header_rules.h) accepts it. `done` is called by a later Drive,
+  // never by Start; not at all after Cancel.
   virtual uint64_t Start(HttpRequest request, Done done) = 0;
   virtual void Cancel(uint64_t transfer) = 0;
   // Returns when bytes of the response last came; nullopt: none have. REQUIRES: it has not ended.

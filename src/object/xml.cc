@@ -8,7 +8,7 @@
 namespace weir::object {
 namespace {
 
-constexpr size_t kDeepest = 16;
+constexpr size_t kDeepest = 16, kLongestPath = 256;
 
 struct Reader {
   XML_Parser parser = nullptr;
@@ -26,10 +26,12 @@ struct Reader {
 
 void Begin(void* data, const XML_Char* name, const XML_Char**) {
   Reader& reader = *static_cast<Reader*>(data);
+  if (reader.fault != nullptr) return;  // the parser may go on to the element's end
   if (reader.path_ends.size() >= kDeepest) return reader.Stop("elements nested too deep");
   reader.path_ends.push_back(reader.path.size());
   if (!reader.path.empty()) reader.path += '/';
   const std::string_view whole = name;
+  if (reader.path.size() + whole.size() > kLongestPath) return reader.Stop("a name that is too long");
   reader.path += whole.substr(whole.rfind(':') + 1);
   reader.text.clear();
   reader.is_leaf = true;
@@ -37,6 +39,8 @@ void Begin(void* data, const XML_Char* name, const XML_Char**) {
 
 void End(void* data, const XML_Char*) {
   Reader& reader = *static_cast<Reader*>(data);
+  if (reader.fault != nullptr) return;
+  if (reader.is_leaf && reader.texts.size() >= kMostXmlTexts) return reader.Stop("too many elements");
   if (reader.is_leaf) reader.texts.emplace_back(reader.path, std::move(reader.text));
   reader.text.clear();
   reader.is_leaf = false;
@@ -55,10 +59,11 @@ void RefuseDoctype(void* data, const XML_Char*, const XML_Char*, const XML_Char*
 }  // namespace
 
 Result<std::vector<XmlText>> ParseXml(std::string_view document) {
+  if (document.size() > kMostXmlBytes)
+    return Fail(ErrorCode::kCorrupt, fmt::format("not the XML of S3: more than {} MiB", kMostXmlBytes >> 20));
   const std::unique_ptr<XML_ParserStruct, void (*)(XML_Parser)> parser(XML_ParserCreate(nullptr),
                                                                        XML_ParserFree);
-  CHECK(parser != nullptr);
-  if (document.size() > size_t{64} << 20) return Fail(ErrorCode::kCorrupt, "XML of more than 64 MiB");
+  if (parser == nullptr) return Fail(ErrorCode::kOverloaded, "no memory to read XML");
   Reader reader{.parser = parser.get()};
   XML_SetUserData(parser.get(), &reader);
   XML_SetElementHandler(parser.get(), Begin, End);

@@ -84,7 +84,11 @@ Status CheckRequest(const PrepareRequest& request) {
 
 Status Localise(PrepareRequest& request, const std::stop_token& stop) {
   const dataset::ObjectReader reader({});
-  if (!request.verify.empty()) request.verify = TRY(reader.CopyOf(request.verify, stop));
+  if (dataset::IsObjectUrl(request.verify)) {
+    request.verify_name = request.verify;
+    while (request.verify_name.ends_with('/')) request.verify_name.pop_back();
+    request.verify = TRY(reader.CopyOf(request.verify, stop));
+  }
   for (std::string& source : request.sources.paths) {
     if (request.join) source = TRY(reader.CopyOf(source, stop));
   }

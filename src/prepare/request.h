@@ -23,6 +23,7 @@ struct PrepareRequest {
   double min_score = 0.5;          // of its best class
   std::string preview;             // file for a contact sheet; empty: none
   std::string verify;              // finished set to check; nothing is made then
+  std::string verify_name;         // as the user has named it, where that is a copy; empty: it is none
   bool join = false;               // joins finished parts
   std::string publish;             // URL that the finished set is written to; empty: none
   std::vector<std::string> given;  // the flags, by their long names

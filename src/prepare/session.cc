@@ -8,6 +8,7 @@
 
 #include "base/count.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/named_file.h"
 #include "dataset/objects.h"
 #include "prepare/join.h"
@@ -107,15 +108,25 @@ Result<SessionEnd> Join(const PrepareRequest& request, const SessionHooks& hooks
   return Finish(request, *summary, request.options.folder, stop);
 }
 
+// A copy goes by the name of what it is a copy of.
+std::string InNameOf(const PrepareRequest& request, std::string text) {
+  if (request.verify_name.empty()) return text;
+  const std::string copy = EscapeBytes(request.verify);
+  for (size_t at = 0; (at = text.find(copy, at)) != text.npos; at += request.verify_name.size())
+    text.replace(at, copy.size(), request.verify_name);
+  return text;
+}
+
 Result<SessionEnd> Verify(const PrepareRequest& request, const SessionHooks& hooks, const Clock& clock,
                           const std::stop_token& stop) {
   Teller teller(hooks, clock, "verify");
-  const auto result =
+  auto result =
       VerifyFolder(request.verify, {.stop = stop, .progress = [&](int64_t done, int64_t total) {
                                       teller.Tell(done, total, [](double) { return std::string(); });
                                     }});
   hooks.progress_ended();
-  if (!result) return std::unexpected(result.error());
+  if (!result) return Fail(result.error().code, InNameOf(request, result.error().message));
+  for (auto& set : result->sets) set.folder = InNameOf(request, std::move(set.folder));
   return SessionEnd{.result = *result, .text = VerifyText(*result), .clean = result->faults == 0};
 }
 

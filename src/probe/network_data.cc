@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -20,9 +22,14 @@
 namespace weir::probe {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{1} << 18;  // of a receive
-constexpr Duration kTimeout = 20s;               // without a byte
-constexpr int kLeftOut = 5;                      // messages
+constexpr size_t kPieceBytes = size_t{1} << 18;    // of a receive
+constexpr Duration kTimeout = 20s;                 // without a byte
+constexpr int kLeftOut = 5;                        // messages
+constexpr size_t kMostWaiting = 2 * kMostStreams;  // connections without a cookie
+constexpr int kAcceptedAtOnce = 64;
+constexpr Duration kCookieTimeout = 5s;
+constexpr size_t kMostEnded = 4096;                   // streams between two calls
+constexpr size_t kMostBufferBytes = size_t{8} << 20;  // of a message that is received
 
 struct Header {
   char cookie[kCookieBytes];
@@ -34,21 +41,42 @@ struct Form {
   uint64_t bytes = 0, all_bytes = 0;
   int64_t time_ns = 0, cpu_ns = 0, wall_ns = 0, retransmits = 0;
 };
+struct FormList {
+  std::vector<Form> streams;
+};
+constexpr int64_t kMostCount = int64_t{1} << 53;  // sums of kMostStreams stay numbers
 
 template <typename F>
 void Describe(F& fields, Described<F, Form>& form) {
   fields("bytes", form.bytes);
   fields("all_bytes", form.all_bytes);
-  fields("time_ns", form.time_ns);
-  fields("cpu_ns", form.cpu_ns);
-  fields("wall_ns", form.wall_ns);
-  fields("retransmits", form.retransmits);
+  fields.FromZero("time_ns", form.time_ns);
+  fields.FromZero("cpu_ns", form.cpu_ns);
+  fields.FromZero("wall_ns", form.wall_ns);
+  fields.FromZero("retransmits", form.retransmits);
+  for (const int64_t value : {form.time_ns, form.cpu_ns, form.wall_ns, form.retransmits})
+    fields.Require(value <= kMostCount, "a number that is too large");
+  for (const uint64_t value : {form.bytes, form.all_bytes})
+    fields.Require(value <= uint64_t{kMostCount}, "a number of bytes that is too large");
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, FormList>& list) {
+  fields("streams", list.streams);
+  fields.Require(list.streams.size() <= kMostEnded, "more streams than there can be");
 }
 
 void SetTimeout(int fd) {
   const timeval limit{.tv_sec = kTimeout / 1s, .tv_usec = 0};
   ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+// Takes the same time whatever differs.
+bool SameCookie(const char* given, const std::string& cookie) {
+  int differences = 0;
+  for (size_t i = 0; i < kCookieBytes; ++i) differences |= given[i] ^ cookie[i];
+  return differences == 0;
 }
 
 // False at the end of the connection before all has come.
@@ -60,6 +88,16 @@ Result<bool> ReceiveAll(int fd, char* to, size_t size) {
     if (count < 0) return FailErrno("receive", errno);
     to += count;
     size -= static_cast<size_t>(count);
+  }
+  return true;
+}
+
+// The same for a message that may be larger than the memory for it, which later parts overwrite.
+Result<bool> ReceiveMessage(int fd, uint64_t size, std::vector<char>& buffer) {
+  while (size > 0) {
+    const size_t part = std::min<uint64_t>(size, buffer.size());
+    if (!TRY(ReceiveAll(fd, buffer.data(), part))) return false;
+    size -= part;
   }
   return true;
 }
@@ -104,29 +142,60 @@ std::vector<char> MakeMessage(uint64_t size) {
 
 }  // namespace
 
-Json StreamUse::ToJson() const {
-  return FieldsToJson(Form{.bytes = bytes,
-                           .all_bytes = all_bytes,
-                           .time_ns = time.count(),
-                           .cpu_ns = cpu.count(),
-                           .wall_ns = wall.count(),
-                           .retransmits = retransmits});
+template <typename F>
+void Describe(F& fields, Described<F, DataPort>& port) {
+  fields("port", port.port);
+  fields("cookie", port.cookie);
+  fields.Require(port.port != 0 && port.cookie.size() == kCookieBytes, "no place for data connections");
 }
 
-Result<StreamUse> StreamUse::FromJson(const Json& json) {
-  const Form form = TRY(FieldsFromJson<Form>(json));
-  return StreamUse{.bytes = form.bytes,
-                   .time = Duration(form.time_ns),
-                   .cpu = Duration(form.cpu_ns),
-                   .wall = Duration(form.wall_ns),
-                   .all_bytes = form.all_bytes,
-                   .retransmits = form.retransmits};
+Json DataPort::ToJson() const { return FieldsToJson(*this); }
+Result<DataPort> DataPort::FromJson(const Json& json) { return FieldsFromJson<DataPort>(json); }
+
+Json StreamsToJson(const std::vector<StreamUse>& streams) {
+  FormList list;
+  for (const StreamUse& use : streams)
+    list.streams.push_back({.bytes = use.bytes,
+                            .all_bytes = use.all_bytes,
+                            .time_ns = use.time.count(),
+                            .cpu_ns = use.cpu.count(),
+                            .wall_ns = use.wall.count(),
+                            .retransmits = use.retransmits});
+  return FieldsToJson(list);
 }
+
+Result<std::vector<StreamUse>> StreamsFromJson(const Json& json) {
+  std::vector<StreamUse> streams;
+  for (const Form& form : TRY(FieldsFromJson<FormList>(json)).streams)
+    streams.push_back({.bytes = form.bytes,
+                       .time = Duration(form.time_ns),
+                       .cpu = Duration(form.cpu_ns),
+                       .wall = Duration(form.wall_ns),
+                       .all_bytes = form.all_bytes,
+                       .retransmits = form.retransmits});
+  return streams;
+}
+
+// A connection whose header is not whole.
+struct NetworkAgent::Waiting {
+  UniqueFd fd;
+  Instant until;
+  Header header{};
+  size_t got = 0;
+};
+
+struct NetworkAgent::Stream {
+  UniqueFd fd;
+  std::atomic<bool> ended = false;
+  std::jthread thread;  // the last member: it ends first
+};
+
+NetworkAgent::NetworkAgent(const Clock& clock) : clock_(clock) {}
 
 NetworkAgent::~NetworkAgent() {
   accept_ = std::jthread();
-  const MutexLock lock(mutex_);
-  for (const int fd : open_) ::shutdown(fd, SHUT_RDWR);
+  for (const Stream& stream : streams_)
+    if (stream.fd.valid()) ::shutdown(stream.fd.get(), SHUT_RDWR);
 }
 
 Result<cluster::Message> NetworkAgent::Open(cluster::CallContext& context) {
@@ -138,8 +207,8 @@ Result<cluster::Message> NetworkAgent::Open(cluster::CallContext& context) {
     for (const unsigned char byte : bytes) cookie_ += fmt::format("{:02x}", byte);
     accept_ = StartThread("net-accept", [this](const std::stop_token& over) { AcceptAll(over); });
   }
-  return cluster::Message{.body = {{"port", TRY(cluster::PortOf(socket_.get()))}, {"cookie", cookie_}},
-                          .block = ""};
+  const DataPort port{.port = TRY(cluster::PortOf(socket_.get())), .cookie = cookie_};
+  return cluster::Message{.body = port.ToJson(), .block = ""};
 }
 
 Result<cluster::Message> NetworkAgent::Take(cluster::CallContext& context) {
@@ -150,42 +219,74 @@ Result<cluster::Message> NetworkAgent::Take(cluster::CallContext& context) {
     changed_.WaitUntil(mutex_, clock_.Now() + 50ms);
   }
   if (!faults_.empty()) return Fail(ErrorCode::kIo, std::exchange(faults_, {}).front());
-  Json list = Json::array();
-  for (const StreamUse& use : std::exchange(ended_, {})) list.push_back(use.ToJson());
-  return cluster::Message{.body = {{"streams", list}}, .block = ""};
+  return cluster::Message{.body = StreamsToJson(std::exchange(ended_, {})), .block = ""};
 }
 
 void NetworkAgent::AcceptAll(const std::stop_token& over) {
+  std::deque<Waiting> waiting;  // the oldest first
   while (!over.stop_requested()) {
-    auto fd = cluster::Accept(socket_.get(), clock_.Now() + 50ms, clock_);
-    if (!fd || !fd->valid()) continue;
-    SetTimeout(fd->get());
-    {
-      const MutexLock lock(mutex_);
-      ++running_;
-      open_.insert(fd->get());
-    }
-    threads_.push_back(
-        StartThread(fmt::format("net-{}", threads_.size()),
-                    [this, fd = *std::move(fd)](const std::stop_token&) mutable { Serve(std::move(fd)); }));
+    std::vector<pollfd> ready{{.fd = socket_.get(), .events = POLLIN, .revents = 0}};
+    for (const Waiting& each : waiting)
+      ready.push_back({.fd = each.fd.get(), .events = POLLIN, .revents = 0});
+    cluster::WaitForAny(ready, clock_.Now() + 50ms, clock_);
+    TakeCookies(waiting);
+    if (ready.front().revents != 0) AcceptNew(waiting);
+    std::erase_if(streams_, [](const Stream& stream) { return stream.ended.load(); });  // joins its thread
   }
 }
 
-void NetworkAgent::Serve(UniqueFd fd) {
-  Header header{};
-  const auto read = ReceiveAll(fd.get(), reinterpret_cast<char*>(&header), sizeof header);
-  const bool ours = read && *read && std::memcmp(header.cookie, cookie_.data(), kCookieBytes) == 0 &&
-                    header.message_bytes <= kMostNetworkBytes;
-  const auto use = !ours                      ? Result<StreamUse>(Fail(ErrorCode::kIo, "not ours"))
-                   : header.message_bytes > 0 ? ServeMessages(fd.get(), header.message_bytes)
-                                              : ServeStream(fd.get());
+void NetworkAgent::AcceptNew(std::deque<Waiting>& waiting) {
+  for (int i = 0; i < kAcceptedAtOnce; ++i) {
+    const Instant now = clock_.Now();
+    auto fd = cluster::Accept(socket_.get(), now, clock_);
+    if (!fd && !waiting.empty()) waiting.pop_front();  // descriptors are used up
+    if (!fd && waiting.empty()) SleepUntil(now + 20ms);
+    if (!fd || !fd->valid()) return;
+    if (waiting.size() >= kMostWaiting) waiting.pop_front();
+    SetTimeout(fd->get());
+    waiting.push_back({.fd = *std::move(fd), .until = now + kCookieTimeout});
+  }
+}
+
+void NetworkAgent::TakeCookies(std::deque<Waiting>& waiting) {
+  const Instant now = clock_.Now();
+  std::erase_if(waiting, [&](Waiting& each) {
+    char* const to = reinterpret_cast<char*>(&each.header) + each.got;
+    const ssize_t count = ::recv(each.fd.get(), to, sizeof(Header) - each.got, MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return now >= each.until;
+    if (count <= 0) return true;
+    each.got += static_cast<size_t>(count);
+    if (each.got < sizeof(Header)) return now >= each.until;
+    if (SameCookie(each.header.cookie, cookie_) && each.header.message_bytes <= kMostNetworkBytes)
+      Begin(std::move(each.fd), each.header.message_bytes);
+    return true;
+  });
+}
+
+void NetworkAgent::Begin(UniqueFd fd, uint64_t message_bytes) {
+  {
+    const MutexLock lock(mutex_);
+    if (running_ >= kMostStreams || ended_.size() + faults_.size() >= kMostEnded) return;
+    ++running_;
+  }
+  Stream& stream = streams_.emplace_back();
+  stream.fd = std::move(fd);
+  stream.thread = StartThread(fmt::format("net-{}", begun_++ % 1000),
+                              [this, &stream, message_bytes](const std::stop_token&) {
+                                Serve(stream, message_bytes);
+                                stream.ended = true;
+                              });
+}
+
+void NetworkAgent::Serve(Stream& stream, uint64_t message_bytes) {
+  const int fd = stream.fd.get();
+  const auto use = message_bytes > 0 ? ServeMessages(fd, message_bytes) : ServeStream(fd);
   const MutexLock lock(mutex_);
-  open_.erase(fd.get());
-  fd = UniqueFd();  // the caller sees that all was taken
+  ::shutdown(fd, SHUT_RDWR);  // the caller sees that all was taken
   --running_;
   if (use)
     ended_.push_back(*use);
-  else if (ours)
+  else
     faults_.push_back(use.error().message);
   changed_.NotifyAll();
 }
@@ -216,12 +317,12 @@ Result<StreamUse> NetworkAgent::ServeStream(int fd) {
 }
 
 Result<StreamUse> NetworkAgent::ServeMessages(int fd, uint64_t bytes) {
-  std::vector<char> message(bytes);
+  std::vector<char> buffer(std::min<uint64_t>(bytes, kMostBufferBytes));
   constexpr char kAnswer[kAnswerBytes] = {'d', 'o', 'n', 'e'};
   StreamUse use;
   const Instant begin = clock_.Now();
   const Duration cpu = ThreadCpuTime();
-  while (TRY(ReceiveAll(fd, message.data(), message.size()))) {
+  while (TRY(ReceiveMessage(fd, bytes, buffer))) {
     use.all_bytes += bytes;
     TRY_STATUS(SendAll(fd, kAnswer, sizeof kAnswer));
   }

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <deque>
+#include <list>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -23,6 +25,7 @@ inline constexpr char kNetworkOpen[] = "network.open", kNetworkTake[] = "network
 constexpr size_t kCookieBytes = 16;
 constexpr size_t kAnswerBytes = 4;
 constexpr uint64_t kMostNetworkBytes = uint64_t{1} << 30;  // of a message
+constexpr int kMostStreams = 256;                          // at once
 
 // The use of one data connection by one of its ends.
 struct StreamUse {
@@ -32,15 +35,25 @@ struct StreamUse {
   Duration wall{};     // of the thread
   uint64_t all_bytes = 0;
   int64_t retransmits = 0;  // known to the sender
+};
+Json StreamsToJson(const std::vector<StreamUse>& streams);
+// kCorrupt names the key.
+Result<std::vector<StreamUse>> StreamsFromJson(const Json& json);
+
+// Where an agent takes data connections: a port of its host, and the secret that each begins with.
+struct DataPort {
+  uint16_t port = 0;
+  std::string cookie;
 
   Json ToJson() const;
-  static Result<StreamUse> FromJson(const Json& json);
+  static Result<DataPort> FromJson(const Json& json);  // kCorrupt names the key
 };
 
-// The agent's end: takes streams of bytes, and answers messages. Threads "net-N", one a connection.
+// The agent's end: takes streams of bytes, and answers messages. Threads: "net-accept" waits for cookies;
+// "net-N", one a connection that has one, kMostStreams at most.
 class NetworkAgent {
  public:
-  explicit NetworkAgent(const Clock& clock) : clock_(clock) {}
+  explicit NetworkAgent(const Clock& clock);
   ~NetworkAgent();
 
   // Listens at the address of the agent's own connection. The answer names port and cookie.
@@ -49,8 +62,14 @@ class NetworkAgent {
   Result<cluster::Message> Take(cluster::CallContext& context);
 
  private:
+  struct Waiting;
+  struct Stream;
+
   void AcceptAll(const std::stop_token& over);
-  void Serve(UniqueFd fd);
+  void AcceptNew(std::deque<Waiting>& waiting);
+  void TakeCookies(std::deque<Waiting>& waiting);
+  void Begin(UniqueFd fd, uint64_t message_bytes);
+  void Serve(Stream& stream, uint64_t message_bytes);
   Result<StreamUse> ServeStream(int fd);
   Result<StreamUse> ServeMessages(int fd, uint64_t bytes);
 
@@ -62,8 +81,8 @@ class NetworkAgent {
   int running_ GUARDED_BY(mutex_) = 0;
   std::vector<StreamUse> ended_ GUARDED_BY(mutex_);
   std::vector<std::string> faults_ GUARDED_BY(mutex_);
-  std::set<int> open_ GUARDED_BY(mutex_);  // descriptors, so that they can be ended
-  std::vector<std::jthread> threads_;      // of the accepting thread
+  std::list<Stream> streams_;  // of the accepting thread
+  int64_t begun_ = 0;          // streams
   std::jthread accept_;
 };
 

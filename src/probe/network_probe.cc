@@ -81,12 +81,7 @@ class NetworkProbe {
   Result<std::vector<StreamUse>> Take() {
     if (stop_.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
     const auto answer = TRY(hosts_.CallAll(kNetworkTake, cluster::Message(), stop_)).front();
-    std::vector<StreamUse> uses;
-    const auto list = answer.body.find("streams");
-    if (list == answer.body.end() || !list->is_array())
-      return Fail(ErrorCode::kCorrupt, "the agent's answer names no streams");
-    for (const Json& use : *list) uses.push_back(TRY(StreamUse::FromJson(use)));
-    return uses;
+    return StreamsFromJson(answer.body);
   }
 
   Result<NetworkProbeResult::Throughput> Throughput(int streams, uint64_t bytes, NetworkProbeResult& result) {
@@ -162,9 +157,8 @@ Result<results::NetworkProbeResult> ProbeNetwork(cluster::Cluster& hosts, const 
                                                  const NetworkOptions& options, const Clock& clock,
                                                  const std::stop_token& stop) {
   const auto opened = TRY(hosts.CallAll(kNetworkOpen, cluster::Message(), stop)).front();
-  const DataAddress data{
-      .address = {.host = peer.host, .port = static_cast<uint16_t>(TRY(GetInteger(opened.body, "port")))},
-      .cookie = TRY(GetString(opened.body, "cookie"))};
+  DataPort port = TRY_CONTEXT(DataPort::FromJson(opened.body), "the agent's answer");
+  const DataAddress data{.address = {.host = peer.host, .port = port.port}, .cookie = std::move(port.cookie)};
   NetworkProbeResult result{.peer = peer.ToString()};
   {
     const UniqueFd here = TRY(cluster::Connect(data.address, clock.Now() + 10s, clock));

@@ -16,6 +16,8 @@
 namespace weir::probe {
 namespace {
 
+constexpr int kMostRepeats = 1000;
+
 struct TaskForm {
   int accelerators = 1, repeat = 0, hosts = 0;
   bool as_fast = false;
@@ -126,7 +128,7 @@ Json HostTask::ToJson() const {
 
 Result<HostTask> HostTask::FromJson(const Json& json) {
   const TaskForm form = TRY(FieldsFromJson<TaskForm>(json));
-  if (form.accelerators < 1 || form.hosts < 1)
+  if (form.accelerators < 1 || form.hosts < 1 || form.repeat < 0 || form.repeat > kMostRepeats)
     return Fail(ErrorCode::kCorrupt, "a run wants at least one accelerator and one host");
   return HostTask{.accelerators = form.accelerators,
                   .repeat = form.repeat,
@@ -176,6 +178,7 @@ Result<cluster::Message> StorageAgent::Make(const HostsPlan& plan, const cluster
 
 Result<cluster::Message> StorageAgent::Open(HostsPlan plan, const cluster::Message& request,
                                             const cluster::CallContext& context) {
+  opened_ = false;
   plan_ = std::move(plan);
   std::string folder = plan_.set;
   if (plan_.writes()) folder = TRY(UnescapeBytes(TRY(GetString(request.body, kSetFolder))));
@@ -192,11 +195,16 @@ Result<cluster::Message> StorageAgent::Open(HostsPlan plan, const cluster::Messa
       .hash = HashOfSet(samples_, folder),
       .facts = facts,
       .ceiling_samples_per_s = TRY(MeasureCeiling(plan_.options, samples_, clock_, context.stop()))};
+  opened_ = true;
   return cluster::Message{.body = there.ToJson(), .block = ""};
 }
 
 Result<cluster::Message> StorageAgent::Play(const cluster::Message& request, cluster::CallContext& context) {
+  if (!opened_) return Fail(ErrorCode::kInvalidArgument, "no set was opened before");
   const HostTask task = TRY(HostTask::FromJson(request.body));
+  if (task.hosts > context.world() || task.accelerators > plan_.options.most_accelerators)
+    return Fail(ErrorCode::kInvalidArgument, "a run of more hosts or accelerators than there are");
+  TRY_STATUS(cluster::CheckBegin(task.begin, clock_.Now()));
   if (context.rank() >= task.hosts) return cluster::Message();
   constexpr Duration kLongestOfRate = 3s;
   StorageOptions options = task.as_fast ? AsFast(plan_.options, kLongestOfRate) : plan_.options;
@@ -213,6 +221,7 @@ Result<cluster::Message> StorageAgent::Play(const cluster::Message& request, clu
 }
 
 cluster::Message StorageAgent::Drop() {
+  opened_ = false;
   made_.reset();
   return {};
 }

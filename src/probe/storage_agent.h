@@ -87,7 +87,8 @@ class StorageAgent {
   // answer has the facts of the set, the ceiling, and a hash that differs for another set.
   Result<cluster::Message> Open(HostsPlan plan, const cluster::Message& request,
                                 const cluster::CallContext& context);
-  // Plays one HostTask; the answer is a HostTrain. REQUIRES: Open was called.
+  // Plays one HostTask; the answer is a HostTrain. kInvalidArgument before an Open that succeeded, and for a
+  // task that is none of its plan.
   Result<cluster::Message> Play(const cluster::Message& request, cluster::CallContext& context);
   // Removes the set that was written.
   cluster::Message Drop();
@@ -97,6 +98,7 @@ class StorageAgent {
   HostsPlan plan_;
   std::optional<MadeSet> made_;
   std::vector<StorageSample> samples_;
+  bool opened_ = false;
 };
 
 // One run, as rank 0 orders it.

@@ -59,6 +59,18 @@ void Describe(F& fields, Described<F, Form>& form) {
   fields("device_bytes", form.device_bytes);
   fields("mount_bytes", form.mount_bytes);
   fields("cancelled", form.cancelled);
+  fields.Require(form.accelerators >= 1, "a run without accelerators");
+  fields.Require(
+      cluster::AreCounts(form.stalls_ns) &&
+          cluster::AreCounts<int64_t>({form.steps, form.samples, form.compute_ns, form.wall_ns,
+                                       form.set_samples, form.unknown_cache, form.errors}) &&
+          cluster::AreCounts<uint64_t>({form.bytes, form.read_bytes, form.cached_bytes, form.asked_bytes}) &&
+          form.ended_ns >= 0 && form.ended_ns < int64_t{1} << 62,
+      "a count that is none");
+  for (const auto& [samples, bytes] : form.epochs)
+    fields.Require(cluster::AreCounts<uint64_t>({samples, bytes}), "an epoch with a count that is none");
+  for (const auto& [samples, sum] : form.order)
+    fields.Require(cluster::AreCounts<int64_t>({samples}), "an order with a count that is none");
 }
 
 template <typename S>

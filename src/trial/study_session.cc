@@ -166,6 +166,7 @@ Result<DryRunResult> PlayDryRun(const StudyRequest& request, const PlannedStudy&
                                 const std::stop_token& stop, const StudyHooks& hooks) {
   const TemporaryFolder folder = TRY(TemporaryFolder::Make("weir-study"));
   TrialRunner runner(TRY(RunnerOptions(request, folder.path())), plan.file, plan.design, clock);
+  TRY(runner.Materials());  // what the study itself would refuse
   const Pilot pilot = PlayPilot(
       plan.design, runner.FindInabilities(), [&](const study::Trial& trial) { return runner.Play(trial); },
       clock, stop, hooks.note);

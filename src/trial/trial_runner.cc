@@ -432,9 +432,14 @@ Result<results::StudyProvenance::Materials> TrialRunner::Materials() {
     }
   }
   materials.program = digest(TRY(ReadFile(options_.program, kMostBytes)).text());
-  if (!study_.data.empty())
-    materials.pictures =
-        std::ssize(TRY(dataset::ListInputs({FindBeside(study_.data, options_.study_folder)})).inputs);
+  if (!study_.data.empty()) {
+    const std::string data = FindBeside(study_.data, options_.study_folder);
+    materials.pictures = std::ssize(TRY(dataset::ListInputs({data})).inputs);
+    if (materials.pictures == 0)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("data: no picture is in {}: name a folder of pictures, or a prepared set",
+                              EscapeBytes(data)));
+  }
   return materials;
 }
 

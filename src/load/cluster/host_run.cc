@@ -72,12 +72,15 @@ void Describe(F& fields, Described<F, SeriesForm>& series) {
   fields("width_ns", series.width_ns);
   fields("counts", series.counts);
   fields("sums", series.sums);
+  fields.Require(cluster::AreCounts(series.counts), "a series with a count that is none");
 }
 
 template <typename F>
 void Describe(F& fields, Described<F, PhaseForm>& phase) {
   fields("count", phase.count);
   fields("total_ns", phase.total_ns);
+  fields.Require(cluster::AreCounts<uint64_t>({phase.count}) && cluster::AreCounts<int64_t>({phase.total_ns}),
+                 "a phase with a count that is none");
 }
 
 template <typename F>
@@ -86,6 +89,8 @@ void Describe(F& fields, Described<F, CallsForm>& calls) {
   fields("answered", calls.answered);
   fields("failed", calls.failed);
   fields("moved", calls.moved);
+  fields.Require(cluster::AreCounts<uint64_t>({calls.answered, calls.failed, calls.moved}),
+                 "calls with a count that is none");
 }
 
 template <typename F>
@@ -123,6 +128,12 @@ void Describe(F& fields, Described<F, Form>& form) {
   fields("calls", form.calls);
   fields("counted", form.counted);
   fields("ours_at_most", form.ours_at_most);
+  fields.Require(cluster::AreCounts(form.ended) && cluster::AreCounts<uint64_t>({form.rows, form.batches}) &&
+                     cluster::AreCounts<int64_t>({form.late, form.left, form.answered_within, form.begun,
+                                                  form.answered, form.warm_up_requests, form.samples_lost,
+                                                  form.counted.value_or(0), form.ours_at_most.value_or(0)}),
+                 "a count that is none");
+  fields.Require(form.cpus >= 1, "a host without a CPU");
 }
 
 template <typename Totals>

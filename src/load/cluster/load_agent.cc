@@ -12,6 +12,10 @@
 namespace weir::load {
 namespace {
 
+constexpr double kMostLevel = 1e8;         // requests a second, or in flight
+constexpr Duration kLongest = 24h + 1min;  // the flags' limits
+constexpr int64_t kMostRequests = int64_t{1} << 41;
+
 // A task in JSON.
 struct Form {
   double value = 0;
@@ -26,6 +30,10 @@ void Describe(F& fields, Described<F, Form>& form) {
   fields("requests", form.requests);
   fields("begin_ns", form.begin_ns);
   fields("seed", form.seed);
+  fields.Require(form.value <= kMostLevel, "a level that is too large");
+  fields.Require(form.length_ns >= 0 && Duration(form.length_ns) <= kLongest, "a length that no run has");
+  fields.Require(form.requests >= 0 && form.requests <= kMostRequests,
+                 "a number of requests that no run has");
 }
 
 }  // namespace
@@ -48,6 +56,8 @@ Result<HostTask> HostTask::FromJson(const Json& json) {
 }
 
 Status LoadAgent::Open(LoadOptions options) {
+  opened_ = false;
+  target_.reset();
   TRY_STATUS(CheckHosts(options));
   options.server = {};  // rank 0 watches it
   options_ = std::make_unique<LoadOptions>(std::move(options));
@@ -59,10 +69,14 @@ Status LoadAgent::Open(LoadOptions options) {
   probe_.assign(requests_.pool.begin(),
                 requests_.pool.begin() + std::ssize(requests_.pool) -
                     std::max<std::ptrdiff_t>(0, std::ssize(requests_.pool) - std::ptrdiff_t{kProbe}));
-  return target_->Prepare(requests_);
+  TRY_STATUS(target_->Prepare(requests_));
+  opened_ = true;
+  return {};
 }
 
 Result<cluster::Message> LoadAgent::Play(const HostTask& task, cluster::CallContext& context) {
+  if (!opened_) return Fail(ErrorCode::kInvalidArgument, "no load was opened before");
+  TRY_STATUS(cluster::CheckBegin(task.begin, clock_.Now()));
   Level whole = level_;
   if (auto* closed = std::get_if<Concurrency>(&whole.scenario))
     closed->in_flight = static_cast<int>(std::clamp(task.value, 0.0, 65536.0));

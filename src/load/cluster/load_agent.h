@@ -37,7 +37,7 @@ class LoadAgent {
 
   // Opens the target and makes the requests. The errors are those of CheckHosts, OpenTarget and RequestsFor.
   Status Open(LoadOptions options);
-  // Plays one task. Blocks. REQUIRES: Open was called.
+  // Plays one task. Blocks. kInvalidArgument before an Open that succeeded, and for a task that no run is.
   Result<cluster::Message> Play(const HostTask& task, cluster::CallContext& context);
 
  private:
@@ -45,6 +45,7 @@ class LoadAgent {
   std::unique_ptr<LoadOptions> options_;
   Level level_;  // the first; others differ in their rate or concurrency alone
   std::unique_ptr<Target> target_;
+  bool opened_ = false;
   Requests requests_;
   std::vector<infer::Request> probe_;  // before they are prepared
 };

@@ -49,21 +49,25 @@ class Meeting {
 }  // namespace
 
 Result<cluster::Message> FeedAgent::Open(feed::BenchSetup setup, cluster::CallContext& context) {
+  session_.reset();
   TRY_STATUS(CheckFeedHosts(setup.feed));
   setup.feed.slice.rank = context.rank();
   setup.feed.slice.world = context.world();
-  session_ = TRY(feed::BenchSession::Open(std::move(setup), clock_));
-  TRY_STATUS(session_->WarmUp(context.stop()));
+  auto session = TRY(feed::BenchSession::Open(std::move(setup), clock_));
+  TRY_STATUS(session->WarmUp(context.stop()));
+  session_ = std::move(session);
   return cluster::Message();
 }
 
 Result<cluster::Message> FeedAgent::Play(const cluster::Message& request, cluster::CallContext& context) {
-  if (session_ == nullptr) return Fail(ErrorCode::kInvalidArgument, "no set was opened before");
+  const auto session = std::exchange(session_, nullptr);  // it measures once
+  if (session == nullptr) return Fail(ErrorCode::kInvalidArgument, "no set was opened before");
   const Instant begin{Duration(TRY(GetInteger(request.body, kFeedBegin)))};
+  TRY_STATUS(cluster::CheckBegin(begin, clock_.Now()));
   Meeting meeting(context, clock_);
-  session_->MeetBy([&](int64_t step, bool last) { return meeting.Meet(step, last); });
+  session->MeetBy([&](int64_t step, bool last) { return meeting.Meet(step, last); });
   SleepUntil(begin);
-  const results::FeedResult result = TRY(session_->Run(context.stop(), [](double, int64_t) {}));
+  const results::FeedResult result = TRY(session->Run(context.stop(), [](double, int64_t) {}));
   return cluster::Message{.body = result.ToJson(), .block = ""};
 }
 

@@ -22,7 +22,7 @@ class FeedAgent {
   // CheckFeedHosts and of feed::BenchSession.
   Result<cluster::Message> Open(feed::BenchSetup setup, cluster::CallContext& context);
   // Measures from the instant that the request names, a step of all ranks at a time. Blocks.
-  // kInvalidArgument before Open.
+  // kInvalidArgument before Open, and a second time after it.
   Result<cluster::Message> Play(const cluster::Message& request, cluster::CallContext& context);
 
  private:
